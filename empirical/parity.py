@@ -1,0 +1,107 @@
+"""Parity: the tapped weights and hidden states against transformers' own eager implementation of the same model.
+
+The eager implementation shares nothing with the tap: it makes its own, additive, masks and multiplies all queries with all keys. Its
+weights are read by hooks, one layer at a time, so that memory does not grow with the number of layers.
+Imports torch and transformers only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from empirical.errors import InputError
+from empirical.tap import checked_mask, decoder_of, forward, implementation, last_tokens, run
+
+__all__ = ["LOG_FLOOR", "Parity", "parity"]
+
+LOG_FLOOR = 1e-12
+"""Weights at or below it are left out of the comparison of logarithms."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parity:
+    """The largest differences between tap and eager over layers, heads and positions."""
+
+    weights: float
+    """max |Δα|, unitless."""
+    log_weights: float
+    """max |Δ log α| in nats, where both weights exceed `LOG_FLOOR`."""
+    hidden: float
+    """max ‖Δh‖/‖h‖ over the last hidden states h of all positions that are not padding, unitless."""
+    invisible: float
+    """Largest weight that either of the two gives to a position the analysed query may not see: 0 unless a mask is wrong."""
+    layer: int
+    """The layer of the largest |Δα|."""
+
+
+def parity(model: PreTrainedModel, input_ids: Tensor, attention_mask: Tensor | None = None) -> Parity:
+    """Compare the tap with the eager implementation on the same tokens, layer by layer.
+
+    Args:
+        model: as for `tap`.
+        input_ids: (document, position) integers; one document is enough for a check, and eager's memory grows with its length squared.
+        attention_mask: (document, position), 0 where padded; None: no padding.
+
+    Returns:
+        The largest differences.
+
+    Raises:
+        InputError: as `tap` does, or where the eager implementation hands over no weights.
+    """
+    kept: list[tuple[Tensor, Tensor]] = []
+    tapped, session = run(model, input_ids, lambda layer: kept.append((layer.weights, layer.visible)), attention_mask)
+    decoder = decoder_of(model)
+    mask = checked_mask(decoder, input_ids, attention_mask)
+    comparison = _Comparison(kept, None if mask is None else last_tokens(mask))
+    hooks = [module.register_forward_hook(comparison) for module in session.modules]
+    try:
+        with implementation(decoder, "eager"):
+            eager = forward(decoder, input_ids, mask)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if comparison.layers != len(kept):
+        raise InputError(f"{decoder.config.model_type}: its eager attention hands over no weights to compare with. Use another model.")
+    error = (tapped.float() - eager.float()).norm(dim=-1) / eager.float().norm(dim=-1)
+    return Parity(
+        weights=comparison.weights,
+        log_weights=comparison.log_weights,
+        hidden=float((error if mask is None else error[mask]).max()),
+        invisible=comparison.invisible,
+        layer=comparison.layer,
+    )
+
+
+class _Comparison:
+    """A forward hook of attention modules that compares one row of their weights and lets go of the rest."""
+
+    def __init__(self, kept: list[tuple[Tensor, Tensor]], rows: Tensor | None) -> None:
+        self.kept = kept
+        self.rows = rows
+        self.layers = 0
+        self.layer = 0
+        self.weights = 0.0
+        self.log_weights = 0.0
+        self.invisible = 0.0
+
+    def __call__(self, module: torch.nn.Module, args: object, output: object) -> None:
+        """Take eager's weights, (document, head, query, position), from the second entry of a module's output."""
+        if not isinstance(output, tuple) or len(output) < 2 or not isinstance(output[1], Tensor) or output[1].ndim != 4:
+            return
+        every = output[1]
+        documents = torch.arange(every.shape[0], device=every.device)
+        eager = (every[:, :, -1] if self.rows is None else every[documents, :, self.rows]).float()
+        tapped, visible = self.kept[self.layers]
+        difference = float((tapped - eager).abs().max())
+        if difference > self.weights:
+            self.weights, self.layer = difference, self.layers
+        both = (tapped > LOG_FLOOR) & (eager > LOG_FLOOR)
+        if bool(both.any()):
+            self.log_weights = max(self.log_weights, float((tapped[both].log() - eager[both].log()).abs().max()))
+        hidden = ~visible[:, None, :]
+        self.invisible = max(self.invisible, float((tapped * hidden).max()), float((eager * hidden).max()))
+        self.layers += 1

@@ -1,0 +1,96 @@
+"""Where a run's numbers come from: everything that must be equal for two runs to be the same, and what tells them apart.
+
+Imports the versions of what computes. Nothing here changes from run to run on one machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from empirical.corpus import Windows
+from empirical.models import LoadedModel
+from empirical.schema import SCHEMA_VERSION
+from empirical.selection import Convention
+
+LIBRARIES = ("torch", "transformers", "numpy", "numba")
+"""Whose versions can move a measured number."""
+
+IDENTITY = (
+    "schema_version",
+    "geostat_version",
+    "versions",
+    "model",
+    "corpus",
+    "length",
+    "n",
+    "convention",
+    "special_tokens",
+    "seed",
+    "batch",
+    "settings",
+)
+"""Provenance that must agree before documents are added to a store; the git commit is recorded but does not bar."""
+
+
+def git_commit() -> str:
+    """Commit of the checkout this package runs from, with +changes when files differ from it; empty outside a checkout."""
+    folder = Path(__file__).resolve().parent
+    if not (folder.parent / ".git").exists():
+        return ""
+    try:
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+        changes = subprocess.run(
+            ["git", "status", "--porcelain", "--untracked-files=no"], cwd=folder, capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return commit + ("+changes" if changes.stdout.strip() else "")
+
+
+def provenance(
+    model: LoadedModel, windows: Windows, *, n: np.ndarray, convention: Convention, seed: int, batch: int, settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Everything a store's root says of its run; plain JSON types."""
+    try:
+        own = version("attention-geostat")
+    except PackageNotFoundError:
+        own = "unknown"
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "geostat_version": own,
+        "git_commit": git_commit(),
+        "versions": {name: version(name) for name in LIBRARIES},
+        "model": model.provenance(),
+        "corpus": windows.provenance(),
+        "length": int(windows.token_ids.shape[1]),
+        "n": {
+            "count": len(n),
+            "smallest": int(n[0]),
+            "largest": int(n[-1]),
+            "sha256": hashlib.sha256(np.asarray(n, dtype="<i8").tobytes()).hexdigest(),
+        },
+        "convention": convention.value,
+        "special_tokens": windows.special_tokens,
+        "seed": seed,
+        "batch": batch,
+        "settings": dict(settings),
+    }
+
+
+def differing(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    """What bars a resume: (name, stored, asked) of each entry of `IDENTITY` that differs, innermost name first."""
+    found = []
+    for name in IDENTITY:
+        old, new = stored.get(name), asked.get(name)
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            found += [(f"{name}.{key}", old.get(key), new.get(key)) for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
+        elif old != new:
+            found.append((name, old, new))
+    return found

@@ -1,0 +1,140 @@
+"""What a run holds: names, dimensions, units, symbols and equation numbers of every measured variable.
+
+Source: the definitions (1)-(8), (18)-(20) of arXiv 2602.01893 and the figures they are drawn in. Imports numpy only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+SCHEMA_VERSION: Final = 1
+"""Raised whenever a stored name, dimension or meaning changes; a store of another version is not resumed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variable:
+    """One stored array: its dimensions after `document`, its type and what it means.
+
+    `layered` variables are filled layer by layer and have `layer` as first dimension.
+    """
+
+    dims: tuple[str, ...]
+    long_name: str
+    units: str
+    symbol: str
+    equation: str
+    dtype: str = "float32"
+    note: str = ""
+
+    @property
+    def layered(self) -> bool:
+        """Whether the array is filled one layer at a time."""
+        return bool(self.dims) and self.dims[0] == "layer"
+
+    @property
+    def fill(self) -> float | int | str:
+        """What stands where nothing was measured: NaN for floats, 0 for counts."""
+        return float("nan") if np.dtype(self.dtype).kind == "f" else 0
+
+    def attributes(self) -> dict[str, str]:
+        """The attributes that travel with the array in the store."""
+        attrs = {"long_name": self.long_name, "units": self.units, "symbol": self.symbol, "equation": self.equation}
+        return attrs | ({"note": self.note} if self.note else {})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coordinate:
+    """One labelled axis, or a second label of one: values, dimension and meaning."""
+
+    dims: tuple[str, ...]
+    values: np.ndarray
+    long_name: str
+    units: str = "1"
+    extra: dict[str, str] = field(default_factory=dict)
+
+
+def _row(dims: str, long_name: str, units: str, symbol: str, equation: str, **more: str) -> Variable:
+    return Variable(dims=tuple(dims.split()), long_name=long_name, units=units, symbol=symbol, equation=equation, **more)
+
+
+VALUE_UNITS: Final = "value norm"
+"""Unit of everything measured in value-state space: that of the model's own value states."""
+
+TOKENS: Final = {"token_id": _row("position", "token id", "1", "", "", dtype="int32")}
+
+_POSITION = "layer kv_head position"
+_LAG = "layer kv_head lag"
+_CURVE = "layer head n"
+
+BY_POSITION: Final = {
+    "attention_weight": _row("layer head position", "attention weight of the last query", "1", r"\alpha_i", "§2"),
+    "value_norm": _row(_POSITION, "norm of the value state", VALUE_UNITS, r"\|v_i\|", "Assumption 1"),
+    "sink_cosine": _row(_POSITION, "cosine with the sink's value state", "1", r"\cos(v_0,v_i)", "(6), Assumption 2.2"),
+    "cosine_to_last_value": _row(_POSITION, "cosine with the last value state", "1", r"\cos(v_i,v_L)", "(6)"),
+}
+
+BY_LAG: Final = {
+    "cosine_mean": _row(_LAG, "mean cosine of content values at a lag", "1", r"\overline{\cos}(k)", "(6), Assumption 2.1"),
+    "cosine_std": _row(_LAG, "standard deviation of the cosine at a lag", "1", r"\mathrm{sd}\cos(k)", "(6)"),
+    "cosine_negative_fraction": _row(_LAG, "share of negative cosines at a lag", "1", r"\Pr(\cos<0)", "(6)"),
+    "cosine_histogram": _row("layer kv_head lag_bin cosine_bin", "pairs by lag and cosine", "pairs", "", "(6)", dtype="int32"),
+    "cosine_block_mean": _row(
+        "layer kv_head position_block lag_bin", "mean cosine by position of the later token and lag", "1", r"\overline{\cos}(k)", "(6)"
+    ),
+}
+
+SEPARABILITY: Final = {
+    "precision": _row(_CURVE, "Precision at the outer radius", "1", r"P(r_{\max},N)", "(2), Definition 1"),
+    "recall": _row(_CURVE, "Recall at the inner radius", "1", r"R(r_{\min},N)", "(3), Definition 2"),
+    "r_min": _row(_CURVE, "inner radius", VALUE_UNITS, r"r_{\min}", "(18)"),
+    "r_max": _row(_CURVE, "outer radius", VALUE_UNITS, r"r_{\max}", "(18)"),
+}
+
+CURVES: Final = {
+    "representative_norm": _row(_CURVE, "norm of the representative", VALUE_UNITS, r"\|s(N)\|", "(1)"),
+    "representative_norm_without_sink": _row(
+        _CURVE, "norm of the representative without the sink", VALUE_UNITS, r"\|s(N\setminus 0)\|", "Fig. 7"
+    ),
+    "representative_norm_without_last": _row(
+        _CURVE, "norm of the representative without the last token", VALUE_UNITS, r"\|s(N\setminus L)\|", "Fig. 7"
+    ),
+    "cosine_to_sink": _row(_CURVE, "cosine of the representative with the sink's value", "1", r"\cos(s,v_0)", "Fig. 7"),
+    "cosine_to_last": _row(_CURVE, "cosine of the representative with the last value", "1", r"\cos(s,v_L)", "Fig. 7"),
+    "a_min_in": _row(_CURVE, "smallest selected effective weight, sink left out", VALUE_UNITS, r"a_{\min}^{\mathrm{in}}", "(7)"),
+    "a_min_in_with_sink": _row(_CURVE, "smallest selected effective weight", VALUE_UNITS, r"\min_{I_N} a_i", "(7)"),
+    "a_max_in": _row(_CURVE, "largest selected effective weight, sink included", VALUE_UNITS, r"a_{\max}^{\mathrm{in}}", "(8)"),
+    "a_max_in_without_sink": _row(
+        _CURVE, "largest selected effective weight, sink left out", VALUE_UNITS, r"\max_{I_N\setminus 0} a_i", "(8)"
+    ),
+    "a_max_out": _row(_CURVE, "largest effective weight outside", VALUE_UNITS, r"a_{\max}^{\mathrm{out}}", "(7)"),
+    "s_in": _row(_CURVE, "sum of the selected effective weights, sink left out", VALUE_UNITS, r"S_{\mathrm{in}}", "(7)"),
+    "rho_in": _row(_CURVE, "largest cosine among the selected, sink left out", "1", r"\rho_{\mathrm{in}}", "(8)"),
+    "rho_out": _row(
+        _CURVE, "largest cosine between a selected and another token, selected sink left out", "1", r"\rho_{\mathrm{out}}", "(7)"
+    ),
+}
+
+PRINCIPAL: Final = {
+    "principal_components": _row(
+        "named_head position component", "principal components of the contributions", VALUE_UNITS, "", "Figs. 1 and 9"
+    )
+}
+
+CAPTURE: Final = TOKENS | BY_POSITION | BY_LAG | SEPARABILITY | CURVES
+"""Every variable of /capture except the principal components of named heads."""
+
+NULLS: Final = ("random_selection", "random_directions")
+
+NULL: Final = {
+    name: Variable(
+        dims=("layer", "head", "null", "n"),
+        long_name=f"{row.long_name}, null baseline",
+        units=row.units,
+        symbol=row.symbol,
+        equation=row.equation,
+    )
+    for name, row in SEPARABILITY.items()
+}

@@ -1,0 +1,225 @@
+"""Top-N selection and separability: does the ball around the representative hold the selected tokens, and only them?
+
+Source: arXiv 2602.01893, Definitions 1-2, (1)-(5), (18)-(20), Corollary 1; conventions of the authors' later protocol: arXiv 2609.37879.
+
+y_i = α_i v_i; I: the N largest α, ties by lower index; J: the rest; s = Σ_I y. Then r_max is the largest ‖s − y_i‖ over I, r_min the
+smallest over J, Precision = N/(N + #{j ∈ J inside the closed r_max ball}), Recall = #{i ∈ I inside the r_min ball}/N. Imports numpy,
+torch and the compiled kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+
+from empirical.errors import InputError
+from empirical.kernels import separability_of_head
+from empirical.parallel import spread
+
+__all__ = ["MEASURES", "Convention", "Head", "Sizes", "by_size", "default_n", "head_arrays", "order_by_weight", "separability"]
+
+DENSE = 64
+"""Up to here the default grid takes every N: Tables and Figures of the paper look at small N."""
+
+LOG_SPACED = 96
+"""Values of the default grid beyond `DENSE`, before rounding to integers."""
+
+MEASURES = ("precision", "recall", "r_min", "r_max")
+"""Columns that a kernel writes for each N."""
+
+ArrayLike = np.ndarray | torch.Tensor
+A = TypeVar("A", np.ndarray, torch.Tensor)
+
+
+class Convention(StrEnum):
+    """How balls and F are counted. Recorded with every result."""
+
+    PAPER = "paper"
+    """Closed balls, F for each radius (Definitions 1-2, Corollary 1). At N = T nothing is outside: P = R = 1."""
+    FOLLOWUP = "followup"
+    """Closed outer ball, open inner ball, one F from P(r_max) and R(r_min). N < T only."""
+
+
+def default_n(tokens: int) -> np.ndarray:
+    """Return the default grid of N: every N up to 64, then about 96 log-spaced values, the last one T; int64, ascending."""
+    if tokens < 1:
+        raise InputError(f"{tokens} tokens: a head needs at least one. Use a longer window.")
+    sparse = np.geomspace(DENSE, tokens, LOG_SPACED + 1).round().astype(np.int64) if tokens > DENSE else np.array([tokens])
+    return np.unique(np.concatenate([np.arange(1, min(tokens, DENSE) + 1), sparse])).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """The requested N: the distinct ones up to T, ascending, and where each stands in the request."""
+
+    asked: np.ndarray
+    inside: np.ndarray
+    """Distinct N <= T, ascending, int64."""
+
+    @classmethod
+    def of(cls, n: Any, tokens: int) -> Sizes:
+        """Check a request; None asks for the default grid.
+
+        Raises:
+            InputError: if an N is not a positive integer.
+        """
+        asked = np.atleast_1d(default_n(tokens) if n is None else np.asarray(n))
+        if asked.ndim != 1 or (asked.size and (asked.dtype.kind not in "iu" or asked.min() < 1)):
+            raise InputError(f"n = {np.asarray(n).tolist()!r}: expected a list of integers from 1. Use range(1, T + 1) for every N.")
+        asked = asked.astype(np.int64)
+        return cls(asked=asked, inside=np.unique(asked[asked <= tokens]))
+
+    def scatter(self, measured: np.ndarray) -> np.ndarray:
+        """Take (..., distinct N) to (..., asked N), NaN for N > T."""
+        if self.inside.size == 0:
+            return np.full((*measured.shape[:-1], self.asked.size), np.nan, measured.dtype)
+        found = np.take(measured, np.searchsorted(self.inside, self.asked).clip(max=self.inside.size - 1), axis=-1)
+        return np.where(self.asked <= self.inside[-1], found, found.dtype.type(np.nan))
+
+
+def head_arrays(alpha: ArrayLike, values: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Check one layer's arrays and bring them to the CPU, float64 where both are, else float32.
+
+    Args:
+        alpha: attention rows, (head, token), or (token) for one head.
+        values: value states, (kv_head, token, dimension), or (token, dimension).
+
+    Returns:
+        α, (head, token), and v, (kv_head, token, dimension), C-contiguous, of one type.
+
+    Raises:
+        InputError: if shapes do not fit, or a head holds NaN, infinity or a negative weight.
+    """
+    a, v = _to_numpy(alpha), _to_numpy(values)
+    a, v = (a[None] if a.ndim == 1 else a), (v[None] if v.ndim == 2 else v)
+    if a.ndim != 2 or v.ndim != 3 or a.shape[1] != v.shape[1] or 0 in a.shape or 0 in v.shape or a.shape[0] % v.shape[0]:
+        raise InputError(
+            f"alpha {tuple(alpha.shape)}, values {tuple(values.shape)}: expected (head, token) and (kv_head, token, dimension) with "
+            "equal tokens and heads a multiple of kv_heads. Leave out the leading dimensions for one head."
+        )
+    kind = np.float64 if a.dtype == v.dtype == np.float64 else np.float32
+    a, v = np.ascontiguousarray(a, dtype=kind), np.ascontiguousarray(v, dtype=kind)
+    for name, array in (("head", a), ("kv_head", v)):
+        if not np.isfinite(array).all():
+            bad = int(np.flatnonzero(~np.isfinite(array).reshape(len(array), -1).all(axis=1))[0])
+            what = "attention weight" if name == "head" else "value state"
+            raise InputError(
+                f"{name} {bad}: NaN or infinity among its {what}s, expected finite numbers. Use float32 or check the model's weights."
+            )
+    if (a < 0).any():
+        bad = int(np.flatnonzero((a < 0).any(axis=1))[0])
+        raise InputError(f"head {bad}: weight {a[bad].min():g} is negative, expected attention weights. Pass weights after the softmax.")
+    return a, v
+
+
+def _to_numpy(array: ArrayLike) -> np.ndarray:
+    if isinstance(array, torch.Tensor):
+        plain = array.detach()
+        return (plain if plain.dtype == torch.float64 else plain.float()).cpu().numpy()
+    return np.asarray(array)
+
+
+def order_by_weight(alpha: np.ndarray) -> np.ndarray:
+    """Return the tokens of each row in the order of selection: largest weight first, ties by lower index; int64."""
+    return np.argsort(-alpha, axis=-1, kind="stable")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """One head to measure: its row of weights, its kv_head's value states, the order in which tokens are selected."""
+
+    alpha: np.ndarray
+    values: np.ndarray
+    order: np.ndarray
+
+
+def measure_heads(heads: list[Head], n: np.ndarray, convention: Convention) -> tuple[np.ndarray, np.ndarray, list[Callable[[], None]]]:
+    """Lay out the results of several heads, and the tasks that fill them.
+
+    Args:
+        heads: heads of equal shapes.
+        n: distinct N <= T, ascending.
+        convention: how balls are counted.
+
+    Returns:
+        Representatives s(N), (head, n, dimension) float64; `MEASURES`, (head, n, 4) float64; one task a head.
+    """
+    dimension = heads[0].values.shape[-1]
+    s = np.empty((len(heads), n.size, dimension))
+    measured = np.empty((len(heads), n.size, len(MEASURES)))
+    strict = convention is Convention.FOLLOWUP
+    tasks: list[Callable[[], None]] = [
+        partial(separability_of_head, head.alpha, head.values, head.order, n, strict, s[index], measured[index])
+        for index, head in enumerate(heads)
+    ]
+    return s, measured, tasks
+
+
+def by_size(measured: np.ndarray, sizes: Sizes, tokens: int, convention: Convention, kind: Any) -> dict[str, np.ndarray]:
+    """Take (head, n, 4) to named arrays (head, n) of a type; NaN for N > T, and at N = T where the convention stops before it."""
+    if convention is Convention.FOLLOWUP:
+        measured[:, sizes.inside == tokens, :2] = np.nan
+    spread_out = sizes.scatter(np.moveaxis(measured, -1, 0)).astype(kind)
+    return dict(zip(MEASURES, spread_out, strict=True))
+
+
+def f_scores(precision: A, recall: A, convention: Convention) -> tuple[A, A]:
+    """Return (F at the outer radius, F at the inner radius), Corollary 1; under `followup` both are its one F of Precision and Recall."""
+    if convention is Convention.PAPER:
+        return 2 * precision / (1 + precision), 2 * recall / (1 + recall)
+    both = 2 * precision * recall / (precision + recall)
+    return both, both
+
+
+def separability(alpha: A, values: A, n: Any = None, *, convention: Convention | str = Convention.PAPER) -> dict[str, A]:
+    """Measure Precision, Recall, radii and F of heads at every requested N.
+
+    Exact for float64 input up to rounding; float32 otherwise (other types are taken to float32). Tokens of equal contribution tie exactly.
+
+    Args:
+        alpha: attention rows, (..., T), non-negative.
+        values: value states, (..., T, d). The dimension before T may be smaller than that of `alpha` by a whole factor (grouped-query
+            attention):
+            head h uses kv_head h // (heads // kv_heads).
+        n: sizes N, integers from 1 in any order; None: `default_n(T)`.
+        convention: "paper" or "followup".
+
+    Returns:
+        precision, recall, r_min, r_max, f_outer, f_inner, each (..., n), of the input's kind. NaN for N > T; r_min is NaN at N = T
+        (nothing is outside), and so are all but r_max under "followup". Radii are in units of the value norm.
+
+    Raises:
+        InputError: if shapes do not fit, an N is not a positive integer, or a head holds NaN, infinity or a negative weight.
+    """
+    convention = Convention(convention)
+    a, v, leading = _flatten(alpha, values)
+    weights, states = head_arrays(a, v)
+    sizes = Sizes.of(n, weights.shape[-1])
+    group = len(weights) // len(states)
+    order = order_by_weight(weights)
+    heads = [Head(alpha=row, values=states[h // group], order=order[h]) for h, row in enumerate(weights)]
+    _, measured, tasks = measure_heads(heads, sizes.inside, convention)
+    spread(tasks)
+    named = by_size(measured, sizes, weights.shape[-1], convention, weights.dtype)
+    named["f_outer"], named["f_inner"] = f_scores(named["precision"], named["recall"], convention)
+    shaped = {name: array.reshape(*leading, sizes.asked.size) for name, array in named.items()}
+    if isinstance(alpha, torch.Tensor):
+        return {name: torch.from_numpy(array).to(alpha.device) for name, array in shaped.items()}
+    return shaped
+
+
+def _flatten(alpha: A, values: A) -> tuple[A, A, tuple[int, ...]]:
+    """Take leading dimensions into one dimension of heads; groups stay together because they are the innermost."""
+    fits = alpha.ndim + 1 == values.ndim and alpha.shape[:-2] == values.shape[:-3] and alpha.ndim >= 1
+    if not fits or (alpha.ndim > 1 and (values.shape[-3] == 0 or alpha.shape[-2] % values.shape[-3])):
+        raise InputError(
+            f"alpha {tuple(alpha.shape)}, values {tuple(values.shape)}: expected (..., T) and (..., T, d) with equal leading dimensions, "
+            "or heads a multiple of kv_heads in the one before T."
+        )
+    return alpha.reshape(-1, alpha.shape[-1]), values.reshape(-1, *values.shape[-2:]), tuple(alpha.shape[:-1])

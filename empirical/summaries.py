@@ -1,0 +1,132 @@
+"""What a head's values, weights and representatives look like: by position, by lag, over N.
+
+Source: arXiv 2602.01893, (1), (6)-(8), Assumptions 1-2, Figures 1, 3, 5, 7 and 9. One call measures a whole layer of one document, so
+that the order of selection, the representatives and the matrix of cosines are made once. Imports numpy and this room's kernels.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from empirical.cosines import COSINE_BINS
+from empirical.curves import CURVES, Curves
+from empirical.errors import InputError
+from empirical.pairs import Pairs
+from empirical.parallel import spread
+from empirical.selection import ArrayLike, Convention, Sizes, head_arrays
+
+__all__ = ["CURVES", "cosine_bins", "lag_bins", "measure_layer", "position_blocks", "principal_components"]
+
+UNIT_LAGS: Final = 16
+"""Each lag up to here is a bin of its own."""
+
+LOG_LAGS: Final = 32
+"""Log-spaced bins of lags beyond, before rounding to integers."""
+
+POSITION_BLOCKS: Final = 8
+
+COMPONENTS: Final = 3
+
+
+def lag_bins(tokens: int, *, sink: bool = True) -> np.ndarray:
+    """Return first and last lag of each bin, (lag_bin, 2) int64.
+
+    Every lag to 16 is a bin, then come about 32 log-spaced bins to the longest lag between content tokens.
+    """
+    longest = max(_longest_lag(tokens, sink), 0)
+    stops = np.arange(1, min(longest, UNIT_LAGS) + 1)
+    if longest > UNIT_LAGS:
+        stops = np.unique(np.concatenate([stops, np.geomspace(UNIT_LAGS, longest, LOG_LAGS + 1).round().astype(np.int64)]))
+    starts = np.concatenate([[1], stops[:-1] + 1])[: stops.size]
+    return np.stack([starts, stops], axis=1).astype(np.int64)
+
+
+def _longest_lag(tokens: int, sink: bool) -> int:
+    return tokens - 2 if sink else tokens - 1
+
+
+def cosine_bins() -> np.ndarray:
+    """Return the 65 edges of the 64 equal bins on [−1, 1]; a bin holds its left edge, the last one both."""
+    return np.linspace(-1.0, 1.0, COSINE_BINS + 1)
+
+
+def position_blocks(tokens: int) -> np.ndarray:
+    """Return first and last position of 8 equal blocks, (position_block, 2) int64; an empty one ends before it starts."""
+    edges = np.arange(POSITION_BLOCKS + 1) * tokens // POSITION_BLOCKS
+    return np.stack([edges[:-1], edges[1:] - 1], axis=1)
+
+
+def measure_layer(
+    alpha: ArrayLike,
+    values: ArrayLike,
+    n: Any,
+    *,
+    sink: bool,
+    convention: Convention | str = Convention.PAPER,
+    positions: int | None = None,
+    threads: int | None = None,
+) -> dict[str, np.ndarray]:
+    r"""Measure everything of /capture for one document's layer, except principal components.
+
+    T stands for the visible tokens, which are the last T of the document's positions.
+
+    Args:
+        alpha: attention row of the last query, (head, T), in any float type (float64 only if both are).
+        values: value states, (kv_head, T, dimension).
+        n: sizes N, positive integers; None: `selection.default_n(T)`.
+        sink: whether token 0 is the sink. If not, no token is: I\0 is I.
+        convention: how balls are counted.
+        positions: positions of the document, which bins of lags and blocks of positions refer to; default T.
+        threads: how many threads share the work (default: as many as torch uses). The result does not depend on it.
+
+    Returns:
+        attention_weight (head, T); value_norm, sink_cosine, cosine_to_last_value (kv_head, T); cosine_mean, cosine_std,
+        cosine_negative_fraction (kv_head, lag) with lag 1..T−2, or 1..T−1 without a sink; cosine_histogram (kv_head, lag_bin, cosine_bin)
+        int32; cosine_block_mean (kv_head, position_block, lag_bin); precision, recall, r_min, r_max, `CURVES`, rho_in and rho_out (head,
+        n). NaN where undefined and for N > T. Of the input's type but for the counts.
+
+    Raises:
+        InputError: if shapes do not fit, an N is not a positive integer, or a head holds NaN, infinity or a negative weight.
+    """
+    convention = Convention(convention)
+    weights, states = head_arrays(alpha, values)
+    tokens = weights.shape[1]
+    positions = tokens if positions is None else positions
+    if positions < tokens:
+        raise InputError(f"positions = {positions}, but {tokens} tokens are visible. Give the document's length, at least {tokens}.")
+    bins = lag_bins(positions, sink=sink or positions > tokens)
+    pairs = Pairs.of(states, sink=sink, offset=positions - tokens, bins=bins, blocks=position_blocks(positions))
+    curves = Curves.of(weights, pairs, Sizes.of(n, tokens), convention)
+    spread(pairs.normalise(), threads=threads)
+    for blocks in pairs.batches():
+        spread([task for block in blocks for task in block.fill], threads=threads)
+        spread([task for room in (curves, pairs) for block in blocks for task in room.add(block)], threads=threads)
+    return {"attention_weight": weights, **pairs.summaries(), **curves.named()}
+
+
+def principal_components(alpha: ArrayLike, values: ArrayLike) -> np.ndarray:
+    """Return the contributions of one head along their first three principal axes, (token, 3); Figures 1 and 9.
+
+    Axes are those of the centred contributions, but the contributions themselves are not centred: then the representative of any
+    selection is the sum of its tokens' rows. Each axis points to where its entry largest in magnitude is positive. Components beyond the
+    number of dimensions are 0.
+
+    Args:
+        alpha: attention row, (token).
+        values: value states of the head's kv_head, (token, dimension).
+
+    Raises:
+        InputError: as `selection.head_arrays`.
+    """
+    weights, states = head_arrays(alpha, values)
+    if len(weights) != 1:
+        raise InputError(f"alpha {tuple(alpha.shape)}: expected the row of one head. Pass alpha[head].")
+    y = weights[0, :, None].astype(np.float64) * states[0]
+    _, _, axes = np.linalg.svd(y - y.mean(axis=0), full_matrices=False)
+    axes = axes[:COMPONENTS]
+    axes = axes * np.where(np.take_along_axis(axes, np.abs(axes).argmax(axis=1, keepdims=True), axis=1) < 0, -1.0, 1.0)
+    components = np.zeros((len(y), COMPONENTS), weights.dtype)
+    components[:, : len(axes)] = y @ axes.T
+    return components

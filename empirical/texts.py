@@ -1,0 +1,206 @@
+"""Sources of text: Python's own documentation, files, folders, .jsonl records, and data sets of the Hugging Face hub.
+
+A source is read as a stream, from its start each time it is iterated. Imports the standard library, and for hub data sets the
+libraries huggingface_hub and datasets (optional extra `hub`).
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from empirical.errors import InputError
+
+__all__ = ["TEXT_SUFFIXES", "Corpus", "Document", "builtin", "from_hub", "from_paths"]
+
+TEXT_SUFFIXES = frozenset(
+    {".txt", ".text", ".md", ".markdown", ".rst", ".org", ".adoc", ".tex", ".html", ".htm", ".xml", ".csv", ".tsv", ".py"}
+)
+"""What counts as text in a folder, beside .jsonl. A file named by itself is read whatever its suffix."""
+
+MOST_NAMED = 3
+"""How many paths a corpus name lists before it counts them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """One text, the sampling unit of a run."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corpus:
+    """A named stream of documents that can be read again."""
+
+    name: str
+    read: Callable[[], Iterator[Document]]
+
+    def __iter__(self) -> Iterator[Document]:
+        """Read the documents from the start."""
+        return self.read()
+
+
+def builtin() -> Corpus:
+    """Return the topics of Python's language reference, in the order of their names; the same for one version of Python."""
+
+    def read() -> Iterator[Document]:
+        from pydoc_data.topics import topics
+
+        for name in sorted(topics):
+            yield Document(name=name, text=topics[name])
+
+    return Corpus(name=f"pydoc_data.topics of Python {platform.python_version()}", read=read)
+
+
+def from_paths(paths: Sequence[str | Path], *, field: str = "text") -> Corpus:
+    """Return the documents of files, folders (recursively, in the order of names) and .jsonl files (one a line).
+
+    Args:
+        paths: in the order they are to be read; a file that is reached twice is read once.
+        field: which field of a .jsonl record holds the text.
+
+    Raises:
+        InputError: no path is given or one does not exist. While reading: a file cannot be read, is not UTF-8 or is empty, a record
+            has no such field, or a folder holds no text.
+    """
+    if not paths:
+        raise InputError("No text was named, expected at least one file or folder. Use --text PATH.")
+    roots = [Path(path) for path in paths]
+    for root in roots:
+        if not root.exists():
+            raise InputError(f"{root}: no such file or folder. Check --text.")
+    name = ", ".join(map(str, roots)) if len(roots) <= MOST_NAMED else f"{roots[0]} and {len(roots) - 1} more"
+
+    def read() -> Iterator[Document]:
+        seen: set[Path] = set()
+        for root in roots:
+            for file in _files(root):
+                if file.resolve() not in seen:
+                    seen.add(file.resolve())
+                    yield from _records(file, field) if file.suffix.lower() == ".jsonl" else _whole(file, may_be_empty=file != root)
+
+    return Corpus(name=name, read=read)
+
+
+def _files(root: Path) -> list[Path]:
+    """Return the text files under a folder, or the file itself."""
+    if not root.is_dir():
+        return [root]
+    found = [
+        file
+        for file in root.rglob("*")
+        if file.suffix.lower() in TEXT_SUFFIXES | {".jsonl"}
+        and file.is_file()
+        and not any(part.startswith(".") for part in file.relative_to(root).parts)
+    ]
+    if not found:
+        raise InputError(f"{root}: holds no text files ({', '.join(sorted(TEXT_SUFFIXES))}, .jsonl). Name the files, or another folder.")
+    return sorted(found, key=lambda file: file.relative_to(root).as_posix())
+
+
+def _whole(file: Path, *, may_be_empty: bool) -> Iterator[Document]:
+    """Read a file as one document. Inside a folder an empty one is passed on, to be counted as too short."""
+    try:
+        text = _decoded(file.read_bytes(), file, 0)
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror}). Check its permissions, or leave it out.") from error
+    if not text.strip() and not may_be_empty:
+        raise InputError(f"{file}: holds no text. Name another file.")
+    yield Document(name=file.as_posix(), text=text)
+
+
+def _records(file: Path, field: str) -> Iterator[Document]:
+    """Read a .jsonl file, one document a line, named by the line's number."""
+    offset, found = 0, False
+    try:
+        with file.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                text = _decoded(line, file, offset)
+                offset += len(line)
+                if text.strip():
+                    found = True
+                    yield Document(name=f"{file.as_posix()}:{number}", text=_field(text, field, f"{file}:{number}"))
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror}). Check its permissions, or leave it out.") from error
+    if not found:
+        raise InputError(f"{file}: holds no records. Name another file.")
+
+
+def _field(line: str, field: str, where: str) -> str:
+    """Return one field of a JSON record."""
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise InputError(f"{where}: is not JSON ({error}). Write one object a line.") from error
+    if not isinstance(record, dict):
+        raise InputError(f"{where}: is a JSON {type(record).__name__}, expected an object with a field {field!r}.")
+    return _text_of(record, field, where)
+
+
+def _text_of(record: dict[str, object], field: str, where: str) -> str:
+    """Return a record's text, which must be there and be a string."""
+    if field not in record:
+        raise InputError(f"{where}: has no field {field!r}, only {', '.join(map(str, record)) or 'none'}. Use --field.")
+    text = record[field]
+    if not isinstance(text, str):
+        raise InputError(f"{where}: field {field!r} is of type {type(text).__name__}, expected text. Use --field.")
+    return text
+
+
+def _decoded(data: bytes, file: Path, offset: int) -> str:
+    """Decode UTF-8, without the byte-order mark that may stand at a file's start."""
+    try:
+        return data.decode("utf-8").removeprefix("\ufeff" if offset == 0 else "")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file}: byte {offset + error.start} is not UTF-8. Convert the file to UTF-8, or leave it out.") from error
+
+
+def from_hub(dataset: str, *, split: str = "train", field: str = "text") -> Corpus:
+    """Return the records of a Hugging Face data set, streamed from the commit it stands at now.
+
+    Args:
+        dataset: id on the hub, with `:configuration` behind it where the data set has several.
+        split: which split.
+        field: which field of a record holds the text.
+
+    Raises:
+        InputError: the library datasets is absent, the hub cannot be reached, or it knows no such data set, split or field.
+    """
+    try:
+        import datasets
+    except ImportError as error:
+        raise InputError("--dataset needs the library datasets, which is not installed. Get it with: pip install datasets") from error
+    from huggingface_hub import HfApi
+
+    name, _, configuration = dataset.partition(":")
+    try:
+        commit = HfApi().dataset_info(name, timeout=20).sha
+        stream = datasets.load_dataset(name, configuration or None, split=split, streaming=True, revision=commit)
+    except Exception as error:  # of the transport, of the hub, of the data set's own description: each has its own classes
+        raise InputError(f"{dataset}: cannot be opened: {_first_line(error)}. Check --dataset, --split and the connection.") from error
+
+    def read() -> Iterator[Document]:
+        records = iter(stream)
+        for number in count():
+            try:
+                record = next(records)
+            except StopIteration:
+                return
+            except Exception as error:
+                raise InputError(f"{dataset}: record {number} cannot be read: {_first_line(error)}. Check the connection.") from error
+            where = f"{name}:{number}"
+            yield Document(name=where, text=_text_of(record, field, where))
+
+    return Corpus(name=f"{dataset}@{commit} {split}", read=read)
+
+
+def _first_line(error: Exception) -> str:
+    """Return an error's class and the first line of what it says."""
+    said = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {said[0][:200].rstrip('.')}" if said else type(error).__name__

@@ -1,0 +1,28 @@
+"""geostat: statistical modelling of the geometry of attention heads.
+
+Measures the heads of a transformer, fits the assumptions of the geometric theory of token selection (arXiv 2602.01893), evaluates its bounds and confronts
+the two. The heavy imports happen when a function is first called.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from geostat.errors import InputError
+    from geostat.face import capture, confront, documents, fit, fit_head, open, report
+
+__all__ = ["InputError", "capture", "confront", "documents", "fit", "fit_head", "open", "report"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the public names on first use."""
+    if name == "InputError":
+        from geostat.errors import InputError
+
+        return InputError
+    if name in __all__:
+        from geostat import face
+
+        return getattr(face, name)
+    raise AttributeError(f"module 'geostat' has no attribute {name!r}")

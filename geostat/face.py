@@ -1,0 +1,128 @@
+"""The public functions of geostat. Each takes and returns xarray; the command line calls the same pipeline.
+
+A run is an `xarray.DataTree`: /capture and /null as measured, /norms, /similarity and /weights as fitted, /envelope and /summary as confronted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import lmfit
+import xarray as xr
+
+from empirical.store import Store
+from geostat import pipeline
+from geostat.envelope import EDITIONS, ENVELOPE_POINTS
+from geostat.envelope import confront as lay_over
+from geostat.errors import InputError
+from geostat.norms import fit_norms
+from geostat.one_head import fit_head as fit_one
+from geostat.similarity import fit_similarity
+from geostat.validity import summarise
+from geostat.weights import fit_weights
+from theory.results import Edition
+
+FITS = {"norms": fit_norms, "similarity": fit_similarity, "weights": fit_weights}
+
+
+def open(path: str | Path) -> xr.DataTree:
+    """Open a run, reading and verifying every chunk's checksum.
+
+    Args:
+        path: the store, such as report/run.zarr, or the folder that holds it.
+
+    Raises:
+        InputError: if there is no run.
+        StoreError: if it is damaged.
+    """
+    return Store.open(pipeline.store_path(Path(path))).tree()
+
+
+def documents(*patterns: str | Path) -> tuple[Path, ...]:
+    """Name text: files, folders, .jsonl files or patterns such as notes/*.txt, sorted within a pattern.
+
+    Raises:
+        InputError: if a pattern matches nothing.
+    """
+    found: list[Path] = []
+    for pattern in patterns:
+        path = Path(pattern)
+        matches = [path] if path.exists() else sorted(Path(path.anchor or ".").glob(str(path.relative_to(path.anchor))))
+        if not matches:
+            raise InputError(f"{pattern}: no such file or folder. Name a text file, a folder, a .jsonl file or a pattern.")
+        found += matches
+    return tuple(found)
+
+
+def capture(
+    model: str | None = None,
+    *,
+    documents: Iterable[str | Path] = (),
+    count: int = 8,
+    length: int = 1024,
+    out: str | Path = "run.zarr",
+    fresh: bool = False,
+    null: bool = True,
+    **settings: Any,
+) -> xr.DataTree:
+    """Measure a model's heads into a store and open it.
+
+    Args:
+        model: hub id, local directory or GGUF file; None: the built-in model.
+        documents: text files, folders or .jsonl; none: Python's own documentation.
+        count: how many documents.
+        length: tokens of a window.
+        out: the store, or a folder for it.
+        fresh: throw away a store that stands there. Otherwise an equal run is completed, and one of other settings refused.
+        null: measure the null baselines too.
+        settings: further fields of `geostat.pipeline.Settings`.
+
+    Returns:
+        The run.
+    """
+    asked = pipeline.Settings(model=model, text=tuple(Path(path) for path in documents), documents=count, length=length, **settings)
+    return pipeline.measure(asked, Path(out), fresh=fresh, null=null).tree()
+
+
+def fit(run: xr.DataTree) -> xr.DataTree:
+    """Fit Assumptions 1-3: a DataTree with /norms, /similarity and /weights."""
+    captured = run["capture"].to_dataset()
+    return xr.DataTree.from_dict({f"/{name}": function(captured) for name, function in FITS.items()})
+
+
+def fit_head(run: xr.DataTree, layer: int, head: int, **options: Any) -> lmfit.model.ModelResult:
+    """Fit one assumption to one head with lmfit and hand back its ModelResult; see `geostat.one_head.fit_head` for the options."""
+    return fit_one(run["capture"].to_dataset(), layer, head, **options)
+
+
+def confront(
+    run: xr.DataTree, fits: xr.DataTree, *, editions: Sequence[Edition] = EDITIONS, points: int | None = ENVELOPE_POINTS
+) -> xr.DataTree:
+    """Lay the bounds over the measured curves: a DataTree with /envelope and /summary.
+
+    Args:
+        run: a captured run.
+        fits: what `fit` returned.
+        editions: editions of the theory.
+        points: about how many log-spaced sizes N; None takes all.
+    """
+    together = _joined(run, fits)
+    envelope = lay_over(together, editions=editions, points=points)
+    summary = summarise(_joined(together, xr.DataTree.from_dict({"/envelope": envelope})))
+    return xr.DataTree.from_dict({"/envelope": envelope, "/summary": summary})
+
+
+def report(run: xr.DataTree, fits: xr.DataTree, env: xr.DataTree, *, out: str | Path = "report") -> Path:
+    """Write report.html, figures and tables below `out`; returns the page's path."""
+    from reports.page import write_page
+
+    return write_page(_joined(_joined(run, fits), env), Path(out))
+
+
+def _joined(first: xr.DataTree, second: xr.DataTree) -> xr.DataTree:
+    groups = {f"/{name}": tree[name].to_dataset() for tree in (first, second) for name in tree.children}
+    joined = xr.DataTree.from_dict(groups)
+    joined.attrs = dict(first.attrs)
+    return joined

@@ -1,0 +1,115 @@
+"""A run in a few curves: mean Precision and Recall over heads with document errors, their null baselines, mean bounds, and coverage.
+
+Documents are the sampling unit: heads are averaged within a document first, and the spread over documents is the error. Imports xarray.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import xarray as xr
+
+from geostat.envelope import SIDES, STATISTICS, bound_attributes
+
+CELLS: Final = "(head, N) cells with 1 < N < T, both bounds known"
+
+
+def mean_and_error(values: xr.DataArray, over: Sequence[str]) -> tuple[xr.DataArray, xr.DataArray]:
+    """Average `over` heads within each document, then over documents; the second array is the standard error over documents.
+
+    Args:
+        values: dims (document, *over, ...); NaN is left out.
+        over: dims averaged within a document.
+
+    Returns:
+        Mean and standard error, dims those left; the error is NaN with one document.
+    """
+    each = values.astype(np.float64).mean(over)
+    documents = each.sizes["document"]
+    if documents < 2:
+        return each.mean("document"), each.mean("document") * np.nan
+    return each.mean("document"), each.std("document", ddof=1) / np.sqrt(documents)
+
+
+def overall(tree: xr.DataTree) -> xr.Dataset:
+    """Summarise a confronted run.
+
+    Args:
+        tree: a run with /capture, /envelope and, if measured, /null.
+
+    Returns:
+        (n): precision_mean, precision_se, recall_mean, recall_se, floor; (null, n): precision_null, recall_null;
+        (edition, gram, n_envelope): mean bounds; (edition, gram): *_inside (share), *_excess (mean distance of those outside), *_outside (share
+        outside by more than the head's 95% document interval), *_width (mean distance of the bounds), *_means_inside (number of sizes N where the
+        mean curve lies within the mean bounds, out of *_means_counted; *_means_excess by how much it is out at most).
+    """
+    capture, envelope = tree["capture"].to_dataset(), tree["envelope"].to_dataset()
+    found = xr.Dataset(attrs={"long_name": "summary of the run", "documents": capture.sizes["document"]})
+    heads = capture.sizes["layer"] * capture.sizes["head"]
+    for name in ("precision", "recall"):
+        mean, error = mean_and_error(capture[name], ("layer", "head"))
+        words = {"units": "1", "symbol": capture[name].attrs["symbol"], "equation": capture[name].attrs["equation"]}
+        found[f"{name}_mean"] = mean.assign_attrs(words, long_name=f"mean {name} over {heads} heads")
+        found[f"{name}_se"] = error.assign_attrs(words, long_name=f"standard error over documents of mean {name}")
+        if "null" in tree:
+            null, _ = mean_and_error(tree["null"].to_dataset()[name], ("layer", "head"))
+            found[f"{name}_null"] = null.transpose("null", "n").assign_attrs(words, long_name=f"mean {name} of the null baseline")
+    floor = (capture["n"] / capture["tokens"]).where(capture["n"] <= capture["tokens"]).mean("layer")
+    found["floor"] = floor.assign_attrs(long_name="smallest possible Precision N/T", units="1", symbol="N/T", equation="(2)")
+    between = (envelope["n_envelope"] > 1) & (envelope["n_envelope"] < capture["tokens"].rename(None))
+    for statistic in STATISTICS:
+        found = found.merge(_coverage(envelope, statistic, between.drop_vars(["tokens", "sink_visible"], errors="ignore")))
+    return found.drop_vars([name for name in found.coords if name not in found.dims])
+
+
+def _coverage(envelope: xr.Dataset, statistic: str, between: xr.DataArray) -> xr.Dataset:
+    excess = envelope[f"{statistic}_excess"]
+    counted = excess.notnull() & between
+    cells = counted.sum(("layer", "head", "n_envelope"))
+    outside = ((excess > 0) & counted).sum(("layer", "head", "n_envelope"))
+    beyond = (envelope[f"{statistic}_outside"] & counted).sum(("layer", "head", "n_envelope"))
+    label = statistic.replace("_", " ")
+    words = {"units": "1", "equation": envelope[statistic].attrs["equation"], "symbol": envelope[statistic].attrs["symbol"], "over": CELLS}
+    known = xr.Dataset()
+    for side in SIDES:
+        name = f"{statistic}_{side}"
+        known[name] = envelope[name].mean(("layer", "head")).assign_attrs(bound_attributes(name))
+    mean = envelope[statistic].mean(("layer", "head"))
+    beside = xr.DataArray(np.maximum(known[f"{statistic}_lower"] - mean, mean - known[f"{statistic}_upper"]))
+    sizes = between.any("layer") & known[f"{statistic}_lower"].notnull()
+    width = envelope[f"{statistic}_upper"].clip(0, 1) - envelope[f"{statistic}_lower"].clip(0, 1)
+    known[f"{statistic}_inside"] = (1 - outside / cells).assign_attrs(
+        words, long_name=f"share of cells with measured {label} inside its bounds"
+    )
+    known[f"{statistic}_outside"] = (beyond / cells).assign_attrs(
+        words, long_name=f"share of cells with measured {label} outside by more than the 95% document interval"
+    )
+    known[f"{statistic}_excess"] = (
+        excess.where((excess > 0) & counted)
+        .mean(("layer", "head", "n_envelope"))
+        .fillna(0.0)
+        .assign_attrs(words, long_name=f"mean distance of measured {label} from its bounds where outside")
+    )
+    known[f"{statistic}_cells"] = cells.assign_attrs(words, long_name="number of cells")
+    known[f"{statistic}_width"] = (
+        width.where(counted)
+        .mean(("layer", "head", "n_envelope"))
+        .assign_attrs(words, long_name=f"mean distance between the bounds of {label}, both cut to [0, 1]")
+    )
+    known[f"{statistic}_means_inside"] = (
+        ((beside <= 0) & sizes)
+        .sum("n_envelope")
+        .assign_attrs(words | {"over": "sizes 1 < N < T"}, long_name=f"number of sizes N at which mean {label} lies inside the mean bounds")
+    )
+    known[f"{statistic}_means_counted"] = sizes.sum("n_envelope").assign_attrs(
+        words | {"over": "sizes 1 < N < T"}, long_name=f"number of sizes N at which mean {label} and its bounds are known"
+    )
+    known[f"{statistic}_means_excess"] = (
+        beside.where(sizes)
+        .max("n_envelope")
+        .clip(min=0)
+        .assign_attrs(words | {"over": "sizes 1 < N < T"}, long_name=f"largest distance of mean {label} from the mean bounds")
+    )
+    return known

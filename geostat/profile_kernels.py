@@ -1,0 +1,410 @@
+"""Compiled kernels of the search for Assumption 3's phases; `profile_search` says what is fitted and how.
+
+theta = (b, η_osc, ω, η_tail), the last unused when η is shared; indices j count content tokens from 0, `first` is the position of the
+first, T₁ and T₂ are j1 and j2. w is 1 for a known token and 0 for an unknown one, whose y is 0.
+One long file on purpose: numba's cache of a kernel watches only the kernel's own file, so one that calls into another file goes
+stale when that one is edited. Imports numpy and numba.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+CANDIDATES = 5
+"""How many of the best frequencies of the coarse search are refined."""
+MIN_OSCILLATION = 8
+"""Fewest tokens an oscillation may span: with fewer, four free parameters fit anything."""
+ETA_MAX = 0.99
+"""Largest η where there is an oscillation; at 1 its logarithm has no bound."""
+
+
+@njit(cache=True, nogil=True)
+def losses(theta, y, w, first, j1, j2, shared):  # type: ignore[no-untyped-def]
+    """Return the sum of squares at theta = (b, η_osc, ω, η_tail)."""
+    tail = theta[1] if shared else theta[3]
+    total = 0.0
+    for j in range(y.size):
+        r = y[j] - theta[0]
+        if j > j2:
+            r -= tail * (j - j2)
+        elif j > j1:
+            r -= np.log1p(theta[1] * np.cos(theta[2] * (first + j)))
+        total += w[j] * r * r
+    return total
+
+
+@njit(cache=True, nogil=True)
+def normal_equations(theta, y, w, first, j1, j2, shared, hess, bend, grad):  # type: ignore[no-untyped-def]
+    """Write J'J, J'J − Σ r ∇²model and J'r for theta = (b, η_osc, ω, η_tail), and return the sum of squares."""
+    hess[:] = 0.0
+    bend[:] = 0.0
+    grad[:] = 0.0
+    tail = theta[1] if shared else theta[3]
+    slot = 1 if shared else 3
+    total = 0.0
+    for j in range(y.size):
+        if w[j] == 0.0:
+            continue
+        r = y[j] - theta[0]
+        if j > j2:
+            u = float(j - j2)
+            r -= tail * u
+            hess[0, slot] += u
+            hess[slot, slot] += u * u
+            grad[slot] += u * r
+        elif j > j1:
+            x = first + j
+            cosine, sine = np.cos(theta[2] * x), np.sin(theta[2] * x)
+            level = 1.0 + theta[1] * cosine
+            r -= np.log(level)
+            d1 = cosine / level
+            d2 = -theta[1] * x * sine / level
+            hess[0, 1] += d1
+            hess[0, 2] += d2
+            hess[1, 1] += d1 * d1
+            hess[1, 2] += d1 * d2
+            hess[2, 2] += d2 * d2
+            grad[1] += d1 * r
+            grad[2] += d2 * r
+            bend[1, 1] += d1 * d1 * r
+            bend[1, 2] += x * sine / (level * level) * r
+            bend[2, 2] += theta[1] * x * x * (cosine + theta[1]) / (level * level) * r
+        hess[0, 0] += 1.0
+        grad[0] += r
+        total += r * r
+    for a in range(4):
+        for c in range(a):
+            hess[a, c] = hess[c, a]
+            bend[a, c] = bend[c, a]
+    bend += hess
+    return total
+
+
+@njit(cache=True, nogil=True)
+def solve_step(matrix, hess, grad, damping, free, step):  # type: ignore[no-untyped-def]
+    """Solve (matrix + damping·diag J'J) step = J'r on the free parameters by elimination; return False unless positive definite."""
+    m = np.zeros((4, 5))
+    for a in range(4):
+        if free[a]:
+            for c in range(4):
+                if free[c]:
+                    m[a, c] = matrix[a, c]
+            m[a, a] += damping * hess[a, a]
+            m[a, 4] = grad[a]
+        else:
+            m[a, a] = 1.0
+    for a in range(4):
+        if m[a, a] <= 1e-14 * hess[a, a]:
+            return False
+        for c in range(a + 1, 4):
+            f = m[c, a] / m[a, a]
+            for k in range(a, 5):
+                m[c, k] -= f * m[a, k]
+    for a in range(3, -1, -1):
+        value = m[a, 4]
+        for c in range(a + 1, 4):
+            value -= m[a, c] * step[c]
+        step[a] = value / m[a, a]
+    return True
+
+
+@njit(cache=True, nogil=True)
+def descend(theta, y, w, first, j1, j2, shared, tolerance, limit):  # type: ignore[no-untyped-def]
+    """Damped Newton with the break points held; theta is moved in place. Returns (squares, converged).
+
+    J'J stands in where the Hessian is not positive definite. J'J alone would take hundreds of steps where residuals are large,
+    as they are in real heads.
+    """
+    n = y.size
+    low = np.array([-np.inf, 0.0, 2.0 * np.pi / max(j2 - j1, 2), 0.0])
+    high = np.array([np.inf, ETA_MAX, np.pi, np.inf])
+    for a in range(1, 4):
+        theta[a] = min(max(theta[a], low[a]), high[a])
+    hess, bend = np.zeros((4, 4)), np.zeros((4, 4))
+    grad, step, trial = np.zeros(4), np.zeros(4), np.zeros(4)
+    free = np.ones(4, dtype=np.bool_)
+    squares = normal_equations(theta, y, w, first, j1, j2, shared, hess, bend, grad)
+    damping = 1e-3
+    for _ in range(limit):
+        for a in range(4):
+            free[a] = hess[a, a] > 0.0 and not (theta[a] <= low[a] and grad[a] <= 0.0) and not (theta[a] >= high[a] and grad[a] >= 0.0)
+        free[3] = free[3] and not shared and j2 < n - 1
+        small = True
+        if not solve_step(bend, hess, grad, damping, free, step) and not solve_step(hess, hess, grad, damping, free, step):
+            return squares, False
+        for a in range(4):
+            trial[a] = min(max(theta[a] + (step[a] if free[a] else 0.0), low[a]), high[a])
+            small = small and abs(trial[a] - theta[a]) <= tolerance * (abs(theta[a]) + 1e-8)
+        loss = losses(trial, y, w, first, j1, j2, shared)
+        if loss <= squares:
+            theta[:] = trial
+            squares = normal_equations(theta, y, w, first, j1, j2, shared, hess, bend, grad)
+            damping = max(damping * 0.1, 1e-12)
+            if small:
+                return squares, True
+        else:
+            if small:
+                return squares, True
+            damping *= 10.0
+            if damping > 1e12:
+                return squares, True
+    return squares, False
+
+
+@njit(cache=True, nogil=True)
+def scan(theta, y, w, first, shared):  # type: ignore[no-untyped-def]
+    """Return the exactly best pair of break points (j1, j2) at theta, by a prefix maximum over j1."""
+    n = y.size
+    reach = max(MIN_OSCILLATION, int(np.ceil(2.0 * np.pi / theta[2] - 1e-9)))
+    tail = np.zeros(n)
+    s0, su, suu, sy, suy = 0.0, 0.0, 0.0, 0.0, 0.0
+    for j2 in range(n - 2, -1, -1):
+        s0 += w[j2 + 1]
+        sy += w[j2 + 1] * (y[j2 + 1] - theta[0])
+        suu += 2.0 * su + s0
+        su += s0
+        suy += sy
+        if shared:
+            tail[j2] = theta[1] * (theta[1] * suu - 2.0 * suy)
+        elif suy > 0.0 and suu > 0.0:
+            tail[j2] = -suy * suy / suu
+    cost = np.zeros(n)  # of j2's oscillation back to the start, against a plateau
+    total = 0.0
+    for j in range(n):
+        r = y[j] - theta[0]
+        g = np.log1p(theta[1] * np.cos(theta[2] * (first + j)))
+        total += w[j] * g * (g - 2.0 * r)
+        cost[j] = total
+    best, b1, b2, top, top_j = np.inf, -1, -1, -np.inf, -1
+    for j2 in range(reach, n):
+        if cost[j2 - reach] > top:
+            top, top_j = cost[j2 - reach], j2 - reach
+        loss = cost[j2] - top + tail[j2]
+        if loss < best:
+            best, b1, b2 = loss, top_j, j2
+    return b1, b2
+
+
+@njit(cache=True, nogil=True)
+def settle(theta, y, w, first, j1, j2, shared, rounds):  # type: ignore[no-untyped-def]
+    """Alternate exact break points and descent until neither moves; returns (squares, j1, j2)."""
+    squares, _ = descend(theta, y, w, first, j1, j2, shared, 1e-4, 12)
+    other = theta.copy()
+    for _ in range(rounds):
+        k1, k2 = scan(theta, y, w, first, shared)
+        if k1 < 0 or (k1 == j1 and k2 == j2):
+            break
+        other[:] = theta
+        loss, _ = descend(other, y, w, first, k1, k2, shared, 1e-4, 12)
+        if loss >= squares:
+            break
+        theta[:] = other
+        squares, j1, j2 = loss, k1, k2
+    return squares, j1, j2
+
+
+@njit(cache=True, nogil=True)
+def climb(theta, y, w, first, j1, j2, shared, squares):  # type: ignore[no-untyped-def]
+    """Move T2, then T1, by 1 to 16 tokens while that helps; returns (squares, j1, j2)."""
+    n = y.size
+    other = theta.copy()
+    for _ in range(40):
+        moved = False
+        for end in range(2):
+            for size in (16, 8, 4, 2, 1):
+                for sign in (-1, 1):
+                    k1 = j1 + (sign * size if end else 0)
+                    k2 = j2 + (0 if end else sign * size)
+                    if k1 < 0 or k2 >= n or k2 - k1 < MIN_OSCILLATION:
+                        continue
+                    other[:] = theta
+                    loss, _ = descend(other, y, w, first, k1, k2, shared, 1e-4, 6)
+                    if loss < squares * (1.0 - 1e-10):
+                        theta[:] = other
+                        squares, j1, j2, moved = loss, k1, k2, True
+        if not moved:
+            break
+    return squares, j1, j2
+
+
+@njit(cache=True, nogil=True)
+def _monotone(y, w, out):  # type: ignore[no-untyped-def]
+    """Write the best plateau-and-growth fit of one row."""
+    n = y.size
+    weight, sum_y, sum_yy = 0.0, 0.0, 0.0
+    for j in range(n):
+        weight += w[j]
+        sum_y += w[j] * y[j]
+        sum_yy += w[j] * y[j] * y[j]
+    best, best_b, best_eta, best_j = sum_yy - sum_y * sum_y / weight, sum_y / weight, 0.0, n - 1
+    s0, su, suu, sy, suy = 0.0, 0.0, 0.0, 0.0, 0.0  # over the tail, u = j − T2
+    for j2 in range(n - 2, -1, -1):
+        s0 += w[j2 + 1]
+        sy += w[j2 + 1] * y[j2 + 1]
+        suu += 2.0 * su + s0
+        su += s0
+        suy += sy
+        det = weight * suu - su * su
+        if det <= 1e-12 * weight * suu:
+            continue
+        eta = (weight * suy - su * sum_y) / det
+        if eta <= 0.0:
+            continue
+        b = (sum_y - eta * su) / weight
+        loss = sum_yy - b * sum_y - eta * suy
+        if loss < best - 1e-13 * sum_yy:
+            best, best_b, best_eta, best_j = loss, b, eta, j2
+    squares = 0.0
+    for j in range(n):
+        r = y[j] - best_b - best_eta * max(j - best_j, 0)
+        squares += w[j] * r * r
+    out[0], out[1], out[2], out[3], out[4], out[5], out[6], out[7] = squares, best_b, 0.0, best_eta, np.nan, best_j, best_j, 1.0
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _project(r, cosines, starts, projected):  # type: ignore[no-untyped-def]
+    """Write Σ r cos(ωi) over each block, for every frequency."""
+    for f in range(cosines.shape[0]):
+        for k in range(starts.size - 1):
+            total = 0.0
+            for j in range(starts[k], starts[k + 1]):
+                total += r[j] * cosines[f, j]
+            projected[f, k] = total
+
+
+@njit(cache=True, nogil=True)
+def _tails(r, w, starts, etas):  # type: ignore[no-untyped-def]
+    """Return the best gain of a tail that starts within each block, and where: row e at slope etas[e], last row at the best slope."""
+    n, slopes = r.size, etas.size
+    blocks = starts.size - 1
+    gain, where = np.full((slopes + 1, blocks), np.inf), np.zeros((slopes + 1, blocks), dtype=np.int64)
+    s0, su, suu, sy, suy = 0.0, 0.0, 0.0, 0.0, 0.0
+    k = blocks - 1
+    for j2 in range(n - 1, -1, -1):
+        if j2 < n - 1:
+            s0 += w[j2 + 1]
+            sy += r[j2 + 1]
+            suu += 2.0 * su + s0
+            su += s0
+            suy += sy
+        while j2 < starts[k]:
+            k -= 1
+        for e in range(slopes + 1):
+            value = 0.0
+            if e < slopes:
+                value = etas[e] * (etas[e] * suu - 2.0 * suy)
+            elif suy > 0.0 and suu > 0.0:
+                value = -suy * suy / suu
+            if value < gain[e, k]:
+                gain[e, k], where[e, k] = value, j2
+    return gain, where
+
+
+@njit(cache=True, nogil=True)
+def _coarse(projected, block_cos, block_cos2, block_r, starts, frequencies, etas, tails, score, picks):  # type: ignore[no-untyped-def]
+    """Write, for each oscillating form and frequency, the best coarse gain over amplitudes and pairs of blocks, and where it is."""
+    blocks = starts.size - 1
+    sums = np.zeros(blocks + 1)
+    score[:] = np.inf
+    for f in range(frequencies.size):
+        span = max(float(MIN_OSCILLATION), 2.0 * np.pi / frequencies[f])
+        for e in range(etas.size):
+            root = np.sqrt(1.0 - etas[e] * etas[e])
+            mean, swing = np.log((1.0 + root) / 2.0), 2.0 * (1.0 - root) / etas[e]
+            for k in range(blocks):
+                size = starts[k + 1] - starts[k]
+                sums[k + 1] = sums[k] + (
+                    swing * (swing * block_cos2[f, k] + 2.0 * mean * block_cos[f, k] - 2.0 * projected[f, k])
+                    + mean * (mean * size - 2.0 * block_r[k])
+                )
+            top, top_k, ahead = -np.inf, -1, 0
+            for k in range(1, blocks + 1):
+                while starts[k] - starts[ahead] >= span:
+                    if sums[ahead] > top:
+                        top, top_k = sums[ahead], ahead
+                    ahead += 1
+                # A tail that starts inside block k: the oscillation is counted to the block's start only, lest it fit the tail.
+                base = sums[k] - top
+                shared = base + (tails[e, k] if k < blocks else 0.0)
+                separate = base + (tails[etas.size, k] if k < blocks else 0.0)
+                if shared < score[0, f]:
+                    score[0, f] = shared
+                    picks[0, f, 0], picks[0, f, 1], picks[0, f, 2] = e, top_k, k
+                if separate < score[1, f]:
+                    score[1, f] = separate
+                    picks[1, f, 0], picks[1, f, 1], picks[1, f, 2] = e, top_k, k
+
+
+@njit(cache=True, nogil=True)
+def _oscillating(y, w, first, level, slope, frequencies, cosines, block_cos, block_cos2, starts, etas, out):  # type: ignore[no-untyped-def]
+    """Write the best shared (out[0]) and separate (out[1]) fit of one row: steps 2-4."""
+    n, blocks = y.size, starts.size - 1
+    r = w * (y - level)
+    block_r = np.zeros(blocks)
+    for k in range(blocks):
+        for j in range(starts[k], starts[k + 1]):
+            block_r[k] += r[j]
+    if slope > 0.0:  # a long tail fixes a shared η better than any grid
+        etas = np.append(etas, min(slope, ETA_MAX))
+    projected = np.empty((frequencies.size, blocks))
+    _project(r, cosines, starts, projected)
+    tails, where = _tails(r, w, starts, etas)
+    scores, picks = np.empty((2, frequencies.size)), np.zeros((2, frequencies.size, 3), dtype=np.int64)
+    _coarse(projected, block_cos, block_cos2, block_r, starts, frequencies, etas, tails, scores, picks)
+    for form in range(2):
+        shared, score = form == 0, scores[form]
+        best, best_theta, best_1, best_2 = np.inf, np.zeros(4), -1, -1
+        for _ in range(CANDIDATES):
+            f = np.argmin(score)
+            if not np.isfinite(score[f]):
+                break
+            e, k1, k2 = picks[form, f]
+            j2 = where[e if shared else etas.size, k2] if k2 < blocks else n - 1
+            j1 = min(max(starts[k1] - 1, 0), j2 - MIN_OSCILLATION)
+            if j1 >= 0:
+                theta = np.array([level, etas[e], frequencies[f], etas[e] if shared else slope])
+                squares, j1, j2 = settle(theta, y, w, first, j1, j2, shared, 4)
+                if squares < best:
+                    best, best_1, best_2 = squares, j1, j2
+                    best_theta[:] = theta
+            score[max(f - 2, 0) : f + 3] = np.inf
+        if best_1 < 0:
+            out[form, :] = np.nan
+            continue
+        best, best_1, best_2 = climb(best_theta, y, w, first, best_1, best_2, shared, best)
+        best, best_1, best_2 = settle(best_theta, y, w, first, best_1, best_2, shared, 8)
+        best, converged = descend(best_theta, y, w, first, best_1, best_2, shared, 1e-10, 400)
+        out[form, 0], out[form, 1], out[form, 2], out[form, 4] = best, best_theta[0], best_theta[1], best_theta[2]
+        out[form, 3] = best_theta[1] if shared else (best_theta[3] if best_2 < n - 1 else 0.0)
+        out[form, 5], out[form, 6], out[form, 7] = best_1, best_2, 1.0 if converged else 0.0
+
+
+@njit(cache=True, nogil=True)
+def search_rows(rows, first, frequencies, cosines, block_cos, block_cos2, starts, etas, out):  # type: ignore[no-untyped-def]
+    """Fit each row with all forms, in the order of FORMS."""
+    out[:] = np.nan
+    for i in range(rows.shape[0]):
+        known = np.isfinite(rows[i])
+        count = known.sum()
+        if count == 0:
+            continue
+        y, w = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
+        centre = 0.0
+        for j in range(y.size):
+            if known[j]:
+                w[j] = 1.0
+                centre += rows[i, j] / count
+        spread = 0.0
+        for j in range(y.size):
+            if known[j]:
+                y[j] = rows[i, j] - centre
+                spread += y[j] * y[j]
+        if spread <= 1e-24 * count * (1.0 + centre * centre):  # constant to rounding: nothing to search
+            out[i, 0, 0], out[i, 0, 1], out[i, 0, 2], out[i, 0, 3] = 0.0, centre, 0.0, 0.0
+            out[i, 0, 5], out[i, 0, 6], out[i, 0, 7] = y.size - 1, y.size - 1, 1.0
+            continue
+        _monotone(y, w, out[i, 0])
+        if count >= MIN_OSCILLATION + 4:
+            _oscillating(y, w, first, out[i, 0, 1], out[i, 0, 3], frequencies, cosines, block_cos, block_cos2, starts, etas, out[i, 1:])
+        out[i, :, 1] += centre

@@ -1,0 +1,95 @@
+"""The figures of a report: which there are, how large, and writing them as SVG, PDF and PNG.
+
+One more figure: a function that draws on given axes, a caption of the same name, and a row of `FIGURES`. Imports matplotlib, never pyplot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from reports import captions, ink
+from reports.captions import Caption
+from reports.draw_assumptions import figure_norms, figure_similarity, figure_weights
+from reports.draw_bounds import figure_coverage, figure_heads, figure_idea, figure_separability
+from reports.files import replaced
+from reports.pooled import Run, pairs_of_bounds
+
+__all__ = [
+    "FIGURES", "Plan", "draw", "figure_coverage", "figure_heads", "figure_idea", "figure_norms", "figure_separability", "figure_similarity",
+    "figure_weights", "write_figures",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One figure of the report: how it is called, laid out, drawn and captioned."""
+
+    name: str
+    title: str
+    paper: str
+    """Its counterpart in the paper; empty for none."""
+    grid: tuple[int, int]
+    """Rows and columns of axes."""
+    height: Callable[[Run], float]
+    """Inches."""
+    draw: Callable[[Any, xr.DataTree], object]
+    caption: Callable[[Run], Caption]
+
+
+def _map_height(run: Run) -> float:
+    rows = 2 * run.capture.sizes["head"] + run.capture.sizes["kv_head"]
+    return min(9.0, 2.4 + 0.13 * rows)
+
+
+def _coverage_height(run: Run) -> float:
+    return 1.7 + 0.36 * len(pairs_of_bounds(run))
+
+
+FIGURES: Final = (
+    Plan("idea", "What is measured", "Figure 1", (1, 1), lambda run: 2.9, lambda axes, tree: figure_idea(axes), captions.idea),
+    Plan("norms", "Are value vectors of one length?", "Figure 2", (1, 2), lambda run: 3.5, figure_norms, captions.norms),
+    Plan("similarity", "Does similarity decay exponentially?", "Figure 3", (1, 2), lambda run: 3.7, figure_similarity, captions.similarity),
+    Plan("weights", "Do weights have four phases?", "Figure 4", (1, 2), lambda run: 3.6, figure_weights, captions.weights),
+    Plan(
+        "separability", "Do selected tokens stand apart?", "Figure 5", (1, 2), lambda run: 4.3, figure_separability, captions.separability
+    ),
+    Plan("coverage", "Where do the bounds hold, head by head?", "", (2, 1), _coverage_height, figure_coverage, captions.coverage),
+    Plan("heads", "Which heads?", "", (3, 1), _map_height, figure_heads, captions.heads),
+)
+
+
+def draw(plan: Plan, tree: xr.DataTree) -> Figure:
+    """Draw one figure of the report on a canvas of its own, which nothing else keeps."""
+    with ink.style():
+        figure = Figure(figsize=(ink.WIDTH, plan.height(Run.of(tree))), layout="constrained")
+        axes = figure.subplots(*plan.grid)
+        plan.draw(axes, tree)
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # laid out once, not again for each kind of file
+    return figure
+
+
+def write_figures(tree: xr.DataTree, out: Path) -> list[Path]:
+    """Write every figure as PDF and PNG.
+
+    Args:
+        tree: a confronted run.
+        out: folder; made when missing.
+
+    Returns:
+        Paths of the files, in the report's order.
+
+    Raises:
+        InputError: if the run lacks a group.
+    """
+    written = []
+    for plan in FIGURES:
+        figure = draw(plan, tree)
+        written += [replaced(out / f"{plan.name}.{kind}", ink.rendered(figure, kind)) for kind in ("pdf", "png")]
+    return written

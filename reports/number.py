@@ -1,0 +1,125 @@
+"""Numbers as a reader should see them: value ± error, rounded together, in plain text, HTML and LaTeX.
+
+The error keeps two significant digits and the value as many decimals (the rule of the Particle Data Group without its 3-5-9 refinement).
+What was not measured reads n/a, never the name of a missing float. Imports the standard library only.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
+from typing import Final
+
+ERROR_DIGITS: Final = 2
+VALUE_DIGITS: Final = 3
+"""Significant digits of a value without an error."""
+MOST_DIGITS: Final = 7
+"""Significant digits of a value at most; a smaller error is rounded up to its last digit."""
+PLAIN_FROM, PLAIN_BELOW = -3, 6
+"""Powers of ten of the value for which no ×10ᵏ is split off."""
+MISSING: Final = "n/a"
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A rounded value and error. `value` and `error` are decimal digits to be multiplied by 10^`power`; None where there is none.
+
+    `asked` tells whether an error belongs to the value at all: if it does and is None, it reads n/a.
+    """
+
+    value: str | None
+    error: str | None = None
+    power: int = 0
+    asked: bool = False
+
+    @property
+    def plain(self) -> str:
+        """As in `(1.2 ± 0.3)×10⁻⁵`."""
+        return self._joined(" ± ", "×10" + str(self.power).translate(_SUPERSCRIPTS), "-")
+
+    @property
+    def html(self) -> str:
+        """As in `(1.2 ± 0.3)×10<sup>−5</sup>`: markup without anything to escape."""
+        return self._joined(" ± ", f"×10<sup>{self.power}</sup>".replace("-", "−"), "−")
+
+    @property
+    def latex(self) -> str:
+        r"""As in `$(1.2 \pm 0.3)\times 10^{-5}$`."""
+        if self.value is None:
+            return MISSING
+        inner = self._joined(r" \pm ", rf"\times 10^{{{self.power}}}", "-", rf"\text{{{MISSING}}}")
+        return f"${inner}$"
+
+    def _joined(self, between: str, power: str, minus: str, missing: str = MISSING) -> str:
+        if self.value is None:
+            return MISSING
+        text = self.value.replace("-", minus)
+        if self.asked:
+            text += between + (missing if self.error is None else self.error)
+        if not self.power:
+            return text
+        return f"({text}){power}" if self.asked else text + power
+
+
+def rounded(value: float, error: float | None = None, *, digits: int = VALUE_DIGITS) -> Number:
+    """Round a value to its error.
+
+    Args:
+        value: any float; not finite means not measured.
+        error: its standard error, same unit. None: no error belongs to it (a count, a definition). Not finite: it belongs, but is unknown.
+        digits: significant digits of the value where the error is unknown or none.
+
+    Returns:
+        The rounded number; an error is shown with two significant digits.
+    """
+    if not math.isfinite(value):
+        return Number(None, asked=error is not None)
+    exact = Decimal(repr(float(value)))
+    spread = None if error is None or not math.isfinite(error) else abs(Decimal(repr(float(error))))
+    size = max((_exponent(x, k) for x, k in ((exact, MOST_DIGITS if spread else digits), (spread, ERROR_DIGITS)) if x), default=0)
+    power = 0 if PLAIN_FROM <= size < PLAIN_BELOW else size
+    if spread:
+        last = max(_exponent(spread, ERROR_DIGITS) - ERROR_DIGITS + 1, size - MOST_DIGITS + 1)
+    else:
+        whole = exact == exact.to_integral_value()
+        last = size - digits + 1 if power else 0 if whole else min(size - digits + 1, 0)
+    error_text = None if spread is None else _digits(spread, last, power, up=_exponent(spread, ERROR_DIGITS) < last)
+    return Number(_digits(exact, last, power), error_text, power, asked=error is not None)
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """A share as percent, as in `97.5%`; never 0 or 100 by rounding alone; n/a where unknown."""
+    if not math.isfinite(share):
+        return MISSING
+    text = f"{100 * share:.{digits}f}"
+    step = 10.0**-digits
+    if share > 0 and float(text) <= 0:
+        return f"< {step:.{digits}f}%"
+    if share < 1 and float(text) >= 100:
+        return f"> {100 - step:.{digits}f}%"
+    return f"{text.removesuffix('.' + '0' * digits) if share in (0, 1) else text}%"
+
+
+def count(number: int, singular: str, plural: str | None = None) -> str:
+    """A count with its noun, thousands set apart: `1 head`, `8,192 tokens`."""
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
+def _exponent(number: Decimal, digits: int) -> int:
+    """Power of ten of the leading digit after rounding to `digits` significant digits; 0 for zero."""
+    if not number:
+        return 0
+    first = number.adjusted()
+    return number.quantize(Decimal(1).scaleb(first - digits + 1), rounding=ROUND_HALF_EVEN).adjusted()
+
+
+def _digits(number: Decimal, last: int, power: int, *, up: bool = False) -> str:
+    """Digits of number / 10^power, rounded at 10^last."""
+    if number and number.adjusted() < last - 1:
+        whole = Decimal(1).scaleb(last) if up else Decimal(0)
+    else:
+        whole = number.quantize(Decimal(1).scaleb(last), rounding=ROUND_CEILING if up else ROUND_HALF_EVEN)
+    text = f"{whole.scaleb(-power):.{max(0, power - last)}f}"
+    return text if any(c in "123456789" for c in text) else text.removeprefix("-")

@@ -1,0 +1,117 @@
+"""One self-contained report.html: it opens offline, prints well, and fetches nothing. Beside it the same figures and tables as files.
+
+Imports jinja2 with autoescape on: model names, text names and provenance are foreign.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import xarray as xr
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+from matplotlib.figure import Figure
+
+from reports import ink, provenance
+from reports.captions import Caption
+from reports.cells import Table
+from reports.figures import FIGURES, Plan, draw
+from reports.files import replaced
+from reports.pooled import Run
+from reports.tables import tables, write_table
+
+PAGE_NAME = "report.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A figure on the page."""
+
+    plan: Plan
+    number: int
+    svg: Markup
+    caption: Caption
+
+
+def write_page(tree: xr.DataTree, out: Path, *, seconds: Mapping[str, float] | None = None) -> Path:
+    """Write report.html, figures/*.pdf and *.png, and tables/*.tex and *.md.
+
+    Args:
+        tree: a confronted run.
+        out: folder; made when missing. Files that stand there are replaced one by one, each in one step; the page last.
+        seconds: wall time by stage, shown in the header.
+
+    Returns:
+        Path of the page.
+
+    Raises:
+        InputError: if the run lacks a group, or the folder cannot be written.
+    """
+    drawn = {plan.name: draw(plan, tree) for plan in FIGURES}
+    for name, figure in drawn.items():
+        for kind in ("pdf", "png"):
+            replaced(out / "figures" / f"{name}.{kind}", ink.rendered(figure, kind))
+    made = tables(tree)
+    for table in made.values():
+        write_table(table, out / "tables")
+    return replaced(out / PAGE_NAME, _filled(Run.of(tree), drawn, made, seconds))
+
+
+def page_html(tree: xr.DataTree, *, seconds: Mapping[str, float] | None = None) -> str:
+    """Return the page of `write_page` as text, writing nothing."""
+    return _filled(Run.of(tree), {plan.name: draw(plan, tree) for plan in FIGURES}, tables(tree), seconds)
+
+
+def _filled(run: Run, drawn: Mapping[str, Figure], made: Mapping[str, Table], seconds: Mapping[str, float] | None) -> str:
+    """Fill the template."""
+    environment = Environment(
+        loader=PackageLoader("reports", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    shown = []
+    for place, plan in enumerate(FIGURES, start=1):
+        caption = plan.caption(run)
+        svg = inline_svg(ink.rendered(drawn[plan.name], "svg"), plan.name, f"{plan.title} {caption.finding}")
+        shown.append(Shown(plan, place, svg, caption))
+    sentences = run.summary.attrs.get("sentences") or []
+    return environment.get_template("page.html").render(
+        model=provenance.model_name(run),
+        facts=provenance.header(run, seconds),
+        sentences=[sentences] if isinstance(sentences, str) else list(sentences),
+        idea=shown[0],
+        figures=shown[1:],
+        tables=[table for table in made.values() if not table.only_latex and table.name not in {"heads", "errata"}],
+        heads=made.get("heads"),
+        errata=made.get("errata"),
+        entries=provenance.entries(run.attrs),
+    )
+
+
+def inline_svg(svg: bytes, name: str, label: str) -> Markup:
+    """Make an SVG file fit to stand in a page: no prologue, names of its own, scaled to the column, and a label in words.
+
+    Args:
+        svg: a file as matplotlib writes it.
+        name: prefix of every id, since two figures of a page may not share one.
+        label: what the figure shows, in words; foreign text is escaped.
+    """
+    text = svg.decode("utf-8")
+    text = text[text.index("<svg") :]
+    text = re.sub(r' id="([^"]+)"', rf' id="{name}-\1"', text)
+    text = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', text)
+    text = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", text)
+    opening = re.match(r"<svg[^>]*>", text)
+    assert opening is not None
+    box = re.search(r'viewBox="[^"]+"', opening[0])
+    assert box is not None
+    head = Markup(
+        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" {} role="img" aria-label="{}">'
+    ).format(Markup(box[0]), escape(label))
+    return head + Markup(text[opening.end() :])

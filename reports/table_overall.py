@@ -1,0 +1,217 @@
+"""Tables of the whole run: fitted parameters as median and quartiles over heads, separability, coverage, errata.
+
+A parameter's typical error is the median over heads of its standard error, a jackknife over documents.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+
+from reports.cells import Cell, Table, between, mixed, number, share, stacked, symbol, text, whole
+from reports.number import count, percent, rounded
+from reports.pooled import Run, median, pairs_of_bounds, quantiles
+
+PARAMETER_HEADERS = tuple(mixed(word) for word in ("parameter", "meaning (unit)", "median [quartiles]", "typical ±", "heads", "source"))
+PARAMETER_WIDTHS = {1: "5.2cm", 5: "2.6cm"}
+SIZES = (1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
+"""Sizes N of the table of separability."""
+
+
+def _parameter(data: xr.Dataset, name: str, *, label: str | None = None, meaning: str | None = None) -> list[Cell]:
+    """A row: one parameter over all heads."""
+    values = data[name]
+    attrs = values.attrs
+    known = np.asarray(values.values, dtype=np.float64).reshape(-1, 1)
+    low, middle, high = quantiles(known, (0.25, 0.5, 0.75))[:, 0]
+    error = f"{name}_se"
+    typical = number(median(data[error]), digits=2) if error in data else Cell("–", text("–").html, "--")
+    shown = symbol(label or str(attrs.get("symbol") or "")) if (label or attrs.get("symbol")) else text(name)
+    unit = str(attrs.get("units", "1"))
+    heads = whole(float(np.isfinite(known).sum()))
+    return [
+        shown,
+        mixed(f"{meaning or attrs.get('long_name', name)}{'' if unit == '1' else f' ({unit})'}"),
+        between(middle, low, high),
+        typical,
+        heads,
+        mixed(_source(attrs)),
+    ]
+
+
+def _source(attrs: dict[str, object]) -> str:
+    """The equation of a variable; the paper's own number is understood."""
+    return str(attrs.get("equation", "")).removeprefix("arXiv 2602.01893").removeprefix(", ").strip()
+
+
+def _flag(data: xr.Dataset, name: str, meaning: str | None = None, *, known: xr.DataArray | None = None) -> list[Cell]:
+    """A row: the share of heads for which a flag is set."""
+    flags = np.asarray(data[name].values, dtype=bool)
+    among = np.ones(flags.shape, dtype=bool) if known is None else np.isfinite(np.asarray(known.values, dtype=np.float64))
+    total = int(among.sum())
+    part = float((flags & among).sum() / total) if total else float("nan")
+    words = meaning or str(data[name].attrs.get("long_name", name))
+    return [
+        text("share"),
+        mixed(words),
+        share(part, f"{percent(part)} of heads"),
+        text("–"),
+        whole(total),
+        mixed(_source(data[name].attrs)),
+    ]
+
+
+def _parameters(name: str, title: str, what: str, run: Run, rows: Sequence[list[Cell]]) -> Table:
+    error = (
+        "typical ± is the median over heads of the standard error of a head's estimate, a jackknife over "
+        f"{count(run.documents, 'document')}"
+        if run.documents > 1
+        else "one document gives no standard errors (n/a)"
+    )
+    return Table(
+        name=name, title=title, headers=PARAMETER_HEADERS, rows=list(rows), align="lprrrp", widths=PARAMETER_WIDTHS,
+        caption=f"{what} Median over heads with quartiles in brackets; {error}; heads: those with an estimate. Source: arXiv 2602.01893.",
+    )  # fmt: skip
+
+
+def norms(run: Run) -> Table:
+    """Assumption 1."""
+    rows = [_parameter(run.norms, name) for name in ("C", "lam", "cv_token", "cv_profile") if name in run.norms]
+    return _parameters("norms", "Lengths of value vectors (Assumption 1)", "Value lengths by value head.", run, rows)
+
+
+def similarity(run: Run) -> Table:
+    """Assumption 2 and its rival with an offset."""
+    rows: list[list[Cell]] = []
+    for form in run.similarity["gram"].values:
+        fit = run.similarity.sel(gram=form)
+        known = fit["beta"]
+        form_words = "exponential form" if form == "exponential" else f"form with an {form}" if form == "offset" else f"{form} form"
+        names = [name for name in ("beta", "offset", "mae_by_lag", "mae_by_pair", "rmse", "r2") if name in fit]
+        names = [name for name in names if not (name == "offset" and form == "exponential")]
+        rows += [_parameter(fit, name, meaning=f"{form_words}: {_short(fit[name].attrs.get('long_name', name))}") for name in names]
+        if "feasible" in fit:
+            rows.append(_flag(fit, "feasible", f"{form_words}: vectors with these cosines exist", known=known))
+    rows += [_parameter(run.similarity, name) for name in ("rho0", "rho0_spread", "negative_fraction") if name in run.similarity]
+    if "offset_preferred" in run.similarity:
+        rows.append(
+            _flag(
+                run.similarity,
+                "offset_preferred",
+                "the offset predicts left-out documents better by more than one standard error (one document: by BIC)",
+            )
+        )
+    return _parameters(
+        "similarity",
+        "Similarity of value vectors (Assumption 2)",
+        "Cosines of value vectors by lag and with the sink, by value head.",
+        run,
+        rows,
+    )
+
+
+def _short(long_name: str) -> str:
+    return long_name.removesuffix("; 0 for the exponential form").removesuffix(", density uniform within histogram bins")
+
+
+def weights(run: Run) -> Table:
+    """Assumption 3."""
+    names = (
+        "p_sink",
+        "p_base",
+        "eta",
+        "omega",
+        "t1",
+        "t2",
+        "total",
+        "total_model",
+        "mass_plateau",
+        "mass_oscillation",
+        "mass_tail",
+        "rmse",
+        "r2",
+    )
+    rows = [_parameter(run.weights, name) for name in names if name in run.weights]
+    rows += [_flag(run.weights, name) for name in ("oscillation_identified", "growth_identified") if name in run.weights]
+    what = (
+        "Attention weights of the last token, by head; ω exists only where an oscillation is identified (T₁ < T₂), T₁ and T₂ are "
+        "positions, η is per token."
+    )
+    return _parameters("weights", "Attention weights (Assumption 3)", what, run, rows)
+
+
+def separability(run: Run) -> Table:
+    """Precision and Recall at round sizes, with baselines and bounds."""
+    summary = run.summary
+    nulls = [str(name) for name in summary["null"].values] if "precision_null" in summary else []
+    headers = [mixed("N")]
+    for short in ("P", "R"):
+        headers += [
+            stacked(f"${short}$", "measured"),
+            *(stacked(f"${short}$, {name.split('_')[0]}", name.split("_")[-1]) for name in nulls),
+        ]
+        headers += [stacked("floor of $P$,", "$N/T$")] if short == "P" else []
+    rows = []
+    for place, size in enumerate(summary["n"].values):
+        if int(size) not in SIZES or not np.isfinite(summary["precision_mean"].values[place]):
+            continue
+        row = [whole(float(size))]
+        for statistic in ("precision", "recall"):
+            point = summary.isel(n=place)
+            row.append(number(float(point[f"{statistic}_mean"]), float(point[f"{statistic}_se"])))
+            row += [number(float(point[f"{statistic}_null"].sel(null=name)), digits=2) for name in nulls]
+            row += [number(float(point["floor"]), digits=2)] if statistic == "precision" else []
+        rows.append(row)
+    words = f"± standard error over {count(run.documents, 'document')}" if run.documents > 1 else "one document: no standard error"
+    return Table(
+        name="separability", title="Separability by number of selected tokens", headers=headers, rows=rows, align="r" * len(headers),
+        caption=f"Precision P and Recall R (shares, no unit), mean over {count(run.heads, 'head')} of each document, then over "
+        f"documents; {words}.",
+    )  # fmt: skip
+
+
+def coverage(run: Run) -> Table:
+    """How often bounds hold, by edition, Gram and statistic."""
+    words = {"precision": r"$P$", "recall": r"$R$", "f_outer": r"$F(r_{\max})$", "f_inner": r"$F(r_{\min})$"}
+    names = [name for name in words if f"{name}_inside" in run.summary]
+    beyond = [name for name in ("precision", "recall") if f"{name}_outside" in run.summary]
+    headers = [mixed("edition"), mixed("Gram"), *(stacked(words[name], "inside") for name in names)]
+    headers += [*(stacked(words[name], "clearly outside") for name in beyond)]
+    rows = []
+    for edition, gram in pairs_of_bounds(run):
+        point = run.summary.sel(edition=edition, gram=gram)
+        clearly = [float(point[f"{name}_outside"]) for name in beyond]
+        inside = [_inside(point, name) for name in names]
+        rows.append([text(edition), text(gram), *inside, *(share(x, percent(x)) for x in clearly)])
+    caption = (
+        f"Share of (head, N) cells, {count(run.heads, 'head')}, 1 < N < T, in which the measured curve (mean over "
+        f"{count(run.documents, 'document')}) lies within its bounds; in brackets the mean distance from them where it does not. "
+        "Clearly outside: by more than the 95% document interval of the head's curve. Shares, no unit. Bounds on an expectation may "
+        "miss a single head."
+    )
+    align = "ll" + "r" * (len(headers) - 2)
+    return Table(name="coverage", title="Do the bounds hold?", headers=headers, rows=rows, align=align, caption=caption)
+
+
+def _inside(point: xr.Dataset, name: str) -> Cell:
+    """A share inside, with the mean distance of the rest in brackets."""
+    part, distance = float(point[f"{name}_inside"]), float(point[f"{name}_excess"])
+    shown = f"{percent(part)} ({rounded(distance, digits=2).plain})" if part < 1 else percent(part)
+    return share(part, shown)
+
+
+def errata(run: Run) -> Table:
+    """What is wrong in print and matters for reading the report."""
+    found = json.loads(run.summary.attrs.get("errata") or "[]")
+    rows = [
+        [whole(float(row.get("number", 0))), *(mixed(str(row.get(key) or "")) for key in ("title", "printed", "true", "reading"))]
+        for row in found
+    ]
+    headers = [mixed(word) for word in ("no.", "what", "printed", "true", "why it matters here")]
+    return Table(
+        name="errata", title="Errata", headers=headers, rows=rows, align="rpppp", widths={1: "2.4cm", 2: "3.6cm", 3: "3.6cm", 4: "4.2cm"},
+        caption="Statements of arXiv 2602.01893 that are wrong or undefined in print and matter for reading this report.",
+    )  # fmt: skip

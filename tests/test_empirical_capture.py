@@ -1,0 +1,182 @@
+"""The driver: what observers see, what is stored, how a run is interrupted and resumed."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from families import WINDOW
+from runs import loaded, random_windows, small_run
+from test_empirical_store import contents
+
+from empirical import capture as module
+from empirical.capture import LayerView, Progress, RunShape, capture
+from empirical.errors import InputError
+from empirical.observers import Baselines, Geometry
+from empirical.schema import CAPTURE, NULLS, Variable
+from empirical.selection import separability
+from empirical.store import GroupPlan, Store
+from empirical.tap import tap
+
+WORDS = {"long_name": "weight of the last token", "units": "1", "symbol": "", "equation": ""}
+
+
+class LastWeight:
+    """An observer of a user's own."""
+
+    group = "mine"
+
+    def plan(self, shape: RunShape) -> GroupPlan:
+        variables = {"last_weight": Variable(dims=("layer", "head"), **WORDS)}
+        return GroupPlan(variables=variables, coordinates=shape.coordinates("layer", "head"), sizes=shape.sizes())
+
+    def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
+        return {"last_weight": view.alpha[:, -1].numpy()}
+
+
+def test_every_variable_of_the_contract_is_measured_and_labelled(tmp_path: Path) -> None:
+    tree = small_run(tmp_path / "run.zarr").tree()
+    found = tree["capture"].to_dataset()
+    assert set(found.data_vars) == set(CAPTURE)
+    for name, variable in found.data_vars.items():
+        assert variable.attrs["long_name"], name
+        assert variable.attrs["units"], name
+        finite = np.isfinite(variable.values)
+        assert finite.any(), name
+    assert found.sizes["document"] == 3
+    assert list(found["kv_head_of_head"].values) == [0, 0, 1, 1]
+    assert list(tree["null"]["null"].values) == list(NULLS)
+    assert tree.attrs["skipped"] == 2
+    assert tree.attrs["parity"]["weights"] < 1e-5
+    assert tree.attrs["manifest"]["documents"][0]["sha256"] == random_windows(1, 40).sha256[0]
+
+
+def test_stored_curves_are_those_of_the_tapped_tensors(tmp_path: Path) -> None:
+    found = small_run(tmp_path / "run.zarr", documents=1).read("capture")
+    layers: list[tuple[torch.Tensor, torch.Tensor]] = []
+    ids = torch.as_tensor(random_windows(1, 40).token_ids.astype(np.int64))
+    tap(loaded("llama").model, ids, lambda layer: layers.append((layer.weights[0], layer.values[0])))
+    for index, (weights, values) in enumerate(layers):
+        np.testing.assert_array_equal(found["attention_weight"][0, index].values, weights.numpy())
+        np.testing.assert_allclose(found["value_norm"][0, index].values, values.norm(dim=-1).numpy(), rtol=1e-6)
+        expected = separability(weights, values, found["n"].values)
+        np.testing.assert_allclose(found["precision"][0, index].values, expected["precision"], rtol=1e-6)
+
+
+def test_only_visible_positions_are_tokens_of_a_head(tmp_path: Path) -> None:
+    found = small_run(tmp_path / "run.zarr", family="gemma2", documents=1, length=60).read("capture").isel(document=0)
+    assert list(found["tokens"].values) == [WINDOW, 60, WINDOW, 60]
+    assert list(found["sink_visible"].values) == [False, True, False, True]
+    windowed = found.isel(layer=0)
+    assert np.all(windowed["attention_weight"].values[:, :-WINDOW] == 0)
+    assert np.all(np.isnan(windowed["value_norm"].values[:, :-WINDOW]))
+    assert np.all(np.isfinite(windowed["value_norm"].values[:, -WINDOW:]))
+    assert np.all(np.isnan(windowed["precision"].sel(n=slice(WINDOW + 1, None)).values))
+    assert np.all(windowed["precision"].sel(n=WINDOW).values == 1)
+    assert np.all(np.isnan(windowed["sink_cosine"].values))
+    assert np.all(np.isfinite(windowed["cosine_mean"].sel(lag=slice(1, WINDOW - 1)).values))
+    assert np.all(np.isnan(windowed["cosine_mean"].sel(lag=slice(WINDOW, None)).values))
+    assert np.all(np.isfinite(found.isel(layer=1)["cosine_mean"].values))
+
+
+def test_a_users_observer_fills_a_group_of_its_own(tmp_path: Path) -> None:
+    store = small_run(tmp_path / "run.zarr", observers=[Geometry(), LastWeight()])
+    tree = store.tree()
+    np.testing.assert_array_equal(tree["mine"]["last_weight"].values, tree["capture"]["attention_weight"].values[..., -1])
+
+
+def test_named_heads_keep_their_principal_components(tmp_path: Path) -> None:
+    found = small_run(tmp_path / "run.zarr", observers=[Geometry(named=((1, 2), (3, 0)))], documents=1).read("capture")
+    assert list(found["named_head"].values) == ["L1H2", "L3H0"]
+    components = found["principal_components"].values[0]
+    assert np.all(np.isfinite(components))
+    assert np.all(components.std(axis=1)[:, 0] >= components.std(axis=1)[:, 1])
+    with pytest.raises(InputError, match=r"L9H0: no such head; layers run 0 to 3"):
+        small_run(tmp_path / "other.zarr", observers=[Geometry(named=((9, 0),))])
+
+
+def test_equal_runs_give_equal_stores_bit_for_bit(tmp_path: Path) -> None:
+    first = small_run(tmp_path / "a.zarr")
+    second = small_run(tmp_path / "b.zarr")
+    assert contents(first.path) == contents(second.path)
+
+
+@pytest.mark.parametrize("layer", [0, 3])
+def test_a_run_that_was_interrupted_and_resumed_equals_one_that_was_not(tmp_path: Path, layer: int) -> None:
+    whole = small_run(tmp_path / "whole.zarr")
+
+    def stop(progress: Progress) -> None:
+        if progress.documents == 2 and progress.layer == layer:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        small_run(tmp_path / "cut.zarr", on_progress=stop)
+    kept = Store.open(tmp_path / "cut.zarr")
+    assert len(kept.documents) == 2
+    kept.verify()
+    resumed = small_run(tmp_path / "cut.zarr")
+    assert contents(resumed.path) == contents(whole.path)
+
+
+def test_more_documents_extend_a_run(tmp_path: Path) -> None:
+    small_run(tmp_path / "grown.zarr", documents=2)
+    grown = small_run(tmp_path / "grown.zarr", documents=4)
+    assert contents(grown.path) == contents(small_run(tmp_path / "whole.zarr", documents=4).path)
+
+
+def test_batches_measure_the_same(tmp_path: Path) -> None:
+    one = small_run(tmp_path / "one.zarr").read("capture")
+    two = small_run(tmp_path / "two.zarr", batch=2).read("capture")
+    assert two.sizes["document"] == 3
+    np.testing.assert_allclose(one["attention_weight"], two["attention_weight"], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"seed": 1}, "seed = 0, this run has 1"),
+        ({"length": 41}, "length = 40, this run has 41"),
+        ({"family": "qwen3"}, "model.family = llama"),
+        ({"observers": [Baselines()]}, "groups"),
+    ],
+)
+def test_a_store_of_other_settings_is_refused(tmp_path: Path, change: dict, said: str) -> None:
+    def settings(observers: list) -> dict:
+        return {"groups": [observer.group for observer in observers]}
+
+    start = {"observers": [Geometry()]}
+    small_run(tmp_path / "run.zarr", **start, settings=settings(start["observers"]))
+    other = start | change
+    with pytest.raises(InputError, match=said):
+        small_run(tmp_path / "run.zarr", **other, settings=settings(other["observers"]))
+
+
+def test_other_text_under_the_same_settings_is_refused(tmp_path: Path) -> None:
+    small_run(tmp_path / "run.zarr", documents=1)
+    with pytest.raises(InputError, match="other tokens"):
+        capture(
+            loaded("llama"), random_windows(1, 40, seed=5), tmp_path / "run.zarr", observers=[Geometry(), Baselines()], n=np.arange(1, 41)
+        )
+
+
+@pytest.mark.parametrize(("weight", "where"), [("v_proj", "kv_head 1"), ("q_proj", "head 2")])
+def test_a_captured_row_with_nan_is_refused_by_name(tmp_path: Path, weight: str, where: str) -> None:
+    model = loaded("llama")
+    with torch.no_grad():
+        getattr(model.model.model.layers[2].self_attn, weight).weight[2 * 16 if weight == "q_proj" else 16] = float("nan")
+    with pytest.raises(InputError, match=f"document 'document 0', layer 2, {where}: NaN"):
+        capture(model, random_windows(2, 40), tmp_path / "run.zarr", observers=[Geometry()], n=np.array([1, 2]))
+    assert not (tmp_path / "run.zarr").exists()
+
+
+def test_progress_counts_documents_layers_and_tokens(tmp_path: Path) -> None:
+    seen: list[Progress] = []
+    small_run(tmp_path / "run.zarr", on_progress=seen.append)
+    assert (seen[0].documents, seen[-1].documents, seen[-1].tokens, seen[-1].tokens_left) == (0, 3, 120, 0)
+    assert {progress.layer for progress in seen} == {0, 1, 2, 3, 4}
+
+
+def test_the_machine_is_not_part_of_the_store(tmp_path: Path) -> None:
+    text = (small_run(tmp_path / "run.zarr", documents=1).path / "zarr.json").read_text()
+    assert module.machine()["host"] not in text or not module.machine()["host"]

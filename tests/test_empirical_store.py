@@ -1,0 +1,168 @@
+"""The store: what is written is read back, nothing half-written counts, damage is found."""
+
+import errno
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from empirical import store as module
+from empirical.errors import InputError, StoreError
+from empirical.schema import Coordinate, Variable
+from empirical.store import GroupPlan, Store
+
+WORDS = {"long_name": "a measured thing", "units": "1", "symbol": "x", "equation": "(1)"}
+PLAN = {
+    "capture": GroupPlan(
+        variables={
+            "token_id": Variable(dims=("position",), dtype="int32", **WORDS),
+            "weight": Variable(dims=("layer", "position"), **WORDS),
+            "count": Variable(dims=("layer",), dtype="int32", **WORDS),
+        },
+        coordinates={
+            "layer": Coordinate(dims=("layer",), values=np.arange(2), long_name="layer"),
+            "tokens": Coordinate(dims=("layer",), values=np.array([5, 3]), long_name="visible tokens"),
+            "label": Coordinate(dims=("layer",), values=np.array(["a", "bb"]), long_name="label"),
+        },
+        sizes={"layer": 2, "position": 5},
+        attributes={"dimension": 4},
+    )
+}
+
+
+def arrays(seed: int) -> dict[str, dict[str, np.ndarray]]:
+    rng = np.random.default_rng(seed)
+    weight = rng.standard_normal((2, 5)).astype(np.float32)
+    weight[1, :2] = np.nan
+    return {"capture": {"token_id": rng.integers(0, 9, 5, dtype=np.int32), "weight": weight, "count": np.array([0, seed], dtype=np.int32)}}
+
+
+def row(name: str) -> dict[str, str]:
+    return {"name": name, "sha256": f"hash of {name}"}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    made = Store.create(tmp_path / "run.zarr", provenance={"model": {"model": "m"}}, plan=PLAN, documents=3)
+    made.append(row("one"), arrays(1))
+    made.append(row("two, longer"), arrays(2))
+    return made
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
+
+
+def test_what_is_written_is_read_back(store: Store) -> None:
+    found = Store.open(store.path).read("capture")
+    assert list(found["document"].values) == ["one", "two, longer"]
+    assert found.attrs["dimension"] == 4
+    assert found["tokens"].dims == ("layer",)
+    assert "tokens" in found.coords
+    assert list(found["label"].values) == ["a", "bb"]
+    for index in range(2):
+        for name, value in arrays(index + 1)["capture"].items():
+            np.testing.assert_array_equal(found[name][index].values, value)
+            assert found[name].dtype == value.dtype
+    assert found["weight"].attrs == WORDS
+
+
+def test_a_result_group_round_trips_with_attributes(store: Store) -> None:
+    dataset = xr.Dataset(
+        {
+            "beta": (("gram", "layer"), np.array([[1.0, np.nan], [3.0, 4.0]]), {"units": "1", "symbol": r"\beta"}),
+            "ok": ("layer", [True, False]),
+        },
+        coords={"gram": np.array(["exponential", "offset"], dtype=object)},
+        attrs={"sentences": ["one", "two"]},
+    )
+    store.write("similarity", dataset)
+    store.write("similarity", dataset)
+    found = Store.open(store.path).read("similarity")
+    xr.testing.assert_identical(found.assign_coords(gram=found["gram"].values.astype(object)), dataset)
+    assert Store.open(store.path).results == ["similarity"]
+
+
+def test_equal_runs_give_equal_bytes_however_they_were_interrupted(tmp_path: Path, store: Store) -> None:
+    other = Store.create(tmp_path / "other.zarr", provenance={"model": {"model": "m"}}, plan=PLAN, documents=3)
+    other.append(row("one"), arrays(1))
+    again = Store.open(other.path)
+    root = module.zarr.open_group(other.path, mode="r+")
+    root["capture"]["weight"][1] = 7.0  # what a run killed while writing leaves behind
+    again.append(row("two, longer"), arrays(2))
+    assert contents(other.path) == contents(store.path)
+
+
+def test_extending_makes_room_and_keeps_what_is_there(tmp_path: Path, store: Store) -> None:
+    before = store.read("capture")
+    store.extend(5)
+    for index in range(3, 6):
+        store.append(row(f"document {index}"), arrays(index))
+    found = Store.open(store.path).read("capture")
+    assert found.sizes["document"] == 5
+    xr.testing.assert_equal(found.isel(document=slice(0, 2)), before)
+
+
+def test_a_document_that_is_not_in_the_manifest_does_not_count(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "_digest", stop)
+    with pytest.raises(KeyboardInterrupt):
+        store.append(row("three"), arrays(3))
+    monkeypatch.undo()
+    found = Store.open(store.path)
+    assert found.read("capture").sizes["document"] == 2
+    found.verify()
+
+
+def test_a_full_disk_is_one_line_and_keeps_the_documents(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(module, "_flush", full)
+    with pytest.raises(InputError, match=r"no space left.*--resume"):
+        store.append(row("three"), arrays(3))
+    monkeypatch.undo()
+    assert Store.open(store.path).read("capture").sizes["document"] == 2
+
+
+@pytest.mark.parametrize("name", ["weight", "token_id", "document"])
+def test_a_flipped_bit_is_found(store: Store, name: str) -> None:
+    chunk = sorted(file for file in (store.path / "capture" / name / "c" / "1").rglob("*") if file.is_file()) or [
+        store.path / "capture" / name / "c" / "1"
+    ]
+    data = bytearray(chunk[0].read_bytes())
+    data[len(data) // 2] ^= 4
+    chunk[0].write_bytes(bytes(data))
+    found = Store.open(store.path)
+    with pytest.raises(StoreError, match="damaged"):
+        found.read("capture")
+    with pytest.raises(StoreError, match="two, longer"):
+        found.verify()
+
+
+def test_a_missing_chunk_is_found(store: Store) -> None:
+    next(file for file in (store.path / "capture" / "weight" / "c" / "0").rglob("*") if file.is_file()).unlink()
+    with pytest.raises(StoreError, match="'one' are missing"):
+        Store.open(store.path)
+
+
+def test_a_damaged_manifest_is_said(store: Store) -> None:
+    (store.path / "zarr.json").write_text('{"attributes": {')
+    with pytest.raises(StoreError, match="manifest is damaged"):
+        Store.open(store.path)
+
+
+def test_a_missing_run_and_an_unknown_group_are_said(tmp_path: Path, store: Store) -> None:
+    with pytest.raises(InputError, match="no such run"):
+        Store.open(tmp_path / "absent.zarr")
+    with pytest.raises(InputError, match="holds no /norms; it has capture"):
+        store.read("norms")
+
+
+def test_nothing_is_created_over_what_stands_there(store: Store) -> None:
+    with pytest.raises(InputError, match="stands there already"):
+        Store.create(store.path, provenance={}, plan=PLAN, documents=1)

@@ -1,0 +1,170 @@
+"""Figures: drawn on given axes, equal for equal data, without what a run lacks, and nothing left open."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from reports_tree import POSITIONS, N, run_tree
+
+from reports import captions, figures, ink
+from reports.draw_bounds import TOY_CONTRIBUTIONS, TOY_SELECTED
+from reports.errors import InputError
+from reports.figures import FIGURES, draw, figure_norms, figure_separability, write_figures
+from reports.pooled import Run, coverage_by_head, coverage_by_size, weight_means
+
+TREE = run_tree()
+
+
+def texts(figure):
+    """Every text that a figure shows, with its box in pixels; labels of ticks beyond the axes are not shown."""
+    renderer = figure.canvas.get_renderer()
+    beyond = set()
+    for axes in figure.axes:
+        for axis, limits in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+            for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]:
+                if not min(limits) <= tick.get_loc() <= max(limits):
+                    beyond |= {tick.label1, tick.label2}
+    found = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip() and text not in beyond]
+    return [(text.get_text(), text.get_window_extent(renderer)) for text in found]
+
+
+@pytest.mark.parametrize("window", [POSITIONS, 40])
+@pytest.mark.parametrize("plan", FIGURES, ids=lambda plan: plan.name)
+def test_no_label_covers_another_or_leaves_the_figure(plan, window):
+    with ink.style():
+        figure = draw(plan, TREE if window == POSITIONS else run_tree(window=window))
+        FigureCanvasAgg(figure)
+        figure.canvas.draw()
+        boxes = texts(figure)
+    for index, (name, box) in enumerate(boxes):
+        assert box.x0 >= -1, name
+        assert box.y0 >= -1, name
+        assert box.x1 <= figure.bbox.x1 + 1, name
+        assert box.y1 <= figure.bbox.y1 + 1, name
+        for other, against in boxes[:index]:
+            overlap = min(box.x1, against.x1) - max(box.x0, against.x0), min(box.y1, against.y1) - max(box.y0, against.y0)
+            assert min(overlap) <= 1.5, f"{name!r} covers {other!r}"
+
+
+def test_a_figure_draws_on_given_axes_and_returns_them():
+    axes = Figure().subplots(1, 2)
+    assert figure_norms(axes, TREE) is axes
+    assert all(axis.has_data() for axis in axes)
+
+
+def test_drawing_needs_no_pyplot():
+    code = "import sys, reports.page, reports.figures; assert 'matplotlib.pyplot' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_figure_is_written_as_pdf_and_png(tmp_path, monkeypatch):
+    monkeypatch.setattr(figures, "FIGURES", FIGURES[:2])
+    paths = write_figures(TREE, tmp_path / "new")
+    assert [path.name for path in paths] == ["idea.pdf", "idea.png", "norms.pdf", "norms.png"]
+    assert all(path.stat().st_size > 1000 for path in paths)
+    assert not [path for path in (tmp_path / "new").iterdir() if path not in paths]
+
+
+@pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
+def test_equal_runs_give_equal_files(kind):
+    plan = next(plan for plan in FIGURES if plan.name == "weights")
+    assert ink.rendered(draw(plan, run_tree()), kind) == ink.rendered(draw(plan, run_tree()), kind)
+
+
+def test_the_measured_line_is_the_run_s(tmp_path):
+    axes = Figure().subplots(1, 2)
+    figure_separability(axes, TREE)
+    lines = {line.get_label(): line for line in axes[0].get_lines()}
+    np.testing.assert_allclose(lines["measured, 95% document band"].get_ydata(), TREE["summary"]["precision_mean"].values)
+    assert {"null: random selection", "null: random directions", "bounds: printed, exponential Gram", "bounds: sharp, offset Gram"} <= set(
+        lines
+    )
+
+
+def test_without_null_baselines_their_lines_are_left_out():
+    axes = Figure().subplots(1, 2)
+    figure_separability(axes, run_tree(null=False))
+    assert not [line for line in axes[0].get_lines() if line.get_label().startswith("null")]
+    assert "random selection" not in captions.separability(Run.of(run_tree(null=False))).text
+
+
+def test_the_envelope_is_cut_to_what_a_share_can_be():
+    axes = Figure().subplots(1, 2)
+    figure_separability(axes, TREE)
+    assert min(np.min(line.get_ydata()) for line in axes[0].get_lines()) >= 0
+
+
+def test_every_caption_ends_with_a_finding_made_of_numbers():
+    run = Run.of(TREE)
+    for plan in FIGURES[1:]:
+        caption = plan.caption(run)
+        assert "3 documents" in caption.text
+        assert "Look for: " in caption.text
+        assert any(character.isdigit() for character in caption.finding)
+        assert caption.finding.endswith(".")
+
+
+def test_a_measurement_below_a_null_baseline_is_told():
+    tree = run_tree()
+    summary = tree["summary"].to_dataset()
+    level = summary["precision_mean"] + 4.4 * summary["precision_se"]
+    summary["precision_null"] = (
+        xr.where((summary["n"] >= 2) & (summary["n"] <= 4), level, 0.0)
+        .expand_dims(null=summary["null"])
+        .assign_coords(null=summary["null"])
+    )
+    tree["summary"] = xr.DataTree(summary)
+    assert "Precision is below that of a random selection at N = 2 to 4." in captions.separability(Run.of(tree)).finding
+    summary["precision_null"] = summary["precision_null"] * 0
+    summary["recall_null"] = summary["recall_null"] * 0
+    tree["summary"] = xr.DataTree(summary)
+    assert "below" not in captions.separability(Run.of(tree)).finding
+
+
+def test_coverage_counts_cells_between_one_and_t():
+    run = Run.of(TREE)
+    printed = coverage_by_size(run, "precision").sel(edition="printed", gram="exponential")
+    expected = np.where((printed["n_envelope"] > 1) & (printed["n_envelope"] < POSITIONS), np.arange(printed.size) < 3, np.nan)
+    np.testing.assert_array_equal(printed.values, expected)
+    inner = int(np.isfinite(expected).sum())
+    np.testing.assert_allclose(
+        coverage_by_head(run, "precision").sel(edition="printed", gram="exponential").values, np.nansum(expected) / inner
+    )
+
+
+def test_weights_are_averaged_where_they_are_visible():
+    run = Run.of(run_tree(window=40))
+    weight = run.capture["attention_weight"].values.astype(np.float64)
+    arithmetic, geometric = weight_means(run)
+    np.testing.assert_allclose(arithmetic[5], weight[:, 0, :, 5].mean(), rtol=1e-5)
+    seen = weight[:, :, :, 60][weight[:, :, :, 60] > 0]
+    np.testing.assert_allclose(geometric[60], np.exp(np.log(seen).mean()), rtol=1e-4)
+
+
+def test_the_toy_picture_tells_precision_and_recall_right():
+    centre = TOY_CONTRIBUTIONS[:TOY_SELECTED].sum(axis=0)
+    distance = np.linalg.norm(TOY_CONTRIBUTIONS - centre, axis=1)
+    axes = Figure().subplots()
+    FIGURES[0].draw(axes, TREE)
+    words = " ".join(text.get_text() for text in axes.texts)
+    assert f"Precision = {TOY_SELECTED}/{(distance <= distance[:TOY_SELECTED].max()).sum()}" in words
+    assert f"Recall = {(distance[:TOY_SELECTED] <= distance[TOY_SELECTED:].min()).sum()}/{TOY_SELECTED}" in words
+
+
+def test_a_run_without_fits_is_refused_with_a_remedy():
+    tree = run_tree()
+    del tree["weights"]
+    with pytest.raises(InputError, match=r"holds no /weights.*confront"):
+        draw(FIGURES[1], tree)
+
+
+def test_sizes_of_the_run_label_the_axis():
+    axes = Figure().subplots(1, 2)
+    figure_separability(axes, TREE)
+    assert [label.get_text() for label in axes[0].get_xticklabels()] == ["1", "2", "4", "8", "16", "32", "64"]
+    assert axes[0].get_xlim()[1] > N[-1]

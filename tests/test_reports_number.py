@@ -1,0 +1,96 @@
+"""Rounding: value and error go together, and nothing that was not measured is printed as a number."""
+
+import math
+import re
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reports.number import MISSING, count, percent, rounded
+
+values = st.floats(-1e12, 1e12, allow_nan=False, allow_subnormal=False)
+errors = st.floats(1e-9, 1e9, allow_nan=False, allow_subnormal=False)
+
+
+def parts(value, error):
+    shown = rounded(value, error)
+    return Decimal(shown.value).scaleb(shown.power), Decimal(shown.error).scaleb(shown.power), shown
+
+
+@given(values, errors)
+def test_rounding_moves_a_value_by_at_most_half_its_last_digit(value, error):
+    shown_value, shown_error, shown = parts(value, error)
+    last = Decimal(1).scaleb(shown.power - len(shown.value.partition(".")[2]))
+    if last == 1:  # tens or hundreds may be rounded
+        last = max(last, Decimal(10) ** (math.floor(math.log10(shown_error)) - 1)) if shown_error else last
+    assert abs(shown_value - Decimal(value)) <= last * Decimal("0.5000001")
+    assert shown_error > 0
+
+
+@given(values, errors)
+def test_value_and_error_have_the_same_decimals(value, error):
+    shown = rounded(value, error)
+    assert len(shown.value.partition(".")[2]) == len(shown.error.partition(".")[2])
+
+
+@given(st.floats(0.01, 100), st.floats(0.001, 100))
+def test_the_error_keeps_two_significant_digits(value, error):
+    digits = rounded(value, error).error.replace(".", "").lstrip("0")
+    assert len(digits) == 2 or (len(digits) == 3 and digits.endswith("0") and error > 99)
+    assert abs(float(rounded(value, error).error) / error - 1) <= 0.05 + 1e-9
+
+
+@given(values)
+def test_a_small_error_is_never_rounded_to_nothing(value):
+    assert Decimal(rounded(value, 1e-300).error) > 0
+
+
+@given(st.sampled_from([float("nan"), float("inf"), -float("inf")]), st.one_of(st.none(), errors))
+def test_what_was_not_measured_reads_n_a_in_every_form(value, error):
+    shown = rounded(value, error)
+    assert shown.plain == shown.html == shown.latex == MISSING
+
+
+@given(values)
+def test_an_unknown_error_reads_n_a_and_no_error_reads_as_none(value):
+    assert rounded(value, float("nan")).plain.rstrip(")⁰¹²³⁴⁵⁶⁷⁸⁹⁻0×1").endswith("± n/a")
+    assert "±" not in rounded(value).plain
+
+
+@given(values, st.one_of(st.none(), errors))
+def test_all_forms_show_the_same_digits(value, error):
+    shown = rounded(value, error)
+    html = re.sub(r"<sup>[^<]*</sup>", "", shown.html).replace("−", "-")
+    latex = re.sub(r"\^\{[^}]*\}", "", shown.latex).strip("$").replace(r"\pm", "±").replace(r"\times 10", "×10")
+    plain = shown.plain.rstrip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+    assert plain == html == latex
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "expected"),
+    [
+        (0.1234, 0.0456, "0.123 ± 0.046"),
+        (1.2345e-5, 3e-7, "(1.234 ± 0.030)×10⁻⁵"),
+        (1234, 567, "1230 ± 570"),
+        (0.0996, 0.0996, "0.10 ± 0.10"),
+        (57, 0, "57 ± 0"),
+        (-0.2, 25, "0 ± 25"),
+        (0, 1e-6, "(0.0 ± 1.0)×10⁻⁶"),
+        (0.5, float("nan"), "0.500 ± n/a"),
+        (1e-5, None, "1.00×10⁻⁵"),
+        (1024, None, "1024"),
+        (-0.0, None, "0"),
+    ],
+)
+def test_examples(value, error, expected):
+    assert rounded(value, error).plain == expected
+
+
+def test_a_share_is_whole_only_if_it_is():
+    assert [percent(x) for x in (0, 0.00001, 0.975, 0.99999, 1, float("nan"))] == ["0%", "< 0.1%", "97.5%", "> 99.9%", "100%", MISSING]
+
+
+def test_counts_take_their_plural():
+    assert [count(1, "head"), count(2, "head"), count(8192, "token")] == ["1 head", "2 heads", "8,192 tokens"]

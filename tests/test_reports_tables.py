@@ -1,0 +1,131 @@
+"""Tables: every number with its error and unit, and text that LaTeX, HTML and Markdown take as text."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+from reports_tree import HEADS, KV_HEADS, LAYERS, run_tree
+
+from reports.cells import LATEX_ROWS, Cell, Table, mixed, number, text, whole
+from reports.number import MISSING
+from reports.tables import tables, write_tables
+
+MADE = tables(run_tree(window=40))
+
+
+def outside_maths(latex):
+    return re.sub(r"(?<!\\)\$.*?(?<!\\)\$", "", latex)
+
+
+def body(latex):
+    """The rows of all tabulars, comments left out."""
+    return [line for line in latex.splitlines() if line.endswith(r"\\")]
+
+
+@pytest.mark.parametrize("name", [name for name, table in MADE.items() if not table.only_page])
+def test_latex_is_safe_and_of_even_rows(name):
+    table = MADE[name]
+    latex = table.latex()
+    rows = body(latex)
+    pieces = -(-len(table.rows) // LATEX_ROWS)
+    assert len(rows) == len(table.rows) + pieces
+    assert latex.count(r"\toprule") == latex.count(r"\bottomrule") == pieces
+    for row in rows:
+        bare = re.sub(r"\\shortstack\[r\]", "", outside_maths(row))
+        assert len(re.findall(r"(?<!\\)&", bare)) == len(table.headers) - 1
+        assert not re.search(r"(?<!\\)[_^#%]", bare)
+        assert row.isascii() or not re.search(r"[^\x00-\x7f\u00a1-\u017f]", row)
+        assert len(re.findall(r"(?<!\\)\$", row)) % 2 == 0
+
+
+def test_foreign_text_is_escaped_in_every_form():
+    cell = text("<b>$x_1$& 100%|*")
+    assert cell.latex == r"$<$b$>$\$x\_1\$\& 100\%$|$*"
+    assert str(cell.html) == "&lt;b&gt;$x_1$&amp; 100%|*"
+    table = Table(name="t", title="t", caption="c", headers=[text("a_b")], rows=[[cell]], align="l")
+    assert r"\<b\>\$x\_1\$& 100%\|\*" in table.markdown()
+    assert r"a\_b \\" in table.latex()
+
+
+def test_long_tables_go_on_in_another_tabular():
+    rows = [[whole(float(index))] for index in range(2 * LATEX_ROWS + 1)]
+    latex = Table(name="t", title="t", caption="c", headers=[text("h")], rows=rows, align="r").latex()
+    assert latex.count(r"\begin{tabular}") == 3
+    assert latex.count("h \\\\") == 3
+
+
+def test_parameters_carry_errors_units_and_counts():
+    frame = MADE["norms"].frame()
+    assert list(frame.columns) == ["parameter", "meaning (unit)", "median [quartiles]", "typical ±", "heads", "source"]
+    assert frame.iloc[0].tolist() == ["$C$", "made-up quantity (value units)", "1 [0.850, 1.15]", "0.10", "4", "Assumption 1"]
+    assert frame.iloc[1].tolist()[-3:-1] == ["0.030", "2"]  # the window hides one layer's sink
+    assert "3 documents" in MADE["norms"].caption
+
+
+def test_every_head_has_a_row_with_its_value_head_s_numbers():
+    table = MADE["heads"]
+    frame = table.frame()
+    assert len(frame) == LAYERS * HEADS
+    assert frame["value head"].tolist() == ["0", "0", "1", "1"] * LAYERS
+    column = frame["$C$"].tolist()
+    assert column[0] == column[1] == "1.10 ± 0.11"
+    assert column[2] == "0.900 ± 0.090"
+    assert len(MADE["heads_norms"].rows) == LAYERS * KV_HEADS
+    assert frame["$\\omega$"].tolist()[0] == MISSING
+
+
+def test_one_document_prints_n_a_for_every_error():
+    made = tables(run_tree(documents=1))
+    assert all(row[3].plain == MISSING for row in made["norms"].rows)
+    assert all(cell.plain.endswith(f"± {MISSING}") for row in made["heads_norms"].rows for cell in row[2:])
+    assert "no standard error" in made["separability"].caption
+
+
+def test_nothing_prints_a_missing_float():
+    for table in tables(run_tree(documents=1, null=False, window=30)).values():
+        for form in ("plain", "html", "latex"):
+            assert not re.search(r"\bnan\b|\binf\b", table.frame(form).to_string(), re.IGNORECASE), table.name
+
+
+def test_a_table_without_null_baselines_has_none():
+    assert [str(header.plain) for header in tables(run_tree(null=False))["separability"].headers] == [
+        "N",
+        "$P$ measured",
+        "floor of $P$, $N/T$",
+        "$R$ measured",
+    ]
+
+
+def test_errata_keep_their_mathematics():
+    latex = MADE["errata"].latex()
+    assert r"$\kappa d(\Delta/B^2)^2$ \& more" in latex
+    assert "<i>κ</i>" in MADE["errata"].rows[0][2].html
+
+
+def test_every_table_is_written_as_latex_and_markdown(tmp_path):
+    paths = write_tables(run_tree(), tmp_path)
+    assert {path.suffix for path in paths} == {".tex", ".md"}
+    assert {path.stem for path in paths} == set(MADE)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(path.name for path in paths)
+    assert not (tmp_path / "heads.tex").exists()
+
+
+def test_cells_sort_as_numbers():
+    assert number(1e-5, 1e-6).sort == 1e-5
+    assert number(float("nan"), 1.0).sort == ""
+    assert mixed("text").sort == "text"
+    assert isinstance(MADE["heads"].rows[0][3], Cell)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
+def test_tables_compile_with_booktabs_and_amsmath_alone(tmp_path):
+    write_tables(run_tree(model="<b>$x_1$&"), tmp_path)
+    files = sorted(path.stem for path in tmp_path.glob("*.tex"))
+    document = "\\documentclass{article}\\usepackage{booktabs,amsmath,amssymb}\\begin{document}\n"
+    (tmp_path / "all.tex").write_text(document + "\n\n".join(f"\\input{{{name}}}" for name in files) + "\\end{document}\n")
+    done = subprocess.run(
+        ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "all.tex"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-2000:]

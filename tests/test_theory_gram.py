@@ -1,0 +1,123 @@
+"""Gram matrices: feasibility in closed form and by eigenvalue, the edge of ρ₀, projection."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from theory.errors import InputError
+from theory.gram import (
+    LagGram,
+    exponential,
+    feasible_edge,
+    is_feasible,
+    nearest_correlation,
+    offset_exponential,
+    project,
+    smallest_eigenvalue,
+)
+
+
+@given(st.integers(2, 40), st.floats(0.02, 4), st.floats(0, 0.95))
+@settings(max_examples=50, deadline=None)
+def test_closed_form_edge_is_where_the_smallest_eigenvalue_vanishes(content: int, beta: float, offset: float) -> None:
+    edge = feasible_edge(beta, content, offset=offset)
+    at_edge = offset_exponential(beta, offset, edge, content + 1)
+    assert abs(smallest_eigenvalue(at_edge, content + 1)) < 1e-9
+    assert is_feasible(offset_exponential(beta, offset, 0.99 * edge, content + 1), content + 1)
+    if edge < 0.98:
+        beyond = offset_exponential(beta, offset, 1.02 * edge, content + 1)
+        assert not is_feasible(beyond, content + 1)
+        assert not is_feasible(beyond.matrix(content + 1), content + 1)
+
+
+def test_edge_of_the_printed_gram_at_length_1024() -> None:
+    # Erratum 9: L = 1024, β = 0.1 gives |ρ₀| ≤ 0.14.
+    assert feasible_edge(0.1, 1024) == pytest.approx(0.14, abs=0.005)
+
+
+def test_edge_of_a_sequence_equals_the_closed_form() -> None:
+    closed = offset_exponential(0.3, 0.2, 0.0, 30)
+    assert LagGram(closed.by_lag).edge(29) == pytest.approx(closed.edge(29), rel=1e-9)
+    # A singular lag part that is blind to the all-ones vector: alternating signs leave no room for a sink.
+    assert LagGram(np.array([1.0, -1.0, 1.0, -1.0])).edge(4) == 0.0
+    assert LagGram(np.ones(5)).edge(5) == pytest.approx(1.0)
+    # Rank two, and the all-ones vector is outside its range.
+    assert LagGram(np.cos(0.3 * np.arange(6))).edge(6) == 0.0
+    assert np.isnan(LagGram(np.array([1.0, -0.9, -0.9])).edge(3))
+
+
+def test_negative_offset_has_its_own_edge() -> None:
+    assert np.isnan(feasible_edge(3.0, 20, offset=-0.5))
+    assert not is_feasible(offset_exponential(3.0, -0.5, 0.0, 21), 21)
+    assert smallest_eigenvalue(offset_exponential(3.0, -0.5, 0.0, 21), 21) < 0
+
+
+def test_matrix_layout() -> None:
+    gram = LagGram(np.array([1.0, 0.5, 0.25]), -0.1)
+    np.testing.assert_array_equal(gram.matrix(4), [[1, -0.1, -0.1, -0.1], [-0.1, 1, 0.5, 0.25], [-0.1, 0.5, 1, 0.5], [-0.1, 0.25, 0.5, 1]])
+    np.testing.assert_array_equal(gram.matrix(3, sink=None), [[1, 0.5, 0.25], [0.5, 1, 0.5], [0.25, 0.5, 1]])
+
+
+def test_projection_moves_rho0_to_its_edge() -> None:
+    gram = exponential(0.5, -0.9, 50)
+    found = project(gram, 50)
+    assert found.kind == "sink"
+    assert isinstance(found.gram, LagGram)
+    assert found.gram.rho0 == pytest.approx(-feasible_edge(0.5, 49))
+    assert found.distance == pytest.approx(0.9 - feasible_edge(0.5, 49))
+    assert is_feasible(found.gram, 50)
+    assert project(found.gram, 50).kind == "none"
+
+
+def test_projection_of_a_matrix_is_the_nearest_correlation_matrix() -> None:
+    # Higham (2002): the nearest correlation matrix to tridiag(1, 1, 1) of size 3.
+    before = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1.0, 1.0]])
+    found = project(before, 3)
+    assert found.kind == "nearest"
+    np.testing.assert_allclose(found.gram, [[1, 0.7607, 0.1573], [0.7607, 1, 0.7607], [0.1573, 0.7607, 1]], atol=5e-5)
+    assert found.distance == pytest.approx(np.linalg.norm(found.gram - before))
+    assert is_feasible(found.gram, 3)
+
+
+def test_nothing_feasible_lies_nearer_than_the_projection() -> None:
+    rng = np.random.default_rng(2)
+    noisy = np.corrcoef(rng.normal(size=(12, 30))) + 0.3 * rng.normal(size=(12, 12))
+    noisy = (noisy + noisy.T) / 2
+    np.fill_diagonal(noisy, 1.0)
+    found = nearest_correlation(noisy)
+    distance = np.linalg.norm(found - noisy)
+    assert np.linalg.eigvalsh(found)[0] > -1e-10
+    for _ in range(200):
+        other = 0.9 * found + 0.1 * np.corrcoef(rng.normal(size=(12, 20)))
+        assert np.linalg.norm(other - noisy) >= distance
+
+
+def test_infeasible_lag_part_is_projected_as_a_matrix() -> None:
+    found = project(LagGram(np.array([1.0, -0.9, -0.9]), 0.0), 3, sink=None)
+    assert found.kind == "nearest"
+    assert found.distance > 0.1
+
+
+def test_measured_float32_cosines_are_feasible() -> None:
+    values = np.random.default_rng(3).normal(size=(200, 16)).astype(np.float32)
+    values /= np.linalg.norm(values, axis=1, keepdims=True)
+    assert is_feasible(values @ values.T, 200)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: LagGram(np.array([0.5, 0.2])), "Prepend 1"),
+        (lambda: LagGram(np.array([[1.0]])), "1-d sequence"),
+        (lambda: LagGram(np.array([1.0, 1.5])), "outside"),
+        (lambda: LagGram(np.array([1.0]), 2.0), "outside"),
+        (lambda: exponential(0.0, 0.1, 5), "beta is 0"),
+        (lambda: feasible_edge(1.0, 0), "at least one token"),
+    ],
+)
+def test_bad_grams_are_refused(make: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make()

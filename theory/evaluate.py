@@ -1,0 +1,288 @@
+"""The one numeric entry: bounds on expected separability from α, norms and a Gram, for one head or many.
+
+`envelope` is the exact reference for one head; `envelopes` takes many heads that share a Gram and uses the compiled kernel.
+Editions: `printed` (eq. (12)-(17) of arXiv 2602.01893 to the letter), `repaired`, `sharp`. Imports numpy; scipy and numba lazily.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from theory.arrays import FloatArray, IntArray, attention_rows, selection_sizes, sink_position, value_norms, whole_dimension
+from theory.errors import InputError
+from theory.gram import Gram, as_matrix, is_feasible
+from theory.printed import KAPPA, Margins, printed_bounds, printed_margins
+from theory.ranked import Ranked, Summary, rank_tokens, summarise
+from theory.results import QUANTITIES, Convention, Edition, Envelope, Validity
+
+UNIT_NORM = 1e-6
+"""How far a content norm may lie from 1 for the flag C = 1."""
+
+HEADS_AT_ONCE = 16
+"""Heads held in memory together: 8 MB each at T = 1024."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How to evaluate: everything that is not the head itself."""
+
+    dimension: int
+    edition: Edition
+    kappa: float
+    delta0: Literal["out", "in"]
+    sink_in_b: bool
+    convention: Convention
+    feasible: bool
+    fast: bool
+
+
+def envelope(
+    alpha: Any,
+    norms: Any,
+    gram: Gram,
+    dimension: int,
+    n: Any,
+    *,
+    edition: Edition,
+    kappa: float | None = None,
+    sink: int | None = 0,
+    delta0: Literal["out", "in"] = "out",
+    sink_in_b: bool = True,
+    convention: Convention = "paper",
+    feasible: bool | None = None,
+) -> Envelope:
+    """Return the bounds of one head, every entry computed exactly.
+
+    Args:
+        alpha: (T,) attention weights of the visible tokens, non-negative; they need not sum to 1.
+        norms: (T,) value norms, or one number.
+        gram: T×T cosines, or a `LagGram`.
+        dimension: head size d.
+        n: sizes N >= 1; N = T gives 1, N > T gives NaN.
+        edition: "printed", "repaired" or "sharp".
+        kappa: the constant of the printed and repaired tails; None is 1/8. The sharp edition has none.
+        sink: position of the sink among the tokens, None where it is not visible.
+        delta0: reading of Δ₀: "out" as eq. (29), "in" as eq. (8).
+        sink_in_b: whether a_max_in in B includes the sink.
+        convention: "paper", or "followup" for strict inner balls and one F (sharp edition only).
+        feasible: whether some vectors have this Gram, where the caller knows; None: find out.
+
+    Returns:
+        An `Envelope` with arrays of shape (K,).
+
+    Raises:
+        InputError: on bad input; for `sharp` also where the Gram is infeasible.
+    """
+    rows = attention_rows(alpha)
+    if rows.ndim != 1:
+        raise InputError(f"alpha has shape {rows.shape}, expected (T,) for one head. Use envelopes for many heads.")
+    heads = value_norms(norms, rows.shape)[None]
+    found = _evaluate(rows[None], heads, gram, dimension, n, edition, kappa, sink, delta0, sink_in_b, convention, feasible, fast=False)
+    arrays = {name: getattr(found, name)[0] for name in Envelope.__slots__ if name != "n" and isinstance(getattr(found, name), np.ndarray)}
+    return replace(found, valid=Validity(**{name: getattr(found.valid, name)[0] for name in Validity.__slots__}), **arrays)
+
+
+def envelopes(
+    alpha: Any,
+    norms: Any,
+    gram: Gram,
+    dimension: int,
+    n: Any,
+    *,
+    edition: Edition,
+    kappa: float | None = None,
+    sink: int | None = 0,
+    delta0: Literal["out", "in"] = "out",
+    sink_in_b: bool = True,
+    convention: Convention = "paper",
+    feasible: bool | None = None,
+) -> Envelope:
+    """Return the bounds of H heads that share one Gram: `envelope` for each, on a few threads.
+
+    The sharp edition uses a tabulated law (1e-8 absolute) for d >= 7. Arguments as `envelope`, but alpha is (H, T), norms (H, T) or
+    (T,), and the arrays of the result are (H, K).
+
+    Raises:
+        InputError: on bad input; for `sharp` also where the Gram is infeasible.
+    """
+    rows = attention_rows(alpha)
+    if rows.ndim != 2:
+        raise InputError(f"alpha has shape {rows.shape}, expected (H, T) for many heads. Use envelope for one head.")
+    heads = value_norms(norms, rows.shape)
+    return _evaluate(rows, heads, gram, dimension, n, edition, kappa, sink, delta0, sink_in_b, convention, feasible, fast=True)
+
+
+def _evaluate(
+    alpha: FloatArray,
+    norms: FloatArray,
+    gram: Gram,
+    dimension: int,
+    n: Any,
+    edition: Edition,
+    kappa: float | None,
+    sink: int | None,
+    delta0: Literal["out", "in"],
+    sink_in_b: bool,
+    convention: Convention,
+    feasible: bool | None,
+    *,
+    fast: bool,
+) -> Envelope:
+    tokens = alpha.shape[1]
+    _check_choices(edition, delta0, convention, kappa)
+    sizes, sink = selection_sizes(n), sink_position(sink, tokens)
+    cosines = as_matrix(gram, tokens, sink=sink)
+    known = is_feasible(gram, tokens, sink=sink) if feasible is None else feasible
+    if edition == "sharp" and not known:
+        raise InputError("the Gram is infeasible: no vectors have these cosines, expected a positive semidefinite one. Use gram.project.")
+    settings = Settings(
+        dimension=whole_dimension(dimension),
+        edition=edition,
+        kappa=KAPPA if kappa is None else float(kappa),
+        delta0=delta0,
+        sink_in_b=sink_in_b,
+        convention=convention,
+        feasible=known,
+        fast=fast,
+    )
+    parts = [part for chunk in _chunks(len(alpha)) for part in _head_rows(alpha[chunk], norms[chunk], cosines, sink, sizes, settings)]
+    return _assemble(parts, sizes, settings, tokens)
+
+
+def _check_choices(edition: str, delta0: str, convention: str, kappa: float | None) -> None:
+    for name, seen, allowed in (
+        ("edition", edition, get_args(Edition)),
+        ("delta0", delta0, ("out", "in")),
+        ("convention", convention, get_args(Convention)),
+    ):
+        if seen not in allowed:
+            raise InputError(f"{name} is {seen!r}, expected one of {', '.join(allowed)}.")
+    if convention == "followup" and edition != "sharp":
+        raise InputError(f"convention 'followup' has no {edition} edition, expected 'paper'. Use edition='sharp' with 'followup'.")
+    if kappa is not None and not kappa > 0:
+        raise InputError(f"kappa is {kappa}, expected a constant > 0. Leave it out for 1/8.")
+
+
+def _chunks(heads: int) -> Iterator[slice]:
+    return (slice(start, start + HEADS_AT_ONCE) for start in range(0, heads, HEADS_AT_ONCE))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _HeadPart:
+    """Bounds of one head at the sizes below T: values (8, K') in the order lower, upper of each quantity."""
+
+    values: FloatArray
+    margins: Margins
+    summary: Summary
+    rho0_nonnegative: bool
+    unit_norm: bool
+
+
+def _head_rows(
+    alpha: FloatArray, norms: FloatArray, cosines: npt.NDArray[Any], sink: int | None, sizes: IntArray, settings: Settings
+) -> list[_HeadPart]:
+    """Return the bounds of a few heads at the sizes below T."""
+    inner = sizes[sizes < alpha.shape[1]]
+
+    def exact(h: int) -> tuple[Ranked, Summary]:
+        head = rank_tokens(alpha[h], norms[h], cosines, sink)
+        return head, summarise(head, inner)
+
+    def compiled(h: int) -> tuple[Ranked, Summary]:
+        return fast.prepare(alpha[h], norms[h], cosines, sink, inner)
+
+    def finish(item: tuple[int, tuple[Ranked, Summary]]) -> _HeadPart:
+        h, (head, summary) = item
+        margins = printed_margins(summary, delta0=settings.delta0, sink_in_b=settings.sink_in_b, sink_visible=sink is not None)
+        values = sharp[h] if settings.edition == "sharp" else _other_editions(head, summary, margins, settings)
+        content = np.arange(head.tokens) != (-1 if head.sink is None else head.sink)
+        return _HeadPart(
+            values=values,
+            margins=margins,
+            summary=summary,
+            rho0_nonnegative=head.sink is None or bool((head.cosines[head.sink] >= 0).all()),
+            unit_norm=bool((np.abs(head.norms[content] - 1) <= UNIT_NORM).all()),
+        )
+
+    from theory import fast
+
+    spread = fast.in_threads if settings.fast else _in_turn
+    ready = spread(compiled if settings.fast else exact, range(len(alpha)))
+    sharp = _sharp_values(ready, settings) if settings.edition == "sharp" else []
+    return spread(finish, enumerate(ready))
+
+
+def _in_turn(work: Callable[[Any], Any], tasks: Iterable[Any]) -> list[Any]:
+    return [work(task) for task in tasks]
+
+
+def _sharp_values(ready: list[tuple[Ranked, Summary]], settings: Settings) -> list[FloatArray]:
+    """Return sharp bounds (8, K') of each head, tabulated where asked for and where the table serves."""
+    from theory import fast
+    from theory.sharp import exact_bounds
+
+    followup = settings.convention == "followup"
+    if settings.fast and settings.dimension >= fast.TABULATED_FROM:
+        found = fast.sharp_bounds(ready, settings.dimension, followup=followup)
+    else:
+        found = [[exact_bounds(*item, k, settings.dimension, followup=followup) for k in range(len(item[1].n))] for item in ready]
+    return [_columns(bounds) for bounds in found]
+
+
+def _other_editions(head: Ranked, summary: Summary, margins: Margins, settings: Settings) -> FloatArray:
+    if settings.edition == "printed":
+        bounds = printed_bounds(head, summary, margins, settings.dimension, settings.kappa)
+        return np.stack([getattr(bounds, f"{quantity}_{side}") for quantity in QUANTITIES for side in ("lower", "upper")])
+    from theory.repaired import repaired_bounds
+
+    return _columns([repaired_bounds(head, summary, k, settings.dimension, settings.kappa) for k in range(len(summary.n))])
+
+
+def _columns(bounds: list[Any]) -> FloatArray:
+    """Return (8, K') from K' records with a (lower, upper) pair for each quantity."""
+    rows = [[side for quantity in QUANTITIES for side in getattr(one, quantity)] for one in bounds]
+    return np.array(rows, dtype=np.float64).reshape(len(rows), 2 * len(QUANTITIES)).T
+
+
+def _assemble(parts: list[_HeadPart], sizes: IntArray, settings: Settings, tokens: int) -> Envelope:
+    """Return the envelope of all heads, with n = T and n > T filled in by convention."""
+    inner, whole = sizes < tokens, sizes == tokens
+    shape = (len(parts), len(sizes))
+    at_whole = np.nan if settings.convention == "followup" else 1.0
+
+    def spread(rows: list[Any], fill: float = np.nan) -> FloatArray:
+        out = np.full(shape, np.nan)
+        out[:, inner] = np.array(rows, dtype=np.float64).reshape(len(parts), int(inner.sum()))
+        out[:, whole] = fill
+        return out
+
+    names = [f"{quantity}_{side}" for quantity in QUANTITIES for side in ("lower", "upper")]
+    bounds = {name: spread([part.values[k] for part in parts], at_whole) for k, name in enumerate(names)}
+    margins = {name: spread([getattr(part.margins, name) for part in parts]) for name in ("margin", "margin_sink", "scale")}
+    least = spread([part.summary.rho_least for part in parts])
+    selected = spread([part.summary.sink_selected for part in parts])
+    valid = Validity(
+        margin_positive=margins["margin"] > 0,
+        margin_sink_positive=margins["margin_sink"] > 0,
+        rho0_nonnegative=np.repeat([[part.rho0_nonnegative] for part in parts], len(sizes), axis=1),
+        similarities_nonnegative=least >= 0,
+        size_within_length=np.broadcast_to(inner, shape).copy(),
+        sink_selected=selected == 1,
+        unit_norm=np.repeat([[part.unit_norm] for part in parts], len(sizes), axis=1),
+        gram_feasible=np.full(shape, settings.feasible),
+    )
+    return Envelope(
+        n=sizes,
+        valid=valid,
+        edition=settings.edition,
+        convention=settings.convention,
+        kappa=settings.kappa,
+        upper_is_bound=settings.edition != "repaired",
+        **bounds,
+        **margins,
+    )

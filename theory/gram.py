@@ -1,0 +1,239 @@
+"""Assumption 2: Gram matrices of cosines, when one exists, and the nearest one where none does.
+
+Source: arXiv 2602.01893, Assumption 2; the feasible edge of ρ₀ is erratum 9. Unitless.
+A Gram is either a `LagGram` (cosine by lag, and ρ₀ to the sink) or a full T×T matrix. Imports numpy and scipy.linalg.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from theory.arrays import FloatArray
+from theory.errors import InputError
+
+ROUNDING = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): float(np.finfo(np.float32).eps)}
+"""Relative rounding of a Gram's entries by dtype; an eigenvalue may fall short of 0 by this times the Frobenius norm."""
+
+WELL_CONDITIONED = 1e-5
+"""Smallest Cholesky pivot, of cosines, that leaves a triangular solve its digits."""
+
+
+@dataclass(frozen=True, eq=False)
+class LagGram:
+    """Cosines that depend on the lag alone, with one cosine to the sink (Assumption 2).
+
+    by_lag[k] is the cosine of two content tokens k positions apart (by_lag[0] is 1); rho0 that of the sink with any other token.
+    beta and offset are set where the sequence is offset + (1 − offset)e^{−beta·lag}: feasibility is then known in closed form.
+    """
+
+    by_lag: FloatArray
+    rho0: float = 0.0
+    beta: float | None = field(default=None, kw_only=True)
+    offset: float | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        by_lag = np.array(self.by_lag, dtype=np.float64)
+        if by_lag.ndim != 1 or by_lag.size == 0 or not np.isfinite(by_lag).all():
+            raise InputError(f"by_lag has shape {by_lag.shape}, expected a finite 1-d sequence by lag 0, 1, 2, … Fill missing lags.")
+        if abs(by_lag[0] - 1) > 1e-12:
+            raise InputError(f"by_lag starts with {by_lag[0]:.6g}, expected the cosine at lag 0, which is 1. Prepend 1 to the sequence.")
+        if np.abs(by_lag).max() > 1 + 1e-12 or not abs(self.rho0) <= 1:
+            raise InputError("a cosine lies outside [-1, 1], expected cosines in by_lag and rho0. Divide inner products by both norms.")
+        by_lag.flags.writeable = False
+        object.__setattr__(self, "by_lag", by_lag)
+        object.__setattr__(self, "rho0", float(self.rho0))
+
+    def matrix(self, tokens: int, *, sink: int | None = 0) -> FloatArray:
+        """Return the T×T matrix of cosines; `sink` is the sink's position, None where it is not visible.
+
+        Raises:
+            InputError: if by_lag has fewer entries than these tokens need.
+        """
+        reach = tokens - 1 if sink == 0 and tokens > 1 else tokens
+        if self.by_lag.size < reach:
+            raise InputError(f"by_lag has {self.by_lag.size} lags, expected {reach} for {tokens} tokens. Extend it to lag {reach - 1}.")
+        lagged = np.concatenate([self.by_lag, np.zeros(max(0, tokens - self.by_lag.size))])[:tokens]
+        line = np.concatenate([lagged[:0:-1], lagged])
+        cosines = np.lib.stride_tricks.sliding_window_view(line, tokens)[::-1].copy()
+        if sink is not None:
+            cosines[sink, :] = cosines[:, sink] = self.rho0
+            cosines[sink, sink] = 1.0
+        return cosines
+
+    @cached_property
+    def _edges(self) -> dict[int, float]:
+        return {}
+
+    def edge(self, content: int) -> float:
+        """Return the largest feasible |ρ₀| with `content` non-sink tokens; NaN where the lag part itself is infeasible.
+
+        (ρ₀ max)² = 1/(1ᵀA⁻¹1), A the lag matrix; in closed form for the exponential and the offset Gram (erratum 9).
+        """
+        if self.beta is not None:
+            return feasible_edge(self.beta, content, offset=self.offset or 0.0)
+        if content not in self._edges:
+            lag_part = LagGram(self.by_lag).matrix(content, sink=None)
+            self._edges[content] = _largest_sink_cosine(lag_part)
+        return self._edges[content]
+
+
+Gram = LagGram | npt.NDArray[Any]
+
+
+def feasible_edge(beta: float, content: int, *, offset: float = 0.0) -> float:
+    """Return the largest |ρ₀| for which cosines offset + (1−offset)e^{−β·lag} over `content` tokens admit a sink (erratum 9).
+
+    |ρ₀| ≤ √(c + (1−c)(1+φ)/(L(1−φ)+2φ)), φ = e^{−β}, capped at 1. Unitless. NaN for an offset below its own edge,
+    c ≥ −(1−c)·(1+φ)/(L(1−φ)+2φ), where the lag part stops being positive semidefinite.
+    """
+    if beta <= 0 or content < 1 or offset > 1:
+        raise InputError(f"beta={beta}, content={content}, offset={offset}: expected beta > 0, at least one token and offset <= 1.")
+    phi = float(np.exp(-beta))
+    square = offset + (1 - offset) * (1 + phi) / (content * (1 - phi) + 2 * phi)
+    return float(np.sqrt(min(square, 1.0))) if square >= 0 else float("nan")
+
+
+def exponential(beta: float, rho0: float, tokens: int) -> LagGram:
+    """Return the printed Gram of Assumption 2, e^{−β·lag}, for windows of up to `tokens` positions."""
+    return offset_exponential(beta, 0.0, rho0, tokens)
+
+
+def offset_exponential(beta: float, offset: float, rho0: float, tokens: int) -> LagGram:
+    """Return the offset Gram c + (1−c)e^{−β·lag}, for windows of up to `tokens` positions."""
+    if not beta > 0:
+        raise InputError(f"beta is {beta}, expected a decay > 0 per position. Use a small positive value for a slow decay.")
+    by_lag = offset + (1 - offset) * np.exp(-beta * np.arange(tokens))
+    return LagGram(by_lag, rho0, beta=float(beta), offset=float(offset))
+
+
+def as_matrix(gram: Gram, tokens: int, *, sink: int | None = 0) -> npt.NDArray[Any]:
+    """Return the T×T cosines of either kind of Gram, float64 or float32 as given.
+
+    Raises:
+        InputError: if a matrix is not T×T, symmetric, finite and 1 on the diagonal.
+    """
+    if isinstance(gram, LagGram):
+        return gram.matrix(tokens, sink=sink)
+    matrix = np.asarray(gram)
+    if matrix.dtype not in ROUNDING:
+        matrix = matrix.astype(np.float64)
+    if matrix.shape != (tokens, tokens):
+        raise InputError(f"gram has shape {matrix.shape}, expected ({tokens}, {tokens}) for {tokens} tokens, or a LagGram.")
+    diagonal = np.diagonal(matrix)
+    if not np.isfinite(matrix.sum()) or np.abs(diagonal - 1).max() > 1e-3:
+        raise InputError("gram is not finite with 1 on its diagonal, expected cosines. Divide inner products by both norms and drop NaN.")
+    probe = np.cos(np.arange(1.0, tokens + 1)).astype(matrix.dtype)
+    if np.abs(matrix @ probe - probe @ matrix).max() > 1e-3:
+        raise InputError("gram is not symmetric, expected cos(v_i, v_j) = cos(v_j, v_i). Use (gram + gram.T) / 2.")
+    return matrix
+
+
+def is_feasible(gram: Gram, tokens: int, *, sink: int | None = 0) -> bool:
+    """Say whether vectors with these cosines exist: the matrix is positive semidefinite up to rounding.
+
+    Closed form for exponential and offset Grams, the Toeplitz edge of ρ₀ for other lag Grams, the smallest eigenvalue otherwise.
+    """
+    if isinstance(gram, LagGram):
+        if sink is None or tokens == 1:
+            return bool(np.isfinite(gram.edge(tokens)))
+        if sink in (0, tokens - 1):
+            return bool(abs(gram.rho0) <= gram.edge(tokens - 1) * (1 + 1e-12))
+        return _semidefinite(gram.matrix(tokens, sink=sink))
+    return _semidefinite(as_matrix(gram, tokens, sink=sink))
+
+
+def smallest_eigenvalue(gram: Gram, tokens: int, *, sink: int | None = 0) -> float:
+    """Return the smallest eigenvalue of the T×T Gram (negative: infeasible)."""
+    from scipy.linalg import eigvalsh
+
+    return float(eigvalsh(np.asarray(as_matrix(gram, tokens, sink=sink), dtype=np.float64), subset_by_index=[0, 0])[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Projection:
+    """A feasible Gram and how far it lies from the one asked for.
+
+    kind: "none" (it was feasible), "sink" (ρ₀ moved to its edge), "nearest" (nearest positive semidefinite with unit diagonal).
+    distance: |Δρ₀| for "sink", Frobenius norm of the change for "nearest".
+    """
+
+    gram: LagGram | FloatArray
+    kind: Literal["none", "sink", "nearest"]
+    distance: float
+
+
+def project(gram: Gram, tokens: int, *, sink: int | None = 0) -> Projection:
+    """Return the nearest feasible Gram: ρ₀ at its edge where the lag part is feasible, else the nearest correlation matrix."""
+    if is_feasible(gram, tokens, sink=sink):
+        kept = gram if isinstance(gram, LagGram) else np.asarray(gram, dtype=np.float64)
+        return Projection(gram=kept, kind="none", distance=0.0)
+    if isinstance(gram, LagGram) and sink in (0, tokens - 1):
+        edge = gram.edge(tokens - 1)
+        if np.isfinite(edge):
+            moved = LagGram(gram.by_lag, float(np.copysign(edge, gram.rho0)), beta=gram.beta, offset=gram.offset)
+            return Projection(gram=moved, kind="sink", distance=abs(moved.rho0 - gram.rho0))
+    before = np.asarray(as_matrix(gram, tokens, sink=sink), dtype=np.float64)
+    after = nearest_correlation(before)
+    return Projection(gram=after, kind="nearest", distance=float(np.linalg.norm(after - before)))
+
+
+def nearest_correlation(matrix: FloatArray) -> FloatArray:
+    """Return the positive semidefinite matrix with unit diagonal nearest to `matrix` in Frobenius norm.
+
+    Minimises the smooth dual ½‖(G + Diag y)₊‖² − Σy of Malick (2004); its gradient is diag((G + Diag y)₊) − 1.
+    """
+    from scipy.linalg import eigh
+    from scipy.optimize import minimize
+
+    def positive_part(y: FloatArray) -> FloatArray:
+        values, vectors = eigh(matrix + np.diag(y))
+        kept = values > 0
+        return np.asarray((vectors[:, kept] * values[kept]) @ vectors[:, kept].T)
+
+    def dual(y: FloatArray) -> tuple[float, FloatArray]:
+        part = positive_part(y)
+        return 0.5 * float(np.vdot(part, part)) - float(y.sum()), np.diagonal(part) - 1.0
+
+    found = minimize(dual, np.zeros(len(matrix)), jac=True, method="L-BFGS-B", options={"maxiter": 200, "ftol": 1e-15, "gtol": 1e-9})
+    part = positive_part(found.x)
+    scale = 1 / np.sqrt(np.diagonal(part))
+    return np.asarray(part * np.outer(scale, scale))
+
+
+def _semidefinite(matrix: npt.NDArray[Any]) -> bool:
+    """Whether the smallest eigenvalue is ≥ −rounding·‖R‖, by a Cholesky factorisation of the shifted matrix (ten times faster)."""
+    from scipy.linalg import LinAlgError, cholesky
+
+    shift = 16 * ROUNDING[matrix.dtype] * float(np.linalg.norm(matrix))
+    shifted = matrix.astype(np.float64) + shift * np.eye(len(matrix))
+    try:
+        cholesky(shifted, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        return False
+    return True
+
+
+def _largest_sink_cosine(lag_part: FloatArray) -> float:
+    """Return 1/√(1ᵀA⁻¹1), NaN where A is not positive semidefinite: by Cholesky, or by eigenvalues where A is nearly singular."""
+    from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
+
+    try:
+        factor = cholesky(lag_part, lower=True, check_finite=False)
+        if (np.diagonal(factor) > WELL_CONDITIONED).all():
+            solved = solve_triangular(factor, np.ones(len(lag_part)), lower=True, check_finite=False)
+            return min(1.0, 1 / float(np.linalg.norm(solved)))
+    except LinAlgError:
+        if not _semidefinite(lag_part):
+            return float("nan")
+    values, vectors = eigh(lag_part)
+    load = vectors.sum(axis=0) ** 2
+    floor = ROUNDING[lag_part.dtype] * len(lag_part) * values[-1]
+    if (load[values <= floor] > 1e-12 * len(lag_part)).any():
+        return 0.0
+    kept = values > floor
+    return float(min(1.0, 1 / np.sqrt((load[kept] / values[kept]).sum())))

@@ -1,0 +1,179 @@
+"""Every symbol once: assumptions, LaTeX, meaning, unit; and sums and extremes over a set of tokens.
+
+Source: arXiv 2602.01893, eq. (1)-(11). Units: "norm" is the unit of value norms, "norm²" of squared distances; "" is unitless.
+Sets of tokens: I_N (selected), I_content = I_N without the sink 0, J (the rest). Imports sympy only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import sympy as sp
+from sympy.printing.precedence import PRECEDENCE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meaning:
+    """What a symbol stands for."""
+
+    symbol: sp.Basic
+    latex: str
+    meaning: str
+    unit: str
+
+
+MEANINGS: dict[str, Meaning] = {}
+"""Every symbol by its plain name."""
+
+
+def _symbol(name: str, latex: str, meaning: str, unit: str = "", **assumptions: bool) -> sp.Symbol:
+    symbol = sp.Symbol(name, **assumptions)
+    MEANINGS[name] = Meaning(symbol=symbol, latex=latex, meaning=meaning, unit=unit)
+    return symbol
+
+
+def _family(name: str, latex: str, meaning: str, unit: str = "", **assumptions: bool) -> sp.IndexedBase:
+    base = sp.IndexedBase(name, **assumptions)
+    MEANINGS[name] = Meaning(symbol=base, latex=latex, meaning=meaning, unit=unit)
+    return base
+
+
+L = _symbol("L", "L", "last position; there are L + 1 tokens", integer=True, positive=True)
+T = _symbol("T", "T", "number of tokens, L + 1", integer=True, positive=True)
+N = _symbol("N", "N", "size of the selected set", integer=True, positive=True)
+d = _symbol("d", "d", "head size", integer=True, positive=True)
+kappa = _symbol("kappa", r"\kappa", "concentration constant, nowhere given in print", positive=True)
+beta = _symbol("beta", r"\beta", "decay of similarity per position", positive=True)
+rho_0 = _symbol("rho_0", r"\rho_0", "cosine of the sink with any other token", real=True)
+c = _symbol("c", "c", "offset of the similarity at long lag", real=True)
+i = _symbol("i", "i", "a selected token", integer=True, nonnegative=True)
+j = _symbol("j", "j", "a token that is not selected", integer=True, nonnegative=True)
+k = _symbol("k", "k", "a token", integer=True, nonnegative=True)
+l = _symbol("l", r"\ell", "a token", integer=True, nonnegative=True)  # noqa: E741
+m = _symbol("m", "m", "a rank: x_(m) is the m-th largest", integer=True, positive=True)
+I_N = _symbol("I_N", "I_N", "the selected tokens")
+I_content = _symbol("I_content", r"I_N\setminus\{0\}", "the selected tokens without the sink")
+J = _symbol("J", "J", "the tokens that are not selected")
+
+a = _family("a", "a", "effective weight, attention weight times value norm", "norm", nonnegative=True)
+rho = _family("rho", r"\rho", "cosine of two value states", real=True)
+p_floor = _family("p_floor", r"\underline{p}", "printed floor of a pairwise probability, eq. (9)", nonnegative=True)
+p = _family("p", "p", "probability that token j lies no farther from s than token i", nonnegative=True)
+M = _family("M", "M", "mean inner product of a direction with the selected content, eq. (11)", "norm", real=True)
+sigma_of = _family("sigma", r"\sigma", "covariance of a contribution with the representative", "norm²", real=True)
+
+a_0 = _symbol("a_0", "a_0", "effective weight of the sink", "norm", nonnegative=True)
+S_in = _symbol("S_in", r"S_{\mathrm{in}}", "summed effective weight of the selected content", "norm", nonnegative=True)
+a_min_in = _symbol("a_min_in", r"a_{\min}^{\mathrm{in}}", "smallest effective weight of the selected content", "norm", nonnegative=True)
+a_max_in = _symbol("a_max_in", r"a_{\max}^{\mathrm{in}}", "largest effective weight selected", "norm", nonnegative=True)
+a_max_out = _symbol("a_max_out", r"a_{\max}^{\mathrm{out}}", "largest effective weight not selected", "norm", nonnegative=True)
+a_min_out = _symbol("a_min_out", r"a_{\min}^{\mathrm{out}}", "smallest effective weight not selected", "norm", nonnegative=True)
+rho_out = _symbol("rho_out", r"\rho_{\mathrm{out}}", "largest cosine of a token outside with selected content", real=True)
+rho_in = _symbol("rho_in", r"\rho_{\mathrm{in}}", "largest cosine between two selected content tokens", real=True)
+Delta = _symbol("Delta", r"\Delta", "margin of a content token", "norm²", real=True)
+Delta_0 = _symbol("Delta_0", r"\Delta_0", "margin of the sink", "norm²", real=True)
+B = _symbol("B", "B", "scale of the tails", "norm", positive=True)
+xi = _symbol("xi", r"\xi", "standardised margin of a pair", real=True)
+mu = _symbol("mu", r"\mu_{ij}", "mean of the difference of squared distances of a pair", "norm²", real=True)
+sigma = _symbol("sigma_ij", r"\sigma_{ij}", "printed width of that difference", "norm", positive=True)
+sigma_ss = _symbol("sigma_ss", r"\sigma_{ss}", "mean squared norm of the representative", "norm²", nonnegative=True)
+P_lower = _symbol("P_lower", r"P_{\min}", "lower bound of the expected precision", real=True)
+P_upper = _symbol("P_upper", r"P_{\max}", "upper bound of the expected precision", real=True)
+R_lower = _symbol("R_lower", r"R_{\min}", "lower bound of the expected recall", real=True)
+R_upper = _symbol("R_upper", r"R_{\max}", "upper bound of the expected recall", real=True)
+Gamma_ii = _symbol("Gamma_ii", r"\Gamma_{ii}", "mean squared distance of the selected token i from s", "norm²", nonnegative=True)
+Gamma_jj = _symbol("Gamma_jj", r"\Gamma_{jj}", "mean squared distance of the token j from s", "norm²", nonnegative=True)
+Gamma_ij = _symbol("Gamma_ij", r"\Gamma_{ij}", "mean inner product of the two distances' vectors", "norm²", real=True)
+r = _symbol("r", "r_{ij}", "standardised separation of a pair under Model G, from -1 to 1", real=True)
+
+
+class Over(sp.Function):
+    """An operation over tokens of given sets: Over(expression, index, set, index, set, …), indices distinct."""
+
+    python_name = ""
+    latex_name = ""
+
+    @classmethod
+    def eval(cls, *args: Any) -> None:
+        """Stay unevaluated until `spell_out`."""
+        return
+
+    def pairs(self) -> list[tuple[sp.Symbol, sp.Symbol]]:
+        """Return (index, set) pairs."""
+        return list(zip(self.args[1::2], self.args[2::2], strict=True))
+
+    def within_one_set(self) -> bool:
+        """Return whether several indices run over one set, so that saying they are distinct matters."""
+        return len(self.args) > 3 and len(set(self.args[2::2])) == 1
+
+    def _sympystr(self, printer: Any) -> str:
+        loops = " ".join(f"for {printer._print(index)} in {printer._print(members)}" for index, members in self.pairs())
+        indices = " != ".join(printer._print(index) for index, _ in self.pairs())
+        return f"{self.python_name}({printer._print(self.args[0])} {loops}{f' if {indices}' if self.within_one_set() else ''})"
+
+    _pythoncode = _numpycode = _sympystr
+
+    def _latex(self, printer: Any, exp: Any = None) -> str:
+        if self.within_one_set():
+            indices = r" \neq ".join(printer._print(index) for index, _ in self.pairs())
+            under = rf"{indices} \in {printer._print(self.args[2])}"
+        else:
+            under = r",\,".join(rf"{printer._print(index)} \in {printer._print(members)}" for index, members in self.pairs())
+        body = rf"{self.latex_name}_{{{under}}} {printer.parenthesize(self.args[0], PRECEDENCE['Mul'], strict=True)}"
+        return rf"\left({body}\right)^{{{exp}}}" if exp else body
+
+    def combine(self, terms: Sequence[sp.Expr]) -> sp.Expr:
+        """Return the operation applied to explicit terms."""
+        raise NotImplementedError
+
+
+class SumOver(Over):
+    """A sum over tokens."""
+
+    python_name, latex_name = "sum", r"\sum"
+
+    def combine(self, terms: Sequence[sp.Expr]) -> sp.Expr:
+        """Return the sum; 0 of no terms."""
+        return sp.Add(*terms)
+
+
+class MaxOver(Over):
+    """A maximum over tokens."""
+
+    python_name, latex_name = "max", r"\max"
+
+    def combine(self, terms: Sequence[sp.Expr]) -> sp.Expr:
+        """Return the maximum."""
+        return sp.Max(*terms)
+
+
+class MinOver(Over):
+    """A minimum over tokens."""
+
+    python_name, latex_name = "min", r"\min"
+
+    def combine(self, terms: Sequence[sp.Expr]) -> sp.Expr:
+        """Return the minimum."""
+        return sp.Min(*terms)
+
+
+def spell_out(expression: sp.Expr, members: Mapping[sp.Symbol, Sequence[int]]) -> sp.Expr:
+    """Return the expression with every sum and extreme written out over the given tokens of each set."""
+
+    def written(node: Over) -> sp.Expr:
+        indices = [index for index, _ in node.pairs()]
+        choices = product(*(members[tokens] for _, tokens in node.pairs()))
+        distinct = [choice for choice in choices if len(set(choice)) == len(choice)]
+        body = spell_out(node.args[0], members)
+        return node.combine([body.subs(dict(zip(indices, choice, strict=True))) for choice in distinct])
+
+    return expression.replace(lambda node: isinstance(node, Over), written)
+
+
+def latex(expression: sp.Basic) -> str:
+    """Return LaTeX with this room's own letters."""
+    names = {getattr(item.symbol, "label", item.symbol): item.latex for item in MEANINGS.values()}
+    return str(sp.latex(expression, symbol_names=names))
