@@ -30,13 +30,13 @@ NULLS: Final = ("random_selection", "random_directions")
 
 def random_orders(seed: np.random.SeedSequence, heads: int, tokens: int) -> np.ndarray:
     """Return one random order of the tokens for each head, (head, token) int64."""
-    generator = np.random.Generator(np.random.Philox(seed))
+    generator = np.random.Generator(np.random.SFC64(seed))
     return np.stack([generator.permutation(tokens) for _ in range(heads)])
 
 
 def random_directions(values: np.ndarray, seed: np.random.SeedSequence, out: np.ndarray) -> None:
     """Fill `out` with vectors of the norms of `values` in independent uniform directions, (token, dimension)."""
-    generator = np.random.Generator(np.random.Philox(seed))
+    generator = np.random.Generator(np.random.SFC64(seed))
     generator.standard_normal(out=out, dtype=out.dtype)
     _match_norms(values, out)
 

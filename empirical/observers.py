@@ -92,7 +92,8 @@ class Baselines:
         coordinates = shape.coordinates("layer", "head", "n") | {
             "null": Coordinate(dims=("null",), values=np.array(NULLS), long_name="null baseline")
         }
-        return GroupPlan(variables=NULL, coordinates=coordinates, sizes=shape.sizes() | {"null": len(NULLS)})
+        sizes = shape.sizes() | {"null": len(NULLS)}
+        return GroupPlan(variables=NULL, coordinates=coordinates, sizes=sizes, attributes={"convention": shape.convention.value})
 
     def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
         """Draw both baselines for one layer of one document; the seed depends on run, window and layer only."""

@@ -1,6 +1,6 @@
 """What a run holds: names, dimensions, units, symbols and equation numbers of every measured variable.
 
-Source: the definitions (1)-(8), (18)-(20) of arXiv 2602.01893 and the figures they are drawn in. Imports numpy only.
+Source: the definitions (1)-(8), (18)-(20) of arXiv 2602.01893 and the figures they are drawn in. Imports numpy and xarray.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
+import xarray as xr
 
 SCHEMA_VERSION: Final = 1
 """Raised whenever a stored name, dimension or meaning changes; a store of another version is not resumed."""
@@ -138,3 +139,23 @@ NULL: Final = {
     )
     for name, row in SEPARABILITY.items()
 }
+
+
+def with_f_scores(dataset: xr.Dataset) -> xr.Dataset:
+    """Add f_outer = F(r_max) and f_inner = F(r_min) where Precision and Recall are held, by the run's convention; Corollary 1.
+
+    `paper`: R(r_max) = 1 and P(r_min) = 1, so F(r_max) = 2P/(1+P) and F(r_min) = 2R/(1+R). `followup`: both are its one F = 2PR/(P+R), 0 where both are 0.
+    """
+    if not {"precision", "recall"} <= set(dataset.data_vars) or "convention" not in dataset.attrs:
+        return dataset
+    precision, recall = dataset["precision"], dataset["recall"]
+    if dataset.attrs["convention"] == "followup":
+        total = precision + recall
+        outer = inner = xr.where(total > 0, 2 * precision * recall / total.where(total > 0, 1.0), total)
+    else:
+        outer, inner = 2 * precision / (1 + precision), 2 * recall / (1 + recall)
+    words = {"units": "1", "equation": "(5), Corollary 1"}
+    return dataset.assign(
+        f_outer=outer.assign_attrs(words, long_name="F-score at the outer radius", symbol=r"F(r_{\max},N)"),
+        f_inner=inner.assign_attrs(words, long_name="F-score at the inner radius", symbol=r"F(r_{\min},N)"),
+    )

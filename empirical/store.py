@@ -24,7 +24,7 @@ import zarr
 from zarr.codecs import Crc32cCodec, ZstdCodec
 
 from empirical.errors import InputError, StoreError
-from empirical.schema import Coordinate, Variable
+from empirical.schema import Coordinate, Variable, with_f_scores
 
 COMPRESSORS = (ZstdCodec(level=1), Crc32cCodec())
 """Level 1: float mantissas hardly compress further. The checksum comes last, over what is on disk."""
@@ -160,10 +160,14 @@ class Store:
                         array.resize((documents, *array.shape[1:]))
 
     def append(self, row: Mapping[str, Any], arrays: Mapping[str, Mapping[str, np.ndarray]]) -> None:
-        """Add one document: `arrays` by group and name, each without the document axis. It counts once this returns."""
+        """Add one document: `arrays` by group and name, each without the document axis. It counts once this returns.
+
+        Results were made from fewer documents, so they are dropped.
+        """
         index = len(self.documents)
         captured = self._attributes["manifest"]["captured"]
         with _disk(self.path):
+            self._drop_results()
             root = zarr.open_group(self.path, mode="r+")
             for name in captured:
                 group = _group(root, name)
@@ -176,6 +180,14 @@ class Store:
             entry = dict(row) | {"chunks": len(chunks), "digest": _digest(chunks, self.path)}
             self._attributes["manifest"]["documents"].append(entry)
             self._save_attributes()
+
+    def _drop_results(self) -> None:
+        stale = self.results
+        if stale:
+            self._attributes["manifest"]["results"] = {}
+            self._save_attributes()
+            for group in stale:
+                shutil.rmtree(self.path / group, ignore_errors=True)
 
     def write(self, group: str, dataset: xr.Dataset) -> None:
         """Write or replace one result group; a reader sees the old one, none, or the whole new one."""
@@ -209,7 +221,7 @@ class Store:
             )
             if group in manifest["captured"]:
                 dataset = dataset.isel(document=slice(0, len(self.documents)))
-            return dataset if lazy else dataset.load()
+            return with_f_scores(dataset if lazy else dataset.load())
         except (ValueError, OSError, KeyError, RuntimeError) as error:
             raise StoreError(
                 f"{self.path}/{group}: damaged ({_first_line(error)}). Restore it from a copy or measure again with --fresh."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -12,6 +13,9 @@ import typer
 from rich.console import Console as Terminal
 from typer.core import TyperGroup
 
+REFUSED_BY_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS}
+"""What a disk that is full or may not be written says."""
+
 
 class Guarded(TyperGroup):
     """Turns what a command refuses into one line and an exit code."""
@@ -21,16 +25,21 @@ class Guarded(TyperGroup):
         from empirical.errors import InputError as MeasurementError
         from empirical.errors import StoreError
         from geostat.errors import InputError
+        from reports.errors import InputError as ReportError
         from theory.errors import InputError as TheoryError
 
         try:
             return super().invoke(ctx)
-        except (InputError, MeasurementError, TheoryError) as error:
+        except (InputError, MeasurementError, TheoryError, ReportError) as error:
             _fail(str(error), 2)
         except StoreError as error:
             _fail(str(error), 4)
         except KeyboardInterrupt as error:
-            _fail(str(error) or "interrupted. Run the same command again with --resume to go on.", 130)
+            _fail(str(error) or "interrupted. What was complete is kept: run the same command again to go on.", 130)
+        except OSError as error:
+            if error.errno not in REFUSED_BY_DISK:
+                raise
+            _fail(f"{error.filename or 'a file'}: cannot be written ({error.strerror}). Free some space, or choose another --out.", 2)
 
 
 def _fail(line: str, code: int) -> NoReturn:
@@ -67,7 +76,6 @@ Dataset = Annotated[str | None, typer.Option(help="A hub dataset, streamed.")]
 Split = Annotated[str, typer.Option(help="Split of --dataset.")]
 Field = Annotated[str, typer.Option(help="Field of --dataset or .jsonl that holds the text.")]
 Revision = Annotated[str | None, typer.Option(help="Commit, tag or branch of a hub model.")]
-Stride = Annotated[int | None, typer.Option(help="Take further windows of a document, this many tokens apart.")]
 ConventionName = Annotated[str, typer.Option("--convention", help="paper or followup: how balls, ties and F are counted.")]
 SpecialTokens = Annotated[str, typer.Option("--special-tokens", help="default (the tokenizer's choice) or none.")]
 Seed = Annotated[int, typer.Option(help="Seed of the null baselines.")]
@@ -91,7 +99,6 @@ def run_command(
     field: Field = "text",
     documents: Documents = 8,
     length: Length = 1024,
-    stride: Stride = None,
     n: Sizes = "default",
     convention: ConventionName = "paper",
     special_tokens: SpecialTokens = "default",
@@ -130,7 +137,6 @@ def capture_command(
     field: Field = "text",
     documents: Documents = 8,
     length: Length = 1024,
-    stride: Stride = None,
     n: Sizes = "default",
     convention: ConventionName = "paper",
     special_tokens: SpecialTokens = "default",
@@ -199,7 +205,7 @@ def tables_command(
     out: Annotated[Path | None, typer.Option(help="Folder for the tables.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Write the LaTeX tables of a confronted run."""
+    """Write the tables of a confronted run as LaTeX and Markdown."""
     from geostat import pipeline
 
     store = _open(run)
@@ -287,7 +293,7 @@ def _print(result: dict[str, Any], *, as_json: bool, quiet: bool) -> None:
         return
     if quiet:
         return
-    terminal = Terminal(markup=False, highlight=False, soft_wrap=True)
+    terminal = Terminal(markup=False, emoji=False, highlight=False, soft_wrap=True)
     for name, value in result.items():
         if isinstance(value, list):
             terminal.print(f"{name}:")

@@ -15,8 +15,9 @@ import xarray as xr
 from scipy.special import stdtrit
 
 from empirical.capture import LayerView, RunShape
-from empirical.schema import Coordinate, Variable
+from empirical.schema import Coordinate, Variable, with_f_scores
 from empirical.store import GroupPlan
+from geostat.errors import InputError
 from theory.evaluate import envelopes
 from theory.gram import LagGram, offset_exponential, project
 from theory.results import Edition
@@ -94,19 +95,54 @@ class MeasuredEnvelope:
             gram = directions @ directions.T
             np.fill_diagonal(gram, 1.0)
             for index, edition in enumerate(EDITIONS):
-                bounds = envelopes(
+                bounds = evaluate(
                     alpha[heads],
-                    np.broadcast_to(norms, alpha[heads].shape),
+                    norms,
                     gram,
                     view.shape.dimension,
                     grid,
                     edition=edition,
-                    sink=0 if view.sink else None,
-                    feasible=True,
+                    sink=view.sink,
+                    convention=view.shape.convention.value,
                 )
                 for name in BOUND_NAMES:
-                    found[name][index, heads] = getattr(bounds, name)
+                    found[name][index, heads] = bounds[name]
         return found
+
+
+def evaluate(
+    alpha: np.ndarray,
+    norms: np.ndarray,
+    gram: LagGram | np.ndarray,
+    dimension: int,
+    grid: np.ndarray,
+    *,
+    edition: Edition,
+    sink: bool,
+    convention: str,
+) -> dict[str, np.ndarray]:
+    """Bounds of heads that share one feasible Gram, by name, each (head, n).
+
+    Only the sharp edition knows the followup convention; there the printed bounds of P and R stand (their balls differ in ties only), those of F do not.
+    """
+    followup = convention == "followup"
+    bounds = envelopes(
+        alpha,
+        np.broadcast_to(norms, alpha.shape),
+        gram,
+        dimension,
+        grid,
+        edition=edition,
+        sink=0 if sink else None,
+        convention="followup" if followup and edition == "sharp" else "paper",
+        feasible=True,
+    )
+    found = {name: np.array(getattr(bounds, name)) for name in BOUND_NAMES}
+    if followup and edition != "sharp":
+        for name in BOUND_NAMES:
+            if name.startswith("f_"):
+                found[name][...] = np.nan
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,11 +201,18 @@ def confront(
 
     Returns:
         /envelope: bounds (edition, gram, layer, head, n_envelope), averaged over documents, each at its own weights; the measured curves with
-        document jackknife errors; `inside` and `excess` by statistic; `projected` (gram, layer, kv_head).
+        document jackknife errors; `excess` and `outside` by statistic; `projected` (gram, layer, kv_head). The measured Gram's bounds are known at
+        the sizes at which they were captured, NaN at others.
+
+    Raises:
+        InputError: for an edition that is not laid over curves.
     """
     capture, norms, similarity = (tree[name].to_dataset() for name in ("capture", "norms", "similarity"))
     grid = envelope_grid(capture["n"].values, points)
-    measured_too = "measured_envelope" in tree and np.array_equal(tree["measured_envelope"].to_dataset()["n_envelope"].values, grid)
+    unknown = [edition for edition in editions if edition not in EDITIONS]
+    if unknown:
+        raise InputError(f"edition {unknown[0]!r}: expected one of {', '.join(EDITIONS)}. Name one of those.")
+    measured_too = "measured_envelope" in tree
     names = [*grams, *([MEASURED] if measured_too else [])]
     layers, heads = capture.sizes["layer"], capture.sizes["head"]
     bounds = np.full((len(BOUND_NAMES), len(editions), len(names), layers, heads, len(grid)), np.nan)
@@ -205,31 +248,23 @@ def _averaged_bounds(
     sink = bool(capture["sink_visible"].values[layer])
     weights = capture["attention_weight"].values[:, layer, heads, -tokens:].astype(np.float64)
     documents, count = weights.shape[:2]
-    found = envelopes(
+    found = evaluate(
         weights.reshape(documents * count, tokens),
-        np.broadcast_to(model.norms(tokens, sink=sink), (documents * count, tokens)),
+        model.norms(tokens, sink=sink),
         model.gram,
         int(capture.attrs["dimension"]),
         grid,
         edition=edition,
-        sink=0 if sink else None,
-        feasible=True,
+        sink=sink,
+        convention=str(capture.attrs["convention"]),
     )
-    stacked = np.stack([getattr(found, name) for name in BOUND_NAMES])
+    stacked = np.stack([found[name] for name in BOUND_NAMES])
     return stacked.reshape(len(BOUND_NAMES), documents, count, len(grid)).mean(axis=1).swapaxes(0, 1)
 
 
 def measured_curves(capture: xr.Dataset, grid: np.ndarray) -> xr.Dataset:
-    """The four measured statistics on a grid of N, by document: dims (document, layer, head, n_envelope)."""
-    chosen = capture.sel(n=grid).rename(n="n_envelope")
-    precision, recall = chosen["precision"], chosen["recall"]
-    if capture.attrs["convention"] == "followup":
-        total = precision + recall
-        combined = xr.where(total > 0, 2 * precision * recall / total.where(total > 0, 1.0), 0.0)
-        outer = inner = combined
-    else:
-        outer, inner = 2 * precision / (1 + precision), 2 * recall / (1 + recall)
-    return xr.Dataset({"precision": precision, "recall": recall, "f_outer": outer, "f_inner": inner}).astype(np.float64)
+    """The four measured statistics on a grid of N, by document: dims (document, layer, head, n_envelope), float64."""
+    return with_f_scores(capture)[list(STATISTICS)].sel(n=grid).rename(n="n_envelope").astype(np.float64)
 
 
 def _standard_error(values: xr.DataArray) -> xr.DataArray:
@@ -256,6 +291,7 @@ def _dataset(
             "gram": ("gram", np.array(names, dtype=object), {"long_name": "Gram matrix of the values"}),
             "layer": capture["layer"],
             "head": capture["head"],
+            "kv_head_of_head": capture["kv_head_of_head"],
             "n_envelope": ("n_envelope", grid, {"long_name": "selected tokens N", "units": "tokens"}),
         },
     )
@@ -296,4 +332,4 @@ def _dataset(
         "documents": measured.sizes["document"],
         "averaging": "each bound at each document's own weights, then averaged over documents",
     }
-    return found.drop_vars([name for name in found.coords if name not in {*dims, *kv_dims}])
+    return found.drop_vars([name for name in found.coords if name not in {*dims, *kv_dims, "kv_head_of_head"}])

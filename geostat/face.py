@@ -5,13 +5,15 @@ A run is an `xarray.DataTree`: /capture and /null as measured, /norms, /similari
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import lmfit
 import xarray as xr
 
+from empirical.errors import InputError as MeasurementError
 from empirical.store import Store
 from geostat import pipeline
 from geostat.envelope import EDITIONS, ENVELOPE_POINTS
@@ -22,11 +24,30 @@ from geostat.one_head import fit_head as fit_one
 from geostat.similarity import fit_similarity
 from geostat.validity import summarise
 from geostat.weights import fit_weights
+from reports.errors import InputError as ReportError
+from theory.errors import InputError as TheoryError
 from theory.results import Edition
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 FITS = {"norms": fit_norms, "similarity": fit_similarity, "weights": fit_weights}
 
 
+def _one_error(function: Callable[P, R]) -> Callable[P, R]:
+    """Raise bad input of any room as the one InputError of geostat."""
+
+    @wraps(function)
+    def guarded(*args: P.args, **keywords: P.kwargs) -> R:
+        try:
+            return function(*args, **keywords)
+        except (MeasurementError, TheoryError, ReportError) as error:
+            raise InputError(str(error)) from error
+
+    return guarded
+
+
+@_one_error
 def open(path: str | Path) -> xr.DataTree:
     """Open a run, reading and verifying every chunk's checksum.
 
@@ -56,10 +77,11 @@ def documents(*patterns: str | Path) -> tuple[Path, ...]:
     return tuple(found)
 
 
+@_one_error
 def capture(
     model: str | None = None,
     *,
-    documents: Iterable[str | Path] = (),
+    documents: str | Path | Iterable[str | Path] = (),
     count: int = 8,
     length: int = 1024,
     out: str | Path = "run.zarr",
@@ -82,21 +104,25 @@ def capture(
     Returns:
         The run.
     """
+    documents = (documents,) if isinstance(documents, str | Path) else documents
     asked = pipeline.Settings(model=model, text=tuple(Path(path) for path in documents), documents=count, length=length, **settings)
     return pipeline.measure(asked, Path(out), fresh=fresh, null=null).tree()
 
 
+@_one_error
 def fit(run: xr.DataTree) -> xr.DataTree:
     """Fit Assumptions 1-3: a DataTree with /norms, /similarity and /weights."""
     captured = run["capture"].to_dataset()
     return xr.DataTree.from_dict({f"/{name}": function(captured) for name, function in FITS.items()})
 
 
+@_one_error
 def fit_head(run: xr.DataTree, layer: int, head: int, **options: Any) -> lmfit.model.ModelResult:
     """Fit one assumption to one head with lmfit and hand back its ModelResult; see `geostat.one_head.fit_head` for the options."""
     return fit_one(run["capture"].to_dataset(), layer, head, **options)
 
 
+@_one_error
 def confront(
     run: xr.DataTree, fits: xr.DataTree, *, editions: Sequence[Edition] = EDITIONS, points: int | None = ENVELOPE_POINTS
 ) -> xr.DataTree:
@@ -114,6 +140,7 @@ def confront(
     return xr.DataTree.from_dict({"/envelope": envelope, "/summary": summary})
 
 
+@_one_error
 def report(run: xr.DataTree, fits: xr.DataTree, env: xr.DataTree, *, out: str | Path = "report") -> Path:
     """Write report.html, figures and tables below `out`; returns the page's path."""
     from reports.page import write_page

@@ -76,14 +76,15 @@ def _coverage(envelope: xr.Dataset, statistic: str, between: xr.DataArray) -> xr
     for side in SIDES:
         name = f"{statistic}_{side}"
         known[name] = envelope[name].mean(("layer", "head")).assign_attrs(bound_attributes(name))
-    mean = envelope[statistic].mean(("layer", "head"))
+    bounded = envelope[f"{statistic}_lower"].notnull()
+    mean = envelope[statistic].where(bounded).mean(("layer", "head"))  # over the heads that have bounds, as the bounds' own mean
     beside = xr.DataArray(np.maximum(known[f"{statistic}_lower"] - mean, mean - known[f"{statistic}_upper"]))
     sizes = between.any("layer") & known[f"{statistic}_lower"].notnull()
     width = envelope[f"{statistic}_upper"].clip(0, 1) - envelope[f"{statistic}_lower"].clip(0, 1)
-    known[f"{statistic}_inside"] = (1 - outside / cells).assign_attrs(
+    known[f"{statistic}_inside"] = (1 - outside / cells.where(cells > 0)).assign_attrs(
         words, long_name=f"share of cells with measured {label} inside its bounds"
     )
-    known[f"{statistic}_outside"] = (beyond / cells).assign_attrs(
+    known[f"{statistic}_outside"] = (beyond / cells.where(cells > 0)).assign_attrs(
         words, long_name=f"share of cells with measured {label} outside by more than the 95% document interval"
     )
     known[f"{statistic}_excess"] = (

@@ -33,7 +33,6 @@ from geostat.weights import fit_weights
 from theory.results import Edition
 
 STORE_NAME = "run.zarr"
-MOST_N = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +47,6 @@ class Settings:
     field: str = "text"
     documents: int = 8
     length: int = 1024
-    stride: int | None = None
     n: str = "default"
     convention: str = "paper"
     special_tokens: str = "default"
@@ -62,7 +60,7 @@ class Settings:
     allow_pickle: bool = False
 
     def __post_init__(self) -> None:
-        for name, least in (("documents", 1), ("length", 3), ("batch", 1)):
+        for name, least in (("documents", 1), ("length", 4), ("batch", 1), ("seed", 0)):
             if getattr(self, name) < least:
                 raise InputError(f"--{name} {getattr(self, name)}: expected at least {least}. Use --{name} {least} or more.")
         if self.text and self.dataset:
@@ -94,9 +92,9 @@ def sizes(text: str, positions: int) -> np.ndarray:
     found: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()):
+        if not first.isdecimal() or (dash and not last.isdecimal()):
             raise InputError(f"--n {text}: {part.strip()!r} is not a size. Use default, all, or sizes such as 1,2,4-8.")
-        if int(last or first) > MOST_N:
+        if int(last or first) > positions:
             raise InputError(f"--n {text}: {part.strip()} is above the {positions} tokens of a window. Use sizes from 1 to {positions}.")
         found |= set(range(int(first), int(last or first) + 1))
     if not found or min(found) < 1 or max(found) > positions:
@@ -123,7 +121,6 @@ def read_windows(settings: Settings, model: models.LoadedModel) -> corpus.Window
         model.tokenizer,
         length=settings.length,
         count=settings.documents,
-        stride=settings.stride,
         special_tokens=settings.special_tokens,
     )
 
@@ -136,12 +133,10 @@ def measure(settings: Settings, out: Path, *, fresh: bool = False, null: bool = 
         StoreError: if the store there is damaged (unless `fresh`).
     """
     n = sizes(settings.n, settings.length)
-    convention = Convention(settings.convention)
+    convention = _convention(settings.convention)
     path = store_path(out)
     if path.exists() and not (path / "zarr.json").exists():
         raise InputError(f"{path}: stands there but is not a run of geostat. Choose another --out.")
-    if fresh and path.exists():
-        shutil.rmtree(path)
     with _timed(path, "capture"):
         console.stage("load the model")
         model = models.load(
@@ -154,6 +149,8 @@ def measure(settings: Settings, out: Path, *, fresh: bool = False, null: bool = 
         )
         console.stage("read the text")
         windows = read_windows(settings, model)
+        if fresh and path.exists():  # not before the new run has its model and text
+            shutil.rmtree(path)
         console.stage("capture")
         observers: list[Observer] = [Geometry(named=settings.heads), *([Baselines()] if null else []), MeasuredEnvelope()]
         return capture(
@@ -206,7 +203,7 @@ def write_report(store: Store, out: Path, *, console: Console = QUIET) -> Path:
     tree = _confronted(store)
     with _timed(store.path, "report"):
         console.stage("report")
-        return write_page(tree, out)
+        return write_page(tree, out, seconds=_seconds(store.path))
 
 
 def run(settings: Settings, out: Path, *, fresh: bool = False, null: bool = True, console: Console = QUIET) -> Path:
@@ -229,6 +226,12 @@ def write_figures(store: Store, out: Path) -> list[Path]:
     from reports.figures import write_figures as write
 
     return write(_confronted(store), out)
+
+
+def _convention(name: str) -> Convention:
+    if name not in set(Convention):
+        raise InputError(f"--convention {name}: expected one of {', '.join(Convention)}. Name one of those.")
+    return Convention(name)
 
 
 def named_heads(names: Sequence[str]) -> tuple[tuple[int, int], ...]:
@@ -275,13 +278,22 @@ def _timed(path: Path, stage: str) -> Iterator[None]:
     started = time.perf_counter()
     yield
     beside = path.with_suffix(".json")
-    known: dict[str, Any] = {}
-    if beside.exists():
-        try:
-            known = json.loads(beside.read_text(encoding="utf-8"))
-        except ValueError:
-            known = {}
+    known = _beside(path)
     known["machine"] = machine()
     known.setdefault("seconds", {})[stage] = round(time.perf_counter() - started, 3)
     if beside.parent.exists():
         beside.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def _beside(path: Path) -> dict[str, Any]:
+    """What run.json says, or nothing where it is absent or damaged: it is a convenience, not a result."""
+    try:
+        known = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def _seconds(path: Path) -> dict[str, float] | None:
+    seconds = _beside(path).get("seconds")
+    return {str(name): float(value) for name, value in seconds.items()} if isinstance(seconds, dict) else None

@@ -66,8 +66,6 @@ class _Bar:
         self.bars.console.print(f"geostat: {text}")
         self.bars.start()
         self.task = self.bars.add_task(text, total=1.0, note="")
-        if text == "report":
-            self.bars.stop()
 
     def captured(self, progress: Progress) -> None:
         done = progress.documents + progress.layer / max(progress.layers, 1)
@@ -79,17 +77,19 @@ class _Bar:
     def _update(self, completed: float, note: str) -> None:
         if self.task is not None:
             self.bars.update(self.task, completed=completed, note=note)
+        if completed >= 1:
+            self.bars.stop()  # what comes next may be the result, or the report, which tells nothing of how far it is
 
 
 def talk(*, quiet: bool) -> Console:
     """The console for this process's stderr."""
     if quiet:
         return QUIET
-    terminal = Terminal(file=sys.stderr, markup=False, highlight=False, soft_wrap=True)
+    terminal = Terminal(file=sys.stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
     talker: _Lines | _Bar
     if terminal.is_terminal:
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}"), TimeElapsedColumn())
-        bars = Bars(*columns, console=terminal, transient=True)
+        bars = Bars(*columns, console=terminal, transient=True, redirect_stdout=False)
         atexit.register(bars.stop)
         talker = _Bar(bars)
     else:

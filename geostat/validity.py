@@ -14,6 +14,7 @@ import numpy as np
 import xarray as xr
 
 from geostat.overall import overall
+from reports.number import rounded
 
 PAPER_CV: Final = "0.02–0.03"
 PAPER_MAE: Final = "0.09"
@@ -32,6 +33,7 @@ READING: Final[Mapping[int, str]] = {
     13: "κ is not given in print; printed bounds are drawn at κ = 1/8, the sharp ones need none.",
     16: "Where Δ₀ is negative the printed lower bound is near 1 for the wrong reason.",
     17: "At N = L the printed lower bound is exactly 1, and the truth is below it.",
+    18: "A negative lower bound of Recall, put into the printed bound of F, has a pole: F's printed bounds at the inner radius are not read here.",
 }
 """Why an erratum matters to someone who reads this report."""
 
@@ -79,8 +81,12 @@ def _median(values: xr.DataArray, digits: int = 2) -> str:
     return f"{middle:.{digits}f}" if count else "n/a"
 
 
+def _average(values: xr.DataArray, digits: int = 2) -> str:
+    return f"{float(values.mean()):.{digits}f}" if bool(values.notnull().any()) else "n/a"
+
+
 def _plus_minus(mean: xr.DataArray, error: xr.DataArray) -> str:
-    return f"{float(mean):.2f} ± {float(error):.2f}" if np.isfinite(error) else f"{float(mean):.2f}"
+    return rounded(float(mean), float(error)).plain if np.isfinite(error) else f"{float(mean):.2f}"
 
 
 def _percent(share: float) -> str:
@@ -97,7 +103,8 @@ def _separability(tree: xr.DataTree, found: xr.Dataset) -> str:
     documents, positions = capture.sizes["document"], capture.sizes["position"]
     heads = capture.sizes["layer"] * capture.sizes["head"]
     start = f"In {_model_name(tree)} ({heads} heads, {documents} document{'s' * (documents > 1)} of {positions:,} tokens) "
-    chosen = found.isel(n=np.flatnonzero((found["n"].values > 1) & (found["n"].values < positions)))
+    measured = found["precision_mean"].notnull().values
+    chosen = found.isel(n=np.flatnonzero((found["n"].values > 1) & (found["n"].values < positions) & measured))
     if chosen.sizes["n"] == 0:
         return start + "Precision and Recall are 1 at N = 1 and N = T, as they must be; no other size was measured."
     first, lowest = chosen.isel(n=0), chosen.isel(n=int(chosen["precision_mean"].argmin("n")))
@@ -129,31 +136,45 @@ def _norms(norms: xr.Dataset) -> str:
 
 
 def _similarity(similarity: xr.Dataset) -> str:
-    exponential, offset = (similarity.sel(gram=name) for name in ("exponential", "offset"))
-    _, _, _, count = quartiles(exponential["mae_by_lag"])
-    within = int((exponential["mae_by_lag"] <= TOLERANCES["mae"]).sum())
-    known = exponential["beta"].notnull() & similarity["rho0"].notnull()
-    impossible = int((~exponential["feasible"].astype(bool) & known).sum())
-    return (
-        f"Assumption 2, exponentially decaying similarity: e^(−βk) misses the mean cosine by {_median(exponential['mae_by_lag'])} (median over {count} value "
-        f"heads of the mean absolute error by lag; {within} stay within {TOLERANCES['mae']:.2f}; the paper's average is {PAPER_MAE}), decay towards an "
-        f"offset by {_median(offset['mae_by_lag'], 3)}; {_percent(float(similarity['negative_fraction'].mean()))} of all cosines are negative, and "
-        f"{impossible} of {int(known.sum())} exponential Gram matrices cannot exist with their own ρ₀."
+    exponential, offset = (similarity.sel(gram=name)["mae_by_lag"] for name in ("exponential", "offset"))
+    count = int(exponential.notnull().sum())
+    within = int((exponential <= TOLERANCES["mae"]).sum())
+    known = similarity["beta"].sel(gram="exponential").notnull() & similarity["rho0"].notnull()
+    impossible = int((~similarity["feasible"].sel(gram="exponential").astype(bool) & known).sum())
+    text = (
+        f"Assumption 2, exponentially decaying similarity: e^(−βk) misses the mean cosine at a lag by {_average(exponential)} on average over {count} value "
+        f"heads (the paper: {PAPER_MAE}; {within} heads stay within {TOLERANCES['mae']:.2f}), decay towards an offset by {_average(offset, 3)}; "
+        f"{_percent(float(similarity['negative_fraction'].mean()))} of all cosines are negative"
     )
+    if not bool(known.any()):
+        return text + "; no value head has both a fitted decay and a visible sink."
+    return text + f", and {impossible} of {int(known.sum())} exponential Gram matrices cannot exist with their own ρ₀."
 
 
 def _weights(weights: xr.Dataset) -> str:
     fitted = weights["r2"].notnull()
     count = int(fitted.sum())
-    waves = int((weights["oscillation_identified"].astype(bool) & fitted).sum())
     growth = int((weights["growth_identified"].astype(bool) & fitted).sum())
+    shared, separate = (
+        int((weights["form_oscillation_identified"].sel(form=form).astype(bool) & fitted).sum()) for form in ("shared", "separate")
+    )
     text = (
         f"Assumption 3, four-phase weights: the phases explain R² = {_median(weights['r2'])} of the mean log weight (median of {count} heads); growth "
-        f"towards the last token is identified in {growth} heads, an oscillation in {waves}"
+        f"towards the last token is identified in {growth} heads, an oscillation with the growth's own η, as printed, in {shared}, and one of its own size "
+        f"in {separate}"
     )
+    if separate:
+        text += f", through {_median(_periods(weights), 1)} periods between T₁ and T₂ in the median"
     if not quartiles(weights["p_sink"])[3]:
         return text + "; the sink is not visible to the last token."
     return text + f"; the sink holds {_median(weights['p_sink'])} of the attention in the median head."
+
+
+def _periods(weights: xr.Dataset) -> xr.DataArray:
+    """How many periods each identified oscillation of its own size runs through between T₁ and T₂; one or two are hardly an oscillation."""
+    own = weights.sel(form="separate")
+    periods = (own["form_t2"] - own["form_t1"]) * own["form_omega"] / (2 * np.pi)
+    return periods.where(own["form_oscillation_identified"].astype(bool))
 
 
 def _bounds(found: xr.Dataset) -> str:
@@ -163,7 +184,7 @@ def _bounds(found: xr.Dataset) -> str:
 
     def width(edition: str, gram: str) -> str:
         chosen = found.sel(edition=edition, gram=gram)
-        return f"{float(chosen['precision_width']):.2f} and {float(chosen['recall_width']):.2f}"
+        return f"{_average(chosen['precision_width'])} and {_average(chosen['recall_width'])}"
 
     editions, grams = ({str(name) for name in found[axis].values} for axis in ("edition", "gram"))
     parts = []
@@ -178,6 +199,6 @@ def _bounds(found: xr.Dataset) -> str:
         inside, counted = (int(chosen[f"recall_means_{name}"]) for name in ("inside", "counted"))
         parts.append(
             f"sharp, with the offset, {contained('sharp', 'offset')} ({width('sharp', 'offset')} wide) and the mean curve of R at {inside} of {counted} sizes, "
-            f"of P at {int(chosen['precision_means_inside'])} (missing by at most {float(chosen['precision_means_excess']):.3f})"
+            f"of P at {int(chosen['precision_means_inside'])} (missing by at most {_average(chosen['precision_means_excess'], 3)})"
         )
     return f"Bounds, over {int(found['precision_cells'].max()):,} cells of head and N between 1 and T: {'; '.join(parts)}."

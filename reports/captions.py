@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from reports.number import MISSING, count, percent
-from reports.pooled import Run, at_size, coverage_by_head, coverage_by_size, flat, median, shown_bounds, small_size, weight_means
+from reports.pooled import Run, at_size, coverage_by_head, coverage_by_size, flat, mean, median, shown_bounds, small_size, weight_means
 
 PAPER_CV_LIMIT = 0.03
 """Upper end of the range in which the paper finds most coefficients of variation (Figure 2)."""
@@ -105,7 +105,7 @@ def similarity(run: Run) -> Caption:
         finding += f"; the offset {how} in {_flagged(run.similarity, 'offset_preferred')} of {run.kv_heads} heads"
     finding += "."
     if "negative_fraction" in run.similarity:
-        share = percent(float(np.mean(flat(run.similarity["negative_fraction"]))), 0)
+        share = percent(float(mean(flat(run.similarity["negative_fraction"]))), 0)
         finding += f" {share} of all cosines are negative, which no exponential is."
     return Caption(text, finding)
 
@@ -196,13 +196,13 @@ def _unbroken(n: np.ndarray, some: np.ndarray) -> bool:
 
 def _means_inside(run: Run, edition: str, gram: str) -> str:
     """How often the mean curves lie within the mean bounds of one edition and Gram."""
-    mean = run.envelope[["precision", "recall"]].mean(("layer", "head"))
+    curves = run.envelope[["precision", "recall"]].mean(("layer", "head"))
     bounds = run.summary.sel(edition=edition, gram=gram)
     n = run.summary["n_envelope"].values
     between = (n > 1) & (n < run.positions)
     words = []
     for statistic in ("precision", "recall"):
-        value, low, high = mean[statistic].values, bounds[f"{statistic}_lower"].values, bounds[f"{statistic}_upper"].values
+        value, low, high = curves[statistic].values, bounds[f"{statistic}_lower"].values, bounds[f"{statistic}_upper"].values
         known = between & np.isfinite(value + low + high)
         inside = known & (value >= low - 1e-9) & (value <= high + 1e-9)
         words.append(f"mean {statistic.capitalize()} at {int(inside.sum())} of {int(known.sum())}")

@@ -10,7 +10,7 @@ import xarray as xr
 
 from empirical import store as module
 from empirical.errors import InputError, StoreError
-from empirical.schema import Coordinate, Variable
+from empirical.schema import Coordinate, Variable, with_f_scores
 from empirical.store import GroupPlan, Store
 
 WORDS = {"long_name": "a measured thing", "units": "1", "symbol": "x", "equation": "(1)"}
@@ -166,3 +166,21 @@ def test_a_missing_run_and_an_unknown_group_are_said(tmp_path: Path, store: Stor
 def test_nothing_is_created_over_what_stands_there(store: Store) -> None:
     with pytest.raises(InputError, match="stands there already"):
         Store.create(store.path, provenance={}, plan=PLAN, documents=1)
+
+
+def test_results_are_dropped_when_a_document_is_added(store: Store) -> None:
+    store.write("norms", xr.Dataset({"C": ("layer", [1.0, 2.0])}))
+    store.append(row("three"), arrays(3))
+    found = Store.open(store.path)
+    assert found.results == []
+    assert not (store.path / "norms").exists()
+    found.verify()
+
+
+@pytest.mark.parametrize("convention", ["paper", "followup"])
+def test_f_scores_are_derived_by_the_runs_convention(convention: str) -> None:
+    curves = xr.Dataset({"precision": ("n", [1.0, 0.5, 0.0]), "recall": ("n", [1.0, 0.25, 0.0])}, attrs={"convention": convention})
+    found = with_f_scores(curves)
+    expected = ([1, 2 / 3, 0], [1, 0.4, 0]) if convention == "paper" else ([1, 1 / 3, 0], [1, 1 / 3, 0])
+    np.testing.assert_allclose(found["f_outer"], expected[0])
+    np.testing.assert_allclose(found["f_inner"], expected[1])

@@ -4,6 +4,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+import xarray as xr
 from reports_tree import SENTENCES, run_tree
 
 from reports import page as page_module
@@ -116,6 +117,20 @@ def test_no_missing_float_is_printed(options):
     assert "nan" not in re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL).lower().replace("provenance", "").split("<svg")[0]
     if options.get("documents") == 1:
         assert "n/a" in html
+
+
+def test_a_run_of_which_little_is_known_is_still_reported():
+    tree = run_tree()
+    for name in ("norms", "similarity", "weights"):  # no head could be fitted
+        fits = tree[name].to_dataset()
+        tree[name] = xr.DataTree(fits.map(lambda values: values * float("nan") if values.dtype.kind == "f" else values, keep_attrs=True))
+    for name in ("envelope", "summary"):  # one bound only, no verdict, no errata
+        tree[name] = xr.DataTree(tree[name].to_dataset().sel(edition=["sharp"], gram=["measured"]).drop_attrs())
+    tree.attrs = {}
+    words = " ".join(read(page_html(tree)).words)
+    assert "unnamed model" in words
+    assert "n/a" in words
+    assert not re.search(r"\bnan\b", words, re.IGNORECASE)
 
 
 def test_equal_runs_give_equal_pages(html):
