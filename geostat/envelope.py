@@ -19,6 +19,7 @@ from empirical.schema import Coordinate, Variable, with_f_scores
 from empirical.store import GroupPlan
 from geostat.errors import InputError
 from theory.evaluate import envelopes
+from theory.fast import WorkArrays
 from theory.gram import LagGram, offset_exponential, project
 from theory.results import Edition
 
@@ -39,6 +40,7 @@ _SYMBOLS: Final = {
 }
 _EQUATIONS: Final = {"precision": "(12)-(13)", "recall": "(14)-(15)", "f_outer": "(17)", "f_inner": "(16)"}
 CONFIDENCE: Final = 0.95
+_GRAMS: Final = WorkArrays()
 
 
 def envelope_grid(n: np.ndarray, points: int | None = ENVELOPE_POINTS) -> np.ndarray:
@@ -92,7 +94,7 @@ class MeasuredEnvelope:
             heads = slice(kv_head * group, (kv_head + 1) * group)
             norms = np.linalg.norm(values[kv_head], axis=1)
             directions = values[kv_head] / np.where(norms > 0, norms, 1.0)[:, None]
-            gram = directions @ directions.T
+            gram = np.matmul(directions, directions.T, out=_GRAMS.take(len(norms)))
             np.fill_diagonal(gram, 1.0)
             for index, edition in enumerate(EDITIONS):
                 bounds = evaluate(
@@ -107,6 +109,7 @@ class MeasuredEnvelope:
                 )
                 for name in BOUND_NAMES:
                     found[name][index, heads] = bounds[name]
+            _GRAMS.give_back([gram])
         return found
 
 
@@ -234,6 +237,7 @@ def confront(
             .to_dataset()
             .sel(edition=list(editions))
             .mean("document")
+            .reindex(n_envelope=grid)
             .transpose("edition", "layer", "head", "n_envelope")
         )
         bounds[:, :, -1] = np.stack([own[name].values for name in BOUND_NAMES])

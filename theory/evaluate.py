@@ -23,8 +23,8 @@ from theory.results import QUANTITIES, Convention, Edition, Envelope, Validity
 UNIT_NORM = 1e-6
 """How far a content norm may lie from 1 for the flag C = 1."""
 
-HEADS_AT_ONCE = 16
-"""Heads held in memory together: 8 MB each at T = 1024."""
+WORK_BYTES = 128 * 1024**2
+"""Memory that heads may hold together; one takes 8 MB at T = 1024."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +150,7 @@ def _evaluate(
         feasible=known,
         fast=fast,
     )
-    parts = [part for chunk in _chunks(len(alpha)) for part in _head_rows(alpha[chunk], norms[chunk], cosines, sink, sizes, settings)]
+    parts = [part for chunk in _chunks(*alpha.shape) for part in _head_rows(alpha[chunk], norms[chunk], cosines, sink, sizes, settings)]
     return _assemble(parts, sizes, settings, tokens)
 
 
@@ -168,8 +168,9 @@ def _check_choices(edition: str, delta0: str, convention: str, kappa: float | No
         raise InputError(f"kappa is {kappa}, expected a constant > 0. Leave it out for 1/8.")
 
 
-def _chunks(heads: int) -> Iterator[slice]:
-    return (slice(start, start + HEADS_AT_ONCE) for start in range(0, heads, HEADS_AT_ONCE))
+def _chunks(heads: int, tokens: int) -> Iterator[slice]:
+    together = max(1, WORK_BYTES // (8 * tokens**2))
+    return (slice(start, start + together) for start in range(0, heads, together))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -213,8 +214,12 @@ def _head_rows(
 
     spread = fast.in_threads if settings.fast else _in_turn
     ready = spread(compiled if settings.fast else exact, range(len(alpha)))
-    sharp = _sharp_values(ready, settings) if settings.edition == "sharp" else []
-    return spread(finish, enumerate(ready))
+    try:
+        sharp = _sharp_values(ready, settings) if settings.edition == "sharp" else []
+        return spread(finish, enumerate(ready))
+    finally:
+        if settings.fast:
+            fast.BY_RANK.give_back(head.cosines for head, _ in ready)
 
 
 def _in_turn(work: Callable[[Any], Any], tasks: Iterable[Any]) -> list[Any]:

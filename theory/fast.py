@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -47,6 +48,34 @@ def law_table(dimension: int) -> FloatArray:
     return table
 
 
+class WorkArrays:
+    """T×T arrays that heads use one after another: fresh memory costs more to touch than a head's cosines cost to sort.
+
+    Keeps arrays of one T only, and no more than were in use at once. Safe to call from several threads.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._free: list[FloatArray] = []
+
+    def take(self, tokens: int) -> FloatArray:
+        """Return an array (tokens, tokens) with anything in it."""
+        with self._lock:
+            self._free = [array for array in self._free if len(array) == tokens]
+            if self._free:
+                return self._free.pop()
+        return np.empty((tokens, tokens))
+
+    def give_back(self, arrays: Iterable[FloatArray]) -> None:
+        """Hand back arrays that nobody reads any more."""
+        with self._lock:
+            self._free += [array for array in arrays if array.flags.owndata and array.flags.writeable]
+
+
+BY_RANK = WorkArrays()
+"""Where `prepare` puts the cosines by rank; whoever called it gives them back."""
+
+
 def workers() -> int:
     """Return how many threads to use: the CPUs this process may run on, at most 16."""
     return max(1, min(16, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1))
@@ -59,12 +88,15 @@ def in_threads(work: Callable[[Task], Answer], tasks: Iterable[Task]) -> list[An
 
 
 def prepare(alpha: FloatArray, norms: FloatArray, cosines: npt.NDArray[Any], sink: int | None, n: IntArray) -> tuple[Ranked, Summary]:
-    """Return `ranked.rank_tokens` and `ranked.summarise` of one head, in one compiled pass over its Gram."""
+    """Return `ranked.rank_tokens` and `ranked.summarise` of one head, in one compiled pass over its Gram.
+
+    The cosines by rank lie in an array of `BY_RANK`: give it back when they have been read.
+    """
     from theory.kernels import rank_and_sum
 
     order = selection_order(alpha)
     a, rank, sizes = (alpha * norms)[order], rank_of(order, sink), np.unique(n)
-    by_rank, sigma, extremes = np.empty((len(a), len(a))), np.empty((len(sizes), len(a))), np.empty((3, len(sizes)))
+    by_rank, sigma, extremes = BY_RANK.take(len(a)), np.empty((len(sizes), len(a))), np.empty((3, len(sizes)))
     rank_and_sum(cosines, order, a, -1 if rank is None else rank, sizes, by_rank, sigma, extremes)
     head = Ranked(order=order, a=a, norms=norms[order], cosines=by_rank, sink=rank)
     sums = RunningSums(sigma=sigma, rho_in=extremes[0], rho_out=extremes[1], rho_least=extremes[2])

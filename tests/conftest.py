@@ -1,0 +1,53 @@
+"""Runs shared by the tests of geostat's command, pipeline and face: made once a session."""
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import xarray as xr
+from families import letters, tiny
+from spine import LENGTH, Said, geostat
+
+from empirical.store import Store
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What `geostat run` left behind: what it printed, the folder, and the store as a tree."""
+
+    said: Said
+    out: Path
+    tree: xr.DataTree
+
+    @property
+    def store(self) -> Path:
+        return self.out / "run.zarr"
+
+
+@pytest.fixture(scope="session")
+def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny random Llama with a tokenizer of letters, saved as a user would save one."""
+    folder = tmp_path_factory.mktemp("model")
+    tiny("llama").save_pretrained(folder)
+    letters(bos=True).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def text_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Five texts of 60 letters."""
+    folder = tmp_path_factory.mktemp("texts")
+    chance = random.Random(0)
+    for index in range(5):
+        (folder / f"text {index}.txt").write_text("".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=60)), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory, model_folder: Path, text_folder: Path) -> Finished:
+    """The main job on three documents, through the command. Read only."""
+    out = tmp_path_factory.mktemp("finished") / "report"
+    said = geostat("run", model_folder, "--text", text_folder, "--documents", 3, "--length", LENGTH, "--out", out)
+    assert said.code == 0, said.stderr
+    return Finished(said=said, out=out, tree=Store.open(out / "run.zarr").tree())

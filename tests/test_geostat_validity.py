@@ -1,0 +1,171 @@
+"""Five sentences, whatever the run is: their numbers are those of the datasets, and what is missing reads n/a."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from conftest import Finished
+from spine import run_tree
+
+import geostat as gs
+from geostat.validity import READING, quartiles, summarise
+from theory import catalogue
+
+NUMBER = re.compile(r"-?\d[\d,]*\.?\d*")
+
+
+def concluded(run: xr.DataTree) -> xr.DataTree:
+    """A run with its fits and its confrontation."""
+    fits = gs.fit(run)
+    env = gs.confront(run, fits, points=8)
+    return joined(run, fits, env)
+
+
+def joined(*trees: xr.DataTree) -> xr.DataTree:
+    groups = {f"/{name}": tree[name].to_dataset() for tree in trees for name in tree.children}
+    whole = xr.DataTree.from_dict(groups)
+    whole.attrs = dict(trees[0].attrs)
+    return whole
+
+
+def sentences(tree: xr.DataTree) -> list[str]:
+    found = tree["summary"].attrs["sentences"]
+    assert len(found) == 5
+    for sentence in found:
+        assert not re.search(r"\bnan\b|\binf\b", sentence, re.IGNORECASE), sentence
+        assert sentence.endswith(".")
+        assert "\n" not in sentence
+    assert [sentence.split(",")[0].split("(")[0].strip() for sentence in found[1:4]] == [f"Assumption {k}" for k in (1, 2, 3)]
+    return list(found)
+
+
+def numbers(text: str) -> list[float]:
+    return [float(found.replace(",", "")) for found in NUMBER.findall(text)]
+
+
+def test_the_first_sentence_says_what_the_capture_holds(finished: Finished):
+    text = sentences(finished.tree)[0]
+    capture, null = finished.tree["capture"].to_dataset(), finished.tree["null"].to_dataset()
+    mean = {name: capture[name].values.astype(float).mean(axis=(0, 1, 2)) for name in ("precision", "recall")}
+    error = {name: capture[name].values.astype(float).mean(axis=(1, 2)).std(axis=0, ddof=1) / np.sqrt(3) for name in mean}
+    n = capture["n"].values
+    assert n[1] == 2
+    lowest = 1 + int(mean["precision"][1:-1].argmin())
+    said = re.search(r"\((\d+) heads, (\d+) documents of (\d+) tokens\).* is ([\d.]+) ± ([\d.]+) at N = 2 and lowest, ([\d.]+) ± ([\d.]+), at N = (\d+)", text)
+    assert said is not None, text
+    assert [int(said[k]) for k in (1, 2, 3, 8)] == [16, 3, 40, n[lowest]]
+    recall = re.search(r"mean Recall is ([\d.]+) ± ([\d.]+) and ([\d.]+) ± ([\d.]+) there", text)
+    assert recall is not None, text
+    expected = [value for name in mean for at in (1, lowest) for value in (mean[name][at], error[name][at])]
+    for written, value in zip([*(said[k] for k in (4, 5, 6, 7)), *recall.groups()], expected, strict=True):
+        assert float(written) == pytest.approx(value, abs=0.6 * 10.0 ** -len(written.partition(".")[2]))
+    drawn = null["precision"].transpose("null", "n", ...).values.astype(float)[:, 1].mean(axis=(1, 2, 3))
+    assert numbers(text)[-2:] == [2, round(drawn[1], 2)]
+    assert f"a Precision of {drawn[0]:.2f} at N = 2" in text
+    assert list(null["null"].values) == ["random_selection", "random_directions"]
+
+
+def test_the_sentences_of_the_assumptions_say_what_the_fits_hold(finished: Finished):
+    tree = finished.tree
+    norms, similarity, weights = (tree[name].to_dataset() for name in ("norms", "similarity", "weights"))
+    _, first, second, third, _ = sentences(tree)
+    cv, lam = norms["cv_token"].values, norms["lam"].values
+    assert f"a CV of {np.median(cv):.2f} (median of 8 value heads; {(cv <= 0.05).sum()} stay within 0.05)" in first
+    assert f"by {np.median(norms['cv_profile']):.2f} once averaged" in first
+    assert f"compressed in {100 * (lam < 1).mean():.0f}% of value heads, to λ = {np.median(lam):.2f} in the median" in first
+    mae = similarity["mae_by_lag"].sel(gram="exponential").values
+    assert f"by {mae.mean():.2f} on average over 8 value heads (the paper: 0.09; {(mae <= 0.1).sum()} heads" in second
+    assert f"an offset by {similarity['mae_by_lag'].sel(gram='offset').values.mean():.3f}" in second
+    assert f"{100 * similarity['negative_fraction'].values.mean():.0f}% of all cosines" in second
+    impossible = (~similarity["feasible"].sel(gram="exponential").values.astype(bool)).sum()
+    assert f"and {impossible} of 8 exponential Gram matrices cannot exist" in second
+    assert f"R² = {np.median(weights['r2']):.2f} of the mean log weight (median of 16 heads)" in third
+    assert f"identified in {int(weights['growth_identified'].sum())} heads" in third
+    assert f"the sink holds {np.median(weights['p_sink']):.2f} of the attention" in third
+
+
+def test_the_last_sentence_says_what_the_confrontation_holds(finished: Finished):
+    text, found = sentences(finished.tree)[4], finished.tree["summary"].to_dataset()
+    printed, sharp, offset = (found.sel(edition=e, gram=g) for e, g in (("printed", "exponential"), ("sharp", "exponential"), ("sharp", "offset")))
+    expected = [int(found["precision_cells"].max()), 1]  # N between 1 and T
+    expected += [round(100 * float(printed["precision_inside"])), round(100 * float(printed["recall_inside"]))]
+    expected += [round(float(printed["precision_width"]), 2), round(float(printed["recall_width"]), 2), 1]  # a scale of 1
+    for chosen in (sharp, offset):
+        expected += [round(100 * float(chosen["precision_inside"])), round(100 * float(chosen["recall_inside"]))]
+        expected += [round(float(chosen["precision_width"]), 2), round(float(chosen["recall_width"]), 2)]
+    expected += [int(offset["recall_means_inside"]), int(offset["recall_means_counted"])]
+    expected += [int(offset["precision_means_inside"]), round(float(offset["precision_means_excess"]), 3)]
+    assert numbers(text) == pytest.approx(expected)
+
+
+def test_grams_that_cannot_exist_are_counted(finished: Finished):
+    groups = {f"/{name}": finished.tree[name].to_dataset() for name in finished.tree.children}
+    similarity = groups["/similarity"].copy(deep=True)
+    similarity["feasible"].loc[{"gram": "exponential"}] = False
+    similarity["rho0"][0, 0] = np.nan
+    tree = xr.DataTree.from_dict(groups | {"/similarity": similarity})
+    assert "and 7 of 7 exponential Gram matrices cannot exist" in summarise(tree).attrs["sentences"][2]
+
+
+def test_a_run_without_baselines_and_of_one_document(tmp_path: Path):
+    tree = concluded(run_tree(tmp_path / "run.zarr", documents=1, null=False))
+    text = sentences(tree)
+    assert "1 document of 40 tokens" in text[0]
+    assert "±" not in text[0]
+    assert "chance" not in text[0]
+    assert "the sink holds" in text[3]
+
+
+def test_a_run_whose_windows_hide_the_sink(tmp_path: Path):
+    tree = concluded(run_tree(tmp_path / "run.zarr", family="mistral", documents=2))
+    _, norms, similarity, weights, bounds = sentences(tree)
+    for text in (norms, weights):
+        assert text.endswith("the sink is not visible to the last token.")
+    assert similarity.endswith("no value head has both a fitted decay and a visible sink.")
+    assert "n/a" not in bounds
+    assert int(tree["summary"]["precision_cells"].max()) > 0
+
+
+def test_a_run_in_which_no_head_could_be_fitted(finished: Finished):
+    groups = {f"/{name}": finished.tree[name].to_dataset() for name in ("capture", "null")}
+    for name in ("norms", "similarity", "weights"):
+        fits = finished.tree[name].to_dataset()
+        groups[f"/{name}"] = fits.map(lambda values: values * np.nan if values.dtype.kind == "f" else values & False if values.dtype.kind == "b" else values)
+    run = xr.DataTree.from_dict(groups)
+    env = gs.confront(run, xr.DataTree.from_dict({f"/{name}": run[name].to_dataset() for name in ("norms", "similarity", "weights")}))
+    text = sentences(env)
+    for sentence in text[1:]:
+        assert "n/a" in sentence, sentence
+    assert text[4].startswith("Bounds, over 0 cells")
+
+
+@pytest.mark.parametrize("sizes", [[1], [1, 40], [1, 2], [39]])
+def test_a_run_at_hardly_any_size(tmp_path: Path, sizes: list[int]):
+    tree = concluded(run_tree(tmp_path / "run.zarr", documents=1, null=False, n=np.array(sizes)))
+    text = sentences(tree)[0]
+    assert ("no other size was measured" in text) == (sizes in ([1], [1, 40]))
+
+
+def test_sizes_beyond_every_window_are_no_size(tmp_path: Path):
+    tree = concluded(run_tree(tmp_path / "run.zarr", family="mistral", documents=1, null=False, n=np.array([30, 36])))
+    assert "no other size was measured" in sentences(tree)[0]
+
+
+def test_the_errata_of_the_summary_are_the_catalogues(finished: Finished):
+    found = json.loads(finished.tree["summary"].attrs["errata"])
+    known = {entry.number: entry for entry in catalogue.errata()}
+    assert [entry["number"] for entry in found] == list(READING)
+    for entry in found:
+        assert entry["title"] == known[entry["number"]].title
+        assert entry["printed"] == known[entry["number"]].printed
+        assert entry["true"] == known[entry["number"]].true
+
+
+def test_quartiles_rest_on_finite_values():
+    assert quartiles(np.array([np.nan, 4.0, 1.0, np.inf, 2.0, 3.0, 5.0])) == (3.0, 2.0, 4.0, 5)
+    middle, _, _, count = quartiles(np.array([np.nan]))
+    assert np.isnan(middle)
+    assert count == 0
