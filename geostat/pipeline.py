@@ -169,6 +169,8 @@ def measure(settings: Settings, out: Path, *, fresh: bool = False, null: bool = 
 
 def fit(store: Store, *, console: Console = QUIET) -> dict[str, xr.Dataset]:
     """Fit Assumptions 1-3 and keep /norms, /similarity and /weights in the store."""
+    if not store.documents:
+        raise InputError(f"{store.path}: holds no complete document. Run the same `geostat capture` again to go on with it.")
     captured = store.read("capture")
     found = {}
     with _timed(store.path, "fit"):

@@ -34,7 +34,9 @@ def made_by_hand(documents: int = 3, *, null: bool = False) -> xr.DataTree:
         envelope[f"{statistic}_outside"] = (own, np.zeros(shape, dtype=bool))
     groups = {"/capture": capture, "/envelope": envelope}
     if null:
-        drawn = xr.Dataset({name: (("document", "layer", "head", "null", "n"), values[:, :, :, None] / [[1], [2]]) for name in ("precision", "recall")})
+        drawn = xr.Dataset(
+            {name: (("document", "layer", "head", "null", "n"), values[:, :, :, None] / [[1], [2]]) for name in ("precision", "recall")}
+        )
         groups["/null"] = drawn.assign_coords(n=n, null=["random_selection", "random_directions"])
     return xr.DataTree.from_dict(groups)
 

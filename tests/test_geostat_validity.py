@@ -54,7 +54,10 @@ def test_the_first_sentence_says_what_the_capture_holds(finished: Finished):
     n = capture["n"].values
     assert n[1] == 2
     lowest = 1 + int(mean["precision"][1:-1].argmin())
-    said = re.search(r"\((\d+) heads, (\d+) documents of (\d+) tokens\).* is ([\d.]+) ± ([\d.]+) at N = 2 and lowest, ([\d.]+) ± ([\d.]+), at N = (\d+)", text)
+    said = re.search(
+        r"\((\d+) heads, (\d+) documents of (\d+) tokens\).* is ([\d.]+) ± ([\d.]+) at N = 2 and lowest, ([\d.]+) ± ([\d.]+), at N = (\d+)",
+        text,
+    )
     assert said is not None, text
     assert [int(said[k]) for k in (1, 2, 3, 8)] == [16, 3, 40, n[lowest]]
     recall = re.search(r"mean Recall is ([\d.]+) ± ([\d.]+) and ([\d.]+) ± ([\d.]+) there", text)
@@ -89,7 +92,9 @@ def test_the_sentences_of_the_assumptions_say_what_the_fits_hold(finished: Finis
 
 def test_the_last_sentence_says_what_the_confrontation_holds(finished: Finished):
     text, found = sentences(finished.tree)[4], finished.tree["summary"].to_dataset()
-    printed, sharp, offset = (found.sel(edition=e, gram=g) for e, g in (("printed", "exponential"), ("sharp", "exponential"), ("sharp", "offset")))
+    printed, sharp, offset = (
+        found.sel(edition=e, gram=g) for e, g in (("printed", "exponential"), ("sharp", "exponential"), ("sharp", "offset"))
+    )
     expected = [int(found["precision_cells"].max()), 1]  # N between 1 and T
     expected += [round(100 * float(printed["precision_inside"])), round(100 * float(printed["recall_inside"]))]
     expected += [round(float(printed["precision_width"]), 2), round(float(printed["recall_width"]), 2), 1]  # a scale of 1
@@ -133,7 +138,9 @@ def test_a_run_in_which_no_head_could_be_fitted(finished: Finished):
     groups = {f"/{name}": finished.tree[name].to_dataset() for name in ("capture", "null")}
     for name in ("norms", "similarity", "weights"):
         fits = finished.tree[name].to_dataset()
-        groups[f"/{name}"] = fits.map(lambda values: values * np.nan if values.dtype.kind == "f" else values & False if values.dtype.kind == "b" else values)
+        groups[f"/{name}"] = fits.map(
+            lambda values: values * np.nan if values.dtype.kind == "f" else values & False if values.dtype.kind == "b" else values
+        )
     run = xr.DataTree.from_dict(groups)
     env = gs.confront(run, xr.DataTree.from_dict({f"/{name}": run[name].to_dataset() for name in ("norms", "similarity", "weights")}))
     text = sentences(env)

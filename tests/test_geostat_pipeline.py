@@ -1,0 +1,272 @@
+"""The stages on one store: options read and refused, equal runs equal bit for bit, nothing lost when something goes wrong."""
+
+import dataclasses
+import errno
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from conftest import Finished
+from families import letters, tiny
+from runs import small_run
+from spine import LENGTH, contents, run_tree
+
+from empirical import store as store_module
+from empirical.errors import InputError as MeasurementError
+from empirical.errors import StoreError
+from empirical.selection import default_n
+from empirical.store import Store
+from geostat import pipeline
+from geostat.errors import InputError
+from geostat.pipeline import Console, Settings
+
+
+@pytest.fixture
+def asked(model_folder: Path, text_folder: Path) -> Settings:
+    return Settings(model=str(model_folder), text=(text_folder,), documents=2, length=LENGTH, n="1,2,5-7,20")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1", [1]),
+        ("3,1,2", [1, 2, 3]),
+        (" 4 - 6 , 9".replace(" - ", "-"), [4, 5, 6, 9]),
+        ("40", [40]),
+        ("1-3,2-4", [1, 2, 3, 4]),
+        ("all", range(1, 41)),
+    ],
+)
+def test_sizes_are_read(text, expected):
+    np.testing.assert_array_equal(pipeline.sizes(text, 40), list(expected))
+
+
+def test_sizes_by_default_are_those_of_the_measurement():
+    np.testing.assert_array_equal(pipeline.sizes("default", 1024), default_n(1024))
+
+
+@pytest.mark.parametrize("text", ["0", "0-3", "41", "1,999999999999", "39-41", "", ",", "x", "-1", "1-", "1.5", "²", "5-3", "1 2"])
+def test_sizes_out_of_range_are_refused_in_one_line_with_the_remedy(text):
+    with pytest.raises(InputError) as caught:
+        pipeline.sizes(text, 40)
+    said = str(caught.value)
+    assert said.startswith(f"--n {text}: ")
+    assert ". Use " in said
+    assert "\n" not in said
+    if text in {"0", "41", "1,999999999999"}:
+        assert "40" in said
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"documents": 0}, "--documents 0: expected at least 1"),
+        ({"length": 3}, "--length 3: expected at least 4"),
+        ({"batch": 0}, "--batch 0"),
+        ({"seed": -1}, "--seed -1: expected at least 0"),
+        ({"text": (Path("a"),), "dataset": "b"}, "--text and --dataset were both given"),
+    ],
+)
+def test_settings_out_of_range_are_refused(change, said):
+    with pytest.raises(InputError, match=said):
+        Settings(**change)
+
+
+def test_names_of_heads_editions_and_grids_are_read():
+    assert pipeline.named_heads(["L5H3", "l0h12"]) == ((5, 3), (0, 12))
+    with pytest.raises(InputError, match=r"--head 5.3: expected a layer and a head, such as L5H3"):
+        pipeline.named_heads(["5.3"])
+    assert pipeline.chosen_editions(None) == ("printed", "sharp")
+    assert pipeline.chosen_editions(["sharp"]) == ("sharp",)
+    with pytest.raises(InputError, match="--edition best: expected one of printed, sharp"):
+        pipeline.chosen_editions(["sharp", "best"])
+    assert (pipeline.envelope_points("default"), pipeline.envelope_points("all")) == (24, None)
+    with pytest.raises(InputError, match="--n 3: expected default or all"):
+        pipeline.envelope_points("3")
+
+
+def test_a_store_lies_in_the_folder_or_is_named_itself():
+    assert pipeline.store_path(Path("a/b")) == Path("a/b/run.zarr")
+    assert pipeline.store_path(Path("a/b.zarr")) == Path("a/b.zarr")
+
+
+@pytest.mark.parametrize(
+    "change", [{"n": "0"}, {"n": "41"}, {"convention": "other"}, {"model": "no/such/model"}, {"heads": ((9, 0),)}, {"dtype": "int3"}]
+)
+def test_what_is_refused_leaves_nothing_behind(tmp_path: Path, asked: Settings, change: dict):
+    with pytest.raises((InputError, MeasurementError)) as caught:
+        pipeline.measure(dataclasses.replace(asked, **change), tmp_path / "out")
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("change", [{"model": "no/such/model"}, {"text": (Path("absent.txt"),)}, {"length": 1000}, {"n": "0"}])
+def test_fresh_throws_the_old_run_away_only_for_a_new_one(tmp_path: Path, asked: Settings, change: dict):
+    small_run(tmp_path / "run.zarr", documents=1)
+    before = contents(tmp_path / "run.zarr")
+    with pytest.raises((InputError, MeasurementError)):
+        pipeline.measure(dataclasses.replace(asked, **change), tmp_path, fresh=True)
+    assert contents(tmp_path / "run.zarr") == before
+    with pytest.raises(MeasurementError, match="was measured with"):
+        pipeline.measure(asked, tmp_path)
+    store = pipeline.measure(asked, tmp_path, fresh=True)
+    assert [row["name"].rpartition("/")[2] for row in store.documents] == ["text 0.txt", "text 1.txt"]
+
+
+def test_fresh_does_not_throw_away_what_is_no_run(tmp_path: Path, asked: Settings):
+    (tmp_path / "run.zarr").mkdir()
+    (tmp_path / "run.zarr" / "thesis.txt").write_text("years of work")
+    with pytest.raises(InputError, match="is not a run of geostat"):
+        pipeline.measure(asked, tmp_path, fresh=True)
+    assert (tmp_path / "run.zarr" / "thesis.txt").exists()
+
+
+def test_a_full_disk_keeps_the_documents_before_it(tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch):
+    whole = pipeline.measure(asked, tmp_path / "whole")
+    flush = store_module._flush
+
+    def full(path: Path) -> None:
+        if "/c/1/" in path.as_posix():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        flush(path)
+
+    monkeypatch.setattr(store_module, "_flush", full)
+    with pytest.raises(MeasurementError, match=r"no space left.*What was complete is kept.*--resume"):
+        pipeline.measure(asked, tmp_path / "full")
+    monkeypatch.undo()
+    kept = Store.open(tmp_path / "full" / "run.zarr")
+    assert [row["name"] for row in kept.documents] == [whole.documents[0]["name"]]
+    kept.verify()
+    pipeline.measure(asked, tmp_path / "full")
+    assert contents(kept.path) == contents(whole.path)
+
+
+@pytest.mark.parametrize(("weight", "where"), [("v_proj", "kv_head 1"), ("q_proj", "head 2")])
+def test_a_captured_row_with_nan_names_document_layer_and_head(tmp_path: Path, asked: Settings, weight: str, where: str):
+    model = tiny("llama")
+    with torch.no_grad():
+        getattr(model.model.layers[2].self_attn, weight).weight[32 if weight == "q_proj" else 16] = float("nan")
+    model.save_pretrained(tmp_path / "model")
+    letters(bos=True).save_pretrained(tmp_path / "model")
+    with pytest.raises(MeasurementError, match=rf"text 0.txt', layer 2, {where}: NaN or infinity in the captured row"):
+        pipeline.measure(dataclasses.replace(asked, model=str(tmp_path / "model")), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_every_stage_gives_the_same_bytes_again(tmp_path: Path, asked: Settings):
+    stores = []
+    for name in ("one", "two"):
+        store = pipeline.measure(asked, tmp_path / name)
+        pipeline.fit(store)
+        pipeline.lay_over(store, points=4)
+        stores.append(contents(store.path))
+    assert stores[0] == stores[1]
+    again = pipeline.measure(asked, tmp_path / "one")
+    assert again.results == ["envelope", "norms", "similarity", "summary", "weights"]
+    pipeline.fit(again)
+    assert contents(again.path) == stores[0]
+
+
+def test_more_documents_drop_the_results_of_fewer(tmp_path: Path, asked: Settings):
+    store = pipeline.measure(asked, tmp_path)
+    pipeline.fit(store)
+    grown = pipeline.measure(dataclasses.replace(asked, documents=3), tmp_path)
+    assert len(grown.documents) == 3
+    assert grown.results == []
+    with pytest.raises(InputError, match=r"has no fits yet \(norms, similarity, weights missing\). Run `geostat fit"):
+        pipeline.lay_over(grown)
+
+
+def test_stages_out_of_order_are_refused(tmp_path: Path):
+    store = Store.open(small_run(tmp_path / "run.zarr", documents=1).path)
+    with pytest.raises(InputError, match="has no fits yet"):
+        pipeline.lay_over(store)
+    for write in (pipeline.write_report, pipeline.write_tables, pipeline.write_figures):
+        with pytest.raises(InputError, match="has not been confronted with the theory yet"):
+            write(store, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_without_a_complete_document_cannot_be_fitted(tmp_path: Path):
+    made = small_run(tmp_path / "run.zarr", documents=1)
+    document = json.loads((made.path / "zarr.json").read_text())
+    document["attributes"]["manifest"]["documents"] = []
+    (made.path / "zarr.json").write_text(json.dumps(document))
+    with pytest.raises(InputError, match="holds no complete document"):
+        pipeline.fit(Store.open(made.path))
+
+
+def test_documents_kept_from_an_interrupted_run_can_be_fitted(tmp_path: Path, asked: Settings):
+    def stop(progress) -> None:
+        if progress.documents == 1 and progress.layer == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt, match=r"1 of 2 documents are kept in .*--resume"):
+        pipeline.measure(asked, tmp_path, console=Console(captured=stop))
+    store = Store.open(tmp_path / "run.zarr")
+    pipeline.fit(store)
+    assert pipeline.lay_over(store, points=3)["summary"].attrs["documents"] == 1
+
+
+def test_a_result_interrupted_while_it_is_written_does_not_count(tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch):
+    store = pipeline.measure(asked, tmp_path)
+    write = Store.write
+
+    def stop(self: Store, group: str, dataset) -> None:
+        if group == "similarity":
+            raise KeyboardInterrupt
+        write(self, group, dataset)
+
+    monkeypatch.setattr(Store, "write", stop)
+    with pytest.raises(KeyboardInterrupt):
+        pipeline.fit(store)
+    monkeypatch.undo()
+    found = Store.open(store.path)
+    assert found.results == ["norms"]
+    found.verify()
+
+
+def test_damage_is_told_apart_from_bad_input(tmp_path: Path, asked: Settings):
+    store = pipeline.measure(asked, tmp_path)
+    chunk = next(file for file in (store.path / "capture" / "attention_weight" / "c" / "0").rglob("*") if file.is_file())
+    chunk.unlink()
+    with pytest.raises(StoreError, match="are missing"):
+        pipeline.measure(asked, tmp_path)
+    assert len(pipeline.measure(asked, tmp_path, fresh=True).documents) == 2
+
+
+def test_run_json_lies_beside_the_store_and_tells_the_seconds_of_each_stage(finished: Finished):
+    beside = json.loads((finished.out / "run.json").read_text())
+    assert set(beside["seconds"]) == {"capture", "fit", "confront", "report"}
+    assert all(seconds >= 0 for seconds in beside["seconds"].values())
+    assert "torch_threads" in beside["machine"]
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", ""])
+def test_a_damaged_run_json_is_replaced(tmp_path: Path, text: str):
+    store = small_run(tmp_path / "run.zarr", documents=1)
+    (tmp_path / "run.json").write_text(text)
+    pipeline.fit(store)
+    assert set(json.loads((tmp_path / "run.json").read_text())["seconds"]) == {"fit"}
+
+
+def test_a_console_hears_every_stage_and_how_far_it_is(tmp_path: Path, asked: Settings):
+    stages: list[str] = []
+    far: dict[str, float] = {}
+    console = Console(stage=stages.append, fraction=lambda stage, fraction: far.update({stage: fraction}))
+    store = pipeline.measure(asked, tmp_path, null=False, console=console)
+    pipeline.fit(store, console=console)
+    pipeline.lay_over(store, editions=("sharp",), points=2, console=console)
+    assert stages == ["load the model", "read the text", "capture", "fit norms", "fit similarity", "fit weights", "confront"]
+    assert far == {"fit norms": 1, "fit similarity": 1, "fit weights": 1, "confront": 1}
+    assert "null" not in store.tree().children
+
+
+def test_the_shortest_window_goes_the_whole_way(tmp_path: Path):
+    run_tree(tmp_path / "run.zarr", documents=2, length=4)
+    store = Store.open(tmp_path / "run.zarr")
+    pipeline.fit(store)
+    assert len(pipeline.lay_over(store)["summary"].attrs["sentences"]) == 5
