@@ -9,8 +9,9 @@ from __future__ import annotations
 import dataclasses
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -181,30 +182,86 @@ def capture(
         KeyboardInterrupt: passed on after the documents that were complete are safe.
     """
     recorded = provenance(model, windows, n=n, convention=convention, seed=seed, batch=batch, settings=settings or {})
+    with _alone(path):
+        return _complete(
+            model, windows, path, observers, recorded, RunPlan(n=n, convention=convention, seed=seed, batch=batch), on_progress
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlan:
+    """How a capture was asked to measure."""
+
+    n: np.ndarray
+    convention: Convention
+    seed: int
+    batch: int
+
+
+def _complete(
+    model: LoadedModel,
+    windows: Windows,
+    path: Path,
+    observers: Sequence[Observer],
+    recorded: Mapping[str, Any],
+    plan: RunPlan,
+    on_progress: Callable[[Progress], None] | None,
+) -> Store:
+    """Check what stands at `path` and the tap itself, then measure what is missing."""
     store = Store.open(path) if path.exists() else None
     if store is not None:
         _refuse_other(store, recorded, windows)
+        store.verify()
         store.extend(len(windows.names))
-    run = _Run(model=model, windows=windows, path=path, observers=observers, recorded=recorded, batch=batch, on_progress=on_progress)
+    checked = None
+    if store is None or "parity" not in store.attributes:
+        ids = torch.as_tensor(windows.token_ids[:1, :PARITY_TOKENS].astype(np.int64), device=model.model.device)
+        checked = parity(model.model, ids)
+        checked.judge(model.dtype)
+    run = _Run(model=model, windows=windows, path=path, observers=observers, recorded=recorded, batch=plan.batch, on_progress=on_progress)
     run.shape = RunShape(
         layers=model.layers,
         heads=model.heads,
         kv_heads=model.kv_heads,
         positions=windows.token_ids.shape[1],
         dimension=model.dimension,
-        n=np.asarray(n, dtype=np.int64),
-        convention=convention,
-        seed=seed,
+        n=np.asarray(plan.n, dtype=np.int64),
+        convention=plan.convention,
+        seed=plan.seed,
     )
     run.store = store
     run.measure()
     assert run.store is not None
-    if "parity" not in run.store.attributes:
-        ids = torch.as_tensor(windows.token_ids[:1, :PARITY_TOKENS].astype(np.int64), device=model.model.device)
-        run.store.note(parity=dataclasses.asdict(parity(model.model, ids)))
+    if checked is not None:
+        run.store.note(parity=dataclasses.asdict(checked))
     if run.store.attributes.get("skipped") != windows.skipped:
         run.store.note(skipped=windows.skipped)
     return run.store
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold the store for this process; the lock goes with the process, however that ends. Without file locks (Windows) nothing is held."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    made = not path.parent.exists()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = path.with_name(f".{path.name}.lock")
+    with open(lock, "w", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise InputError(f"{path}: another capture is writing there. Wait for it, or choose another --out.") from error
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
+            if made:
+                with suppress(OSError):  # a run that was refused leaves no empty folder
+                    path.parent.rmdir()
 
 
 def _refuse_other(store: Store, recorded: Mapping[str, Any], windows: Windows) -> None:
@@ -214,6 +271,11 @@ def _refuse_other(store: Store, recorded: Mapping[str, Any], windows: Windows) -
         name, old, new = unlike[0]
         raise InputError(
             f"{store.path}: was measured with {name} = {old}, this run has {new}. Use --fresh to measure again, or another --out."
+        )
+    if len(store.documents) > len(windows.names):
+        raise InputError(
+            f"{store.path}: holds {len(store.documents)} documents, this run asks for {len(windows.names)}. "
+            f"Use --documents {len(store.documents)} or more, --fresh, or another --out."
         )
     for row, name, digest in zip(store.documents, windows.names, windows.sha256, strict=False):
         if row["sha256"] != digest:

@@ -22,6 +22,12 @@ LOG_FLOOR = 1e-12
 """Weights at or below it are left out of the comparison of logarithms."""
 
 
+FAULT = {"float32": 1e-3}
+FAULT_OTHERWISE = 0.2
+"""A difference of weights that rounding does not explain, by type of the model; a wrong mask or scaling moves weights by far more. In float32 the two
+agree to a few millionths, in bfloat16 weights move by up to 0.05."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parity:
     """The largest differences between tap and eager over layers, heads and positions."""
@@ -36,6 +42,19 @@ class Parity:
     """Largest weight that either of the two gives to a position the analysed query may not see: 0 unless a mask is wrong."""
     layer: int
     """The layer of the largest |Δα|."""
+
+    def judge(self, dtype: str) -> None:
+        """Refuse a tap that does not read what the model computes.
+
+        Raises:
+            InputError: if weights differ by more than rounding explains, or an invisible position has weight.
+        """
+        limit = FAULT.get(dtype, FAULT_OTHERWISE)
+        if not self.weights <= limit or self.invisible > 0:
+            raise InputError(
+                f"layer {self.layer}: tapped weights differ from eager attention by up to {self.weights:.2g}, expected at most {limit:g} in {dtype}, and "
+                f"{self.invisible:.2g} lies on invisible positions. Nothing was measured; try --dtype float32 or another model."
+            )
 
 
 def parity(model: PreTrainedModel, input_ids: Tensor, attention_mask: Tensor | None = None) -> Parity:

@@ -81,10 +81,10 @@ def _coverage(envelope: xr.Dataset, statistic: str, between: xr.DataArray) -> xr
     beside = xr.DataArray(np.maximum(known[f"{statistic}_lower"] - mean, mean - known[f"{statistic}_upper"]))
     sizes = between.any("layer") & known[f"{statistic}_lower"].notnull()
     width = envelope[f"{statistic}_upper"].clip(0, 1) - envelope[f"{statistic}_lower"].clip(0, 1)
-    known[f"{statistic}_inside"] = (1 - outside / cells.where(cells > 0)).assign_attrs(
+    known[f"{statistic}_inside"] = (1 - outside / cells).assign_attrs(
         words, long_name=f"share of cells with measured {label} inside its bounds"
     )
-    known[f"{statistic}_outside"] = (beyond / cells.where(cells > 0)).assign_attrs(
+    known[f"{statistic}_outside"] = (beyond / cells).assign_attrs(
         words, long_name=f"share of cells with measured {label} outside by more than the 95% document interval"
     )
     known[f"{statistic}_excess"] = (

@@ -6,6 +6,7 @@ Imports all three rooms. `geostat.cli` and the functions of `geostat` call this 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import time
@@ -137,6 +138,7 @@ def measure(settings: Settings, out: Path, *, fresh: bool = False, null: bool = 
     path = store_path(out)
     if path.exists() and not (path / "zarr.json").exists():
         raise InputError(f"{path}: stands there but is not a run of geostat. Choose another --out.")
+    _refuse_unwritable(path.parent)
     with _timed(path, "capture"):
         console.stage("load the model")
         model = models.load(
@@ -165,6 +167,15 @@ def measure(settings: Settings, out: Path, *, fresh: bool = False, null: bool = 
             settings={"groups": [observer.group for observer in observers], "named_heads": [list(head) for head in settings.heads]},
             on_progress=console.captured,
         )
+
+
+def _refuse_unwritable(folder: Path) -> None:
+    """Refuse a folder that cannot be made or written, before a model is loaded for it."""
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise InputError(f"{there}: is a file, expected a folder to write in. Choose another folder with --out.")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise InputError(f"{there}: cannot be written. Choose another folder with --out.")
 
 
 def fit(store: Store, *, console: Console = QUIET) -> dict[str, xr.Dataset]:

@@ -117,7 +117,7 @@ def weights(run: Run) -> Caption:
     text = (
         f"Left: attention weight of the last token on each position, over {count(run.heads, 'head')} and {_documents(run)}. The "
         "arithmetic mean is ruled by the few heads that look at a position, the geometric mean by the many that do not; Assumption 3 "
-        "is fitted to the latter. Right: that fit in a head of median misfit: a sink, a plateau up to T₁, an oscillation up to T₂, "
+        "is fitted to the latter. Right: that fit in the head of median misfit: a sink, a plateau up to T₁, an oscillation up to T₂, "
         "exponential growth beyond (T₁ = T₂: no oscillation). Look for: a circle far above the line, a flat stretch, waves, a rise at "
         "the right end."
     )

@@ -189,14 +189,8 @@ def _weight_profile(axes: Axes, run: Run) -> None:
 
 
 def typical_weight_head(run: Run) -> tuple[int, int] | None:
-    """Indices (layer, head) of the head of median misfit among those where oscillation and growth stand out; among all if none."""
-    rmse = run.weights["rmse"].transpose("layer", "head")
-    weights = run.weights
-    phases = np.ones(rmse.shape, dtype=bool)
-    for flag in ("oscillation_identified", "growth_identified"):
-        if flag in weights:
-            phases &= np.asarray(weights[flag].transpose("layer", "head").values, dtype=bool)
-    return median_head(rmse, phases) or median_head(rmse)
+    """Indices (layer, head) of the head of median misfit among all heads."""
+    return median_head(run.weights["rmse"].transpose("layer", "head"))
 
 
 def _phases(axes: Axes, run: Run) -> None:

@@ -12,8 +12,9 @@ from test_empirical_store import contents
 
 from empirical import capture as module
 from empirical.capture import LayerView, Progress, RunShape, capture
-from empirical.errors import InputError
+from empirical.errors import InputError, StoreError
 from empirical.observers import Baselines, Geometry
+from empirical.parity import Parity
 from empirical.schema import CAPTURE, NULLS, Variable
 from empirical.selection import separability
 from empirical.store import GroupPlan, Store
@@ -179,4 +180,37 @@ def test_progress_counts_documents_layers_and_tokens(tmp_path: Path) -> None:
 
 def test_the_machine_is_not_part_of_the_store(tmp_path: Path) -> None:
     text = (small_run(tmp_path / "run.zarr", documents=1).path / "zarr.json").read_text()
-    assert module.machine()["host"] not in text or not module.machine()["host"]
+    assert "seconds" not in text
+    assert "torch_threads" not in text
+    assert "host" not in text
+
+
+def test_fewer_documents_than_the_store_holds_are_refused(tmp_path: Path) -> None:
+    small_run(tmp_path / "run.zarr", documents=3)
+    with pytest.raises(InputError, match=r"holds 3 documents, this run asks for 2\. Use --documents 3"):
+        small_run(tmp_path / "run.zarr", documents=2)
+
+
+def test_two_captures_do_not_write_to_one_store(tmp_path: Path) -> None:
+    def second(progress: Progress) -> None:
+        with pytest.raises(InputError, match="another capture is writing there"):
+            small_run(tmp_path / "run.zarr", documents=1)
+
+    small_run(tmp_path / "run.zarr", documents=1, on_progress=second)
+    assert [file.name for file in tmp_path.iterdir()] == ["run.zarr"]
+
+
+def test_a_tap_that_reads_other_weights_than_eager_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Parity(weights=0.01, log_weights=1.0, hidden=0.0, invisible=0.0, layer=2)
+    monkeypatch.setattr(module, "parity", lambda *_: found)
+    with pytest.raises(InputError, match=r"layer 2: tapped weights differ from eager attention by up to 0\.01"):
+        small_run(tmp_path / "run.zarr", documents=1)
+    assert not (tmp_path / "run.zarr").exists()
+
+
+def test_a_damaged_store_is_not_resumed(tmp_path: Path) -> None:
+    store = small_run(tmp_path / "run.zarr", documents=1)
+    chunk = next(file for file in (store.path / "capture" / "recall" / "c" / "0").rglob("*") if file.is_file())
+    chunk.write_bytes(chunk.read_bytes()[::-1])
+    with pytest.raises(StoreError, match="is not what was written"):
+        small_run(tmp_path / "run.zarr", documents=2)

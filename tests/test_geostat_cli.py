@@ -118,7 +118,9 @@ def other_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["--text", "{texts}/text 3.txt", "--documents", "1"], "corpus"),
     ],
 )
-def test_a_store_of_another_model_or_settings_is_refused_and_kept(captured: Path, model_folder: Path, text_folder: Path, other_model: Path, given: list[str], said: str):  # fmt: skip
+def test_a_store_of_another_model_or_settings_is_refused_and_kept(
+    captured: Path, model_folder: Path, text_folder: Path, other_model: Path, given: list[str], said: str
+):
     given = [argument.format(other=other_model, texts=text_folder) for argument in given]
     model = [] if not given[0].startswith("--") else [model_folder]
     text = [] if "--text" in given else ["--text", text_folder]

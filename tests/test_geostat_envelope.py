@@ -187,6 +187,11 @@ def test_measured_bounds_are_averaged_over_documents_at_the_sizes_they_were_capt
     at = found.sel(edition="sharp", gram="measured", n_envelope=own["n_envelope"].values)
     expected = own.sel(edition="sharp")["recall_upper"].mean("document").values
     np.testing.assert_allclose(at["recall_upper"].values, expected, rtol=1e-6)
+    fewer = xr.DataTree.from_dict({f"/{name}": planted(full)[name].to_dataset() for name in planted(full).children})
+    fewer["measured_envelope"] = xr.DataTree(own.isel(n_envelope=slice(None, None, 2)))
+    other = confront(fewer, points=None).sel(edition="sharp", gram="measured")["recall_upper"]
+    np.testing.assert_allclose(other[..., ::2], expected[..., ::2], rtol=1e-6)
+    assert other[..., 1::2].isnull().all()
     without = xr.DataTree.from_dict({f"/{name}": planted(full)[name].to_dataset() for name in ("capture", "norms", "similarity")})
     assert list(confront(without, points=3)["gram"].values) == ["exponential", "offset"]
 
