@@ -140,7 +140,7 @@ def test_a_run_in_which_no_head_could_be_fitted(finished: Finished):
     text = sentences(env)
     for sentence in text[1:]:
         assert "n/a" in sentence or "none could be evaluated" in sentence, sentence
-    assert text[4].startswith("Bounds, over 0 cells")
+    assert text[4].startswith("Bounds on Recall, over 0 cells")
 
 
 @pytest.mark.parametrize("sizes", [[1], [1, 40], [1, 2], [39]])
