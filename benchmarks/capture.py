@@ -1,9 +1,9 @@
 """What a capture costs beside the plain forward: time and memory, on the built-in model.
 
-    .venv/bin/python -m benchmarks.capture [--pairs 7] [--length 1025]
+    .venv/bin/python -m benchmarks.capture [--pairs 7] [--documents 8] [--length 1025]
 
-Time: the decoder's plain fused forward of a few documents and the capture of as many more (tap, every variable, store, manifest) take turns in one process;
-what is done once a run (parity check, compilation) is over before. Printed, a document: medians, the ratio of medians, and the median ratio of pairs.
+Time: the decoder's plain fused forward of 8 documents and the capture of as many (tap, every variable, a new store, manifest) take turns in one process;
+loading, compilation and the parity check are over before. Printed, a document: medians, the ratio of medians, and the median ratio of pairs.
 Memory: the peak of a process of its own for each.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import shutil
 import statistics
 import subprocess
 import sys
@@ -19,16 +20,16 @@ import time
 from functools import partial
 from pathlib import Path
 
+import empirical  # noqa: F401  # isort: skip - before torch, as the command does
+
 import numpy as np
 import torch
 
 from empirical import corpus, models, texts
-from empirical.capture import capture
+from empirical.capture import Progress, capture
 from empirical.observers import Baselines, Geometry
 from empirical.selection import default_n
 
-TOGETHER = 4
-"""Documents a turn: opening the store is done once a run, not once a document."""
 KINDS = ("default n", "every n", "default n and baselines")
 
 
@@ -61,32 +62,51 @@ def forward(model: models.LoadedModel, ids: torch.Tensor) -> float:
     return time.perf_counter() - started
 
 
-def times(model: models.LoadedModel, windows: corpus.Windows, pairs: int) -> None:
+def timed(model: models.LoadedModel, windows: corpus.Windows, kind: str, folder: Path) -> float:
+    """Seconds of a capture into a new store, from its first document on: the parity check, made once a run, is over when progress is first told."""
+    began: list[float] = []
+
+    def note(_: Progress) -> None:
+        if not began:
+            began.append(time.perf_counter())
+
+    path = folder / "run.zarr"
+    capture(
+        model,
+        windows,
+        path,
+        observers=observers(kind),
+        n=sizes(kind, windows.token_ids.shape[1]),
+        on_progress=note,
+        settings={"kind": kind},
+    )
+    seconds = time.perf_counter() - began[0]
+    shutil.rmtree(path)
+    return seconds
+
+
+def times(model: models.LoadedModel, windows: corpus.Windows, pairs: int, documents: int) -> None:
     ids = torch.as_tensor(windows.token_ids[:1].astype(np.int64))
-    length = ids.shape[1]
+    plain: list[float] = []
+    taken: dict[str, list[float]] = {kind: [] for kind in KINDS}
     with tempfile.TemporaryDirectory() as folder:
-        done = dict.fromkeys(KINDS, 1)
-        for kind in KINDS:  # parity, compilation and the first document are over before the clock starts
-            capture(model, first(windows, 1), Path(folder) / f"{kind}.zarr", observers=observers(kind), n=sizes(kind, length))
-        plain: list[float] = []
-        taken: dict[str, list[float]] = {kind: [] for kind in KINDS}
+        for kind in KINDS:  # compilation is over before the clock starts
+            timed(model, first(windows, 1), kind, Path(folder))
         for _ in range(pairs):
-            plain.append(sum(forward(model, ids) for _ in range(TOGETHER)) / TOGETHER)
+            plain.append(sum(forward(model, ids) for _ in range(documents)) / documents)
             for kind in KINDS:
-                done[kind] += TOGETHER
-                more = first(windows, done[kind])
-                started = time.perf_counter()
-                capture(model, more, Path(folder) / f"{kind}.zarr", observers=observers(kind), n=sizes(kind, length))
-                taken[kind].append((time.perf_counter() - started) / TOGETHER)
+                taken[kind].append(timed(model, first(windows, documents), kind, Path(folder)) / documents)
     base = statistics.median(plain)
-    print(f"seconds a document of {length} tokens, {torch.get_num_threads()} threads, {pairs} pairs of {TOGETHER} documents taking turns")
+    print(
+        f"seconds a document of {ids.shape[1]} tokens, {torch.get_num_threads()} threads, {pairs} pairs of {documents} documents taking turns"
+    )
     print(f"{'plain forward':<26}{base:7.3f} s")
     for kind in KINDS:
         ratios = [one / other for one, other in zip(taken[kind], plain, strict=True)]
         middle = statistics.median(taken[kind])
         print(f"{kind:<26}{middle:7.3f} s   ratio of medians {middle / base:5.2f}   median ratio {statistics.median(ratios):5.2f}")
-    extra = (statistics.median(taken[KINDS[2]]) - statistics.median(taken[KINDS[0]])) / base
-    print(f"baselines cost {extra:.2f} of a forward more")
+    extra = [(with_them - without) / other for with_them, without, other in zip(taken[KINDS[2]], taken[KINDS[0]], plain, strict=True)]
+    print(f"baselines cost {statistics.median(extra):.2f} of a forward more (median of pairs)")
 
 
 def highest() -> int:
@@ -135,6 +155,7 @@ def memory(length: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=7)
+    parser.add_argument("--documents", type=int, default=8)
     parser.add_argument("--length", type=int, default=1025)
     parser.add_argument("--peak")
     given = parser.parse_args()
@@ -142,7 +163,7 @@ def main() -> None:
         peak(given.peak, given.length)
         return
     model = models.load(None)
-    times(model, corpus.windows(texts.builtin(), model.tokenizer, length=given.length, count=1), given.pairs)
+    times(model, corpus.windows(texts.builtin(), model.tokenizer, length=given.length, count=1), given.pairs, given.documents)
     memory(given.length)
 
 

@@ -115,7 +115,7 @@ class Curves:
     def named(self) -> dict[str, np.ndarray]:
         """Return separability, `CURVES`, rho_in and rho_out, each (head, n) of the weights' type; NaN for N > T."""
         kind, tokens = self.alpha.dtype, self.pairs.tokens
-        described = self.sizes.scatter(np.moveaxis(self.described, -1, 0)).astype(kind)
+        described = self.sizes.scatter(np.moveaxis(self.described, -1, 0).astype(kind, order="C"))
         inside, outside = self.rho[:, 0], self.rho[:, 1]
         return {
             **by_size(self.measured, self.sizes, tokens, self.convention, kind),

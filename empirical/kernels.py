@@ -28,6 +28,7 @@ __all__ = [
     "product",
     "representatives",
     "separability_of_head",
+    "square",
 ]
 
 ROWS: Final = 4
@@ -193,7 +194,16 @@ def representatives(y: Array, order: Array, n: Array, s: Array) -> None:
         s[row] = total
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+def square(x: Array) -> float:
+    """Return ‖x‖² in float64."""
+    total = 0.0
+    for k in range(x.shape[0]):
+        total += np.float64(x[k]) * np.float64(x[k])
+    return total
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
 def distance(s: Array, y: Array) -> float:
     """Return ‖s − y‖ in float64."""
     total = 0.0

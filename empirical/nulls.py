@@ -7,7 +7,7 @@ Source: arXiv 2602.01893, §4 (random selection). Two draws a head:
 - random_directions: each value state keeps its norm and gets an independent uniform direction; selection by weight. This is the independent
   regime of the theory.
 
-One seed gives one result, whatever the number of threads and whatever else is measured. Imports numpy and `empirical.selection`.
+One seed gives one result, whatever the number of threads and whatever else is measured. Imports numpy, torch and `empirical.selection`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from typing import Any, Final
 
 import numba
 import numpy as np
+import torch
 
+from empirical.kernels import square
 from empirical.parallel import spread
 from empirical.selection import ArrayLike, Convention, Head, Sizes, by_size, head_arrays, measure_heads, order_by_weight
 
@@ -36,8 +38,8 @@ def random_orders(seed: np.random.SeedSequence, heads: int, tokens: int) -> np.n
 
 def random_directions(values: np.ndarray, seed: np.random.SeedSequence, out: np.ndarray) -> None:
     """Fill `out` with vectors of the norms of `values` in independent uniform directions, (token, dimension)."""
-    generator = np.random.Generator(np.random.SFC64(seed))
-    generator.standard_normal(out=out, dtype=out.dtype)
+    generator = torch.Generator().manual_seed(int(seed.generate_state(1)[0]))
+    torch.from_numpy(out).normal_(generator=generator)  # a third of NumPy's time
     _match_norms(values, out)
 
 
@@ -45,11 +47,7 @@ def random_directions(values: np.ndarray, seed: np.random.SeedSequence, out: np.
 def _match_norms(values: Any, out: Any) -> None:
     """Scale each row of `out` to the norm of the same row of `values`."""
     for i in range(values.shape[0]):
-        wanted = drawn = 0.0
-        for k in range(values.shape[1]):
-            wanted += np.float64(values[i, k]) ** 2
-            drawn += np.float64(out[i, k]) ** 2
-        scale = np.sqrt(wanted / drawn)
+        scale = np.sqrt(square(values[i]) / square(out[i]))
         for k in range(values.shape[1]):
             out[i, k] *= scale
 

@@ -23,8 +23,11 @@ __all__ = ["Block", "Pairs"]
 CELLS: Final = 1 << 24
 """Cosines held at a time: 64 MB in float32, all of T = 1,025 for 15 kv_heads, a quarter of T = 8,192 for one."""
 
-PARTS: Final = 4
-"""Interleaved parts into which the rows of a sum over pairs, and the stripes of a product, are cut."""
+PARTS: Final = 2
+"""Interleaved parts into which the rows of a sum over pairs are cut."""
+
+STRIPES: Final = 4
+"""Parts into which the rows of a product are cut; as only the upper triangle is multiplied out, the first are the longest."""
 
 ALIGNED: Final = 16
 """Rows and columns of the matrix are padded to a multiple of it, so that no column is treated apart."""
@@ -89,10 +92,10 @@ class Pairs:
             stops=(blocks[:, 1] + 1 - offset).clip(0, tokens),
             bins=bins,
             cell_of_lag=cell_of_lag,
-            sums=np.zeros((kv_heads, PARTS, len(blocks), lags)),
-            squares=np.zeros((kv_heads, PARTS, lags)),
-            negatives=np.zeros((kv_heads, PARTS, lags), np.int32),
-            tables=np.zeros((kv_heads, PARTS, TABLES, (len(bins) + 1) * COSINE_BINS), np.int32),
+            sums=np.empty((kv_heads, PARTS, len(blocks), lags)),
+            squares=np.empty((kv_heads, PARTS, lags)),
+            negatives=np.empty((kv_heads, PARTS, lags), np.int32),
+            tables=np.empty((kv_heads, PARTS, TABLES, (len(bins) + 1) * COSINE_BINS), np.int32),
             to_first=np.empty((kv_heads, tokens), values.dtype),
             to_last=np.empty((kv_heads, tokens), values.dtype),
         )
@@ -103,8 +106,14 @@ class Pairs:
         return self.values.shape[1]
 
     def normalise(self) -> list[Task]:
-        """Return the tasks that fill norms and unit vectors."""
-        return [partial(unit_values, self.values[k], self.norm[k], self.unit[k], self.unit_t[k]) for k in range(len(self.values))]
+        """Return the tasks that fill norms and unit vectors, and begin the sums."""
+
+        def begin(k: int) -> None:
+            unit_values(self.values[k], self.norm[k], self.unit[k], self.unit_t[k])
+            for total in (self.sums, self.squares, self.negatives, self.tables):
+                total[k] = 0
+
+        return [partial(begin, k) for k in range(len(self.values))]
 
     def batches(self) -> Iterator[list[Block]]:
         """Yield the cosines of the layer in pieces that fit in memory together: several kv_heads, or some columns of one."""
@@ -119,7 +128,7 @@ class Pairs:
     def _block(self, k: int, cosine: np.ndarray, first: int) -> Block:
         wide, width = cosine.shape
         columns = min(width, wide - first)
-        edges = [min(padded(wide * part // PARTS, STRIPE), wide) for part in range(PARTS + 1)]
+        edges = [min(padded(wide * part // STRIPES, STRIPE), wide) for part in range(STRIPES + 1)]
         fill: list[Task] = [
             partial(cosine_rows, self.unit[k], self.unit_t[k], start, stop, first, columns, cosine)
             for start, stop in pairwise(edges)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import empirical  # noqa: F401 - before torch, to whose threads it says how long to wait
+
 if TYPE_CHECKING:
     from geostat.errors import InputError
     from geostat.face import capture, confront, documents, fit, fit_head, open, report
