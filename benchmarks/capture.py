@@ -2,8 +2,9 @@
 
     .venv/bin/python -m benchmarks.capture [--pairs 7] [--documents 8] [--length 1025]
 
-Time: the decoder's plain fused forward of 8 documents and the capture of as many (tap, every variable, a new store, manifest) take turns in one process;
-loading, compilation and the parity check are over before. Printed, a document: medians, the ratio of medians, and the median ratio of pairs.
+Time: the decoder's plain fused forward of 8 documents and the capture of as many (tap, every variable, chunks, manifest) take turns in one process;
+what is done once a run (loading, compilation, parity check, layout of the store) is over before. Printed, a document:
+medians, the ratio of medians, and the median ratio of pairs.
 Memory: the peak of a process of its own for each.
 """
 
@@ -30,6 +31,8 @@ from empirical.capture import Progress, capture
 from empirical.observers import Baselines, Geometry
 from empirical.selection import default_n
 
+ONCE = 2
+"""Documents before the clock starts: behind the second one the store is laid out."""
 KINDS = ("default n", "every n", "default n and baselines")
 
 
@@ -63,26 +66,17 @@ def forward(model: models.LoadedModel, ids: torch.Tensor) -> float:
 
 
 def timed(model: models.LoadedModel, windows: corpus.Windows, kind: str, folder: Path) -> float:
-    """Seconds of a capture into a new store, from its first document on: the parity check, made once a run, is over when progress is first told."""
-    began: list[float] = []
+    """Seconds a document of a capture into a new store, once parity is checked and the store laid out: from the end of the second document on."""
+    marks: dict[int, float] = {}
 
-    def note(_: Progress) -> None:
-        if not began:
-            began.append(time.perf_counter())
+    def note(progress: Progress) -> None:
+        marks.setdefault(progress.documents, time.perf_counter())
 
     path = folder / "run.zarr"
-    capture(
-        model,
-        windows,
-        path,
-        observers=observers(kind),
-        n=sizes(kind, windows.token_ids.shape[1]),
-        on_progress=note,
-        settings={"kind": kind},
-    )
-    seconds = time.perf_counter() - began[0]
+    capture(model, windows, path, observers=observers(kind), n=sizes(kind, windows.token_ids.shape[1]), on_progress=note)
+    seconds = time.perf_counter() - marks[ONCE]
     shutil.rmtree(path)
-    return seconds
+    return seconds / (len(windows.names) - ONCE)
 
 
 def times(model: models.LoadedModel, windows: corpus.Windows, pairs: int, documents: int) -> None:
@@ -91,11 +85,11 @@ def times(model: models.LoadedModel, windows: corpus.Windows, pairs: int, docume
     taken: dict[str, list[float]] = {kind: [] for kind in KINDS}
     with tempfile.TemporaryDirectory() as folder:
         for kind in KINDS:  # compilation is over before the clock starts
-            timed(model, first(windows, 1), kind, Path(folder))
+            timed(model, first(windows, ONCE + 1), kind, Path(folder))
         for _ in range(pairs):
             plain.append(sum(forward(model, ids) for _ in range(documents)) / documents)
             for kind in KINDS:
-                taken[kind].append(timed(model, first(windows, documents), kind, Path(folder)) / documents)
+                taken[kind].append(timed(model, first(windows, ONCE + documents), kind, Path(folder)))
     base = statistics.median(plain)
     print(
         f"seconds a document of {ids.shape[1]} tokens, {torch.get_num_threads()} threads, {pairs} pairs of {documents} documents taking turns"
