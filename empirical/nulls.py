@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import numba
 import numpy as np
@@ -22,12 +22,10 @@ import torch
 
 from empirical.kernels import square
 from empirical.parallel import spread
+from empirical.schema import NULLS
 from empirical.selection import ArrayLike, Convention, Head, Sizes, by_size, head_arrays, measure_heads, order_by_weight
 
 __all__ = ["NULLS", "measure_layer", "random_directions", "random_orders"]
-
-NULLS: Final = ("random_selection", "random_directions")
-"""Names along the dimension `null`, in order."""
 
 
 def random_orders(seed: np.random.SeedSequence, heads: int, tokens: int) -> np.ndarray:

@@ -73,10 +73,10 @@ def solve(form: str, lag: FloatArray, cosine: FloatArray, pairs: FloatArray) -> 
         pairs: m_k, shape (lag,).
 
     Returns:
-        Solution, arrays of shape (row,); NaN and not converged where a row has no known lag.
+        Solution, arrays of shape (row,); NaN and not converged where a row knows fewer lags than the form has parameters.
     """
     known = np.isfinite(cosine)
-    usable = known.any(axis=-1) & bool(lag.size)
+    usable = known.sum(axis=-1) >= len(MODELS[form].param_names)
     y = np.where(known, cosine, 0.0)
     weight = known * pairs
     if not usable.any():

@@ -44,6 +44,16 @@ def test_batched_solver_finds_the_optimum_lmfit_finds_from_elsewhere(form):
             assert result.params["offset"].value == pytest.approx(found.offset[row], rel=1e-6)
 
 
+def test_fewer_lags_than_parameters_leave_a_form_unfitted():
+    data = capture(sizes=Sizes(layers=2, window=(128, 3), positions=128), seed=9)
+    data["cosine_mean"][:, 1, :, 1:] = np.nan  # one lag is left
+    found = fit_similarity(data).isel(layer=1)
+    assert np.isfinite(found["beta"].sel(gram="exponential")).all()
+    for name in ("beta", "offset", "mae_by_lag", "bic"):
+        assert np.isnan(found[name].sel(gram="offset")).all(), name
+    assert not found["converged"].sel(gram="offset").any()
+
+
 def test_loss_counts_every_pair_and_not_every_lag():
     lag, cosine, pairs = rows(4, seed=1)
     found = decay.solve("offset", lag, cosine, pairs)

@@ -26,8 +26,9 @@ GOLDEN = json.loads((Path(__file__).parent / "golden" / "smollm2_pydoc.json").re
 """SmolLM2-135M-Instruct Q4_1, 1,025 tokens, last query, paper convention, ties by lower index."""
 MEAN_TOLERANCE = 0.002
 """Required of the mean over all heads and documents at every listed N."""
-ALIKE = 0.99
-"""Share of single values that must lie within 1/N of the reference: float32 decides a near tie otherwise now and then."""
+ALIKE = 0.997
+"""Share of single values that must lie within 1/N of the reference (0.998 of Recall do, all of Precision). Where nearly everything is selected, the few
+tokens outside have nearly equal weights, float32 may leave out another one, and the inner ball is that token's."""
 
 
 def same_text() -> bool:
@@ -105,7 +106,9 @@ def compare_with_live_reference(model: LoadedModel, path: Path) -> None:
         np.testing.assert_allclose(
             found[name].mean(("document", "layer", "head")).values, live.mean((0, 1, 2)), atol=MEAN_TOLERANCE, err_msg=name
         )
-        same = np.abs(found[name].values - live) <= 1 / np.array(GOLDEN["n"]) + 1e-6
+        sizes = np.array(GOLDEN["n"])
+        same = np.abs(found[name].values - live) <= 1 / sizes + 1e-6
+        assert same[..., sizes <= GOLDEN["tokens"] // 2].all(), name
         assert same.mean() > ALIKE, name
 
 
