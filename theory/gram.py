@@ -111,6 +111,31 @@ def offset_exponential(beta: float, offset: float, rho0: float, tokens: int) -> 
     return LagGram(by_lag, rho0, beta=float(beta), offset=float(offset))
 
 
+def decaying(
+    form: Literal["exponential", "stretched", "power"],
+    beta: float,
+    tokens: int,
+    *,
+    rho0: float = 0.0,
+    offset: float = 0.0,
+    stretch: float = 1.0,
+) -> LagGram:
+    """Return c + (1−c)f(lag) for windows of up to `tokens` positions.
+
+    f is e^{−βk} ("exponential", Assumption 2), e^{−(βk)^s} ("stretched") or (1+k)^{−β} ("power"), each 1 at lag 0 and falling.
+
+    Raises:
+        InputError: if β or s is not positive, or the form is unknown.
+    """
+    if form == "exponential":
+        return offset_exponential(beta, offset, rho0, tokens)
+    if form not in ("stretched", "power") or not beta > 0 or not stretch > 0:
+        raise InputError(f"form={form!r}, beta={beta}, stretch={stretch}: expected exponential, stretched or power, and positive numbers.")
+    lag = np.arange(tokens)
+    fall = np.exp(-((beta * lag) ** stretch)) if form == "stretched" else (1.0 + lag) ** -beta
+    return LagGram(np.asarray(offset + (1 - offset) * fall, dtype=np.float64), rho0)
+
+
 def as_matrix(gram: Gram, tokens: int, *, sink: int | None = 0) -> npt.NDArray[Any]:
     """Return the T×T cosines of either kind of Gram, float64 or float32 as given.
 
