@@ -33,6 +33,22 @@ def mean_and_error(values: xr.DataArray, over: Sequence[str]) -> tuple[xr.DataAr
     return each.mean("document"), each.std("document", ddof=1) / np.sqrt(documents)
 
 
+def readable(envelope: xr.Dataset) -> xr.Dataset:
+    """Take out printed lower bounds of F(r_min) that say nothing: eq. (16) of a negative bound of Recall, whose pole lies at -1 (erratum 18).
+
+    Args:
+        envelope: /envelope, dims (edition, gram, layer, head, n_envelope).
+
+    Returns:
+        The same with NaN for f_inner_lower and f_inner_excess, and False for f_inner_outside, where the printed lower bound of Recall is
+        negative, or the lower bound of F(r_min) above 1, which only a bound of Recall below the pole can make.
+    """
+    printed = xr.DataArray([str(name) == "printed" for name in envelope["edition"].values], dims="edition")
+    void = printed & ((envelope["recall_lower"] < 0) | (envelope["f_inner_lower"] > 1))
+    kept = {name: envelope[name].where(~void) for name in ("f_inner_lower", "f_inner_excess")}
+    return envelope.assign(kept | {"f_inner_outside": envelope["f_inner_outside"].astype(bool) & ~void})
+
+
 def overall(tree: xr.DataTree) -> xr.Dataset:
     """Summarise a confronted run.
 
@@ -43,9 +59,10 @@ def overall(tree: xr.DataTree) -> xr.Dataset:
         (n): precision_mean, precision_se, recall_mean, recall_se, floor; (null, n): precision_null, recall_null;
         (edition, gram, n_envelope): mean bounds; (edition, gram): *_inside (share), *_excess (mean distance of those outside), *_outside (share
         outside by more than the head's 95% document interval), *_width (mean distance of the bounds), *_means_inside (number of sizes N where the
-        mean curve lies within the mean bounds, out of *_means_counted; *_means_excess by how much it is out at most).
+        mean curve lies within the mean bounds, out of *_means_counted; *_means_excess by how much it is out at most). What `readable` takes out
+        counts nowhere; where nothing is left, f_inner_* are NaN.
     """
-    capture, envelope = tree["capture"].to_dataset(), tree["envelope"].to_dataset()
+    capture, envelope = tree["capture"].to_dataset(), readable(tree["envelope"].to_dataset())
     found = xr.Dataset(attrs={"long_name": "summary of the run", "documents": capture.sizes["document"]})
     heads = capture.sizes["layer"] * capture.sizes["head"]
     for name in ("precision", "recall"):
@@ -91,6 +108,7 @@ def _coverage(envelope: xr.Dataset, statistic: str, between: xr.DataArray) -> xr
         excess.where((excess > 0) & counted)
         .mean(("layer", "head", "n_envelope"))
         .fillna(0.0)
+        .where(cells > 0)
         .assign_attrs(words, long_name=f"mean distance of measured {label} from its bounds where outside")
     )
     known[f"{statistic}_cells"] = cells.assign_attrs(words, long_name="number of cells")

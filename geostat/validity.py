@@ -1,13 +1,13 @@
 """The verdict in five sentences: what was measured, what the three assumptions are worth here, and what the bounds are.
 
-The sentences are made from the fits and the confrontation alone; every number in them is a median or mean with its spread and its count. Imports xarray
-and, for the errata, theory.
+The sentences are made from the fits and the confrontation alone, and each can be quoted by itself: a median or mean stands with its spread and its
+count. Imports xarray and, for the errata, theory.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import numpy as np
@@ -15,9 +15,9 @@ import xarray as xr
 
 from geostat.envelope import MEASURED
 from geostat.overall import overall
-from reports.number import rounded
+from reports.number import count, percent, rounded
 
-PAPER_CV: Final = "0.02–0.03"
+PAPER_CV: Final = "2% to 3%"
 PAPER_MAE: Final = "0.09"
 """Figures 2 and 3 of arXiv 2602.01893."""
 
@@ -77,21 +77,28 @@ def quartiles(values: xr.DataArray | np.ndarray) -> tuple[float, float, float, i
     return float(middle), float(low), float(high), int(known.size)
 
 
-def _median(values: xr.DataArray, digits: int = 2) -> str:
-    middle, _, _, count = quartiles(values)
-    return f"{middle:.{digits}f}" if count else "n/a"
+def _spread(values: xr.DataArray, show: Callable[[float], str]) -> tuple[str, str]:
+    """The median of the finite values, and their quartiles as words in brackets; n/a where there are none."""
+    middle, low, high, known = quartiles(values)
+    return (show(middle), f"(middle half {show(low)} to {show(high)})") if known else ("n/a", "(no estimate)")
 
 
-def _average(values: xr.DataArray, digits: int = 2) -> str:
-    return f"{float(values.mean()):.{digits}f}" if bool(values.notnull().any()) else "n/a"
+def _short(value: float) -> str:
+    """A number to two significant digits."""
+    return rounded(value, digits=2).plain
+
+
+def _hundredths(value: float) -> str:
+    return f"{value:.2f}" if np.isfinite(value) else "n/a"
+
+
+def _percent(share: float) -> str:
+    """A share as percent: whole from 10% on, else with one decimal."""
+    return percent(share, 0 if not np.isfinite(share) or share >= 0.0995 or share == 0 else 1)
 
 
 def _plus_minus(mean: xr.DataArray, error: xr.DataArray) -> str:
     return rounded(float(mean), float(error)).plain if np.isfinite(error) else f"{float(mean):.2f}"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f}%" if np.isfinite(share) else "n/a"
 
 
 def _model_name(tree: xr.DataTree) -> str:
@@ -102,76 +109,97 @@ def _model_name(tree: xr.DataTree) -> str:
 def _separability(tree: xr.DataTree, found: xr.Dataset) -> str:
     capture = tree["capture"].to_dataset()
     documents, positions = capture.sizes["document"], capture.sizes["position"]
-    heads = capture.sizes["layer"] * capture.sizes["head"]
-    start = f"In {_model_name(tree)} ({heads} heads, {documents} document{'s' * (documents > 1)} of {positions:,} tokens) "
+    start = f"In {_model_name(tree)}, "
     measured = found["precision_mean"].notnull().values
     chosen = found.isel(n=np.flatnonzero((found["n"].values > 1) & (found["n"].values < positions) & measured))
     if chosen.sizes["n"] == 0:
-        return start + "Precision and Recall are 1 at N = 1 and N = T, as they must be; no other size was measured."
-    first, lowest = chosen.isel(n=0), chosen.isel(n=int(chosen["precision_mean"].argmin("n")))
+        return start + "Precision and Recall are 1 at N = 1 and N = T, as they must be; no other number N of selected tokens was measured."
+    ends = [chosen.isel(n=0)]
+    lowest = chosen.isel(n=int(chosen["precision_mean"].argmin("n")))
+    precision, recall = (_plus_minus(ends[0][f"{name}_mean"], ends[0][f"{name}_se"]) for name in ("precision", "recall"))
     text = start + (
-        f"mean Precision is {_plus_minus(first['precision_mean'], first['precision_se'])} at N = {int(first['n'])} and lowest, "
-        f"{_plus_minus(lowest['precision_mean'], lowest['precision_se'])}, at N = {int(lowest['n'])}; mean Recall is "
-        f"{_plus_minus(first['recall_mean'], first['recall_se'])} and {_plus_minus(lowest['recall_mean'], lowest['recall_se'])} there"
+        f"the N = {int(ends[0]['n'])} tokens to which an attention head gives most weight make up {precision} of the tokens in the smallest ball that holds "
+        f"them all about the sum of their contributions (Precision), and {recall} of them lie nearer to that sum than any token not selected (Recall)"
     )
+    if int(lowest["n"]) != int(ends[0]["n"]):
+        ends.append(lowest)
+        precision, recall = (_plus_minus(lowest[f"{name}_mean"], lowest[f"{name}_se"]) for name in ("precision", "recall"))
+        text += f"; Precision is lowest at N = {int(lowest['n'])}, {precision}, where Recall is {recall}"
+    over = f"{count(documents, 'document')} of {positions:,} tokens"
+    text += f" (mean of {capture.sizes['layer'] * capture.sizes['head']} heads in {over}{', ± one standard error over documents' * (documents > 1)})"
     if "precision_null" in found:
         selection, directions = (
-            [f"{float(at['precision_null'].sel(null=name)):.2f}" for at in (first, lowest)]
+            " and ".join(_hundredths(float(at["precision_null"].sel(null=name))) for at in ends)
             for name in ("random_selection", "random_directions")
         )
+        where = "there" if len(ends) == 1 else "at these two sizes"
         text += (
-            f"; chance gives a Precision of {selection[0]} and {selection[1]} at these N when the tokens are selected at random, and of {directions[0]} and "
-            f"{directions[1]} when the weights stay and the directions of the values are random"
+            f"; by chance Precision would be {selection} {where} if tokens were selected at random, and {directions} if the value vectors "
         )
+        text += "had random directions"
     return text + "."
 
 
 def _norms(norms: xr.Dataset) -> str:
-    _, _, _, count = quartiles(norms["cv_token"])
+    heads = quartiles(norms["cv_token"])[3]
     within = int((norms["cv_token"] <= TOLERANCES["cv"]).sum())
+    (token, tokens), (profile, profiles) = (_spread(norms[name], _percent) for name in ("cv_token", "cv_profile"))
     text = (
-        f"Assumption 1, stable value norms: within a document norms vary by a CV of {_median(norms['cv_token'])} (median of {count} value heads; {within} stay "
-        f"within {TOLERANCES['cv']:.2f}), and by {_median(norms['cv_profile'])} once averaged over documents, the kind for which the paper reports {PAPER_CV}"
+        f"Assumption 1 (value vectors are of one length, behind a shorter first token, the sink): within a document the standard deviation of the length is "
+        f"{token} of its mean in the median of {heads} value heads {tokens}, and at most {percent(TOLERANCES['cv'], 0)} in {within} of them; once lengths are "
+        f"averaged over documents, which is how the paper finds {PAPER_CV}, it is {profile} {profiles}"
     )
-    if not quartiles(norms["lam"])[3]:
+    sinks = quartiles(norms["lam"])[3]
+    if not sinks:
         return text + "; the sink is not visible to the last token."
-    below = float((norms["lam"] < 1).sum() / norms["lam"].notnull().sum())
-    return text + f"; the sink is compressed in {_percent(below)} of value heads, to λ = {_median(norms['lam'])} in the median."
+    shorter = int((norms["lam"] < 1).sum())
+    middle, spread = _spread(norms["lam"], _hundredths)
+    return text + (
+        f"; the sink is shorter than the mean of the other tokens in {shorter} of {sinks} value heads, and λ times as long with λ = {middle} in the median of "
+        f"all {sinks} {spread}."
+    )
 
 
 def _similarity(similarity: xr.Dataset) -> str:
     exponential, offset = (similarity.sel(gram=name)["mae_by_lag"] for name in ("exponential", "offset"))
-    count = int(exponential.notnull().sum())
+    heads = int(exponential.notnull().sum())
     within = int((exponential <= TOLERANCES["mae"]).sum())
     known = similarity["beta"].sel(gram="exponential").notnull() & similarity["rho0"].notnull()
     impossible = int((~similarity["feasible"].sel(gram="exponential").astype(bool) & known).sum())
+    (miss, misses), (rival, rivals) = _spread(exponential, _hundredths), _spread(offset, _short)
+    negative = _percent(float(similarity["negative_fraction"].mean()))
     text = (
-        f"Assumption 2, exponentially decaying similarity: e^(−βk) misses the mean cosine at a lag by {_average(exponential)} on average over {count} value "
-        f"heads (the paper: {PAPER_MAE}; {within} heads stay within {TOLERANCES['mae']:.2f}), decay towards an offset by {_average(offset, 3)}; "
-        f"{_percent(float(similarity['negative_fraction'].mean()))} of all cosines are negative"
+        f"Assumption 2 (the mean cosine of two value vectors decays as e^(−βk) with their distance of k tokens): the fitted curve misses it by {miss} in "
+        f"the median of {heads} value heads {misses}, where the paper's average is {PAPER_MAE}, and by at most {TOLERANCES['mae']:.2f} in {within} of "
+        f"them; a decay towards a constant, one parameter more, misses it by {rival} {rivals}; {negative} of all cosines are negative, which no "
+        "exponential is"
     )
     if not bool(known.any()):
         return text + "; no value head has both a fitted decay and a visible sink."
-    return text + f", and {impossible} of {int(known.sum())} exponential Gram matrices cannot exist with their own ρ₀."
+    return text + (
+        f", and in {impossible} of {int(known.sum())} value heads no vectors can have the cosines of the fitted exponential and the sink."
+    )
 
 
 def _weights(weights: xr.Dataset) -> str:
     fitted = weights["r2"].notnull()
-    count = int(fitted.sum())
+    heads = int(fitted.sum())
     growth = int((weights["growth_identified"].astype(bool) & fitted).sum())
     shared, separate = (
         int((weights["form_oscillation_identified"].sel(form=form).astype(bool) & fitted).sum()) for form in ("shared", "separate")
     )
+    (r2, spread), (sink, sinks) = _spread(weights["r2"], _hundredths), _spread(weights["p_sink"], _percent)
     text = (
-        f"Assumption 3, four-phase weights: the phases explain R² = {_median(weights['r2'])} of the mean log weight (median of {count} heads); growth "
-        f"towards the last token is identified in {growth} heads, an oscillation with the growth's own η, as printed, in {shared}, and one of its own size "
-        f"in {separate}"
+        f"Assumption 3 (weights run through four phases: sink, plateau, oscillation, growth towards the last token): behind the sink, the phases explain "
+        f"a share R² = {r2} of how the mean logarithm of the weight varies with position, in the median of {heads} heads {spread}; growth stands out of "
+        f"the noise in {growth} of them, an oscillation with the growth's own parameter η, as printed, in {shared}, and one with a size of its own in "
+        f"{separate}"
     )
     if separate:
-        text += f", through {_median(_periods(weights), 1)} periods between T₁ and T₂ in the median"
+        text += f", where it runs through {quartiles(_periods(weights))[0]:.1f} periods in the median"
     if not quartiles(weights["p_sink"])[3]:
         return text + "; the sink is not visible to the last token."
-    return text + f"; the sink holds {_median(weights['p_sink'])} of the attention in the median head."
+    return text + f"; the sink takes {sink} of the attention in the median head {sinks}."
 
 
 def _periods(weights: xr.Dataset) -> xr.DataArray:
@@ -181,24 +209,35 @@ def _periods(weights: xr.Dataset) -> xr.DataArray:
     return periods.where(own["form_oscillation_identified"].astype(bool))
 
 
+BOUNDS: Final = (
+    ("printed", "exponential", "the bounds as printed"),
+    ("sharp", "exponential", "the best that the paper's assumptions allow (“sharp”)"),
+    ("sharp", "offset", "sharp ones with the decay towards a constant"),
+    ("sharp", MEASURED, "sharp ones with each head's own cosines in place of a fit"),
+)
+"""Which bounds the last sentence tells of, and how it calls them."""
+
+
 def _bounds(found: xr.Dataset) -> str:
     """How often the bounds hold, how often they clearly fail, and how much they say: a wide bound holds cheaply."""
     editions, grams = ([str(name) for name in found[axis].values] for axis in ("edition", "gram"))
+    several = int(found.attrs["documents"]) > 1
     parts = []
-    for edition, gram, label in (
-        ("printed", "exponential", "as printed, under the printed assumptions"),
-        ("sharp", "exponential", "sharp, under the printed assumptions"),
-        ("sharp", "offset", "sharp, with the offset"),
-        ("sharp", MEASURED, "sharp, with each head's own Gram matrix"),
-    ):
+    for edition, gram, label in BOUNDS:
         if edition not in editions or gram not in grams:
             continue
         chosen = found.sel(edition=edition, gram=gram)
         if not float(chosen["recall_cells"]):
             continue
-        inside, outside = (_percent(float(chosen[f"recall_{name}"])) for name in ("inside", "outside"))
-        parts.append(f"{label}, {inside} inside, {outside} clearly outside, {_average(chosen['recall_width'])} wide")
+        inside, outside, width = (float(chosen[f"recall_{name}"]) for name in ("inside", "outside", "width"))
+        clearly = f", with {percent(outside, 0)} clearly outside" if several else ""
+        parts.append(f"{label} contain {percent(inside, 0)}{clearly}, and are {_hundredths(width)} wide")
+    words = (
+        "on average, on a scale from 0 to 1; clearly: by more than the 95% interval over documents"
+        if several
+        else "on average, on a scale from 0 to 1"
+    )
     return (
-        f"Bounds on Recall, over {int(found['recall_cells'].max()):,} cells of head and N between 1 and T (clearly: by more than the 95% document interval; "
-        f"width on a scale of 1): {'; '.join(parts) if parts else 'none could be evaluated'}."
+        f"Bounds on expected Recall, against {int(found['recall_cells'].max()):,} measured values, one for each head and size N of the selection: "
+        f"{'; '.join(parts) if parts else 'none could be evaluated'} (wide: {words})."
     )

@@ -11,7 +11,19 @@ import numpy as np
 import xarray as xr
 
 from reports.number import MISSING, count, percent
-from reports.pooled import Run, at_size, coverage_by_head, coverage_by_size, flat, mean, median, shown_bounds, small_size, weight_means
+from reports.pooled import (
+    Run,
+    at_size,
+    coverage_by_head,
+    coverage_by_size,
+    flat,
+    mean,
+    median,
+    shown_bounds,
+    small_size,
+    typical_weight_head,
+    weight_means,
+)
 
 PAPER_CV_LIMIT = 0.03
 """Upper end of the range in which the paper finds most coefficients of variation (Figure 2)."""
@@ -95,11 +107,11 @@ def similarity(run: Run) -> Caption:
         "Left: how far two fitted forms miss the mean cosine between value vectors k tokens apart: the exponential of Assumption 2, "
         f"and the same decay towards an offset c; {_value_heads(run)}, each fitted to the mean over {_documents(run)}.{chance} Right: "
         "the mean cosine by distance in the head of median misfit (black), both fits to it, and the middle 80% of all heads (grey). "
-        "Look for: misfits well below 0.09, and a black line on the dashed one."
+        "Look for: misfits well below 0.09, the paper’s average, and a black line on the dashed one."
     )
     words = {"exponential": "The exponential misses the mean cosine by", "offset": "the form with an offset by"}
     parts = [f"{words.get(form, f'the {form} form by')} {figures_of(value)}" for form, value in misfit.items()]
-    finding = f"{', '.join(parts)} in the median head"
+    finding = f"{', '.join(parts)} in the median of {run.kv_heads} value heads"
     if "offset_preferred" in run.similarity:
         how = "predicts a document left out better" if run.documents > 1 else "has the better BIC"
         finding += f"; the offset {how} in {_flagged(run.similarity, 'offset_preferred')} of {run.kv_heads} heads"
@@ -117,14 +129,27 @@ def weights(run: Run) -> Caption:
     text = (
         f"Left: attention weight of the last token on each position, over {count(run.heads, 'head')} and {_documents(run)}. The "
         "arithmetic mean is ruled by the few heads that look at a position, the geometric mean by the many that do not; Assumption 3 "
-        "is fitted to the latter. Right: that fit in the head of median misfit: a sink, a plateau up to T₁, an oscillation up to T₂, "
+        f"is fitted to the latter. Right: that fit {_typical(run)}: a sink, a plateau up to T₁, an oscillation up to T₂, "
         "exponential growth beyond (T₁ = T₂: no oscillation). Look for: a circle far above the line, a flat stretch, waves, a rise at "
         "the right end."
     )
-    finding = f"The sink takes {percent(float(np.mean(sinks)), 0)} of the attention on average. " if sinks.size else ""
+    finding = f"The sink takes {percent(median(sinks), 0)} of the attention in the median head. " if sinks.size else ""
     finding += f"The geometric mean weight of half of all positions is below {figures_of(median(content))}; if attention were uniform, "
     finding += f"all would have {figures_of(1 / run.positions)}"
     return Caption(text, f"{finding}.{_phases(run)}")
+
+
+def _typical(run: Run) -> str:
+    """Which head stands for all in the picture of the phases, and how far its fit is off."""
+    found = typical_weight_head(run)
+    if found is None:
+        return "(no head could be fitted)"
+    layer, head = found
+    misfit = figures_of(float(run.weights["rmse"].transpose("layer", "head").values[layer, head]))
+    return (
+        f"in the head of median misfit (layer {run.capture['layer'].values[layer]}, head {run.capture['head'].values[head]}; root mean "
+        f"square {misfit} nats)"
+    )
 
 
 def _phases(run: Run) -> str:
@@ -136,9 +161,9 @@ def _phases(run: Run) -> str:
         )
     if "oscillation_identified" in run.weights:
         waves = run.weights["oscillation_identified"].astype(bool)
-        found += f" An oscillation does in {int(waves.sum())}"
+        found += f" An oscillation with the growth’s own η, as printed, does in {int(waves.sum())}"
         if int(waves.sum()):
-            found += f", where its amplitude η is {percent(median(run.weights['eta'].where(waves)))} of the plateau in the median head"
+            found += f", where its amplitude η is {percent(median(run.weights['eta'].where(waves)))} of the plateau in the median"
         found += "."
     return found
 
@@ -155,7 +180,8 @@ def separability(run: Run) -> Caption:
     )
     text = (
         f"Precision and Recall against the number N of selected tokens, mean over {count(run.heads, 'head')} and {_documents(run)} "
-        f"{band}. Null baselines: {nulls}the floor N/T is the Precision of a ball that holds all tokens. Bounds: {bounds}, evaluated at "
+        f"{band}. Null baselines: {nulls}the floor N/T is the Precision of a ball that holds all tokens. Bounds: {bounds} (Gram: the table of cosines "
+        "put into them), evaluated at "
         "each document’s own weights, then averaged, cut to 0 to 1. At N = 1 both scores are 1 for any selection. Look for: a blue "
         "line above the null baselines and between its bounds."
     )

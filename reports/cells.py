@@ -18,6 +18,12 @@ from reports.symbols import math_html, mixed_html, mixed_latex, text_latex
 LATEX_ROWS = 40
 """Rows of a LaTeX tabular: longer tables go on in another one, as a tabular does not break over pages."""
 
+_WRAPPED = (
+    "\\renewcommand*{\\arraystretch}{1.3}\n"
+    "\\newcommand*{\\toleft}{\\raggedright\\let\\\\\\tabularnewline}\n\\newcommand*{\\toright}{\\raggedleft\\let\\\\\\tabularnewline}\n"
+)
+"""Ragged cells in columns of fixed width, known within the table's own group only; they keep the end of a row."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
@@ -75,7 +81,9 @@ def between(middle: float, low: float, high: float) -> Cell:
         return missing()
     a, b, c = parts
     html = Markup(f'<span class="whole">{a.html}</span> <span class="whole">[{b.html}, {c.html}]</span>')
-    return Cell(f"{a.plain} [{b.plain}, {c.plain}]", html, f"{a.latex} [{b.latex}, {c.latex}]", middle)
+    bracket = f"[{b.latex}, {c.latex}]"  # kept on one line where it is short enough for a column
+    latex = f"{a.latex} {bracket}" if b.power or c.power else rf"{a.latex} \mbox{{{bracket}}}"
+    return Cell(f"{a.plain} [{b.plain}, {c.plain}]", html, latex, middle)
 
 
 def share(value: float, plain: str) -> Cell:
@@ -104,7 +112,11 @@ class Table:
     align: str
     """One letter a column: l, r or p for sentences."""
     widths: dict[int, str] = field(default_factory=dict)
-    """LaTeX widths of the p columns, by index."""
+    """LaTeX widths of columns that paper may wrap, by index: all p columns, and right-aligned ones that would be too wide."""
+    on_paper: Sequence[Sequence[int]] = ()
+    """Which columns stand side by side on paper, one tabular after another; all in one where empty."""
+    paper_rows: int = LATEX_ROWS
+    """Rows of a LaTeX tabular at most: fewer than LATEX_ROWS where rows have several lines."""
     only_latex: bool = False
     """Whether the page leaves it out, because a wider table there says the same."""
     only_page: bool = False
@@ -113,6 +125,7 @@ class Table:
     def __post_init__(self) -> None:
         assert len(self.align) == len(self.headers)
         assert all(len(row) == len(self.headers) for row in self.rows)
+        assert all(index in self.widths for index, letter in enumerate(self.align) if letter == "p")
 
     def frame(self, form: str = "plain") -> pd.DataFrame:
         """The table as strings.
@@ -127,20 +140,36 @@ class Table:
         return pd.DataFrame(data, columns=[str(getattr(cell, form)) for cell in self.headers], dtype=object)
 
     def latex(self) -> str:
-        """Booktabs tabulars of at most LATEX_ROWS rows, with the caption as a comment; compiles with booktabs, amsmath and amssymb."""
-        whole_frame = self.frame("latex")
-        columns = "".join(f"p{{{self.widths.get(index, '4cm')}}}" if letter == "p" else letter for index, letter in enumerate(self.align))
-        headers = [header.replace("{", "{{").replace("}", "}}") for header in whole_frame.columns]  # relabel_index formats its labels
-        pieces = []
-        for first in range(0, max(1, len(whole_frame)), LATEX_ROWS):
-            part = whole_frame.iloc[first : first + LATEX_ROWS].reset_index(drop=True)
-            part.columns = pd.RangeIndex(part.shape[1])
-            styler = part.style.hide(axis="index").relabel_index(headers, axis="columns")
-            pieces.append(styler.to_latex(hrules=True, column_format=columns))
+        """Booktabs tabulars, no wider than the text of a plain article, with the caption as a comment.
+
+        Compiles with booktabs, amsmath and amssymb. Columns that do not fit side by side, and rows that do not fit on a page, go on in another tabular.
+        """
+        groups = self.on_paper or [range(len(self.headers))]
+        pieces = [
+            self._tabular(columns, self.rows[first : first + self.paper_rows])
+            for columns in groups
+            for first in range(0, max(1, len(self.rows)), self.paper_rows)
+        ]
         note = "".join(f"% {line}\n" for line in text_latex(self.caption).split("\n"))
         setting = "% needs \\usepackage{booktabs,amsmath,amssymb}\n"
-        body = "\n\\par\\medskip\n".join(piece.strip() for piece in pieces)
-        return f"{note}{setting}\\begingroup\\footnotesize\\setlength{{\\tabcolsep}}{{4pt}}\n{body}\n\\endgroup\n"
+        opening = "\\begingroup\\footnotesize\\setlength{\\tabcolsep}{3.5pt}\\setlength{\\parindent}{0pt}\n"
+        body = "\n\\par\\medskip\n".join(pieces)
+        return f"{note}{setting}{opening}{_WRAPPED if self.widths else ''}{body}\n\\endgroup\n"
+
+    def _tabular(self, columns: Sequence[int], rows: Sequence[Sequence[Cell]]) -> str:
+        """One tabular of some columns and rows, without space beside its outer columns."""
+        sides = {index: r"\toright " if self.align[index] == "r" else r"\toleft " for index in self.widths}
+        headers = [sides.get(index, "") + self.headers[index].latex for index in columns]
+        labels = [header.replace("{", "{{").replace("}", "}}") for header in headers]  # relabel_index formats its labels
+        data = [[sides.get(index, "") + row[index].latex for index in columns] for row in rows]
+        kinds = "".join(f"p{{{self.widths[index]}}}" if index in self.widths else self.align[index] for index in columns)
+        styler = pd.DataFrame(data, columns=pd.RangeIndex(len(columns)), dtype=object).style
+        return (
+            styler.hide(axis="index")
+            .relabel_index(labels, axis="columns")
+            .to_latex(hrules=True, column_format=f"@{{}}{kinds}@{{}}")
+            .strip()
+        )
 
     def markdown(self) -> str:
         """A Markdown table under its caption."""

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from reports import ink
-from reports.pooled import FloatArray, Run, flat, mean, median_head, norm_profiles, quantiles, weight_means
+from reports.pooled import FloatArray, Run, flat, mean, norm_profiles, quantiles, typical_similarity_head, typical_weight_head, weight_means
 
 PAPER_CV = (0.02, 0.03)
 """Where the paper's Figure 2 finds most heads (§3.1)."""
@@ -121,12 +121,6 @@ def _misfit(axes: Axes, run: Run) -> None:
     ink.legend_below(axes, columns=1)
 
 
-def typical_similarity_head(run: Run) -> tuple[int, int] | None:
-    """Indices (layer, kv_head) of the head whose exponential misfit is nearest to the median."""
-    form = "exponential" if "exponential" in run.similarity["gram"].values else run.similarity["gram"].values[0]
-    return median_head(run.similarity["mae_by_lag"].sel(gram=form).transpose("layer", "kv_head"))
-
-
 def _cosine_by_lag(axes: Axes, run: Run) -> None:
     lag = run.capture["lag"].values.astype(np.float64)
     cosine = mean(run.capture["cosine_mean"].values.astype(np.float64))
@@ -188,11 +182,6 @@ def _weight_profile(axes: Axes, run: Run) -> None:
     ink.legend_below(axes)
 
 
-def typical_weight_head(run: Run) -> tuple[int, int] | None:
-    """Indices (layer, head) of the head of median misfit among all heads."""
-    return median_head(run.weights["rmse"].transpose("layer", "head"))
-
-
 def _phases(axes: Axes, run: Run) -> None:
     axes.set_yscale("log")
     axes.set(xlabel="position $i$", ylabel="attention weight $\\alpha_i$ (log)")
@@ -214,7 +203,7 @@ def _phases(axes: Axes, run: Run) -> None:
     axes.axhline(1.0 / tokens, color=ink.PURPLE, linestyle=":", linewidth=1.3, label="null: $1/T$")
     axes.set_xlim(-0.03 * run.positions, 1.01 * run.positions)
     _mark_phases(axes, run.positions - tokens, weights, run.positions)
-    axes.set_title(f"One head, layer {run.capture['layer'].values[layer]} head {run.capture['head'].values[head]}")
+    axes.set_title(f"Head of median misfit: layer {run.capture['layer'].values[layer]}, head {run.capture['head'].values[head]}")
     ink.legend_below(axes)
 
 

@@ -146,40 +146,44 @@ TOY_CONTRIBUTIONS = np.array(
 TOY_SELECTED = 3
 
 
-def figure_idea(axes: Axes) -> Axes:
-    """Draw what is measured: made-up contributions in a plane, their representative, and the two radii (in the manner of Figure 1)."""
+def figure_idea(axes: Sequence[Axes]) -> Sequence[Axes]:
+    """Draw made-up contributions in a plane, their representative and the two balls, and beside it what they tell (in the manner of Figure 1)."""
     y, n = TOY_CONTRIBUTIONS, TOY_SELECTED
     s = y[:n].sum(axis=0)
     distance = np.linalg.norm(y - s, axis=1)
     outer, inner = distance[:n].max(), distance[n:].min()
     reached, kept = int((distance <= outer).sum()), int((distance[:n] <= inner).sum())
-    axes.add_patch(Circle(tuple(s), outer, facecolor=ink.SKY, alpha=0.15, edgecolor="none"))
-    axes.add_patch(Circle(tuple(s), outer, fill=False, edgecolor=ink.BLUE, linewidth=1.3))
-    axes.add_patch(Circle(tuple(s), inner, fill=False, edgecolor=ink.VERMILLION, linewidth=1.3, linestyle=(0, (4, 2))))
+    picture, words = axes
+    picture.add_patch(Circle(tuple(s), outer, facecolor=ink.SKY, alpha=0.15, edgecolor="none"))
+    picture.add_patch(Circle(tuple(s), outer, fill=False, edgecolor=ink.BLUE, linewidth=1.3))
+    picture.add_patch(Circle(tuple(s), inner, fill=False, edgecolor=ink.VERMILLION, linewidth=1.3, linestyle=(0, (4, 2))))
     for point in y[:n]:
-        axes.plot([0, point[0]], [0, point[1]], color=ink.BLUE, linewidth=0.7, alpha=0.6)
-    axes.plot([0], [0], "+", color=ink.GREY, markersize=9, label="origin")
-    axes.plot(*y[n:].T, "o", color=ink.GREY, markersize=5, linestyle="none", label="other tokens")
-    axes.plot(*y[:n].T, "*", color=ink.BLUE, markersize=11, linestyle="none", label=f"the N = {n} selected tokens")
-    axes.plot(*s, "X", color=ink.BLACK, markersize=8, linestyle="none", label="representative s, their sum")
-    words = (
+        picture.plot([0, point[0]], [0, point[1]], color=ink.BLUE, linewidth=0.7, alpha=0.6)
+    picture.plot([0], [0], "+", color=ink.GREY, markersize=9, linestyle="none", label="origin")
+    picture.plot(*y[n:].T, "o", color=ink.GREY, markersize=5, linestyle="none", label="other tokens")
+    picture.plot(*y[:n].T, "*", color=ink.BLUE, markersize=11, linestyle="none", label=f"the N = {n} selected tokens")
+    picture.plot(*s, "X", color=ink.BLACK, markersize=8, linestyle="none", label="representative s, their sum")
+    picture.set_aspect("equal")
+    low, high = np.minimum(y.min(axis=0), s - outer), np.maximum(y.max(axis=0), s + outer)
+    picture.set(xlim=(low[0] - 0.2, high[0] + 0.2), ylim=(low[1] - 0.2, high[1] + 0.2))
+    picture.set_axis_off()
+    told = (
         (
-            2.62,
+            0.97,
             ink.BLUE,
-            "outer ball about s: ends at the farthest selected token,",
-            f"reaches {reached} tokens, {n} of them selected: Precision = {n}/{reached}",
+            "Outer ball about s",
+            f"ends at the farthest selected token,\nreaches {reached} tokens, {n} of them selected:\nPrecision = {n}/{reached}",
         ),
         (
-            -1.55,
+            0.62,
             ink.VERMILLION,
-            "inner ball about s: ends at the nearest other token,",
-            f"keeps {kept} of the {n} selected: Recall = {kept}/{n}",
+            "Inner ball about s (dashed)",
+            f"ends at the nearest other token,\nkeeps {kept} of the {n} selected:\nRecall = {kept}/{n}",
         ),
     )
-    for height, colour, first, second in words:
-        axes.text(2.5, height, f"{first}\n{second}", color=colour, fontsize=8.5, va="center")
-    axes.set_aspect("equal")
-    axes.set(xlim=(-2.2, 9.4), ylim=(-2.1, 3.1))
-    axes.set_axis_off()
-    axes.legend(loc="center right", bbox_to_anchor=(1.0, 0.47), borderaxespad=0.2)
+    for height, colour, head, text in told:
+        words.text(0.02, height, head, color=colour, weight="bold", va="top", transform=words.transAxes)
+        words.text(0.02, height - 0.065, text, color=colour, va="top", linespacing=1.35, transform=words.transAxes)
+    words.set_axis_off()
+    words.legend(*picture.get_legend_handles_labels(), loc="lower left", bbox_to_anchor=(0.0, 0.0), borderaxespad=0.0, fontsize=9.0)
     return axes

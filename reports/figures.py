@@ -52,7 +52,7 @@ def _coverage_height(run: Run) -> float:
 
 
 FIGURES: Final = (
-    Plan("idea", "What is measured", "Figure 1", (1, 1), lambda run: 2.9, lambda axes, tree: figure_idea(axes), captions.idea),
+    Plan("idea", "What is measured", "Figure 1", (1, 2), lambda run: 3.4, lambda axes, tree: figure_idea(axes), captions.idea),
     Plan("norms", "Are value vectors of one length?", "Figure 2", (1, 2), lambda run: 3.5, figure_norms, captions.norms),
     Plan("similarity", "Does similarity decay exponentially?", "Figure 3", (1, 2), lambda run: 3.7, figure_similarity, captions.similarity),
     Plan("weights", "Do weights have four phases?", "Figure 4", (1, 2), lambda run: 3.6, figure_weights, captions.weights),

@@ -13,6 +13,7 @@ from pathlib import Path
 import xarray as xr
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from reports import ink, provenance
@@ -33,6 +34,8 @@ class Shown:
     plan: Plan
     number: int
     svg: Markup
+    halves: list[Markup]
+    """Its panels one by one, for a narrow window; none where panels do not stand side by side."""
     caption: Caption
 
 
@@ -79,7 +82,7 @@ def _filled(run: Run, drawn: Mapping[str, Figure], made: Mapping[str, Table], se
     for place, plan in enumerate(FIGURES, start=1):
         caption = plan.caption(run)
         svg = inline_svg(ink.rendered(drawn[plan.name], "svg"), plan.name, f"{plan.title} {caption.finding}")
-        shown.append(Shown(plan, place, svg, caption))
+        shown.append(Shown(plan, place, svg, panels(drawn[plan.name], plan.name), caption))
     sentences = run.summary.attrs.get("sentences") or []
     return environment.get_template("page.html").render(
         model=provenance.model_name(run),
@@ -90,6 +93,7 @@ def _filled(run: Run, drawn: Mapping[str, Figure], made: Mapping[str, Table], se
         tables=[table for table in made.values() if not table.only_latex and table.name not in {"heads", "errata"}],
         heads=made.get("heads"),
         errata=made.get("errata"),
+        parity=provenance.parity(run.attrs),
         entries=provenance.entries(run.attrs),
     )
 
@@ -112,6 +116,22 @@ def inline_svg(svg: bytes, name: str, label: str) -> Markup:
     box = re.search(r'viewBox="[^"]+"', opening[0])
     assert box is not None
     head = Markup(
-        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" {} role="img" aria-label="{}">'
-    ).format(Markup(box[0]), escape(label))
+        '<svg id="drawn-{}" xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" {} role="img" aria-label="{}">'
+    ).format(name, Markup(box[0]), escape(label))
     return head + Markup(text[opening.end() :])
+
+
+def panels(figure: Figure, name: str) -> list[Markup]:
+    """Views of the two panels of a figure that `inline_svg` put on the page, cut half-way between them; empty for any other layout."""
+    with ink.style():
+        FigureCanvasAgg(figure).draw()
+    boxes = [box for axes in figure.axes if (box := axes.get_tightbbox()) is not None]
+    if len(figure.axes) != 2 or len(boxes) != 2 or boxes[0].x1 > boxes[1].x0:
+        return []
+    width, height = (72.0 * float(inches) for inches in figure.get_size_inches())
+    middle = 36.0 * float(boxes[0].x1 + boxes[1].x0) / figure.dpi
+    view = Markup(
+        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="{} 0 {} {}" aria-hidden="true">{}</svg>'
+    )
+    copy = Markup('<use xlink:href="#drawn-{}" width="{}" height="{}"/>').format(name, f"{width:g}", f"{height:g}")
+    return [view.format(f"{start:.2f}", f"{end - start:.2f}", f"{height:g}", copy) for start, end in ((0.0, middle), (middle, width))]

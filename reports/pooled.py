@@ -154,6 +154,17 @@ def at_size(curve: xr.DataArray, n: int) -> float:
     return float(curve.values[where[0]]) if where.size else float("nan")
 
 
+def typical_similarity_head(run: Run) -> tuple[int, int] | None:
+    """Indices (layer, kv_head) of the head whose exponential misfit is nearest to the median."""
+    form = "exponential" if "exponential" in run.similarity["gram"].values else run.similarity["gram"].values[0]
+    return median_head(run.similarity["mae_by_lag"].sel(gram=form).transpose("layer", "kv_head"))
+
+
+def typical_weight_head(run: Run) -> tuple[int, int] | None:
+    """Indices (layer, head) of the head of median misfit among all heads."""
+    return median_head(run.weights["rmse"].transpose("layer", "head"))
+
+
 def _counted(run: Run, statistic: str) -> tuple[xr.DataArray, xr.DataArray]:
     """Distances outside the bounds, and which cells count: both bounds known and 1 < N < T, where P and R are not 1 by definition."""
     excess = run.envelope[f"{statistic}_excess"].transpose("edition", "gram", "layer", "head", "n_envelope")

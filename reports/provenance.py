@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from reports.number import MISSING, count
+from reports.number import MISSING, count, rounded
 from reports.pooled import Run
 
 STAGES = ("capture", "fit", "confront", "report")
@@ -53,6 +53,25 @@ def duration(seconds: float) -> str:
 def entries(attrs: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Everything of the provenance as (name, value), nested names joined by arrows, in the order of names."""
     return list(_flattened(attrs, ()))
+
+
+PARITY = (
+    ("weights", "attention weights α, largest |Δα|"),
+    ("log_weights", "their logarithms, largest |Δ log α|"),
+    ("hidden", "last hidden states, largest relative difference"),
+    ("invisible", "largest weight on a position that the token cannot see"),
+)
+"""What the parity check keeps, by name in the store and in words."""
+
+
+def parity(attrs: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The parity check's largest differences as (what, value); empty where none was kept."""
+    found = attrs.get("parity")
+    if not isinstance(found, Mapping):
+        return []
+    known = {name: float(found[name]) for name, _ in PARITY if isinstance(found.get(name), (int, float))}
+    rows = [(words, rounded(known[name], digits=2).plain) for name, words in PARITY if name in known]
+    return [*rows, ("layer of the largest |Δα|", str(found["layer"]))] if "layer" in found else rows
 
 
 def _architecture(run: Run, model: Mapping[str, Any]) -> str:

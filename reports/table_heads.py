@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import xarray as xr
 
-from reports.cells import Cell, Table, missing, mixed, number, share, whole
+from reports.cells import Cell, Table, missing, mixed, number, share, stacked, whole
 from reports.number import count, percent
 from reports.pooled import Run, coverage_by_head, shown_bounds
 
+VALUE_HEAD = stacked("value", "head")
 Column = tuple[str, str | None, str]
 """Name of a variable, its form of similarity (None where there is but one), and the header."""
 
@@ -65,15 +66,15 @@ def head_tables(run: Run) -> list[Table]:
         [whole(float(layer_names[i])), whole(float(head_names[j])), *of_weights[i][j]] for i in range(layers) for j in range(heads)
     ]
     own = [mixed("layer"), mixed("head")]
-    value_own = [mixed("layer"), mixed("value head")]
+    value_own = [mixed("layer"), VALUE_HEAD]
     units = (
-        "C is in units of the value vectors, β and η are per token, ω is in radians per token, T₁ and T₂ are positions, MAE is in "
+        "C is in the model's own unit of its value vectors (value norm), β and η are per token, ω is in radians per token, T₁ and T₂ are positions, MAE is in "
         "units of cosine, RMSE in nats, the rest has no unit. P and R inside: share of sizes 1 < N < T with the measured curve within "
         "its bounds."
     )
     norm_headers, weight_headers = _headers(run.norms, NORMS), _headers(run.weights, WEIGHTS)
     similarity_headers = _headers(run.similarity, SIMILARITY)
-    all_headers = [*own, mixed("value head"), *norm_headers, *similarity_headers, *weight_headers, *covered_headers]
+    all_headers = [*own, VALUE_HEAD, *norm_headers, *similarity_headers, *weight_headers, *covered_headers]
     of_heads = f"Assumption 3 by head; {errors}. η is per token, ω in radians per token, T₁ and T₂ are positions, RMSE in nats."
     of_cosines = f"Assumption 2 by value head; {errors}. β is per token."
     return [
@@ -81,18 +82,48 @@ def head_tables(run: Run) -> list[Table]:
         _table(
             "heads_norms",
             "Value lengths",
-            f"Assumption 1 by value head; {errors}.",
+            f"Assumption 1 by value head; {errors}. C is in the model's own unit of its value vectors (value norm).",
             [*value_own, *norm_headers],
             value_rows["norms"],
             only_latex=True,
         ),
-        _table("heads_similarity", "Similarity", of_cosines, [*value_own, *similarity_headers], value_rows["similarity"], only_latex=True),
-        _table("heads_weights", "Attention weights", of_heads, [*own, *weight_headers], weight_rows, only_latex=True),
+        _table(
+            "heads_similarity",
+            "Similarity",
+            of_cosines,
+            [*value_own, *similarity_headers],
+            value_rows["similarity"],
+            only_latex=True,
+            on_paper=_halves(_there(run.similarity, SIMILARITY), lambda column: column[1] != "offset"),
+        ),
+        _table(
+            "heads_weights",
+            "Attention weights",
+            of_heads,
+            [*own, *weight_headers],
+            weight_rows,
+            only_latex=True,
+            on_paper=_halves(_there(run.weights, WEIGHTS), lambda column: column[0] not in {"omega", "t1", "t2"}),
+        ),
     ]
 
 
+def _halves(columns: Sequence[Column], first: Callable[[Column], bool]) -> list[list[int]]:
+    """Columns for paper behind the two that name a head: those that come first, then the others."""
+    sides = [[place for place, column in enumerate(columns, start=2) if first(column) is side] for side in (True, False)]
+    return [[0, 1, *side] for side in sides if side]
+
+
 def _table(
-    name: str, title: str, caption: str, headers: list[Cell], rows: list[list[Cell]], *, only_page: bool = False, only_latex: bool = False
+    name: str,
+    title: str,
+    caption: str,
+    headers: list[Cell],
+    rows: list[list[Cell]],
+    *,
+    only_page: bool = False,
+    only_latex: bool = False,
+    on_paper: Sequence[Sequence[int]] = (),
 ) -> Table:
     return Table(
         name=name,
@@ -103,6 +134,7 @@ def _table(
         align="r" * len(headers),
         only_page=only_page,
         only_latex=only_latex,
+        on_paper=on_paper,
     )
 
 

@@ -6,17 +6,22 @@ A parameter's typical error is the median over heads of its standard error, a ja
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import xarray as xr
+from markupsafe import Markup
 
-from reports.cells import Cell, Table, between, mixed, number, share, stacked, symbol, text, whole
-from reports.number import count, percent, rounded
+from reports.cells import Cell, Table, between, missing, mixed, number, share, stacked, symbol, text, whole
+from reports.number import MISSING, count, percent, rounded
 from reports.pooled import Run, median, pairs_of_bounds, quantiles
 
-PARAMETER_HEADERS = tuple(mixed(word) for word in ("parameter", "meaning (unit)", "median [quartiles]", "typical ±", "heads", "source"))
-PARAMETER_WIDTHS = {1: "5.2cm", 5: "2.6cm"}
+PARAMETER_HEADERS = tuple(mixed(word) for word in ("parameter", "meaning (unit); source", "median [quartiles]", "typical ±", "heads"))
+PARAMETER_WIDTHS = {1: "4.6cm", 2: "2.5cm"}
+PARAMETER_ROWS = 12
+"""Rows of parameters to a tabular on paper, where they have up to four lines."""
 SIZES = (1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
 """Sizes N of the table of separability."""
 
@@ -32,19 +37,14 @@ def _parameter(data: xr.Dataset, name: str, *, label: str | None = None, meaning
     shown = symbol(label or str(attrs.get("symbol") or "")) if (label or attrs.get("symbol")) else text(name)
     unit = str(attrs.get("units", "1"))
     heads = whole(float(np.isfinite(known).sum()))
-    return [
-        shown,
-        mixed(f"{meaning or attrs.get('long_name', name)}{'' if unit == '1' else f' ({unit})'}"),
-        between(middle, low, high),
-        typical,
-        heads,
-        mixed(_source(attrs)),
-    ]
+    words = f"{meaning or attrs.get('long_name', name)}{'' if unit == '1' else f' ({unit})'}"
+    return [shown, mixed(words + _source(attrs)), between(middle, low, high), typical, heads]
 
 
 def _source(attrs: dict[str, object]) -> str:
-    """The equation of a variable; the paper's own number is understood."""
-    return str(attrs.get("equation", "")).removeprefix("arXiv 2602.01893").removeprefix(", ").strip()
+    """The equation of a variable, to stand behind its meaning; the paper's own number is understood."""
+    found = str(attrs.get("equation", "")).removeprefix("arXiv 2602.01893").removeprefix(", ").strip()
+    return f"; {found}" if found else ""
 
 
 def _flag(data: xr.Dataset, name: str, meaning: str | None = None, *, known: xr.DataArray | None = None) -> list[Cell]:
@@ -56,11 +56,10 @@ def _flag(data: xr.Dataset, name: str, meaning: str | None = None, *, known: xr.
     words = meaning or str(data[name].attrs.get("long_name", name))
     return [
         text("share"),
-        mixed(words),
+        mixed(words + _source(data[name].attrs)),
         share(part, f"{percent(part)} of heads"),
         text("–"),
         whole(total),
-        mixed(_source(data[name].attrs)),
     ]
 
 
@@ -72,15 +71,21 @@ def _parameters(name: str, title: str, what: str, run: Run, rows: Sequence[list[
         else "one document gives no standard errors (n/a)"
     )
     return Table(
-        name=name, title=title, headers=PARAMETER_HEADERS, rows=list(rows), align="lprrrp", widths=PARAMETER_WIDTHS,
-        caption=f"{what} Median over heads with quartiles in brackets; {error}; heads: those with an estimate. Source: arXiv 2602.01893.",
+        name=name, title=title, headers=PARAMETER_HEADERS, rows=list(rows), align="lprrr", widths=PARAMETER_WIDTHS, paper_rows=PARAMETER_ROWS,
+        caption=f"{what} Median over heads with quartiles in brackets; {error}; heads: those with an estimate. Sources: arXiv 2602.01893.",
     )  # fmt: skip
 
 
 def norms(run: Run) -> Table:
     """Assumption 1."""
     rows = [_parameter(run.norms, name) for name in ("C", "lam", "cv_token", "cv_profile") if name in run.norms]
-    return _parameters("norms", "Lengths of value vectors (Assumption 1)", "Value lengths by value head.", run, rows)
+    return _parameters(
+        "norms",
+        "Lengths of value vectors (Assumption 1)",
+        "Value lengths by value head; “value norm” is the model's own unit of its value vectors.",
+        run,
+        rows,
+    )
 
 
 def similarity(run: Run) -> Table:
@@ -169,8 +174,15 @@ def separability(run: Run) -> Table:
     return Table(
         name="separability", title="Separability by number of selected tokens", headers=headers, rows=rows, align="r" * len(headers),
         caption=f"Precision P and Recall R (shares, no unit), mean over {count(run.heads, 'head')} of each document, then over "
-        f"documents; {words}.",
+        f"documents; {words}. Random selection, random directions: null baselines of each.",
+        on_paper=_by_statistic(len(nulls)),
     )  # fmt: skip
+
+
+def _by_statistic(nulls: int) -> list[list[int]]:
+    """Columns of Precision (N, measured, baselines, floor) and those of Recall, each behind N."""
+    precision = range(1, 3 + nulls)
+    return [[0, *precision], [0, *range(precision.stop, precision.stop + 1 + nulls)]]
 
 
 def coverage(run: Run) -> Table:
@@ -178,27 +190,49 @@ def coverage(run: Run) -> Table:
     words = {"precision": r"$P$", "recall": r"$R$", "f_outer": r"$F(r_{\max})$", "f_inner": r"$F(r_{\min})$"}
     names = [name for name in words if f"{name}_inside" in run.summary]
     beyond = [name for name in ("precision", "recall") if f"{name}_outside" in run.summary]
+    wide = [name for name in ("precision", "recall") if f"{name}_width" in run.summary]
     headers = [mixed("edition"), mixed("Gram"), *(stacked(words[name], "inside") for name in names)]
-    headers += [*(stacked(words[name], "clearly outside") for name in beyond)]
+    headers += [*(stacked(words[name], "clearly outside") for name in beyond), *(stacked(words[name], "width") for name in wide)]
     rows = []
     for edition, gram in pairs_of_bounds(run):
         point = run.summary.sel(edition=edition, gram=gram)
         clearly = [float(point[f"{name}_outside"]) for name in beyond]
-        inside = [_inside(point, name) for name in names]
-        rows.append([text(edition), text(gram), *inside, *(share(x, percent(x)) for x in clearly)])
+        inside = [_inside(point, name, edition) for name in names]
+        widths = [number(float(point[f"{name}_width"]), digits=2) for name in wide]
+        rows.append([text(edition), text(gram), *inside, *(share(x, percent(x)) for x in clearly), *widths])
     caption = (
         f"Share of (head, N) cells, {count(run.heads, 'head')}, 1 < N < T, in which the measured curve (mean over "
         f"{count(run.documents, 'document')}) lies within its bounds; in brackets the mean distance from them where it does not. "
-        "Clearly outside: by more than the 95% document interval of the head's curve. Shares, no unit. Bounds on an expectation may "
-        "miss a single head."
+        "Clearly outside: by more than the 95% document interval of the head's curve. Width: mean distance of the bounds, cut to 0 to 1; wide "
+        "bounds hold cheaply. Shares, no unit. Bounds on an expectation may miss a single head."
     )
+    if any(cell.plain == VOID for row in rows for cell in row):
+        caption += (
+            f" {VOID}: the printed lower bound of F at the inner radius is 2x/(1+x) of a lower bound x of Recall; x is negative here, where that has a "
+            "pole at x = −1, and nothing can be read from it."
+        )
     align = "ll" + "r" * (len(headers) - 2)
-    return Table(name="coverage", title="Do the bounds hold?", headers=headers, rows=rows, align=align, caption=caption)
+    first = 2 + len(names)
+    return Table(
+        name="coverage", title="Do the bounds hold?", headers=headers, rows=rows, align=align, caption=caption,
+        on_paper=[range(first), [0, 1, *range(first, len(headers))]],
+    )  # fmt: skip
 
 
-def _inside(point: xr.Dataset, name: str) -> Cell:
-    """A share inside, with the mean distance of the rest in brackets."""
+VOID = f"{MISSING} (erratum 18)"
+"""What stands for a bound that erratum 18 makes void."""
+
+
+def _inside(point: xr.Dataset, name: str, edition: str) -> Cell:
+    """A share inside, with the mean distance of the rest in brackets; a printed bound of F(r_min) that is nowhere readable is void."""
     part, distance = float(point[f"{name}_inside"]), float(point[f"{name}_excess"])
+    if not math.isfinite(part):
+        void = (edition, name) == ("printed", "f_inner")
+        return (
+            replace(text(VOID), html=Markup(f'<span class="whole">{MISSING}</span> <span class="whole">(erratum 18)</span>'), sort="")
+            if void
+            else missing()
+        )
     shown = f"{percent(part)} ({rounded(distance, digits=2).plain})" if part < 1 else percent(part)
     return share(part, shown)
 
@@ -212,6 +246,7 @@ def errata(run: Run) -> Table:
     ]
     headers = [mixed(word) for word in ("no.", "what", "printed", "true", "why it matters here")]
     return Table(
-        name="errata", title="Errata", headers=headers, rows=rows, align="rpppp", widths={1: "2.4cm", 2: "3.6cm", 3: "3.6cm", 4: "4.2cm"},
+        name="errata", title="Errata", headers=headers, rows=rows, align="rpppp", widths={1: "1.8cm", 2: "2.4cm", 3: "3.7cm", 4: "2.7cm"},
+        paper_rows=5,
         caption="Statements of arXiv 2602.01893 that are wrong or undefined in print and matter for reading this report.",
     )  # fmt: skip

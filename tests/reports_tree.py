@@ -150,6 +150,7 @@ def summary(captured: xr.Dataset, null: xr.Dataset, laid: xr.Dataset, documents:
             found[f"{statistic}_{side}"] = laid[f"{statistic}_{side}"].mean(("layer", "head"))
         found[f"{statistic}_inside"] = (laid[f"{statistic}_excess"] <= 0).mean(("layer", "head", "n_envelope"))
         found[f"{statistic}_outside"] = laid[f"{statistic}_outside"].mean(("layer", "head", "n_envelope"))
+        found[f"{statistic}_width"] = (laid[f"{statistic}_upper"] - laid[f"{statistic}_lower"]).mean(("layer", "head", "n_envelope"))
         found[f"{statistic}_excess"] = laid[f"{statistic}_excess"].mean(("layer", "head", "n_envelope"))
     return found.drop_vars([name for name in found.coords if name not in found.dims])
 

@@ -148,3 +148,31 @@ def test_null_baselines_are_there_only_when_measured():
     assert "precision_null" not in overall(made_by_hand())
     found = overall(made_by_hand(null=True))
     np.testing.assert_allclose(found["recall_null"].sel(null="random_directions"), found["recall_mean"] / 2)
+
+
+def test_a_printed_bound_beyond_its_pole_counts_nowhere():
+    tree = made_by_hand()
+    envelope = tree["envelope"].to_dataset().assign_coords(edition=["printed"])
+    envelope["f_inner_lower"][...] = 2.3  # 2x/(1+x) of x = -7.7: above 1, and above the upper bound
+    envelope["f_inner_excess"][...] = 1.5
+    envelope["f_inner_outside"][...] = True
+    envelope["recall_lower"][...] = -7.7
+    found = overall(xr.DataTree.from_dict({"/capture": tree["capture"].to_dataset(), "/envelope": envelope}))
+    for name in ("inside", "outside", "excess", "width", "lower", "means_excess"):
+        assert found[f"f_inner_{name}"].isnull().all(), name
+    assert (found["f_inner_cells"] == 0).all()
+    assert (found["recall_cells"] == 6).all()
+    # One head with a bound of Recall that can be read, but an average over documents of which one lay below the pole; and one that is sound.
+    envelope["recall_lower"][0, 0, 0] = 0.1
+    envelope["f_inner_lower"][0, 0, 0, 1] = 0.2
+    envelope["f_inner_excess"][0, 0, 0, 1] = 0.0
+    found = overall(xr.DataTree.from_dict({"/capture": tree["capture"].to_dataset(), "/envelope": envelope})).sel(edition="printed")
+    assert list(found["f_inner_cells"].values) == [2, 0]
+    np.testing.assert_allclose(found["f_inner_inside"], [1, np.nan])
+    np.testing.assert_allclose(found["f_inner_width"], [0.6, np.nan])
+
+
+def test_a_sharp_bound_is_read_whatever_its_value():
+    tree = made_by_hand()
+    tree["envelope"]["recall_lower"][...] = -0.5
+    assert (overall(tree)["f_inner_cells"] == 6).all()

@@ -15,7 +15,7 @@ from reports import captions, figures, ink
 from reports.draw_bounds import TOY_CONTRIBUTIONS, TOY_SELECTED
 from reports.errors import InputError
 from reports.figures import FIGURES, draw, figure_norms, figure_separability, write_figures
-from reports.pooled import Run, coverage_by_head, coverage_by_size, weight_means
+from reports.pooled import Run, coverage_by_head, coverage_by_size, typical_weight_head, weight_means
 
 TREE = run_tree()
 
@@ -145,9 +145,9 @@ def test_weights_are_averaged_where_they_are_visible():
 def test_the_toy_picture_tells_precision_and_recall_right():
     centre = TOY_CONTRIBUTIONS[:TOY_SELECTED].sum(axis=0)
     distance = np.linalg.norm(TOY_CONTRIBUTIONS - centre, axis=1)
-    axes = Figure().subplots()
+    axes = Figure().subplots(1, 2)
     FIGURES[0].draw(axes, TREE)
-    words = " ".join(text.get_text() for text in axes.texts)
+    words = " ".join(text.get_text() for text in axes[1].texts)
     assert f"Precision = {TOY_SELECTED}/{(distance <= distance[:TOY_SELECTED].max()).sum()}" in words
     assert f"Recall = {(distance[:TOY_SELECTED] <= distance[TOY_SELECTED:].min()).sum()}/{TOY_SELECTED}" in words
 
@@ -164,3 +164,37 @@ def test_sizes_of_the_run_label_the_axis():
     figure_separability(axes, TREE)
     assert [label.get_text() for label in axes[0].get_xticklabels()] == ["1", "2", "4", "8", "16", "32", "64"]
     assert axes[0].get_xlim()[1] > N[-1]
+
+
+def test_the_toy_picture_shows_its_circles_and_tokens_whole():
+    figure = draw(FIGURES[0], TREE)
+    FigureCanvasAgg(figure)
+    picture = figure.axes[0]
+    inside = picture.get_window_extent()
+    for circle in picture.patches:
+        box = circle.get_window_extent()
+        assert inside.x0 <= box.x0, circle
+        assert inside.y0 <= box.y0, circle
+        assert box.x1 <= inside.x1, circle
+        assert box.y1 <= inside.y1, circle
+        assert box.width == pytest.approx(box.height)
+    low, high = picture.transData.inverted().transform([inside.p0, inside.p1])
+    assert (low < TOY_CONTRIBUTIONS).all()
+    assert (high > TOY_CONTRIBUTIONS).all()
+
+
+def test_the_head_that_stands_for_all_is_named_the_same_in_picture_and_caption():
+    tree = run_tree()
+    tree["weights"]["rmse"].values[...] = np.random.default_rng(3).permutation(np.linspace(0.5, 1.4, 8)).reshape(2, 4)
+    run = Run.of(tree)
+    layer, head = typical_weight_head(run)
+    misfit = run.weights["rmse"].values
+    assert abs(misfit[layer, head] - np.median(misfit)) == np.abs(misfit - np.median(misfit)).min()
+    axes = Figure().subplots(1, 2)
+    figures.figure_weights(axes, tree)
+    assert axes[1].get_title(loc="left") + axes[1].get_title() == f"Head of median misfit: layer {layer}, head {head}"
+    assert (
+        f"in the head of median misfit (layer {layer}, head {head}; root mean square {captions.figures_of(misfit[layer, head])} nats)"
+        in captions.weights(run).text
+    )
+    np.testing.assert_allclose(axes[1].get_lines()[0].get_ydata(), np.exp(run.weights["log_weight_mean"].values[layer, head]))

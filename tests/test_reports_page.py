@@ -5,14 +5,15 @@ from html.parser import HTMLParser
 
 import pytest
 import xarray as xr
+from matplotlib.figure import Figure
 from reports_tree import SENTENCES, run_tree
 
 from reports import page as page_module
 from reports.errors import InputError
-from reports.figures import FIGURES
-from reports.page import inline_svg, page_html, write_page
+from reports.figures import FIGURES, draw
+from reports.page import inline_svg, page_html, panels, write_page
 from reports.pooled import Run
-from reports.provenance import duration, entries, header
+from reports.provenance import duration, entries, header, parity
 
 FOREIGN = "<b>$x_1$&"
 VOID = {"meta", "link", "input", "br", "path", "use", "rect"}
@@ -172,3 +173,83 @@ def test_a_folder_that_cannot_be_written_is_refused_with_a_remedy(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be written"):
         page_module.replaced(tmp_path / "file" / "report.html", "x")
+
+
+def test_words_are_explained_before_the_verdict(html):
+    before = html[: html.index('<ol class="verdict">')]
+    for word in (
+        "Precision P, Recall R",
+        "sink",
+        "CV",
+        "Gram matrix",
+        "edition",
+        "cell",
+        "jackknife",
+        "value head",
+        "middle half",
+        "value norm",
+    ):
+        assert word in before, word
+
+
+def test_panels_side_by_side_are_shown_one_by_one_in_a_narrow_window(html):
+    two = [plan.name for plan in FIGURES if plan.grid == (1, 2)]
+    assert len(two) == 5
+    assert html.count('class="plot stacked"') == len(two)
+    for name in two:
+        whole = re.search(rf'<svg id="drawn-{name}" [^>]*viewBox="0 0 ([\d.]+) ([\d.]+)"', html)
+        views = re.findall(
+            rf'viewBox="([\d.]+) 0 ([\d.]+) ([\d.]+)" aria-hidden="true"><use xlink:href="#drawn-{name}" width="([\d.]+)"', html
+        )
+        assert len(views) == 2
+        (start, width, height, full), (after, rest, _, _) = ([float(number) for number in view] for view in views)
+        assert start == 0
+        assert after == pytest.approx(width, abs=0.011)
+        assert width + rest == pytest.approx(full, abs=0.011)
+        assert (full, height) == pytest.approx((float(whole[1]), float(whole[2])), abs=0.01)
+        assert 0.35 < width / full < 0.65
+
+
+def test_a_figure_is_cut_between_its_panels():
+    for plan in FIGURES:
+        figure = draw(plan, run_tree())
+        views = panels(figure, plan.name)
+        assert bool(views) == (plan.grid == (1, 2))
+        if views:
+            cut = float(re.search(r'viewBox="([\d.]+)', views[1])[1]) * figure.dpi / 72
+            left, right = (axes.get_tightbbox() for axes in figure.axes)
+            assert cut - left.x1 == pytest.approx(right.x0 - cut, abs=0.02)
+
+
+def test_panels_that_overlap_are_not_cut():
+    figure = Figure(figsize=(4, 2))
+    for left in (0.1, 0.4):
+        figure.add_axes((left, 0.2, 0.5, 0.7))
+    assert panels(figure, "x") == []
+    assert panels(Figure(), "x") == []
+
+
+def test_a_table_of_sentences_names_its_columns_in_every_cell_and_one_of_numbers_does_not(html):
+    errata = html[html.index('<section id="errata">') : html.index('<section id="provenance">')]
+    assert 'class="sortable cards"' in errata
+    assert errata.count('data-label="why it matters here"') == 1
+    heads = html[html.index('<section id="heads">') : html.index('<section id="errata">')]
+    assert "cards" not in heads
+    assert "data-label" not in heads
+
+
+def test_the_parity_check_is_shown_in_words_and_not_hidden(html):
+    shown = html[html.index('<section id="provenance">') :]
+    shown = shown[: shown.index("<details>")]
+    words = " ".join(" ".join(read(shown.partition(">")[2]).words).split())
+    assert "attention weights α, largest |Δα| 1.0×10⁻⁷" in words
+    assert "largest |Δ log α| n/a" in words
+
+
+def test_parity_is_what_the_store_keeps_and_absence_is_told():
+    kept = {"weights": 2.0563e-6, "log_weights": 3.81e-5, "hidden": 2.07e-6, "invisible": 0.0, "layer": 14}
+    assert [value for _, value in parity({"parity": kept})] == ["2.1×10⁻⁶", "3.8×10⁻⁵", "2.1×10⁻⁶", "0", "14"]
+    assert parity({}) == parity({"parity": None}) == []
+    tree = run_tree()
+    del tree.attrs["parity"]
+    assert "keeps no parity check" in page_html(tree)

@@ -1,10 +1,12 @@
 """Tables: every number with its error and unit, and text that LaTeX, HTML and Markdown take as text."""
 
+import functools
 import re
 import shutil
 import subprocess
 
 import pytest
+import xarray as xr
 from reports_tree import HEADS, KV_HEADS, LAYERS, run_tree
 
 from reports.cells import LATEX_ROWS, Cell, Table, mixed, number, text, whole
@@ -20,7 +22,7 @@ def outside_maths(latex):
 
 def body(latex):
     """The rows of all tabulars, comments left out."""
-    return [line for line in latex.splitlines() if line.endswith(r"\\")]
+    return [line for line in latex.splitlines() if line.endswith(r" \\")]
 
 
 @pytest.mark.parametrize("name", [name for name, table in MADE.items() if not table.only_page])
@@ -28,12 +30,15 @@ def test_latex_is_safe_and_of_even_rows(name):
     table = MADE[name]
     latex = table.latex()
     rows = body(latex)
-    pieces = -(-len(table.rows) // LATEX_ROWS)
-    assert len(rows) == len(table.rows) + pieces
-    assert latex.count(r"\toprule") == latex.count(r"\bottomrule") == pieces
-    for row in rows:
+    groups = table.on_paper or [range(len(table.headers))]
+    pieces = -(-len(table.rows) // table.paper_rows)
+    assert len(rows) == len(groups) * (len(table.rows) + pieces)
+    assert latex.count(r"\toprule") == latex.count(r"\bottomrule") == len(groups) * pieces
+    widths = [len(columns) for columns in groups for _ in range(len(table.rows) + pieces)]
+    assert set().union(*groups) == set(range(len(table.headers)))
+    for row, width in zip(rows, widths, strict=True):
         bare = re.sub(r"\\shortstack\[r\]", "", outside_maths(row))
-        assert len(re.findall(r"(?<!\\)&", bare)) == len(table.headers) - 1
+        assert len(re.findall(r"(?<!\\)&", bare)) == width - 1
         assert not re.search(r"(?<!\\)[_^#%]", bare)
         assert row.isascii() or not re.search(r"[^\x00-\x7f\u00a1-\u017f]", row)
         assert len(re.findall(r"(?<!\\)\$", row)) % 2 == 0
@@ -57,9 +62,9 @@ def test_long_tables_go_on_in_another_tabular():
 
 def test_parameters_carry_errors_units_and_counts():
     frame = MADE["norms"].frame()
-    assert list(frame.columns) == ["parameter", "meaning (unit)", "median [quartiles]", "typical ±", "heads", "source"]
-    assert frame.iloc[0].tolist() == ["$C$", "made-up quantity (value units)", "1 [0.850, 1.15]", "0.10", "4", "Assumption 1"]
-    assert frame.iloc[1].tolist()[-3:-1] == ["0.030", "2"]  # the window hides one layer's sink
+    assert list(frame.columns) == ["parameter", "meaning (unit); source", "median [quartiles]", "typical ±", "heads"]
+    assert frame.iloc[0].tolist() == ["$C$", "made-up quantity (value units); Assumption 1", "1 [0.850, 1.15]", "0.10", "4"]
+    assert frame.iloc[1].tolist()[-2:] == ["0.030", "2"]  # the window hides one layer's sink
     assert "3 documents" in MADE["norms"].caption
 
 
@@ -118,14 +123,80 @@ def test_cells_sort_as_numbers():
     assert isinstance(MADE["heads"].rows[0][3], Cell)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
-def test_tables_compile_with_booktabs_and_amsmath_alone(tmp_path):
-    write_tables(run_tree(model="<b>$x_1$&"), tmp_path)
-    files = sorted(path.stem for path in tmp_path.glob("*.tex"))
+def test_columns_that_paper_has_no_room_for_stand_in_a_tabular_of_their_own():
+    rows = [[whole(float(10 * line + column)) for column in range(3)] for line in range(2)]
+    headers = [text(word) for word in ("own", "left", "right")]
+    table = Table(name="t", title="t", caption="c", headers=headers, rows=rows, align="rrr", on_paper=[[0, 1], [0, 2]])
+    assert body(table.latex()) == [
+        r"own & left \\",
+        "$0$ & $1$ \\\\",
+        r"$10$ & $11$ \\",
+        r"own & right \\",
+        "$0$ & $2$ \\\\",
+        r"$10$ & $12$ \\",
+    ]
+
+
+def test_a_void_bound_is_told_by_its_erratum_and_not_as_a_share():
+    tree = run_tree()
+    summary = tree["summary"].to_dataset()
+    for name in ("inside", "excess"):
+        summary[f"f_inner_{name}"].loc[{"edition": "printed"}] = float("nan")
+    summary["f_inner_inside"].loc[{"edition": "sharp", "gram": "measured"}] = float("nan")
+    tree["summary"] = xr.DataTree(summary)
+    table = tables(tree)["coverage"]
+    column = table.frame()[r"$F(r_{\min})$ inside"].tolist()
+    assert column[:3] == ["n/a (erratum 18)"] * 3
+    assert column[3].endswith(("%", ")"))
+    assert column[5] == MISSING
+    assert "n/a (erratum 18): " in table.caption
+    assert "erratum" not in tables(run_tree())["coverage"].caption
+
+
+def test_coverage_tells_how_wide_the_bounds_are():
+    summary = run_tree()["summary"].to_dataset()
+    frame = tables(run_tree())["coverage"].frame()
+    assert [float(x) for x in frame["$R$ width"]] == pytest.approx(summary["recall_width"].values.ravel(), rel=0.05)
+
+
+def compiled(folder, tree):
+    """The log of a plain article that holds every table."""
+    write_tables(tree, folder)
+    files = sorted(path.stem for path in folder.glob("*.tex"))
     document = "\\documentclass{article}\\usepackage{booktabs,amsmath,amssymb}\\begin{document}\n"
-    (tmp_path / "all.tex").write_text(document + "\n\n".join(f"\\input{{{name}}}" for name in files) + "\\end{document}\n")
+    (folder / "all.tex").write_text(document + "\n\n".join(f"\\input{{{name}}}" for name in files) + "\\end{document}\n")
     done = subprocess.run(
-        ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "all.tex"], cwd=tmp_path, capture_output=True, text=True, check=False
+        ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "all.tex"], cwd=folder, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout[-2000:]
+    log = (folder / "all.log").read_text(encoding="latin-1")
+    assert f"({files[0]}.tex" in log.replace("./", "")
+    return log
+
+
+needs_latex = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX is installed (pdflatex)")
+
+
+@needs_latex
+def test_every_table_fits_the_text_of_a_plain_article(tmp_path, finished):
+    assert "Overfull" not in compiled(tmp_path, finished.tree)
+
+
+@needs_latex
+def test_tables_of_wide_numbers_fit_and_foreign_names_compile(tmp_path):
+    tree = run_tree(model="<b>$x_1$&")
+    for name in ("norms", "similarity", "weights"):  # errors of 1%: four digits and an error with four decimals
+        fits = tree[name].to_dataset()
+        errors = {key: abs(fits[key.removesuffix("_se")]) * 0.011 for key in fits if str(key).endswith("_se")}
+        tree[name] = xr.DataTree(fits.assign(errors))
+    assert "Overfull" not in compiled(tmp_path, tree)
+
+
+@needs_latex
+def test_a_table_too_wide_would_be_noticed(tmp_path, monkeypatch):
+    monkeypatch.setattr(Table, "_tabular", functools.partialmethod(_beside, Table._tabular))
+    assert "Overfull \\hbox" in compiled(tmp_path, run_tree())
+
+
+def _beside(self, tabular, columns, rows):
+    return tabular(self, columns, rows) + tabular(self, columns, rows)
