@@ -51,8 +51,6 @@ def first(windows: corpus.Windows, count: int) -> corpus.Windows:
         windows,
         token_ids=np.repeat(windows.token_ids[:1], count, axis=0),
         names=names,
-        document=np.arange(count),
-        start=np.zeros(count, dtype=np.int64),
         sha256=windows.sha256[:1] * count,
         text_sha256=windows.text_sha256[:1] * count,
     )

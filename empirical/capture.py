@@ -7,143 +7,34 @@ adds a measurement by writing one. Imports torch through the tap, and the store.
 from __future__ import annotations
 
 import dataclasses
-import platform
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 
 from empirical.corpus import Windows
+from empirical.disk import writing
 from empirical.errors import InputError
+from empirical.layout import GroupPlan
 from empirical.models import LoadedModel
+from empirical.observing import Buffers, LayerView, Observer, Progress, RunShape
 from empirical.parity import parity
 from empirical.provenance import differing, provenance
-from empirical.schema import Coordinate
 from empirical.selection import Convention
-from empirical.store import GroupPlan, Store
+from empirical.store import Store, put_back, stored
 from empirical.tap import TappedLayer, tap
+
+__all__ = ["LayerView", "Observer", "Progress", "RunShape", "capture"]
 
 PARITY_TOKENS = 1024
 """The parity check materialises eager weights, so it reads at most this many tokens of one document."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunShape:
-    """The lengths of a run: what an observer needs to lay out its arrays."""
-
-    layers: int
-    heads: int
-    kv_heads: int
-    positions: int
-    dimension: int
-    n: np.ndarray
-    convention: Convention
-    seed: int
-    visible: tuple[int, ...] = ()
-    """Visible tokens T of each layer."""
-
-    def coordinates(self, *names: str) -> dict[str, Coordinate]:
-        """The axes that every group shares, those of them that `names` asks for, with the labels that hang on them."""
-        counts = {"layer": self.layers, "head": self.heads, "kv_head": self.kv_heads, "position": self.positions}
-        found = {name: Coordinate(dims=(name,), values=np.arange(counts[name]), long_name=name) for name in names if name in counts}
-        if "n" in names:
-            found["n"] = Coordinate(dims=("n",), values=np.asarray(self.n, dtype=np.int64), long_name="selected tokens N")
-        if "layer" in names:
-            tokens = np.asarray(self.visible, dtype=np.int64)
-            found["tokens"] = Coordinate(dims=("layer",), values=tokens, long_name="visible tokens T", units="tokens")
-            found["sink_visible"] = Coordinate(dims=("layer",), values=tokens == self.positions, long_name="position 0 is visible")
-        if "head" in names:
-            group = self.heads // self.kv_heads
-            found["kv_head_of_head"] = Coordinate(dims=("head",), values=np.arange(self.heads) // group, long_name="kv_head of a head")
-        return found
-
-    def sizes(self) -> dict[str, int]:
-        """Lengths of the shared dimensions."""
-        return {"layer": self.layers, "head": self.heads, "kv_head": self.kv_heads, "position": self.positions, "n": len(self.n)}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerView:
-    """One layer of one document: its visible tokens, nothing else."""
-
-    layer: int
-    document: int
-    seed: tuple[int, ...]
-    alpha: torch.Tensor
-    """(head, token) float32, attention row of the last query."""
-    values: torch.Tensor
-    """(kv_head, token, dimension) float32."""
-    first: int
-    """Position of the first visible token; 0 when the sink is visible."""
-    shape: RunShape
-
-    @property
-    def sink(self) -> bool:
-        """Whether the first token is the sink."""
-        return self.first == 0
-
-
-class Observer(Protocol):
-    """A measurement of one layer: the group it fills, how that is laid out, and the function itself."""
-
-    @property
-    def group(self) -> str:
-        """Name of the group."""
-
-    def plan(self, shape: RunShape) -> GroupPlan:
-        """Variables, coordinates and sizes of the group."""
-
-    def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
-        """Named arrays, each with its variable's dimensions after `layer`; `position` may be shorter (the visible suffix), `lag` too (the first)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """How far a capture is. `tokens` counts what was measured in this process, a layer as its share; layers count within the batch under way."""
-
-    documents: int
-    total: int
-    layer: int
-    layers: int
-    tokens: float
-    tokens_left: float
-    seconds: float
-
-
-@dataclass(slots=True)
-class _Buffers:
-    """The arrays of one document while it is measured, filled layer by layer."""
-
-    plans: Mapping[str, GroupPlan]
-    arrays: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for group, plan in self.plans.items():
-            self.arrays[group] = {
-                name: np.full(plan.shape(variable), variable.fill, dtype=variable.dtype) for name, variable in plan.variables.items()
-            }
-
-    def put(self, group: str, layer: int, measured: Mapping[str, np.ndarray]) -> None:
-        """Place one layer's arrays: `position` right-aligned (the visible suffix), every other dimension left-aligned."""
-        for name, value in measured.items():
-            variable = self.plans[group].variables[name]
-            if not variable.layered:
-                np.copyto(self.arrays[group][name], value, where=~np.isnan(value))
-                continue
-            target = self.arrays[group][name][layer]
-            where = tuple(
-                slice(full - part, full) if dim == "position" else slice(0, part)
-                for dim, full, part in zip(variable.dims[1:], target.shape, value.shape, strict=True)
-            )
-            if name == "attention_weight":
-                target[...] = 0.0
-            target[where] = value
 
 
 def capture(
@@ -157,7 +48,9 @@ def capture(
     seed: int = 0,
     batch: int = 1,
     settings: Mapping[str, Any] | None = None,
+    fresh: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
+    on_kept: Callable[[int], None] | None = None,
 ) -> Store:
     """Measure every window with every observer and append it to the store at `path`, going on where an equal run stopped.
 
@@ -171,72 +64,46 @@ def capture(
         seed: seed of the null baselines (recorded).
         batch: windows per forward pass (recorded: it can move the last bits).
         settings: further provenance that makes two runs equal or not.
+        fresh: measure anew. What stands at `path` must be a run; it is thrown away once the first document of the new one is complete.
         on_progress: called after each layer and document.
+        on_kept: called with the number of documents in the store whenever one more is safe in it, from the thread that wrote it.
 
     Returns:
         The store, complete, opened.
 
     Raises:
-        InputError: if a store of other settings stands at `path`, a captured row holds NaN or infinity, or the disk is full.
+        InputError: if a store of other settings stands at `path` or something that is no run, an observer refuses the model, a captured
+            row holds NaN or infinity, or the disk is full.
         StoreError: if the store at `path` is damaged.
         KeyboardInterrupt: passed on after the documents that were complete are safe.
     """
     recorded = provenance(model, windows, n=n, convention=convention, seed=seed, batch=batch, settings=settings or {})
-    with _alone(path):
-        return _complete(
-            model, windows, path, observers, recorded, RunPlan(n=n, convention=convention, seed=seed, batch=batch), on_progress
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunPlan:
-    """How a capture was asked to measure."""
-
-    n: np.ndarray
-    convention: Convention
-    seed: int
-    batch: int
-
-
-def _complete(
-    model: LoadedModel,
-    windows: Windows,
-    path: Path,
-    observers: Sequence[Observer],
-    recorded: Mapping[str, Any],
-    plan: RunPlan,
-    on_progress: Callable[[Progress], None] | None,
-) -> Store:
-    """Check what stands at `path` and the tap itself, then measure what is missing."""
-    store = Store.open(path) if path.exists() else None
-    if store is not None:
-        _refuse_other(store, recorded, windows)
-        store.verify()
-        store.extend(len(windows.names))
-    checked = None
-    if store is None or "parity" not in store.attributes:
-        ids = torch.as_tensor(windows.token_ids[:1, :PARITY_TOKENS].astype(np.int64), device=model.model.device)
-        checked = parity(model.model, ids)
-        checked.judge(model.dtype)
-    run = _Run(model=model, windows=windows, path=path, observers=observers, recorded=recorded, batch=plan.batch, on_progress=on_progress)
-    run.shape = RunShape(
+    shape = RunShape(
         layers=model.layers,
         heads=model.heads,
         kv_heads=model.kv_heads,
         positions=windows.token_ids.shape[1],
         dimension=model.dimension,
-        n=np.asarray(plan.n, dtype=np.int64),
-        convention=plan.convention,
-        seed=plan.seed,
+        n=np.asarray(n, dtype=np.int64),
+        convention=convention,
+        seed=seed,
     )
-    run.store = store
-    run.measure()
-    assert run.store is not None
-    if checked is not None:
-        run.store.note(parity=dataclasses.asdict(checked))
-    if run.store.attributes.get("skipped") != windows.skipped:
-        run.store.note(skipped=windows.skipped)
-    return run.store
+    path = path.resolve() if path.is_symlink() else path
+    with _alone(path):
+        put_back(path)
+        run = _Run(
+            model=model,
+            windows=windows,
+            path=path,
+            observers=observers,
+            recorded=recorded,
+            shape=shape,
+            batch=batch,
+            fresh=fresh,
+            on_progress=on_progress,
+            on_kept=on_kept,
+        )
+        return run.complete()
 
 
 @contextmanager
@@ -247,21 +114,25 @@ def _alone(path: Path) -> Iterator[None]:
     except ImportError:
         yield
         return
-    made = not path.parent.exists()
-    path.parent.mkdir(parents=True, exist_ok=True)
+    made = [folder for folder in path.parents if not folder.exists()]
     lock = path.with_name(f".{path.name}.lock")
-    with open(lock, "w", encoding="utf-8") as file:
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        held = os.open(lock, os.O_WRONLY | os.O_CREAT, 0o644)
+    try:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise InputError(f"{path}: another capture is writing there. Wait for it, or choose another --out.") from error
         try:
             yield
         finally:
             lock.unlink(missing_ok=True)
-            if made:
-                with suppress(OSError):  # a run that was refused leaves no empty folder
-                    path.parent.rmdir()
+            with suppress(OSError):  # a run that was refused leaves no empty folder
+                for folder in made:
+                    folder.rmdir()
+    finally:
+        os.close(held)
 
 
 def _refuse_other(store: Store, recorded: Mapping[str, Any], windows: Windows) -> None:
@@ -293,15 +164,50 @@ class _Run:
     path: Path
     observers: Sequence[Observer]
     recorded: Mapping[str, Any]
+    shape: RunShape
     batch: int
+    fresh: bool
     on_progress: Callable[[Progress], None] | None
+    on_kept: Callable[[int], None] | None
     store: Store | None = None
-    shape: RunShape = field(init=False)
     started: float = field(default_factory=time.perf_counter)
     tokens: int = 0
     pending: Future[None] | None = None
 
-    def measure(self) -> None:
+    def complete(self) -> Store:
+        """Check what stands at `path`, the observers and the tap itself, then measure what is missing."""
+        self._plans()  # an observer refuses here what it cannot measure
+        self.store = self._standing()
+        checked = None
+        if self.store is None or "parity" not in self.store.attributes:
+            ids = torch.as_tensor(self.windows.token_ids[:1, :PARITY_TOKENS].astype(np.int64), device=self.model.model.device)
+            checked = parity(self.model.model, ids)
+            checked.judge(self.model.dtype)
+        self._measure()
+        assert self.store is not None
+        if checked is not None:
+            self.store.note(parity=dataclasses.asdict(checked))
+        if self.store.attributes.get("skipped") != self.windows.skipped:
+            self.store.note(skipped=self.windows.skipped)
+        return self.store
+
+    def _standing(self) -> Store | None:
+        """The run that stands at `path` and is to be completed."""
+        if not self.path.exists():
+            return None
+        if self.fresh:
+            stored(self.path)  # refuses what is no run
+            return None
+        store = Store.open(self.path)
+        _refuse_other(store, self.recorded, self.windows)
+        store.verify()
+        store.extend(len(self.windows.names))
+        return store
+
+    def _plans(self) -> dict[str, GroupPlan]:
+        return {observer.group: observer.plan(self.shape) for observer in self.observers}
+
+    def _measure(self) -> None:
         """Measure what is missing; a document is written while the next one is measured."""
         total = len(self.windows.names)
         done = len(self.store.documents) if self.store else 0
@@ -316,29 +222,38 @@ class _Run:
                     self._report(documents.stop, 0)
             except KeyboardInterrupt as error:
                 self._settle()
-                kept = len(self.store.documents) if self.store else 0
-                raise KeyboardInterrupt(
-                    f"interrupted: {kept} of {total} documents are kept in {self.path}. Run the same command again with --resume to go on."
-                ) from error
+                raise KeyboardInterrupt(self._interrupted()) from error
             finally:
                 self._settle()
 
     def _settle(self) -> None:
         """Wait for the document that is being written, and pass on what went wrong with it."""
-        pending, self.pending = self.pending, None
-        if pending is not None:
+        if self.pending is not None:
+            self.pending.exception()  # waits; where Ctrl-C breaks in, it is still pending
+            pending, self.pending = self.pending, None
             pending.result()
 
-    def _append(self, documents: range, buffers: Sequence[_Buffers]) -> None:
-        if self.store is None:
-            plans = {observer.group: observer.plan(self.shape) for observer in self.observers}
-            self.store = Store.create(self.path, provenance=self.recorded, plan=plans, documents=len(self.windows.names))
-        for document, buffer in zip(documents, buffers, strict=True):
-            self.store.append(self.windows.row(document), buffer.arrays)
+    def _interrupted(self) -> str:
+        total = len(self.windows.names)
+        if self.store is None and self.fresh and self.path.exists():
+            return f"interrupted before the first of {total} documents was complete: the run that stood at {self.path} is kept."
+        kept = len(self.store.documents) if self.store else 0
+        how = "--resume in place of --fresh" if self.fresh else "--resume"
+        return f"interrupted: {kept} of {total} documents are kept in {self.path}. Run the same command again with {how} to go on."
 
-    def _measure_batch(self, documents: range) -> list[_Buffers]:
+    def _append(self, documents: range, buffers: Sequence[Buffers]) -> None:
+        for document, buffer in zip(documents, buffers, strict=True):
+            store = self.store or Store.create(
+                self.path, provenance=self.recorded, plan=self._plans(), documents=len(self.windows.names), fresh=self.fresh
+            )
+            store.append(self.windows.row(document), buffer.arrays)
+            self.store = store
+            if self.on_kept is not None:
+                self.on_kept(len(store.documents))
+
+    def _measure_batch(self, documents: range) -> list[Buffers]:
         ids = self.windows.token_ids[documents.start : documents.stop]
-        buffers: list[_Buffers] = []
+        buffers: list[Buffers] = []
         visible: list[int] = []
 
         def on_layer(tapped: TappedLayer) -> None:
@@ -348,7 +263,7 @@ class _Run:
                 view = self._view(tapped, slot, document, first)
                 _refuse_non_finite(view, self.windows.names[document])
                 if len(buffers) <= slot:
-                    buffers.append(_Buffers({observer.group: observer.plan(self.shape) for observer in self.observers}))
+                    buffers.append(Buffers(self._plans()))
                 for observer in self.observers:
                     buffers[slot].put(observer.group, view.layer, observer(view))
             self._report(documents.start, tapped.index + 1)
@@ -402,13 +317,3 @@ def _refuse_non_finite(view: LayerView, name: str) -> None:
                 f"document {name!r}, layer {view.layer}, {what} {head}: NaN or infinity in the captured row. "
                 "Try --dtype float32; if it stays, the model's weights are damaged."
             )
-
-
-def machine() -> dict[str, Any]:
-    """What may differ between equal runs: host, processor, threads. Goes to run.json beside the store."""
-    return {
-        "host": platform.node(),
-        "platform": platform.platform(),
-        "python": platform.python_version(),
-        "torch_threads": torch.get_num_threads(),
-    }

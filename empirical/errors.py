@@ -1,8 +1,15 @@
-"""The errors of this room that a user can mend. Imports nothing."""
+"""The errors of this room that a user can mend, and what a disk says of what a user can mend. Imports the standard library."""
 
 from __future__ import annotations
 
-__all__ = ["InputError", "StoreError"]
+import errno
+
+__all__ = ["DENIED", "FULL", "InputError", "StoreError"]
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""A disk without space."""
+DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+"""A file or folder that may not be read or written."""
 
 
 class InputError(ValueError):

@@ -12,10 +12,10 @@ from typing import ClassVar
 import numpy as np
 
 from empirical import nulls, summaries
-from empirical.capture import LayerView, RunShape
 from empirical.errors import InputError
+from empirical.layout import GroupPlan
+from empirical.observing import LayerView, RunShape
 from empirical.schema import CAPTURE, NULL, NULLS, PRINCIPAL, Coordinate
-from empirical.store import GroupPlan
 
 MOST_NAMED_HEADS = 12
 """Principal components are a picture, not a statistic: at most a page of them."""

@@ -1,11 +1,12 @@
 """Where a run's numbers come from: everything that must be equal for two runs to be the same, and what tells them apart.
 
-Imports the versions of what computes. Nothing here changes from run to run on one machine.
+Imports the versions of what computes. Nothing here but `machine` changes from run to run.
 """
 
 from __future__ import annotations
 
 import hashlib
+import platform
 import subprocess
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from empirical.corpus import Windows
 from empirical.models import LoadedModel
@@ -94,3 +96,13 @@ def differing(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> list[tuple
         elif old != new:
             found.append((name, old, new))
     return found
+
+
+def machine() -> dict[str, Any]:
+    """What may differ between equal runs: host, processor, threads. It goes to run.json beside the store, never into it."""
+    return {
+        "host": platform.node(),
+        "platform": platform.platform(),
+        "python": platform.python_version(),
+        "torch_threads": torch.get_num_threads(),
+    }

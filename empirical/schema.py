@@ -6,7 +6,7 @@ Source: the definitions (1)-(8), (18)-(20) of arXiv 2602.01893 and the figures t
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import xarray as xr
@@ -29,6 +29,8 @@ class Variable:
     equation: str
     dtype: str = "float32"
     note: str = ""
+    invisible: float | None = None
+    """What stands at the positions that a layer's query does not see; None: `fill`, as where nothing was measured."""
 
     @property
     def layered(self) -> bool:
@@ -57,7 +59,7 @@ class Coordinate:
     extra: dict[str, str] = field(default_factory=dict)
 
 
-def _row(dims: str, long_name: str, units: str, symbol: str, equation: str, **more: str) -> Variable:
+def _row(dims: str, long_name: str, units: str, symbol: str, equation: str, **more: Any) -> Variable:
     return Variable(dims=tuple(dims.split()), long_name=long_name, units=units, symbol=symbol, equation=equation, **more)
 
 
@@ -71,7 +73,7 @@ _LAG = "layer kv_head lag"
 _CURVE = "layer head n"
 
 BY_POSITION: Final = {
-    "attention_weight": _row("layer head position", "attention weight of the last query", "1", r"\alpha_i", "§2"),
+    "attention_weight": _row("layer head position", "attention weight of the last query", "1", r"\alpha_i", "§2", invisible=0.0),
     "value_norm": _row(_POSITION, "norm of the value state", VALUE_UNITS, r"\|v_i\|", "Assumption 1"),
     "sink_cosine": _row(_POSITION, "cosine with the sink's value state", "1", r"\cos(v_0,v_i)", "(6), Assumption 2.2"),
     "cosine_to_last_value": _row(_POSITION, "cosine with the last value state", "1", r"\cos(v_i,v_L)", "(6)"),

@@ -8,75 +8,66 @@ the chunks were flushed; so an interrupted run leaves the documents before it us
 from __future__ import annotations
 
 import asyncio
-import errno
-import hashlib
 import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 import zarr
-from zarr.codecs import BloscCodec, Crc32cCodec
 
+from empirical.disk import digest, flush, reading, replace, settled, writing
 from empirical.errors import InputError, StoreError
-from empirical.schema import Coordinate, Variable, with_f_scores
+from empirical.layout import COMPRESSORS, GroupPlan, array_of, group_of, lay_out
+from empirical.schema import with_f_scores
 
-COMPRESSORS = (BloscCodec(cname="lz4", shuffle="shuffle"), Crc32cCodec())
-"""Shuffled bytes under LZ4: smaller than Zstandard on floats as they are, and faster. The checksum comes last, over what is on disk."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupPlan:
-    """What a captured group will hold: variables by name, coordinates by name, and the length of every dimension but `document`."""
-
-    variables: Mapping[str, Variable]
-    coordinates: Mapping[str, Coordinate]
-    sizes: Mapping[str, int]
-    attributes: Mapping[str, str | int] = field(default_factory=dict)
-
-    def shape(self, variable: Variable) -> tuple[int, ...]:
-        """Lengths of a variable's dimensions, `document` left out."""
-        return tuple(self.sizes[name] for name in variable.dims)
+__all__ = ["GroupPlan", "Store", "put_back", "stored"]
 
 
-@contextmanager
-def _disk(path: Path) -> Iterator[None]:
-    """Turn a full or read-only disk into one line with the remedy."""
+def stored(path: Path) -> dict[str, Any]:
+    """Read the provenance and manifest of the run at `path`.
+
+    Raises:
+        InputError: if nothing stands there, something that is no run of geostat, or what may not be read.
+        StoreError: if the manifest is damaged.
+    """
+    if not path.exists():
+        raise InputError(f"{path}: no such run. Make one with `geostat run --out {path.parent}`.")
     try:
-        yield
-    except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise InputError(
-                f"{path}: no space left on the disk while writing. What was complete is kept: free some space and run again with --resume."
-            ) from error
-        if error.errno in {errno.EACCES, errno.EROFS, errno.EPERM}:
-            raise InputError(f"{path}: cannot be written ({error.strerror}). Choose another folder with --out.") from error
-        raise
+        with reading(path):
+            root = json.loads((path / "zarr.json").read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        root = {"zarr_format": None}
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        root = None
+    attributes = root.get("attributes") if isinstance(root, dict) else None
+    manifest = attributes.get("manifest") if isinstance(attributes, dict) else None
+    if isinstance(manifest, dict) and {"documents", "captured", "results"} <= manifest.keys():
+        assert isinstance(attributes, dict)
+        return attributes
+    if isinstance(root, dict) and "zarr_format" in root and manifest is None:
+        raise InputError(f"{path}: stands there but is not a run of geostat. Name a run, or choose another --out.")
+    raise StoreError(f"{path}: the manifest is damaged. Restore it from a copy, or remove what stands there and measure again.")
 
 
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def put_back(path: Path) -> None:
+    """Finish what a killed process left when a new run took the place of the one at `path`."""
+    aside = _beside(path, "old")
+    if not aside.exists():
+        return
+    with writing(path):
+        if path.exists():
+            shutil.rmtree(aside)
+        else:
+            os.replace(aside, path)
 
 
-def _replace(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old or the new text, never a part."""
-    draft = path.with_name(f".{path.name}.draft")
-    with open(draft, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(draft, path)
-    _flush(path.parent)
+def _beside(path: Path, what: str) -> Path:
+    return path.with_name(f".{path.name}.{what}")
 
 
 class Store:
@@ -84,47 +75,47 @@ class Store:
 
     Raises:
         StoreError: when what is on disk contradicts the manifest.
-        InputError: when the disk is full or the folder cannot be written.
+        InputError: when the disk is full, or the folder cannot be read or written.
     """
 
-    def __init__(self, path: Path, attributes: dict[str, Any]) -> None:
+    def __init__(self, path: Path, attributes: dict[str, Any], draft: Path | None = None) -> None:
         self.path = path
+        self._lies = draft or path
         self._attributes = attributes
         self._open: dict[tuple[str, str], zarr.Array] = {}
 
     @classmethod
-    def create(cls, path: Path, *, provenance: Mapping[str, Any], plan: Mapping[str, GroupPlan], documents: int) -> Store:
-        """Lay out an empty store for `documents` documents. Nothing may stand at `path`."""
-        if path.exists():
+    def create(
+        cls, path: Path, *, provenance: Mapping[str, Any], plan: Mapping[str, GroupPlan], documents: int, fresh: bool = False
+    ) -> Store:
+        """Lay out a store for `documents` documents in a draft beside `path`, whose place it takes with its first document.
+
+        Args:
+            path: where nothing stands, or with `fresh` a run that is thrown away then.
+            provenance: what the root says of the run.
+            plan: the captured groups.
+            documents: how many there is room for.
+            fresh: whether a run may stand at `path`.
+        """
+        if path.exists() and not fresh:
             raise InputError(f"{path}: something stands there already. Remove it, use --fresh, or choose another --out.")
-        draft = path.with_name(f".{path.name}.draft")
-        with _disk(path):
-            shutil.rmtree(draft, ignore_errors=True)
-            draft.parent.mkdir(parents=True, exist_ok=True)
-            root = zarr.create_group(store=draft, zarr_format=3)
+        attributes = dict(provenance) | {"manifest": {"documents": [], "captured": sorted(plan), "results": {}}}
+        store = cls(path, attributes, draft=_beside(path, "draft"))
+        with store._or_nothing(), writing(path), settled():
+            shutil.rmtree(store._lies, ignore_errors=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            root = zarr.create_group(store=store._lies, zarr_format=3)
             for name, group in plan.items():
-                _lay_out(root.create_group(name), group, documents)
-            attributes = dict(provenance) | {"manifest": {"documents": [], "captured": sorted(plan), "results": {}}}
-            store = cls(draft, attributes)
+                lay_out(root.create_group(name), group, documents)
             store._save_attributes()
-            os.replace(draft, path)
-        return cls(path, attributes)
+        return store
 
     @classmethod
     def open(cls, path: Path) -> Store:
         """Open what stands at `path`, checking that every chunk that the manifest names is there."""
-        if not path.exists():
-            raise InputError(f"{path}: no such run. Make one with `geostat run --out {path.parent}`.")
-        try:
-            attributes = json.loads((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
-            manifest = attributes["manifest"]
-            rows, captured = manifest["documents"], manifest["captured"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise StoreError(
-                f"{path}: not a geostat run, or its manifest is damaged. Restore it from a copy or measure again with --fresh."
-            ) from error
-        store = cls(path, attributes)
-        for index, row in enumerate(rows):
+        store = cls(path, stored(path))
+        captured = store._manifest["captured"]
+        for index, row in enumerate(store.documents):
             if len(store._chunks(captured, index)) != row["chunks"]:
                 raise StoreError(
                     f"{path}: chunks of document {row['name']!r} are missing. Restore them from a copy or measure again with --fresh."
@@ -138,99 +129,141 @@ class Store:
 
     @property
     def documents(self) -> list[dict[str, Any]]:
-        """Manifest rows of the complete documents: name, source document, sha256 of the window, digest of the chunks."""
-        return list(self._attributes["manifest"]["documents"])
+        """Manifest rows of the complete documents: name, sha256 of window and text, digest of the chunks."""
+        return list(self._manifest["documents"])
 
     @property
     def results(self) -> list[str]:
         """Names of the complete result groups."""
-        return sorted(self._attributes["manifest"]["results"])
+        return sorted(self._manifest["results"])
+
+    @property
+    def _manifest(self) -> dict[str, Any]:
+        manifest: dict[str, Any] = self._attributes["manifest"]
+        return manifest
 
     def note(self, **attributes: Any) -> None:
         """Add to the provenance (as the parity check's result does, once it is known)."""
         self._attributes |= attributes
-        with _disk(self.path):
+        with writing(self.path):
             self._save_attributes()
 
     def extend(self, documents: int) -> None:
         """Make room for `documents` documents in all; never cuts."""
-        root = zarr.open_group(self.path, mode="r+")
+        root = zarr.open_group(self._lies, mode="r+")
         self._open.clear()
-        with _disk(self.path):
-            for name in self._attributes["manifest"]["captured"]:
-                for _, array in _group(root, name).arrays():
+        with writing(self.path), settled():
+            for name in self._manifest["captured"]:
+                for _, array in group_of(root, name).arrays():
                     if "document" in (array.metadata.dimension_names or ()) and array.shape[0] < documents:
                         array.resize((documents, *array.shape[1:]))
 
     def append(self, row: Mapping[str, Any], arrays: Mapping[str, Mapping[str, np.ndarray]]) -> None:
         """Add one document: `arrays` by group and name, each without the document axis. It counts once this returns.
 
-        Results were made from fewer documents, so they are dropped.
+        Results were made from fewer documents, so they are dropped. A first document that cannot be written leaves nothing of the store.
         """
         index = len(self.documents)
-        captured = self._attributes["manifest"]["captured"]
-        with _disk(self.path):
-            self._drop_results()
+        captured = self._manifest["captured"]
+        with self._or_nothing(), writing(self.path):
+            self._drop(self.results)
             asyncio.run(self._set(index, str(row["name"]), arrays))
             chunks = self._chunks(captured, index)
             for chunk in chunks:
-                _flush(chunk)
-            entry = dict(row) | {"chunks": len(chunks), "digest": _digest(chunks, self.path)}
-            self._attributes["manifest"]["documents"].append(entry)
+                flush(chunk)
+            entry = dict(row) | {"chunks": len(chunks), "digest": digest(chunks, self._lies)}
+            self._manifest["documents"].append(entry)
             self._save_attributes()
+            if self._lies != self.path:
+                self._take_place()
 
     async def _set(self, index: int, name: str, arrays: Mapping[str, Mapping[str, np.ndarray]]) -> None:
         """Write one document's chunks side by side; opening an array costs as much as writing it, so they stay open."""
         if not self._open:
-            root = zarr.open_group(self.path, mode="r+")
-            for group in self._attributes["manifest"]["captured"]:
-                self._open |= {(group, key): _array(_group(root, group), key) for key in ("document", *arrays[group])}
+            root = zarr.open_group(self._lies, mode="r+")
+            for group in self._manifest["captured"]:
+                self._open |= {(group, key): array_of(group_of(root, group), key) for key in ("document", *arrays[group])}
         values = {
             (group, key): value for group in arrays for key, value in (("document", np.array(name, dtype=object)), *arrays[group].items())
         }
         await asyncio.gather(*(self._open[place].async_array.setitem(index, value) for place, value in values.items()))
 
-    def _drop_results(self) -> None:
-        stale = self.results
-        if stale:
-            self._attributes["manifest"]["results"] = {}
-            self._save_attributes()
-            for group in stale:
-                shutil.rmtree(self.path / group, ignore_errors=True)
+    @contextmanager
+    def _or_nothing(self) -> Iterator[None]:
+        """Remove the draft of a store that fails before its first document is complete."""
+        try:
+            yield
+        except BaseException:
+            if self._lies != self.path:
+                shutil.rmtree(self._lies, ignore_errors=True)
+            raise
+
+    def _take_place(self) -> None:
+        """Move the draft to `path`; the run that stands there is set aside until that is done."""
+        aside = _beside(self.path, "old")
+        replaces = self.path.exists()
+        if replaces:
+            os.replace(self.path, aside)
+        try:
+            os.replace(self._lies, self.path)
+        except BaseException:
+            if replaces:
+                os.replace(aside, self.path)
+            raise
+        flush(self.path.parent)
+        self._lies = self.path
+        self._open.clear()
+        shutil.rmtree(aside, ignore_errors=True)
+
+    def _drop(self, groups: Sequence[str]) -> None:
+        """Remove result groups: first from the manifest, which names them as stale until their folders are gone."""
+        stale = sorted({*groups, *self._manifest.get("stale", ())})
+        if not stale:
+            return
+        for group in groups:
+            self._manifest["results"].pop(group, None)
+        self._manifest["stale"] = stale
+        self._save_attributes()
+        for group in stale:
+            shutil.rmtree(self._lies / group, ignore_errors=True)
+        del self._manifest["stale"]  # on disk with the next save: until then a folder of these names is none of the run's
 
     def write(self, group: str, dataset: xr.Dataset) -> None:
         """Write or replace one result group; a reader sees the old one, none, or the whole new one."""
         draft = self.path.with_name(f".{self.path.name}.{group}.draft")
         final = self.path / group
-        with _disk(self.path):
+        encoding = {str(name): {"compressors": COMPRESSORS, "_FillValue": None} for name in dataset.variables}
+        plain = dataset.copy()
+        for name in plain.variables:
+            plain[name].encoding = {}
+        try:
+            with writing(self.path), settled():
+                shutil.rmtree(draft, ignore_errors=True)
+                plain.to_zarr(draft, mode="w", zarr_format=3, consolidated=False, encoding=encoding)
+                files = sorted(path for path in draft.rglob("*") if path.is_file())
+                for file in files:
+                    flush(file)
+                self._drop([group])
+                os.replace(draft, final)
+                self._manifest["results"][group] = digest([final / file.relative_to(draft) for file in files], self.path)
+                self._save_attributes()
+        finally:
             shutil.rmtree(draft, ignore_errors=True)
-            encoding = {str(name): {"compressors": COMPRESSORS, "_FillValue": None} for name in dataset.variables}
-            plain = dataset.copy()
-            for name in plain.variables:
-                plain[name].encoding = {}
-            plain.to_zarr(draft, mode="w", zarr_format=3, consolidated=False, encoding=encoding)
-            self._attributes["manifest"]["results"].pop(group, None)
-            self._save_attributes()
-            shutil.rmtree(final, ignore_errors=True)
-            os.replace(draft, final)
-            files = sorted(path for path in final.rglob("*") if path.is_file())
-            for file in files:
-                _flush(file)
-            self._attributes["manifest"]["results"][group] = _digest(files, self.path)
-            self._save_attributes()
 
     def read(self, group: str, *, lazy: bool = False) -> xr.Dataset:
         """Read one group, complete documents only; every chunk's checksum is verified as it is read."""
-        manifest = self._attributes["manifest"]
+        manifest = self._manifest
         if group not in manifest["captured"] and group not in manifest["results"]:
             raise InputError(f"{self.path}: holds no /{group}; it has {', '.join([*manifest['captured'], *self.results])}.")
+        options: dict[str, Any] = {"consolidated": False, "mask_and_scale": False, "decode_times": False, "decode_timedelta": False}
         try:
-            dataset = xr.open_zarr(
-                self.path, group=group, consolidated=False, chunks=None, mask_and_scale=False, decode_times=False, decode_timedelta=False
-            )
-            if group in manifest["captured"]:
-                dataset = dataset.isel(document=slice(0, len(self.documents)))
-            return with_f_scores(dataset if lazy else dataset.load())
+            with reading(self.path / group), settled():
+                dataset = xr.open_zarr(self.path, group=group, chunks=None, **options)
+                if group in manifest["captured"]:
+                    dataset = dataset.isel(document=slice(0, len(self.documents)))
+                return with_f_scores(dataset if lazy else dataset.load())
+        except InputError:
+            raise
         except (ValueError, OSError, KeyError, RuntimeError) as error:
             raise StoreError(
                 f"{self.path}/{group}: damaged ({_first_line(error)}). Restore it from a copy or measure again with --fresh."
@@ -238,7 +271,7 @@ class Store:
 
     def tree(self, *, lazy: bool = False) -> xr.DataTree:
         """The whole run as a DataTree: captured groups and results, provenance at the root."""
-        manifest = self._attributes["manifest"]
+        manifest = self._manifest
         groups = {name: self.read(name, lazy=lazy) for name in (*manifest["captured"], *self.results)}
         tree = xr.DataTree.from_dict({f"/{name}": dataset for name, dataset in groups.items()})
         tree.attrs = dict(self._attributes)
@@ -250,88 +283,34 @@ class Store:
         Raises:
             StoreError: naming the first that differs.
         """
-        manifest = self._attributes["manifest"]
+        manifest = self._manifest
         for index, row in enumerate(self.documents):
-            if _digest(self._chunks(manifest["captured"], index), self.path) != row["digest"]:
+            with reading(self.path):
+                found = digest(self._chunks(manifest["captured"], index), self.path)
+            if found != row["digest"]:
                 raise StoreError(
                     f"{self.path}: document {row['name']!r} is not what was written. Restore it from a copy or measure again with --fresh."
                 )
-        for name, digest in manifest["results"].items():
-            files = sorted(path for path in (self.path / name).rglob("*") if path.is_file())
-            if _digest(files, self.path) != digest:
+        for name, written in manifest["results"].items():
+            with reading(self.path):
+                found = digest(sorted(path for path in (self.path / name).rglob("*") if path.is_file()), self.path)
+            if found != written:
                 raise StoreError(f"{self.path}: /{name} is not what was written. Run `geostat fit` and `geostat confront` again.")
 
     def _chunks(self, groups: Sequence[str], index: int) -> list[Path]:
-        return sorted(file for name in groups for file in (self.path / name).glob(f"*/c/{index}/**/*") if file.is_file()) + sorted(
-            file for name in groups for file in (self.path / name).glob(f"*/c/{index}") if file.is_file() and _per_document(file)
+        return sorted(file for name in groups for file in (self._lies / name).glob(f"*/c/{index}/**/*") if file.is_file()) + sorted(
+            file for name in groups for file in (self._lies / name).glob(f"*/c/{index}") if file.is_file() and _per_document(file)
         )
 
     def _save_attributes(self) -> None:
         document = {"attributes": self._attributes, "node_type": "group", "zarr_format": 3}
-        _replace(self.path / "zarr.json", json.dumps(document, indent=1, sort_keys=True, allow_nan=False))
+        replace(self._lies / "zarr.json", json.dumps(document, indent=1, sort_keys=True, allow_nan=False))
 
 
 def _per_document(chunk: Path) -> bool:
     """Whether a one-dimensional array's chunk belongs to a document (its only dimension is `document`)."""
     metadata = json.loads((chunk.parent.parent / "zarr.json").read_text(encoding="utf-8"))
     return bool(metadata.get("dimension_names") == ["document"])
-
-
-def _lay_out(group: zarr.Group, plan: GroupPlan, documents: int) -> None:
-    """Create the arrays of one captured group, a chunk a document, and its coordinates."""
-    create = {"compressors": COMPRESSORS, "overwrite": False, "config": {"write_empty_chunks": True}}
-    group.create_array("document", shape=(documents,), chunks=(1,), dtype=str, dimension_names=("document",), fill_value="", **create)
-    for name, variable in plan.variables.items():
-        shape = plan.shape(variable)
-        group.create_array(
-            name,
-            shape=(documents, *shape),
-            chunks=(1, *(max(1, size) for size in shape)),
-            dtype=variable.dtype,
-            fill_value=variable.fill,
-            dimension_names=("document", *variable.dims),
-            attributes=variable.attributes(),
-            **create,
-        )
-    labels = []
-    for name, coordinate in plan.coordinates.items():
-        values = np.asarray(coordinate.values)
-        text = values.dtype.kind in "UO"
-        array = group.create_array(
-            name,
-            shape=values.shape,
-            chunks=tuple(max(1, size) for size in values.shape),
-            dtype=str if text else values.dtype,
-            fill_value="" if text else (float("nan") if values.dtype.kind == "f" else 0),
-            dimension_names=coordinate.dims,
-            attributes={"long_name": coordinate.long_name, "units": coordinate.units} | coordinate.extra,
-            **create,
-        )
-        array[...] = values.astype(object) if text else values
-        if coordinate.dims != (name,):
-            labels.append(name)
-    group.attrs.update(dict(plan.attributes) | {"coordinates": " ".join(sorted(labels))})
-
-
-def _group(root: zarr.Group, name: str) -> zarr.Group:
-    node = root[name]
-    assert isinstance(node, zarr.Group)
-    return node
-
-
-def _array(group: zarr.Group, name: str) -> zarr.Array:
-    node = group[name]
-    assert isinstance(node, zarr.Array)
-    return node
-
-
-def _digest(files: Sequence[Path], root: Path) -> str:
-    """Digest of file names below `root` and contents, independent of where the store lies."""
-    total = hashlib.sha256()
-    for file in files:
-        total.update(str(file.relative_to(root)).encode())
-        total.update(hashlib.sha256(file.read_bytes()).digest())
-    return total.hexdigest()
 
 
 def _first_line(error: BaseException) -> str:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import empirical  # noqa: F401 - before torch, to whose threads it says how long to wait
 
 if TYPE_CHECKING:
+    from empirical.errors import StoreError
     from geostat.errors import InputError
     from geostat.face import capture, confront, documents, fit, fit_head, open, report
 
-__all__ = ["InputError", "capture", "confront", "documents", "fit", "fit_head", "open", "report"]
+__all__ = ["InputError", "StoreError", "capture", "confront", "documents", "fit", "fit_head", "open", "report"]
 
 
 def __getattr__(name: str) -> Any:
@@ -23,6 +24,10 @@ def __getattr__(name: str) -> Any:
         from geostat.errors import InputError
 
         return InputError
+    if name == "StoreError":
+        from empirical.errors import StoreError
+
+        return StoreError
     if name in __all__:
         from geostat import face
 

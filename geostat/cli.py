@@ -2,50 +2,43 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console as Terminal
-from typer.core import TyperGroup
 
-REFUSED_BY_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS}
-"""What a disk that is full or may not be written says."""
-
-
-class Guarded(TyperGroup):
-    """Turns what a command refuses into one line and an exit code."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command that was named."""
-        from empirical.errors import InputError as MeasurementError
-        from empirical.errors import StoreError
-        from geostat.errors import InputError
-        from reports.errors import InputError as ReportError
-        from theory.errors import InputError as TheoryError
-
-        try:
-            return super().invoke(ctx)
-        except (InputError, MeasurementError, TheoryError, ReportError) as error:
-            _fail(str(error), 2)
-        except StoreError as error:
-            _fail(str(error), 4)
-        except KeyboardInterrupt as error:
-            _fail(str(error) or "interrupted. What was complete is kept: run the same command again to go on.", 130)
-        except OSError as error:
-            if error.errno not in REFUSED_BY_DISK:
-                raise
-            _fail(f"{error.filename or 'a file'}: cannot be written ({error.strerror}). Free some space, or choose another --out.", 2)
-
-
-def _fail(line: str, code: int) -> NoReturn:
-    sys.stderr.write(f"geostat: {' '.join(line.split())}\n")
-    sys.exit(code)
-
+from geostat.guard import Guarded
+from geostat.options import (
+    Batch,
+    ConventionName,
+    Dataset,
+    Device,
+    Documents,
+    Dtype,
+    Field,
+    Fresh,
+    Heads,
+    Json,
+    Length,
+    Model,
+    Null,
+    Out,
+    Pickle,
+    Quiet,
+    RemoteCode,
+    Resume,
+    Revision,
+    Run,
+    Seed,
+    Sizes,
+    SpecialTokens,
+    Split,
+    Text,
+)
 
 app = typer.Typer(
     name="geostat",
@@ -56,38 +49,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-
-Model = Annotated[
-    str | None, typer.Argument(help="Hub id, local directory or GGUF file; the built-in SmolLM2-135M-Instruct when left out.")
-]
-Run = Annotated[Path, typer.Argument(help="A run's store, such as report/run.zarr, or the folder that holds it.")]
-Text = Annotated[
-    list[Path] | None, typer.Option("--text", help="File, folder or .jsonl; repeatable. Python's own documentation when left out.")
-]
-Out = Annotated[Path, typer.Option(help="Folder for the store, the report, figures and tables.")]
-Documents = Annotated[int, typer.Option(help="How many documents to measure.")]
-Length = Annotated[int, typer.Option(help="Tokens of a window.")]
-Sizes = Annotated[str, typer.Option("--n", help="Sizes N of the selected set: default, all, or such as 1,2,4-8.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on where an equal run stopped (also the default when the settings are equal).")]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Throw away what stands at --out and measure again.")]
-Dataset = Annotated[str | None, typer.Option(help="A hub dataset, streamed.")]
-Split = Annotated[str, typer.Option(help="Split of --dataset.")]
-Field = Annotated[str, typer.Option(help="Field of --dataset or .jsonl that holds the text.")]
-Revision = Annotated[str | None, typer.Option(help="Commit, tag or branch of a hub model.")]
-ConventionName = Annotated[str, typer.Option("--convention", help="paper or followup: how balls, ties and F are counted.")]
-SpecialTokens = Annotated[str, typer.Option("--special-tokens", help="default (the tokenizer's choice) or none.")]
-Seed = Annotated[int, typer.Option(help="Seed of the null baselines.")]
-Batch = Annotated[int, typer.Option(help="Windows per forward pass.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
-Dtype = Annotated[str, typer.Option(help="Type of the model's weights; softmax and reductions are always float32.")]
-Heads = Annotated[
-    list[str] | None, typer.Option("--head", help="Keep principal components of a head such as L5H3; repeatable, at most 12.")
-]
-Null = Annotated[bool, typer.Option("--null/--no-null", help="Measure the null baselines too.")]
-RemoteCode = Annotated[bool, typer.Option("--trust-remote-code", help="Allow a hub model to bring its own code.")]
-Pickle = Annotated[bool, typer.Option("--allow-pickle", help="Allow weights stored as pickles, which can run code when read.")]
 
 
 @app.command("run")
@@ -183,9 +144,10 @@ def confront_command(
 ) -> None:
     """Evaluate the bounds and lay them over the measured curves."""
     from geostat import pipeline
+    from geostat.settings import chosen_editions, envelope_points
 
     store = _open(run)
-    pipeline.lay_over(store, editions=pipeline.chosen_editions(edition), points=pipeline.envelope_points(n), console=_talk(quiet=quiet))
+    pipeline.lay_over(store, editions=chosen_editions(edition), points=envelope_points(n), console=_talk(quiet=quiet))
     _print({"run": str(store.path), **_sentences(store.path)}, as_json=as_json, quiet=quiet)
 
 
@@ -258,12 +220,10 @@ def _talk(*, quiet: bool) -> Any:
 
 
 def _settings(given: dict[str, Any]) -> Any:
-    from geostat import pipeline
+    from geostat.settings import Settings, named_heads
 
-    names = {field for field in pipeline.Settings.__dataclass_fields__ if field in given} - {"text", "heads"}
-    return pipeline.Settings(
-        **{name: given[name] for name in names}, text=tuple(given["text"] or ()), heads=pipeline.named_heads(given["head"] or [])
-    )
+    names = {field for field in Settings.__dataclass_fields__ if field in given} - {"text", "heads"}
+    return Settings(**{name: given[name] for name in names}, text=tuple(given["text"] or ()), heads=named_heads(given["head"] or []))
 
 
 def _fresh(fresh: bool, resume: bool) -> bool:

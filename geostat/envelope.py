@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import xarray as xr
 from scipy.special import stdtrit
 
-from empirical.capture import LayerView, RunShape
+from empirical.layout import GroupPlan
+from empirical.observing import LayerView, RunShape
 from empirical.schema import Coordinate, Variable, with_f_scores
-from empirical.store import GroupPlan
 from geostat.errors import InputError
 from theory.evaluate import envelopes
 from theory.fast import WorkArrays
@@ -52,7 +52,7 @@ def envelope_grid(n: np.ndarray, points: int | None = ENVELOPE_POINTS) -> np.nda
     return np.unique(n[np.abs(np.log(n)[None, :] - np.log(wanted)[:, None]).argmin(axis=1)])
 
 
-def bound_attributes(name: str) -> dict[str, str]:
+def bound_attributes(name: str) -> dict[str, Any]:
     """Attributes of a bound's variable, by name such as `precision_lower`."""
     statistic, side = name.rsplit("_", 1)
     return {

@@ -31,6 +31,12 @@ from theory.results import Edition
 P = ParamSpec("P")
 R = TypeVar("R")
 
+MAKERS = {"geostat.fit": ("norms", "similarity", "weights"), "geostat.confront": ("envelope", "summary")}
+"""Which function makes which groups; the others are captured."""
+
+_KEYWORDS = ("documents", "count", "length", "out", "fresh", "null")
+"""What `capture` takes beside a model and the settings."""
+
 FITS = {"norms": fit_norms, "similarity": fit_similarity, "weights": fit_weights}
 
 
@@ -99,11 +105,22 @@ def capture(
         out: the store, or a folder for it.
         fresh: throw away a store that stands there. Otherwise an equal run is completed, and one of other settings refused.
         null: measure the null baselines too.
-        settings: further fields of `geostat.pipeline.Settings`.
+        settings: further fields of `geostat.settings.Settings`.
 
     Returns:
         The run.
+
+    Raises:
+        InputError: for bad input.
+        StoreError: if the run that stands at `out` is damaged.
+        TypeError: for an unknown setting.
     """
+    if isinstance(documents, int):
+        raise InputError(f"documents={documents}: expected text files or folders. How many is count={documents}.")
+    known = [name for name in pipeline.Settings.__dataclass_fields__ if name not in {"model", "text", "documents", "length"}]
+    for name in settings:
+        if name not in known:
+            raise TypeError(f"capture() has no keyword {name!r}, expected one of {', '.join((*_KEYWORDS, *known))}.")
     documents = (documents,) if isinstance(documents, str | Path) else documents
     asked = pipeline.Settings(model=model, text=tuple(Path(path) for path in documents), documents=count, length=length, **settings)
     return pipeline.measure(asked, Path(out), fresh=fresh, null=null).tree()
@@ -112,14 +129,14 @@ def capture(
 @_one_error
 def fit(run: xr.DataTree) -> xr.DataTree:
     """Fit Assumptions 1-3: a DataTree with /norms, /similarity and /weights."""
-    captured = run["capture"].to_dataset()
+    captured = _group(run, "capture")
     return xr.DataTree.from_dict({f"/{name}": function(captured) for name, function in FITS.items()})
 
 
 @_one_error
 def fit_head(run: xr.DataTree, layer: int, head: int, **options: Any) -> lmfit.model.ModelResult:
     """Fit one assumption to one head with lmfit and hand back its ModelResult; see `geostat.one_head.fit_head` for the options."""
-    return fit_one(run["capture"].to_dataset(), layer, head, **options)
+    return fit_one(_group(run, "capture"), layer, head, **options)
 
 
 @_one_error
@@ -134,6 +151,9 @@ def confront(
         editions: editions of the theory.
         points: about how many log-spaced sizes N; None takes all.
     """
+    _group(run, "capture")
+    for name in FITS:
+        _group(fits, name)
     together = _joined(run, fits)
     envelope = lay_over(together, editions=editions, points=points)
     summary = summarise(_joined(together, xr.DataTree.from_dict({"/envelope": envelope})))
@@ -145,7 +165,23 @@ def report(run: xr.DataTree, fits: xr.DataTree, env: xr.DataTree, *, out: str | 
     """Write report.html, figures and tables below `out`; returns the page's path."""
     from reports.page import write_page
 
+    for tree, names in ((run, ("capture",)), (fits, tuple(FITS)), (env, ("envelope", "summary"))):
+        for name in names:
+            _group(tree, name)
     return write_page(_joined(_joined(run, fits), env), Path(out))
+
+
+def _group(tree: xr.DataTree, name: str) -> xr.Dataset:
+    """One group of a DataTree, whose makers are named where it is not there."""
+    if isinstance(tree, xr.DataTree) and name in tree.children:
+        return tree[name].to_dataset()
+    held = (
+        f"has no /{name}, only {', '.join(f'/{child}' for child in tree.children) or 'nothing'}"
+        if isinstance(tree, xr.DataTree)
+        else "is none"
+    )
+    maker = next((maker for maker, made in MAKERS.items() if name in made), "geostat.open or geostat.capture")
+    raise InputError(f"{type(tree).__name__}: expected an xarray.DataTree with /{name}, but it {held}. Use what {maker} returned.")
 
 
 def _joined(first: xr.DataTree, second: xr.DataTree) -> xr.DataTree:

@@ -14,7 +14,7 @@ from rich.console import Console as Terminal
 from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 
-from empirical.capture import Progress
+from empirical.observing import Progress
 from geostat.pipeline import QUIET, Console
 
 SECONDS_BETWEEN_LINES = 10.0

@@ -46,13 +46,10 @@ def random_windows(documents: int, length: int, *, seed: int = 0) -> Windows:
     return Windows(
         token_ids=ids,
         names=names,
-        document=np.arange(documents),
-        start=np.zeros(documents, dtype=np.int64),
         sha256=digests,
         text_sha256=digests,
         skipped=2,
         corpus="random tokens",
-        stride=None,
         special_tokens="default",
     )
 

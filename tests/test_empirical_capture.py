@@ -6,18 +6,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import zarr
 from families import WINDOW
 from runs import loaded, random_windows, small_run
 from test_empirical_store import contents
 
 from empirical import capture as module
-from empirical.capture import LayerView, Progress, RunShape, capture
+from empirical.capture import capture
 from empirical.errors import InputError, StoreError
+from empirical.layout import GroupPlan
 from empirical.observers import Baselines, Geometry
+from empirical.observing import Buffers, LayerView, Progress, RunShape
 from empirical.parity import Parity
 from empirical.schema import CAPTURE, NULLS, Variable
 from empirical.selection import separability
-from empirical.store import GroupPlan, Store
+from empirical.store import Store
 from empirical.tap import tap
 
 WORDS = {"long_name": "weight of the last token", "units": "1", "symbol": "", "equation": ""}
@@ -206,6 +209,92 @@ def test_a_tap_that_reads_other_weights_than_eager_is_refused(tmp_path: Path, mo
     with pytest.raises(InputError, match=r"layer 2: tapped weights differ from eager attention by up to 0\.01"):
         small_run(tmp_path / "run.zarr", documents=1)
     assert not (tmp_path / "run.zarr").exists()
+
+
+@pytest.mark.parametrize("wrong", ["head", "nan", "ctrl-c"])
+def test_fresh_keeps_the_old_run_until_the_first_new_document_is_complete(tmp_path: Path, wrong: str) -> None:
+    path = small_run(tmp_path / "run.zarr", documents=2).path
+    before = contents(tmp_path)
+    model, observers, on_progress = loaded("llama"), [Geometry()], None
+    if wrong == "head":
+        observers = [Geometry(named=((9, 0),))]
+    elif wrong == "nan":
+        with torch.no_grad():
+            model.model.model.layers[2].self_attn.v_proj.weight[16] = float("nan")
+    else:
+
+        def on_progress(progress: Progress) -> None:
+            if progress.layer == 3:
+                raise KeyboardInterrupt
+
+    with pytest.raises((InputError, KeyboardInterrupt)) as caught:
+        capture(model, random_windows(3, 40), path, observers=observers, n=np.array([1, 2]), fresh=True, on_progress=on_progress)
+    assert str(caught.value).startswith(
+        {
+            "head": "L9H0: no such head",
+            "nan": "document 'document 0', layer 2, kv_head 1: NaN",
+            "ctrl-c": f"interrupted before the first of 3 documents was complete: the run that stood at {path} is kept.",
+        }[wrong]
+    )
+    assert contents(tmp_path) == before
+    fresh = small_run(path, documents=1, observers=[Geometry()], fresh=True)
+    assert len(Store.open(path).documents) == 1
+    assert contents(path) == contents(small_run(tmp_path / "other.zarr", documents=1, observers=[Geometry()]).path)
+    assert fresh.path == path
+
+
+def test_what_an_observer_refuses_is_refused_before_the_model_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "parity", lambda *_: pytest.fail("the model ran"))
+    with pytest.raises(InputError, match="L9H0: no such head"):
+        small_run(tmp_path / "run.zarr", observers=[Geometry(named=((9, 0),))])
+
+
+def test_a_fresh_run_that_is_interrupted_says_how_to_go_on(tmp_path: Path) -> None:
+    small_run(tmp_path / "run.zarr", documents=1)
+
+    def stop(progress: Progress) -> None:
+        if progress.documents == 2 and progress.layer == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt, match=r"2 of 3 documents are kept .* with --resume in place of --fresh"):
+        small_run(tmp_path / "run.zarr", seed=3, fresh=True, on_progress=stop)
+    assert len(small_run(tmp_path / "run.zarr", seed=3).documents) == 3
+
+
+def test_fresh_does_not_remove_what_is_no_run(tmp_path: Path) -> None:
+    zarr.create_group(store=tmp_path / "run.zarr", zarr_format=3)
+    before = contents(tmp_path)
+    with pytest.raises(InputError, match="is not a run of geostat"):
+        small_run(tmp_path / "run.zarr", documents=1, fresh=True)
+    assert contents(tmp_path) == before
+
+
+def test_a_run_behind_a_link_is_measured_where_the_link_leads(tmp_path: Path) -> None:
+    small_run(tmp_path / "there" / "run.zarr", documents=1)
+    (tmp_path / "run.zarr").symlink_to(tmp_path / "there" / "run.zarr")
+    small_run(tmp_path / "run.zarr", documents=2, seed=1, fresh=True)
+    assert (tmp_path / "run.zarr").is_symlink()
+    assert len(Store.open(tmp_path / "there" / "run.zarr").documents) == 2
+
+
+def test_each_document_is_told_once_it_is_safe(tmp_path: Path) -> None:
+    kept: list[int] = []
+
+    def check(documents: int) -> None:
+        assert len(Store.open(tmp_path / "run.zarr").documents) == documents
+        kept.append(documents)
+
+    small_run(tmp_path / "run.zarr", documents=2, on_kept=check)
+    small_run(tmp_path / "run.zarr", documents=3, on_kept=check)
+    assert kept == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("invisible", "stands"), [(None, np.nan), (0.0, 0.0)])
+def test_what_stands_outside_the_visible_suffix_is_the_variables_to_say(invisible: float | None, stands: float) -> None:
+    variable = Variable(dims=("layer", "position"), invisible=invisible, **WORDS)
+    buffers = Buffers({"mine": GroupPlan(variables={"x": variable}, coordinates={}, sizes={"layer": 2, "position": 3})})
+    buffers.put("mine", 1, {"x": np.array([5.0, 6.0])})
+    np.testing.assert_array_equal(buffers.arrays["mine"]["x"], [[np.nan] * 3, [stands, 5, 6]])
 
 
 def test_a_damaged_store_is_not_resumed(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import datetime
 import hashlib
 import json
 import os
+import re
 import struct
 import sys
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers.utils import logging
 
-from empirical.corpus import Corpus, Document, Windows, builtin, from_hub, from_paths, windows
+from empirical.corpus import LEAST_LENGTH, Corpus, Document, Windows, builtin, from_hub, from_paths, windows
 from empirical.errors import InputError
 
 # The first topics of Python's language reference with 1,025 SmolLM2 tokens or more, and the sha256 of their text in Python 3.11.7.
@@ -58,7 +59,9 @@ def test_the_built_in_text_gives_the_six_topics() -> None:
     assert found.token_ids.dtype == np.int32
     assert found.skipped == 16
     # 26 topics exceed 1,025 tokens.
-    with pytest.raises(InputError, match=r"26 of 79 documents have 1025 tokens or more, but --documents is 27. Use --documents 26"):
+    with pytest.raises(
+        InputError, match=r"26 of 79 documents have 1025 tokens or more, but --documents is 27. Use --documents 26, --length \d+, or"
+    ):
         windows(builtin(), builtin_model().tokenizer, length=1025, count=27)
 
 
@@ -73,29 +76,25 @@ def test_a_window_is_the_first_tokens_of_a_document_and_short_ones_are_counted()
     assert found.token_ids.tolist() == [[3, 4, 5, 6], [8, 7, 6, 5]]
     assert found.token_ids.dtype == np.int32
     assert found.names == ("one", "three")
-    assert found.document.tolist() == [0, 1]
-    assert found.start.tolist() == [0, 0]
-    assert (found.skipped, found.corpus, found.special_tokens, found.stride) == (1, "notes", "default", None)
+    assert (found.skipped, found.corpus, found.special_tokens) == (1, "notes", "default")
     assert found.sha256[0] == hashlib.sha256(struct.pack("<4i", 3, 4, 5, 6)).hexdigest()
     assert found.text_sha256[1] == hashlib.sha256(b"fedcba").hexdigest()
 
 
 def test_a_row_is_plain_and_provenance_does_not_grow_with_documents() -> None:
     texts_ = named(one="abcdef", two="ghijkl")
-    one, two = cut(texts_, length=4, count=1, stride=2), cut(texts_, length=4, count=2, stride=2)
-    assert one.provenance() == two.provenance() == {"name": "notes", "stride": 2}
+    one, two = cut(texts_, length=4, count=1), cut(texts_, length=4, count=2)
+    assert one.provenance() == two.provenance() == {"name": "notes"}
     assert json.loads(json.dumps(two.row(1))) == {
-        "name": "one@2",
-        "document": 0,
-        "start": 2,
+        "name": "two",
         "sha256": two.sha256[1],
-        "text_sha256": hashlib.sha256(b"abcdef").hexdigest(),
+        "text_sha256": hashlib.sha256(b"ghijkl").hexdigest(),
     }
 
 
 def test_the_sha256_covers_the_whole_text_in_utf8() -> None:
-    found = cut(named(one="abé"), length=2, count=1)
-    assert found.text_sha256 == (hashlib.sha256("abé".encode()).hexdigest(),)
+    found = cut(named(one="abcé"), length=4, count=1)
+    assert found.text_sha256 == (hashlib.sha256("abcé".encode()).hexdigest(),)
 
 
 def test_reading_stops_when_enough_documents_are_found() -> None:
@@ -107,39 +106,39 @@ def test_reading_stops_when_enough_documents_are_found() -> None:
 
 
 @given(
-    st.lists(st.text(alphabet="abc", max_size=30), min_size=1, max_size=6),
-    st.integers(2, 10),
-    st.integers(1, 8),
+    st.lists(st.text(alphabet="abc", max_size=12), min_size=1, max_size=6),
+    st.integers(LEAST_LENGTH, 10),
+    st.integers(1, 6),
     st.booleans(),
 )
-def test_with_a_stride_every_window_that_fits_is_cut_and_keeps_its_document(lines: list[str], length: int, stride: int, bos: bool) -> None:
-    front = [1] if bos else []
-    ids = [front + [3 + ord(letter) - ord("a") for letter in line] for line in lines]
-    long = [row for row in ids if len(row) >= length]
+def test_windows_are_the_starts_of_the_first_long_texts_or_the_remedy_that_is_named_gives_windows(
+    lines: list[str], length: int, count: int, bos: bool
+) -> None:
+    rows = [([1] if bos else []) + [3 + ord(letter) - ord("a") for letter in line] for line in lines]
+    long = [(str(number), row[:length]) for number, row in enumerate(rows) if len(row) >= length]
     documents = [Document(name=str(number), text=line) for number, line in enumerate(lines)]
-    if not long:
-        with pytest.raises(InputError, match="the longest document has"):
-            cut(documents, bos=bos, length=length, count=1, stride=stride)
+    if len(long) >= count:
+        found = cut(documents, bos=bos, length=length, count=count)
+        assert list(zip(found.names, found.token_ids.tolist(), strict=True)) == long[:count]
         return
-    found = cut(documents, bos=bos, length=length, count=len(long), stride=stride)
-    assert found.skipped + len(long) <= len(lines)
-    expected = [
-        (number, start, front + row[len(front) :][start : start + length - len(front)])
-        for number, row in enumerate(long)
-        for start in range(0, len(row) - length + 1, stride)
-    ]
-    assert [(int(d), int(s), row.tolist()) for d, s, row in zip(found.document, found.start, found.token_ids, strict=True)] == expected
-    assert len(set(found.names)) == len(found.names)
-    first = found.start == 0
-    assert found.token_ids[first].tolist() == cut(documents, bos=bos, length=length, count=len(long)).token_ids.tolist()
+    with pytest.raises(InputError) as caught:
+        cut(documents, bos=bos, length=length, count=count)
+    said = str(caught.value).partition(" Use ")[2]
+    asked = [(option, int(value)) for option, value in re.findall(r"--(length|documents) (\d+)", said)]
+    names = {"length": "length", "documents": "count"}
+    together = f"--length {dict(asked).get('length')} --documents" in said
+    for remedy in [dict(asked)] if together else [dict([one]) for one in asked]:
+        cut(documents, bos=bos, **{"length": length, "count": count} | {names[option]: value for option, value in remedy.items()})
+    if any(len(row) >= LEAST_LENGTH for row in rows):
+        assert asked
+    assert said.endswith(" texts.")
 
 
 def test_special_tokens_are_the_tokenizers_or_none() -> None:
     text = named(one="abcdef")
-    assert cut(text, bos=True, length=3, count=1).token_ids.tolist() == [[1, 3, 4]]
-    assert cut(text, bos=True, length=3, count=1, special_tokens="none").token_ids.tolist() == [[3, 4, 5]]
+    assert cut(text, bos=True, length=4, count=1).token_ids.tolist() == [[1, 3, 4, 5]]
+    assert cut(text, bos=True, length=4, count=1, special_tokens="none").token_ids.tolist() == [[3, 4, 5, 6]]
     assert cut(text, bos=True, length=7, count=1).token_ids.shape == (1, 7)
-    assert cut(text, bos=True, length=3, count=1, stride=2).token_ids.tolist() == [[1, 3, 4], [1, 5, 6], [1, 7, 8]]
 
 
 def test_long_texts_raise_no_notice(capfd: pytest.CaptureFixture[str]) -> None:
@@ -158,14 +157,22 @@ def test_long_texts_raise_no_notice(capfd: pytest.CaptureFixture[str]) -> None:
     ("given_texts", "options", "said"),
     [
         ({"one": "abc", "two": "abcd"}, {"length": 9, "count": 1},
-         r"^notes: the longest document has 4 tokens, but --length is 9. Use --length 4 or longer texts.$"),
+         r"^notes: the longest document has 4 tokens, but --length is 9. Use --length 4, or longer texts.$"),
+        ({"one": "abcdefgh", "two": "abcde", "three": "ab"}, {"length": 9, "count": 2},
+         r"^notes: the longest document has 8 tokens, but --length is 9. Use --length 5, or longer texts.$"),
+        ({"one": "abcdefgh", "two": "abcde", "three": "ab"}, {"length": 9, "count": 3},
+         r"^notes: the longest document has 8 tokens, but --length is 9. Use --length 5 --documents 2, or longer texts.$"),
+        ({"one": "abc", "two": "ab"}, {"length": 9, "count": 1},
+         r"^notes: the longest document has 3 tokens, but --length is 9. Use longer texts.$"),
         ({"one": "abc", "two": "abcd"}, {"length": 4, "count": 3},
-         r"^notes: 1 of 2 documents have 4 tokens or more, but --documents is 3. Use --documents 1, a smaller --length, or more texts.$"),
-        ({}, {"length": 4, "count": 3}, r"^notes: holds no documents. Use longer texts.$"),
-        ({"one": "abc"}, {"length": 1, "count": 1}, r"^--length is 1, expected at least 2.$"),
-        ({"one": "abc"}, {"length": 2, "count": 0}, r"^--documents is 0, expected at least 1.$"),
-        ({"one": "abc"}, {"length": 2, "count": 1, "stride": 0}, r"^--stride is 0, expected at least 1.$"),
-        ({"one": "abc"}, {"length": 2, "count": 1, "special_tokens": "all"}, r"^--special-tokens is all, expected one of default, none.$"),
+         r"^notes: 1 of 2 documents have 4 tokens or more, but --documents is 3. Use --documents 1, or more texts.$"),
+        ({"one": "abcdef", "two": "abcd"}, {"length": 5, "count": 2},
+         r"^notes: 1 of 2 documents have 5 tokens or more, but --documents is 2. Use --documents 1, --length 4, or more texts.$"),
+        ({}, {"length": 4, "count": 3}, r"^notes: holds no documents. Name other texts.$"),
+        ({"one": "abc"}, {"length": 3, "count": 1}, r"^--length 3: expected at least 4. Use --length 4 or more.$"),
+        ({"one": "abc"}, {"length": 4, "count": 0}, r"^--documents 0: expected at least 1. Use --documents 1 or more.$"),
+        ({"one": "abc"}, {"length": 4, "count": 1, "special_tokens": "all"},
+         r"^--special-tokens all: expected one of default, none. Use one of those.$"),
     ],
 )  # fmt: skip
 def test_windows_that_cannot_be_cut_are_refused_in_one_line(given_texts: dict[str, str], options: dict[str, Any], said: str) -> None:
@@ -253,7 +260,7 @@ def test_a_file_without_permission_is_refused_in_one_line(tmp_path: Path, monkey
 def test_an_empty_file_in_a_folder_counts_as_too_short(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("")
     (tmp_path / "b.txt").write_text("abcd")
-    found = cut(from_paths([tmp_path]), length=3, count=1)
+    found = cut(from_paths([tmp_path]), length=4, count=1)
     assert found.names == (f"{tmp_path}/b.txt",)
     assert found.skipped == 1
 

@@ -1,5 +1,6 @@
 """The command as a person meets it: one line and an exit code for bad input, JSON where asked, silence where asked, and nothing lost to Ctrl-C."""
 
+import errno
 import json
 import os
 import re
@@ -17,6 +18,8 @@ from conftest import Finished
 from families import letters, tiny
 from spine import LENGTH, Said, contents, geostat, refused
 
+from empirical.layout import GroupPlan
+from empirical.schema import Variable
 from empirical.store import Store
 from theory import catalogue
 
@@ -56,7 +59,10 @@ BAD_OPTIONS = {
     "absent model file": (["absent.gguf"], "absent.gguf: no such file"),
     "no sizes": (["--n", "0"], "--n 0: sizes 0 to 0, expected 1 to 40"),
     "size above T": (["--n", "1,41"], "--n 1,41: 41 is above the 40 tokens"),
-    "too few texts": (["--documents", "9"], "5 of 5 documents have 40 tokens or more, but --documents is 9. Use --documents 5"),
+    "too few texts": (
+        ["--documents", "9"],
+        "5 of 5 documents have 40 tokens or more, but --documents is 9. Use --documents 5, or more texts",
+    ),
     "too short": (["--length", "100"], "the longest document has 61 tokens, but --length is 100. Use --length 61"),
     "no documents": (["--documents", "0"], "--documents 0: expected at least 1"),
     "absent text": (["--text", "absent.txt"], "absent.txt: no such file or folder. Check --text"),
@@ -66,10 +72,16 @@ BAD_OPTIONS = {
     "both ways": (["--fresh", "--resume"], "--fresh and --resume were both given"),
     "no such head": (["--head", "L9H0"], "L9H0: no such head"),
     "no head": (["--head", "five"], "--head five: expected a layer and a head"),
-    "device": (["--device", "abacus"], "--device is abacus, expected one of"),
+    "device": (["--device", "abacus"], "--device abacus: expected one of auto, cpu, cuda, mps. Use one"),
     "convention": (["--convention", "mine"], "--convention mine: expected one of paper, followup"),
     "seed": (["--seed", "-3"], "--seed -3: expected at least 0"),
-    "special tokens": (["--special-tokens", "some"], "--special-tokens is some"),
+    "special tokens": (["--special-tokens", "some"], "--special-tokens some: expected one of default, none. Use one"),
+    "dtype": (["--dtype", "int3"], "--dtype int3: expected one of float32, bfloat16, float16. Use one"),
+    "no model": ([""], "the model's name is empty, expected a Hugging Face id"),
+    "two texts at once": (
+        ["{here}/latin.txt", "--text", "{here}/empty.txt"],
+        "Repeat --text for each text: `--text {here}/empty.txt --text {here}/latin.txt`",
+    ),
     "revision": (["--revision", "main"], "--revision main belongs to a Hugging Face id"),
 }
 
@@ -80,7 +92,7 @@ def test_bad_input_is_one_line_with_the_remedy_and_leaves_nothing(tmp_path: Path
     (tmp_path / "latin.txt").write_bytes("abcé".encode("latin-1"))
     (tmp_path / "folder").mkdir()
     given, said = BAD_OPTIONS[name]
-    given = [argument.format(here=tmp_path) for argument in given]
+    given, said = [argument.format(here=tmp_path) for argument in given], said.format(here=tmp_path)
     model = [] if not given[0].startswith("--") else [model_folder]
     text = [] if "--text" in given else ["--text", text_folder]
     command = "run" if name in {"unknown model", "no sizes"} else "capture"
@@ -92,10 +104,22 @@ def test_bad_input_is_one_line_with_the_remedy_and_leaves_nothing(tmp_path: Path
     assert contents(tmp_path) == before
 
 
-def test_a_word_that_is_no_number_is_refused_with_exit_code_2():
-    said = geostat("capture", "--length", "long")
-    assert said.code == 2
-    assert "--length" in said.stderr
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["capture", "--length", "long"], "'--length'"),
+        (["capture", "--lenght", "9"], "No such option: --lenght (Possible options: --length). See `geostat capture --help`."),
+        (["--bogus"], "No such option: --bogus. See `geostat --help`."),
+        (["kapture"], "No such command 'kapture'"),
+        (["fit"], "See `geostat fit --help`."),
+        (["run", "--text", "a", "b", "c"], "(c). Repeat --text for each text. See `geostat run --help`."),
+        (["fit", "a", "b"], "(b). See `geostat fit --help`."),
+    ],
+)
+def test_a_command_line_that_cannot_be_read_is_one_line(given: list[str], said: str):
+    line = refused(geostat(*given))
+    assert said in line
+    assert line.endswith("--help`.")
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +180,22 @@ def test_a_run_that_is_not_far_enough_is_refused(captured: Path, command: str):
     assert "geostat fit" in refused(geostat(command, captured))
 
 
+def test_a_damaged_chunk_is_one_line_even_as_the_process_ends(tmp_path: Path):
+    plan = GroupPlan(
+        variables={"big": Variable(dims=("position",), long_name="", units="", symbol="", equation="")},
+        coordinates={},
+        sizes={"position": 500_000},
+    )
+    store = Store.create(tmp_path / "run.zarr", provenance={}, plan={"capture": plan}, documents=12)
+    for index in range(12):
+        store.append({"name": str(index)}, {"capture": {"big": np.random.default_rng(index).standard_normal(500_000).astype(np.float32)}})
+    chunk = store.path / "capture" / "big" / "c" / "0" / "0"
+    chunk.write_bytes(chunk.read_bytes()[:-1] + b"!")
+    program = [sys.executable, "-c", "from geostat.cli import main; main()", "fit", str(store.path), "--quiet"]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert "measure again with --fresh" in refused(Said(done.returncode, done.stdout, done.stderr), code=4)
+
+
 @pytest.mark.parametrize("command", ["fit", "doctor", "capture"])
 def test_a_damaged_store_is_exit_code_4(tmp_path: Path, captured: Path, model_folder: Path, text_folder: Path, command: str):
     store = tmp_path / "run.zarr"
@@ -180,13 +220,23 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, finished: Fi
     assert (tmp_path / "file").read_text() == "in the way"
 
 
-def test_a_disk_that_refuses_is_no_failure_of_ours(captured: Path, monkeypatch: pytest.MonkeyPatch):
-    def full(*args: object, **keywords: object) -> None:
-        raise OSError(28, "No space left on device", "run.json")
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (errno.ENOSPC, "a file: cannot be written (No space left on device). Free some space, or choose another --out."),
+        (errno.EROFS, "a file: cannot be written (Read-only file system). Choose another --out."),
+        (errno.EACCES, "a file: cannot be opened (Permission denied). Check its permissions, or name another."),
+    ],
+)
+def test_a_disk_that_refuses_is_no_failure_of_ours(captured: Path, monkeypatch: pytest.MonkeyPatch, code: int, said: str):
+    def refuse(*args: object, **keywords: object) -> None:
+        raise OSError(code, os.strerror(code), "a file")
 
-    monkeypatch.setattr("geostat.pipeline.fit", full)
-    line = refused(geostat("fit", captured, "--quiet"))
-    assert line == "run.json: cannot be written (No space left on device). Free some space, or choose another --out."
+    monkeypatch.setattr("geostat.pipeline.fit", refuse)
+    assert refused(geostat("fit", captured, "--quiet")) == said
+
+
+def test_what_a_user_cannot_mend_is_not_hidden(captured: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("geostat.pipeline.fit", lambda *args, **keywords: (_ for _ in ()).throw(OSError(5, "Input/output error")))
     with pytest.raises(OSError, match="Input/output error"):
         geostat("fit", captured)
@@ -268,7 +318,9 @@ def test_statements_are_printed():
     assert errata.code == 0
     assert json.loads(geostat("theory", "12", "--as", "json").stdout)
     assert len(json.loads(geostat("theory", "--errata", "--as", "json").stdout)) == len(list(catalogue.errata()))
-    assert "unheard-of" in refused(geostat("theory", "unheard-of"))
+    line = refused(geostat("theory", "unheard-of"))
+    assert line.endswith("`geostat theory` lists all.")
+    assert len(line.split(", ")) == 3
     assert "--as runes" in refused(geostat("theory", "12", "--as", "runes"))
 
 

@@ -13,7 +13,6 @@ from spine import LENGTH
 
 import geostat as gs
 from empirical.errors import StoreError
-from empirical.store import Store
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +109,13 @@ def test_every_rooms_bad_input_is_geostats_own_error(tmp_path: Path, run, fits, 
         "edition 'best'": lambda: gs.confront(run, fits, editions=("best",)),
         "layer": lambda: gs.fit_head(run, 9, 0),
         "which='nothing'": lambda: gs.fit_head(run, 0, 0, which="nothing"),
-        "holds no /": lambda: gs.report(run, fits, xr.DataTree(), out=tmp_path / "report"),
+        "has no /envelope, only nothing. Use what geostat.confront": lambda: gs.report(run, fits, xr.DataTree(), out=tmp_path / "report"),
+        "with /capture, but it has no /capture, only /norms, .*geostat.open": lambda: gs.fit(fits),
+        "str: expected an xarray.DataTree with /capture, but it is none": lambda: gs.fit("run.zarr"),
+        "expected an xarray.DataTree with /norms.*geostat.fit returned": lambda: gs.confront(run, run),
+        "Dataset: expected an xarray.DataTree with /capture": lambda: gs.fit_head(run["capture"].to_dataset(), 0, 0),
+        "documents=3: expected text files or folders. How many is count=3": lambda: gs.capture(documents=3, out=tmp_path),
+        "--length '9'": lambda: gs.capture(length="9", out=tmp_path),
     }
     for said, call in refusals.items():
         with pytest.raises(gs.InputError, match=said) as caught:
@@ -119,10 +124,19 @@ def test_every_rooms_bad_input_is_geostats_own_error(tmp_path: Path, run, fits, 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_unknown_setting_is_named_with_those_there_are(tmp_path: Path):
+    for bogus in ("bogus", "text"):
+        with pytest.raises(TypeError, match=rf"capture\(\) has no keyword '{bogus}', expected one of documents, count, .*seed, ") as caught:
+            gs.capture(out=tmp_path / "out", **{bogus: 1})
+        assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_damaged_run_is_another_error(tmp_path: Path, run):
-    store = Store.create(tmp_path / "run.zarr", provenance={}, plan={}, documents=0)
-    (store.path / "zarr.json").write_text("{}")
-    with pytest.raises(StoreError, match="damaged"):
+    assert gs.StoreError is StoreError
+    (tmp_path / "run.zarr").mkdir()
+    (tmp_path / "run.zarr" / "zarr.json").write_text("{}")
+    with pytest.raises(gs.StoreError, match="damaged"):
         gs.open(tmp_path)
 
 

@@ -15,11 +15,12 @@ from runs import small_run
 from spine import LENGTH, contents, run_tree
 
 from empirical import store as store_module
+from empirical.corpus import LEAST_LENGTH
 from empirical.errors import InputError as MeasurementError
 from empirical.errors import StoreError
 from empirical.selection import default_n
 from empirical.store import Store
-from geostat import pipeline
+from geostat import pipeline, settings
 from geostat.errors import InputError
 from geostat.pipeline import Console, Settings
 
@@ -68,24 +69,58 @@ def test_sizes_out_of_range_are_refused_in_one_line_with_the_remedy(text):
         ({"batch": 0}, "--batch 0"),
         ({"seed": -1}, "--seed -1: expected at least 0"),
         ({"text": (Path("a"),), "dataset": "b"}, "--text and --dataset were both given"),
+        ({"length": "40"}, "--length '40': expected at least 4, a whole number"),
+        ({"documents": 2.5}, "--documents 2.5: expected at least 1, a whole number"),
+        ({"model": " "}, "the model's name is empty, expected a Hugging Face id, a folder or a .gguf file. Leave it out"),
+        ({"dataset": ""}, "--dataset is empty, expected the id of a hub dataset"),
+        ({"dtype": "int3"}, "--dtype int3: expected one of float32, bfloat16, float16. Use one of those."),
+        ({"device": "abacus"}, "--device abacus: expected one of auto, cpu, cuda, mps. Use one of those."),
+        ({"special_tokens": "some"}, "--special-tokens some: expected one of default, none. Use one of those."),
+        ({"convention": "mine"}, "--convention mine: expected one of paper, followup. Use one of those."),
     ],
 )
 def test_settings_out_of_range_are_refused(change, said):
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError) as caught:
         Settings(**change)
+    assert said in str(caught.value)
+
+
+def test_the_least_length_is_the_same_for_windows_and_settings():
+    assert Settings(length=LEAST_LENGTH).length == LEAST_LENGTH
+    with pytest.raises(InputError, match=f"Use --length {LEAST_LENGTH} or more"):
+        Settings(length=LEAST_LENGTH - 1)
+
+
+def test_a_text_where_the_model_stands_is_told_how_texts_are_named(tmp_path: Path, model_folder: Path):
+    for name in ("a.txt", "b.txt", "model.gguf"):
+        (tmp_path / name).write_text("text")
+    (tmp_path / "folder").mkdir()
+    one, two, folder = (tmp_path / name for name in ("a.txt", "b.txt", "folder"))
+    refusals = [
+        (Settings(model=str(two), text=(one,)), f"Repeat --text for each text: `--text {one} --text {two}`."),
+        (Settings(model=str(folder), text=(one,)), f"Repeat --text for each text: `--text {one} --text {folder}`."),
+        (Settings(model=str(two)), f"Name a text with --text {two}."),
+    ]
+    for asked, said in refusals:
+        with pytest.raises(InputError) as caught:
+            pipeline.measure(asked, tmp_path / "out")
+        assert str(caught.value).endswith(said)
+    for model in (None, str(model_folder), str(tmp_path / "model.gguf"), "no/such"):
+        settings.refuse_text_as_model(Settings(model=model, text=(one,)))
+    settings.refuse_text_as_model(Settings(model=str(folder)))
 
 
 def test_names_of_heads_editions_and_grids_are_read():
-    assert pipeline.named_heads(["L5H3", "l0h12"]) == ((5, 3), (0, 12))
+    assert settings.named_heads(["L5H3", "l0h12"]) == ((5, 3), (0, 12))
     with pytest.raises(InputError, match=r"--head 5.3: expected a layer and a head, such as L5H3"):
-        pipeline.named_heads(["5.3"])
-    assert pipeline.chosen_editions(None) == ("printed", "sharp")
-    assert pipeline.chosen_editions(["sharp"]) == ("sharp",)
+        settings.named_heads(["5.3"])
+    assert settings.chosen_editions(None) == ("printed", "sharp")
+    assert settings.chosen_editions(["sharp"]) == ("sharp",)
     with pytest.raises(InputError, match="--edition best: expected one of printed, sharp"):
-        pipeline.chosen_editions(["sharp", "best"])
-    assert (pipeline.envelope_points("default"), pipeline.envelope_points("all")) == (24, None)
+        settings.chosen_editions(["sharp", "best"])
+    assert (settings.envelope_points("default"), settings.envelope_points("all")) == (24, None)
     with pytest.raises(InputError, match="--n 3: expected default or all"):
-        pipeline.envelope_points("3")
+        settings.envelope_points("3")
 
 
 def test_a_store_lies_in_the_folder_or_is_named_itself():
@@ -94,7 +129,8 @@ def test_a_store_lies_in_the_folder_or_is_named_itself():
 
 
 @pytest.mark.parametrize(
-    "change", [{"n": "0"}, {"n": "41"}, {"convention": "other"}, {"model": "no/such/model"}, {"heads": ((9, 0),)}, {"dtype": "int3"}]
+    "change",
+    [{"n": "0"}, {"n": "41"}, {"text": (Path("absent.txt"),)}, {"model": "no/such/model"}, {"heads": ((9, 0),)}, {"revision": "a"}],
 )
 def test_what_is_refused_leaves_nothing_behind(tmp_path: Path, asked: Settings, change: dict):
     with pytest.raises((InputError, MeasurementError)) as caught:
@@ -103,38 +139,46 @@ def test_what_is_refused_leaves_nothing_behind(tmp_path: Path, asked: Settings, 
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("change", [{"model": "no/such/model"}, {"text": (Path("absent.txt"),)}, {"length": 1000}, {"n": "0"}])
+@pytest.mark.parametrize(
+    "change", [{"model": "no/such/model"}, {"text": (Path("absent.txt"),)}, {"length": 1000}, {"n": "0"}, {"heads": ((9, 0),)}]
+)
 def test_fresh_throws_the_old_run_away_only_for_a_new_one(tmp_path: Path, asked: Settings, change: dict):
     small_run(tmp_path / "run.zarr", documents=1)
-    before = contents(tmp_path / "run.zarr")
+    (tmp_path / "run.json").write_text('{"seconds": {"capture": 5.0}}')
+    before = contents(tmp_path)
     with pytest.raises((InputError, MeasurementError)):
         pipeline.measure(dataclasses.replace(asked, **change), tmp_path, fresh=True)
-    assert contents(tmp_path / "run.zarr") == before
+    assert contents(tmp_path) == before
     with pytest.raises(MeasurementError, match="was measured with"):
         pipeline.measure(asked, tmp_path)
     store = pipeline.measure(asked, tmp_path, fresh=True)
     assert [row["name"].rpartition("/")[2] for row in store.documents] == ["text 0.txt", "text 1.txt"]
 
 
-def test_fresh_does_not_throw_away_what_is_no_run(tmp_path: Path, asked: Settings):
+@pytest.mark.parametrize("fresh", [False, True])
+@pytest.mark.parametrize("zarr_json", [None, '{"zarr_format": 3, "node_type": "group", "attributes": {}}', "{"])
+def test_fresh_does_not_throw_away_what_is_no_run(tmp_path: Path, asked: Settings, zarr_json: str | None, fresh: bool):
     (tmp_path / "run.zarr").mkdir()
     (tmp_path / "run.zarr" / "thesis.txt").write_text("years of work")
-    with pytest.raises(InputError, match="is not a run of geostat"):
-        pipeline.measure(asked, tmp_path, fresh=True)
-    assert (tmp_path / "run.zarr" / "thesis.txt").exists()
+    if zarr_json is not None:
+        (tmp_path / "run.zarr" / "zarr.json").write_text(zarr_json)
+    before = contents(tmp_path)
+    with pytest.raises((MeasurementError, StoreError), match=r"is not a run of geostat\. Name|the manifest is damaged\. Restore"):
+        pipeline.measure(asked, tmp_path, fresh=fresh, console=Console(stage=lambda stage: pytest.fail("a model was loaded for it")))
+    assert contents(tmp_path) == before
 
 
 def test_a_full_disk_keeps_the_documents_before_it(tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch):
     whole = pipeline.measure(asked, tmp_path / "whole")
-    flush = store_module._flush
+    flush = store_module.flush
 
     def full(path: Path) -> None:
         if "/c/1/" in path.as_posix():
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         flush(path)
 
-    monkeypatch.setattr(store_module, "_flush", full)
-    with pytest.raises(MeasurementError, match=r"no space left.*What was complete is kept.*--resume"):
+    monkeypatch.setattr(store_module, "flush", full)
+    with pytest.raises(MeasurementError, match=r"no space left.*What was complete is kept.*run the same again"):
         pipeline.measure(asked, tmp_path / "full")
     monkeypatch.undo()
     kept = Store.open(tmp_path / "full" / "run.zarr")
@@ -245,6 +289,47 @@ def test_run_json_lies_beside_the_store_and_tells_the_seconds_of_each_stage(fini
     assert "torch_threads" in beside["machine"]
 
 
+def recorded(out: Path) -> dict:
+    return json.loads((out / "run.json").read_text())
+
+
+def test_run_json_adds_up_the_sessions_of_a_capture(tmp_path: Path, asked: Settings):
+    def stop(progress) -> None:
+        if progress.documents == 1 and progress.layer == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pipeline.measure(asked, tmp_path, console=Console(captured=stop))
+    assert [session["documents"] for session in recorded(tmp_path)["captures"]] == [1]
+    pipeline.fit(pipeline.measure(asked, tmp_path))
+    two = recorded(tmp_path)
+    assert [session["documents"] for session in two["captures"]] == [1, 1]
+    assert two["seconds"]["capture"] == pytest.approx(sum(session["seconds"] for session in two["captures"]))
+    assert set(two["seconds"]) == {"capture", "fit"}
+    pipeline.measure(asked, tmp_path)
+    assert recorded(tmp_path) == two, "a repeat that measures nothing changes nothing"
+    pipeline.measure(dataclasses.replace(asked, documents=4), tmp_path)
+    more = recorded(tmp_path)
+    assert [session["documents"] for session in more["captures"]] == [1, 1, 2]
+    assert set(more["seconds"]) == {"capture"}, "the fits of fewer documents are gone, and so are their times"
+    pipeline.measure(asked, tmp_path, fresh=True)
+    assert [session["documents"] for session in recorded(tmp_path)["captures"]] == [2]
+
+
+def test_a_full_disk_leaves_run_json_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    store = small_run(tmp_path / "run.zarr", documents=1)
+    (tmp_path / "run.json").write_text('{"seconds": {"capture": 5.0}}')
+    before = contents(tmp_path)["run.json"]
+
+    def full(path: Path, text: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("geostat.run_record.replace", full)
+    with pytest.raises(MeasurementError, match=r"run\.json: no space left"):
+        pipeline.fit(store)
+    assert contents(tmp_path)["run.json"] == before
+
+
 @pytest.mark.parametrize("text", ["{", "[1]", ""])
 def test_a_damaged_run_json_is_replaced(tmp_path: Path, text: str):
     store = small_run(tmp_path / "run.zarr", documents=1)
@@ -266,7 +351,7 @@ def test_a_console_hears_every_stage_and_how_far_it_is(tmp_path: Path, asked: Se
 
 
 def test_the_shortest_window_goes_the_whole_way(tmp_path: Path):
-    run_tree(tmp_path / "run.zarr", documents=2, length=4)
+    run_tree(tmp_path / "run.zarr", documents=2, length=LEAST_LENGTH)
     store = Store.open(tmp_path / "run.zarr")
     pipeline.fit(store)
     assert len(pipeline.lay_over(store)["summary"].attrs["sentences"]) == 5

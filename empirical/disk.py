@@ -1,0 +1,93 @@
+"""What a run asks of a disk: files that are whole or not there, flushed; one line where the disk refuses; zarr's reads ended with ours.
+
+Imports the standard library, and zarr for its event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from zarr.core.sync import sync
+
+from empirical.errors import DENIED, FULL, InputError
+
+__all__ = ["digest", "flush", "reading", "replace", "settled", "writing"]
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn a full or read-only disk into one line with the remedy."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL:
+            raise InputError(
+                f"{path}: no space left on the disk while writing. What was complete is kept: free some space and run the same again, "
+                "without --fresh."
+            ) from error
+        if error.errno in DENIED:
+            raise InputError(f"{path}: cannot be written ({error.strerror}). Choose another folder with --out.") from error
+        raise
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn a file that may not be read into one line with the remedy."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in DENIED:
+            raise InputError(f"{error.filename or path}: cannot be read ({error.strerror}). Check its permissions.") from error
+        raise
+
+
+@contextmanager
+def settled() -> Iterator[None]:
+    """Where zarr fails, wait for what it left under way: it would write on behind our back, or complain on stderr as the process ends."""
+    try:
+        yield
+    except BaseException:
+        sync(_others())
+        raise
+
+
+async def _others() -> None:
+    """End once every other task of this event loop has."""
+    await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}), return_exceptions=True)
+
+
+def flush(path: Path) -> None:
+    """Wait until a file or folder is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def replace(path: Path, text: str) -> None:
+    """Write a file so that a reader sees the old or the new text, never a part."""
+    draft = path.with_name(f".{path.name}.draft")
+    try:
+        with open(draft, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+    flush(path.parent)
+
+
+def digest(files: Sequence[Path], root: Path) -> str:
+    """Digest of file names below `root` and contents, independent of where the store lies."""
+    total = hashlib.sha256()
+    for file in files:
+        total.update(str(file.relative_to(root)).encode())
+        total.update(hashlib.sha256(file.read_bytes()).digest())
+    return total.hexdigest()

@@ -1,0 +1,81 @@
+"""How a captured group lies on disk: one chunk a document and variable, shuffled, compressed and checksummed. Imports zarr."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import zarr
+from zarr.codecs import BloscCodec, Crc32cCodec
+
+from empirical.schema import Coordinate, Variable
+
+__all__ = ["COMPRESSORS", "GroupPlan", "array_of", "group_of", "lay_out"]
+
+COMPRESSORS = (BloscCodec(cname="lz4", shuffle="shuffle"), Crc32cCodec())
+"""Shuffled bytes under LZ4: smaller than Zstandard on floats as they are, and faster. The checksum comes last, over what is on disk."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupPlan:
+    """What a captured group will hold: variables by name, coordinates by name, and the length of every dimension but `document`."""
+
+    variables: Mapping[str, Variable]
+    coordinates: Mapping[str, Coordinate]
+    sizes: Mapping[str, int]
+    attributes: Mapping[str, str | int] = field(default_factory=dict)
+
+    def shape(self, variable: Variable) -> tuple[int, ...]:
+        """Lengths of a variable's dimensions, `document` left out."""
+        return tuple(self.sizes[name] for name in variable.dims)
+
+
+def lay_out(group: zarr.Group, plan: GroupPlan, documents: int) -> None:
+    """Create the arrays of one captured group, a chunk a document, and its coordinates."""
+    create = {"compressors": COMPRESSORS, "overwrite": False, "config": {"write_empty_chunks": True}}
+    group.create_array("document", shape=(documents,), chunks=(1,), dtype=str, dimension_names=("document",), fill_value="", **create)
+    for name, variable in plan.variables.items():
+        shape = plan.shape(variable)
+        group.create_array(
+            name,
+            shape=(documents, *shape),
+            chunks=(1, *(max(1, size) for size in shape)),
+            dtype=variable.dtype,
+            fill_value=variable.fill,
+            dimension_names=("document", *variable.dims),
+            attributes=variable.attributes(),
+            **create,
+        )
+    labels = []
+    for name, coordinate in plan.coordinates.items():
+        values = np.asarray(coordinate.values)
+        text = values.dtype.kind in "UO"
+        array = group.create_array(
+            name,
+            shape=values.shape,
+            chunks=tuple(max(1, size) for size in values.shape),
+            dtype=str if text else values.dtype,
+            fill_value="" if text else (float("nan") if values.dtype.kind == "f" else 0),
+            dimension_names=coordinate.dims,
+            attributes={"long_name": coordinate.long_name, "units": coordinate.units} | coordinate.extra,
+            **create,
+        )
+        array[...] = values.astype(object) if text else values
+        if coordinate.dims != (name,):
+            labels.append(name)
+    group.attrs.update(dict(plan.attributes) | {"coordinates": " ".join(sorted(labels))})
+
+
+def group_of(root: zarr.Group, name: str) -> zarr.Group:
+    """A group below `root`."""
+    node = root[name]
+    assert isinstance(node, zarr.Group)
+    return node
+
+
+def array_of(group: zarr.Group, name: str) -> zarr.Array:
+    """An array of a group."""
+    node = group[name]
+    assert isinstance(node, zarr.Array)
+    return node

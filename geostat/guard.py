@@ -1,0 +1,72 @@
+"""What the command refuses becomes one line on stderr and an exit code: 2 bad input, 4 a damaged store, 130 interrupted. Imports typer."""
+
+from __future__ import annotations
+
+import errno
+import sys
+from typing import Any, NoReturn, cast
+
+import typer
+from typer.core import TyperGroup
+
+from empirical.errors import DENIED, FULL, StoreError
+from empirical.errors import InputError as MeasurementError
+from geostat.errors import InputError
+from reports.errors import InputError as ReportError
+from theory.errors import InputError as TheoryError
+
+UsageError = cast("type[Exception]", typer.BadParameter.__base__)
+"""What a command line that cannot be parsed raises; typer exports only some of its kinds."""
+
+
+class Guarded(TyperGroup):
+    """Turns what the command line, or a command, refuses into one line and an exit code."""
+
+    def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
+        """Parse what stands before the command's name."""
+        if not args:  # the help is shown
+            return super().make_context(info_name, args, *more, **extra)
+        try:
+            return super().make_context(info_name, args, *more, **extra)
+        except UsageError as error:
+            _fail(_usage(error), 2)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was named."""
+        try:
+            return super().invoke(ctx)
+        except UsageError as error:
+            _fail(_usage(error), 2)
+        except (InputError, MeasurementError, TheoryError, ReportError) as error:
+            _fail(str(error), 2)
+        except StoreError as error:
+            _fail(str(error), 4)
+        except KeyboardInterrupt as error:
+            _fail(str(error) or "interrupted. What was complete is kept: run the same command again to go on.", 130)
+        except OSError as error:
+            if error.errno not in FULL | DENIED:
+                raise
+            _fail(_refused_by_disk(error), 2)
+
+
+def _usage(error: Any) -> str:
+    """What a command line that cannot be parsed is told, and where it is told what can."""
+    said = error.format_message().strip().rstrip(".")
+    command = error.ctx.command_path if error.ctx else "geostat"
+    takes_text = error.ctx is not None and any(parameter.name == "text" for parameter in error.ctx.command.params)
+    repeat = " Repeat --text for each text." if takes_text and "extra argument" in said else ""
+    return f"{said}.{repeat} See `{command} --help`."
+
+
+def _refused_by_disk(error: OSError) -> str:
+    name = error.filename or "a file"
+    if error.errno in FULL:
+        return f"{name}: cannot be written ({error.strerror}). Free some space, or choose another --out."
+    if error.errno == errno.EROFS:
+        return f"{name}: cannot be written ({error.strerror}). Choose another --out."
+    return f"{name}: cannot be opened ({error.strerror}). Check its permissions, or name another."
+
+
+def _fail(line: str, code: int) -> NoReturn:
+    sys.stderr.write(f"geostat: {' '.join(line.split())}\n")
+    sys.exit(code)

@@ -1,0 +1,81 @@
+"""run.json beside a store: wall times and the machine, which differ between equal runs and so must not be in it.
+
+Imports empirical for the machine and the disk.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from empirical.disk import replace, writing
+from empirical.errors import InputError
+from empirical.provenance import machine
+
+__all__ = ["capture_session", "seconds_of", "timed"]
+
+
+@contextmanager
+def timed(path: Path, stage: str) -> Iterator[None]:
+    """Record the wall time of a stage that makes its whole result anew."""
+    started = time.perf_counter()
+    yield
+    known = _known(path)
+    seconds = known.get("seconds")
+    _write(path, known | {"seconds": (seconds if isinstance(seconds, dict) else {}) | {stage: _since(started)}})
+
+
+@contextmanager
+def capture_session(path: Path) -> Iterator[list[int]]:
+    """Record documents and wall time of a session of a capture, however it ends; one that measured nothing leaves what is known.
+
+    Yields:
+        a list that is to get, for each document, how many the store then holds.
+    """
+    started = time.perf_counter()
+    kept: list[int] = []
+    try:
+        yield kept
+    except BaseException:
+        with suppress(InputError):  # what went wrong before is what is to be said
+            _add_session(path, kept, _since(started))
+        raise
+    _add_session(path, kept, _since(started))
+
+
+def seconds_of(path: Path) -> dict[str, float] | None:
+    """Wall time by stage, all sessions together; None where it is not known."""
+    seconds = _known(path).get("seconds")
+    return {str(name): float(value) for name, value in seconds.items()} if isinstance(seconds, dict) else None
+
+
+def _add_session(path: Path, kept: Sequence[int], seconds: float) -> None:
+    if not kept:
+        return
+    before = _known(path).get("captures") if kept[0] > 1 else None  # a run that starts anew starts its record anew
+    sessions = [*(before if isinstance(before, list) else []), {"documents": len(kept), "seconds": seconds}]
+    total = round(sum(float(session["seconds"]) for session in sessions), 3)
+    _write(path, {"captures": sessions, "seconds": {"capture": total}})  # the results of fewer documents, and their times, are gone
+
+
+def _since(started: float) -> float:
+    return round(time.perf_counter() - started, 3)
+
+
+def _write(path: Path, known: Mapping[str, Any]) -> None:
+    beside = path.with_suffix(".json")
+    with writing(beside):
+        replace(beside, json.dumps({**known, "machine": machine()}, indent=1, sort_keys=True) + "\n")
+
+
+def _known(path: Path) -> dict[str, Any]:
+    """What run.json says, or nothing where it is absent or damaged: it is a convenience, not a result."""
+    try:
+        known = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}

@@ -1,0 +1,145 @@
+"""What a run is asked for: settings that check themselves, and the words of the command's options read into them.
+
+Imports empirical for the words it knows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from empirical import corpus, models
+from empirical.selection import Convention, default_n
+from geostat.envelope import EDITIONS, ENVELOPE_POINTS
+from geostat.errors import InputError
+from theory.results import Edition
+
+NAMES: dict[str, tuple[str, ...]] = {
+    "convention": tuple(Convention),
+    "special_tokens": corpus.SPECIAL_TOKENS,
+    "device": models.DEVICES,
+    "dtype": tuple(models.DTYPES),
+}
+"""Settings that are one of a few words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a capture is asked for. Defaults: the built-in model on the built-in text."""
+
+    model: str | None = None
+    revision: str | None = None
+    text: tuple[Path, ...] = ()
+    dataset: str | None = None
+    split: str = "train"
+    field: str = "text"
+    documents: int = 8
+    length: int = 1024
+    n: str = "default"
+    convention: str = "paper"
+    special_tokens: str = "default"
+    seed: int = 0
+    batch: int = 1
+    device: str = "auto"
+    dtype: str = "float32"
+    heads: tuple[tuple[int, int], ...] = ()
+    """Heads (layer, head) whose principal components are kept."""
+    trust_remote_code: bool = False
+    allow_pickle: bool = False
+
+    def __post_init__(self) -> None:
+        for name, least in (("documents", 1), ("length", corpus.LEAST_LENGTH), ("batch", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < least:
+                seen = value if isinstance(value, int) else repr(value)
+                raise InputError(f"--{name} {seen}: expected at least {least}, a whole number. Use --{name} {least} or more.")
+        for name, known in NAMES.items():
+            if getattr(self, name) not in known:
+                option = f"--{name.replace('_', '-')}"
+                raise InputError(f"{option} {getattr(self, name)}: expected one of {', '.join(known)}. Use one of those.")
+        if self.model is not None and not self.model.strip():
+            raise InputError(
+                "the model's name is empty, expected a Hugging Face id, a folder or a .gguf file. Leave it out for the built-in one."
+            )
+        if self.dataset is not None and not self.dataset.strip():
+            raise InputError("--dataset is empty, expected the id of a hub dataset. Name one, or leave --dataset out.")
+        if self.text and self.dataset:
+            raise InputError("--text and --dataset were both given, expected one source of text. Drop one of them.")
+
+
+def sizes(text: str, positions: int) -> np.ndarray:
+    """Read `--n`: `default`, `all`, or sizes such as 1,2,4-8; ascending, from 1 to the number of positions.
+
+    Raises:
+        InputError: for anything else.
+    """
+    if text == "default":
+        return np.asarray(default_n(positions), dtype=np.int64)
+    if text == "all":
+        return np.arange(1, positions + 1)
+    found: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise InputError(f"--n {text}: {part.strip()!r} is not a size. Use default, all, or sizes such as 1,2,4-8.")
+        if int(last or first) > positions:
+            raise InputError(f"--n {text}: {part.strip()} is above the {positions} tokens of a window. Use sizes from 1 to {positions}.")
+        found |= set(range(int(first), int(last or first) + 1))
+    if not found or min(found) < 1 or max(found) > positions:
+        seen = f"{min(found)} to {max(found)}" if found else "nothing"
+        raise InputError(f"--n {text}: sizes {seen}, expected 1 to {positions}, the tokens of a window. Use sizes in that range.")
+    return np.array(sorted(found), dtype=np.int64)
+
+
+def refuse_text_as_model(settings: Settings) -> None:
+    """Refuse a model that is a text, as the second path behind one --text is.
+
+    Raises:
+        InputError: for a file that is no .gguf file, or beside --text a folder without a model.
+    """
+    path = Path(settings.model or ".").expanduser()
+    if settings.model is None or not path.exists():
+        return
+    held = {file.suffix for file in path.iterdir()} | {file.name for file in path.glob("config.json")} if path.is_dir() else {path.suffix}
+    if {".gguf", "config.json"} & held or (path.is_dir() and not settings.text):
+        return
+    if not settings.text:
+        raise InputError(
+            f"{settings.model}: is no model, expected a .gguf file, a folder or a Hugging Face id. Name a text with --text {settings.model}."
+        )
+    texts = " ".join(f"--text {text}" for text in (*settings.text, settings.model))
+    raise InputError(f"{settings.model}: stands where the model does and is none. Repeat --text for each text: `{texts}`.")
+
+
+def named_heads(names: Sequence[str]) -> tuple[tuple[int, int], ...]:
+    """Read head names such as L5H3 into (layer, head).
+
+    Raises:
+        InputError: for a name of another form.
+    """
+    heads = []
+    for name in names:
+        match = re.fullmatch(r"[Ll](\d+)[Hh](\d+)", name.strip())
+        if match is None:
+            raise InputError(f"--head {name}: expected a layer and a head, such as L5H3. Name it so.")
+        heads.append((int(match[1]), int(match[2])))
+    return tuple(heads)
+
+
+def chosen_editions(names: Sequence[str] | None) -> tuple[Edition, ...]:
+    """Read edition names; all when none is given."""
+    for name in names or ():
+        if name not in EDITIONS:
+            raise InputError(f"--edition {name}: expected one of {', '.join(EDITIONS)}. Name one of those.")
+    return tuple(edition for edition in EDITIONS if not names or edition in names)
+
+
+def envelope_points(text: str) -> int | None:
+    """Read `geostat confront --n`: default or all."""
+    if text not in {"default", "all"}:
+        raise InputError(f"--n {text}: expected default or all. Use one of those.")
+    return ENVELOPE_POINTS if text == "default" else None
