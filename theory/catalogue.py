@@ -8,26 +8,43 @@ from __future__ import annotations
 import json
 import re
 from difflib import get_close_matches
+from textwrap import wrap
 from typing import Literal, get_args
 
 import sympy as sp
 
 from theory import symbols
-from theory.errata import ERRATA, Erratum
+from theory.dimensions import check
+from theory.errata import ERRATA, PREFACE, shown
+from theory.erratum import Erratum
 from theory.errors import InputError
 from theory.statements import Entry, entries
+from theory.statements_record import LATEX_RELATIONS
 
-__all__ = ["Entry", "Erratum", "Style", "entries", "errata", "find", "render", "render_erratum"]
+__all__ = ["Entry", "Erratum", "Style", "entries", "errata", "find", "preface", "render", "render_erratum"]
 
 Style = Literal["latex", "text", "python", "json"]
 
 _MATHEMATICS = {
     "κ": r"\kappa", "σ": r"\sigma", "ξ": r"\xi", "μ": r"\mu", "ρ": r"\rho", "φ": r"\varphi", "β": r"\beta", "η": r"\eta",
     "α": r"\alpha", "Δ": r"\Delta", "Σ": r"\Sigma", "≥": r"\ge", "≤": r"\le", "≠": r"\ne", "≲": r"\lesssim", "√": r"\surd",
+    "λ": r"\lambda", "π": r"\pi", "ω": r"\omega", "∈": r"\in", "∖": r"\setminus", "·": r"\cdot", "×": r"\times", "≈": r"\approx",
+    "→": r"\to", "↦": r"\mapsto", "↑": r"\uparrow", "↓": r"\downarrow", "…": r"\ldots", "‖": r"\|", "⟨": r"\langle", "⟩": r"\rangle",
+    "¹": "^{1}", "³": "^{3}", "⁶": "^{6}", "ᵀ": "^{T}", "₁": "_{1}", "₂": "_{2}", "₃": "_{3}", "₊": "_{+}", "₋": "_{-}",
     "−": "-", "½": r"\frac12", "²": "^{2}", "⁵": "^{5}", "⁻": "^{-}", "₀": "_{0}", "\u2119": r"\underline{p}",
 }  # fmt: skip
 
-TEX = {"_": r"\_", "%": r"\%", "&": r"\&", "^": r"\^{}", "{": r"\{", "}": r"\}"} | {x: rf"\({y}\)" for x, y in _MATHEMATICS.items()}
+GREEK = {
+    "α": "alpha", "β": "beta", "η": "eta", "κ": "kappa", "λ": "lam", "μ": "mu", "ξ": "xi", "ρ": "rho", "σ": "sigma", "ω": "omega",
+    "Δ": "Delta", "₀": "_0", "₁": "_1", "₂": "_2", "₃": "_3", "₊": "_plus", "₋": "_minus",
+}  # fmt: skip
+"""How a letter of the paper is spelled in a name."""
+
+TEX = (
+    {"_": r"\_", "%": r"\%", "&": r"\&", "^": r"\^{}", "{": r"\{", "}": r"\}"}
+    | {x: rf"\({y}\)" for x, y in _MATHEMATICS.items()}
+    | {"“": "``", "”": "''"}
+)
 """Signs of the errata's prose in LaTeX."""
 
 
@@ -36,27 +53,50 @@ def errata() -> tuple[Erratum, ...]:
     return ERRATA
 
 
+def preface(style: Style) -> str:
+    """Return what stands before the list of all errata, for text and LaTeX."""
+    paragraphs = (
+        [_tex(paragraph) for paragraph in PREFACE] if style == "latex" else ["\n".join(wrap(paragraph, 140)) for paragraph in PREFACE]
+    )
+    return "\n\n".join(paragraphs)
+
+
 def find(name: str) -> tuple[Entry, ...]:
-    """Return the statements of a name, or all that share an equation number such as "12", "(12)" or "eq. 12".
+    """Return the statements of a name, or all that share a number such as "12", "eq. (12)", "Theorem 1", "Table 1 row d" or "Assumption 2".
+
+    A name is the entry's own, the symbol on its left side, or the part of the paper; Greek letters may be written as such.
 
     Raises:
         InputError: if there is none, with the nearest names.
     """
-    asked = name.strip()
-    number = re.fullmatch(r"(?:eq\.?\s*)?\(?(\d+)\)?", asked, flags=re.IGNORECASE)
+    asked = "".join(GREEK.get(sign, sign) for sign in name.strip())
+    number = re.fullmatch(r"(?:eq\.?\s*|equation\s*)?\(?(\d+)\)?", asked, flags=re.IGNORECASE)
     if number:
         found = tuple(entry for entry in entries() if entry.equation == number.group(1))
-        known = sorted({int(entry.equation) for entry in entries() if entry.equation})
         if not found:
-            raise InputError(f"no statement has equation number {number.group(1)}, expected one of {', '.join(map(str, known))}.")
+            raise InputError(f"no statement has equation number {number.group(1)}, expected one of {_numbers()}.")
         return found
-    exact = tuple(entry for entry in entries() if entry.name == asked)
-    found = exact or tuple(entry for entry in entries() if entry.name.lower() == asked.lower().replace(" ", "_").replace("-", "_"))
-    if not found:
-        names = {entry.name.lower(): entry.name for entry in entries()}
-        near = [names[key] for key in get_close_matches(asked.lower(), names, n=5, cutoff=0.4)] or list(names.values())
-        raise InputError(f"no statement is called {name!r}, expected a name or an equation number. Near it: {', '.join(near)}.")
-    return found
+    plain = _plain(asked)
+    for test in (
+        lambda entry: entry.name == asked,
+        lambda entry: _plain(entry.name) == plain,
+        lambda entry: _plain(entry.left) == plain and entry.edition == "printed",
+        lambda entry: re.match(re.escape(plain) + r"(?![0-9a-z])", _plain(entry.part)) is not None,
+    ):
+        found = tuple(entry for entry in entries() if plain and test(entry))
+        if found:
+            return found
+    names = {entry.name.lower(): entry.name for entry in entries()} | {entry.part.lower(): entry.part for entry in entries() if entry.part}
+    near = [names[key] for key in get_close_matches(asked.lower(), names, n=5, cutoff=0.4)] or list(names.values())
+    raise InputError(f"no statement is called {name!r}, expected a name or an equation number. Near it: {', '.join(near)}.")
+
+
+def _plain(text: str) -> str:
+    return text.lower().replace(" ", "_").replace("-", "_")
+
+
+def _numbers() -> str:
+    return ", ".join(map(str, sorted({int(entry.equation) for entry in entries() if entry.equation})))
 
 
 def render(entry: Entry, style: Style) -> str:
@@ -66,8 +106,7 @@ def render(entry: Entry, style: Style) -> str:
         InputError: if the style is unknown.
     """
     if style == "latex":
-        relation = {"=": "=", "<=": r"\le", ">=": r"\ge"}[entry.relation]
-        return f"{entry.left_latex} {relation} {symbols.latex(entry.expression)}"
+        return f"{entry.left_latex} {LATEX_RELATIONS[entry.relation]} {symbols.latex(entry.expression)}"
     if style == "python":
         return f"{entry.name} = {_python(entry.expression)}"
     if style == "json":
@@ -86,20 +125,27 @@ def render_erratum(erratum: Erratum, style: Style) -> str:
     if style not in get_args(Style):
         raise InputError(f"style is {style!r}, expected one of {', '.join(get_args(Style))}.")
     found = erratum.counterexample()
-    where = ", ".join(f"({x})" if x.isdigit() else x for x in erratum.equations)
     if style == "json":
-        record = {name: getattr(erratum, name) for name in ("number", "title", "printed", "true", "equations")}
-        record["counterexample"] = {"what": found.what, "printed": found.printed, "true": found.true}
+        record: dict[str, object] = {name: getattr(erratum, name) for name in ("number", "title", "printed", "why", "true", "equations")}
+        record["counterexample"] = {"what": found.what, "given": found.given, "printed": found.printed, "true": found.true}
         return json.dumps(record, ensure_ascii=False, allow_nan=False, indent=2)
     if style == "latex":
-        return rf"\item[{erratum.number}.] \textbf{{{_tex(erratum.title)}}}, {where}. {_tex(erratum.printed)} {_tex(erratum.true)}"
+        sentences = (erratum.printed, erratum.why, erratum.true, f"{shown(found)}.")
+        labels = ("Printed:", "Why it fails:", "True:", "Counterexample:")
+        body = " ".join(rf"\emph{{{label}}} {_tex(text)}" for label, text in zip(labels, sentences, strict=True))
+        return rf"\item[{erratum.number}.] \textbf{{{_tex(erratum.title)}}}, {_tex(erratum.where)}. {body}"
     lines = [
-        f"{erratum.number}. {erratum.title}, {where}",
-        f"   printed: {erratum.printed}",
-        f"   true:    {erratum.true}",
-        f"   shown:   {found.what}: {found.printed:.6g} in print, {found.true:.6g} in truth",
+        f"{erratum.number}. {erratum.title}, {erratum.where}",
+        *_paragraph("printed", erratum.printed),
+        *_paragraph("why", erratum.why),
+        *_paragraph("true", erratum.true),
+        *_paragraph("shown", f"{shown(found)}."),
     ]
     return "\n".join(lines)
+
+
+def _paragraph(label: str, text: str) -> list[str]:
+    return wrap(text, width=130, initial_indent=f"   {label + ':':<9}", subsequent_indent=" " * 12, break_long_words=False)
 
 
 def _tex(text: str) -> str:
@@ -107,7 +153,7 @@ def _tex(text: str) -> str:
     return "".join(TEX.get(sign, sign) for sign in text.replace("p\u0332", "\u2119"))
 
 
-def _python(expression: sp.Expr) -> str:
+def _python(expression: sp.Basic) -> str:
     """Return Python source; `numpy`-free, with the names of `symbols`, and scipy.special's name for the incomplete beta function."""
     beta = sp.Function("betainc")
     plain = expression.replace(sp.betainc_regularized, lambda a, b, _, upper: beta(a, b, upper))
@@ -120,12 +166,16 @@ def _used(entry: Entry) -> list[symbols.Meaning]:
 
 
 def _text(entry: Entry) -> str:
-    source = f"eq. ({entry.equation})" if entry.equation else "not in print"
-    lines = [f"{entry.name}: {entry.title} [{entry.edition}, {source}]", f"  {entry.left} {entry.relation} {entry.expression}"]
+    lines = [
+        f"{entry.name}: {entry.title} [{entry.edition}]",
+        f"  {entry.left} {entry.relation} {entry.expression}",
+        f"  source: {entry.source}",
+    ]
     if entry.units:
         lines.append(f"  units: {entry.units}")
     if entry.conditions:
         lines.append(f"  conditions: {entry.conditions}")
+    lines += [f"  dimension: {fault.what}: {fault.where}" for fault in check(entry)]
     lines += [f"  {meaning.symbol}: {meaning.meaning}{f' [{meaning.unit}]' if meaning.unit else ''}" for meaning in _used(entry)]
     lines += [f"  erratum {item.number}: {item.title}. {item.true}" for item in ERRATA if item.number in entry.errata]
     return "\n".join(lines)
@@ -136,6 +186,8 @@ def _record(entry: Entry) -> dict[str, object]:
         "name": entry.name,
         "title": entry.title,
         "equation": entry.equation,
+        "part": entry.part,
+        "source": entry.source,
         "edition": entry.edition,
         "left": entry.left,
         "relation": entry.relation,
@@ -144,6 +196,7 @@ def _record(entry: Entry) -> dict[str, object]:
         "python": render(entry, "python"),
         "conditions": entry.conditions,
         "units": entry.units,
+        "dimension": [f"{fault.what}: {fault.where}" for fault in check(entry)],
         "errata": list(entry.errata),
         "symbols": {str(meaning.symbol): meaning.meaning for meaning in _used(entry)},
     }

@@ -1,7 +1,8 @@
 """The one numeric entry: bounds on expected separability from α, norms and a Gram, for one head or many.
 
 `envelope` is the exact reference for one head; `envelopes` takes many heads that share a Gram and uses the compiled kernel.
-Editions: `printed` (eq. (12)-(17) of arXiv 2602.01893 to the letter), `repaired`, `sharp`. Imports numpy; scipy and numba lazily.
+Editions: `printed` (eq. (12)-(17) of arXiv 2602.01893 to the letter), `repaired`, `sharp`, `conditional`, and the
+approximation `predicted`. Imports numpy; scipy and numba lazily.
 """
 
 from __future__ import annotations
@@ -13,32 +14,22 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from theory.arrays import FloatArray, IntArray, attention_rows, selection_sizes, sink_position, value_norms, whole_dimension
+from theory.arrays import BoolArray, FloatArray, IntArray, attention_rows, selection_sizes, sink_position, value_norms, whole_dimension
+from theory.editions import Settings, conditional_values, predicted_values, printed_or_repaired_values, sharp_values
 from theory.errors import InputError
 from theory.gram import Gram, as_matrix, is_feasible
-from theory.printed import KAPPA, Margins, printed_bounds, printed_margins
+from theory.printed import KAPPA, Margins, printed_margins
 from theory.ranked import Ranked, Summary, rank_tokens, summarise
-from theory.results import QUANTITIES, Convention, Edition, Envelope, Validity
+from theory.results import CLAIMS, QUANTITIES, Convention, Edition, Envelope, Validity
+
+UNDER_MODEL_G = ("sharp", "conditional", "predicted")
+"""Editions that need a Gram some vectors have, and that know both conventions."""
 
 UNIT_NORM = 1e-6
 """How far a content norm may lie from 1 for the flag C = 1."""
 
 WORK_BYTES = 128 * 1024**2
 """Memory that heads may hold together; one takes 8 MB at T = 1024."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """How to evaluate: everything that is not the head itself."""
-
-    dimension: int
-    edition: Edition
-    kappa: float
-    delta0: Literal["out", "in"]
-    sink_in_b: bool
-    convention: Convention
-    feasible: bool
-    fast: bool
 
 
 def envelope(
@@ -64,19 +55,19 @@ def envelope(
         gram: T×T cosines, or a `LagGram`.
         dimension: head size d.
         n: sizes N >= 1; N = T gives 1, N > T gives NaN.
-        edition: "printed", "repaired" or "sharp".
-        kappa: the constant of the printed and repaired tails; None is 1/8. The sharp edition has none.
+        edition: "printed", "repaired", "sharp", "conditional" or "predicted" (an approximation, no bound).
+        kappa: the constant of the printed and repaired tails; None is 1/8. The others have none.
         sink: position of the sink among the tokens, None where it is not visible.
         delta0: reading of Δ₀: "out" as eq. (29), "in" as eq. (8).
         sink_in_b: whether a_max_in in B includes the sink.
-        convention: "paper", or "followup" for strict inner balls and one F (sharp edition only).
+        convention: "paper", or "followup" for strict inner balls and one F (not for printed and repaired).
         feasible: whether some vectors have this Gram, where the caller knows; None: find out.
 
     Returns:
         An `Envelope` with arrays of shape (K,).
 
     Raises:
-        InputError: on bad input; for `sharp` also where the Gram is infeasible.
+        InputError: on bad input; for `sharp`, `conditional` and `predicted` also where the Gram is infeasible.
     """
     rows = attention_rows(alpha)
     if rows.ndim != 1:
@@ -108,7 +99,7 @@ def envelopes(
     (T,), and the arrays of the result are (H, K).
 
     Raises:
-        InputError: on bad input; for `sharp` also where the Gram is infeasible.
+        InputError: on bad input; for `sharp`, `conditional` and `predicted` also where the Gram is infeasible.
     """
     rows = attention_rows(alpha)
     if rows.ndim != 2:
@@ -138,7 +129,7 @@ def _evaluate(
     sizes, sink = selection_sizes(n), sink_position(sink, tokens)
     cosines = as_matrix(gram, tokens, sink=sink)
     known = is_feasible(gram, tokens, sink=sink) if feasible is None else feasible
-    if edition == "sharp" and not known:
+    if edition in UNDER_MODEL_G and not known:
         raise InputError("the Gram is infeasible: no vectors have these cosines, expected a positive semidefinite one. Use gram.project.")
     settings = Settings(
         dimension=whole_dimension(dimension),
@@ -162,7 +153,7 @@ def _check_choices(edition: str, delta0: str, convention: str, kappa: float | No
     ):
         if seen not in allowed:
             raise InputError(f"{name} is {seen!r}, expected one of {', '.join(allowed)}.")
-    if convention == "followup" and edition != "sharp":
+    if convention == "followup" and edition not in UNDER_MODEL_G:
         raise InputError(f"convention 'followup' has no {edition} edition, expected 'paper'. Use edition='sharp' with 'followup'.")
     if kappa is not None and not kappa > 0:
         raise InputError(f"kappa is {kappa}, expected a constant > 0. Leave it out for 1/8.")
@@ -175,9 +166,10 @@ def _chunks(heads: int, tokens: int) -> Iterator[slice]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _HeadPart:
-    """Bounds of one head at the sizes below T: values (8, K') in the order lower, upper of each quantity."""
+    """Bounds of one head at the sizes below T: values (8, K') in the order lower, upper of each quantity; reliable (K',)."""
 
     values: FloatArray
+    reliable: BoolArray
     margins: Margins
     summary: Summary
     rho0_nonnegative: bool
@@ -200,10 +192,17 @@ def _head_rows(
     def finish(item: tuple[int, tuple[Ranked, Summary]]) -> _HeadPart:
         h, (head, summary) = item
         margins = printed_margins(summary, delta0=settings.delta0, sink_in_b=settings.sink_in_b, sink_visible=sink is not None)
-        values = sharp[h] if settings.edition == "sharp" else _other_editions(head, summary, margins, settings)
+        reliable = np.ones(len(summary.n), dtype=bool)
+        if settings.edition == "conditional":
+            values, reliable = conditional_values(head, summary, settings)
+        elif settings.edition == "predicted":
+            values, reliable = predicted_values(alpha[h], norms[h], cosines, sink, inner, settings)
+        else:
+            values = sharp[h] if settings.edition == "sharp" else printed_or_repaired_values(head, summary, margins, settings)
         content = np.arange(head.tokens) != (-1 if head.sink is None else head.sink)
         return _HeadPart(
             values=values,
+            reliable=reliable,
             margins=margins,
             summary=summary,
             rho0_nonnegative=head.sink is None or bool((head.cosines[head.sink] >= 0).all()),
@@ -215,7 +214,7 @@ def _head_rows(
     spread = fast.in_threads if settings.fast else _in_turn
     ready = spread(compiled if settings.fast else exact, range(len(alpha)))
     try:
-        sharp = _sharp_values(ready, settings) if settings.edition == "sharp" else []
+        sharp = sharp_values(ready, settings) if settings.edition == "sharp" else []
         return spread(finish, enumerate(ready))
     finally:
         if settings.fast:
@@ -224,34 +223,6 @@ def _head_rows(
 
 def _in_turn(work: Callable[[Any], Any], tasks: Iterable[Any]) -> list[Any]:
     return [work(task) for task in tasks]
-
-
-def _sharp_values(ready: list[tuple[Ranked, Summary]], settings: Settings) -> list[FloatArray]:
-    """Return sharp bounds (8, K') of each head, tabulated where asked for and where the table serves."""
-    from theory import fast
-    from theory.sharp import exact_bounds
-
-    followup = settings.convention == "followup"
-    if settings.fast and settings.dimension >= fast.TABULATED_FROM:
-        found = fast.sharp_bounds(ready, settings.dimension, followup=followup)
-    else:
-        found = [[exact_bounds(*item, k, settings.dimension, followup=followup) for k in range(len(item[1].n))] for item in ready]
-    return [_columns(bounds) for bounds in found]
-
-
-def _other_editions(head: Ranked, summary: Summary, margins: Margins, settings: Settings) -> FloatArray:
-    if settings.edition == "printed":
-        bounds = printed_bounds(head, summary, margins, settings.dimension, settings.kappa)
-        return np.stack([getattr(bounds, f"{quantity}_{side}") for quantity in QUANTITIES for side in ("lower", "upper")])
-    from theory.repaired import repaired_bounds
-
-    return _columns([repaired_bounds(head, summary, k, settings.dimension, settings.kappa) for k in range(len(summary.n))])
-
-
-def _columns(bounds: list[Any]) -> FloatArray:
-    """Return (8, K') from K' records with a (lower, upper) pair for each quantity."""
-    rows = [[side for quantity in QUANTITIES for side in getattr(one, quantity)] for one in bounds]
-    return np.array(rows, dtype=np.float64).reshape(len(rows), 2 * len(QUANTITIES)).T
 
 
 def _assemble(parts: list[_HeadPart], sizes: IntArray, settings: Settings, tokens: int) -> Envelope:
@@ -271,6 +242,7 @@ def _assemble(parts: list[_HeadPart], sizes: IntArray, settings: Settings, token
     margins = {name: spread([getattr(part.margins, name) for part in parts]) for name in ("margin", "margin_sink", "scale")}
     least = spread([part.summary.rho_least for part in parts])
     selected = spread([part.summary.sink_selected for part in parts])
+    reliable = spread([part.reliable for part in parts], 1.0)
     valid = Validity(
         margin_positive=margins["margin"] > 0,
         margin_sink_positive=margins["margin_sink"] > 0,
@@ -283,11 +255,12 @@ def _assemble(parts: list[_HeadPart], sizes: IntArray, settings: Settings, token
     )
     return Envelope(
         n=sizes,
+        reliable=np.isnan(reliable) | (reliable == 1),
         valid=valid,
         edition=settings.edition,
         convention=settings.convention,
         kappa=settings.kappa,
-        upper_is_bound=settings.edition != "repaired",
+        upper_is_bound=CLAIMS[settings.edition][1] != "approximation",
         **bounds,
         **margins,
     )

@@ -1,6 +1,6 @@
 """Margins of Theorems 1-2: how far the selected tokens stand from the rest.
 
-Source: arXiv 2602.01893, eq. (7)-(11), (28)-(30). Units: a is in units of value norm, margins in norm² (erratum 1).
+Source: arXiv 2602.01893, eq. (7)-(11), (26)-(31). Units: a is in units of value norm, margins in norm² (erratum 1).
 Statements are names; the numbers behind them are computed in `theory.ranked`, `theory.printed` and `theory.repaired`. Imports sympy only.
 """
 
@@ -26,17 +26,22 @@ from theory.symbols import (
     a_max_out,
     a_min_in,
     a_min_out,
+    a_next,
+    beta,
+    c_proxy,
     d,
     i,
     j,
     k,
     kappa,
     l,
+    mu_of,
     rho,
     rho_0,
     rho_in,
     rho_out,
     sigma,
+    w,
     xi,
 )
 
@@ -85,6 +90,15 @@ MU = (a[j] ** 2 - a[i] ** 2) - 2 * a[j] * M[j] + 2 * a[i] * M[i]
 SIGMA = B / sp.sqrt(2 * kappa * d)
 """Width of D_j − D_i as printed, eq. (10); in units of norm, against norm² of the mean (erratum 1)."""
 
+SIGMA_REPAIRED = B**2 / sp.sqrt(2 * kappa * d)
+"""Width of D_j − D_i with the scale squared (erratum 1)."""
+
+VARIANCE_PROXY = c_proxy * B**2 / d
+"""Variance proxy of D_j − D_i, eq. (30); in norm² where a variance of squared distances is in norm⁴ (erratum 1)."""
+
+RHO_OUT_AT_MOST = sp.exp(-beta)
+"""What eq. (7) says ρ_out cannot exceed; false where the sink is not selected (erratum 19)."""
+
 XI = (a[j] ** 2 - a[i] ** 2 - 2 * a[j] * M[j] + 2 * a[i] * M[i]) / sigma
 """Standardised margin of a pair, eq. (9)-(10)."""
 
@@ -100,6 +114,9 @@ TAIL = sp.exp(-kappa * d * (Delta / B) ** 2)
 TAIL_SINK = sp.exp(-kappa * d * (Delta_0 / B) ** 2)
 """Printed tail of the sink, eq. (31)."""
 
+TAIL_REPAIRED = sp.exp(-kappa * d * (sp.Max(0, mu_of[i, j]) / w[i, j]) ** 2)
+"""T_ij, the scale-free tail of a pair; proven with κ = 1/8 for independent uniform directions."""
+
 DELTA_WITH_SINK = sp.Piecewise(
     (Delta + 2 * a_0 * rho_0 * (a_min_in - a_max_out), rho_0 >= 0), (Delta + 2 * a_0 * rho_0 * (a_max_in - a_min_out), True)
 )
@@ -109,3 +126,6 @@ DELTA_0_WITH_SINK = sp.Piecewise(
     (Delta_0 + 2 * a_0 * rho_0 * (S_in - a_max_out), rho_0 >= 0), (Delta_0 + 2 * a_0 * rho_0 * (S_in - a_min_out), True)
 )
 """Coarse margin of the sink with its own terms put back (erratum 4)."""
+
+ENTRY_STEP = a_max_out**2 - a_min_in**2 + 2 * rho_out * (a_max_out * S_in - a_next * (S_in + a_max_out))
+"""Change of Δ, eq. (8), when the largest token outside enters I_N and a_next is then the largest outside, ρ_out unchanged."""

@@ -9,11 +9,21 @@ import numpy as np
 
 from theory.arrays import BoolArray, FloatArray, IntArray
 
-Edition = Literal["printed", "repaired", "sharp"]
+Edition = Literal["printed", "repaired", "sharp", "conditional", "predicted"]
+Claim = Literal["as printed", "bound for unit directions", "bound under Model G", "approximation"]
 Convention = Literal["paper", "followup"]
 
 QUANTITIES = ("precision", "recall", "f_outer", "f_inner")
 """What is bounded: E P(r_max), E R(r_min), E F(r_max), E F(r_min)."""
+
+CLAIMS: dict[Edition, tuple[Claim, Claim]] = {
+    "printed": ("as printed", "as printed"),
+    "repaired": ("bound for unit directions", "approximation"),
+    "sharp": ("bound under Model G", "bound under Model G"),
+    "conditional": ("bound under Model G", "bound under Model G"),
+    "predicted": ("approximation", "approximation"),
+}
+"""What the lower and the upper values of each edition are. Only those called a bound are one."""
 
 ROUNDING = 1e-7
 """How far a bound may leave [0, 1] or its partner by rounding: a thousand pairs of the table's 1e-10."""
@@ -58,6 +68,8 @@ class Envelope:
     Printed values are unclipped. For `repaired` the upper values are an approximation: upper_is_bound is False.
     n = T gives 1 (J is empty; NaN under `followup`, which stops before T), n > T gives NaN.
     margin Δ and margin_sink Δ₀ (units a²) and scale B (units a) are those of eq. (8), NaN where print leaves them undefined.
+    For `predicted` lower and upper are one value, an approximation. reliable: False where the average behind a `conditional` bound still
+    moved by more than its tolerance (what moved was left out: the bounds hold but could be narrower) and where `predicted` flags itself.
     """
 
     n: IntArray
@@ -72,6 +84,7 @@ class Envelope:
     margin: FloatArray
     margin_sink: FloatArray
     scale: FloatArray
+    reliable: BoolArray
     valid: Validity
     edition: Edition
     convention: Convention
@@ -87,6 +100,11 @@ class Envelope:
             getattr(self, name).flags.writeable = False
         if self.edition != "printed":
             self._check_range()
+
+    @property
+    def claims(self) -> tuple[Claim, Claim]:
+        """What the lower and the upper values are: bounds, bounds under a named model, or approximations."""
+        return CLAIMS[self.edition]
 
     def _check_range(self) -> None:
         """Raise where a bound leaves [0, 1], or where lower exceeds upper although both are bounds."""

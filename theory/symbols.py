@@ -1,6 +1,6 @@
 """Every symbol once: assumptions, LaTeX, meaning, unit; and sums and extremes over a set of tokens.
 
-Source: arXiv 2602.01893, eq. (1)-(11). Units: "norm" is the unit of value norms, "norm²" of squared distances; "" is unitless.
+Source: arXiv 2602.01893. Units: "norm" is the unit of value norms, "norm²" of squared distances and so on; "" is unitless.
 Sets of tokens: I_N (selected), I_content = I_N without the sink 0, J (the rest). Imports sympy only.
 """
 
@@ -65,6 +65,47 @@ p = _family("p", "p", "probability that token j lies no farther from s than toke
 M = _family("M", "M", "mean inner product of a direction with the selected content, eq. (11)", "norm", real=True)
 sigma_of = _family("sigma", r"\sigma", "covariance of a contribution with the representative", "norm²", real=True)
 
+alpha = _family("alpha", r"\alpha", "attention weight", nonnegative=True)
+v = _family("v", "v", "value state, a vector", "norm")
+u = _family("u", "u", "direction of a value state, a unit vector")
+y = _family("y", "y", "contribution, attention weight times value state, a vector", "norm")
+D = _family("D", "D", "squared distance of a contribution from the representative", "norm²", nonnegative=True)
+d_ort = _family("d_ort", r"d^{\mathrm{ort}}", "distance from the representative where the sink is orthogonal", "norm", positive=True)
+pi = _family("pi", r"\pi", "largest p_ij over selected i, by rank: pi[1] is the largest of all", nonnegative=True)
+nu = _family("nu", r"\nu", "1 - min(1, sum_j p_ij), by rank: nu[1] is the largest", nonnegative=True)
+
+s = _symbol("s", "s", "representative, the sum of the selected contributions, a vector", "norm")
+radius = _symbol("radius", "r", "radius of a ball around the representative", "norm", nonnegative=True)
+r_min = _symbol("r_min", r"r_{\min}", "distance of the nearest token that is not selected", "norm", nonnegative=True)
+r_max = _symbol("r_max", r"r_{\max}", "distance of the farthest selected token", "norm", nonnegative=True)
+K_in = _symbol("K_in", r"K_{\mathrm{in}}", "selected tokens no farther than r_min", integer=True, nonnegative=True)
+K_out = _symbol("K_out", r"K_{\mathrm{out}}", "other tokens no farther than r_max", integer=True, nonnegative=True)
+C = _symbol("C", "C", "norm of every value state but the sink's", "norm", positive=True)
+lam = _symbol("lam", r"\lambda", "norm of the sink's value state over C", positive=True)
+p_sink = _symbol("p_sink", r"p_{\mathrm{sink}}", "attention weight of the sink", positive=True)
+p_base = _symbol("p_base", r"p_{\mathrm{base}}", "attention weight of the plateau", positive=True)
+eta = _symbol("eta", r"\eta", "strength of the oscillation and rate of the growth", positive=True)
+omega = _symbol("omega", r"\omega", "frequency of the oscillation, radians per position", positive=True)
+T_1 = _symbol("T_1", "T_1", "last position of the plateau", integer=True, nonnegative=True)
+T_2 = _symbol("T_2", "T_2", "last position before the growth", integer=True, nonnegative=True)
+n_plus = _symbol("n_plus", "n_+", "oscillation tokens of positive cosine", integer=True, nonnegative=True)
+n_minus = _symbol("n_minus", "n_-", "oscillation tokens of negative cosine", integer=True, nonnegative=True)
+m_1 = _symbol("m_1", "m_1", "least N at which a token before the growth is selected", integer=True, positive=True)
+m_2 = _symbol("m_2", "m_2", "least N at which a plateau token is selected", integer=True, positive=True)
+m_3 = _symbol("m_3", "m_3", "least N at which a valley is selected", integer=True, positive=True)
+c_proxy = _symbol("c_proxy", "c", "universal constant of the variance proxy", positive=True)
+slope = _symbol("slope", "F'", "slope of the share of selected tokens by radius", "norm⁻¹", nonnegative=True)
+shift = _symbol("shift", r"\Delta r", "change of the radius", "norm", real=True)
+a_next = _symbol("a_next", r"a_{\mathrm{next}}", "largest effective weight that stays outside", "norm", nonnegative=True)
+total = _symbol("total", "U", "sum over j of min(1, sum over i of p_ij)", nonnegative=True)
+kept = _symbol("kept", "V", "sum over i of 1 - max over j of p_ij", nonnegative=True)
+beat = _family("beat", "F", "probability that token j lies no farther from s than token i, given s and y_i", nonnegative=True)
+beat_ranked = _family("beat_ranked", r"F^{\downarrow}", "the same by rank: beat_ranked[i, 1] is the largest over j", nonnegative=True)
+count = _family("count", r"\kappa", "sum over j of beat[i, j]: expected tokens outside that beat i, given s and y_i", nonnegative=True)
+spread = _family("spread", "V", "bound on the variance of how many tokens outside beat i, given s and y_i", nonnegative=True)
+w = _family("w", "w", "scale-free width of the difference of squared distances of a pair", "norm²", positive=True)
+mu_of = _family("mu_of", r"\mu", "exact mean of the difference of squared distances of a pair", "norm²", real=True)
+
 a_0 = _symbol("a_0", "a_0", "effective weight of the sink", "norm", nonnegative=True)
 S_in = _symbol("S_in", r"S_{\mathrm{in}}", "summed effective weight of the selected content", "norm", nonnegative=True)
 a_min_in = _symbol("a_min_in", r"a_{\min}^{\mathrm{in}}", "smallest effective weight of the selected content", "norm", nonnegative=True)
@@ -78,11 +119,13 @@ Delta_0 = _symbol("Delta_0", r"\Delta_0", "margin of the sink", "norm²", real=T
 B = _symbol("B", "B", "scale of the tails", "norm", positive=True)
 xi = _symbol("xi", r"\xi", "standardised margin of a pair", real=True)
 mu = _symbol("mu", r"\mu_{ij}", "mean of the difference of squared distances of a pair", "norm²", real=True)
-sigma = _symbol("sigma_ij", r"\sigma_{ij}", "printed width of that difference", "norm", positive=True)
+sigma = _symbol("sigma_ij", r"\sigma_{ij}", "width of that difference", "norm²", positive=True)
 sigma_ss = _symbol("sigma_ss", r"\sigma_{ss}", "mean squared norm of the representative", "norm²", nonnegative=True)
 P_lower = _symbol("P_lower", r"P_{\min}", "lower bound of the expected precision", real=True)
 P_upper = _symbol("P_upper", r"P_{\max}", "upper bound of the expected precision", real=True)
 R_lower = _symbol("R_lower", r"R_{\min}", "lower bound of the expected recall", real=True)
+P = _symbol("P", "P", "precision at a radius", nonnegative=True)
+R = _symbol("R", "R", "recall at a radius", nonnegative=True)
 R_upper = _symbol("R_upper", r"R_{\max}", "upper bound of the expected recall", real=True)
 Gamma_ii = _symbol("Gamma_ii", r"\Gamma_{ii}", "mean squared distance of the selected token i from s", "norm²", nonnegative=True)
 Gamma_jj = _symbol("Gamma_jj", r"\Gamma_{jj}", "mean squared distance of the token j from s", "norm²", nonnegative=True)
@@ -90,9 +133,67 @@ Gamma_ij = _symbol("Gamma_ij", r"\Gamma_{ij}", "mean inner product of the two di
 r = _symbol("r", "r_{ij}", "standardised separation of a pair under Model G, from -1 to 1", real=True)
 
 
+class Indicator(sp.Function):
+    """1 where the condition holds, else 0."""
+
+    is_commutative = True
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"(1 if {printer._print(self.args[0])} else 0)"
+
+    _pythoncode = _numpycode = _sympystr
+
+    def _latex(self, printer: Any, exp: Any = None) -> str:
+        return rf"\mathbf{{1}}\left\{{{printer._print(self.args[0])}\right\}}"
+
+
+class Inner(sp.Function):
+    """Inner product of two vectors."""
+
+    is_commutative = True
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"inner({printer._print(self.args[0])}, {printer._print(self.args[1])})"
+
+    _pythoncode = _numpycode = _sympystr
+
+    def _latex(self, printer: Any, exp: Any = None) -> str:
+        return rf"\left\langle {printer._print(self.args[0])}, {printer._print(self.args[1])}\right\rangle"
+
+
+class Norm(sp.Function):
+    """Length of a vector."""
+
+    is_commutative = True
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"norm({printer._print(self.args[0])})"
+
+    _pythoncode = _numpycode = _sympystr
+
+    def _latex(self, printer: Any, exp: Any = None) -> str:
+        body = rf"\left\|{printer._print(self.args[0])}\right\|"
+        return rf"{body}^{{{exp}}}" if exp else body
+
+
+class Mean(sp.Function):
+    """Expectation over what is random in its argument."""
+
+    is_commutative = True
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"mean({printer._print(self.args[0])})"
+
+    _pythoncode = _numpycode = _sympystr
+
+    def _latex(self, printer: Any, exp: Any = None) -> str:
+        return rf"\mathbb{{E}}\left[{printer._print(self.args[0])}\right]"
+
+
 class Over(sp.Function):
     """An operation over tokens of given sets: Over(expression, index, set, index, set, …), indices distinct."""
 
+    is_commutative = True
     python_name = ""
     latex_name = ""
 

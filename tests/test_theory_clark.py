@@ -1,0 +1,136 @@
+"""What `predicted` is built of: moments given ‖s‖, Clark's maximum, the variance of a count, functions of a count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import betabinom, binom, multivariate_normal, norm
+
+from theory.arrays import FloatArray
+from theory.clark import Law, covariances, group_maxima, larger_of_two, largest
+from theory.counts import of_count, shared_variance
+from theory.gram import LagGram
+from theory.predicted import conditional_law
+from theory.ranked import rank_tokens, summarise
+
+
+def small_head() -> tuple[Any, Any, FloatArray]:
+    gram = LagGram(np.array([1.0, 0.5, 0.1, -0.2, 0.0]), -0.2)
+    head = rank_tokens(np.array([0.3, 0.05, 0.1, 0.25, 0.2]), np.array([0.5, 1.0, 1.3, 0.8, 1.0]), gram.matrix(5), 0)
+    return head, summarise(head, np.array([3])), head.cosines * np.outer(head.a, head.a)
+
+
+def test_moments_given_the_length_of_s_are_exact() -> None:
+    head, summary, covariance = small_head()
+    d, ratio, draws = 6, 0.7, 200_000
+    law = conditional_law(head, summary, 0, ratio, d, power=1.0)
+    rng = np.random.default_rng(0)
+    y = np.einsum("kl,mld->mkd", np.linalg.cholesky(covariance), rng.standard_normal((draws, 5, d))) / np.sqrt(d)
+    s = y[:, :3].sum(axis=1)
+    # Only the regression of y_l on s enters here: s is stretched to the length asked for, and the y_l follow.
+    stretched = s * np.sqrt(law.t) / np.linalg.norm(s, axis=1, keepdims=True)
+    y += (covariance[:3].sum(axis=0) / covariance[:3, :3].sum())[None, :, None] * (stretched - s)[:, None, :]
+    distance = ((stretched[:, None] - y) ** 2).sum(axis=2)
+    seen = distance / law.t - 1
+    assert law.t == pytest.approx(ratio * covariance[:3, :3].sum())
+    assert (np.abs(seen.mean(axis=0) - law.mean) < 4.5 * seen.std(axis=0) / np.sqrt(draws)).all()
+    products = np.einsum("mk,ml->mkl", seen - law.mean, seen - law.mean)
+    expected = np.empty((5, 5))
+    for k in range(5):
+        covariances(law, k, 0, expected[k])
+    assert (np.abs(products.mean(axis=0) - expected) < 4.5 * products.std(axis=0) / np.sqrt(draws)).all()
+    np.testing.assert_allclose(np.diagonal(expected), law.variance, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("rise", "variance", "other", "covariance"), [(0.3, 1.0, 2.0, 0.5), (-1.0, 0.5, 0.7, 0.55), (0.0, 1.0, 1.0, -0.9)])
+def test_clarks_larger_of_two_is_exact(rise: float, variance: float, other: float, covariance: float) -> None:
+    def density(y: float) -> float:
+        """Density of max(X, Z), by which of the two it is."""
+        x_given, z_given = covariance / variance, covariance / other
+        first = norm.pdf(y, rise, np.sqrt(variance)) * norm.cdf(y, x_given * (y - rise), np.sqrt(other - x_given * covariance))
+        second = norm.pdf(y, 0, np.sqrt(other)) * norm.cdf(y, rise + z_given * y, np.sqrt(variance - z_given * covariance))
+        return float(first + second)
+
+    mean = quad(lambda y: y * density(y), -15, 15)[0]
+    square = quad(lambda y: y * y * density(y), -15, 15)[0]
+    found = larger_of_two(rise, variance, other, covariance)
+    np.testing.assert_allclose(found[:2], [mean, square - mean**2], rtol=1e-7)
+    assert found[2] == pytest.approx(norm.cdf(rise / np.sqrt(variance + other - 2 * covariance)))
+
+
+def test_equal_normals_have_the_larger_mean() -> None:
+    assert larger_of_two(0.2, 1.0, 1.0, 1.0) == (0.2, 1.0, 1.0, 0.0)
+    assert larger_of_two(-0.2, 1.0, 1.0, 1.0) == (0.0, 1.0, 0.0, 1.0)
+    assert larger_of_two(0.0, 0.0, 0.0, 0.0) == (0.0, 0.0, 1.0, 0.0)
+
+
+def plain_law(mean: FloatArray, scale: FloatArray, correlation: FloatArray) -> Law:
+    """Return normals of these deviations and (non-negative) correlations: with t = 0 and d = 2 covariances are C̃_kl²."""
+    size, zero = np.sqrt(scale), np.zeros(len(mean))
+    return Law(np.sqrt(correlation), size, zero, zero, np.ones(len(mean)), mean, scale**2, 0.0, 2.0)
+
+
+def test_clarks_maximum_of_three_and_its_covariances() -> None:
+    correlation = np.array([[1, 0.6, 0.2, 0.5], [0.6, 1, 0.4, 0.3], [0.2, 0.4, 1, 0.1], [0.5, 0.3, 0.1, 1]])
+    mean, scale = np.array([0.0, 0.4, -0.3, 9.0]), np.array([1.0, 0.7, 1.5, 1.2])
+    law = plain_law(mean, scale, correlation)
+    x = np.random.default_rng(1).multivariate_normal(mean, correlation * np.outer(scale, scale), 400_000)
+    for members, slack in ([0, 1], 0.0), ([0, 1, 2], 0.01):
+        load, share = np.empty(4), np.empty(len(members))
+        found = largest(law, np.array(members), load, share)
+        y = x[:, members].max(axis=1)
+        # Two are exact; with a third, Clark takes the larger of the first two as normal: off by a hundredth.
+        assert abs(y.mean() - found[0]) < 4.5 * y.std() / np.sqrt(len(y)) + slack
+        assert abs(y.var() - found[1]) < 0.02 * found[1]
+        products = (y - y.mean())[:, None] * (x - x.mean(axis=0))
+        assert (np.abs(products.mean(axis=0) - load) < 4.5 * products.std(axis=0) / np.sqrt(len(y)) + 2 * slack).all()
+        assert share.sum() == pytest.approx(1)
+
+
+def test_groups_of_unlike_spread_keep_their_covariances() -> None:
+    correlation = np.full((4, 4), 0.3) + 0.7 * np.eye(4)
+    law = plain_law(np.array([0.0, 0.1, 0.2, 0.1]), np.array([5.0, 4.0, 0.5, 0.4]), correlation)
+    groups = group_maxima(law, 0, 4, 1.5, law.mean)
+    assert len(groups.mean) == 2
+    assert len(group_maxima(law, 0, 4, np.inf, law.mean).mean) == 1
+    x = np.random.default_rng(2).multivariate_normal(law.mean, correlation * np.sqrt(np.outer(law.variance, law.variance)), 400_000)
+    tops = np.stack([x[:, :2].max(axis=1), x[:, 2:].max(axis=1)])
+    np.testing.assert_allclose(groups.mean, tops.mean(axis=1), atol=0.03)
+    np.testing.assert_allclose(groups.between[[0, 1], [1, 0]], np.cov(tops)[0, 1], atol=0.03)
+
+
+@pytest.mark.parametrize(("correlation", "tolerance"), [(0.0, 1e-12), (0.2, 1e-4), (0.5, 0.003), (0.8, 0.01), (1.0, 1e-12)])
+def test_shared_variance_of_a_count_is_that_of_two_normals(correlation: float, tolerance: float) -> None:
+    heights = np.array([-0.8, 0.3])
+    law = plain_law(np.zeros(2), np.ones(2), np.array([[1, correlation], [correlation, 1]]))
+    density = norm.pdf(heights)
+    waves = np.stack([density, density * heights / np.sqrt(2), density * (heights**2 - 1) / np.sqrt(6), norm.cdf(heights)])[None]
+    found = shared_variance(law, 0, np.zeros(2), np.ones(2), waves)[0]
+    pair = multivariate_normal(cov=np.array([[1, correlation], [correlation, 1]]), allow_singular=True)
+    both = norm.cdf(heights.min()) if correlation == 1 else pair.cdf(heights)
+    assert found == pytest.approx(2 * (both - norm.cdf(heights).prod()), abs=2 * tolerance)
+
+
+def test_counts_with_known_laws() -> None:
+    size, most, k = 3, 20, np.arange(21)
+    outer = size / (size + k), 2 * size / (2 * size + k)
+    for law in (binom(most, 0.3), betabinom(most, 0.4, 1.1), betabinom(most, 3, 1)):
+        expected = [float(law.pmf(k) @ f) for f in outer]
+        np.testing.assert_allclose(of_count(law.mean(), law.var(), most, size, False), expected, rtol=1e-5)
+    # All or nothing: 0 or 20, each half the time.
+    np.testing.assert_allclose(of_count(10.0, 100.0, most, size, False), [(1 + f[-1]) / 2 for f in outer], rtol=1e-5)
+    # Certain: half below surely, and none below.
+    np.testing.assert_allclose(of_count(10.0, 0.0, most, size, False), [f[10] for f in outer], rtol=1e-5)
+    np.testing.assert_allclose(of_count(0.0, 0.0, most, size, False), [1, 1])
+    # Inner radius: 2R/(1+R) at K = 1 of 3 outside is 4/5; to second order its curvature is 4N/(2N−K)³.
+    np.testing.assert_allclose(of_count(1.0, 0.0, 3, 3, True), [2 / 3, 4 / 5])
+    np.testing.assert_allclose(of_count(1.0, 0.1, 3, 3, True), [2 / 3, 4 / 5 - 0.1 * 6 / 125])
+
+
+def test_large_counts_do_not_underflow() -> None:
+    one, two = of_count(3000.0, 500.0, 4000, 10, False)
+    assert one == pytest.approx(10 / 3010, rel=1e-3)
+    assert two == pytest.approx(20 / 3020, rel=1e-3)

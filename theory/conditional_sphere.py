@@ -1,0 +1,101 @@
+r"""An upper bound of E P that conditions on s alone: a sphere of fixed radius around s, for selections of many tokens.
+
+Given s, D_l is (C̃_ll/d)·χ'²_d with known part (1−b_l)²‖s‖². Let K(x) = #{j∈J: D_j ≤ x}, κ = E[K(x)|s], and V, V_I the sums of
+|ρ̃_kl| √(Var Var) over J and over I, which bound the variances of K(x) and of #{i∈I: D_i > x} (Gebelein). Where some D_i > x, the outer ball holds
+K(x) tokens of J at least. So for every x, which may depend on ‖s‖, with κ_I = Σ_i P{D_i > x | s},
+
+    E[P | s] ≤ E[f(K(x)) | s] + P{all D_i ≤ x | s} ≤ min(1 − Σ_m δ_m F_(m), N/(N+κ) + V/(N+κ)²) + min(min_i P{D_i ≤ x | s}, V_I/(V_I+κ_I²))
+
+The least over a few x is taken at each ‖s‖, then the average over ‖s‖ (trapezoids over normal scores). F(r_max): 2N for N.
+Unit-free. Imports numpy; numba through the compiled kernel.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from theory.arrays import FloatArray
+from theory.conditional_law import radius_quantiles
+from theory.conditional_rows import GivenSum, Nodes, within
+from theory.conditional_sums import Chances, comonotone, none_of, quadratic
+
+SCORE_REACH = 4.0
+"""Normal scores of ‖s‖ lie within ±4."""
+
+SCORES_FIRST, SCORES_MOST = 16, 256
+"""Intervals of the trapezoid rule over the scores, at first and at most."""
+
+RADII = np.array([-2.0, -1.5, -1.0, -0.6, -0.3, 0.0, 0.3, 0.6, 0.9, 1.2, 1.6, 2.0, 2.5, 3.0])
+"""Standard deviations above a selected token's mean distance at which spheres are tried; the largest over the selected tokens is taken."""
+
+
+def sphere_bounds(given: GivenSum, tolerance: float) -> tuple[FloatArray, FloatArray]:
+    """Return upper bounds of E P and E F(r_max), shape (2,), and how far the last doubling of the nodes moved each.
+
+    Nodes are doubled until neither moves by `tolerance`, or up to `SCORES_MOST`.
+    """
+    blocks = None
+    if given.outside is not None:
+        n = given.n
+        blocks = _correlation(given.rows[:, :n], given.own[:n]), _correlation(given.outside, given.own[n:])
+    intervals = SCORES_FIRST
+    scores = np.linspace(-SCORE_REACH, SCORE_REACH, intervals + 1)
+    best = _best_spheres(given, scores, blocks)
+    before = _averaged(best[:, ::2], scores[::2])
+    while True:
+        now = _averaged(best, scores)
+        moved = np.abs(now - before)
+        if moved.max() <= tolerance or 2 * intervals > SCORES_MOST:
+            return now, moved
+        between = (scores[1:] + scores[:-1]) / 2
+        best = np.insert(best, np.arange(1, intervals + 1), _best_spheres(given, between, blocks), axis=1)
+        scores = np.insert(scores, np.arange(1, intervals + 1), between)
+        before, intervals = now, 2 * intervals
+
+
+def _averaged(best: FloatArray, scores: FloatArray) -> FloatArray:
+    weight = np.exp(-(scores**2) / 2)
+    return np.asarray(best @ weight / weight.sum())
+
+
+def _best_spheres(given: GivenSum, scores: FloatArray, blocks: tuple[FloatArray, FloatArray] | None) -> FloatArray:
+    """Return the least bound over the spheres tried, for P and F(r_max) at each score of ‖s‖, shape (2, scores)."""
+    n = given.n
+    radius = np.interp(scores, *radius_quantiles(given.dimension))
+    x = _spheres(given, radius)
+    nearer, farther = _within(given, np.repeat(radius, len(RADII)), x.ravel())
+    none = none_of(farther, None if blocks is None else lambda: blocks[0])
+    spread = np.inf if blocks is None else quadratic(nearer.each, blocks[1])
+    count = nearer.expected
+    found = np.empty((2, len(scores)))
+    for k, size in enumerate((n, 2 * n)):
+        least = np.minimum(comonotone(nearer.each, size), size / (size + count) + spread / (size + count) ** 2)
+        found[k] = np.minimum(least + none, 1.0).reshape(x.shape).min(axis=1)
+    return found
+
+
+def _spheres(given: GivenSum, radius: FloatArray) -> FloatArray:
+    """Return squared radii x, shape (scores, radii), in units of σ_ss."""
+    own, known = given.own[None, : given.n], (given.along[: given.n] * radius[:, None]) ** 2
+    width = np.sqrt((2 * own**2 + 4 * own * known) / given.dimension)
+    return np.asarray(np.maximum((own + known)[..., None] + width[..., None] * RADII, 0.0).max(axis=1))
+
+
+def _within(given: GivenSum, radius: FloatArray, x: FloatArray) -> tuple[Chances, Chances]:
+    """Return P{D_j ≤ x | ‖s‖} of J and P{D_i > x | ‖s‖} of I, (nodes, M) and (nodes, n)."""
+    n, none = given.n, np.zeros_like(x)
+    nodes = Nodes(radius=radius, z=none, tau=none, distance=x, weight=np.ones_like(x))
+    parts = [
+        within(given.dimension, given.own[part], given.along[part], np.zeros_like(given.own[part]), nodes)
+        for part in (slice(n), slice(n, None))
+    ]
+    inner = parts[0].each
+    beyond = 1 - inner
+    farther = Chances(each=beyond, expected=beyond.sum(axis=1), squares=(beyond**2).sum(axis=1), largest=1 - inner.min(axis=1))
+    return parts[1], farther
+
+
+def _correlation(covariance: FloatArray, own: FloatArray) -> FloatArray:
+    """Return |C̃_kl|/√(C̃_kk C̃_ll), at most 1; 0 where a token is known."""
+    scale = np.divide(1.0, np.sqrt(own), out=np.zeros_like(own), where=own > 0)
+    return np.asarray(np.minimum(np.abs(covariance) * scale[:, None] * scale, 1.0))

@@ -1,0 +1,252 @@
+r"""`predicted`: E P, E R and E F under Model G, approximately. An approximation, never a bound: it may err on either side.
+
+Given t = ‖s‖² (three nodes of its χ² law) the cube root of each squared distance D_l is taken as normal (Wilson and Hilferty 1931), with the
+exact moments of D_l carried over. Clark's recursion gives the largest selected and the nearest unselected distance, a regression on
+it the count of tokens on the wrong side. Clark takes a maximum as normal, which is far off where tokens of unlike spread compete: the
+selected ones are therefore split into groups of like spread, and a value is flagged where splitting changes it much.
+Model G and the moments are those of `theory.sharp` and `theory.clark`. Imports numpy; scipy.linalg and numba lazily.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+
+from theory.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    attention_rows,
+    selection_sizes,
+    sink_position,
+    value_norms,
+    whole_dimension,
+)
+from theory.errors import InputError
+from theory.gram import Gram, as_matrix, is_feasible
+from theory.ranked import Ranked, Summary, rank_tokens, summarise
+from theory.results import QUANTITIES, Convention
+
+if TYPE_CHECKING:
+    from theory.clark import Law
+
+NODES = 3
+"""Nodes of t = ‖s‖²; five change a value by 0.001 at most in nine cases of ten."""
+
+POWER = 1 / 3
+"""Exponent that makes a squared distance nearly normal (Wilson and Hilferty 1931, for a χ² variable)."""
+
+LIKE = 1.5
+"""Largest ratio of the spreads of selected tokens in one group."""
+
+UNRELIABLE = 0.05
+"""Change by splitting from which a value is flagged."""
+
+DISORDER = 0.02
+"""Change by another order of the unselected tokens that counts as much as UNRELIABLE: Clark's error is some times as large."""
+
+NO_SUM = 1e-12
+"""E‖s‖² relative to (Σa)² below which the selected contributions cancel: s = 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Prediction:
+    """Approximate E P(r_max), E R(r_min), E F(r_max), E F(r_min), one entry for each n: neither lower nor upper bounds.
+
+    reliable: False where splitting tokens by spread changes a value by more than 0.05: use `theory.simulate` there; and for n > T.
+    change: that change, the largest of the four quantities. n = T gives 1 (NaN under `followup`), n > T gives NaN.
+    Under `followup` f_outer and f_inner both hold its one F, about twice as coarse as the rest (the flag may miss an error of 0.07 there).
+    """
+
+    n: IntArray
+    precision: FloatArray
+    recall: FloatArray
+    f_outer: FloatArray
+    f_inner: FloatArray
+    change: FloatArray
+    reliable: BoolArray
+    convention: Convention
+
+    def __post_init__(self) -> None:
+        arrays = [getattr(self, item.name) for item in fields(self) if item.name != "convention"]
+        if {array.shape for array in arrays} != {self.n.shape}:
+            raise ValueError(f"arrays have shapes {sorted({array.shape for array in arrays})}, expected {self.n.shape}.")
+        for array in arrays:
+            array.flags.writeable = False
+
+
+def predict(
+    alpha: Any,
+    norms: Any,
+    gram: Gram,
+    dimension: int,
+    n: Any,
+    *,
+    sink: int | None = 0,
+    convention: Convention = "paper",
+    feasible: bool | None = None,
+) -> Prediction:
+    """Return the approximate expected separability of one head under Model G.
+
+    Args:
+        alpha: (T,) attention weights of the visible tokens, non-negative; they need not sum to 1.
+        norms: (T,) value norms, or one number.
+        gram: T×T cosines, or a `LagGram`.
+        dimension: head size d.
+        n: sizes N >= 1; N = T gives 1, N > T gives NaN.
+        sink: position of the sink among the tokens, None where it is not visible.
+        convention: "paper", or "followup" for strict inner balls and one F.
+        feasible: whether some vectors have this Gram, where the caller knows; None: find out.
+
+    Returns:
+        A `Prediction` with arrays of shape (K,).
+
+    Raises:
+        InputError: on bad input or an infeasible Gram.
+    """
+    rows = attention_rows(alpha)
+    if rows.ndim != 1:
+        raise InputError(f"alpha has shape {rows.shape}, expected (T,) for one head. Predict one head at a time.")
+    if convention not in get_args(Convention):
+        raise InputError(f"convention is {convention!r}, expected one of {', '.join(get_args(Convention))}.")
+    tokens, sizes, d = len(rows), selection_sizes(n), whole_dimension(dimension)
+    sink = sink_position(sink, tokens)
+    cosines = as_matrix(gram, tokens, sink=sink)
+    if not (is_feasible(gram, tokens, sink=sink) if feasible is None else feasible):
+        raise InputError("the Gram is infeasible: no vectors have these cosines, expected a positive semidefinite one. Use gram.project.")
+    inner, back = np.unique(sizes[sizes < tokens], return_inverse=True)
+    head = rank_tokens(_of_order_one(rows), _of_order_one(value_norms(norms, rows.shape)), cosines, sink)
+    values = np.full((len(QUANTITIES) + 1, len(sizes)), np.nan)
+    if inner.size:
+        summary = summarise(head, inner)
+        found = [_one_size(head, summary, at, d, followup=convention == "followup") for at in range(len(inner))]
+        values[:, sizes < tokens] = np.stack(found, axis=1)[:, back]
+    if convention == "paper":
+        values[:-1, sizes == tokens] = 1.0
+    values[-1, sizes == tokens] = 0.0
+    named = dict(zip((*QUANTITIES, "change"), values, strict=True))
+    return Prediction(n=sizes, reliable=values[-1] <= UNRELIABLE, convention=convention, **named)
+
+
+def _of_order_one(array: FloatArray) -> FloatArray:
+    """Return the array over the power of two next above its largest entry: nothing predicted depends on it, and squares stay finite."""
+    return np.asarray(np.ldexp(array, -int(np.frexp(array.max())[1])), dtype=np.float64)
+
+
+def squared_sum_nodes(dimension: int, nodes: int = NODES) -> tuple[FloatArray, FloatArray]:
+    """Return Gauss nodes and weights of t/σ_ss = χ²_d/d, from the recurrence of Laguerre's polynomials (Golub and Welsch 1969)."""
+    from scipy.linalg import eigh_tridiagonal
+
+    shape, k = dimension / 2, np.arange(nodes)
+    values, vectors = eigh_tridiagonal(2 * k + shape, np.sqrt(k[1:] * (k[1:] + shape - 1)))
+    return np.asarray(values / shape, dtype=np.float64), np.asarray(vectors[0] ** 2, dtype=np.float64)
+
+
+def conditional_law(head: Ranked, summary: Summary, at: int, ratio: float, dimension: int, power: float = POWER) -> Law:
+    """Return the normal law of the D_l, transformed, given t = ratio·E‖s‖², for the selection `summary.n[at]`.
+
+    The transform is ((D/t)^power − 1), so that tokens of tiny weight, whose D is nearly t, keep their digits; where s = 0 surely t is
+    replaced by the largest a². Its mean takes the second-order term, E h(D) = h(m) + ½h''(m)V.
+    """
+    from theory.clark import Law
+
+    a, sigma, sigma_ss = head.a, summary.sigma[at], float(summary.sigma_ss[at])
+    inside = float(a[: summary.n[at]].sum())
+    if sigma_ss > NO_SUM * inside**2:
+        load = np.divide(sigma, a, out=np.zeros_like(a), where=a > 0)
+        along, pull, t = np.clip(load / np.sqrt(sigma_ss), -1, 1), sigma / sigma_ss, ratio * sigma_ss
+        reference = t
+    else:
+        along, pull, t = np.zeros_like(a), np.zeros_like(a), 0.0
+        reference = float((a**2).max()) or 1.0
+    residual = a**2 * (1 - along) * (1 + along)
+    excess = (residual + (pull - 2) * pull * t + (t - reference)) / reference
+    away, mean = 1 - pull, np.maximum(1 + excess, 0.0)
+    variance = (2 * residual + 4 * away**2 * t) * residual / (dimension * reference**2)
+    with np.errstate(divide="ignore"):
+        log = np.log1p(np.maximum(excess, -1.0))
+    power_of_mean = np.exp(power * log)
+    slope = np.divide(power * power_of_mean, mean, out=np.zeros_like(mean), where=mean > 0)
+    bend = np.divide(variance, mean**2, out=np.zeros_like(mean), where=mean > 0)
+    return Law(
+        cosines=head.cosines,
+        a=a,
+        along=along,
+        away=away,
+        slope=slope / reference,
+        mean=np.expm1(power * log) + power_of_mean * power * (power - 1) / 2 * bend,
+        variance=slope**2 * variance,
+        t=t,
+        dimension=float(dimension),
+    )
+
+
+def _one_size(head: Ranked, summary: Summary, at: int, dimension: int, *, followup: bool) -> FloatArray:
+    """Return E P, E R, E F(r_max), E F(r_min) and the change by splitting, for one size below T."""
+    from theory.counts import twins
+
+    n, values, change = int(summary.n[at]), np.zeros(len(QUANTITIES)), 0.0
+    equal = twins(head.cosines, head.a, n)
+    if n == 1:
+        p, r = 1 / (1 + equal[1:].sum()), 1.0 - (followup and equal[0])
+        return np.array([*_finish(p, r, 2 * p / (1 + p), 2 * r / (1 + r), followup=followup), 0.0])
+    for node, (ratio, weight) in enumerate(zip(*squared_sum_nodes(dimension), strict=True)):
+        law = conditional_law(head, summary, at, float(ratio), dimension)
+        outer, outer_change = _outer(law, n, equal, compare=node == NODES // 2)
+        inner, inner_change = _inner(law, n, equal, head, followup=followup, compare=node == NODES // 2)
+        values += weight * np.array([outer[0], inner[0], outer[1], inner[1]])
+        change = max(change, outer_change, inner_change)
+    return np.array([*_finish(*np.clip(values, 0.0, 1.0), followup=followup), change])
+
+
+Pair = tuple[float, float]
+
+
+def _outer(law: Law, n: int, equal: BoolArray, *, compare: bool) -> tuple[Pair, float]:
+    """Return E P and E F(r_max) given t, split by spread, and how much the split changed them (0 if not asked)."""
+    from theory.clark import group_maxima
+    from theory.counts import expected_counts
+
+    tokens = len(law.a)
+    groups = group_maxima(law, 0, n, LIKE, law.mean)
+    split = expected_counts(law, groups, n, tokens, n, False, equal[n:], True)
+    if not compare or len(groups.mean) == 1:
+        return split, 0.0
+    whole = group_maxima(law, 0, n, np.inf, law.mean)
+    return split, _apart(split, expected_counts(law, whole, n, tokens, n, False, equal[n:], True))
+
+
+def _inner(law: Law, n: int, equal: BoolArray, head: Ranked, *, followup: bool, compare: bool) -> tuple[Pair, float]:
+    """Return E R and E F(r_min) given t with one group, and how much splitting or another order changes them (0 if not asked).
+
+    Tokens are taken in by position: neighbours are most alike, and a merger of like tokens costs least.
+    """
+    from theory.clark import group_maxima
+    from theory.counts import expected_counts
+
+    tokens, mirrored, surely = len(law.a), law._replace(mean=-law.mean), equal[:n] & followup
+
+    def found(ratio: float, place: FloatArray) -> Pair:
+        groups = group_maxima(mirrored, n, tokens, ratio, place)
+        return expected_counts(mirrored, groups, 0, n, n, True, surely, followup)
+
+    whole = found(np.inf, head.order.astype(np.float64))
+    if not compare:
+        return whole, 0.0
+    split, reordered = found(LIKE, mirrored.mean), found(np.inf, mirrored.mean)
+    return whole, max(_apart(whole, split), _apart(whole, reordered) * UNRELIABLE / DISORDER)
+
+
+def _apart(one: Pair, other: Pair) -> float:
+    return max(abs(one[0] - other[0]), abs(one[1] - other[1]))
+
+
+def _finish(p: float, r: float, outer: float, inner: float, *, followup: bool) -> tuple[float, float, float, float]:
+    """Return the four quantities; `followup` has one F, the harmonic mean of the P and R whose F these are."""
+    if not followup:
+        return p, r, outer, inner
+    x, y = outer / (2 - outer), inner / (2 - inner)
+    f = 2 * x * y / (x + y) if x + y > 0 else 0.0
+    return p, r, f, f
