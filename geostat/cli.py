@@ -196,11 +196,59 @@ def theory_command(
     name: Annotated[str | None, typer.Argument(help="Name or equation number of a statement; all are listed when left out.")] = None,
     style: Annotated[str, typer.Option("--as", help="text, latex, python or json.")] = "text",
     errata: Annotated[bool, typer.Option("--errata", help="Print what is wrong in print, and what is true instead.")] = False,
+    audit: Annotated[
+        bool, typer.Option("--audit", help="Lay every edition over simulated heads and count where it fails (minutes).")
+    ] = False,
+    draws: Annotated[int, typer.Option(help="Simulated heads of each kind for --audit.")] = 1000,
+    every: Annotated[int, typer.Option(help="Take each so-many-th head of the grid for --audit.")] = 1,
 ) -> None:
     """Print a statement of the theory: its expression, conditions and erratum."""
-    from geostat.statements import statement
+    from geostat.statements import audited, statement
 
+    if audit:
+        sys.stdout.write(audited(draws=draws, every=every, console=_talk(quiet=False)) + "\n")
+        return
     sys.stdout.write(statement(name, style=style, errata=errata) + "\n")
+
+
+@app.command("whatif")
+def whatif_command(
+    sets: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="name=VALUE, name=V1,V2 or name=FROM:TO:COUNT[:log]; x before values multiplies (beta=x2). Repeatable."),
+    ] = None,
+    edition: Annotated[str, typer.Option(help="printed, repaired, sharp, conditional or predicted.")] = "printed",
+    gram: Annotated[str, typer.Option(help="exponential, offset, stretched or power.")] = "exponential",
+    bound: Annotated[
+        list[str] | None, typer.Option("--bound", help="Such as recall_lower; repeatable. The lower ones when left out.")
+    ] = None,
+    run: Annotated[Path | None, typer.Option("--from", help="A fitted run to start from, with --head.")] = None,
+    head: Annotated[str | None, typer.Option(help="The head to start from, such as L5H3.")] = None,
+    find: Annotated[str | None, typer.Option(help="Find the N, d, beta=LOW:HIGH, … at which a bound reaches --target.")] = None,
+    target: Annotated[float | None, typer.Option(help="What the bound is to reach, for --find.")] = None,
+    project: Annotated[
+        bool, typer.Option("--project", help="Move an impossible rho0 to its edge and flag the point, not leave it out.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="Folder for dataset, figure and table.")] = Path("whatif"),
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Evaluate the bounds over a grid of parameters, or find where one reaches a target."""
+    from geostat.studies import Asked, answer
+
+    asked = Asked(
+        sets=tuple(sets or ()),
+        edition=edition,
+        gram=gram,
+        bounds=tuple(bound or ()),
+        run=run,
+        head=head,
+        find=find,
+        target=target,
+        project=project,
+        out=out,
+    )
+    _print(answer(asked), as_json=as_json, quiet=quiet)
 
 
 @app.command("doctor")

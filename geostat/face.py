@@ -19,6 +19,7 @@ from geostat import pipeline
 from geostat.envelope import EDITIONS, ENVELOPE_POINTS
 from geostat.envelope import confront as lay_over
 from geostat.errors import InputError
+from geostat.grids import whatif as evaluate_grid
 from geostat.norms import fit_norms
 from geostat.one_head import fit_head as fit_one
 from geostat.similarity import fit_similarity
@@ -169,6 +170,10 @@ def report(run: xr.DataTree, fits: xr.DataTree, env: xr.DataTree, *, out: str | 
         for name in names:
             _group(tree, name)
     return write_page(_joined(_joined(run, fits), env), Path(out))
+
+
+whatif = _one_error(evaluate_grid)
+"""Evaluate the bounds over a grid of parameters: `geostat.grids.whatif`."""
 
 
 def _group(tree: xr.DataTree, name: str) -> xr.Dataset:

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from typing import Literal, get_args
 
 from geostat.errors import InputError
+from geostat.terminal import Console
 from theory import catalogue
 from theory.errors import InputError as TheoryError
 
@@ -75,3 +76,16 @@ def _joined(parts: list[str], style: Style) -> str:
     if style == "json":
         return parts[0] if len(parts) == 1 else "[" + ",\n".join(parts) + "]"
     return "\n\n".join(parts)
+
+
+def audited(*, draws: int, every: int, console: Console) -> str:
+    """Audit every edition against simulation and write the counts down as Markdown.
+
+    Raises:
+        InputError: for fewer than two draws, or a step below one.
+    """
+    from theory.audit import audit, markdown
+
+    if draws < 2 or every < 1:
+        raise InputError(f"--draws {draws} --every {every}: expected at least 2 draws and a step of at least 1. Change the number.")
+    return markdown(audit(draws=draws, every=every, progress=lambda done, total: console.fraction("audit", done / total)))

@@ -1,17 +1,17 @@
-"""`geostat whatif`: a study from words to files. Imports `geostat.whatif`, the store and the reports room."""
+"""`geostat whatif`: a study from words to files. Imports `geostat.grids`, the store and the reports room."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import xarray as xr
 
 from geostat.errors import InputError
-from geostat.whatif import Setting, find_value, from_head, parse, whatif
+from geostat.grids import Setting, find_value, from_head, parse, whatif
 from theory.results import Edition
 from theory.study import BOUNDS, LOWER, Decay
 
@@ -20,11 +20,11 @@ __all__ = ["Asked", "answer"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the command was told. `sets` and `find` are words such as "beta=0.1:2:20:log" and "N" or "beta=0.1:2"."""
+    """What the command was told; `whatif` and `find_value` check the names. `sets` and `find` are words such as "beta=0.1:2:20:log" and "N" or "beta=0.1:2"."""
 
     sets: Sequence[str] = ()
-    edition: Edition = "printed"
-    gram: Decay = "exponential"
+    edition: str = "printed"
+    gram: str = "exponential"
     bounds: Sequence[str] = ()
     run: Path | None = None
     head: str | None = None
@@ -55,8 +55,8 @@ def answer(asked: Asked) -> dict[str, Any]:
     axes = {one.name: one.of(base) for one in settings}
     dataset = whatif(
         {name: values for name, values in axes.items() if values.size > 1},
-        edition=asked.edition,
-        gram=asked.gram,
+        edition=cast(Edition, asked.edition),
+        gram=cast(Decay, asked.gram),
         bounds=tuple(asked.bounds) or LOWER,
         base=base | {name: float(values[0]) for name, values in axes.items() if values.size == 1},
         project=asked.project,
@@ -75,7 +75,7 @@ def _base(asked: Asked) -> dict[str, float]:
     from empirical.store import Store
     from geostat.pipeline import store_path
 
-    return from_head(Store.open(store_path(asked.run)).tree(lazy=True), str(asked.head), gram=asked.gram)
+    return from_head(Store.open(store_path(asked.run)).tree(lazy=True), str(asked.head), gram=cast(Decay, asked.gram))
 
 
 def _found(asked: Asked, base: dict[str, float], settings: list[Setting]) -> object:
@@ -102,8 +102,8 @@ def _found(asked: Asked, base: dict[str, float], settings: list[Setting]) -> obj
         name.strip(),
         asked.target,
         bound=bound,
-        edition=asked.edition,
-        gram=asked.gram,
+        edition=cast(Edition, asked.edition),
+        gram=cast(Decay, asked.gram),
         base=fixed,
         between=limits,
     )

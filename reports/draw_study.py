@@ -1,4 +1,4 @@
-"""Figures of a what-if study: lines for one axis, a heat map with the contour Δ = 0 for two, small multiples for three.
+"""Figures of a what-if study: lines for one axis (or one and a few values of another), a heat map with the contour Δ = 0 for two, small multiples for three.
 
 Source: arXiv 2602.01893, eq. (8), (12)-(17). Points whose Gram no vectors have are left white and hatched. Imports matplotlib and xarray.
 """
@@ -20,6 +20,9 @@ __all__ = ["draw_study", "study_axes"]
 
 MOST_PANELS: Final = 9
 """Panels of small multiples; a longer third axis is thinned evenly."""
+
+FEW: Final = 4
+"""Values of an axis that are drawn as so many lines, where a map would have as many bands."""
 
 FLAT: Final = 0.02
 """A map whose largest value is below this looks empty, and says so."""
@@ -55,6 +58,9 @@ def draw_study(dataset: xr.Dataset, bound: str | None = None) -> Figure:
         if len(varying) == 1:
             figure = Figure(figsize=(ink.WIDTH, 3.3), layout="constrained")
             _lines(figure.add_subplot(), flat, varying[0], bounds)
+        elif len(varying) == 2 and min(flat.sizes[name] for name in varying) <= FEW:
+            figure = Figure(figsize=(ink.WIDTH, 3.3), layout="constrained")
+            _few_lines(figure.add_subplot(), flat, varying, shown)
         elif len(varying) == 2:
             figure = Figure(figsize=(ink.WIDTH, 4.4), layout="constrained")
             axis = figure.add_subplot()
@@ -89,6 +95,20 @@ def _lines(axes: Axes, dataset: xr.Dataset, along: str, bounds: list[str]) -> No
         )
     axes.set_title(_title(dataset))
     ink.legend_below(axes, columns=3)
+
+
+def _few_lines(axes: Axes, dataset: xr.Dataset, varying: list[str], bound: str) -> None:
+    """One line for each value of the shorter axis."""
+    few, along = sorted(varying, key=lambda name: dataset.sizes[name])
+    x, colours = dataset[along].values, (ink.BLUE, ink.VERMILLION, ink.GREEN, ink.PURPLE)
+    for place, colour in zip(range(dataset.sizes[few]), colours, strict=False):
+        part = dataset.isel({few: place})
+        label = f"${dataset[few].attrs['symbol']} = {_number(float(part[few]))}$"
+        axes.plot(x, _shown(part, bound).values, color=colour, linewidth=1.6, label=label, marker="o" if x.size < 12 else "")
+    _scale(axes, "x", x)
+    axes.set(xlabel=_name(dataset[along]), ylabel=_label(dataset[bound]), ylim=(-0.03, 1.03))
+    axes.set_title(_title(dataset))
+    ink.legend_below(axes, columns=4)
 
 
 def _heat(axes: Axes, dataset: xr.Dataset, along: tuple[str, str], bound: str):  # type: ignore[no-untyped-def]

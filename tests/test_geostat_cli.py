@@ -395,3 +395,18 @@ def test_a_stopped_capture_keeps_its_documents_and_ends_like_one_that_was_not(
     assert found.read("capture").sizes["document"] == there
     assert geostat(*command, "--resume", "--quiet") == Said(0, "", "")
     assert contents(store) == contents(uninterrupted)
+
+
+def test_a_study_and_an_audit_are_commands(tmp_path: Path):
+    said = geostat("whatif", "--set", "N=2,4", "--set", "L=32", "--set", "rho0=0", "--edition", "sharp", "--out", tmp_path / "study")
+    assert said.code == 0
+    assert said.stdout.startswith("points: 2, 0 of them left out")
+    assert (tmp_path / "study" / "whatif.nc").is_file()
+    found = geostat("whatif", "--find", "N", "--target", "0.5", "--set", "L=32", "--bound", "precision_lower")
+    assert found.code == 0
+    assert "precision_lower" in found.stdout
+    assert "'banana' is no parameter" in refused(geostat("whatif", "--set", "banana=1"))
+    audited = geostat("theory", "--audit", "--draws", "20", "--every", "400")
+    assert audited.code == 0
+    assert "| conditional | E R(r_min) |" in audited.stdout
+    assert "expected at least 2 draws" in refused(geostat("theory", "--audit", "--draws", "1"))

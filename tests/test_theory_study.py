@@ -38,8 +38,9 @@ def one_head(at, question):
         Question(delta0="in"),
         Question(edition="repaired", bounds=BOUNDS),
         Question(edition="sharp", bounds=BOUNDS),
+        Question(edition="predicted", bounds=BOUNDS),
     ],
-    ids=["printed lower", "B without the sink", "printed", "with rho_in", "repaired", "sharp"],
+    ids=["printed lower", "B without the sink", "printed", "with rho_in", "repaired", "sharp", "predicted"],
 )
 def test_every_point_equals_the_evaluation_of_one_head(question):
     found = study(AXES, FIXED, question)
@@ -57,6 +58,8 @@ def test_every_point_equals_the_evaluation_of_one_head(question):
         if alone is not None:
             for name in ("margin", "margin_sink"):
                 np.testing.assert_allclose(found.full(name)[place], getattr(alone, name)[0], rtol=1e-12, atol=1e-18, err_msg=name)
+            if question.edition == "predicted":
+                assert found.full("reliable")[place] == alone.reliable[0]
 
 
 @pytest.mark.parametrize("decay", ["offset", "stretched", "power"])

@@ -36,11 +36,6 @@ JUDGES: Final[dict[str, Directions]] = {
 }  # fmt: skip
 """Which simulation each edition speaks of."""
 
-CLAIMS: Final = {
-    "printed": (False, False), "repaired": (True, False), "sharp": (True, True), "conditional": (True, True), "predicted": (False, False),
-}  # fmt: skip
-"""Which sides, lower and upper, are proven or checked to be bounds: a flagged row of theirs is drawn again. Others are only counted."""
-
 LENGTHS: Final = (16, 64, 256)
 DIMENSIONS: Final = (16, 64, 128)
 DECAYS: Final = (0.05, 0.4, 2.0)
@@ -151,8 +146,7 @@ def audit(
 
 
 def _bounds(head: Head, edition: str) -> Envelope:
-    found = envelopes(head.alpha[None], head.norms[None], head.gram, head.dimension, head.n, edition=edition, feasible=True)  # type: ignore[arg-type]
-    return found
+    return envelopes(head.alpha[None], head.norms[None], head.gram, head.dimension, head.n, edition=edition, feasible=True)  # type: ignore[arg-type]
 
 
 Truth = dict[str, tuple[FloatArray, FloatArray]]
@@ -169,13 +163,13 @@ def _compare(head: Head, edition: str, quantity: str, bounds: Envelope, truth: T
     mean, error = (array.copy() for array in truth[quantity])
     flagged = _beyond(lower, upper, mean, error)
     violated = flagged.copy()
-    claimed = flagged & np.array(CLAIMS[edition])[:, None]
+    proven = [claim.startswith("bound") for claim in bounds.claims]  # a flagged row of theirs is drawn again, others are only counted
+    claimed = flagged & np.array(proven)[:, None]
     if claimed.any():
         rows = np.flatnonzero(claimed.any(axis=0))
         again, its_error = _truth(head, JUDGES[edition], head.n[rows], AGAIN * draws, seed + 10**6)[quantity]
         mean[rows], error[rows] = again, its_error
         violated[:, rows] = _beyond(lower[rows], upper[rows], again, its_error)
-    reliable = getattr(bounds, "reliable", None)
     return Rows(
         n=head.n,
         tokens=np.full(len(head.n), len(head.alpha)),
@@ -185,7 +179,7 @@ def _compare(head: Head, edition: str, quantity: str, bounds: Envelope, truth: T
         error=error,
         violated=violated,
         flagged=flagged,
-        reliable=np.ones(len(head.n), dtype=bool) if reliable is None else np.asarray(reliable)[0],
+        reliable=bounds.reliable[0],
     )
 
 

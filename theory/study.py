@@ -125,7 +125,8 @@ class Question:
 class Study:
     """Bounds over a grid. `values` holds, by name, the dimensions an array depends on and the array; NaN where infeasible or N > T.
 
-    Names: the bounds asked for (all dimensions), `feasible`, `projected` where asked for, and of the printed edition `margin` and `margin_sink` (units a²).
+    Names: the bounds asked for (all dimensions), `feasible`, `projected` where asked for, `reliable` of `conditional` (quadrature converged) and
+    `predicted` (it trusts itself), and of the printed edition `margin` and `margin_sink` (units a²).
     """
 
     axes: Mapping[str, FloatArray]
@@ -409,7 +410,8 @@ def _pointwise(grid: _Grid, similarity: _Similarity) -> dict[str, tuple[tuple[st
     from theory.evaluate import envelopes
 
     shape = tuple(len(values) for values in grid.axes.values())
-    names = (*grid.question.bounds, "margin", "margin_sink")
+    flags = ("reliable",) if grid.question.edition in ("conditional", "predicted") else ()
+    names = (*grid.question.bounds, "margin", "margin_sink", *flags)
     found = {name: np.full(shape, np.nan) for name in names}
     sizes = grid.of_parameter("N").astype(np.int64)
     profile_dims, profiles = grid.profiles()
@@ -434,7 +436,7 @@ def _pointwise(grid: _Grid, similarity: _Similarity) -> dict[str, tuple[tuple[st
                 for name in names:
                     row = getattr(bounds, name)[head]
                     found[name][index] = row if "N" in grid.axes else row[0]
-    return {name: (tuple(grid.axes), array) for name, array in found.items()}
+    return {name: (tuple(grid.axes), array == 1 if name in flags else array) for name, array in found.items()}
 
 
 def _free_memory() -> float:

@@ -6,8 +6,8 @@ import xarray as xr
 from conftest import Finished
 
 from geostat.errors import InputError
+from geostat.grids import from_head, parse, whatif
 from geostat.studies import Asked, answer
-from geostat.whatif import from_head, parse, whatif
 from theory.errors import InputError as TheoryError
 from theory.gram import offset_exponential
 from theory.study import PARAMETERS

@@ -227,6 +227,8 @@ def _meaning(name: str, edition: str) -> dict[str, str]:
         return {"long_name": "vectors with this Gram exist", "units": "1", "equation": "erratum 9"}
     if name == "projected":
         return {"long_name": "ρ₀ was moved to its feasible edge", "units": "1", "equation": "erratum 9"}
+    if name == "reliable":
+        return {"long_name": "the evaluation trusts itself", "units": "1", "equation": ""}
     if name in MARGINS:
         words, symbol, equation = MARGINS[name]
         return {"long_name": words, "units": "value norm²", "symbol": symbol, "equation": equation}
