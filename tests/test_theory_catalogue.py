@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 from typing import get_args
@@ -48,11 +47,7 @@ def test_every_erratum_stands_at_places_of_the_catalogue_and_is_carried_by_a_sta
 
 def test_the_report_in_docs_is_what_its_command_writes() -> None:
     # After a change to an erratum: .venv/bin/python -m theory.errata docs/errata.md
-    kept, made = (DOCS / "errata.md").read_text(encoding="utf-8"), errata.markdown()
-    number = r"-?\d+\.\d+(?:e-?\d+)?"  # another processor may round the last digit of a number otherwise
-    assert re.sub(number, "#", kept) == re.sub(number, "#", made)
-    for before, after in zip(re.findall(number, kept), re.findall(number, made), strict=True):
-        assert float(after) == pytest.approx(float(before), rel=1e-4), (before, after)
+    assert (DOCS / "errata.md").read_text(encoding="utf-8") == errata.markdown()
 
 
 def test_the_report_says_where_what_why_and_what_instead_with_numbers() -> None:
