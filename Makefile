@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT ?= report
 
-.PHONY: report test test-all check bench format clean
+.PHONY: report test test-all check bench studies format clean
 
 report: $(STAMP)
 	$(BIN)/geostat run --documents 8 --length 1024 --out $(OUT)
@@ -24,7 +24,10 @@ check: $(STAMP)
 	$(BIN)/codespell
 
 bench: $(STAMP)
-	for name in capture kernels sharp fits; do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
+	for name in capture kernels sharp fits theory whatif; do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
+
+studies: $(STAMP)
+	for name in norms similarity weights; do echo "== $$name"; $(BIN)/python -m geostat.recovery_$$name || exit 1; done
 
 format: $(STAMP)
 	$(BIN)/ruff format .

@@ -7,11 +7,9 @@ adds a measurement by writing one. Imports torch through the tap, and the store.
 from __future__ import annotations
 
 import dataclasses
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,15 +18,15 @@ import numpy as np
 import torch
 
 from empirical.corpus import Windows
-from empirical.disk import writing
 from empirical.errors import InputError
 from empirical.layout import GroupPlan
 from empirical.models import LoadedModel
 from empirical.observing import Buffers, LayerView, Observer, Progress, RunShape
 from empirical.parity import parity
+from empirical.place import alone, put_back, stored
 from empirical.provenance import differing, provenance
 from empirical.selection import Convention
-from empirical.store import Store, put_back, stored
+from empirical.store import Store
 from empirical.tap import TappedLayer, tap
 
 __all__ = ["LayerView", "Observer", "Progress", "RunShape", "capture"]
@@ -89,7 +87,7 @@ def capture(
         seed=seed,
     )
     path = path.resolve() if path.is_symlink() else path
-    with _alone(path):
+    with alone(path):
         put_back(path)
         run = _Run(
             model=model,
@@ -104,35 +102,6 @@ def capture(
             on_kept=on_kept,
         )
         return run.complete()
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Hold the store for this process; the lock goes with the process, however that ends. Without file locks (Windows) nothing is held."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    made = [folder for folder in path.parents if not folder.exists()]
-    lock = path.with_name(f".{path.name}.lock")
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        held = os.open(lock, os.O_WRONLY | os.O_CREAT, 0o644)
-    try:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise InputError(f"{path}: another capture is writing there. Wait for it, or choose another --out.") from error
-        try:
-            yield
-        finally:
-            lock.unlink(missing_ok=True)
-            with suppress(OSError):  # a run that was refused leaves no empty folder
-                for folder in made:
-                    folder.rmdir()
-    finally:
-        os.close(held)
 
 
 def _refuse_other(store: Store, recorded: Mapping[str, Any], windows: Windows) -> None:

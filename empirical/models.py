@@ -96,7 +96,7 @@ def load(
         InputError: no such model or device, weights missing or unreadable, or a model that the tap refuses.
     """
     if dtype not in DTYPES:
-        raise InputError(f"--dtype is {dtype}, expected one of {', '.join(DTYPES)}.")
+        raise InputError(f"--dtype is {dtype}, expected one of {', '.join(DTYPES)}. Use one of those; float32 is the exact one.")
     target = pick_device(device)
     with _quiet():
         source = _source(model, revision, allow_pickle=allow_pickle)
@@ -118,7 +118,7 @@ def pick_device(device: str = "auto") -> str:
     if device == "auto":
         return next(name for name, present in there.items() if present)
     if device not in there:
-        raise InputError(f"--device is {device}, expected one of {', '.join(DEVICES)}.")
+        raise InputError(f"--device is {device}, expected one of {', '.join(DEVICES)}. Use one of those; auto takes what is there.")
     if not there[device]:
         raise InputError(f"--device is {device}, but PyTorch finds no such device here. Use --device auto.")
     return device

@@ -20,54 +20,13 @@ import numpy as np
 import xarray as xr
 import zarr
 
-from empirical.disk import digest, flush, reading, replace, settled, writing
+from empirical.disk import digest, flush_all, flush_folder, reading, replace, settled, writing
 from empirical.errors import InputError, StoreError
 from empirical.layout import COMPRESSORS, GroupPlan, array_of, group_of, lay_out
+from empirical.place import alone, beside, stored
 from empirical.schema import with_f_scores
 
-__all__ = ["GroupPlan", "Store", "put_back", "stored"]
-
-
-def stored(path: Path) -> dict[str, Any]:
-    """Read the provenance and manifest of the run at `path`.
-
-    Raises:
-        InputError: if nothing stands there, something that is no run of geostat, or what may not be read.
-        StoreError: if the manifest is damaged.
-    """
-    if not path.exists():
-        raise InputError(f"{path}: no such run. Make one with `geostat run --out {path.parent}`.")
-    try:
-        with reading(path):
-            root = json.loads((path / "zarr.json").read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        root = {"zarr_format": None}
-    except (json.JSONDecodeError, UnicodeDecodeError):
-        root = None
-    attributes = root.get("attributes") if isinstance(root, dict) else None
-    manifest = attributes.get("manifest") if isinstance(attributes, dict) else None
-    if isinstance(manifest, dict) and {"documents", "captured", "results"} <= manifest.keys():
-        assert isinstance(attributes, dict)
-        return attributes
-    if isinstance(root, dict) and "zarr_format" in root and manifest is None:
-        raise InputError(f"{path}: stands there but is not a run of geostat. Name a run, or choose another --out.")
-    raise StoreError(f"{path}: the manifest is damaged. Restore it from a copy, or remove what stands there and measure again.")
-
-
-def put_back(path: Path) -> None:
-    """Finish what a killed process left when a new run took the place of the one at `path`."""
-    aside = _beside(path, "old")
-    if not aside.exists():
-        return
-    with writing(path):
-        if path.exists():
-            shutil.rmtree(aside)
-        else:
-            os.replace(aside, path)
-
-
-def _beside(path: Path, what: str) -> Path:
-    return path.with_name(f".{path.name}.{what}")
+__all__ = ["GroupPlan", "Store"]
 
 
 class Store:
@@ -100,7 +59,7 @@ class Store:
         if path.exists() and not fresh:
             raise InputError(f"{path}: something stands there already. Remove it, use --fresh, or choose another --out.")
         attributes = dict(provenance) | {"manifest": {"documents": [], "captured": sorted(plan), "results": {}}}
-        store = cls(path, attributes, draft=_beside(path, "draft"))
+        store = cls(path, attributes, draft=beside(path, "draft"))
         with store._or_nothing(), writing(path), settled():
             shutil.rmtree(store._lies, ignore_errors=True)
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -121,6 +80,19 @@ class Store:
                     f"{path}: chunks of document {row['name']!r} are missing. Restore them from a copy or measure again with --fresh."
                 )
         return store
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Be the one process that writes to this run, with the manifest as it stands on the disk now.
+
+        Raises:
+            InputError: if another process writes to it, or it is gone.
+            StoreError: if it has been damaged since.
+        """
+        with alone(self.path):
+            self._attributes = stored(self.path)
+            self._open.clear()
+            yield
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -169,8 +141,7 @@ class Store:
             self._drop(self.results)
             asyncio.run(self._set(index, str(row["name"]), arrays))
             chunks = self._chunks(captured, index)
-            for chunk in chunks:
-                flush(chunk)
+            flush_all(chunks if self._lies == self.path else _files(self._lies), self._lies)
             entry = dict(row) | {"chunks": len(chunks), "digest": digest(chunks, self._lies)}
             self._manifest["documents"].append(entry)
             self._save_attributes()
@@ -200,7 +171,7 @@ class Store:
 
     def _take_place(self) -> None:
         """Move the draft to `path`; the run that stands there is set aside until that is done."""
-        aside = _beside(self.path, "old")
+        aside = beside(self.path, "old")
         replaces = self.path.exists()
         if replaces:
             os.replace(self.path, aside)
@@ -210,7 +181,7 @@ class Store:
             if replaces:
                 os.replace(aside, self.path)
             raise
-        flush(self.path.parent)
+        flush_folder(self.path.parent)
         self._lies = self.path
         self._open.clear()
         shutil.rmtree(aside, ignore_errors=True)
@@ -228,9 +199,17 @@ class Store:
             shutil.rmtree(self._lies / group, ignore_errors=True)
         del self._manifest["stale"]  # on disk with the next save: until then a folder of these names is none of the run's
 
+    def drop(self, groups: Sequence[str]) -> None:
+        """Take result groups away; those that are not there are left out."""
+        held = [group for group in groups if group in self.results]
+        if held:
+            with writing(self.path), settled():
+                self._drop(held)
+                self._save_attributes()
+
     def write(self, group: str, dataset: xr.Dataset) -> None:
         """Write or replace one result group; a reader sees the old one, none, or the whole new one."""
-        draft = self.path.with_name(f".{self.path.name}.{group}.draft")
+        draft = beside(self.path, f"{group}.draft")
         final = self.path / group
         encoding = {str(name): {"compressors": COMPRESSORS, "_FillValue": None} for name in dataset.variables}
         plain = dataset.copy()
@@ -240,9 +219,8 @@ class Store:
             with writing(self.path), settled():
                 shutil.rmtree(draft, ignore_errors=True)
                 plain.to_zarr(draft, mode="w", zarr_format=3, consolidated=False, encoding=encoding)
-                files = sorted(path for path in draft.rglob("*") if path.is_file())
-                for file in files:
-                    flush(file)
+                files = _files(draft)
+                flush_all(files, draft)
                 self._drop([group])
                 os.replace(draft, final)
                 self._manifest["results"][group] = digest([final / file.relative_to(draft) for file in files], self.path)
@@ -293,7 +271,7 @@ class Store:
                 )
         for name, written in manifest["results"].items():
             with reading(self.path):
-                found = digest(sorted(path for path in (self.path / name).rglob("*") if path.is_file()), self.path)
+                found = digest(_files(self.path / name), self.path)
             if found != written:
                 raise StoreError(f"{self.path}: /{name} is not what was written. Run `geostat fit` and `geostat confront` again.")
 
@@ -305,6 +283,10 @@ class Store:
     def _save_attributes(self) -> None:
         document = {"attributes": self._attributes, "node_type": "group", "zarr_format": 3}
         replace(self._lies / "zarr.json", json.dumps(document, indent=1, sort_keys=True, allow_nan=False))
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def _per_document(chunk: Path) -> bool:

@@ -1,44 +1,23 @@
-"""The `geostat` command: parses, calls one function, prints. Exit codes: 0 done, 1 our own failure, 2 bad input, 4 a damaged store, 130 interrupted."""
+"""The `geostat` command: parses, calls one function, prints.
+
+Exit codes: 0 done, 1 our own failure, 2 bad input, 3 a required verdict not met, 4 a damaged store, 130 interrupted.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console as Terminal
 
+from geostat import study_options as options
 from geostat.guard import Guarded
-from geostat.options import (
-    Batch,
-    ConventionName,
-    Dataset,
-    Device,
-    Documents,
-    Dtype,
-    Field,
-    Fresh,
-    Heads,
-    Json,
-    Length,
-    Model,
-    Null,
-    Out,
-    Pickle,
-    Quiet,
-    RemoteCode,
-    Resume,
-    Revision,
-    Run,
-    Seed,
-    Sizes,
-    SpecialTokens,
-    Split,
-    Text,
-)
+from geostat.options import JUDGING, MEASURING, Json, Quiet, Require, Run, Tolerances, taking
 
 app = typer.Typer(
     name="geostat",
@@ -52,76 +31,26 @@ app = typer.Typer(
 
 
 @app.command("run")
-def run_command(
-    model: Model = None,
-    text: Text = None,
-    dataset: Dataset = None,
-    split: Split = "train",
-    field: Field = "text",
-    documents: Documents = 8,
-    length: Length = 1024,
-    n: Sizes = "default",
-    convention: ConventionName = "paper",
-    special_tokens: SpecialTokens = "default",
-    seed: Seed = 0,
-    batch: Batch = 1,
-    device: Device = "auto",
-    dtype: Dtype = "float32",
-    revision: Revision = None,
-    head: Heads = None,
-    null: Null = True,
-    out: Out = Path("report"),
-    resume: Resume = False,
-    fresh: Fresh = False,
-    trust_remote_code: RemoteCode = False,
-    allow_pickle: Pickle = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
+@taking(MEASURING | JUDGING)
+def run_command(given: dict[str, Any]) -> None:
     """Capture, fit, confront and report: the main job."""
     from geostat import pipeline
 
-    settings = _settings(locals())
-    console = _talk(quiet=quiet)
-    page = pipeline.run(settings, out, fresh=_fresh(fresh, resume), null=null, console=console)
-    _print(
-        {"report": str(page), "run": str(pipeline.store_path(out)), **_sentences(pipeline.store_path(out))}, as_json=as_json, quiet=quiet
-    )
+    out, (held, required) = given["out"], _judging(given["tolerances"], given["require"])
+    page = pipeline.run(_settings(given), out, held_against=held, **_manner(given))
+    store = pipeline.store_path(out)
+    _print({"report": str(page), "run": str(store), **_sentences(store)}, as_json=given["as_json"], quiet=given["quiet"])
+    _hold_to(store, required, quiet=given["quiet"] or given["as_json"])
 
 
 @app.command("capture")
-def capture_command(
-    model: Model = None,
-    text: Text = None,
-    dataset: Dataset = None,
-    split: Split = "train",
-    field: Field = "text",
-    documents: Documents = 8,
-    length: Length = 1024,
-    n: Sizes = "default",
-    convention: ConventionName = "paper",
-    special_tokens: SpecialTokens = "default",
-    seed: Seed = 0,
-    batch: Batch = 1,
-    device: Device = "auto",
-    dtype: Dtype = "float32",
-    revision: Revision = None,
-    head: Heads = None,
-    null: Null = True,
-    out: Out = Path("report"),
-    resume: Resume = False,
-    fresh: Fresh = False,
-    trust_remote_code: RemoteCode = False,
-    allow_pickle: Pickle = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
+@taking(MEASURING)
+def capture_command(given: dict[str, Any]) -> None:
     """Only measure: write run.zarr."""
     from geostat import pipeline
 
-    settings = _settings(locals())
-    store = pipeline.measure(settings, out, fresh=_fresh(fresh, resume), null=null, console=_talk(quiet=quiet))
-    _print({"run": str(store.path), "documents": len(store.documents)}, as_json=as_json, quiet=quiet)
+    store = pipeline.measure(_settings(given), given["out"], **_manner(given))
+    _print({"run": str(store.path), "documents": len(store.documents)}, as_json=given["as_json"], quiet=given["quiet"])
 
 
 @app.command("fit")
@@ -139,26 +68,41 @@ def confront_command(
     run: Run,
     edition: Annotated[list[str] | None, typer.Option(help="Edition of the theory; repeatable. printed and sharp when left out.")] = None,
     n: Annotated[str, typer.Option("--n", help="default (about 24 log-spaced sizes) or all.")] = "default",
+    swap: Annotated[
+        bool, typer.Option("--swap", help="Also swap fitted ingredients of the bounds for measured ones (a minute or two).")
+    ] = False,
+    tolerances: Tolerances = None,
+    require: Require = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Evaluate the bounds and lay them over the measured curves."""
+    """Evaluate the bounds, lay them over the measured curves, and give the verdicts."""
     from geostat import pipeline
     from geostat.settings import chosen_editions, envelope_points
 
+    held, required = _judging(tolerances, require)
     store = _open(run)
-    pipeline.lay_over(store, editions=chosen_editions(edition), points=envelope_points(n), console=_talk(quiet=quiet))
+    asked = {"editions": chosen_editions(edition), "points": envelope_points(n), "held_against": held, "swap": swap}
+    pipeline.lay_over(store, **asked, console=_talk(quiet=quiet))
     _print({"run": str(store.path), **_sentences(store.path)}, as_json=as_json, quiet=quiet)
+    _hold_to(store.path, required, quiet=quiet or as_json)
 
 
 @app.command("report")
-def report_command(run: Run, out: Annotated[Path | None, typer.Option(help="Folder for the report.")] = None, quiet: Quiet = False) -> None:
+def report_command(
+    run: Run,
+    out: Annotated[Path | None, typer.Option(help="Folder for the report.")] = None,
+    require: Require = None,
+    quiet: Quiet = False,
+) -> None:
     """Write the page, figures and tables of a confronted run."""
     from geostat import pipeline
 
+    _, required = _judging(None, require)
     store = _open(run)
     page = pipeline.write_report(store, out or store.path.parent, console=_talk(quiet=quiet))
     _print({"report": str(page)}, as_json=False, quiet=quiet)
+    _hold_to(store.path, required, quiet=quiet)
 
 
 @app.command("tables")
@@ -168,12 +112,9 @@ def tables_command(
     quiet: Quiet = False,
 ) -> None:
     """Write the tables of a confronted run as LaTeX and Markdown."""
-    from geostat import pipeline
+    from geostat.pipeline import write_tables
 
-    store = _open(run)
-    _print(
-        {"tables": [str(path) for path in pipeline.write_tables(store, out or store.path.parent / "tables")]}, as_json=False, quiet=quiet
-    )
+    _write("tables", write_tables, run, out, quiet=quiet)
 
 
 @app.command("figures")
@@ -183,71 +124,71 @@ def figures_command(
     quiet: Quiet = False,
 ) -> None:
     """Write the figures of a confronted run as PDF and PNG."""
-    from geostat import pipeline
+    from geostat.pipeline import write_figures
 
-    store = _open(run)
-    _print(
-        {"figures": [str(path) for path in pipeline.write_figures(store, out or store.path.parent / "figures")]}, as_json=False, quiet=quiet
-    )
+    _write("figures", write_figures, run, out, quiet=quiet)
 
 
 @app.command("theory")
 def theory_command(
-    name: Annotated[str | None, typer.Argument(help="Name or equation number of a statement; all are listed when left out.")] = None,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="name", help="Such as 12, theorem 1, table 1, erratum 17 or a statement's name; all are listed when left out."
+        ),
+    ] = None,
     style: Annotated[str, typer.Option("--as", help="text, latex, python or json.")] = "text",
     errata: Annotated[bool, typer.Option("--errata", help="Print what is wrong in print, and what is true instead.")] = False,
     audit: Annotated[
         bool, typer.Option("--audit", help="Lay every edition over simulated heads and count where it fails (minutes).")
     ] = False,
-    draws: Annotated[int, typer.Option(help="Simulated heads of each kind for --audit.")] = 1000,
-    every: Annotated[int, typer.Option(help="Take each so-many-th head of the grid for --audit.")] = 1,
+    test: Annotated[bool, typer.Option("--test", help="Put table 1 to the test by simulation (a minute), or table 2.")] = False,
+    draws: Annotated[int, typer.Option(help="Simulated heads of each kind for --audit, of each point for --test.")] = 1000,
+    every: Annotated[int, typer.Option(help="Take each so-many-th head for --audit.")] = 1,
+    seed: Annotated[int, typer.Option(help="Of the draws and the random heads of --audit.")] = 0,
+    workers: Annotated[int, typer.Option(help="Processes for --audit; its counts do not depend on them.")] = 1,
+    out: Annotated[Path | None, typer.Option(help="File that --audit writes to, instead of the terminal.")] = None,
 ) -> None:
     """Print a statement of the theory: its expression, conditions and erratum."""
-    from geostat.statements import audited, statement
+    from geostat.statements import audited, statement, trial
 
     if audit:
-        sys.stdout.write(audited(draws=draws, every=every, console=_talk(quiet=False)) + "\n")
+        written = audited(draws=draws, every=every, seed=seed, workers=workers, console=_talk(quiet=False))
+        if out is None:
+            sys.stdout.write(written)
+        else:
+            out.write_text(written, encoding="utf-8")
+        return
+    name = " ".join(words) if words else None
+    if test:
+        sys.stdout.write(trial(name, draws=draws, console=_talk(quiet=False)) + "\n")
         return
     sys.stdout.write(statement(name, style=style, errata=errata) + "\n")
 
 
 @app.command("whatif")
 def whatif_command(
-    sets: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="name=VALUE, name=V1,V2 or name=FROM:TO:COUNT[:log]; x before values multiplies (beta=x2). Repeatable."),
-    ] = None,
-    edition: Annotated[str, typer.Option(help="printed, repaired, sharp, conditional or predicted.")] = "printed",
-    gram: Annotated[str, typer.Option(help="exponential, offset, stretched or power.")] = "exponential",
-    bound: Annotated[
-        list[str] | None, typer.Option("--bound", help="Such as recall_lower; repeatable. The lower ones when left out.")
-    ] = None,
-    run: Annotated[Path | None, typer.Option("--from", help="A fitted run to start from, with --head.")] = None,
-    head: Annotated[str | None, typer.Option(help="The head to start from, such as L5H3.")] = None,
-    find: Annotated[str | None, typer.Option(help="Find the N, d, beta=LOW:HIGH, … at which a bound reaches --target.")] = None,
-    target: Annotated[float | None, typer.Option(help="What the bound is to reach, for --find.")] = None,
-    project: Annotated[
-        bool, typer.Option("--project", help="Move an impossible rho0 to its edge and flag the point, not leave it out.")
-    ] = False,
-    out: Annotated[Path, typer.Option(help="Folder for dataset, figure and table.")] = Path("whatif"),
+    sets: options.Sets = None,
+    edition: options.EditionName = "printed",
+    gram: options.GramName = "exponential",
+    bound: options.Bounds = None,
+    run: options.From = None,
+    head: options.FromHead = None,
+    find: options.Find = None,
+    target: options.Target = None,
+    elasticity: options.Elasticity = False,
+    project: options.Project = False,
+    out: options.StudyOut = Path("whatif"),
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Evaluate the bounds over a grid of parameters, or find where one reaches a target."""
+    """Evaluate the bounds over a grid of parameters, find where one reaches a target, or tell how one responds to each parameter."""
     from geostat.studies import Asked, answer
 
     asked = Asked(
-        sets=tuple(sets or ()),
-        edition=edition,
-        gram=gram,
-        bounds=tuple(bound or ()),
-        run=run,
-        head=head,
-        find=find,
-        target=target,
-        project=project,
-        out=out,
-    )
+        sets=tuple(sets or ()), edition=edition, gram=gram, bounds=tuple(bound or ()), run=run, head=head, find=find, target=target,
+        elasticity=elasticity, project=project, out=out,
+    )  # fmt: skip
     _print(answer(asked), as_json=as_json, quiet=quiet)
 
 
@@ -259,6 +200,27 @@ def doctor_command(
     from geostat.doctor import examine
 
     _print(examine(run), as_json=as_json, quiet=False)
+
+
+def _judging(tolerances: Path | None, require: list[str] | None) -> tuple[Any, list[Any]]:
+    """What the verdicts are held against, and what is required of them; read before any work is done."""
+    from geostat.claims import tolerances as read
+    from geostat.verdicts import requirement
+
+    return read(tolerances), [requirement(text) for text in require or ()]
+
+
+def _hold_to(store: Path, required: list[Any], *, quiet: bool) -> None:
+    """Say of each requirement whether it is met.
+
+    Raises:
+        Unmet: if one is not.
+    """
+    from empirical.store import Store
+    from geostat.verdicts import hold_to
+
+    if required:
+        _print({"required": hold_to(Store.open(store).tree(lazy=True), required)}, as_json=False, quiet=quiet)
 
 
 def _talk(*, quiet: bool) -> Any:
@@ -274,12 +236,13 @@ def _settings(given: dict[str, Any]) -> Any:
     return Settings(**{name: given[name] for name in names}, text=tuple(given["text"] or ()), heads=named_heads(given["head"] or []))
 
 
-def _fresh(fresh: bool, resume: bool) -> bool:
+def _manner(given: dict[str, Any]) -> dict[str, Any]:
+    """How a measurement goes about it, apart from what it measures."""
     from geostat.errors import InputError
 
-    if fresh and resume:
+    if given["fresh"] and given["resume"]:
         raise InputError("--fresh and --resume were both given, expected one. --fresh throws the old run away, --resume completes it.")
-    return fresh
+    return {"fresh": given["fresh"], "null": given["null"], "console": _talk(quiet=given["quiet"])}
 
 
 def _open(run: Path) -> Any:
@@ -287,6 +250,12 @@ def _open(run: Path) -> Any:
     from geostat.pipeline import store_path
 
     return Store.open(store_path(run))
+
+
+def _write(what: str, write: Callable[[Any, Path], list[Path]], run: Path, out: Path | None, *, quiet: bool) -> None:
+    store = _open(run)
+    paths = write(store, out or store.path.parent / what)
+    _print({what: [str(path) for path in paths]}, as_json=False, quiet=quiet)
 
 
 def _sentences(path: Path) -> dict[str, Any]:

@@ -1,41 +1,65 @@
-"""The two forms of similarity decay, and the batched least-squares solver for them.
+"""The forms of similarity decay, one table: formula, lmfit Model, parameters and bounds, number of parameters.
 
-Source: arXiv 2602.01893, Assumption 2.1: the exponential e^{−βk}; its *offset* rival is c + (1−c)e^{−βk}.
-A fit minimises Σ_k m_k (c̄_k − f(k))², c̄_k the mean cosine at lag k and m_k its number of pairs.
-Bounds: 0 ≤ β ≤ 20 (beyond, neighbours share no similarity that could be told from none), −1 ≤ c ≤ 1 (the limit of a cosine).
-Imports numpy and lmfit.
+Source: arXiv 2602.01893, Assumption 2.1: the exponential e^{−βk}; the others are its rivals. Every form is c + (1−c)e^{−b·x(k)} with
+b = β and x = k (exponential, offset), x = ln(1+k) (power, offset power), or b = β^s and x = k^s (stretched); the constant has b = ∞.
+A fit minimises Σ_k m_k (c̄_k − f(k))², c̄_k the mean cosine at lag k and m_k its number of pairs. Imports numpy, lmfit and theory's Grams.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from typing import Any, Final, Literal
 
 import lmfit
 import numpy as np
 
 from geostat.fitting import LMFIT_KEYWORDS
 from geostat.jackknife import BoolArray, FloatArray
+from theory.gram import LagGram, decaying, offset_exponential
+from theory.gram import constant as constant_gram
 
-FORMS = ("exponential", "offset")
-BETA_MAX = 20.0
+RATE_MAX: Final = 20.0
+"""Bound of b: beyond, neighbours (k = 1) share no similarity that could be told from none."""
 OFFSET_MIN, OFFSET_MAX = -1.0, 1.0
+"""Bounds of c: the limits of a cosine."""
+STRETCH_MIN, STRETCH_MAX = 0.1, 4.0
+"""Bounds of s: below, a stretched exponential is all but a constant over any window; above, a step."""
+
+PARAMETERS: Final = ("beta", "offset", "stretch")
+ABSENT: Final = {"beta": np.nan, "offset": 0.0, "stretch": 1.0}
+"""What a form without the parameter carries: the value that leaves the formula as it is; β of the constant is undefined."""
 
 
-def by_lag(form: str, lag: FloatArray, beta: FloatArray | float, offset: FloatArray | float = 0.0) -> FloatArray:
+def distance(form: str, lag: FloatArray, stretch: FloatArray | float = 1.0) -> FloatArray:
+    """Return x(k): k, ln(1+k) or k^s."""
+    if form in ("power", "offset_power"):
+        return np.asarray(np.log1p(lag))
+    return np.asarray(lag ** np.asarray(stretch) if form == "stretched" else lag)
+
+
+def by_lag(
+    form: str, lag: FloatArray, beta: FloatArray | float, offset: FloatArray | float = 0.0, stretch: FloatArray | float = 1.0
+) -> FloatArray:
     """Return the modelled cosine at each lag.
 
     Args:
-        form: "exponential" (e^{−βk}; `offset` is ignored) or "offset" (c + (1−c)e^{−βk}).
-        lag: k ≥ 0, in tokens; broadcasts against the parameters.
-        beta: β ≥ 0, per token.
+        form: one of FORMS; parameters that it lacks are ignored.
+        lag: k ≥ 1, in tokens; broadcasts against the parameters.
+        beta: β ≥ 0, per token (power forms: an exponent, unitless).
         offset: c, the cosine at long lags.
+        stretch: s > 0.
 
     Returns:
         Cosines, broadcast shape.
     """
-    decay = np.exp(-np.asarray(beta) * lag)
-    return decay if form == "exponential" else offset + (1.0 - np.asarray(offset)) * decay
+    has = FORM[form].parameters
+    c = np.asarray(offset) if "offset" in has else np.asarray(0.0)
+    if "beta" not in has:
+        return c + 0.0 * lag
+    rate = np.asarray(beta) ** (stretch if form == "stretched" else 1.0)
+    decay = np.exp(-rate * distance(form, lag, stretch))
+    return decay if "offset" not in has else c + (1.0 - c) * decay
 
 
 def exponential(lag: FloatArray, beta: float) -> FloatArray:
@@ -44,169 +68,155 @@ def exponential(lag: FloatArray, beta: float) -> FloatArray:
 
 
 def with_offset(lag: FloatArray, beta: float, offset: float) -> FloatArray:
-    """Return c + (1−c)e^{−βk}, the offset rival."""
+    """Return c + (1−c)e^{−βk}."""
     return by_lag("offset", lag, beta, offset)
 
 
-MODELS = {"exponential": lmfit.Model(exponential, independent_vars=["lag"]), "offset": lmfit.Model(with_offset, independent_vars=["lag"])}
+def constant(lag: FloatArray, offset: float) -> FloatArray:
+    """Return c at every lag: no decay at all."""
+    return by_lag("constant", lag, np.nan, offset)
+
+
+def power(lag: FloatArray, beta: float) -> FloatArray:
+    """Return (1+k)^{−β}."""
+    return by_lag("power", lag, beta)
+
+
+def stretched(lag: FloatArray, beta: float, stretch: float) -> FloatArray:
+    """Return e^{−(βk)^s}."""
+    return by_lag("stretched", lag, beta, stretch=stretch)
+
+
+def offset_power(lag: FloatArray, beta: float, offset: float) -> FloatArray:
+    """Return c + (1−c)(1+k)^{−β}."""
+    return by_lag("offset_power", lag, beta, offset)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One row of the table of forms; `model` names its free parameters, in the order of PARAMETERS."""
+
+    formula: str
+    words: str
+    model: lmfit.Model
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the free parameters."""
+        return tuple(self.model.param_names)
+
+    @property
+    def number(self) -> int:
+        """How many free parameters: the simpler of two forms has fewer."""
+        return len(self.model.param_names)
+
+
+def _model(function: Callable[..., FloatArray]) -> lmfit.Model:
+    return lmfit.Model(function, independent_vars=["lag"])
+
+
+FORM: Final[dict[str, Form]] = {
+    "exponential": Form(r"e^{-\beta k}", "exponential, as printed", _model(exponential)),
+    "offset": Form(r"c+(1-c)e^{-\beta k}", "exponential towards a constant", _model(with_offset)),
+    "constant": Form("c", "constant", _model(constant)),
+    "power": Form(r"(1+k)^{-\beta}", "power law", _model(power)),
+    "stretched": Form(r"e^{-(\beta k)^s}", "stretched exponential", _model(stretched)),
+    "offset_power": Form(r"c+(1-c)(1+k)^{-\beta}", "power law towards a constant", _model(offset_power)),
+}
+"""Every form of similarity, the printed one and its offset first: the coordinate `gram` of /similarity."""
+FORMS: Final = tuple(FORM)
+MODELS: Final = {name: form.model for name, form in FORM.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """Least-squares optima, one for each row. `beta_at_bound` and `offset_at_bound` tell where the optimum is at a bound."""
+    """Least-squares optima, one for each row, and which parameters are at a bound or undetermined; absent parameters as in ABSENT."""
 
     beta: FloatArray
     offset: FloatArray
+    stretch: FloatArray
     squares: FloatArray
     beta_at_bound: BoolArray
     offset_at_bound: BoolArray
+    stretch_at_bound: BoolArray
     converged: BoolArray
 
+    def values(self) -> dict[str, FloatArray]:
+        """Return the parameters by name."""
+        return {name: getattr(self, name) for name in PARAMETERS}
 
-def solve(form: str, lag: FloatArray, cosine: FloatArray, pairs: FloatArray) -> Solution:
-    """Fit many rows at once: a grid over β with c profiled out, golden section inside the best cell, Newton to the end.
-
-    Args:
-        form: one of FORMS.
-        lag: k, shape (lag,).
-        cosine: c̄_k, shape (row, lag); NaN where unknown.
-        pairs: m_k, shape (lag,).
-
-    Returns:
-        Solution, arrays of shape (row,); NaN and not converged where a row knows fewer lags than the form has parameters.
-    """
-    known = np.isfinite(cosine)
-    usable = known.sum(axis=-1) >= len(MODELS[form].param_names)
-    y = np.where(known, cosine, 0.0)
-    weight = known * pairs
-    if not usable.any():
-        nan, no = np.full(usable.shape, np.nan), np.zeros(usable.shape, dtype=bool)
-        return Solution(beta=nan, offset=nan.copy(), squares=nan.copy(), beta_at_bound=no, offset_at_bound=no.copy(), converged=no.copy())
-    low, high = _grid_optimum(form, lag, y, weight)
-    beta, converged = _newton(form, _golden(form, low, high, lag, y, weight), low, high, lag, y, weight)
-    offset, squares = _profiled(form, beta, lag, y, weight)
-    at_bound = np.zeros(beta.shape, dtype=bool)
-    for bound in (0.0, BETA_MAX):
-        there = np.full(beta.shape, bound)
-        edge_offset, edge_squares = _profiled(form, there, lag, y, weight)
-        # No optimum inside is better than the bound by more than rounding: the bound is the optimum.
-        take = (edge_squares <= squares * (1 + 1e-12)) & ~at_bound
-        beta, offset, squares, at_bound = (
-            np.where(take, there, beta),
-            np.where(take, edge_offset, offset),
-            np.where(take, edge_squares, squares),
-            at_bound | take,
-        )
-    stuck = (form == "offset") & ((offset <= OFFSET_MIN) | (offset >= OFFSET_MAX) | (at_bound & (beta == 0)))
-    nan_out = np.where(usable, 1.0, np.nan)
-    return Solution(
-        beta=beta * nan_out,
-        offset=offset * nan_out,
-        squares=squares * nan_out,
-        beta_at_bound=at_bound & usable,
-        offset_at_bound=stuck & usable,
-        converged=(converged | at_bound) & usable,
-    )
-
-
-def _profiled(form: str, beta: FloatArray, lag: FloatArray, y: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the best offset for each row's β and the sum of squares there."""
-    decay = np.exp(-beta[:, None] * lag)
-    if form == "exponential":
-        return np.zeros(beta.shape), (weight * (y - decay) ** 2).sum(axis=-1)
-    rest = 1.0 - decay
-    bottom = (weight * rest**2).sum(axis=-1)
-    top = (weight * (y - decay) * rest).sum(axis=-1)
-    offset = np.clip(np.divide(top, bottom, out=np.zeros_like(top), where=bottom > 0), OFFSET_MIN, OFFSET_MAX)
-    return offset, (weight * (y - decay - offset[:, None] * rest) ** 2).sum(axis=-1)
-
-
-@lru_cache(maxsize=4)
-def _grid(lags: bytes) -> tuple[FloatArray, ...]:
-    """Return the grid of β for lags given as bytes, and e, e², 1 − e, (1 − e)², e(1 − e) of e = e^{−βk}, each (lag, grid)."""
-    lag = np.frombuffer(lags)
-    grid = np.concatenate([[0.0], np.geomspace(1e-3 / lag[-1], BETA_MAX, 240)])
-    decay = np.exp(-np.outer(lag, grid))
-    rest = 1.0 - decay
-    return grid, decay, decay**2, rest, rest**2, decay * rest
-
-
-def _grid_optimum(form: str, lag: FloatArray, y: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the neighbours, in the grid of β, of the best β for each row, by matrix products."""
-    grid, decay, decay2, rest, rest2, cross = _grid(lag.tobytes())
-    weighted = weight * y
-    loss = weight @ decay2 - 2.0 * weighted @ decay
-    if form == "offset":
-        bottom, top = weight @ rest2, weighted @ rest - weight @ cross
-        offset = np.clip(np.divide(top, bottom, out=np.zeros_like(top), where=bottom > 0), OFFSET_MIN, OFFSET_MAX)
-        loss += offset * (offset * bottom - 2.0 * top)
-    best = loss.argmin(axis=-1)
-    return grid[np.maximum(best - 1, 0)], grid[np.minimum(best + 1, grid.size - 1)]
-
-
-def _golden(form: str, low: FloatArray, high: FloatArray, lag: FloatArray, y: FloatArray, weight: FloatArray) -> FloatArray:
-    ratio = (np.sqrt(5.0) - 1.0) / 2.0
-    a, b = low, high
-    for _ in range(8):  # to 2% of a grid cell, where Newton's method takes over
-        left, right = b - ratio * (b - a), a + ratio * (b - a)
-        smaller = _profiled(form, left, lag, y, weight)[1] < _profiled(form, right, lag, y, weight)[1]
-        a, b = np.where(smaller, a, left), np.where(smaller, right, b)
-    return (a + b) / 2.0
-
-
-def _newton(
-    form: str, start: FloatArray, low: FloatArray, high: FloatArray, lag: FloatArray, y: FloatArray, weight: FloatArray
-) -> tuple[FloatArray, BoolArray]:
-    """Polish β by Newton's method on the loss with c profiled out; stay inside [low, high]."""
-    beta, converged = start, np.zeros(start.shape, dtype=bool)
-    for _ in range(12):
-        offset, _ = _profiled(form, beta, lag, y, weight)
-        amplitude = (1.0 - offset)[:, None]
-        decay = np.exp(-beta[:, None] * lag)
-        residual = y - (1.0 - amplitude + amplitude * decay)
-        slope = -amplitude * lag * decay
-        gradient = -(weight * residual * slope).sum(axis=-1)
-        curvature = (weight * (slope**2 - residual * amplitude * lag**2 * decay)).sum(axis=-1)
-        if form == "offset":
-            rest = 1.0 - decay
-            free = (offset > OFFSET_MIN) & (offset < OFFSET_MAX)
-            cross = (weight * (slope * rest - residual * lag * decay)).sum(axis=-1)
-            bottom = (weight * rest**2).sum(axis=-1)
-            curvature = curvature - np.divide(cross**2, bottom, out=np.zeros_like(cross), where=free & (bottom > 0))
-        step = np.divide(gradient, curvature, out=np.zeros_like(gradient), where=curvature > 0)
-        moved = np.clip(beta - step, low, high)
-        converged = (np.abs(moved - beta) <= 1e-10 * np.abs(beta)) & (curvature > 0)
-        beta = moved
-        if converged.all():
-            break
-    return beta, converged
+    def at_bound(self, name: str) -> BoolArray:
+        """Say which rows have a parameter at its bound."""
+        found: BoolArray = getattr(self, f"{name}_at_bound")
+        return found
 
 
 def parameters(form: str, start: Solution, row: int) -> lmfit.Parameters:
     """Return lmfit parameters started at a solver's row; one at its bound is held there, for lmfit would give it a tiny error."""
+    limits = {"beta": (0.0, np.inf), "offset": (OFFSET_MIN, OFFSET_MAX), "stretch": (STRETCH_MIN, STRETCH_MAX)}
     out = lmfit.Parameters()
-    out.add("beta", value=float(start.beta[row]), min=0.0, vary=not bool(start.beta_at_bound[row]))
-    if form == "offset":
-        out.add("offset", value=float(start.offset[row]), min=OFFSET_MIN, max=OFFSET_MAX, vary=not bool(start.offset_at_bound[row]))
+    for name in FORM[form].parameters:
+        low, high = limits[name]
+        value = float(start.values()[name][row])
+        out.add(name, value=value, min=low, max=high, vary=not bool(start.at_bound(name)[row]))
     return out
 
 
-def derivatives(parameters: lmfit.Parameters, data: FloatArray, weights: FloatArray, lag: FloatArray) -> FloatArray:
-    """Return the Jacobian of lmfit's residual, weights · (data − model), in the free parameters.
+def jacobian(form: str, lag: FloatArray, beta: float, offset: float, stretch: float) -> dict[str, FloatArray]:
+    """Return ∂f/∂β, ∂f/∂c and ∂f/∂s at one row's parameters, each of the shape of `lag`; those the form has."""
+    if form == "constant":
+        return {"offset": np.ones(lag.shape)}
+    s = stretch if form == "stretched" else 1.0
+    x = distance(form, lag, s)
+    exponent = beta**s * x
+    fall = np.exp(-exponent)
+    slope = s * beta ** (s - 1.0) * x if beta > 0 else np.where(s == 1.0, x, 0.0)
+    amplitude = 1.0 - offset if "offset" in FORM[form].parameters else 1.0
+    found = {"beta": -amplitude * slope * fall}
+    if "offset" in FORM[form].parameters:
+        found["offset"] = 1.0 - fall
+    if "stretch" in FORM[form].parameters:
+        found["stretch"] = -exponent * np.log(beta * lag) * fall if beta > 0 else np.zeros(lag.shape)
+    return found
+
+
+def keywords(form: str) -> dict[str, Any]:
+    """Return how a form's lmfit Model is fitted: to the last digits, with the analytic Jacobian.
 
     Finite differences would stop 1e-5 short of the optimum where a form fits badly.
     """
-    value = parameters.valuesdict()
-    decay = np.exp(-value["beta"] * lag)
-    column = {"beta": (1.0 - value.get("offset", 0.0)) * lag * decay, "offset": decay - 1.0}
-    free = [name for name, parameter in parameters.items() if parameter.vary]
-    return np.stack([weights * column[name] for name in free], axis=-1) if free else np.empty((lag.size, 0))
 
+    def derivatives(parameters: lmfit.Parameters, data: FloatArray, weights: FloatArray, lag: FloatArray) -> FloatArray:
+        value = {name: ABSENT[name] for name in PARAMETERS} | parameters.valuesdict()
+        columns = jacobian(form, lag, **value)
+        free = [name for name, parameter in parameters.items() if parameter.vary]
+        return np.stack([-weights * columns[name] for name in free], axis=-1) if free else np.empty((lag.size, 0))
 
-KEYWORDS = LMFIT_KEYWORDS | {"fit_kws": LMFIT_KEYWORDS["fit_kws"] | {"Dfun": derivatives}}
+    return LMFIT_KEYWORDS | {"fit_kws": LMFIT_KEYWORDS["fit_kws"] | {"Dfun": derivatives}}
 
 
 def fit_row(form: str, lag: FloatArray, cosine: FloatArray, pairs: FloatArray, start: Solution, row: int) -> lmfit.model.ModelResult:
     """Fit one row with lmfit from the solver's optimum; weights are √m_k."""
     known = np.isfinite(cosine)
-    return MODELS[form].fit(cosine[known], parameters(form, start, row), lag=lag[known], weights=np.sqrt(pairs[known]), **KEYWORDS)
+    return MODELS[form].fit(cosine[known], parameters(form, start, row), lag=lag[known], weights=np.sqrt(pairs[known]), **keywords(form))
+
+
+def fitted_gram(form: str, tokens: int, beta: float, offset: float, stretch: float, rho0: float) -> LagGram:
+    """Return the Gram of fitted parameters for windows of up to `tokens` positions, feasible or not.
+
+    Args:
+        form: one of FORMS.
+        tokens: T.
+        beta: β ≥ 0; at 0 all content tokens point one way. Ignored by the constant.
+        offset: c; 0 for forms without.
+        stretch: s; 1 for forms without.
+        rho0: cosine of the sink with every other token; 0 where the sink is not visible.
+    """
+    if form == "constant":
+        return constant_gram(offset, rho0, tokens)
+    if not beta > 0:
+        return LagGram(np.ones(tokens), rho0)
+    if form in ("exponential", "offset"):
+        return offset_exponential(beta, offset, rho0, tokens)
+    kind: Literal["stretched", "power"] = "stretched" if form == "stretched" else "power"
+    return decaying(kind, beta, tokens, rho0=rho0, offset=offset, stretch=stretch)

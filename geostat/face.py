@@ -1,6 +1,7 @@
 """The public functions of geostat. Each takes and returns xarray; the command line calls the same pipeline.
 
-A run is an `xarray.DataTree`: /capture and /null as measured, /norms, /similarity and /weights as fitted, /envelope and /summary as confronted.
+A run is an `xarray.DataTree`: /capture and /null as measured, /norms, /similarity and /weights as fitted, /envelope,
+/sink, /heads, /separable, /verdicts and /summary as confronted.
 """
 
 from __future__ import annotations
@@ -16,14 +17,19 @@ import xarray as xr
 from empirical.errors import InputError as MeasurementError
 from empirical.store import Store
 from geostat import pipeline
+from geostat.claims import tolerances as read_tolerances
 from geostat.envelope import EDITIONS, ENVELOPE_POINTS
 from geostat.envelope import confront as lay_over
 from geostat.errors import InputError
+from geostat.experiments import experiments
 from geostat.grids import whatif as evaluate_grid
+from geostat.ingredients import swap_ingredients
 from geostat.norms import fit_norms
 from geostat.one_head import fit_head as fit_one
+from geostat.responses import elasticities as tell_elasticities
 from geostat.similarity import fit_similarity
 from geostat.validity import summarise
+from geostat.verdicts import give_verdicts
 from geostat.weights import fit_weights
 from reports.errors import InputError as ReportError
 from theory.errors import InputError as TheoryError
@@ -32,7 +38,10 @@ from theory.results import Edition
 P = ParamSpec("P")
 R = TypeVar("R")
 
-MAKERS = {"geostat.fit": ("norms", "similarity", "weights"), "geostat.confront": ("envelope", "summary")}
+MAKERS = {
+    "geostat.fit": ("norms", "similarity", "weights"),
+    "geostat.confront": ("envelope", "ingredients", "sink", "heads", "separable", "verdicts", "summary"),
+}
 """Which function makes which groups; the others are captured."""
 
 _KEYWORDS = ("documents", "count", "length", "out", "fresh", "null")
@@ -142,23 +151,34 @@ def fit_head(run: xr.DataTree, layer: int, head: int, **options: Any) -> lmfit.m
 
 @_one_error
 def confront(
-    run: xr.DataTree, fits: xr.DataTree, *, editions: Sequence[Edition] = EDITIONS, points: int | None = ENVELOPE_POINTS
+    run: xr.DataTree,
+    fits: xr.DataTree,
+    *,
+    editions: Sequence[Edition] = EDITIONS,
+    points: int | None = ENVELOPE_POINTS,
+    tolerances: str | Path | None = None,
+    swap: bool = False,
 ) -> xr.DataTree:
-    """Lay the bounds over the measured curves: a DataTree with /envelope and /summary.
+    """Lay the bounds over the measured curves and give the verdicts: /envelope, /sink, /heads, /separable, /verdicts, /summary.
 
     Args:
         run: a captured run.
         fits: what `fit` returned.
         editions: editions of the theory.
         points: about how many log-spaced sizes N; None takes all.
+        tolerances: a TOML file of tolerances for the verdicts, over the built-in ones.
+        swap: also /ingredients: bounds with fitted ingredients swapped for measured ones (a minute or two).
     """
+    held = read_tolerances(None if tolerances is None else Path(tolerances))
     _group(run, "capture")
     for name in FITS:
         _group(fits, name)
     together = _joined(run, fits)
     envelope = lay_over(together, editions=editions, points=points)
-    summary = summarise(_joined(together, xr.DataTree.from_dict({"/envelope": envelope})))
-    return xr.DataTree.from_dict({"/envelope": envelope, "/summary": summary})
+    laid = _joined(together, xr.DataTree.from_dict({"/envelope": envelope}))
+    found = ({"ingredients": swap_ingredients(together)} if swap else {}) | experiments(run)
+    found |= {"verdicts": give_verdicts(laid, held), "summary": summarise(laid)}
+    return xr.DataTree.from_dict({"/envelope": envelope, **{f"/{name}": dataset for name, dataset in found.items()}})
 
 
 @_one_error
@@ -174,6 +194,9 @@ def report(run: xr.DataTree, fits: xr.DataTree, env: xr.DataTree, *, out: str | 
 
 whatif = _one_error(evaluate_grid)
 """Evaluate the bounds over a grid of parameters: `geostat.grids.whatif`."""
+
+elasticities = _one_error(tell_elasticities)
+"""Tell how each bound responds to each parameter at one point: `geostat.responses.elasticities`."""
 
 
 def _group(tree: xr.DataTree, name: str) -> xr.Dataset:

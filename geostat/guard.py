@@ -1,4 +1,7 @@
-"""What the command refuses becomes one line on stderr and an exit code: 2 bad input, 4 a damaged store, 130 interrupted. Imports typer."""
+"""What the command refuses becomes one line on stderr and an exit code. Imports typer.
+
+2 bad input, 3 a required verdict not met, 4 a damaged store, 130 interrupted.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typer.core import TyperGroup
 
 from empirical.errors import DENIED, FULL, StoreError
 from empirical.errors import InputError as MeasurementError
-from geostat.errors import InputError
+from geostat.errors import InputError, Unmet
 from reports.errors import InputError as ReportError
 from theory.errors import InputError as TheoryError
 
@@ -39,6 +42,8 @@ class Guarded(TyperGroup):
             _fail(_usage(error), 2)
         except (InputError, MeasurementError, TheoryError, ReportError) as error:
             _fail(str(error), 2)
+        except Unmet as error:
+            _fail(str(error), 3)
         except StoreError as error:
             _fail(str(error), 4)
         except KeyboardInterrupt as error:

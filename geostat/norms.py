@@ -1,21 +1,27 @@
 """Assumption 1: value norms are a constant C behind a compressed sink, ‖v₀‖ = λC.
 
 Source: arXiv 2602.01893, §3.1, Assumption 1 and Fig. 2. Two coefficients of variation are kept apart, because the paper's
-figure averages over texts before it measures spread: CV per token (within a document) and CV of the mean profile.
-Imports numpy, xarray, lmfit.
+figure averages over texts before it measures spread: CV per token (within a document) and CV of the mean profile. Trend, split of the variance and other
+compressed tokens stand in `norms_trend`, `norms_variance` and `norms_compressed`, names and meanings in `norms_variables`. Imports numpy, xarray, lmfit.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import lmfit
 import numpy as np
 import xarray as xr
 
-from geostat.fitting import Progress, described, described_parameter, layer_tokens, mean_over_documents, require, sink_flag
+from geostat.fitting import Progress, layer_tokens, mean_over_documents, require
+from geostat.flags import combined
 from geostat.jackknife import BoolArray, FloatArray, Interval, interval, leave_one_out_mean
+from geostat.norms_compressed import TokenLists, compressed, compressed_share, median_norm, secondary_sinks, sink_smallest
+from geostat.norms_trend import FEWEST_TOKENS, hac_errors, trend_of_mean
+from geostat.norms_variables import FLAGS, norms_dataset
+from geostat.norms_variance import split
 
 NEEDS = {"value_norm": ("document", "layer", "kv_head", "position")}
-DIMS = ("layer", "kv_head")
 
 
 def profile(position: FloatArray, C: float, lam: float = 1.0) -> FloatArray:
@@ -67,14 +73,86 @@ def by_document(norm: FloatArray, first_content: int) -> dict[str, FloatArray]:
         cv (population standard deviation over mean of i > 0) and lam (‖v₀‖ / median‖v_i‖, i > 0), each shape (...).
     """
     cv = estimate(norm, first_content)["cv_profile"]
-    content = norm[..., first_content:]
-    known = np.isfinite(content).any(axis=-1)
-    median = np.full(known.shape, np.nan)
-    if known.any():
-        median[known] = np.nanmedian(content[known], axis=-1)
+    median = median_norm(norm[..., first_content:])
     sink = norm[..., 0] if first_content else np.full(median.shape, np.nan)
     lam = np.divide(sink, median, out=np.full(median.shape, np.nan), where=median > 0)
     return {"cv": cv, "lam": lam}
+
+
+def levels(norm: FloatArray, first_content: int, carries: BoolArray) -> dict[str, FloatArray]:
+    """Return C, lam, cv_token, cv_profile with document-jackknife intervals, rmse, and cv_document and lam_document by document.
+
+    Args:
+        norm: ‖v_i‖, shape (document, kv_head, token), units of the value states; NaN where unknown.
+        first_content: 1 if token 0 is the sink, else 0.
+        carries: which documents carry the head, shape (document, kv_head).
+
+    Returns:
+        Arrays of shape (kv_head,), those by document of shape (document, kv_head).
+    """
+    own = by_document(norm, first_content)
+    best = estimate(mean_over_documents(norm), first_content) | {"cv_token": mean_over_documents(own["cv"])}
+    without = estimate(leave_one_out_mean(norm), first_content) | {"cv_token": leave_one_out_mean(own["cv"])}
+    found = {"rmse": best["rmse"], "cv_document": own["cv"], "lam_document": own["lam"]}
+    for name in ("C", "lam", "cv_token", "cv_profile"):
+        found |= with_interval(name, best[name], interval(best[name], without[name], carries))
+    return found
+
+
+def with_interval(name: str, value: FloatArray, limits: Interval) -> dict[str, FloatArray]:
+    """Return x, x_se, x_lower and x_upper."""
+    return {name: value, f"{name}_se": limits.se, f"{name}_lower": limits.lower, f"{name}_upper": limits.upper}
+
+
+def fit_layer(norm: FloatArray, first_content: int) -> dict[str, np.ndarray]:
+    """Fit Assumption 1 to the value heads of one layer.
+
+    Args:
+        norm: ‖v_i‖, shape (document, kv_head, token), units of the value states; NaN where unknown.
+        first_content: 1 if token 0 is the sink, 0 if no sink is visible.
+
+    Returns:
+        Every variable of `fit_norms` but the lists, without the dim layer; `compressed` and `secondary` (bool) are masks of the content tokens.
+    """
+    content = norm[..., first_content:]
+    carries: BoolArray = np.asarray(np.isfinite(content).any(axis=-1))
+    found: dict[str, np.ndarray] = dict(levels(norm, first_content, carries))
+    found |= with_interval("trend", *trend_of_mean(content, carries))
+    found["trend_se_hac"] = hac_errors(mean_over_documents(content))
+    found |= split(content)
+    found |= with_interval("sink_smallest_share", *sink_smallest(norm, first_content))
+    small = compressed(content)
+    found |= with_interval("compressed_share", *compressed_share(content, small))
+    secondary = secondary_sinks(content, small)
+    found |= {"documents": carries.sum(axis=0), "secondary_sinks": secondary.sum(axis=-1), "compressed": small, "secondary": secondary}
+    return found | {"flags": combined(problems(norm, first_content, found), tuple(FLAGS))}
+
+
+def problems(norm: FloatArray, first_content: int, found: Mapping[str, np.ndarray]) -> dict[str, BoolArray]:
+    """Return where each of FLAGS applies, shape (kv_head,): together they account for every NaN of a result.
+
+    Args:
+        norm: ‖v_i‖, shape (document, kv_head, token); NaN where unknown.
+        first_content: 1 if token 0 is the sink, else 0.
+        found: the variables fitted to it.
+    """
+    known = np.isfinite(norm[..., first_content:])
+    carries: BoolArray = np.asarray(known.any(axis=-1))
+    documents = found["documents"]
+    positions = (known | ~carries[..., None]).all(axis=0).sum(axis=-1)
+    seen: BoolArray = np.asarray(documents > 0)
+    sink = np.isfinite(norm[..., 0]) if first_content else np.zeros(carries.shape, dtype=bool)
+    return {
+        "no_norms": ~seen,
+        "one_document": documents == 1,
+        "two_documents": documents == 2,
+        "few_tokens": seen & ((known.any(axis=0).sum(axis=-1) < FEWEST_TOKENS) | (positions < 2)),
+        "holes": seen & (known != carries[..., None]).any(axis=(0, 2)),
+        "zero_norms": seen & ~(found["C"] > 0),
+        "constant": (documents > 1) & (positions > 1) & ~np.isfinite(found["share_residual"]),
+        "no_sink": seen & ~(sink & carries).all(axis=0, where=carries),
+        "none_compressed": seen & (found["compressed_share"] == 0),
+    }
 
 
 def fit_norms(capture: xr.Dataset, progress: Progress | None = None) -> xr.Dataset:
@@ -83,96 +161,39 @@ def fit_norms(capture: xr.Dataset, progress: Progress | None = None) -> xr.Datas
     Estimates are those of the document mean of ‖v_i‖; cv_token is the mean over documents of each document's own CV.
 
     Args:
-        capture: a /capture dataset; uses value_norm (document, layer, kv_head, position), tokens and sink_visible (layer).
+        capture: a /capture dataset; uses value_norm (document, layer, kv_head, position), tokens and sink_visible (layer), and, for the list of compressed
+            tokens, token_id (document, position).
         progress: called with the fraction done after each layer.
 
     Returns:
-        Dataset over (layer, kv_head): C, lam, cv_token, cv_profile, each with _se, _lower, _upper; rmse, documents
-        (how many carry the head); over (document, layer, kv_head): cv_document, lam_document; over (layer): sink_visible.
-        lam is NaN where the sink is not visible; everything is NaN for a head without finite norms.
+        What `norms_variables` names. Over (layer, kv_head), each with _se, _lower, _upper: C, lam, cv_token, cv_profile, cv_position, trend, share_document,
+        share_position, share_residual, sink_smallest_share, compressed_share; also rmse, trend_se_hac, share_document_at_zero, share_position_at_zero,
+        secondary_sinks, documents (how many carry the head) and flags, which say why a number is NaN. By document: cv_document, lam_document; by position:
+        compressed_documents; by layer: sink_visible. Lists along compressed_token (left out without token_id) and secondary_sink.
 
     Raises:
-        InputError: if a variable is missing, misshapen or empty, or a norm is negative.
+        InputError: if a variable is missing, misshapen or empty.
     """
     require(capture, NEEDS)
-    documents, layers, kv_heads = (capture.sizes[d] for d in ("document", "layer", "kv_head"))
-    names = ("C", "lam", "cv_token", "cv_profile")
-    found = {name: np.full((layers, kv_heads), np.nan) for name in (*names, "rmse")}
-    spread = {name: {part: np.full((layers, kv_heads), np.nan) for part in ("se", "lower", "upper")} for name in names}
-    each = {name: np.full((documents, layers, kv_heads), np.nan) for name in ("cv", "lam")}
-    count = np.zeros((layers, kv_heads), dtype=np.int64)
-    for layer in range(layers):
+    layers: list[dict[str, np.ndarray]] = []
+    lists = TokenLists(_token_ids(capture))
+    for layer in range(capture.sizes["layer"]):
         seen = layer_tokens(capture, layer)
         norm = capture["value_norm"][:, layer, :, seen.start :].values.astype(np.float64)
         norm[~np.isfinite(norm)] = np.nan
-        carries: BoolArray = np.asarray(np.isfinite(norm[..., seen.first_content :]).any(axis=-1))
-        own = by_document(norm, seen.first_content)
-        best = estimate(mean_over_documents(norm), seen.first_content) | {"cv_token": mean_over_documents(own["cv"])}
-        without = estimate(leave_one_out_mean(norm), seen.first_content) | {"cv_token": leave_one_out_mean(own["cv"])}
-        count[layer] = carries.sum(axis=0)
-        for name in found:
-            found[name][layer] = best[name]
-        for name in names:
-            limits = interval(best[name], without[name], carries)
-            for part in spread[name]:
-                spread[name][part][layer] = getattr(limits, part)
-        for name in each:
-            each[name][:, layer] = own[name]
+        found = fit_layer(norm, seen.first_content)
+        small, secondary = found.pop("compressed"), found.pop("secondary")
+        first = seen.start + seen.first_content
+        lists.add(norm[..., seen.first_content :], small, secondary, first)
+        found["compressed_documents"] = np.pad(small.sum(axis=0), ((0, 0), (first, 0)))
+        layers.append(found)
         if progress:
-            progress((layer + 1) / layers)
-    return _dataset(capture, found, {name: Interval(**parts) for name, parts in spread.items()}, each, count)
+            progress((layer + 1) / capture.sizes["layer"])
+    return norms_dataset(capture, layers, lists)
 
 
-def _dataset(
-    capture: xr.Dataset, found: dict[str, FloatArray], spread: dict[str, Interval], each: dict[str, FloatArray], count: np.ndarray
-) -> xr.Dataset:
-    words = {
-        "C": ("norm of a content token", "value norm", "C", "Assumption 1.1"),
-        "lam": ("sink norm over content norm", "1", r"\lambda", "Assumption 1.2"),
-        "cv_token": (
-            "coefficient of variation of content norms within a document",
-            "1",
-            r"\mathrm{CV}_{\mathrm{token}}",
-            "Assumption 1.1",
-        ),
-        "cv_profile": (
-            "coefficient of variation of the mean content profile",
-            "1",
-            r"\mathrm{CV}_{\mathrm{profile}}",
-            "Fig. 2",
-        ),
-    }
-    out: dict[str, xr.Variable] = {}
-    for name, (long_name, units, symbol, equation) in words.items():
-        out |= described_parameter(
-            name, DIMS, found[name], spread[name], long_name=long_name, units=units, symbol=symbol, equation=equation
-        )
-    first = "Assumption 1.1"
-    out["rmse"] = described(
-        DIMS,
-        found["rmse"],
-        long_name="root mean squared residual of the mean content profile",
-        units="value norm",
-        symbol=r"\mathrm{RMSE}",
-        equation=first,
-    )
-    each_dims = ("document", *DIMS)
-    out["cv_document"] = described(
-        each_dims,
-        each["cv"],
-        long_name="coefficient of variation of content norms, by document",
-        units="1",
-        symbol=r"\mathrm{CV}",
-        equation=first,
-    )
-    out["lam_document"] = described(
-        each_dims,
-        each["lam"],
-        long_name="sink norm over median content norm, by document",
-        units="1",
-        symbol=r"\lambda",
-        equation="Assumption 1.2",
-    )
-    out["documents"] = described(DIMS, count, long_name="documents that carry the head", units="1", symbol="K", equation="")
-    out["sink_visible"] = sink_flag(capture)
-    return xr.Dataset(out, coords={d: capture[d].variable for d in each_dims if d in capture.coords})
+def _token_ids(capture: xr.Dataset) -> np.ndarray:
+    """Token ids (document, position); -1 throughout where the capture has none."""
+    if "token_id" in capture:
+        return capture["token_id"].transpose("document", "position").values.astype(np.int64)
+    return np.full((capture.sizes["document"], capture.sizes["position"]), -1, dtype=np.int64)

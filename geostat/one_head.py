@@ -1,33 +1,42 @@
-"""One head's fit as lmfit hands it back, with its report, residuals and confidence tools.
+"""One head's fit as lmfit or statsmodels hands it back, with its report, residuals and confidence tools.
 
-Its standard errors take lags or tokens as independent and are far too small; the fit datasets carry document-jackknife ones.
+lmfit's standard errors take lags or tokens as independent and are far too small; the fit datasets carry document-jackknife ones.
 Imports xarray, lmfit and the three fits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import lmfit
 import numpy as np
 import xarray as xr
 
-from geostat import decay, norms, phases, similarity, weights
+from geostat import decay, decay_solver, norms, norms_trend, norms_variance, phases, similarity, weights
 from geostat.errors import InputError
 from geostat.fitting import LMFIT_KEYWORDS, index_of, layer_tokens, mean_over_documents, require
 from geostat.profile_search import search
 
-FORMS = {"norms": ("two-level",), "similarity": decay.FORMS, "weights": weights.FORMS}
+if TYPE_CHECKING:
+    from statsmodels.regression.linear_model import RegressionResultsWrapper
+    from statsmodels.regression.mixed_linear_model import MixedLMResultsWrapper
+
+FORMS = {"norms": ("two-level", "trend", "variance"), "similarity": decay.FORMS, "weights": weights.FORMS}
 """Forms each assumption can be fitted with."""
 NEEDS: dict[str, Mapping[str, tuple[str, ...]]] = {"norms": norms.NEEDS, "similarity": similarity.NEEDS, "weights": weights.NEEDS}
 PRINTED = {"norms": "two-level", "similarity": "exponential", "weights": "shared"}
 
 
-def fit_head(capture: xr.Dataset, layer: int, head: int, which: str = "similarity", form: str | None = None) -> lmfit.model.ModelResult:
+def fit_head(
+    capture: xr.Dataset, layer: int, head: int, which: str = "similarity", form: str | None = None
+) -> lmfit.model.ModelResult | RegressionResultsWrapper | MixedLMResultsWrapper:
     """Fit one assumption to the document mean of one query head and return lmfit's ModelResult.
 
     `result.fit_report()` prints it; `result.params`, `result.best_fit`, `result.conf_interval()` are lmfit's own. Parameters at
-    a bound, and the break points of the weights, are held fixed.
+    a bound, and the break points of the weights, are held fixed. Two forms of "norms" are statsmodels', whose `result.summary()` prints them:
+    "trend", the mean profile's line with Newey-West errors (`norms_trend.line_of_profile`), and "variance", the mixed model of document, position and
+    residual (`norms_variance.mixed_model`), which takes seconds.
 
     Args:
         capture: a /capture dataset.
@@ -56,9 +65,16 @@ def fit_head(capture: xr.Dataset, layer: int, head: int, which: str = "similarit
     return result
 
 
-def _norms(capture: xr.Dataset, layer: int, kv_head: int, form: str) -> lmfit.model.ModelResult | None:
+def _norms(
+    capture: xr.Dataset, layer: int, kv_head: int, form: str
+) -> lmfit.model.ModelResult | RegressionResultsWrapper | MixedLMResultsWrapper | None:
     seen = layer_tokens(capture, layer)
-    norm = mean_over_documents(capture["value_norm"][:, layer, kv_head, seen.start :].values.astype(np.float64))
+    each = capture["value_norm"][:, layer, kv_head, seen.start :].values.astype(np.float64)
+    if form == "variance":
+        return norms_variance.mixed_model(np.where(np.isfinite(each), each, np.nan)[:, seen.first_content :])
+    norm = mean_over_documents(each)
+    if form == "trend":
+        return norms_trend.line_of_profile(norm[seen.first_content :])
     best = norms.estimate(norm, seen.first_content)
     if not np.isfinite(best["C"]):
         return None
@@ -73,10 +89,10 @@ def _norms(capture: xr.Dataset, layer: int, kv_head: int, form: str) -> lmfit.mo
 
 
 def _similarity(capture: xr.Dataset, layer: int, kv_head: int, form: str) -> lmfit.model.ModelResult | None:
-    _, lag, pairs, cosine = similarity.layer_cosines(capture, layer)
-    mean = mean_over_documents(cosine)[kv_head : kv_head + 1]
-    start = decay.solve(form, lag, mean, pairs)
-    return decay.fit_row(form, lag, mean[0], pairs, start, 0) if np.isfinite(start.beta[0]) else None
+    data = similarity.layer_cosines(capture, layer)
+    mean = data.mean[kv_head : kv_head + 1]
+    start = decay_solver.solve(form, data.lag, mean, data.pairs)
+    return decay.fit_row(form, data.lag, mean[0], data.pairs, start, 0) if np.isfinite(start.squares[0]) else None
 
 
 def _weights(capture: xr.Dataset, layer: int, head: int, form: str) -> lmfit.model.ModelResult | None:

@@ -1,9 +1,11 @@
-"""The arguments and options that commands share, each with its help. Imports typer."""
+"""The arguments and options that commands share, each with its help, and all those of a measurement. Imports typer."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -40,3 +42,43 @@ Heads = Annotated[
 Null = Annotated[bool, typer.Option("--null/--no-null", help="Measure the null baselines too.")]
 RemoteCode = Annotated[bool, typer.Option("--trust-remote-code", help="Allow a hub model to bring its own code.")]
 Pickle = Annotated[bool, typer.Option("--allow-pickle", help="Allow weights stored as pickles, which can run code when read.")]
+
+
+Tolerances = Annotated[Path | None, typer.Option(help="A TOML file of tolerances for the verdicts; see docs/verdicts.md.")]
+Require = Annotated[
+    list[str] | None,
+    typer.Option("--require", help='Exit with 3 unless a verdict is met, as in "norms.cv holds 0.9" (share of heads). Repeatable.'),
+]
+
+JUDGING: Final[dict[str, tuple[Any, Any]]] = {"tolerances": (Tolerances, None), "require": (Require, None)}
+"""Options of verdicts, with their defaults."""
+
+MEASURING: Final[dict[str, tuple[Any, Any]]] = {
+    "model": (Model, None), "text": (Text, None), "dataset": (Dataset, None), "split": (Split, "train"), "field": (Field, "text"),
+    "documents": (Documents, 8), "length": (Length, 1024), "n": (Sizes, "default"), "convention": (ConventionName, "paper"),
+    "special_tokens": (SpecialTokens, "default"), "seed": (Seed, 0), "batch": (Batch, 1), "device": (Device, "auto"),
+    "dtype": (Dtype, "float32"), "revision": (Revision, None), "head": (Heads, None), "null": (Null, True), "out": (Out, Path("report")),
+    "resume": (Resume, False), "fresh": (Fresh, False), "trust_remote_code": (RemoteCode, False), "allow_pickle": (Pickle, False),
+    "quiet": (Quiet, False), "as_json": (Json, False),
+}  # fmt: skip
+"""Every option of a measurement, with its default."""
+
+
+def taking(options: Mapping[str, tuple[Any, Any]]) -> Callable[[Callable[[dict[str, Any]], None]], Callable[..., None]]:
+    """Return a decorator: a command that takes these options and hands them to what it decorates, by name; its help is that one's."""
+
+    def decorate(act: Callable[[dict[str, Any]], None]) -> Callable[..., None]:
+        def command(**given: Any) -> None:
+            act(given)
+
+        command.__doc__ = act.__doc__
+        command.__annotations__ = {name: kind for name, (kind, _) in options.items()}
+        command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+                for name, (kind, default) in options.items()
+            ]
+        )
+        return command
+
+    return decorate

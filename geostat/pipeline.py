@@ -6,7 +6,7 @@ Imports all three rooms. `geostat.cli` and the functions of `geostat` call this 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,15 +17,20 @@ from empirical import corpus, models, texts
 from empirical.capture import capture
 from empirical.observers import Baselines, Geometry
 from empirical.observing import Observer, Progress
+from empirical.place import stored
 from empirical.selection import Convention
-from empirical.store import Store, stored
+from empirical.store import Store
+from geostat.claims import Tolerance
 from geostat.envelope import EDITIONS, ENVELOPE_POINTS, MeasuredEnvelope, confront
 from geostat.errors import InputError
+from geostat.experiments import experiments
+from geostat.ingredients import swap_ingredients
 from geostat.norms import fit_norms
 from geostat.run_record import capture_session, seconds_of, timed
 from geostat.settings import Settings, refuse_text_as_model, sizes
 from geostat.similarity import fit_similarity
 from geostat.validity import summarise
+from geostat.verdicts import give_verdicts
 from geostat.weights import fit_weights
 from theory.results import Edition
 
@@ -138,12 +143,17 @@ def _refuse_unwritable(folder: Path) -> None:
 
 
 def fit(store: Store, *, console: Console = QUIET) -> dict[str, xr.Dataset]:
-    """Fit Assumptions 1-3 and keep /norms, /similarity and /weights in the store."""
-    if not store.documents:
-        raise InputError(f"{store.path}: holds no complete document. Run the same `geostat capture` again to go on with it.")
-    captured = store.read("capture")
+    """Fit Assumptions 1-3 and keep /norms, /similarity and /weights in the store.
+
+    Raises:
+        InputError: if the run holds no complete document, or another process writes to it.
+        StoreError: if the run is damaged.
+    """
     found = {}
-    with timed(store.path, "fit"):
+    with store.alone(), timed(store.path, "fit"):
+        if not store.documents:
+            raise InputError(f"{store.path}: holds no complete document. Run the same `geostat capture` again to go on with it.")
+        captured = store.read("capture")
         for name, function in (("norms", fit_norms), ("similarity", fit_similarity), ("weights", fit_weights)):
             console.stage(f"fit {name}")
             found[name] = function(captured, progress=partial(console.fraction, f"fit {name}"))
@@ -152,20 +162,43 @@ def fit(store: Store, *, console: Console = QUIET) -> dict[str, xr.Dataset]:
 
 
 def lay_over(
-    store: Store, *, editions: Sequence[Edition] = EDITIONS, points: int | None = ENVELOPE_POINTS, console: Console = QUIET
+    store: Store,
+    *,
+    editions: Sequence[Edition] = EDITIONS,
+    points: int | None = ENVELOPE_POINTS,
+    held_against: Mapping[str, Tolerance] | None = None,
+    swap: bool = False,
+    console: Console = QUIET,
 ) -> dict[str, xr.Dataset]:
-    """Evaluate the bounds from the fits, lay them over the measured curves, and keep /envelope and /summary in the store."""
-    missing = sorted({"norms", "similarity", "weights"} - set(store.results))
-    if missing:
-        raise InputError(f"{store.path}: has no fits yet ({', '.join(missing)} missing). Run `geostat fit {store.path}` first.")
-    with timed(store.path, "confront"):
+    """Evaluate the bounds from the fits, lay them over the measured curves, make the experiments, and give the verdicts.
+
+    Keeps /envelope, /sink, /heads, /separable, /verdicts and /summary in the store, with `swap` /ingredients too (a minute or two).
+
+    Raises:
+        InputError: if the run has no fits, or another process writes to it.
+        StoreError: if the run is damaged.
+    """
+    with store.alone(), timed(store.path, "confront"):
+        missing = sorted({"norms", "similarity", "weights"} - set(store.results))
+        if missing:
+            raise InputError(f"{store.path}: has no fits yet ({', '.join(missing)} missing). Run `geostat fit {store.path}` first.")
         console.stage("confront")
         tree = store.tree()
         envelope = confront(tree, editions=editions, points=points, progress=partial(console.fraction, "confront"))
         store.write("envelope", envelope)
-        summary = summarise(store.tree())
-        store.write("summary", summary)
-    return {"envelope": envelope, "summary": summary}
+        found = {}
+        if swap:
+            console.stage("swap ingredients")
+            found["ingredients"] = swap_ingredients(tree, progress=partial(console.fraction, "swap ingredients"))
+        else:
+            store.drop(["ingredients"])  # those of an earlier confrontation
+        console.stage("experiments")
+        found |= experiments(tree)
+        found["verdicts"] = give_verdicts(store.tree(), held_against)
+        found["summary"] = summarise(store.tree())
+        for name, dataset in found.items():
+            store.write(name, dataset)
+    return {"envelope": envelope, **found}
 
 
 def write_report(store: Store, out: Path, *, console: Console = QUIET) -> Path:
@@ -178,11 +211,19 @@ def write_report(store: Store, out: Path, *, console: Console = QUIET) -> Path:
         return write_page(tree, out, seconds=seconds_of(store.path))
 
 
-def run(settings: Settings, out: Path, *, fresh: bool = False, null: bool = True, console: Console = QUIET) -> Path:
+def run(
+    settings: Settings,
+    out: Path,
+    *,
+    fresh: bool = False,
+    null: bool = True,
+    held_against: Mapping[str, Tolerance] | None = None,
+    console: Console = QUIET,
+) -> Path:
     """The main job; returns the path of the report."""
     store = measure(settings, out, fresh=fresh, null=null, console=console)
     fit(store, console=console)
-    lay_over(store, console=console)
+    lay_over(store, held_against=held_against, console=console)
     return write_report(store, out if out.suffix != ".zarr" else out.parent, console=console)
 
 

@@ -382,7 +382,7 @@ def _oscillating(y, w, first, level, slope, frequencies, cosines, block_cos, blo
 
 @njit(cache=True, nogil=True)
 def search_rows(rows, first, frequencies, cosines, block_cos, block_cos2, starts, etas, out):  # type: ignore[no-untyped-def]
-    """Fit each row with all forms, in the order of FORMS."""
+    """Fit each row with all forms, in the order of FORMS; with the monotone one only where `out` has room for one."""
     out[:] = np.nan
     for i in range(rows.shape[0]):
         known = np.isfinite(rows[i])
@@ -405,6 +405,17 @@ def search_rows(rows, first, frequencies, cosines, block_cos, block_cos2, starts
             out[i, 0, 5], out[i, 0, 6], out[i, 0, 7] = y.size - 1, y.size - 1, 1.0
             continue
         _monotone(y, w, out[i, 0])
-        if count >= MIN_OSCILLATION + 4:
+        if out.shape[1] > 1 and count >= MIN_OSCILLATION + 4:
             _oscillating(y, w, first, out[i, 0, 1], out[i, 0, 3], frequencies, cosines, block_cos, block_cos2, starts, etas, out[i, 1:])
         out[i, :, 1] += centre
+
+
+@njit(cache=True, nogil=True)
+def monotone_rows(rows, out):  # type: ignore[no-untyped-def]
+    """Write the residuals of the best plateau-and-growth fit of each row of finite numbers."""
+    n = rows.shape[1]
+    w, found = np.ones(n), np.zeros(8)
+    for i in range(rows.shape[0]):
+        _monotone(rows[i], w, found)
+        for j in range(n):
+            out[i, j] = rows[i, j] - found[1] - found[3] * max(j - found[5], 0.0)

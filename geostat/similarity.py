@@ -1,247 +1,235 @@
 """Assumption 2: cosines of content values decay with the lag, and the sink's cosine with every token is a constant ρ₀.
 
-Source: arXiv 2602.01893, §3.2, eq. (6), Assumption 2, Figure 3. Each value head is fitted with e^{−βk} and with the offset
-rival c + (1−c)e^{−βk}, to the document mean of the mean cosine by lag, lags weighted by their pairs.
-A negative c, or |ρ₀| too large, asks for a Gram matrix that no vectors have: `feasible` tells, nothing is clipped.
-Imports numpy, xarray, lmfit.
+Source: arXiv 2602.01893, §3.2, eq. (6), Assumption 2, Figure 3. Each value head is fitted with e^{−βk} and its rivals (`geostat.decay`), to the
+document mean of the mean cosine by lag, lags weighted by their pairs; rivals are chosen by left-out loss (`geostat.similarity_choice`).
+Cosines that no vectors have are told by `feasible`, nothing is clipped. Imports numpy and xarray.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
 
-from geostat.decay import FORMS, by_lag, fit_row, solve
-from geostat.fitting import (
-    LayerTokens,
-    Progress,
-    at_estimate,
-    bayesian_information,
-    layer_tokens,
-    mean_over_documents,
-    paired_gain,
-    require,
-)
-from geostat.jackknife import BoolArray, FloatArray, interval, leave_one_out_mean
-from geostat.similarity_variables import dataset
-from theory.gram import feasible_edge
+from geostat.decay import FORM, FORMS, PARAMETERS
+from geostat.fitting import LayerTokens, Progress, layer_tokens, paired_gain, require
+from geostat.flags import combined
+from geostat.jackknife import BoolArray, FloatArray, Interval
+from geostat.similarity_choice import choose
+from geostat.similarity_drift import Blocks, drift
+from geostat.similarity_feasible import feasible_edges
+from geostat.similarity_fit import Cosines, Fit, fit_batched, goodness, intervals, mean_loss, refine, replicate_trouble, resampled
+from geostat.similarity_pairs import Bins, chance_by_lag, mae_by_pair, negative_share, pairs_by_lag
+from geostat.similarity_sink import sink_cosines
+from geostat.similarity_variables import FIT_REASONS, HEAD_REASONS, dataset
 
-__all__ = ["by_lag", "feasible_edges", "fit_similarity", "mae_by_pair", "pairs_by_lag"]
+__all__ = ["NEEDS", "fit_similarity", "layer_cosines"]
 
 NEEDS = {
     "cosine_mean": ("document", "layer", "kv_head", "lag"),
     "cosine_negative_fraction": ("document", "layer", "kv_head", "lag"),
     "cosine_histogram": ("document", "layer", "kv_head", "lag_bin", "cosine_bin"),
+    "cosine_block_mean": ("document", "layer", "kv_head", "position_block", "lag_bin"),
     "sink_cosine": ("document", "layer", "kv_head", "position"),
     "lag_bin_start": ("lag_bin",),
     "lag_bin_stop": ("lag_bin",),
     "cosine_bin_left": ("cosine_bin",),
     "cosine_bin_right": ("cosine_bin",),
+    "position_block_start": ("position_block",),
+    "position_block_stop": ("position_block",),
 }
 
 
-def feasible_edges(beta: FloatArray, offset: FloatArray, content: int) -> FloatArray:
-    """Return the largest |ρ₀| for which each fitted Gram matrix is positive semidefinite (erratum 9, `theory.gram.feasible_edge`).
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Layers that see the same tokens, and what a capture holds of them; heads are layer-major."""
 
-    Args:
-        beta: β ≥ 0, any shape; at 0 all content tokens point one way and the edge is 1.
-        offset: c, 0 for the exponential form; same shape.
-        content: L, number of content tokens.
+    capture: xr.Dataset
+    layers: np.ndarray
+    seen: LayerTokens
 
-    Returns:
-        Edge, same shape; NaN where the parameters are, or the content tokens' own Gram is already infeasible (c too negative).
-    """
-    edge = np.full(beta.shape, np.nan)
-    for at in np.argwhere(np.isfinite(beta) & (content > 0)):
-        where = tuple(at)
-        edge[where] = feasible_edge(float(beta[where]), content, offset=float(offset[where])) if beta[where] > 0 else 1.0
-    return edge
+    def heads(self, name: str) -> FloatArray:
+        """Return a variable as (document, head, ...) in double precision."""
+        found = self.capture[name][:, self.layers].values
+        return found.reshape(found.shape[0], -1, *found.shape[3:]).astype(np.float64)
 
-
-def pairs_by_lag(lag: FloatArray, content: int) -> FloatArray:
-    """Return m_k = L − k, the number of pairs of L content tokens k apart; 0 from k = L on."""
-    return np.maximum(content - np.asarray(lag, dtype=np.float64), 0.0)
+    def cosines(self) -> Cosines:
+        lag = self.capture["lag"].values.astype(np.float64)
+        keep = lag < self.seen.content
+        cosine = self.heads("cosine_mean")[..., keep]
+        cosine[~np.isfinite(cosine)] = np.nan
+        return Cosines(lag=lag[keep], pairs=pairs_by_lag(lag[keep], self.seen.content), cosine=cosine)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bins:
-    """Edges of a cosine histogram: cosine bins [left, right], lag bins from first to last lag, both included."""
-
-    left: FloatArray
-    right: FloatArray
-    start: FloatArray
-    stop: FloatArray
+def _groups(capture: xr.Dataset) -> Iterator[_Group]:
+    """Yield the layers, gathered by the tokens they see."""
+    seen = [layer_tokens(capture, layer) for layer in range(capture.sizes["layer"])]
+    for kind in dict.fromkeys(seen):
+        yield _Group(capture, np.flatnonzero([one == kind for one in seen]), kind)
 
 
-def mae_by_pair(counts: FloatArray, bins: Bins, content: int, form: str, beta: float, offset: float) -> float:
-    """Return the mean over pairs of |cosine − model|, from a histogram.
-
-    Exact for a density uniform within each cosine bin and, in a lag bin of several lags, the same at each of its lags (which
-    count by their pairs): E|x − f| over a bin [l, r] is |(l+r)/2 − f| for f outside it and ((f−l)² + (r−f)²) / (2(r−l)) inside.
-
-    Args:
-        counts: pairs, shape (lag_bin, cosine_bin).
-        bins: their edges.
-        content: number of content tokens.
-        form: see `by_lag`.
-        beta: β.
-        offset: c.
-
-    Returns:
-        Mean absolute error in units of cosine; NaN for an empty histogram or parameters that are not finite.
-    """
-    total = counts.sum()
-    if not total > 0 or not np.isfinite(beta):
-        return float("nan")
-    lag = np.arange(1, content, dtype=np.float64)
-    model = by_lag(form, lag, beta, offset)[:, None]
-    inside = (model > bins.left) & (model < bins.right)
-    within_bin = ((model - bins.left) ** 2 + (bins.right - model) ** 2) / (2.0 * (bins.right - bins.left))
-    error = np.where(inside, within_bin, np.abs((bins.left + bins.right) / 2.0 - model))
-    pairs = pairs_by_lag(lag, content) * ((lag >= bins.start[:, None]) & (lag <= bins.stop[:, None]))
-    mass = pairs.sum(axis=-1, keepdims=True)
-    mean_error = np.divide(pairs, mass, out=np.zeros_like(pairs), where=mass > 0) @ error
-    return float((counts * mean_error).sum() / total)
+def layer_cosines(capture: xr.Dataset, layer: int) -> Cosines:
+    """Return the mean cosines of one layer's value heads, at the lags that its content tokens span."""
+    return _Group(capture, np.array([layer]), layer_tokens(capture, layer)).cosines()
 
 
 def fit_similarity(capture: xr.Dataset, progress: Progress | None = None) -> xr.Dataset:
-    """Fit Assumption 2 and its offset rival to every value head.
+    """Fit Assumption 2 and its rivals to every value head.
 
-    The estimate is lmfit's optimum, started from the batched solver, which alone gives the leave-one-document-out replicates.
+    Estimates are lmfit's optima, started from the batched solver, which alone gives the leave-one-document-out replicates.
     A parameter at its bound keeps its value, is flagged, and has no standard error.
 
     Args:
-        capture: a /capture dataset; uses cosine_mean, cosine_negative_fraction, cosine_histogram, sink_cosine, tokens, sink_visible.
-        progress: called with the fraction done after each layer.
+        capture: a /capture dataset; uses the variables of NEEDS, tokens and sink_visible; the attribute `dimension` for the floors.
+        progress: called with the fraction done.
 
     Returns:
-        Dataset over (gram, layer, kv_head): beta, offset (0 for the exponential), each with _se, _lower, _upper; mae_by_lag
-        (unweighted mean over lags of |c̄_k − f(k)|, the paper's kind), mae_by_pair (see there), rmse and r2 (weighted by pairs),
-        loss_left_out with loss_left_out_se (pairs-weighted mean squared residual of a document under the fit to the others),
-        bic (takes lags as independent, which they are not), rho0_edge, and flags feasible, beta_at_bound, offset_at_bound, converged.
-        Over (layer, kv_head): rho0 with its interval, rho0_spread (standard deviation over j within a document, root mean square
-        over documents), negative_fraction (of all content pairs), offset_gain (left-out loss of the exponential minus the
-        offset's) with offset_gain_se, offset_preferred (gain above one standard error; by BIC with one document), documents.
-        Where the sink is not visible ρ₀ and its edge are NaN and `feasible` speaks of the content tokens alone.
+        Dataset; x* stands for x, x_se, x_lower, x_upper. Over (gram, layer, kv_head): beta* (NaN for the constant), offset* and stretch* (0 and 1 for
+        forms without), beta_se_lags, … (lmfit's errors); mae_by_lag* (mean over lags of |c̄_k − f(k)|, the paper's kind), mae_by_pair*, rmse, r2
+        (weighted by pairs), loss_left_out with _se, loss_excess with _se (over the best form), within_one_se, bic, aicc, rho0_edge, feasible,
+        …_at_bound, converged, singular, flags.
+        Over (layer, kv_head): chosen (index of the form), rho0*, rho0_spread*, rho0_spread_floor, sink_slope*, negative_fraction*, drift_slope*,
+        drift_rms*, drift_document_rms, chance_by_lag, offset_gain with _se, offset_preferred, documents, head_flags; drift_slope_by_lag* with
+        lag_bin. Without dimension: chance_by_pair. Over (gram): parameters. The module of each part says more.
 
     Raises:
         InputError: if a variable is missing, misshapen or empty.
     """
     require(capture, NEEDS)
-    layers = capture.sizes["layer"]
-    parts = []
-    for layer in range(layers):
-        parts.append(_fit_layer(capture, layer))
-        if progress:
-            progress((layer + 1) / layers)
-    return dataset(capture, parts)
+    groups = list(_groups(capture))
+    whole: tuple[dict[str, np.ndarray], dict[str, np.ndarray]] = ({}, {})
+    for number, group in enumerate(groups):
+
+        def part_done(share: float, number: int = number) -> None:
+            if progress:
+                progress((number + share) / len(groups))
+
+        by_form, by_head = _fit_group(group, part_done)
+        _place(whole[0], by_form, group, lead=1)
+        _place(whole[1], by_head, group, lead=0)
+    return dataset(capture, *whole)
 
 
-def layer_cosines(capture: xr.Dataset, layer: int) -> tuple[LayerTokens, FloatArray, FloatArray, FloatArray]:
-    """Return a layer's tokens, the lags its content tokens span, their pairs, and the mean cosines (document, kv_head, lag)."""
-    seen = layer_tokens(capture, layer)
-    lag = capture["lag"].values.astype(np.float64)
-    keep = lag < seen.content
-    cosine = capture["cosine_mean"][:, layer].values.astype(np.float64)[..., keep]
-    return seen, lag[keep], pairs_by_lag(lag[keep], seen.content), np.where(np.isfinite(cosine), cosine, np.nan)
+def _place(whole: dict[str, np.ndarray], found: dict[str, np.ndarray], group: _Group, lead: int) -> None:
+    """Write a group's arrays (…, head, …) into those of all layers, (…, layer, kv_head, …); `lead` dims stand before the head."""
+    layers, kv_heads = group.capture.sizes["layer"], group.capture.sizes["kv_head"]
+    for name, array in found.items():
+        before, after = array.shape[:lead], array.shape[lead + 1 :]
+        into = whole.setdefault(name, np.empty((*before, layers, kv_heads, *after), dtype=array.dtype))
+        into[(slice(None),) * lead + (group.layers,)] = array.reshape(*before, group.layers.size, kv_heads, *after)
 
 
-def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, np.ndarray]:
-    seen, lag, pairs, cosine = layer_cosines(capture, layer)
-    carries: BoolArray = np.asarray(np.isfinite(cosine).any(axis=-1))
-    mean = mean_over_documents(cosine)
-    out: dict[str, np.ndarray] = {"documents": carries.sum(axis=0)} | _sink(capture, layer, seen)
-    out["negative_fraction"] = _negative(capture, layer, lag.size, seen.content)
-    by_form = [_fit_form(form, lag, pairs, mean, cosine, carries) for form in FORMS]
-    counts = capture["cosine_histogram"][:, layer].values.sum(axis=0, dtype=np.float64)
-    names = {"left": "cosine_bin_left", "right": "cosine_bin_right", "start": "lag_bin_start", "stop": "lag_bin_stop"}
-    bins = Bins(**{edge: capture[name].values.astype(np.float64) for edge, name in names.items()})
-    for form, fit in zip(FORMS, by_form, strict=True):
-        heads = range(counts.shape[0])
-        fit["mae_by_pair"] = np.array([mae_by_pair(counts[h], bins, seen.content, form, fit["beta"][h], fit["offset"][h]) for h in heads])
-        edge = feasible_edges(fit["beta"], fit["offset"], seen.content)
-        fit["feasible"] = np.isfinite(edge) & (np.abs(out["rho0"]) <= edge) if seen.sink else np.isfinite(edge)
-        fit["rho0_edge"] = edge if seen.sink else np.full(edge.shape, np.nan)
-    out["offset_gain"], out["offset_gain_se"] = paired_gain(by_form[0]["loss"], by_form[1]["loss"])
-    by_bic = by_form[1]["bic"] < by_form[0]["bic"]
-    out["offset_preferred"] = np.where(np.isfinite(out["offset_gain_se"]), out["offset_gain"] > out["offset_gain_se"], by_bic)
-    for name in by_form[0]:
-        if name != "loss":
-            out[name] = np.stack([fit[name] for fit in by_form])
-    return out
+def _fit_group(group: _Group, progress: Progress) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Fit the heads of some layers; returns arrays by form, (form, head), and by head, (head, ...)."""
+    data = group.cosines()
+    by_head = _by_head(group, data)
+    bins, counts = Bins.of(group.capture), group.heads("cosine_histogram")
+    parts, losses = [], []
+    for number, form in enumerate(FORMS):
+        fit = refine(fit_batched(form, data), data)
+        part, loss = _of_form(fit, data)
+        found, spread = mae_by_pair(counts, bins, group.seen.content, form, fit.estimate.values())
+        part |= _with(found, spread, "mae_by_pair") | _feasibility(fit, group.seen, by_head["rho0"])
+        part["flags"] = _fit_flags(fit, data, part)
+        parts.append(part)
+        losses.append(loss)
+        progress((number + 1) / len(FORMS))
+    by_form = {name: np.stack([part[name] for part in parts]) for name in parts[0] if name != "squares"}
+    exact = np.where(np.stack([part["squares"] for part in parts]) <= 0, -np.inf, by_form["bic"])
+    loss = np.stack(losses)
+    choice = choose(loss, exact, np.array([FORM[form].number for form in FORMS]))
+    by_form |= {"loss_excess": choice.excess, "loss_excess_se": choice.excess_se, "within_one_se": choice.within}
+    return by_form, by_head | {"chosen": choice.chosen} | _offset_gain(loss, by_form["bic"])
 
 
-def _fit_form(
-    form: str, lag: FloatArray, pairs: FloatArray, mean: FloatArray, cosine: FloatArray, carries: BoolArray
-) -> dict[str, np.ndarray]:
-    """Fit one form to the heads of a layer: estimates by lmfit, replicates by the batched solver."""
-    documents, heads = carries.shape
-    without = leave_one_out_mean(cosine)
-    start = solve(form, lag, mean, pairs)
-    again = solve(form, lag, without.reshape(documents * heads, -1), pairs)
-    beta, offset, converged = start.beta.copy(), start.offset.copy(), start.converged.copy()
-    for head in np.flatnonzero(np.isfinite(start.beta)):
-        result = fit_row(form, lag, mean[head], pairs, start, int(head))
-        beta[head] = result.params["beta"].value
-        offset[head] = result.params["offset"].value if form == "offset" else 0.0
-        converged[head] &= bool(result.success) or result.nvarys == 0  # with nothing free, lmfit only evaluates
-    model = by_lag(form, lag, beta[:, None], offset[:, None])
-    known = np.isfinite(mean)
-    residual = np.where(known, mean - model, 0.0)
-    weight = known * pairs
-    points, total = known.sum(axis=-1), np.maximum(weight.sum(axis=-1), np.finfo(float).tiny)
-    squares = (weight * residual**2).sum(axis=-1)
-    centre = (weight * np.where(known, mean, 0.0)).sum(axis=-1) / total
-    around = (weight * np.where(known, mean - centre[:, None], 0.0) ** 2).sum(axis=-1)
-    empty = np.where(points > 0, 0.0, np.nan)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        r2 = np.where(around > 0, 1.0 - squares / around, np.nan)
-        mae = np.abs(residual).sum(axis=-1) / points
-        rmse = np.sqrt(squares / total) + empty
-    shape = (documents, heads)
-    predicted = by_lag(form, lag, again.beta.reshape(*shape, 1), again.offset.reshape(*shape, 1))
-    known_each = np.isfinite(cosine) & np.isfinite(predicted)
-    weight_each = known_each * pairs
-    sum_each = weight_each.sum(axis=-1)
-    error = (weight_each * np.where(known_each, cosine - predicted, 0.0) ** 2).sum(axis=-1)
-    loss = np.divide(error, sum_each, out=np.full(shape, np.nan), where=sum_each > 0)
-    loss_mean, loss_se = paired_gain(loss, np.zeros_like(loss))
-    out = {"loss": loss, "loss_left_out": loss_mean, "loss_left_out_se": loss_se}
-    out |= {"mae_by_lag": mae, "rmse": rmse, "r2": r2 + empty, "bic": bayesian_information(squares + empty, points, 1 + (form == "offset"))}
-    out |= {"beta_at_bound": start.beta_at_bound, "offset_at_bound": start.offset_at_bound, "converged": converged}
-    replicates = {"beta": again.beta.reshape(shape), "offset": again.offset.reshape(shape)}
-    free = {"beta": ~start.beta_at_bound, "offset": ~start.offset_at_bound & (form == "offset")}
-    for name, value in (("beta", beta), ("offset", offset)):
-        spread = at_estimate(value, interval(value, replicates[name], carries), free[name])
-        out |= {name: value, f"{name}_se": spread.se, f"{name}_lower": spread.lower, f"{name}_upper": spread.upper}
-    return out
+def _of_form(fit: Fit, data: Cosines) -> tuple[dict[str, np.ndarray], FloatArray]:
+    """Return what one form's fit says of each head, and its left-out loss by document."""
+    found: dict[str, np.ndarray] = dict(goodness(fit, data))
+    loss, mae = resampled(fit, data, found["mae_by_lag"])
+    found |= _with(found["mae_by_lag"], mae, "mae_by_lag")
+    found["loss_left_out"], found["loss_left_out_se"] = mean_loss(loss)
+    for name, spread in intervals(fit, data).items():
+        value = fit.estimate.values()[name]
+        found |= _with(value, spread, name)
+        found |= {f"{name}_at_bound": fit.estimate.at_bound(name), f"{name}_se_lags": fit.se_lags.get(name, np.full(value.shape, np.nan))}
+    return found | {"converged": fit.estimate.converged, "singular": fit.singular}, loss
 
 
-def _sink(capture: xr.Dataset, layer: int, seen: LayerTokens) -> dict[str, np.ndarray]:
-    """Return ρ₀, its interval, and its spread over tokens."""
-    cosine = capture["sink_cosine"][:, layer, :, seen.start + seen.first_content :].values.astype(np.float64)
-    if not seen.sink:
-        cosine = np.full_like(cosine, np.nan)
-    known = np.isfinite(cosine)
-    own = mean_over_documents(np.moveaxis(np.where(known, cosine, np.nan), -1, 0))
-    variance = mean_over_documents(np.moveaxis((cosine - own[..., None]) ** 2, -1, 0))
-    rho0 = mean_over_documents(own)
-    spread = interval(rho0, leave_one_out_mean(own), np.isfinite(own))
-    return {
-        "rho0": rho0,
-        "rho0_se": spread.se,
-        "rho0_lower": spread.lower,
-        "rho0_upper": spread.upper,
-        "rho0_spread": np.sqrt(mean_over_documents(variance)),
+def _with(value: FloatArray, spread: Interval, name: str) -> dict[str, np.ndarray]:
+    return {name: value, f"{name}_se": spread.se, f"{name}_lower": spread.lower, f"{name}_upper": spread.upper}
+
+
+def _feasibility(fit: Fit, seen: LayerTokens, rho0: FloatArray) -> dict[str, np.ndarray]:
+    """Return rho0_edge and whether the Gram exists: with the head's own ρ₀, or of the content tokens alone where no sink is visible."""
+    edge = feasible_edges(fit.form, **fit.estimate.values(), content=seen.content)
+    feasible = np.isfinite(edge) & (np.abs(rho0) <= edge) if seen.sink else np.isfinite(edge)
+    return {"feasible": feasible, "rho0_edge": edge if seen.sink else np.full(edge.shape, np.nan), "content_infeasible": _lost(fit, edge)}
+
+
+def _lost(fit: Fit, edge: FloatArray) -> BoolArray:
+    return np.asarray(np.isfinite(fit.estimate.squares) & ~np.isfinite(edge))
+
+
+def _fit_flags(fit: Fit, data: Cosines, part: dict[str, np.ndarray]) -> np.ndarray:
+    fitted, some = np.isfinite(fit.estimate.squares), np.isfinite(data.mean).any(axis=-1)
+    said = {
+        "no_data": ~some,
+        "too_few_lags": some & ~fitted,
+        "not_converged": fitted & ~fit.estimate.converged,
+        "at_bound": np.any([fit.estimate.at_bound(name) for name in PARAMETERS], axis=0),
+        "singular": fit.singular,
+        "one_document": data.carries.sum(axis=0) == 1,
+        "replicates": fitted & replicate_trouble(fit, data),
+        "infeasible_content": part.pop("content_infeasible"),
     }
+    return combined(said, tuple(FIT_REASONS))
 
 
-def _negative(capture: xr.Dataset, layer: int, lags: int, content: int) -> FloatArray:
-    """Return the share of negative cosines among all content pairs of a layer's value heads."""
-    fraction = capture["cosine_negative_fraction"][:, layer].values.astype(np.float64)[..., :lags]
-    known = np.isfinite(fraction)
-    weight = known * pairs_by_lag(capture["lag"].values[:lags], content)
-    total = weight.sum(axis=(0, -1))
-    return np.divide((weight * np.where(known, fraction, 0.0)).sum(axis=(0, -1)), total, out=np.full(total.shape, np.nan), where=total > 0)
+def _by_head(group: _Group, data: Cosines) -> dict[str, np.ndarray]:
+    """Return what is told without a form: the sink, negative cosines, drift over position, floors, and why any of it is missing."""
+    capture, seen = group.capture, group.seen
+    sink = group.heads("sink_cosine")[..., seen.start + seen.first_content :]
+    sink = np.where(np.isfinite(sink) & seen.sink, sink, np.nan)
+    edges = ("position_block_start", "position_block_stop", "lag_bin_start", "lag_bin_stop")
+    blocks = Blocks.of(seen, *(capture[name].values for name in edges))
+    moved = sink_cosines(sink) | drift(group.heads("cosine_block_mean"), blocks)
+    found: dict[str, np.ndarray] = {}
+    for name, value in moved.items():
+        if isinstance(value, Interval):
+            found |= _with(found.pop(name.removesuffix("_interval")), value, name.removesuffix("_interval"))
+        else:
+            found[name] = value
+    share, spread = negative_share(group.heads("cosine_negative_fraction")[..., : data.lag.size], data.pairs)
+    found |= _with(share, spread, "negative_fraction")
+    documents = data.carries.sum(axis=0)
+    dimension = int(capture.attrs.get("dimension", 0))
+    nothing = np.full(documents.shape, np.nan)
+    found["chance_by_lag"] = chance_by_lag(dimension, data.pairs, documents) if dimension else nothing
+    found["rho0_spread_floor"] = (1.0 - found["rho0"] ** 2) / np.sqrt(dimension) if dimension else nothing
+    mean = data.mean
+    steady = np.nanmax(mean, axis=-1, initial=-np.inf) - np.nanmin(mean, axis=-1, initial=np.inf) <= STEADY
+    said = {
+        "no_data": documents == 0,
+        "one_document": documents == 1,
+        "no_sink_visible": np.full(documents.shape, not seen.sink),
+        "no_sink_cosine": ~np.isfinite(found["rho0"]) & seen.sink,
+        "steady_cosine": steady & (documents > 0),
+        "no_drift": ~np.isfinite(found["drift_slope"]),
+        "two_documents": documents == 2,
+        "no_dimension": np.full(documents.shape, dimension == 0),
+    }
+    return found | {"documents": documents, "head_flags": combined(said, tuple(HEAD_REASONS))}
+
+
+STEADY = 4.0 * float(np.finfo(np.float32).eps)
+"""Range of the mean cosine over lags that rounding alone explains: then every decay is at a bound and R² has no meaning."""
+
+
+def _offset_gain(loss: FloatArray, bic: FloatArray) -> dict[str, np.ndarray]:
+    """Compare the printed form with its offset rival alone: by left-out loss, or with one document by BIC."""
+    printed, rival = FORMS.index("exponential"), FORMS.index("offset")
+    gain, se = paired_gain(loss[printed], loss[rival])
+    preferred = np.where(np.isfinite(se), gain > se, bic[rival] < bic[printed])
+    return {"offset_gain": gain, "offset_gain_se": se, "offset_preferred": preferred}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Literal, get_args
 
@@ -17,7 +19,7 @@ def statement(name: str | None, *, style: str = "text", errata: bool = False) ->
     """Render one statement, the list of all, or the errata.
 
     Args:
-        name: a statement's name or equation number; None lists them.
+        name: a statement's name, equation number or place in the paper, or "erratum 17"; None lists them.
         style: text, latex, python or json.
         errata: print the errata instead: all, or with `name` the one of that number.
 
@@ -27,6 +29,9 @@ def statement(name: str | None, *, style: str = "text", errata: bool = False) ->
     chosen = next((known for known in get_args(Style) if known == style), None)
     if chosen is None:
         raise InputError(f"--as {style}: expected one of {', '.join(get_args(Style))}. Use one of those.")
+    asked = re.fullmatch(r"errat(?:um|a)(?:\s*\W?\s*(\d+))?", name.strip(), flags=re.IGNORECASE) if name else None
+    if asked:
+        name, errata = asked[1], True
     if errata:
         parts = [catalogue.render_erratum(erratum, chosen) for erratum in _errata(name)]
         return _joined(parts if name else _report(parts, chosen), chosen)
@@ -34,8 +39,31 @@ def statement(name: str | None, *, style: str = "text", errata: bool = False) ->
         width = max(len(entry.name) for entry in catalogue.entries())
         lines = [f"{entry.name:<{width}}  {_place(entry):<16} {entry.edition:<11} {entry.title}" for entry in catalogue.entries()]
         return "\n".join([*lines, "", "geostat theory NAME prints one, by name or equation number; --errata what is wrong in print."])
+    if name is not None and (concern := _of_figure(name)):
+        return _joined([catalogue.render_erratum(erratum, chosen) for erratum in concern], chosen)
     entries = catalogue.entries() if name is None else _found(name)
-    return _joined([catalogue.render(entry, chosen) for entry in entries], chosen)
+    parts = [catalogue.render(entry, chosen) for entry in entries]
+    return _joined([*parts, *(_verdicts(entries) if name is not None and chosen == "text" else [])], chosen)
+
+
+def _of_figure(name: str) -> list[catalogue.Erratum]:
+    """The errata of a figure, which holds no statement of its own."""
+    place = catalogue.part_of(name)
+    return [erratum for erratum in catalogue.errata() if place.startswith("Figure") and place in erratum.equations]
+
+
+def _verdicts(entries: Sequence[catalogue.Entry]) -> list[str]:
+    """What has been found of Table 1 or 2, where all its rows are asked for."""
+    for number, command in ((1, "about a minute of simulation"), (2, "at once")):
+        if tuple(entries) == catalogue.find(f"Table {number}"):
+            return [f"Put to the test (`geostat theory table {number} --test` does it anew, {command}):\n\n{_recorded(number)}"]
+    return []
+
+
+def _recorded(table: int) -> str:
+    from theory import regimes, sensitivity
+
+    return sensitivity.settled() if table == 1 else regimes.markdown()
 
 
 def _found(name: str) -> tuple[catalogue.Entry, ...]:
@@ -45,18 +73,13 @@ def _found(name: str) -> tuple[catalogue.Entry, ...]:
     except TheoryError as error:
         if not any(letter.isalpha() for letter in name):  # an equation number
             raise
-        near = get_close_matches(name.strip().lower(), [entry.name for entry in catalogue.entries()], n=3, cutoff=0.0)
+        names = {known.lower(): known for entry in catalogue.entries() for known in (entry.part, entry.name) if known}
+        near = [names[key] for key in get_close_matches(catalogue.part_of(name).lower(), names, n=3, cutoff=0.0)]
         raise InputError(f"no statement is called {name!r}. Near it: {', '.join(near)}. `geostat theory` lists all.") from error
 
 
 def _errata(number: str | None) -> list[catalogue.Erratum]:
-    known = list(catalogue.errata())
-    if number is None:
-        return known
-    found = [erratum for erratum in known if str(erratum.number) == number.strip()]
-    if not found:
-        raise InputError(f"--errata {number}: expected a number from 1 to {len(known)}. Use one of those.")
-    return found
+    return list(catalogue.errata()) if number is None else [catalogue.find_erratum(number)]
 
 
 def _place(entry: catalogue.Entry) -> str:
@@ -75,17 +98,47 @@ def _report(parts: list[str], style: Style) -> list[str]:
 def _joined(parts: list[str], style: Style) -> str:
     if style == "json":
         return parts[0] if len(parts) == 1 else "[" + ",\n".join(parts) + "]"
+    if style == "python" and len(parts) > 1:  # the imports of all stand once, before them
+        lines = [line for part in parts for line in part.splitlines()]
+        imports = [line for line in dict.fromkeys(lines) if line.startswith("import ")]
+        rest = ["\n".join(line for line in part.splitlines() if line not in imports) for part in parts]
+        return "\n\n".join(["\n".join(imports), *rest] if imports else rest)
     return "\n\n".join(parts)
 
 
-def audited(*, draws: int, every: int, console: Console) -> str:
-    """Audit every edition against simulation and write the counts down as Markdown.
+def trial(name: str | None, *, draws: int, console: Console, points: int | None = None) -> str:
+    """Put Table 1 to the test by simulation, or Table 2 by its numbers, and write it down as Markdown.
 
     Raises:
-        InputError: for fewer than two draws, or a step below one.
+        InputError: for another name, or fewer than two draws.
     """
-    from theory.audit import audit, markdown
+    from theory import regimes, sensitivity
 
-    if draws < 2 or every < 1:
-        raise InputError(f"--draws {draws} --every {every}: expected at least 2 draws and a step of at least 1. Change the number.")
-    return markdown(audit(draws=draws, every=every, progress=lambda done, total: console.fraction("audit", done / total)))
+    part = catalogue.part_of(name or "")
+    if part == "Table 2":
+        return regimes.markdown()
+    if part != "Table 1":
+        raise InputError(f"--test {name or 'without a name'}: expected table 1 or table 2. Use `geostat theory table 1 --test`.")
+    if draws < 2:
+        raise InputError(f"--draws {draws}: expected at least 2. Change the number.")
+    heads = sensitivity.POINTS if points is None else points
+    found = sensitivity.effects(heads, draws, progress=lambda done: console.fraction("table 1", done))
+    return sensitivity.markdown(found, heads, draws).rstrip("\n")
+
+
+def audited(*, draws: int, every: int, seed: int, workers: int, console: Console) -> str:
+    """Audit every edition against simulation and write the counts down as a Markdown document.
+
+    Raises:
+        InputError: for fewer than two draws, a negative seed, or a step or a number of workers below one.
+    """
+    from theory.audit import both_samples
+    from theory.audit_document import document
+
+    if draws < 2 or min(every, workers) < 1 or seed < 0:
+        raise InputError(
+            f"--draws {draws} --every {every} --seed {seed} --workers {workers}: expected at least 2 draws, a step and a number of workers "
+            "of at least 1, and a seed >= 0. Change the number."
+        )
+    found = both_samples(draws, seed=seed, every=every, workers=workers, progress=lambda share: console.fraction("audit", share))
+    return document(found, every=every)

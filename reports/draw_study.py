@@ -27,6 +27,9 @@ FEW: Final = 4
 FLAT: Final = 0.02
 """A map whose largest value is below this looks empty, and says so."""
 
+TITLE: Final = 80
+"""Characters of a title that fit on one line of a figure."""
+
 LINES: Final = {
     "precision": (ink.BLUE, "-"), "recall": (ink.VERMILLION, "-"), "f_outer": (ink.SKY, (0, (4, 1.5))), "f_inner": (ink.ORANGE, (0, (4, 1.5))),
 }  # fmt: skip
@@ -93,7 +96,7 @@ def _lines(axes: Axes, dataset: xr.Dataset, along: str, bounds: list[str]) -> No
         axes.fill_between(
             x, 0, 1, where=~feasible, transform=axes.get_xaxis_transform(), color=ink.PALE, linewidth=0, label="no such vectors exist"
         )
-    axes.set_title(_title(dataset))
+    axes.set_title(_title_of_lines(dataset, bounds))
     ink.legend_below(axes, columns=3)
 
 
@@ -107,7 +110,7 @@ def _few_lines(axes: Axes, dataset: xr.Dataset, varying: list[str], bound: str) 
         axes.plot(x, _shown(part, bound).values, color=colour, linewidth=1.6, label=label, marker="o" if x.size < 12 else "")
     _scale(axes, "x", x)
     axes.set(xlabel=_name(dataset[along]), ylabel=_label(dataset[bound]), ylim=(-0.03, 1.03))
-    axes.set_title(_title(dataset))
+    axes.set_title(_title_of_lines(dataset, [bound]))
     ink.legend_below(axes, columns=4)
 
 
@@ -151,10 +154,21 @@ def _multiples(dataset: xr.Dataset, varying: list[str], bound: str) -> Figure:
     return figure
 
 
+def says_nothing(bound: str, values: np.ndarray | np.floating) -> np.ndarray:
+    """Where a lower bound on F(r_min) lies outside [0, 1]: it follows from a negative one on R and says nothing (erratum 18)."""
+    return np.asarray(((values < 0) | (values > 1)) & (bound == "f_inner_lower"))
+
+
+def gram_of(dataset: xr.Dataset) -> str:
+    """The name of a study's Gram, and whether it was moved to one that some vectors have."""
+    moved = dataset.attrs.get("projection", "none") != "none"
+    return f"{dataset.attrs['gram']}, projected" if moved else str(dataset.attrs["gram"])
+
+
 def _shown(dataset: xr.Dataset, bound: str) -> xr.DataArray:
-    """A bound cut to [0, 1]; a printed bound on F(r_min) outside it follows from a negative one on R and says nothing (erratum 18)."""
+    """A bound cut to [0, 1], left out where it says nothing."""
     values = dataset[bound]
-    return values.where((values >= 0) & (values <= 1)) if bound == "f_inner_lower" else values.clip(0, 1)
+    return values.where(~says_nothing(bound, values.values)).clip(0, 1)
 
 
 def _feasible(dataset: xr.Dataset, dims: tuple[str, ...]) -> np.ndarray:
@@ -190,7 +204,16 @@ def _label(variable: xr.DataArray) -> str:
 
 
 def _title(dataset: xr.Dataset) -> str:
-    return f"{dataset.attrs['edition']} edition, {dataset.attrs['gram']} Gram"
+    return f"{dataset.attrs['edition']} edition, {gram_of(dataset)} Gram"
+
+
+SILENT: Final = r"no line for $F(r_{\min})$: n/a where the bound on $R$ is negative"
+"""What the title of lines says where a bound is left out (erratum 18)."""
+
+
+def _title_of_lines(dataset: xr.Dataset, bounds: list[str]) -> str:
+    silent = any(says_nothing(name, dataset[name].values).any() for name in bounds)
+    return _wrapped([_title(dataset), *([SILENT] if silent else [])])
 
 
 def _map_title(dataset: xr.Dataset, bound: str) -> str:
@@ -198,11 +221,25 @@ def _map_title(dataset: xr.Dataset, bound: str) -> str:
     notes = [r"line: $\Delta=0$"] if "margin" in dataset else []
     if not dataset["feasible"].all():
         notes.append("hatched: no vectors have this Gram")
+    if says_nothing(bound, dataset[bound].values).any():
+        notes.append("white: n/a, the bound on $R$ is negative")
     values = _shown(dataset, bound).values
     values = values[np.isfinite(values)]
     if values.size and values.max() < FLAT:
         notes.append(f"at most {max(values.max(), 0):.2g} anywhere: vacuous")
-    return "; ".join([_title(dataset), *notes])
+    return _wrapped([_title(dataset), *notes])
+
+
+def _wrapped(parts: list[str]) -> str:
+    """Join the parts of a title, on as many lines as the figure's width asks for."""
+    lines = [parts[0]]
+    for part in parts[1:]:
+        longer = f"{lines[-1]}; {part}"
+        if len(longer.replace("$", "")) <= TITLE:
+            lines[-1] = longer
+        else:
+            lines.append(part)
+    return "\n".join(lines)
 
 
 def _number(value: float) -> str:

@@ -13,16 +13,32 @@ from typing import Any, Final
 import xarray as xr
 from matplotlib.figure import Figure
 
-from reports import captions, ink
+from reports import captions, captions_experiments, ink
 from reports.captions import Caption
 from reports.draw_assumptions import figure_norms, figure_similarity, figure_weights
 from reports.draw_bounds import figure_coverage, figure_heads, figure_idea, figure_separability
+from reports.draw_experiments import figure_regime_curves, figure_regime_depth, figure_regimes, figure_sink
 from reports.files import replaced
 from reports.pooled import Run, pairs_of_bounds
 
 __all__ = [
-    "FIGURES", "Plan", "draw", "figure_coverage", "figure_heads", "figure_idea", "figure_norms", "figure_separability", "figure_similarity",
-    "figure_weights", "write_figures",
+    "EXPERIMENTS",
+    "FIGURES",
+    "Plan",
+    "draw",
+    "figure_coverage",
+    "figure_heads",
+    "figure_idea",
+    "figure_norms",
+    "figure_regime_curves",
+    "figure_regime_depth",
+    "figure_regimes",
+    "figure_separability",
+    "figure_similarity",
+    "figure_sink",
+    "figure_weights",
+    "plans",
+    "write_figures",
 ]  # fmt: skip
 
 
@@ -40,6 +56,8 @@ class Plan:
     """Inches."""
     draw: Callable[[Any, xr.DataTree], object]
     caption: Callable[[Run], Caption]
+    group: str = ""
+    """The group that a run may lack and this figure needs; empty for none."""
 
 
 def _map_height(run: Run) -> float:
@@ -62,6 +80,28 @@ FIGURES: Final = (
     Plan("coverage", "Where do the bounds hold, head by head?", "", (2, 1), _coverage_height, figure_coverage, captions.coverage),
     Plan("heads", "Which heads?", "", (3, 1), _map_height, figure_heads, captions.heads),
 )
+
+EXPERIMENTS: Final = (
+    Plan(
+        "sink", "Does the sink’s similarity matter?", "Figure 6", (1, 2), lambda run: 4.2, figure_sink,
+        captions_experiments.sink, "sink",
+    ),
+    Plan("regimes", "What do heads do?", "Figure 7", (2, 3), lambda run: 4.9, figure_regimes, captions_experiments.regimes, "heads"),
+    Plan(
+        "regime_depth", "Which regimes at which depth?", "Figure 8", (3, 1), lambda run: 5.6, figure_regime_depth,
+        captions_experiments.regime_depth, "heads",
+    ),
+    Plan(
+        "regime_curves", "Do regimes differ in separability?", "Figure 11", (1, 2), lambda run: 3.9, figure_regime_curves,
+        captions_experiments.regime_curves, "heads",
+    ),
+)  # fmt: skip
+"""Figures of the paper's experiments, each drawn where the run holds its group."""
+
+
+def plans(tree: xr.DataTree) -> tuple[Plan, ...]:
+    """The figures that a run can have, in the report's order."""
+    return (*FIGURES, *(plan for plan in EXPERIMENTS if plan.group in tree.children))
 
 
 def draw(plan: Plan, tree: xr.DataTree) -> Figure:
@@ -89,7 +129,7 @@ def write_figures(tree: xr.DataTree, out: Path) -> list[Path]:
         InputError: if the run lacks a group.
     """
     written = []
-    for plan in FIGURES:
+    for plan in plans(tree):
         figure = draw(plan, tree)
         written += [replaced(out / f"{plan.name}.{kind}", ink.rendered(figure, kind)) for kind in ("pdf", "png")]
     return written

@@ -19,12 +19,16 @@ from matplotlib.figure import Figure
 from reports import ink, provenance
 from reports.captions import Caption
 from reports.cells import Table
-from reports.figures import FIGURES, Plan, draw
+from reports.figures import EXPERIMENTS, FIGURES, Plan, draw, plans
 from reports.files import replaced
 from reports.pooled import Run
+from reports.table_verdicts import DETAILS
 from reports.tables import tables, write_table
 
 PAGE_NAME = "report.html"
+VERDICTS = ("verdicts", "verdict_layers")
+APART = {*VERDICTS, DETAILS, "heads", "errata"}
+"""Tables that stand in sections of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ def write_page(tree: xr.DataTree, out: Path, *, seconds: Mapping[str, float] | N
     Raises:
         InputError: if the run lacks a group, or the folder cannot be written.
     """
-    drawn = {plan.name: draw(plan, tree) for plan in FIGURES}
+    drawn = {plan.name: draw(plan, tree) for plan in plans(tree)}
     for name, figure in drawn.items():
         for kind in ("pdf", "png"):
             replaced(out / "figures" / f"{name}.{kind}", ink.rendered(figure, kind))
@@ -65,7 +69,7 @@ def write_page(tree: xr.DataTree, out: Path, *, seconds: Mapping[str, float] | N
 
 def page_html(tree: xr.DataTree, *, seconds: Mapping[str, float] | None = None) -> str:
     """Return the page of `write_page` as text, writing nothing."""
-    return _filled(Run.of(tree), {plan.name: draw(plan, tree) for plan in FIGURES}, tables(tree), seconds)
+    return _filled(Run.of(tree), {plan.name: draw(plan, tree) for plan in plans(tree)}, tables(tree), seconds)
 
 
 def _filled(run: Run, drawn: Mapping[str, Figure], made: Mapping[str, Table], seconds: Mapping[str, float] | None) -> str:
@@ -79,7 +83,7 @@ def _filled(run: Run, drawn: Mapping[str, Figure], made: Mapping[str, Table], se
         keep_trailing_newline=True,
     )
     shown = []
-    for place, plan in enumerate(FIGURES, start=1):
+    for place, plan in enumerate((plan for plan in (*FIGURES, *EXPERIMENTS) if plan.name in drawn), start=1):
         caption = plan.caption(run)
         svg = inline_svg(ink.rendered(drawn[plan.name], "svg"), plan.name, f"{plan.title} {caption.finding}")
         shown.append(Shown(plan, place, svg, panels(drawn[plan.name], plan.name), caption))
@@ -90,7 +94,9 @@ def _filled(run: Run, drawn: Mapping[str, Figure], made: Mapping[str, Table], se
         sentences=[sentences] if isinstance(sentences, str) else list(sentences),
         idea=shown[0],
         figures=shown[1:],
-        tables=[table for table in made.values() if not table.only_latex and table.name not in {"heads", "errata"}],
+        tables=[table for table in made.values() if not table.only_latex and table.name not in APART],
+        verdicts=[table for table in made.values() if table.name in VERDICTS],
+        details=made.get(DETAILS),
         heads=made.get("heads"),
         errata=made.get("errata"),
         parity=provenance.parity(run.attrs),

@@ -24,7 +24,7 @@ NEEDED = ("capture", "norms", "similarity", "weights", "envelope", "summary")
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The groups of one run as datasets. `null` is None where it was not measured."""
+    """The groups of one run as datasets. `null` is None where it was not measured, and so is any other that a run may lack."""
 
     attrs: dict[str, Any]
     capture: xr.Dataset
@@ -34,10 +34,16 @@ class Run:
     envelope: xr.Dataset
     summary: xr.Dataset
     null: xr.Dataset | None
+    verdicts: xr.Dataset | None = None
+    sink: xr.Dataset | None = None
+    regimes: xr.Dataset | None = None
+    """/heads."""
+    separable: xr.Dataset | None = None
+    ingredients: xr.Dataset | None = None
 
     @classmethod
     def of(cls, tree: xr.DataTree) -> Run:
-        """Read a run; /null may be missing, every other group must be there.
+        """Read a run; /null, /verdicts and the experiments may be missing, every other group must be there.
 
         Raises:
             InputError: naming the group that is missing.
@@ -46,8 +52,19 @@ class Run:
             if name not in tree.children:
                 raise InputError(f"the run holds no /{name}; expected {', '.join(NEEDED)}. Fit and confront it first.")
         groups = {name: tree[name].to_dataset() for name in NEEDED}
-        null = tree["null"].to_dataset() if "null" in tree.children else None
-        return cls(attrs={str(name): value for name, value in tree.attrs.items()}, null=null, **groups)
+        known = {
+            field: tree[name].to_dataset() if name in tree.children else None
+            for field, name in (
+                ("null", "null"),
+                ("verdicts", "verdicts"),
+                ("sink", "sink"),
+                ("regimes", "heads"),
+                ("separable", "separable"),
+                ("ingredients", "ingredients"),
+            )
+        }
+        attrs = {str(name): value for name, value in tree.attrs.items()}
+        return cls(attrs=attrs, **known, **groups)  # type: ignore[arg-type]
 
     @property
     def documents(self) -> int:

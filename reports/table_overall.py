@@ -88,13 +88,17 @@ def norms(run: Run) -> Table:
     )
 
 
+TOLD = {"exponential": "exponential form", "offset": "form with an offset"}
+"""Forms of similarity whose parameters are tabulated, as they are called; all are compared in the table of rivals."""
+
+
 def similarity(run: Run) -> Table:
     """Assumption 2 and its rival with an offset."""
     rows: list[list[Cell]] = []
-    for form in run.similarity["gram"].values:
+    for form in (form for form in run.similarity["gram"].values if form in TOLD):
         fit = run.similarity.sel(gram=form)
-        known = fit["beta"]
-        form_words = "exponential form" if form == "exponential" else f"form with an {form}" if form == "offset" else f"{form} form"
+        known = fit["mae_by_lag"]
+        form_words = TOLD[str(form)]
         names = [name for name in ("beta", "offset", "mae_by_lag", "mae_by_pair", "rmse", "r2") if name in fit]
         names = [name for name in names if not (name == "offset" and form == "exponential")]
         rows += [_parameter(fit, name, meaning=f"{form_words}: {_short(fit[name].attrs.get('long_name', name))}") for name in names]
@@ -119,7 +123,7 @@ def similarity(run: Run) -> Table:
 
 
 def _short(long_name: str) -> str:
-    return long_name.removesuffix("; 0 for the exponential form").removesuffix(", density uniform within histogram bins")
+    return long_name.removesuffix("; 0 for forms without").removesuffix(", density uniform within histogram bins")
 
 
 def weights(run: Run) -> Table:

@@ -1,4 +1,7 @@
-"""The table of a what-if study: every point of it, or of a thinned grid where there are more than a page holds. Imports xarray."""
+"""The tables of a what-if study: every point of it, or of a thinned grid where there are more than a page holds; the elasticities of one point.
+
+Imports numpy and xarray.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,9 @@ import numpy as np
 import xarray as xr
 
 from reports.cells import Cell, Table, missing, number, symbol, text, whole
-from reports.draw_study import bounds_of
+from reports.draw_study import bounds_of, gram_of, says_nothing
 
-__all__ = ["table_of_study"]
+__all__ = ["table_of_elasticities", "table_of_study"]
 
 MOST_ROWS: Final = 40
 
@@ -53,18 +56,66 @@ def _thinned(sizes: dict[str, int]) -> dict[str, list[int]]:
     return {axis: np.unique(np.linspace(0, sizes[axis] - 1, counts[axis]).round().astype(int)).tolist() for axis in sizes}
 
 
+def table_of_elasticities(dataset: xr.Dataset, name: str = "elasticity") -> Table:
+    """Make the table of the elasticities of one point: one row a parameter, one column a bound, the bounds themselves in the first row."""
+    bounds = [str(bound) for bound in dataset["bound"].values]
+    headers = [symbol(f"{one} {_relation(bound)}") for one, bound in zip(dataset["bound_symbol"].values.astype(str), bounds, strict=True)]
+    rows = [[text("the bound"), text(""), *(number(float(value)) for value in dataset["at"].values), text("")]]
+    for place, one in enumerate(dataset["parameter_symbol"].values.astype(str)):
+        row = dataset.isel(parameter=place)
+        rows.append(
+            [
+                symbol(one),
+                number(float(row["value"])),
+                *(number(float(value)) for value in row["elasticity"].values),
+                text(str(row["step"].values)),
+            ]
+        )
+    return Table(
+        name=name,
+        title="Elasticities",
+        caption=_caption_of_elasticities(dataset),
+        headers=[text("parameter"), text("value"), *headers, text("from")],
+        rows=rows,
+        align="lr" + "r" * len(bounds) + "l",
+    )
+
+
+def _caption_of_elasticities(dataset: xr.Dataset) -> str:
+    words = (
+        f"Per cent by which a bound of the {dataset.attrs['edition']} edition under the {gram_of(dataset)} Gram moves when one parameter grows by "
+        f"one per cent ({dataset.attrs['kind']}). At {_fixed(dataset)}. Whole numbers: difference between neighbours."
+    )
+    reasons = sorted(set(dataset["reason"].values.astype(str).flat) - {""})
+    return f"{words} Not available: {'; '.join(reasons)}." if reasons else words
+
+
 def _cell(bound: str, value: float) -> Cell:
     """A bound; one on F(r_min) that follows from a negative one on R says nothing (erratum 18)."""
-    return missing() if bound == "f_inner_lower" and not 0 <= value <= 1 else number(value)
+    return missing() if says_nothing(bound, np.float64(value)) else number(value)
 
 
 def _bound(variable: xr.DataArray) -> str:
-    relation = r"\ge" if variable.attrs["side"] == "lower" else r"\le"
-    return f"{variable.attrs['symbol']} {relation}"
+    return f"{variable.attrs['symbol']} {_relation(str(variable.name))}"
+
+
+def _relation(bound: str) -> str:
+    return r"\ge" if bound.endswith("_lower") else r"\le"
+
+
+def _fixed(dataset: xr.Dataset) -> str:
+    """What stood still: numbers, or shares of L such as 0.5L."""
+    fixed = {key.removeprefix("fixed_"): value for key, value in dataset.attrs.items() if key.startswith("fixed_")}
+    return ", ".join(f"{name} = {value if isinstance(value, str) else format(value, '.4g')}" for name, value in fixed.items())
 
 
 def _caption(dataset: xr.Dataset, shown: int, points: int) -> str:
-    fixed = ", ".join(f"{key.removeprefix('fixed_')} = {value:.4g}" for key, value in dataset.attrs.items() if key.startswith("fixed_"))
-    words = f"Bounds of the {dataset.attrs['edition']} edition under the {dataset.attrs['gram']} Gram ({dataset.attrs['kind']})."
-    part = f" {shown} of {points:,} points, evenly spaced." if shown < points else ""
-    return f"{words} Fixed: {fixed}.{part} Not available where no vectors with that Gram exist, and on F(r_min) where the bound on R(r_min) is negative."
+    words = f"Bounds of the {dataset.attrs['edition']} edition under the {gram_of(dataset)} Gram ({dataset.attrs['kind']}). Fixed: {_fixed(dataset)}."
+    if dataset.attrs.get("projection", "none") != "none":
+        words += f" No vectors have that Gram: it was moved to the nearest that some have, by {dataset.attrs['projection_distance']:.4g}."
+    if shown < points:
+        words += f" {shown} of {points:,} points, evenly spaced."
+    absent = [] if dataset["feasible"].all() else ["where no vectors with that Gram exist"]
+    if any(says_nothing(bound, dataset[bound].values).any() for bound in bounds_of(dataset)):
+        absent.append("on F(r_min) where the bound on R(r_min) is negative")
+    return f"{words} Not available {', and '.join(absent)}." if absent else words

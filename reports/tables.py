@@ -12,8 +12,12 @@ import xarray as xr
 from reports.cells import Table
 from reports.files import replaced
 from reports.pooled import Run
+from reports.table_experiments import experiment_tables
 from reports.table_heads import head_tables
+from reports.table_ingredients import ingredient_tables
 from reports.table_overall import coverage, errata, norms, separability, similarity, weights
+from reports.table_rivals import rival_tables
+from reports.table_verdicts import verdict_tables
 
 __all__ = ["Table", "tables", "write_tables"]
 
@@ -28,7 +32,19 @@ def tables(tree: xr.DataTree) -> dict[str, Table]:
         InputError: if the run lacks a group.
     """
     run = Run.of(tree)
-    made = [norms(run), similarity(run), weights(run), separability(run), coverage(run), *head_tables(run), errata(run)]
+    made = [
+        *verdict_tables(run),
+        norms(run),
+        similarity(run),
+        weights(run),
+        *rival_tables(run),
+        separability(run),
+        coverage(run),
+        *ingredient_tables(run),
+        *experiment_tables(run),
+        *head_tables(run),
+        errata(run),
+    ]
     return {table.name: table for table in made if table.rows}
 
 

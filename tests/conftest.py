@@ -10,6 +10,7 @@ from families import letters, tiny
 from spine import LENGTH, Said, geostat
 
 from empirical.store import Store
+from geostat.pipeline import Settings
 
 
 @dataclass(frozen=True)
@@ -51,3 +52,20 @@ def finished(tmp_path_factory: pytest.TempPathFactory, model_folder: Path, text_
     said = geostat("run", model_folder, "--text", text_folder, "--documents", 3, "--length", LENGTH, "--out", out)
     assert said.code == 0, said.stderr
     return Finished(said=said, out=out, tree=Store.open(out / "run.zarr").tree())
+
+
+@pytest.fixture(scope="session")
+def captured(tmp_path_factory: pytest.TempPathFactory, model_folder: Path, text_folder: Path) -> Path:
+    """The store of a capture of two documents; not to be changed."""
+    out = tmp_path_factory.mktemp("captured")
+    said = geostat(
+        "capture", model_folder, "--text", text_folder, "--documents", 2, "--length", LENGTH, "--n", "1,2,9", "--out", out, "--quiet"
+    )
+    assert said == Said(0, "", "")
+    return out / "run.zarr"
+
+
+@pytest.fixture
+def asked(model_folder: Path, text_folder: Path) -> Settings:
+    """What two documents are asked for."""
+    return Settings(model=str(model_folder), text=(text_folder,), documents=2, length=LENGTH, n="1,2,5-7,20")

@@ -17,6 +17,11 @@ from empirical.store import Store
 from empirical.tap import attention_layers, decoder_of
 
 
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder, by its path."""
+    return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+
+
 def loaded(family: str) -> LoadedModel:
     """A tiny random model as `load` would return it; it has no tokenizer."""
     model = tiny(family)

@@ -46,11 +46,6 @@ def refused(said: Said, code: int = 2) -> str:
     return line.removeprefix("geostat: ")
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder, by its path."""
-    return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
-
-
 def run_tree(path: Path, *, null: bool = True, **more: Any) -> xr.DataTree:
     """Capture a tiny model with everything the main job captures."""
     observers = [Geometry(), *([Baselines()] if null else []), MeasuredEnvelope()]

@@ -8,6 +8,7 @@ The separability curves (precision, recall, radii, …) are left out: they need 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import xarray as xr
@@ -87,6 +88,7 @@ def capture(truth: Truth = Truth(), spread: Spread = Spread(), sizes: Sizes = Si
         "cosine_mean": ("kv_head", "lag"),
         "cosine_negative_fraction": ("kv_head", "lag"),
         "cosine_histogram": ("kv_head", "lag_bin", "cosine_bin"),
+        "cosine_block_mean": ("kv_head", "position_block", "lag_bin"),
     }
     data = {name: (("document", "layer", *dims[name]), np.stack(arrays, axis=1)) for name, arrays in variables.items()}
     data["token_id"] = (("document", "position"), random.integers(0, 1000, (sizes.documents, sizes.positions), dtype=np.int32))
@@ -101,6 +103,8 @@ def capture(truth: Truth = Truth(), spread: Spread = Spread(), sizes: Sizes = Si
         "lag_bin_stop": ("lag_bin", stops),
         "cosine_bin_left": ("cosine_bin", edges[:-1]),
         "cosine_bin_right": ("cosine_bin", edges[1:]),
+        "position_block_start": ("position_block", _blocks(sizes.positions)[:-1]),
+        "position_block_stop": ("position_block", _blocks(sizes.positions)[1:] - 1),
         "kv_head_of_head": ("head", np.arange(sizes.heads) // (sizes.heads // sizes.kv_heads)),
         "tokens": ("layer", tokens),
         "sink_visible": ("layer", tokens == sizes.positions),
@@ -112,6 +116,27 @@ def _lag_bins(longest: int) -> tuple[np.ndarray, np.ndarray]:
     """Every lag up to 8 alone, then bins that double."""
     starts = np.array([k for k in (*range(1, 9), 9, 17, 33, 65, 129, 257, 513) if k <= longest])
     return starts, np.append(starts[1:] - 1, longest)
+
+
+def _blocks(positions: int) -> np.ndarray:
+    """Edges of up to four blocks of positions of equal size."""
+    return np.unique(np.linspace(0, positions, 5).astype(int))
+
+
+def _block_means(expected: np.ndarray, spread: Spread, first: int, start: int, bins: tuple[np.ndarray, ...], positions: int) -> np.ndarray:
+    """Mean cosine by block of the later token and lag bin: the model's, and noise as of so many pairs; it does not drift with position."""
+    starts, stops, _ = bins
+    random = np.random.default_rng(abs(int(1e9 * expected.sum())))
+    edges, shape = _blocks(positions) - start, expected.shape[:2]
+    out = np.full((*shape, edges.size - 1, starts.size), np.nan)
+    lag = np.arange(1, expected.shape[-1] + 1)
+    for block, (low, high) in enumerate(pairwise(edges)):
+        pairs = np.maximum(high - np.maximum(max(low, first), first + lag), 0)
+        for at, (a, b) in enumerate(zip(starts - 1, stops, strict=True)):
+            if total := pairs[a:b].sum():
+                noise = random.normal(0, spread.pair / np.sqrt(total), shape)
+                out[..., block, at] = (expected[..., a:b] * pairs[a:b]).sum(axis=-1) / total + noise
+    return out
 
 
 def _layer(
@@ -152,5 +177,6 @@ def _layer(
         "sink_cosine": sink_cosine,
         "cosine_mean": mean,
         "cosine_negative_fraction": negative,
+        "cosine_block_mean": _block_means(expected, spread, first, start, bins, positions),
     }
     return {name: array.astype(np.float32) for name, array in out.items()} | {"cosine_histogram": np.round(counts).astype(np.int32)}

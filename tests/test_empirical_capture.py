@@ -8,8 +8,7 @@ import pytest
 import torch
 import zarr
 from families import WINDOW
-from runs import loaded, random_windows, small_run
-from test_empirical_store import contents
+from runs import contents, loaded, random_windows, small_run
 
 from empirical import capture as module
 from empirical.capture import capture
@@ -196,7 +195,7 @@ def test_fewer_documents_than_the_store_holds_are_refused(tmp_path: Path) -> Non
 
 def test_two_captures_do_not_write_to_one_store(tmp_path: Path) -> None:
     def second(progress: Progress) -> None:
-        with pytest.raises(InputError, match="another capture is writing there"):
+        with pytest.raises(InputError, match="another geostat command is writing there"):
             small_run(tmp_path / "run.zarr", documents=1)
 
     small_run(tmp_path / "run.zarr", documents=1, on_progress=second)

@@ -138,8 +138,10 @@ def test_a_model_that_the_tap_refuses_is_refused_at_once(tmp_path: Path) -> None
 def test_unknown_devices_and_types_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    refused("--dtype is float8, expected one of float32, bfloat16, float16", dtype="float8")
-    refused("--device is tpu, expected one of auto, cpu, cuda, mps", device="tpu")
+    refused(
+        r"--dtype is float8, expected one of float32, bfloat16, float16\. Use one of those; float32 is the exact one\.$", dtype="float8"
+    )
+    refused(r"--device is tpu, expected one of auto, cpu, cuda, mps\. Use one of those; auto takes what is there\.$", device="tpu")
     refused("--device is cuda, but PyTorch finds no such device here. Use --device auto", device="cuda")
     assert models.pick_device("auto") == "cpu"
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)

@@ -6,7 +6,8 @@ import xarray as xr
 from conftest import Finished
 
 from geostat.errors import InputError
-from geostat.grids import from_head, parse, whatif
+from geostat.grids import parse, whatif
+from geostat.head_point import from_head
 from geostat.studies import Asked, answer
 from theory.errors import InputError as TheoryError
 from theory.gram import offset_exponential
@@ -43,7 +44,50 @@ def test_multiples_are_of_the_base_value_and_whole_numbers_stay_whole():
 
 
 @pytest.mark.parametrize(
-    "text", ["banana=1", "beta", "beta=", "beta=a", "beta=1:2", "beta=1:2:0", "beta=0:2:5:log", "beta=1:2:3:lin", "N=nan"]
+    ("text", "values"),
+    [("T1=0.5L", ["0.5L"]), ("T2=0.6L,0.9L", ["0.6L", "0.9L"]), ("T1=0.1L:0.3L:3", ["0.1L", "0.2L", "0.3L"]), ("T1=0L", ["0.0L"])],
+)
+def test_phases_can_be_given_in_lengths(text, values):
+    assert parse(text).in_lengths
+    assert [f"{float(value[:-1]):.12g}" for value in parse(text).of({})] == [f"{float(value[:-1]):.12g}" for value in values]
+    assert not parse("T1=10").in_lengths
+
+
+def test_an_axis_of_shares_says_that_it_is_one(tmp_path):
+    answer(Asked(sets=["L=32,64", "T1=0.2L,0.4L", "T2=0.8L", "N=4", "rho0=0"], edition="sharp", bounds=("precision_upper",), out=tmp_path))
+    found = xr.open_dataset(tmp_path / "whatif.nc")
+    np.testing.assert_array_equal(found["T1"].values, [0.2, 0.4])
+    assert found["T1"].attrs["symbol"] == "T_1/L"
+    assert found.attrs["fixed_T2"] == "0.8L"
+    assert "T2 = 0.8L" in (tmp_path / "whatif.md").read_text(encoding="utf-8")
+    still = whatif(L=64, T1=26, T2=51, N=4, rho0=0.0, edition="sharp", bounds=("precision_upper",))
+    assert float(found["precision_upper"][1, 1]) == float(still["precision_upper"])
+
+
+def test_the_summary_leaves_out_what_says_nothing(tmp_path):
+    said = answer(Asked(sets=["N=2,4", "L=64"], bounds=("recall_lower", "f_inner_lower"), out=tmp_path))
+    assert said["recall_lower"].startswith("-")
+    assert said["f_inner_lower"] == "n/a at 2 points, where the bound on R is negative"
+    printed = xr.open_dataset(tmp_path / "whatif.nc")["f_inner_lower"].values
+    assert (printed > 1).all()  # the dataset keeps what is printed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "banana=1",
+        "beta",
+        "beta=",
+        "beta=a",
+        "beta=1:2",
+        "beta=1:2:0",
+        "beta=0:2:5:log",
+        "beta=1:2:3:lin",
+        "N=nan",
+        "beta=1,x2",
+        "T1=0.5L,3",
+        "beta=0.5L",
+    ],
 )
 def test_words_that_mean_nothing_say_what_was_expected(text):
     with pytest.raises(InputError, match="expected") as caught:

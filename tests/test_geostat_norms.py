@@ -6,6 +6,7 @@ from synthetic import Sizes, Spread, Truth, capture
 from geostat import norms
 from geostat.errors import InputError
 from geostat.fitting import LMFIT_KEYWORDS
+from geostat.flags import reasons
 from geostat.norms import fit_norms
 
 MANY = Sizes(layers=10, heads=6, kv_heads=6)
@@ -110,3 +111,65 @@ def test_noiseless_head_is_recovered_exactly():
     np.testing.assert_allclose(fit["C"], truth.C, rtol=1e-6)
     np.testing.assert_allclose(fit["lam"], truth.lam, rtol=1e-6)
     np.testing.assert_allclose(fit["cv_token"], 0, atol=1e-7)
+
+
+def test_the_kind_of_the_papers_figure_is_said_where_it_stands():
+    assert "paper's 0.02 to 0.03" in fit_norms(capture())["cv_profile"].attrs["note"]
+
+
+def bad(case):
+    """A capture with one thing wrong, and the flags that must say so."""
+    data = capture(sizes=Sizes(positions=20), seed=7)
+    norm = data["value_norm"].values
+    if case == "one_document":
+        return data.isel(document=[0]), {case}
+    if case == "two_documents":
+        return data.isel(document=[0, 1]), {case}
+    if case == "constant":
+        norm[:, 0, 0, 1:] = 2.0
+    elif case == "no_norms":
+        norm[:, 0, 0] = np.nan
+    elif case == "zero_norms":
+        norm[:, 0, 0] = 0.0
+        return data, {case, "constant"}
+    elif case == "infinite":
+        norm[2, 0, 0, 5] = np.inf
+        return data, {"holes"}
+    elif case == "no_sink":
+        norm[:, 0, 0, 0] = np.nan
+    elif case == "holes":
+        for document in range(8):
+            norm[document, 0, 0, 1 + document :: 8] = np.nan
+        return data, {case, "few_tokens"}
+    return data, {case}
+
+
+@pytest.mark.parametrize("case", ["one_document", "two_documents", "constant", "no_norms", "zero_norms", "infinite", "no_sink", "holes"])
+def test_bad_data_is_flagged_and_accounts_for_every_missing_number(case):
+    data, expected = bad(case)
+    fit = fit_norms(data)
+    assert expected <= set(reasons(fit["flags"][0, 0]))
+    assert_told(fit)
+    if case not in ("one_document", "two_documents"):
+        untouched, clean = fit.isel(kv_head=1), fit_norms(bad("none")[0]).isel(kv_head=1)
+        for name in ("C", "trend_se", "share_position", "compressed_share", "flags"):
+            np.testing.assert_array_equal(untouched[name], clean[name])
+
+
+@pytest.mark.parametrize("positions", [1, 2, 3, 4, 5])
+def test_short_documents_are_flagged(positions):
+    fit = fit_norms(capture(sizes=Sizes(positions=128)).isel(position=slice(0, positions)).assign_coords(tokens=("layer", [positions])))
+    assert_told(fit)
+    said = set(reasons(fit["flags"][0, 0]))
+    assert ("no_norms" in said) == (positions == 1)
+    assert ("few_tokens" in said) == (positions in (2, 3))
+    assert np.isfinite(fit["trend"]).all() == (positions > 3)
+
+
+def assert_told(fit):
+    """Whatever is not a number has a flag of its head."""
+    for name, variable in fit.data_vars.items():
+        if not {"layer", "kv_head"} <= set(variable.dims) or "compressed_token" in variable.dims:
+            continue
+        missing = ~np.isfinite(variable)
+        assert not (missing & (fit["flags"] == 0)).any(), name

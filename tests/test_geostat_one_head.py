@@ -21,7 +21,8 @@ def test_one_head_is_the_same_fit_as_all_heads(data):
     assert one["lam"].value == pytest.approx(float(norm["lam"].sel(layer=1, kv_head=1)), rel=1e-6)
     for form in FORMS["similarity"]:
         one = fit_head(data, 1, 3, form=form).params
-        assert one["beta"].value == pytest.approx(float(similarity["beta"].sel(gram=form, layer=1, kv_head=1)), rel=1e-9)
+        for name in one:
+            assert one[name].value == pytest.approx(float(similarity[name].sel(gram=form, layer=1, kv_head=1)), rel=1e-9), (form, name)
     for form in FORMS["weights"]:
         one = fit_head(data, 1, 3, "weights", form).params
         assert np.exp(one["log_p_base"].value) == pytest.approx(float(weight["form_p_base"].sel(form=form, layer=1, head=3)), rel=1e-9)

@@ -6,121 +6,21 @@ import json
 import os
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-from conftest import Finished
 from families import letters, tiny
-from runs import small_run
-from spine import LENGTH, contents, run_tree
+from runs import contents, small_run
+from spine import run_tree
 
-from empirical import store as store_module
+from empirical import disk
 from empirical.corpus import LEAST_LENGTH
 from empirical.errors import InputError as MeasurementError
 from empirical.errors import StoreError
-from empirical.selection import default_n
+from empirical.place import alone
 from empirical.store import Store
-from geostat import pipeline, settings
+from geostat import pipeline
 from geostat.errors import InputError
 from geostat.pipeline import Console, Settings
-
-
-@pytest.fixture
-def asked(model_folder: Path, text_folder: Path) -> Settings:
-    return Settings(model=str(model_folder), text=(text_folder,), documents=2, length=LENGTH, n="1,2,5-7,20")
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("1", [1]),
-        ("3,1,2", [1, 2, 3]),
-        (" 4 - 6 , 9".replace(" - ", "-"), [4, 5, 6, 9]),
-        ("40", [40]),
-        ("1-3,2-4", [1, 2, 3, 4]),
-        ("all", range(1, 41)),
-    ],
-)
-def test_sizes_are_read(text, expected):
-    np.testing.assert_array_equal(pipeline.sizes(text, 40), list(expected))
-
-
-def test_sizes_by_default_are_those_of_the_measurement():
-    np.testing.assert_array_equal(pipeline.sizes("default", 1024), default_n(1024))
-
-
-@pytest.mark.parametrize("text", ["0", "0-3", "41", "1,999999999999", "39-41", "", ",", "x", "-1", "1-", "1.5", "²", "5-3", "1 2"])
-def test_sizes_out_of_range_are_refused_in_one_line_with_the_remedy(text):
-    with pytest.raises(InputError) as caught:
-        pipeline.sizes(text, 40)
-    said = str(caught.value)
-    assert said.startswith(f"--n {text}: ")
-    assert ". Use " in said
-    assert "\n" not in said
-    if text in {"0", "41", "1,999999999999"}:
-        assert "40" in said
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"documents": 0}, "--documents 0: expected at least 1"),
-        ({"length": 3}, "--length 3: expected at least 4"),
-        ({"batch": 0}, "--batch 0"),
-        ({"seed": -1}, "--seed -1: expected at least 0"),
-        ({"text": (Path("a"),), "dataset": "b"}, "--text and --dataset were both given"),
-        ({"length": "40"}, "--length '40': expected at least 4, a whole number"),
-        ({"documents": 2.5}, "--documents 2.5: expected at least 1, a whole number"),
-        ({"model": " "}, "the model's name is empty, expected a Hugging Face id, a folder or a .gguf file. Leave it out"),
-        ({"dataset": ""}, "--dataset is empty, expected the id of a hub dataset"),
-        ({"dtype": "int3"}, "--dtype int3: expected one of float32, bfloat16, float16. Use one of those."),
-        ({"device": "abacus"}, "--device abacus: expected one of auto, cpu, cuda, mps. Use one of those."),
-        ({"special_tokens": "some"}, "--special-tokens some: expected one of default, none. Use one of those."),
-        ({"convention": "mine"}, "--convention mine: expected one of paper, followup. Use one of those."),
-    ],
-)
-def test_settings_out_of_range_are_refused(change, said):
-    with pytest.raises(InputError) as caught:
-        Settings(**change)
-    assert said in str(caught.value)
-
-
-def test_the_least_length_is_the_same_for_windows_and_settings():
-    assert Settings(length=LEAST_LENGTH).length == LEAST_LENGTH
-    with pytest.raises(InputError, match=f"Use --length {LEAST_LENGTH} or more"):
-        Settings(length=LEAST_LENGTH - 1)
-
-
-def test_a_text_where_the_model_stands_is_told_how_texts_are_named(tmp_path: Path, model_folder: Path):
-    for name in ("a.txt", "b.txt", "model.gguf"):
-        (tmp_path / name).write_text("text")
-    (tmp_path / "folder").mkdir()
-    one, two, folder = (tmp_path / name for name in ("a.txt", "b.txt", "folder"))
-    refusals = [
-        (Settings(model=str(two), text=(one,)), f"Repeat --text for each text: `--text {one} --text {two}`."),
-        (Settings(model=str(folder), text=(one,)), f"Repeat --text for each text: `--text {one} --text {folder}`."),
-        (Settings(model=str(two)), f"Name a text with --text {two}."),
-    ]
-    for asked, said in refusals:
-        with pytest.raises(InputError) as caught:
-            pipeline.measure(asked, tmp_path / "out")
-        assert str(caught.value).endswith(said)
-    for model in (None, str(model_folder), str(tmp_path / "model.gguf"), "no/such"):
-        settings.refuse_text_as_model(Settings(model=model, text=(one,)))
-    settings.refuse_text_as_model(Settings(model=str(folder)))
-
-
-def test_names_of_heads_editions_and_grids_are_read():
-    assert settings.named_heads(["L5H3", "l0h12"]) == ((5, 3), (0, 12))
-    with pytest.raises(InputError, match=r"--head 5.3: expected a layer and a head, such as L5H3"):
-        settings.named_heads(["5.3"])
-    assert settings.chosen_editions(None) == ("printed", "sharp")
-    assert settings.chosen_editions(["sharp"]) == ("sharp",)
-    with pytest.raises(InputError, match="--edition best: expected one of printed, sharp"):
-        settings.chosen_editions(["sharp", "best"])
-    assert (settings.envelope_points("default"), settings.envelope_points("all")) == (24, None)
-    with pytest.raises(InputError, match="--n 3: expected default or all"):
-        settings.envelope_points("3")
 
 
 def test_a_store_lies_in_the_folder_or_is_named_itself():
@@ -170,14 +70,14 @@ def test_fresh_does_not_throw_away_what_is_no_run(tmp_path: Path, asked: Setting
 
 def test_a_full_disk_keeps_the_documents_before_it(tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch):
     whole = pipeline.measure(asked, tmp_path / "whole")
-    flush = store_module.flush
+    flush = disk.flush
 
     def full(path: Path) -> None:
         if "/c/1/" in path.as_posix():
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         flush(path)
 
-    monkeypatch.setattr(store_module, "flush", full)
+    monkeypatch.setattr(disk, "flush", full)
     with pytest.raises(MeasurementError, match=r"no space left.*What was complete is kept.*run the same again"):
         pipeline.measure(asked, tmp_path / "full")
     monkeypatch.undo()
@@ -209,7 +109,7 @@ def test_every_stage_gives_the_same_bytes_again(tmp_path: Path, asked: Settings)
         stores.append(contents(store.path))
     assert stores[0] == stores[1]
     again = pipeline.measure(asked, tmp_path / "one")
-    assert again.results == ["envelope", "norms", "similarity", "summary", "weights"]
+    assert again.results == ["envelope", "heads", "norms", "separable", "similarity", "sink", "summary", "verdicts", "weights"]
     pipeline.fit(again)
     assert contents(again.path) == stores[0]
 
@@ -232,6 +132,15 @@ def test_stages_out_of_order_are_refused(tmp_path: Path):
         with pytest.raises(InputError, match="has not been confronted with the theory yet"):
             write(store, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("stage", [pipeline.fit, pipeline.lay_over])
+def test_a_stage_that_writes_is_the_only_one_that_does(tmp_path: Path, stage):
+    store = small_run(tmp_path / "run.zarr", documents=1)
+    before = contents(tmp_path)
+    with alone(store.path), pytest.raises(MeasurementError, match="another geostat command is writing there, expected no other"):
+        stage(store)
+    assert contents(tmp_path) == before
 
 
 def test_a_run_without_a_complete_document_cannot_be_fitted(tmp_path: Path):
@@ -282,62 +191,6 @@ def test_damage_is_told_apart_from_bad_input(tmp_path: Path, asked: Settings):
     assert len(pipeline.measure(asked, tmp_path, fresh=True).documents) == 2
 
 
-def test_run_json_lies_beside_the_store_and_tells_the_seconds_of_each_stage(finished: Finished):
-    beside = json.loads((finished.out / "run.json").read_text())
-    assert set(beside["seconds"]) == {"capture", "fit", "confront", "report"}
-    assert all(seconds >= 0 for seconds in beside["seconds"].values())
-    assert "torch_threads" in beside["machine"]
-
-
-def recorded(out: Path) -> dict:
-    return json.loads((out / "run.json").read_text())
-
-
-def test_run_json_adds_up_the_sessions_of_a_capture(tmp_path: Path, asked: Settings):
-    def stop(progress) -> None:
-        if progress.documents == 1 and progress.layer == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        pipeline.measure(asked, tmp_path, console=Console(captured=stop))
-    assert [session["documents"] for session in recorded(tmp_path)["captures"]] == [1]
-    pipeline.fit(pipeline.measure(asked, tmp_path))
-    two = recorded(tmp_path)
-    assert [session["documents"] for session in two["captures"]] == [1, 1]
-    assert two["seconds"]["capture"] == pytest.approx(sum(session["seconds"] for session in two["captures"]))
-    assert set(two["seconds"]) == {"capture", "fit"}
-    pipeline.measure(asked, tmp_path)
-    assert recorded(tmp_path) == two, "a repeat that measures nothing changes nothing"
-    pipeline.measure(dataclasses.replace(asked, documents=4), tmp_path)
-    more = recorded(tmp_path)
-    assert [session["documents"] for session in more["captures"]] == [1, 1, 2]
-    assert set(more["seconds"]) == {"capture"}, "the fits of fewer documents are gone, and so are their times"
-    pipeline.measure(asked, tmp_path, fresh=True)
-    assert [session["documents"] for session in recorded(tmp_path)["captures"]] == [2]
-
-
-def test_a_full_disk_leaves_run_json_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    store = small_run(tmp_path / "run.zarr", documents=1)
-    (tmp_path / "run.json").write_text('{"seconds": {"capture": 5.0}}')
-    before = contents(tmp_path)["run.json"]
-
-    def full(path: Path, text: str) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr("geostat.run_record.replace", full)
-    with pytest.raises(MeasurementError, match=r"run\.json: no space left"):
-        pipeline.fit(store)
-    assert contents(tmp_path)["run.json"] == before
-
-
-@pytest.mark.parametrize("text", ["{", "[1]", ""])
-def test_a_damaged_run_json_is_replaced(tmp_path: Path, text: str):
-    store = small_run(tmp_path / "run.zarr", documents=1)
-    (tmp_path / "run.json").write_text(text)
-    pipeline.fit(store)
-    assert set(json.loads((tmp_path / "run.json").read_text())["seconds"]) == {"fit"}
-
-
 def test_a_console_hears_every_stage_and_how_far_it_is(tmp_path: Path, asked: Settings):
     stages: list[str] = []
     far: dict[str, float] = {}
@@ -345,7 +198,7 @@ def test_a_console_hears_every_stage_and_how_far_it_is(tmp_path: Path, asked: Se
     store = pipeline.measure(asked, tmp_path, null=False, console=console)
     pipeline.fit(store, console=console)
     pipeline.lay_over(store, editions=("sharp",), points=2, console=console)
-    assert stages == ["load the model", "read the text", "capture", "fit norms", "fit similarity", "fit weights", "confront"]
+    assert stages == ["load the model", "read the text", "capture", "fit norms", "fit similarity", "fit weights", "confront", "experiments"]
     assert far == {"fit norms": 1, "fit similarity": 1, "fit weights": 1, "confront": 1}
     assert "null" not in store.tree().children
 

@@ -5,8 +5,11 @@ import json
 import pytest
 
 from geostat.errors import InputError
-from geostat.statements import statement
-from theory import catalogue
+from geostat.statements import statement, trial
+from geostat.terminal import Console
+from theory import catalogue, regimes
+from theory.errors import InputError as TheoryError
+from theory.sensitivity import ROWS
 
 
 def test_the_list_names_every_statement_once():
@@ -52,7 +55,54 @@ def test_what_is_not_there_is_said_in_one_line():
     with pytest.raises(InputError, match=r"unheard-of.*`geostat theory` lists all"):
         statement("unheard-of")
     last = len(list(catalogue.errata()))
-    with pytest.raises(InputError, match=rf"--errata 99: expected a number from 1 to {last}"):
-        statement("99", errata=True)
+    for asked, errata in (("99", True), ("erratum 99", False)):
+        with pytest.raises(TheoryError, match=rf"no erratum has number 99, expected 1 to {last}"):
+            statement(asked, errata=errata)
+    with pytest.raises(InputError, match=r"'theorem 3'\. Near it: Theorem"):
+        statement("theorem 3")
     with pytest.raises(InputError, match="--as runes: expected one of text, latex, python, json"):
         statement("12", style="runes")
+
+
+@pytest.mark.parametrize("spelling", ["erratum 17", "Erratum17", "errata 17", "erratum #17"])
+def test_an_erratum_is_found_by_its_name(spelling):
+    assert statement(spelling) == statement("17", errata=True)
+    assert statement("errata") == statement(None, errata=True)
+    assert json.loads(statement(spelling, style="json"))["number"] == 17
+
+
+@pytest.mark.parametrize("spelling", ["figure 4", "Fig. 4", "figure4"])
+def test_a_figure_is_told_by_its_errata(spelling):
+    assert statement(spelling) == statement("28", errata=True)
+
+
+def test_all_statements_in_python_are_one_program_with_its_imports_first():
+    source = statement(None, style="python")
+    compile(source, "all", "exec")
+    lines = source.splitlines()
+    assert lines[:2] == ["import math", "import scipy.special"]
+    assert not any(line.startswith("import") for line in lines[2:])
+
+
+def test_tables_come_with_what_was_found_of_them():
+    one, two = statement("table1"), statement("table 2")
+    for row in ROWS:
+        assert f"| {row.name} | {row.printed} |" in one
+        assert f"| {row.verdict} | {row.settled} |" in one
+    assert regimes.markdown() in two
+    for name, style in (("table 1 row d", "text"), ("table 1", "latex"), ("12", "text")):
+        assert "| verdict |" not in statement(name, style=style)
+
+
+def test_a_table_is_put_to_the_test_anew():
+    far: list[float] = []
+    found = trial("table1", draws=40, points=24, console=Console(fraction=lambda stage, fraction: far.append(fraction)))
+    assert "at 24 heads of Assumptions 1-3 (those where the move applies), 40 draws a head" in found
+    assert all(f"| {row.name} | " in found for row in ROWS)
+    assert far == pytest.approx([(count + 1) / len(ROWS) for count in range(len(ROWS))])
+    assert trial("table 2", draws=2, console=Console()) == regimes.markdown()
+    for name in ("12", None):
+        with pytest.raises(InputError, match=r"expected table 1 or table 2\. Use `geostat theory table 1 --test`"):
+            trial(name, draws=2, console=Console())
+    with pytest.raises(InputError, match="--draws 1: expected at least 2"):
+        trial("table 1", draws=1, console=Console())

@@ -76,12 +76,15 @@ def test_the_sentences_of_the_assumptions_say_what_the_fits_hold(finished: Finis
     tree = finished.tree
     norms, similarity, weights = (tree[name].to_dataset() for name in ("norms", "similarity", "weights"))
     _, first, second, third, _ = sentences(tree)
-    cv, profile, lam = (norms[name].values for name in ("cv_token", "cv_profile", "lam"))
+    cv, profile, position, lam = (norms[name].values for name in ("cv_token", "cv_profile", "cv_position", "lam"))
     assert (
         f"the length is {spread(cv, whole, 'of its mean in the median of 8 value heads')}, and at most 5% in {(cv <= 0.05).sum()} of them"
         in first
     )
-    assert f"averaged over documents, which is how the paper finds 2% to 3%, it is {spread(profile, whole)};" in first
+    assert (
+        f"which is how the paper finds 2% to 3%, it is {spread(profile, whole)}, and would be {spread(position, whole)} after averaging"
+        in first
+    )
     assert f"shorter than the mean of the other tokens in {(lam < 1).sum()} of 8 value heads" in first
     assert f"λ times as long with λ = {spread(lam, '{:.2f}'.format, 'in the median of all 8')}." in first
     mae, rival = (similarity["mae_by_lag"].sel(gram=gram).values for gram in ("exponential", "offset"))
@@ -96,6 +99,10 @@ def test_the_sentences_of_the_assumptions_say_what_the_fits_hold(finished: Finis
     assert f"growth stands out of the noise in {int(weights['growth_identified'].sum())} of them" in third
     shared, separate = (int(weights["form_oscillation_identified"].sel(form=form).sum()) for form in ("shared", "separate"))
     assert f"as printed, in {shared}, and one with a size of its own in {separate}" in third
+    rival, preferred = list(weights["rival"].values), weights["preferred"].values
+    best = {form: (preferred == rival.index(form)).sum() for form in ("shared", "power_law")}
+    assert f"the printed one predicts documents left out best in {best['shared']} of {(preferred >= 0).sum()}, a power" in third
+    assert f"to the last token in {best['power_law']};" in third
     assert f"the sink takes {spread(weights['p_sink'].values, whole, 'of the attention in the median head')}." in third
 
 
@@ -105,7 +112,7 @@ def spread(values: np.ndarray, show: Callable[[float], str], between: str = "") 
 
 
 def whole(share: float) -> str:
-    return f"{100 * share:.{0 if share >= 0.0995 else 1}f}%"
+    return f"{100 * share:.{0 if share >= 0.0995 or share == 0 else 1}f}%"
 
 
 def test_the_last_sentence_says_what_the_confrontation_holds(finished: Finished):

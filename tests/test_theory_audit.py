@@ -1,11 +1,18 @@
 """The audit finds violations where there are some, and none where there are none."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from theory import audit
+from theory import audit, audit_heads, audit_rows
+from theory.audit_rows import AUDITED, FOLLOWUP, Truth, drawn_truth
+from theory.errors import InputError
+from theory.gram import is_feasible
+from theory.results import QUANTITIES
+from theory.simulate import simulate
 
 
 @pytest.fixture(scope="module")
@@ -14,10 +21,22 @@ def few() -> audit.Audit:
 
 
 def test_the_grid_is_wide_enough():
-    grid = list(audit.heads())
+    grid = audit.heads()
     assert sum(len(head.n) for head in grid) >= 2000
-    assert {head.dimension for head in grid} == set(audit.DIMENSIONS)
+    assert {head.dimension for head in grid} == set(audit_heads.DIMENSIONS)
     assert min(head.gram.rho0 for head in grid) < 0
+
+
+def test_random_heads_are_feasible_and_those_of_their_seed():
+    some, again, others = (audit.heads("random", seed=seed, count=60) for seed in (3, 3, 4))
+    for one, same in zip(some, again, strict=True):
+        np.testing.assert_array_equal(one.alpha, same.alpha)
+        assert is_feasible(one.gram, len(one.alpha))
+        assert one.n.min() >= 2
+        assert one.n.max() < len(one.alpha)
+    assert not np.array_equal(some[0].alpha, others[0].alpha)
+    assert {np.sign(head.gram.rho0) for head in some} == {-1.0, 1.0}
+    assert min(head.alpha.min() / head.alpha.max() for head in others) < 1e-9
 
 
 def test_proven_bounds_are_not_violated(few: audit.Audit):
@@ -28,24 +47,29 @@ def test_proven_bounds_are_not_violated(few: audit.Audit):
             assert line.violated_upper == 0, line
 
 
+def test_proven_bounds_hold_for_random_heads():
+    found = audit.audit(("sharp", "conditional"), sample="random", draws=200, seed=5, count=8)
+    assert sum(line.violated_lower + line.violated_upper for line in audit.table(found)) == 0
+
+
 def test_the_printed_edition_is_violated(few: audit.Audit):
     assert sum(line.violated_lower + line.violated_upper for line in audit.table(few) if line.edition == "printed") > 0
 
 
 def test_sharp_says_something_wherever_repaired_does(few: audit.Audit):
-    assert audit.sharp_beyond_repaired(few, "precision") == audit.sharp_beyond_repaired(few, "recall") == 0
+    assert [audit.sharp_beyond_repaired(few, quantity) for quantity in QUANTITIES] == [0, 0, 0, 0]
 
 
 def test_a_bound_that_is_too_tight_is_caught(monkeypatch: pytest.MonkeyPatch):
-    true_bounds = audit._bounds
+    true_bounds = audit_rows.evaluated
 
-    def tighter(head: audit.Head, edition: str) -> object:
-        found = true_bounds(head, edition)
+    def tighter(head: audit_heads.Head, edition: str, convention: str) -> object:
+        found = true_bounds(head, edition, convention)
         middle = (found.recall_lower + found.recall_upper) / 2
         return replace(found, recall_lower=middle, recall_upper=middle)
 
-    monkeypatch.setattr(audit, "_bounds", tighter)
-    monkeypatch.setattr(audit, "AGAIN", 2)
+    monkeypatch.setattr(audit_rows, "evaluated", tighter)
+    monkeypatch.setattr(audit_rows, "AGAIN", 2)
     lines = {line.quantity: line for line in audit.table(audit.audit(("sharp",), draws=300, every=119))}
     assert lines["recall"].violated_lower + lines["recall"].violated_upper > 0
     assert lines["recall"].worst > 0
@@ -53,20 +77,63 @@ def test_a_bound_that_is_too_tight_is_caught(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_chance_flag_clears_when_drawn_again(monkeypatch: pytest.MonkeyPatch):
-    once = audit._truth
+    once = drawn_truth
 
-    def unlucky(head: audit.Head, directions: str, n: np.ndarray, draws: int, seed: int) -> audit.Truth:
-        found = once(head, directions, n, draws, seed)
-        return {name: (mean + 0.5 * (draws == 300), error) for name, (mean, error) in found.items()}
+    def unlucky(head: audit_heads.Head, directions: str, n: np.ndarray, draws: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        mean, error = once(head, directions, n, draws, seed)
+        return mean + 0.5 * (draws == 300), error
 
-    monkeypatch.setattr(audit, "_truth", unlucky)
-    monkeypatch.setattr(audit, "AGAIN", 2)
+    monkeypatch.setattr(audit_rows, "drawn_truth", unlucky)
+    monkeypatch.setattr(audit_rows, "AGAIN", 2)
     for line in audit.table(audit.audit(("sharp",), draws=300, every=119)):
         assert line.flagged > 0
         assert line.violated_lower + line.violated_upper == 0
 
 
-def test_the_table_names_every_edition_and_quantity(few: audit.Audit):
-    written = audit.markdown(few).splitlines()
-    assert written[0].startswith("| edition | of | rows | violated, lower")
-    assert len(written) == 2 + 3 * 4
+def test_drawn_again_rows_alone_change_and_never_for_fewer_draws():
+    head = audit.heads()[0]
+    truth = Truth.of(head, "gaussian", 100, 1)
+    before, rows = truth.mean.copy(), np.arange(len(head.n)) == 1
+    truth.draw_again(rows, 4)
+    np.testing.assert_array_equal(truth.mean[:, ~rows], before[:, ~rows])
+    assert (truth.mean[:, rows] != before[:, rows]).any()
+    assert truth.draws.tolist() == [400 if row else 100 for row in rows]
+    after = truth.mean.copy()
+    truth.draw_again(rows, 2)
+    np.testing.assert_array_equal(truth.mean, after)
+    assert (truth.of_quantity("precision")[1] >= 1 / truth.draws).all()
+
+
+@pytest.mark.parametrize("directions", ["gaussian", "unit"])
+def test_the_truth_is_that_of_the_simulation_in_both_conventions(directions: str):
+    head = audit.heads("random", seed=2, count=3)[2]
+    mean, error = drawn_truth(head, directions, head.n, 300, 9)
+    for convention, names in (("paper", QUANTITIES), ("followup", [FOLLOWUP])):
+        seen = simulate(
+            head.alpha, head.norms, head.gram, head.dimension, head.n, draws=300, seed=9, directions=directions, convention=convention
+        )
+        for name in names:
+            of = "f_outer" if name == FOLLOWUP else name
+            np.testing.assert_allclose(mean[AUDITED.index(name)], getattr(seen, of), rtol=1e-12)
+            np.testing.assert_allclose(error[AUDITED.index(name)], getattr(seen, f"{of}_se"), rtol=1e-9, atol=1e-12)
+
+
+def test_rows_do_not_depend_on_the_number_of_workers():
+    one, two = (audit.audit(("sharp", "predicted"), draws=40, every=200, workers=workers) for workers in (1, 2))
+    for key, rows in one.rows.items():
+        for name in audit.Rows.__slots__:
+            np.testing.assert_allclose(getattr(rows, name), getattr(two.rows[key], name), rtol=1e-12)
+
+
+def test_an_error_that_the_flag_does_not_catch_is_counted(few: audit.Audit):
+    rows = few.rows["sharp", "recall"]
+    wrong = replace(rows, lower=rows.truth + 0.06 * (np.arange(len(rows.n)) < 3), reliable=np.arange(len(rows.n)) != 1)
+    found = audit.accuracy(replace(few, rows={("predicted", "recall"): wrong}))[0]
+    assert (found.large, found.missed, found.distrusted) == (3, 2, 1)
+    assert found.worst == pytest.approx(0.06)
+
+
+@pytest.mark.parametrize("changes", [{"draws": 1}, {"every": 0}, {"workers": 0}, {"count": 0}])
+def test_numbers_that_make_no_audit_are_refused(changes: dict[str, int]):
+    with pytest.raises(InputError, match="expected at least 2 draws"):
+        audit.audit(("sharp",), **changes)

@@ -15,6 +15,7 @@ from theory.counts import of_count, shared_variance
 from theory.gram import LagGram
 from theory.predicted import conditional_law
 from theory.ranked import rank_tokens, summarise
+from theory.rivals import all_below
 
 
 def small_head() -> tuple[Any, Any, FloatArray]:
@@ -134,3 +135,15 @@ def test_large_counts_do_not_underflow() -> None:
     one, two = of_count(3000.0, 500.0, 4000, 10, False)
     assert one == pytest.approx(10 / 3010, rel=1e-3)
     assert two == pytest.approx(20 / 3020, rel=1e-3)
+
+
+@pytest.mark.parametrize("shared", [-0.15, 0.0, 0.3, 0.7, 0.95])
+def test_chance_that_all_of_several_normals_stay_below(shared: float) -> None:
+    heights = np.array([0.8, -0.2, 0.4, 1.5, 0.0])
+    correlation = shared + (1 - shared) * np.eye(5)
+    chained = 0.7 ** np.abs(np.subtract.outer(np.arange(5), np.arange(5)))
+    for matrix in (correlation, chained):
+        exact = multivariate_normal(cov=matrix, allow_singular=True).cdf(heights, rng=np.random.default_rng(0))
+        assert all_below(heights.copy(), matrix.copy()) == pytest.approx(exact, abs=0.012 if shared < 0.9 else 0.03)
+    assert all_below(heights[:1].copy(), np.eye(1)) == pytest.approx(norm.cdf(0.8))
+    assert all_below(np.array([-40.0, 1.0]), np.eye(2)) == 0.0

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from theory.errors import InputError
 from theory.gram import (
     LagGram,
+    constant,
+    decaying,
     exponential,
     feasible_edge,
     is_feasible,
@@ -53,6 +55,31 @@ def test_negative_offset_has_its_own_edge() -> None:
     assert np.isnan(feasible_edge(3.0, 20, offset=-0.5))
     assert not is_feasible(offset_exponential(3.0, -0.5, 0.0, 21), 21)
     assert smallest_eigenvalue(offset_exponential(3.0, -0.5, 0.0, 21), 21) < 0
+
+
+@pytest.mark.parametrize("cosine", [-0.04, 0.0, 0.3, 0.9])
+def test_a_constant_cosine_has_its_edge_in_closed_form(cosine: float) -> None:
+    content = 20
+    gram = constant(cosine, 0.0, content + 1)
+    np.testing.assert_array_equal(gram.by_lag, [1.0] + [cosine] * content)
+    edge = gram.edge(content)
+    assert edge == pytest.approx(np.sqrt(cosine + (1 - cosine) / content))
+    assert edge == pytest.approx(LagGram(gram.by_lag).edge(content), rel=1e-9)
+    at_edge = constant(cosine, edge, content + 1)
+    assert is_feasible(at_edge, content + 1)
+    assert abs(smallest_eigenvalue(at_edge, content + 1)) < 1e-9
+    assert not is_feasible(constant(cosine, edge * 1.01, content + 1), content + 1)
+    assert not is_feasible(constant(-1.01 / (content - 1), 0.0, content), content, sink=None)
+
+
+@pytest.mark.parametrize("offset", [-0.02, 0.0, 0.3])
+def test_an_offset_adds_its_share_to_the_squared_edge_of_any_decay(offset: float) -> None:
+    content = 30
+    plain = decaying("power", 0.6, content + 1)
+    raised = decaying("power", 0.6, content + 1, offset=offset)
+    np.testing.assert_allclose(raised.by_lag, offset + (1 - offset) * plain.by_lag)
+    # 1ᵀA⁻¹1 of c11ᵀ + (1−c)P by Sherman and Morrison.
+    assert raised.edge(content) == pytest.approx(np.sqrt(offset + (1 - offset) * plain.edge(content) ** 2), rel=1e-9)
 
 
 def test_matrix_layout() -> None:

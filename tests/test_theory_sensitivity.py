@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from theory import bounds, catalogue, symbols
 from theory.arrays import selection_order
 from theory.errors import InputError
-from theory.sensitivity import ROWS, Effect, Share, effect, elasticities, markdown, true_change
+from theory.sensitivity import ROWS, Effect, Share, effect, elasticities, markdown, settled, true_change
 from theory.sensitivity_heads import Point, larger_least, larger_outside, longer, one_more, sample_points
 from theory.sensitivity_signs import printed_partials, sign_of
 
@@ -222,6 +222,11 @@ def test_a_few_heads_already_separate_right_from_wrong() -> None:
     text = markdown(list(found.values()))
     assert text.count("| beta |") == 2  # the arrow, and the elasticity
     assert "| wrong |" in text
+
+
+def test_the_verdicts_of_docs_stand_with_the_rows() -> None:
+    assert {one.name: one.verdict for one in ROWS} == VERDICTS
+    assert all(f"| {one.verdict} | {one.settled} |" in settled() for one in ROWS)
 
 
 def test_docs_hold_the_settled_verdicts() -> None:

@@ -8,7 +8,22 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__all__ = ["Envelope", "InputError", "LagGram", "Validity", "envelope", "envelopes", "exponential", "offset_exponential", "project"]
+__all__ = [
+    "Envelope",
+    "InputError",
+    "LagGram",
+    "Validity",
+    "envelope",
+    "envelopes",
+    "exponential",
+    "find",
+    "find_erratum",
+    "offset_exponential",
+    "project",
+    "render",
+    "render_erratum",
+    "statement",
+]
 
 _HOME = {
     "Envelope": "theory.results",
@@ -18,8 +33,13 @@ _HOME = {
     "envelope": "theory.evaluate",
     "envelopes": "theory.evaluate",
     "exponential": "theory.gram",
+    "find": "theory.catalogue",
+    "find_erratum": "theory.catalogue",
     "offset_exponential": "theory.gram",
     "project": "theory.gram",
+    "render": "theory.catalogue",
+    "render_erratum": "theory.catalogue",
+    "statement": "theory.catalogue",
 }
 
 

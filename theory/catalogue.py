@@ -21,13 +21,25 @@ from theory.errors import InputError
 from theory.statements import Entry, entries
 from theory.statements_record import LATEX_RELATIONS
 
-__all__ = ["Entry", "Erratum", "Style", "entries", "errata", "find", "preface", "render", "render_erratum"]
+__all__ = [
+    "Entry",
+    "Erratum",
+    "Style",
+    "entries",
+    "errata",
+    "find",
+    "find_erratum",
+    "preface",
+    "render",
+    "render_erratum",
+    "statement",
+]
 
 Style = Literal["latex", "text", "python", "json"]
 
 _MATHEMATICS = {
     "κ": r"\kappa", "σ": r"\sigma", "ξ": r"\xi", "μ": r"\mu", "ρ": r"\rho", "φ": r"\varphi", "β": r"\beta", "η": r"\eta",
-    "α": r"\alpha", "Δ": r"\Delta", "Σ": r"\Sigma", "≥": r"\ge", "≤": r"\le", "≠": r"\ne", "≲": r"\lesssim", "√": r"\surd",
+    "α": r"\alpha", "Δ": r"\Delta", "Σ": r"\Sigma", "≥": r"\ge", "≤": r"\le", "≠": r"\ne", "≲": r"\lesssim", "≳": r"\gtrsim", "≡": r"\equiv", "√": r"\surd",
     "λ": r"\lambda", "π": r"\pi", "ω": r"\omega", "∈": r"\in", "∖": r"\setminus", "·": r"\cdot", "×": r"\times", "≈": r"\approx",
     "→": r"\to", "↦": r"\mapsto", "↑": r"\uparrow", "↓": r"\downarrow", "…": r"\ldots", "‖": r"\|", "⟨": r"\langle", "⟩": r"\rangle",
     "¹": "^{1}", "³": "^{3}", "⁶": "^{6}", "ᵀ": "^{T}", "₁": "_{1}", "₂": "_{2}", "₃": "_{3}", "₊": "_{+}", "₋": "_{-}",
@@ -40,8 +52,25 @@ GREEK = {
 }  # fmt: skip
 """How a letter of the paper is spelled in a name."""
 
+PARTS = {
+    **dict.fromkeys(("theorem", "theorems", "thm", "thms", "theo", "th"), "Theorem"),
+    **dict.fromkeys(("corollary", "coroll", "cor"), "Corollary"),
+    **dict.fromkeys(("assumption", "assumptions", "assump", "ass", "asm"), "Assumption"),
+    **dict.fromkeys(("definition", "definitions", "defn", "def"), "Definition"),
+    **dict.fromkeys(("table", "tab", "tbl"), "Table"),
+    **dict.fromkeys(("figure", "fig"), "Figure"),
+    **dict.fromkeys(("section", "sect", "sec", "§"), "Section"),
+    **dict.fromkeys(("appendix", "app"), "Appendix"),
+}
+"""How a part of the paper is spelled, and its name."""
+
+_PART = re.compile(
+    r"(?P<word>[a-z]+|§)\.?[\s_-]*\(?(?P<number>a?\.?\d+(?:\.\d+)*)\)?(?:[\s_,:-]*(?:row[\s_-]*)?(?P<row>\S.*))?", re.IGNORECASE
+)
+_EQUATION = re.compile(r"(?:(?:eq|eqn|eqs|equation|formula)\.?[\s_-]*)?\(?0*(\d+)\)?", re.IGNORECASE)
+
 TEX = (
-    {"_": r"\_", "%": r"\%", "&": r"\&", "^": r"\^{}", "{": r"\{", "}": r"\}"}
+    {"_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "$": r"\$", "^": r"\^{}", "{": r"\{", "}": r"\}"}
     | {x: rf"\({y}\)" for x, y in _MATHEMATICS.items()}
     | {"“": "``", "”": "''"}
 )
@@ -61,20 +90,20 @@ def preface(style: Style) -> str:
     return "\n\n".join(paragraphs)
 
 
-def find(name: str) -> tuple[Entry, ...]:
-    """Return the statements of a name, or all that share a number such as "12", "eq. (12)", "Theorem 1", "Table 1 row d" or "Assumption 2".
+def find(name: str | int) -> tuple[Entry, ...]:
+    """Return the statements of a name, or all that share a number: 12, "eq. (12)", "Theorem 1", "table1 row d", "Assumption 2".
 
     A name is the entry's own, the symbol on its left side, or the part of the paper; Greek letters may be written as such.
 
     Raises:
         InputError: if there is none, with the nearest names.
     """
-    asked = "".join(GREEK.get(sign, sign) for sign in name.strip())
-    number = re.fullmatch(r"(?:eq\.?\s*|equation\s*)?\(?(\d+)\)?", asked, flags=re.IGNORECASE)
+    asked = part_of(str(name))
+    number = _EQUATION.fullmatch(asked)
     if number:
         found = tuple(entry for entry in entries() if entry.equation == number.group(1))
         if not found:
-            raise InputError(f"no statement has equation number {number.group(1)}, expected one of {_numbers()}.")
+            raise InputError(f"no statement has equation number {number.group(1)}, expected one of {_numbers()}. Use one of those.")
         return found
     plain = _plain(asked)
     for test in (
@@ -88,7 +117,44 @@ def find(name: str) -> tuple[Entry, ...]:
             return found
     names = {entry.name.lower(): entry.name for entry in entries()} | {entry.part.lower(): entry.part for entry in entries() if entry.part}
     near = [names[key] for key in get_close_matches(asked.lower(), names, n=5, cutoff=0.4)] or list(names.values())
-    raise InputError(f"no statement is called {name!r}, expected a name or an equation number. Near it: {', '.join(near)}.")
+    raise InputError(f"no statement is called {str(name)!r}, expected a name or an equation number. Near it: {', '.join(near)}.")
+
+
+def part_of(name: str) -> str:
+    """Return a name with Greek letters spelled out and a part of the paper as the paper calls it: "thm1" is "Theorem 1"."""
+    asked = "".join(GREEK.get(sign, sign) for sign in name.strip())
+    match = _PART.fullmatch(asked)
+    word = PARTS.get(match["word"].lower()) if match else None
+    if match is None or word is None:
+        return asked
+    number = match["number"].upper()
+    return f"{word} {number} row {match['row']}" if match["row"] and word == "Table" else f"{word} {number}" if not match["row"] else asked
+
+
+def statement(name: str | int) -> Entry:
+    """Return the one statement of a name or number.
+
+    Raises:
+        InputError: if there is none, or several, with their names.
+    """
+    found = find(name)
+    if len(found) > 1:
+        names = ", ".join(entry.name for entry in found)
+        raise InputError(f"{name!r} holds {len(found)} statements, expected one. Name one of {names}, or use find.")
+    return found[0]
+
+
+def find_erratum(number: str | int) -> Erratum:
+    """Return the erratum of a number: 17 or "erratum 17".
+
+    Raises:
+        InputError: if there is none.
+    """
+    digits = re.fullmatch(r"(?:(?:erratum|errata|err)\.?\s*)?(\d+)", str(number).strip(), flags=re.IGNORECASE)
+    found = [erratum for erratum in ERRATA if digits and erratum.number == int(digits[1])]
+    if not found:
+        raise InputError(f"no erratum has number {str(number).strip()}, expected 1 to {len(ERRATA)}. Use one of those.")
+    return found[0]
 
 
 def _plain(text: str) -> str:
@@ -108,7 +174,9 @@ def render(entry: Entry, style: Style) -> str:
     if style == "latex":
         return f"{entry.left_latex} {LATEX_RELATIONS[entry.relation]} {symbols.latex(entry.expression)}"
     if style == "python":
-        return f"{entry.name} = {_python(entry.expression)}"
+        source = _python(entry.expression)
+        imports = [f"import {module}\n" for module in ("math", "scipy.special") if f"{module}." in source]
+        return f"{''.join(imports)}# of {', '.join(_free(entry))}\n{entry.name} = {source}"
     if style == "json":
         return json.dumps(_record(entry), ensure_ascii=False, allow_nan=False, indent=2)
     if style == "text":
@@ -117,7 +185,7 @@ def render(entry: Entry, style: Style) -> str:
 
 
 def render_erratum(erratum: Erratum, style: Style) -> str:
-    """Return the erratum, with its counterexample evaluated, as text (also for `python`), LaTeX or JSON.
+    """Return the erratum, with its counterexample evaluated, as text (for `python` in comments), LaTeX or JSON.
 
     Raises:
         InputError: if the style is unknown.
@@ -141,7 +209,7 @@ def render_erratum(erratum: Erratum, style: Style) -> str:
         *_paragraph("true", erratum.true),
         *_paragraph("shown", f"{shown(found)}."),
     ]
-    return "\n".join(lines)
+    return "\n".join(f"# {line}" for line in lines) if style == "python" else "\n".join(lines)
 
 
 def _paragraph(label: str, text: str) -> list[str]:
@@ -157,7 +225,16 @@ def _python(expression: sp.Basic) -> str:
     """Return Python source; `numpy`-free, with the names of `symbols`, and scipy.special's name for the incomplete beta function."""
     beta = sp.Function("betainc")
     plain = expression.replace(sp.betainc_regularized, lambda a, b, _, upper: beta(a, b, upper))
-    return str(sp.pycode(plain, user_functions={"betainc": "scipy.special.betainc"}))
+    return str(sp.pycode(plain, user_functions={"betainc": "scipy.special.betainc"})).replace("builtins.", "")
+
+
+def _free(entry: Entry) -> list[str]:
+    """Return what the Python of a statement has to be given: symbols, sets, sequences, and functions of vectors."""
+    bound = {index for over in entry.expression.atoms(symbols.Over) for index, _ in over.pairs()}
+    bound |= {index for total in entry.expression.atoms(sp.Sum) for index in total.variables}
+    kinds = ((symbols.Norm, "norm(vector)"), (symbols.Inner, "inner(vector, vector)"), (symbols.Mean, "mean(value)"))
+    names = [str(meaning.symbol) for meaning in _used(entry) if meaning.symbol not in bound]
+    return [*names, *(name for kind, name in kinds if entry.expression.atoms(kind))] or ["nothing"]
 
 
 def _used(entry: Entry) -> list[symbols.Meaning]:

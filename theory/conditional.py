@@ -19,10 +19,13 @@ f(K) ≤ 1, also ≤ N/(N+κ_i) + V_i/(N+κ_i)²:
 
     E P ≥ 1 − Σ_i E[1 − f_int(κ_i)]   E P ≤ min_i E min(1 − Σ_m δ_m F_(m), N/(N+κ_i) + V_i/(N+κ_i)²)
 
-A second upper bound of E P conditions on s alone (`conditional_sphere`). **F(r_max)** = F(max_i K_i): as P, with 2N for N.
+Narrower, and what is computed: the same for the few tokens with the most expected intruders at once (`conditional_crowd`), the sum over the
+others. Two more bounds of E P condition on s alone (`conditional_sphere`). **F(r_max)** = F(max_i K_i): as P, with 2N for N.
 
-All are intersected with `sharp`. The averages over (t, z, τ) are lattice rules of equal weights, doubled until no bound moves by `TOLERANCE`, and
-every bound is moved outwards by its last change; one that still moves at `NODES_MOST` is replaced by `sharp`'s and reported in `change`.
+All are intersected with `sharp`. Averages are quadratures, doubled until no bound moves by `TOLERANCE`: over (t, z, τ) lattice rules of equal
+weights, more nodes where a token's own average still moves; over ‖s‖ trapezoids; over several tokens Sobol points. Every bound is moved outwards
+by the last change of its average (several tokens: by 3 standard errors if that is more); one that still moves at the most nodes is left out, what
+else is known (`sharp` at least) stands in its place, and `change` reports it.
 Source: Model G replaces eq. (9)-(17) of arXiv 2602.01893. Unit-free. Imports numpy and scipy; numba on first use.
 """
 
@@ -35,10 +38,11 @@ from functools import cache, partial
 import numpy as np
 import numpy.typing as npt
 
-from theory.arrays import FloatArray, IntArray
+from theory.arrays import BoolArray, FloatArray, IntArray
+from theory.conditional_crowd import MOST_TOKENS, crowd_bounds
 from theory.conditional_rows import GivenSum, GivenToken, given_sum, given_token, nearer_outside, residual_correlation, token_nodes
 from theory.conditional_sphere import sphere_bounds
-from theory.conditional_sums import comonotone, interpolated, none_of, quadratic
+from theory.conditional_sums import interpolated, none_of
 from theory.ranked import Ranked, Summary
 from theory.results import QUANTITIES
 from theory.sharp import SharpBounds, best_bounds, pair_sums, pairwise_law
@@ -46,21 +50,17 @@ from theory.sharp import SharpBounds, best_bounds, pair_sums, pairwise_law
 TOLERANCE = 0.002
 """A doubling of the nodes that moves every bound by less ends the doubling."""
 
-NODES_FIRST, NODES_MOST = 2**10, 2**17
+NODES_FIRST, NODES_MOST = 2**10, 2**15
 """Nodes of all selected tokens together, at first and at most."""
-
-TOKEN_FIRST = 2**9
-"""Nodes of one token at first, where it alone bounds P."""
 
 ROW_LEAST = 16
 """Fewest nodes a selected token starts with."""
 
+ROW_BEHIND = 8
+"""A selected token has at least this part of the nodes that any other has."""
+
 VARIANCE_UP_TO = 512
 """Largest T for which V_i is computed; beyond, its terms are dropped (the bounds without them hold too): they cost O(N M²)."""
-
-CANDIDATES = 2
-"""How many selected tokens are tried for the upper bound of P: those with the most expected intruders."""
-
 
 BLOCK_NUMBERS = 2**20
 """Probabilities held at once: 8 MB."""
@@ -71,11 +71,14 @@ SIDES_UPPER = np.tile([False, True], len(QUANTITIES))
 OUTER_UPPER = [2 * QUANTITIES.index("precision") + 1, 2 * QUANTITIES.index("f_outer") + 1]
 """Where the upper bounds of P and F(r_max) stand among the eight."""
 
+OUTER = [side for upper in OUTER_UPPER for side in (upper - 1, upper)]
+"""Where lower and upper bound of P and of F(r_max) stand."""
+
+SUMS = 4
+"""What is summed of a row."""
+
 ON_RECALL = np.array([name in ("recall", "f_inner") for name in QUANTITIES for _ in range(2)])
 """Which of the eight bound R and F(r_min)."""
-
-CROWD = 4
-"""Where N/(N+κ) stands among the sums of a row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,66 +126,101 @@ def _narrowed(given: GivenSum, law: FloatArray, sharp: FloatArray, *, followup: 
     """Return the eight bounds and how far they still moved; `law` is P{D_j ≤ D_i}, shape (n, M)."""
     tokens = [given_token(given, i, law[i]) for i in range(given.n)]
     order = np.argsort(law.sum(axis=1), kind="stable")
-    means, values, moved = _by_rows(given, tokens, sharp, order, followup=followup)
-    found = _moved_outwards(values, moved, sharp)
-    worst = float(moved.max())
+    best, worst, loss, alone = sharp.copy(), 0.0, np.zeros(2), np.ones(given.n, dtype=bool)
     if sharp[1] - sharp[0] > TOLERANCE:
-        crowded = np.argsort(means[:, CROWD], kind="stable")[:CANDIDATES]
-        for value, move in (sphere_bounds(given, TOLERANCE), *(_by_token(given, tokens[i]) for i in crowded)):
-            tried = np.where(move <= TOLERANCE, value + move, np.inf)
-            found[OUTER_UPPER] = np.minimum(found[OUTER_UPPER], tried)
-            worst = max(worst, float(move.max()))
-    low, high = np.minimum(found[::2], found[1::2]), np.maximum(found[::2], found[1::2])
-    return np.stack([np.maximum(low, sharp[::2]), np.minimum(high, sharp[1::2])], axis=1).ravel(), worst
+        values, moved = sphere_bounds(given, TOLERANCE)
+        best[OUTER] = _moved_outwards(values, moved, sharp[OUTER], SIDES_UPPER[OUTER])
+        chosen = order[::-1][: max(1, min(MOST_TOKENS, given.dimension - 1))]
+        values, off, converged = crowd_bounds(given, chosen, TOLERANCE)
+        worst = float(moved.max())
+        if converged:
+            best[OUTER_UPPER] = np.minimum(best[OUTER_UPPER], values[1::2] + off[1::2])
+            loss, alone[chosen] = 1 - values[::2] + off[::2], False
+        else:
+            worst = max(worst, float(off.max()))
+    values, moved = _by_rows(given, tokens, Known(bounds=best, loss=loss, alone=alone, order=order), followup=followup)
+    best = _moved_outwards(values, moved, best, SIDES_UPPER)
+    low, high = np.minimum(best[::2], best[1::2]), np.maximum(best[::2], best[1::2])
+    return np.stack([np.maximum(low, sharp[::2]), np.minimum(high, sharp[1::2])], axis=1).ravel(), max(worst, float(moved.max()))
 
 
-def _moved_outwards(values: FloatArray, moved: FloatArray, sharp: FloatArray) -> FloatArray:
-    """Return the eight bounds, moved outwards by their last change, intersected with `sharp`; `sharp` itself where not converged."""
-    found = np.where(SIDES_UPPER, np.minimum(values + moved, sharp), np.maximum(values - moved, sharp))
-    return np.where(moved <= TOLERANCE, found, sharp)
+def _moved_outwards(values: FloatArray, moved: FloatArray, known: FloatArray, upper: BoolArray) -> FloatArray:
+    """Return bounds moved outwards by their last change and intersected with `known`; `known` itself where not converged."""
+    found = np.where(upper, np.minimum(values + moved, known), np.maximum(values - moved, known))
+    return np.where(moved <= TOLERANCE, found, known)
 
 
-def _by_rows(
-    given: GivenSum, tokens: list[GivenToken], sharp: FloatArray, order: IntArray, *, followup: bool
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return means of what `_sum_of_row` sums (n, 5), the eight bounds they give and how far the last doubling moved each.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Known:
+    """What is known before each token is looked at: eight bounds; loss (2,) of P and F(r_max) to the tokens that are not `alone` (n,).
 
-    The upper sides of P and F(r_max) are left to others: they stand at `sharp`'s.
+    order (n,): of the tokens, by rising expected intruders.
+    """
+
+    bounds: FloatArray
+    loss: FloatArray
+    alone: BoolArray
+    order: IntArray
+
+
+def _by_rows(given: GivenSum, tokens: list[GivenToken], known: Known, *, followup: bool) -> tuple[FloatArray, FloatArray]:
+    """Return the eight bounds from means of what `_sums_of_rows` sums, and how far the last doubling moved each.
+
+    The upper sides of P and F(r_max) are left to others: they stand at what is `known`. Nodes are doubled where they matter (`_unsettled`);
+    a row's move is that of its own last doubling.
     """
 
     @cache
     def correlation(i: int) -> npt.NDArray[np.float32]:
         return residual_correlation(given, tokens[i])
 
-    def sums(start: int, stop: int, *, recall: bool) -> FloatArray:
-        return _sums_of_rows(given, tokens, start, stop, None if given.outside is None else correlation, recall=recall, followup=followup)
+    def sums(rows: IntArray, start: int, stop: int, *, recall: bool) -> FloatArray:
+        chosen = [tokens[i] for i in rows]
+        return _sums_of_rows(given, chosen, start, stop, None if given.outside is None else correlation, recall=recall, followup=followup)
 
-    size = max(ROW_LEAST, 2 ** int(np.log2(max(1.0, NODES_FIRST / given.n))))
-    total = sums(0, size // 2, recall=True)
-    before, size = total / (size // 2), size // 2
-    settled, moved = False, np.zeros(8)
+    n, every = given.n, np.arange(given.n)
+    first = max(ROW_LEAST, 2 ** int(np.log2(max(1.0, NODES_FIRST / n)))) // 2
+    size, total, move = np.full(n, first), sums(every, 0, first, recall=True), np.zeros((n, SUMS))
+    rows, settled, moved = every, False, np.zeros(8)
     while True:
-        further = sums(size, 2 * size, recall=not settled)
-        if settled:
-            further[:, :2] = total[:, :2]
-        total, size = total + further, 2 * size
-        now = total / size
-        found = _from_rows(now, sharp, order)
-        moves = np.maximum(np.abs(found - _from_rows(before, sharp, order)), np.where(found == sharp, 0.0, _noise(now - before, order)))
-        moved = np.where(settled & ON_RECALL, moved, moves) if settled else moves
-        if moved.max() <= TOLERANCE or 2 * size * given.n > NODES_MOST:
-            return now, found, moved
+        before = total[rows] / size[rows, None]
+        for start in np.unique(size[rows]):
+            some = rows[size[rows] == start]
+            further = sums(some, int(start), 2 * int(start), recall=not settled)
+            if settled:
+                further[:, :2] = total[some, :2]
+            total[some] += further
+        size[rows] *= 2
+        now = total / size[:, None]
+        move[rows] = now[rows] - before
+        found = _from_rows(now, known)
+        effects = np.where(found == known.bounds, 0.0, _effects(move, known))
+        moves = np.maximum(np.abs(found - _from_rows(now - move, known)), np.sqrt((effects**2).sum(axis=0)))
+        moved = np.where(settled & ON_RECALL, moved, moves)
+        rows = _unsettled(effects[:, moved > TOLERANCE], size)
+        if moved.max() <= TOLERANCE or size.sum() + size[rows].sum() > NODES_MOST:
+            return found, moved
         settled = settled or bool((moved[ON_RECALL] <= TOLERANCE).all())
-        before = now
 
 
-def _noise(moves: FloatArray, order: IntArray) -> FloatArray:
-    """Return the root sum of squares of what each row's move (n, 5) did to the eight bounds: single moves may cancel in their sum."""
+def _unsettled(effects: FloatArray, size: IntArray) -> IntArray:
+    """Return the rows whose nodes to double, from what their last doubling did to the bounds that still move (n, bounds).
+
+    Those whose part is too large for all n to be within the tolerance, and those far behind: few nodes may have missed a rare crowd. All,
+    where single moves are small and only their sum is not.
+    """
+    large = (np.abs(effects) > TOLERANCE / (2 * np.sqrt(len(size)))).any(axis=1)
+    found = np.flatnonzero(large | (size * ROW_BEHIND < size.max()))
+    return found if large.any() else np.arange(len(size))
+
+
+def _effects(moves: FloatArray, known: Known) -> FloatArray:
+    """Return what each row's move (n, 4) did to each of the eight bounds, (n, 8)."""
     n = len(moves)
-    low, high, lost, lost_f = moves.T[:CROWD]
-    rises = np.diff(_harmonic(n))
-    each = [lost, 0.0, low / n, high / n, lost_f, 0.0, rises * low[order], rises[0] * high]
-    return np.sqrt([np.sum(np.square(x)) for x in each])
+    low, high, lost, lost_f = moves.T
+    rises, zero, in_order = np.diff(_harmonic(n)), np.zeros(n), np.empty(n)
+    in_order[known.order] = rises * low[known.order]
+    return np.stack([known.alone * lost, zero, low / n, high / n, known.alone * lost_f, zero, in_order, rises[0] * high], axis=1)
 
 
 def _harmonic(n: int) -> FloatArray:
@@ -191,14 +229,15 @@ def _harmonic(n: int) -> FloatArray:
     return np.asarray(2 * inside / (n + inside))
 
 
-def _from_rows(means: FloatArray, sharp: FloatArray, order: IntArray) -> FloatArray:
-    """Return the eight bounds, intersected with `sharp`, from means over nodes (n, 5)."""
+def _from_rows(means: FloatArray, known: Known) -> FloatArray:
+    """Return the eight bounds, intersected with what is `known`, from means over nodes (n, 4)."""
     n = len(means)
     g = _harmonic(n)
-    low, high, lost, lost_f = means.T[:CROWD]
-    found = np.array([1 - lost.sum(), np.inf, low.mean(), high.mean(), 1 - lost_f.sum(), np.inf, np.diff(g) @ low[order], 0.0])
+    low, high = means[:, :2].T
+    outer = 1 - known.loss - means[known.alone, 2:].sum(axis=0)
+    found = np.array([outer[0], np.inf, low.mean(), high.mean(), outer[1], np.inf, np.diff(g) @ low[known.order], 0.0])
     found[-1] = np.interp(high.sum(), np.arange(n + 1), g)
-    return np.where(SIDES_UPPER, np.minimum(found, sharp), np.maximum(found, sharp))
+    return np.where(SIDES_UPPER, np.minimum(found, known.bounds), np.maximum(found, known.bounds))
 
 
 def _blocks(start: int, stop: int, columns: int) -> Iterator[tuple[int, int]]:
@@ -216,56 +255,25 @@ def _sums_of_rows(
     recall: bool,
     followup: bool,
 ) -> FloatArray:
-    """Return sums over nodes start..stop−1 of (1−κ)⁺, the bound of P{K=0}, 1 − f_int(κ), 1 − F_int(κ), N/(N+κ); shape (n, 5).
+    """Return sums over nodes start..stop−1 of (1−κ)⁺, the bound of P{K=0}, 1 − f_int(κ), 1 − F_int(κ); shape (tokens, 4).
 
-    correlation: |ρ̃| of a row, None without. recall: whether the first two are wanted; zeros otherwise.
+    correlation: |ρ̃| of a rank, None without. recall: whether the first two are wanted; zeros otherwise.
     """
     n, nodes = given.n, token_nodes(given, tokens, start, stop)
-    strict, none, found = np.empty_like(nodes.radius), np.zeros_like(nodes.radius), np.zeros((n, 5))
+    strict, none, found = np.empty_like(nodes.radius), np.zeros_like(nodes.radius), np.zeros((len(tokens), SUMS))
     for i, token in enumerate(tokens):
-        for first, last in _blocks(0, stop - start, given.along.size - n):
+        for first, last in _blocks(0, stop - start, given.pull.size - n):
             columns = slice(first, last)
             chances = nearer_outside(given, token, nodes.part(i, columns))
             strict[i, columns] = chances.expected
             if recall:
-                none[i, columns] = none_of(chances, None if correlation is None else partial(correlation, i))
+                none[i, columns] = none_of(chances, None if correlation is None else partial(correlation, token.i))
     ties = np.array([[token.ties] for token in tokens])
     closed = strict + ties
-    for column, seen in enumerate((1 - interpolated(closed, n), 1 - interpolated(closed, 2 * n), n / (n + closed)), start=2):
-        found[:, column] = (nodes.weight * seen).sum(axis=1)
+    for column, size in ((2, n), (3, 2 * n)):
+        found[:, column] = (nodes.weight * (1 - interpolated(closed, size))).sum(axis=1)
     if recall:
         out_of_reach = followup & (ties > 0)
         found[:, 0] = (nodes.weight * np.where(out_of_reach, 0.0, np.maximum(1 - strict, 0.0))).sum(axis=1)
         found[:, 1] = (nodes.weight * np.where(out_of_reach, 0.0, none)).sum(axis=1)
     return found
-
-
-def _by_token(given: GivenSum, token: GivenToken) -> tuple[FloatArray, FloatArray]:
-    """Return upper bounds of E P and E F(r_max) from one selected token, shape (2,), and how far the last doubling moved each."""
-    correlation = None if given.outside is None else residual_correlation(given, token)
-    tied = token.variance < 0
-
-    def sums(start: int, stop: int) -> FloatArray:
-        found = np.zeros(2)
-        for first, last in _blocks(start, stop, len(tied)):
-            nodes = token_nodes(given, [token], first, last).part(0, slice(None))
-            chance = nearer_outside(given, token, nodes).each
-            chance[:, tied] = 1.0
-            count = chance.sum(axis=1)
-            spread = np.inf if correlation is None else quadratic(chance, correlation)
-            for k, size in enumerate((given.n, 2 * given.n)):
-                by_spread = size / (size + count) + spread / (size + count) ** 2
-                found[k] += nodes.weight @ np.minimum(comonotone(chance, size), by_spread)
-        return found
-
-    size = TOKEN_FIRST
-    total = sums(0, size // 2)
-    before = total / (size // 2)
-    total += sums(size // 2, size)
-    while True:
-        now = total / size
-        moved = np.abs(now - before)
-        if moved.max() <= TOLERANCE or 2 * size > NODES_MOST:
-            return now, moved
-        total += sums(size, 2 * size)
-        before, size = now, 2 * size

@@ -28,22 +28,14 @@ def cubic(f: float, before: float, here: float, there: float, after: float) -> f
 
 
 @numba.njit(nogil=True, cache=True, inline="always")
-def chance_within(table: FloatArray, dimension: int, v: float, offset: float, far: float) -> float:
-    """Return P{(v/d)·χ'²_d(d·offset/v) ≤ far²}, v > 0."""
-    if dimension == 1:
-        scale, mean = SQRT_HALF / np.sqrt(v), np.sqrt(offset)
-        return 0.5 * (erf((far - mean) * scale) + erf((far + mean) * scale))
-    rows, columns = table.shape
-    whole = v + offset
-    q = v / whole
-    centre = np.sqrt(whole - (1 - q / 2) * v / dimension)
-    w = (far - centre) * np.sqrt(2 * dimension * whole / (v * (whole + offset)))
-    if w <= -SCORE_REACH:
+def looked_up(table: FloatArray, w: float, y: float) -> float:
+    """Return the table's value at score w and y cells of √q, by bicubic interpolation."""
+    if not w > -SCORE_REACH:
         return 0.0
     if w >= SCORE_REACH:
         return 1.0
+    rows, columns = table.shape
     x = (w + SCORE_REACH) * SCORE_CELLS
-    y = np.sqrt(q) * SHARE_CELLS
     c = min(max(int(x), 1), columns - 3)
     r = min(max(int(y), 1), rows - 3)
     x -= c
@@ -59,43 +51,78 @@ def chance_within(table: FloatArray, dimension: int, v: float, offset: float, fa
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp"})
+def chances_within(
+    table: FloatArray, dimension: int, variance: FloatArray, offset: FloatArray, far: float, lead: FloatArray, out: FloatArray
+) -> None:
+    """Write P{(v/d)·χ'²_d(d·offset/v) ≤ far²} of each token to out (M,), where v > 0; lead may be out.
+
+    lead is far² − offset, given apart since it may have more digits. The first loop has no branches, so that it compiles to vector code;
+    offset is lost.
+    """
+    if dimension == 1:
+        for j in range(variance.shape[0]):
+            scale, mean = SQRT_HALF / np.sqrt(variance[j]), np.sqrt(offset[j])
+            nearest = lead[j] / (far + mean) if far + mean > 0 else 0.0
+            out[j] = min(max(0.5 * (erf(nearest * scale) + erf((far + mean) * scale)), 0.0), 1.0)
+        return
+    for j in range(variance.shape[0]):
+        v, known = variance[j], offset[j]
+        whole = v + known
+        q = v / whole
+        short = v * (1 - (1 - q / 2) / dimension)
+        out[j] = (lead[j] - short) / (far + np.sqrt(known + short)) * np.sqrt(2 * dimension * whole / (v * (whole + known)))
+        offset[j] = np.sqrt(q) * SHARE_CELLS
+    for j in range(variance.shape[0]):
+        out[j] = looked_up(table, out[j], offset[j])
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp"})
 def distance_rows(
     table: FloatArray,
     dimension: int,
     variance: FloatArray,
-    along: FloatArray,
+    pull: FloatArray,
     slope: FloatArray,
     radius: FloatArray,
     z: FloatArray,
     tau: FloatArray,
-    distance: FloatArray,
+    excess: FloatArray,
     out: FloatArray,
     sums: FloatArray,
 ) -> None:
-    """Write F_kj = P{D_j ≤ distance_k | node k} to out (K, M), and Σ_j F, Σ_j F² and max_j F of each node to sums (3, K).
+    """Write F_kj = P{D_j ≤ t_k + excess_k | node k} to out (K, M), and Σ_j F, Σ_j F² and max_j F of each node to sums (3, K).
 
     Args:
         table: `conditional_law.distance_table`.
         dimension: d.
         variance: (M,) v_{j|i}; 0: D_j is known; negative: a tie, written as 0.
-        along: (M,) 1 − b_j.
+        pull: (M,) b_j.
         slope: (M,) g_j.
         radius: (K,) √t.
         z: (K,) component of y_i − b_i s along s.
         tau: (K,) squared length of its other components.
-        distance: (K,) D_i.
+        excess: (K,) D_i − t.
         out, sums: (K, M), (3, K).
     """
+    offset, lead = np.empty(variance.shape[0]), np.empty(variance.shape[0])
+    spread = np.where(variance > 0, variance, 1.0)
+    plain = bool((variance > 0).all())
     for k in range(radius.shape[0]):
-        far = np.sqrt(distance[k])
+        t, across = radius[k] * radius[k], z[k] * z[k] + tau[k]
+        far = np.sqrt(max(t + excess[k], 0.0))
+        for j in range(variance.shape[0]):
+            away, g = 1 - pull[j], slope[j]
+            first = away * radius[k] - g * z[k]
+            offset[j] = first * first + g * g * tau[k]
+            lead[j] = excess[k] + pull[j] * (1 + away) * t + g * (2 * away * radius[k] * z[k] - g * across)
+        chances_within(table, dimension, spread, offset, far, lead, out[k])
+        if not plain:
+            for j in range(variance.shape[0]):
+                if variance[j] <= 0:
+                    out[k, j] = 1.0 if variance[j] == 0 and lead[j] >= 0 else 0.0
         total, square, largest = 0.0, 0.0, 0.0
         for j in range(variance.shape[0]):
-            first = along[j] * radius[k] - slope[j] * z[k]
-            offset = first * first + slope[j] * slope[j] * tau[k]
-            p = 1.0 if variance[j] == 0 and offset <= distance[k] else 0.0
-            if variance[j] > 0:
-                p = chance_within(table, dimension, variance[j], offset, far)
-            out[k, j] = p
+            p = out[k, j]
             total += p
             square += p * p
             largest = max(largest, p)
@@ -108,3 +135,23 @@ def correlations_left(outside: FloatArray, slope: FloatArray, row: FloatArray, s
     for j in range(outside.shape[0]):
         for k in range(outside.shape[0]):
             out[j, k] = min(1.0, abs(outside[j, k] - slope[j] * row[k]) * scale[j] * scale[k])
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp"})
+def chances_of_known(table: FloatArray, dimension: int, variance: FloatArray, t: FloatArray, excess: FloatArray, known: FloatArray) -> None:
+    """Replace known (K, M), squared length of the known part of s − y_j less t, by P{D_j ≤ t_k + excess_k | node k}.
+
+    variance (M,): what is left of the variance; 0: D_j is known; negative: D_j is the largest distance or less, probability 1.
+    """
+    offset, lead = np.empty(variance.shape[0]), np.empty(variance.shape[0])
+    spread = np.where(variance > 0, variance, 1.0)
+    plain = bool((variance > 0).all())
+    for k in range(known.shape[0]):
+        for j in range(variance.shape[0]):
+            offset[j] = max(t[k] + known[k, j], 0.0)
+            lead[j] = excess[k] - known[k, j]
+        chances_within(table, dimension, spread, offset, np.sqrt(max(t[k] + excess[k], 0.0)), lead, known[k])
+        if not plain:
+            for j in range(variance.shape[0]):
+                if variance[j] <= 0:
+                    known[k, j] = 1.0 if variance[j] < 0 or lead[j] >= 0 else 0.0

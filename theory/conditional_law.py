@@ -48,7 +48,7 @@ def distance_table(dimension: int) -> FloatArray:
     return table
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=128)
 def radius_quantiles(dimension: int) -> tuple[FloatArray, FloatArray]:
     """Return normal scores ξ and the quantiles of √(χ²_d/d) at probability Φ(ξ), for interpolation; zeros for d = 0."""
     scores = np.linspace(-QUANTILE_REACH, QUANTILE_REACH, 2049)

@@ -6,7 +6,8 @@ g_l = C̃_il/v_i: e_l = g_l e_i + r_l, r_l independent of (s, e_i) with variance
     ‖s‖² = t = (σ_ss/d)χ²_d,  z = N(0, v_i/d),  τ = (v_i/d)χ²_{d−1},  independent;  D_i = ((1−b_i)√t − z)² + τ
     D_l = ‖(1−b_l)s − g_l e_i − r_l‖² = (v_{l|i}/d)·χ'²_d(d δ_l/v_{l|i}),  δ_l = ((1−b_l)√t − g_l z)² + g_l² τ
 
-All is in units of σ_ss here: t has mean 1. Imports numpy and scipy.special; numba through the compiled kernel.
+All is in units of σ_ss here: t has mean 1. Distances are held less t, D_i − t = −b_i(2−b_i)t − 2(1−b_i)√t z + z² + τ and alike, so that
+tokens of tiny weight, whose distances are all but t, keep their digits. Imports numpy and scipy.special; numba through the compiled kernel.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ evenly. With 2^12 of them the average of the pairwise law is 1e-4 off at d = 16.
 SCORE_REACH = 5.0
 """Normal scores along the main direction lie within ±5: 6e-7 of the probability is beyond."""
 
+TINIEST = 1e-100
+"""Keeps a division by the spread of a token of no weight finite."""
+
 LATTICE_BITS = 18
 """The lattice's first 2^18 points are used at most."""
 
@@ -42,13 +46,13 @@ SHIFTS = np.array([0.8191725134, 0.6710436067, 0.5497004779])
 class GivenSum:
     """One selection given s, in units of σ_ss. Ranks 0..n-1 are I, the rest J.
 
-    along (T,): 1 − b_l. rows (n, T): C̃ of I with all tokens. own (T,): C̃_ll, 0 where within rounding of it. floor (T,): that rounding.
+    pull (T,): b_l. rows (n, T): C̃ of I with all tokens. own (T,): C̃_ll, 0 where within rounding of it. floor (T,): that rounding.
     outside (M, M): C̃ of J, None where the variance of the count is not asked for. ties (n, M): D_i = D_j always.
     """
 
     n: int
     dimension: int
-    along: FloatArray
+    pull: FloatArray
     rows: FloatArray
     own: FloatArray
     floor: FloatArray
@@ -69,7 +73,7 @@ def given_sum(head: Ranked, summary: Summary, at: int, dimension: int, *, varian
     return GivenSum(
         n=n,
         dimension=dimension,
-        along=1 - b,
+        pull=b,
         rows=raw - np.outer(b[:n], b),
         own=np.where(own > floor, own, 0.0),
         floor=floor,
@@ -94,13 +98,13 @@ def _ties(unit: FloatArray, b: FloatArray, cross: FloatArray) -> BoolArray:
 class GivenToken:
     """One selection given s and the token of rank i, in units of σ_ss.
 
-    spread: v_i (0 where y_i is collinear with s). along: 1 − b_i. slope (M,): g_j. variance (M,): v_{j|i}; 0: D_j is known, −1: tied with D_i.
+    spread: v_i (0 where y_i is collinear with s). pull: b_i. slope (M,): g_j. variance (M,): v_{j|i}; 0: D_j is known, −1: tied with D_i.
     ties: how many of J are tied. rotation (3, 3): of the normal scores of (t, z, τ), its first row the main direction.
     """
 
     i: int
     spread: float
-    along: float
+    pull: float
     slope: FloatArray
     variance: FloatArray
     ties: int
@@ -119,7 +123,7 @@ def given_token(given: GivenSum, i: int, chance: FloatArray) -> GivenToken:
     return GivenToken(
         i=i,
         spread=spread,
-        along=float(given.along[i]),
+        pull=float(given.pull[i]),
         slope=slope,
         variance=np.where(tied, -1.0, variance),
         ties=int(tied.sum()),
@@ -133,10 +137,10 @@ def _main_direction(given: GivenSum, i: int, slope: FloatArray, variance: FloatA
     It is the gradient of D_i − E[D_j | Z_i], relative to the spread of D_j, at the centre, averaged over j with weights `chance` (M,).
     Any rotation gives the same averages; this one lets one coordinate bear most of the variation.
     """
-    v, here, there = float(given.own[i]), float(given.along[i]), given.along[given.n :]
-    known = there**2 + slope**2 * v
-    weight = chance / (np.sqrt(2 * variance * (variance + 2 * known)) + np.sqrt(np.finfo(float).eps))
-    gains = (here**2 - there**2, -np.sqrt(2 * v) * (here - there * slope), v * (1 - slope**2))
+    v, pull, pulls = float(given.own[i]), float(given.pull[i]), given.pull[given.n :]
+    known = (1 - pulls) ** 2 + slope**2 * v
+    weight = chance / (np.sqrt(2 * variance * (variance + 2 * known)) + np.sqrt(np.finfo(float).eps * v) + TINIEST)
+    gains = ((pulls - pull) * (2 - pull - pulls), -np.sqrt(2 * v) * (1 - pull - (1 - pulls) * slope), v * (1 - slope**2))
     gradient = np.array([float(gain @ weight) for gain in gains])
     length = float(np.linalg.norm(gradient))
     first = gradient / length if np.isfinite(length) and length > 0 else np.array([1.0, 0.0, 0.0])
@@ -159,17 +163,17 @@ def residual_correlation(given: GivenSum, token: GivenToken) -> npt.NDArray[np.f
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Nodes:
-    """Values of (√t, z, τ) and D_i, in units of σ_ss, and their weights, of mean 1 over a whole rule; each (K,), or (tokens, K)."""
+    """Values of (√t, z, τ) and excess = D_i − t, in units of σ_ss, and their weights, of mean 1 over a whole rule; (K,), or (tokens, K)."""
 
     radius: FloatArray
     z: FloatArray
     tau: FloatArray
-    distance: FloatArray
+    excess: FloatArray
     weight: FloatArray
 
     def part(self, at: int, columns: slice) -> Nodes:
         """Return some nodes of one of many tokens."""
-        return Nodes(**{name: getattr(self, name)[at, columns] for name in ("radius", "z", "tau", "distance", "weight")})
+        return Nodes(**{name: getattr(self, name)[at, columns] for name in ("radius", "z", "tau", "excess", "weight")})
 
 
 @lru_cache(maxsize=1)
@@ -202,23 +206,24 @@ def token_nodes(given: GivenSum, tokens: list[GivenToken], start: int, stop: int
     scores[1:] = ndtri(np.clip(1 - np.abs(2 * points[1:] - 1), 1e-15, 1 - 1e-15))
     weight = np.exp(-(scores[0] ** 2) / 2) * (2 * SCORE_REACH / np.sqrt(2 * np.pi))
     by_t, by_z, by_tau = np.einsum("tab,atk->btk", np.stack([token.rotation for token in tokens]), scores)
-    spread, along = (np.array([[getattr(token, name)] for token in tokens]) for name in ("spread", "along"))
+    spread, pull = (np.array([[getattr(token, name)] for token in tokens]) for name in ("spread", "pull"))
     radius = np.interp(by_t, *radius_quantiles(d))
     z = np.sqrt(spread / d) * by_z
     tau = spread * (d - 1) / d * np.interp(by_tau, *radius_quantiles(d - 1)) ** 2
-    return Nodes(radius=radius, z=z, tau=tau, distance=(along * radius - z) ** 2 + tau, weight=weight)
+    excess = z**2 + tau - 2 * (1 - pull) * radius * z - pull * (2 - pull) * radius**2
+    return Nodes(radius=radius, z=z, tau=tau, excess=excess, weight=weight)
 
 
 def nearer_outside(given: GivenSum, token: GivenToken, nodes: Nodes) -> Chances:
     """Return F_j = P{D_j ≤ D_i | s, y_i} at each node, (K, M); a tie is written as 0."""
-    return within(given.dimension, token.variance, given.along[given.n :], token.slope, nodes)
+    return within(given.dimension, token.variance, given.pull[given.n :], token.slope, nodes)
 
 
-def within(dimension: int, variance: FloatArray, along: FloatArray, slope: FloatArray, nodes: Nodes) -> Chances:
-    """Return P{D_l ≤ distance | node} of tokens with these v, 1 − b and g, each (M,); v = 0: D_l is known, −1: written as 0."""
+def within(dimension: int, variance: FloatArray, pull: FloatArray, slope: FloatArray, nodes: Nodes) -> Chances:
+    """Return P{D_l ≤ t + excess | node} of tokens with these v, b and g, each (M,); v = 0: D_l is known, −1: written as 0."""
     from theory.conditional_kernels import distance_rows
 
     each, sums = np.empty((len(nodes.radius), len(variance))), np.empty((3, len(nodes.radius)))
     table = distance_table(dimension)
-    distance_rows(table, dimension, variance, along, slope, nodes.radius, nodes.z, nodes.tau, nodes.distance, each, sums)
+    distance_rows(table, dimension, variance, pull, slope, nodes.radius, nodes.z, nodes.tau, nodes.excess, each, sums)
     return Chances(each=each, expected=sums[0], squares=sums[1], largest=sums[2])

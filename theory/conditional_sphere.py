@@ -1,12 +1,13 @@
-r"""An upper bound of E P that conditions on s alone: a sphere of fixed radius around s, for selections of many tokens.
+r"""Bounds of E P that condition on s alone: a sphere of fixed radius around s, for selections of many tokens.
 
 Given s, D_l is (C̃_ll/d)·χ'²_d with known part (1−b_l)²‖s‖². Let K(x) = #{j∈J: D_j ≤ x}, κ = E[K(x)|s], and V, V_I the sums of
 |ρ̃_kl| √(Var Var) over J and over I, which bound the variances of K(x) and of #{i∈I: D_i > x} (Gebelein). Where some D_i > x, the outer ball holds
-K(x) tokens of J at least. So for every x, which may depend on ‖s‖, with κ_I = Σ_i P{D_i > x | s},
+K(x) tokens of J at least; where none, K(x) at most. So for every x, which may depend on ‖s‖, with κ_I = Σ_i P{D_i > x | s},
 
     E[P | s] ≤ E[f(K(x)) | s] + P{all D_i ≤ x | s} ≤ min(1 − Σ_m δ_m F_(m), N/(N+κ) + V/(N+κ)²) + min(min_i P{D_i ≤ x | s}, V_I/(V_I+κ_I²))
+    E[P | s] ≥ E[f(K(x)) − (1 − N/T) 1{some D_i > x} | s] ≥ f_int(κ) − (1 − N/T) min(1, κ_I)        as P ≥ N/T ≥ f(K(x)) − (1 − N/T)
 
-The least over a few x is taken at each ‖s‖, then the average over ‖s‖ (trapezoids over normal scores). F(r_max): 2N for N.
+The best over a few x is taken at each ‖s‖, then the average over ‖s‖ (trapezoids over normal scores). F(r_max): 2N for N, 2N/(N+T) for N/T.
 Unit-free. Imports numpy; numba through the compiled kernel.
 """
 
@@ -17,22 +18,25 @@ import numpy as np
 from theory.arrays import FloatArray
 from theory.conditional_law import radius_quantiles
 from theory.conditional_rows import GivenSum, Nodes, within
-from theory.conditional_sums import Chances, comonotone, none_of, quadratic
+from theory.conditional_sums import Chances, comonotone, interpolated, none_of, quadratic
 
 SCORE_REACH = 4.0
 """Normal scores of ‖s‖ lie within ±4."""
 
+BEYOND_REACH = 6.4e-5
+"""Probability of the scores beyond: bounds are moved outwards by it."""
+
 SCORES_FIRST, SCORES_MOST = 16, 256
 """Intervals of the trapezoid rule over the scores, at first and at most."""
 
-RADII = np.array([-2.0, -1.5, -1.0, -0.6, -0.3, 0.0, 0.3, 0.6, 0.9, 1.2, 1.6, 2.0, 2.5, 3.0])
+RADII = np.array([-2.0, -1.5, -1.0, -0.6, -0.3, 0.0, 0.3, 0.6, 0.9, 1.2, 1.6, 2.0, 2.5, 3.0, 3.7, 4.5])
 """Standard deviations above a selected token's mean distance at which spheres are tried; the largest over the selected tokens is taken."""
 
 
 def sphere_bounds(given: GivenSum, tolerance: float) -> tuple[FloatArray, FloatArray]:
-    """Return upper bounds of E P and E F(r_max), shape (2,), and how far the last doubling of the nodes moved each.
+    """Return lower and upper bounds of E P, then of E F(r_max), shape (4,), and how far the last doubling of the nodes moved each.
 
-    Nodes are doubled until neither moves by `tolerance`, or up to `SCORES_MOST`.
+    Nodes are doubled until none moves by `tolerance`, or up to `SCORES_MOST`.
     """
     blocks = None
     if given.outside is not None:
@@ -42,11 +46,12 @@ def sphere_bounds(given: GivenSum, tolerance: float) -> tuple[FloatArray, FloatA
     scores = np.linspace(-SCORE_REACH, SCORE_REACH, intervals + 1)
     best = _best_spheres(given, scores, blocks)
     before = _averaged(best[:, ::2], scores[::2])
+    outwards = np.tile([-BEYOND_REACH, BEYOND_REACH], 2)
     while True:
         now = _averaged(best, scores)
         moved = np.abs(now - before)
         if moved.max() <= tolerance or 2 * intervals > SCORES_MOST:
-            return now, moved
+            return np.clip(now + outwards, 0.0, 1.0), moved
         between = (scores[1:] + scores[:-1]) / 2
         best = np.insert(best, np.arange(1, intervals + 1), _best_spheres(given, between, blocks), axis=1)
         scores = np.insert(scores, np.arange(1, intervals + 1), between)
@@ -59,34 +64,39 @@ def _averaged(best: FloatArray, scores: FloatArray) -> FloatArray:
 
 
 def _best_spheres(given: GivenSum, scores: FloatArray, blocks: tuple[FloatArray, FloatArray] | None) -> FloatArray:
-    """Return the least bound over the spheres tried, for P and F(r_max) at each score of ‖s‖, shape (2, scores)."""
-    n = given.n
+    """Return the best bounds over the spheres tried, lower and upper of P and of F(r_max) at each score of ‖s‖, shape (4, scores)."""
+    n, others = given.n, len(given.own) - given.n
     radius = np.interp(scores, *radius_quantiles(given.dimension))
     x = _spheres(given, radius)
     nearer, farther = _within(given, np.repeat(radius, len(RADII)), x.ravel())
     none = none_of(farther, None if blocks is None else lambda: blocks[0])
+    some = np.minimum(farther.expected, 1.0)
     spread = np.inf if blocks is None else quadratic(nearer.each, blocks[1])
     count = nearer.expected
-    found = np.empty((2, len(scores)))
+    found = np.empty((4, len(scores)))
     for k, size in enumerate((n, 2 * n)):
-        least = np.minimum(comonotone(nearer.each, size), size / (size + count) + spread / (size + count) ** 2)
-        found[k] = np.minimum(least + none, 1.0).reshape(x.shape).min(axis=1)
+        least = size / (size + others)
+        low = np.maximum(interpolated(count, size) - (1 - least) * some, least)
+        found[2 * k] = low.reshape(x.shape).max(axis=1)
+        mean = np.minimum(comonotone(nearer.each, size), size / (size + count) + spread / (size + count) ** 2)
+        found[2 * k + 1] = np.minimum(mean + none, 1.0).reshape(x.shape).min(axis=1)
     return found
 
 
 def _spheres(given: GivenSum, radius: FloatArray) -> FloatArray:
-    """Return squared radii x, shape (scores, radii), in units of σ_ss."""
-    own, known = given.own[None, : given.n], (given.along[: given.n] * radius[:, None]) ** 2
-    width = np.sqrt((2 * own**2 + 4 * own * known) / given.dimension)
-    return np.asarray(np.maximum((own + known)[..., None] + width[..., None] * RADII, 0.0).max(axis=1))
+    """Return squared radii less ‖s‖², shape (scores, radii), in units of σ_ss."""
+    t, own, pull = radius[:, None] ** 2, given.own[None, : given.n], given.pull[: given.n]
+    width = np.sqrt((2 * own**2 + 4 * own * (1 - pull) ** 2 * t) / given.dimension)
+    excess = ((own - pull * (2 - pull) * t)[..., None] + width[..., None] * RADII).max(axis=1)
+    return np.asarray(np.maximum(excess, -t))
 
 
 def _within(given: GivenSum, radius: FloatArray, x: FloatArray) -> tuple[Chances, Chances]:
-    """Return P{D_j ≤ x | ‖s‖} of J and P{D_i > x | ‖s‖} of I, (nodes, M) and (nodes, n)."""
+    """Return P{D_j − ‖s‖² ≤ x | ‖s‖} of J and P{D_i − ‖s‖² > x | ‖s‖} of I, (nodes, M) and (nodes, n)."""
     n, none = given.n, np.zeros_like(x)
-    nodes = Nodes(radius=radius, z=none, tau=none, distance=x, weight=np.ones_like(x))
+    nodes = Nodes(radius=radius, z=none, tau=none, excess=x, weight=np.ones_like(x))
     parts = [
-        within(given.dimension, given.own[part], given.along[part], np.zeros_like(given.own[part]), nodes)
+        within(given.dimension, given.own[part], given.pull[part], np.zeros_like(given.own[part]), nodes)
         for part in (slice(n), slice(n, None))
     ]
     inner = parts[0].each

@@ -99,17 +99,17 @@ def squared() -> Finding:
     """Erratum 16: the sign of Δ₀."""
     a, gram = short_sink()
     # The sink has a large weight and a short value: it is selected although a₀ is small.
-    alpha, norms = np.array([2.0, 1.0, 0.3, 0.01]), np.array([0.025, 1.0, 1.0, 1.0])
+    alpha, norms = np.array([2.0, 1.0, 0.3, 0.01]) / 3.31, np.array([0.025, 1.0, 1.0, 1.0])
     found = bounds_of(list(alpha), gram, 10**6, 2, "printed", norms=norms)
     truth = float(bounds_of(list(alpha), gram, 10**6, 2, "sharp", norms=norms).precision_upper[0])
-    assert np.allclose(alpha * norms, a)
+    assert np.allclose(alpha * norms, np.array(a) / 3.31)
     printed = float(found.precision_lower[0])
     return Finding(
         printed=printed,
         true=truth,
         shown=float(found.margin_sink[0]) < 0 and printed > truth,
         what="lower bound of E P where Δ₀ < 0",
-        given="α = (2, 1, 0.3, 0.01), ‖v‖ = (0.025, 1, 1, 1), e^{−β} = 1/2, ρ₀ = 0, d = 10⁶, N = 2, κ = 1/8",
+        given="α = (2, 1, 0.3, 0.01)/3.31, ‖v‖ = (0.025, 1, 1, 1), e^{−β} = 1/2, ρ₀ = 0, d = 10⁶, N = 2, κ = 1/8",
     )
 
 
@@ -129,14 +129,14 @@ def everything_but_one() -> Finding:
 
 def unclipped() -> Finding:
     """Erratum 18: a negative recall bound."""
-    found = bounds_of([0.02, 0.05, 0.3, 0.5], exponential(float(np.log(4)), 0.3, 4), 256, 2, "printed")
+    found = bounds_of([0.5, 0.05, 0.05, 0.05, 0.05, 0.6], exponential(float(np.log(4)), 0.1, 6), 16, 2, "printed")
     printed = float(found.f_inner_lower[0])
     return Finding(
         printed=printed,
-        true=0.0,
-        shown=float(found.recall_lower[0]) < 0 and printed < 0,
-        what="lower bound of E F(r_min) at R_lo < 0",
-        given="a = (0.02, 0.05, 0.3, 0.5), e^{−β} = 1/4, ρ₀ = 0.3, d = 256, N = 2, κ = 1/8",
+        true=1.0,
+        shown=float(found.recall_lower[0]) < -1 and printed > 2 and found.margin[0] > 0 and found.margin_sink[0] > 0,
+        what="lower bound of E F(r_min), which is at most 1",
+        given="a = (0.5, 0.05, 0.05, 0.05, 0.05, 0.6), e^{−β} = 1/4, ρ₀ = 0.1, d = 16, N = 2, κ = 1/8; Δ, Δ₀ > 0",
     )
 
 

@@ -14,12 +14,7 @@ import numpy as np
 
 from theory.arrays import BoolArray, FloatArray, IntArray
 from theory.clark import SAME, Groups, Law, covariances, normal_cdf, normal_density
-
-REACH = 4.5
-"""Standard deviations of Y over which it is integrated."""
-
-CELLS = 16
-"""Cells of that range before the places where the integrand jumps are added."""
+from theory.rivals import cells, weigh
 
 VARIANCE_NODES = 6
 """Values of y at which the variance of the count is summed over pairs; its ratio to the independent one is interpolated between them."""
@@ -59,66 +54,6 @@ def expected_counts(
             first, second = of_count(mean[q], variance[q], stop - start, size, inner)
             total, one, two = total + mass[q], one + mass[q] * first, two + mass[q] * second
     return one / total, two / total
-
-
-@numba.njit(nogil=True, cache=True, error_model="numpy")
-def cells(groups: Groups, p: int, deviation: float, mean: FloatArray, load: FloatArray, rest: FloatArray) -> FloatArray:
-    """Return rising edges, in standard deviations of Y_p, fine where another group's maximum or the counted variables lie."""
-    if deviation == 0:
-        return np.array([-2 * REACH, 2 * REACH])
-    edges, n = np.empty(CELLS + 1 + 3 * len(groups.mean) + 14), 0
-    for q in range(CELLS + 1):
-        edges[n] = REACH * (2 * q / CELLS - 1)
-        n += 1
-    for other in range(len(groups.mean)):
-        follows = groups.between[p, other] / deviation
-        if other == p or not groups.live[other] or follows >= deviation:
-            continue
-        width = math.sqrt(max(groups.variance[other] - follows**2, 0.0)) / (deviation - follows)
-        if width < 1:
-            for step in (-1.8, 0.0, 1.8):
-                edges[n] = (groups.mean[other] - groups.mean[p]) / (deviation - follows) + width * step
-                n += 1
-    crossing, width, found = np.empty(len(mean)), 0.0, 0
-    for m in range(len(mean)):
-        pace = deviation - load[m]
-        if abs(pace) > SAME * (deviation + abs(load[m])):
-            crossing[found] = (mean[m] - groups.mean[p]) / pace
-            width += rest[m] / abs(pace)
-            found += 1
-    if found > 0:
-        crossing, width = np.sort(crossing[:found]), width / found
-        for share in (0.02, 0.15, 0.35, 0.5, 0.65, 0.85, 0.98):
-            edges[n] = crossing[int(share * (found - 1))]
-            n += 1
-        if width < 0.6:
-            for step in range(-3, 4):
-                edges[n] = crossing[found // 2] + 0.8 * width * step
-                n += 1
-    return np.sort(np.minimum(np.maximum(edges[:n], -REACH), REACH))
-
-
-@numba.njit(nogil=True, cache=True, error_model="numpy")
-def weigh(groups: Groups, p: int, deviation: float, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the middles z of the cells and the probability that Y_p lies in the cell and is the largest; cells of no weight left out."""
-    z, mass, n = np.empty(len(edges)), np.empty(len(edges)), 0
-    for q in range(len(edges) - 1):
-        middle = 0.5 * (edges[q] + edges[q + 1])
-        weight = normal_cdf(edges[q + 1]) - normal_cdf(edges[q])
-        for other in range(len(groups.mean)):
-            if other == p or not groups.live[other]:
-                continue
-            follows = groups.between[p, other] / deviation if deviation > 0 else 0.0
-            left = groups.variance[other] - follows**2
-            above = groups.mean[p] - groups.mean[other] + (deviation - follows) * middle
-            if left > SAME * groups.variance[other]:
-                weight *= normal_cdf(above / math.sqrt(left))
-            elif above < 0 or (above == 0 and other < p):
-                weight = 0.0
-        if weight > 1e-6:
-            z[n], mass[n] = middle, weight
-            n += 1
-    return z[:n], mass[:n]
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")

@@ -21,12 +21,15 @@ COMMAND = ".venv/bin/python -m theory.errata docs/errata.md"
 PREFACE = (
     "Report on “Geometric Analysis of Token Selection in Multi-Head Attention” (arXiv 2602.01893)",
     "Numbers in brackets are the paper's equations. Notation is the paper's: a = α‖v‖, I the N selected tokens, J the others, "
-    "X_ij = D_j − D_i, D_l = ‖s − y_l‖², μ_ij = E X_ij, f(x) = 2x/(1+x). Printed bounds are evaluated with κ = 1/8, which the paper "
-    "leaves open. Every entry says what is printed, why it fails, what holds instead, and one head at which the two differ, computed anew "
-    "whenever this list is printed.",
-    "What stands: the reduction to pairs (18)-(25); the lower side of (17); and, for independent uniform directions with C ≤ 1 and Σα ≤ 1, "
-    "the lower bounds (12) and (14) with κ = 1/8 and L + 1 − N for L − N, where Δ, Δ₀ > 0, the sink is selected and every mean gap μ_ij is "
-    "at least its margin.",
+    "X_ij = D_j − D_i, D_l = ‖s − y_l‖², μ_ij = E X_ij; and f(x) = 2x/(1+x). The signs ≳ of (12) and ≲ of (13) and (15), which the paper "
+    "does not define, are read as ≥ and ≤. Printed bounds are evaluated with κ = 1/8, which the paper leaves open, and with the sink in "
+    "a_max_in. Every entry says what is printed, why it fails, what holds instead, and one example at which the two differ, computed anew "
+    "whenever this list is printed. Heads are given by their effective weights a, whose sum is free as long as norms are.",
+    "Sharp values are exact bounds under Model G, in which the contributions are jointly Gaussian with the assumed Gram matrix; simulated "
+    "truth is drawn from it too.",
+    "What stands: the reduction to pairs (18)-(25); the steps from (13) and (15) to the upper sides of (16) and (17), and from (12) to the "
+    "lower side of (17); and, for independent uniform directions with C ≤ 1 and Σα ≤ 1, the lower bounds (12) and (14) with κ = 1/8, "
+    "L + 1 − N for L − N and the sink in a_max_in, where Δ, Δ₀ > 0, the sink is selected and every mean gap μ_ij is at least its margin.",
 )
 """What stands before the list."""
 

@@ -12,10 +12,11 @@ ERRATA: tuple[Erratum, ...] = (
     Erratum(
         number=21,
         title="The order of entry",
-        printed="Regime IV: valleys and 1..T₁ enter; regime V: all oscillations and the tail.",
+        printed="Regime IV: valleys and 1..T₁ in; regime V: all oscillations and the tail.",
         why=(
             "By Assumption 3 a valley weighs p_base(1 + η cos ωi) < p_base, less than the plateau. Top-N selection takes the "
-            "plateau first. The tail, the heaviest content, entered in regime II."
+            "plateau first. The tail, the heaviest content, entered in regime II; if row V lists all that is in by then, the plateau "
+            "is missing."
         ),
         true="Tail, peaks, plateau, valleys, in this order: m₁ = L − T₂ + 2, m₂ = m₁ + n₊, m₃ = L + 2 − n₋ with the sink in.",
         equations=(
@@ -41,7 +42,7 @@ ERRATA: tuple[Erratum, ...] = (
         title="Larger ω",
         printed="Regime III: larger η, ω help.",
         why="cos(ωi) = cos((2π − ω)i) at every integer i: the weights, and with them all statistics, are the same for ω and for 2π − ω.",
-        true="No statement “larger ω helps” can hold: ω and 2π − ω give the same weights.",
+        true="“Larger ω helps” cannot hold over 0 < ω < 2π, since ω and 2π − ω give the same weights.",
         equations=("Table 2 row III",),
         counterexample=counterexamples_analysis.frequency,
     ),
@@ -61,7 +62,7 @@ ERRATA: tuple[Erratum, ...] = (
     Erratum(
         number=25,
         title="The arrow of N",
-        printed="The (L − N) terms fall with N, which improves the bounds.",
+        printed="Among mixed effects: the (L − N) terms fall with N, which improves the bounds.",
         why=(
             "The union bound on the content's part of 1 − E R is (N−1)(L+1−N)/N tails, whose derivative in N, (L+1)/N² − 1, is "
             "positive up to N = √(L+1). Only the printed count (L − N) falls throughout."
@@ -79,11 +80,11 @@ ERRATA: tuple[Erratum, ...] = (
         title="The arrow of a₀",
         printed="A larger a₀ improves the bounds, often strongly.",
         why=(
-            "Δ₀ grows with a₀, and with B free of the sink so does the bound. With the sink in B (the default reading of (8)) the "
+            "Δ₀ grows with a₀, and with B free of the sink and Δ₀ > 0 so does the bound. With the sink in B (the default reading of (8)) the "
             "content's tail grows too; and in truth a heavy sink is noise: it adds a₀²‖y_j − y_i‖²/d to the variance of ⟨s, y_j − "
             "y_i⟩ and, at ρ₀ = 0, nothing to μ_ij for i ≠ 0."
         ),
-        true="Right on the bound if B leaves the sink out, mixed if not, and mostly reversed in truth: docs/table1.md.",
+        true="Right on the bound where Δ₀ > 0 and B leaves the sink out, mixed if not, and mostly reversed in truth: docs/table1.md.",
         equations=("Table 1 row a_0",),
         counterexample=counterexamples_analysis.heavier_sink,
     ),
@@ -99,7 +100,7 @@ ERRATA: tuple[Erratum, ...] = (
         ),
         true=(
             "With the sink selected E D_l changes by 2a₀ρ₀(S_in − a_l) for l ≠ 0 and by 0 for the sink: a negative ρ₀ draws tokens "
-            "with a_l < S_in closer. R falls because gaps change by 2a₀ρ₀(a_i − a_j)."
+            "with a_l < S_in closer. R falls, in the mean, because gaps change by 2a₀ρ₀(a_i − a_j)."
         ),
         equations=(
             "32",
@@ -112,9 +113,10 @@ ERRATA: tuple[Erratum, ...] = (
         title="The sink is not first in Figure 4",
         printed="Regime I: I₁ = {0}; a sink two orders of magnitude above the content.",
         why=(
-            "With growth by e^{η(i−T₂)} over 224 positions, Σα = 1 and the figure's levels fix η, and the tail rises above the sink's 10⁻³."
+            "With growth by e^{η(i−T₂)} over 224 positions, Σα = 1 and the levels that Section 3.3 reads off the figure fix η, and the "
+            "tail rises above the sink's 10⁻³."
         ),
-        true="The sink's rank is 1 + #{weights above p_sink}; with the figure's own levels it is 99, and I₁ = {L}.",
+        true="The sink's rank is 1 + #{weights above p_sink}; with those levels it is 99, and I₁ = {L}.",
         equations=(
             "Assumption 3",
             "Figure 4",

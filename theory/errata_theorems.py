@@ -15,11 +15,11 @@ ERRATA: tuple[Erratum, ...] = (
         printed="Tails e^{−κd(Δ/B)²} with Δ in units of a² and B in units of a, σ = B/√(2κd).",
         why=(
             "a carries the unit of value norms, so Δ is in its square and B in itself: the exponent κd(Δ/B)² is in norm², not a "
-            "number. Multiply every value state by t and it grows t²-fold, while every comparison of distances, hence P and R, "
-            "stays."
+            "number, and ξ = μ/σ, with it (13) and (15), is in norm. Multiply every value state by t and the exponent grows t²-fold, "
+            "while every comparison of distances, hence P and R, stays."
         ),
-        true="They change when all values are multiplied by a constant, P and R do not. Scale-free: κd(Δ/B²)² and σ = B²/√(2κd).",
-        equations=("8", "10", "12", "14", "30", "31"),
+        true="The bounds change when all values are multiplied by a constant, P and R do not. Scale-free: κd(Δ/B²)² and σ = B²/√(2κd).",
+        equations=("8", "9", "10", "12", "13", "14", "15", "30", "31"),
         counterexample=counterexamples.units,
     ),
     Erratum(
@@ -28,8 +28,8 @@ ERRATA: tuple[Erratum, ...] = (
         printed="Δ₀ = a₀² − (S_in ρ_in)².",
         why=(
             "(8) uses ρ_in, which nothing defines; (29) and Table 1 have ρ_out. The derivation has only cosines between tokens "
-            "outside and inside: E X_0j ≥ a₀² + a_j² − 2a_j S_in ρ_out, smallest at a_j = S_in ρ_out. Similarity among the selected"
-            " cannot enter, and with it the margin can exceed the mean it bounds."
+            "outside and inside: at ρ₀ = 0, E X_0j ≥ a₀² + a_j² − 2a_j S_in ρ_out, smallest at a_j = S_in ρ_out. Similarity among "
+            "the selected cannot enter, and with it the margin can exceed the mean it bounds."
         ),
         true="Minimising a_j² − 2a_j S_in ρ_out over a_j gives ρ_out, as in (29) and Table 1.",
         equations=("8", "29"),
@@ -38,14 +38,12 @@ ERRATA: tuple[Erratum, ...] = (
     Erratum(
         number=3,
         title="Count of tokens outside",
-        printed="L − N tokens lie outside I_N.",
+        printed="Union factors (L − N) and (L − N)/N for the tokens outside I_N.",
         why=(
-            "The paper counts tokens 0, 1, …, L, which are L + 1. The union bound then has for each selected token (N−1)(L+1−N)/N "
-            "pairs of content and (L+1−N)/N of the sink."
+            "Tokens are numbered 0, 1, …, L, which are L + 1, so L + 1 − N lie outside. With the sink selected the union bound, divided "
+            "by N, has (N−1)(L+1−N)/N pairs of content and (L+1−N)/N of the sink."
         ),
-        true=(
-            "Indices run 0..L: L + 1 − N do. The sink's count is always short; the other, (L−N) for (N−1)(L+1−N)/N, only for N > (L+1)/2."
-        ),
+        true=("L + 1 − N tokens lie outside. The sink's count is always short; the other, (L−N) for (N−1)(L+1−N)/N, only for N > (L+1)/2."),
         equations=("12", "14"),
         counterexample=counterexamples.count,
     ),
@@ -57,7 +55,10 @@ ERRATA: tuple[Erratum, ...] = (
             "(25) has s = Σ_{k∈I} y_k with the sink in it; (10) and (11) leave the sink out of the sum. E X_ij = a_j² + a_i² + 2a_i"
             " Σ_{k∈I∖i} a_kρ_ki − 2a_j Σ_{k∈I} a_kρ_kj, over all of I."
         ),
-        true="s contains y₀. The dropped part is 2a₀ρ₀(a_i − a_j) for i ≠ 0: wrong-way for lower bounds at ρ₀ < 0; uppers are too low.",
+        true=(
+            "s contains y₀ where the sink is selected. The dropped part is 2a₀ρ₀(a_i − a_j) for i ≠ 0; where a_i > a_j the lower bounds "
+            "can be too high for ρ₀ < 0, and the upper ones too low for ρ₀ > 0."
+        ),
         equations=("10", "11", "28"),
         counterexample=counterexamples.sink_terms,
     ),
@@ -75,10 +76,10 @@ ERRATA: tuple[Erratum, ...] = (
         title="Signs of cosines",
         printed="μ_ij ≥ Δ.",
         why=(
-            "(28) drops 2a_i Σ_{k≠i} a_kρ_ki, which is only ≥ 0 where the cosines among the selected are. A negative one lowers the"
-            " mean below Δ."
+            "(28) drops 2a_i Σ_{k∈I∖i} a_kρ_ki, which is sure to be ≥ 0 only where the cosines among the selected are. Assumption 2 makes "
+            "those of content positive, but leaves the sign of ρ₀ open. A negative one can bring the mean below Δ."
         ),
-        true="Needs every cosine among the tokens used to be ≥ 0; cosines of real heads are often negative.",
+        true="Holds where every cosine among the tokens used is ≥ 0 and a_i ≥ a_j; cosines of real heads are often negative.",
         equations=("8", "28"),
         counterexample=counterexamples.negative_cosines,
     ),
@@ -88,9 +89,9 @@ ERRATA: tuple[Erratum, ...] = (
         printed="Upper bounds with p̲, Gordon's lower bound of a normal tail, at the sub-Gaussian σ.",
         why=(
             "A variance proxy says how little mass lies in a tail, not how much: X_ij could be nearly constant with the same σ. "
-            "Gordon's lower bound needs X_ij to be Gaussian with variance σ², and σ is far wider than the truth."
+            "Gordon's lower bound needs X_ij to be Gaussian with variance σ², and σ, which only bounds the spread, may be far wider."
         ),
-        true="Sub-Gaussian bounds tails from above only: the upper bounds can fail. The exact pairwise law replaces both.",
+        true="Sub-Gaussian bounds tails from above only: the upper bounds can fail. Under Model G the exact law of a pair replaces both.",
         equations=("9", "13", "15"),
         counterexample=counterexamples_bounds.lower_tail,
     ),
@@ -102,7 +103,10 @@ ERRATA: tuple[Erratum, ...] = (
             "F(r_min) = 2R/(1+R) is concave, so E f(R) ≤ f(E R): Jensen's inequality runs against the claim. F(r_max) = 2P/(1+P) = "
             "2N/(2N+K_out) is convex in the count instead."
         ),
-        true="Fails; E F(r_min) ≥ R_lo holds. The lower side of (17) holds, but only because P_lo has the form N/(N + E K).",
+        true=(
+            "Does not follow, and f(E R) ≤ E F(r_min) is false (a head: erratum 17); E F(r_min) ≥ R_lo holds. The lower side of (17) "
+            "follows from (12), but only because P_lo has the form N/(N + k) with E K_out ≤ k."
+        ),
         equations=("16", "17"),
         counterexample=counterexamples_bounds.concave,
     ),
@@ -122,12 +126,15 @@ ERRATA: tuple[Erratum, ...] = (
     Erratum(
         number=10,
         title="Normalisation of the weights",
-        printed="p_base is free, and η drives oscillation and growth.",
+        printed="Parameters p_sink, η, ω, T₁, T₂; η drives both oscillation and growth.",
         why=(
-            "Softmax weights sum to 1; Assumption 3 lists p_sink, p_base, η, ω, T₁, T₂ as free. One η then has to be small enough "
+            "Softmax weights sum to 1, which Assumption 3 never imposes; p_base is used but not listed. One η has to be small enough "
             "for growth over hundreds of positions and large enough for an oscillation that is seen."
         ),
-        true="Σα = 1 determines p_base. One η for both: growth over 224 positions from 10⁻⁵ without exceeding 1 forces η ≲ 0.05.",
+        true=(
+            "Σα = 1 determines p_base from the rest. One η for both: growth over 224 positions from 10⁻⁵ without exceeding 1 forces "
+            "η ≤ ln(10⁵)/224 ≈ 0.051, hence an oscillation of about 5% at most."
+        ),
         equations=("Assumption 3",),
         counterexample=counterexamples.normalisation,
     ),
@@ -139,7 +146,7 @@ ERRATA: tuple[Erratum, ...] = (
             "φ(ξ)/(ξ + 1/ξ) = φ(ξ)ξ/(1+ξ²) tends to 0 as ξ falls to 0, where the normal tail it floors is ½. A floor that grows "
             "from 0 to its peak at ξ ≈ 0.64 is a weak one just where pairs are close; the branch for ξ < 0 jumps to ½."
         ),
-        true="It is 0 at ξ = 0 and ½ just below, although the probability is ≥ ½ for ξ ≤ 0.",
+        true="It is 0 at ξ = 0 (by its limit) and ½ just below, although a normal tail is ≥ ½ for ξ ≤ 0.",
         equations=("9",),
         counterexample=counterexamples_bounds.jump,
     ),
@@ -149,7 +156,7 @@ ERRATA: tuple[Erratum, ...] = (
         printed="a_min_in = min over I_N without the sink.",
         why=(
             "The minimum and maximum of (7) run over an empty set when the sink is the one token selected, and N = 1 is allowed. "
-            "There s = y_i, D_i = 0, so P = R = 1 whatever was selected; the printed upper bounds fall below."
+            "There s = y_i, D_i = 0, so P = R = 1 whatever was selected, equal contributions aside; the printed upper bounds fall below."
         ),
         true="Undefined at N = 1 where the sink leads. P = R = 1 holds trivially there, for random selection too.",
         equations=("7", "8", "13", "15"),
@@ -163,17 +170,20 @@ ERRATA: tuple[Erratum, ...] = (
             "“For some universal κ > 0” is an existence claim; Figure 5 draws the bounds, for which a number must have been chosen."
             " The bound runs from vacuous to nearly 1 over plausible values."
         ),
-        true="Without its value nothing can be evaluated; 1/8 is what the repaired tails prove. It never enters the sharp edition.",
+        true=(
+            "Without its value no bound can be evaluated; 1/8 is proven with scale-free tails for independent uniform directions. It never "
+            "enters sharp values."
+        ),
         equations=("10", "12", "14", "31"),
         counterexample=counterexamples_bounds.kappa,
     ),
     Erratum(
         number=14,
         title="Closed balls",
-        printed="P(r_min) = 1 and R(r_max) = 1 with one closed ball.",
+        printed="P(r_min) ≡ 1 and R(r_max) ≡ 1; (20) counts D ≤ r² at both radii.",
         why=(
             "r_min is the distance of a token that is not selected, so the closed ball of radius r_min holds it. By (2) then "
-            "P(r_min) = K_in/(K_in + 1) < 1. An open ball may hold no token at all: 0/0."
+            "P(r_min) = K_in/(K_in + 1) < 1, ties aside. An open ball may hold no token at all: 0/0."
         ),
         true="The closed inner ball gives P(r_min) = K_in/(K_in + 1); (4) needs an open ball inside, a closed one outside.",
         equations=("2", "4", "20"),
@@ -184,8 +194,8 @@ ERRATA: tuple[Erratum, ...] = (
         title="a_max_in is never defined",
         printed="B = a_max_in + a_max_out + S_in.",
         why=(
-            "(8) and (27) use a_max_in, which neither (7) nor (26) defines. With the sink in it B grows with a₀, and so does the "
-            "tail that a₀ is said to shrink."
+            "(8) and (27) use a_max_in, which neither (7) nor (26) defines. With the sink in it, and the largest there, B grows with a₀, "
+            "and so does the content's tail."
         ),
         true="Whether it includes the sink changes B and Table 1's arrow for a₀. Default: include; both readings are offered.",
         equations=("8", "27"),
@@ -207,10 +217,10 @@ ERRATA: tuple[Erratum, ...] = (
         number=17,
         title="N = L",
         printed="The lower bounds (12) and (14) are exactly 1 at N = L.",
-        why="(L − N) vanishes at N = L, although token L + 1 of L + 1 is still outside and may come closer than a selected one.",
+        why="(L − N) vanishes at N = L, although one of the L + 1 tokens is still outside and may come closer than a selected one.",
         true=(
-            "One token is outside and can come closer: d = 3, L = N = 2, a = (3/4, 1, 1/2), independent uniform directions give E P"
-            " = 391/432, E R = 227/288 and E F(r_min) = 13/16 < f(E R) = 454/515."
+            "One token is outside and can come closer: d = 3, L = N = 2, a = (3/4, 1, 1/2), so Δ = 1 and Δ₀ = 9/16, independent uniform "
+            "directions give E P = 391/432, E R = 227/288 and E F(r_min) = 13/16 < f(E R) = 454/515."
         ),
         equations=("12", "14"),
         counterexample=counterexamples_bounds.everything_but_one,
@@ -219,8 +229,11 @@ ERRATA: tuple[Erratum, ...] = (
         number=18,
         title="A negative recall bound",
         printed="2R_lo/(1+R_lo) with R_lo of any sign.",
-        why="R_lo = 1 − … is not clipped, and x ↦ 2x/(1+x) is only increasing from 0 to 1 on [0, 1]; below −1 it exceeds 2.",
-        true="2x/(1+x) has a pole at −1: clip to [0, 1] first.",
+        why=(
+            "R_lo = 1 − … is not clipped, and 2x/(1+x) has a pole at −1: it is negative, and says nothing, for −1 < x < 0, and exceeds 2 "
+            "below −1."
+        ),
+        true="False where R_lo < −1. Clip R_lo to [0, 1] first.",
         equations=("14", "16"),
         counterexample=counterexamples_bounds.unclipped,
     ),
@@ -239,10 +252,11 @@ ERRATA: tuple[Erratum, ...] = (
     Erratum(
         number=20,
         title="Assumption 2 to the letter",
-        printed="cos(v_i, v_j) = e^{−β|i−j|} for every pair.",
+        printed="cos(v_i, v_j) = e^{−β|i−j|} for i, j > 0, cos(v_0, v_j) = ρ₀.",
         why=(
             "If all cosines and norms are fixed numbers, so is every ⟨y_k, y_l⟩, hence X_ij in (25), K_in, K_out, P and R. "
-            "Expectations and tails then mean nothing; read literally the bounds are false."
+            "Expectations and tails then mean nothing: where both margins are positive and the cosines ≥ 0, every X_ij > 0 and P = R = 1; "
+            "where Δ₀ < 0 the bounds can be false."
         ),
         true="Then X_ij is a number and P is not random; it must be read in expectation.",
         equations=("Assumption 2", "25", "31"),

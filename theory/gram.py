@@ -111,6 +111,16 @@ def offset_exponential(beta: float, offset: float, rho0: float, tokens: int) -> 
     return LagGram(by_lag, rho0, beta=float(beta), offset=float(offset))
 
 
+def constant(cosine: float, rho0: float, tokens: int) -> LagGram:
+    """Return one cosine at every lag, for windows of up to `tokens` positions: the offset Gram's limit of an infinite decay.
+
+    Feasible for cosine ≥ −1/(L−1) and |ρ₀| ≤ √(cosine + (1 − cosine)/L) with L content tokens: the closed edge at β = ∞.
+    """
+    by_lag = np.full(max(tokens, 1), float(cosine))
+    by_lag[0] = 1.0
+    return LagGram(by_lag, rho0, beta=np.inf, offset=float(cosine))
+
+
 def decaying(
     form: Literal["exponential", "stretched", "power"],
     beta: float,

@@ -41,11 +41,14 @@ POWER = 1 / 3
 LIKE = 1.5
 """Largest ratio of the spreads of selected tokens in one group."""
 
-UNRELIABLE = 0.05
+UNRELIABLE = 0.04
 """Change by splitting from which a value is flagged."""
 
-DISORDER = 0.02
+DISORDER = 0.016
 """Change by another order of the unselected tokens that counts as much as UNRELIABLE: Clark's error is some times as large."""
+
+TOGETHER = 1 / 3
+"""Weight of the law in which P and R are 1 together, where the follow-up's F is read off means: between the two lies the truth."""
 
 NO_SUM = 1e-12
 """E‖s‖² relative to (Σa)² below which the selected contributions cancel: s = 0."""
@@ -55,9 +58,9 @@ NO_SUM = 1e-12
 class Prediction:
     """Approximate E P(r_max), E R(r_min), E F(r_max), E F(r_min), one entry for each n: neither lower nor upper bounds.
 
-    reliable: False where splitting tokens by spread changes a value by more than 0.05: use `theory.simulate` there; and for n > T.
+    reliable: False where splitting tokens by spread changes a value by more than 0.04: use `theory.simulate` there; and for n > T.
     change: that change, the largest of the four quantities. n = T gives 1 (NaN under `followup`), n > T gives NaN.
-    Under `followup` f_outer and f_inner both hold its one F, about twice as coarse as the rest (the flag may miss an error of 0.07 there).
+    Under `followup` f_outer and f_inner both hold its one F, somewhat coarser than the rest.
     """
 
     n: IntArray
@@ -196,9 +199,10 @@ def _one_size(head: Ranked, summary: Summary, at: int, dimension: int, *, follow
         law = conditional_law(head, summary, at, float(ratio), dimension)
         outer, outer_change = _outer(law, n, equal, compare=node == NODES // 2)
         inner, inner_change = _inner(law, n, equal, head, followup=followup, compare=node == NODES // 2)
-        values += weight * np.array([outer[0], inner[0], outer[1], inner[1]])
+        clipped = np.clip([outer[0], inner[0], outer[1], inner[1]], 0.0, 1.0)
+        values += weight * np.array(_finish(*clipped, followup=followup))
         change = max(change, outer_change, inner_change)
-    return np.array([*_finish(*np.clip(values, 0.0, 1.0), followup=followup), change])
+    return np.array([*np.clip(values, 0.0, 1.0), change])
 
 
 Pair = tuple[float, float]
@@ -244,9 +248,21 @@ def _apart(one: Pair, other: Pair) -> float:
 
 
 def _finish(p: float, r: float, outer: float, inner: float, *, followup: bool) -> tuple[float, float, float, float]:
-    """Return the four quantities; `followup` has one F, the harmonic mean of the P and R whose F these are."""
+    """Return the four quantities; `followup` has one F, 2PR/(P+R), of which only these means are known.
+
+    Its mean lies between that of independent P and R, about the harmonic mean of the P and R whose F are `outer` and `inner`, and that of
+    P and R that are 1 together, which they are (P = 1 exactly where every selected token is nearer than every other, and so R = 1): with
+    probability w both are 1, else both are what their means leave. w is read off E P and E F(r_max).
+    """
     if not followup:
         return p, r, outer, inner
-    x, y = outer / (2 - outer), inner / (2 - inner)
-    f = 2 * x * y / (x + y) if x + y > 0 else 0.0
+    apart = _harmonic_mean(outer / (2 - outer), inner / (2 - inner))
+    low = min(max((1 - p) / (1 - outer) - 1, 0.0), p) if outer < 1 else 0.0
+    w = min(max(1 - (1 - p) / (1 - low), 0.0), p, r) if low < 1 else 0.0
+    together = w + (1 - w) * _harmonic_mean((p - w) / (1 - w), (r - w) / (1 - w)) if w < 1 else 1.0
+    f = (1 - TOGETHER) * apart + TOGETHER * together
     return p, r, f, f
+
+
+def _harmonic_mean(x: float, y: float) -> float:
+    return 2 * x * y / (x + y) if x + y > 0 else 0.0

@@ -9,7 +9,7 @@ Imports sympy, numpy.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal
@@ -22,28 +22,39 @@ from theory.results import Edition, Envelope
 from theory.sensitivity_heads import Head, Move, Point, closer_sink, larger_least, larger_outside, longer, one_more, sample_points, scaled
 from theory.sensitivity_signs import Sign, printed_partials, sign_of
 
+Verdict = Literal["right", "conditional", "wrong"]
+
 EDITIONS: tuple[Edition, ...] = ("printed", "sharp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """An arrow of Table 1 (or of eq. (33)): what is raised and the sign claimed for the lower bounds."""
+    """An arrow of Table 1 (or of eq. (33)): what is raised, the sign claimed for the lower bounds, and what docs/table1.md finds."""
 
     name: str
     printed: str
     claim: Sign
     move: Move
+    verdict: Verdict
     settled: str
 
 
 ROWS: tuple[Row, ...] = (
-    Row(name="d", printed="↑ exponentially", claim="+", move=scaled("dimension", 2), settled="right only where both margins are positive"),
-    Row(name="L", printed="↓ linearly", claim="-", move=longer, settled="right at fixed a"),
+    Row(
+        name="d",
+        printed="↑ exponentially",
+        claim="+",
+        move=scaled("dimension", 2),
+        verdict="conditional",
+        settled="right only where both margins are positive",
+    ),
+    Row(name="L", printed="↓ linearly", claim="-", move=longer, verdict="right", settled="right at fixed a"),
     Row(
         name="N",
         printed="mixed: (L−N) terms ↓ (improves)",
         claim="mixed",
         move=one_more,
+        verdict="conditional",
         settled="the hedge is right; “(L−N) improves” is wrong for N < √(L+1), where the true count of pairs still grows",
     ),
     Row(
@@ -51,16 +62,25 @@ ROWS: tuple[Row, ...] = (
         printed="↑ (often strong gain)",
         claim="+",
         move=scaled("sink_ratio", 1.5),
+        verdict="wrong",
         settled="right on the bound if B leaves the sink out, mixed if not, and reversed in truth",
     ),
-    Row(name="a_min_in", printed="↑", claim="+", move=larger_least, settled="right at fixed S_in"),
-    Row(name="a_max_out", printed="↑ when smaller", claim="-", move=larger_outside, settled="right"),
-    Row(name="beta", printed="↑", claim="+", move=scaled("beta", 1.25), settled="right on the bound, mostly reversed in truth"),
+    Row(name="a_min_in", printed="↑", claim="+", move=larger_least, verdict="right", settled="right at fixed S_in"),
+    Row(name="a_max_out", printed="↑ when smaller", claim="-", move=larger_outside, verdict="right", settled="right"),
+    Row(
+        name="beta",
+        printed="↑",
+        claim="+",
+        move=scaled("beta", 1.25),
+        verdict="wrong",
+        settled="right on the bound, mostly reversed in truth",
+    ),
     Row(
         name="profile: peaks",
         printed="peaks entering I_N: ↑",
         claim="+",
         move=lambda point: one_more(point, "peak"),
+        verdict="wrong",
         settled="unsupported as stated",
     ),
     Row(
@@ -68,6 +88,7 @@ ROWS: tuple[Row, ...] = (
         printed="valleys entering I_N: ↓",
         claim="-",
         move=lambda point: one_more(point, "valley"),
+        verdict="wrong",
         settled="unsupported as stated",
     ),
     Row(
@@ -75,6 +96,7 @@ ROWS: tuple[Row, ...] = (
         printed="(33): recall falls for ρ₀ < 0",
         claim="+",
         move=closer_sink,
+        verdict="conditional",
         settled="right in truth where the sink is selected, reversed where it is not; the printed lower bounds contain no ρ₀ and predict nothing",
     ),
 )
@@ -134,7 +156,7 @@ class Effect:
     mean_change: Change
 
     @property
-    def verdict(self) -> Literal["right", "conditional", "wrong"]:
+    def verdict(self) -> Verdict:
         """Say what the arrow is worth.
 
         Right: no significant change of truth goes against it, and the printed lower bound of recall never does where Δ, Δ₀ > 0.
@@ -178,15 +200,23 @@ def effect(row: Row, points: list[Point], *, draws: int = 2000, seed: int = 0) -
         seen.append(change)
         for value, error in ((change.precision, change.precision_se), (change.recall, change.recall_se)):
             _count(truth, value if abs(value) > SIGNIFICANT * error else 0.0)
-    partials = {name: sign_of(terms) for name, terms in printed_partials().items() if name.split(",")[0] == row.name}
     return Effect(
         row=row,
-        symbolic=partials,
+        symbolic=_symbolic(row),
         sampled={key: Share(rose=up, fell=down, points=len(pairs)) for key, (up, down) in counts.items()},
         within=Share(rose=within[0], fell=within[1], points=within[2]),
         truth=Share(rose=truth[0], fell=truth[1], points=2 * len(pairs)),
         mean_change=_mean(seen),
     )
+
+
+def _symbolic(row: Row) -> dict[str, Sign]:
+    """Return the signs of the printed bound's derivatives that concern a row, by name."""
+    return {name: sign_of(terms) for name, terms in printed_partials().items() if name.split(",")[0] == row.name}
+
+
+def _signs(row: Row, symbolic: Mapping[str, Sign]) -> str:
+    return "; ".join(sign if name == row.name else f"{sign} ({name})" for name, sign in symbolic.items()) or "–"
 
 
 def _step(low: Envelope, high: Envelope, name: str) -> float:
@@ -212,10 +242,20 @@ POINTS, DRAWS = 80, 1000
 """Heads and draws of the table."""
 
 
-def effects(points: int = POINTS, draws: int = DRAWS) -> list[Effect]:
-    """Return what the witnesses say of every row."""
-    heads = sample_points(points)
-    return [effect(row, heads, draws=draws) for row in ROWS]
+def effects(points: int = POINTS, draws: int = DRAWS, progress: Callable[[float], None] = lambda done: None) -> list[Effect]:
+    """Return what the witnesses say of every row; `progress` hears the share of rows done."""
+    heads, found = sample_points(points), []
+    for row in ROWS:
+        found.append(effect(row, heads, draws=draws))
+        progress(len(found) / len(ROWS))
+    return found
+
+
+def settled() -> str:
+    """Return Table 1 with the signs that sympy finds and the verdicts that docs/table1.md records, as Markdown; nothing is simulated."""
+    lines = ["| parameter raised | printed | symbolic | verdict | settled |", "|---|---|---|---|---|"]
+    lines += [f"| {row.name} | {row.printed} | {_signs(row, _symbolic(row))} | {row.verdict} | {row.settled} |" for row in ROWS]
+    return "\n".join(lines)
 
 
 def markdown(found: list[Effect], points: int = POINTS, draws: int = DRAWS) -> str:
@@ -247,11 +287,10 @@ def _number(value: float) -> str:
 
 def _line(one: Effect) -> str:
     printed, sharp, mean = one.sampled["printed", "recall_lower"], one.sampled["sharp", "recall_lower"], one.mean_change
-    symbolic = "; ".join(sign if name == one.row.name else f"{sign} ({name})" for name, sign in one.symbolic.items()) or "–"
     cells = [
         one.row.name,
         one.row.printed,
-        symbolic,
+        _signs(one.row, one.symbolic),
         f"{printed.rose} / {printed.fell} ({one.within.rose} / {one.within.fell})",
         f"{sharp.rose} / {sharp.fell}",
         f"{one.truth.rose} / {one.truth.fell}",

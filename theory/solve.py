@@ -17,6 +17,7 @@ import numpy as np
 from theory.arrays import FloatArray
 from theory.errors import InputError
 from theory.study import PARAMETERS, Question, study
+from theory.study_grid import WORD, refuse_beyond_memory
 
 LARGEST_D: Final = 2**20
 SCAN: Final = 240
@@ -63,7 +64,7 @@ class Crossing:
 def find(
     parameter: str,
     target: float,
-    fixed: Mapping[str, float] | None = None,
+    fixed: Mapping[str, float | str] | None = None,
     question: Question | None = None,
     *,
     between: tuple[float, float] | None = None,
@@ -88,7 +89,7 @@ def find(
     given = {name: value for name, value in (fixed or {}).items() if name != parameter}
     search = _Search(parameter=parameter, target=target, fixed=given, question=question)
     if parameter == "N":
-        length = int(given.get("L", PARAMETERS["L"].default or 1))
+        length = int(given.get("L", PARAMETERS["L"].default or 1)) if question.measured is None else question.measured.tokens - 1
         return search.largest(np.arange(1, length + 1, dtype=np.float64) if between is None else _whole(between))
     if parameter == "d":
         return search.smallest_whole(*(between or (1, LARGEST_D)))
@@ -101,6 +102,7 @@ def find(
 
 
 def _whole(between: tuple[float, float]) -> FloatArray:
+    refuse_beyond_memory(WORD * max(0.0, between[1] - between[0]), f"{between[1] - between[0]:,.0f} values of N")
     return np.arange(np.ceil(between[0]), np.floor(between[1]) + 1)
 
 
@@ -108,7 +110,7 @@ def _whole(between: tuple[float, float]) -> FloatArray:
 class _Search:
     parameter: str
     target: float
-    fixed: Mapping[str, float]
+    fixed: Mapping[str, float | str]
     question: Question
 
     def at(self, values: FloatArray) -> FloatArray:

@@ -9,6 +9,7 @@ from functools import cache
 
 from theory.statements_beyond import conditional, repaired, sharp
 from theory.statements_bounds import appendix_margins, margin_definitions, printed_bounds
+from theory.statements_predicted import predicted
 from theory.statements_record import Entry
 from theory.statements_setting import setting
 from theory.statements_tables import sink_effect, table_1, table_2
@@ -21,4 +22,4 @@ def entries() -> tuple[Entry, ...]:
     """Return every statement, printed ones first, by equation number; rows of tables after them."""
     numbered = [*setting(), *margin_definitions(), *printed_bounds(), *appendix_margins(), *sink_effect()]
     numbered.sort(key=lambda entry: (entry.edition != "printed", int(entry.equation or 0)))
-    return (*numbered, *table_1(), *table_2(), *repaired(), *sharp(), *conditional())
+    return (*numbered, *table_1(), *table_2(), *repaired(), *sharp(), *conditional(), *predicted())

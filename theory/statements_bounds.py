@@ -51,7 +51,7 @@ def margin_definitions() -> list[Entry]:
         definition("Delta_0_out", "29", margins.DELTA_0_OUT, (2, 16, 19), of="Delta_0", conditions=table, part=APPENDIX),
         definition("B", "8", margins.SCALE, (1, 15), part=SECTION),
         definition("p_floor", "9", margins.P_FLOOR, (7, 11), left="p_floor[i, j]", left_latex=r"\underline{p}_{ij}", part=SECTION),
-        definition("xi", "9", margins.XI, (4, 5), left_latex=r"\xi_{ij}", part=SECTION),
+        definition("xi", "9", margins.XI, (1, 4, 5), left_latex=r"\xi_{ij}", part=SECTION),
         definition("mu", "10", margins.MU, (4, 5), part=SECTION),
         definition("sigma", "10", margins.SIGMA, (1, 13), of="sigma_ij", part=SECTION),
         definition("M", "11", margins.M_J, (4,), left="M[j]", left_latex="M_j", part=SECTION),
@@ -134,9 +134,9 @@ def printed_bounds() -> list[Entry]:
     lower = (1, 3, 13, 16, 17, 19)
     rows: list[tuple[str, str, str, str, sp.Expr, tuple[int, ...]]] = [
         ("precision_lower", "12", "Theorem 1", "precision", bounds.PRECISION_LOWER, lower),
-        ("precision_upper", "13", "Theorem 1", "precision", bounds.PRECISION_UPPER, (4, 5, 7, 11)),
+        ("precision_upper", "13", "Theorem 1", "precision", bounds.PRECISION_UPPER, (1, 4, 5, 7, 11, 12)),
         ("recall_lower", "14", "Theorem 2", "recall", bounds.RECALL_LOWER, tuple(sorted({*lower, 18}))),
-        ("recall_upper", "15", "Theorem 2", "recall", bounds.RECALL_UPPER, (4, 5, 7, 11)),
+        ("recall_upper", "15", "Theorem 2", "recall", bounds.RECALL_UPPER, (1, 4, 5, 7, 11, 12)),
         ("f_inner_lower", "16", "Corollary 1", "f_inner", bounds.F_INNER_LOWER, (8, 18)),
         ("f_inner_upper", "16", "Corollary 1", "f_inner", bounds.F_INNER_UPPER, (7,)),
         ("f_outer_lower", "17", "Corollary 1", "f_outer", bounds.F_OUTER_LOWER, (8,)),

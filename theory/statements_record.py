@@ -21,7 +21,7 @@ MODEL_G = "Model G: contributions Gaussian with the assumed Gram matrix"
 PRINTED_CONDITIONS = "Δ > 0, Δ₀ > 0, ρ₀ ≥ 0, all cosines ≥ 0, N ≤ L, 0 ∈ I_N, C = 1, feasible Gram"
 """What the printed bounds need, most of it unsaid."""
 
-Edition = Literal["printed", "repaired", "sharp", "conditional"]
+Edition = Literal["printed", "repaired", "sharp", "conditional", "predicted"]
 """Editions that are stated symbolically."""
 
 Relation = Literal["=", "<=", ">=", "~", "iff"]

@@ -133,6 +133,28 @@ Gamma_ij = _symbol("Gamma_ij", r"\Gamma_{ij}", "mean inner product of the two di
 r = _symbol("r", "r_{ij}", "standardised separation of a pair under Model G, from -1 to 1", real=True)
 
 
+t = _symbol("t", "t", "squared norm of the representative", "norm²", positive=True)
+share = _family("b", "b", "regression of a contribution on the representative, sigma[l]/sigma_ss", real=True)
+residual = _family("C_res", r"\tilde C", "covariance of two contributions given the representative", "norm²", real=True)
+D_mean = _family("D_mean", r"\bar D", "mean squared distance given t", "norm²", positive=True)
+D_cov = _family("D_cov", r"V^D", "covariance of two squared distances given t", "norm⁴", real=True)
+W = _family("W", "W", "cube root of a squared distance over t, less 1", real=True)
+W_mean = _family("W_mean", r"\bar W", "mean of W given t", real=True)
+W_cov = _family("W_cov", "V", "covariance of two W given t", real=True)
+Y_mean = _symbol("Y_mean", r"\bar Y", "mean of the largest W so far", real=True)
+Y_std = _symbol("Y_std", r"\sigma_Y", "standard deviation of the largest W so far", positive=True)
+Y_cov = _family("Y_cov", "c", "covariance of the largest W so far with another", real=True)
+theta = _symbol("theta", r"\theta_k", "standard deviation of the largest W so far less W[k]", positive=True)
+z = _symbol("z", "z_k", "mean of the largest W so far less W[k], over theta", real=True)
+edge = _symbol("y_edge", r"\upsilon", "value of the largest W", real=True)
+h = _family("h", "h", "standardised distance of W[j] below the largest W", real=True)
+rest = _family("rest", "s", "standard deviation of W[j] given the largest W", positive=True)
+R_res = _family("R_res", "R", "correlation of W[j] and W[k] given the largest W", real=True)
+K_mean = _symbol("K_mean", r"\bar K", "mean count of tokens on the wrong side, given t and the largest W", nonnegative=True)
+K_var = _symbol("K_var", "V_K", "variance of that count", nonnegative=True)
+K_cov = _family("K_cov", "C^K", "covariance of two tokens' being counted", real=True)
+
+
 class Indicator(sp.Function):
     """1 where the condition holds, else 0."""
 

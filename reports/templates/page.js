@@ -20,23 +20,37 @@
       });
     });
   }
-  const layer = document.getElementById("filter-layer");
-  const words = document.getElementById("filter-text");
-  const count = document.getElementById("filter-count");
-  const rows = [...document.querySelectorAll("#heads tbody tr")];
-  const filter = () => {
-    const wanted = layer.value.trim();
-    const text = words.value.trim().toLowerCase();
-    let shown = 0;
-    for (const row of rows) {
-      row.hidden = (wanted !== "" && row.cells[0].textContent !== wanted) || (text !== "" && !row.textContent.toLowerCase().includes(text));
-      shown += row.hidden ? 0 : 1;
-    }
-    count.textContent = shown === rows.length ? "" : `${shown} of ${rows.length} heads`;
-  };
-  if (layer) {
-    layer.addEventListener("input", filter);
+  const filtered = (section, what, layer) => {
+    const find = (name) => document.querySelector(`#${section} .${name}`);
+    const words = find("filter-text");
+    if (!words) return;
+    const count = find("filter-count");
+    const rows = [...document.querySelectorAll(`#${section} tbody tr`)];
+    const filter = () => {
+      const wanted = layer ? find("filter-layer").value.trim() : "";
+      const texts = words.value.trim().toLowerCase().split(/\s+/);
+      let shown = 0;
+      for (const row of rows) {
+        const text = row.textContent.toLowerCase();
+        row.hidden = (wanted !== "" && row.cells[0].textContent !== wanted) || !texts.every((part) => text.includes(part));
+        shown += row.hidden ? 0 : 1;
+      }
+      count.textContent = shown === rows.length ? "" : `${shown} of ${rows.length} ${what}`;
+    };
+    if (layer) find("filter-layer").addEventListener("input", filter);
     words.addEventListener("input", filter);
+  };
+  filtered("heads", "heads", true);
+  filtered("table-verdict_heads", "verdicts", false);
+  // A link to what is folded away opens it; one to a claim shows that claim alone.
+  for (const link of document.querySelectorAll('a[href="#table-verdict_heads"]')) {
+    link.addEventListener("click", () => {
+      const details = document.getElementById("table-verdict_heads");
+      const words = details.querySelector(".filter-text");
+      details.open = true;
+      words.value = link.dataset.show || "";
+      words.dispatchEvent(new Event("input"));
+    });
   }
-  addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((details) => { details.open = true; }));
+  addEventListener("beforeprint", () => document.querySelectorAll("details:not(#table-verdict_heads)").forEach((details) => { details.open = true; }));
 })();

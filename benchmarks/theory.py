@@ -1,0 +1,134 @@
+"""What the theory room costs: sharp, predicted and conditional bounds of one head, and the import.
+
+    .venv/bin/python -m benchmarks.theory [--heads 25]
+
+Each part runs in a process of its own with one thread for everything, after a warm-up; wall and processor time stand side by side, since
+another process on the machine lengthens the first alone. Memory is the growth of the process's peak over what it held after the warm-up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+
+TOKENS, DIMENSION, VALUES_OF_N = 1025, 64, 128
+ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL", "NUMBA")}
+
+
+def long_head() -> tuple:
+    """α, norms and Gram at L = 1024."""
+    from theory.gram import offset_exponential
+    from theory.profile import WeightProfile, value_norm_profile
+
+    shape = WeightProfile(length=TOKENS - 1, plateau_end=300, growth_start=900, p_sink=0.4, eta=0.5, omega=0.9, growth=0.06)
+    return shape.weights(), value_norm_profile(TOKENS, sink_ratio=0.2), offset_exponential(0.1, 0.2, 0.1, TOKENS)
+
+
+def peak() -> float:
+    """Peak memory of this process in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def one_head(edition: str) -> dict[str, float]:
+    """One head at `VALUES_OF_N` values of N, shared work once."""
+    import numpy as np
+
+    from theory.evaluate import envelopes
+
+    alpha, norms, gram = long_head()
+    envelopes(alpha[None, :200], norms[:200], gram, DIMENSION, [2, 20], edition=edition)
+    sizes, before, wall, cpu = (
+        np.unique(np.linspace(1, TOKENS - 1, VALUES_OF_N).astype(int)),
+        peak(),
+        time.perf_counter(),
+        time.process_time(),
+    )
+    envelopes(alpha[None], norms, gram, DIMENSION, sizes, edition=edition)
+    return {"sizes": len(sizes), "wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu, "memory": peak() - before}
+
+
+def conditional(heads: int) -> dict[str, float]:
+    """Seconds a value of N at T = 257, over random heads; the tables of a dimension are made before its head is timed."""
+    import numpy as np
+
+    from theory import audit_heads
+    from theory.conditional import conditional_bounds
+    from theory.ranked import rank_tokens, summarise
+
+    audit_heads.RANGES["length"] = (256, 256.001)
+    wall, cpu, settled = [], [], 0
+    for head in audit_heads.random_heads(2026, heads):
+        ranked = rank_tokens(head.alpha, head.norms, head.gram.matrix(257), 0)
+        for n in head.n.tolist():
+            summary = summarise(ranked, np.array([n]))
+            conditional_bounds(ranked, summary, 0, head.dimension, followup=False)
+            starts = time.perf_counter(), time.process_time()
+            found = conditional_bounds(ranked, summary, 0, head.dimension, followup=False)
+            wall.append(time.perf_counter() - starts[0])
+            cpu.append(time.process_time() - starts[1])
+            settled += found.change <= 0.002
+    shares = {"median": 0.5, "ninth_decile": 0.9, "worst": 1.0}
+    found = {f"{kind}_{name}": float(np.quantile(times, q)) for kind, times in (("wall", wall), ("cpu", cpu)) for name, q in shares.items()}
+    return {"rows": len(wall), "settled": settled / len(wall), **found}
+
+
+def fresh(part: str, *arguments: str) -> dict[str, float]:
+    """Run one part in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.theory", "--part", part, *arguments],
+        env=os.environ | ONE_THREAD,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return dict(json.loads(done.stdout))
+
+
+def import_seconds() -> tuple[float, float]:
+    """Least wall and processor seconds of `import theory` beyond those of an empty interpreter, of five."""
+    times = []
+    for program in ("pass", "import theory"):
+        runs = []
+        for _ in range(5):
+            before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+            subprocess.run([sys.executable, "-c", program], check=True, env=os.environ | ONE_THREAD)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            runs.append((time.perf_counter() - start, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime))
+        times.append([min(run[k] for run in runs) for k in range(2)])
+    return times[1][0] - times[0][0], times[1][1] - times[0][1]
+
+
+def main() -> None:
+    """Print the table of timings, or one part of it as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--heads", type=int, default=25)
+    parser.add_argument("--part", choices=["sharp", "predicted", "conditional"])
+    asked = parser.parse_args()
+    if asked.part:
+        print(json.dumps(conditional(asked.heads) if asked.part == "conditional" else one_head(asked.part)))
+        return
+    print(f"load of the machine before: {os.getloadavg()[0]:.1f}")
+    for edition, target in (("sharp", "3 s, 500 MB"), ("predicted", "4 s")):
+        found = fresh(edition)
+        print(
+            f"{edition}: one head, L = {TOKENS - 1}, {found['sizes']} values of N: {found['wall']:.2f} s wall, {found['cpu']:.2f} s processor, "
+            f"{found['memory']:.0f} MB (to reach: {target})"
+        )
+    found = fresh("conditional", "--heads", str(asked.heads))
+    for kind, name in (("wall", "wall"), ("cpu", "processor")):
+        median, decile, worst = (1e3 * found[f"{kind}_{share}"] for share in ("median", "ninth_decile", "worst"))
+        print(
+            f"conditional: T = 257, {found['rows']} values of N, ms {name}: median {median:.0f}, 90% {decile:.0f}, worst {worst:.0f} (to reach: 100)"
+        )
+    print(f"conditional: {found['settled']:.1%} of them settled")
+    wall, cpu = import_seconds()
+    print(f"import theory: {wall:.2f} s wall, {cpu:.2f} s processor (to reach: 1.5 s)")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""Equivalence tests: two one-sided p-values of an effect against a tolerance, and answers under a false-discovery rate.
+
+Sources: Schuirmann (1987), two one-sided tests; Berger (1982), intersection-union tests; Benjamini & Hochberg (1995). Imports numpy, scipy.special
+and statsmodels (lazily).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr
+
+from geostat.claims import Side
+from geostat.jackknife import FloatArray
+
+FALSE_DISCOVERIES: Final = 0.05
+"""q: the share of false answers among those given, in expectation, for *holds* and for *fails* each."""
+
+HOLDS, UNDETERMINED, FAILS, NO_ESTIMATE = 1, 0, -1, -2
+ANSWERS: Final = {HOLDS: "holds", FAILS: "fails", UNDETERMINED: "undetermined", NO_ESTIMATE: "no estimate"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PValues:
+    """Evidence for *holds* (against the effect lying beyond the tolerance) and for *fails* (against its lying within), same shape."""
+
+    holds: FloatArray
+    fails: FloatArray
+
+
+def one_sided(estimate: FloatArray, se: FloatArray, degrees: FloatArray | float, tolerance: float, side: Side) -> PValues:
+    """Return the p-values of an effect against its tolerance.
+
+    Args:
+        estimate: effects, any shape; NaN where unknown.
+        se: their standard errors; NaN where unknown. 0 stands for an effect known exactly.
+        degrees: degrees of freedom of Student's t, such as documents − 1.
+        tolerance: τ ≥ 0, units of the effect.
+        side: "at_most" (holds if effect ≤ τ), "at_least" (effect ≥ τ), "within" (|effect| ≤ τ).
+
+    Returns:
+        P-values in [0, 1]; NaN where estimate or standard error is. Under "within", *holds* is the larger of the two one-sided p-values, and
+        *fails* is exact at |effect| = τ.
+    """
+
+    def below(distance: FloatArray) -> FloatArray:
+        """P(T ≤ distance / se): small where the effect is surely below."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = np.where(se > 0, distance / se, np.where(se == 0, np.sign(distance) * np.inf, np.nan))
+        t = np.where((se == 0) & (distance == 0), 0.0, t)
+        return np.where(np.isnan(t), np.nan, stdtr(degrees, t))
+
+    estimate, se = np.asarray(estimate, dtype=np.float64), np.asarray(se, dtype=np.float64)
+    if side == "at_most":
+        return PValues(holds=below(estimate - tolerance), fails=below(tolerance - estimate))
+    if side == "at_least":
+        return PValues(holds=below(tolerance - estimate), fails=below(estimate - tolerance))
+    size = np.abs(estimate)
+    return PValues(
+        holds=np.maximum(below(estimate - tolerance), below(-tolerance - estimate)),
+        fails=np.minimum(1.0, below(tolerance - size) + below(-tolerance - size)),
+    )
+
+
+def of_all(parts: PValues) -> PValues:
+    """Join p-values along the last axis: a claim holds if each part does, and fails if any does.
+
+    *Holds* takes the largest p-value (intersection-union: no correction is needed), *fails* the smallest times their number (Bonferroni). Parts that
+    are NaN are left out; NaN where all are.
+    """
+    known = np.isfinite(parts.holds) & np.isfinite(parts.fails)
+    some = known.any(axis=-1)
+    largest = np.where(known, parts.holds, -np.inf).max(axis=-1, initial=-np.inf)
+    smallest = np.where(known, parts.fails, np.inf).min(axis=-1, initial=np.inf)
+    with np.errstate(invalid="ignore"):
+        return PValues(holds=np.where(some, largest, np.nan), fails=np.where(some, np.minimum(1.0, smallest * known.sum(axis=-1)), np.nan))
+
+
+def answers(p: PValues, known: NDArray[np.bool_], level: float = FALSE_DISCOVERIES) -> NDArray[np.int8]:
+    """Return one answer for each head, by Benjamini and Hochberg's procedure, for *holds* and *fails* apart.
+
+    Args:
+        p: p-values of one claim over all heads, any shape; NaN where a test could not be made.
+        known: which heads have an estimate at all.
+        level: false-discovery rate q.
+
+    Returns:
+        HOLDS, FAILS, UNDETERMINED (neither; or an estimate without standard error) or NO_ESTIMATE. Both at once cannot happen for q < 1/2.
+    """
+    found = np.where(known, UNDETERMINED, NO_ESTIMATE).astype(np.int8)
+    for values, answer in ((p.holds, HOLDS), (p.fails, FAILS)):
+        found[_discovered(values, level) & known] = answer
+    return found
+
+
+def _discovered(p: FloatArray, level: float) -> NDArray[np.bool_]:
+    """Which hypotheses Benjamini and Hochberg's procedure rejects; NaN is none of them."""
+    from statsmodels.stats.multitest import multipletests
+
+    tested = np.isfinite(p)
+    found = np.zeros(p.shape, dtype=bool)
+    if tested.any():
+        found[tested] = multipletests(p[tested], alpha=level, method="fdr_bh")[0]
+    return found

@@ -1,0 +1,61 @@
+"""Which form of similarity predicts documents it has not seen: left-out loss, the simplest form within one standard error of the best.
+
+Source of the rule: Breiman, Friedman, Olshen & Stone (1984), "Classification and Regression Trees", §3.4.3; here the standard error is that of the
+paired difference between two forms, document by document. Imports numpy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geostat.fitting import mean_over_documents, paired_gain
+from geostat.jackknife import BoolArray, FloatArray
+
+RESOLUTION = float(np.finfo(np.float32).eps) ** 2
+"""Losses that differ by less are equal: cosines are stored in single precision."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What `choose` found.
+
+    chosen (head,): index of the form, −1 where none was fitted. By form and head: excess, its left-out loss above that of the best form, mean
+    over documents; excess_se, its standard error; within, whether the former does not exceed the latter.
+    """
+
+    chosen: NDArray[np.int64]
+    excess: FloatArray
+    excess_se: FloatArray
+    within: BoolArray
+
+
+def choose(loss: FloatArray, criterion: FloatArray, parameters: NDArray[np.int64]) -> Choice:
+    """Choose a form for each head.
+
+    Args:
+        loss: left-out loss, shape (form, document, head); NaN where a form was not fitted.
+        criterion: BIC, shape (form, head), which decides where there is no left-out loss: with one document. -inf for an exact fit.
+        parameters: free parameters of each form; the simpler form has fewer, of equally simple ones the one of lower loss is taken.
+    """
+    each = np.moveaxis(loss, 1, 0)
+    level = mean_over_documents(each)
+    best = np.where(np.isfinite(level), level, np.inf).argmin(axis=0)
+    excess, excess_se = paired_gain(each, np.take_along_axis(each, best[None, None], axis=1))
+    by_loss = np.isfinite(excess_se).any(axis=0)
+    within = by_loss & np.isfinite(excess_se) & (excess <= excess_se + RESOLUTION)
+    ranked = _simplest(within, parameters, level)
+    known = ~np.isnan(criterion)
+    least = known & (criterion <= np.where(known, criterion, np.inf).min(axis=0))
+    chosen = np.where(by_loss, ranked, np.where(known.any(axis=0), _simplest(least, parameters, criterion), -1))
+    within = np.where(by_loss, within, chosen == np.arange(loss.shape[0])[:, None])
+    return Choice(chosen=chosen, excess=np.where(by_loss, excess, np.nan), excess_se=np.where(by_loss, excess_se, np.nan), within=within)
+
+
+def _simplest(among: BoolArray, parameters: NDArray[np.int64], level: FloatArray) -> NDArray[np.int64]:
+    """Return, of the forms among which to choose, the one of fewest parameters, and of those the one of lowest level."""
+    number = np.where(among, parameters[:, None], parameters.max() + 1)
+    simplest = among & (number == number.min(axis=0))
+    return np.where(simplest, level, np.inf).argmin(axis=0).astype(np.int64)

@@ -1,0 +1,62 @@
+"""The table of rival forms: which of them predicts documents left out, for similarity and for weights. Imports this room's cells and pooled runs."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from reports.cells import Cell, Table, between, mixed, number, share, whole
+from reports.number import count, percent
+from reports.pooled import Run, median, quantiles
+
+FORMS = {
+    "exponential": r"$e^{-\beta k}$, as printed",
+    "offset": r"$c + (1-c) e^{-\beta k}$",
+    "constant": "$c$",
+    "power": r"$(1+k)^{-\beta}$",
+    "stretched": r"$e^{-(\beta k)^s}$",
+    "offset_power": r"$c + (1-c)(1+k)^{-\beta}$",
+    "no_plateau": "growth from the first token on",
+    "power_law": "a power of the distance to the last token",
+    "monotone": "plateau and growth",
+    "shared": r"four phases, as printed (one $\eta$)",
+    "separate": r"four phases, a size of its own for the oscillation",
+}
+"""How a form is told; a constant weight is told in words."""
+
+
+def rival_tables(run: Run) -> list[Table]:
+    """The table; none where the run does not compare forms."""
+    rows: list[list[Cell]] = []
+    if "chosen" in run.similarity:
+        rows += _rows("cosine at lag $k$", run.similarity["chosen"], run.similarity["gram"].values, run.similarity["mae_by_lag"], FORMS)
+    if "preferred" in run.weights:
+        words = FORMS | {"constant": "no change"}
+        rows += _rows(r"$\log\alpha$", run.weights["preferred"], run.weights["rival"].values, run.weights["rival_rmse"], words)
+    if not rows:
+        return []
+    headers = [mixed("of"), mixed("form"), mixed("best in"), mixed("share"), mixed("misfit, median [quartiles]")]
+    caption = (
+        "Best: a document left out is predicted with the least squared error by the fit to the others, and of the forms within one standard error of "
+        f"that (over {count(run.documents, 'document')}) this is the simplest. Misfit: mean absolute error of the mean cosine by lag; root mean "
+        "squared error of log α, nats."
+    )
+    return [
+        Table(
+            name="rivals", title="Rival forms", headers=headers, rows=rows, align="lprrr", widths={1: "4.6cm", 4: "2.7cm"}, caption=caption
+        )
+    ]
+
+
+def _rows(of: str, best: xr.DataArray, forms: np.ndarray, misfit: xr.DataArray, words: dict[str, str]) -> list[list[Cell]]:
+    """One row a form, in the order of the run."""
+    told = int((best >= 0).sum())
+    dim = next(str(name) for name in misfit.dims if name in ("gram", "rival"))
+    rows = []
+    for place, form in enumerate(forms):
+        heads = int((best == place).sum())
+        low, _, high = quantiles(np.asarray(misfit.sel({dim: form}).values, dtype=np.float64).reshape(-1, 1), (0.25, 0.5, 0.75))[:, 0]
+        part = heads / told if told else float("nan")
+        rows.append([mixed(of), mixed(words[str(form)]), whole(float(heads)) if told else number(float("nan")), share(part, percent(part, 0)),
+                     between(median(misfit.sel({dim: form})), low, high)])  # fmt: skip
+    return rows

@@ -1,0 +1,139 @@
+"""Tables of verdicts: each claim over all heads, by layer, and head by head with the estimate, interval, tolerance and p-values behind each answer.
+
+Imports this room's cells, numbers and pooled runs. What is printed travels in /verdicts and its attributes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from markupsafe import Markup, escape
+
+from reports.cells import Cell, Table, mixed, number, share, text, whole
+from reports.number import MISSING, count, percent, rounded
+from reports.pooled import Run
+from reports.symbols import text_latex
+
+SIDES = {"at_most": "≤", "at_least": "≥", "within": "|·| ≤"}
+HEADS = {"kv_head": "value head", "head": "head"}
+SIDE_BY_SIDE = 5
+"""Claims that paper has room for beside the layer."""
+
+DETAILS = "verdict_heads"
+"""Name of the table of every head's verdicts, to which the others lead."""
+
+
+def verdict_tables(run: Run) -> list[Table]:
+    """All verdicts over the model, by layer, and by head; none where the run holds no verdicts."""
+    if run.verdicts is None:
+        return []
+    claims = list(json.loads(str(run.verdicts.attrs["claims"])))
+    return [_overall(run, run.verdicts, claims), _by_layer(run.verdicts, claims), _details(run, run.verdicts, claims)]
+
+
+def _words(data: xr.Dataset) -> dict[int, str]:
+    return {int(code): word for code, word in json.loads(str(data.attrs["answers"])).items()}
+
+
+def _linked(cell: Cell, claim: str) -> Cell:
+    """A cell that leads to the verdicts of one claim, head by head."""
+    return replace(cell, html=Markup('<a href="#table-{}" data-show="{}">{}</a>').format(DETAILS, claim, cell.html))
+
+
+def _held_against(claim: Mapping[str, Any]) -> str:
+    return f"{SIDES[claim['side']]} {claim['tolerance']:g}"
+
+
+def _overall(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
+    """One row a claim: how many heads it holds and fails of, and of what share of heads it is true."""
+    rows = []
+    for claim in claims:
+        at = data.sel(claim=claim["key"])
+        low, high = (float(at[name]) for name in ("true_at_least", "true_at_most"))
+        true = share(0.5 * (low + high), f"{percent(low, 0)} to {percent(high, 0)} of {count(int(at['tested']), HEADS[claim['of']])}")
+        rows.append(
+            [_linked(mixed(claim["says"]), claim["key"]), mixed(f"{_held_against(claim)}; {claim['source']}"),
+             *(whole(float(at[name])) for name in ("holds", "fails", "undetermined")), true]
+        )  # fmt: skip
+    rate = percent(float(data.attrs["false_discovery_rate"]), 0)
+    settled = (
+        f"Two one-sided tests of each head's estimate against the tolerance, with its jackknife standard error over {count(run.documents, 'document')} "
+        f"(Student's t, {run.documents - 1} degrees of freedom); of the answers “holds”, and of the answers “fails”, at most {rate} are false in "
+        "expectation (Benjamini–Hochberg over heads). Undetermined: these documents do not settle it. True of: the share of heads of which the claim is "
+        "true, as far as these answers tell. A claim on bounds holds where each bound on Precision and Recall does at every N, and fails where one does not; "
+        "bounds on an expectation may miss a single head."
+        if run.documents > 1
+        else "One document gives no standard errors: nothing is settled."
+    )
+    return Table(
+        name="verdicts", title="Verdicts", headers=[mixed(word) for word in ("claim", "tolerance; its source", "holds", "fails", "undetermined", "true of")],
+        rows=rows, align="pprrrr", widths={0: "2.9cm", 1: "2.7cm", 5: "1.9cm"}, paper_rows=12, caption=settled,
+    )  # fmt: skip
+
+
+def _by_layer(data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
+    """Counts of holds / fails by layer."""
+    columns = []
+    for claim in claims:
+        answer = data[f"answer_{claim['of']}"].sel({f"claim_{claim['of']}": claim["key"]}).transpose("layer", ...).values
+        code = {word: number for number, word in _words(data).items()}
+        columns.append([(int((row == code["holds"]).sum()), int((row == code["fails"]).sum())) for row in answer])
+    rows = [
+        [whole(float(layer)), *(share(holds - fails, f"{holds} / {fails}") for holds, fails in (column[place] for column in columns))]
+        for place, layer in enumerate(data["layer"].values)
+    ]
+    headers = [mixed("layer"), *(_name(claim["key"]) for claim in claims)]
+    groups = [[0, *range(first, min(first + SIDE_BY_SIDE, len(headers)))] for first in range(1, len(headers), SIDE_BY_SIDE)]
+    return Table(
+        name="verdict_layers", title="Verdicts by layer", headers=headers, rows=rows, align="r" * len(headers),
+        caption="Heads of which a claim holds / fails, by layer; the others are undetermined. Claims by their short names; a column sorts by the difference.",
+        on_paper=groups,
+    )  # fmt: skip
+
+
+def _name(key: str) -> Cell:
+    """The short name of a claim, which paper sets on two lines."""
+    group, _, rest = key.partition(".")
+    return replace(text(key), latex=rf"\shortstack[r]{{{text_latex(group)}.\\ {text_latex(rest)}}}")
+
+
+def _details(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
+    """One row a head and claim: the answer and everything it rests on."""
+    words, rows = _words(data), []
+    errors = f"± over {count(run.documents, 'document')}" if run.documents > 1 else "One document: no ±"
+    for claim in claims:
+        of = claim["of"]
+        chosen = data.sel({f"claim_{of}": claim["key"]})
+        where = claim["estimate"] + "".join(f", {name} {value}" for name, value in claim.get("select", {}).items())
+        parts = {
+            name: chosen[f"{name}_{of}"].transpose("layer", of).values
+            for name in ("answer", "estimate", "se", "lower", "upper", "p_holds", "p_fails")
+        }
+        for i, j in np.ndindex(parts["answer"].shape):
+            at = {name: float(values[i, j]) for name, values in parts.items()}
+            name = f"L{data['layer'].values[i]}{'V' if of == 'kv_head' else 'H'}{data[of].values[j]}"
+            limits = f"{rounded(at['lower']).plain} to {rounded(at['upper']).plain}" if np.isfinite(at["se"]) else MISSING
+            rows.append(
+                [text(claim["key"]), text(name), text(words[int(at["answer"])]), number(at["estimate"], at["se"]), text(limits),
+                 text(_held_against(claim)), _p(at["p_holds"]), _p(at["p_fails"]), text(where)]
+            )  # fmt: skip
+    headers = ["claim", "head", "verdict", "estimate", "95% interval", "tolerance", "p (holds)", "p (fails)", "estimate from"]
+    return Table(
+        name=DETAILS, title="Every verdict", headers=[mixed(word) for word in headers], rows=rows, align="lllrrrrrl", only_page=True,
+        caption="What each verdict rests on. L5V2: value head 2 of layer 5; L5H3: head 3. p (holds): against the claim's failing, p (fails): "
+        f"against its holding, before Benjamini–Hochberg; intervals are not adjusted. {errors}.",
+    )  # fmt: skip
+
+
+def _p(value: float) -> Cell:
+    """A p-value to two digits; below 0.0001 only that."""
+    if not np.isfinite(value):
+        return Cell(MISSING, escape(MISSING), MISSING, "")
+    if value < 1e-4:
+        return replace(text("<0.0001"), sort=value)
+    return number(value, digits=2)

@@ -1,0 +1,90 @@
+"""Equivalence tests: their p-values are those of Student's t, and their answers are wrong as seldom as they promise."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from geostat.equivalence import FAILS, HOLDS, NO_ESTIMATE, UNDETERMINED, PValues, answers, of_all, one_sided
+
+FINITE = st.floats(-3, 3, allow_nan=False)
+ERROR = st.floats(0.01, 2)
+
+
+def test_the_p_values_are_those_of_student_s_t():
+    p = one_sided(np.array([0.03, 0.07]), np.array([0.01, 0.01]), 7, 0.05, "at_most")
+    assert p.holds == pytest.approx([stats.t(7).cdf(-2), stats.t(7).cdf(2)])
+    assert p.fails == pytest.approx([stats.t(7).sf(-2), stats.t(7).sf(2)])
+    upside = one_sided(np.array([0.07]), np.array([0.01]), 7, 0.05, "at_least")
+    assert upside.holds == pytest.approx(stats.t(7).sf(2))
+    within = one_sided(np.array([-0.02]), np.array([0.02]), 3, 0.05, "within")
+    assert within.holds == pytest.approx(stats.t(3).cdf(-1.5))
+    assert within.fails == pytest.approx(stats.t(3).sf(-1.5) + stats.t(3).cdf(-3.5))
+
+
+@given(estimate=FINITE, se=ERROR, tolerance=st.floats(0, 2))
+def test_one_effect_is_never_both_within_and_beyond(estimate: float, se: float, tolerance: float):
+    for side in ("at_most", "at_least", "within"):
+        p = one_sided(np.array([estimate]), np.array([se]), 7, tolerance, side)
+        assert 0 <= p.holds[0] <= 1
+        assert 0 <= p.fails[0] <= 1
+        assert p.holds[0] + p.fails[0] >= 1 - 1e-9
+
+
+@given(estimate=FINITE, se=ERROR)
+def test_within_a_tolerance_is_the_same_for_either_sign(estimate: float, se: float):
+    one, other = (one_sided(np.array([sign * estimate]), np.array([se]), 7, 0.5, "within") for sign in (1, -1))
+    assert one.holds == pytest.approx(other.holds)
+    assert one.fails == pytest.approx(other.fails)
+
+
+def test_an_effect_known_exactly_is_judged_by_its_side():
+    p = one_sided(np.array([0.04, 0.05, 0.06]), np.zeros(3), 7, 0.05, "at_most")
+    assert p.holds.tolist() == [0, 0.5, 1]
+    assert p.fails.tolist() == [1, 0.5, 0]
+
+
+def test_without_a_standard_error_nothing_is_settled():
+    p = one_sided(np.array([0.01, np.nan, 0.01]), np.array([np.nan, 0.1, 1e-9]), 1, 0.05, "at_most")
+    assert np.isnan(p.holds[:2]).all()
+    assert np.isnan(p.fails[:2]).all()
+    assert answers(p, np.array([True, False, True])).tolist() == [UNDETERMINED, NO_ESTIMATE, HOLDS]
+
+
+@pytest.mark.parametrize("effect", [0.02, 0.05, 0.09], ids=["inside", "at the tolerance", "outside"])
+@pytest.mark.parametrize("side", ["at_most", "at_least", "within"])
+def test_false_answers_are_given_to_at_most_one_head_in_twenty(effect: float, side: str):
+    """2,000 models of 50 heads, 8 documents: the share of heads with a false answer, each kind apart, within its own simulation error."""
+    random, models, heads, documents = np.random.default_rng(5), 2000, 50, 8
+    draws = effect + 0.03 * random.standard_normal((models, heads, documents))
+    estimate, se = draws.mean(axis=-1), draws.std(axis=-1, ddof=1) / np.sqrt(documents)
+    p = one_sided(estimate, se, documents - 1, 0.05, side)  # type: ignore[arg-type]
+    given_answers = np.stack([answers(PValues(holds=h, fails=f), np.ones(heads, bool)) for h, f in zip(p.holds, p.fails, strict=True)])
+    true = effect <= 0.05 if side != "at_least" else effect >= 0.05
+    at_tolerance = effect == 0.05
+    for answer, wrong in ((HOLDS, not true or at_tolerance), (FAILS, true)):
+        if wrong:
+            share = (given_answers == answer).mean(axis=-1)
+            assert share.mean() <= 0.05 + 4 * share.std() / np.sqrt(models)
+    right = HOLDS if true else FAILS
+    if not at_tolerance:
+        assert (given_answers == right).mean() > 0.3  # the test has power
+
+
+def test_answers_are_benjamini_and_hochberg_s():
+    holds = np.array([0.001, 0.012, 0.03, 0.2, 0.9])  # thresholds .01 .02 .03 .04 .05: the first three
+    p = PValues(holds=holds, fails=1 - holds)
+    assert answers(p, np.ones(5, bool)).tolist() == [HOLDS, HOLDS, HOLDS, UNDETERMINED, UNDETERMINED]
+    other = PValues(holds=1 - holds, fails=holds)
+    assert answers(other, np.ones(5, bool)).tolist() == [FAILS, FAILS, FAILS, UNDETERMINED, UNDETERMINED]
+
+
+def test_a_joint_claim_holds_if_every_part_does_and_fails_if_one_does():
+    parts = PValues(holds=np.array([[0.01, 0.04, np.nan], [0.01, 0.02, 0.03]]), fails=np.array([[0.99, 0.96, np.nan], [0.001, 0.9, 0.9]]))
+    p = of_all(parts)
+    assert p.holds == pytest.approx([0.04, 0.03])
+    assert p.fails == pytest.approx([1.0, 0.003])
+    nothing = of_all(PValues(holds=np.full((1, 2), np.nan), fails=np.full((1, 2), np.nan)))
+    assert np.isnan(nothing.holds).all()
+    assert np.isnan(nothing.fails).all()

@@ -1,0 +1,65 @@
+import numpy as np
+import pytest
+
+from geostat.phases import log_profile
+from geostat.recovery_weights import Setting, Tally, draw, limits, lines, mean_noise, plant, recover, settings
+from geostat.weights_noise import lag_one
+from geostat.weights_surrogates import statistics, surrogates
+
+
+def test_noise_is_drawn_as_stated():
+    setting = Setting(tokens=1025, oscillation="absent", growth="absent")
+    random = np.random.default_rng(1)
+    truth = plant(setting, 20, random)
+    data = draw(truth, 1025, random)["attention_weight"].values[:, 0]
+    logs = np.log(data[..., 1:]) - truth["b"][0]
+    about = logs - logs.mean(axis=-1, keepdims=True)
+    assert about.std() == pytest.approx(2.4, rel=0.02)
+    assert lag_one(about.reshape(160, -1)).mean() == pytest.approx(0.55, abs=0.01)
+    mean = logs.mean(axis=0)
+    assert (mean - mean.mean(axis=-1, keepdims=True)).std() == pytest.approx(2.4 / np.sqrt(8), rel=0.05)
+    assert logs.mean(axis=-1).std() == pytest.approx(1.3, rel=0.15)
+    assert data[..., 0].mean() == pytest.approx(truth["p_sink"][0], rel=0.15)
+    assert mean_noise().variance[0] / (1 - 0.55**2) == pytest.approx(2.4**2 / 8)
+
+
+def test_at_the_detection_limit_most_are_detected():
+    oscillation, growth = limits(257)
+    assert 0.3 < oscillation < 0.6
+    assert 0.7 < growth < 1.6
+    random = np.random.default_rng(2)
+    noise = random.normal(0, 2.4 * np.sqrt((1 - 0.55**2) / 8), (400, 256))
+    noise[:, 0] /= np.sqrt(1 - 0.55**2)
+    for i in range(1, 256):
+        noise[:, i] += 0.55 * noise[:, i - 1]
+    rows = noise + log_profile(np.arange(1.0, 257), 0.0, oscillation, 0.0, 1.0, 38, 197)
+    wide = mean_noise()
+    wide = type(wide)(**{name: np.repeat(getattr(wide, name), 400) for name in ("phi", "theta", "variance")})
+    found = statistics(rows - rows.mean(axis=1, keepdims=True), rows, wide, 1)["oscillation"]
+    assert 0.5 <= (found > np.quantile(surrogates(256, 1)[0], 0.95)).mean() <= 0.9
+
+
+@pytest.mark.parametrize("oscillation", ["absent", "strong"])
+def test_a_small_study_recovers_what_was_planted(oscillation):
+    tally = recover(Setting(tokens=257, oscillation=oscillation, growth="strong"), 16, seed=3)
+    share = {question: successes / max(trials, 1) for question, (successes, trials) in tally.counts.items()}
+    assert tally.counts["95% interval of p_base covers"][1] == 16
+    assert share["95% interval of p_base covers"] >= 0.7
+    assert share["95% interval of eta_tail covers"] >= 0.7
+    assert share["t2 within 2%"] >= 0.8
+    assert share["flag of the oscillation right"] >= 0.8
+    assert share["flag of growth right"] >= 0.8
+
+
+def test_the_table_tells_counts_targets_and_misses():
+    tally = Tally()
+    tally.add("95% interval of p_base covers", np.arange(1000) < 950)
+    tally.add("t2 within 2%", np.arange(1000) < 900)
+    tally.add("t1 within 2%", np.arange(100) < 88)
+    setting = next(iter(settings([257])))
+    met, missed, almost = lines(setting, tally)
+    assert met.endswith("met")
+    assert "0.950 ± 0.007    950 of  1000" in met
+    assert missed.endswith("NOT MET")
+    assert almost.endswith("almost")
+    assert len(list(settings([257, 1025]))) == 20

@@ -1,0 +1,68 @@
+"""Verdicts as conditions: `--require` gives exit code 3 where one is not met, with everything written, and `--tolerances` is obeyed."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import xarray as xr
+from conftest import Finished
+from spine import Said, geostat, refused
+
+from empirical.store import Store
+from geostat.errors import InputError
+from geostat.verdicts import hold_to, requirement
+
+
+@pytest.fixture
+def store(finished: Finished, tmp_path: Path) -> Path:
+    shutil.copytree(finished.store, tmp_path / "run.zarr")
+    return tmp_path / "run.zarr"
+
+
+def test_a_requirement_that_is_met_is_said_and_one_that_is_not_gives_3(store: Path, tmp_path: Path):
+    lax = tmp_path / "lax.toml"
+    lax.write_text('[norms.cv]\nat_most = 10\nsource = "test"\n', encoding="utf-8")
+    met = geostat("confront", store, "--tolerances", lax, "--require", "norms.cv holds 1")
+    assert met.code == 0
+    assert met.stdout.splitlines()[-2:] == ["required:", "  norms.cv holds in 100.0% of 8 heads, as required at least 100.0%"]
+    before = Store.open(store).read("verdicts")
+    assert float(before["tolerance"].sel(claim="norms.cv")) == 10
+    unmet = geostat("confront", store, "--require", "norms.cv holds 1", "--quiet")
+    assert (unmet.code, unmet.stdout) == (3, "")
+    assert unmet.stderr == "geostat: norms.cv holds in 0.0% of 8 heads, required at least 100.0%.\n"
+    assert float(Store.open(store).read("verdicts")["tolerance"].sel(claim="norms.cv")) == 0.05  # written all the same
+
+
+def test_a_report_can_be_required_to_say_something(store: Path):
+    said = geostat("report", store, "--require", "norms.cv holds 1", "--require", "norms.cv fails 0", "--quiet")
+    assert said == Said(3, "", "geostat: norms.cv holds in 0.0% of 8 heads, required at least 100.0%.\n")
+    assert (store.parent / "report.html").exists()
+    assert 'id="table-verdicts"' in (store.parent / "report.html").read_text(encoding="utf-8")
+
+
+def test_words_that_say_nothing_are_refused_before_any_work(store: Path, tmp_path: Path):
+    kept = Store.open(store).read("verdicts")
+    for option, words, line in (
+        ("--require", "norms.cv is good", "expected a claim, holds, fails or undetermined, and a share of heads"),
+        ("--require", "norms.cw holds 1", "norms.cw is no claim, expected one of norms.cv, "),
+        ("--tolerances", tmp_path / "none.toml", "cannot be read"),
+    ):
+        assert line in refused(geostat("confront", store, option, words))
+    assert Store.open(store).read("verdicts").identical(kept)
+
+
+def test_a_run_without_verdicts_is_told_how_to_get_them(finished: Finished):
+    groups = {f"/{name}": finished.tree[name].to_dataset() for name in finished.tree.children if name != "verdicts"}
+    with pytest.raises(InputError, match=r"^the run has no verdicts yet, expected /verdicts\. Run `geostat confront` on it first\.$"):
+        hold_to(xr.DataTree.from_dict(groups), [requirement("norms.cv fails 0.5")])
+
+
+def test_ingredients_are_swapped_where_asked(store: Path):
+    assert geostat("confront", store, "--swap", "--edition", "sharp", "--quiet") == Said(0, "", "")
+    found = Store.open(store).read("ingredients")
+    assert next(iter(found["swap"].values)) == "none"
+    assert geostat("tables", store, "--quiet").code == 0
+    assert "only similarity fitted" in (store.parent / "tables" / "ingredients.md").read_text(encoding="utf-8")
+    assert geostat("confront", store, "--edition", "sharp", "--quiet") == Said(0, "", "")
+    assert "ingredients" not in Store.open(store).results  # they would be of another confrontation
+    assert not (store / "ingredients").exists()

@@ -1,0 +1,105 @@
+"""What a run is asked for: options read, and refused in one line with the remedy."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from empirical.corpus import LEAST_LENGTH
+from empirical.selection import default_n
+from geostat import pipeline, settings
+from geostat.errors import InputError
+from geostat.pipeline import Settings
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1", [1]),
+        ("3,1,2", [1, 2, 3]),
+        (" 4 - 6 , 9".replace(" - ", "-"), [4, 5, 6, 9]),
+        ("40", [40]),
+        ("1-3,2-4", [1, 2, 3, 4]),
+        ("all", range(1, 41)),
+    ],
+)
+def test_sizes_are_read(text, expected):
+    np.testing.assert_array_equal(pipeline.sizes(text, 40), list(expected))
+
+
+def test_sizes_by_default_are_those_of_the_measurement():
+    np.testing.assert_array_equal(pipeline.sizes("default", 1024), default_n(1024))
+
+
+@pytest.mark.parametrize("text", ["0", "0-3", "41", "1,999999999999", "39-41", "", ",", "x", "-1", "1-", "1.5", "²", "5-3", "1 2"])
+def test_sizes_out_of_range_are_refused_in_one_line_with_the_remedy(text):
+    with pytest.raises(InputError) as caught:
+        pipeline.sizes(text, 40)
+    said = str(caught.value)
+    assert said.startswith(f"--n {text}: ")
+    assert ". Use " in said
+    assert "\n" not in said
+    if text in {"0", "41", "1,999999999999"}:
+        assert "40" in said
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"documents": 0}, "--documents 0: expected at least 1"),
+        ({"length": 3}, "--length 3: expected at least 4"),
+        ({"batch": 0}, "--batch 0"),
+        ({"seed": -1}, "--seed -1: expected at least 0"),
+        ({"text": (Path("a"),), "dataset": "b"}, "--text and --dataset were both given"),
+        ({"length": "40"}, "--length '40': expected at least 4, a whole number"),
+        ({"documents": 2.5}, "--documents 2.5: expected at least 1, a whole number"),
+        ({"model": " "}, "the model's name is empty, expected a Hugging Face id, a folder or a .gguf file. Leave it out"),
+        ({"dataset": ""}, "--dataset is empty, expected the id of a hub dataset"),
+        ({"dtype": "int3"}, "--dtype int3: expected one of float32, bfloat16, float16. Use one of those."),
+        ({"device": "abacus"}, "--device abacus: expected one of auto, cpu, cuda, mps. Use one of those."),
+        ({"special_tokens": "some"}, "--special-tokens some: expected one of default, none. Use one of those."),
+        ({"convention": "mine"}, "--convention mine: expected one of paper, followup. Use one of those."),
+    ],
+)
+def test_settings_out_of_range_are_refused(change, said):
+    with pytest.raises(InputError) as caught:
+        Settings(**change)
+    assert said in str(caught.value)
+
+
+def test_the_least_length_is_the_same_for_windows_and_settings():
+    assert Settings(length=LEAST_LENGTH).length == LEAST_LENGTH
+    with pytest.raises(InputError, match=f"Use --length {LEAST_LENGTH} or more"):
+        Settings(length=LEAST_LENGTH - 1)
+
+
+def test_a_text_where_the_model_stands_is_told_how_texts_are_named(tmp_path: Path, model_folder: Path):
+    for name in ("a.txt", "b.txt", "model.gguf"):
+        (tmp_path / name).write_text("text")
+    (tmp_path / "folder").mkdir()
+    one, two, folder = (tmp_path / name for name in ("a.txt", "b.txt", "folder"))
+    refusals = [
+        (Settings(model=str(two), text=(one,)), f"Repeat --text for each text: `--text {one} --text {two}`."),
+        (Settings(model=str(folder), text=(one,)), f"Repeat --text for each text: `--text {one} --text {folder}`."),
+        (Settings(model=str(two)), f"Name a text with --text {two}."),
+    ]
+    for asked, said in refusals:
+        with pytest.raises(InputError) as caught:
+            pipeline.measure(asked, tmp_path / "out")
+        assert str(caught.value).endswith(said)
+    for model in (None, str(model_folder), str(tmp_path / "model.gguf"), "no/such"):
+        settings.refuse_text_as_model(Settings(model=model, text=(one,)))
+    settings.refuse_text_as_model(Settings(model=str(folder)))
+
+
+def test_names_of_heads_editions_and_grids_are_read():
+    assert settings.named_heads(["L5H3", "l0h12"]) == ((5, 3), (0, 12))
+    with pytest.raises(InputError, match=r"--head 5.3: expected a layer and a head, such as L5H3"):
+        settings.named_heads(["5.3"])
+    assert settings.chosen_editions(None) == ("printed", "sharp")
+    assert settings.chosen_editions(["sharp"]) == ("sharp",)
+    with pytest.raises(InputError, match="--edition best: expected one of printed, sharp"):
+        settings.chosen_editions(["sharp", "best"])
+    assert (settings.envelope_points("default"), settings.envelope_points("all")) == (24, None)
+    with pytest.raises(InputError, match="--n 3: expected default or all"):
+        settings.envelope_points("3")

@@ -1,0 +1,92 @@
+"""Every statement and erratum in every style is valid: Python evaluates, JSON parses, LaTeX compiles."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sympy as sp
+
+from theory import catalogue, dimensions, symbols
+
+SETS = {symbols.I_N: [0, 1, 2], symbols.I_content: [1, 2], symbols.J: [3, 4]}
+NUMBERS = {"L": 9, "N": 3, "T": 10, "T_1": 2, "T_2": 5, "d": 6, "i": 1, "j": 3, "k": 2, "l": 4, "m": 1, "m_1": 6, "m_2": 8, "m_3": 9}
+NUMBERS |= {"Gamma_ii": 1, "Gamma_jj": 2, "Gamma_ij": 0.25, "r": 0.25, "t": 0.75, "Y_std": 1, "total": 2.25, "kept": 1.75, "B": 1.5}
+
+
+class Family:
+    """Any index, any number of them, gives a number."""
+
+    def __getitem__(self, key: int | tuple[int, ...]) -> float:
+        indices = key if isinstance(key, tuple) else (key,)
+        return len(indices) / 2 + sum((place + 2) * index for place, index in enumerate(indices)) / 64
+
+
+def scope() -> dict[str, Any]:
+    """What the Python of a statement is given."""
+    found: dict[str, Any] = {"norm": abs, "inner": lambda one, other: one * other, "mean": lambda value: value}
+    for name, meaning in symbols.MEANINGS.items():
+        spelled = str(meaning.symbol)
+        found[spelled] = Family() if isinstance(meaning.symbol, sp.IndexedBase) else NUMBERS.get(name, 0.5)
+    return found | {str(tokens): members for tokens, members in SETS.items()}
+
+
+def by_sympy(expression: sp.Basic) -> Any:
+    """The same numbers put into the symbols."""
+    numbers = {
+        meaning.symbol: scope()[str(meaning.symbol)] for meaning in symbols.MEANINGS.values() if isinstance(meaning.symbol, sp.Symbol)
+    }
+    numbers = {symbol: sp.nsimplify(value) for symbol, value in numbers.items() if symbol not in SETS}
+    for kind, meant in ((symbols.Norm, sp.Abs), (symbols.Inner, sp.Mul), (symbols.Mean, lambda value: value)):
+        expression = expression.replace(kind, meant)
+    spelled = symbols.spell_out(expression, SETS).subs(numbers)
+    spelled = spelled.replace(sp.Sum, lambda *arguments: sp.Sum(*arguments).doit())
+    spelled = spelled.replace(lambda node: isinstance(node, sp.Indexed), lambda node: sp.nsimplify(Family()[tuple(map(int, node.indices))]))
+    spelled = spelled.replace(symbols.Indicator, lambda holds: sp.Integer(1) if holds else sp.Integer(0))
+    return bool(spelled) if isinstance(spelled, sp.logic.boolalg.Boolean) else float(spelled.evalf())
+
+
+@pytest.mark.parametrize("entry", catalogue.entries(), ids=lambda entry: entry.name)
+def test_the_python_of_every_statement_gives_the_number_of_its_symbol(entry: catalogue.Entry) -> None:
+    given = scope()
+    exec(catalogue.render(entry, "python"), given)
+    assert given[entry.name] == pytest.approx(by_sympy(entry.expression), rel=1e-12)
+
+
+@pytest.mark.parametrize("entry", catalogue.entries(), ids=lambda entry: entry.name)
+def test_the_python_of_every_statement_says_all_that_it_needs(entry: catalogue.Entry) -> None:
+    source = catalogue.render(entry, "python")
+    (line,) = [line for line in source.splitlines() if line.startswith("# of ")]
+    needed = {name.split("(")[0] for name in line.removeprefix("# of ").split(", ")}
+    exec(source, {name: value for name, value in scope().items() if name in needed})
+
+
+@pytest.mark.parametrize("entry", catalogue.entries(), ids=lambda entry: entry.name)
+def test_every_statement_renders_in_every_style(entry: catalogue.Entry) -> None:
+    assert "Over" not in catalogue.render(entry, "text")
+    latex = catalogue.render(entry, "latex")
+    assert latex.isascii()
+    assert latex.count("{") == latex.count("}")
+    record = json.loads(catalogue.render(entry, "json"))
+    assert record["name"] == entry.name
+    assert set(record["errata"]) <= set(range(1, 30))
+    assert record["source"] == entry.source
+    assert record["dimension"] == [f"{fault.what}: {fault.where}" for fault in dimensions.check(entry)]
+
+
+def test_the_latex_of_every_statement_and_erratum_compiles(tmp_path: Path) -> None:
+    if shutil.which("pdflatex") is None:
+        pytest.skip("needs pdflatex")
+    formulas = [rf"\texttt{{\detokenize{{{entry.name}}}}} \[ {catalogue.render(entry, 'latex')} \]" for entry in catalogue.entries()]
+    errata = [catalogue.render_erratum(erratum, "latex") for erratum in catalogue.errata()]
+    lines = [r"\documentclass{article}\usepackage{amsmath,amssymb}\begin{document}", *formulas, catalogue.preface("latex")]
+    lines += [r"\begin{description}", *errata, r"\end{description}\end{document}"]
+    (tmp_path / "all.tex").write_text("\n\n".join(lines), encoding="ascii")
+    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "-no-shell-escape", "all.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False)
+    assert done.returncode == 0, done.stdout[-1500:]
+    assert "Missing character" not in (tmp_path / "all.log").read_text(encoding="latin-1")

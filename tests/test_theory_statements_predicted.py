@@ -1,0 +1,224 @@
+"""Edition `predicted` in numbers equals its statements, at random rational points."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import sympy as sp
+
+from theory import approximations as x
+from theory import catalogue, dimensions
+from theory import symbols as s
+from theory.arrays import FloatArray
+from theory.clark import Law, covariances, larger_of_two, largest
+from theory.counts import counts, of_count, shared_variance
+from theory.predicted import conditional_law, predict, squared_sum_nodes
+from theory.ranked import rank_tokens, summarise
+
+SEEDS = range(5)
+
+
+def rational(rng: np.random.Generator, low: int, high: int, over: int = 16) -> sp.Rational:
+    return sp.Rational(int(rng.integers(low, high)), over)
+
+
+def number(expression: sp.Expr, given: dict[sp.Basic, Any]) -> float:
+    """The expression at numbers, its sums and indices already spelled out."""
+    return float(expression.subs(given).evalf(25))
+
+
+def head_at(seed: int) -> tuple[Any, Any, FloatArray]:
+    """Five tokens of random weights and norms, the three heaviest selected; cosines of random directions."""
+    rng = np.random.default_rng(seed)
+    directions = rng.integers(-4, 9, (5, 7)).astype(float) + np.eye(5, 7)
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    cosines = directions @ directions.T
+    np.fill_diagonal(cosines, 1.0)
+    head = rank_tokens(rng.permutation(np.arange(1, 6)) / 16, rng.integers(8, 20, 5) / 16, cosines, 0)
+    return head, summarise(head, np.array([3])), cosines
+
+
+def moments(head: Any, summary: Any, ratio: float, d: int) -> dict[str, Any]:
+    """The law given t by the statements alone."""
+    ranks, given = range(5), {s.sigma_ss: summary.sigma_ss[0], s.t: ratio * summary.sigma_ss[0], s.d: d}
+    given |= {s.a[m]: head.a[m] for m in ranks} | {s.sigma_of[m]: summary.sigma[0, m] for m in ranks}
+    given |= {s.rho[m, n]: head.cosines[m, n] for m in ranks for n in ranks}
+    share = {s.share[m]: number(x.SHARE.subs(s.l, m), given) for m in ranks}
+    residual = {s.residual[m, n]: number(x.RESIDUAL.subs({s.k: m, s.l: n}), given) for m in ranks for n in ranks}
+    given |= share | residual
+    mean = np.array([number(x.MEAN_GIVEN_T.subs(s.l, m), given) for m in ranks])
+    cov = np.array([[number(x.COVARIANCE_GIVEN_T.subs({s.k: m, s.l: n}), given) for n in ranks] for m in ranks])
+    given |= {s.D_mean[m]: mean[m] for m in ranks} | {s.D_cov[m, n]: cov[m, n] for m in ranks for n in ranks}
+    root = np.array([number(x.CUBE_ROOT_MEAN.subs(s.l, m), given) for m in ranks])
+    root_cov = np.array([[number(x.CUBE_ROOT_COVARIANCE.subs({s.k: m, s.l: n}), given) for n in ranks] for m in ranks])
+    return {"t": given[s.t], "mean": mean, "cov": cov, "root": root, "root_cov": root_cov}
+
+
+def all_covariances(law: Law) -> FloatArray:
+    found = np.empty((len(law.a), len(law.a)))
+    for k in range(len(law.a)):
+        covariances(law, k, 0, found[k])
+    return found
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_moments_given_t_and_of_cube_roots_are_the_statements(seed: int) -> None:
+    head, summary, _ = head_at(seed)
+    ratio, d = 0.5 + seed / 4, 4 + seed
+    stated = moments(head, summary, ratio, d)
+    plain, root = (conditional_law(head, summary, 0, ratio, d, power=power) for power in (1.0, 1 / 3))
+    np.testing.assert_allclose((1 + plain.mean) * plain.t, stated["mean"], rtol=1e-10)
+    np.testing.assert_allclose(all_covariances(plain) * plain.t**2, stated["cov"], rtol=1e-9, atol=1e-13)
+    np.testing.assert_allclose(root.mean, stated["root"], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(all_covariances(root), stated["root_cov"], rtol=1e-9, atol=1e-13)
+
+
+def clark(mean: Any, variance: Any, next_mean: Any, next_variance: Any, covariance: Any) -> dict[sp.Basic, Any]:
+    """Spread and ratio of one step of the recursion, and what they are of."""
+    given = {s.Y_mean: mean, s.Y_std: sp.sqrt(variance), s.W_mean[0]: next_mean, s.W_cov[0, 0]: next_variance, s.Y_cov[0]: covariance}
+    given[s.theta] = x.CLARK_SPREAD.subs(s.k, 0).subs(given)
+    given[s.z] = x.CLARK_RATIO.subs(s.k, 0).subs(given)
+    return given
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_larger_of_two_is_clarks(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    mean, next_mean = rational(rng, -20, 20), rational(rng, -20, 20)
+    variance, next_variance = rational(rng, 8, 30), rational(rng, 8, 30)
+    covariance = rational(rng, -7, 8)
+    given = clark(mean, variance, next_mean, next_variance, covariance)
+    larger, square = (number(value.subs(s.k, 0), given) for value in (x.CLARK_MEAN, x.CLARK_SQUARE))
+    above, spread, kept, new = larger_of_two(float(mean - next_mean), float(variance), float(next_variance), float(covariance))
+    assert float(next_mean) + above == pytest.approx(larger, rel=1e-12)
+    assert spread == pytest.approx(square - larger**2, rel=1e-10)
+    assert (kept, new) == pytest.approx((number(x.Phi(s.z), given), number(x.Phi(-s.z), given)), rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_recursion_over_three_tokens_is_the_statements(seed: int) -> None:
+    head, summary, _ = head_at(seed)
+    law = conditional_law(head, summary, 0, 1.0, 5 + seed)
+    covariance = all_covariances(law)
+    load, share = np.empty(5), np.empty(3)
+    found = largest(law, np.array([1, 0, 2]), load, share)
+    mean, variance, along = law.mean[1], law.variance[1], covariance[1]
+    for k in (0, 2):
+        given = clark(mean, variance, law.mean[k], law.variance[k], along[k])
+        mean = number(x.CLARK_MEAN.subs(s.k, 0), given)
+        variance = number(x.CLARK_SQUARE.subs(s.k, 0), given) - mean**2
+        step = x.CLARK_COVARIANCE.subs(s.k, 0)
+        along = np.array([number(step, given | {s.Y_cov[s.l]: along[m], s.W_cov[0, s.l]: covariance[k, m]}) for m in range(5)])
+    assert found == pytest.approx((mean, variance), rel=1e-8)
+    np.testing.assert_allclose(load, along, rtol=1e-8, atol=1e-13)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_count_given_the_largest_is_the_statements(seed: int) -> None:
+    head, summary, _ = head_at(seed)
+    law = conditional_law(head, summary, 0, 1.0, 5 + seed)
+    covariance, outside = all_covariances(law), (3, 4)
+    load = np.empty(5)
+    mean, variance = largest(law, np.array([0, 1, 2]), load, np.empty(3))
+    edge = float(law.mean[3] + 0.3 * np.sqrt(law.variance[3]))
+    given = {s.Y_mean: mean, s.Y_std: np.sqrt(variance), s.edge: edge}
+    given |= {s.Y_cov[m]: load[m] for m in outside} | {s.W_mean[m]: law.mean[m] for m in outside}
+    given |= {s.W_cov[m, n]: covariance[m, n] for m in outside for n in outside}
+    given |= {s.rest[m]: number(x.REST.subs(s.j, m), given) for m in outside}
+    h = {s.h[m]: number(x.STANDARDISED.subs(s.j, m), given) for m in outside}
+    between = {s.R_res[m, n]: number(x.RESIDUAL_CORRELATION.subs({s.j: m, s.k: n}), given) for m in outside for n in outside if m != n}
+    given |= h | between
+    pair = {s.K_cov[m, n]: number(x.PAIR_COVARIANCE.subs({s.j: m, s.k: n}), given) for m in outside for n in outside if m != n}
+    spelled = [s.spell_out(value, {s.J: list(outside)}) for value in (x.COUNT_MEAN, x.COUNT_VARIANCE)]
+    stated = [number(value, given | pair) for value in spelled]
+    deviation = float(np.sqrt(variance))
+    along = load[3:] / deviation
+    rest = np.array([given[s.rest[m]] for m in outside])
+    node, certain = np.array([(edge - mean) / deviation]), np.zeros(2, dtype=np.bool_)
+    found = counts(law, mean, deviation, node, np.ones(1), 3, along, rest, certain, True)
+    assert (found[0][0], found[1][0]) == pytest.approx(tuple(stated), rel=1e-8)
+
+
+@pytest.mark.parametrize("correlation", [-0.75, -0.25, 0.0, 0.25, 0.875, 1.0])
+def test_the_covariance_of_two_counts_is_the_series_and_exact_at_its_end(correlation: float) -> None:
+    first, second, cosines = 0.25, -0.5, np.array([[1.0, correlation], [correlation, 1.0]])
+    # Under a huge t and a tiny slope the covariance is linear in the cosine, and so is the correlation.
+    law = Law(cosines, np.ones(2), np.zeros(2), np.ones(2), np.full(2, 1e-6), np.zeros(2), np.full(2, 4.0), 1e12, 1.0)
+    row = np.empty(2)
+    covariances(law, 0, 0, row)
+    h = np.array([first, second])
+    density, below = np.exp(-(h**2) / 2) / math.sqrt(2 * math.pi), np.array([math.erfc(-value / math.sqrt(2)) / 2 for value in h])
+    waves = np.stack([density, density * h / math.sqrt(2), density * (h**2 - 1) / math.sqrt(6), below])[None]
+    found = shared_variance(law, 0, np.zeros(2), np.full(2, math.sqrt(row[0])), waves)
+    given = {s.h[s.j]: first, s.h[s.k]: second, s.R_res[s.j, s.k]: correlation}
+    assert found[0] / 2 == pytest.approx(number(x.PAIR_COVARIANCE, given), rel=1e-6, abs=1e-12)
+    if correlation == 1.0:
+        assert found[0] / 2 == pytest.approx(below[1] * (1 - below[0]), rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_means_of_a_count_are_the_statements_where_it_is_large(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    size, most = int(rng.integers(50, 400)), 100_000
+    mean, variance = float(rng.integers(20_000, 60_000)), float(rng.integers(5_000, 20_000))
+    given = {s.N: size, s.K_mean: mean, s.K_var: variance}
+    stated = [number(value.args[0], given) for value in (x.PRECISION, x.F_OUTER)]
+    assert of_count(mean, variance, most, size, False) == pytest.approx(stated, rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_means_of_a_count_of_selected_tokens_are_the_statements(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    size, mean, variance = 12, float(rational(rng, 1, 120)), float(rational(rng, 1, 9))
+    given = {s.N: size, s.K_mean: mean, s.K_var: variance}
+    stated = [number(value.args[0], given) for value in (x.RECALL, x.F_INNER)]
+    assert of_count(mean, variance, size, size, True) == pytest.approx(stated, rel=1e-12)
+
+
+def test_a_small_count_of_the_beta_binomial_law_is_near_the_second_order() -> None:
+    given = {s.N: 20, s.K_mean: 3.0, s.K_var: 4.0}
+    assert of_count(3.0, 4.0, 40, 20, False)[0] == pytest.approx(number(x.PRECISION.args[0], given), abs=2e-3)
+
+
+def test_a_prediction_is_the_mean_over_its_nodes_of_what_is_stated() -> None:
+    # Two selected tokens, one outside, no cosines: K_out is 0 or 1, and everything is a mean over t and Y of the statements.
+    d = 24
+    found = predict([0.5, 0.4, 0.3], 1.0, np.eye(3), d, [2], sink=None)
+    head = rank_tokens(np.array([0.5, 0.4, 0.3]), np.ones(3), np.eye(3), None)
+    summary, total = summarise(head, np.array([2])), 0.0
+    for ratio, weight in zip(*squared_sum_nodes(d), strict=True):
+        law = conditional_law(head, summary, 0, float(ratio), d)
+        covariance, load = all_covariances(law), np.empty(3)
+        mean, variance = largest(law, np.array([0, 1]), load, np.empty(2))
+        deviation = float(np.sqrt(variance))
+        nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+        rest = np.sqrt(covariance[2, 2] - (load[2] / deviation) ** 2)
+        h = (mean + deviation * nodes - law.mean[2] - load[2] / deviation * nodes) / rest
+        beaten = np.array([number(x.Phi(s.z), {s.z: value}) for value in h])
+        total += weight * float((weights / weights.sum()) @ (1 - beaten / 3))  # N/(N+K) is 1 or 2/3
+    assert found.precision[0] == pytest.approx(total, abs=2e-3)
+
+
+def test_every_statement_of_the_edition_keeps_its_dimension_and_is_no_bound() -> None:
+    entries = [entry for entry in catalogue.entries() if entry.edition == "predicted"]
+    assert len(entries) == 22
+    for entry in entries:
+        assert dimensions.check(entry) == (), entry.name
+        assert entry.relation in {"=", "~"}, entry.name
+        assert entry.source == "not in print; predicted edition"
+    assert [entry.relation for entry in entries if entry.name.startswith("predicted_")] == ["~"] * 4
+
+
+def test_functions_of_the_normal_law_are_printed_and_evaluated() -> None:
+    assert str(x.Phi(s.z)) == "Phi(z)"
+    assert str(x.NormalDensity(s.z)) == "phi(z)"
+    assert s.latex(x.Phi(s.z) * x.NormalDensity(s.z)) == r"\varphi\left(z_k\right) \Phi\left(z_k\right)"
+    assert number(x.Phi(s.z), {s.z: 1}) == pytest.approx(0.8413447460685429, rel=1e-14)
+    assert number(x.NormalDensity(s.z), {s.z: 1}) == pytest.approx(0.24197072451914337, rel=1e-14)
+    for entry in catalogue.find("clark_mean"):
+        scope: dict[str, Any] = {"math": math, "Y_mean": 1.0, "theta": 2.0, "z": 0.5, "W_mean": [3.0], "k": 0}
+        exec(catalogue.render(entry, "python"), scope)
+        assert scope["clark_mean"] == pytest.approx(1.0 * 0.6914624612740131 + 3.0 * 0.3085375387259869 + 2 * 0.3520653267642995)

@@ -1,0 +1,195 @@
+r"""Bounds of E P from several selected tokens at once: those that the most others come near to.
+
+Let A ⊆ I, Z = (s, y_i : i ∈ A), R = max_{i∈A} D_i, K = #{j∈J : D_j ≤ R}. Given Z, R is known and the D_j are noncentral chi-square: e_j is
+regressed on the e_i of A (g_jk, what is left has variance v_{j|A}), D_j = ‖(1−b_j)s − Σ_k g_jk e_k − r_j‖². With F_j = P{D_j ≤ R | Z}, κ = Σ_j F_j
+and V by the correlations of the r_j, as in `theory.conditional`, and K_i = #{j : D_j ≤ D_i}, P = f(max_{i∈I} K_i) ≤ f(K) and
+1 − P ≤ (1 − f(K)) + Σ_{i∈I∖A} (1 − f(K_i)), so that
+
+    E P ≤ E min(1 − Σ_m δ_m F_(m), N/(N+κ) + V/(N+κ)²)        E P ≥ E f_int(κ) − Σ_{i∈I∖A} E[1 − f_int(κ_i)]
+
+F(r_max): 2N for N. The Gram of (s, e_A) is Wishart: T Tᵀ, T triangular with χ_{d−k}/√d on the diagonal and normals below (Bartlett 1933). The
+average over T is taken by scrambled Sobol points, in `REPLICATES` independent parts whose spread gives its standard error.
+Unit-free. Imports numpy and scipy.special; scipy.stats and numba on first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import ndtri
+
+from theory.arrays import FloatArray, IntArray
+from theory.conditional_law import distance_table, radius_quantiles
+from theory.conditional_rows import GivenSum
+from theory.conditional_sums import comonotone, interpolated, quadratic
+from theory.sharp import SUM_ROUNDING
+
+MOST_TOKENS = 8
+"""Tokens in A at most."""
+
+REPLICATES = 8
+"""Independent parts of the nodes."""
+
+FIRST, MOST = 2**6, 2**9
+"""Nodes of each part, at first and at most."""
+
+MOST_NUMBERS = 2**22
+"""Probabilities computed at most, in all: what keeps a long head cheap."""
+
+BLOCK_NUMBERS = 2**18
+"""Probabilities held at once: 2 MB."""
+
+ERRORS = 3.0
+"""Standard errors by which an average may be off."""
+
+WITHIN = 0.01
+"""How far it may be off: the bounds are moved outwards by as much."""
+
+SORTING_PAYS = 5e-4
+"""Gain of the comonotone bound over the first nodes below which it is left out: it takes a sort."""
+
+ALIKE = 1e-9
+"""Eigenvalue of the correlations within A below which a direction counts as known from the others."""
+
+SEED = 20_260_201
+"""Of the scrambling."""
+
+UPPER = [1, 3]
+"""Where the upper bounds stand among lower and upper of P and F(r_max)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Crowd:
+    """Given the m tokens of A, in units of σ_ss. The e_A are combinations of r ≤ m independent unit directions u.
+
+    pull (m,): b_i. factor (m, r): e_A = factor u. told (1 + r + r(r+1)/2, M): what multiplies t, √t⟨s/‖s‖, u_k⟩ and ⟨u_k, u_l⟩, k ≥ l, in the
+    squared length of the known part of s − y_j, less t. variance (M,): v_{j|A}; 0: D_j is known, −1: tied with one of A.
+    correlation (M, M): |ρ̃| of what is left of J; None where the variance of the count is not asked for.
+    """
+
+    pull: FloatArray
+    factor: FloatArray
+    told: FloatArray
+    variance: FloatArray
+    correlation: FloatArray | None
+
+
+def crowd_bounds(given: GivenSum, chosen: IntArray, tolerance: float) -> tuple[FloatArray, FloatArray, bool]:
+    """Return E f_int(κ) and the upper bound of E P, then both for F(r_max), shape (4,), how far each may be off (4,), and convergence.
+
+    An average may be off by its last change, or by `ERRORS` standard errors if that is more. Nodes are doubled until no change exceeds
+    `tolerance` and none may be off by more than `WITHIN`, or up to `MOST`. Where A is all of I, E f_int(κ) is a lower bound of E P.
+    """
+    crowd = given_crowd(given, chosen)
+    most = min(MOST, max(2 * FIRST, MOST_NUMBERS // (REPLICATES * len(crowd.variance))))
+    total, start, stop, before = np.zeros((REPLICATES, 4)), 0, FIRST, np.full(4, np.inf)
+    sorting = crowd.correlation is None or _sorting_pays(given, crowd)
+    while True:
+        for part, scores in enumerate(_scores(crowd.factor.shape[1])):
+            total[part] += _sums(given, crowd, scores[start:stop], sorting=sorting)
+        parts = total / stop
+        now = parts.mean(axis=0)
+        change = np.abs(now - before)
+        off = np.maximum(change, ERRORS * parts.std(axis=0, ddof=1) / np.sqrt(REPLICATES))
+        converged = bool(change.max() <= tolerance and off.max() <= WITHIN)
+        if converged or 2 * stop > most:
+            return now, off, converged
+        start, stop, before = stop, 2 * stop, now
+
+
+def given_crowd(given: GivenSum, chosen: IntArray) -> Crowd:
+    """Return the selection given s and the chosen ranks < n."""
+    n, scale = given.n, np.sqrt(given.own[chosen])
+    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+    values, vectors = np.linalg.eigh(given.rows[np.ix_(chosen, chosen)] * inverse[:, None] * inverse)
+    kept = values > ALIKE
+    values, vectors = values[kept], vectors[:, kept]
+    along = (vectors / np.sqrt(values)).T @ (given.rows[chosen, n:] * inverse[:, None])
+    known = (along**2).sum(axis=0)
+    left = given.own[n:] - known
+    variance = np.where(left > given.floor[n:] + SUM_ROUNDING * known / ALIKE, left, 0.0)
+    correlation = None
+    if given.outside is not None:
+        roots = np.divide(1.0, np.sqrt(variance), out=np.zeros_like(variance), where=variance > 0)
+        correlation = np.minimum(np.abs(given.outside - along.T @ along) * roots[:, None] * roots, 1.0)
+    k, other = np.tril_indices(len(values))
+    pulls = given.pull[n:]
+    products = np.where(k == other, 1.0, 2.0)[:, None] * along[k] * along[other]
+    return Crowd(
+        pull=given.pull[chosen],
+        factor=scale[:, None] * vectors * np.sqrt(values),
+        told=np.concatenate([-(pulls * (2 - pulls))[None], -2 * (1 - pulls) * along, products]),
+        variance=np.where(given.ties[chosen].any(axis=0), -1.0, variance),
+        correlation=correlation,
+    )
+
+
+@lru_cache(maxsize=32)
+def _scores(rank: int) -> FloatArray:
+    """Return the normal scores behind T, (REPLICATES, MOST, 1 + rank + rank(rank+1)/2): t, along s, diagonal, below the diagonal."""
+    from scipy.stats import qmc
+
+    numbers = 1 + rank + rank * (rank + 1) // 2
+    scores = np.empty((REPLICATES, MOST, numbers))
+    for part in range(REPLICATES):
+        points = qmc.Sobol(numbers, rng=np.random.default_rng(SEED + part)).random(MOST)
+        scores[part] = ndtri(np.clip(points, 1e-12, 1 - 1e-12))
+    scores.flags.writeable = False
+    return scores
+
+
+def _triangles(dimension: int, rank: int, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return ‖s‖ (K,) and, for unit e's, their parts along s and in the directions after it, (K, rank, 1 + rank)."""
+    unit = 1 / np.sqrt(dimension)
+    triangles = np.zeros((len(scores), rank, 1 + rank))
+    triangles[:, :, 0] = unit * scores[:, 1 : 1 + rank]
+    for k in range(rank):
+        freedom = max(dimension - 1 - k, 0)
+        triangles[:, k, 1 + k] = unit * np.sqrt(freedom) * np.interp(scores[:, 1 + rank + k], *radius_quantiles(freedom))
+    below = np.tril_indices(rank, -1)
+    triangles[:, below[0], 1 + below[1]] = unit * scores[:, 1 + 2 * rank :]
+    return np.interp(scores[:, 0], *radius_quantiles(dimension)), triangles
+
+
+def _chances(given: GivenSum, crowd: Crowd, scores: FloatArray) -> FloatArray:
+    """Return F_j at each node, (K, M). Distances are held less t = ‖s‖², as in `conditional_rows`."""
+    from theory.conditional_kernels import chances_of_known
+
+    rank = crowd.factor.shape[1]
+    radius, u = _triangles(given.dimension, rank, scores)
+    e, t = crowd.factor @ u, radius**2
+    excess = (e**2).sum(axis=2) - 2 * (1 - crowd.pull) * radius[:, None] * e[:, :, 0] - crowd.pull * (2 - crowd.pull) * t[:, None]
+    k, other = np.tril_indices(rank)
+    inner = (u @ u.transpose(0, 2, 1))[:, k, other]
+    chance = np.concatenate([t[:, None], radius[:, None] * u[:, :, 0], inner], axis=1) @ crowd.told
+    chances_of_known(distance_table(given.dimension), given.dimension, crowd.variance, t, excess.max(axis=1), chance)
+    return np.asarray(chance)
+
+
+def _blocks(given: GivenSum, crowd: Crowd, scores: FloatArray) -> Iterator[FloatArray]:
+    step = max(1, BLOCK_NUMBERS // len(crowd.variance))
+    return (_chances(given, crowd, scores[at : at + step]) for at in range(0, len(scores), step))
+
+
+def _sums(given: GivenSum, crowd: Crowd, scores: FloatArray, *, sorting: bool) -> FloatArray:
+    """Return sums over the nodes of f_int(κ) and of the upper bound, for P and for F(r_max), (4,)."""
+    found = np.zeros(4)
+    for chance in _blocks(given, crowd, scores):
+        count = chance.sum(axis=1)
+        spread = np.inf if crowd.correlation is None else quadratic(chance, crowd.correlation)
+        for k, size in enumerate((given.n, 2 * given.n)):
+            high = np.minimum(size / (size + count) + spread / (size + count) ** 2, 1.0)
+            if sorting:
+                high = np.minimum(high, comonotone(chance, size))
+            found[2 * k : 2 * k + 2] += interpolated(count, size).sum(), high.sum()
+    return found
+
+
+def _sorting_pays(given: GivenSum, crowd: Crowd) -> bool:
+    """Return whether the comonotone bound is worth its sort, from the first nodes."""
+    first = _scores(crowd.factor.shape[1])[0, :FIRST]
+    plain, sorted_out = (_sums(given, crowd, first, sorting=sorting)[UPPER] for sorting in (False, True))
+    return bool(((plain - sorted_out) / FIRST).max() > SORTING_PAYS)

@@ -1,0 +1,124 @@
+r"""Where the largest of several correlated maxima lies, compiled: cells of its range and how likely each is. Part of `theory.predicted`.
+
+The maximum Y_p of one group is the largest of all where every rival Y_q stays below it; given Y_p the rivals are normal with the correlation that
+is left, and stay below together with the chance of Mendell and Elston (Biometrics 30, 1974). Imports numpy and numba; import it lazily.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+
+from theory.arrays import FloatArray
+from theory.clark import SAME, Groups, normal_cdf, normal_density
+
+REACH = 4.5
+"""Standard deviations of Y over which it is integrated."""
+
+CELLS = 16
+"""Cells of that range before the places where the integrand jumps are added."""
+
+SURELY = 3.7
+"""Standard deviations from which a rival maximum counts as below surely (1e-4)."""
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def cells(groups: Groups, p: int, deviation: float, mean: FloatArray, load: FloatArray, rest: FloatArray) -> FloatArray:
+    """Return rising edges, in standard deviations of Y_p, fine where another group's maximum or the counted variables lie."""
+    if deviation == 0:
+        return np.array([-2 * REACH, 2 * REACH])
+    edges, n = np.empty(CELLS + 1 + 3 * len(groups.mean) + 14), 0
+    for q in range(CELLS + 1):
+        edges[n] = REACH * (2 * q / CELLS - 1)
+        n += 1
+    for other in range(len(groups.mean)):
+        follows = groups.between[p, other] / deviation
+        if other == p or not groups.live[other] or follows >= deviation:
+            continue
+        width = math.sqrt(max(groups.variance[other] - follows**2, 0.0)) / (deviation - follows)
+        if width < 1:
+            for step in (-1.8, 0.0, 1.8):
+                edges[n] = (groups.mean[other] - groups.mean[p]) / (deviation - follows) + width * step
+                n += 1
+    crossing, width, found = np.empty(len(mean)), 0.0, 0
+    for m in range(len(mean)):
+        pace = deviation - load[m]
+        if abs(pace) > SAME * (deviation + abs(load[m])):
+            crossing[found] = (mean[m] - groups.mean[p]) / pace
+            width += rest[m] / abs(pace)
+            found += 1
+    if found > 0:
+        crossing, width = np.sort(crossing[:found]), width / found
+        for share in (0.02, 0.15, 0.35, 0.5, 0.65, 0.85, 0.98):
+            edges[n] = crossing[int(share * (found - 1))]
+            n += 1
+        if width < 0.6:
+            for step in range(-3, 4):
+                edges[n] = crossing[found // 2] + 0.8 * width * step
+                n += 1
+    return np.sort(np.minimum(np.maximum(edges[:n], -REACH), REACH))
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def weigh(groups: Groups, p: int, deviation: float, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the middles z of the cells and the probability that Y_p lies in the cell and is the largest; cells of no weight left out."""
+    z, mass, n = np.empty(len(edges)), np.empty(len(edges)), 0
+    size = len(groups.mean)
+    height, left, follows, rival = np.empty(size), np.empty(size), np.zeros(size), np.empty(size, dtype=np.int64)
+    correlation = np.empty((size, size))
+    for other in range(size):
+        if deviation > 0:
+            follows[other] = 0.5 * (groups.between[p, other] + groups.between[other, p]) / deviation
+        left[other] = max(groups.variance[other] - follows[other] ** 2, 0.0)
+    for q in range(len(edges) - 1):
+        middle = 0.5 * (edges[q] + edges[q + 1])
+        weight, rivals = normal_cdf(edges[q + 1]) - normal_cdf(edges[q]), 0
+        for other in range(size):
+            if other == p or not groups.live[other]:
+                continue
+            above = groups.mean[p] - groups.mean[other] + (deviation - follows[other]) * middle
+            if left[other] > SAME * groups.variance[other]:
+                h = above / math.sqrt(left[other])
+                if h < SURELY:
+                    height[rivals], rival[rivals] = h, other
+                    rivals += 1
+            elif above < 0 or (above == 0 and other < p):
+                weight = 0.0
+        if weight > 1e-6 and rivals > 0:
+            for x in range(rivals):
+                for y in range(x):
+                    k, m = rival[x], rival[y]
+                    shared = 0.5 * (groups.between[k, m] + groups.between[m, k]) - follows[k] * follows[m]
+                    correlation[x, y] = min(max(shared / math.sqrt(left[k] * left[m]), -1.0), 1.0)
+                    correlation[y, x] = correlation[x, y]
+            weight *= all_below(height[:rivals], correlation)
+        if weight > 1e-6:
+            z[n], mass[n] = middle, weight
+            n += 1
+    return z[:n], mass[:n]
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def all_below(height: FloatArray, correlation: FloatArray) -> float:
+    """Return P{X_k ≤ height_k for all k} of correlated standard normals, nearly (Mendell and Elston 1974); changes its arguments.
+
+    One after another is taken to be below; the others, given that, are taken as normal with the moments they then have.
+    """
+    chance, size = 1.0, len(height)
+    for k in range(size):
+        below = normal_cdf(height[k])
+        chance *= below
+        if chance < 1e-7:
+            return 0.0
+        shift = normal_density(height[k]) / below
+        lost = shift * (shift + height[k])
+        for x in range(k + 1, size):
+            rest = math.sqrt(max(1 - correlation[k, x] ** 2 * lost, 1e-6))
+            height[x] = (height[x] + correlation[k, x] * shift) / rest
+            for y in range(k + 1, x):
+                other = math.sqrt(max(1 - correlation[k, y] ** 2 * lost, 1e-6))
+                found = (correlation[x, y] - correlation[k, x] * correlation[k, y] * lost) / (rest * other)
+                correlation[x, y] = correlation[y, x] = min(max(found, -1.0), 1.0)
+    return chance
