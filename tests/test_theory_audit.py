@@ -47,6 +47,7 @@ def test_proven_bounds_are_not_violated(few: audit.Audit):
             assert line.violated_upper == 0, line
 
 
+@pytest.mark.slow
 def test_proven_bounds_hold_for_random_heads():
     found = audit.audit(("sharp", "conditional"), sample="random", draws=200, seed=5, count=8)
     assert sum(line.violated_lower + line.violated_upper for line in audit.table(found)) == 0
