@@ -13,9 +13,37 @@ import empirical  # noqa: F401 - before torch, to whose threads it says how long
 if TYPE_CHECKING:
     from empirical.errors import StoreError
     from geostat.errors import InputError
-    from geostat.face import capture, confront, documents, elasticities, fit, fit_head, open, report, whatif
+    from geostat.face import (
+        capture,
+        compare,
+        confront,
+        depth_trend,
+        documents,
+        elasticities,
+        fit,
+        fit_head,
+        open,
+        pooled_fit,
+        report,
+        whatif,
+    )
 
-__all__ = ["InputError", "StoreError", "capture", "confront", "documents", "elasticities", "fit", "fit_head", "open", "report", "whatif"]
+__all__ = [
+    "InputError",
+    "StoreError",
+    "capture",
+    "compare",
+    "confront",
+    "depth_trend",
+    "documents",
+    "elasticities",
+    "fit",
+    "fit_head",
+    "open",
+    "pooled_fit",
+    "report",
+    "whatif",
+]
 
 
 def __getattr__(name: str) -> Any:

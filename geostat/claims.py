@@ -38,6 +38,8 @@ class Claim:
     side: Side
     units: str = "1"
     select: Mapping[str, str] = field(default_factory=dict)
+    presence: str | None = None
+    """Of an effect that has an estimate only where a search found one: the variable with the p-value of the same search in noise."""
 
     @property
     def bounds(self) -> bool:
@@ -58,6 +60,11 @@ def _value_heads(key: str, says: str, variable: str, side: Side = "at_most", gra
     return Claim(key=key, says=says, group=key.partition(".")[0], variable=variable, of="kv_head", side=side, select=select)
 
 
+def _weights(name: str, says: str, variable: str, side: Side, presence: str | None = None) -> Claim:
+    """A claim on the weights of a head, nats."""
+    return Claim(key=f"weights.{name}", says=says, group="weights", variable=variable, of="head", side=side, units="nat", presence=presence)
+
+
 CLAIMS: Final = (
     _value_heads("norms.cv", "within a document value norms are constant behind the sink", "cv_token"),
     _value_heads("norms.cv_profile", "averaged over these documents value norms are constant behind the sink", "cv_profile"),
@@ -66,8 +73,13 @@ CLAIMS: Final = (
     _value_heads("norms.sink", "the sink's norm is much smaller than the others'", "lam"),
     _value_heads("similarity.exponential", "mean cosines decay as e^(−βk)", "mae_by_lag", gram="exponential"),
     _value_heads("similarity.offset", "mean cosines decay as c + (1−c)e^(−βk)", "mae_by_lag", gram="offset"),
+    _value_heads("similarity.offset_power", "mean cosines decay as c + (1−c)(1+k)^(−β)", "mae_by_lag", gram="offset_power"),
     _value_heads("similarity.stationary", "a mean cosine at one lag is the same early and late in a document", "drift_slope", "within"),
     _value_heads("similarity.sink", "the sink's cosine is the same with early and late tokens", "sink_slope", "within"),
+    _weights("total", "the weights of the fitted phases sum to 1", "total_model_log", "within"),
+    _weights("growth", "weights grow towards the last token", "growth", "at_least", presence="growth_p"),
+    _weights("shape", "averaged over these documents log weights follow the phases", "rmse", "at_most"),
+    _weights("shape_position", "averaged over ever more documents log weights follow the phases", "misfit", "at_most"),
     _bounds("bounds.printed", "printed", "exponential", "the bounds as printed"),
     _bounds("bounds.sharp", "sharp", "exponential", "sharp bounds, decay as printed"),
     _bounds("bounds.sharp_offset", "sharp", "offset", "sharp bounds, decay with an offset"),

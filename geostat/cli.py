@@ -71,6 +71,9 @@ def confront_command(
     swap: Annotated[
         bool, typer.Option("--swap", help="Also swap fitted ingredients of the bounds for measured ones (a minute or two).")
     ] = False,
+    predict: Annotated[
+        bool, typer.Option("--predict", help="Also predict every head's curves from its fits, and say how well (a few minutes).")
+    ] = False,
     tolerances: Tolerances = None,
     require: Require = None,
     quiet: Quiet = False,
@@ -83,7 +86,7 @@ def confront_command(
     held, required = _judging(tolerances, require)
     store = _open(run)
     asked = {"editions": chosen_editions(edition), "points": envelope_points(n), "held_against": held, "swap": swap}
-    pipeline.lay_over(store, **asked, console=_talk(quiet=quiet))
+    pipeline.lay_over(store, **asked, predict=predict, console=_talk(quiet=quiet))
     _print({"run": str(store.path), **_sentences(store.path)}, as_json=as_json, quiet=quiet)
     _hold_to(store.path, required, quiet=quiet or as_json)
 
@@ -127,6 +130,31 @@ def figures_command(
     from geostat.pipeline import write_figures
 
     _write("figures", write_figures, run, out, quiet=quiet)
+
+
+@app.command("compare")
+def compare_command(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN RUN…", help="Two or more runs: stores such as report/run.zarr, or the folders that hold them."),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for the page, figures and tables.")] = Path("comparison"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Give the coverage of bounds without errors, which take as long as to confront each run again.")
+    ] = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Lay several confronted runs side by side, with what the paper reports beside them."""
+    from geostat.comparison import compare, told
+    from reports.page_comparison import write_comparison
+
+    talk = _talk(quiet=quiet)
+    data = compare(runs, quick=quick, console=talk)
+    talk.stage("write the comparison")
+    page = write_comparison(data, out)
+    found = told(data) if as_json else {"found": data.attrs["sentences"], "mind": data.attrs["notes"]}
+    _print({"comparison": str(page), **found}, as_json=as_json, quiet=quiet)
 
 
 @app.command("theory")

@@ -18,6 +18,7 @@ from empirical.layout import GroupPlan
 from empirical.observing import LayerView, RunShape
 from empirical.schema import Coordinate, Variable, with_f_scores
 from geostat.errors import InputError
+from geostat.fitting import heads_of
 from theory.evaluate import envelopes
 from theory.fast import WorkArrays
 from theory.gram import LagGram, offset_exponential, project
@@ -223,10 +224,9 @@ def confront(
     distance = np.zeros(moved.shape)
     work = list(np.ndindex(len(grams), layers, capture.sizes["kv_head"]))
     for step, (index, layer, kv_head) in enumerate(work):
-        model = fitted_head(capture, norms, similarity, names[index], layer, kv_head)
-        if model is not None:
+        model, of_group = fitted_head(capture, norms, similarity, names[index], layer, kv_head), heads_of(capture, layer, kv_head)
+        if model is not None and of_group.size:
             moved[index, layer, kv_head], distance[index, layer, kv_head] = model.projected, model.distance
-            of_group = np.flatnonzero(capture["kv_head_of_head"].values == kv_head)
             for place, edition in enumerate(editions):
                 bounds[:, place, index, layer, of_group] = _averaged_bounds(capture, model, layer, of_group, grid, edition).swapaxes(0, 1)
         if progress is not None:

@@ -79,6 +79,23 @@ def of_all(parts: PValues) -> PValues:
         return PValues(holds=np.where(some, largest, np.nan), fails=np.where(some, np.minimum(1.0, smallest * known.sum(axis=-1)), np.nan))
 
 
+def if_present(p: PValues, absent: FloatArray, known: NDArray[np.bool_]) -> PValues:
+    """Ask of *holds* that the effect be there at all, too, and let heads in which it was not found count among those tested.
+
+    An effect that is looked for is found in noise as well, and largest where noise is largest: its estimate's own test would hold then. So *holds* takes the
+    larger of its p-value and of that of the search in noise (intersection-union), and a head without an estimate has p = 1 of either, lest the
+    procedure over heads see only those that passed.
+
+    Args:
+        p: p-values of the estimates.
+        absent: p-value of the search, against there being no effect, same shape; NaN where no search was made.
+        known: which heads have an estimate.
+    """
+    looked = np.isfinite(absent) & ~known
+    holds = np.where(looked, 1.0, np.maximum(p.holds, absent))
+    return PValues(holds=holds, fails=np.where(looked, 1.0, p.fails))
+
+
 def answers(p: PValues, known: NDArray[np.bool_], level: float = FALSE_DISCOVERIES) -> NDArray[np.int8]:
     """Return one answer for each head, by Benjamini and Hochberg's procedure, for *holds* and *fails* apart.
 

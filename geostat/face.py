@@ -1,6 +1,6 @@
 """The public functions of geostat. Each takes and returns xarray; the command line calls the same pipeline.
 
-A run is an `xarray.DataTree`: /capture and /null as measured, /norms, /similarity and /weights as fitted, /envelope,
+A run is an `xarray.DataTree`: /capture and /null as measured, /norms, /similarity, /weights and /pooled as fitted, /envelope,
 /sink, /heads, /separable, /verdicts and /summary as confronted.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import lmfit
 import xarray as xr
@@ -18,6 +18,9 @@ from empirical.errors import InputError as MeasurementError
 from empirical.store import Store
 from geostat import pipeline
 from geostat.claims import tolerances as read_tolerances
+from geostat.comparison import Source
+from geostat.comparison import compare as lay_side_by_side
+from geostat.depth_models import depth_trend as trend_over_depth
 from geostat.envelope import EDITIONS, ENVELOPE_POINTS
 from geostat.envelope import confront as lay_over
 from geostat.errors import InputError
@@ -26,6 +29,9 @@ from geostat.grids import whatif as evaluate_grid
 from geostat.ingredients import swap_ingredients
 from geostat.norms import fit_norms
 from geostat.one_head import fit_head as fit_one
+from geostat.pooled_fits import fit_pooled
+from geostat.pooled_fits import pooled_fit as fit_together
+from geostat.predictive import predictive_curves
 from geostat.responses import elasticities as tell_elasticities
 from geostat.similarity import fit_similarity
 from geostat.validity import summarise
@@ -35,12 +41,16 @@ from reports.errors import InputError as ReportError
 from theory.errors import InputError as TheoryError
 from theory.results import Edition
 
+if TYPE_CHECKING:
+    from statsmodels.regression.linear_model import RegressionResultsWrapper
+    from statsmodels.regression.mixed_linear_model import MixedLMResultsWrapper
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
 MAKERS = {
-    "geostat.fit": ("norms", "similarity", "weights"),
-    "geostat.confront": ("envelope", "ingredients", "sink", "heads", "separable", "verdicts", "summary"),
+    "geostat.fit": ("norms", "similarity", "weights", "pooled"),
+    "geostat.confront": ("envelope", "ingredients", "predictive", "sink", "heads", "separable", "verdicts", "summary"),
 }
 """Which function makes which groups; the others are captured."""
 
@@ -138,15 +148,60 @@ def capture(
 
 @_one_error
 def fit(run: xr.DataTree) -> xr.DataTree:
-    """Fit Assumptions 1-3: a DataTree with /norms, /similarity and /weights."""
+    """Fit Assumptions 1-3: a DataTree with /norms, /similarity and /weights by head, and /pooled by layer, of the whole model and over depth."""
     captured = _group(run, "capture")
-    return xr.DataTree.from_dict({f"/{name}": function(captured) for name, function in FITS.items()})
+    return xr.DataTree.from_dict({f"/{name}": function(captured) for name, function in (*FITS.items(), ("pooled", fit_pooled))})
 
 
 @_one_error
-def fit_head(run: xr.DataTree, layer: int, head: int, **options: Any) -> lmfit.model.ModelResult:
-    """Fit one assumption to one head with lmfit and hand back its ModelResult; see `geostat.one_head.fit_head` for the options."""
-    return fit_one(_group(run, "capture"), layer, head, **options)
+def fit_head(
+    run: xr.DataTree, layer: int, head: int, which: str = "similarity", form: str | None = None
+) -> lmfit.model.ModelResult | RegressionResultsWrapper | MixedLMResultsWrapper:
+    """Fit one assumption to one head and return the fitting library's own result.
+
+    Args:
+        run: a captured run.
+        layer: label of the layer.
+        head: label of the query head; norms and similarity are those of its value head.
+        which: "similarity" (the default), "norms" or "weights".
+        form: a form of `geostat.one_head.FORMS`; the printed one by default.
+
+    Returns:
+        lmfit's ModelResult, whose `fit_report()` prints it; for "norms" with form "trend" statsmodels' RegressionResults and with form "variance" its
+        MixedLMResults, whose `summary()` does.
+    """
+    return fit_one(_group(run, "capture"), layer, head, which=which, form=form)
+
+
+@_one_error
+def pooled_fit(run: xr.DataTree, what: str = "similarity", layer: int | None = None, form: str | None = None) -> lmfit.model.ModelResult:
+    """Fit one assumption to all heads of a layer pooled and return lmfit's ModelResult, whose `fit_report()` prints it.
+
+    Args:
+        run: a captured run.
+        what: "similarity" (mean cosines by lag), "weights" (mean log weights by position) or "norms" (mean norms by position).
+        layer: label of the layer; None pools all layers.
+        form: a form of that assumption; the printed one by default.
+
+    Raises:
+        InputError: for an unknown assumption, layer or form, or heads that none of it can be fitted to.
+    """
+    return fit_together(_group(run, "capture"), what=what, layer=layer, form=form)
+
+
+@_one_error
+def depth_trend(run: xr.DataTree, name: str, model: str = "line") -> RegressionResultsWrapper | MixedLMResultsWrapper:
+    """Return statsmodels' results for a pooled parameter's change over depth, whose `summary()` prints them.
+
+    Args:
+        run: a captured run.
+        name: a parameter of /pooled, such as "beta_offset", "rho0" or "p_sink".
+        model: "line", least squares over layers with Newey-West errors, or "mixed", documents and layers as random effects.
+
+    Raises:
+        InputError: for an unknown parameter or model, or too few layers.
+    """
+    return trend_over_depth(_group(run, "capture"), name, model=model)
 
 
 @_one_error
@@ -158,6 +213,7 @@ def confront(
     points: int | None = ENVELOPE_POINTS,
     tolerances: str | Path | None = None,
     swap: bool = False,
+    predict: bool = False,
 ) -> xr.DataTree:
     """Lay the bounds over the measured curves and give the verdicts: /envelope, /sink, /heads, /separable, /verdicts, /summary.
 
@@ -168,6 +224,7 @@ def confront(
         points: about how many log-spaced sizes N; None takes all.
         tolerances: a TOML file of tolerances for the verdicts, over the built-in ones.
         swap: also /ingredients: bounds with fitted ingredients swapped for measured ones (a minute or two).
+        predict: also /predictive: every head's curves as predicted from its fits, and how well (a few minutes).
     """
     held = read_tolerances(None if tolerances is None else Path(tolerances))
     _group(run, "capture")
@@ -176,7 +233,8 @@ def confront(
     together = _joined(run, fits)
     envelope = lay_over(together, editions=editions, points=points)
     laid = _joined(together, xr.DataTree.from_dict({"/envelope": envelope}))
-    found = ({"ingredients": swap_ingredients(together)} if swap else {}) | experiments(run)
+    found = ({"ingredients": swap_ingredients(together)} if swap else {}) | ({"predictive": predictive_curves(together)} if predict else {})
+    found |= experiments(run)
     found |= {"verdicts": give_verdicts(laid, held), "summary": summarise(laid)}
     return xr.DataTree.from_dict({"/envelope": envelope, **{f"/{name}": dataset for name, dataset in found.items()}})
 
@@ -190,6 +248,29 @@ def report(run: xr.DataTree, fits: xr.DataTree, env: xr.DataTree, *, out: str | 
         for name in names:
             _group(tree, name)
     return write_page(_joined(_joined(run, fits), env), Path(out))
+
+
+@_one_error
+def compare(runs: Sequence[Source], *, out: str | Path | None = None, quick: bool = False) -> xr.Dataset:
+    """Lay several confronted runs side by side; see `geostat.comparison.compare` for what the dataset holds.
+
+    Args:
+        runs: two or more paths of runs, or what `open` returned.
+        out: folder for comparison.html, figures and tables; none are written when left out.
+        quick: give the coverage of bounds without standard errors, which take as long as to confront each run again.
+
+    Raises:
+        InputError: for fewer than two runs, a run that is given twice, is none, or is not confronted.
+        StoreError: for a damaged one.
+    """
+    from reports.page_comparison import write_comparison
+
+    if isinstance(runs, str | Path | xr.DataTree):
+        raise InputError(f"compare({type(runs).__name__}): expected a list of runs. Put them in square brackets.")
+    data = lay_side_by_side(runs, quick=quick)
+    if out is not None:
+        write_comparison(data, Path(out))
+    return data
 
 
 whatif = _one_error(evaluate_grid)

@@ -63,6 +63,13 @@ def layer_tokens(capture: xr.Dataset, layer: int) -> LayerTokens:
     return LayerTokens(start=positions - tokens, tokens=tokens, sink=bool(capture["sink_visible"].values[layer]))
 
 
+def heads_of(capture: xr.Dataset, layer: int, kv_head: int) -> NDArray[np.int64]:
+    """Return the query heads (indices) that share a value head of a layer and have finite weights in every document."""
+    group = np.flatnonzero(capture["kv_head_of_head"].values == kv_head)
+    finite = np.isfinite(capture["attention_weight"].values[:, layer, group]).all(axis=(0, 2))
+    return np.asarray(group[finite])
+
+
 def require(capture: xr.Dataset, dims_of: Mapping[str, tuple[str, ...]]) -> None:
     """Check that a dataset has the variables a fit needs, each with the dims it needs, and at least one document.
 

@@ -9,17 +9,15 @@ back, that assumption alone suffices to break the bound. Source: arXiv 2602.0189
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import xarray as xr
 
 from geostat.envelope import FittedHead, envelope_grid, evaluate, fitted_head, measured_curves
-from geostat.fitting import LayerTokens, described, layer_tokens
+from geostat.fitting import described, heads_of, layer_tokens
 from geostat.jackknife import FloatArray
-from theory.gram import LagGram, project
-from theory.lag_projection import clip_spectrum
+from geostat.value_head import ValueHead, value_head
 
 INGREDIENTS: Final = ("weights", "norms", "similarity")
 SWAPS: Final[dict[str, tuple[str, ...]]] = {
@@ -35,19 +33,6 @@ POINTS: Final = 12
 
 STATISTICS: Final = ("precision", "recall")
 BOUNDS: Final = tuple(f"{statistic}_{side}" for statistic in STATISTICS for side in ("lower", "upper"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ValueHead:
-    """The fitted and the measured ingredients of one kv_head and the heads that share it; tokens are the visible ones."""
-
-    fitted: FittedHead
-    gram: LagGram
-    """Measured."""
-    norms: dict[bool, FloatArray]
-    """Fitted (False) and measured (True), (token,)."""
-    weights: dict[bool, FloatArray]
-    """Fitted (False, one profile a head) and measured (True, one a document and head), (profile, head, token)."""
 
 
 def swap_ingredients(
@@ -77,64 +62,24 @@ def swap_ingredients(
     layers, heads, kv_heads = (capture.sizes[name] for name in ("layer", "head", "kv_head"))
     bounds = np.full((len(BOUNDS), len(SWAPS), layers, heads, len(grid)), np.nan)
     moved = np.full((layers, kv_heads), np.nan)
-    group = capture["kv_head_of_head"].values
     work = list(np.ndindex(layers, kv_heads))
     for step, (layer, kv_head) in enumerate(work):
-        of_group = np.flatnonzero(group == kv_head)
+        of_group = heads_of(capture, layer, kv_head)
         fitted = fitted_head(capture, norms, similarity, gram, layer, kv_head)
-        if fitted is not None:
-            head, moved[layer, kv_head] = _value_head(capture, weights, fitted, layer, kv_head, of_group)
+        if fitted is not None and of_group.size:
+            head = value_head(capture, weights, layer, kv_head, of_group)
+            moved[layer, kv_head] = head.moved
             for place, swapped in enumerate(SWAPS.values()):
-                bounds[:, place, layer, of_group] = _bounds(capture, head, swapped, layer, grid)
+                bounds[:, place, layer, of_group] = _bounds(capture, fitted, head, swapped, layer, grid)
         if progress is not None:
             progress((step + 1) / len(work))
     return _dataset(capture, bounds, moved, grid, gram)
 
 
-def _value_head(
-    capture: xr.Dataset, weights: xr.Dataset, fitted: FittedHead, layer: int, kv_head: int, heads: np.ndarray
-) -> tuple[_ValueHead, float]:
-    """Gather the ingredients of one kv_head; also how far its measured cosines were moved."""
-    seen = layer_tokens(capture, layer)
-    alpha = capture["attention_weight"][:, layer, heads, seen.start :].values.astype(np.float64)
-    model = np.exp(weights["log_weight_model"][layer, heads, seen.start :].values.astype(np.float64))
-    if seen.sink:
-        model[:, 0] = weights["p_sink"][layer, heads].values
-    norm = capture["value_norm"][:, layer, kv_head, seen.start :].values.astype(np.float64)
-    by_lag = capture["cosine_mean"][:, layer, kv_head].values.astype(np.float64)[:, : max(seen.content - 1, 0)].mean(axis=0)
-    gram, distance = _feasible(np.concatenate([[1.0], np.clip(by_lag, -1, 1)]), _mean_sink_cosine(capture, layer, kv_head), seen)
-    head = _ValueHead(
-        fitted=fitted,
-        gram=gram,
-        norms={False: fitted.norms(seen.tokens, sink=seen.sink), True: norm.mean(axis=0)},
-        weights={False: model[None], True: alpha},
-    )
-    return head, distance
-
-
-def _feasible(by_lag: FloatArray, rho0: float, seen: LayerTokens) -> tuple[LagGram, float]:
-    """Measured cosines as a Gram that vectors have, and by how much cosines or ρ₀ had to be moved for it, whichever is more."""
-    moved = 0.0
-    if not np.isfinite(LagGram(by_lag).edge(seen.content)):
-        clipped = clip_spectrum(by_lag)
-        by_lag, moved = clipped.by_lag, clipped.distance
-    found = project(LagGram(by_lag, rho0), seen.tokens, sink=0 if seen.sink else None)
-    assert isinstance(found.gram, LagGram)  # the cosines by lag are feasible, so ρ₀ alone can be too large
-    return found.gram, max(moved, found.distance)
-
-
-def _mean_sink_cosine(capture: xr.Dataset, layer: int, kv_head: int) -> float:
-    """The mean cosine of the sink with the content tokens; 0 where the sink is not visible."""
-    seen = layer_tokens(capture, layer)
-    if not seen.sink:
-        return 0.0
-    return float(capture["sink_cosine"][:, layer, kv_head, seen.start + 1 :].values.astype(np.float64).mean())
-
-
-def _bounds(capture: xr.Dataset, head: _ValueHead, swapped: Sequence[str], layer: int, grid: np.ndarray) -> FloatArray:
+def _bounds(capture: xr.Dataset, fitted: FittedHead, head: ValueHead, swapped: Sequence[str], layer: int, grid: np.ndarray) -> FloatArray:
     """Bounds with some ingredients measured, (bound, head, n); NaN for a head whose weights could not be fitted."""
     seen = layer_tokens(capture, layer)
-    weights = head.weights["weights" in swapped]
+    weights = head.weights if "weights" in swapped else head.weight_model[None]
     profiles, heads, tokens = weights.shape
     rows = weights.reshape(-1, tokens)
     known = np.isfinite(rows).all(axis=-1)
@@ -142,8 +87,8 @@ def _bounds(capture: xr.Dataset, head: _ValueHead, swapped: Sequence[str], layer
     if known.any():
         found = evaluate(
             rows[known],
-            head.norms["norms" in swapped],
-            head.gram if "similarity" in swapped else head.fitted.gram,
+            head.norms if "norms" in swapped else fitted.norms(seen.tokens, sink=seen.sink),
+            head.gram if "similarity" in swapped else fitted.gram,
             int(capture.attrs["dimension"]),
             grid,
             edition="sharp",

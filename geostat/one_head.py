@@ -15,7 +15,8 @@ import xarray as xr
 
 from geostat import decay, decay_solver, norms, norms_trend, norms_variance, phases, similarity, weights
 from geostat.errors import InputError
-from geostat.fitting import LMFIT_KEYWORDS, index_of, layer_tokens, mean_over_documents, require
+from geostat.fitting import LMFIT_KEYWORDS, LayerTokens, index_of, layer_tokens, mean_over_documents, require
+from geostat.jackknife import FloatArray
 from geostat.profile_search import search
 
 if TYPE_CHECKING:
@@ -75,6 +76,11 @@ def _norms(
     norm = mean_over_documents(each)
     if form == "trend":
         return norms_trend.line_of_profile(norm[seen.first_content :])
+    return two_level(norm, seen)
+
+
+def two_level(norm: FloatArray, seen: LayerTokens) -> lmfit.model.ModelResult | None:
+    """Fit Assumption 1 to one mean profile of norms, shape (token,), with lmfit; None where no norm is known."""
     best = norms.estimate(norm, seen.first_content)
     if not np.isfinite(best["C"]):
         return None

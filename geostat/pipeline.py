@@ -26,6 +26,8 @@ from geostat.errors import InputError
 from geostat.experiments import experiments
 from geostat.ingredients import swap_ingredients
 from geostat.norms import fit_norms
+from geostat.pooled_fits import fit_pooled
+from geostat.predictive import predictive_curves
 from geostat.run_record import capture_session, seconds_of, timed
 from geostat.settings import Settings, refuse_text_as_model, sizes
 from geostat.similarity import fit_similarity
@@ -52,6 +54,8 @@ __all__ = [
 ]
 
 STORE_NAME = "run.zarr"
+CONFRONTED = ("envelope", "ingredients", "predictive", "sink", "heads", "separable", "verdicts", "summary")
+"""Groups that rest on the fits: they go when the fits or the envelope are made anew, so that none outlives what it was made from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +147,7 @@ def _refuse_unwritable(folder: Path) -> None:
 
 
 def fit(store: Store, *, console: Console = QUIET) -> dict[str, xr.Dataset]:
-    """Fit Assumptions 1-3 and keep /norms, /similarity and /weights in the store.
+    """Fit Assumptions 1-3 and keep /norms, /similarity, /weights and /pooled in the store; what an earlier confrontation made of earlier fits goes.
 
     Raises:
         InputError: if the run holds no complete document, or another process writes to it.
@@ -157,7 +161,11 @@ def fit(store: Store, *, console: Console = QUIET) -> dict[str, xr.Dataset]:
         for name, function in (("norms", fit_norms), ("similarity", fit_similarity), ("weights", fit_weights)):
             console.stage(f"fit {name}")
             found[name] = function(captured, progress=partial(console.fraction, f"fit {name}"))
+            store.drop(CONFRONTED)
             store.write(name, found[name])
+        console.stage("fit pooled heads")
+        found["pooled"] = fit_pooled(captured)
+        store.write("pooled", found["pooled"])
     return found
 
 
@@ -168,11 +176,13 @@ def lay_over(
     points: int | None = ENVELOPE_POINTS,
     held_against: Mapping[str, Tolerance] | None = None,
     swap: bool = False,
+    predict: bool = False,
     console: Console = QUIET,
 ) -> dict[str, xr.Dataset]:
     """Evaluate the bounds from the fits, lay them over the measured curves, make the experiments, and give the verdicts.
 
-    Keeps /envelope, /sink, /heads, /separable, /verdicts and /summary in the store, with `swap` /ingredients too (a minute or two).
+    Keeps /envelope, /sink, /heads, /separable, /verdicts and /summary in the store, with `swap` /ingredients and with `predict` /predictive too
+    (a few minutes each).
 
     Raises:
         InputError: if the run has no fits, or another process writes to it.
@@ -185,13 +195,15 @@ def lay_over(
         console.stage("confront")
         tree = store.tree()
         envelope = confront(tree, editions=editions, points=points, progress=partial(console.fraction, "confront"))
+        store.drop(CONFRONTED)
         store.write("envelope", envelope)
         found = {}
         if swap:
             console.stage("swap ingredients")
             found["ingredients"] = swap_ingredients(tree, progress=partial(console.fraction, "swap ingredients"))
-        else:
-            store.drop(["ingredients"])  # those of an earlier confrontation
+        if predict:
+            console.stage("predict curves")
+            found["predictive"] = predictive_curves(tree, progress=partial(console.fraction, "predict curves"))
         console.stage("experiments")
         found |= experiments(tree)
         found["verdicts"] = give_verdicts(store.tree(), held_against)

@@ -18,7 +18,7 @@ import xarray as xr
 from scipy.special import stdtrit
 
 from geostat.claims import CLAIMS, Claim, Tolerance, Unit, tolerances
-from geostat.equivalence import ANSWERS, FAILS, FALSE_DISCOVERIES, HOLDS, NO_ESTIMATE, PValues, answers, of_all, one_sided
+from geostat.equivalence import ANSWERS, FAILS, FALSE_DISCOVERIES, HOLDS, NO_ESTIMATE, PValues, answers, if_present, of_all, one_sided
 from geostat.errors import InputError, Unmet
 from geostat.fitting import described
 from geostat.jackknife import LEVEL, FloatArray
@@ -57,8 +57,8 @@ def give_verdicts(tree: xr.DataTree, held_against: Mapping[str, Tolerance] | Non
     Returns:
         /verdicts. For each unit u of kv_head and head, over (claim_u, layer, u): answer_u (1 holds, -1 fails, 0 undetermined, -2 no estimate) and
         estimate_u, se_u, lower_u, upper_u, p_holds_u, p_fails_u; the estimate of a claim on bounds is the largest excess over N.
-        Over (claim): tolerance, tested (heads with an estimate), holds, fails, undetermined (counts), true_at_least and true_at_most:
-        the share of heads of which the claim is true, by what the false-discovery rate q allows, (1−q)·holds and 1 − (1−q)·fails in
+        Over (claim): tolerance, tested (heads with an estimate), no_estimate (heads without), holds, fails, undetermined (counts), true_at_least and
+        true_at_most: the share of heads of which the claim is true, by what the false-discovery rate q allows, (1−q)·holds and 1 − (1−q)·fails in
         expectation. Claims whose bounds or fits the run does not hold are left out.
     """
     held = {**tolerances(), **(held_against or {})}
@@ -97,11 +97,14 @@ def _effect(tree: xr.DataTree, claim: Claim, tolerance: float) -> _Effect | None
     chosen = data.sel(claim.select)
     if claim.bounds:
         return _excess(tree, chosen, tolerance)
-    if claim.variable not in chosen or f"{claim.variable}_se" not in chosen:
+    if any(name not in chosen for name in (claim.variable, f"{claim.variable}_se", claim.presence or claim.variable)):
         return None
     estimate, se = (chosen[f"{claim.variable}{part}"].values.astype(np.float64) for part in ("", "_se"))
     degrees = np.maximum(data["documents"].values.astype(np.float64) - 1, 1)
-    return _Effect(estimate=estimate, se=se, degrees=degrees, p=one_sided(estimate, se, degrees, tolerance, claim.side))
+    p = one_sided(estimate, se, degrees, tolerance, claim.side)
+    if claim.presence is not None:
+        p = if_present(p, chosen[claim.presence].values.astype(np.float64), np.isfinite(estimate))
+    return _Effect(estimate=estimate, se=se, degrees=degrees, p=p)
 
 
 def _excess(tree: xr.DataTree, bounds: xr.Dataset, tolerance: float) -> _Effect:
@@ -155,9 +158,12 @@ def _overall(given: Sequence[Claim], found: Sequence[xr.Dataset], held: Mapping[
         tested = int((answer != NO_ESTIMATE).sum())
         holds, fails = int((answer == HOLDS).sum()), int((answer == FAILS).sum())
         keep = (1 - FALSE_DISCOVERIES) / tested if tested else float("nan")
-        rows.append((held[claim.key].value, tested, holds, fails, tested - holds - fails, keep * holds, 1 - keep * fails))
+        rows.append(
+            (held[claim.key].value, tested, answer.size - tested, holds, fails, tested - holds - fails, keep * holds, 1 - keep * fails)
+        )
     names = {
-        "tolerance": "tolerance, units of the effect", "tested": "heads with an estimate", "holds": "heads of which the claim holds",
+        "tolerance": "tolerance, units of the effect", "tested": "heads with an estimate", "no_estimate": "heads without one",
+        "holds": "heads of which the claim holds",
         "fails": "heads of which it fails", "undetermined": "heads that the documents do not settle",
         "true_at_least": "share of heads of which the claim is true: at least, in expectation",
         "true_at_most": "share of heads of which the claim is true: at most, in expectation",
@@ -198,7 +204,9 @@ class Requirement:
         found, tested = share(verdicts, self.claim, self.answer)
         met = found >= self.least
         word = "as required" if met else "required"
-        return met, f"{self.claim} {self.answer} in {found:.1%} of {tested} heads, {word} at least {self.least:.1%}"
+        left = int(verdicts["no_estimate"].sel(claim=self.claim)) if "no_estimate" in verdicts else 0
+        of = f"{tested} heads ({left} more without an estimate)" if left else f"{tested} heads"
+        return met, f"{self.claim} {self.answer} in {found:.1%} of {of}, {word} at least {self.least:.1%}"
 
 
 def share(verdicts: xr.Dataset, claim: str, answer: str) -> tuple[float, int]:

@@ -26,6 +26,7 @@ from geostat.jackknife import BoolArray, FloatArray, leave_one_out_mean
 from geostat.phases import MODELS, fit_row, log_profile, profile
 from geostat.profile_search import FORMS, search
 from geostat.weights_documents import CURVE, alone, arithmetic
+from geostat.weights_effects import distance, growth, total_log
 from geostat.weights_identified import AMPLITUDE, LEVEL, Standing, placement, reasons, strength
 from geostat.weights_intervals import chosen_values, form_values
 from geostat.weights_noise import Background, background, lag_one, long_run_noise
@@ -129,6 +130,9 @@ def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, np.ndarray]:
     fit = {name: best[name][pick] for name in CURVE}
     fit_again = {name: np.moveaxis(again[name], 1, -1)[pick].T for name in CURVE}
     out |= arithmetic(weight, seen, fit, fit_again)
+    out |= total_log(*(out[f"total_model{part}"] for part in ("", "_se", "_lower", "_upper")))
+    out |= growth(log_weight, position, last, fit, fit_again, standing.growth_seen[pick], at_bound["eta_tail"][pick], carries)
+    out |= distance(log_weight, position, fit, fit_again, carries)
     out |= compare(every, losses, long_runs) | simple_slopes(simple, carries)
     out |= alone(log_weight, first, chosen == SHARED)
     out |= _noise(residual[pick], noise, long_run, pick, log_weight - (mean - residual[pick]))

@@ -37,6 +37,25 @@ PARAMETERS = {
         _A3,
         {"scale": _LOG},
     ),
+    "total_model_log": ("log of the sum of the fitted weights", "nat", r"\log\sum_i \hat\alpha_i", _A3, {}),
+    "growth": (
+        "total growth, log of the last weight over the plateau's; each document's from the T_2 of the others",
+        "nat",
+        r"\eta(L - T_2)",
+        _A3,
+        {
+            "missing": "NaN where growth does not stand out of the noise",
+            "scale": "standard error: the larger of scatter over documents and jackknife",
+        },
+    ),
+    "rmse": ("root mean squared residual of the mean log weight", "nat", r"\mathrm{RMSE}", _A3, {}),
+    "misfit": (
+        "root mean squared residual of the mean log weight, as it would be with ever more documents",
+        "nat",
+        r"\mathrm{RMSE}_\infty",
+        _A3,
+        {"scale": "interval of its square, whose root is taken; standard error: its longer arm over t"},
+    ),
     "mass_sink": ("weight of the sink, arithmetic mean", "1", r"\alpha_0", _A3, {"scale": _LOGIT}),
     "mass_plateau": ("weight of the plateau, arithmetic mean", "1", r"\sum_{0<i\le T_1}\alpha_i", _A3, {"scale": _LOGIT}),
     "mass_oscillation": ("weight of the oscillation, arithmetic mean", "1", r"\sum_{T_1<i\le T_2}\alpha_i", _A3, {"scale": _LOGIT}),
@@ -54,7 +73,6 @@ FORM_PARAMETERS = {
 }
 """Those of the paper's form and its two kin, with intervals; named as the columns of `weights_intervals.form_values`."""
 BY_HEAD = {
-    "rmse": ("root mean squared residual of the mean log weight", "nat", r"\mathrm{RMSE}", _A3),
     "mae": ("mean absolute residual of the mean log weight", "nat", r"\mathrm{MAE}", _A3),
     "r2": ("coefficient of determination of the mean log weight", "1", "R^2", _A3),
     "bic": ("Bayesian information criterion of the chosen form, assuming independent tokens", "1", r"\mathrm{BIC}", _A3),

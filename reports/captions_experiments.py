@@ -12,6 +12,14 @@ from reports.pooled import Run, at_size, flat, small_size
 PAPER_SIZES = (3, 6)
 """Where the paper finds its peaks: N = 3 for Gemma and Mistral, 6 for LLaMA-2 (§4.1)."""
 PAPER_CORRELATIONS = "about 0.6 near N = 3 for Gemma and Mistral, about 0.25 near N = 6 for LLaMA-2"
+PREDICTED_FROM = {
+    "exponential": "with the exponential fit",
+    "offset": "with the offset",
+    "all but weights": "with only the weights fitted",
+    "measured": "with all measured",
+    "heads": "by the mean of the other heads",
+}
+"""How the findings tell what a curve was predicted from."""
 NOUNS = {"retriever": "Retrievers", "mixer": "Mixers", "reset": "Resets"}
 
 
@@ -210,3 +218,26 @@ def stable_share(data: xr.Dataset, criterion: str, code: int, name: str) -> str:
     label = data["label"].sel(criterion=criterion)
     values = flat(data[name].sel(criterion=criterion).where(label == code))
     return percent(float(values.mean()) if values.size else float("nan"), 0)
+
+
+def predictive(run: Run) -> Caption:
+    """Caption of predicted against measured curves."""
+    data = run.predictive
+    assert data is not None
+    sizes = data["n_predicted"].values
+    text = (
+        f"Measured Precision and Recall of {count(run.heads, 'head')} (means of {count(run.documents, 'document')}) at "
+        f"{count(len(sizes), 'size')} N from {sizes[0]} to {sizes[-1]}, against what Model G expects of the head: from its fitted weights, norms "
+        "and similarity (Assumptions 1 to 3; printed exponential, or decay to an offset), from fitted weights with its own norms and mean cosines "
+        "by lag, and from its own weights too. Look for: the coloured line on the dashed one. Where it lies above, the theory predicts too little."
+    )
+    parts = []
+    for name, word in (("precision", "Precision"), ("recall", "Recall")):
+        told = [
+            f"{figures_of(float(data[f'{name}_pooled_mae'].sel(source=source)))} {words}"
+            for source, words in PREDICTED_FROM.items()
+            if source in data["source"].values and np.isfinite(float(data[f"{name}_pooled_mae"].sel(source=source)))
+        ]
+        if told:
+            parts.append(f"{word} is missed by {', '.join(told)}")
+    return Caption(text, f"Mean distance of predicted from measured: {'; '.join(parts)}." if parts else "")

@@ -18,6 +18,7 @@ from reports.captions import Caption
 from reports.draw_assumptions import figure_norms, figure_similarity, figure_weights
 from reports.draw_bounds import figure_coverage, figure_heads, figure_idea, figure_separability
 from reports.draw_experiments import figure_regime_curves, figure_regime_depth, figure_regimes, figure_sink
+from reports.draw_predictive import figure_predictive
 from reports.files import replaced
 from reports.pooled import Run, pairs_of_bounds
 
@@ -30,6 +31,7 @@ __all__ = [
     "figure_heads",
     "figure_idea",
     "figure_norms",
+    "figure_predictive",
     "figure_regime_curves",
     "figure_regime_depth",
     "figure_regimes",
@@ -95,8 +97,12 @@ EXPERIMENTS: Final = (
         "regime_curves", "Do regimes differ in separability?", "Figure 11", (1, 2), lambda run: 3.9, figure_regime_curves,
         captions_experiments.regime_curves, "heads",
     ),
+    Plan(
+        "predictive", "Does the theory predict a head’s curve?", "", (2, 4), lambda run: 4.5, figure_predictive,
+        captions_experiments.predictive, "predictive",
+    ),
 )  # fmt: skip
-"""Figures of the paper's experiments, each drawn where the run holds its group."""
+"""Figures of the paper's experiments and of predicted curves, each drawn where the run holds its group."""
 
 
 def plans(tree: xr.DataTree) -> tuple[Plan, ...]:

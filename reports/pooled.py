@@ -40,6 +40,8 @@ class Run:
     """/heads."""
     separable: xr.Dataset | None = None
     ingredients: xr.Dataset | None = None
+    predictive: xr.Dataset | None = None
+    pooled: xr.Dataset | None = None
 
     @classmethod
     def of(cls, tree: xr.DataTree) -> Run:
@@ -61,6 +63,8 @@ class Run:
                 ("regimes", "heads"),
                 ("separable", "separable"),
                 ("ingredients", "ingredients"),
+                ("predictive", "predictive"),
+                ("pooled", "pooled"),
             )
         }
         attrs = {str(name): value for name, value in tree.attrs.items()}

@@ -21,6 +21,7 @@ from reports.symbols import text_latex
 
 SIDES = {"at_most": "≤", "at_least": "≥", "within": "|·| ≤"}
 HEADS = {"kv_head": "value head", "head": "head"}
+HEADERS = ("claim", "tolerance; its source", "holds", "fails", "undetermined", "true of")
 SIDE_BY_SIDE = 5
 """Claims that paper has room for beside the layer."""
 
@@ -40,6 +41,15 @@ def _words(data: xr.Dataset) -> dict[int, str]:
     return {int(code): word for code, word in json.loads(str(data.attrs["answers"])).items()}
 
 
+def _codes(data: xr.Dataset) -> dict[str, int]:
+    return {word: code for code, word in _words(data).items()}
+
+
+def _answers(data: xr.Dataset, claim: Mapping[str, Any]) -> np.ndarray:
+    """The answers of one claim, as codes, (layer, head)."""
+    return data[f"answer_{claim['of']}"].sel({f"claim_{claim['of']}": claim["key"]}).transpose("layer", ...).values
+
+
 def _linked(cell: Cell, claim: str) -> Cell:
     """A cell that leads to the verdicts of one claim, head by head."""
     return replace(cell, html=Markup('<a href="#table-{}" data-show="{}">{}</a>').format(DETAILS, claim, cell.html))
@@ -51,11 +61,14 @@ def _held_against(claim: Mapping[str, Any]) -> str:
 
 def _overall(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
     """One row a claim: how many heads it holds and fails of, and of what share of heads it is true."""
-    rows = []
+    rows, codes = [], _codes(data)
     for claim in claims:
         at = data.sel(claim=claim["key"])
+        without = int((_answers(data, claim) == codes["no estimate"]).sum())
         low, high = (float(at[name]) for name in ("true_at_least", "true_at_most"))
-        true = share(0.5 * (low + high), f"{percent(low, 0)} to {percent(high, 0)} of {count(int(at['tested']), HEADS[claim['of']])}")
+        more = f"; {without:,} more without an estimate" if without else ""
+        words = f"{percent(low, 0)} to {percent(high, 0)} of {count(int(at['tested']), HEADS[claim['of']])}{more}"
+        true = share(0.5 * (low + high), words)
         rows.append(
             [_linked(mixed(claim["says"]), claim["key"]), mixed(f"{_held_against(claim)}; {claim['source']}"),
              *(whole(float(at[name])) for name in ("holds", "fails", "undetermined")), true]
@@ -64,15 +77,16 @@ def _overall(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
     settled = (
         f"Two one-sided tests of each head's estimate against the tolerance, with its jackknife standard error over {count(run.documents, 'document')} "
         f"(Student's t, {run.documents - 1} degrees of freedom); of the answers “holds”, and of the answers “fails”, at most {rate} are false in "
-        "expectation (Benjamini–Hochberg over heads). Undetermined: these documents do not settle it. True of: the share of heads of which the claim is "
+        "expectation (Benjamini–Hochberg over heads). Undetermined: these documents do not settle it. No estimate: what the claim is about was not "
+        "found in the head, or could not be fitted; such heads are neither. True of: the share of heads of which the claim is "
         "true, as far as these answers tell. A claim on bounds holds where each bound on Precision and Recall does at every N, and fails where one does not; "
         "bounds on an expectation may miss a single head."
         if run.documents > 1
         else "One document gives no standard errors: nothing is settled."
     )
     return Table(
-        name="verdicts", title="Verdicts", headers=[mixed(word) for word in ("claim", "tolerance; its source", "holds", "fails", "undetermined", "true of")],
-        rows=rows, align="pprrrr", widths={0: "2.9cm", 1: "2.7cm", 5: "1.9cm"}, paper_rows=12, caption=settled,
+        name="verdicts", title="Verdicts", headers=[mixed(word) for word in HEADERS],
+        rows=rows, align="pprrrr", widths={0: "2.9cm", 1: "2.7cm", 5: "1.9cm"}, paper_rows=9, caption=settled,
     )  # fmt: skip
 
 
@@ -80,8 +94,7 @@ def _by_layer(data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
     """Counts of holds / fails by layer."""
     columns = []
     for claim in claims:
-        answer = data[f"answer_{claim['of']}"].sel({f"claim_{claim['of']}": claim["key"]}).transpose("layer", ...).values
-        code = {word: number for number, word in _words(data).items()}
+        answer, code = _answers(data, claim), _codes(data)
         columns.append([(int((row == code["holds"]).sum()), int((row == code["fails"]).sum())) for row in answer])
     rows = [
         [whole(float(layer)), *(share(holds - fails, f"{holds} / {fails}") for holds, fails in (column[place] for column in columns))]

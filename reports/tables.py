@@ -16,6 +16,8 @@ from reports.table_experiments import experiment_tables
 from reports.table_heads import head_tables
 from reports.table_ingredients import ingredient_tables
 from reports.table_overall import coverage, errata, norms, separability, similarity, weights
+from reports.table_pooled import pooled_tables
+from reports.table_predictive import predictive_tables
 from reports.table_rivals import rival_tables
 from reports.table_verdicts import verdict_tables
 
@@ -38,9 +40,11 @@ def tables(tree: xr.DataTree) -> dict[str, Table]:
         similarity(run),
         weights(run),
         *rival_tables(run),
+        *pooled_tables(run),
         separability(run),
         coverage(run),
         *ingredient_tables(run),
+        *predictive_tables(run),
         *experiment_tables(run),
         *head_tables(run),
         errata(run),

@@ -17,7 +17,8 @@ def test_the_main_job_tells_its_stages_and_prints_the_verdict(finished: Finished
     said = finished.said
     stages = [line.removeprefix("geostat: ") for line in said.stderr.splitlines()]
     assert [stage for stage in stages if not re.search(r"documents|\d%$", stage)] == [
-        "load the model", "read the text", "capture", "fit norms", "fit similarity", "fit weights", "confront", "experiments",
+        "load the model", "read the text", "capture", "fit norms", "fit similarity", "fit weights", "fit pooled heads", "confront",
+        "experiments",
         "report"
     ]  # fmt: skip
     assert any(stage.startswith("3/3 documents") for stage in stages)
@@ -43,7 +44,7 @@ def test_json_is_json_and_the_stages_stay_on_stderr(finished: Finished, tmp_path
     assert list(envelope["edition"].values) == ["sharp"]
     np.testing.assert_array_equal(envelope["n_envelope"], finished.tree["capture"]["n"])
     fitted = json.loads(geostat("fit", store, "--json", "--quiet").stdout)
-    assert fitted["results"] == ["envelope", "heads", "norms", "separable", "similarity", "sink", "summary", "verdicts", "weights"]
+    assert fitted["results"] == ["norms", "pooled", "similarity", "weights"]
 
 
 def test_quiet_is_silent(finished: Finished, tmp_path: Path):
@@ -119,7 +120,7 @@ def test_statements_are_printed():
 def test_doctor_verifies_a_run(finished: Finished):
     said = geostat("doctor", finished.store.parent, "--json")
     found = json.loads(said.stdout)
-    groups = "/envelope, /heads, /norms, /separable, /similarity, /sink, /summary, /verdicts, /weights"
+    groups = "/envelope, /heads, /norms, /pooled, /separable, /similarity, /sink, /summary, /verdicts, /weights"
     assert found["run"] == f"{finished.store} is sound: 3 documents; {groups}"
     assert "cpu" in found["devices"]
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from geostat.equivalence import FAILS, HOLDS, NO_ESTIMATE, UNDETERMINED, PValues, answers, of_all, one_sided
+from geostat.equivalence import FAILS, HOLDS, NO_ESTIMATE, UNDETERMINED, PValues, answers, if_present, of_all, one_sided
 
 FINITE = st.floats(-3, 3, allow_nan=False)
 ERROR = st.floats(0.01, 2)
@@ -88,3 +88,24 @@ def test_a_joint_claim_holds_if_every_part_does_and_fails_if_one_does():
     nothing = of_all(PValues(holds=np.full((1, 2), np.nan), fails=np.full((1, 2), np.nan)))
     assert np.isnan(nothing.holds).all()
     assert np.isnan(nothing.fails).all()
+
+
+def test_an_effect_that_was_searched_for_must_be_there_to_hold():
+    p = PValues(holds=np.array([0.001, 0.02, np.nan, np.nan]), fails=np.array([0.999, 0.98, np.nan, np.nan]))
+    joint = if_present(p, np.array([0.3, 0.001, 0.8, np.nan]), np.array([True, True, False, False]))
+    assert joint.holds[:3].tolist() == [0.3, 0.02, 1.0]
+    assert joint.fails[:3].tolist() == [0.999, 0.98, 1.0]
+    assert np.isnan(joint.holds[3])  # nothing was searched
+
+
+def test_noise_that_passed_a_search_does_not_hold_though_its_estimate_is_large():
+    """200 models of 270 heads without any effect: 5% pass a search, and then their estimates are far above the tolerance."""
+    random = np.random.default_rng(7)
+    false = []
+    for _ in range(200):
+        absent = random.uniform(size=270)
+        known = absent <= 0.05
+        surely = PValues(holds=np.where(known, 1e-6, np.nan), fails=np.where(known, 1.0, np.nan))
+        assert (answers(surely, known) == HOLDS).any()  # judged by their estimates alone they would
+        false.append((answers(if_present(surely, absent, known), known) == HOLDS).any())
+    assert np.mean(false) <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 200)

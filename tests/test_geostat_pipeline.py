@@ -109,9 +109,37 @@ def test_every_stage_gives_the_same_bytes_again(tmp_path: Path, asked: Settings)
         stores.append(contents(store.path))
     assert stores[0] == stores[1]
     again = pipeline.measure(asked, tmp_path / "one")
-    assert again.results == ["envelope", "heads", "norms", "separable", "similarity", "sink", "summary", "verdicts", "weights"]
+    assert again.results == ["envelope", "heads", "norms", "pooled", "separable", "similarity", "sink", "summary", "verdicts", "weights"]
     pipeline.fit(again)
+    pipeline.lay_over(again, points=4)
     assert contents(again.path) == stores[0]
+
+
+def test_new_fits_take_away_what_rested_on_the_old_ones(tmp_path: Path, asked: Settings):
+    store = pipeline.measure(asked, tmp_path)
+    pipeline.fit(store)
+    pipeline.lay_over(store, points=2, swap=True)
+    assert set(store.results) >= set(pipeline.CONFRONTED) - {"predictive"}
+    pipeline.fit(store)
+    assert not set(store.results) & set(pipeline.CONFRONTED)
+    with pytest.raises(InputError, match="has not been confronted with the theory yet"):
+        pipeline.write_report(store, tmp_path / "out")
+
+
+def test_a_confrontation_stopped_half_way_leaves_no_verdicts_of_an_earlier_one(
+    tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch
+):
+    store = pipeline.measure(asked, tmp_path)
+    pipeline.fit(store)
+    pipeline.lay_over(store, points=2)
+
+    def stop(tree) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pipeline, "experiments", stop)
+    with pytest.raises(KeyboardInterrupt):
+        pipeline.lay_over(store, points=3)
+    assert not {"verdicts", "summary"} & set(Store.open(store.path).results)
 
 
 def test_more_documents_drop_the_results_of_fewer(tmp_path: Path, asked: Settings):
@@ -198,7 +226,17 @@ def test_a_console_hears_every_stage_and_how_far_it_is(tmp_path: Path, asked: Se
     store = pipeline.measure(asked, tmp_path, null=False, console=console)
     pipeline.fit(store, console=console)
     pipeline.lay_over(store, editions=("sharp",), points=2, console=console)
-    assert stages == ["load the model", "read the text", "capture", "fit norms", "fit similarity", "fit weights", "confront", "experiments"]
+    assert stages == [
+        "load the model",
+        "read the text",
+        "capture",
+        "fit norms",
+        "fit similarity",
+        "fit weights",
+        "fit pooled heads",
+        "confront",
+        "experiments",
+    ]
     assert far == {"fit norms": 1, "fit similarity": 1, "fit weights": 1, "confront": 1}
     assert "null" not in store.tree().children
 

@@ -73,7 +73,7 @@ def test_every_verdict_says_where_its_estimate_stands(finished: Finished):
 
 def test_one_document_settles_nothing(finished: Finished):
     groups = {f"/{name}": finished.tree[name].to_dataset() for name in finished.tree.children}
-    for name in ("/norms", "/similarity"):
+    for name in ("/norms", "/similarity", "/weights"):
         data = groups[name]
         groups[name] = data.assign({v: data[v] * np.nan for v in data if str(v).endswith(("_se", "_lower", "_upper"))})
     groups["/envelope"] = groups["/envelope"].assign({v: groups["/envelope"][v] * np.nan for v in ("precision_se", "recall_se")})
@@ -89,6 +89,23 @@ def test_a_head_without_an_estimate_is_not_counted(finished: Finished):
     verdicts = give_verdicts(xr.DataTree.from_dict(groups))
     assert verdicts["answer_kv_head"].sel(claim_kv_head="norms.cv").values[0, 0] == NO_ESTIMATE
     assert int(verdicts["tested"].sel(claim="norms.cv")) == groups["/norms"]["cv_token"].size - 1
+
+
+def test_heads_without_growth_are_counted_and_said_but_not_tested(finished: Finished):
+    groups = {f"/{name}": finished.tree[name].to_dataset().copy(deep=True) for name in finished.tree.children}
+    weights, (layers, heads) = groups["/weights"], groups["/weights"]["growth"].shape
+    weights["growth"][:], weights["growth_se"][:], weights["growth_p"][:] = 2.0, 0.05, 0.001
+    weights["growth"][0, 0], weights["growth_p"][0, 0] = np.nan, 0.6
+    weights["growth_se"][0, 0] = np.nan
+    weights["growth_p"][0, 1] = 0.2  # an estimate, but as large a growth is found in noise
+    verdicts = give_verdicts(xr.DataTree.from_dict(groups))
+    one = verdicts.sel(claim_head="weights.growth")
+    assert one["answer_head"].values[0, :2].tolist() == [NO_ESTIMATE, UNDETERMINED]
+    assert (one["answer_head"].values.ravel()[2:] == HOLDS).all()
+    assert one["p_holds_head"].values[0, 1] == 0.2
+    counts = verdicts.sel(claim="weights.growth")
+    assert (int(counts["tested"]), int(counts["no_estimate"])) == (layers * heads - 1, 1)
+    assert "(1 more without an estimate)" in requirement("weights.growth holds 0.5").met(verdicts)[1]
 
 
 def test_claims_whose_fits_a_run_lacks_are_left_out(finished: Finished):

@@ -55,7 +55,7 @@ def test_each_claim_is_told_with_its_tolerance_counts_and_share():
     made = tables(tree())
     assert list(made)[:3] == ["verdicts", "verdict_layers", "verdict_heads"]
     rows = made["verdicts"].frame().to_numpy().tolist()
-    assert rows[0] == ["norms are constant", "≤ 0.05; §3.1", "1", "1", "1", "32% to 68% of 3 value heads"]
+    assert rows[0] == ["norms are constant", "≤ 0.05; §3.1", "1", "1", "1", "32% to 68% of 3 value heads; 1 more without an estimate"]
     assert rows[1] == ["curves lie within <sharp> bounds", "|·| ≤ 0.01; a & b", "2", "2", "4", "24% to 76% of 8 heads"]
     assert "3 documents (Student's t, 2 degrees of freedom)" in made["verdicts"].caption
     assert "at most 5% are false" in made["verdicts"].caption

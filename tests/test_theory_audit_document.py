@@ -76,3 +76,12 @@ def test_the_command_writes_the_file(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "100%" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         audit.main([str(out), "--draws", "1"])
+
+
+def test_the_document_in_docs_is_whole_and_recent():
+    written = (Path(__file__).parents[1] / "docs" / "audit.md").read_text(encoding="utf-8")
+    assert "3,645 rows" in written
+    for line in audit_document._how([audit.Audit(rows={}, draws=1000, seed=0, sample="grid", heads=0)], 1):
+        assert line in written
+    for edition in ("printed", "repaired", "sharp", "conditional", "predicted"):
+        assert f"| {edition} |" in written

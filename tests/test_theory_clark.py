@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.stats import betabinom, binom, multivariate_normal, norm
 
 from theory.arrays import FloatArray
-from theory.clark import Law, covariances, group_maxima, larger_of_two, largest
+from theory.clark import Law, by_spread, chances_to_lead, covariances, group_maxima, in_runs, larger_of_two, largest
 from theory.counts import of_count, shared_variance
 from theory.gram import LagGram
 from theory.predicted import conditional_law
@@ -80,8 +80,8 @@ def test_clarks_maximum_of_three_and_its_covariances() -> None:
     law = plain_law(mean, scale, correlation)
     x = np.random.default_rng(1).multivariate_normal(mean, correlation * np.outer(scale, scale), 400_000)
     for members, slack in ([0, 1], 0.0), ([0, 1, 2], 0.01):
-        load, share = np.empty(4), np.empty(len(members))
-        found = largest(law, np.array(members), load, share)
+        rows, share = np.empty((len(members), 4)), np.empty(len(members))
+        found, load = largest(law, np.array(members), rows, share), rows[0]
         y = x[:, members].max(axis=1)
         # Two are exact; with a third, Clark takes the larger of the first two as normal: off by a hundredth.
         assert abs(y.mean() - found[0]) < 4.5 * y.std() / np.sqrt(len(y)) + slack
@@ -91,16 +91,42 @@ def test_clarks_maximum_of_three_and_its_covariances() -> None:
         assert share.sum() == pytest.approx(1)
 
 
-def test_groups_of_unlike_spread_keep_their_covariances() -> None:
-    correlation = np.full((4, 4), 0.3) + 0.7 * np.eye(4)
-    law = plain_law(np.array([0.0, 0.1, 0.2, 0.1]), np.array([5.0, 4.0, 0.5, 0.4]), correlation)
-    groups = group_maxima(law, 0, 4, 1.5, law.mean)
-    assert len(groups.mean) == 2
-    assert len(group_maxima(law, 0, 4, np.inf, law.mean).mean) == 1
+def test_neighbours_are_merged_first() -> None:
+    # Twenty tokens in ten pairs of twins: within a pair nothing is lost, and a tree merges ten like maxima instead of twenty.
+    pairs = np.kron(np.eye(10), np.ones((2, 2)))
+    law = plain_law(np.zeros(20), np.ones(20), pairs)
+    mean, variance = largest(law, np.arange(20), np.empty((20, 20)), np.empty(20))
+    tops = np.random.default_rng(4).standard_normal((400_000, 10)).max(axis=1)
+    assert mean == pytest.approx(tops.mean(), rel=0.01)
+    assert variance == pytest.approx(tops.var(), rel=0.2)
+    apart = largest(law, np.concatenate([np.arange(0, 20, 2), np.arange(1, 20, 2)]), np.empty((20, 20)), np.empty(20))
+    assert abs(mean - tops.mean()) < abs(apart[0] - tops.mean())
+
+
+def test_groups_are_of_like_spread_and_of_like_chances() -> None:
+    law = plain_law(np.array([0.0, 0.1, 0.2, 0.1, 0.0, -40.0]), np.array([5.0, 4.0, 0.5, 0.4, 4.5, 1.0]), np.eye(6))
+    place = np.array([3.0, 2.0, 1.0, 0.0, 4.0, 5.0])
+    members, first = by_spread(law, 0, 6, 1.5, place)
+    np.testing.assert_array_equal(members, [1, 0, 4, 3, 2])  # the last token cannot lead; inside a group by place
+    np.testing.assert_array_equal(first, [0, 3, 5])
+    # The wide ones lead nearly always, each about a third of the time.
+    np.testing.assert_array_equal(in_runs(law, members, first, 3), [0, 1, 2, 3, 5])
+    np.testing.assert_array_equal(in_runs(law, members, first, 1), [0, 3, 5])
+    chance = chances_to_lead(law.mean[members], np.sqrt(law.variance[members]))
+    alone = np.random.default_rng(3).normal(law.mean[members], np.sqrt(law.variance[members]), (200_000, 5)).argmax(axis=1)
+    np.testing.assert_allclose(chance, np.bincount(alone, minlength=5) / 200_000, atol=0.02)
+
+
+def test_groups_keep_their_moments_and_covariances() -> None:
+    correlation = np.full((5, 5), 0.3) + 0.7 * np.eye(5)
+    law = plain_law(np.array([0.0, 0.1, 0.2, 0.1, 0.0]), np.array([1.0, 0.9, 1.1, 0.8, 1.0]), correlation)
+    groups = group_maxima(law, np.array([3, 2, 1, 0, 4]), np.array([0, 2, 5]))
     x = np.random.default_rng(2).multivariate_normal(law.mean, correlation * np.sqrt(np.outer(law.variance, law.variance)), 400_000)
-    tops = np.stack([x[:, :2].max(axis=1), x[:, 2:].max(axis=1)])
-    np.testing.assert_allclose(groups.mean, tops.mean(axis=1), atol=0.03)
-    np.testing.assert_allclose(groups.between[[0, 1], [1, 0]], np.cov(tops)[0, 1], atol=0.03)
+    tops = np.stack([x[:, [3, 2]].max(axis=1), x[:, [1, 0, 4]].max(axis=1)])
+    np.testing.assert_allclose(groups.mean, tops.mean(axis=1), atol=0.01)
+    np.testing.assert_allclose(groups.variance, tops.var(axis=1), rtol=0.02)
+    np.testing.assert_allclose(groups.between[[0, 1], [1, 0]], np.cov(tops)[0, 1], atol=0.01)
+    np.testing.assert_allclose(groups.load[0], [np.cov(tops[0], x[:, k])[0, 1] for k in range(5)], atol=0.01)
 
 
 @pytest.mark.parametrize(("correlation", "tolerance"), [(0.0, 1e-12), (0.2, 1e-4), (0.5, 0.003), (0.8, 0.01), (1.0, 1e-12)])
@@ -144,6 +170,23 @@ def test_chance_that_all_of_several_normals_stay_below(shared: float) -> None:
     chained = 0.7 ** np.abs(np.subtract.outer(np.arange(5), np.arange(5)))
     for matrix in (correlation, chained):
         exact = multivariate_normal(cov=matrix, allow_singular=True).cdf(heights, rng=np.random.default_rng(0))
-        assert all_below(heights.copy(), matrix.copy()) == pytest.approx(exact, abs=0.012 if shared < 0.9 else 0.03)
-    assert all_below(heights[:1].copy(), np.eye(1)) == pytest.approx(norm.cdf(0.8))
-    assert all_below(np.array([-40.0, 1.0]), np.eye(2)) == 0.0
+        assert all_below(heights.copy(), matrix.copy(), *nothing_counted(5)) == pytest.approx(exact, abs=0.012 if shared < 0.9 else 0.03)
+    assert all_below(heights[:1].copy(), np.eye(1), *nothing_counted(1)) == pytest.approx(norm.cdf(0.8))
+    assert all_below(np.array([-40.0, 1.0]), np.eye(2), *nothing_counted(2)) == 0.0
+
+
+def nothing_counted(rivals: int) -> tuple[FloatArray, FloatArray]:
+    return np.empty(0), np.empty((rivals, 0))
+
+
+@pytest.mark.parametrize("follow", [-0.6, 0.0, 0.4, 0.8])
+def test_what_is_counted_follows_the_rivals_below(follow: float) -> None:
+    # P{X <= h | two rivals below their heights}, of three normals; the tally is near the exact one, and 0.2 off where rivals are ignored.
+    rivals, h = np.array([-0.3, 0.5]), 0.2
+    matrix = np.array([[1, 0.3, follow], [0.3, 1, follow / 2], [follow, follow / 2, 1]])
+    whole = multivariate_normal(cov=matrix).cdf(np.array([*rivals, h]), rng=np.random.default_rng(0))
+    both = multivariate_normal(cov=matrix[:2, :2]).cdf(rivals, rng=np.random.default_rng(0))
+    counted, shared = np.array([h, 9.0]), np.array([[follow, follow], [follow / 2, follow / 2]])
+    assert all_below(rivals.copy(), matrix[:2, :2].copy(), counted, shared) == pytest.approx(both, abs=0.005)
+    assert norm.cdf(counted[0]) == pytest.approx(whole / both, abs=0.02)
+    assert counted[1] == 9.0  # beyond reach of any rival

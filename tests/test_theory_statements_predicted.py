@@ -17,6 +17,7 @@ from theory.clark import Law, covariances, larger_of_two, largest
 from theory.counts import counts, of_count, shared_variance
 from theory.predicted import conditional_law, predict, squared_sum_nodes
 from theory.ranked import rank_tokens, summarise
+from theory.rivals import all_below
 
 SEEDS = range(5)
 
@@ -103,8 +104,8 @@ def test_the_recursion_over_three_tokens_is_the_statements(seed: int) -> None:
     head, summary, _ = head_at(seed)
     law = conditional_law(head, summary, 0, 1.0, 5 + seed)
     covariance = all_covariances(law)
-    load, share = np.empty(5), np.empty(3)
-    found = largest(law, np.array([1, 0, 2]), load, share)
+    rows = np.empty((3, 5))
+    found, load = largest(law, np.array([1, 0, 2]), rows, np.empty(3)), rows[0]
     mean, variance, along = law.mean[1], law.variance[1], covariance[1]
     for k in (0, 2):
         given = clark(mean, variance, law.mean[k], law.variance[k], along[k])
@@ -121,8 +122,9 @@ def test_the_count_given_the_largest_is_the_statements(seed: int) -> None:
     head, summary, _ = head_at(seed)
     law = conditional_law(head, summary, 0, 1.0, 5 + seed)
     covariance, outside = all_covariances(law), (3, 4)
-    load = np.empty(5)
-    mean, variance = largest(law, np.array([0, 1, 2]), load, np.empty(3))
+    rows = np.empty((3, 5))
+    mean, variance = largest(law, np.array([0, 1, 2]), rows, np.empty(3))
+    load = rows[0]
     edge = float(law.mean[3] + 0.3 * np.sqrt(law.variance[3]))
     given = {s.Y_mean: mean, s.Y_std: np.sqrt(variance), s.edge: edge}
     given |= {s.Y_cov[m]: load[m] for m in outside} | {s.W_mean[m]: law.mean[m] for m in outside}
@@ -138,8 +140,19 @@ def test_the_count_given_the_largest_is_the_statements(seed: int) -> None:
     along = load[3:] / deviation
     rest = np.array([given[s.rest[m]] for m in outside])
     node, certain = np.array([(edge - mean) / deviation]), np.zeros(2, dtype=np.bool_)
-    found = counts(law, mean, deviation, node, np.ones(1), 3, along, rest, certain, True)
+    heights = np.array([[h[s.h[m]] for m in outside]])
+    found = counts(law, mean, deviation, node, np.ones(1), heights, 3, along, rest, certain, True)
     assert (found[0][0], found[1][0]) == pytest.approx(tuple(stated), rel=1e-8)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_rival_below_moves_the_threshold_as_stated(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    g, h, follow = (float(rational(rng, -9, 9)) / 10 for _ in range(3))
+    stated = number(x.SHIFTED, {s.below: g, s.h[s.j]: h, s.R_below[s.j]: follow})
+    counted = np.array([h])
+    all_below(np.array([g]), np.eye(1), counted, np.array([[follow]]))
+    assert counted[0] == pytest.approx(stated, rel=1e-12)
 
 
 @pytest.mark.parametrize("correlation", [-0.75, -0.25, 0.0, 0.25, 0.875, 1.0])
@@ -191,8 +204,9 @@ def test_a_prediction_is_the_mean_over_its_nodes_of_what_is_stated() -> None:
     summary, total = summarise(head, np.array([2])), 0.0
     for ratio, weight in zip(*squared_sum_nodes(d), strict=True):
         law = conditional_law(head, summary, 0, float(ratio), d)
-        covariance, load = all_covariances(law), np.empty(3)
-        mean, variance = largest(law, np.array([0, 1]), load, np.empty(2))
+        covariance, rows = all_covariances(law), np.empty((2, 3))
+        mean, variance = largest(law, np.array([0, 1]), rows, np.empty(2))
+        load = rows[0]
         deviation = float(np.sqrt(variance))
         nodes, weights = np.polynomial.hermite_e.hermegauss(40)
         rest = np.sqrt(covariance[2, 2] - (load[2] / deviation) ** 2)
@@ -204,7 +218,7 @@ def test_a_prediction_is_the_mean_over_its_nodes_of_what_is_stated() -> None:
 
 def test_every_statement_of_the_edition_keeps_its_dimension_and_is_no_bound() -> None:
     entries = [entry for entry in catalogue.entries() if entry.edition == "predicted"]
-    assert len(entries) == 22
+    assert len(entries) == 23
     for entry in entries:
         assert dimensions.check(entry) == (), entry.name
         assert entry.relation in {"=", "~"}, entry.name

@@ -1,8 +1,9 @@
 """What edition `predicted` evaluates: moments given ‖s‖², Clark's maximum, and the count of tokens on the wrong side of it.
 
 Not in print. The moments are exact under Model G, the rest is an approximation on either side. Numbers: `theory.predicted` (the law given
-t), `theory.clark` (the maximum), `theory.counts` (the count). Source: Clark, Operations Research 9 (1961); Wilson and Hilferty (1931).
-W stands for the cube root of D over t; Y for the largest W of the tokens taken in so far. Imports sympy only.
+t), `theory.clark` (the maximum), `theory.counts` (the count). Source: Clark, Operations Research 9 (1961); Wilson and Hilferty (1931); Mendell and Elston,
+Biometrics 30 (1974).
+W stands for the cube root of D over t; Y for the largest W of some tokens. Imports sympy only.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from theory.symbols import (
     K_var,
     Mean,
     N,
+    R_below,
     R_res,
     SumOver,
     W_cov,
@@ -29,6 +31,7 @@ from theory.symbols import (
     Y_mean,
     Y_std,
     a,
+    below,
     d,
     edge,
     h,
@@ -123,6 +126,11 @@ REST = sp.sqrt(W_cov[j, j] - Y_cov[j] ** 2 / Y_std**2)
 
 STANDARDISED = (edge - W_mean[j] - Y_cov[j] / Y_std**2 * (edge - Y_mean)) / rest[j]
 """h_j: P{W_j ≤ Y | Y = υ} = Φ(h_j)."""
+
+_SHIFT = NormalDensity(below) / Phi(below)
+
+SHIFTED = (h[j] + R_below[j] * _SHIFT) / sp.sqrt(1 - R_below[j] ** 2 * _SHIFT * (_SHIFT + below))
+"""h_j once another group's largest W is known to lie below Y too: exact first two moments, the law taken as normal (Mendell and Elston)."""
 
 RESIDUAL_CORRELATION = (W_cov[j, k] - Y_cov[j] * Y_cov[k] / Y_std**2) / (rest[j] * rest[k])
 """R_jk given Y."""

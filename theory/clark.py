@@ -22,6 +22,9 @@ from theory.arrays import BoolArray, FloatArray, IntArray
 MOST_GROUPS = 24
 """Groups of like spread that are kept apart; the last one takes all smaller spreads."""
 
+LEADING_NODES = 24
+"""Values at which chances to lead are summed."""
+
 SAME = 1e-12
 """Relative variance of a difference below which two normals are one."""
 
@@ -93,64 +96,122 @@ def larger_of_two(rise: float, variance: float, other: float, covariance: float)
     return mean, max(square - mean * mean, 0.0), first, second
 
 
+@numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp"})
+def merge_rows(one: FloatArray, other: FloatArray, kept: float, new: float, out: FloatArray) -> None:
+    """Write kept·one + new·other into `out`, which may be `one`."""
+    for m in range(out.shape[0]):
+        out[m] = kept * one[m] + new * other[m]
+
+
 @numba.njit(nogil=True, cache=True, error_model="numpy")
 def largest(law: Law, members: IntArray, load: FloatArray, share: FloatArray) -> tuple[float, float]:
-    """Return mean and variance of Y = max over `members`, taken in in that order.
+    """Return mean and variance of Y = max over `members`, neighbours merged first: a tree, whose rounds merge maxima of like many tokens.
 
-    Fills load (T,), Cov(Y, X_l), and share: Cov(Y, Z) = Σ_m share_m Cov(X_m, Z) for any Z.
+    Fills load (members, T), its first row Cov(Y, X_l), the others scratch, and share: Cov(Y, Z) = Σ_m share_m Cov(X_m, Z) for any Z.
     """
-    row = np.empty(load.shape[0])
-    mean, variance = law.mean[members[0]], law.variance[members[0]]
-    covariances(law, members[0], 0, load)
-    share[:] = 0.0
-    share[0] = 1.0
-    for at in range(1, len(members)):
-        k = members[at]
-        above, spread, kept, new = larger_of_two(mean - law.mean[k], variance, law.variance[k], load[k])
-        if new < 1e-14:
-            continue
-        mean, variance = law.mean[k] + above, spread
-        covariances(law, k, 0, row)
-        for m in range(load.shape[0]):
-            load[m] = load[m] * kept + row[m] * new
-        for m in range(at):
-            share[m] *= kept
-        share[at] = new
-    return mean, variance
+    left = len(members)
+    mean, variance, first = law.mean[members], law.variance[members], np.arange(left + 1)
+    share[:] = 1.0
+    for at in range(left):
+        covariances(law, members[at], 0, load[at])
+    while left > 1:
+        found = 0
+        for p in range(0, left, 2):
+            start, middle, stop = first[p], first[p + 1], first[min(p + 2, left)]
+            if middle == stop:
+                load[found] = load[p]
+                mean[found], variance[found] = mean[p], variance[p]
+            else:
+                both = 0.0
+                for at in range(middle, stop):
+                    both += share[at] * load[p, members[at]]
+                above, spread, kept, new = larger_of_two(mean[p] - mean[p + 1], variance[p], variance[p + 1], both)
+                merge_rows(load[p], load[p + 1], kept, new, load[found])
+                share[start:middle] *= kept
+                share[middle:stop] *= new
+                mean[found], variance[found] = mean[p + 1] + above, spread
+            first[found] = start
+            found += 1
+        first[found] = len(members)
+        left = found
+    return mean[0], variance[0]
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
 def contenders(law: Law, start: int, stop: int) -> IntArray:
-    """Return the ranks in start..stop−1 that can be the largest, by falling spread."""
+    """Return the ranks in start..stop−1 that can be the largest."""
     spread = np.sqrt(law.variance[start:stop])
     bar = (law.mean[start:stop] - 3 * spread).max()
-    kept = np.flatnonzero(law.mean[start:stop] + 6 * spread >= bar)
-    return kept[np.argsort(-spread[kept], kind="mergesort")] + start
+    return np.flatnonzero(law.mean[start:stop] + 6 * spread >= bar) + start
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def group_maxima(law: Law, start: int, stop: int, ratio: float, place: FloatArray) -> Groups:
-    """Return the maxima of the ranks start..stop−1 in groups whose spreads differ by at most `ratio` (inf: one group).
+def chances_to_lead(mean: FloatArray, deviation: FloatArray) -> FloatArray:
+    """Return how likely each of these normals would be the largest if they were independent, roughly; it only says where to cut."""
+    low, high = (mean - 3 * deviation).max(), (mean + 3 * deviation).max()
+    found, logs, step = np.zeros(len(mean)), np.empty(len(mean)), (high - low) / LEADING_NODES
+    for q in range(LEADING_NODES):
+        y = low + (q + 0.5) * step
+        for m in range(len(mean)):
+            below = normal_cdf((y - mean[m]) / deviation[m]) if deviation[m] > 0 else (1.0 if y >= mean[m] else 0.0)
+            logs[m] = math.log(max(below, 1e-300))
+        total = logs.sum()
+        for m in range(len(mean)):
+            if deviation[m] > 0:
+                found[m] += math.exp(total - logs[m]) * normal_density((y - mean[m]) / deviation[m]) / deviation[m]
+    total = found.sum()
+    return found / total if total > 0 else np.full(len(mean), 1 / len(mean))
 
-    Inside a group tokens are taken in by rising `place` (T,).
-    """
-    tokens, members = len(law.a), contenders(law, start, stop)
-    mean, variance, load = np.empty(MOST_GROUPS), np.empty(MOST_GROUPS), np.empty((MOST_GROUPS, tokens))
-    first, share = np.zeros(MOST_GROUPS + 1, dtype=np.int64), np.empty(len(members))
-    groups, at = 0, 0
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def by_spread(law: Law, start: int, stop: int, ratio: float, place: FloatArray) -> tuple[IntArray, IntArray]:
+    """Return the contenders by falling spread, in groups whose spreads differ by `ratio` at most, and where these begin; inside by `place`."""
+    members = contenders(law, start, stop)
+    members = members[np.argsort(-law.variance[members], kind="mergesort")]
+    first, groups, at = np.zeros(MOST_GROUPS + 1, dtype=np.int64), 0, 0
     while at < len(members):
-        end, widest = at + 1, law.variance[members[at]]
-        while end < len(members) and (groups == MOST_GROUPS - 1 or law.variance[members[end]] * ratio * ratio >= widest):
-            end += 1
-        members[at:end] = members[at:end][np.argsort(place[members[at:end]], kind="mergesort")]
-        mean[groups], variance[groups] = largest(law, members[at:end], load[groups], share[at:end])
+        begun, widest = at, law.variance[members[at]]
+        while at < len(members) and (groups == MOST_GROUPS - 1 or law.variance[members[at]] * ratio * ratio >= widest):
+            at += 1
+        members[begun:at] = members[begun:at][np.argsort(place[members[begun:at]], kind="mergesort")]
         groups += 1
-        first[groups] = at = end
+        first[groups] = at
+    return members, first[: groups + 1]
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def in_runs(law: Law, members: IntArray, first: IntArray, count: int) -> IntArray:
+    """Return where groups begin, once those of `first` are cut into runs alike in their chance to lead, each with about 1/`count` of it."""
+    chance = chances_to_lead(law.mean[members], np.sqrt(law.variance[members]))
+    begins, groups = np.zeros(len(first) + count, dtype=np.int64), 0
+    for p in range(len(first) - 1):
+        at, stop = first[p], first[p + 1]
+        left = chance[at:stop].sum()
+        runs = max(1, round(count * left))
+        while at < stop:
+            begun, held, part = at, 0.0, left / max(runs, 1)
+            while at < stop and (runs <= 1 or at == begun or held + 0.5 * chance[at] <= part):
+                held += chance[at]
+                at += 1
+            runs, left, groups = runs - 1, left - held, groups + 1
+            begins[groups] = at
+    return begins[: groups + 1]
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def group_maxima(law: Law, members: IntArray, first: IntArray) -> Groups:
+    """Return the maxima of groups of ranks: `members` first[p]..first[p+1]−1 are group p."""
+    tokens, groups = len(law.a), len(first) - 1
+    mean, variance, load = np.empty(groups), np.empty(groups), np.empty((groups, tokens))
+    share, scratch = np.empty(len(members)), np.empty((len(members), tokens))
+    for p in range(groups):
+        own = slice(first[p], first[p + 1])
+        mean[p], variance[p] = largest(law, members[own], scratch[own], share[own])
+        load[p] = scratch[first[p]]
     between = np.zeros((groups, groups))
     for p in range(groups):
         for q in range(groups):
             for m in range(first[q], first[q + 1]):
                 between[p, q] += share[m] * load[p, members[m]]
-    mean, variance = mean[:groups], variance[:groups]
     live = mean + 5 * np.sqrt(variance) >= (mean - 3 * np.sqrt(variance)).max()
-    return Groups(mean, variance, load[:groups], between, live)
+    return Groups(mean, variance, load, 0.5 * (between + between.T), live)

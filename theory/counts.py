@@ -19,8 +19,11 @@ from theory.rivals import cells, weigh
 VARIANCE_NODES = 6
 """Values of y at which the variance of the count is summed over pairs; its ratio to the independent one is interpolated between them."""
 
-LIGHT = 0.003
+LIGHT = 0.02
 """Probability of a group's maximum to be the largest below which its counts are taken as independent."""
+
+NEAR_INNER, NEAR_OUTER = 2.0, 1.3
+"""Standard deviations up to which a group's maximum that stays below the largest tells of the counted: fewer where there are many of them."""
 
 FAINT = 1e-5
 """Largest φ(h) of a variable that is settled at every node."""
@@ -34,7 +37,7 @@ def expected_counts(
 
     always: which j are below Y surely. ties_below: whether X_j = Y counts.
 
-    E h(K) = Σ_p ∫ E[h(K) | Y_p = y] P{Y_q ≤ y for q ≠ p | Y_p = y} dP{Y_p ≤ y}, the middle factor as a product over q.
+    E h(K) = Σ_p ∫ E[h(K) | Y_p = y, Y_q ≤ y for q ≠ p] P{Y_q ≤ y for q ≠ p | Y_p = y} dP{Y_p ≤ y}.
     """
     total, one, two = 0.0, 0.0, 0.0
     load, rest = np.zeros(stop - start), np.zeros(stop - start)
@@ -46,10 +49,11 @@ def expected_counts(
             load[m] = groups.load[p, start + m] / deviation if deviation > 0 else 0.0
             left = law.variance[start + m] - load[m] ** 2
             rest[m] = math.sqrt(left) if left > 100 * SAME * law.variance[start + m] else 0.0
-        z, mass = weigh(groups, p, deviation, cells(groups, p, deviation, law.mean[start:stop], load, rest))
+        edges = cells(groups, p, deviation, law.mean[start:stop], load, rest)
+        z, mass, heights = weigh(law, groups, p, deviation, edges, start, load, rest, NEAR_INNER if inner else NEAR_OUTER)
         if len(z) == 0:
             continue
-        mean, variance = counts(law, groups.mean[p], deviation, z, mass, start, load, rest, always, ties_below)
+        mean, variance = counts(law, groups.mean[p], deviation, z, mass, heights, start, load, rest, always, ties_below)
         for q in range(len(z)):
             first, second = of_count(mean[q], variance[q], stop - start, size, inner)
             total, one, two = total + mass[q], one + mass[q] * first, two + mass[q] * second
@@ -63,13 +67,17 @@ def counts(
     deviation: float,
     z: FloatArray,
     mass: FloatArray,
+    heights: FloatArray,
     start: int,
     load: FloatArray,
     rest: FloatArray,
     always: BoolArray,
     ties_below: bool,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return mean and variance of the count at each y = centre + deviation·z, from the regression of X_j on Y (`load`, `rest`)."""
+    """Return mean and variance of the count at each y = centre + deviation·z, from P{X_j ≤ y} = Φ(height).
+
+    Correlations are those of the regression of X_j on Y (`load`, `rest`); where nothing is left of X_j it lies below or not.
+    """
     mean, alone = np.zeros(len(z)), np.zeros(len(z))
     nodes = spread_over(mass)
     waves = np.zeros((len(nodes), 4, len(load)))
@@ -86,7 +94,7 @@ def counts(
                     mean[q] += 1.0
             continue
         for q in range(len(z)):
-            h = (base + pace * z[q]) / rest[m]
+            h = heights[q, m]
             if h > 7:
                 mean[q] += 1.0
             elif h > -7:
@@ -94,7 +102,7 @@ def counts(
                 mean[q] += p
                 alone[q] += p * (1 - p)
         for x in range(len(nodes)):
-            h = (base + pace * z[nodes[x]]) / rest[m]
+            h = heights[nodes[x], m]
             density = normal_density(h)
             waves[x, 0, m] = density
             waves[x, 1, m] = density * h * 0.7071067811865476

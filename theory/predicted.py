@@ -1,9 +1,10 @@
 r"""`predicted`: E P, E R and E F under Model G, approximately. An approximation, never a bound: it may err on either side.
 
 Given t = ‖s‖² (three nodes of its χ² law) the cube root of each squared distance D_l is taken as normal (Wilson and Hilferty 1931), with the
-exact moments of D_l carried over. Clark's recursion gives the largest selected and the nearest unselected distance, a regression on
-it the count of tokens on the wrong side. Clark takes a maximum as normal, which is far off where tokens of unlike spread compete: the
-selected ones are therefore split into groups of like spread, and a value is flagged where splitting changes it much.
+exact moments of D_l carried over. Clark's moments of a maximum give the largest selected and the nearest unselected distance, a regression
+on it the count of tokens on the wrong side. Clark takes a maximum as normal, which it is the less the more unlike the variables are that
+compete: tokens are therefore merged in groups of like spread, as a tree, and the groups' maxima compete at last. A value is flagged where
+another order of merging changes it.
 Model G and the moments are those of `theory.sharp` and `theory.clark`. Imports numpy; scipy.linalg and numba lazily.
 """
 
@@ -39,13 +40,13 @@ POWER = 1 / 3
 """Exponent that makes a squared distance nearly normal (Wilson and Hilferty 1931, for a χ² variable)."""
 
 LIKE = 1.5
-"""Largest ratio of the spreads of selected tokens in one group."""
+"""Largest ratio of the spreads of tokens in one group."""
 
-UNRELIABLE = 0.04
-"""Change by splitting from which a value is flagged."""
+RUNS = 4
+"""Runs of neighbouring unselected tokens, about alike in their chance to lead, whose maxima compete at last."""
 
-DISORDER = 0.016
-"""Change by another order of the unselected tokens that counts as much as UNRELIABLE: Clark's error is some times as large."""
+UNRELIABLE = 0.012
+"""Change by another order of merging from which a value is flagged."""
 
 TOGETHER = 1 / 3
 """Weight of the law in which P and R are 1 together, where the follow-up's F is read off means: between the two lies the truth."""
@@ -58,7 +59,7 @@ NO_SUM = 1e-12
 class Prediction:
     """Approximate E P(r_max), E R(r_min), E F(r_max), E F(r_min), one entry for each n: neither lower nor upper bounds.
 
-    reliable: False where splitting tokens by spread changes a value by more than 0.04: use `theory.simulate` there; and for n > T.
+    reliable: False where another order of merging changes a value by more than 0.012: use `theory.simulate` there; and for n > T.
     change: that change, the largest of the four quantities. n = T gives 1 (NaN under `followup`), n > T gives NaN.
     Under `followup` f_outer and f_inner both hold its one F, somewhat coarser than the rest.
     """
@@ -187,18 +188,19 @@ def conditional_law(head: Ranked, summary: Summary, at: int, ratio: float, dimen
 
 
 def _one_size(head: Ranked, summary: Summary, at: int, dimension: int, *, followup: bool) -> FloatArray:
-    """Return E P, E R, E F(r_max), E F(r_min) and the change by splitting, for one size below T."""
+    """Return E P, E R, E F(r_max), E F(r_min) and the change by another order, for one size below T."""
     from theory.counts import twins
 
     n, values, change = int(summary.n[at]), np.zeros(len(QUANTITIES)), 0.0
+    place = head.order.astype(np.float64)
     equal = twins(head.cosines, head.a, n)
     if n == 1:
         p, r = 1 / (1 + equal[1:].sum()), 1.0 - (followup and equal[0])
         return np.array([*_finish(p, r, 2 * p / (1 + p), 2 * r / (1 + r), followup=followup), 0.0])
     for node, (ratio, weight) in enumerate(zip(*squared_sum_nodes(dimension), strict=True)):
         law = conditional_law(head, summary, at, float(ratio), dimension)
-        outer, outer_change = _outer(law, n, equal, compare=node == NODES // 2)
-        inner, inner_change = _inner(law, n, equal, head, followup=followup, compare=node == NODES // 2)
+        outer, outer_change = _outer(law, n, equal, place, compare=node == NODES // 2)
+        inner, inner_change = _inner(law, n, equal, place, followup=followup, compare=node == NODES // 2)
         clipped = np.clip([outer[0], inner[0], outer[1], inner[1]], 0.0, 1.0)
         values += weight * np.array(_finish(*clipped, followup=followup))
         change = max(change, outer_change, inner_change)
@@ -208,39 +210,37 @@ def _one_size(head: Ranked, summary: Summary, at: int, dimension: int, *, follow
 Pair = tuple[float, float]
 
 
-def _outer(law: Law, n: int, equal: BoolArray, *, compare: bool) -> tuple[Pair, float]:
-    """Return E P and E F(r_max) given t, split by spread, and how much the split changed them (0 if not asked)."""
-    from theory.clark import group_maxima
+def _outer(law: Law, n: int, equal: BoolArray, place: FloatArray, *, compare: bool) -> tuple[Pair, float]:
+    """Return E P and E F(r_max) given t, and how much another order of merging changes them (0 if not asked)."""
+    from theory.clark import by_spread, group_maxima
     from theory.counts import expected_counts
 
     tokens = len(law.a)
-    groups = group_maxima(law, 0, n, LIKE, law.mean)
-    split = expected_counts(law, groups, n, tokens, n, False, equal[n:], True)
-    if not compare or len(groups.mean) == 1:
-        return split, 0.0
-    whole = group_maxima(law, 0, n, np.inf, law.mean)
-    return split, _apart(split, expected_counts(law, whole, n, tokens, n, False, equal[n:], True))
+
+    def found(order: FloatArray) -> Pair:
+        return expected_counts(law, group_maxima(law, *by_spread(law, 0, n, LIKE, order)), n, tokens, n, False, equal[n:], True)
+
+    values = found(law.mean)
+    return values, _apart(values, found(place)) if compare else 0.0
 
 
-def _inner(law: Law, n: int, equal: BoolArray, head: Ranked, *, followup: bool, compare: bool) -> tuple[Pair, float]:
-    """Return E R and E F(r_min) given t with one group, and how much splitting or another order changes them (0 if not asked).
+def _inner(law: Law, n: int, equal: BoolArray, place: FloatArray, *, followup: bool, compare: bool) -> tuple[Pair, float]:
+    """Return E R and E F(r_min) given t, and how much another order of merging changes them (0 if not asked).
 
-    Tokens are taken in by position: neighbours are most alike, and a merger of like tokens costs least.
+    Many unselected tokens compete on even terms: neighbours, which are most alike, are merged first, and their runs compete at last.
     """
-    from theory.clark import group_maxima
+    from theory.clark import by_spread, group_maxima, in_runs
     from theory.counts import expected_counts
 
     tokens, mirrored, surely = len(law.a), law._replace(mean=-law.mean), equal[:n] & followup
 
-    def found(ratio: float, place: FloatArray) -> Pair:
-        groups = group_maxima(mirrored, n, tokens, ratio, place)
+    def found(order: FloatArray) -> Pair:
+        members, first = by_spread(mirrored, n, tokens, LIKE, order)
+        groups = group_maxima(mirrored, members, in_runs(mirrored, members, first, RUNS))
         return expected_counts(mirrored, groups, 0, n, n, True, surely, followup)
 
-    whole = found(np.inf, head.order.astype(np.float64))
-    if not compare:
-        return whole, 0.0
-    split, reordered = found(LIKE, mirrored.mean), found(np.inf, mirrored.mean)
-    return whole, max(_apart(whole, split), _apart(whole, reordered) * UNRELIABLE / DISORDER)
+    values = found(place)
+    return values, _apart(values, found(mirrored.mean)) if compare else 0.0
 
 
 def _apart(one: Pair, other: Pair) -> float:

@@ -1,7 +1,8 @@
 r"""Where the largest of several correlated maxima lies, compiled: cells of its range and how likely each is. Part of `theory.predicted`.
 
 The maximum Y_p of one group is the largest of all where every rival Y_q stays below it; given Y_p the rivals are normal with the correlation that
-is left, and stay below together with the chance of Mendell and Elston (Biometrics 30, 1974). Imports numpy and numba; import it lazily.
+is left, and stay below together with the chance of Mendell and Elston (Biometrics 30, 1974). That they do tells of the variables to be counted
+too, which follow the rivals. Imports numpy and numba; import it lazily.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numba
 import numpy as np
 
 from theory.arrays import FloatArray
-from theory.clark import SAME, Groups, normal_cdf, normal_density
+from theory.clark import SAME, Groups, Law, normal_cdf, normal_density
 
 REACH = 4.5
 """Standard deviations of Y over which it is integrated."""
@@ -22,6 +23,15 @@ CELLS = 16
 
 SURELY = 3.7
 """Standard deviations from which a rival maximum counts as below surely (1e-4)."""
+
+FAINT_CELL = 1e-5
+"""Probability of a cell below which it is left out."""
+
+FAINT_SHIFT = 0.05
+"""Standard deviations by which a rival's being below moves itself, from which what is counted is moved too."""
+
+SETTLED = 8.0
+"""Standard deviations beyond which what is counted stays on its side."""
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
@@ -62,16 +72,27 @@ def cells(groups: Groups, p: int, deviation: float, mean: FloatArray, load: Floa
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def weigh(groups: Groups, p: int, deviation: float, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the middles z of the cells and the probability that Y_p lies in the cell and is the largest; cells of no weight left out."""
-    z, mass, n = np.empty(len(edges)), np.empty(len(edges)), 0
-    size = len(groups.mean)
+def weigh(
+    law: Law, groups: Groups, p: int, deviation: float, edges: FloatArray, start: int, load: FloatArray, rest: FloatArray, near: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the middles z of the cells, the probability that Y_p lies in the cell and is the largest, and the heights of what is counted.
+
+    Height (cell, size): P{X_m ≤ Y_p | Y_p in the cell and the largest} = Φ(height). load, rest (size,): of the counted on Y_p, start the first of
+    them. Cells of no weight are left out.
+    """
+    z, mass, n, size = np.empty(len(edges)), np.empty(len(edges)), 0, len(groups.mean)
+    heights = np.empty((len(edges), len(load)))
     height, left, follows, rival = np.empty(size), np.empty(size), np.zeros(size), np.empty(size, dtype=np.int64)
-    correlation = np.empty((size, size))
+    correlation, shared = np.empty((size, size)), np.zeros((size, len(load)))
     for other in range(size):
         if deviation > 0:
-            follows[other] = 0.5 * (groups.between[p, other] + groups.between[other, p]) / deviation
+            follows[other] = groups.between[p, other] / deviation
         left[other] = max(groups.variance[other] - follows[other] ** 2, 0.0)
+        if other != p and left[other] > SAME * groups.variance[other]:
+            spread = math.sqrt(left[other])
+            for m in range(len(load)):
+                if rest[m] > 0:
+                    shared[other, m] = (groups.load[other, start + m] - load[m] * follows[other]) / (rest[m] * spread)
     for q in range(len(edges) - 1):
         middle = 0.5 * (edges[q] + edges[q + 1])
         weight, rivals = normal_cdf(edges[q + 1]) - normal_cdf(edges[q]), 0
@@ -81,30 +102,36 @@ def weigh(groups: Groups, p: int, deviation: float, edges: FloatArray) -> tuple[
             above = groups.mean[p] - groups.mean[other] + (deviation - follows[other]) * middle
             if left[other] > SAME * groups.variance[other]:
                 h = above / math.sqrt(left[other])
-                if h < SURELY:
+                if h < near:
                     height[rivals], rival[rivals] = h, other
                     rivals += 1
+                elif h < SURELY:
+                    weight *= normal_cdf(h)
             elif above < 0 or (above == 0 and other < p):
                 weight = 0.0
-        if weight > 1e-6 and rivals > 0:
-            for x in range(rivals):
-                for y in range(x):
-                    k, m = rival[x], rival[y]
-                    shared = 0.5 * (groups.between[k, m] + groups.between[m, k]) - follows[k] * follows[m]
-                    correlation[x, y] = min(max(shared / math.sqrt(left[k] * left[m]), -1.0), 1.0)
-                    correlation[y, x] = correlation[x, y]
-            weight *= all_below(height[:rivals], correlation)
-        if weight > 1e-6:
+        least = height[:rivals].min() if rivals > 0 else SURELY
+        if weight * normal_cdf(least) <= FAINT_CELL:
+            continue
+        for m in range(len(load)):
+            heights[n, m] = (groups.mean[p] - law.mean[start + m] + (deviation - load[m]) * middle) / rest[m] if rest[m] > 0 else 0.0
+        for x in range(rivals):
+            for y in range(x):
+                k, m = rival[x], rival[y]
+                found = (groups.between[k, m] - follows[k] * follows[m]) / math.sqrt(left[k] * left[m])
+                correlation[x, y] = correlation[y, x] = min(max(found, -1.0), 1.0)
+        weight *= all_below(height[:rivals], correlation, heights[n], shared[rival[:rivals]])
+        if weight > FAINT_CELL:
             z[n], mass[n] = middle, weight
             n += 1
-    return z[:n], mass[:n]
+    return z[:n], mass[:n], heights[:n]
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def all_below(height: FloatArray, correlation: FloatArray) -> float:
+def all_below(height: FloatArray, correlation: FloatArray, counted: FloatArray, shared: FloatArray) -> float:
     """Return P{X_k ≤ height_k for all k} of correlated standard normals, nearly (Mendell and Elston 1974); changes its arguments.
 
-    One after another is taken to be below; the others, given that, are taken as normal with the moments they then have.
+    One after another is taken to be below; the others, given that, are taken as normal with the moments they then have. So are the
+    `counted`, which end as their heights given that all are below; shared (k, counted): their correlations with the X_k.
     """
     chance, size = 1.0, len(height)
     for k in range(size):
@@ -121,4 +148,15 @@ def all_below(height: FloatArray, correlation: FloatArray) -> float:
                 other = math.sqrt(max(1 - correlation[k, y] ** 2 * lost, 1e-6))
                 found = (correlation[x, y] - correlation[k, x] * correlation[k, y] * lost) / (rest * other)
                 correlation[x, y] = correlation[y, x] = min(max(found, -1.0), 1.0)
+        if shift < FAINT_SHIFT:
+            continue
+        for m in range(len(counted)):
+            if abs(counted[m]) > SETTLED:
+                continue
+            follow = min(max(shared[k, m], -1.0), 1.0)
+            rest = 1 / math.sqrt(max(1 - follow * follow * lost, 1e-6))
+            counted[m] = (counted[m] + follow * shift) * rest
+            for y in range(k + 1, size):
+                other = 1 / math.sqrt(max(1 - correlation[k, y] ** 2 * lost, 1e-6))
+                shared[y, m] = (shared[y, m] - follow * correlation[k, y] * lost) * rest * other
     return chance

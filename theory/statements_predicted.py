@@ -1,6 +1,6 @@
 """Statements of the edition `predicted`: an approximation of the expectations under Model G, never a bound.
 
-Not in print; Clark's formulas are from Operations Research 9 (1961). Imports sympy.
+Not in print; Clark's formulas are from Operations Research 9 (1961), Mendell and Elston's from Biometrics 30 (1974). Imports sympy.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from theory import symbols as s
 from theory.statements_record import MEANS, MODEL_G, Entry, Relation, stated
 
 GIVEN_T = f"{MODEL_G}; given ‖s‖² = t"
-NORMAL = "Y and the W normal; Y the largest W of the tokens taken in so far, W[k] the next"
+NORMAL = "Y and the W normal; Y the largest W of some tokens of a group, W[k] that of others (one token each at first)"
 COUNTED = "the W normal given Y = υ"
+RIVALS = f"{COUNTED} and given that another group's largest W lies below; once for each of the other groups"
 OUTER = "to second order; mean over t = σ_ss χ²_d/d (3 nodes) and over Y, the largest W of I_N (by groups of like spread); small counts: a beta-binomial law"
-INNER = "to second order; mean over t = σ_ss χ²_d/d (3 nodes) and over Y, the largest −W of J; K counts in I_N"
+INNER = "to second order; mean over t = σ_ss χ²_d/d (3 nodes) and over Y, the largest −W of J (by groups); K counts in I_N"
 
 
 def predicted() -> list[Entry]:
@@ -84,6 +85,9 @@ def _count() -> list[Entry]:
     return [
         _stated("count_rest", "standard deviation given the largest", s.rest[j], "=", x.REST, COUNTED),
         _stated("count_threshold", "standardised distance below the largest", s.h[j], "=", x.STANDARDISED, COUNTED),
+        _stated(
+            "count_threshold_of_groups", "that distance, given that another group's largest is below too", s.h[j], "~", x.SHIFTED, RIVALS
+        ),
         _stated("count_correlation", "correlation given the largest", s.R_res[j, k], "=", x.RESIDUAL_CORRELATION, COUNTED),
         _stated("count_mean", "mean count of tokens outside within the largest distance", s.K_mean, "=", x.COUNT_MEAN, COUNTED),
         _stated("count_covariance", "tetrachoric series, and its end at R = 1", s.K_cov[j, k], "~", x.PAIR_COVARIANCE, COUNTED),

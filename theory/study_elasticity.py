@@ -2,7 +2,8 @@
 
 Source: arXiv 2602.01893, Table 1, eq. (12)-(17). Unitless. Real parameters: central differences of the logarithm, of the exact evaluation.
 Whole ones (N, L, d, T1, T2): the difference between one more and one less. The bounds of `conditional` are averages by quadrature, whose error
-makes its elasticities good to about a tenth. Imports numpy; the rest of the theory room.
+makes its elasticities good to about a tenth; those of `predicted`, from wider differences, are good to a hundredth or so. Imports numpy; the
+rest of the theory room.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from theory.study_parameters import GRAM, PARAMETERS, Question
 
 STEP: Final = 1e-4
 """Relative step to either side of a real parameter."""
+
+WIDE_STEP: Final = 1e-2
+"""The same for `predicted`, which leaves out what is unlikely, and so has small steps of its own."""
 
 ROUNDING: Final = 1e-11
 """Relative difference of two evaluations that is no response but rounding."""
@@ -86,7 +90,8 @@ def study_elasticities(fixed: Mapping[str, float | str] | None = None, question:
         except InputError:
             return None
 
-    rows = [(_whole if PARAMETERS[name].whole else _real)(partial(at, name), here, value) for name, value in values.items()]
+    real = partial(_real, step=WIDE_STEP if question.edition == "predicted" else STEP)
+    rows = [(_whole if PARAMETERS[name].whole else real)(partial(at, name), here, value) for name, value in values.items()]
     reasons = np.array([row.reasons for row in rows]).reshape(len(rows), len(question.bounds))
     shown = _sayable(question, here)
     reasons = np.where(np.isfinite(shown), reasons, SAYS_NOTHING)
@@ -145,17 +150,17 @@ def _nothing(step: str, reason: str, size: int) -> _Row:
     return _Row(step=step, slope=np.full(size, np.nan), elasticity=np.full(size, np.nan), reasons=np.full(size, reason, dtype=object))
 
 
-def _real(at: Callable[[float], FloatArray | None], here: FloatArray, value: float) -> _Row:
+def _real(at: Callable[[float], FloatArray | None], here: FloatArray, value: float, step: float) -> _Row:
     """The derivative in the logarithm of a real parameter."""
     if value == 0:
         return _nothing(DERIVATIVE, ZERO, here.size)
-    below, above = at(value * (1 - STEP)), at(value * (1 + STEP))
+    below, above = at(value * (1 - step)), at(value * (1 + step))
     if below is None or above is None:
         return _nothing(DERIVATIVE, NO_PROFILE, here.size)
-    row = _between(DERIVATIVE, below, above, np.log1p(STEP) - np.log1p(-STEP))
-    sides = np.stack([above - here, here - below]) / STEP
+    row = _between(DERIVATIVE, below, above, np.log1p(step) - np.log1p(-step))
+    sides = np.stack([above - here, here - below]) / step
     apart, most = np.abs(sides[0] - sides[1]), np.abs(sides).max(axis=0)
-    kinked = (apart > KINK * most + ROUNDING / STEP * 100 * np.abs(here)) & (row.reasons != NO_VECTORS)
+    kinked = (apart > KINK * most + ROUNDING / step * 100 * np.abs(here)) & (row.reasons != NO_VECTORS)
     return _Row(
         step=row.step, slope=np.where(kinked, np.nan, row.slope), elasticity=np.where(kinked, np.nan, row.elasticity),
         reasons=np.where(kinked, NO_DERIVATIVE, row.reasons),

@@ -1,0 +1,215 @@
+"""What runs are called side by side, which documents they share, and which settings differ and hamper the comparison. Imports xarray for types only."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import xarray as xr
+
+from geostat.errors import InputError
+
+__all__ = ["LETTERS", "Held", "differing", "names_of", "notes", "shared"]
+
+LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+"""What runs are called in figures and headers, where a model's name has no room."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """What is kept of a run once its heads have been reduced to numbers."""
+
+    model: str
+    path: Path | None
+    attrs: dict[str, Any]
+    sizes: dict[str, int]
+    groups: dict[str, xr.Dataset]
+    """Results, without /capture."""
+    n: np.ndarray
+    tokens: np.ndarray
+    """Visible tokens of each layer."""
+    null: bool
+    documents: tuple[str, ...]
+    """What tells its documents apart."""
+    windows: tuple[str, ...]
+    """Digest of each document's tokens."""
+
+    @property
+    def text(self) -> str:
+        """Name of the text."""
+        corpus = self.attrs.get("corpus")
+        return str((corpus.get("name") if isinstance(corpus, dict) else corpus) or "a text without name")
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """What makes the run this run, as its store tells it."""
+        return {name: value for name, value in self.attrs.items() if name != "null_measured"}
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Every (edition, Gram) that was laid over its curves."""
+        envelope = self.groups["envelope"]
+        return [(str(edition), str(gram)) for edition in envelope["edition"].values for gram in envelope["gram"].values]
+
+
+def document_keys(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    """Tell documents apart by the digest of their text, or what else a manifest's rows hold; texts that stand there twice are numbered."""
+    seen: Counter[str] = Counter()
+    keys = []
+    for row in rows:
+        key = str(row.get("text_sha256") or row.get("sha256") or row["name"])
+        keys.append(f"{key} {seen[key]}" if seen[key] else key)
+        seen[key] += 1
+    return tuple(keys)
+
+
+def names_of(models: Sequence[str], paths: Sequence[Path | None]) -> list[str]:
+    """Name each run by its model; runs of one model also by the shortest end of their paths that tells them apart, or by their place."""
+    found = list(models)
+    for model in dict.fromkeys(models):
+        of = [place for place, name in enumerate(models) if name == model]
+        if len(of) > 1:
+            for place, end in zip(of, _ends([paths[place] for place in of]), strict=True):
+                found[place] = f"{model} ({end})"
+    return found
+
+
+def _ends(paths: Sequence[Path | None]) -> list[str]:
+    known = [path.resolve() for path in paths if path is not None]
+    if len(known) < len(paths):
+        return [f"run {place}" for place in range(1, len(paths) + 1)]
+    parts = [path.parent.parts if path.name == "run.zarr" else path.parts for path in known]
+    parts = parts if len(set(parts)) == len(parts) else [path.parts for path in known]
+    for depth in range(1, max(map(len, parts)) + 1):
+        ends = ["/".join(part[-depth:]) for part in parts]
+        if len(set(ends)) == len(ends):
+            return ends
+    raise InputError(f"{known[0]}: stands in the comparison twice, expected runs that differ. Name each run once.")
+
+
+def shared(first: Held, second: Held) -> int:
+    """How many documents two runs share: the same text, wherever a window of it ends."""
+    return len(set(first.documents) & set(second.documents))
+
+
+def _grid(held: Held) -> str:
+    n = held.n
+    return f"{n.size} from {n[0]} to {n[-1]}"
+
+
+def _window(held: Held) -> str:
+    least, most = int(held.tokens.min()), held.sizes["position"]
+    return "all of a document" if least == most else f"from {least:,} of {most:,} on"
+
+
+def _bound_sizes(held: Held) -> str:
+    n = held.groups["envelope"]["n_envelope"].values
+    return f"{n.size} from {n[0]} to {n[-1]}"
+
+
+def _tolerances(held: Held) -> str:
+    claims = json.loads(str(held.groups["verdicts"].attrs["claims"]))
+    return ", ".join(f"{claim['key']} {claim['tolerance']:g}" for claim in claims)
+
+
+SETTINGS: Final[dict[str, tuple[str, Callable[[Held], str], str]]] = {
+    "length": ("lengths", lambda held: f"{held.sizes['position']:,} tokens", "N are compared as they are, and a longer window has more tokens to tell apart"),
+    "documents": (
+        "numbers of documents", lambda held: f"{held.sizes['document']}",
+        "quantities of document means (the CV of the averaged profile, the misfit of cosines, correlations as measured, coverage) change with that "
+        "number alone; those within a document or free of the documents' noise do not",
+    ),
+    "text": ("texts", lambda held: held.text, "a difference may be the text's"),
+    "sizes": ("sizes N", _grid, "a largest value is sought among each run's own sizes"),
+    "bound_sizes": ("sizes N of the bounds", _bound_sizes, "coverage is a share over each run's own sizes"),
+    "convention": ("conventions", lambda held: str(held.attrs.get("convention")), "Precision, Recall and all that is made of them are other statistics"),
+    "editions": (
+        "editions and Grams of the bounds", lambda held: ", ".join(" ".join(pair) for pair in held.pairs),
+        "what one run lacks has no difference",
+    ),
+    "special_tokens": ("special tokens", lambda held: str(held.attrs.get("special_tokens")), "the sink may be another token"),
+    "window": (
+        "tokens that layers see", _window,
+        "heads that do not see the first token have no sink and are left out where one is needed",
+    ),
+    "dtype": ("types of the weights", lambda held: str((held.attrs.get("model") or {}).get("dtype")), "rounding differs"),
+    "tolerances": ("tolerances of the verdicts", _tolerances, "their shares answer different claims"),
+    "null": ("null baselines", lambda held: "measured" if held.null else "none", "a run without one has no gain over it"),
+    "version": (
+        "versions of geostat", lambda held: f"{held.attrs.get('geostat_version')} {str(held.attrs.get('git_commit') or '')[:12]}".strip(),
+        "what is measured may have changed in between",
+    ),
+}  # fmt: skip
+"""Settings by topic: what they are called, how a run's is said, and what their differing does to a comparison."""
+OF_EVERYTHING: Final = ("length", "text", "special_tokens", "dtype")
+"""Topics that every quantity depends on."""
+
+
+def differing(first: Held, second: Held) -> set[str]:
+    """Topics in which two runs differ."""
+    found = {topic for topic, (_, say, _) in SETTINGS.items() if say(first) != say(second)}
+    return found - {"text"} if shared(first, second) == max(first.sizes["document"], second.sizes["document"]) else found
+
+
+def notes(runs: Sequence[Held]) -> list[str]:
+    """A line for every difference that hampers the comparison, and on which documents are shared."""
+    lines = []
+    for topic, (what, say, matters) in SETTINGS.items():
+        said = [say(held) for held in runs]
+        if any(topic in differing(one, other) for place, one in enumerate(runs) for other in runs[:place]):
+            values = "; ".join(f"{LETTERS[place]}: {words}" for place, words in enumerate(said))
+            lines.append(f"The {what} differ ({values}): {matters}.")
+    lines += _cut_otherwise(runs)
+    return [*lines, *_same_measurement(runs), *_shared_documents(runs)]
+
+
+def _pairs(runs: Sequence[Held]) -> list[tuple[str, Held, Held]]:
+    return [
+        (f"{LETTERS[place]} and {LETTERS[later]}", runs[place], runs[later])
+        for place in range(len(runs))
+        for later in range(place + 1, len(runs))
+    ]
+
+
+def _cut_otherwise(runs: Sequence[Held]) -> list[str]:
+    """Equal texts and lengths but other tokens: another tokenizer."""
+    found = []
+    for name, one, other in _pairs(runs):
+        digests = dict(zip(one.documents, one.windows, strict=True))
+        differ = [key for key, window in zip(other.documents, other.windows, strict=True) if key in digests and digests[key] != window]
+        if differ and one.sizes["position"] == other.sizes["position"]:
+            found.append(name)
+    said = "cut the texts they share into other tokens: as many tokens are not the same words, and their last token, whose attention is measured, is another"
+    return [f"{', '.join(found)} {said}."] if found else []
+
+
+def _same_measurement(runs: Sequence[Held]) -> list[str]:
+    digests = [[row.get("digest") for row in (held.attrs.get("manifest") or {}).get("documents", [])] for held in runs]
+    same = [name for (name, *_), (a, b) in zip(_pairs(runs), _pairs_of(digests), strict=True) if a and None not in a and a == b]
+    return [f"{', '.join(same)} hold the same measurement, byte for byte."] if same else []
+
+
+def _pairs_of(values: Sequence[Any]) -> list[tuple[Any, Any]]:
+    return [(values[place], values[later]) for place in range(len(values)) for later in range(place + 1, len(values))]
+
+
+def _shared_documents(runs: Sequence[Held]) -> list[str]:
+    by_kind: dict[str, list[str]] = {}
+    for name, one, other in _pairs(runs):
+        by_kind.setdefault(pairing(one, other), []).append(name)
+    return [f"{', '.join(names)}: {kind}." for kind, names in by_kind.items()]
+
+
+def pairing(first: Held, second: Held) -> str:
+    """How a difference between two runs gets its standard error, in words."""
+    number, counts = shared(first, second), (first.sizes["document"], second.sizes["document"])
+    if number == counts[0] == counts[1]:
+        return f"paired, all {number} documents shared"
+    if number:
+        return f"paired where documents are shared, {number} of {counts[0]} and {counts[1]}"
+    return "unpaired, no document shared"

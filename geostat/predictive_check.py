@@ -1,0 +1,156 @@
+"""The approximation `predicted` judged by simulation: a sample of cells is drawn from Model G at the very parameters predicted from.
+
+Heads are spread evenly over all layers and take the sources in turn; each is simulated at a few sizes, which rotate from head to head.
+Imports theory's `predicted` and `simulate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import xarray as xr
+
+from geostat.fitting import described
+from geostat.jackknife import FloatArray
+from theory.fast import in_threads, workers
+from theory.gram import LagGram
+from theory.simulate import simulate
+
+CHECKED_HEADS = 16
+SIZES_EACH = 3
+"""Sizes N at which each of these heads is simulated: 48 cells in all."""
+
+DRAWS = 1000
+"""Draws a head: P at small N has a standard error near 0.01."""
+
+FAR = 0.02
+"""Difference from the simulation from which a prediction counts as missed."""
+
+STATISTICS = ("precision", "recall")
+COLUMNS = 11
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What one prediction was made from: a source, a head, and the weights, norms and Gram of its visible tokens."""
+
+    source: int
+    layer: int
+    head: int
+    alpha: FloatArray
+    norms: FloatArray
+    gram: LagGram | FloatArray
+    sink: int | None
+    values: FloatArray
+    """Predicted P and R, (statistic, n)."""
+    reliable: FloatArray
+    """1 where the prediction does not flag itself, (n,)."""
+
+
+def chosen_heads(layers: int, heads: int, sources: int) -> list[tuple[int, int, int]]:
+    """Return (layer, head, source) of the heads to be simulated, evenly spread over the model, sources in turn."""
+    total = layers * heads
+    places = np.unique(((np.arange(CHECKED_HEADS) + 0.5) * total / CHECKED_HEADS).astype(int))
+    return [(int(place) // heads, int(place) % heads, at % sources) for at, place in enumerate(places)]
+
+
+def chosen_sizes(at: int, known: Sequence[int]) -> list[int]:
+    """Return which of the sizes the `at`-th head is simulated at: `SIZES_EACH` of them, evenly apart, rotating from head to head."""
+    count = min(SIZES_EACH, len(known))
+    return sorted({known[(at + step * len(known) // count) % len(known)] for step in range(count)})
+
+
+def check(
+    profiles: Sequence[Profile],
+    grid: np.ndarray,
+    dimension: int,
+    *,
+    convention: str,
+    seed: int = 0,
+    draws: int = DRAWS,
+    progress: Callable[[float], None] | None = None,
+) -> dict[str, xr.Variable]:
+    """Simulate the chosen cells and lay the predictions beside them.
+
+    Args:
+        profiles: what was predicted from, one a head.
+        grid: sizes N of the predictions.
+        dimension: head size d.
+        convention: of P and R.
+        seed: of the draws; profile k uses seed + k.
+        draws: how many heads to draw for each profile.
+        progress: called with the share of the work done.
+
+    Returns:
+        Variables over `check`, one entry a cell, and their summary over cells.
+    """
+    rows: list[tuple[float, ...]] = []
+    together = workers()
+    one_profile = partial(_simulated, grid=grid, dimension=dimension, convention=convention, seed=seed, draws=draws)
+    for start in range(0, len(profiles), together):
+        batch = list(enumerate(profiles))[start : start + together]
+        rows += [row for found in in_threads(one_profile, batch) for row in found]
+        if progress is not None:
+            progress((start + len(batch)) / len(profiles))
+    return _variables(np.array(rows, dtype=np.float64).reshape(-1, COLUMNS))
+
+
+def _simulated(
+    item: tuple[int, Profile], *, grid: np.ndarray, dimension: int, convention: str, seed: int, draws: int
+) -> list[tuple[float, ...]]:
+    """Simulate one profile at its sizes: source, layer, head, N, flagged, predicted P and R, simulated P with its error, and R with its."""
+    at, one = item
+    known = [k for k, n in enumerate(grid.tolist()) if n < len(one.alpha) and np.isfinite(one.values[:, k]).all()]
+    if not known:
+        return []
+    places = chosen_sizes(at, known)
+    found = simulate(
+        one.alpha, one.norms, one.gram, dimension, grid[places], draws=draws, seed=seed + at, sink=one.sink,
+        convention="followup" if convention == "followup" else "paper",
+    )  # fmt: skip
+    seen = [getattr(found, f"{name}{part}") for name in STATISTICS for part in ("", "_se")]
+    return [
+        (one.source, one.layer, one.head, grid[place], one.reliable[place] < 1, *one.values[:, place], *(each[k] for each in seen))
+        for k, place in enumerate(places)
+    ]
+
+
+def _variables(rows: FloatArray) -> dict[str, xr.Variable]:
+    words = {
+        "source": "place along source of the ingredients of a simulated cell",
+        "layer": "place along layer of a simulated cell",
+        "head": "place along head of a simulated cell",
+        "n": "selected tokens N of a simulated cell",
+    }
+    out = {
+        f"check_{name}": described(("check",), rows[:, k].astype(np.int64), long_name=text, units="1", symbol="", equation="")
+        for k, (name, text) in enumerate(words.items())
+    }
+    flagged = rows[:, 4] > 0
+    out["check_flagged"] = described(
+        ("check",), flagged, long_name="the prediction of a simulated cell flags itself", units="1", symbol="", equation=""
+    )
+    for place, name in enumerate(STATISTICS):
+        guess, truth, error = rows[:, 5 + place], rows[:, 7 + 2 * place], rows[:, 8 + 2 * place]
+        away = np.abs(guess - truth)
+        symbol = rf"\mathbb{{E}}{name[0].upper()}"
+        parts = {"predicted": guess, "simulated": truth, "simulated_se": error}
+        for part, values in parts.items():
+            text = f"{name} under Model G, {part.replace('simulated_se', 'standard error of the simulation')}"
+            out[f"{name}_check_{part}"] = described(("check",), values, long_name=text, units="1", symbol=symbol, equation="")
+        far, surely = away > FAR, away - 2 * error > FAR
+        sums = {
+            "median": (np.median(away) if len(away) else np.nan, "median distance of predicted from simulated"),
+            "ninety": (np.quantile(away, 0.9) if len(away) else np.nan, "90th percentile of that distance"),
+            "worst": (away.max() if len(away) else np.nan, "largest of them"),
+            "noise": (np.median(error) if len(away) else np.nan, "median standard error of the simulation"),
+            "far": (int(far.sum()), f"cells more than {FAR} apart"),
+            "surely_far": (int(surely.sum()), f"cells apart by more than {FAR} and two standard errors"),
+            "caught": (int((surely & flagged).sum()), "of these, cells that the prediction flags"),
+        }
+        for part, (value, text) in sums.items():
+            out[f"{name}_check_{part}"] = described((), np.array(value), long_name=f"{name}: {text}", units="1", symbol="", equation="")
+    return out

@@ -1,0 +1,78 @@
+"""What one value head and the heads that share it bring to a bound: measured cosines, norms and weights, and the fitted weights.
+
+Shared by `ingredients`, which swaps them for fitted ones, and `predictive`, which predicts from both. Cosines that no vectors have are moved
+to the nearest that some have (erratum 9). Imports theory's Grams.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+
+from geostat.fitting import LayerTokens, layer_tokens
+from geostat.jackknife import FloatArray
+from theory.gram import LagGram, project
+from theory.lag_projection import clip_spectrum
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueHead:
+    """The measured ingredients of one kv_head, and the fitted weights of the heads that share it; tokens are the visible ones."""
+
+    gram: LagGram
+    """Document means by lag and the mean sink cosine, feasible."""
+    moved: float
+    """By how much cosines or ρ₀ were moved to be feasible, whichever is more."""
+    norms: FloatArray
+    """Document means by position, (token,)."""
+    weights: FloatArray
+    """Each document's own, (document, head, token)."""
+    weight_model: FloatArray
+    """exp of /weights' model of log α with p_sink at the sink, (head, token); NaN for a head that could not be fitted."""
+
+
+def value_head(capture: xr.Dataset, weights: xr.Dataset, layer: int, kv_head: int, heads: np.ndarray) -> ValueHead:
+    """Gather the ingredients of one kv_head.
+
+    Args:
+        capture: /capture.
+        weights: /weights.
+        layer: index of the layer.
+        kv_head: index of the value head.
+        heads: indices of the heads that share it.
+    """
+    seen = layer_tokens(capture, layer)
+    model = np.exp(weights["log_weight_model"][layer, heads, seen.start :].values.astype(np.float64))
+    if seen.sink:
+        model[:, 0] = weights["p_sink"][layer, heads].values
+    norm = capture["value_norm"][:, layer, kv_head, seen.start :].values.astype(np.float64)
+    by_lag = capture["cosine_mean"][:, layer, kv_head].values.astype(np.float64)[:, : max(seen.content - 1, 0)].mean(axis=0)
+    gram, moved = _feasible(np.concatenate([[1.0], np.clip(by_lag, -1, 1)]), _mean_sink_cosine(capture, layer, kv_head), seen)
+    return ValueHead(
+        gram=gram,
+        moved=moved,
+        norms=norm.mean(axis=0),
+        weights=capture["attention_weight"][:, layer, heads, seen.start :].values.astype(np.float64),
+        weight_model=model,
+    )
+
+
+def _feasible(by_lag: FloatArray, rho0: float, seen: LayerTokens) -> tuple[LagGram, float]:
+    """Measured cosines as a Gram that vectors have, and by how much cosines or ρ₀ had to be moved for it, whichever is more."""
+    moved = 0.0
+    if not np.isfinite(LagGram(by_lag).edge(seen.content)):
+        clipped = clip_spectrum(by_lag)
+        by_lag, moved = clipped.by_lag, clipped.distance
+    found = project(LagGram(by_lag, rho0), seen.tokens, sink=0 if seen.sink else None)
+    assert isinstance(found.gram, LagGram)  # the cosines by lag are feasible, so ρ₀ alone can be too large
+    return found.gram, max(moved, found.distance)
+
+
+def _mean_sink_cosine(capture: xr.Dataset, layer: int, kv_head: int) -> float:
+    """The mean cosine of the sink with the content tokens; 0 where the sink is not visible."""
+    seen = layer_tokens(capture, layer)
+    if not seen.sink:
+        return 0.0
+    return float(capture["sink_cosine"][:, layer, kv_head, seen.start + 1 :].values.astype(np.float64).mean())

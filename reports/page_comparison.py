@@ -1,0 +1,90 @@
+"""One self-contained comparison.html of several runs: it opens offline, and fetches nothing. Beside it the same figures and tables as files.
+
+Imports jinja2 with autoescape on: names of models and texts are foreign.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import xarray as xr
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from reports import ink, provenance
+from reports.compared import letters
+from reports.draw_comparison import Compared, draw, plans
+from reports.files import replaced
+from reports.page import inline_svg, panels
+from reports.table_comparison import comparison_tables
+from reports.tables import write_table
+
+PAGE_NAME = "comparison.html"
+FIRST = ("comparison_runs", "comparison_numbers", "comparison_differences", "comparison_reported")
+"""Tables that stand in sections of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A figure on the page."""
+
+    plan: Compared
+    number: int
+    svg: Markup
+    halves: list[Markup]
+    caption: str
+
+
+def write_comparison(data: xr.Dataset, out: Path) -> Path:
+    """Write comparison.html, figures/*.pdf and *.png, and tables/*.tex and *.md.
+
+    Args:
+        data: runs side by side, as `geostat.compare` returns them.
+        out: folder; made when missing. Files that stand there are replaced one by one, each in one step; the page last.
+
+    Returns:
+        Path of the page.
+
+    Raises:
+        InputError: if the folder cannot be written.
+    """
+    tables = comparison_tables(data)
+    shown = []
+    for place, plan in enumerate(plans(data), start=1):
+        figure = draw(plan, data)
+        for kind in ("pdf", "png"):
+            replaced(out / "figures" / f"{plan.name}.{kind}", ink.rendered(figure, kind))
+        caption = plan.caption(data)
+        svg = inline_svg(ink.rendered(figure, "svg"), plan.name, f"{plan.title}. {caption}")
+        shown.append(Shown(plan, place, svg, panels(figure, plan.name), caption))
+    for table in tables.values():
+        write_table(table, out / "tables")
+    environment = Environment(
+        loader=PackageLoader("reports", "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )  # fmt: skip
+    names = [str(name) for name in data["run"].values]
+    page = environment.get_template("comparison.html").render(
+        names=names,
+        runs=list(zip(letters(data), names, strict=True)),
+        notes=_lines(data, "notes"),
+        sentences=_lines(data, "sentences"),
+        figures=shown,
+        first={name.removeprefix("comparison_"): tables.get(name) for name in FIRST},
+        tables=[table for name, table in tables.items() if name not in FIRST],
+        provenance=[
+            (letter, name, provenance.entries(attrs)) for letter, name, attrs in zip(letters(data), names, _attrs(data), strict=True)
+        ],
+    )
+    return replaced(out / PAGE_NAME, page)
+
+
+def _lines(data: xr.Dataset, name: str) -> list[str]:
+    found = data.attrs.get(name) or []
+    return [found] if isinstance(found, str) else [str(line) for line in found]
+
+
+def _attrs(data: xr.Dataset) -> list[dict[str, object]]:
+    return list(json.loads(str(data.attrs["provenance"])))
