@@ -17,6 +17,7 @@ from scipy.special import stdtrit
 from empirical.layout import GroupPlan
 from empirical.observing import LayerView, RunShape
 from empirical.schema import Coordinate, Variable, with_f_scores
+from geostat.equivalence import mean_of_equals
 from geostat.errors import InputError
 from geostat.fitting import heads_of
 from theory.evaluate import envelopes
@@ -62,6 +63,12 @@ def bound_attributes(name: str) -> dict[str, Any]:
         "symbol": _SYMBOLS[statistic],
         "equation": _EQUATIONS[statistic],
     }
+
+
+def gap_attributes(name: str) -> dict[str, Any]:
+    """Attributes of the standard error of a curve less its bound."""
+    about = bound_attributes(name)
+    return about | {"long_name": f"standard error over documents of the measured value less the {about['long_name']}", "symbol": ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +226,8 @@ def confront(
     measured_too = "measured_envelope" in tree
     names = [*grams, *([MEASURED] if measured_too else [])]
     layers, heads = capture.sizes["layer"], capture.sizes["head"]
-    bounds = np.full((len(BOUND_NAMES), len(editions), len(names), layers, heads, len(grid)), np.nan)
+    curves = measured_curves(capture, grid)
+    bounds = np.full((2, len(BOUND_NAMES), len(editions), len(names), layers, heads, len(grid)), np.nan)  # their means, errors of the gaps
     moved = np.zeros((len(grams), layers, capture.sizes["kv_head"]), dtype=bool)
     distance = np.zeros(moved.shape)
     work = list(np.ndindex(len(grams), layers, capture.sizes["kv_head"]))
@@ -228,26 +236,24 @@ def confront(
         if model is not None and of_group.size:
             moved[index, layer, kv_head], distance[index, layer, kv_head] = model.projected, model.distance
             for place, edition in enumerate(editions):
-                bounds[:, place, index, layer, of_group] = _averaged_bounds(capture, model, layer, of_group, grid, edition).swapaxes(0, 1)
+                found = _bounds_by_document(capture, model, layer, of_group, grid, edition)
+                bounds[:, :, place, index, layer, of_group] = _means_and_gaps(found, curves.isel(layer=layer, head=of_group))
         if progress is not None:
             progress((step + 1) / len(work))
     if measured_too:
         own = (
-            tree["measured_envelope"]
-            .to_dataset()
-            .sel(edition=list(editions))
-            .mean("document")
-            .reindex(n_envelope=grid)
-            .transpose("edition", "layer", "head", "n_envelope")
+            tree["measured_envelope"].to_dataset().reindex(n_envelope=grid).transpose("document", "edition", "layer", "head", "n_envelope")
         )
-        bounds[:, :, -1] = np.stack([own[name].values for name in BOUND_NAMES])
+        for place, edition in enumerate(editions):
+            found = np.stack([own[name].sel(edition=edition).values for name in BOUND_NAMES])
+            bounds[:, :, place, -1] = _means_and_gaps(found, curves)
     return _dataset(capture, bounds, moved, distance, editions=editions, names=names, grid=grid)
 
 
-def _averaged_bounds(
+def _bounds_by_document(
     capture: xr.Dataset, model: FittedHead, layer: int, heads: np.ndarray, grid: np.ndarray, edition: Edition
 ) -> np.ndarray:
-    """Bounds of one group of heads, evaluated at each document's own weights, then averaged: (head, bound, n)."""
+    """Bounds of one group of heads at each document's own weights: (bound, document, head, n)."""
     tokens = int(capture["tokens"].values[layer])
     sink = bool(capture["sink_visible"].values[layer])
     weights = capture["attention_weight"].values[:, layer, heads, -tokens:].astype(np.float64)
@@ -262,8 +268,18 @@ def _averaged_bounds(
         sink=sink,
         convention=str(capture.attrs["convention"]),
     )
-    stacked = np.stack([found[name] for name in BOUND_NAMES])
-    return stacked.reshape(len(BOUND_NAMES), documents, count, len(grid)).mean(axis=1).swapaxes(0, 1)
+    return np.stack([found[name] for name in BOUND_NAMES]).reshape(len(BOUND_NAMES), documents, count, len(grid))
+
+
+def _means_and_gaps(bounds: np.ndarray, curves: xr.Dataset) -> np.ndarray:
+    """Means of bounds (bound, document, ...) over documents, and standard errors of curve less bound: (2, bound, ...).
+
+    A document moves a head's curve and its bounds together, so it is their gap whose spread tells whether the one lies beyond the other.
+    """
+    measured = np.stack([curves[name.rpartition("_")[0]].values for name in BOUND_NAMES])
+    documents = bounds.shape[1]
+    error = (measured - bounds).std(axis=1, ddof=1) / np.sqrt(documents) if documents > 1 else np.full(bounds[:, 0].shape, np.nan)
+    return np.stack([bounds.mean(axis=1), error])
 
 
 def measured_curves(capture: xr.Dataset, grid: np.ndarray) -> xr.Dataset:
@@ -289,7 +305,8 @@ def _dataset(
 ) -> xr.Dataset:
     dims = ("edition", "gram", "layer", "head", "n_envelope")
     found = xr.Dataset(
-        {name: (dims, bounds[index], bound_attributes(name)) for index, name in enumerate(BOUND_NAMES)},
+        {name: (dims, bounds[0, index], bound_attributes(name)) for index, name in enumerate(BOUND_NAMES)}
+        | {f"{name}_gap_se": (dims, bounds[1, index], gap_attributes(name)) for index, name in enumerate(BOUND_NAMES)},
         coords={
             "edition": ("edition", np.array(editions, dtype=object), {"long_name": "edition of the theory"}),
             "gram": ("gram", np.array(names, dtype=object), {"long_name": "Gram matrix of the values"}),
@@ -313,8 +330,7 @@ def _dataset(
         {"long_name": "how far the Gram was moved", "units": "1", "symbol": r"|\Delta\rho_0|", "equation": "Assumption 2"},
     )
     measured = measured_curves(capture, grid)
-    degrees = measured.sizes["document"] - 1
-    critical = float(stdtrit(degrees, 0.5 + CONFIDENCE / 2)) if degrees else float("nan")
+    documents = measured.sizes["document"]
     for statistic in STATISTICS:
         mean, error = measured[statistic].mean("document"), _standard_error(measured[statistic])
         attrs = {"units": "1", "symbol": _SYMBOLS[statistic].removeprefix(r"\mathbb{E}"), "equation": _EQUATIONS[statistic]}
@@ -327,9 +343,12 @@ def _dataset(
             .where(known)
             .assign_attrs(attrs | {"long_name": f"how far measured {statistic.replace('_', ' ')} lies outside its bounds"})
         )
-        beyond = (excess > critical * error).where(known, False) if degrees else (excess > 0).where(known, False)
+        beyond = _beyond(found, statistic, documents).where(known, False)
         found[f"{statistic}_outside"] = beyond.astype(bool).assign_attrs(
-            attrs | {"long_name": f"measured {statistic.replace('_', ' ')} lies outside its bounds by more than its 95% document interval"}
+            attrs
+            | {
+                "long_name": f"measured {statistic.replace('_', ' ')} lies outside its bounds by more than the 95% document interval of the gap"
+            }
         )
     found.attrs = {
         "long_name": "bounds against measurement",
@@ -337,3 +356,21 @@ def _dataset(
         "averaging": "each bound at each document's own weights, then averaged over documents",
     }
     return found.drop_vars([name for name in found.coords if name not in {*dims, *kv_dims, "kv_head_of_head"}])
+
+
+def _beyond(found: xr.Dataset, statistic: str, documents: int) -> xr.DataArray:
+    """Where a measured mean lies outside a bound surely: its gap by a two-sided t-test at 95%, by `mean_of_equals` where all documents agree.
+
+    With one document, wherever it lies outside.
+    """
+    mean, alike, level = found[statistic], found[f"{statistic}_se"] == 0, (1 - CONFIDENCE) / 2
+    critical = float(stdtrit(documents - 1, 1 - level)) if documents > 1 else 0.0
+    beyond = xr.zeros_like(found[f"{statistic}_lower"], dtype=bool)
+    for side, sign in (("lower", -1.0), ("upper", 1.0)):
+        bound = found[f"{statistic}_{side}"]
+        gap, error = sign * (mean - bound), found[f"{statistic}_{side}_gap_se"].fillna(0.0)
+        broad_mean, broad_bound = xr.broadcast(mean, bound)
+        chance = mean_of_equals(broad_mean.values, broad_bound.values, documents, "at_most" if side == "upper" else "at_least").fails
+        rare = xr.DataArray(chance, dims=broad_bound.dims, coords=broad_bound.coords).transpose(*bound.dims) < level
+        beyond = beyond | xr.where(alike & (documents > 1), rare & (gap > 0), gap > critical * error).transpose(*bound.dims)
+    return beyond

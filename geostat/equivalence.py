@@ -65,6 +65,26 @@ def one_sided(estimate: FloatArray, se: FloatArray, degrees: FloatArray | float,
     )
 
 
+def mean_of_equals(value: FloatArray, limit: FloatArray, count: FloatArray | float, side: Side) -> PValues:
+    """Return the p-values of a mean against a limit where every document has the same value of a statistic in [0, 1], as curves at small N often do.
+
+    Such documents have no spread, yet do not tell the mean exactly: another text may differ. By Markov's inequality a document lies at `value` or above
+    with probability mean/value at most, and at `value` or below with (1 − mean)/(1 − value) at most; all of them do with its power.
+
+    Args:
+        value: what every document has.
+        limit: of the mean.
+        count: documents.
+        side: "at_most" (holds if mean ≤ limit) or "at_least".
+    """
+    value, limit = np.broadcast_arrays(np.asarray(value, dtype=np.float64), np.clip(limit, 0.0, 1.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        above = np.where(value > limit, limit / value, 1.0) ** count  # were the mean at most the limit
+        below = np.where(value < limit, (1 - limit) / (1 - value), np.where(limit >= 1, 0.0, 1.0)) ** count  # were it at least the limit
+        above = np.where((value <= limit) & (limit <= 0), 0.0, above)
+    return PValues(holds=below, fails=above) if side == "at_most" else PValues(holds=above, fails=below)
+
+
 def of_all(parts: PValues) -> PValues:
     """Join p-values along the last axis: a claim holds if each part does, and fails if any does.
 

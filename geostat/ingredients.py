@@ -40,7 +40,7 @@ def swap_ingredients(
 ) -> xr.Dataset:
     """Evaluate sharp bounds of every head with fitted ingredients swapped for measured ones, one at a time and all but one.
 
-    Fitted weights are exp of /weights' model of log α with p_sink at the sink; measured ones each document's own, bounds then averaged.
+    Fitted weights are p_sink and exp of /weights' model of log α, scaled to sum to 1; measured ones each document's own, bounds then averaged.
     Fitted norms are C and λC, measured ones the document mean by position. Fitted cosines are those of `gram` with ρ₀; measured ones the
     document means by lag and the mean sink cosine, moved to be feasible where no vectors have them.
 

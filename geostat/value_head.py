@@ -30,7 +30,7 @@ class ValueHead:
     weights: FloatArray
     """Each document's own, (document, head, token)."""
     weight_model: FloatArray
-    """exp of /weights' model of log α with p_sink at the sink, (head, token); NaN for a head that could not be fitted."""
+    """p_sink, and exp of /weights' model of log α times what makes them sum to 1, (head, token); NaN for a head that could not be fitted."""
 
 
 def value_head(capture: xr.Dataset, weights: xr.Dataset, layer: int, kv_head: int, heads: np.ndarray) -> ValueHead:
@@ -44,9 +44,7 @@ def value_head(capture: xr.Dataset, weights: xr.Dataset, layer: int, kv_head: in
         heads: indices of the heads that share it.
     """
     seen = layer_tokens(capture, layer)
-    model = np.exp(weights["log_weight_model"][layer, heads, seen.start :].values.astype(np.float64))
-    if seen.sink:
-        model[:, 0] = weights["p_sink"][layer, heads].values
+    model = _fitted_weights(weights, layer, heads, seen)
     norm = capture["value_norm"][:, layer, kv_head, seen.start :].values.astype(np.float64)
     by_lag = capture["cosine_mean"][:, layer, kv_head].values.astype(np.float64)[:, : max(seen.content - 1, 0)].mean(axis=0)
     gram, moved = _feasible(np.concatenate([[1.0], np.clip(by_lag, -1, 1)]), _mean_sink_cosine(capture, layer, kv_head), seen)
@@ -57,6 +55,20 @@ def value_head(capture: xr.Dataset, weights: xr.Dataset, layer: int, kv_head: in
         weights=capture["attention_weight"][:, layer, heads, seen.start :].values.astype(np.float64),
         weight_model=model,
     )
+
+
+def _fitted_weights(weights: xr.Dataset, layer: int, heads: np.ndarray, seen: LayerTokens) -> FloatArray:
+    """The fitted profile of each head, (head, token), of sum 1 as Assumption 3 has it.
+
+    log α is fitted to a mean of logarithms, whose exponentials sum to less than the mean weights do, while p_sink is a mean weight; left so, the sink
+    would outweigh the content several times over. The fit has the shape of the content, the sum its level.
+    """
+    model = np.exp(weights["log_weight_model"][layer, heads, seen.start :].values.astype(np.float64))
+    content = model[:, seen.first_content :]
+    sink = weights["p_sink"][layer, heads].values[:, None] if seen.sink else np.zeros((len(heads), 0))
+    total = content.sum(axis=1, keepdims=True)
+    scale = np.divide(1 - sink.sum(axis=1, keepdims=True), total, out=np.full_like(total, np.nan), where=total > 0)
+    return np.concatenate([sink, content * scale], axis=1)
 
 
 def _feasible(by_lag: FloatArray, rho0: float, seen: LayerTokens) -> tuple[LagGram, float]:

@@ -18,7 +18,19 @@ import xarray as xr
 from scipy.special import stdtrit
 
 from geostat.claims import CLAIMS, Claim, Tolerance, Unit, tolerances
-from geostat.equivalence import ANSWERS, FAILS, FALSE_DISCOVERIES, HOLDS, NO_ESTIMATE, PValues, answers, if_present, of_all, one_sided
+from geostat.equivalence import (
+    ANSWERS,
+    FAILS,
+    FALSE_DISCOVERIES,
+    HOLDS,
+    NO_ESTIMATE,
+    PValues,
+    answers,
+    if_present,
+    mean_of_equals,
+    of_all,
+    one_sided,
+)
 from geostat.errors import InputError, Unmet
 from geostat.fitting import described
 from geostat.jackknife import LEVEL, FloatArray
@@ -108,21 +120,30 @@ def _effect(tree: xr.DataTree, claim: Claim, tolerance: float) -> _Effect | None
 
 
 def _excess(tree: xr.DataTree, bounds: xr.Dataset, tolerance: float) -> _Effect:
-    """How far measured curves lie beyond their bounds: each side, statistic and 1 < N < T is a claim of its own, and all must hold."""
+    """How far measured curves lie beyond their bounds: each side, statistic and 1 < N < T is a claim of its own, and all must hold.
+
+    A gap is tested by its own spread over documents, for these move curve and bound together; where all have the same curve, by `mean_of_equals`.
+    """
     tokens = tree["capture"].to_dataset()["tokens"].values
     n = bounds["n_envelope"].values
     between = (n > 1) & (n < tokens[:, None, None])
-    parts, errors = [], []
+    documents = float(bounds.attrs.get("documents", tree["capture"].sizes["document"]))
+    parts, errors, chances = [], [], []
     for statistic in STATISTICS:
         measured, se = (bounds[f"{statistic}{part}"].transpose("layer", "head", "n_envelope").values for part in ("", "_se"))
         for side, sign in (("lower", 1.0), ("upper", -1.0)):
-            edge = bounds[f"{statistic}_{side}"].transpose("layer", "head", "n_envelope").values
-            parts.append(np.where(between, sign * (edge - measured), np.nan))
-            errors.append(np.where(between, se, np.nan))
+            edge, gap = (bounds[f"{statistic}_{side}{part}"].transpose("layer", "head", "n_envelope").values for part in ("", "_gap_se"))
+            part = np.where(between, sign * (edge - measured), np.nan)
+            tested = one_sided(part, np.where(between, gap, np.nan), max(documents - 1, 1), tolerance, "at_most")
+            alike = between & (se == 0) & np.isfinite(edge)
+            equal = mean_of_equals(measured, edge - sign * tolerance, documents, "at_least" if side == "lower" else "at_most")
+            chances.append(PValues(holds=np.where(alike, equal.holds, tested.holds), fails=np.where(alike, equal.fails, tested.fails)))
+            parts.append(part)
+            errors.append(np.where(between, gap, np.nan))
     excess, se = np.concatenate(parts, axis=-1), np.concatenate(errors, axis=-1)
-    documents = float(bounds.attrs.get("documents", tree["capture"].sizes["document"]))
     degrees = np.full(excess.shape[:2], max(documents - 1, 1))
-    p = of_all(one_sided(excess, se, degrees[..., None], tolerance, "at_most"))
+    holds, fails = (np.concatenate([getattr(one, name) for one in chances], axis=-1) for name in ("holds", "fails"))
+    p = of_all(PValues(holds=holds, fails=fails))
     worst = np.where(np.isfinite(excess), excess, -np.inf).argmax(axis=-1)[..., None]
     estimate, its_se = (np.take_along_axis(values, worst, axis=-1)[..., 0] for values in (excess, se))
     return _Effect(estimate=estimate, se=its_se, degrees=degrees, p=p)

@@ -216,8 +216,10 @@ T_OF_TWO = 4.302653
 
 def test_what_lies_outside_and_by_how_much_on_a_case_made_by_hand(full):
     tree = planted(full)
-    bounds = confront(tree, editions=("sharp",), grams=("exponential",), points=None).sel(edition="sharp", gram="exponential")
     capture = tree["capture"].to_dataset().copy(deep=True)
+    capture["attention_weight"][:] = capture["attention_weight"].values[:1]  # so that bounds are the same in every document
+    tree["capture"] = xr.DataTree(capture)
+    bounds = confront(tree, editions=("sharp",), grams=("exponential",), points=None).sel(edition="sharp", gram="exponential")
     n = 3
     lower = bounds["precision_lower"].isel(layer=0, n_envelope=n).values
     error = 0.01 / np.sqrt(3)
@@ -225,7 +227,8 @@ def test_what_lies_outside_and_by_how_much_on_a_case_made_by_hand(full):
     for head, gap in enumerate(below):
         capture["precision"][:, 0, head, n] = lower[head] - gap + np.array([-0.01, 0.0, 0.01])
     upper = bounds["recall_upper"].isel(layer=0, head=0, n_envelope=n).values
-    capture["recall"][:, 0, 0, n] = upper + 0.3
+    capture["recall"][:, 0, 0, n] = upper + 0.3 + np.array([-0.01, 0.0, 0.01])
+    capture["recall"][:, 0, 1, n] = upper + 0.02  # all documents agree, which does not tell the mean exactly
     changed = xr.DataTree.from_dict(
         {"/capture": capture, "/norms": tree["norms"].to_dataset(), "/similarity": tree["similarity"].to_dataset()}
     )
@@ -235,7 +238,24 @@ def test_what_lies_outside_and_by_how_much_on_a_case_made_by_hand(full):
     assert list(at["precision_outside"].values) == [True, True, False, False]
     np.testing.assert_allclose(at["precision_se"], error, rtol=1e-5)
     assert float(at["recall_excess"][0]) == pytest.approx(0.3, abs=1e-6)
-    assert bool(at["recall_outside"][0])
+    np.testing.assert_array_equal(at["recall_outside"][:2], [True, False])
+    assert float(at["recall_excess"][1]) > 0
+    np.testing.assert_allclose(at["precision_lower_gap_se"], error, rtol=1e-5)
+
+
+def test_a_bound_that_moves_with_its_curve_is_held_against_the_gap(full):
+    tree = planted(full)
+    own = tree["measured_envelope"].to_dataset()
+    capture = tree["capture"].to_dataset().copy(deep=True)
+    both = np.isin(capture["n"].values, own["n_envelope"].values)
+    edge = own["recall_upper"].sel(edition="sharp").transpose("document", "layer", "head", "n_envelope").values
+    capture["recall"][..., both] = edge + 0.005 + 1e-4 * np.arange(3)[:, None, None, None]
+    tree["capture"] = xr.DataTree(capture)
+    found = confront(tree, editions=("sharp",), points=None).sel(edition="sharp", gram="measured", n_envelope=own["n_envelope"].values[1:4])
+    np.testing.assert_allclose(found["recall_upper_gap_se"], 1e-4 / np.sqrt(3), rtol=1e-3)
+    spread = found["recall_se"].values > 1e-3
+    assert spread.any()
+    assert found["recall_outside"].values[spread].all()  # though the curve's own error is far larger
 
 
 def test_one_document_has_no_standard_error_and_every_excess_is_outside(full):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from geostat.equivalence import FAILS, HOLDS, NO_ESTIMATE, UNDETERMINED, PValues, answers, if_present, of_all, one_sided
+from geostat.equivalence import FAILS, HOLDS, NO_ESTIMATE, UNDETERMINED, PValues, answers, if_present, mean_of_equals, of_all, one_sided
 
 FINITE = st.floats(-3, 3, allow_nan=False)
 ERROR = st.floats(0.01, 2)
@@ -109,3 +109,22 @@ def test_noise_that_passed_a_search_does_not_hold_though_its_estimate_is_large()
         assert (answers(surely, known) == HOLDS).any()  # judged by their estimates alone they would
         false.append((answers(if_present(surely, absent, known), known) == HOLDS).any())
     assert np.mean(false) <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 200)
+
+
+@pytest.mark.parametrize(("mean", "limit", "side"), [(0.93, 0.93, "at_most"), (0.6, 0.6, "at_least"), (0.97, 0.97, "at_most")])
+def test_documents_that_agree_do_not_tell_a_mean_exactly(mean: float, limit: float, side: str):
+    # A statistic that is 1 with probability `mean`, else 0: at the limit either answer may be given in 5% of runs at most.
+    values = (np.random.default_rng(0).random((40_000, 8)) < mean).astype(float)
+    alike = values.std(axis=1) == 0
+    found = mean_of_equals(values[alike, 0], np.full(alike.sum(), limit), 8, side)
+    for p in (found.holds, found.fails):
+        assert (p <= 0.05).sum() / len(values) <= 0.05
+    assert alike.mean() > 0.01
+
+
+def test_documents_that_agree_tell_a_mean_that_lies_far_off():
+    found = mean_of_equals(np.array([1.0, 1.0, 0.2, 0.2]), np.array([0.5, 0.98, 0.9, 1.0]), 8, "at_most")
+    np.testing.assert_allclose(found.fails, [0.5**8, 0.98**8, 1, 1])
+    np.testing.assert_allclose(found.holds, [1, 1, (0.1 / 0.8) ** 8, 0])
+    turned = mean_of_equals(np.array([0.0, 0.0, 0.8, 0.8]), np.array([0.5, 0.02, 0.1, 0.0]), 8, "at_least")
+    np.testing.assert_allclose([turned.fails, turned.holds], [found.fails, found.holds])

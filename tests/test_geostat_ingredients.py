@@ -35,6 +35,7 @@ def by_hand(tree: xr.DataTree, swap: str, n: np.ndarray) -> dict[str, np.ndarray
     if "weights" not in measured:
         alpha = np.exp(weights["log_weight_model"].values[LAYER, HEAD])[None]
         alpha[0, 0] = weights["p_sink"].values[LAYER, HEAD]
+        alpha[0, 1:] *= (1 - alpha[0, 0]) / alpha[0, 1:].sum()
     norm = capture["value_norm"].values[:, LAYER, kv_head].astype(float).mean(axis=0)
     if "norms" not in measured:
         norm = np.r_[fitted.ratio, np.ones(tokens - 1)] * fitted.scale

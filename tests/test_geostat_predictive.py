@@ -30,7 +30,10 @@ def profile(layer: int, head: int) -> np.ndarray:
     """Weights of one head: a sink and a tail that grows at a pace of the head's own."""
     log = 0.05 * (1 + layer + 2 * head) * np.arange(TOKENS)
     weights = np.exp(log - log.max())
-    weights[0] = 0.2 + 0.2 * head
+    weights[0] = 0.0
+    sink = 0.15 + 0.15 * head
+    weights *= (1 - sink) / weights.sum()
+    weights[0] = sink
     return weights
 
 
@@ -75,7 +78,10 @@ def model_g_run(seed: int = 0) -> xr.DataTree:
         },
         coords={"gram": ["exponential", "offset"]},
     )
-    weights = xr.Dataset({"log_weight_model": (("layer", "head", "position"), np.log(alpha)), "p_sink": (("layer", "head"), alpha[..., 0])})
+    level = np.log(0.03)  # of a mean of logarithms: the sum is to put it right
+    weights = xr.Dataset(
+        {"log_weight_model": (("layer", "head", "position"), np.log(alpha) + level), "p_sink": (("layer", "head"), alpha[..., 0])}
+    )
     norms = xr.Dataset({"C": (own, np.ones(BETA.shape)), "lam": (own, RATIO)})
     groups = {"capture": capture, "norms": norms, "similarity": similarity, "weights": weights}
     return xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})

@@ -76,7 +76,8 @@ def test_one_document_settles_nothing(finished: Finished):
     for name in ("/norms", "/similarity", "/weights"):
         data = groups[name]
         groups[name] = data.assign({v: data[v] * np.nan for v in data if str(v).endswith(("_se", "_lower", "_upper"))})
-    groups["/envelope"] = groups["/envelope"].assign({v: groups["/envelope"][v] * np.nan for v in ("precision_se", "recall_se")})
+    unknown = [v for v in groups["/envelope"] if str(v).endswith("_se")]
+    groups["/envelope"] = groups["/envelope"].assign({v: groups["/envelope"][v] * np.nan for v in unknown})
     verdicts = give_verdicts(xr.DataTree.from_dict(groups))
     assert (verdicts["answer_kv_head"] == UNDETERMINED).all()
     assert (verdicts["undetermined"] == verdicts["tested"]).all()
