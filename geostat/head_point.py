@@ -29,7 +29,8 @@ class _Place(NamedTuple):
 def from_head(run: xr.DataTree, head: str, *, gram: Decay = "exponential") -> dict[str, float]:
     """Return the fitted parameters of one head: norms, similarity and the printed form of the weights, by name.
 
-    p_base is left out where the fitted weights would sum to more than 1; it then follows from the others.
+    p_base is left out: it follows from the others and Σα = 1. The fitted one belongs to a mean of log weights, beside which the sink's mean weight
+    would be several times too heavy.
 
     Args:
         run: a run with /norms, /similarity and /weights.
@@ -51,7 +52,7 @@ def from_head(run: xr.DataTree, head: str, *, gram: Decay = "exponential") -> di
         "L": float(captured["tokens"].values[at["layer"]] - 1),
         "d": float(captured.attrs["dimension"]),
         "C": norms["C"], "lam": norms["lam"],
-        "p_sink": weights["p_sink"], "p_base": weights["p_base"], "eta": weights["eta"], "omega": weights["omega"],
+        "p_sink": weights["p_sink"], "eta": weights["eta"], "omega": weights["omega"],
         "T1": weights["t1"], "T2": weights["t2"],
     }  # fmt: skip
     if gram != "measured":
@@ -63,7 +64,7 @@ def from_head(run: xr.DataTree, head: str, *, gram: Decay = "exponential") -> di
         raise InputError(f"{head}: {', '.join(unknown)} could not be fitted, so no study starts there. Choose another head.")
     if values["T1"] == values["T2"] or not np.isfinite(values["omega"]):
         values["omega"] = PARAMETERS["omega"].default or 0.0  # no oscillation: ω is without effect
-    return _summing_to_one(values)
+    return values
 
 
 def measured_of_head(run: xr.DataTree, head: str) -> np.ndarray:
@@ -101,16 +102,3 @@ def _place(captured: xr.Dataset, head: str) -> _Place:
         raise InputError(f"--head {head}: expected a layer and a head, such as L5H3.")
     at = {"layer": index_of(captured, "layer", int(named[1])), "head": index_of(captured, "head", int(named[2]))}
     return _Place(at=at, kv_head={"layer": at["layer"], "kv_head": int(captured["kv_head_of_head"].values[at["head"]])})
-
-
-def _summing_to_one(values: dict[str, float]) -> dict[str, float]:
-    """Leave p_base out where the fitted phases would sum to more than 1 (they are fitted to log weights)."""
-    from theory.errors import InputError as NoProfile
-    from theory.profiles import weights
-
-    point = {name: np.array([values.get(name, np.nan)]) for name in ("p_sink", "p_base", "eta", "growth", "omega", "T1", "T2")}
-    try:
-        weights(int(values["L"]), point)
-    except NoProfile:
-        return {name: value for name, value in values.items() if name != "p_base"}
-    return values

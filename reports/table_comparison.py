@@ -83,7 +83,7 @@ def _differences(data: xr.Dataset) -> Table:
             value, p = float(at["difference"]), float(at["p_holm"])
             if not np.isfinite(value):
                 continue
-            told = MISSING if not np.isfinite(p) else "yes" if p <= LEVEL else "within noise"
+            told = MISSING if not np.isfinite(p) else "yes" if p <= LEVEL else "not told apart"
             minds = ", ".join(topics[topic] for topic in str(at["minds"].item()).split())
             rows.append(
                 [text(pair), mixed(at["long_name"].item()), number(value, float(at["difference_se"])),
@@ -95,7 +95,7 @@ def _differences(data: xr.Dataset) -> Table:
         "runs hold is left out of both at once. p: two-sided, Holm over all differences of this table; a difference is told from noise where p is at most "
         f"{LEVEL:g}. Mind: settings that differ between the runs and bear on the quantity."
     )
-    headers = ["pair", "quantity", "difference", "95% interval", "p", "beyond noise", "mind"]
+    headers = ["pair", "quantity", "difference", "95% interval", "p (Holm)", "beyond noise", "mind"]
     return Table(
         name="comparison_differences", title="Differences", headers=[mixed(word) for word in headers], rows=rows, align="lprrrlp",
         on_paper=[range(5), [0, 1, 5, 6]], widths={1: "2.6cm", 6: "4.2cm"}, paper_rows=11, caption=caption,

@@ -115,6 +115,7 @@ def test_a_head_of_a_run_is_where_a_study_starts(finished: Finished):
     assert base["p_sink"] == float(finished.tree["weights"]["p_sink"].isel(layer=1, head=1))
     assert base["L"] == float(captured["tokens"][1]) - 1
     assert base["d"] == captured.attrs["dimension"]
+    assert "p_base" not in base  # it follows from a sum of 1
     assert "c" in from_head(finished.tree, "L1H1", gram="offset")
 
 

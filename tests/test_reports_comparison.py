@@ -94,7 +94,7 @@ def test_a_difference_within_noise_is_said_to_be(data: xr.Dataset):
     rows = comparison_tables(clear)["comparison_differences"].rows
     told = {row[4].sort: row[5].plain for row in rows}
     assert {word for p, word in told.items() if float(p) <= 0.05} == {"yes"}
-    assert {word for p, word in told.items() if float(p) > 0.05} == {"within noise"}
+    assert {word for p, word in told.items() if float(p) > 0.05} == {"not told apart"}
     assert any("lengths" in row[6].plain for row in rows)
 
 
