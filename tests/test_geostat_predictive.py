@@ -251,6 +251,7 @@ def test_other_heads_leave_the_head_out():
     np.testing.assert_allclose(mean_of_other_heads(measured, known)[0, 0, :, 0], [0.3, 0.1, 0.2])
 
 
+@pytest.mark.slow
 def test_curves_are_predicted_where_asked_and_dropped_where_not(finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     store = tmp_path / "run.zarr"
     shutil.copytree(finished.store, store)

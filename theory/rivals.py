@@ -134,6 +134,7 @@ def all_below(height: FloatArray, correlation: FloatArray, counted: FloatArray, 
     `counted`, which end as their heights given that all are below; shared (k, counted): their correlations with the X_k.
     """
     chance, size = 1.0, len(height)
+    inverse = np.empty(size)
     for k in range(size):
         below = normal_cdf(height[k])
         chance *= below
@@ -150,13 +151,15 @@ def all_below(height: FloatArray, correlation: FloatArray, counted: FloatArray, 
                 correlation[x, y] = correlation[y, x] = min(max(found, -1.0), 1.0)
         if shift < FAINT_SHIFT:
             continue
+        for y in range(k + 1, size):
+            inverse[y] = 1 / math.sqrt(max(1 - correlation[k, y] ** 2 * lost, 1e-6))
         for m in range(len(counted)):
             if abs(counted[m]) > SETTLED:
                 continue
             follow = min(max(shared[k, m], -1.0), 1.0)
             rest = 1 / math.sqrt(max(1 - follow * follow * lost, 1e-6))
             counted[m] = (counted[m] + follow * shift) * rest
+            told = follow * lost
             for y in range(k + 1, size):
-                other = 1 / math.sqrt(max(1 - correlation[k, y] ** 2 * lost, 1e-6))
-                shared[y, m] = (shared[y, m] - follow * correlation[k, y] * lost) * rest * other
+                shared[y, m] = (shared[y, m] - told * correlation[k, y]) * (rest * inverse[y])
     return chance
