@@ -2,7 +2,7 @@
 
 Source: arXiv 2602.01893, Table 1, eq. (12)-(17). Unitless. Real parameters: central differences of the logarithm, of the exact evaluation.
 Whole ones (N, L, d, T1, T2): the difference between one more and one less. The bounds of `conditional` are averages by quadrature, whose error
-makes its elasticities good to about a tenth; those of `predicted`, from wider differences, are good to a hundredth or so. Imports numpy; the
+makes its elasticities good to about a tenth; those of `predicted` are from wider differences. Imports numpy; the
 rest of the theory room.
 """
 
