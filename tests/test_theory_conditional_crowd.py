@@ -26,9 +26,10 @@ def given_selection(n: int, length: int, dimension: int) -> tuple[GivenSum, np.n
 
 @pytest.mark.parametrize("dimension", [3, 16, 200])
 def test_triangles_have_the_moments_of_a_wishart_gram(dimension: int) -> None:
-    scores = conditional_crowd._scores(2).reshape(-1, 6)
-    radius, u = conditional_crowd._triangles(dimension, 2, scores)
+    parts = conditional_crowd._draws(dimension, 2)
+    radius, u, pairs = (np.concatenate([getattr(part, name) for part in parts]) for name in ("radius", "u", "inner"))
     inner = u @ u.transpose(0, 2, 1)
+    np.testing.assert_allclose(pairs, inner[:, [0, 1, 1], [0, 0, 1]], rtol=1e-12)
     np.testing.assert_allclose((radius**2).mean(), 1, rtol=2e-3)
     np.testing.assert_allclose(inner.mean(axis=0), np.eye(2), atol=5e-3)
     np.testing.assert_allclose(inner.var(axis=0), np.array([[2, 1], [1, 2]]) / dimension, rtol=0.05)
@@ -39,8 +40,8 @@ def test_triangles_have_the_moments_of_a_wishart_gram(dimension: int) -> None:
 def test_average_count_is_that_of_the_simulation(dimension: int, chosen: list[int]) -> None:
     given, distance = given_selection(6, 24, dimension)
     crowd = given_crowd(given, np.array(chosen))
-    scores = conditional_crowd._scores(crowd.factor.shape[1])
-    found = np.mean([conditional_crowd._chances(given, crowd, part).mean(axis=0) for part in scores], axis=0)
+    draws = conditional_crowd._draws(dimension, crowd.factor.shape[1])
+    found = np.mean([conditional_crowd._chances(given, crowd, part).mean(axis=0) for part in draws], axis=0)
     seen = (distance[6:] <= distance[chosen].max(axis=0)).mean(axis=1)
     np.testing.assert_allclose(found, seen, atol=5 * 0.5 / np.sqrt(6000))
 

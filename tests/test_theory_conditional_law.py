@@ -125,11 +125,11 @@ def test_average_over_the_nodes_is_the_exact_pairwise_law(dimension: int, off: f
     assert given_s is not None
     for i in range(4):
         token = given_token(given_s, i, law.closed[i])
-        nodes = token_nodes(given_s, [token], 0, 2**12).part(0, slice(None))
-        chances = nearer_outside(given_s, token, nodes).each
+        nodes = token_nodes(given_s, [token], 0, 2**12)
+        chances = nearer_outside(given_s, [token], nodes).each
         np.testing.assert_allclose(token.rotation @ token.rotation.T, np.eye(3), atol=1e-12)
         np.testing.assert_allclose(nodes.weight.mean(), 1, atol=1e-5)
-        np.testing.assert_allclose(nodes.weight @ chances / 2**12, law.closed[i], atol=off)
+        np.testing.assert_allclose(nodes.weight[0] @ chances[0] / 2**12, law.closed[i], atol=off)
         np.testing.assert_allclose(law.closed[i], stdtr(dimension, -np.sqrt(dimension) * student_ratio(head, i)), rtol=1e-8)
 
 
@@ -147,18 +147,18 @@ def test_variance_of_the_count_given_the_node_is_below_its_bound() -> None:
     given_s = given_sum(head, summary, 0, 12, variance=True)
     assert given_s is not None
     token = given_token(given_s, 1, np.ones(21))
-    nodes = token_nodes(given_s, [token], 0, 4).part(0, slice(None))
-    chances, correlation = nearer_outside(given_s, token, nodes), residual_correlation(given_s, token)
-    bound = quadratic(chances.each, correlation)
+    nodes = token_nodes(given_s, [token], 0, 4)
+    chances, correlation = nearer_outside(given_s, [token], nodes), residual_correlation(given_s, token)
+    bound = quadratic(chances.each[0], correlation)
     # Draw what is left of y_j given Z_i: e_j − g_j e_i has covariance C̃ − g gᵀ v_i over d.
     left = given_s.outside - np.outer(token.slope, token.slope) * token.spread
     noise = np.random.default_rng(0).multivariate_normal(np.zeros(21), left / 12, size=(20_000, 12)).transpose(0, 2, 1)
     for k in range(4):
         known = np.zeros((21, 12))
-        known[:, 0] = (1 - given_s.pull[4:]) * nodes.radius[k] - token.slope * nodes.z[k]
-        known[:, 1] = -token.slope * np.sqrt(nodes.tau[k])
-        count = (((known - noise) ** 2).sum(axis=2) <= nodes.radius[k] ** 2 + nodes.excess[k]).sum(axis=1)
-        np.testing.assert_allclose(count.mean(), chances.expected[k], atol=5 * count.std() / np.sqrt(20_000) + 1e-3)
+        known[:, 0] = (1 - given_s.pull[4:]) * nodes.radius[0, k] - token.slope * nodes.z[0, k]
+        known[:, 1] = -token.slope * np.sqrt(nodes.tau[0, k])
+        count = (((known - noise) ** 2).sum(axis=2) <= nodes.radius[0, k] ** 2 + nodes.excess[0, k]).sum(axis=1)
+        np.testing.assert_allclose(count.mean(), chances.expected[0, k], atol=5 * count.std() / np.sqrt(20_000) + 1e-3)
         assert count.var() * 0.95 <= bound[k]
     np.testing.assert_allclose(np.diagonal(correlation), 1, rtol=1e-6)
 
@@ -168,9 +168,19 @@ def test_variance_of_the_count_given_the_node_is_below_its_bound() -> None:
 
 def test_bounds_of_a_count_by_hand() -> None:
     each = np.array([[0.5, 0.25], [0.0, 0.0], [1.0, 1.0]])
-    chances = Chances(each=each, expected=each.sum(axis=1), squares=(each**2).sum(axis=1), largest=each.max(axis=1))
+    by_row = {"expected": each.sum(axis=1), "squares": (each**2).sum(axis=1), "largest": each.max(axis=1)}
+    chances = Chances(each=each[None], **{name: values[None] for name, values in by_row.items()})
     # V of the first row: 1/4 + 3/16 + 2·ρ·√(3/64) with ρ = 1/2; V/(V + 9/16) against 1 − 1/2.
     v = 1 / 4 + 3 / 16 + np.sqrt(3 / 64)
-    np.testing.assert_allclose(none_of(chances, lambda: np.array([[1, 0.5], [0.5, 1]])), [min(0.5, v / (v + 9 / 16)), 1, 0], rtol=1e-4)
+    np.testing.assert_allclose(
+        none_of(chances, lambda group: np.array([[1, 0.5], [0.5, 1]])), [[min(0.5, v / (v + 9 / 16)), 1, 0]], rtol=1e-4
+    )
     np.testing.assert_allclose(comonotone(each, 2), [1 - 0.5 / 3 - 0.25 / 6, 1, 0.5])
     np.testing.assert_allclose(interpolated(np.array([0.0, 0.5, 1.0, 1.5, 2.0]), 2), [1, 5 / 6, 2 / 3, 7 / 12, 1 / 2])
+
+
+def test_a_row_of_no_weight_is_left_with_its_plain_bound() -> None:
+    each = np.array([[[0.5, 0.5, 0.5, 0.5]] * 2])
+    chances = Chances(each=each, expected=each.sum(axis=2), squares=(each**2).sum(axis=2), largest=each.max(axis=2))
+    heavy, light = none_of(chances, lambda group: np.eye(4), np.array([[1.0, 1e-4]]))[0]
+    np.testing.assert_allclose([heavy, light], [1 / (1 + 4), 0.5], rtol=1e-4)

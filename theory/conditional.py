@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -261,13 +261,13 @@ def _sums_of_rows(
     """
     n, nodes = given.n, token_nodes(given, tokens, start, stop)
     strict, none, found = np.empty_like(nodes.radius), np.zeros_like(nodes.radius), np.zeros((len(tokens), SUMS))
-    for i, token in enumerate(tokens):
-        for first, last in _blocks(0, stop - start, given.pull.size - n):
-            columns = slice(first, last)
-            chances = nearer_outside(given, token, nodes.part(i, columns))
-            strict[i, columns] = chances.expected
-            if recall:
-                none[i, columns] = none_of(chances, None if correlation is None else partial(correlation, token.i))
+    for first, last in _blocks(0, stop - start, len(tokens) * (given.pull.size - n)):
+        columns = slice(first, last)
+        some = nodes.part(columns)
+        chances = nearer_outside(given, tokens, some)
+        strict[:, columns] = chances.expected
+        if recall:
+            none[:, columns] = none_of(chances, None if correlation is None else lambda at: correlation(tokens[at].i), some.weight)
     ties = np.array([[token.ties] for token in tokens])
     closed = strict + ties
     for column, size in ((2, n), (3, 2 * n)):

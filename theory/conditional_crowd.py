@@ -88,8 +88,8 @@ def crowd_bounds(given: GivenSum, chosen: IntArray, tolerance: float) -> tuple[F
     total, start, stop, before = np.zeros((REPLICATES, 4)), 0, FIRST, np.full(4, np.inf)
     sorting = crowd.correlation is None or _sorting_pays(given, crowd)
     while True:
-        for part, scores in enumerate(_scores(crowd.factor.shape[1])):
-            total[part] += _sums(given, crowd, scores[start:stop], sorting=sorting)
+        for part, draws in enumerate(_draws(given.dimension, crowd.factor.shape[1])):
+            total[part] += _sums(given, crowd, draws.some(start, stop), sorting=sorting)
         parts = total / stop
         now = parts.mean(axis=0)
         change = np.abs(now - before)
@@ -141,8 +141,30 @@ def _scores(rank: int) -> FloatArray:
     return scores
 
 
-def _triangles(dimension: int, rank: int, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return ‖s‖ (K,) and, for unit e's, their parts along s and in the directions after it, (K, rank, 1 + rank)."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Draws:
+    """Nodes of (s, u) for unit directions u: they depend on the dimension alone, whatever the head.
+
+    radius (K,): ‖s‖. u (K, rank, 1 + rank): parts along s and in the directions after it. inner (K, rank(rank+1)/2): ⟨u_k, u_l⟩, k ≥ l.
+    """
+
+    radius: FloatArray
+    u: FloatArray
+    inner: FloatArray
+
+    def some(self, start: int, stop: int) -> Draws:
+        """Return nodes start..stop−1."""
+        return Draws(radius=self.radius[start:stop], u=self.u[start:stop], inner=self.inner[start:stop])
+
+
+@lru_cache(maxsize=16)
+def _draws(dimension: int, rank: int) -> tuple[Draws, ...]:
+    """Return all nodes, each part apart."""
+    return tuple(_drawn(dimension, rank, scores) for scores in _scores(rank))
+
+
+def _drawn(dimension: int, rank: int, scores: FloatArray) -> Draws:
+    """Return nodes from their normal scores."""
     unit = 1 / np.sqrt(dimension)
     triangles = np.zeros((len(scores), rank, 1 + rank))
     triangles[:, :, 0] = unit * scores[:, 1 : 1 + rank]
@@ -151,33 +173,32 @@ def _triangles(dimension: int, rank: int, scores: FloatArray) -> tuple[FloatArra
         triangles[:, k, 1 + k] = unit * np.sqrt(freedom) * np.interp(scores[:, 1 + rank + k], *radius_quantiles(freedom))
     below = np.tril_indices(rank, -1)
     triangles[:, below[0], 1 + below[1]] = unit * scores[:, 1 + 2 * rank :]
-    return np.interp(scores[:, 0], *radius_quantiles(dimension)), triangles
+    rows, columns = np.tril_indices(rank)
+    inner = (triangles @ triangles.transpose(0, 2, 1))[:, rows, columns]
+    return Draws(radius=np.interp(scores[:, 0], *radius_quantiles(dimension)), u=triangles, inner=inner)
 
 
-def _chances(given: GivenSum, crowd: Crowd, scores: FloatArray) -> FloatArray:
+def _chances(given: GivenSum, crowd: Crowd, draws: Draws) -> FloatArray:
     """Return F_j at each node, (K, M). Distances are held less t = ‖s‖², as in `conditional_rows`."""
     from theory.conditional_kernels import chances_of_known
 
-    rank = crowd.factor.shape[1]
-    radius, u = _triangles(given.dimension, rank, scores)
+    radius, u = draws.radius, draws.u
     e, t = crowd.factor @ u, radius**2
     excess = (e**2).sum(axis=2) - 2 * (1 - crowd.pull) * radius[:, None] * e[:, :, 0] - crowd.pull * (2 - crowd.pull) * t[:, None]
-    k, other = np.tril_indices(rank)
-    inner = (u @ u.transpose(0, 2, 1))[:, k, other]
-    chance = np.concatenate([t[:, None], radius[:, None] * u[:, :, 0], inner], axis=1) @ crowd.told
+    chance = np.concatenate([t[:, None], radius[:, None] * u[:, :, 0], draws.inner], axis=1) @ crowd.told
     chances_of_known(distance_table(given.dimension), given.dimension, crowd.variance, t, excess.max(axis=1), chance)
     return np.asarray(chance)
 
 
-def _blocks(given: GivenSum, crowd: Crowd, scores: FloatArray) -> Iterator[FloatArray]:
+def _blocks(given: GivenSum, crowd: Crowd, draws: Draws) -> Iterator[FloatArray]:
     step = max(1, BLOCK_NUMBERS // len(crowd.variance))
-    return (_chances(given, crowd, scores[at : at + step]) for at in range(0, len(scores), step))
+    return (_chances(given, crowd, draws.some(at, at + step)) for at in range(0, len(draws.radius), step))
 
 
-def _sums(given: GivenSum, crowd: Crowd, scores: FloatArray, *, sorting: bool) -> FloatArray:
+def _sums(given: GivenSum, crowd: Crowd, draws: Draws, *, sorting: bool) -> FloatArray:
     """Return sums over the nodes of f_int(κ) and of the upper bound, for P and for F(r_max), (4,)."""
     found = np.zeros(4)
-    for chance in _blocks(given, crowd, scores):
+    for chance in _blocks(given, crowd, draws):
         count = chance.sum(axis=1)
         spread = np.inf if crowd.correlation is None else quadratic(chance, crowd.correlation)
         for k, size in enumerate((given.n, 2 * given.n)):
@@ -190,6 +211,6 @@ def _sums(given: GivenSum, crowd: Crowd, scores: FloatArray, *, sorting: bool) -
 
 def _sorting_pays(given: GivenSum, crowd: Crowd) -> bool:
     """Return whether the comonotone bound is worth its sort, from the first nodes."""
-    first = _scores(crowd.factor.shape[1])[0, :FIRST]
+    first = _draws(given.dimension, crowd.factor.shape[1])[0].some(0, FIRST)
     plain, sorted_out = (_sums(given, crowd, first, sorting=sorting)[UPPER] for sorting in (False, True))
     return bool(((plain - sorted_out) / FIRST).max() > SORTING_PAYS)

@@ -1,6 +1,6 @@
-"""Compiled inner loop of the conditional edition. Imported lazily by `theory.conditional_rows`: importing it loads numba.
+"""Compiled inner loops of the conditional edition. Imported lazily by `theory.conditional_rows`: importing it loads numba.
 
-For nodes (‖s‖, z, τ) and tokens j: the probability that token j lies no farther from s than token i does, by bicubic lookup.
+For nodes (‖s‖, z, τ) and tokens j: the probability that token j lies no farther from s than token i does, by lookup in a table.
 Imports numpy and numba.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from theory.arrays import FloatArray
-from theory.conditional_law import SCORE_CELLS, SCORE_REACH, SHARE_CELLS
+from theory.conditional_law import SCORE_CELLS, SCORE_REACH
 
 SQRT_HALF = float(np.sqrt(0.5))
 
@@ -29,7 +29,7 @@ def cubic(f: float, before: float, here: float, there: float, after: float) -> f
 
 @numba.njit(nogil=True, cache=True, inline="always")
 def looked_up(table: FloatArray, w: float, y: float) -> float:
-    """Return the table's value at score w and y cells of √q, by bicubic interpolation."""
+    """Return the table's value at score w and y rows of √q: cubic in the score, linear between rows."""
     if not w > -SCORE_REACH:
         return 0.0
     if w >= SCORE_REACH:
@@ -37,17 +37,21 @@ def looked_up(table: FloatArray, w: float, y: float) -> float:
     rows, columns = table.shape
     x = (w + SCORE_REACH) * SCORE_CELLS
     c = min(max(int(x), 1), columns - 3)
-    r = min(max(int(y), 1), rows - 3)
-    x -= c
+    r = min(int(y), rows - 2)
     y -= r
-    p = cubic(
-        y,
-        cubic(x, table[r - 1, c - 1], table[r - 1, c], table[r - 1, c + 1], table[r - 1, c + 2]),
-        cubic(x, table[r, c - 1], table[r, c], table[r, c + 1], table[r, c + 2]),
-        cubic(x, table[r + 1, c - 1], table[r + 1, c], table[r + 1, c + 1], table[r + 1, c + 2]),
-        cubic(x, table[r + 2, c - 1], table[r + 2, c], table[r + 2, c + 1], table[r + 2, c + 2]),
+    return min(
+        max(
+            cubic(
+                x - c,
+                table[r, c - 1] + y * (table[r + 1, c - 1] - table[r, c - 1]),
+                table[r, c] + y * (table[r + 1, c] - table[r, c]),
+                table[r, c + 1] + y * (table[r + 1, c + 1] - table[r, c + 1]),
+                table[r, c + 2] + y * (table[r + 1, c + 2] - table[r, c + 2]),
+            ),
+            0.0,
+        ),
+        1.0,
     )
-    return min(max(p, 0.0), 1.0)
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp"})
@@ -71,12 +75,12 @@ def chances_within(
         q = v / whole
         short = v * (1 - (1 - q / 2) / dimension)
         out[j] = (lead[j] - short) / (far + np.sqrt(known + short)) * np.sqrt(2 * dimension * whole / (v * (whole + known)))
-        offset[j] = np.sqrt(q) * SHARE_CELLS
+        offset[j] = np.sqrt(q) * (table.shape[0] - 1)
     for j in range(variance.shape[0]):
         out[j] = looked_up(table, out[j], offset[j])
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp"})
+@numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp", "reassoc"})
 def distance_rows(
     table: FloatArray,
     dimension: int,
@@ -127,6 +131,47 @@ def distance_rows(
             square += p * p
             largest = max(largest, p)
         sums[0, k], sums[1, k], sums[2, k] = total, square, largest
+
+
+@numba.njit(nogil=True, cache=True)
+def distances_of_each(
+    table: FloatArray,
+    dimension: int,
+    variance: FloatArray,
+    pull: FloatArray,
+    slope: FloatArray,
+    radius: FloatArray,
+    z: FloatArray,
+    tau: FloatArray,
+    excess: FloatArray,
+    out: FloatArray,
+    sums: FloatArray,
+) -> None:
+    """Do what `distance_rows` does for each of G tokens: variance and slope (G, M), nodes (G, K), out (G, K, M), sums (G, 3, K)."""
+    for i in range(variance.shape[0]):
+        distance_rows(table, dimension, variance[i], pull, slope[i], radius[i], z[i], tau[i], excess[i], out[i], sums[i])
+
+
+@numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz", "arcp"})
+def deviations(chance: FloatArray) -> npt.NDArray[np.float32]:
+    """Return √(F(1−F)) of each probability (K, M)."""
+    found = np.empty(chance.shape, dtype=np.float32)
+    for k in range(chance.shape[0]):
+        for j in range(chance.shape[1]):
+            found[k, j] = np.sqrt(np.float32(chance[k, j] * (1 - chance[k, j])))
+    return found
+
+
+@numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz", "arcp", "reassoc"})
+def row_products(left: npt.NDArray[np.float32], right: npt.NDArray[np.float32]) -> FloatArray:
+    """Return the scalar product of each row of two (K, M), summed in float64."""
+    found = np.empty(left.shape[0])
+    for k in range(left.shape[0]):
+        total = 0.0
+        for j in range(left.shape[1]):
+            total += left[k, j] * right[k, j]
+        found[k] = total
+    return found
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp"})

@@ -12,6 +12,7 @@ tokens of tiny weight, whose distances are all but t, keep their digits. Imports
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -163,7 +164,7 @@ def residual_correlation(given: GivenSum, token: GivenToken) -> npt.NDArray[np.f
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Nodes:
-    """Values of (√t, z, τ) and excess = D_i − t, in units of σ_ss, and their weights, of mean 1 over a whole rule; (K,), or (tokens, K)."""
+    """Values of (√t, z, τ) and excess = D_i − t, in units of σ_ss, and their weights, of mean 1 over a whole rule; each (tokens, K)."""
 
     radius: FloatArray
     z: FloatArray
@@ -171,9 +172,9 @@ class Nodes:
     excess: FloatArray
     weight: FloatArray
 
-    def part(self, at: int, columns: slice) -> Nodes:
-        """Return some nodes of one of many tokens."""
-        return Nodes(**{name: getattr(self, name)[at, columns] for name in ("radius", "z", "tau", "excess", "weight")})
+    def part(self, columns: slice) -> Nodes:
+        """Return some nodes of each token."""
+        return Nodes(**{name: getattr(self, name)[:, columns] for name in ("radius", "z", "tau", "excess", "weight")})
 
 
 @lru_cache(maxsize=1)
@@ -214,16 +215,18 @@ def token_nodes(given: GivenSum, tokens: list[GivenToken], start: int, stop: int
     return Nodes(radius=radius, z=z, tau=tau, excess=excess, weight=weight)
 
 
-def nearer_outside(given: GivenSum, token: GivenToken, nodes: Nodes) -> Chances:
-    """Return F_j = P{D_j ≤ D_i | s, y_i} at each node, (K, M); a tie is written as 0."""
-    return within(given.dimension, token.variance, given.pull[given.n :], token.slope, nodes)
+def nearer_outside(given: GivenSum, tokens: Sequence[GivenToken], nodes: Nodes) -> Chances:
+    """Return F_j = P{D_j ≤ D_i | s, y_i} at each node of each token, (tokens, K, M); a tie is written as 0."""
+    variance, slope = (np.stack([getattr(token, name) for token in tokens]) for name in ("variance", "slope"))
+    return within(given.dimension, variance, given.pull[given.n :], slope, nodes)
 
 
 def within(dimension: int, variance: FloatArray, pull: FloatArray, slope: FloatArray, nodes: Nodes) -> Chances:
-    """Return P{D_l ≤ t + excess | node} of tokens with these v, b and g, each (M,); v = 0: D_l is known, −1: written as 0."""
-    from theory.conditional_kernels import distance_rows
+    """Return P{D_l ≤ t + excess | node}, (tokens, K, M), with these v and g (tokens, M) and b (M,); v = 0: D_l is known, −1: written as 0."""
+    from theory.conditional_kernels import distances_of_each
 
-    each, sums = np.empty((len(nodes.radius), len(variance))), np.empty((3, len(nodes.radius)))
+    each, sums = np.empty((*nodes.radius.shape, len(pull))), np.empty((len(variance), 3, nodes.radius.shape[1]))
     table = distance_table(dimension)
-    distance_rows(table, dimension, variance, pull, slope, nodes.radius, nodes.z, nodes.tau, nodes.excess, each, sums)
-    return Chances(each=each, expected=sums[0], squares=sums[1], largest=sums[2])
+    columns = [np.ascontiguousarray(part) for part in (nodes.radius, nodes.z, nodes.tau, nodes.excess)]
+    distances_of_each(table, dimension, variance, pull, slope, *columns, each, sums)
+    return Chances(each=each, expected=sums[:, 0], squares=sums[:, 1], largest=sums[:, 2])

@@ -69,16 +69,16 @@ def _best_spheres(given: GivenSum, scores: FloatArray, blocks: tuple[FloatArray,
     radius = np.interp(scores, *radius_quantiles(given.dimension))
     x = _spheres(given, radius)
     nearer, farther = _within(given, np.repeat(radius, len(RADII)), x.ravel())
-    none = none_of(farther, None if blocks is None else lambda: blocks[0])
-    some = np.minimum(farther.expected, 1.0)
-    spread = np.inf if blocks is None else quadratic(nearer.each, blocks[1])
-    count = nearer.expected
+    none = none_of(farther, None if blocks is None else lambda group: blocks[0])[0]
+    some = np.minimum(farther.expected[0], 1.0)
+    chance, count = nearer.each[0], nearer.expected[0]
+    spread = np.inf if blocks is None else quadratic(chance, blocks[1])
     found = np.empty((4, len(scores)))
     for k, size in enumerate((n, 2 * n)):
         least = size / (size + others)
         low = np.maximum(interpolated(count, size) - (1 - least) * some, least)
         found[2 * k] = low.reshape(x.shape).max(axis=1)
-        mean = np.minimum(comonotone(nearer.each, size), size / (size + count) + spread / (size + count) ** 2)
+        mean = np.minimum(comonotone(chance, size), size / (size + count) + spread / (size + count) ** 2)
         found[2 * k + 1] = np.minimum(mean + none, 1.0).reshape(x.shape).min(axis=1)
     return found
 
@@ -92,16 +92,16 @@ def _spheres(given: GivenSum, radius: FloatArray) -> FloatArray:
 
 
 def _within(given: GivenSum, radius: FloatArray, x: FloatArray) -> tuple[Chances, Chances]:
-    """Return P{D_j − ‖s‖² ≤ x | ‖s‖} of J and P{D_i − ‖s‖² > x | ‖s‖} of I, (nodes, M) and (nodes, n)."""
-    n, none = given.n, np.zeros_like(x)
-    nodes = Nodes(radius=radius, z=none, tau=none, excess=x, weight=np.ones_like(x))
+    """Return P{D_j − ‖s‖² ≤ x | ‖s‖} of J and P{D_i − ‖s‖² > x | ‖s‖} of I, (1, nodes, M) and (1, nodes, n)."""
+    n, none, one = given.n, np.zeros((1, len(x))), np.ones((1, len(x)))
+    nodes = Nodes(radius=radius[None], z=none, tau=none, excess=x[None], weight=one)
     parts = [
-        within(given.dimension, given.own[part], given.pull[part], np.zeros_like(given.own[part]), nodes)
+        within(given.dimension, given.own[None, part], given.pull[part], np.zeros_like(given.own[None, part]), nodes)
         for part in (slice(n), slice(n, None))
     ]
     inner = parts[0].each
     beyond = 1 - inner
-    farther = Chances(each=beyond, expected=beyond.sum(axis=1), squares=(beyond**2).sum(axis=1), largest=1 - inner.min(axis=1))
+    farther = Chances(each=beyond, expected=beyond.sum(axis=2), squares=(beyond**2).sum(axis=2), largest=1 - inner.min(axis=2))
     return parts[1], farther
 
 

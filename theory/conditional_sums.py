@@ -1,7 +1,7 @@
 """What is known of a count of dependent events from their probabilities and the correlations behind them.
 
 Events k = 1..M, probabilities F_k, of jointly Gaussian vectors whose coordinates are correlated by ρ̃; K counts them, κ = Σ F_k.
-V = Σ_kl |ρ̃_kl| √(F_k(1−F_k)F_l(1−F_l)) ≥ Var K by Gebelein's inequality. Rows are nodes of a quadrature. Imports numpy only.
+V = Σ_kl |ρ̃_kl| √(F_k(1−F_k)F_l(1−F_l)) ≥ Var K by Gebelein's inequality. Rows are nodes of a quadrature. Imports numpy; numba on first use.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ from theory.arrays import FloatArray
 NEGLIGIBLE = 1e-3
 """An upper bound of a probability already this small is not made smaller at the cost of O(M²)."""
 
+WEIGHTLESS = 1e-3
+"""Nodes of this weight or less bear 5e-5 of an average."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Chances:
-    """Probabilities F (K, M), and for each row κ = Σ F, Σ F² and max F, each (K,)."""
+    """Probabilities F (G, K, M): G groups of K rows; and for each row κ = Σ F, Σ F² and max F, each (G, K)."""
 
     each: FloatArray
     expected: FloatArray
@@ -31,22 +34,26 @@ class Chances:
 
 def quadratic(chance: FloatArray, correlation: npt.NDArray[Any]) -> FloatArray:
     """Return V for each row of F (K, M); correlation |ρ̃| (M, M). In float32: every term is positive, and V is moved up by its rounding."""
-    root = np.sqrt(chance * (1 - chance)).astype(np.float32)
-    v = np.einsum("km,km->k", root @ correlation.astype(np.float32, copy=False), root, dtype=np.float64)
-    return np.asarray(v * (1 + 1e-5))
+    from theory.conditional_kernels import deviations, row_products
+
+    root = deviations(chance)
+    return np.asarray(row_products(root @ correlation.astype(np.float32, copy=False), root) * (1 + 1e-5))
 
 
-def none_of(chances: Chances, correlation: Callable[[], npt.NDArray[Any]] | None) -> FloatArray:
-    """Return an upper bound of P{K = 0} for each row: min(1 − max F, V/(V + κ²)), without V where `correlation` is None.
+def none_of(chances: Chances, correlation: Callable[[int], npt.NDArray[Any]] | None, weight: FloatArray | float = 1.0) -> FloatArray:
+    """Return an upper bound of P{K = 0} for each row (G, K): min(1 − max F, V/(V + κ²)), without V where `correlation` is None.
 
-    V is at least Σ F(1−F): it is computed only where that lets it matter, and the correlation only then.
+    V is at least Σ F(1−F): it is computed only where that lets it matter, and where the row's `weight` in an average of mean weight 1 is more
+    than `WEIGHTLESS`; the correlation |ρ̃| of group g only then.
     """
     found, expected = 1 - chances.largest, chances.expected
     least = expected - chances.squares
-    where = (found > NEGLIGIBLE) & (least < found * (least + expected**2))
-    if correlation is not None and where.any():
-        v = quadratic(chances.each[where], correlation())
-        found[where] = np.minimum(found[where], v / (v + expected[where] ** 2))
+    where = (weight > WEIGHTLESS) & (found > NEGLIGIBLE) & (least < found * (least + expected**2))
+    if correlation is not None:
+        for group in np.flatnonzero(where.any(axis=1)):
+            rows = where[group]
+            v = quadratic(chances.each[group, rows], correlation(int(group)))
+            found[group, rows] = np.minimum(found[group, rows], v / (v + expected[group, rows] ** 2))
     return np.asarray(found)
 
 
