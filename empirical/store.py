@@ -247,10 +247,11 @@ class Store:
                 f"{self.path}/{group}: damaged ({_first_line(error)}). Restore it from a copy or measure again with --fresh."
             ) from error
 
-    def tree(self, *, lazy: bool = False) -> xr.DataTree:
-        """The whole run as a DataTree: captured groups and results, provenance at the root."""
-        manifest = self._manifest
-        groups = {name: self.read(name, lazy=lazy) for name in (*manifest["captured"], *self.results)}
+    def tree(self, *, lazy: bool = False, known: Mapping[str, xr.Dataset] | None = None) -> xr.DataTree:
+        """The whole run as a DataTree: captured groups and results, provenance at the root. Groups `known` from before are not read again."""
+        held = known or {}
+        names = (*self._manifest["captured"], *self.results)
+        groups = {name: held[name] if name in held else self.read(name, lazy=lazy) for name in names}
         tree = xr.DataTree.from_dict({f"/{name}": dataset for name, dataset in groups.items()})
         tree.attrs = dict(self._attributes)
         return tree

@@ -138,7 +138,7 @@ def measure(settings: Settings, out: Path, *, fresh: bool = False, null: bool = 
 
 
 def _refuse_unwritable(folder: Path) -> None:
-    """Refuse a folder that cannot be made or written, before a model is loaded for it."""
+    """Refuse a folder that cannot be made or written, before long work is done for it."""
     there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     if not there.is_dir():
         raise InputError(f"{there}: is a file, expected a folder to write in. Choose another folder with --out.")
@@ -206,8 +206,9 @@ def lay_over(
             found["predictive"] = predictive_curves(tree, progress=partial(console.fraction, "predict curves"))
         console.stage("experiments")
         found |= experiments(tree)
-        found["verdicts"] = give_verdicts(store.tree(), held_against)
-        found["summary"] = summarise(store.tree())
+        tree = store.tree(known={name: node.to_dataset() for name, node in tree.children.items() if name not in CONFRONTED})
+        found["verdicts"] = give_verdicts(tree, held_against)
+        found["summary"] = summarise(tree)
         for name, dataset in found.items():
             store.write(name, dataset)
     return {"envelope": envelope, **found}
@@ -217,6 +218,7 @@ def write_report(store: Store, out: Path, *, console: Console = QUIET) -> Path:
     """Write report.html, figures and tables of a confronted run below `out`; returns the page's path."""
     from reports.page import write_page
 
+    _refuse_unwritable(out)
     tree = _confronted(store)
     with timed(store.path, "report"):
         console.stage("report")
@@ -243,6 +245,7 @@ def write_tables(store: Store, out: Path) -> list[Path]:
     """Write the booktabs tables of a confronted run into `out`; returns their paths."""
     from reports.tables import write_tables as write
 
+    _refuse_unwritable(out)
     return write(_confronted(store), out)
 
 
@@ -250,6 +253,7 @@ def write_figures(store: Store, out: Path) -> list[Path]:
     """Write the figures of a confronted run into `out` as PDF and PNG; returns their paths."""
     from reports.figures import write_figures as write
 
+    _refuse_unwritable(out)
     return write(_confronted(store), out)
 
 

@@ -7,20 +7,22 @@ from pathlib import Path
 
 import numpy as np
 import xarray as xr
-from spine import LENGTH, geostat
+from spine import LENGTH
 
+from geostat import pipeline
 from geostat.comparison import compare
+from geostat.pipeline import Settings
 
 SHORTER = LENGTH - 8
 
 
 @cache
 def shorter(store: Path, model: Path, texts: Path) -> Path:
-    """The store of the same main job on shorter windows, beside a finished one."""
-    out = store.parent.parent / "shorter"
-    said = geostat("run", model, "--text", texts, "--documents", 3, "--length", SHORTER, "--out", out, "--quiet")
-    assert said.code == 0, said.stderr
-    return out / "run.zarr"
+    """The store of the same run on shorter windows, beside a finished one."""
+    run = pipeline.measure(Settings(model=str(model), text=(texts,), documents=3, length=SHORTER), store.parent.parent / "shorter")
+    pipeline.fit(run)
+    pipeline.lay_over(run)
+    return run.path
 
 
 @cache

@@ -10,7 +10,10 @@ from families import letters, tiny
 from spine import LENGTH, Said, geostat
 
 from empirical.store import Store
+from geostat import pipeline
 from geostat.pipeline import Settings
+from reports import page
+from reports.figures import FIGURES
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,19 @@ def captured(tmp_path_factory: pytest.TempPathFactory, model_folder: Path, text_
     )
     assert said == Said(0, "", "")
     return out / "run.zarr"
+
+
+@pytest.fixture
+def one_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages hold their first figure alone: for tests that look at none."""
+    monkeypatch.setattr(page, "plans", lambda tree: FIGURES[:1])
+
+
+@pytest.fixture
+def no_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fits are empty: for tests of what happens around them."""
+    for name in ("fit_norms", "fit_similarity", "fit_weights", "fit_pooled"):
+        monkeypatch.setattr(pipeline, name, lambda captured, progress=None: xr.Dataset(attrs={"documents": captured.sizes["document"]}))
 
 
 @pytest.fixture

@@ -110,6 +110,7 @@ def test_the_page_of_spoilt_data_prints_what_is_missing(good: xr.DataTree, tmp_p
     ],
     ids=["one document", "T = 5", "one document of 5", "T = 3", "no sink visible"],
 )
+@pytest.mark.usefixtures("one_figure")
 def test_little_data_are_carried_through(tmp_path: Path, asked: dict, sink: bool):
     run = run_tree(tmp_path / "run.zarr", null=False, **{"documents": 2, "length": 30} | asked)
     assert run["capture"]["sink_visible"].values.all() == sink

@@ -194,7 +194,7 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, finished: Fi
     (tmp_path / "file").write_text("in the way")
     for command in ("report", "tables"):
         line = refused(geostat(command, finished.store, "--out", tmp_path / "file" / "out", *(["--quiet"] if command == "report" else [])))
-        assert "cannot be written" in line
+        assert "is a file, expected a folder to write in" in line
     assert (tmp_path / "file").read_text() == "in the way"
 
 

@@ -4,10 +4,12 @@ import dataclasses
 import errno
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
+from conftest import Finished
 from families import letters, tiny
 from runs import contents, small_run
 from spine import run_tree
@@ -101,47 +103,50 @@ def test_a_captured_row_with_nan_names_document_layer_and_head(tmp_path: Path, a
 
 
 def test_every_stage_gives_the_same_bytes_again(tmp_path: Path, asked: Settings):
-    stores = []
-    for name in ("one", "two"):
-        store = pipeline.measure(asked, tmp_path / name)
-        pipeline.fit(store)
-        pipeline.lay_over(store, points=4)
-        stores.append(contents(store.path))
-    assert stores[0] == stores[1]
+    store, other = (pipeline.measure(asked, tmp_path / name) for name in ("one", "two"))
+    assert contents(store.path) == contents(other.path)
+    pipeline.fit(store)
+    pipeline.lay_over(store, points=4)
+    before = contents(store.path)
     again = pipeline.measure(asked, tmp_path / "one")
     assert again.results == ["envelope", "heads", "norms", "pooled", "separable", "similarity", "sink", "summary", "verdicts", "weights"]
     pipeline.fit(again)
     pipeline.lay_over(again, points=4)
-    assert contents(again.path) == stores[0]
+    assert contents(again.path) == before
 
 
-def test_new_fits_take_away_what_rested_on_the_old_ones(tmp_path: Path, asked: Settings):
-    store = pipeline.measure(asked, tmp_path)
-    pipeline.fit(store)
-    pipeline.lay_over(store, points=2, swap=True)
-    assert set(store.results) >= set(pipeline.CONFRONTED) - {"predictive"}
+@pytest.fixture
+def confronted(finished: Finished, tmp_path: Path) -> Store:
+    shutil.copytree(finished.store, tmp_path / "run.zarr")
+    return Store.open(tmp_path / "run.zarr")
+
+
+def test_new_fits_take_away_what_rested_on_the_old_ones(confronted: Store, tmp_path: Path):
+    store = confronted
+    for name in ("ingredients", "predictive"):
+        store.write(name, store.read("sink"))  # whatever it holds
+    assert set(store.results) >= set(pipeline.CONFRONTED)
     pipeline.fit(store)
     assert not set(store.results) & set(pipeline.CONFRONTED)
     with pytest.raises(InputError, match="has not been confronted with the theory yet"):
         pipeline.write_report(store, tmp_path / "out")
 
 
-def test_a_confrontation_stopped_half_way_leaves_no_verdicts_of_an_earlier_one(
-    tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch
-):
-    store = pipeline.measure(asked, tmp_path)
-    pipeline.fit(store)
-    pipeline.lay_over(store, points=2)
+def test_a_confrontation_stopped_half_way_leaves_no_verdicts_of_an_earlier_one(confronted: Store, monkeypatch: pytest.MonkeyPatch):
+    confronted.write("ingredients", confronted.read("sink"))  # whatever it holds
+    assert {"ingredients", "verdicts", "summary"} <= set(confronted.results)
 
     def stop(tree) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(pipeline, "experiments", stop)
     with pytest.raises(KeyboardInterrupt):
-        pipeline.lay_over(store, points=3)
-    assert not {"verdicts", "summary"} & set(Store.open(store.path).results)
+        pipeline.lay_over(confronted, points=3)
+    assert not {"ingredients", "verdicts", "summary"} & set(Store.open(confronted.path).results)
+    assert not (confronted.path / "ingredients").exists()
 
 
+@pytest.mark.usefixtures("no_fits")
 def test_more_documents_drop_the_results_of_fewer(tmp_path: Path, asked: Settings):
     store = pipeline.measure(asked, tmp_path)
     pipeline.fit(store)
@@ -188,8 +193,7 @@ def test_documents_kept_from_an_interrupted_run_can_be_fitted(tmp_path: Path, as
     with pytest.raises(KeyboardInterrupt, match=r"1 of 2 documents are kept in .*--resume"):
         pipeline.measure(asked, tmp_path, console=Console(captured=stop))
     store = Store.open(tmp_path / "run.zarr")
-    pipeline.fit(store)
-    assert pipeline.lay_over(store, points=3)["summary"].attrs["documents"] == 1
+    assert (pipeline.fit(store)["norms"]["documents"] == 1).all()
 
 
 def test_a_result_interrupted_while_it_is_written_does_not_count(tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch):

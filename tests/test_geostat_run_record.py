@@ -26,6 +26,7 @@ def recorded(out: Path) -> dict:
     return json.loads((out / "run.json").read_text())
 
 
+@pytest.mark.usefixtures("no_fits")
 def test_run_json_adds_up_the_sessions_of_a_capture(tmp_path: Path, asked: Settings):
     def stop(progress) -> None:
         if progress.documents == 1 and progress.layer == 2:
@@ -49,6 +50,7 @@ def test_run_json_adds_up_the_sessions_of_a_capture(tmp_path: Path, asked: Setti
     assert [session["documents"] for session in recorded(tmp_path)["captures"]] == [2]
 
 
+@pytest.mark.usefixtures("no_fits")
 def test_a_full_disk_leaves_run_json_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     store = small_run(tmp_path / "run.zarr", documents=1)
     (tmp_path / "run.json").write_text('{"seconds": {"capture": 5.0}}')
@@ -63,6 +65,7 @@ def test_a_full_disk_leaves_run_json_whole(tmp_path: Path, monkeypatch: pytest.M
     assert contents(tmp_path)["run.json"] == before
 
 
+@pytest.mark.usefixtures("no_fits")
 @pytest.mark.parametrize("text", ["{", "[1]", ""])
 def test_a_damaged_run_json_is_replaced(tmp_path: Path, text: str):
     store = small_run(tmp_path / "run.zarr", documents=1)

@@ -81,6 +81,7 @@ def test_one_document_is_told_to_settle_nothing():
     assert not any("nan" in cell.lower() for row in made["verdict_heads"].frame().to_numpy() for cell in row)
 
 
+@pytest.mark.usefixtures("one_figure")
 def test_a_run_without_verdicts_has_no_such_tables():
     made = tables(run_tree())
     assert not [name for name in made if name.startswith("verdict")]
