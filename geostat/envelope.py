@@ -12,14 +12,13 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 import xarray as xr
-from scipy.special import stdtrit
 
 from empirical.layout import GroupPlan
 from empirical.observing import LayerView, RunShape
 from empirical.schema import Coordinate, Variable, with_f_scores
-from geostat.equivalence import mean_of_equals
 from geostat.errors import InputError
 from geostat.fitting import heads_of
+from geostat.gaps import beyond, means_and_gaps, standard_error
 from theory.evaluate import envelopes
 from theory.fast import WorkArrays
 from theory.gram import LagGram, offset_exponential, project
@@ -41,7 +40,6 @@ _SYMBOLS: Final = {
     "f_inner": r"\mathbb{E}F(r_{\min})",
 }
 _EQUATIONS: Final = {"precision": "(12)-(13)", "recall": "(14)-(15)", "f_outer": "(17)", "f_inner": "(16)"}
-CONFIDENCE: Final = 0.95
 _GRAMS: Final = WorkArrays()
 
 
@@ -237,7 +235,7 @@ def confront(
             moved[index, layer, kv_head], distance[index, layer, kv_head] = model.projected, model.distance
             for place, edition in enumerate(editions):
                 found = _bounds_by_document(capture, model, layer, of_group, grid, edition)
-                bounds[:, :, place, index, layer, of_group] = _means_and_gaps(found, curves.isel(layer=layer, head=of_group))
+                bounds[:, :, place, index, layer, of_group] = means_and_gaps(found, _of_each_bound(curves.isel(layer=layer, head=of_group)))
         if progress is not None:
             progress((step + 1) / len(work))
     if measured_too:
@@ -246,7 +244,7 @@ def confront(
         )
         for place, edition in enumerate(editions):
             found = np.stack([own[name].sel(edition=edition).values for name in BOUND_NAMES])
-            bounds[:, :, place, -1] = _means_and_gaps(found, curves)
+            bounds[:, :, place, -1] = means_and_gaps(found, _of_each_bound(curves))
     return _dataset(capture, bounds, moved, distance, editions=editions, names=names, grid=grid)
 
 
@@ -271,26 +269,14 @@ def _bounds_by_document(
     return np.stack([found[name] for name in BOUND_NAMES]).reshape(len(BOUND_NAMES), documents, count, len(grid))
 
 
-def _means_and_gaps(bounds: np.ndarray, curves: xr.Dataset) -> np.ndarray:
-    """Means of bounds (bound, document, ...) over documents, and standard errors of curve less bound: (2, bound, ...).
-
-    A document moves a head's curve and its bounds together, so it is their gap whose spread tells whether the one lies beyond the other.
-    """
-    measured = np.stack([curves[name.rpartition("_")[0]].values for name in BOUND_NAMES])
-    documents = bounds.shape[1]
-    error = (measured - bounds).std(axis=1, ddof=1) / np.sqrt(documents) if documents > 1 else np.full(bounds[:, 0].shape, np.nan)
-    return np.stack([bounds.mean(axis=1), error])
+def _of_each_bound(curves: xr.Dataset) -> np.ndarray:
+    """The curve that each bound bounds: (bound, document, ...)."""
+    return np.stack([curves[name.rpartition("_")[0]].values for name in BOUND_NAMES])
 
 
 def measured_curves(capture: xr.Dataset, grid: np.ndarray) -> xr.Dataset:
     """The four measured statistics on a grid of N, by document: dims (document, layer, head, n_envelope), float64."""
     return with_f_scores(capture)[list(STATISTICS)].sel(n=grid).rename(n="n_envelope").astype(np.float64)
-
-
-def _standard_error(values: xr.DataArray) -> xr.DataArray:
-    """Jackknife standard error of a mean over documents, which is the usual one; NaN with one document."""
-    count = values.notnull().sum("document")
-    return values.std("document", ddof=1) / np.sqrt(count) if values.sizes["document"] > 1 else values.mean("document") * np.nan
 
 
 def _dataset(
@@ -332,7 +318,7 @@ def _dataset(
     measured = measured_curves(capture, grid)
     documents = measured.sizes["document"]
     for statistic in STATISTICS:
-        mean, error = measured[statistic].mean("document"), _standard_error(measured[statistic])
+        mean, error = measured[statistic].mean("document"), standard_error(measured[statistic])
         attrs = {"units": "1", "symbol": _SYMBOLS[statistic].removeprefix(r"\mathbb{E}"), "equation": _EQUATIONS[statistic]}
         found[statistic] = mean.assign_attrs(long_name=f"measured {statistic.replace('_', ' ')}, mean over documents", **attrs)
         found[f"{statistic}_se"] = error.assign_attrs(long_name=f"standard error over documents of {statistic.replace('_', ' ')}", **attrs)
@@ -343,8 +329,8 @@ def _dataset(
             .where(known)
             .assign_attrs(attrs | {"long_name": f"how far measured {statistic.replace('_', ' ')} lies outside its bounds"})
         )
-        beyond = _beyond(found, statistic, documents).where(known, False)
-        found[f"{statistic}_outside"] = beyond.astype(bool).assign_attrs(
+        outside = beyond(found, statistic, documents).where(known, False)
+        found[f"{statistic}_outside"] = outside.astype(bool).assign_attrs(
             attrs
             | {
                 "long_name": f"measured {statistic.replace('_', ' ')} lies outside its bounds by more than the 95% document interval of the gap"
@@ -356,21 +342,3 @@ def _dataset(
         "averaging": "each bound at each document's own weights, then averaged over documents",
     }
     return found.drop_vars([name for name in found.coords if name not in {*dims, *kv_dims, "kv_head_of_head"}])
-
-
-def _beyond(found: xr.Dataset, statistic: str, documents: int) -> xr.DataArray:
-    """Where a measured mean lies outside a bound surely: its gap by a two-sided t-test at 95%, by `mean_of_equals` where all documents agree.
-
-    With one document, wherever it lies outside.
-    """
-    mean, alike, level = found[statistic], found[f"{statistic}_se"] == 0, (1 - CONFIDENCE) / 2
-    critical = float(stdtrit(documents - 1, 1 - level)) if documents > 1 else 0.0
-    beyond = xr.zeros_like(found[f"{statistic}_lower"], dtype=bool)
-    for side, sign in (("lower", -1.0), ("upper", 1.0)):
-        bound = found[f"{statistic}_{side}"]
-        gap, error = sign * (mean - bound), found[f"{statistic}_{side}_gap_se"].fillna(0.0)
-        broad_mean, broad_bound = xr.broadcast(mean, bound)
-        chance = mean_of_equals(broad_mean.values, broad_bound.values, documents, "at_most" if side == "upper" else "at_least").fails
-        rare = xr.DataArray(chance, dims=broad_bound.dims, coords=broad_bound.coords).transpose(*bound.dims) < level
-        beyond = beyond | xr.where(alike & (documents > 1), rare & (gap > 0), gap > critical * error).transpose(*bound.dims)
-    return beyond
