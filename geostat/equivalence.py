@@ -71,8 +71,11 @@ def mean_of_equals(value: FloatArray, limit: FloatArray, count: FloatArray | flo
     Such documents have no spread, yet do not tell the mean exactly: another text may differ. By Markov's inequality a document lies at `value` or above
     with probability mean/value at most, and at `value` or below with (1 − mean)/(1 − value) at most; all of them do with its power.
 
+    Given the mean of documents that differ, it is the probability of K documents without any text of a kind that takes the mean to its limit: a share q of
+    texts at 0, or at 1, would, and (1 − q)^K is that of meeting none.
+
     Args:
-        value: what every document has.
+        value: what every document has, or their mean.
         limit: of the mean.
         count: documents.
         side: "at_most" (holds if mean ≤ limit) or "at_least".

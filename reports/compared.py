@@ -50,9 +50,12 @@ def key_of(data: xr.Dataset) -> str:
 
 def wide(
     data: xr.Dataset, name: str, title: str, caption: str, lead: Sequence[str], rows: Sequence[Row],
-    last: Sequence[str] = (),
+    last: Sequence[str] = (), each: str = "",
 ) -> Table:  # fmt: skip
-    """A table with words at the left, a column for each run, and perhaps words at the right, which paper sets beside a few runs at a time."""
+    """A table with words at the left, a column for each run, and perhaps words at the right, which paper sets beside a few runs at a time.
+
+    `each` is the width that paper gives to a run whose cells it may wrap.
+    """
     names, first = letters(data), len(lead)
     headers = [*(mixed(word) for word in lead), *(text(letter) for letter in names), *(mixed(word) for word in last)]
     ends = list(range(first + len(names), len(headers)))
@@ -62,7 +65,7 @@ def wide(
     ]
     groups += [[*range(first), *ends]] if ends else []
     align = "p" + "l" * (first - 1) + "r" * len(names) + "p" * len(last)
-    widths = {0: WORDS} | {index: "7cm" for index in ends}
+    widths = {0: WORDS} | {index: "7cm" for index in ends} | {first + place: each for place in range(len(names)) if each}
     return Table(
         name=f"comparison_{name}", title=title, caption=caption, headers=headers, rows=[[*a, *b, *c] for a, b, c in rows], align=align, widths=widths,
         on_paper=groups, paper_rows=11,

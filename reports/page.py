@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import xarray as xr
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -74,21 +74,13 @@ def page_html(tree: xr.DataTree, *, seconds: Mapping[str, float] | None = None) 
 
 def _filled(run: Run, drawn: Mapping[str, Figure], made: Mapping[str, Table], seconds: Mapping[str, float] | None) -> str:
     """Fill the template."""
-    environment = Environment(
-        loader=PackageLoader("reports", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
     shown = []
     for place, plan in enumerate((plan for plan in (*FIGURES, *EXPERIMENTS) if plan.name in drawn), start=1):
         caption = plan.caption(run)
         svg = inline_svg(ink.rendered(drawn[plan.name], "svg"), plan.name, f"{plan.title} {caption.finding}")
         shown.append(Shown(plan, place, svg, panels(drawn[plan.name], plan.name), caption))
     sentences = run.summary.attrs.get("sentences") or []
-    return environment.get_template("page.html").render(
+    return template("page.html").render(
         model=provenance.model_name(run),
         facts=provenance.header(run, seconds),
         sentences=[sentences] if isinstance(sentences, str) else list(sentences),
@@ -102,6 +94,19 @@ def _filled(run: Run, drawn: Mapping[str, Figure], made: Mapping[str, Table], se
         parity=provenance.parity(run.attrs),
         entries=provenance.entries(run.attrs),
     )
+
+
+def template(name: str) -> Template:
+    """A template by its name: page.html and comparison.html fill one frame.html with the parts of parts.html. What is foreign is escaped."""
+    environment = Environment(
+        loader=PackageLoader("reports", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template(name)
 
 
 def inline_svg(svg: bytes, name: str, label: str) -> Markup:

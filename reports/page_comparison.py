@@ -1,6 +1,6 @@
 """One self-contained comparison.html of several runs: it opens offline, and fetches nothing. Beside it the same figures and tables as files.
 
-Imports jinja2 with autoescape on: names of models and texts are foreign.
+Names of models and texts are foreign: the templates escape them.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import xarray as xr
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from reports import ink, provenance
 from reports.compared import letters
 from reports.draw_comparison import Compared, draw, plans
 from reports.files import replaced
-from reports.page import inline_svg, panels
+from reports.page import inline_svg, panels, template
 from reports.table_comparison import comparison_tables
 from reports.tables import write_table
 
@@ -61,14 +60,10 @@ def write_comparison(data: xr.Dataset, out: Path) -> Path:
         shown.append(Shown(plan, place, svg, panels(figure, plan.name), caption))
     for table in tables.values():
         write_table(table, out / "tables")
-    environment = Environment(
-        loader=PackageLoader("reports", "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )  # fmt: skip
     names = [str(name) for name in data["run"].values]
-    page = environment.get_template("comparison.html").render(
+    page = template("comparison.html").render(
         names=names,
-        runs=list(zip(letters(data), names, strict=True)),
+        facts=[(f"Run {letter}", name) for letter, name in zip(letters(data), names, strict=True)],
         notes=_lines(data, "notes"),
         sentences=_lines(data, "sentences"),
         figures=shown,

@@ -31,7 +31,7 @@ def _spreads(data: xr.Dataset) -> Table:
         cells = [_quartiles(at.isel(run=place)) for place in range(data.sizes["run"])]
         rows.append(([mixed(words), symbol(str(at["parameter_symbol"].item()))], cells, []))
     caption = f"{key_of(data)}. Median over heads, quartiles in brackets: the middle half of heads. How many heads have an estimate is in the dataset."
-    return wide(data, "spreads", "Distributions over heads", caption, ["parameter", "symbol"], rows)
+    return wide(data, "spreads", "Distributions over heads", caption, ["parameter", "symbol"], rows, each="3.1cm")
 
 
 def _quartiles(at: xr.Dataset) -> Cell:

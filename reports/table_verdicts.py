@@ -80,7 +80,7 @@ def _overall(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
         "expectation (Benjamini–Hochberg over heads). Undetermined: these documents do not settle it. No estimate: what the claim is about was not "
         "found in the head, or could not be fitted; such heads are neither. True of: the share of heads of which the claim is "
         "true, as far as these answers tell. A claim on bounds holds where each bound on Precision and Recall does at every N, and fails where one does not "
-        "(tested: the gap of curve and bound; by Markov's inequality where all documents have one value); bounds on an expectation may miss a single head."
+        "(tested: the gap of curve and bound, and that texts unlike all of these would have been met); bounds on an expectation may miss a single head."
         if run.documents > 1
         else "One document gives no standard errors: nothing is settled."
     )

@@ -51,6 +51,25 @@ def test_bounds_hold_only_where_every_size_and_side_does(finished: Finished):
     assert not (one["answer_head"].values[~beyond] == FAILS).any()
 
 
+@pytest.mark.parametrize(
+    ("precision", "recall", "answer"), [(0.0, 0.0, HOLDS), (0.3, 0.0, UNDETERMINED), (0.9, 0.0, FAILS), (0.0, 0.3, FAILS)]
+)
+def test_documents_that_lie_close_together_tell_little_of_texts_unlike_them(
+    finished: Finished, precision: float, recall: float, answer: int
+):
+    """Precision of 0.1 in all, within 0.001: were it 1 in a fifth of texts, its mean would be 0.3; eight documents may well miss those. Recall scatters."""
+    groups = {f"/{name}": finished.tree[name].to_dataset() for name in finished.tree.children}
+    envelope = groups["/envelope"].copy(deep=True)
+    envelope.attrs["documents"] = 8
+    for name, lower in (("precision", precision), ("recall", recall)):
+        envelope[name][:], envelope[f"{name}_se"][:] = 0.1, 0.001
+        for side, edge in (("lower", lower), ("upper", 1.0)):
+            envelope[f"{name}_{side}"][:], envelope[f"{name}_{side}_gap_se"][:] = edge, 0.001
+    groups["/envelope"] = envelope
+    one = give_verdicts(xr.DataTree.from_dict(groups)).sel(claim_head="bounds.sharp")
+    assert (one["answer_head"] == answer).all()
+
+
 def test_another_tolerance_gives_another_verdict(finished: Finished):
     strict, lax = (
         give_verdicts(finished.tree, {"norms.cv": Tolerance(value=value, source="test")})["answer_kv_head"].sel(claim_kv_head="norms.cv")

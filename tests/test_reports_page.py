@@ -9,9 +9,10 @@ from matplotlib.figure import Figure
 from reports_tree import SENTENCES, run_tree
 
 from reports import page as page_module
+from reports.cells import Table, text, whole
 from reports.errors import InputError
 from reports.figures import FIGURES, draw
-from reports.page import inline_svg, page_html, panels, write_page
+from reports.page import inline_svg, page_html, panels, template, write_page
 from reports.pooled import Run
 from reports.provenance import duration, entries, header, parity
 
@@ -111,6 +112,7 @@ def test_foreign_text_is_escaped(html):
     assert "&lt;b&gt;$x_1$&amp;" in html
 
 
+@pytest.mark.usefixtures("one_figure")
 @pytest.mark.parametrize("options", [{"documents": 1, "window": 30, "null": False}, {"documents": 2}])
 def test_no_missing_float_is_printed(options):
     html = page_html(run_tree(**options))
@@ -238,6 +240,16 @@ def test_a_table_of_sentences_names_its_columns_in_every_cell_and_one_of_numbers
     assert "data-label" not in heads
 
 
+@pytest.mark.parametrize(("rows", "tall"), [(30, False), (40, False), (41, True), (3060, True)])
+def test_only_a_long_table_stands_in_a_box_that_scrolls_down_and_says_so(rows, tall):
+    cells = [[text("a"), whole(float(row))] for row in range(rows)]
+    table = Table(name="t", title="t", caption="c", headers=[text("word"), text("number")], rows=cells, align="lr")
+    shown = str(template("parts.html").module.grid(table))
+    assert ('class="scroll tall"' in shown) == tall
+    assert (f"{rows:,} rows: scroll within the table" in shown) == tall
+    assert shown.count("<tr>") == rows + 1
+
+
 def test_the_parity_check_is_shown_in_words_and_not_hidden(html):
     shown = html[html.index('<section id="provenance">') :]
     shown = shown[: shown.index("<details>")]
@@ -246,6 +258,7 @@ def test_the_parity_check_is_shown_in_words_and_not_hidden(html):
     assert "largest |Δ log α| n/a" in words
 
 
+@pytest.mark.usefixtures("one_figure")
 def test_parity_is_what_the_store_keeps_and_absence_is_told():
     kept = {"weights": 2.0563e-6, "log_weights": 3.81e-5, "hidden": 2.07e-6, "invisible": 0.0, "layer": 14}
     assert [value for _, value in parity({"parity": kept})] == ["2.1×10⁻⁶", "3.8×10⁻⁵", "2.1×10⁻⁶", "0", "14"]
