@@ -201,10 +201,11 @@ def _sums(given: GivenSum, crowd: Crowd, draws: Draws, *, sorting: bool) -> Floa
     for chance in _blocks(given, crowd, draws):
         count = chance.sum(axis=1)
         spread = np.inf if crowd.correlation is None else quadratic(chance, crowd.correlation)
+        rising = np.sort(chance, axis=1) if sorting else chance
         for k, size in enumerate((given.n, 2 * given.n)):
             high = np.minimum(size / (size + count) + spread / (size + count) ** 2, 1.0)
             if sorting:
-                high = np.minimum(high, comonotone(chance, size))
+                high = np.minimum(high, comonotone(rising, size))
             found[2 * k : 2 * k + 2] += interpolated(count, size).sum(), high.sum()
     return found
 

@@ -56,26 +56,33 @@ def looked_up(table: FloatArray, w: float, y: float) -> float:
 
 @numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp"})
 def chances_within(
-    table: FloatArray, dimension: int, variance: FloatArray, offset: FloatArray, far: float, lead: FloatArray, out: FloatArray
+    table: FloatArray,
+    dimension: int,
+    variance: FloatArray,
+    scale: FloatArray,
+    offset: FloatArray,
+    far: float,
+    lead: FloatArray,
+    out: FloatArray,
 ) -> None:
     """Write P{(v/d)·χ'²_d(d·offset/v) ≤ far²} of each token to out (M,), where v > 0; lead may be out.
 
-    lead is far² − offset, given apart since it may have more digits. The first loop has no branches, so that it compiles to vector code;
+    scale is √(2d/v). lead is far² − offset, given apart since it may have more digits. The first loop has no branches, so that it compiles to vector code;
     offset is lost.
     """
     if dimension == 1:
         for j in range(variance.shape[0]):
-            scale, mean = SQRT_HALF / np.sqrt(variance[j]), np.sqrt(offset[j])
+            half, mean = SQRT_HALF / np.sqrt(variance[j]), np.sqrt(offset[j])
             nearest = lead[j] / (far + mean) if far + mean > 0 else 0.0
-            out[j] = min(max(0.5 * (erf(nearest * scale) + erf((far + mean) * scale)), 0.0), 1.0)
+            out[j] = min(max(0.5 * (erf(nearest * half) + erf((far + mean) * half)), 0.0), 1.0)
         return
+    each, rows = 1.0 / dimension, table.shape[0] - 1.0
     for j in range(variance.shape[0]):
         v, known = variance[j], offset[j]
-        whole = v + known
-        q = v / whole
-        short = v * (1 - (1 - q / 2) / dimension)
-        out[j] = (lead[j] - short) / (far + np.sqrt(known + short)) * np.sqrt(2 * dimension * whole / (v * (whole + known)))
-        offset[j] = np.sqrt(q) * (table.shape[0] - 1)
+        q = v / (v + known)
+        short = v - v * (each - 0.5 * each * q)
+        out[j] = (lead[j] - short) * scale[j] / ((far + np.sqrt(known + short)) * np.sqrt(2.0 - q))
+        offset[j] = np.sqrt(q) * rows
     for j in range(variance.shape[0]):
         out[j] = looked_up(table, out[j], offset[j])
 
@@ -110,6 +117,7 @@ def distance_rows(
     """
     offset, lead = np.empty(variance.shape[0]), np.empty(variance.shape[0])
     spread = np.where(variance > 0, variance, 1.0)
+    scale = np.sqrt(2.0 * dimension / spread)
     plain = bool((variance > 0).all())
     for k in range(radius.shape[0]):
         t, across = radius[k] * radius[k], z[k] * z[k] + tau[k]
@@ -119,7 +127,7 @@ def distance_rows(
             first = away * radius[k] - g * z[k]
             offset[j] = first * first + g * g * tau[k]
             lead[j] = excess[k] + pull[j] * (1 + away) * t + g * (2 * away * radius[k] * z[k] - g * across)
-        chances_within(table, dimension, spread, offset, far, lead, out[k])
+        chances_within(table, dimension, spread, scale, offset, far, lead, out[k])
         if not plain:
             for j in range(variance.shape[0]):
                 if variance[j] <= 0:
@@ -190,12 +198,13 @@ def chances_of_known(table: FloatArray, dimension: int, variance: FloatArray, t:
     """
     offset, lead = np.empty(variance.shape[0]), np.empty(variance.shape[0])
     spread = np.where(variance > 0, variance, 1.0)
+    scale = np.sqrt(2.0 * dimension / spread)
     plain = bool((variance > 0).all())
     for k in range(known.shape[0]):
         for j in range(variance.shape[0]):
             offset[j] = max(t[k] + known[k, j], 0.0)
             lead[j] = excess[k] - known[k, j]
-        chances_within(table, dimension, spread, offset, np.sqrt(max(t[k] + excess[k], 0.0)), lead, known[k])
+        chances_within(table, dimension, spread, scale, offset, np.sqrt(max(t[k] + excess[k], 0.0)), lead, known[k])
         if not plain:
             for j in range(variance.shape[0]):
                 if variance[j] <= 0:

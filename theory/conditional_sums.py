@@ -57,10 +57,10 @@ def none_of(chances: Chances, correlation: Callable[[int], npt.NDArray[Any]] | N
     return np.asarray(found)
 
 
-def comonotone(chance: FloatArray, size: int) -> FloatArray:
-    """Return the largest E size/(size + K) that probabilities F (K, M) allow, for each row: 1 − Σ_m δ_m F_(m)."""
-    m = np.arange(chance.shape[1] + 1)
-    return np.asarray(1 + np.sort(chance, axis=1)[:, ::-1] @ np.diff(size / (size + m)))
+def comonotone(rising: FloatArray, size: int) -> FloatArray:
+    """Return the largest E size/(size + K) that probabilities (K, M), rising along each row, allow: 1 − Σ_m δ_m F_(m)."""
+    m = np.arange(rising.shape[1] + 1)
+    return np.asarray(1 + rising @ np.diff(size / (size + m))[::-1])
 
 
 def interpolated(expected: FloatArray, size: int) -> FloatArray:
