@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT ?= report
+# Two processes; the tests of a file stay in one, where they share what they measure.
+WORKERS ?= -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: report test test-all check bench studies format clean
 
@@ -11,10 +13,10 @@ report: $(STAMP)
 	$(BIN)/geostat run --documents 8 --length 1024 --out $(OUT)
 
 test: $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(WORKERS)
 
 test-all: $(STAMP)
-	$(BIN)/python -m pytest -m "slow or not slow"
+	$(BIN)/python -m pytest $(WORKERS) -m "slow or not slow"
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

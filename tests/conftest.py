@@ -16,6 +16,11 @@ from reports import page
 from reports.figures import FIGURES
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The reference on the built-in model first: it takes longest, and no process should be left alone with it at the end."""
+    items.sort(key=lambda item: item.path.name != "test_truth.py")
+
+
 @dataclass(frozen=True)
 class Finished:
     """What `geostat run` left behind: what it printed, the folder, and the store as a tree."""
