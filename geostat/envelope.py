@@ -331,10 +331,7 @@ def _dataset(
         )
         outside = beyond(found, statistic, documents).where(known, False)
         found[f"{statistic}_outside"] = outside.astype(bool).assign_attrs(
-            attrs
-            | {
-                "long_name": f"measured {statistic.replace('_', ' ')} lies outside its bounds by more than the 95% document interval of the gap"
-            }
+            attrs | {"long_name": f"measured {statistic.replace('_', ' ')} lies clearly outside its bounds (tests of the gap at 95%)"}
         )
     found.attrs = {
         "long_name": "bounds against measurement",

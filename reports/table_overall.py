@@ -207,7 +207,8 @@ def coverage(run: Run) -> Table:
     caption = (
         f"Share of (head, N) cells, {count(run.heads, 'head')}, 1 < N < T, in which the measured curve (mean over "
         f"{count(run.documents, 'document')}) lies within its bounds; in brackets the mean distance from them where it does not. "
-        "Clearly outside: by more than the 95% document interval of the head's curve. Width: mean distance of the bounds, cut to 0 to 1; wide "
+        "Clearly outside: by more than the 95% document interval of the gap between curve and bound; for P, near its floor in most texts, chance "
+        "must not explain either that no other kind of text was met. Width: mean distance of the bounds, cut to 0 to 1; wide "
         "bounds hold cheaply. Shares, no unit. Bounds on an expectation may miss a single head."
     )
     if any(cell.plain == VOID for row in rows for cell in row):
