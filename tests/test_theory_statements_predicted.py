@@ -14,7 +14,7 @@ from theory import catalogue, dimensions
 from theory import symbols as s
 from theory.arrays import FloatArray
 from theory.clark import Law, covariances, larger_of_two, largest
-from theory.counts import counts, of_count, shared_variance
+from theory.counts import counts_alone, of_count, shared_variance, waves_at
 from theory.predicted import conditional_law, predict, squared_sum_nodes
 from theory.ranked import rank_tokens, summarise
 from theory.rivals import all_below
@@ -141,8 +141,12 @@ def test_the_count_given_the_largest_is_the_statements(seed: int) -> None:
     rest = np.array([given[s.rest[m]] for m in outside])
     node, certain = np.array([(edge - mean) / deviation]), np.zeros(2, dtype=np.bool_)
     heights = np.array([[h[s.h[m]] for m in outside]])
-    found = counts(law, mean, deviation, node, np.ones(1), heights, 3, along, rest, certain, True)
-    assert (found[0][0], found[1][0]) == pytest.approx(tuple(stated), rel=1e-8)
+    count, alone, waves = np.empty(1), np.empty(1), np.empty((1, 4, 2), dtype=np.float32)
+    counts_alone(law, mean, deviation, node, heights, 3, along, rest, certain, True, count, alone)
+    waves_at(heights[0], rest, certain, waves[0])
+    shared = shared_variance(law, 3, along[None], rest[None], np.array([0, 1]), waves)
+    assert count[0] == pytest.approx(stated[0], rel=1e-8)
+    assert alone[0] + shared[0] == pytest.approx(stated[1], rel=1e-6)  # waves are kept in single precision
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -163,9 +167,10 @@ def test_the_covariance_of_two_counts_is_the_series_and_exact_at_its_end(correla
     row = np.empty(2)
     covariances(law, 0, 0, row)
     h = np.array([first, second])
-    density, below = np.exp(-(h**2) / 2) / math.sqrt(2 * math.pi), np.array([math.erfc(-value / math.sqrt(2)) / 2 for value in h])
-    waves = np.stack([density, density * h / math.sqrt(2), density * (h**2 - 1) / math.sqrt(6), below])[None]
-    found = shared_variance(law, 0, np.zeros(2), np.full(2, math.sqrt(row[0])), waves)
+    below = np.array([math.erfc(-value / math.sqrt(2)) / 2 for value in h])
+    waves = np.empty((1, 4, 2), dtype=np.float32)
+    waves_at(h, np.ones(2), np.zeros(2, dtype=np.bool_), waves[0])
+    found = shared_variance(law, 0, np.zeros((1, 2)), np.full((1, 2), math.sqrt(row[0])), np.array([0, 1]), waves)
     given = {s.h[s.j]: first, s.h[s.k]: second, s.R_res[s.j, s.k]: correlation}
     assert found[0] / 2 == pytest.approx(number(x.PAIR_COVARIANCE, given), rel=1e-6, abs=1e-12)
     if correlation == 1.0:

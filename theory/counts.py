@@ -13,8 +13,8 @@ import numba
 import numpy as np
 
 from theory.arrays import BoolArray, FloatArray, IntArray
-from theory.clark import SAME, Groups, Law, covariances, normal_cdf, normal_density
-from theory.rivals import cells, weigh
+from theory.clark import SAME, Groups, Law, covariances, normal_density, tabled_cdf
+from theory.rivals import cells, most_cells, weigh
 
 VARIANCE_NODES = 6
 """Values of y at which the variance of the count is summed over pairs; its ratio to the independent one is interpolated between them."""
@@ -24,6 +24,9 @@ LIGHT = 0.02
 
 NEAR_INNER, NEAR_OUTER = 2.0, 1.3
 """Standard deviations up to which a group's maximum that stays below the largest tells of the counted: fewer where there are many of them."""
+
+FAR = 5.5
+"""Standard deviations from which a variable is surely below Y, or not (2e-8)."""
 
 FAINT = 1e-5
 """Largest φ(h) of a variable that is settled at every node."""
@@ -39,83 +42,100 @@ def expected_counts(
 
     E h(K) = Σ_p ∫ E[h(K) | Y_p = y, Y_q ≤ y for q ≠ p] P{Y_q ≤ y for q ≠ p | Y_p = y} dP{Y_p ≤ y}.
     """
-    total, one, two = 0.0, 0.0, 0.0
-    load, rest = np.zeros(stop - start), np.zeros(stop - start)
-    for p in range(len(groups.mean)):
+    several, most = len(groups.mean), most_cells(len(groups.mean))
+    load, rest = np.zeros((several, stop - start)), np.zeros((several, stop - start))
+    held, z, mass = np.zeros(several, dtype=np.int64), np.empty((several, most)), np.empty((several, most))
+    mean, alone = np.empty((several, most)), np.empty((several, most))
+    first, nodes = np.zeros(several + 1, dtype=np.int64), np.empty(several * VARIANCE_NODES, dtype=np.int64)
+    waves = np.empty((several * VARIANCE_NODES, 4, stop - start), dtype=np.float32)
+    for p in range(several):
+        first[p + 1] = first[p]
         if not groups.live[p]:
             continue
         deviation = math.sqrt(groups.variance[p])
         for m in range(stop - start):
-            load[m] = groups.load[p, start + m] / deviation if deviation > 0 else 0.0
-            left = law.variance[start + m] - load[m] ** 2
-            rest[m] = math.sqrt(left) if left > 100 * SAME * law.variance[start + m] else 0.0
-        edges = cells(groups, p, deviation, law.mean[start:stop], load, rest)
-        z, mass, heights = weigh(law, groups, p, deviation, edges, start, load, rest, NEAR_INNER if inner else NEAR_OUTER)
-        if len(z) == 0:
+            load[p, m] = groups.load[p, start + m] / deviation if deviation > 0 else 0.0
+            left = law.variance[start + m] - load[p, m] ** 2
+            rest[p, m] = math.sqrt(left) if left > 100 * SAME * law.variance[start + m] else 0.0
+        edges = cells(groups, p, deviation, law.mean[start:stop], load[p], rest[p])
+        middles, weights, heights = weigh(law, groups, p, deviation, edges, start, load[p], rest[p], NEAR_INNER if inner else NEAR_OUTER)
+        n = held[p] = len(middles)
+        if n == 0:
             continue
-        mean, variance = counts(law, groups.mean[p], deviation, z, mass, heights, start, load, rest, always, ties_below)
-        for q in range(len(z)):
-            first, second = of_count(mean[q], variance[q], stop - start, size, inner)
-            total, one, two = total + mass[q], one + mass[q] * first, two + mass[q] * second
+        z[p, :n], mass[p, :n] = middles, weights
+        counts_alone(
+            law, groups.mean[p], deviation, middles, heights, start, load[p], rest[p], always, ties_below, mean[p, :n], alone[p, :n]
+        )
+        chosen = spread_over(weights)
+        first[p + 1] = first[p] + len(chosen)
+        nodes[first[p] : first[p + 1]] = chosen
+        for x in range(len(chosen)):
+            waves_at(heights[chosen[x]], rest[p], always, waves[first[p] + x])
+    shared, total, one, two = shared_variance(law, start, load, rest, first, waves[: first[-1]]), 0.0, 0.0, 0.0
+    for p in range(several):
+        n, own = held[p], nodes[first[p] : first[p + 1]]
+        over = np.ones(max(len(own), 1))
+        for x in range(len(own)):
+            by_itself = alone[p, own[x]]
+            over[x] = max(1 + shared[first[p] + x] / by_itself, 0.0) if by_itself > 1e-9 else 1.0
+        ratio = np.interp(z[p, :n], z[p, :n][own], over) if len(own) > 0 else np.ones(n)
+        for q in range(n):
+            at_one, at_two = of_count(mean[p, q], alone[p, q] * ratio[q], stop - start, size, inner)
+            total, one, two = total + mass[p, q], one + mass[p, q] * at_one, two + mass[p, q] * at_two
     return one / total, two / total
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def counts(
+def counts_alone(
     law: Law,
     centre: float,
     deviation: float,
     z: FloatArray,
-    mass: FloatArray,
     heights: FloatArray,
     start: int,
     load: FloatArray,
     rest: FloatArray,
     always: BoolArray,
     ties_below: bool,
-) -> tuple[FloatArray, FloatArray]:
-    """Return mean and variance of the count at each y = centre + deviation·z, from P{X_j ≤ y} = Φ(height).
+    mean: FloatArray,
+    alone: FloatArray,
+) -> None:
+    """Write the count's mean, and its variance if the X_j were independent, at each y = centre + deviation·z, from P{X_j ≤ y} = Φ(height).
 
-    Correlations are those of the regression of X_j on Y (`load`, `rest`); where nothing is left of X_j it lies below or not.
+    Correlations with Y are those of the regression of X_j on it (`load`, `rest`); where nothing is left of X_j it lies below or not.
     """
-    mean, alone = np.zeros(len(z)), np.zeros(len(z))
-    nodes = spread_over(mass)
-    waves = np.zeros((len(nodes), 4, len(load)))
+    mean[:], alone[:] = 0.0, 0.0
     for m in range(len(load)):
-        base, pace = centre - law.mean[start + m], deviation - load[m]
         if always[m]:
             mean += 1.0
-            continue
-        if rest[m] == 0:
+        elif rest[m] == 0:
             rounding = SAME * (abs(centre) + abs(law.mean[start + m]))
             for q in range(len(z)):
-                over = base + pace * z[q]
+                over = centre - law.mean[start + m] + (deviation - load[m]) * z[q]
                 if over > rounding or (ties_below and over >= -rounding):
                     mean[q] += 1.0
+        else:
+            for q in range(len(z)):
+                h = heights[q, m]
+                if h > FAR:
+                    mean[q] += 1.0
+                elif h > -FAR:
+                    p = tabled_cdf(h)
+                    mean[q] += p
+                    alone[q] += p * (1 - p)
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def waves_at(heights: FloatArray, rest: FloatArray, always: BoolArray, out: FloatArray) -> None:
+    """Write φ(h)·(1, h/√2, (h²−1)/√6) and Φ(h) of each height h into out (4, size); zeros for what does not vary."""
+    for m in range(len(heights)):
+        if always[m] or rest[m] == 0:
+            out[:, m] = 0.0
             continue
-        for q in range(len(z)):
-            h = heights[q, m]
-            if h > 7:
-                mean[q] += 1.0
-            elif h > -7:
-                p = normal_cdf(h)
-                mean[q] += p
-                alone[q] += p * (1 - p)
-        for x in range(len(nodes)):
-            h = heights[nodes[x], m]
-            density = normal_density(h)
-            waves[x, 0, m] = density
-            waves[x, 1, m] = density * h * 0.7071067811865476
-            waves[x, 2, m] = density * (h * h - 1) * 0.408248290463863
-            waves[x, 3, m] = normal_cdf(h)
-    if len(nodes) == 0:
-        return mean, alone
-    shared = shared_variance(law, start, load, rest, waves)
-    over = np.empty(len(nodes))
-    for x in range(len(nodes)):
-        own = alone[nodes[x]]
-        over[x] = max(1 + shared[x] / own, 0.0) if own > 1e-9 else 1.0
-    return mean, alone * np.interp(z, z[nodes], over)
+        h = heights[m]
+        density = normal_density(h)
+        out[0, m], out[1, m] = density, density * h * 0.7071067811865476
+        out[2, m], out[3, m] = density * (h * h - 1) * 0.408248290463863, tabled_cdf(h)
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
@@ -128,40 +148,59 @@ def spread_over(mass: FloatArray) -> IntArray:
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp", "reassoc"})
-def shared_variance(law: Law, start: int, load: FloatArray, rest: FloatArray, waves: FloatArray) -> FloatArray:
-    """Return Σ_{j≠k} Cov(1{X_j ≤ y}, 1{X_k ≤ y}) at each node.
+def shared_variance(law: Law, start: int, load: FloatArray, rest: FloatArray, first: IntArray, waves: FloatArray) -> FloatArray:
+    """Return Σ_{j≠k} Cov(1{X_j ≤ y}, 1{X_k ≤ y}) at each node, to about six digits.
 
     Args:
         law, start: of the variables.
-        load, rest: (size,) of X_j on Y: covariance with Y in its standard deviations, and the deviation left.
-        waves: (nodes, 4, size) φ(h)·(1, h/√2, (h²−1)/√6) and Φ(h).
+        load, rest: (groups, size) of X_j on each Y_p: covariance with Y_p in its standard deviations, and the deviation left.
+        first: (groups + 1,) the nodes first[p]..first[p + 1]−1 are those of Y_p.
+        waves: (nodes, 4, size) of `waves_at`, in single precision: sums over pairs of products of them are most of what a prediction costs.
 
     What is left of the series at R = 1, where the covariance is min(Φ_j, Φ_k) − Φ_j Φ_k, enters with R⁴ for R > 0.
     """
-    size = len(load)
-    row, loudest, inverse, found = np.empty(size), np.zeros(size), np.zeros(size), np.zeros(len(waves))
-    one, two, three, late = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    for m in range(size):
-        loudest[m] = waves[:, 0, m].max()
-        inverse[m] = 1 / rest[m] if rest[m] > 0 else 0.0
+    several, size = load.shape
+    row, found, loudest, inverse = np.empty(size), np.zeros(len(waves)), np.zeros((several, size)), np.zeros((several, size))
+    powers = np.empty((4, size), dtype=np.float32)
+    for p in range(several):
+        for m in range(size):
+            inverse[p, m] = 1 / rest[p, m] if rest[p, m] > 0 else 0.0
+            for x in range(first[p], first[p + 1]):
+                loudest[p, m] = max(loudest[p, m], waves[x, 0, m])
     for j in range(1, size):
-        if loudest[j] < FAINT:
+        if loudest[:, j].max() < FAINT:
             continue
         covariances(law, start + j, start, row[:j])
-        for k in range(j):
-            r = min(1.0, max(-1.0, (row[k] - load[j] * load[k]) * inverse[j] * inverse[k]))
-            square = r * r
-            last = square * square if r > 0 else 0.0
-            one[k], two[k], three[k], late[k] = r - last, square - last, r * square - last, last
-        for x in range(len(waves)):
-            first, second, third, fourth, p = 0.0, 0.0, 0.0, 0.0, waves[x, 3, j]
-            for k in range(j):
-                first += one[k] * waves[x, 0, k]
-                second += two[k] * waves[x, 1, k]
-                third += three[k] * waves[x, 2, k]
-                fourth += late[k] * (min(p, waves[x, 3, k]) - p * waves[x, 3, k])
-            found[x] += 2 * (first * waves[x, 0, j] + second * waves[x, 1, j] + third * waves[x, 2, j] + fourth)
+        for p in range(several):
+            if loudest[p, j] >= FAINT:
+                correlation_powers(row[:j], load[p, j], load[p], inverse[p, j], inverse[p], powers)
+                for x in range(first[p], first[p + 1]):
+                    found[x] += 2 * pairs_with(powers, waves[x], j)
     return found
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp"})
+def correlation_powers(row: FloatArray, mine: FloatArray, load: FloatArray, own: float, inverse: FloatArray, out: FloatArray) -> None:
+    """Write R − R⁴₊, R² − R⁴₊, R³ − R⁴₊ and R⁴₊ of what is left of X_j and X_k once Y is known into out (4, size), for the k of `row`."""
+    for k in range(len(row)):
+        r = np.float32(min(1.0, max(-1.0, (row[k] - mine * load[k]) * own * inverse[k])))
+        square = r * r
+        last = square * square if r > 0 else np.float32(0.0)
+        out[0, k], out[1, k], out[2, k], out[3, k] = r - last, square - last, r * square - last, last
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp", "reassoc"})
+def pairs_with(powers: FloatArray, waves: FloatArray, j: int) -> float:
+    """Return Σ_{k<j} Cov(1{X_j ≤ y}, 1{X_k ≤ y}) at one node."""
+    one, two, three, late = powers[0], powers[1], powers[2], powers[3]
+    flat, tilted, bent, below = waves[0], waves[1], waves[2], waves[3]
+    first, second, third, fourth, p = np.float32(0.0), np.float32(0.0), np.float32(0.0), np.float32(0.0), below[j]
+    for k in range(j):
+        first += one[k] * flat[k]
+        second += two[k] * tilted[k]
+        third += three[k] * bent[k]
+        fourth += late[k] * (min(p, below[k]) - p * below[k])
+    return float(first * flat[j] + second * tilted[j] + third * bent[j] + fourth)
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")

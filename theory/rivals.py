@@ -21,10 +21,16 @@ REACH = 4.5
 CELLS = 16
 """Cells of that range before the places where the integrand jumps are added."""
 
+PLACES = 100
+"""Counted variables, evenly taken, whose places decide where the cells are fine."""
+
+NARROW = 0.03
+"""Least width of a cell in standard deviations of Y; the integrand may jump within one."""
+
 SURELY = 3.7
 """Standard deviations from which a rival maximum counts as below surely (1e-4)."""
 
-FAINT_CELL = 1e-5
+FAINT_CELL = 3e-5
 """Probability of a cell below which it is left out."""
 
 FAINT_SHIFT = 0.05
@@ -35,11 +41,17 @@ SETTLED = 8.0
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
+def most_cells(groups: int) -> int:
+    """Return how many edges `cells` has room for."""
+    return CELLS + 1 + 3 * groups + 14
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
 def cells(groups: Groups, p: int, deviation: float, mean: FloatArray, load: FloatArray, rest: FloatArray) -> FloatArray:
     """Return rising edges, in standard deviations of Y_p, fine where another group's maximum or the counted variables lie."""
     if deviation == 0:
         return np.array([-2 * REACH, 2 * REACH])
-    edges, n = np.empty(CELLS + 1 + 3 * len(groups.mean) + 14), 0
+    edges, n = np.empty(most_cells(len(groups.mean))), 0
     for q in range(CELLS + 1):
         edges[n] = REACH * (2 * q / CELLS - 1)
         n += 1
@@ -53,7 +65,7 @@ def cells(groups: Groups, p: int, deviation: float, mean: FloatArray, load: Floa
                 edges[n] = (groups.mean[other] - groups.mean[p]) / (deviation - follows) + width * step
                 n += 1
     crossing, width, found = np.empty(len(mean)), 0.0, 0
-    for m in range(len(mean)):
+    for m in range(0, len(mean), max(1, len(mean) // PLACES)):
         pace = deviation - load[m]
         if abs(pace) > SAME * (deviation + abs(load[m])):
             crossing[found] = (mean[m] - groups.mean[p]) / pace
@@ -68,7 +80,13 @@ def cells(groups: Groups, p: int, deviation: float, mean: FloatArray, load: Floa
             for step in range(-3, 4):
                 edges[n] = crossing[found // 2] + 0.8 * width * step
                 n += 1
-    return np.sort(np.minimum(np.maximum(edges[:n], -REACH), REACH))
+    edges, kept = np.sort(np.minimum(np.maximum(edges[:n], -REACH), REACH)), 1
+    for q in range(1, n):
+        if edges[q] - edges[kept - 1] >= NARROW:
+            edges[kept] = edges[q]
+            kept += 1
+    edges[kept - 1] = max(edges[kept - 1], REACH)
+    return edges[:kept]
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
