@@ -23,7 +23,7 @@ from geostat.jackknife import LEVEL, FloatArray, Interval, interval, leave_one_o
 from geostat.norms import estimate as norm_estimate
 from geostat.similarity import layer_cosines
 from geostat.similarity_fit import predicted
-from geostat.sink import Moments, Table, fisher
+from geostat.sink import Moments, Table, can_be_freed, fisher
 
 __all__ = ["Difference", "Quantity", "Scalar", "difference", "quantities", "scalars"]
 
@@ -207,6 +207,8 @@ def _correlations(capture: xr.Dataset) -> dict[str, Scalar]:
         curve, others = (moments.correlation(shares, apart=apart)[0] for shares in (whole, without))
         curve = curve[0] if documents > 1 or not apart else np.full(n.size, np.nan)
         others = others if documents > 1 else np.full((1, n.size), np.nan)
+        if apart:
+            curve = np.where(can_be_freed(curve, others), curve, np.nan)
         for size in PAPER_SIZES:
             at = np.flatnonzero((n == size) & inside)
             if at.size:

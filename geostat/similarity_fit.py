@@ -101,7 +101,7 @@ def predicted(form: str, lag: FloatArray, solution: Solution) -> FloatArray:
 def goodness(fit: Fit, data: Cosines) -> dict[str, FloatArray]:
     """Return mae_by_lag (unweighted mean over lags), rmse and r2 (weighted by pairs), bic, aicc and squares of each head.
 
-    BIC and AICc take lags as independent; AICc counts the variance as a parameter.
+    BIC and AICc take lags as independent; AICc counts the variance as a parameter. NaN where a form is `saturated`: it meets every lag.
     """
     mean, known = data.mean, np.isfinite(data.mean)
     residual = np.where(known, mean - predicted(fit.form, data.lag, fit.estimate), 0.0)
@@ -118,9 +118,14 @@ def goodness(fit: Fit, data: Cosines) -> dict[str, FloatArray]:
         spare = points - number - 2.0
         correction = 2.0 * (number + 1) * (number + 2) / np.where(spare > 0, spare, np.nan)
         aicc = bic - number * np.log(points) + 2.0 * (number + 1) + correction
-    fitted = np.where(np.isfinite(fit.estimate.squares), 0.0, np.nan)
+    fitted = np.where(np.isfinite(fit.estimate.squares) & ~saturated(fit.form, data), 0.0, np.nan)
     found = {"mae_by_lag": mae, "rmse": np.sqrt(squares / total), "r2": r2, "bic": bic, "aicc": aicc, "squares": squares}
     return {name: values + fitted for name, values in found.items()}
+
+
+def saturated(form: str, data: Cosines) -> BoolArray:
+    """Return which heads know no more lags than the form has parameters."""
+    return np.asarray(np.isfinite(data.mean).sum(axis=-1) <= FORM[form].number)
 
 
 FLAT = float(np.finfo(np.float32).eps) ** 2

@@ -27,6 +27,7 @@ FIT_REASONS = {
     "one_document": "one document: no errors, no left-out loss",
     "replicates": "a fit without one of the documents failed or is at a bound: errors are rough or missing",
     "infeasible_content": "no vectors have these cosines, whatever the sink",
+    "saturated": "as many parameters as lags: it meets them all, and its errors would say nothing",
 }
 HEAD_REASONS = {
     "no_data": "no document has a finite cosine",

@@ -15,10 +15,10 @@ import numpy as np
 import xarray as xr
 
 from geostat.fitting import described, described_parameter, require
-from geostat.jackknife import FloatArray, Interval, interval
+from geostat.jackknife import BoolArray, FloatArray, Interval, interval
 from geostat.ranks import ranks
 
-__all__ = ["MEASURES", "Moments", "Table", "coefficients", "correlate_with_sink"]
+__all__ = ["MEASURES", "Moments", "Table", "can_be_freed", "coefficients", "correlate_with_sink"]
 
 MEASURES: Final = {
     "pearson": "Pearson's correlation",
@@ -36,6 +36,8 @@ RESAMPLES: Final = 1000
 SEED: Final = 0
 ROUNDING: Final = 1e-12
 """Variances below this share of the squared mean are rounding."""
+SAME: Final = 1e-6
+"""Means nearer than this are equal: those of Recall over K documents are multiples of 1/(NK), rounded to single precision on the way."""
 NEEDS: Final = {
     "recall": ("document", "layer", "head", "n"),
     "attention_weight": ("document", "layer", "head", "position"),
@@ -243,8 +245,8 @@ def _ranked(table: Table, whole: FloatArray, without: FloatArray, draws: FloatAr
         return _summarised({}, sizes)
 
     def of(shares: FloatArray) -> FloatArray:
-        x = ranks(table.similarity.T @ shares)
-        y = ranks(np.einsum("khn,k->nh", table.recall, shares))
+        x = ranks(table.similarity.T @ shares, apart=SAME)
+        y = ranks(np.einsum("khn,k->nh", table.recall, shares), apart=SAME)
         x, y = x - x.mean(), y - y.mean(axis=-1, keepdims=True)
         scale = np.sqrt((x**2).sum() * (y**2).sum(axis=-1))
         return np.divide(y @ x, scale, out=np.full(scale.shape, np.nan), where=scale > 0)
@@ -263,8 +265,8 @@ def _summarised(parts: dict[str, FloatArray], sizes: int, draws: FloatArray | No
     out |= {f"correlation_boot_{side}": np.full(sizes, np.nan) for side in ("lower", "upper")}
     for name, rows in parts.items():
         spread = interval(rows[0], rows[1:]) if name == "slope" else fisher(rows[0], rows[1:])
-        if name == "unattenuated":  # at the edge, or beyond it without some document: noise of this size cannot be taken out
-            rows = np.where(np.isfinite(spread.se), rows, np.nan)
+        if name == "unattenuated":
+            rows = np.where(can_be_freed(rows[0], rows[1:]), rows, np.nan)
         out |= {name: rows[0], f"{name}_se": spread.se, f"{name}_lower": spread.lower, f"{name}_upper": spread.upper}
     if draws is not None and len(draws):
         some = np.isfinite(draws).all(axis=0)
@@ -272,6 +274,11 @@ def _summarised(parts: dict[str, FloatArray], sizes: int, draws: FloatArray | No
         limits[:, some] = np.quantile(draws[:, some], (0.025, 0.975), axis=0)
         out["correlation_boot_lower"], out["correlation_boot_upper"] = limits
     return out
+
+
+def can_be_freed(estimate: FloatArray, replicates: FloatArray) -> BoolArray:
+    """Return where a coefficient can be freed of noise: it is neither at the edge, ±1, nor beyond, nor is it so without some document."""
+    return np.asarray(np.isfinite(fisher(estimate, replicates).se))
 
 
 def fisher(estimate: FloatArray, replicates: FloatArray) -> Interval:

@@ -99,9 +99,11 @@ def similarity(run: Run) -> Caption:
     """Caption of the counterpart of Figure 3."""
     drawn = [str(form) for form in run.similarity["gram"].values if form in ("exponential", "offset")]
     misfit = {form: median(run.similarity["mae_by_lag"].sel(gram=form)) for form in drawn}
+    floors = [median(run.similarity[name]) for name in ("chance_by_lag", "chance_by_pair") if name in run.similarity]
     chance = (
-        f" Dotted: a null baseline, the mean absolute cosine of two random directions in {run.dimension} dimensions."
-        if run.dimension
+        f" Dotted: a null baseline, how far the mean cosines by lag of random directions in {run.dimension} dimensions lie from 0, "
+        f"{figures_of(floors[0])} (the cosine of a single pair: {figures_of(floors[1])})."
+        if len(floors) == 2 and np.isfinite(floors).all()
         else ""
     )
     text = (

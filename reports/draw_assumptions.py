@@ -13,7 +13,18 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from reports import ink
-from reports.pooled import FloatArray, Run, flat, mean, norm_profiles, quantiles, typical_similarity_head, typical_weight_head, weight_means
+from reports.pooled import (
+    FloatArray,
+    Run,
+    flat,
+    mean,
+    median,
+    norm_profiles,
+    quantiles,
+    typical_similarity_head,
+    typical_weight_head,
+    weight_means,
+)
 
 PAPER_CV = (0.02, 0.03)
 """Where the paper's Figure 2 finds most heads (§3.1)."""
@@ -97,11 +108,6 @@ FORM_WORDS = {
 }
 
 
-def chance_cosine(dimension: int) -> float:
-    """Mean absolute cosine of two random directions in `dimension` dimensions, √(2/πd) to first order."""
-    return float(np.sqrt(2.0 / (np.pi * dimension)))
-
-
 def _misfit(axes: Axes, run: Run) -> None:
     found = [
         (flat(run.similarity["mae_by_lag"].sel(gram=form)), label, colour)
@@ -111,11 +117,9 @@ def _misfit(axes: Axes, run: Run) -> None:
     most = max([values.max() for values, _, _ in found if values.size] + [1.2 * PAPER_MAE])
     _histograms(axes, found, np.linspace(0, 1.02 * most, 37))
     axes.axvline(PAPER_MAE, color=ink.BLACK, linewidth=1.1, linestyle=(0, (4, 2)), label="the paper's average, 0.09")
-    if run.dimension:
-        chance = chance_cosine(run.dimension)
-        axes.axvline(
-            chance, color=ink.PURPLE, linewidth=1.3, linestyle=":", label=f"null: chance cosine, $\\sqrt{{2/\\pi d}}$ = {chance:.3f}"
-        )
+    floor = median(run.similarity["chance_by_lag"]) if "chance_by_lag" in run.similarity else np.nan
+    if np.isfinite(floor):
+        axes.axvline(floor, color=ink.PURPLE, linewidth=1.3, linestyle=":", label=f"null: noise alone, mean over pairs, {floor:.2g}")
     axes.set(xlim=(0, 1.02 * most), xlabel="mean absolute error over lags", ylabel="value heads")
     axes.set_title("Misfit of the two forms, by head")
     ink.legend_below(axes, columns=1)

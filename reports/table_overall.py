@@ -19,7 +19,7 @@ from reports.number import MISSING, count, percent, rounded
 from reports.pooled import Run, median, pairs_of_bounds, quantiles
 
 PARAMETER_HEADERS = tuple(mixed(word) for word in ("parameter", "meaning (unit); source", "median [quartiles]", "typical ±", "heads"))
-PARAMETER_WIDTHS = {1: "4.6cm", 2: "2.5cm"}
+PARAMETER_WIDTHS = {1: "4.4cm", 2: "2.7cm"}
 PARAMETER_ROWS = 12
 """Rows of parameters to a tabular on paper, where they have up to four lines."""
 SIZES = (1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
@@ -76,9 +76,23 @@ def _parameters(name: str, title: str, what: str, run: Run, rows: Sequence[list[
     )  # fmt: skip
 
 
+NORMS_SHOWN = (
+    "C", "lam", "sink_smallest_share", "cv_token", "cv_profile", "cv_position", "trend", "trend_se_hac",
+    "share_document", "share_position", "share_residual", "compressed_share",
+)  # fmt: skip
+
+
+SHORT = {
+    "sink_smallest_share": r"\pi_{\mathrm{sink}}",
+    "compressed_share": r"\pi_{\mathrm{short}}",
+    "rho0_spread_floor": r"\mathrm{sd}_{\min}",
+}
+"""Symbols that fit a column on paper, in place of formulas."""
+
+
 def norms(run: Run) -> Table:
     """Assumption 1."""
-    rows = [_parameter(run.norms, name) for name in ("C", "lam", "cv_token", "cv_profile") if name in run.norms]
+    rows = [_parameter(run.norms, name, label=SHORT.get(name)) for name in NORMS_SHOWN if name in run.norms]
     return _parameters(
         "norms",
         "Lengths of value vectors (Assumption 1)",
@@ -90,6 +104,17 @@ def norms(run: Run) -> Table:
 
 TOLD = {"exponential": "exponential form", "offset": "form with an offset"}
 """Forms of similarity whose parameters are tabulated, as they are called; all are compared in the table of rivals."""
+SIMILARITY_SHOWN = (
+    "chance_by_lag",
+    "chance_by_pair",
+    "rho0",
+    "rho0_spread",
+    "rho0_spread_floor",
+    "negative_fraction",
+    "drift_slope",
+    "drift_rms",
+)
+"""What is tabulated without a form: what chance alone would give stands beside the errors."""
 
 
 def similarity(run: Run) -> Table:
@@ -104,7 +129,7 @@ def similarity(run: Run) -> Table:
         rows += [_parameter(fit, name, meaning=f"{form_words}: {_short(fit[name].attrs.get('long_name', name))}") for name in names]
         if "feasible" in fit:
             rows.append(_flag(fit, "feasible", f"{form_words}: vectors with these cosines exist", known=known))
-    rows += [_parameter(run.similarity, name) for name in ("rho0", "rho0_spread", "negative_fraction") if name in run.similarity]
+    rows += [_parameter(run.similarity, name, label=SHORT.get(name)) for name in SIMILARITY_SHOWN if name in run.similarity]
     if "offset_preferred" in run.similarity:
         rows.append(
             _flag(
@@ -142,6 +167,8 @@ def weights(run: Run) -> Table:
         "mass_tail",
         "rmse",
         "r2",
+        "residual_autocorrelation",
+        "long_run_noise",
     )
     rows = [_parameter(run.weights, name) for name in names if name in run.weights]
     rows += [_flag(run.weights, name) for name in ("oscillation_identified", "growth_identified") if name in run.weights]

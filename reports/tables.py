@@ -12,6 +12,7 @@ import xarray as xr
 from reports.cells import Table
 from reports.files import replaced
 from reports.pooled import Run
+from reports.table_compressed import compressed_tables
 from reports.table_experiments import experiment_tables
 from reports.table_heads import head_tables
 from reports.table_ingredients import ingredient_tables
@@ -37,6 +38,7 @@ def tables(tree: xr.DataTree) -> dict[str, Table]:
     made = [
         *verdict_tables(run),
         norms(run),
+        *compressed_tables(run),
         similarity(run),
         weights(run),
         *rival_tables(run),

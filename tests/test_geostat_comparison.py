@@ -60,6 +60,10 @@ def test_every_number_is_the_runs_own(data: xr.Dataset, pair: list[Path]):
         peak = int(sink["peak_n"])
         assert int(data.isel(run=place).sel(quantity="correlation_peak")["at_n"]) == peak
         np.testing.assert_allclose(at.sel(quantity="correlation_peak"), sink["correlation"].sel(n=peak), rtol=1e-12)
+        freed = [str(key) for key in at["quantity"].values if str(key).startswith("unattenuated_at_")]
+        assert freed
+        for key in freed:  # NaN in both where noise of this size cannot be taken out
+            np.testing.assert_allclose(at.sel(quantity=key), sink["unattenuated"].sel(n=int(key.rsplit("_", 1)[1])), rtol=1e-12)
         np.testing.assert_allclose(data.isel(run=place)["precision_mean"].sel(n=2), run["summary"]["precision_mean"].sel(n=2))
 
 

@@ -283,6 +283,19 @@ def test_what_lmfit_could_not_settle_has_no_error(monkeypatch, spoil, why):
     assert reasons(fit["flags"].sel(gram="exponential")) == []
 
 
+@pytest.mark.parametrize("lags", [1, 2, 3])
+def test_a_form_that_meets_every_lag_has_no_errors_to_judge(lags):
+    data = capture(sizes=SMALL, seed=5)
+    data["cosine_mean"][..., lags:] = np.nan
+    found = fit_similarity(data).squeeze()
+    for form in found["gram"].values:
+        fit, number = found.sel(gram=form), FORM[str(form)].number
+        assert ("too_few_lags" in reasons(fit["flags"])) == (number > lags)
+        assert ("saturated" in reasons(fit["flags"])) == (number == lags)
+        for name in ("mae_by_lag", "mae_by_lag_se", "rmse", "bic"):
+            assert np.isnan(fit[name]) == (number >= lags), (str(form), name)
+
+
 def test_errors_of_a_replicate_in_trouble_are_flagged():
     data = capture(sizes=SMALL, seed=5)
     data["cosine_mean"][0] = -1.0
@@ -293,7 +306,7 @@ def test_errors_of_a_replicate_in_trouble_are_flagged():
     data["cosine_mean"][:] = [[[[0.9]]], [[[0.9]]], [[[-1.0]]]] * np.ones(data["cosine_mean"].shape)
     data["cosine_mean"][..., 1:] = np.nan
     fit = fit_similarity(data).sel(gram="exponential").squeeze()
-    assert reasons(fit["flags"]) == ["replicates"]
+    assert reasons(fit["flags"]) == ["replicates", "saturated"]
 
 
 def test_a_capture_without_block_means_is_refused_in_one_line():

@@ -1,5 +1,7 @@
 """The sink's similarity and Recall: coefficients against scipy and statsmodels, the noise of few documents, confounding, and what is missing."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import statsmodels.api as sm
@@ -70,6 +72,22 @@ def test_pearson_and_spearman_are_scipy_s():
         y = found.recall[..., place].mean(axis=0)
         assert at["pearson"]["correlation"][place] == pytest.approx(stats.pearsonr(x, y)[0], abs=1e-12)
         assert at["spearman"]["correlation"][place] == pytest.approx(stats.spearmanr(x, y)[0], abs=1e-12)
+
+
+@pytest.mark.parametrize("documents", [3, 6, 7, 8])
+def test_means_that_are_equal_stay_tied_whatever_the_number_of_documents(documents):
+    found, _, _ = table(documents=documents)
+    counts = np.random.default_rng(documents).integers(0, 4, found.recall.shape)
+    at = coefficients(replace(found, recall=(counts / 3).astype(np.float32).astype(np.float64)), resamples=5)["spearman"]
+
+    def exact(kept):
+        return stats.spearmanr(found.similarity[kept].mean(axis=0), counts[kept, :, 1].sum(axis=0))[0]
+
+    every = np.arange(documents)
+    z = np.arctanh([exact(np.delete(every, k)) for k in every])
+    half = stats.t.ppf(0.975, documents - 1) * np.sqrt((documents - 1) / documents * ((z - z.mean()) ** 2).sum())
+    assert at["correlation"][1] == pytest.approx(exact(every), abs=1e-12)
+    assert at["correlation_upper"][1] == pytest.approx(np.tanh(np.arctanh(exact(every)) + half), abs=1e-12)
 
 
 def test_partial_correlations_are_those_of_statsmodels_residuals():

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
 import xarray as xr
 from reports_tree import HEADS, KV_HEADS, LAYERS, run_tree
@@ -200,3 +201,26 @@ def test_a_table_too_wide_would_be_noticed(tmp_path, monkeypatch):
 
 def _beside(self, tabular, columns, rows):
     return tabular(self, columns, rows) + tabular(self, columns, rows)
+
+
+def test_compressed_tokens_and_secondary_sinks_are_listed():
+    run = run_tree()
+    assert "compressed" not in tables(run)
+    norms = run["norms"].to_dataset()
+    layers, kv_heads = norms["C"].shape
+    documents = np.full((layers, kv_heads), 3)
+    times = np.zeros((layers, kv_heads, run["capture"].sizes["position"]), dtype=int)
+    times[0, 0, 5] = 3
+    token = {"id": [260, 30], "count": [8, 1], "occurrences": [16, 10], "share": [0.5, 0.1], "heads": [4, 0]}
+    sink = {"position": [5], "heads": [1], "tokens": [2]}
+    added = {f"compressed_token_{name}": ("compressed_token", values) for name, values in token.items()}
+    added |= {f"secondary_sink_{name}": ("secondary_sink", values) for name, values in sink.items()}
+    added |= {"compressed_documents": (("layer", "kv_head", "position"), times), "documents": (("layer", "kv_head"), documents)}
+    run["norms"] = xr.DataTree(norms.assign(added))
+    table = tables(run)["compressed"]
+    assert table.frame().to_numpy().tolist() == [
+        ["token", "260", "8", "16", "50.0%", "4"],
+        ["token", "30", "1", "10", "10.0%", "0"],
+        ["position", "5", "3", str(documents.sum()), f"{300 / documents.sum():.1f}%", "1"],
+    ]
+    assert "1 such position" in table.caption
