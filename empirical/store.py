@@ -28,6 +28,9 @@ from empirical.schema import with_f_scores
 
 __all__ = ["GroupPlan", "Store"]
 
+MADE_AGAIN = "Run `geostat fit` and `geostat confront` again."
+"""What to do where a result is damaged and what was captured is not."""
+
 
 class Store:
     """A run on disk. `create` or `open` it; `append` documents; `write` result groups; `tree` to read.
@@ -243,9 +246,8 @@ class Store:
         except InputError:
             raise
         except (ValueError, OSError, KeyError, RuntimeError) as error:
-            raise StoreError(
-                f"{self.path}/{group}: damaged ({_first_line(error)}). Restore it from a copy or measure again with --fresh."
-            ) from error
+            remedy = "Restore it from a copy or measure again with --fresh." if group in manifest["captured"] else MADE_AGAIN
+            raise StoreError(f"{self.path}/{group}: damaged ({_first_line(error)}). {remedy}") from error
 
     def tree(self, *, lazy: bool = False, known: Mapping[str, xr.Dataset] | None = None) -> xr.DataTree:
         """The whole run as a DataTree: captured groups and results, provenance at the root. Groups `known` from before are not read again."""
@@ -274,7 +276,7 @@ class Store:
             with reading(self.path):
                 found = digest(_files(self.path / name), self.path)
             if found != written:
-                raise StoreError(f"{self.path}: /{name} is not what was written. Run `geostat fit` and `geostat confront` again.")
+                raise StoreError(f"{self.path}: /{name} is not what was written. {MADE_AGAIN}")
 
     def _chunks(self, groups: Sequence[str], index: int) -> list[Path]:
         return sorted(file for name in groups for file in (self._lies / name).glob(f"*/c/{index}/**/*") if file.is_file()) + sorted(

@@ -18,6 +18,7 @@ from geostat.errors import InputError
 
 Side = Literal["at_most", "at_least", "within"]
 Unit = Literal["kv_head", "head"]
+UNITS: Final[tuple[Unit, ...]] = ("kv_head", "head")
 
 DEFAULT_TOLERANCES: Final = Path(__file__).with_name("tolerances.toml")
 

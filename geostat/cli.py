@@ -88,6 +88,8 @@ def confront_command(
     asked = {"editions": chosen_editions(edition), "points": envelope_points(n), "held_against": held, "swap": swap}
     pipeline.lay_over(store, **asked, predict=predict, console=_talk(quiet=quiet))
     _print({"run": str(store.path), **_sentences(store.path)}, as_json=as_json, quiet=quiet)
+    if not quiet and (line := pipeline.outdated(store)):
+        sys.stderr.write(f"geostat: {line}\n")
     _hold_to(store.path, required, quiet=quiet or as_json)
 
 
@@ -233,7 +235,7 @@ def doctor_command(
 def _judging(tolerances: Path | None, require: list[str] | None) -> tuple[Any, list[Any]]:
     """What the verdicts are held against, and what is required of them; read before any work is done."""
     from geostat.claims import tolerances as read
-    from geostat.verdicts import requirement
+    from geostat.requirements import requirement
 
     return read(tolerances), [requirement(text) for text in require or ()]
 
@@ -245,7 +247,7 @@ def _hold_to(store: Path, required: list[Any], *, quiet: bool) -> None:
         Unmet: if one is not.
     """
     from empirical.store import Store
-    from geostat.verdicts import hold_to
+    from geostat.requirements import hold_to
 
     if required:
         _print({"required": hold_to(Store.open(store).tree(lazy=True), required)}, as_json=False, quiet=quiet)

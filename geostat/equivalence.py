@@ -31,7 +31,7 @@ class PValues:
     fails: FloatArray
 
 
-def one_sided(estimate: FloatArray, se: FloatArray, degrees: FloatArray | float, tolerance: float, side: Side) -> PValues:
+def one_sided(estimate: FloatArray, se: FloatArray, degrees: FloatArray | float, tolerance: float | FloatArray, side: Side) -> PValues:
     """Return the p-values of an effect against its tolerance.
 
     Args:
@@ -132,16 +132,21 @@ def answers(p: PValues, known: NDArray[np.bool_], level: float = FALSE_DISCOVERI
     """
     found = np.where(known, UNDETERMINED, NO_ESTIMATE).astype(np.int8)
     for values, answer in ((p.holds, HOLDS), (p.fails, FAILS)):
-        found[_discovered(values, level) & known] = answer
+        found[_procedure(values, level)[0] & known] = answer
     return found
 
 
-def _discovered(p: FloatArray, level: float) -> NDArray[np.bool_]:
-    """Which hypotheses Benjamini and Hochberg's procedure rejects; NaN is none of them."""
+def adjusted(p: PValues) -> PValues:
+    """Return p-values over heads, adjusted by Benjamini and Hochberg's procedure: an answer is given where its own is at most q; NaN where p is."""
+    return PValues(holds=_procedure(p.holds, FALSE_DISCOVERIES)[1], fails=_procedure(p.fails, FALSE_DISCOVERIES)[1])
+
+
+def _procedure(p: FloatArray, level: float) -> tuple[NDArray[np.bool_], FloatArray]:
+    """Which hypotheses Benjamini and Hochberg's procedure rejects, and their adjusted p-values; NaN is none of them."""
     from statsmodels.stats.multitest import multipletests
 
     tested = np.isfinite(p)
-    found = np.zeros(p.shape, dtype=bool)
+    found, corrected = np.zeros(p.shape, dtype=bool), np.full(p.shape, np.nan)
     if tested.any():
-        found[tested] = multipletests(p[tested], alpha=level, method="fdr_bh")[0]
-    return found
+        found[tested], corrected[tested] = multipletests(p[tested], alpha=level, method="fdr_bh")[:2]
+    return found, corrected

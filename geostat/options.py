@@ -47,7 +47,7 @@ Pickle = Annotated[bool, typer.Option("--allow-pickle", help="Allow weights stor
 Tolerances = Annotated[Path | None, typer.Option(help="A TOML file of tolerances for the verdicts; see docs/verdicts.md.")]
 Require = Annotated[
     list[str] | None,
-    typer.Option("--require", help='Exit with 3 unless a verdict is met, as in "norms.cv holds 0.9" (share of heads). Repeatable.'),
+    typer.Option("--require", help='Exit with 3 unless a verdict is met, as in "norms.cv holds 0.9" (share of all heads). Repeatable.'),
 ]
 
 JUDGING: Final[dict[str, tuple[Any, Any]]] = {"tolerances": (Tolerances, None), "require": (Require, None)}

@@ -44,6 +44,7 @@ __all__ = [
     "fit",
     "lay_over",
     "measure",
+    "outdated",
     "read_windows",
     "run",
     "sizes",
@@ -239,6 +240,16 @@ def run(
     fit(store, console=console)
     lay_over(store, held_against=held_against, console=console)
     return write_report(store, out if out.suffix != ".zarr" else out.parent, console=console)
+
+
+def outdated(store: Store) -> str | None:
+    """A line on what an earlier confrontation left beside the store, and the command that renews it; None where nothing lies there."""
+    page, folder = store.path.with_name("report.html"), store.path.with_name("tables")
+    if page.exists():
+        return f"{page} is older than these numbers. Run `geostat report {store.path}` to renew it."
+    if any(folder.glob("*.md")):
+        return f"The tables in {folder} are older than these numbers. Run `geostat tables {store.path}` to renew them."
+    return None
 
 
 def write_tables(store: Store, out: Path) -> list[Path]:

@@ -1,13 +1,14 @@
 """Recovery study of the verdicts on Assumption 3: how often is an answer false, where the effect lies inside, at, and outside its tolerance?
 
-Run: python -m geostat.recovery_verdicts [--heads 1000] [--seed 0] [--tokens 257] [--claim weights bounds]
+Run: python -m geostat.recovery_verdicts [--heads 1000] [--seed 0] [--tokens 257] [--claim norms similarity weights bounds]
 
 Heads as `recovery_weights` draws them, 8 documents each, with noise of 2.4 nats a token and document (as measured) and of a half and a quarter of that.
 *growth*: total growth of a share of its tolerance is planted. *shape_position*: a plateau and growth, and at every token a step up or down that is the same in
 all documents; the truth is the distance of that profile, without noise, from the form fitted to it. Answers are counted one by one, at 5%, as if a head
 stood alone.
 *oscillation* is no claim, and the study says why: amplitudes as large as the tolerance, from 0.7 to 1.8 times what stands out of noise, read from the form that
-gives the oscillation a size of its own. The claims on bounds are `recovery_bounds`'s; `--claim` takes one study of the two. Imports numpy and xarray.
+gives the oscillation a size of its own. The claims on norms and similarity are `recovery_levels`'s, those on bounds `recovery_bounds`'s; `--claim` takes
+some of the studies. Imports numpy and xarray.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from typing import Final
 import numpy as np
 import xarray as xr
 
-from geostat import recovery_bounds
+from geostat import recovery_bounds, recovery_levels
 from geostat.claims import Side, tolerances
 from geostat.equivalence import if_present, one_sided
 from geostat.jackknife import FloatArray
 from geostat.recovery_bounds import BoundsRow, FlagRow
+from geostat.recovery_levels import LevelRow
 from geostat.recovery_weights import DOCUMENTS, NOISE, Setting, draw, limits, plant
 from geostat.weights import fit_weights
 
@@ -153,8 +155,10 @@ def study(heads: int, tokens: int, seed: int) -> Iterator[Row]:
 
 def main() -> None:
     """Run the studies asked for and print them."""
-    studies: dict[str, Callable[[int, int, int], Iterator[Row | BoundsRow | FlagRow]]] = {"weights": study, "bounds": recovery_bounds.study}
-    parser = argparse.ArgumentParser(description="Recovery study of the verdicts on Assumption 3 and on bounds.")
+    studies: dict[str, Callable[[int, int, int], Iterator[Row | BoundsRow | FlagRow | LevelRow]]] = {
+        "norms": recovery_levels.norms, "similarity": recovery_levels.similarity, "weights": study, "bounds": recovery_bounds.study,
+    }  # fmt: skip
+    parser = argparse.ArgumentParser(description="Recovery study of the verdicts on Assumptions 1 to 3 and on bounds.")
     parser.add_argument("--heads", type=int, default=1000)
     parser.add_argument("--tokens", type=int, default=257)
     parser.add_argument("--seed", type=int, default=0)

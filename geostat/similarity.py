@@ -20,7 +20,18 @@ from geostat.jackknife import BoolArray, FloatArray, Interval
 from geostat.similarity_choice import choose
 from geostat.similarity_drift import Blocks, drift
 from geostat.similarity_feasible import feasible_edges
-from geostat.similarity_fit import Cosines, Fit, fit_batched, goodness, intervals, mean_loss, refine, replicate_trouble, resampled, saturated
+from geostat.similarity_fit import (
+    Cosines,
+    Fit,
+    fit_batched,
+    goodness,
+    intervals,
+    mean_loss,
+    refine,
+    replicate_trouble,
+    resampled,
+    saturated,
+)
 from geostat.similarity_pairs import Bins, chance_by_lag, mae_by_pair, negative_share, pairs_by_lag
 from geostat.similarity_sink import sink_cosines
 from geostat.similarity_variables import FIT_REASONS, HEAD_REASONS, dataset

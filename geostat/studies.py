@@ -23,6 +23,9 @@ __all__ = ["Asked", "answer"]
 
 MEASURED: Final = "measured"
 
+KINDS: Final = ("nc", "pdf", "png", "tex", "md")
+"""Endings of the files that a study can have."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
@@ -177,7 +180,7 @@ def _moved(dataset: xr.Dataset) -> dict[str, str]:
 def write(dataset: xr.Dataset, out: Path) -> list[Path]:
     """Write a study below `out`: dataset (netCDF), table (LaTeX, Markdown), and figure (PDF, PNG) where it varies along one to three axes.
 
-    Elasticities go to files of their own, without a figure.
+    Elasticities go to files of their own, without a figure. Files of an earlier study that this one has no new one for are removed, at the end.
     """
     from reports.draw_study import draw_study, study_axes
     from reports.files import replaced
@@ -195,4 +198,8 @@ def write(dataset: xr.Dataset, out: Path) -> list[Path]:
         figure = draw_study(dataset)
         made += [(f"whatif.{kind}", rendered(figure, kind)) for kind in ("pdf", "png")]
     table = table_of_elasticities(dataset) if of_point else table_of_study(dataset)
-    return [replaced(out / name, content) for name, content in made] + write_table(table, out)
+    written = [replaced(out / name, content) for name, content in made] + write_table(table, out)
+    for kind in KINDS:
+        if (old := out / f"{table.name}.{kind}") not in written and old.is_file():
+            old.unlink()
+    return written

@@ -13,7 +13,8 @@ Sets = Annotated[
         "--set",
         metavar="NAME=VALUES",
         help="Values of a parameter: VALUE, V1,V2,… or FROM:TO:COUNT[:log]. An x before them multiplies the value there was (beta=x2), an L behind "
-        "those of T1 and T2 makes them shares of L (T1=0.5L). Repeatable. "
+        "those of T1 and T2 makes them shares of L (T1=0.5L). In a range of whole numbers values are rounded and repeated ones dropped: "
+        "N=2:3:10 is 2 and 3. Repeatable. "
         "Names: N, L, d, kappa, beta, rho0, c, stretch, lam, p_sink, p_base, eta, growth, omega, T1, T2, C.",
     ),
 ]

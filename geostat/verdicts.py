@@ -8,16 +8,16 @@ adjusted. A claim on bounds is the intersection of one on each side, statistic a
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from geostat.claims import CLAIMS, Claim, Tolerance, Unit, tolerances
+from geostat.claims import CLAIMS, UNITS, Claim, Tolerance, tolerances
 from geostat.equivalence import (
     ANSWERS,
     FAILS,
@@ -25,21 +25,19 @@ from geostat.equivalence import (
     HOLDS,
     NO_ESTIMATE,
     PValues,
+    adjusted,
     answers,
     if_present,
-    mean_of_equals,
     of_all,
     one_sided,
 )
-from geostat.errors import InputError, Unmet
 from geostat.fitting import described
-from geostat.gaps import SMOOTH
+from geostat.gaps import BOUNDS, STATISTICS, Deciding, cells, deciding
 from geostat.jackknife import LEVEL, FloatArray
+from geostat.replicates import replicates, share_within
 
-__all__ = ["Requirement", "claim_rows", "give_verdicts", "hold_to", "requirement", "share"]
+__all__ = ["STATISTICS", "claim_rows", "give_verdicts"]
 
-STATISTICS: Final = ("precision", "recall")
-UNITS: Final[tuple[Unit, ...]] = ("kv_head", "head")
 PARTS: Final = {
     "estimate": ("estimated effect", "the effect's own"),
     "se": ("standard error of the effect over documents", "the effect's own"),
@@ -47,6 +45,22 @@ PARTS: Final = {
     "upper": ("upper limit of the effect, 95%, not adjusted", "the effect's own"),
     "p_holds": ("p-value against the claim's failing", "1"),
     "p_fails": ("p-value against the claim's holding", "1"),
+    "p_holds_adjusted": ("p_holds over the heads of the claim, adjusted (Benjamini-Hochberg): holds where at most q", "1"),
+    "p_fails_adjusted": ("p_fails over the heads of the claim, adjusted (Benjamini-Hochberg): fails where at most q", "1"),
+}
+CELL: Final = {
+    "cell_bound": (f"bound that decided: {', '.join(f'{code} {name}' for code, name in BOUNDS.items())}; -1 of other claims", "1"),
+    "cell_n": ("N at which it decided; 0 of other claims", "1"),
+    "cell_count": ("bounds tested, one for each side, statistic and N; 0 of other claims", "1"),
+    "cell_p_holds": ("p-value of that bound alone against its failing", "1"),
+    "cell_p_fails": ("p-value of that bound against its holding, times the number tested", "1"),
+}
+"""Which bound at which N the estimate of a claim on bounds is of."""
+WITHIN: Final = {
+    "within": "share of heads with an estimate whose estimate lies within the tolerance",
+    "within_se": "standard error of that share, document jackknife",
+    "within_lower": "lower limit of that share, 95%",
+    "within_upper": "upper limit of that share, 95%",
 }
 
 
@@ -58,6 +72,8 @@ class _Effect:
     se: FloatArray
     degrees: FloatArray
     p: PValues
+    cell: Deciding | None = None
+    """Of a claim on bounds: the cell that estimate and standard error are of."""
 
 
 def give_verdicts(tree: xr.DataTree, held_against: Mapping[str, Tolerance] | None = None) -> xr.Dataset:
@@ -69,10 +85,12 @@ def give_verdicts(tree: xr.DataTree, held_against: Mapping[str, Tolerance] | Non
 
     Returns:
         /verdicts. For each unit u of kv_head and head, over (claim_u, layer, u): answer_u (1 holds, -1 fails, 0 undetermined, -2 no estimate) and
-        estimate_u, se_u, lower_u, upper_u, p_holds_u, p_fails_u; the estimate of a claim on bounds is the largest excess over N.
+        estimate_u, se_u, lower_u, upper_u, p_holds_u, p_fails_u and both p-values adjusted over heads. Claims on bounds join all bounds of a head in
+        p_holds and p_fails, and give the estimate of the one that decided: cell_bound_u, cell_n_u, cell_count_u, cell_p_holds_u, cell_p_fails_u (CELL).
         Over (claim): tolerance, tested (heads with an estimate), no_estimate (heads without), holds, fails, undetermined (counts), true_at_least and
         true_at_most: the share of heads of which the claim is true, by what the false-discovery rate q allows, (1−q)·holds and 1 − (1−q)·fails in
-        expectation. Claims whose bounds or fits the run does not hold are left out.
+        expectation; within, the share of heads whose estimate lies within the tolerance, with within_se, within_lower and within_upper (document
+        jackknife; NaN where the run keeps no replicates). Claims whose bounds or fits the run does not hold are left out.
     """
     held = {**tolerances(), **(held_against or {})}
     by_unit: dict[str, list[tuple[Claim, _Effect]]] = {unit: [] for unit in UNITS}
@@ -82,11 +100,12 @@ def give_verdicts(tree: xr.DataTree, held_against: Mapping[str, Tolerance] | Non
             by_unit[claim.of].append((claim, effect))
     found = [part for unit, effects in by_unit.items() if effects for part in (_by_head(tree, unit, effects),)]
     given = [claim for effects in by_unit.values() for claim, _ in effects]
-    whole = xr.merge([*found, _overall(given, found, held)], combine_attrs="drop")
+    whole = xr.merge([*found, _overall(given, found, held), _within(tree, by_unit, held)], combine_attrs="drop")
     whole.attrs = {
         "long_name": "verdicts",
         "false_discovery_rate": FALSE_DISCOVERIES,
         "answers": json.dumps({str(code): word for code, word in ANSWERS.items()}),
+        "bounds": json.dumps({str(code): name for code, name in BOUNDS.items()}),
         "claims": json.dumps([_told(claim, held[claim.key]) for claim in given], ensure_ascii=False),
     }
     return whole
@@ -94,10 +113,15 @@ def give_verdicts(tree: xr.DataTree, held_against: Mapping[str, Tolerance] | Non
 
 def _told(claim: Claim, tolerance: Tolerance) -> dict[str, Any]:
     """A claim as a report needs it."""
-    return {
+    told: dict[str, Any] = {
         "key": claim.key, "says": claim.says, "of": claim.of, "side": claim.side, "units": claim.units, "tolerance": tolerance.value,
-        "source": tolerance.source, "estimate": f"/{claim.group}/{claim.variable}", **({"select": dict(claim.select)} if claim.select else {}),
+        "source": tolerance.source, "estimate": f"/{claim.group}" if claim.bounds else f"/{claim.group}/{claim.variable}",
     }  # fmt: skip
+    if claim.select:
+        told["select"] = dict(claim.select)
+    if claim.presence:
+        told["second_test"] = f"/{claim.group}/{claim.presence}"
+    return told
 
 
 def _effect(tree: xr.DataTree, claim: Claim, tolerance: float) -> _Effect | None:
@@ -121,56 +145,50 @@ def _effect(tree: xr.DataTree, claim: Claim, tolerance: float) -> _Effect | None
 
 
 def _excess(tree: xr.DataTree, bounds: xr.Dataset, tolerance: float) -> _Effect:
-    """How far measured curves lie beyond their bounds: each side, statistic and 1 < N < T is a claim of its own, and all must hold.
-
-    A gap is tested by its own spread over documents, for these move curve and bound together. That spread tells nothing of texts unlike all of them, which
-    may take Precision from its floor to 1; so an answer must pass `mean_of_equals` at the mean as well, but for *fails* by Recall, whose documents scatter.
-    """
-    tokens = tree["capture"].to_dataset()["tokens"].values
-    n = bounds["n_envelope"].values
-    between = (n > 1) & (n < tokens[:, None, None])
+    """How far measured curves lie beyond their bounds: each cell is a claim of its own, and all must hold. The estimate is that of the deciding cell."""
     documents = float(bounds.attrs.get("documents", tree["capture"].sizes["document"]))
-    parts, errors, chances = [], [], []
-    for statistic in STATISTICS:
-        measured, se = (bounds[f"{statistic}{part}"].transpose("layer", "head", "n_envelope").values for part in ("", "_se"))
-        for side, sign in (("lower", 1.0), ("upper", -1.0)):
-            edge, gap = (bounds[f"{statistic}_{side}{part}"].transpose("layer", "head", "n_envelope").values for part in ("", "_gap_se"))
-            part = np.where(between, sign * (edge - measured), np.nan)
-            tested = one_sided(part, np.where(between, gap, np.nan), max(documents - 1, 1), tolerance, "at_most")
-            unseen = mean_of_equals(measured, edge - sign * tolerance, documents, "at_least" if side == "lower" else "at_most")
-            alone = (se > 0) & (statistic in SMOOTH)
-            fails = np.where(alone, tested.fails, np.maximum(tested.fails, unseen.fails))
-            chances.append(PValues(holds=np.maximum(tested.holds, unseen.holds), fails=fails))
-            parts.append(part)
-            errors.append(np.where(between, gap, np.nan))
-    excess, se = np.concatenate(parts, axis=-1), np.concatenate(errors, axis=-1)
-    degrees = np.full(excess.shape[:2], max(documents - 1, 1))
-    holds, fails = (np.concatenate([getattr(one, name) for one in chances], axis=-1) for name in ("holds", "fails"))
-    p = of_all(PValues(holds=holds, fails=fails))
-    worst = np.where(np.isfinite(excess), excess, -np.inf).argmax(axis=-1)[..., None]
-    estimate, its_se = (np.take_along_axis(values, worst, axis=-1)[..., 0] for values in (excess, se))
-    return _Effect(estimate=estimate, se=its_se, degrees=degrees, p=p)
+    found = cells(bounds, tree["capture"].to_dataset()["tokens"].values, documents, tolerance)
+    p = of_all(found.p)
+    known: NDArray[np.bool_] = np.asarray(np.isfinite(found.excess).any(axis=-1))
+    cell = deciding(found, answers(p, known) == FAILS)
+    degrees = np.full(cell.excess.shape, max(documents - 1, 1))
+    return _Effect(estimate=cell.excess, se=cell.se, degrees=degrees, p=p, cell=cell)
 
 
 def _by_head(tree: xr.DataTree, unit: str, effects: Sequence[tuple[Claim, _Effect]]) -> xr.Dataset:
     """The answers of one kind of head, with what they rest on."""
     dims = (f"claim_{unit}", "layer", unit)
-    columns: dict[str, list[np.ndarray]] = {name: [] for name in ("answer", *PARTS)}
-    for _, effect in effects:
-        half = stdtrit(effect.degrees, 0.5 + LEVEL / 2) * effect.se
-        columns["answer"].append(answers(effect.p, np.isfinite(effect.estimate)))
-        parts = (effect.estimate, effect.se, effect.estimate - half, effect.estimate + half, effect.p.holds, effect.p.fails)
-        for name, values in zip(PARTS, parts, strict=True):
-            columns[name].append(values)
     words = {"answer": ("1 holds, -1 fails, 0 undetermined, -2 no estimate", "1"), **PARTS}
+    rows = [_columns(effect) for _, effect in effects]
+    if any(claim.bounds for claim, _ in effects):
+        words |= CELL
+        rows = [row | _cell_columns(effect) for row, (_, effect) in zip(rows, effects, strict=True)]
     found = {
-        f"{name}_{unit}": described(dims, np.stack(values), long_name=words[name][0], units=words[name][1], symbol="", equation="")
-        for name, values in columns.items()
+        f"{name}_{unit}": described(dims, np.stack([row[name] for row in rows]), long_name=long_name, units=units, symbol="", equation="")
+        for name, (long_name, units) in words.items()
     }
     capture = tree["capture"].to_dataset()
     coords = {name: capture[name].variable for name in ("layer", unit)}
     keys = np.array([claim.key for claim, _ in effects], dtype=object)
     return xr.Dataset(found, coords=coords | {dims[0]: xr.Variable((dims[0],), keys, {"long_name": "claim"})})
+
+
+def _columns(effect: _Effect) -> dict[str, np.ndarray]:
+    """Answers of all heads, and PARTS."""
+    half = stdtrit(effect.degrees, 0.5 + LEVEL / 2) * effect.se
+    over = adjusted(effect.p)
+    parts = [effect.estimate, effect.se, effect.estimate - half, effect.estimate + half]
+    parts += [effect.p.holds, effect.p.fails, over.holds, over.fails]
+    return {"answer": answers(effect.p, np.isfinite(effect.estimate)), **dict(zip(PARTS, parts, strict=True))}
+
+
+def _cell_columns(effect: _Effect) -> dict[str, np.ndarray]:
+    """CELL, which a claim on other things than bounds has none of."""
+    cell, shape = effect.cell, effect.estimate.shape
+    if cell is None:
+        none, unknown = np.zeros(shape, dtype=np.int64), np.full(shape, np.nan)
+        return dict(zip(CELL, (none - 1, none, none, unknown, unknown), strict=True))
+    return dict(zip(CELL, (cell.bound, cell.n, cell.cells, cell.p.holds, cell.p.fails), strict=True))
 
 
 def _overall(given: Sequence[Claim], found: Sequence[xr.Dataset], held: Mapping[str, Tolerance]) -> xr.Dataset:
@@ -203,75 +221,24 @@ def _overall(given: Sequence[Claim], found: Sequence[xr.Dataset], held: Mapping[
     )
 
 
+def _within(tree: xr.DataTree, by_unit: Mapping[str, Sequence[tuple[Claim, _Effect]]], held: Mapping[str, Tolerance]) -> xr.Dataset:
+    """The share of heads whose estimate lies within the tolerance, with its document jackknife where replicates are known."""
+    rows = []
+    for claim, effect in (pair for effects in by_unit.values() for pair in effects):
+        # A cell beyond the tolerance has p (holds) = 1, so the one that decides is beyond it where any is.
+        share_of_them, spread = share_within(effect.estimate, replicates(tree, claim.key), held[claim.key].value, claim.side)
+        rows.append((share_of_them, float(spread.se), float(spread.lower), float(spread.upper)))
+    columns = np.array(rows, dtype=np.float64).reshape(-1, len(WITHIN)).T
+    return xr.Dataset(
+        {
+            name: described(("claim",), column, long_name=words, units="1", symbol="", equation="")
+            for (name, words), column in zip(WITHIN.items(), columns, strict=True)
+        }
+    )
+
+
 def claim_rows(verdicts: xr.Dataset) -> list[dict[str, Any]]:
-    """What /verdicts says of each claim, as `give_verdicts` wrote it down: key, says, of, side, units, tolerance, source, estimate, select."""
+    """What /verdicts says of each claim, as `give_verdicts` wrote it down: key, says, of, side, units, tolerance, source, estimate, and where
+    there is one select and second_test, a p-value that p (holds) is at least.
+    """
     return list(json.loads(verdicts.attrs["claims"]))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Requirement:
-    """That a claim has an answer in at least a share of the heads."""
-
-    claim: str
-    answer: str
-    least: float
-
-    def met(self, verdicts: xr.Dataset) -> tuple[bool, str]:
-        """Whether it is met, and a line that says so.
-
-        Raises:
-            InputError: if the run holds no verdict on the claim.
-        """
-        if self.claim not in verdicts["claim"].values:
-            held = ", ".join(str(key) for key in verdicts["claim"].values)
-            raise InputError(f"--require {self.claim}: the run has no verdict on it, expected one of {held}. Name one of those.")
-        found, tested = share(verdicts, self.claim, self.answer)
-        met = found >= self.least
-        word = "as required" if met else "required"
-        left = int(verdicts["no_estimate"].sel(claim=self.claim)) if "no_estimate" in verdicts else 0
-        of = f"{tested} heads ({left} more without an estimate)" if left else f"{tested} heads"
-        return met, f"{self.claim} {self.answer} in {found:.1%} of {of}, {word} at least {self.least:.1%}"
-
-
-def share(verdicts: xr.Dataset, claim: str, answer: str) -> tuple[float, int]:
-    """Return the share of heads with an answer, and how many heads were tested; 0 of none."""
-    chosen = verdicts.sel(claim=claim)
-    tested = int(chosen["tested"])
-    return (float(chosen[answer]) / tested if tested else 0.0), tested
-
-
-def requirement(text: str) -> Requirement:
-    """Read what `--require` is given, such as "norms.cv holds 0.9".
-
-    Raises:
-        InputError: for anything else.
-    """
-    match = re.fullmatch(r"\s*(\S+)\s+(holds|fails|undetermined)\s+(\d*\.?\d+)\s*", text)
-    keys = [claim.key for claim in CLAIMS]
-    if match is None or not float(match[3]) <= 1:
-        raise InputError(
-            f'--require {text}: expected a claim, holds, fails or undetermined, and a share of heads, as in "norms.cv holds 0.9".'
-        )
-    if match[1] not in keys:
-        raise InputError(f"--require {text}: {match[1]} is no claim, expected one of {', '.join(keys)}. Name one of those.")
-    return Requirement(claim=match[1], answer=match[2], least=float(match[3]))
-
-
-def hold_to(tree: xr.DataTree, required: Sequence[Requirement]) -> list[str]:
-    """Return a line for each requirement.
-
-    Args:
-        tree: a run with /verdicts.
-        required: what its verdicts are held to.
-
-    Raises:
-        Unmet: naming those that are not met.
-        InputError: if the run has no verdicts, or none on a claim.
-    """
-    if "verdicts" not in tree.children:
-        raise InputError("the run has no verdicts yet, expected /verdicts. Run `geostat confront` on it first.")
-    found = [one.met(tree["verdicts"].to_dataset()) for one in required]
-    unmet = [line for met, line in found if not met]
-    if unmet:
-        raise Unmet("; ".join(unmet) + ".")
-    return [line for _, line in found]

@@ -14,16 +14,22 @@ import numpy as np
 import xarray as xr
 from markupsafe import Markup, escape
 
-from reports.cells import Cell, Table, mixed, number, share, text, whole
+from reports.cells import Cell, Table, missing, mixed, number, share, text, whole
 from reports.number import MISSING, count, percent, rounded
 from reports.pooled import Run
 from reports.symbols import text_latex
 
 SIDES = {"at_most": "≤", "at_least": "≥", "within": "|·| ≤"}
 HEADS = {"kv_head": "value head", "head": "head"}
-HEADERS = ("claim", "tolerance; its source", "holds", "fails", "undetermined", "true of")
+HEADERS = ("claim", "tolerance; its source", "holds", "fails", "undetermined", "true of", "estimate within")
 SIDE_BY_SIDE = 5
 """Claims that paper has room for beside the layer."""
+
+NUMBERS = (
+    "estimate", "se", "lower", "upper", "p_holds", "p_fails", "p_holds_adjusted", "p_fails_adjusted", "cell_bound", "cell_n", "cell_count",
+    "cell_p_holds", "cell_p_fails",
+)  # fmt: skip
+"""What /verdicts keeps of each head and claim beside the answer."""
 
 DETAILS = "verdict_heads"
 """Name of the table of every head's verdicts, to which the others lead."""
@@ -71,7 +77,7 @@ def _overall(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
         true = share(0.5 * (low + high), words)
         rows.append(
             [_linked(mixed(claim["says"]), claim["key"]), mixed(f"{_held_against(claim)}; {claim['source']}"),
-             *(whole(float(at[name])) for name in ("holds", "fails", "undetermined")), true]
+             *(whole(float(at[name])) for name in ("holds", "fails", "undetermined")), true, _within(at)]
         )  # fmt: skip
     rate = percent(float(data.attrs["false_discovery_rate"]), 0)
     settled = (
@@ -79,15 +85,29 @@ def _overall(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
         f"(Student's t, {run.documents - 1} degrees of freedom); of the answers “holds”, and of the answers “fails”, at most {rate} are false in "
         "expectation (Benjamini–Hochberg over heads). Undetermined: these documents do not settle it. No estimate: what the claim is about was not "
         "found in the head, or could not be fitted; such heads are neither. True of: the share of heads of which the claim is "
-        "true, as far as these answers tell. A claim on bounds holds where each bound on Precision and Recall does at every N, and fails where one does not "
-        "(tested: the gap of curve and bound, and that texts unlike all of these would have been met); bounds on an expectation may miss a single head."
+        "true, as far as these answers tell. Estimate within: the share of heads with an estimate whose estimate is within the tolerance, however sure; "
+        "± by the document jackknife, n/a where the run does not keep what that needs. A claim on bounds holds where each bound on Precision and Recall "
+        "does at every N, and fails where one does not (tested: the gap of curve and bound, and that texts unlike all of these would have been met); bounds "
+        "on an expectation may miss a single head."
         if run.documents > 1
         else "One document gives no standard errors: nothing is settled."
     )
     return Table(
         name="verdicts", title="Verdicts", headers=[mixed(word) for word in HEADERS],
-        rows=rows, align="pprrrr", widths={0: "2.9cm", 1: "2.7cm", 5: "1.9cm"}, paper_rows=9, caption=settled,
+        rows=rows, align="pprrrrr", widths={0: "2.9cm", 1: "2.7cm", 5: "1.9cm"}, paper_rows=9, caption=settled,
+        on_paper=[range(6), (0, 6)],
     )  # fmt: skip
+
+
+def _within(at: xr.Dataset) -> Cell:
+    """The share of heads whose estimate is within the tolerance, as percent; n/a where the run does not keep it."""
+    if "within" not in at:
+        return missing()
+    shown = rounded(100 * float(at["within"]), 100 * float(at["within_se"]))
+    if shown.value is None:
+        return missing()
+    plain = " ± ".join(MISSING if part is None else f"{part}%" for part in (shown.value, shown.error))
+    return share(float(at["within"]), plain)
 
 
 def _by_layer(data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
@@ -117,30 +137,53 @@ def _name(key: str) -> Cell:
 
 def _details(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
     """One row a head and claim: the answer and everything it rests on."""
-    words, rows = _words(data), []
-    errors = f"± over {count(run.documents, 'document')}" if run.documents > 1 else "One document: no ±"
+    words, bounds, rows = _words(data), json.loads(str(data.attrs.get("bounds", "{}"))), []
     for claim in claims:
         of = claim["of"]
         chosen = data.sel({f"claim_{of}": claim["key"]})
-        where = claim["estimate"] + "".join(f", {name} {value}" for name, value in claim.get("select", {}).items())
-        parts = {
-            name: chosen[f"{name}_{of}"].transpose("layer", of).values
-            for name in ("answer", "estimate", "se", "lower", "upper", "p_holds", "p_fails")
-        }
+        parts = {name: _column(chosen, name, of) for name in ("answer", *NUMBERS)}
         for i, j in np.ndindex(parts["answer"].shape):
             at = {name: float(values[i, j]) for name, values in parts.items()}
+            bound = bounds.get(f"{at['cell_bound']:.0f}", "")
+            p = [at[f"cell_p_{answer}" if bound else f"p_{answer}"] for answer in ("holds", "fails")]
             name = f"L{data['layer'].values[i]}{'V' if of == 'kv_head' else 'H'}{data[of].values[j]}"
             limits = f"{rounded(at['lower']).plain} to {rounded(at['upper']).plain}" if np.isfinite(at["se"]) else MISSING
             rows.append(
                 [text(claim["key"]), text(name), text(words[int(at["answer"])]), number(at["estimate"], at["se"]), text(limits),
-                 text(_held_against(claim)), _p(at["p_holds"]), _p(at["p_fails"]), text(where)]
+                 text(_held_against(claim)), *map(_p, (*p, at["p_holds_adjusted"], at["p_fails_adjusted"])), text(_source(claim, at, bound))]
             )  # fmt: skip
-    headers = ["claim", "head", "verdict", "estimate", "95% interval", "tolerance", "p (holds)", "p (fails)", "estimate from"]
+    headers = ["claim", "head", "verdict", "estimate", "95% interval", "tolerance", "p (holds)", "p (fails)", "adjusted p (holds)",
+               "adjusted p (fails)", "estimate from"]  # fmt: skip
+    rate = percent(float(data.attrs["false_discovery_rate"]), 0)
+    errors = f"± over {count(run.documents, 'document')}" if run.documents > 1 else "One document: no ±"
     return Table(
-        name=DETAILS, title="Every verdict", headers=[mixed(word) for word in headers], rows=rows, align="lllrrrrrl", only_page=True,
+        name=DETAILS, title="Every verdict", headers=[mixed(word) for word in headers], rows=rows, align="lllrrrrrrrl", only_page=True,
         caption="What each verdict rests on. L5V2: value head 2 of layer 5; L5H3: head 3. p (holds): against the claim's failing, p (fails): "
-        f"against its holding, before Benjamini–Hochberg; intervals are not adjusted. {errors}.",
+        f"against its holding. Adjusted: over the heads of the claim (Benjamini–Hochberg); a claim holds, or fails, where that p is at most {rate}. Where "
+        "the last column names a second p-value, p (holds) is the larger of both tests. A claim on bounds joins many, upper and lower, on Precision and "
+        "Recall, at each N; shown are the estimate, interval and p of the one that decided: where the claim fails, of the smallest p (fails), which is "
+        "multiplied by their number; elsewhere of the largest p (holds). The adjusted p rest on the largest and the smallest of all. Intervals are not "
+        f"adjusted. {errors}.",
     )  # fmt: skip
+
+
+def _column(chosen: xr.Dataset, name: str, of: str) -> np.ndarray:
+    """One of NUMBERS of one claim, (layer, head); NaN where the run does not keep it."""
+    answer = chosen[f"answer_{of}"].transpose("layer", of)
+    return chosen[f"{name}_{of}"].transpose("layer", of).values if f"{name}_{of}" in chosen else np.full(answer.shape, np.nan)
+
+
+def _source(claim: Mapping[str, Any], at: Mapping[str, float], bound: str) -> str:
+    """Where an estimate stands in the run: of a claim on bounds, as curve and bound, the lesser last."""
+    where = str(claim["estimate"])
+    if bound:
+        statistic, _, side = bound.partition("_")
+        above, below = (bound, statistic) if side == "lower" else (statistic, bound)
+        where += f"/{above} − {below} at N = {at['cell_n']:.0f}"
+    where += "".join(f", {name} {value}" for name, value in claim.get("select", {}).items())
+    if bound:
+        where += f"; one of {count(int(at['cell_count']), 'bound')}"
+    return where + (f"; and {claim['second_test']}" if "second_test" in claim else "")
 
 
 def _p(value: float) -> Cell:

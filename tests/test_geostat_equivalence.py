@@ -6,7 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from geostat.equivalence import FAILS, HOLDS, NO_ESTIMATE, UNDETERMINED, PValues, answers, if_present, mean_of_equals, of_all, one_sided
+from geostat.equivalence import (
+    FAILS,
+    HOLDS,
+    NO_ESTIMATE,
+    UNDETERMINED,
+    PValues,
+    adjusted,
+    answers,
+    if_present,
+    mean_of_equals,
+    of_all,
+    one_sided,
+)
 
 FINITE = st.floats(-3, 3, allow_nan=False)
 ERROR = st.floats(0.01, 2)
@@ -78,6 +90,13 @@ def test_answers_are_benjamini_and_hochberg_s():
     assert answers(p, np.ones(5, bool)).tolist() == [HOLDS, HOLDS, HOLDS, UNDETERMINED, UNDETERMINED]
     other = PValues(holds=1 - holds, fails=holds)
     assert answers(other, np.ones(5, bool)).tolist() == [FAILS, FAILS, FAILS, UNDETERMINED, UNDETERMINED]
+
+
+def test_adjusted_p_values_are_benjamini_and_hochberg_s():
+    holds = np.array([[0.03, 0.001, np.nan], [0.012, 0.9, 0.2]])  # n p / rank, none larger than those of larger p
+    found = adjusted(PValues(holds=holds, fails=1 - holds))
+    np.testing.assert_allclose(found.holds, [[0.05, 0.005, np.nan], [0.03, 0.9, 0.25]])
+    np.testing.assert_allclose(found.fails, [[0.999, 0.999, np.nan], [0.999, 0.5, 0.999]])
 
 
 def test_a_joint_claim_holds_if_every_part_does_and_fails_if_one_does():

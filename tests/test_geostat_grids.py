@@ -1,5 +1,7 @@
 """What-if studies as users ask for them: words, a head of a run, datasets and files."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -9,6 +11,7 @@ from geostat.errors import InputError
 from geostat.grids import parse, whatif
 from geostat.head_point import from_head
 from geostat.studies import Asked, answer
+from geostat.study_options import Sets
 from theory.errors import InputError as TheoryError
 from theory.gram import offset_exponential
 from theory.study import PARAMETERS
@@ -33,6 +36,14 @@ def test_words_become_values(text, values, relative):
     setting = parse(text)
     assert setting.relative is relative
     np.testing.assert_allclose(setting.values, values)
+
+
+def test_ranges_of_whole_numbers_are_rounded_without_repeats_as_the_option_says():
+    assert parse("N=2:3:10").values == (2.0, 3.0)
+    assert parse("d=1:100:5:log").values == (1.0, 3.0, 10.0, 32.0, 100.0)
+    said = get_args(Sets)[1].help
+    assert "rounded and repeated ones dropped" in said
+    assert "N=2:3:10 is 2 and 3" in said
 
 
 def test_multiples_are_of_the_base_value_and_whole_numbers_stay_whole():
@@ -167,6 +178,31 @@ def test_a_point_writes_no_figure(tmp_path):
     said = answer(Asked(sets=["N=4"], out=tmp_path))
     assert {path.rsplit(".", 1)[1] for path in said["written"]} == {"nc", "tex", "md"}
     assert said["points"].startswith("1, ")
+
+
+def test_no_figure_of_an_earlier_study_stays_beside_a_new_one(tmp_path):
+    (tmp_path / "notes.png").write_bytes(b"mine")
+    answer(Asked(sets=["L=32", "N=2,3"], elasticity=False, out=tmp_path))
+    answer(Asked(sets=["L=32", "N=4"], elasticity=True, out=tmp_path))
+    both = {
+        "notes.png",
+        "elasticity.nc",
+        "elasticity.tex",
+        "elasticity.md",
+        *(f"whatif.{kind}" for kind in ("nc", "pdf", "png", "tex", "md")),
+    }
+    assert {path.name for path in tmp_path.iterdir()} == both  # elasticities have files of their own
+    answer(Asked(sets=["L=32", "N=4"], out=tmp_path))
+    assert {path.name for path in tmp_path.iterdir()} == both - {"whatif.pdf", "whatif.png"}
+    assert int(xr.open_dataset(tmp_path / "whatif.nc").attrs["fixed_N"]) == 4
+
+
+def test_a_study_that_is_refused_leaves_the_earlier_one_whole(tmp_path):
+    answer(Asked(sets=["L=32", "N=2,3"], out=tmp_path))
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(TheoryError):
+        answer(Asked(sets=["L=32", "N=40"], out=tmp_path))
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_points_without_vectors_are_counted():

@@ -10,7 +10,7 @@ from spine import Said, geostat, refused
 
 from empirical.store import Store
 from geostat.errors import InputError
-from geostat.verdicts import hold_to, requirement
+from geostat.requirements import hold_to, requirement
 
 
 @pytest.fixture
@@ -38,6 +38,38 @@ def test_a_report_can_be_required_to_say_something(store: Path):
     assert said == Said(3, "", "geostat: norms.cv holds in 0.0% of 8 heads, required at least 100.0%.\n")
     assert (store.parent / "report.html").exists()
     assert 'id="table-verdicts"' in (store.parent / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("one_figure")
+def test_a_page_that_a_confrontation_outdates_is_named_with_the_command_that_renews_it(store: Path):
+    """Under --quiet nothing is said, nor where nothing lies there."""
+    confront = ("confront", store, "--edition", "sharp")
+    assert "older" not in geostat(*confront).stderr
+    tables, page = store.parent / "tables", store.parent / "report.html"
+    geostat("tables", store, "--quiet")
+    told = f"geostat: The tables in {tables} are older than these numbers. Run `geostat tables {store}` to renew them."
+    assert geostat(*confront).stderr.splitlines()[-1] == told
+    geostat("report", store, "--quiet")
+    said = geostat(*confront, "--require", "norms.cv fails 0")
+    assert said.stderr.splitlines()[-1] == f"geostat: {page} is older than these numbers. Run `geostat report {store}` to renew it."
+    assert said.stdout.splitlines()[-2] == "required:"
+    assert geostat(*confront, "--quiet") == Said(0, "", "")
+
+
+def test_a_damaged_fit_is_not_measured_again(store: Path):
+    """What was captured is sound: the report and doctor give the same remedy."""
+    chunk = next(file for file in (store / "norms" / "cv_token" / "c").rglob("*") if file.is_file())
+    data = bytearray(chunk.read_bytes())
+    data[len(data) // 2] ^= 1
+    chunk.write_bytes(bytes(data))
+    for command in (("report", store, "--quiet"), ("doctor", store)):
+        line = refused(geostat(*command), code=4)
+        assert line.startswith(f"{store}")
+        assert "/norms" in line
+        assert line.endswith("Run `geostat fit` and `geostat confront` again.")
+    assert geostat("fit", store, "--quiet").code == 0
+    assert geostat("confront", store, "--edition", "sharp", "--quiet").code == 0
+    assert "is sound" in geostat("doctor", store).stdout
 
 
 def test_words_that_say_nothing_are_refused_before_any_work(store: Path, tmp_path: Path):

@@ -14,11 +14,12 @@ from reports.tables import tables
 
 CLAIMS = [
     {"key": "norms.cv", "says": "norms are constant", "of": "kv_head", "side": "at_most", "units": "1", "tolerance": 0.05, "source": "§3.1",
-     "estimate": "/norms/cv_token"},
+     "estimate": "/norms/cv_token", "second_test": "/norms/other_p"},
     {"key": "bounds.sharp", "says": "curves lie within <sharp> bounds", "of": "head", "side": "within", "units": "1", "tolerance": 0.01,
-     "source": "a & b", "estimate": "/envelope/precision", "select": {"edition": "sharp", "gram": "offset"}},
+     "source": "a & b", "estimate": "/envelope", "select": {"edition": "sharp", "gram": "offset"}},
 ]  # fmt: skip
 ANSWERS = {"1": "holds", "-1": "fails", "0": "undetermined", "-2": "no estimate"}
+BOUNDS = {"0": "precision_lower", "1": "precision_upper", "2": "recall_lower", "3": "recall_upper"}
 
 
 def verdicts(*, errors: bool = True) -> xr.Dataset:
@@ -30,6 +31,10 @@ def verdicts(*, errors: bool = True) -> xr.Dataset:
         se = 0.01 * estimate if errors else estimate * np.nan
         parts = {"answer": answer, "estimate": estimate, "se": se, "lower": estimate - 2 * se, "upper": estimate + 2 * se}
         parts |= {"p_holds": estimate / 10 + 0 * se, "p_fails": 1e-6 * estimate + 0 * se}
+        parts |= {"p_holds_adjusted": estimate / 5 + 0 * se, "p_fails_adjusted": 0.5 + 0 * se}
+        if of == "head":
+            parts |= {"cell_bound": np.arange(8).reshape(2, 4) % 4, "cell_n": np.full((2, 4), 7), "cell_count": np.full((2, 4), 80)}
+            parts |= {"cell_p_holds": 0.25 + 0 * se, "cell_p_fails": 0.75 + 0 * se}
         data |= {f"{name}_{of}": (dims, values[None]) for name, values in parts.items()}
     counts = {"tested": [3, 8], "holds": [1, 2], "fails": [1, 2], "undetermined": [1, 4]}
     data |= {name: (("claim",), np.array(values)) for name, values in counts.items()}
@@ -37,11 +42,15 @@ def verdicts(*, errors: bool = True) -> xr.Dataset:
         "true_at_least": (("claim",), [0.32, 0.24]),
         "true_at_most": (("claim",), [0.68, 0.76]),
         "tolerance": (("claim",), [0.05, 0.01]),
+        "within": (("claim",), [0.0889, 1.0]),
+        "within_se": (("claim",), [0.0234, np.nan]),
     }
     coords = {"claim": [claim["key"] for claim in CLAIMS], "claim_kv_head": ["norms.cv"], "claim_head": ["bounds.sharp"]}
     coords |= {"layer": [0, 1], "kv_head": [0, 1], "head": [0, 1, 2, 3]}
     return xr.Dataset(
-        data, coords=coords, attrs={"claims": json.dumps(CLAIMS), "answers": json.dumps(ANSWERS), "false_discovery_rate": 0.05}
+        data,
+        coords=coords,
+        attrs={"claims": json.dumps(CLAIMS), "answers": json.dumps(ANSWERS), "bounds": json.dumps(BOUNDS), "false_discovery_rate": 0.05},
     )
 
 
@@ -55,8 +64,16 @@ def test_each_claim_is_told_with_its_tolerance_counts_and_share():
     made = tables(tree())
     assert list(made)[:3] == ["verdicts", "verdict_layers", "verdict_heads"]
     rows = made["verdicts"].frame().to_numpy().tolist()
-    assert rows[0] == ["norms are constant", "≤ 0.05; §3.1", "1", "1", "1", "32% to 68% of 3 value heads; 1 more without an estimate"]
-    assert rows[1] == ["curves lie within <sharp> bounds", "|·| ≤ 0.01; a & b", "2", "2", "4", "24% to 76% of 8 heads"]
+    assert rows[0] == [
+        "norms are constant",
+        "≤ 0.05; §3.1",
+        "1",
+        "1",
+        "1",
+        "32% to 68% of 3 value heads; 1 more without an estimate",
+        "8.9% ± 2.3%",
+    ]
+    assert rows[1] == ["curves lie within <sharp> bounds", "|·| ≤ 0.01; a & b", "2", "2", "4", "24% to 76% of 8 heads", "100% ± n/a"]
     assert "3 documents (Student's t, 2 degrees of freedom)" in made["verdicts"].caption
     assert "at most 5% are false" in made["verdicts"].caption
 
@@ -69,10 +86,28 @@ def test_layers_count_what_holds_and_fails():
 def test_every_verdict_stands_with_what_it_rests_on():
     rows = tables(tree())["verdict_heads"].frame().to_numpy().tolist()
     assert len(rows) == 4 + 8
-    assert rows[0] == ["norms.cv", "L0V0", "holds", "0.1000 ± 0.0010", "0.0980 to 0.102", "≤ 0.05", "0.010", "<0.0001", "/norms/cv_token"]
+    assert rows[0] == ["norms.cv", "L0V0", "holds", "0.1000 ± 0.0010", "0.0980 to 0.102", "≤ 0.05", "0.010", "<0.0001", "0.020", "0.50",
+                       "/norms/cv_token; and /norms/other_p"]  # fmt: skip
     assert rows[3][1:5] == ["L1V1", "no estimate", "n/a", "n/a"]
     assert rows[4][0:3] == ["bounds.sharp", "L0H0", "holds"]
-    assert rows[4][-1] == "/envelope/precision, edition sharp, gram offset"
+
+
+def test_a_verdict_on_bounds_names_the_bound_that_decided_with_its_own_p():
+    rows = tables(tree())["verdict_heads"].frame().to_numpy().tolist()[4:]
+    assert rows[0][6:10] == ["0.25", "0.75", "0.020", "0.50"]
+    end = "at N = 7, edition sharp, gram offset; one of 80 bounds"
+    assert rows[0][-1] == f"/envelope/precision_lower − precision {end}"
+    assert rows[1][-1] == f"/envelope/precision − precision_upper {end}"
+    assert rows[7][-1] == f"/envelope/recall − recall_upper {end}"
+
+
+def test_verdicts_that_keep_no_adjusted_p_are_shown_without():
+    run = tree()
+    names = ("_adjusted_kv_head", "_adjusted_head")
+    run["verdicts"] = xr.DataTree(run["verdicts"].to_dataset().drop_vars([name for name in run["verdicts"] if str(name).endswith(names)]))
+    rows = tables(run)["verdict_heads"].frame().to_numpy().tolist()
+    assert {tuple(row[8:10]) for row in rows} == {("n/a", "n/a")}
+    assert rows[0][6] == "0.010"
 
 
 def test_one_document_is_told_to_settle_nothing():
@@ -143,7 +178,8 @@ def test_rival_forms_are_counted_where_they_predict_best():
     rivals = ["power_law", "shared"]
     rmse = (("rival", "layer", "head"), np.stack([np.full((2, 4), 0.5), np.full((2, 4), 0.75)]))
     best = (("layer", "head"), [[0, 0, 0, 1], [0, 0, 0, 1]])
-    run["weights"] = xr.DataTree(weights.assign(preferred=best, rival_rmse=rmse).assign_coords(rival=rivals))
+    bic = (("rival", "layer", "head"), [[[1.0, 1, 1, 1], [1, 1, 1, np.nan]], [[2.0, 2, 0, np.nan], [2, 2, 2, np.nan]]])
+    run["weights"] = xr.DataTree(weights.assign(preferred=best, rival_rmse=rmse, rival_bic=bic).assign_coords(rival=rivals))
     rows = tables(run)["rivals"].frame().to_numpy().tolist()
     assert [row[1:4] for row in rows] == [
         [r"$e^{-\beta k}$, as printed", "1", "33%"],
@@ -151,5 +187,6 @@ def test_rival_forms_are_counted_where_they_predict_best():
         ["a power of the distance to the last token", "6", "75%"],
         [r"four phases, as printed (one $\eta$)", "2", "25%"],
     ]
-    assert rows[3][4] == "0.750 [0.750, 0.750]"
+    assert [row[4] for row in rows[2:]] == ["6", "1"]  # one head has no BIC
+    assert rows[3][5] == "0.750 [0.750, 0.750]"
     assert "rivals" not in tables(run_tree())

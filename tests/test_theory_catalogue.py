@@ -100,6 +100,37 @@ def test_last_token_outside_by_simulation() -> None:
     assert 454 / 515 > 13 / 16
 
 
+LEGENDS = {
+    "6": {"i": "a token", "j": "a token"},
+    "11": {"j": "a token", "l": "a token of I_content"},
+    "similarity_decay": {"i": "a token", "j": "a token"},
+    "weight_profile": {"i": "a token"},
+    "S_in": {"k": "a token of I_content"},
+    "precision_upper": {"i": "a token of I_N", "j": "a token of J"},
+    "M": {"j": "a token"},
+}
+
+
+@pytest.mark.parametrize("name", sorted(LEGENDS))
+def test_the_legend_says_which_tokens_an_index_stands_for(name: str) -> None:
+    (entry,) = catalogue.find(name)
+    told = json.loads(catalogue.render(entry, "json"))["symbols"]
+    lines = catalogue.render(entry, "text").splitlines()
+    for index, meaning in LEGENDS[name].items():
+        assert told[index] == meaning
+        assert f"  {index}: {meaning}" in lines
+
+
+def test_no_legend_calls_an_index_selected_that_no_sum_over_selected_tokens_binds() -> None:
+    for entry in catalogue.entries():
+        told = json.loads(catalogue.render(entry, "json"))["symbols"]
+        bound = {str(index): str(members) for over in entry.expression.atoms(symbols.Over) for index, members in over.pairs()}
+        for index in {"i", "j", "k", "l"} & set(told):
+            assert told[index] == (f"a token of {bound[index]}" if index in bound else "a token"), entry.name
+    for name in ("xi", "mu", "mu_exact", "width", "tail_repaired"):  # of a selected token and one outside
+        assert "i ∈ I_N, j ∈ J" in catalogue.statement(name).conditions
+
+
 PARTS = [
     *(f"Definition {k}" for k in (1, 2, 3)),
     *(f"Assumption {k}" for k in ("1", "1.1", "1.2", "2", "2.1", "2.2", "3")),
@@ -222,6 +253,25 @@ def test_a_statement_is_found_by_number_or_name(asked: str) -> None:
 
 def test_one_number_may_hold_several_statements() -> None:
     assert {"Delta", "Delta_0_in", "B"} <= {entry.name for entry in catalogue.find("8")}
+
+
+@pytest.mark.parametrize(
+    ("asked", "first"), [("12.5", "12"), ("-3", "1"), ("precison_lower", "precision_lower"), ("Theorem 3", "Theorem"), ("?", "")]
+)
+def test_of_a_missing_name_a_few_near_ones_are_offered_the_nearest_first(asked: str, first: str) -> None:
+    with pytest.raises(InputError, match="expected a name or an equation number") as raised:
+        catalogue.find(asked)
+    near = str(raised.value).split("Near it: ")[1].rstrip(".").split(", ")
+    assert 1 <= len(near) <= 8
+    assert near[0].startswith(first)
+    for name in near:
+        assert catalogue.find(name)
+
+
+@pytest.mark.parametrize("nothing", ["", "  "])
+def test_no_name_offers_no_names(nothing: str) -> None:
+    with pytest.raises(InputError, match=r"no name was given, expected one, or an equation number from 1 to 33\. `geostat theory` lists"):
+        catalogue.find(nothing)
 
 
 def test_a_missing_name_lists_near_ones_and_a_missing_number_all() -> None:

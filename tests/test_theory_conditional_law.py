@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 import sympy as sp
 from conditional_heads import one_selection
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.special import stdtr
 
+from theory import catalogue, symbols
+from theory.conditional import SIDES_UPPER, Known, _from_rows
 from theory.conditional_kernels import distance_rows
 from theory.conditional_law import distance_law, distance_table, radius_quantiles
 from theory.conditional_rows import given_sum, given_token, nearer_outside, residual_correlation, token_nodes
@@ -177,6 +181,40 @@ def test_bounds_of_a_count_by_hand() -> None:
     )
     np.testing.assert_allclose(comonotone(np.sort(each, axis=1), 2), [1 - 0.5 / 3 - 0.25 / 6, 1, 0.5])
     np.testing.assert_allclose(interpolated(np.array([0.0, 0.5, 1.0, 1.5, 2.0]), 2), [1, 5 / 6, 2 / 3, 7 / 12, 1 / 2])
+
+
+@given(st.integers(1, 4), st.integers(1, 4), st.data())
+@settings(max_examples=40, deadline=None)
+def test_conditional_f_equals_its_symbols_at_rational_points(rows: int, columns: int, data: st.DataObject) -> None:
+    """At one node, whose mean is itself, what is computed from F_j, V_i and κ_i is what the statements say."""
+    part = st.fractions(0, 1, max_denominator=30).map(lambda x: sp.Rational(x.numerator, x.denominator))
+    beat = [[data.draw(part) for _ in range(columns)] for _ in range(rows)]
+    spread = [data.draw(part) + sp.Rational(1, 50) for _ in range(rows)]
+    count = [sum(row) for row in beat]
+    low = [max(0, 1 - total) for total in count]
+    high = [min(1 - max(row), v / (v + total**2)) for row, v, total in zip(beat, spread, count, strict=True)]
+    means = np.array([low, high, [0] * rows, [1 - interpolated(np.array([float(total)]), 2 * rows)[0] for total in count]], dtype=float).T
+    nothing = np.where(SIDES_UPPER, np.inf, -np.inf)
+    order = np.argsort(np.array(count, dtype=float), kind="stable")
+    found = _from_rows(means, Known(bounds=nothing, loss=np.zeros(2), alone=np.ones(rows, dtype=bool), order=order))
+    over = np.array([comonotone(np.sort(np.array([row], dtype=float)), 2 * rows)[0] for row in beat])
+    loose = [
+        2 * rows / (2 * rows + float(total)) + float(v) / (2 * rows + float(total)) ** 2 for v, total in zip(spread, count, strict=True)
+    ]
+    expected = dict(zip(("f_outer_lower", "f_inner_lower", "f_inner_upper"), found[[4, 6, 7]], strict=True))
+    expected["f_outer_upper"] = np.minimum(over, loose).min()
+
+    members = {symbols.I_N: list(range(rows)), symbols.J: list(range(rows, rows + columns))}
+    values = {symbols.N: rows, symbols.T: rows + columns, symbols.safe_most: sum(high)}
+    values |= {symbols.safe[m + 1]: value for m, value in enumerate(sorted(low, reverse=True))}
+    for k in range(rows):
+        values |= {symbols.count[k]: count[k], symbols.spread[k]: spread[k]}
+        values |= {symbols.beat_ranked[k, m + 1]: value for m, value in enumerate(sorted(beat[k], reverse=True))}
+    for name, number in expected.items():
+        plain = catalogue.statement(f"conditional_{name}").expression.replace(symbols.Mean, lambda value: value)
+        spelled = symbols.spell_out(plain, members).subs({symbols.N: rows, symbols.T: rows + columns})
+        spelled = spelled.replace(sp.Sum, lambda *arguments: sp.Sum(*arguments).doit())
+        assert float(spelled.subs(values)) == pytest.approx(number, rel=1e-10, abs=1e-13), name
 
 
 def test_a_row_of_no_weight_is_left_with_its_plain_bound() -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import Head, heads
 
+from theory.conditional_crowd import WITHIN
 from theory.evaluate import UNDER_MODEL_G, envelope
 from theory.gram import LagGram, feasible_edge, offset_exponential
 from theory.results import QUANTITIES, Edition, Envelope
@@ -57,6 +58,40 @@ def test_weights_of_many_orders_of_magnitude_keep_every_edition_finite(head: Hea
     for edition in get_args(Edition):
         found = envelope(alpha, head.norms, head.gram, dimension, np.arange(1, head.tokens + 1), edition=edition, sink=head.sink)
         check(found, head.tokens)
+
+
+FACTORS = st.floats(-6, 6).map(lambda power: 10.0**power).filter(lambda factor: np.frexp(factor)[0] != 0.5)
+"""Units of value norms; multiplying by a power of two would round nothing."""
+
+
+def moved(head: Head, factor: float, edition: Edition) -> tuple[float, bool]:
+    """By how much the values of an edition move when all norms are multiplied, and whether their flags and gaps are the same."""
+    sizes = np.arange(1, head.tokens + 2)
+    one, other = (
+        envelope(head.alpha, head.norms * unit, head.gram, head.dimension, sizes, edition=edition, sink=head.sink) for unit in (1.0, factor)
+    )
+    apart = np.abs(np.stack(bounds(one)) - np.stack(bounds(other)))
+    same = np.array_equal(np.isnan(apart), np.isnan(np.stack(bounds(one)))) and np.array_equal(one.reliable, other.reliable)
+    return float(np.nanmax(apart)), same
+
+
+@pytest.mark.parametrize("edition", ["repaired", "sharp", "predicted"])
+@given(head=heads(max_tokens=12), factor=FACTORS)
+@settings(max_examples=60, deadline=None)
+def test_the_unit_of_values_changes_nothing(edition: Edition, head: Head, factor: float) -> None:
+    apart, same = moved(head, factor, edition)
+    # The others round 1e-14. `predicted` places its nodes by comparisons that rounding decides where tokens are alike (1.3e-6 seen).
+    assert apart < (1e-5 if edition == "predicted" else 1e-9)
+    assert same
+
+
+@given(head=heads(min_tokens=4, max_tokens=7), factor=FACTORS)
+@settings(max_examples=20, deadline=None)
+def test_the_unit_of_values_changes_no_conditional_bound(head: Head, factor: float) -> None:
+    apart, same = moved(head, factor, "conditional")
+    # The averages are by nodes along eigenvectors, whose signs rounding decides: as far off as they may be, no farther (0.004 seen).
+    assert apart < WITHIN
+    assert same
 
 
 @given(head=heads(max_tokens=9), dimension=DIMENSIONS)

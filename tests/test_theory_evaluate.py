@@ -163,6 +163,8 @@ def test_envelope_refuses_bounds_that_contradict() -> None:
         ({"edition": "printed", "convention": "followup"}, "no printed edition"),
         ({"sink": 4}, "expected a position from 0 to 3"),
         ({"kappa": -1.0}, "kappa is -1.0"),
+        ({"kappa": np.inf}, "kappa is inf, expected a finite constant > 0"),
+        ({"kappa": np.nan}, "kappa is nan, expected a finite constant > 0"),
         ({"delta0": "both"}, "delta0 is 'both'"),
     ],
 )

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from theory.errors import InputError
 from theory.gram import (
     LagGram,
+    as_matrix,
     constant,
     decaying,
     exponential,
@@ -132,6 +133,26 @@ def test_measured_float32_cosines_are_feasible() -> None:
     values = np.random.default_rng(3).normal(size=(200, 16)).astype(np.float32)
     values /= np.linalg.norm(values, axis=1, keepdims=True)
     assert is_feasible(values @ values.T, 200)
+
+
+@given(st.data(), st.integers(2, 80), st.sampled_from([np.float64, np.float32]))
+@settings(max_examples=60, deadline=None)
+def test_one_asymmetric_pair_anywhere_is_refused(data: st.DataObject, tokens: int, dtype: type) -> None:
+    row, column = data.draw(st.tuples(st.integers(0, tokens - 1), st.integers(0, tokens - 1)).filter(lambda pair: pair[0] != pair[1]))
+    matrix = exponential(0.3, 0.1, tokens).matrix(tokens).astype(dtype)
+    matrix[row, column] += data.draw(st.sampled_from([-0.0009, 0.0009]))
+    np.testing.assert_array_equal(as_matrix(matrix, tokens), matrix)  # within a thousandth: rounding
+    matrix[row, column] = matrix[column, row] + data.draw(st.sampled_from([-0.0011, 0.0011]))
+    with pytest.raises(InputError, match="not symmetric"):
+        as_matrix(matrix, tokens)
+
+
+def test_an_asymmetry_that_one_vector_does_not_see_is_refused() -> None:
+    # cos(11) and cos(33) are small: a product with cos(1), cos(2), … hardly moves.
+    matrix = exponential(0.3, 0.05, 65).matrix(65)
+    matrix[10, 32] += 0.07
+    with pytest.raises(InputError, match="not symmetric"):
+        as_matrix(matrix, 65)
 
 
 @pytest.mark.parametrize(

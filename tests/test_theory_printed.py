@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sympy as sp
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
+from scipy.special import ndtr
 from strategies import Head, RationalHead, heads, rational_heads
 from test_theory_sharp import array, given_selection, number
 
-from theory import bounds, margins, symbols
+from theory import bounds, catalogue, margins, symbols
 from theory.evaluate import envelope
 from theory.gram import feasible_edge
 from theory.printed import FLOOR_PEAK, floor_by_row, floor_probability, harmonic, pair_levels, printed_bounds, printed_margins
@@ -219,6 +220,32 @@ def test_printed_bounds_equal_their_symbols(case: RationalHead) -> None:
     size = {symbols.N: case.n}
     close(numeric.precision_upper[0], float(symbols.spell_out(bounds.PRECISION_UPPER, members).subs(floors).subs(size)))
     close(numeric.recall_upper[0], float(symbols.spell_out(bounds.RECALL_UPPER, members).subs(floors).subs(size)))
+
+
+@given(rational_heads())
+@settings(max_examples=25, deadline=None)
+def test_repaired_values_equal_their_symbols(case: RationalHead) -> None:
+    head, summary, members, _ = exact_head(case)
+    numeric = repaired_bounds(head, summary, 0, 24, 0.125)
+    means, spread = exact_means(head, summary, 0), np.sqrt(np.maximum(pair_variances(head, summary, 0, 24), 0.0))
+    assume((spread > 0).all())
+    tail, chance = tails(means, pair_widths(head, case.n), 24, 0.125), ndtr(-means / spread)
+    found: dict[str, float] = {}
+    for name in (f"repaired_{quantity}_{side}" for quantity in QUANTITIES for side in ("lower", "upper")):
+        each = tail if name.endswith("lower") else chance
+        given_p = {symbols.p[row, column]: each[row, column - case.n] for row in members[symbols.I_N] for column in members[symbols.J]}
+        known = {symbols.MEANINGS[key].symbol: found[of] for key, of in STANDS_FOR.items() if of in found}
+        spelled = symbols.spell_out(catalogue.statement(name).expression, members)
+        found[name] = float(spelled.subs(given_p | known | {symbols.N: case.n}))
+    for quantity in QUANTITIES:
+        expected = [found[f"repaired_{quantity}_{side}"] for side in ("lower", "upper")]
+        np.testing.assert_allclose(getattr(numeric, quantity), expected, rtol=1e-10, atol=1e-13, err_msg=quantity)
+
+
+STANDS_FOR = {
+    f"{letter}_{side}": f"repaired_{of}_{side}" for letter, of in (("P", "precision"), ("R", "recall")) for side in ("lower", "upper")
+}
+"""What the symbols of the bounds on F are, in the repaired edition."""
 
 
 @given(heads(min_tokens=3, max_tokens=20))

@@ -24,7 +24,7 @@ def one_head(at, question):
     norms[0] = 0.6
     gram = offset_exponential(at["beta"], 0.0, at["rho0"], 65)
     return envelope(
-        profile.weights(), norms, gram, at["d"], [at["N"]], edition=question.edition, kappa=at["kappa"], delta0=question.delta0,
+        profile.weights(), norms, gram, at["d"], [at["N"]], edition=question.edition, kappa=at.get("kappa"), delta0=question.delta0,
         sink_in_b=question.sink_in_b, feasible=True,
     )  # fmt: skip
 
@@ -43,10 +43,11 @@ def one_head(at, question):
     ids=["printed lower", "B without the sink", "printed", "with rho_in", "repaired", "sharp", "predicted"],
 )
 def test_every_point_equals_the_evaluation_of_one_head(question):
-    found = study(AXES, FIXED, question)
-    places = list(product(*(range(len(values)) for values in AXES.values())))
+    axes = {name: values for name, values in AXES.items() if name != "kappa" or question.edition in ("printed", "repaired")}
+    found = study(axes, FIXED, question)
+    places = list(product(*(range(len(values)) for values in axes.values())))
     for place in [places[k] for k in np.random.default_rng(0).choice(len(places), 60, replace=False)]:
-        at = {name: AXES[name][k] for name, k in zip(AXES, place, strict=True)}
+        at = {name: axes[name][k] for name, k in zip(axes, place, strict=True)}
         assert found.full("feasible")[place] == (at["rho0"] != 0.9)
         alone = one_head(at, question) if at["rho0"] != 0.9 else None
         for name in question.bounds:
@@ -65,7 +66,8 @@ def test_every_point_equals_the_evaluation_of_one_head(question):
 @pytest.mark.parametrize("decay", ["offset", "stretched", "power"])
 def test_other_grams_too_evaluate_as_one_head(decay):
     axes = {"beta": [0.2, 0.8], "c": [0.1, 0.3], "N": [2, 9], "rho0": [0.1]}
-    found = study(axes, {"L": 40, "stretch": 0.6, "d": 32}, Question(decay=decay))
+    stretch = {"stretch": 0.6} if decay == "stretched" else {}
+    found = study(axes, {"L": 40, "d": 32} | stretch, Question(decay=decay))
     alpha, norms = heads_of(
         [{"L": 40, "lam": 0.25, "p_sink": 0.3, "p_base": np.nan, "eta": 0.02, "growth": np.nan, "omega": 0.1, "T1": 20, "T2": 36, "C": 1}]
     )
@@ -123,9 +125,14 @@ BAD = {
     "phases beyond L": ({"T2": [65]}, {"L": 64}, "T1 = 32, T2 = 65: no such attention profile"),
     "all on the sink": ({"p_sink": [1.0]}, {}, "p_sink = 1: no such attention profile, expected 0 <= p_sink < 1"),
     "more than one": ({"p_base": [0.5]}, {"L": 64}, "p_base = 0.5, p_sink = 0.3: no such attention profile, expected weights that sum to at most 1"),
-    "negative weight": ({"eta": [-1.5]}, {"L": 64}, "eta = -1.5: no such attention profile, expected |eta| <= 1"),
+    "negative weight": ({"eta": [1.5]}, {"L": 64}, "eta = 1.5: no such attention profile, expected |eta| <= 1"),
+    "negative strength": ({"eta": [0.1, -0.1]}, {}, "eta = -0.1: expected finite numbers from 0 (strength"),
+    "negative growth": ({}, {"growth": -0.01}, "growth = -0.01: expected finite numbers from 0 (rate"),
+    "negative frequency": ({"omega": [-1]}, {}, "omega = -1: expected finite numbers from 0 (frequency"),
     "explodes": ({"growth": [900.0]}, {}, "no such attention profile, expected a growth that stays finite"),
     "offset under the exponential": ({"c": [0.1]}, {}, "c is set, but the exponential Gram has no offset"),
+    "stretch under the exponential": ({}, {"stretch": 2.0}, "stretch is set, but the exponential Gram is not stretched, expected none given. Use --gram"),
+    "stretch varies under the exponential": ({"stretch": [1.0, 2.0]}, {}, "stretch is set, but the exponential Gram is not stretched"),
     "too many": ({"N": np.arange(1, 1001), "beta": np.geomspace(0.1, 1, 100_000), "d": np.arange(1, 10_001)}, {}, "points need"),
     "nothing": ({"N": []}, {}, "N: expected one or more values"),
 }  # fmt: skip
@@ -137,6 +144,27 @@ def test_a_study_that_cannot_be_says_why(axes, fixed, message):
         study(axes, fixed)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("decay", ["offset", "power"])
+def test_a_parameter_that_the_gram_does_not_use_is_refused(decay):
+    for axes, fixed in (({"stretch": [0.5, 2.0]}, {}), ({}, {"stretch": 2.0})):
+        with pytest.raises(InputError, match=f"stretch is set, but the {decay} Gram is not stretched"):
+            study(axes, fixed, Question(decay=decay))
+    study({}, {"stretch": 1.0, "L": 16, "N": 2}, Question(decay=decay))  # 1 is no stretch
+
+
+@pytest.mark.parametrize("edition", ["sharp", "conditional", "predicted"])
+def test_a_parameter_that_the_edition_does_not_use_is_refused(edition):
+    question = Question(edition=edition, bounds=("precision_lower",))
+    for axes, fixed in (({"kappa": [0.1, 5]}, {}), ({}, {"kappa": 0.1})):
+        with pytest.raises(
+            InputError, match=f"kappa is set, but the {edition} edition has no such constant, expected none given. Use --edition printed"
+        ):
+            study(axes, fixed, question)
+    with pytest.raises(InputError, match=f"kappa is set, but the {edition} edition"):
+        find("kappa", 0.5, {"L": 16, "N": 2}, question)
+    study({}, {"kappa": 0.125, "L": 16, "N": 2}, question)  # the default is no choice
 
 
 SHARP = Question(edition="sharp", bounds=("precision_lower",))
@@ -177,7 +205,8 @@ def test_no_solution_is_said_plainly_with_the_best_that_there_is():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("T1", 0.5), "T1 cannot be searched for"),
+        (("T1", 0.5), "'T1' cannot be searched for, expected one of N, d, kappa, beta, .*, C. Use one of those, or let T1 vary with --set"),
+        (("foo", 0.5), "'foo' cannot be searched for, expected one of N, d, kappa, beta, .*, C. Use one of those.$"),
         (("omega", 0.5), "omega: expected a range to search"),
         (("N", 1.5), "target is 1.5, expected a probability"),
         (("N", 0.5, None, Question()), "4 bounds are asked for, expected the one"),

@@ -30,16 +30,18 @@ def asked(gram, edition="sharp", **options):
 @pytest.mark.parametrize("edition", ["printed", "sharp", "conditional"])
 def test_every_point_equals_the_evaluation_of_one_head_at_that_gram(edition):
     gram = random_gram()
-    found = study(AXES, FIXED, asked(gram, edition))
+    axes = {name: values for name, values in AXES.items() if name != "kappa" or edition == "printed"}
+    found = study(axes, FIXED, asked(gram, edition))
     norms = np.ones(TOKENS)
     norms[0] = 0.3
     assert found.full("feasible").all()
-    for i, j, k, m in np.ndindex(*found.shape):
-        profile = WeightProfile(length=24, plateau_end=6, growth_start=18, p_sink=AXES["p_sink"][m], eta=0.1, omega=0.7)
-        alone = envelope(profile.weights(), norms, gram, AXES["d"][j], [AXES["N"][i]], edition=edition, kappa=AXES["kappa"][k])
+    for place in np.ndindex(*found.shape):
+        at = {name: values[k] for (name, values), k in zip(axes.items(), place, strict=True)}
+        profile = WeightProfile(length=24, plateau_end=6, growth_start=18, p_sink=at["p_sink"], eta=0.1, omega=0.7)
+        alone = envelope(profile.weights(), norms, gram, at["d"], [at["N"]], edition=edition, kappa=at.get("kappa"))
         for name in BOUNDS:
-            np.testing.assert_allclose(found.full(name)[i, j, k, m], getattr(alone, name)[0], rtol=1e-9, atol=2e-8, err_msg=name)
-    lower = study(AXES, FIXED, Question(edition=edition, decay="measured", measured=measured_gram(gram), bounds=LOWER))
+            np.testing.assert_allclose(found.full(name)[place], getattr(alone, name)[0], rtol=1e-9, atol=2e-8, err_msg=name)
+    lower = study(axes, FIXED, Question(edition=edition, decay="measured", measured=measured_gram(gram), bounds=LOWER))
     for name in LOWER:
         np.testing.assert_array_equal(lower.full(name), found.full(name))
     assert found.fixed["L"] == 24

@@ -41,6 +41,8 @@ from theory.symbols import (
     p_floor,
     pi,
     r,
+    safe,
+    safe_most,
     spread,
     total,
 )
@@ -135,6 +137,37 @@ CONDITIONAL_PRECISION_UPPER = MinOver(
     I_N,
 )
 """The comonotone coupling, or the variance of the count, given s and y_i; the best selected i."""
+
+CONDITIONAL_F_OUTER_LOWER = 1 - SumOver(
+    Mean(1 - 2 * N / (2 * N + _WHOLE) + (count[i] - _WHOLE) * 2 * N / ((2 * N + _WHOLE) * (2 * N + _WHOLE + 1))), i, I_N
+)
+"""As the lower bound of E P, with F(k) = 2N/(2N+k) for f."""
+
+CONDITIONAL_F_OUTER_UPPER = MinOver(
+    Mean(
+        sp.Min(
+            1 - sp.Sum(2 * N / ((2 * N + m - 1) * (2 * N + m)) * beat_ranked[i, m], (m, 1, T - N)),
+            2 * N / (2 * N + count[i]) + spread[i] / (2 * N + count[i]) ** 2,
+        )
+    ),
+    i,
+    I_N,
+)
+"""As the upper bound of E P, with F(k) = 2N/(2N+k) for f."""
+
+CONDITIONAL_F_INNER_LOWER = sp.Sum(2 * N / ((N + m - 1) * (N + m)) * safe[m], (m, 1, N))
+"""Σ_m (g(m) − g(m−1)) lo_(m), g(k) = 2k/(N+k), concave; lo_i ≤ P{K_i = 0} by Markov's inequality."""
+
+_SAFE = sp.floor(safe_most)
+
+CONDITIONAL_F_INNER_UPPER = 2 * _SAFE / (N + _SAFE) + (safe_most - _SAFE) * 2 * N / ((N + _SAFE) * (N + _SAFE + 1))
+"""g_int(Σ_i hi_i), hi_i ≥ P{K_i = 0}: Jensen's inequality for an integer count."""
+
+REPAIRED_PRECISION_UPPER = 1 - MaxOver(p[i, j], i, I_N, j, J) / (N + 1)
+"""Eq. (13) with the normal probability of the pair in place of the floor: an approximation, no bound."""
+
+REPAIRED_F_INNER_LOWER = R_lower
+"""F(r_min) ≥ R(r_min), as P(r_min) = 1 wherever R(r_min) > 0; not 2R/(1+R) of it (erratum 8)."""
 
 SPELLED_OUT = {Delta: DELTA, Delta_0: DELTA_0_OUT, B: SCALE}
 """What stands for the margins and the scale in the printed tails, Δ₀ as in eq. (29)."""

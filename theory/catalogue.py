@@ -64,6 +64,9 @@ PARTS = {
 }
 """How a part of the paper is spelled, and its name."""
 
+NEAR = 8
+"""Names offered at most where there is none."""
+
 _PART = re.compile(
     r"(?P<word>[a-z]+|§)\.?[\s_-]*\(?(?P<number>a?\.?\d+(?:\.\d+)*)\)?(?:[\s_,:-]*(?:row[\s_-]*)?(?P<row>\S.*))?", re.IGNORECASE
 )
@@ -96,7 +99,7 @@ def find(name: str | int) -> tuple[Entry, ...]:
     A name is the entry's own, the symbol on its left side, or the part of the paper; Greek letters may be written as such.
 
     Raises:
-        InputError: if there is none, with the nearest names.
+        InputError: if there is none, with the nearest names, a few.
     """
     asked = part_of(str(name))
     number = _EQUATION.fullmatch(asked)
@@ -115,9 +118,22 @@ def find(name: str | int) -> tuple[Entry, ...]:
         found = tuple(entry for entry in entries() if plain and test(entry))
         if found:
             return found
-    names = {entry.name.lower(): entry.name for entry in entries()} | {entry.part.lower(): entry.part for entry in entries() if entry.part}
-    near = [names[key] for key in get_close_matches(asked.lower(), names, n=5, cutoff=0.4)] or list(names.values())
-    raise InputError(f"no statement is called {str(name)!r}, expected a name or an equation number. Near it: {', '.join(near)}.")
+    if not asked:
+        raise InputError("no name was given, expected one, or an equation number from 1 to 33. `geostat theory` lists all.")
+    raise InputError(f"no statement is called {str(name)!r}, expected a name or an equation number. Near it: {', '.join(_near(asked))}.")
+
+
+def _near(asked: str) -> list[str]:
+    """Return the names, parts and equation numbers most like what was asked, the nearest first, `NEAR` at most."""
+    number = re.fullmatch(r"\(?(-?\d+(?:\.\d*)?)\)?", asked)
+    if number:
+        return sorted(
+            {entry.equation for entry in entries() if entry.equation}, key=lambda one: (abs(int(one) - float(number[1])), int(one))
+        )[:NEAR]
+    known = [word for entry in entries() for word in (entry.name, entry.part) if word]
+    names = {word.lower(): word for word in known}
+    found = get_close_matches(asked.lower(), names, n=NEAR, cutoff=0.4) or get_close_matches(asked.lower(), names, n=NEAR, cutoff=0.0)
+    return [names[key] for key in found]
 
 
 def part_of(name: str) -> str:
@@ -242,6 +258,12 @@ def _used(entry: Entry) -> list[symbols.Meaning]:
     return [meaning for name, meaning in symbols.MEANINGS.items() if name in names]
 
 
+def _said(entry: Entry, meaning: symbols.Meaning) -> str:
+    """Return what a symbol means in a statement: an index that runs over sets of tokens is one of these, another is any token."""
+    sets = {str(members) for over in entry.expression.atoms(symbols.Over) for index, members in over.pairs() if index == meaning.symbol}
+    return f"{meaning.meaning} of {' or of '.join(sorted(sets))}" if sets else meaning.meaning
+
+
 def _text(entry: Entry) -> str:
     lines = [
         f"{entry.name}: {entry.title} [{entry.edition}]",
@@ -253,7 +275,7 @@ def _text(entry: Entry) -> str:
     if entry.conditions:
         lines.append(f"  conditions: {entry.conditions}")
     lines += [f"  dimension: {fault.what}: {fault.where}" for fault in check(entry)]
-    lines += [f"  {meaning.symbol}: {meaning.meaning}{f' [{meaning.unit}]' if meaning.unit else ''}" for meaning in _used(entry)]
+    lines += [f"  {meaning.symbol}: {_said(entry, meaning)}{f' [{meaning.unit}]' if meaning.unit else ''}" for meaning in _used(entry)]
     lines += [f"  erratum {item.number}: {item.title}. {item.true}" for item in ERRATA if item.number in entry.errata]
     return "\n".join(lines)
 
@@ -275,5 +297,5 @@ def _record(entry: Entry) -> dict[str, object]:
         "units": entry.units,
         "dimension": [f"{fault.what}: {fault.where}" for fault in check(entry)],
         "errata": list(entry.errata),
-        "symbols": {str(meaning.symbol): meaning.meaning for meaning in _used(entry)},
+        "symbols": {str(meaning.symbol): _said(entry, meaning) for meaning in _used(entry)},
     }

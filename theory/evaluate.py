@@ -155,8 +155,8 @@ def _check_choices(edition: str, delta0: str, convention: str, kappa: float | No
             raise InputError(f"{name} is {seen!r}, expected one of {', '.join(allowed)}.")
     if convention == "followup" and edition not in UNDER_MODEL_G:
         raise InputError(f"convention 'followup' has no {edition} edition, expected 'paper'. Use edition='sharp' with 'followup'.")
-    if kappa is not None and not kappa > 0:
-        raise InputError(f"kappa is {kappa}, expected a constant > 0. Leave it out for 1/8.")
+    if kappa is not None and not 0 < kappa < np.inf:
+        raise InputError(f"kappa is {kappa}, expected a finite constant > 0. Leave it out for 1/8.")
 
 
 def _chunks(heads: int, tokens: int) -> Iterator[slice]:

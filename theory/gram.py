@@ -22,6 +22,12 @@ ROUNDING = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): float(np.finfo(np
 WELL_CONDITIONED = 1e-5
 """Smallest Cholesky pivot, of cosines, that leaves a triangular solve its digits."""
 
+TOLERANCE = 1e-3
+"""How far a cosine may lie from its mirror image, and one of a token with itself from 1."""
+
+ROWS_AT_ONCE = 32
+"""Rows compared with their columns at once: both stay in the processor's cache."""
+
 
 @dataclass(frozen=True, eq=False)
 class LagGram:
@@ -160,12 +166,21 @@ def as_matrix(gram: Gram, tokens: int, *, sink: int | None = 0) -> npt.NDArray[A
     if matrix.shape != (tokens, tokens):
         raise InputError(f"gram has shape {matrix.shape}, expected ({tokens}, {tokens}) for {tokens} tokens, or a LagGram.")
     diagonal = np.diagonal(matrix)
-    if not np.isfinite(matrix.sum()) or np.abs(diagonal - 1).max() > 1e-3:
+    if not np.isfinite(matrix.sum()) or np.abs(diagonal - 1).max() > TOLERANCE:
         raise InputError("gram is not finite with 1 on its diagonal, expected cosines. Divide inner products by both norms and drop NaN.")
-    probe = np.cos(np.arange(1.0, tokens + 1)).astype(matrix.dtype)
-    if np.abs(matrix @ probe - probe @ matrix).max() > 1e-3:
+    if _asymmetry(matrix) > TOLERANCE:
         raise InputError("gram is not symmetric, expected cos(v_i, v_j) = cos(v_j, v_i). Use (gram + gram.T) / 2.")
     return matrix
+
+
+def _asymmetry(matrix: npt.NDArray[Any]) -> float:
+    """Return max |M − Mᵀ|, every pair of entries compared, a block of rows at a time (1 ms at T = 1025)."""
+    worst = 0.0
+    for start in range(0, len(matrix), ROWS_AT_ONCE):
+        rows = slice(start, start + ROWS_AT_ONCE)
+        apart = matrix[rows, start:] - matrix[start:, rows].T
+        worst = max(worst, float(apart.max()), -float(apart.min()))
+    return worst
 
 
 def is_feasible(gram: Gram, tokens: int, *, sink: int | None = 0) -> bool:

@@ -33,6 +33,9 @@ RANGES: Final = {
 }
 """Where a scan looks unless told."""
 
+SEARCHED: Final = tuple(name for name, parameter in PARAMETERS.items() if name in ("N", "d") or not parameter.whole)
+"""What can be searched for: N, d and the real parameters."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crossing:
@@ -72,7 +75,7 @@ def find(
     """Return where a bound first reaches a target: the largest N, else the smallest value.
 
     Args:
-        parameter: "N", "d", or any other of `theory.study.PARAMETERS` but L, T1 and T2.
+        parameter: one of `SEARCHED`: "N", "d", or any other of `theory.study.PARAMETERS` but L, T1 and T2.
         target: in (0, 1].
         fixed: values of the other parameters.
         question: with exactly one bound; by default the printed lower bound on E R(r_min).
@@ -86,6 +89,9 @@ def find(
         raise InputError(f"{len(question.bounds)} bounds are asked for, expected the one that is to reach the target. Name one.")
     if not 0 < target <= 1:
         raise InputError(f"target is {target:g}, expected a probability above 0 and up to 1. Change the target.")
+    if parameter not in SEARCHED:
+        remedy = f"Use one of those, or let {parameter} vary with --set." if parameter in PARAMETERS else "Use one of those."
+        raise InputError(f"{parameter!r} cannot be searched for, expected one of {', '.join(SEARCHED)}. {remedy}")
     given = {name: value for name, value in (fixed or {}).items() if name != parameter}
     search = _Search(parameter=parameter, target=target, fixed=given, question=question)
     if parameter == "N":
@@ -94,8 +100,6 @@ def find(
     if parameter == "d":
         return search.smallest_whole(*(between or (1, LARGEST_D)))
     low, high = between or RANGES.get(parameter, (np.nan, np.nan))
-    if parameter in ("L", "T1", "T2") or parameter not in PARAMETERS:
-        raise InputError(f"{parameter} cannot be searched for, expected N, d, {', '.join(RANGES)} or another real parameter.")
     if not low < high:
         raise InputError(f"{parameter}: expected a range to search, low below high. Give one, as in {parameter}=0.1:2.")
     return search.first_crossing(low, high)

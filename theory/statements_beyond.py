@@ -8,9 +8,12 @@ from __future__ import annotations
 import sympy as sp
 
 from theory import bounds, margins, symbols
-from theory.statements_record import MODEL_G, Edition, Entry, bound, stated
+from theory.statements_record import MODEL_G, PAIR, Edition, Entry, bound, stated
 
 INDEPENDENT = "independent uniform directions; p[i, j] is the repaired tail, κ = 1/8"
+UNIT = "independent uniform directions"
+NO_BOUND = "an approximation, no bound"
+NORMAL = f"{NO_BOUND}: p[i, j] of a normal difference with the exact mean (mu_exact) and, for unit directions, its variance to first order in 1/d"
 GIVEN = f"{MODEL_G}; means over s and y_i"
 
 
@@ -27,9 +30,20 @@ def repaired() -> list[Entry]:
             margins.MU_EXACT,
             edition=selected,
             left_latex=r"\mu_{ij}",
+            conditions=PAIR,
             units=squared,
         ),
-        stated("width", "scale-free width of a pair", "w[i, j]", "=", margins.WIDTH, edition=selected, left_latex="w_{ij}", units=squared),
+        stated(
+            "width",
+            "scale-free width of a pair",
+            "w[i, j]",
+            "=",
+            margins.WIDTH,
+            edition=selected,
+            left_latex="w_{ij}",
+            conditions=PAIR,
+            units=squared,
+        ),
         stated(
             "sigma_repaired",
             "width of the difference with the scale squared",
@@ -48,7 +62,7 @@ def repaired() -> list[Entry]:
             margins.TAIL_REPAIRED,
             edition=selected,
             left_latex=r"\mathbb{P}\{X_{ij} \le 0\}",
-            conditions="independent uniform directions, κ = 1/8",
+            conditions=f"{PAIR}; independent uniform directions, κ = 1/8",
         ),
         stated(
             "Delta_with_sink",
@@ -75,6 +89,19 @@ def repaired() -> list[Entry]:
         *_counts(),
         bound("repaired_precision_lower", "", "precision", bounds.REPAIRED_PRECISION_LOWER, "repaired", INDEPENDENT),
         bound("repaired_recall_lower", "", "recall", bounds.REPAIRED_RECALL_LOWER, "repaired", INDEPENDENT),
+        bound("repaired_f_outer_lower", "", "f_outer", bounds.F_OUTER_LOWER, "repaired", f"P_lower is repaired_precision_lower; {UNIT}"),
+        bound(
+            "repaired_f_inner_lower", "", "f_inner", bounds.REPAIRED_F_INNER_LOWER, "repaired", f"R_lower is repaired_recall_lower; {UNIT}"
+        ),
+        *(
+            bound(name, "", quantity, value, "repaired", conditions, relation="<~")
+            for name, quantity, value, conditions in (
+                ("repaired_precision_upper", "precision", bounds.REPAIRED_PRECISION_UPPER, NORMAL),
+                ("repaired_recall_upper", "recall", bounds.SHARP_RECALL_UPPER, NORMAL),
+                ("repaired_f_outer_upper", "f_outer", bounds.F_OUTER_UPPER, f"P_upper is repaired_precision_upper; {NO_BOUND}"),
+                ("repaired_f_inner_upper", "f_inner", bounds.F_INNER_UPPER, f"R_upper is repaired_recall_upper; {NO_BOUND}"),
+            )
+        ),
     ]
 
 
@@ -121,12 +148,16 @@ def conditional() -> list[Entry]:
         "=",
         symbols.SumOver(symbols.beat[symbols.i, symbols.j], symbols.j, symbols.J),
         edition="conditional",
-        conditions=MODEL_G,
+        conditions=f"i ∈ I_N; {MODEL_G}",
     )
     values: list[tuple[str, str, sp.Expr]] = [
         ("conditional_precision_lower", "precision", bounds.CONDITIONAL_PRECISION_LOWER),
         ("conditional_precision_upper", "precision", bounds.CONDITIONAL_PRECISION_UPPER),
         ("conditional_recall_lower", "recall", bounds.CONDITIONAL_RECALL_LOWER),
         ("conditional_recall_upper", "recall", bounds.CONDITIONAL_RECALL_UPPER),
+        ("conditional_f_outer_lower", "f_outer", bounds.CONDITIONAL_F_OUTER_LOWER),
+        ("conditional_f_outer_upper", "f_outer", bounds.CONDITIONAL_F_OUTER_UPPER),
+        ("conditional_f_inner_lower", "f_inner", bounds.CONDITIONAL_F_INNER_LOWER),
+        ("conditional_f_inner_upper", "f_inner", bounds.CONDITIONAL_F_INNER_UPPER),
     ]
     return [counted, *(bound(name, "", quantity, value, "conditional", GIVEN) for name, quantity, value in values)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sympy as sp
 
 from theory import bounds, margins, symbols
-from theory.statements_record import PRINTED_CONDITIONS, Entry, bound, definition, stated
+from theory.statements_record import PAIR, PRINTED_CONDITIONS, Entry, bound, definition, stated
 
 CONTENT = "I_N without the sink is not empty"
 SECTION = "Section 3.4"
@@ -51,8 +51,8 @@ def margin_definitions() -> list[Entry]:
         definition("Delta_0_out", "29", margins.DELTA_0_OUT, (2, 16, 19), of="Delta_0", conditions=table, part=APPENDIX),
         definition("B", "8", margins.SCALE, (1, 15), part=SECTION),
         definition("p_floor", "9", margins.P_FLOOR, (7, 11), left="p_floor[i, j]", left_latex=r"\underline{p}_{ij}", part=SECTION),
-        definition("xi", "9", margins.XI, (1, 4, 5), left_latex=r"\xi_{ij}", part=SECTION),
-        definition("mu", "10", margins.MU, (4, 5), part=SECTION),
+        definition("xi", "9", margins.XI, (1, 4, 5), left_latex=r"\xi_{ij}", part=SECTION, conditions=PAIR),
+        definition("mu", "10", margins.MU, (4, 5), part=SECTION, conditions=PAIR),
         definition("sigma", "10", margins.SIGMA, (1, 13), of="sigma_ij", part=SECTION),
         definition("M", "11", margins.M_J, (4,), left="M[j]", left_latex="M_j", part=SECTION),
     ]

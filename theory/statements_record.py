@@ -18,15 +18,19 @@ UNITLESS = ""
 
 MODEL_G = "Model G: contributions Gaussian with the assumed Gram matrix"
 
+PAIR = "i ∈ I_N, j ∈ J"
+"""Which pairs a statement is about, where no sum says so."""
+
 PRINTED_CONDITIONS = "Δ > 0, Δ₀ > 0, ρ₀ ≥ 0, all cosines ≥ 0, N ≤ L, 0 ∈ I_N, C = 1, feasible Gram"
 """What the printed bounds need, most of it unsaid."""
 
 Edition = Literal["printed", "repaired", "sharp", "conditional", "predicted"]
 """Editions that are stated symbolically."""
 
-Relation = Literal["=", "<=", ">=", "~", "iff"]
+Relation = Literal["=", "<=", ">=", "~", "<~", "iff"]
+"""Where a side is approximate: "~" is about equal, "<~" about at most."""
 
-LATEX_RELATIONS: dict[str, str] = {"=": "=", "<=": r"\le", ">=": r"\ge", "~": r"\approx", "iff": r"\iff"}
+LATEX_RELATIONS: dict[str, str] = {"=": "=", "<=": r"\le", ">=": r"\ge", "~": r"\approx", "<~": r"\lesssim", "iff": r"\iff"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,18 +135,19 @@ def bound(
     conditions: str,
     errata: tuple[int, ...] = (),
     part: str = "",
+    relation: Relation | None = None,
 ) -> Entry:
-    """Return a bound on the mean of a quantity; the name says which side."""
+    """Return a bound on the mean of a quantity; the name says which side, and so the relation unless one is given."""
     side = "lower" if name.endswith("lower") else "upper"
     return Entry(
         name=name,
-        title=f"{side} bound of {MEANS[quantity][0]}",
+        title=f"{side} {'approximation' if relation == '<~' else 'bound'} of {MEANS[quantity][0]}",
         equation=equation,
         part=part,
         edition=edition,
         left=MEANS[quantity][0],
         left_latex=MEANS[quantity][1],
-        relation=">=" if side == "lower" else "<=",
+        relation=relation or (">=" if side == "lower" else "<="),
         expression=expression,
         conditions=conditions,
         units=UNITLESS,

@@ -18,7 +18,7 @@ import numpy as np
 from theory.arrays import FloatArray
 from theory.errors import InputError
 from theory.evaluate import envelope
-from theory.study_grid import Grid, heads_of
+from theory.study_grid import WITH_KAPPA, Grid, heads_of
 from theory.study_parameters import GRAM, PARAMETERS, Question
 
 STEP: Final = 1e-4
@@ -26,6 +26,9 @@ STEP: Final = 1e-4
 
 WIDE_STEP: Final = 1e-2
 """The same for `predicted`, which leaves out what is unlikely, and so has small steps of its own."""
+
+JUMP: Final = 1e-4
+"""How far a value of `predicted` may jump where a cell of its sums falls away or comes in (5e-5 seen)."""
 
 ROUNDING: Final = 1e-11
 """Relative difference of two evaluations that is no response but rounding."""
@@ -90,7 +93,7 @@ def study_elasticities(fixed: Mapping[str, float | str] | None = None, question:
         except InputError:
             return None
 
-    real = partial(_real, step=WIDE_STEP if question.edition == "predicted" else STEP)
+    real = partial(_real, step=WIDE_STEP, jump=JUMP) if question.edition == "predicted" else partial(_real, step=STEP, jump=0.0)
     rows = [(_whole if PARAMETERS[name].whole else real)(partial(at, name), here, value) for name, value in values.items()]
     reasons = np.array([row.reasons for row in rows]).reshape(len(rows), len(question.bounds))
     shown = _sayable(question, here)
@@ -110,7 +113,7 @@ def _moving(grid: Grid, question: Question) -> list[str]:
     without: set[str] = {name for name, value in grid.fixed.items() if not np.isfinite(value)}
     without |= {"c"} if question.decay == "exponential" else set()
     without |= {"stretch"} if question.decay != "stretched" else set()
-    without |= {"kappa"} if question.edition not in ("printed", "repaired") else set()
+    without |= {"kappa"} if question.edition not in WITH_KAPPA else set()
     without |= {*GRAM, "L"} if question.measured is not None else set()
     return [name for name in PARAMETERS if name not in without]
 
@@ -150,7 +153,7 @@ def _nothing(step: str, reason: str, size: int) -> _Row:
     return _Row(step=step, slope=np.full(size, np.nan), elasticity=np.full(size, np.nan), reasons=np.full(size, reason, dtype=object))
 
 
-def _real(at: Callable[[float], FloatArray | None], here: FloatArray, value: float, step: float) -> _Row:
+def _real(at: Callable[[float], FloatArray | None], here: FloatArray, value: float, step: float, jump: float) -> _Row:
     """The derivative in the logarithm of a real parameter."""
     if value == 0:
         return _nothing(DERIVATIVE, ZERO, here.size)
@@ -160,7 +163,7 @@ def _real(at: Callable[[float], FloatArray | None], here: FloatArray, value: flo
     row = _between(DERIVATIVE, below, above, np.log1p(step) - np.log1p(-step))
     sides = np.stack([above - here, here - below]) / step
     apart, most = np.abs(sides[0] - sides[1]), np.abs(sides).max(axis=0)
-    kinked = (apart > KINK * most + ROUNDING / step * 100 * np.abs(here)) & (row.reasons != NO_VECTORS)
+    kinked = (apart > KINK * most + (ROUNDING * 100 * np.abs(here) + jump) / step) & (row.reasons != NO_VECTORS)
     return _Row(
         step=row.step, slope=np.where(kinked, np.nan, row.slope), elasticity=np.where(kinked, np.nan, row.elasticity),
         reasons=np.where(kinked, NO_DERIVATIVE, row.reasons),

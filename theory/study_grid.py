@@ -37,6 +37,9 @@ A_PROFILE: Final = 1500
 A_SELECTION: Final = 64
 """Bytes of what is kept of one profile's selection at one N."""
 
+WITH_KAPPA: Final = ("printed", "repaired")
+"""Editions with the constant κ in their tails."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Grid:
@@ -69,8 +72,7 @@ class Grid:
             rest[name] = float(values[0])
             shares |= {name} if share else set()
         shares |= {name for name, (_, share) in read.items() if share}
-        if question.decay == "exponential" and (rest.get("c", 1.0) != 0 or "c" in read):
-            raise InputError("c is set, but the exponential Gram has no offset. Use --gram offset, or leave c out.")
+        _refuse_without_effect(read, rest, question)
         if question.measured is not None:
             rest |= dict.fromkeys(GRAM, np.nan) | ({} if question.measured.rho0 is None else {"rho0": question.measured.rho0})
         return cls(axes={name: values for name, (values, _) in read.items()}, fixed=rest, question=question, shares=frozenset(shares))
@@ -148,6 +150,17 @@ class Grid:
         for place, at in self.points(PROFILE):
             found.append((place, at | {name: float(np.round(at[name] * at["L"])) for name in self.shares}))
         return self.dims(PROFILE), found
+
+
+def _refuse_without_effect(varying: Mapping[str, Any], fixed: Mapping[str, float], question: Question) -> None:
+    """Raise where a parameter varies, or is fixed away from its default, of which the Gram or the edition makes no use."""
+    for name, used, why, remedy in (
+        ("c", question.decay != "exponential", "the exponential Gram has no offset", "--gram offset"),
+        ("stretch", question.decay in ("stretched", "measured"), f"the {question.decay} Gram is not stretched", "--gram stretched"),
+        ("kappa", question.edition in WITH_KAPPA, f"the {question.edition} edition has no such constant", "--edition printed or repaired"),
+    ):
+        if not used and (name in varying or fixed[name] != PARAMETERS[name].default):
+            raise InputError(f"{name} is set, but {why}, expected none given. Use {remedy}, or leave {name} out.")
 
 
 def _settled_by_gram(axes: Mapping[str, Any], fixed: Mapping[str, Any], question: Question) -> dict[str, Any]:

@@ -49,8 +49,8 @@ kappa = _symbol("kappa", r"\kappa", "concentration constant, nowhere given in pr
 beta = _symbol("beta", r"\beta", "decay of similarity per position", positive=True)
 rho_0 = _symbol("rho_0", r"\rho_0", "cosine of the sink with any other token", real=True)
 c = _symbol("c", "c", "offset of the similarity at long lag", real=True)
-i = _symbol("i", "i", "a selected token", integer=True, nonnegative=True)
-j = _symbol("j", "j", "a token that is not selected", integer=True, nonnegative=True)
+i = _symbol("i", "i", "a token", integer=True, nonnegative=True)
+j = _symbol("j", "j", "a token", integer=True, nonnegative=True)
 k = _symbol("k", "k", "a token", integer=True, nonnegative=True)
 l = _symbol("l", r"\ell", "a token", integer=True, nonnegative=True)  # noqa: E741
 m = _symbol("m", "m", "a rank: x_(m) is the m-th largest", integer=True, positive=True)
@@ -103,6 +103,10 @@ beat = _family("beat", "F", "probability that token j lies no farther from s tha
 beat_ranked = _family("beat_ranked", r"F^{\downarrow}", "the same by rank: beat_ranked[i, 1] is the largest over j", nonnegative=True)
 count = _family("count", r"\kappa", "sum over j of beat[i, j]: expected tokens outside that beat i, given s and y_i", nonnegative=True)
 spread = _family("spread", "V", "bound on the variance of how many tokens outside beat i, given s and y_i", nonnegative=True)
+safe = _family("safe", r"\ell", "mean of max(0, 1 - count[i]), by rank: safe[1] is the largest", nonnegative=True)
+safe_most = _symbol(
+    "safe_most", "H", "sum over i of the mean of min(1 - max over j of beat[i, j], spread[i]/(spread[i] + count[i]²))", nonnegative=True
+)
 w = _family("w", "w", "scale-free width of the difference of squared distances of a pair", "norm²", positive=True)
 mu_of = _family("mu_of", r"\mu", "exact mean of the difference of squared distances of a pair", "norm²", real=True)
 
