@@ -107,6 +107,7 @@ def given_crowd(given: GivenSum, chosen: IntArray) -> Crowd:
     values, vectors = np.linalg.eigh(given.rows[np.ix_(chosen, chosen)] * inverse[:, None] * inverse)
     kept = values > ALIKE
     values, vectors = values[kept], vectors[:, kept]
+    vectors = vectors * np.where(np.cos(np.arange(1.0, len(chosen) + 1)) @ vectors < 0, -1.0, 1.0)  # a sign that rounding does not decide
     along = (vectors / np.sqrt(values)).T @ (given.rows[chosen, n:] * inverse[:, None])
     known = (along**2).sum(axis=0)
     left = given.own[n:] - known
