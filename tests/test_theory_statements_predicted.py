@@ -141,12 +141,12 @@ def test_the_count_given_the_largest_is_the_statements(seed: int) -> None:
     rest = np.array([given[s.rest[m]] for m in outside])
     node, certain = np.array([(edge - mean) / deviation]), np.zeros(2, dtype=np.bool_)
     heights = np.array([[h[s.h[m]] for m in outside]])
-    count, alone, waves = np.empty(1), np.empty(1), np.empty((1, 4, 2), dtype=np.float32)
+    count, alone, waves = np.empty(1), np.empty(1), np.empty((1, 4, 2))
     counts_alone(law, mean, deviation, node, heights, 3, along, rest, certain, True, count, alone)
     waves_at(heights[0], rest, certain, waves[0])
     shared = shared_variance(law, 3, along[None], rest[None], np.array([0, 1]), waves)
     assert count[0] == pytest.approx(stated[0], rel=1e-8)
-    assert alone[0] + shared[0] == pytest.approx(stated[1], rel=1e-6)  # waves are kept in single precision
+    assert alone[0] + shared[0] == pytest.approx(stated[1], rel=1e-8)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -168,7 +168,7 @@ def test_the_covariance_of_two_counts_is_the_series_and_exact_at_its_end(correla
     covariances(law, 0, 0, row)
     h = np.array([first, second])
     below = np.array([math.erfc(-value / math.sqrt(2)) / 2 for value in h])
-    waves = np.empty((1, 4, 2), dtype=np.float32)
+    waves = np.empty((1, 4, 2))
     waves_at(h, np.ones(2), np.zeros(2, dtype=np.bool_), waves[0])
     found = shared_variance(law, 0, np.zeros((1, 2)), np.full((1, 2), math.sqrt(row[0])), np.array([0, 1]), waves)
     given = {s.h[s.j]: first, s.h[s.k]: second, s.R_res[s.j, s.k]: correlation}

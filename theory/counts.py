@@ -149,19 +149,19 @@ def spread_over(mass: FloatArray) -> IntArray:
 
 @numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp", "reassoc"})
 def shared_variance(law: Law, start: int, load: FloatArray, rest: FloatArray, first: IntArray, waves: FloatArray) -> FloatArray:
-    """Return Σ_{j≠k} Cov(1{X_j ≤ y}, 1{X_k ≤ y}) at each node, to about six digits.
+    """Return Σ_{j≠k} Cov(1{X_j ≤ y}, 1{X_k ≤ y}) at each node, to the digits of `waves`.
 
     Args:
         law, start: of the variables.
         load, rest: (groups, size) of X_j on each Y_p: covariance with Y_p in its standard deviations, and the deviation left.
         first: (groups + 1,) the nodes first[p]..first[p + 1]−1 are those of Y_p.
-        waves: (nodes, 4, size) of `waves_at`, in single precision: sums over pairs of products of them are most of what a prediction costs.
+        waves: (nodes, 4, size) of `waves_at`; a prediction keeps them in single precision, for sums over pairs of products of them are most of its cost.
 
     What is left of the series at R = 1, where the covariance is min(Φ_j, Φ_k) − Φ_j Φ_k, enters with R⁴ for R > 0.
     """
     several, size = load.shape
     row, found, loudest, inverse = np.empty(size), np.zeros(len(waves)), np.zeros((several, size)), np.zeros((several, size))
-    powers = np.empty((4, size), dtype=np.float32)
+    powers = np.empty((4, size), dtype=waves.dtype)
     for p in range(several):
         for m in range(size):
             inverse[p, m] = 1 / rest[p, m] if rest[p, m] > 0 else 0.0
@@ -183,9 +183,9 @@ def shared_variance(law: Law, start: int, load: FloatArray, rest: FloatArray, fi
 def correlation_powers(row: FloatArray, mine: FloatArray, load: FloatArray, own: float, inverse: FloatArray, out: FloatArray) -> None:
     """Write R − R⁴₊, R² − R⁴₊, R³ − R⁴₊ and R⁴₊ of what is left of X_j and X_k once Y is known into out (4, size), for the k of `row`."""
     for k in range(len(row)):
-        r = np.float32(min(1.0, max(-1.0, (row[k] - mine * load[k]) * own * inverse[k])))
+        r = out.dtype.type(min(1.0, max(-1.0, (row[k] - mine * load[k]) * own * inverse[k])))
         square = r * r
-        last = square * square if r > 0 else np.float32(0.0)
+        last = square * square if r > 0 else out.dtype.type(0.0)
         out[0, k], out[1, k], out[2, k], out[3, k] = r - last, square - last, r * square - last, last
 
 
@@ -194,7 +194,8 @@ def pairs_with(powers: FloatArray, waves: FloatArray, j: int) -> float:
     """Return Σ_{k<j} Cov(1{X_j ≤ y}, 1{X_k ≤ y}) at one node."""
     one, two, three, late = powers[0], powers[1], powers[2], powers[3]
     flat, tilted, bent, below = waves[0], waves[1], waves[2], waves[3]
-    first, second, third, fourth, p = np.float32(0.0), np.float32(0.0), np.float32(0.0), np.float32(0.0), below[j]
+    zero = waves.dtype.type(0.0)
+    first, second, third, fourth, p = zero, zero, zero, zero, below[j]
     for k in range(j):
         first += one[k] * flat[k]
         second += two[k] * tilted[k]
