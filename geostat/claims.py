@@ -27,8 +27,8 @@ DEFAULT_TOLERANCES: Final = Path(__file__).with_name("tolerances.toml")
 class Claim:
     """A statement about one effect of every head.
 
-    `group`, `variable` and `select` say where its estimate stands in a run, `x_se` beside it; of a claim on bounds, /envelope with the edition and the
-    Gram. `side`: whether the effect is to be at most or at least the tolerance, or its size within it.
+    `group`, `variable` and `select` say where its estimate stands in a run, `x_se` and `x_skew` beside it; of a claim on bounds, /envelope with the
+    edition and the Gram. `side`: whether the effect is to be at most or at least the tolerance, or its size within it.
     """
 
     key: str
@@ -87,6 +87,9 @@ CLAIMS: Final = (
     _bounds("bounds.sharp_measured", "sharp", "measured", "sharp bounds, the head's own cosines"),
 )
 """Every claim, in the order of the report."""
+
+EFFECTS: Final = frozenset(claim.variable for claim in CLAIMS if not claim.bounds)
+"""What claims are on, bounds apart: an estimate x has x_skew beside x_se."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

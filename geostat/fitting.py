@@ -13,8 +13,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from geostat.claims import EFFECTS
 from geostat.errors import InputError
-from geostat.jackknife import BoolArray, FloatArray, Interval
+from geostat.jackknife import PARTS, BoolArray, FloatArray, Interval
 
 Progress = Callable[[float], None]
 """Called with the fraction of the work done, 0 to 1."""
@@ -126,10 +127,10 @@ def described_parameter(
     equation: str,
     **more: Any,
 ) -> dict[str, xr.Variable]:
-    """Return a parameter as x, x_se, x_lower, x_upper, each with its attributes."""
+    """Return a parameter as x, x_se, x_lower, x_upper, each with its attributes; with x_skew, if a verdict is given on it."""
     kind = "95% document jackknife, t(K-1)"
     common = {"units": units, "equation": equation, "interval": kind, **more}
-    return {
+    made = {
         name: described(dims, values, long_name=long_name, symbol=symbol, **common),
         f"{name}_se": described(dims, spread.se, long_name=f"standard error of {long_name}", symbol=rf"\mathrm{{se}}({symbol})", **common),
         f"{name}_lower": described(
@@ -139,15 +140,21 @@ def described_parameter(
             dims, spread.upper, long_name=f"upper limit of {long_name}", symbol=rf"{{{symbol}}}_{{\mathrm{{hi}}}}", **common
         ),
     }
+    if spread.skew is not None and name in EFFECTS:
+        made[f"{name}_skew"] = described(
+            dims,
+            spread.skew,
+            long_name=f"skewness of single documents in {long_name}",
+            symbol=rf"\mathrm{{G}}_1({symbol})",
+            **common | {"units": "1"},
+        )
+    return made
 
 
 def at_estimate(estimate: FloatArray, spread: Interval, keep: BoolArray) -> Interval:
     """Return the interval with NaN where `keep` is false: a parameter at its bound has no standard error."""
-    return Interval(
-        se=np.where(keep, spread.se, np.nan),
-        lower=np.where(keep, spread.lower, np.nan),
-        upper=np.where(keep, spread.upper, np.nan),
-    )
+    parts = {name: getattr(spread, name) for name in PARTS}
+    return Interval(**{name: np.where(keep, values, np.nan) for name, values in parts.items() if values is not None})
 
 
 def mean_over_documents(values: FloatArray) -> FloatArray:

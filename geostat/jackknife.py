@@ -8,7 +8,8 @@ every replicate chose the same integer. Imports numpy and scipy.special only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +24,16 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """Standard error and interval of an estimate; NaN where fewer than two documents carry it or a replicate failed."""
+    """Standard error and interval of an estimate; NaN where fewer than two documents carry it or a replicate failed.
+
+    `skew` is the skewness of what single documents contribute (their pseudo-values), which a test with few documents allows for: `skewness`. None where
+    the interval is no jackknife.
+    """
 
     se: FloatArray
     lower: FloatArray
     upper: FloatArray
+    skew: FloatArray | None = None
 
     def exp(self, estimate: FloatArray) -> Interval:
         """Carry an interval found for log x over to x: limits exponentiated, standard error by the delta method.
@@ -38,7 +44,7 @@ class Interval:
         Returns:
             Interval of x; its limits are positive and not symmetric about x.
         """
-        return Interval(se=self.se * estimate, lower=np.exp(self.lower), upper=np.exp(self.upper))
+        return replace(self, se=self.se * estimate, lower=np.exp(self.lower), upper=np.exp(self.upper))
 
 
 def leave_one_out_mean(values: FloatArray) -> FloatArray:
@@ -83,7 +89,38 @@ def interval(estimate: FloatArray, replicates: FloatArray, carries: BoolArray | 
     kept = np.where(carries & sound, replicates, 0.0)
     number = np.maximum(count, 2).astype(np.float64)
     mean = kept.sum(axis=0) / number
-    squares = np.where(carries & sound, (kept - mean) ** 2, 0.0).sum(axis=0)
+    away = np.where(carries & sound, mean - kept, 0.0)
+    squares = (away**2).sum(axis=0)
     se = np.where(sound, np.sqrt((number - 1) / number * squares), np.nan)
     half = stdtrit(number - 1, 0.5 + LEVEL / 2) * se
-    return Interval(se=se, lower=estimate - half, upper=estimate + half)
+    return Interval(se=se, lower=estimate - half, upper=estimate + half, skew=np.where(sound, skewness(away, count), np.nan))
+
+
+def skewness(away: FloatArray, count: FloatArray | NDArray[np.int64]) -> FloatArray:
+    """Return the sample skewness G₁ = √(K(K−1))/(K−2) · m₃/m₂^{3/2} over documents, as statistical packages give it.
+
+    Args:
+        away: distances from the mean over documents, shape (document, ...), any unit; 0 of documents that do not count.
+        count: how many documents count, K, shape (...).
+
+    Returns:
+        Unitless, shape (...), at most √K in size; 0 where documents do not differ, NaN where K < 3.
+    """
+    number = np.maximum(count, 3).astype(np.float64)
+    square, cube = (away**2).sum(axis=0) / number, (away * away * away).sum(axis=0) / number
+    shape = np.divide(cube, square**1.5, out=np.zeros_like(cube), where=square > 0)
+    return np.where(count > 2, np.sqrt(number * (number - 1)) / (number - 2) * shape, np.nan)
+
+
+PARTS = ("se", "lower", "upper", "skew")
+
+
+def stored(name: str, value: FloatArray, spread: Interval) -> dict[str, FloatArray]:
+    """Return x, x_se, x_lower, x_upper and, of a jackknife, x_skew by name."""
+    parts = {f"{name}_{part}": getattr(spread, part) for part in PARTS}
+    return {name: value} | {key: values for key, values in parts.items() if values is not None}
+
+
+def read(name: str, found: Mapping[str, FloatArray]) -> Interval:
+    """Return the interval that `stored` has left."""
+    return Interval(**{part: found[f"{name}_{part}"] for part in PARTS if f"{name}_{part}" in found})

@@ -15,7 +15,7 @@ import xarray as xr
 
 from geostat.fitting import Progress, layer_tokens, mean_over_documents, require
 from geostat.flags import combined
-from geostat.jackknife import BoolArray, FloatArray, Interval, interval, leave_one_out_mean
+from geostat.jackknife import BoolArray, FloatArray, interval, leave_one_out_mean, stored
 from geostat.norms_compressed import TokenLists, compressed, compressed_share, median_norm, secondary_sinks, sink_smallest
 from geostat.norms_trend import FEWEST_TOKENS, hac_errors, trend_of_mean
 from geostat.norms_variables import FLAGS, norms_dataset
@@ -95,13 +95,8 @@ def levels(norm: FloatArray, first_content: int, carries: BoolArray) -> dict[str
     without = estimate(leave_one_out_mean(norm), first_content) | {"cv_token": leave_one_out_mean(own["cv"])}
     found = {"rmse": best["rmse"], "cv_document": own["cv"], "lam_document": own["lam"]}
     for name in ("C", "lam", "cv_token", "cv_profile"):
-        found |= with_interval(name, best[name], interval(best[name], without[name], carries))
+        found |= stored(name, best[name], interval(best[name], without[name], carries))
     return found
-
-
-def with_interval(name: str, value: FloatArray, limits: Interval) -> dict[str, FloatArray]:
-    """Return x, x_se, x_lower and x_upper."""
-    return {name: value, f"{name}_se": limits.se, f"{name}_lower": limits.lower, f"{name}_upper": limits.upper}
 
 
 def fit_layer(norm: FloatArray, first_content: int) -> dict[str, np.ndarray]:
@@ -117,12 +112,12 @@ def fit_layer(norm: FloatArray, first_content: int) -> dict[str, np.ndarray]:
     content = norm[..., first_content:]
     carries: BoolArray = np.asarray(np.isfinite(content).any(axis=-1))
     found: dict[str, np.ndarray] = dict(levels(norm, first_content, carries))
-    found |= with_interval("trend", *trend_of_mean(content, carries))
+    found |= stored("trend", *trend_of_mean(content, carries))
     found["trend_se_hac"] = hac_errors(mean_over_documents(content))
     found |= split(content)
-    found |= with_interval("sink_smallest_share", *sink_smallest(norm, first_content))
+    found |= stored("sink_smallest_share", *sink_smallest(norm, first_content))
     small = compressed(content)
-    found |= with_interval("compressed_share", *compressed_share(content, small))
+    found |= stored("compressed_share", *compressed_share(content, small))
     secondary = secondary_sinks(content, small)
     found |= {"documents": carries.sum(axis=0), "secondary_sinks": secondary.sum(axis=-1), "compressed": small, "secondary": secondary}
     return found | {"flags": combined(problems(norm, first_content, found), tuple(FLAGS))}

@@ -10,7 +10,7 @@ import xarray as xr
 
 from geostat.fitting import described, described_parameter, sink_flag
 from geostat.flags import flag_variable
-from geostat.jackknife import Interval
+from geostat.jackknife import PARTS, Interval
 from geostat.norms_compressed import COMPRESSED, TokenLists
 from geostat.norms_trend import BANDWIDTH
 
@@ -117,7 +117,7 @@ def norms_dataset(capture: xr.Dataset, layers: Sequence[Mapping[str, np.ndarray]
 
     out: dict[str, xr.Variable] = {}
     for name, words in PARAMETERS.items():
-        limits = Interval(**{part: stacked(f"{name}_{part}") for part in ("se", "lower", "upper")})
+        limits = Interval(**{part: stacked(f"{name}_{part}") for part in PARTS if f"{name}_{part}" in layers[0]})
         out |= described_parameter(name, DIMS, stacked(name), limits, **{"units": "1", **words})
     for name, (dims, words) in PLAIN.items():
         values = stacked(name, dims.index("layer"))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from scipy.special import stdtrit
 
-from geostat.jackknife import LEVEL, FloatArray, Interval, interval
+from geostat.jackknife import LEVEL, FloatArray, Interval, interval, stored
 
 if TYPE_CHECKING:
     from statsmodels.regression.mixed_linear_model import MixedLMResultsWrapper
@@ -194,7 +194,7 @@ def _position_variation(whole: MeanSquares, without: MeanSquares, pooled: MeanSq
     lower, upper = (np.sqrt(np.maximum(limit, 0.0)) for limit in (limits.lower, limits.upper))
     t = stdtrit(np.maximum(whole.documents - 1, 1), 0.5 + LEVEL / 2)
     se = np.maximum(upper - estimate, estimate - lower) / t
-    return {"cv_position": estimate, "cv_position_se": se, "cv_position_lower": lower, "cv_position_upper": upper}
+    return stored("cv_position", estimate, Interval(se=se, lower=lower, upper=upper, skew=limits.skew))
 
 
 def mixed_model(content: FloatArray) -> MixedLMResultsWrapper | None:

@@ -17,7 +17,7 @@ from geostat import decay, decay_solver, depth, one_head, phases, weights
 from geostat.decay import FORM, FORMS
 from geostat.errors import InputError
 from geostat.fitting import described, described_parameter, index_of, mean_over_documents, paired_gain, require
-from geostat.jackknife import FloatArray, Interval
+from geostat.jackknife import FloatArray, read, stored
 from geostat.pooled_data import pooled_cosines, pooled_log_weights, pooled_norms
 from geostat.profile_search import search
 from geostat.similarity_choice import choose
@@ -145,7 +145,7 @@ def _fit_rows(data: Cosines) -> dict[str, np.ndarray]:
         part["at_bound"] = np.any([fit.estimate.at_bound(name) for name in FORM[form].parameters], axis=0)
         values = {name: (fit.estimate.values()[name], spread) for name, spread in intervals(fit, data).items() if name in _WORDS}
         for name, (estimate, spread) in (values | {"mae_by_lag": (good["mae_by_lag"], mae)}).items():
-            part |= {name: estimate, f"{name}_se": spread.se, f"{name}_lower": spread.lower, f"{name}_upper": spread.upper}
+            part |= stored(name, estimate, spread)
         parts.append(part)
         losses.append(loss)
     found = {name: np.stack([part[name] for part in parts]) for name in parts[0]}
@@ -159,7 +159,7 @@ def _named(found: dict[str, np.ndarray], dims: tuple[str, ...], prefix: str) -> 
     who = "all heads of the model" if prefix else "the heads of a layer"
     for name in _WORDS:
         long_name, units, symbol = _WORDS[name]
-        spread = Interval(se=found[f"{name}_se"], lower=found[f"{name}_lower"], upper=found[f"{name}_upper"])
+        spread = read(name, found)
         words = {"long_name": f"{long_name}; {who} pooled", "units": units, "symbol": symbol, "equation": _A2}
         out |= described_parameter(f"{prefix}{name}", ("gram", *dims), found[name], spread, **words)
     for name, (long_name, units, symbol) in _PLAIN.items():

@@ -5,8 +5,9 @@ Run: python -m geostat.recovery_verdicts --claim norms similarity [--heads 1000]
 Heads are drawn as `recovery_norms` and `recovery_similarity` draw them, 8 documents each, and fitted and judged as a run's are. The effects stay as they are
 drawn, and the tolerance is moved: a head whose effect is `share` of its tolerance is as one of that effect at that tolerance. True are the planted λ, trend
 and CV over positions; of the CVs within and over these documents, which are what 8 documents show, the mean over all heads; of a misfit, the distance of the
-expected cosines from the form fitted to them. Answers are counted one by one, at 5%, as if a head stood alone. Drift with position is planted nowhere,
-and the slope of the sink's cosine is 0. Imports numpy.
+expected cosines from the form fitted to them; of cosines that change along the document, the planted slope. Answers are counted one by one, at 5%, as if
+a head stood alone; as a run gives them, over the heads of a model, of which a fifth each have the effects of `SHARES`; and one by one by Student's t only.
+Imports numpy.
 """
 
 from __future__ import annotations
@@ -16,16 +17,21 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from geostat import recovery_norms, recovery_similarity
 from geostat.claims import CLAIMS, Claim
 from geostat.decay import ABSENT, by_lag, fitted_gram
 from geostat.decay_solver import solve
-from geostat.equivalence import one_sided
-from geostat.jackknife import FloatArray
+from geostat.equivalence import FAILS, HOLDS, PValues, one_sided
+from geostat.equivalence import answers as answers_of_model
+from geostat.fitting import LayerTokens
+from geostat.jackknife import FloatArray, Interval, read
 from geostat.norms import fit_layer
 from geostat.recovery_similarity import DIMENSION, expected_cosine
+from geostat.similarity_drift import Blocks, drift
 from geostat.similarity_fit import fit_batched, goodness, resampled
+from geostat.similarity_sink import sink_cosines
 
 DOCUMENTS: Final = 8
 LEVEL: Final = 0.05
@@ -42,6 +48,28 @@ MISFITS: Final = (
 )
 """A form, and kinds of heads that have another."""
 
+MODEL_HEADS: Final = 18
+"""Heads of each effect in a model: 90 in all, as many value heads as SmolLM2 has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slopes:
+    """Documents whose cosines change along them: standard deviations of a document's own slope, and of a cosine about its line."""
+
+    name: str
+    own: float
+    noise: float
+    skewed: bool = False
+    slope: float = 0.05
+
+    def draw(self, heads: int, random: np.random.Generator) -> FloatArray:
+        """Draw the slopes of all documents, (document, head)."""
+        shape = (DOCUMENTS, heads)
+        return self.slope + self.own * ((random.gamma(4.0, size=shape) - 4.0) / 2.0 if self.skewed else random.normal(size=shape))
+
+
+SLOPES: Final = (Slopes(name="measured", own=0.02, noise=0.09), Slopes(name="unlike", own=0.1, noise=0.09, skewed=True))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelRow:
@@ -54,27 +82,64 @@ class LevelRow:
     mean: float
     holds: float
     fails: float
+    given_holds: float
+    given_fails: float
+    t_holds: float
+    t_fails: float
+    """Shares of heads with an answer: judged alone; as a run gives answers; judged alone and by Student's t only."""
 
     @property
     def false(self) -> float:
-        """The largest share of heads with an answer that is wrong; at the tolerance both are."""
-        return max(self.holds if self.share >= 1 else 0.0, self.fails if self.share <= 1 else 0.0)
+        """The largest share of heads judged alone with an answer that is wrong; at the tolerance both are."""
+        return self._wrong(self.holds, self.fails)
+
+    @property
+    def given_false(self) -> float:
+        """The same of the answers that a run gives."""
+        return self._wrong(self.given_holds, self.given_fails)
+
+    @property
+    def t_false(self) -> float:
+        """The same of heads judged alone by Student's t only."""
+        return self._wrong(self.t_holds, self.t_fails)
+
+    def _wrong(self, holds: float, fails: float) -> float:
+        return max(holds if self.share >= 1 else 0.0, fails if self.share <= 1 else 0.0)
 
     def told(self) -> str:
         """The row as a line."""
         return (
             f"{self.claim:22s} {self.kind:34s} true {self.truth:8.4f}, mean estimate {self.mean:8.4f}, {self.share:4.2f} of the tolerance  "
-            f"holds {self.holds:6.1%}  fails {self.fails:6.1%}  false {self.false:5.1%}"
+            f"holds {self.holds:6.1%}  fails {self.fails:6.1%}  false {self.false:5.1%}  in a model {self.given_false:5.1%}  by t alone {self.t_false:5.1%}"
         )
 
 
-def answers(claim: Claim, kind: str, truth: float, estimate: FloatArray, se: FloatArray) -> Iterator[LevelRow]:
+def answers(claim: Claim, kind: str, truth: float, estimate: FloatArray, spread: Interval) -> Iterator[LevelRow]:
     """Hold estimates of one true effect against tolerances on both sides of it."""
-    for share in SHARES:
-        p = one_sided(estimate, se, DOCUMENTS - 1.0, abs(truth) / share, claim.side)
+    tested = [one_sided(estimate, spread.se, DOCUMENTS - 1.0, abs(truth) / share, claim.side, spread.skew) for share in SHARES]
+    given = in_models(tested)
+    for share, p, answer in zip(SHARES, tested, given, strict=True):
+        t = one_sided(estimate, spread.se, DOCUMENTS - 1.0, abs(truth) / share, claim.side)
         with np.errstate(invalid="ignore"):
-            holds, fails = float((p.holds <= LEVEL).mean()), float((p.fails <= LEVEL).mean())
-        yield LevelRow(claim=claim.key, kind=kind, truth=truth, share=share, mean=float(np.nanmean(estimate)), holds=holds, fails=fails)
+            held = {"holds": p.holds <= LEVEL, "given_holds": answer == HOLDS, "t_holds": t.holds <= LEVEL}
+            failed = {"fails": p.fails <= LEVEL, "given_fails": answer == FAILS, "t_fails": t.fails <= LEVEL}
+        parts = {name: float(one.mean()) for name, one in (held | failed).items()}
+        yield LevelRow(claim=claim.key, kind=kind, truth=truth, share=share, mean=float(np.nanmean(estimate)), **parts)
+
+
+def in_models(tested: list[PValues]) -> list[NDArray[np.int8]]:
+    """Return the answers of `equivalence.answers` over models of MODEL_HEADS heads of each of some effects, by effect.
+
+    A head has one effect in one model, and another in another, so that each counts once for every effect; heads that do not fill a model are left out.
+    """
+    models = max(tested[0].holds.size // MODEL_HEADS, 1)
+    sides = [np.stack([side(p)[: models * MODEL_HEADS] for p in tested]) for side in (lambda p: p.holds, lambda p: p.fails)]
+    # Effect e of model m is that of the heads of another model, lest the effects of a model share their noise.
+    holds, fails = (
+        np.stack([np.roll(values.reshape(models, -1), place, axis=0) for place, values in enumerate(side)], axis=1) for side in sides
+    )
+    found = [answers_of_model(PValues(holds=h, fails=f), np.isfinite(h)) for h, f in zip(holds, fails, strict=True)]
+    return list(np.stack(found, axis=1).reshape(len(tested), -1))
 
 
 def planted(setting: recovery_norms.Setting, tokens: int) -> dict[str, float]:
@@ -90,7 +155,7 @@ def norms(heads: int, tokens: int, seed: int) -> Iterator[LevelRow]:
         found = fit_layer(recovery_norms.draw(setting, heads, DOCUMENTS, tokens, np.random.default_rng(seed + place)), first_content=1)
         truths = {name: float(found[name].mean()) for name in ("cv_token", "cv_profile")} | planted(setting, tokens)
         for claim in claims:
-            yield from answers(claim, setting.name, truths[claim.variable], found[claim.variable], found[f"{claim.variable}_se"])
+            yield from answers(claim, setting.name, truths[claim.variable], found[claim.variable], read(claim.variable, found))
 
 
 def misfit(form: str, setting: recovery_similarity.Setting, lag: FloatArray, pairs: FloatArray) -> float:
@@ -101,8 +166,31 @@ def misfit(form: str, setting: recovery_similarity.Setting, lag: FloatArray, pai
     return float(np.abs(expected - by_lag(form, lag, **{name: float(value[0]) for name, value in fit.values().items()})).mean())
 
 
+def slopes(heads: int, tokens: int, seed: int) -> Iterator[LevelRow]:
+    """Yield the rows of cosines that change along the document: at one lag, and of the sink."""
+    claims = {claim.variable: claim for claim in CLAIMS}
+    seen = LayerTokens(start=0, tokens=tokens, sink=True)
+    block = np.linspace(0, tokens, 9).astype(np.int64)
+    lag = np.unique(np.geomspace(1, tokens - 1, 12).astype(np.int64))
+    blocks = Blocks.of(seen, block[:-1], block[1:] - 1, lag[:-1], lag[1:] - 1)
+    for place, setting in enumerate(SLOPES):
+        random = np.random.default_rng(seed + place)
+        along = np.linspace(0.0, 1.0, tokens - 1)
+        line = setting.draw(heads, random)[..., None] * along
+        sink = sink_cosines(line + setting.noise * random.standard_normal(line.shape))
+        line = setting.draw(heads, random)[..., None, None] * blocks.place[:, None]
+        means = line + setting.noise * random.standard_normal((*line.shape[:-1], lag.size - 1)) / np.sqrt(np.maximum(blocks.pairs, 1))
+        moved = drift(np.where(blocks.pairs > 0, means, np.nan), blocks)
+        for name, found in (("drift_slope", moved), ("sink_slope", sink)):
+            estimate, spread = found[name], found[f"{name}_interval"]
+            assert isinstance(spread, Interval)
+            assert not isinstance(estimate, Interval)
+            yield from answers(claims[name], setting.name, setting.slope, estimate, spread)
+
+
 def similarity(heads: int, tokens: int, seed: int) -> Iterator[LevelRow]:
     """Yield the rows of Assumption 2."""
+    yield from slopes(heads, tokens, seed)
     for place, (form, setting) in enumerate(MISFITS):
         kind = replace(setting, tokens=tokens)
         data = recovery_similarity.draw(kind, heads, DOCUMENTS, seed + place).cosines
@@ -110,4 +198,4 @@ def similarity(heads: int, tokens: int, seed: int) -> Iterator[LevelRow]:
         mae = goodness(fit, data)["mae_by_lag"]
         spread = resampled(fit, data, mae)[1]
         claim = next(claim for claim in CLAIMS if claim.key == f"similarity.{form}")
-        yield from answers(claim, kind.label, misfit(form, kind, data.lag, data.pairs), mae, spread.se)
+        yield from answers(claim, kind.label, misfit(form, kind, data.lag, data.pairs), mae, spread)

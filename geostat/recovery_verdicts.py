@@ -91,11 +91,12 @@ def _row(
     estimate: FloatArray,
     se: FloatArray,
     absent: FloatArray | None,
+    skew: FloatArray | None,
 ) -> Row:
     """Count the answers to heads that have their own tolerances."""
     known = np.isfinite(estimate)
     own = np.broadcast_to(tolerance, estimate.shape)
-    p = one_sided(estimate - own, se, DOCUMENTS - 1.0, 0.0, side)
+    p = one_sided(estimate - own, se, DOCUMENTS - 1.0, 0.0, side, skew)
     p = p if absent is None else if_present(p, absent, known)
     with np.errstate(invalid="ignore"):
         holds, fails = (p.holds <= LEVEL) & known, (p.fails <= LEVEL) & known
@@ -112,7 +113,7 @@ def growth(share: float, noise: float, heads: int, tokens: int, random: np.rando
     truth = plant(Setting(tokens=tokens, oscillation="absent", growth="absent"), heads, random)
     truth["eta_tail"] = share * tolerance / (tokens - 1.0 - truth["t2"])
     fits = fit_weights(drawn(truth, tokens, noise, random)).isel(layer=0)
-    parts = (fits["growth"].values, fits["growth_se"].values, fits["growth_p"].values)
+    parts = (fits[f"growth{part}"].values for part in ("", "_se", "_p", "_skew"))
     return _row("growth", "at_least", NOISE * noise, share * tolerance, np.asarray(tolerance), *parts)
 
 
@@ -123,9 +124,8 @@ def shape(share: float, noise: float, heads: int, tokens: int, random: np.random
     steps = share * tolerance * random.choice([-1.0, 1.0], (heads, tokens - 1))
     fits = fit_weights(drawn(truth, tokens, noise, random, steps)).isel(layer=0)
     exact = fit_weights(drawn(truth, tokens, 0.0, random, steps).isel(document=[0])).isel(layer=0)["rmse"].values
-    return _row(
-        "shape_position", "at_most", NOISE * noise, share * tolerance, exact / share, fits["misfit"].values, fits["misfit_se"].values, None
-    )
+    estimate, se, skew = (fits[f"misfit{part}"].values for part in ("", "_se", "_skew"))
+    return _row("shape_position", "at_most", NOISE * noise, share * tolerance, exact / share, estimate, se, None, skew)
 
 
 def oscillation(share: float, heads: int, tokens: int, random: np.random.Generator) -> Row:
@@ -137,7 +137,7 @@ def oscillation(share: float, heads: int, tokens: int, random: np.random.Generat
     fits = every.sel(form="separate")
     found = fits["form_oscillation_identified"].values & np.isfinite(fits["form_eta_se"].values)
     estimate, se = (np.where(found, fits[name].values, np.nan) for name in ("form_eta", "form_eta_se"))
-    return _row("oscillation", "at_least", NOISE, amplitude, np.asarray(amplitude), estimate, se, every["oscillation_p"].values)
+    return _row("oscillation", "at_least", NOISE, amplitude, np.asarray(amplitude), estimate, se, every["oscillation_p"].values, None)
 
 
 def study(heads: int, tokens: int, seed: int) -> Iterator[Row]:

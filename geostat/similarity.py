@@ -16,7 +16,7 @@ import xarray as xr
 from geostat.decay import FORM, FORMS, PARAMETERS
 from geostat.fitting import LayerTokens, Progress, layer_tokens, paired_gain, require
 from geostat.flags import combined
-from geostat.jackknife import BoolArray, FloatArray, Interval
+from geostat.jackknife import BoolArray, FloatArray, Interval, stored
 from geostat.similarity_choice import choose
 from geostat.similarity_drift import Blocks, drift
 from geostat.similarity_feasible import feasible_edges
@@ -142,7 +142,7 @@ def _fit_group(group: _Group, progress: Progress) -> tuple[dict[str, np.ndarray]
         fit = refine(fit_batched(form, data), data)
         part, loss = _of_form(fit, data)
         found, spread = mae_by_pair(counts, bins, group.seen.content, form, fit.estimate.values())
-        part |= _with(found, spread, "mae_by_pair") | _feasibility(fit, group.seen, by_head["rho0"])
+        part |= stored("mae_by_pair", found, spread) | _feasibility(fit, group.seen, by_head["rho0"])
         part["flags"] = _fit_flags(fit, data, part)
         parts.append(part)
         losses.append(loss)
@@ -159,17 +159,13 @@ def _of_form(fit: Fit, data: Cosines) -> tuple[dict[str, np.ndarray], FloatArray
     """Return what one form's fit says of each head, and its left-out loss by document."""
     found: dict[str, np.ndarray] = dict(goodness(fit, data))
     loss, mae = resampled(fit, data, found["mae_by_lag"])
-    found |= _with(found["mae_by_lag"], mae, "mae_by_lag")
+    found |= stored("mae_by_lag", found["mae_by_lag"], mae)
     found["loss_left_out"], found["loss_left_out_se"] = mean_loss(loss)
     for name, spread in intervals(fit, data).items():
         value = fit.estimate.values()[name]
-        found |= _with(value, spread, name)
+        found |= stored(name, value, spread)
         found |= {f"{name}_at_bound": fit.estimate.at_bound(name), f"{name}_se_lags": fit.se_lags.get(name, np.full(value.shape, np.nan))}
     return found | {"converged": fit.estimate.converged, "singular": fit.singular}, loss
-
-
-def _with(value: FloatArray, spread: Interval, name: str) -> dict[str, np.ndarray]:
-    return {name: value, f"{name}_se": spread.se, f"{name}_lower": spread.lower, f"{name}_upper": spread.upper}
 
 
 def _feasibility(fit: Fit, seen: LayerTokens, rho0: FloatArray) -> dict[str, np.ndarray]:
@@ -210,11 +206,11 @@ def _by_head(group: _Group, data: Cosines) -> dict[str, np.ndarray]:
     found: dict[str, np.ndarray] = {}
     for name, value in moved.items():
         if isinstance(value, Interval):
-            found |= _with(found.pop(name.removesuffix("_interval")), value, name.removesuffix("_interval"))
+            found |= stored(name.removesuffix("_interval"), found.pop(name.removesuffix("_interval")), value)
         else:
             found[name] = value
     share, spread = negative_share(group.heads("cosine_negative_fraction")[..., : data.lag.size], data.pairs)
-    found |= _with(share, spread, "negative_fraction")
+    found |= stored("negative_fraction", share, spread)
     documents = data.carries.sum(axis=0)
     dimension = int(capture.attrs.get("dimension", 0))
     nothing = np.full(documents.shape, np.nan)

@@ -8,7 +8,7 @@ import xarray as xr
 from geostat.decay import FORM, FORMS
 from geostat.fitting import described, described_parameter, sink_flag
 from geostat.flags import flag_variable
-from geostat.jackknife import Interval
+from geostat.jackknife import read
 from geostat.similarity_pairs import chance_by_pair
 
 HEAD, GRAM, BINS = ("layer", "kv_head"), ("gram", "layer", "kv_head"), ("layer", "kv_head", "lag_bin")
@@ -139,7 +139,7 @@ def dataset(capture: xr.Dataset, by_form: dict[str, np.ndarray], by_head: dict[s
 
 def _with_interval(name: str, dims: tuple[str, ...], found: dict[str, np.ndarray], words: Words) -> dict[str, xr.Variable]:
     long_name, units, symbol, equation = words
-    spread = Interval(se=found[f"{name}_se"], lower=found[f"{name}_lower"], upper=found[f"{name}_upper"])
+    spread = read(name, found)
     made = described_parameter(name, dims, found[name], spread, long_name=long_name, units=units, symbol=symbol, equation=equation)
     if name == "mae_by_pair":
         for variable in made.values():

@@ -1,8 +1,8 @@
 """Verdicts: for every head and claim *holds*, *fails* or *undetermined*, each with the estimate, interval, tolerance and p-values behind it.
 
-An effect is tested against its tolerance from both sides with its document-jackknife standard error and Student's t on K − 1 degrees of freedom, and
-the false-discovery rate over the heads of the model is controlled for *holds* and for *fails* apart (`geostat.equivalence`). Intervals are not
-adjusted. A claim on bounds is the intersection of one on each side, statistic and N. Imports numpy and xarray.
+An effect is tested against its tolerance from both sides with its document-jackknife standard error and Student's t on K − 1 degrees of freedom,
+made safe against skewed documents, and the false-discovery rate over the heads of the model is controlled for *holds* and for *fails* apart
+(`geostat.equivalence`). Intervals are not adjusted. A claim on bounds is the intersection of one on each side, statistic and N. Imports numpy and xarray.
 """
 
 from __future__ import annotations
@@ -138,7 +138,8 @@ def _effect(tree: xr.DataTree, claim: Claim, tolerance: float) -> _Effect | None
         return None
     estimate, se = (chosen[f"{claim.variable}{part}"].values.astype(np.float64) for part in ("", "_se"))
     degrees = np.maximum(data["documents"].values.astype(np.float64) - 1, 1)
-    p = one_sided(estimate, se, degrees, tolerance, claim.side)
+    skew = chosen[f"{claim.variable}_skew"].values.astype(np.float64) if f"{claim.variable}_skew" in chosen else None
+    p = one_sided(estimate, se, degrees, tolerance, claim.side, skew)
     if claim.presence is not None:
         p = if_present(p, chosen[claim.presence].values.astype(np.float64), np.isfinite(estimate))
     return _Effect(estimate=estimate, se=se, degrees=degrees, p=p)

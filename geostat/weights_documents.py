@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from geostat.fitting import LayerTokens, at_estimate, mean_over_documents
-from geostat.jackknife import BoolArray, FloatArray, Interval, interval, leave_one_out_mean
+from geostat.jackknife import BoolArray, FloatArray, Interval, interval, leave_one_out_mean, stored
 from geostat.phases import log_profile
 from geostat.profile_search import FORMS, search, search_monotone
 
@@ -36,11 +36,6 @@ def share_interval(share: FloatArray, replicates: FloatArray, carries: BoolArray
     inside = np.isfinite(bent.se)
     lower, upper = (np.where(inside, 1.0 / (1.0 + np.exp(-np.where(inside, side, 0.0))), np.nan) for side in (bent.lower, bent.upper))
     return Interval(se=plain.se, lower=np.where(inside, lower, plain.lower), upper=np.where(inside, upper, plain.upper))
-
-
-def stored(name: str, value: FloatArray, spread: Interval) -> dict[str, np.ndarray]:
-    """Return x, x_se, x_lower, x_upper by name."""
-    return {name: value, f"{name}_se": spread.se, f"{name}_lower": spread.lower, f"{name}_upper": spread.upper}
 
 
 def arithmetic(weight: FloatArray, seen: LayerTokens, fit: dict[str, FloatArray], again: dict[str, FloatArray]) -> dict[str, np.ndarray]:

@@ -17,20 +17,24 @@ Imports numpy and scipy.special.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.special import stdtrit
 
 from geostat.fitting import at_estimate, mean_over_documents
-from geostat.jackknife import LEVEL, BoolArray, FloatArray, Interval, interval, leave_one_out_mean
+from geostat.jackknife import LEVEL, BoolArray, FloatArray, Interval, interval, leave_one_out_mean, skewness, stored
 from geostat.phases import log_profile
-from geostat.weights_documents import CURVE, stored
+from geostat.weights_documents import CURVE
 from geostat.weights_identified import ABSENT, AT_BOUND, HAS_ONE, NO_REPLICATE, NOT_FITTED
 
 
-def total_log(total: FloatArray, se: FloatArray, lower: FloatArray, upper: FloatArray) -> dict[str, np.ndarray]:
+def total_log(total: FloatArray, spread: Interval) -> dict[str, np.ndarray]:
     """Return log Σα̂ with its interval, from Σα̂ and an interval that was found on the log scale; nats."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return stored("total_model_log", np.log(total), Interval(se=se / total, lower=np.log(lower), upper=np.log(upper)))
+        return stored(
+            "total_model_log", np.log(total), replace(spread, se=spread.se / total, lower=np.log(spread.lower), upper=np.log(spread.upper))
+        )
 
 
 def growth(
@@ -59,10 +63,11 @@ def growth(
     each = np.where(carries, _rise(log_weight, position, last, again), np.nan)
     count = np.isfinite(each).sum(axis=0)
     value = np.where(count > 1, mean_over_documents(each), plain)
-    scatter = mean_over_documents((each - value) ** 2) / np.maximum(count - 1.0, 1.0)
+    away = np.where(np.isfinite(each), each - value, 0.0)
+    scatter = (away**2).sum(axis=0) / np.maximum(count * (count - 1.0), 1.0)
     se = np.maximum(interval(plain, replicates, carries).se, np.where(count == carries.sum(axis=0), np.sqrt(scatter), np.nan))
     half = stdtrit(np.maximum(count - 1.0, 1.0), 0.5 + LEVEL / 2) * se
-    spread = at_estimate(value, Interval(se=se, lower=value - half, upper=value + half), stands_out & ~at_bound)
+    spread = at_estimate(value, Interval(se=se, lower=value - half, upper=value + half, skew=skewness(away, count)), stands_out & ~at_bound)
     cases = [~np.isfinite(plain), ~stands_out, at_bound, ~np.isfinite(spread.se)]
     code = np.select(cases, [NOT_FITTED, ABSENT, AT_BOUND, NO_REPLICATE], default=HAS_ONE)
     return stored("growth", np.where(stands_out, value, np.nan), spread) | {"growth_reason": code}
@@ -84,7 +89,7 @@ def _rise(log_weight: FloatArray, position: FloatArray, last: float, again: dict
 def distance(
     log_weight: FloatArray, position: FloatArray, fit: dict[str, FloatArray], again: dict[str, FloatArray], carries: BoolArray
 ) -> dict[str, np.ndarray]:
-    """Return the interval of rmse (without rmse itself), and misfit with its interval; nats, shape (head,).
+    """Return rmse and misfit with their intervals; nats, shape (head,).
 
     Args:
         log_weight: of content tokens, shape (document, head, token), nats; NaN where unknown.
@@ -110,8 +115,8 @@ def distance(
     root, lower, upper = (np.sqrt(np.maximum(value, 0.0)) for value in (square, limits.lower, limits.upper))
     quantile = stdtrit(np.maximum(carries.sum(axis=0) - 1.0, 1.0), 0.5 + LEVEL / 2)
     se = np.maximum(root - lower, upper - root) / quantile
-    spread = Interval(se=se, lower=lower, upper=upper)
-    return {"rmse_se": own.se, "rmse_lower": own.lower, "rmse_upper": own.upper} | stored("misfit", root, spread)
+    spread = Interval(se=se, lower=lower, upper=upper, skew=limits.skew)
+    return stored("rmse", rmse, own) | stored("misfit", root, spread)
 
 
 def _of_mean(squares: FloatArray, count: np.ndarray) -> FloatArray:

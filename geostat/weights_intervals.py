@@ -12,8 +12,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from geostat.fitting import at_estimate
-from geostat.jackknife import LEVEL, BoolArray, FloatArray, Interval, interval
-from geostat.weights_documents import stored
+from geostat.jackknife import LEVEL, BoolArray, FloatArray, Interval, interval, stored
 from geostat.weights_identified import HAS_ONE, NO_REPLICATE, PARAMETERS
 
 BREAKS = ("t1", "t2")

@@ -16,9 +16,8 @@ import lmfit
 import numpy as np
 
 from geostat.fitting import at_estimate, bayesian_information, mean_over_documents, paired_gain
-from geostat.jackknife import BoolArray, FloatArray, interval
+from geostat.jackknife import BoolArray, FloatArray, interval, stored
 from geostat.profile_search import FORMS
-from geostat.weights_documents import stored
 from geostat.weights_noise import lag_one
 
 SIMPLE = ("constant", "no_plateau", "power_law")

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from geostat.fitting import described, described_parameter, sink_flag
-from geostat.jackknife import Interval
+from geostat.jackknife import read
 from geostat.profile_search import FORMS
 from geostat.weights_identified import REASONS
 from geostat.weights_rivals import RIVALS
@@ -199,7 +199,7 @@ def dataset(capture: xr.Dataset, layers: list[dict[str, np.ndarray]]) -> xr.Data
     out: dict[str, xr.Variable] = {}
     for dims, parameters in ((HEAD, PARAMETERS), (FORM, FORM_PARAMETERS)):
         for name, (long_name, units, symbol, equation, more) in parameters.items():
-            spread = Interval(se=found[f"{name}_se"], lower=found[f"{name}_lower"], upper=found[f"{name}_upper"])
+            spread = read(name, found)
             words = {"long_name": long_name, "units": units, "symbol": symbol, "equation": equation}
             out |= described_parameter(name, dims, found[name], spread, **words, **more)
             out |= {key: described(dims, found[key], **attributes) for key, attributes in _beside(name, words) if key in found}

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
+from scipy import stats
 
-from geostat.jackknife import Interval, interval, leave_one_out_mean
+from geostat.jackknife import Interval, interval, leave_one_out_mean, read, skewness, stored
 
 
 def test_standard_error_of_a_mean_is_the_textbook_one():
@@ -58,3 +59,28 @@ def test_a_failed_replicate_leaves_no_interval():
 def test_log_interval_becomes_one_of_the_value_itself():
     found = Interval(se=np.array([0.1]), lower=np.log([2.0]), upper=np.log([8.0])).exp(np.array([4.0]))
     np.testing.assert_allclose([found.se[0], found.lower[0], found.upper[0]], [0.4, 2.0, 8.0])
+
+
+def test_the_skewness_of_a_mean_is_that_of_the_documents():
+    x = np.random.default_rng(3).gamma(2.0, size=(8, 5))
+    expected = stats.skew(x, axis=0, bias=False)
+    assert np.abs(expected).min() > 0.05
+    np.testing.assert_allclose(interval(x.mean(axis=0), leave_one_out_mean(x)).skew, expected, rtol=1e-9)
+    y = np.vstack([x, np.full((1, 5), np.nan)])
+    np.testing.assert_allclose(interval(x.mean(axis=0), leave_one_out_mean(y), np.isfinite(y)).skew, expected, rtol=1e-9)
+
+
+def test_two_documents_have_no_skewness_and_equal_ones_none_to_speak_of():
+    assert np.isnan(interval(np.ones(1), np.array([[1.0], [2.0]])).skew).all()
+    assert skewness(np.zeros((4, 1)), np.array([4])) == 0
+    one_of_eight = np.array([[7.0]] + [[-1.0]] * 7)
+    assert skewness(one_of_eight, np.array([8])) == pytest.approx(np.sqrt(8))
+
+
+def test_what_is_stored_is_read_again():
+    x = np.random.default_rng(4).normal(size=(5, 3))
+    found = interval(x.mean(axis=0), leave_one_out_mean(x))
+    kept = stored("x", x.mean(axis=0), found)
+    assert set(kept) == {"x", "x_se", "x_lower", "x_upper", "x_skew"}
+    assert read("x", kept) == found
+    assert set(stored("x", x[0], Interval(se=x[0], lower=x[0], upper=x[0]))) == {"x", "x_se", "x_lower", "x_upper"}

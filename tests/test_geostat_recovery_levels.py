@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from geostat.claims import CLAIMS
+from geostat.equivalence import HOLDS, PValues
+from geostat.jackknife import Interval, interval, leave_one_out_mean
 from geostat.norms import fit_layer
-from geostat.recovery_levels import MISFITS, NORMS, LevelRow, answers, misfit, planted, similarity
+from geostat.recovery_levels import MISFITS, MODEL_HEADS, NORMS, SLOPES, LevelRow, answers, in_models, misfit, planted, similarity, slopes
 from geostat.recovery_norms import draw
 from geostat.recovery_verdicts import main
 from geostat.similarity_pairs import pairs_by_lag
@@ -40,25 +42,51 @@ def test_a_misfit_is_nothing_for_the_true_form_and_the_distance_of_another():
 def test_answers_of_a_normal_effect_are_false_as_often_as_they_may_be():
     random = np.random.default_rng(1)
     each = 0.2 + 0.02 * random.standard_normal((20_000, 8))
-    rows = list(answers(CV, "normal", 0.2, each.mean(axis=1), each.std(axis=1, ddof=1) / np.sqrt(8)))
+    se = each.std(axis=1, ddof=1) / np.sqrt(8)
+    rows = list(answers(CV, "normal", 0.2, each.mean(axis=1), Interval(se=se, lower=se, upper=se)))
     at = next(row for row in rows if row.share == 1)
     assert (at.holds, at.fails) == pytest.approx((0.05, 0.05), abs=0.006)
     assert at.false == max(at.holds, at.fails)
+    assert 0 < at.given_false < at.false
+    skewed = list(answers(CV, "normal", 0.2, each.mean(axis=1), interval(each.mean(axis=1), leave_one_out_mean(each.T))))
+    both = next(row for row in skewed if row.share == 1)
+    assert 0.03 < both.false < at.false == both.t_false
     inside, outside = rows[0], rows[-1]
     assert inside.holds > 0.99 > 0.01 > inside.false
     assert outside.fails > 0.99 > 0.01 > outside.false
 
 
-@pytest.mark.parametrize(("share", "false"), [(0.8, 0.2), (1.0, 0.3), (1.25, 0.3)])
-def test_holding_is_false_outside_and_failing_inside(share, false):
-    row = LevelRow(claim="c", kind="k", truth=1.0, share=share, mean=1.0, holds=0.3, fails=0.2)
-    assert row.false == false
+@pytest.mark.parametrize(("share", "false", "given"), [(0.8, 0.2, 0.1), (1.0, 0.3, 0.1), (1.25, 0.3, 0.05)])
+def test_holding_is_false_outside_and_failing_inside(share, false, given):
+    shares = {"holds": 0.3, "fails": 0.2, "given_holds": 0.05, "given_fails": 0.1, "t_holds": 0.4, "t_fails": 0.3}
+    row = LevelRow(claim="c", kind="k", truth=1.0, share=share, mean=1.0, **shares)
+    assert (row.false, row.given_false, row.t_false) == (false, given, pytest.approx(false + 0.1))
+
+
+def test_a_model_s_heads_are_judged_together():
+    """One sure head of each effect among seventeen at p = 0.04: alone all hold, among 36 heads the sure ones do."""
+    sure = np.where(np.arange(2 * MODEL_HEADS) % MODEL_HEADS == 0, 1e-4, 0.04)
+    unsure = np.where(np.arange(2 * MODEL_HEADS) % MODEL_HEADS == 0, 1e-4, 0.6)
+    found = in_models([PValues(holds=unsure, fails=1 - unsure), PValues(holds=sure, fails=1 - sure)])
+    assert [int((one == HOLDS).sum()) for one in found] == [2, 2]
+    every = in_models([PValues(holds=sure, fails=1 - sure)] * 2)
+    assert all((one == HOLDS).all() for one in every)
+
+
+@pytest.mark.parametrize("setting", SLOPES, ids=lambda setting: setting.name)
+def test_slopes_are_planted_where_the_study_says(setting):
+    rows = [row for row in slopes(200, 65, 1) if row.kind == setting.name]
+    assert {row.claim for row in rows} == {"similarity.stationary", "similarity.sink"}
+    for row in rows:
+        assert row.truth == setting.slope
+        assert row.mean == pytest.approx(setting.slope, abs=4 * np.hypot(setting.own, 0.06) / np.sqrt(8 * 200))
+    assert setting.draw(20_000, np.random.default_rng(0)).std() == pytest.approx(setting.own, rel=0.02)
 
 
 def test_the_command_prints_both_studies(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["study", "--claim", "norms", "similarity", "--heads", "6", "--tokens", "65"])
     main()
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 5 * (5 * len(NORMS) + len(MISFITS))
+    assert len(lines) == 5 * (5 * len(NORMS) + len(MISFITS) + 2 * len(SLOPES))
     assert lines[0].startswith("norms.cv ")
     assert lines[-1].startswith("similarity.offset ")
