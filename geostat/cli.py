@@ -149,9 +149,11 @@ def compare_command(
 ) -> None:
     """Lay several confronted runs side by side, with what the paper reports beside them."""
     from geostat.comparison import compare, told
+    from geostat.pipeline import refuse_unwritable
     from reports.page_comparison import write_comparison
 
     talk = _talk(quiet=quiet)
+    refuse_unwritable(out)
     data = compare(runs, quick=quick, console=talk)
     talk.stage("write the comparison")
     page = write_comparison(data, out)

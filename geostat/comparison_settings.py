@@ -161,11 +161,18 @@ def notes(runs: Sequence[Held]) -> list[str]:
     lines = []
     for topic, (what, say, matters) in SETTINGS.items():
         said = [say(held) for held in runs]
+        said = _without_common(said) if topic == "tolerances" else said
         if any(topic in differing(one, other) for place, one in enumerate(runs) for other in runs[:place]):
             values = "; ".join(f"{LETTERS[place]}: {words}" for place, words in enumerate(said))
             lines.append(f"The {what} differ ({values}): {matters}.")
     lines += _cut_otherwise(runs)
     return [*lines, *_same_measurement(runs), *_shared_documents(runs)]
+
+
+def _without_common(lists: Sequence[str]) -> list[str]:
+    """Leave out of lists what stands in all of them."""
+    parts = [one.split(", ") for one in lists]
+    return [", ".join(part for part in one if any(part not in other for other in parts)) or "none" for one in parts]
 
 
 def _pairs(runs: Sequence[Held]) -> list[tuple[str, Held, Held]]:

@@ -106,7 +106,7 @@ def measure(settings: Settings, out: Path, *, fresh: bool = False, null: bool = 
     path = store_path(out)
     if path.exists():
         stored(path)  # refuses what is no run
-    _refuse_unwritable(path.parent)
+    refuse_unwritable(path.parent)
     refuse_text_as_model(settings)
     with capture_session(path) as kept:
         console.stage("load the model")
@@ -138,7 +138,7 @@ def measure(settings: Settings, out: Path, *, fresh: bool = False, null: bool = 
         )
 
 
-def _refuse_unwritable(folder: Path) -> None:
+def refuse_unwritable(folder: Path) -> None:
     """Refuse a folder that cannot be made or written, before long work is done for it."""
     there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     if not there.is_dir():
@@ -219,7 +219,7 @@ def write_report(store: Store, out: Path, *, console: Console = QUIET) -> Path:
     """Write report.html, figures and tables of a confronted run below `out`; returns the page's path."""
     from reports.page import write_page
 
-    _refuse_unwritable(out)
+    refuse_unwritable(out)
     tree = _confronted(store)
     with timed(store.path, "report"):
         console.stage("report")
@@ -256,7 +256,7 @@ def write_tables(store: Store, out: Path) -> list[Path]:
     """Write the booktabs tables of a confronted run into `out`; returns their paths."""
     from reports.tables import write_tables as write
 
-    _refuse_unwritable(out)
+    refuse_unwritable(out)
     return write(_confronted(store), out)
 
 
@@ -264,7 +264,7 @@ def write_figures(store: Store, out: Path) -> list[Path]:
     """Write the figures of a confronted run into `out` as PDF and PNG; returns their paths."""
     from reports.figures import write_figures as write
 
-    _refuse_unwritable(out)
+    refuse_unwritable(out)
     return write(_confronted(store), out)
 
 

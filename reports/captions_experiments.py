@@ -50,7 +50,8 @@ def sink(run: Run) -> Caption:
         f"Bands: 95% jackknife over {count(run.documents, 'document')}, t with {run.documents - 1} degrees of freedom, on Fisher’s z. "
         "Noise of few documents "
         "pulls a correlation towards 0; the dashed lines are freed of it by multiplying different documents only. "
-        f"Dotted: percentiles of {data.attrs['resamples']:,} resamples of the documents, which add that noise once more and so lie too "
+        f"Dotted, in the colour of the coefficient: percentiles of {data.attrs['resamples']:,} resamples of the documents, which add that noise "
+        "once more and so lie too "
         "low. "
         if run.documents > 1
         else ""

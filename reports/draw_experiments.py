@@ -85,11 +85,13 @@ def _correlation(axes: Axes, data: xr.Dataset, measure: str, name: str, colour: 
 
 
 def _bootstrap(axes: Axes, data: xr.Dataset) -> None:
-    at = data.sel(measure="pearson")
-    n, low, high = (at[name].values for name in ("n", "correlation_boot_lower", "correlation_boot_upper"))
-    if np.isfinite(low).any():
-        axes.plot(n, low, color=ink.BLUE, linestyle=":", linewidth=0.9, label="resampled documents, 95% (too low)")
-        axes.plot(n, high, color=ink.BLUE, linestyle=":", linewidth=0.9)
+    """Percentiles of resampled documents, of both coefficients in their colours."""
+    for measure, colour, label in (("pearson", ink.BLUE, "resampled documents, 95% (too low)"), ("spearman", ink.ORANGE, None)):
+        at = data.sel(measure=measure)
+        n, low, high = (at[name].values for name in ("n", "correlation_boot_lower", "correlation_boot_upper"))
+        if np.isfinite(low).any():
+            axes.plot(n, low, color=colour, linestyle=":", linewidth=0.9, label=label)
+            axes.plot(n, high, color=colour, linestyle=":", linewidth=0.9)
 
 
 def figure_regimes(axes: Any, tree: xr.DataTree) -> Any:

@@ -15,6 +15,7 @@ from spine import LENGTH, geostat, refused
 
 import geostat as gs
 from empirical.store import Store
+from geostat.claims import Tolerance
 from geostat.comparison import compare, reported
 from geostat.comparison_bounds import shares_inside
 from geostat.comparison_scalars import Scalar, difference, quantities, scalars
@@ -25,6 +26,7 @@ from geostat.norms import fit_norms
 from geostat.overall import overall
 from geostat.similarity import fit_similarity
 from geostat.sink import correlate_with_sink
+from geostat.verdicts import give_verdicts
 
 GROUPS = ("capture", "norms", "similarity", "envelope", "measured_envelope")
 
@@ -158,6 +160,7 @@ def test_differing_settings_are_said_and_stand_beside_the_differences_they_bear_
 def test_other_conventions_editions_and_fewer_documents_are_compared_and_said(finished: Finished, pair: list[Path]):
     tree = gs.open(pair[1])
     groups = {name: tree[name].to_dataset() for name in tree.children if name != "null"}
+    groups["verdicts"] = give_verdicts(tree, {"norms.cv": Tolerance(value=0.2, source="test")})
     groups |= {name: groups[name].sel(edition=["sharp"]) for name in ("envelope", "summary")}
     groups = {name: group.isel(document=[0]) if "document" in group.dims else group for name, group in groups.items()}
     other = xr.DataTree.from_dict(groups)
@@ -170,6 +173,7 @@ def test_other_conventions_editions_and_fewer_documents_are_compared_and_said(fi
         "The numbers of documents differ (A: 3; B: 1)",
         "The editions and Grams of the bounds differ",
         "The null baselines differ (A: measured; B: none)",
+        "The tolerances of the verdicts differ (A: norms.cv 0.05; B: norms.cv 0.2): their shares answer different claims.",
         "A and B: paired where documents are shared, 1 of 3 and 1.",
     ):
         assert words in said
@@ -219,6 +223,11 @@ def test_what_cannot_be_compared_is_refused_in_one_line_and_nothing_is_written(f
             chunk.write_bytes(chunk.read_bytes()[:-3] + b"???")
     assert "damaged" in refused(geostat("compare", run, damaged, "--out", out, "--quiet"), 4)
     assert not out.exists()
+    (tmp_path / "file").write_text("mine")
+    line = refused(geostat("compare", run, tmp_path / "copy.zarr", "--out", tmp_path / "file", "--quiet"))
+    assert (
+        line == f"{tmp_path}/file: is a file, expected a folder to write in. Choose another folder with --out."
+    )  # before either run is read
     with pytest.raises(InputError, match="expected a list of runs"):
         gs.compare(run)
 

@@ -106,7 +106,7 @@ def find(name: str | int) -> tuple[Entry, ...]:
     if number:
         found = tuple(entry for entry in entries() if entry.equation == number.group(1))
         if not found:
-            raise InputError(f"no statement has equation number {number.group(1)}, expected one of {_numbers()}. Use one of those.")
+            raise InputError(f"no statement has equation number {number.group(1)}, expected 1 to {_last_number()}. Use one of those.")
         return found
     plain = _plain(asked)
     for test in (
@@ -177,8 +177,8 @@ def _plain(text: str) -> str:
     return text.lower().replace(" ", "_").replace("-", "_")
 
 
-def _numbers() -> str:
-    return ", ".join(map(str, sorted({int(entry.equation) for entry in entries() if entry.equation})))
+def _last_number() -> int:
+    return max(int(entry.equation) for entry in entries() if entry.equation)
 
 
 def render(entry: Entry, style: Style) -> str:
