@@ -173,7 +173,7 @@ def _depth_named(found: dict[str, list[Any]]) -> dict[str, xr.Variable]:
         return Interval(**{part: np.stack([np.asarray(getattr(one, part))[rows] for one in parts]) for part in ("se", "lower", "upper")})
 
     value = np.stack(found["value"])
-    common = {"units": "the parameter's own", "equation": "Assumptions 1-3"}
+    common: dict[str, Any] = {"units": "the parameter's own", "equation": "Assumptions 1-3"}
     words = "pooled value, the parameter's attributes in `about`"
     out = described_parameter(
         "by_layer", ("parameter", "layer"), value[:, :-1], stacked(found["spread"], slice(None, -1)), long_name=f"{words}; a layer", symbol=r"\theta_\ell",

@@ -42,7 +42,8 @@ def one_sided(
     """Return the p-values of an effect against its tolerance.
 
     Where documents are skewed, an estimate on the thin side of the truth comes with a small standard error, and Student's t answers falsely too often.
-    Hall's transformation takes the skewness out of t; a few documents hardly tell it, so an answer must pass both tests: the larger p-value counts.
+    Hall's transformation takes most of the skewness out of t; a few documents hardly tell it, so an answer must pass both tests: the larger p-value
+    counts. The correction is that of a mean, to second order; for other effects it is an approximation.
 
     Args:
         estimate: effects, any shape; NaN where unknown.
@@ -54,7 +55,7 @@ def one_sided(
 
     Returns:
         P-values in [0, 1]; NaN where estimate or standard error is. Under "within", *holds* is the larger of the two one-sided p-values, and
-        *fails* is exact at |effect| = τ.
+        *fails* by t alone is exact at |effect| = τ.
     """
 
     def below(distance: FloatArray, skew: FloatArray) -> FloatArray:

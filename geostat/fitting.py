@@ -13,7 +13,6 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from geostat.claims import EFFECTS
 from geostat.errors import InputError
 from geostat.jackknife import PARTS, BoolArray, FloatArray, Interval
 
@@ -125,9 +124,10 @@ def described_parameter(
     units: str,
     symbol: str,
     equation: str,
+    judged: bool = False,
     **more: Any,
 ) -> dict[str, xr.Variable]:
-    """Return a parameter as x, x_se, x_lower, x_upper, each with its attributes; with x_skew, if a verdict is given on it."""
+    """Return a parameter as x, x_se, x_lower, x_upper, each with its attributes; with x_skew where a verdict is given on it (`judged`)."""
     kind = "95% document jackknife, t(K-1)"
     common = {"units": units, "equation": equation, "interval": kind, **more}
     made = {
@@ -140,7 +140,7 @@ def described_parameter(
             dims, spread.upper, long_name=f"upper limit of {long_name}", symbol=rf"{{{symbol}}}_{{\mathrm{{hi}}}}", **common
         ),
     }
-    if spread.skew is not None and name in EFFECTS:
+    if judged and spread.skew is not None:
         made[f"{name}_skew"] = described(
             dims,
             spread.skew,

@@ -121,6 +121,6 @@ def stored(name: str, value: FloatArray, spread: Interval) -> dict[str, FloatArr
     return {name: value} | {key: values for key, values in parts.items() if values is not None}
 
 
-def read(name: str, found: Mapping[str, FloatArray]) -> Interval:
+def interval_of(name: str, found: Mapping[str, FloatArray]) -> Interval:
     """Return the interval that `stored` has left."""
     return Interval(**{part: found[f"{name}_{part}"] for part in PARTS if f"{name}_{part}" in found})

@@ -8,9 +8,10 @@ from typing import Any, Final
 import numpy as np
 import xarray as xr
 
+from geostat.claims import EFFECTS
 from geostat.fitting import described, described_parameter, sink_flag
 from geostat.flags import flag_variable
-from geostat.jackknife import PARTS, Interval
+from geostat.jackknife import interval_of
 from geostat.norms_compressed import COMPRESSED, TokenLists
 from geostat.norms_trend import BANDWIDTH
 
@@ -117,8 +118,8 @@ def norms_dataset(capture: xr.Dataset, layers: Sequence[Mapping[str, np.ndarray]
 
     out: dict[str, xr.Variable] = {}
     for name, words in PARAMETERS.items():
-        limits = Interval(**{part: stacked(f"{name}_{part}") for part in PARTS if f"{name}_{part}" in layers[0]})
-        out |= described_parameter(name, DIMS, stacked(name), limits, **{"units": "1", **words})
+        limits = interval_of(name, {key: stacked(key) for key in layers[0] if key.startswith(f"{name}_")})
+        out |= described_parameter(name, DIMS, stacked(name), limits, judged=name in EFFECTS, **{"units": "1", **words})
     for name, (dims, words) in PLAIN.items():
         values = stacked(name, dims.index("layer"))
         out[name] = described(dims, values, **{"units": "1", "symbol": "", "equation": "", **words})

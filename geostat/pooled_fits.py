@@ -17,7 +17,7 @@ from geostat import decay, decay_solver, depth, one_head, phases, weights
 from geostat.decay import FORM, FORMS
 from geostat.errors import InputError
 from geostat.fitting import described, described_parameter, index_of, mean_over_documents, paired_gain, require
-from geostat.jackknife import FloatArray, read, stored
+from geostat.jackknife import FloatArray, interval_of, stored
 from geostat.pooled_data import pooled_cosines, pooled_log_weights, pooled_norms
 from geostat.profile_search import search
 from geostat.similarity_choice import choose
@@ -159,8 +159,8 @@ def _named(found: dict[str, np.ndarray], dims: tuple[str, ...], prefix: str) -> 
     who = "all heads of the model" if prefix else "the heads of a layer"
     for name in _WORDS:
         long_name, units, symbol = _WORDS[name]
-        spread = read(name, found)
-        words = {"long_name": f"{long_name}; {who} pooled", "units": units, "symbol": symbol, "equation": _A2}
+        spread = interval_of(name, found)
+        words: dict[str, Any] = {"long_name": f"{long_name}; {who} pooled", "units": units, "symbol": symbol, "equation": _A2}
         out |= described_parameter(f"{prefix}{name}", ("gram", *dims), found[name], spread, **words)
     for name, (long_name, units, symbol) in _PLAIN.items():
         out[prefix + name] = described(

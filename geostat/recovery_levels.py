@@ -26,7 +26,7 @@ from geostat.decay_solver import solve
 from geostat.equivalence import FAILS, HOLDS, PValues, one_sided
 from geostat.equivalence import answers as answers_of_model
 from geostat.fitting import LayerTokens
-from geostat.jackknife import FloatArray, Interval, read
+from geostat.jackknife import FloatArray, Interval, interval_of
 from geostat.norms import fit_layer
 from geostat.recovery_similarity import DIMENSION, expected_cosine
 from geostat.similarity_drift import Blocks, drift
@@ -68,7 +68,11 @@ class Slopes:
         return self.slope + self.own * ((random.gamma(4.0, size=shape) - 4.0) / 2.0 if self.skewed else random.normal(size=shape))
 
 
-SLOPES: Final = (Slopes(name="measured", own=0.02, noise=0.09), Slopes(name="unlike", own=0.1, noise=0.09, skewed=True))
+SLOPES: Final = (
+    Slopes(name="measured", own=0.02, noise=0.09),
+    Slopes(name="unlike", own=0.1, noise=0.09, skewed=True),
+    Slopes(name="unlike, falling", own=0.1, noise=0.09, skewed=True, slope=-0.05),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +134,8 @@ def answers(claim: Claim, kind: str, truth: float, estimate: FloatArray, spread:
 def in_models(tested: list[PValues]) -> list[NDArray[np.int8]]:
     """Return the answers of `equivalence.answers` over models of MODEL_HEADS heads of each of some effects, by effect.
 
-    A head has one effect in one model, and another in another, so that each counts once for every effect; heads that do not fill a model are left out.
+    A head has one effect in one model, and another in another, so that each counts once for every effect; heads that do not fill a model are left out,
+    unless there is none but that.
     """
     models = max(tested[0].holds.size // MODEL_HEADS, 1)
     sides = [np.stack([side(p)[: models * MODEL_HEADS] for p in tested]) for side in (lambda p: p.holds, lambda p: p.fails)]
@@ -155,7 +160,7 @@ def norms(heads: int, tokens: int, seed: int) -> Iterator[LevelRow]:
         found = fit_layer(recovery_norms.draw(setting, heads, DOCUMENTS, tokens, np.random.default_rng(seed + place)), first_content=1)
         truths = {name: float(found[name].mean()) for name in ("cv_token", "cv_profile")} | planted(setting, tokens)
         for claim in claims:
-            yield from answers(claim, setting.name, truths[claim.variable], found[claim.variable], read(claim.variable, found))
+            yield from answers(claim, setting.name, truths[claim.variable], found[claim.variable], interval_of(claim.variable, found))
 
 
 def misfit(form: str, setting: recovery_similarity.Setting, lag: FloatArray, pairs: FloatArray) -> float:
@@ -176,10 +181,10 @@ def slopes(heads: int, tokens: int, seed: int) -> Iterator[LevelRow]:
     for place, setting in enumerate(SLOPES):
         random = np.random.default_rng(seed + place)
         along = np.linspace(0.0, 1.0, tokens - 1)
-        line = setting.draw(heads, random)[..., None] * along
-        sink = sink_cosines(line + setting.noise * random.standard_normal(line.shape))
-        line = setting.draw(heads, random)[..., None, None] * blocks.place[:, None]
-        means = line + setting.noise * random.standard_normal((*line.shape[:-1], lag.size - 1)) / np.sqrt(np.maximum(blocks.pairs, 1))
+        of_sink = setting.draw(heads, random)[..., None] * along
+        sink = sink_cosines(of_sink + setting.noise * random.standard_normal(of_sink.shape))
+        at_lag = setting.draw(heads, random)[..., None, None] * blocks.place[:, None]
+        means = at_lag + setting.noise * random.standard_normal((*at_lag.shape[:-1], lag.size - 1)) / np.sqrt(np.maximum(blocks.pairs, 1))
         moved = drift(np.where(blocks.pairs > 0, means, np.nan), blocks)
         for name, found in (("drift_slope", moved), ("sink_slope", sink)):
             estimate, spread = found[name], found[f"{name}_interval"]

@@ -21,7 +21,7 @@ from scipy.special import gammaln, hyp2f1
 
 from geostat.decay import ABSENT, FORM, FORMS, fitted_gram
 from geostat.decay_solver import solve
-from geostat.jackknife import FloatArray, Interval, read
+from geostat.jackknife import FloatArray, Interval, interval_of
 from geostat.norms import levels
 from geostat.similarity_choice import choose
 from geostat.similarity_fit import Cosines, Fit, fit_batched, goodness, intervals, resampled
@@ -192,7 +192,7 @@ def _of_norms(setting: Setting, norm: FloatArray) -> Iterator[Coverage]:
     """Fit Assumption 1 as a run does, and count the intervals of C and λ."""
     found = levels(norm, 1, np.asarray(np.isfinite(norm[..., 1:]).any(axis=-1)))
     for name, planted, truth in (("C", NORM, NORM * expected_norm(DIMENSION)), ("lam", RATIO, RATIO)):
-        spread = read(name, found)
+        spread = interval_of(name, found)
         yield _counted(setting, name, planted, truth, found[name], spread)
 
 

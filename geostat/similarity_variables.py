@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
+from geostat.claims import EFFECTS
 from geostat.decay import FORM, FORMS
 from geostat.fitting import described, described_parameter, sink_flag
 from geostat.flags import flag_variable
-from geostat.jackknife import read
+from geostat.jackknife import interval_of
 from geostat.similarity_pairs import chance_by_pair
 
 HEAD, GRAM, BINS = ("layer", "kv_head"), ("gram", "layer", "kv_head"), ("layer", "kv_head", "lag_bin")
@@ -139,8 +140,9 @@ def dataset(capture: xr.Dataset, by_form: dict[str, np.ndarray], by_head: dict[s
 
 def _with_interval(name: str, dims: tuple[str, ...], found: dict[str, np.ndarray], words: Words) -> dict[str, xr.Variable]:
     long_name, units, symbol, equation = words
-    spread = read(name, found)
-    made = described_parameter(name, dims, found[name], spread, long_name=long_name, units=units, symbol=symbol, equation=equation)
+    spread = interval_of(name, found)
+    words_of = {"long_name": long_name, "units": units, "symbol": symbol, "equation": equation}
+    made = described_parameter(name, dims, found[name], spread, judged=name in EFFECTS, **words_of)
     if name == "mae_by_pair":
         for variable in made.values():
             variable.attrs["interval"] = _HELD

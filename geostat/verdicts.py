@@ -1,8 +1,9 @@
 """Verdicts: for every head and claim *holds*, *fails* or *undetermined*, each with the estimate, interval, tolerance and p-values behind it.
 
 An effect is tested against its tolerance from both sides with its document-jackknife standard error and Student's t on K − 1 degrees of freedom,
-made safe against skewed documents, and the false-discovery rate over the heads of the model is controlled for *holds* and for *fails* apart
-(`geostat.equivalence`). Intervals are not adjusted. A claim on bounds is the intersection of one on each side, statistic and N. Imports numpy and xarray.
+and with Hall's transformation of it, which allows for skewed documents; the false-discovery rate over the heads of the model is controlled for *holds* and
+for *fails* apart (`geostat.equivalence`). Intervals are not adjusted. A claim on bounds is the intersection of one on each side, statistic and N, whose
+second test is another (`geostat.gaps`). Imports numpy and xarray.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ __all__ = ["STATISTICS", "claim_rows", "give_verdicts"]
 PARTS: Final = {
     "estimate": ("estimated effect", "the effect's own"),
     "se": ("standard error of the effect over documents", "the effect's own"),
+    "skew": ("skewness of single documents in the effect; NaN where it is judged without", "1"),
     "lower": ("lower limit of the effect, 95%, not adjusted", "the effect's own"),
     "upper": ("upper limit of the effect, 95%, not adjusted", "the effect's own"),
     "p_holds": ("p-value against the claim's failing", "1"),
@@ -72,6 +74,8 @@ class _Effect:
     se: FloatArray
     degrees: FloatArray
     p: PValues
+    skew: FloatArray
+    """Of single documents; NaN where the p-values rest on Student's t alone, or on another test beside it."""
     cell: Deciding | None = None
     """Of a claim on bounds: the cell that estimate and standard error are of."""
 
@@ -85,7 +89,7 @@ def give_verdicts(tree: xr.DataTree, held_against: Mapping[str, Tolerance] | Non
 
     Returns:
         /verdicts. For each unit u of kv_head and head, over (claim_u, layer, u): answer_u (1 holds, -1 fails, 0 undetermined, -2 no estimate) and
-        estimate_u, se_u, lower_u, upper_u, p_holds_u, p_fails_u and both p-values adjusted over heads. Claims on bounds join all bounds of a head in
+        estimate_u, se_u, skew_u, lower_u, upper_u, p_holds_u, p_fails_u and both p-values adjusted over heads. Claims on bounds join all bounds of a head in
         p_holds and p_fails, and give the estimate of the one that decided: cell_bound_u, cell_n_u, cell_count_u, cell_p_holds_u, cell_p_fails_u (CELL).
         Over (claim): tolerance, tested (heads with an estimate), no_estimate (heads without), holds, fails, undetermined (counts), true_at_least and
         true_at_most: the share of heads of which the claim is true, by what the false-discovery rate q allows, (1−q)·holds and 1 − (1−q)·fails in
@@ -138,11 +142,12 @@ def _effect(tree: xr.DataTree, claim: Claim, tolerance: float) -> _Effect | None
         return None
     estimate, se = (chosen[f"{claim.variable}{part}"].values.astype(np.float64) for part in ("", "_se"))
     degrees = np.maximum(data["documents"].values.astype(np.float64) - 1, 1)
-    skew = chosen[f"{claim.variable}_skew"].values.astype(np.float64) if f"{claim.variable}_skew" in chosen else None
+    skewed = f"{claim.variable}_skew"
+    skew = chosen[skewed].values.astype(np.float64) if skewed in chosen else np.full(estimate.shape, np.nan)
     p = one_sided(estimate, se, degrees, tolerance, claim.side, skew)
     if claim.presence is not None:
         p = if_present(p, chosen[claim.presence].values.astype(np.float64), np.isfinite(estimate))
-    return _Effect(estimate=estimate, se=se, degrees=degrees, p=p)
+    return _Effect(estimate=estimate, se=se, degrees=degrees, p=p, skew=skew)
 
 
 def _excess(tree: xr.DataTree, bounds: xr.Dataset, tolerance: float) -> _Effect:
@@ -153,7 +158,7 @@ def _excess(tree: xr.DataTree, bounds: xr.Dataset, tolerance: float) -> _Effect:
     known: NDArray[np.bool_] = np.asarray(np.isfinite(found.excess).any(axis=-1))
     cell = deciding(found, answers(p, known) == FAILS)
     degrees = np.full(cell.excess.shape, max(documents - 1, 1))
-    return _Effect(estimate=cell.excess, se=cell.se, degrees=degrees, p=p, cell=cell)
+    return _Effect(estimate=cell.excess, se=cell.se, degrees=degrees, p=p, skew=np.full(cell.excess.shape, np.nan), cell=cell)
 
 
 def _by_head(tree: xr.DataTree, unit: str, effects: Sequence[tuple[Claim, _Effect]]) -> xr.Dataset:
@@ -178,7 +183,7 @@ def _columns(effect: _Effect) -> dict[str, np.ndarray]:
     """Answers of all heads, and PARTS."""
     half = stdtrit(effect.degrees, 0.5 + LEVEL / 2) * effect.se
     over = adjusted(effect.p)
-    parts = [effect.estimate, effect.se, effect.estimate - half, effect.estimate + half]
+    parts = [effect.estimate, effect.se, effect.skew, effect.estimate - half, effect.estimate + half]
     parts += [effect.p.holds, effect.p.fails, over.holds, over.fails]
     return {"answer": answers(effect.p, np.isfinite(effect.estimate)), **dict(zip(PARTS, parts, strict=True))}
 

@@ -22,7 +22,7 @@ from geostat.fitting import (
     paired_gain,
     require,
 )
-from geostat.jackknife import BoolArray, FloatArray, leave_one_out_mean, read
+from geostat.jackknife import BoolArray, FloatArray, interval_of, leave_one_out_mean
 from geostat.phases import MODELS, fit_row, log_profile, profile
 from geostat.profile_search import FORMS, search
 from geostat.weights_documents import CURVE, alone, arithmetic
@@ -130,7 +130,7 @@ def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, np.ndarray]:
     fit = {name: best[name][pick] for name in CURVE}
     fit_again = {name: np.moveaxis(again[name], 1, -1)[pick].T for name in CURVE}
     out |= arithmetic(weight, seen, fit, fit_again)
-    out |= total_log(out["total_model"], read("total_model", out))
+    out |= total_log(out["total_model"], interval_of("total_model", out))
     out |= growth(log_weight, position, last, fit, fit_again, standing.growth_seen[pick], at_bound["eta_tail"][pick], carries)
     out |= distance(log_weight, position, fit, fit_again, carries)
     out |= compare(every, losses, long_runs) | simple_slopes(simple, carries)

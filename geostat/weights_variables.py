@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from geostat.claims import EFFECTS
 from geostat.fitting import described, described_parameter, sink_flag
-from geostat.jackknife import read
+from geostat.jackknife import interval_of
 from geostat.profile_search import FORMS
 from geostat.weights_identified import REASONS
 from geostat.weights_rivals import RIVALS
@@ -199,9 +200,9 @@ def dataset(capture: xr.Dataset, layers: list[dict[str, np.ndarray]]) -> xr.Data
     out: dict[str, xr.Variable] = {}
     for dims, parameters in ((HEAD, PARAMETERS), (FORM, FORM_PARAMETERS)):
         for name, (long_name, units, symbol, equation, more) in parameters.items():
-            spread = read(name, found)
+            spread = interval_of(name, found)
             words = {"long_name": long_name, "units": units, "symbol": symbol, "equation": equation}
-            out |= described_parameter(name, dims, found[name], spread, **words, **more)
+            out |= described_parameter(name, dims, found[name], spread, judged=name in EFFECTS, **words, **more)
             out |= {key: described(dims, found[key], **attributes) for key, attributes in _beside(name, words) if key in found}
     for dims, table in ((HEAD, BY_HEAD), (FORM, BY_FORM), (RIVAL, BY_RIVAL), (DOCUMENT, BY_DOCUMENT), (TOKEN, BY_TOKEN)):
         for name, (long_name, units, symbol, equation) in table.items():

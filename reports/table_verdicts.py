@@ -88,8 +88,8 @@ def _overall(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
         "found in the head, or could not be fitted; such heads are neither. True of: the share of heads of which the claim is "
         "true, as far as these answers tell. Estimate within: the share of heads with an estimate whose estimate is within the tolerance, however sure; "
         "± by the document jackknife, n/a where the run does not keep what that needs. A claim on bounds holds where each bound on Precision and Recall "
-        "does at every N, and fails where one does not (tested: the gap of curve and bound, and that texts unlike all of these would have been met); bounds "
-        "on an expectation may miss a single head."
+        "does at every N, and fails where one does not (tested by t: the gap of curve and bound; beside it, that texts unlike all of these would have been "
+        "met); bounds on an expectation may miss a single head."
         if run.documents > 1
         else "One document gives no standard errors: nothing is settled."
     )

@@ -64,13 +64,14 @@ def test_holding_is_false_outside_and_failing_inside(share, false, given):
 
 
 def test_a_model_s_heads_are_judged_together():
-    """One sure head of each effect among seventeen at p = 0.04: alone all hold, among 36 heads the sure ones do."""
-    sure = np.where(np.arange(2 * MODEL_HEADS) % MODEL_HEADS == 0, 1e-4, 0.04)
-    unsure = np.where(np.arange(2 * MODEL_HEADS) % MODEL_HEADS == 0, 1e-4, 0.6)
-    found = in_models([PValues(holds=unsure, fails=1 - unsure), PValues(holds=sure, fails=1 - sure)])
-    assert [int((one == HOLDS).sum()) for one in found] == [2, 2]
-    every = in_models([PValues(holds=sure, fails=1 - sure)] * 2)
-    assert all((one == HOLDS).all() for one in every)
+    """Three models: of the first effect one head in 18 is sure and the others are at 0.04; of the second all are unsure but in model 0, where all are sure."""
+    models, place = np.divmod(np.arange(3 * MODEL_HEADS), MODEL_HEADS)
+    first, second = np.where(place == 0, 1e-4, 0.04), np.where(models == 0, 1e-4, 0.6)
+    found = in_models([PValues(holds=p, fails=1 - p) for p in (first, second)])
+    # The second effect stands one model on from the first: the model in which it is sure is the second, and there the first's heads at 0.04 hold as well.
+    assert [int((one == HOLDS).sum()) for one in found] == [1 + MODEL_HEADS + 1, MODEL_HEADS]
+    assert (found[0].reshape(3, -1)[1] == HOLDS).all()
+    assert (found[1].reshape(3, -1)[1] == HOLDS).all()
 
 
 @pytest.mark.parametrize("setting", SLOPES, ids=lambda setting: setting.name)

@@ -43,6 +43,15 @@ def test_a_verdict_follows_from_the_estimate_error_and_tolerance_beside_it(finis
     assert float(counts["true_at_least"]) == pytest.approx(0.95 * (expected == HOLDS).mean())
 
 
+def test_every_effect_is_judged_with_the_skewness_of_its_documents(finished: Finished):
+    verdicts = give_verdicts(finished.tree)
+    for claim in CLAIMS:
+        one = verdicts.sel({f"claim_{claim.of}": claim.key})
+        se, skew = (one[f"{part}_{claim.of}"].values for part in ("se", "skew"))
+        assert np.array_equal(np.isfinite(skew), np.zeros(se.shape, bool) if claim.bounds else np.isfinite(se)), claim.key
+    assert not any(name.endswith("_skew") for name in finished.tree["pooled"].to_dataset())  # no verdict is given on these
+
+
 def test_bounds_hold_only_where_every_size_and_side_does(finished: Finished):
     verdicts = give_verdicts(finished.tree)
     envelope = finished.tree["envelope"].to_dataset().sel(edition="sharp", gram="offset")
