@@ -89,6 +89,11 @@ def test_the_correlations_drawn_are_the_run_s():
     np.testing.assert_array_equal(lines["measured: Pearson"].get_ydata(), sink["correlation"].sel(measure="pearson"))
     np.testing.assert_array_equal(lines["Pearson, free of document noise"].get_ydata(), sink["unattenuated"].sel(measure="pearson"))
     np.testing.assert_array_equal(lines["measured: given the sink’s weight"].get_ydata(), sink["correlation"].sel(measure="given_weight"))
+    for measure, colour in (("pearson", ink.BLUE), ("spearman", ink.ORANGE)):
+        dotted = [line.get_ydata() for line in axes[0].get_lines() if (line.get_linestyle(), line.get_color()) == (":", colour)]
+        assert len(dotted) == 2
+        for side, drawn in zip(("lower", "upper"), dotted, strict=True):
+            np.testing.assert_array_equal(drawn, sink[f"correlation_boot_{side}"].sel(measure=measure))
 
 
 def test_the_heights_of_the_bars_are_the_counts():
