@@ -1,6 +1,6 @@
 """Recovery study of Assumption 3: do the fits find what was planted, do the intervals cover it, do the flags say what can be known?
 
-Run: python -m geostat.recovery_weights [--heads 1000] [--seed 0] [--tokens 257 1025]
+Run: python -m geostat.recovery_weights [--heads 1000] [--seed 0] [--tokens 257 1025] [--only printed/printed strong/absent ...]
 
 Synthetic heads, 8 documents each. log α of a document is the planted profile, plus a level of its own (standard deviation 1.3 nats), plus AR(1)
 noise of 2.4 nats and lag-one autocorrelation 0.55, drawn anew for every document: the sizes measured on SmolLM2-135M. p_sink is
@@ -54,6 +54,11 @@ class Setting:
     tokens: int
     oscillation: str
     growth: str
+
+    @property
+    def name(self) -> str:
+        """Oscillation and growth, as `--only` takes them."""
+        return f"{self.oscillation}/{self.growth}"
 
     @property
     def form(self) -> str:
@@ -261,12 +266,14 @@ def main() -> None:
     ask.add_argument("--heads", type=int, default=1000, help="synthetic heads in each setting")
     ask.add_argument("--seed", type=int, default=0)
     ask.add_argument("--tokens", type=int, nargs="+", default=[257, 1025], help="tokens of a profile, the sink included")
+    names = [setting.name for setting in settings([257])]
+    ask.add_argument("--only", nargs="+", choices=names, default=names, metavar="NAME", help="oscillation/growth: " + ", ".join(names))
     asked = ask.parse_args()
     for tokens in asked.tokens:
         oscillation, growth = limits(tokens)
         print(f"T = {tokens}: detection limits: oscillation η = {oscillation:.3f}, growth {growth:.2f} nats in all")
     print("    T oscill.  growth   question                              share   se   counts          target")
-    for setting in settings(asked.tokens):
+    for setting in (one for one in settings(asked.tokens) if one.name in asked.only):
         start = time.perf_counter()
         tally = recover(setting, asked.heads, asked.seed)
         print("\n".join(lines(setting, tally)))

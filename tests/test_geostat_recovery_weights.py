@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from geostat.phases import log_profile
-from geostat.recovery_weights import Setting, Tally, draw, limits, lines, mean_noise, plant, recover, settings
+from geostat.recovery_weights import Setting, Tally, draw, limits, lines, main, mean_noise, plant, recover, settings
 from geostat.weights_noise import lag_one
 from geostat.weights_surrogates import statistics, surrogates
 
@@ -63,3 +63,18 @@ def test_the_table_tells_counts_targets_and_misses():
     assert missed.endswith("NOT MET")
     assert almost.endswith("almost")
     assert len(list(settings([257, 1025]))) == 20
+
+
+def test_one_setting_can_be_asked_for(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["recovery_weights", "--heads", "2", "--tokens", "65", "--only", "strong/absent", "printed/printed"])
+    main()
+    said = capsys.readouterr().out.splitlines()
+    assert {tuple(line.split()[1:3]) for line in said[2:]} == {("strong", "absent"), ("printed", "printed")}
+
+
+def test_an_unknown_setting_is_refused(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["recovery_weights", "--only", "wild/absent"])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    assert "strong/absent" in capsys.readouterr().err
