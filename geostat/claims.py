@@ -89,7 +89,7 @@ CLAIMS: Final = (
 """Every claim, in the order of the report."""
 
 EFFECTS: Final = frozenset(claim.variable for claim in CLAIMS if not claim.bounds)
-"""What claims are on, bounds apart: an estimate x has x_skew beside x_se."""
+"""What claims are on, bounds apart: an estimate x has x_skew and x_without beside x_se."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -127,7 +127,7 @@ def described_parameter(
     judged: bool = False,
     **more: Any,
 ) -> dict[str, xr.Variable]:
-    """Return a parameter as x, x_se, x_lower, x_upper, each with its attributes; with x_skew where a verdict is given on it (`judged`)."""
+    """Return a parameter as x, x_se, x_lower, x_upper, each with its attributes; with x_skew and x_without where a verdict is given on it (`judged`)."""
     kind = "95% document jackknife, t(K-1)"
     common = {"units": units, "equation": equation, "interval": kind, **more}
     made = {
@@ -148,13 +148,19 @@ def described_parameter(
             symbol=rf"\mathrm{{G}}_1({symbol})",
             **common | {"units": "1"},
         )
+    if judged and spread.without is not None:
+        made[f"{name}_without"] = described(
+            (*dims, "document"), spread.without, long_name=f"{long_name}, without the document", symbol=rf"{{{symbol}}}_{{(k)}}", **common
+        )
     return made
 
 
 def at_estimate(estimate: FloatArray, spread: Interval, keep: BoolArray) -> Interval:
-    """Return the interval with NaN where `keep` is false: a parameter at its bound has no standard error."""
-    parts = {name: getattr(spread, name) for name in PARTS}
-    return Interval(**{name: np.where(keep, values, np.nan) for name, values in parts.items() if values is not None})
+    """Return the interval with NaN where `keep` is false: a parameter at its bound has no standard error. What it is without a document stays."""
+    parts = {name: getattr(spread, name) for name in PARTS if name != "without"}
+    return Interval(
+        **{name: np.where(keep, values, np.nan) for name, values in parts.items() if values is not None}, without=spread.without
+    )
 
 
 def mean_over_documents(values: FloatArray) -> FloatArray:

@@ -27,13 +27,14 @@ class Interval:
     """Standard error and interval of an estimate; NaN where fewer than two documents carry it or a replicate failed.
 
     `skew` is the skewness of what single documents contribute (their pseudo-values), which a test with few documents allows for: `skewness`. None where
-    the interval is no jackknife.
+    the interval is no jackknife. `without` is the estimate without each document, documents on the last axis; None where it was not kept.
     """
 
     se: FloatArray
     lower: FloatArray
     upper: FloatArray
     skew: FloatArray | None = None
+    without: FloatArray | None = None
 
     def exp(self, estimate: FloatArray) -> Interval:
         """Carry an interval found for log x over to x: limits exponentiated, standard error by the delta method.
@@ -44,7 +45,8 @@ class Interval:
         Returns:
             Interval of x; its limits are positive and not symmetric about x.
         """
-        return replace(self, se=self.se * estimate, lower=np.exp(self.lower), upper=np.exp(self.upper))
+        without = None if self.without is None else np.exp(self.without)
+        return replace(self, se=self.se * estimate, lower=np.exp(self.lower), upper=np.exp(self.upper), without=without)
 
 
 def leave_one_out_mean(values: FloatArray) -> FloatArray:
@@ -93,7 +95,8 @@ def interval(estimate: FloatArray, replicates: FloatArray, carries: BoolArray | 
     squares = (away**2).sum(axis=0)
     se = np.where(sound, np.sqrt((number - 1) / number * squares), np.nan)
     half = stdtrit(number - 1, 0.5 + LEVEL / 2) * se
-    return Interval(se=se, lower=estimate - half, upper=estimate + half, skew=np.where(sound, skewness(away, count), np.nan))
+    skew = np.where(sound, skewness(away, count), np.nan)
+    return Interval(se=se, lower=estimate - half, upper=estimate + half, skew=skew, without=np.moveaxis(replicates, 0, -1))
 
 
 def skewness(away: FloatArray, count: FloatArray | NDArray[np.int64]) -> FloatArray:
@@ -112,11 +115,11 @@ def skewness(away: FloatArray, count: FloatArray | NDArray[np.int64]) -> FloatAr
     return np.where(count > 2, np.sqrt(number * (number - 1)) / (number - 2) * shape, np.nan)
 
 
-PARTS = ("se", "lower", "upper", "skew")
+PARTS = ("se", "lower", "upper", "skew", "without")
 
 
 def stored(name: str, value: FloatArray, spread: Interval) -> dict[str, FloatArray]:
-    """Return x, x_se, x_lower, x_upper and, of a jackknife, x_skew by name."""
+    """Return x, x_se, x_lower, x_upper and, of a jackknife, x_skew and x_without (..., document) by name."""
     parts = {f"{name}_{part}": getattr(spread, part) for part in PARTS}
     return {name: value} | {key: values for key, values in parts.items() if values is not None}
 

@@ -194,7 +194,9 @@ def _position_variation(whole: MeanSquares, without: MeanSquares, pooled: MeanSq
     lower, upper = (np.sqrt(np.maximum(limit, 0.0)) for limit in (limits.lower, limits.upper))
     t = stdtrit(np.maximum(whole.documents - 1, 1), 0.5 + LEVEL / 2)
     se = np.maximum(upper - estimate, estimate - lower) / t
-    return stored("cv_position", estimate, Interval(se=se, lower=lower, upper=upper, skew=limits.skew))
+    assert limits.without is not None
+    again = np.sqrt(np.maximum(limits.without, 0.0))
+    return stored("cv_position", estimate, Interval(se=se, lower=lower, upper=upper, skew=limits.skew, without=again))
 
 
 def mixed_model(content: FloatArray) -> MixedLMResultsWrapper | None:

@@ -7,6 +7,7 @@ trends over depth are in `depth`. Imports numpy, xarray and lmfit.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 import lmfit
@@ -145,7 +146,7 @@ def _fit_rows(data: Cosines) -> dict[str, np.ndarray]:
         part["at_bound"] = np.any([fit.estimate.at_bound(name) for name in FORM[form].parameters], axis=0)
         values = {name: (fit.estimate.values()[name], spread) for name, spread in intervals(fit, data).items() if name in _WORDS}
         for name, (estimate, spread) in (values | {"mae_by_lag": (good["mae_by_lag"], mae)}).items():
-            part |= stored(name, estimate, spread)
+            part |= stored(name, estimate, replace(spread, without=None))  # no verdict is given on these
         parts.append(part)
         losses.append(loss)
     found = {name: np.stack([part[name] for part in parts]) for name in parts[0]}

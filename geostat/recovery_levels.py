@@ -5,14 +5,14 @@ Run: python -m geostat.recovery_verdicts --claim norms similarity [--heads 1000]
 Heads are drawn as `recovery_norms` and `recovery_similarity` draw them, 8 documents each, and fitted and judged as a run's are. The effects stay as they are
 drawn, and the tolerance is moved: a head whose effect is `share` of its tolerance is as one of that effect at that tolerance. True are the planted λ, trend
 and CV over positions; of the CVs within and over these documents, which are what 8 documents show, the mean over all heads; of a misfit, the distance of the
-expected cosines from the form fitted to them; of cosines that change along the document, the planted slope. Answers are counted one by one, at 5%, as if
-a head stood alone; as a run gives them, over the heads of a model, of which a fifth each have the effects of `SHARES`; and one by one by Student's t only.
-Imports numpy.
+expected cosines from the form fitted to them; of cosines that change along the document, the planted slope. Answers are counted one by one, at 5%, as if a
+head stood alone; as a run gives them, over the heads of a model, of which a fifth each have the effects of `SHARES`; and one by one by Student's t only.
+`calibration` finds `equivalence.REACH`. Imports numpy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -23,7 +23,7 @@ from geostat import recovery_norms, recovery_similarity
 from geostat.claims import CLAIMS, Claim
 from geostat.decay import ABSENT, by_lag, fitted_gram
 from geostat.decay_solver import solve
-from geostat.equivalence import FAILS, HOLDS, PValues, one_sided
+from geostat.equivalence import FAILS, HOLDS, REACH, PValues, one_sided
 from geostat.equivalence import answers as answers_of_model
 from geostat.fitting import LayerTokens
 from geostat.jackknife import FloatArray, Interval, interval_of
@@ -47,6 +47,9 @@ MISFITS: Final = (
     ("offset", recovery_similarity.Setting(form="offset_power", values={"beta": 1.0, "offset": 0.1}, rho0=0.2)),
 )
 """A form, and kinds of heads that have another."""
+
+REACHES: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Steps among which `calibration` chooses."""
 
 MODEL_HEADS: Final = 18
 """Heads of each effect in a model: 90 in all, as many value heads as SmolLM2 has."""
@@ -73,6 +76,51 @@ SLOPES: Final = (
     Slopes(name="unlike", own=0.1, noise=0.09, skewed=True),
     Slopes(name="unlike, falling", own=0.1, noise=0.09, skewed=True, slope=-0.05),
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """The heads of one kind, fitted: a claim's true effect, its estimates and their intervals."""
+
+    claim: Claim
+    name: str
+    truth: float
+    estimate: FloatArray
+    spread: Interval
+
+    def tested(self, share: float, skewed: bool = True, reach: float = REACH) -> PValues:
+        """Hold the estimates against a tolerance of which the true effect is `share`; by Student's t only unless `skewed`."""
+        limit, skew = abs(self.truth) / share, self.spread.skew if skewed else None
+        return one_sided(self.estimate, self.spread.se, DOCUMENTS - 1.0, limit, self.claim.side, skew, reach)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeRow:
+    """Shares of heads of one kind that hold and fail, judged alone at the tolerance, by steps of REACHES."""
+
+    claim: str
+    kind: str
+    holds: tuple[float, ...]
+    fails: tuple[float, ...]
+
+    def told(self) -> str:
+        """The row as a line."""
+        cells = "  ".join(f"{h:6.1%} {f:6.1%}" for h, f in zip(self.holds, self.fails, strict=True))
+        return f"{self.claim:22s} {self.kind:46s} {cells}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReachRow:
+    """The smallest step at which no kind is answered falsely in more than LEVEL; None where every step is too short."""
+
+    reach: float | None
+    worst: tuple[float, ...]
+
+    def told(self) -> str:
+        """The row as lines."""
+        found = "none" if self.reach is None else f"{self.reach:g}"
+        worst = "  ".join(f"{reach:g}: {false:.2%}" for reach, false in zip(REACHES, self.worst, strict=True))
+        return f"worst of all kinds, by reach  {worst}\nsmallest reach with at most {LEVEL:.0%}: {found} (built in: {REACH:g})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,17 +166,33 @@ class LevelRow:
         )
 
 
-def answers(claim: Claim, kind: str, truth: float, estimate: FloatArray, spread: Interval) -> Iterator[LevelRow]:
+def answers(kind: Kind) -> Iterator[LevelRow]:
     """Hold estimates of one true effect against tolerances on both sides of it."""
-    tested = [one_sided(estimate, spread.se, DOCUMENTS - 1.0, abs(truth) / share, claim.side, spread.skew) for share in SHARES]
+    tested = [kind.tested(share) for share in SHARES]
     given = in_models(tested)
     for share, p, answer in zip(SHARES, tested, given, strict=True):
-        t = one_sided(estimate, spread.se, DOCUMENTS - 1.0, abs(truth) / share, claim.side)
+        t = kind.tested(share, skewed=False)
         with np.errstate(invalid="ignore"):
             held = {"holds": p.holds <= LEVEL, "given_holds": answer == HOLDS, "t_holds": t.holds <= LEVEL}
             failed = {"fails": p.fails <= LEVEL, "given_fails": answer == FAILS, "t_fails": t.fails <= LEVEL}
         parts = {name: float(one.mean()) for name, one in (held | failed).items()}
-        yield LevelRow(claim=claim.key, kind=kind, truth=truth, share=share, mean=float(np.nanmean(estimate)), **parts)
+        mean = float(np.nanmean(kind.estimate))
+        yield LevelRow(claim=kind.claim.key, kind=kind.name, truth=kind.truth, share=share, mean=mean, **parts)
+
+
+def calibration(kinds: Iterable[Kind]) -> Iterator[SizeRow | ReachRow]:
+    """Yield the shares of false answers at the tolerance by step, and at last the smallest step that keeps all of them at LEVEL."""
+    worst = np.zeros(len(REACHES))
+    for kind in kinds:
+        tested = [kind.tested(1.0, reach=reach) for reach in REACHES]
+        with np.errstate(invalid="ignore"):
+            holds, fails = (
+                tuple(float((side <= LEVEL).mean()) for side in sides) for sides in zip(*((p.holds, p.fails) for p in tested), strict=True)
+            )
+        worst = np.maximum(worst, np.maximum(holds, fails))
+        yield SizeRow(claim=kind.claim.key, kind=kind.name, holds=holds, fails=fails)
+    enough = [reach for reach, false in zip(REACHES, worst, strict=True) if false <= LEVEL]
+    yield ReachRow(reach=min(enough, default=None), worst=tuple(worst.tolist()))
 
 
 def in_models(tested: list[PValues]) -> list[NDArray[np.int8]]:
@@ -153,14 +217,15 @@ def planted(setting: recovery_norms.Setting, tokens: int) -> dict[str, float]:
     return {"lam": setting.lam, "trend": setting.trend, "cv_position": float(np.sqrt(setting.position**2 + setting.trend**2 * variance))}
 
 
-def norms(heads: int, tokens: int, seed: int) -> Iterator[LevelRow]:
-    """Yield the rows of Assumption 1."""
+def norms(heads: int, tokens: int, seed: int) -> Iterator[Kind]:
+    """Yield the kinds of heads of Assumption 1, by claim."""
     claims = [claim for claim in CLAIMS if claim.group == "norms"]
     for place, setting in enumerate(NORMS):
         found = fit_layer(recovery_norms.draw(setting, heads, DOCUMENTS, tokens, np.random.default_rng(seed + place)), first_content=1)
         truths = {name: float(found[name].mean()) for name in ("cv_token", "cv_profile")} | planted(setting, tokens)
         for claim in claims:
-            yield from answers(claim, setting.name, truths[claim.variable], found[claim.variable], interval_of(claim.variable, found))
+            estimate, spread = found[claim.variable], interval_of(claim.variable, found)
+            yield Kind(claim=claim, name=setting.name, truth=truths[claim.variable], estimate=estimate, spread=spread)
 
 
 def misfit(form: str, setting: recovery_similarity.Setting, lag: FloatArray, pairs: FloatArray) -> float:
@@ -171,8 +236,8 @@ def misfit(form: str, setting: recovery_similarity.Setting, lag: FloatArray, pai
     return float(np.abs(expected - by_lag(form, lag, **{name: float(value[0]) for name, value in fit.values().items()})).mean())
 
 
-def slopes(heads: int, tokens: int, seed: int) -> Iterator[LevelRow]:
-    """Yield the rows of cosines that change along the document: at one lag, and of the sink."""
+def slopes(heads: int, tokens: int, seed: int) -> Iterator[Kind]:
+    """Yield kinds of heads whose cosines change along the document: at one lag, and of the sink."""
     claims = {claim.variable: claim for claim in CLAIMS}
     seen = LayerTokens(start=0, tokens=tokens, sink=True)
     block = np.linspace(0, tokens, 9).astype(np.int64)
@@ -190,11 +255,11 @@ def slopes(heads: int, tokens: int, seed: int) -> Iterator[LevelRow]:
             estimate, spread = found[name], found[f"{name}_interval"]
             assert isinstance(spread, Interval)
             assert not isinstance(estimate, Interval)
-            yield from answers(claims[name], setting.name, setting.slope, estimate, spread)
+            yield Kind(claim=claims[name], name=setting.name, truth=setting.slope, estimate=estimate, spread=spread)
 
 
-def similarity(heads: int, tokens: int, seed: int) -> Iterator[LevelRow]:
-    """Yield the rows of Assumption 2."""
+def similarity(heads: int, tokens: int, seed: int) -> Iterator[Kind]:
+    """Yield the kinds of heads of Assumption 2, by claim."""
     yield from slopes(heads, tokens, seed)
     for place, (form, setting) in enumerate(MISFITS):
         kind = replace(setting, tokens=tokens)
@@ -203,4 +268,4 @@ def similarity(heads: int, tokens: int, seed: int) -> Iterator[LevelRow]:
         mae = goodness(fit, data)["mae_by_lag"]
         spread = resampled(fit, data, mae)[1]
         claim = next(claim for claim in CLAIMS if claim.key == f"similarity.{form}")
-        yield from answers(claim, kind.label, misfit(form, kind, data.lag, data.pairs), mae, spread)
+        yield Kind(claim=claim, name=kind.label, truth=misfit(form, kind, data.lag, data.pairs), estimate=mae, spread=spread)

@@ -1,6 +1,6 @@
 """Recovery study of the verdicts on Assumption 3: how often is an answer false, where the effect lies inside, at, and outside its tolerance?
 
-Run: python -m geostat.recovery_verdicts [--heads 1000] [--seed 0] [--tokens 257] [--claim norms similarity weights bounds]
+Run: python -m geostat.recovery_verdicts [--heads 1000] [--seed 0] [--tokens 257] [--claim norms similarity weights bounds] [--calibrate]
 
 Heads as `recovery_weights` draws them, 8 documents each, with noise of 2.4 nats a token and document (as measured) and of a half and a quarter of that.
 *growth*: total growth of a share of its tolerance is planted. *shape_position*: a plateau and growth, and at every token a step up or down that is the same in
@@ -8,14 +8,16 @@ all documents; the truth is the distance of that profile, without noise, from th
 stood alone.
 *oscillation* is no claim, and the study says why: amplitudes as large as the tolerance, from 0.7 to 1.8 times what stands out of noise, read from the form that
 gives the oscillation a size of its own. The claims on norms and similarity are `recovery_levels`'s, those on bounds `recovery_bounds`'s; `--claim` takes
-some of the studies. Imports numpy and xarray.
+some of the studies. `--calibrate` prints how often heads on norms and similarity are answered falsely with other values of `equivalence.REACH`, and the
+smallest that is enough. Imports numpy and xarray.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -26,7 +28,7 @@ from geostat.claims import Side, tolerances
 from geostat.equivalence import if_present, one_sided
 from geostat.jackknife import FloatArray
 from geostat.recovery_bounds import BoundsRow, FlagRow
-from geostat.recovery_levels import LevelRow
+from geostat.recovery_levels import LevelRow, ReachRow, SizeRow, answers, calibration
 from geostat.recovery_weights import DOCUMENTS, NOISE, Setting, draw, limits, plant
 from geostat.weights import fit_weights
 
@@ -155,18 +157,28 @@ def study(heads: int, tokens: int, seed: int) -> Iterator[Row]:
 
 def main() -> None:
     """Run the studies asked for and print them."""
-    studies: dict[str, Callable[[int, int, int], Iterator[Row | BoundsRow | FlagRow | LevelRow]]] = {
-        "norms": recovery_levels.norms, "similarity": recovery_levels.similarity, "weights": study, "bounds": recovery_bounds.study,
-    }  # fmt: skip
+    levels = {"norms": recovery_levels.norms, "similarity": recovery_levels.similarity}
+    others: dict[str, Callable[[int, int, int], Iterator[Row | BoundsRow | FlagRow]]] = {"weights": study, "bounds": recovery_bounds.study}
     parser = argparse.ArgumentParser(description="Recovery study of the verdicts on Assumptions 1 to 3 and on bounds.")
     parser.add_argument("--heads", type=int, default=1000)
     parser.add_argument("--tokens", type=int, default=257)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--claim", nargs="+", choices=tuple(studies), default=list(studies))
+    parser.add_argument("--claim", nargs="+", choices=(*levels, *others), default=[*levels, *others])
+    parser.add_argument("--calibrate", action="store_true", help="norms and similarity only: find the reach of the second test")
     asked = parser.parse_args()
-    for claim in asked.claim:
-        for row in studies[claim](asked.heads, asked.tokens, asked.seed):
-            print(row.told(), flush=True)
+    if asked.calibrate and not set(asked.claim) & set(levels):
+        parser.error(f"--calibrate with --claim {' '.join(asked.claim)}: expected norms, similarity or both. Name one of those.")
+    size = asked.heads, asked.tokens, asked.seed
+    rows: Iterable[Row | BoundsRow | FlagRow | LevelRow | SizeRow | ReachRow]
+    if asked.calibrate:
+        rows = calibration(chain.from_iterable(levels[claim](*size) for claim in asked.claim if claim in levels))
+    else:
+        known = (
+            chain.from_iterable(map(answers, levels[claim](*size))) if claim in levels else others[claim](*size) for claim in asked.claim
+        )
+        rows = chain.from_iterable(known)
+    for row in rows:
+        print(row.told(), flush=True)
 
 
 if __name__ == "__main__":

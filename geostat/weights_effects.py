@@ -31,10 +31,10 @@ from geostat.weights_identified import ABSENT, AT_BOUND, HAS_ONE, NO_REPLICATE, 
 
 def total_log(total: FloatArray, spread: Interval) -> dict[str, np.ndarray]:
     """Return log Σα̂ with its interval, from Σα̂ and an interval that was found on the log scale; nats."""
+    assert spread.without is not None
     with np.errstate(divide="ignore", invalid="ignore"):
-        return stored(
-            "total_model_log", np.log(total), replace(spread, se=spread.se / total, lower=np.log(spread.lower), upper=np.log(spread.upper))
-        )
+        limits = {"lower": np.log(spread.lower), "upper": np.log(spread.upper), "without": np.log(spread.without)}
+        return stored("total_model_log", np.log(total), replace(spread, se=spread.se / total, **limits))
 
 
 def growth(
@@ -67,7 +67,10 @@ def growth(
     scatter = (away**2).sum(axis=0) / np.maximum(count * (count - 1.0), 1.0)
     se = np.maximum(interval(plain, replicates, carries).se, np.where(count == carries.sum(axis=0), np.sqrt(scatter), np.nan))
     half = stdtrit(np.maximum(count - 1.0, 1.0), 0.5 + LEVEL / 2) * se
-    spread = at_estimate(value, Interval(se=se, lower=value - half, upper=value + half, skew=skewness(away, count)), stands_out & ~at_bound)
+    whole = Interval(
+        se=se, lower=value - half, upper=value + half, skew=skewness(away, count), without=np.moveaxis(leave_one_out_mean(each), 0, -1)
+    )
+    spread = at_estimate(value, whole, stands_out & ~at_bound)
     cases = [~np.isfinite(plain), ~stands_out, at_bound, ~np.isfinite(spread.se)]
     code = np.select(cases, [NOT_FITTED, ABSENT, AT_BOUND, NO_REPLICATE], default=HAS_ONE)
     return stored("growth", np.where(stands_out, value, np.nan), spread) | {"growth_reason": code}
@@ -115,7 +118,8 @@ def distance(
     root, lower, upper = (np.sqrt(np.maximum(value, 0.0)) for value in (square, limits.lower, limits.upper))
     quantile = stdtrit(np.maximum(carries.sum(axis=0) - 1.0, 1.0), 0.5 + LEVEL / 2)
     se = np.maximum(root - lower, upper - root) / quantile
-    spread = Interval(se=se, lower=lower, upper=upper, skew=limits.skew)
+    assert limits.without is not None
+    spread = Interval(se=se, lower=lower, upper=upper, skew=limits.skew, without=np.sqrt(np.maximum(limits.without, 0.0)))
     return stored("rmse", rmse, own) | stored("misfit", root, spread)
 
 

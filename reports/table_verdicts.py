@@ -82,8 +82,8 @@ def _overall(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
     rate = percent(float(data.attrs["false_discovery_rate"]), 0)
     settled = (
         f"Two one-sided tests of each head's estimate against the tolerance, with its jackknife standard error over {count(run.documents, 'document')} "
-        f"(Student's t, {run.documents - 1} degrees of freedom) and by Hall's transformation of it, which allows for skewed documents; of the answers "
-        f"“holds”, and of the answers “fails”, at most {rate} are false in "
+        f"(Student's t, {run.documents - 1} degrees of freedom) and by Hall's transformation of it, which allows for documents more skewed than "
+        f"they look; of the answers “holds”, and of the answers “fails”, at most {rate} are false in "
         "expectation (Benjamini–Hochberg over heads). Undetermined: these documents do not settle it. No estimate: what the claim is about was not "
         "found in the head, or could not be fitted; such heads are neither. True of: the share of heads of which the claim is "
         "true, as far as these answers tell. Estimate within: the share of heads with an estimate whose estimate is within the tolerance, however sure; "

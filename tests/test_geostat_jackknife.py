@@ -81,6 +81,7 @@ def test_what_is_stored_is_read_again():
     x = np.random.default_rng(4).normal(size=(5, 3))
     found = interval(x.mean(axis=0), leave_one_out_mean(x))
     kept = stored("x", x.mean(axis=0), found)
-    assert set(kept) == {"x", "x_se", "x_lower", "x_upper", "x_skew"}
+    assert set(kept) == {"x", "x_se", "x_lower", "x_upper", "x_skew", "x_without"}
+    np.testing.assert_array_equal(kept["x_without"].T, leave_one_out_mean(x))
     assert all(np.array_equal(getattr(interval_of("x", kept), part), getattr(found, part)) for part in PARTS)
     assert set(stored("x", x[0], Interval(se=x[0], lower=x[0], upper=x[0]))) == {"x", "x_se", "x_lower", "x_upper"}

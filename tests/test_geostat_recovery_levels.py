@@ -10,7 +10,22 @@ from geostat.claims import CLAIMS
 from geostat.equivalence import HOLDS, PValues
 from geostat.jackknife import Interval, interval, leave_one_out_mean
 from geostat.norms import fit_layer
-from geostat.recovery_levels import MISFITS, MODEL_HEADS, NORMS, SLOPES, LevelRow, answers, in_models, misfit, planted, similarity, slopes
+from geostat.recovery_levels import (
+    MISFITS,
+    MODEL_HEADS,
+    NORMS,
+    REACHES,
+    SLOPES,
+    Kind,
+    LevelRow,
+    answers,
+    calibration,
+    in_models,
+    misfit,
+    planted,
+    similarity,
+    slopes,
+)
 from geostat.recovery_norms import draw
 from geostat.recovery_verdicts import main
 from geostat.similarity_pairs import pairs_by_lag
@@ -34,23 +49,27 @@ def test_a_misfit_is_nothing_for_the_true_form_and_the_distance_of_another():
     tokens, lag = 65, np.arange(1.0, 64)
     assert misfit(setting.form, replace(setting, tokens=tokens), lag, pairs_by_lag(lag, tokens - 1)) < 1e-3
     true = misfit(form, replace(setting, tokens=tokens), lag, pairs_by_lag(lag, tokens - 1))
-    rows = [row for row in similarity(12, tokens, 0) if row.claim == f"similarity.{form}" and "offset=0.1" in row.kind]
-    assert rows[0].truth == true > 0.02
-    assert rows[0].mean == pytest.approx(true, rel=0.1)
+    kind = next(kind for kind in similarity(12, tokens, 0) if kind.claim.key == f"similarity.{form}" and "offset=0.1" in kind.name)
+    assert kind.truth == true > 0.02
+    assert kind.estimate.mean() == pytest.approx(true, rel=0.1)
+
+
+def kind_of(each, spread):
+    return Kind(claim=CV, name="normal", truth=0.2, estimate=each.mean(axis=1), spread=spread)
 
 
 def test_answers_of_a_normal_effect_are_false_as_often_as_they_may_be():
     random = np.random.default_rng(1)
     each = 0.2 + 0.02 * random.standard_normal((20_000, 8))
     se = each.std(axis=1, ddof=1) / np.sqrt(8)
-    rows = list(answers(CV, "normal", 0.2, each.mean(axis=1), Interval(se=se, lower=se, upper=se)))
+    rows = list(answers(kind_of(each, Interval(se=se, lower=se, upper=se))))
     at = next(row for row in rows if row.share == 1)
     assert (at.holds, at.fails) == pytest.approx((0.05, 0.05), abs=0.006)
     assert at.false == max(at.holds, at.fails)
     assert 0 < at.given_false < at.false
-    skewed = list(answers(CV, "normal", 0.2, each.mean(axis=1), interval(each.mean(axis=1), leave_one_out_mean(each.T))))
+    skewed = list(answers(kind_of(each, interval(each.mean(axis=1), leave_one_out_mean(each.T)))))
     both = next(row for row in skewed if row.share == 1)
-    assert 0.03 < both.false < at.false == both.t_false
+    assert 0.02 < both.false < at.false == both.t_false
     inside, outside = rows[0], rows[-1]
     assert inside.holds > 0.99 > 0.01 > inside.false
     assert outside.fails > 0.99 > 0.01 > outside.false
@@ -76,11 +95,11 @@ def test_a_model_s_heads_are_judged_together():
 
 @pytest.mark.parametrize("setting", SLOPES, ids=lambda setting: setting.name)
 def test_slopes_are_planted_where_the_study_says(setting):
-    rows = [row for row in slopes(200, 65, 1) if row.kind == setting.name]
-    assert {row.claim for row in rows} == {"similarity.stationary", "similarity.sink"}
-    for row in rows:
-        assert row.truth == setting.slope
-        assert row.mean == pytest.approx(setting.slope, abs=4 * np.hypot(setting.own, 0.06) / np.sqrt(8 * 200))
+    kinds = [kind for kind in slopes(200, 65, 1) if kind.name == setting.name]
+    assert {kind.claim.key for kind in kinds} == {"similarity.stationary", "similarity.sink"}
+    for kind in kinds:
+        assert kind.truth == setting.slope
+        assert kind.estimate.mean() == pytest.approx(setting.slope, abs=4 * np.hypot(setting.own, 0.06) / np.sqrt(8 * 200))
     assert setting.draw(20_000, np.random.default_rng(0)).std() == pytest.approx(setting.own, rel=0.02)
 
 
@@ -91,3 +110,35 @@ def test_the_command_prints_both_studies(monkeypatch, capsys):
     assert len(lines) == 5 * (5 * len(NORMS) + len(MISFITS) + 2 * len(SLOPES))
     assert lines[0].startswith("norms.cv ")
     assert lines[-1].startswith("similarity.offset ")
+
+
+def skewed_kind(shape):
+    each = np.random.default_rng(2).gamma(shape, size=(8, 20_000))
+    return Kind(
+        claim=CV, name="gamma", truth=shape, estimate=each.mean(axis=0), spread=interval(each.mean(axis=0), leave_one_out_mean(each))
+    )
+
+
+def test_the_reach_chosen_is_the_smallest_at_which_no_kind_is_false_too_often():
+    mild, strong = skewed_kind(30.0), skewed_kind(3.0)
+    *rows, last = calibration([mild, strong])
+    for row, kind in zip(rows, (mild, strong), strict=True):
+        assert row.holds[1] == (kind.tested(1.0, reach=REACHES[1]).holds <= 0.05).mean()
+        assert list(row.holds) == sorted(row.holds, reverse=True)
+        assert list(row.fails) == sorted(row.fails, reverse=True)
+    assert last.worst == tuple(np.maximum(np.maximum(rows[0].holds, rows[0].fails), np.maximum(rows[1].holds, rows[1].fails)))
+    place = REACHES.index(last.reach)
+    assert last.worst[place] <= 0.05 < last.worst[place - 1]
+    assert next(iter(reversed(list(calibration([skewed_kind(0.2)]))))).reach is None
+
+
+def test_the_command_calibrates(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["study", "--claim", "similarity", "--calibrate", "--heads", "6", "--tokens", "65"])
+    main()
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(MISFITS) + 2 * len(SLOPES) + 2
+    assert lines[-1].startswith("smallest reach with at most 5%: ")
+    monkeypatch.setattr(sys, "argv", ["study", "--claim", "bounds", "--calibrate"])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2

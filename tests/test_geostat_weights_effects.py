@@ -134,14 +134,14 @@ def seldom_false(row: Row, heads: int) -> None:
 def test_growth_is_seldom_judged_falsely(share):
     row = growth(share, 0.25, 100, 97, np.random.default_rng(8))
     seldom_false(row, 100)
-    assert share == 1.0 or row.holds > 0.9
+    assert share == 1.0 or row.holds > 0.75
 
 
 @pytest.mark.parametrize("share", [1.0, 1.25])
 def test_the_shape_is_seldom_judged_falsely(share):
     row = shape(share, 0.25, 60, 97, np.random.default_rng(9))
     seldom_false(row, 60)
-    assert share == 1.0 or row.fails > 0.9
+    assert share == 1.0 or row.fails > 0.8
 
 
 def test_a_small_oscillation_is_found_only_where_noise_has_made_it_larger():
