@@ -140,7 +140,11 @@ def _flat(tables: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _tolerance(path: Path, claim: Claim, table: Mapping[str, Any]) -> Tolerance:
+def _tolerance(path: Path, claim: Claim, table: object) -> Tolerance:
+    if not isinstance(table, dict):
+        raise InputError(
+            f"{path}: {claim.key} = {table!r}, expected a table [{claim.key}] with {claim.side} = NUMBER and source = TEXT. Write it so."
+        )
     odd = sorted(set(table) - {claim.side, "source"})
     if odd or claim.side not in table:
         seen = f"has {odd[0]!r}" if odd else f"has no {claim.side!r}"

@@ -1,4 +1,4 @@
-"""Recovery study of the verdicts on Assumption 3: how often is an answer false, where the effect lies inside, at, and outside its tolerance?
+"""Recovery study of the verdicts: how often is an answer false, where the effect lies inside, at, and outside its tolerance?
 
 Run: python -m geostat.recovery_verdicts [--heads 1000] [--seed 0] [--tokens 257] [--claim norms similarity weights bounds] [--calibrate]
 
@@ -163,19 +163,18 @@ def main() -> None:
     parser.add_argument("--heads", type=int, default=1000)
     parser.add_argument("--tokens", type=int, default=257)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--claim", nargs="+", choices=(*levels, *others), default=[*levels, *others])
+    parser.add_argument("--claim", nargs="+", choices=(*levels, *others), help="which of the studies; all by default")
     parser.add_argument("--calibrate", action="store_true", help="norms and similarity only: find the reach of the second test")
     asked = parser.parse_args()
-    if asked.calibrate and not set(asked.claim) & set(levels):
-        parser.error(f"--calibrate with --claim {' '.join(asked.claim)}: expected norms, similarity or both. Name one of those.")
+    claims = asked.claim or list(levels if asked.calibrate else levels | others)
+    if asked.calibrate and not set(claims) <= set(levels):
+        parser.error(f"--calibrate with --claim {' '.join(claims)}: expected norms, similarity or both. Leave out the others.")
     size = asked.heads, asked.tokens, asked.seed
     rows: Iterable[Row | BoundsRow | FlagRow | LevelRow | SizeRow | ReachRow]
     if asked.calibrate:
-        rows = calibration(chain.from_iterable(levels[claim](*size) for claim in asked.claim if claim in levels))
+        rows = calibration(chain.from_iterable(levels[claim](*size) for claim in claims))
     else:
-        known = (
-            chain.from_iterable(map(answers, levels[claim](*size))) if claim in levels else others[claim](*size) for claim in asked.claim
-        )
+        known = (chain.from_iterable(map(answers, levels[claim](*size))) if claim in levels else others[claim](*size) for claim in claims)
         rows = chain.from_iterable(known)
     for row in rows:
         print(row.told(), flush=True)

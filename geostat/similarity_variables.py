@@ -162,6 +162,6 @@ def _with_coordinates(capture: xr.Dataset, out: dict[str, xr.Variable]) -> xr.Da
     numbers = np.array([form.number for form in FORM.values()])
     out["parameters"] = described(("gram",), numbers, long_name="free parameters of the form", units="1", symbol="p", equation=_DECAY)
     out["sink_visible"] = sink_flag(capture)
-    coords = {d: capture[d].variable for d in (*HEAD, "lag_bin_start", "lag_bin_stop") if d in capture.coords}
+    coords = {d: capture[d].variable for d in (*HEAD, "document", "lag_bin_start", "lag_bin_stop") if d in capture.coords}
     names = xr.Variable(("gram",), np.array(FORMS, dtype=object), {"long_name": "form of similarity"})
     return xr.Dataset(out, coords=coords | {"gram": names})

@@ -25,6 +25,7 @@ from geostat.equivalence import (
     FALSE_DISCOVERIES,
     HOLDS,
     NO_ESTIMATE,
+    REACH,
     PValues,
     adjusted,
     answers,
@@ -108,6 +109,7 @@ def give_verdicts(tree: xr.DataTree, held_against: Mapping[str, Tolerance] | Non
     whole.attrs = {
         "long_name": "verdicts",
         "false_discovery_rate": FALSE_DISCOVERIES,
+        "skewness_reach": REACH,
         "answers": json.dumps({str(code): word for code, word in ANSWERS.items()}),
         "bounds": json.dumps({str(code): name for code, name in BOUNDS.items()}),
         "claims": json.dumps([_told(claim, held[claim.key]) for claim in given], ensure_ascii=False),

@@ -26,7 +26,7 @@ SIDE_BY_SIDE = 5
 """Claims that paper has room for beside the layer."""
 
 NUMBERS = (
-    "estimate", "se", "lower", "upper", "p_holds", "p_fails", "p_holds_adjusted", "p_fails_adjusted", "cell_bound", "cell_n", "cell_count",
+    "estimate", "se", "skew", "lower", "upper", "p_holds", "p_fails", "p_holds_adjusted", "p_fails_adjusted", "cell_bound", "cell_n", "cell_count",
     "cell_p_holds", "cell_p_fails",
 )  # fmt: skip
 """What /verdicts keeps of each head and claim beside the answer."""
@@ -77,7 +77,7 @@ def _overall(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
         true = share(0.5 * (low + high), words)
         rows.append(
             [_linked(mixed(claim["says"]), claim["key"]), mixed(f"{_held_against(claim)}; {claim['source']}"),
-             *(whole(float(at[name])) for name in ("holds", "fails", "undetermined")), true, _within(at)]
+             *(whole(float(at[name])) for name in ("holds", "fails", "undetermined")), true, _within(at, run.documents)]
         )  # fmt: skip
     rate = percent(float(data.attrs["false_discovery_rate"]), 0)
     settled = (
@@ -87,7 +87,8 @@ def _overall(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
         "expectation (Benjamini–Hochberg over heads). Undetermined: these documents do not settle it. No estimate: what the claim is about was not "
         "found in the head, or could not be fitted; such heads are neither. True of: the share of heads of which the claim is "
         "true, as far as these answers tell. Estimate within: the share of heads with an estimate whose estimate is within the tolerance, however sure; "
-        "± by the document jackknife, n/a where the run does not keep what that needs. A claim on bounds holds where each bound on Precision and Recall "
+        "± by the document jackknife, n/a where the run does not keep what that needs, “± <” where no document takes a head across. "
+        "A claim on bounds holds where each bound on Precision and Recall "
         "does at every N, and fails where one does not (tested by t: the gap of curve and bound; beside it, that texts unlike all of these would have been "
         "met); bounds on an expectation may miss a single head."
         if run.documents > 1
@@ -100,15 +101,21 @@ def _overall(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
     )  # fmt: skip
 
 
-def _within(at: xr.Dataset) -> Cell:
-    """The share of heads whose estimate is within the tolerance, as percent; n/a where the run does not keep it."""
+def _within(at: xr.Dataset, documents: int) -> Cell:
+    """The share of heads whose estimate is within the tolerance, as percent; n/a where the run does not keep it.
+
+    An error of 0 is too small to see, not none: it reads as less than that of one head which one document takes across, (K − 1)/K over the heads.
+    """
     if "within" not in at:
         return missing()
-    shown = rounded(100 * float(at["within"]), 100 * float(at["within_se"]))
+    value, error = float(at["within"]), float(at["within_se"])
+    if error == 0:
+        return share(value, f"{percent(value)} ± < {percent((documents - 1) / documents / int(at['tested']))}")
+    shown = rounded(100 * value, 100 * error)
     if shown.value is None:
         return missing()
     plain = " ± ".join(MISSING if part is None else f"{part}%" for part in (shown.value, shown.error))
-    return share(float(at["within"]), plain)
+    return share(value, plain)
 
 
 def _by_layer(data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
@@ -150,17 +157,20 @@ def _details(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
             name = f"L{data['layer'].values[i]}{'V' if of == 'kv_head' else 'H'}{data[of].values[j]}"
             limits = f"{rounded(at['lower']).plain} to {rounded(at['upper']).plain}" if np.isfinite(at["se"]) else MISSING
             rows.append(
-                [text(claim["key"]), text(name), text(words[int(at["answer"])]), number(at["estimate"], at["se"]), text(limits),
+                [text(claim["key"]), text(name), text(words[int(at["answer"])]), number(at["estimate"], at["se"]), text(limits), number(at["skew"], digits=2),
                  text(_held_against(claim)), *map(_p, (*p, at["p_holds_adjusted"], at["p_fails_adjusted"])), text(_source(claim, at, bound))]
             )  # fmt: skip
-    headers = ["claim", "head", "verdict", "estimate", "95% interval", "tolerance", "p (holds)", "p (fails)", "adjusted p (holds)",
+    headers = ["claim", "head", "verdict", "estimate", "95% interval", "skewness", "tolerance", "p (holds)", "p (fails)", "adjusted p (holds)",
                "adjusted p (fails)", "estimate from"]  # fmt: skip
     rate = percent(float(data.attrs["false_discovery_rate"]), 0)
+    worse = f" and one up to {data.attrs['skewness_reach']:g} standard errors worse" if "skewness_reach" in data.attrs else ""
     errors = f"± over {count(run.documents, 'document')}" if run.documents > 1 else "One document: no ±"
     return Table(
-        name=DETAILS, title="Every verdict", headers=[mixed(word) for word in headers], rows=rows, align="lllrrrrrrrl", only_page=True,
+        name=DETAILS, title="Every verdict", headers=[mixed(word) for word in headers], rows=rows, align="lllrrrrrrrrl", only_page=True,
         caption="What each verdict rests on. L5V2: value head 2 of layer 5; L5H3: head 3. p (holds): against the claim's failing, p (fails): "
-        f"against its holding. Adjusted: over the heads of the claim (Benjamini–Hochberg); a claim holds, or fails, where that p is at most {rate}. Where "
+        f"against its holding; each the largest of Student's t and of Hall's transformation of it with the documents' skewness{worse}; so skewed documents "
+        "may leave a head undetermined whose interval, which is that of t alone, lies clear of the "
+        f"tolerance. Adjusted: over the heads of the claim (Benjamini–Hochberg); a claim holds, or fails, where that p is at most {rate}. Where "
         "the last column names a second p-value, p (holds) is the larger of both tests. A claim on bounds joins many, upper and lower, on Precision and "
         "Recall, at each N; shown are the estimate, interval and p of the one that decided: where the claim fails, of the smallest p (fails), which is "
         "multiplied by their number; elsewhere of the largest p (holds). The adjusted p rest on the largest and the smallest of all. Intervals are not "

@@ -138,7 +138,8 @@ def test_the_command_calibrates(monkeypatch, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(MISFITS) + 2 * len(SLOPES) + 2
     assert lines[-1].startswith("smallest reach with at most 5%: ")
-    monkeypatch.setattr(sys, "argv", ["study", "--claim", "bounds", "--calibrate"])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    assert stop.value.code == 2
+    for claims in (["bounds"], ["norms", "weights"]):
+        monkeypatch.setattr(sys, "argv", ["study", "--calibrate", "--claim", *claims])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        assert stop.value.code == 2

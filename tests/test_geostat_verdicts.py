@@ -289,6 +289,10 @@ def test_a_user_s_file_replaces_the_tolerances_it_names(tmp_path: Path):
         ("[norms.cv]\nat_most = -1\n", r"\[norms.cv\] at_most = -1, expected a number of at least 0\. Give one\.$"),
         ("[norms.cv]\nat_most = nan\n", r"at_most = nan, expected a number"),
         ("[norms.cv]\nat_most = '1'\n", r"at_most = '1', expected a number"),
+        (
+            '"norms.sink" = 0.5\n',
+            r"norms.sink = 0.5, expected a table \[norms.sink\] with at_most = NUMBER and source = TEXT\. Write it so\.$",
+        ),
         ("norms = 3\n", r"\[norms\] is no claim"),
         ("[norms.cv\n", r"is no TOML .* Start from a copy of .*tolerances.toml\.$"),
     ],

@@ -47,6 +47,7 @@ def test_growth_is_measured_in_each_document_where_the_others_have_it():
             ramp = np.maximum(position - again["t2"][k, head], 0)[known]
             each.append(np.polyfit(ramp, rows[k, head][known], 1)[0] * (30 - again["t2"][k, head]))
         assert found["growth"][head] == pytest.approx(np.mean(each))
+        assert found["growth_without"][head] == pytest.approx((np.sum(each) - np.array(each)) / 3)
         plain = interval(np.asarray(0.0), 0.1 * (30 - again["t2"][:, head])).se
         assert found["growth_se"][head] == pytest.approx(max(plain, np.std(each, ddof=1) / 2))
 

@@ -29,7 +29,14 @@ def verdicts(*, errors: bool = True) -> xr.Dataset:
         dims = (f"claim_{of}", "layer", of)
         estimate = np.where(answer == -2, np.nan, 0.1 * np.arange(1, answer.size + 1).reshape(answer.shape))
         se = 0.01 * estimate if errors else estimate * np.nan
-        parts = {"answer": answer, "estimate": estimate, "se": se, "lower": estimate - 2 * se, "upper": estimate + 2 * se}
+        parts = {
+            "answer": answer,
+            "estimate": estimate,
+            "se": se,
+            "skew": 0.5 + 0 * se,
+            "lower": estimate - 2 * se,
+            "upper": estimate + 2 * se,
+        }
         parts |= {"p_holds": estimate / 10 + 0 * se, "p_fails": 1e-6 * estimate + 0 * se}
         parts |= {"p_holds_adjusted": estimate / 5 + 0 * se, "p_fails_adjusted": 0.5 + 0 * se}
         if of == "head":
@@ -50,7 +57,13 @@ def verdicts(*, errors: bool = True) -> xr.Dataset:
     return xr.Dataset(
         data,
         coords=coords,
-        attrs={"claims": json.dumps(CLAIMS), "answers": json.dumps(ANSWERS), "bounds": json.dumps(BOUNDS), "false_discovery_rate": 0.05},
+        attrs={
+            "claims": json.dumps(CLAIMS),
+            "answers": json.dumps(ANSWERS),
+            "bounds": json.dumps(BOUNDS),
+            "false_discovery_rate": 0.05,
+            "skewness_reach": 0.5,
+        },
     )
 
 
@@ -58,6 +71,14 @@ def tree(*, documents: int = 3) -> xr.DataTree:
     found = run_tree(documents=documents)
     found["verdicts"] = xr.DataTree(verdicts(errors=documents > 1))
     return found
+
+
+def test_an_error_too_small_to_see_is_no_error_of_nothing():
+    found = tree(documents=4)
+    found["verdicts"]["within"][:] = [0.6667, 0.0]
+    found["verdicts"]["within_se"][:] = 0.0
+    rows = tables(found)["verdicts"].frame().to_numpy().tolist()
+    assert [row[-1] for row in rows] == ["66.7% ± < 25.0%", "0% ± < 9.4%"]  # (K - 1)/K over 3 and over 8 heads
 
 
 def test_each_claim_is_told_with_its_tolerance_counts_and_share():
@@ -86,15 +107,16 @@ def test_layers_count_what_holds_and_fails():
 def test_every_verdict_stands_with_what_it_rests_on():
     rows = tables(tree())["verdict_heads"].frame().to_numpy().tolist()
     assert len(rows) == 4 + 8
-    assert rows[0] == ["norms.cv", "L0V0", "holds", "0.1000 ± 0.0010", "0.0980 to 0.102", "≤ 0.05", "0.010", "<0.0001", "0.020", "0.50",
+    assert rows[0] == ["norms.cv", "L0V0", "holds", "0.1000 ± 0.0010", "0.0980 to 0.102", "0.50", "≤ 0.05", "0.010", "<0.0001", "0.020", "0.50",
                        "/norms/cv_token; and /norms/other_p"]  # fmt: skip
+    assert "and one up to 0.5 standard errors worse; so skewed" in tables(tree())["verdict_heads"].caption
     assert rows[3][1:5] == ["L1V1", "no estimate", "n/a", "n/a"]
     assert rows[4][0:3] == ["bounds.sharp", "L0H0", "holds"]
 
 
 def test_a_verdict_on_bounds_names_the_bound_that_decided_with_its_own_p():
     rows = tables(tree())["verdict_heads"].frame().to_numpy().tolist()[4:]
-    assert rows[0][6:10] == ["0.25", "0.75", "0.020", "0.50"]
+    assert rows[0][7:11] == ["0.25", "0.75", "0.020", "0.50"]
     end = "at N = 7, edition sharp, gram offset; one of 80 bounds"
     assert rows[0][-1] == f"/envelope/precision_lower − precision {end}"
     assert rows[1][-1] == f"/envelope/precision − precision_upper {end}"
@@ -106,8 +128,8 @@ def test_verdicts_that_keep_no_adjusted_p_are_shown_without():
     names = ("_adjusted_kv_head", "_adjusted_head")
     run["verdicts"] = xr.DataTree(run["verdicts"].to_dataset().drop_vars([name for name in run["verdicts"] if str(name).endswith(names)]))
     rows = tables(run)["verdict_heads"].frame().to_numpy().tolist()
-    assert {tuple(row[8:10]) for row in rows} == {("n/a", "n/a")}
-    assert rows[0][6] == "0.010"
+    assert {tuple(row[9:11]) for row in rows} == {("n/a", "n/a")}
+    assert rows[0][7] == "0.010"
 
 
 def test_one_document_is_told_to_settle_nothing():
