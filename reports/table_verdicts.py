@@ -84,7 +84,8 @@ def _overall(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
         f"Two one-sided tests of each head's estimate against the tolerance, with its jackknife standard error over {count(run.documents, 'document')} "
         f"(Student's t, {run.documents - 1} degrees of freedom) and by Hall's transformation of it, which allows for documents more skewed than "
         f"they look; of the answers “holds”, and of the answers “fails”, at most {rate} are false in "
-        "expectation (Benjamini–Hochberg over heads). Undetermined: these documents do not settle it. No estimate: what the claim is about was not "
+        "expectation (Benjamini–Hochberg over heads), unless documents are strongly skewed. Undetermined: these documents do not settle it. "
+        "No estimate: what the claim is about was not "
         "found in the head, or could not be fitted; such heads are neither. True of: the share of heads of which the claim is "
         "true, as far as these answers tell. Estimate within: the share of heads with an estimate whose estimate is within the tolerance, however sure; "
         "± by the document jackknife, n/a where the run does not keep what that needs, “± <” where no document takes a head across. "
@@ -110,12 +111,22 @@ def _within(at: xr.Dataset, documents: int) -> Cell:
         return missing()
     value, error = float(at["within"]), float(at["within_se"])
     if error == 0:
-        return share(value, f"{percent(value)} ± < {percent((documents - 1) / documents / int(at['tested']))}")
+        return _unbroken(value, f"{percent(value)} ± < {percent((documents - 1) / documents / int(at['tested']))}")
     shown = rounded(100 * value, 100 * error)
     if shown.value is None:
         return missing()
     plain = " ± ".join(MISSING if part is None else f"{part}%" for part in (shown.value, shown.error))
-    return share(value, plain)
+    return _unbroken(value, plain)
+
+
+def _unbroken(value: float, plain: str) -> Cell:
+    """A share with its error, on one line of the page."""
+    return replace(share(value, plain), html=escape(plain.replace(" ", "\N{NO-BREAK SPACE}")))
+
+
+def _skewness(value: float) -> Cell:
+    """A skewness to two decimals."""
+    return replace(text(f"{value:z.2f}".replace("-", "−")), sort=value) if np.isfinite(value) else missing()
 
 
 def _by_layer(data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
@@ -157,7 +168,7 @@ def _details(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
             name = f"L{data['layer'].values[i]}{'V' if of == 'kv_head' else 'H'}{data[of].values[j]}"
             limits = f"{rounded(at['lower']).plain} to {rounded(at['upper']).plain}" if np.isfinite(at["se"]) else MISSING
             rows.append(
-                [text(claim["key"]), text(name), text(words[int(at["answer"])]), number(at["estimate"], at["se"]), text(limits), number(at["skew"], digits=2),
+                [text(claim["key"]), text(name), text(words[int(at["answer"])]), number(at["estimate"], at["se"]), text(limits), _skewness(at["skew"]),
                  text(_held_against(claim)), *map(_p, (*p, at["p_holds_adjusted"], at["p_fails_adjusted"])), text(_source(claim, at, bound))]
             )  # fmt: skip
     headers = ["claim", "head", "verdict", "estimate", "95% interval", "skewness", "tolerance", "p (holds)", "p (fails)", "adjusted p (holds)",

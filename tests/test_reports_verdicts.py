@@ -78,6 +78,7 @@ def test_an_error_too_small_to_see_is_no_error_of_nothing():
     found["verdicts"]["within"][:] = [0.6667, 0.0]
     found["verdicts"]["within_se"][:] = 0.0
     rows = tables(found)["verdicts"].frame().to_numpy().tolist()
+    assert tables(found)["verdicts"].rows[0][-1].html == "66.7%\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}&lt;\N{NO-BREAK SPACE}25.0%"
     assert [row[-1] for row in rows] == ["66.7% ± < 25.0%", "0% ± < 9.4%"]  # (K - 1)/K over 3 and over 8 heads
 
 
@@ -96,7 +97,10 @@ def test_each_claim_is_told_with_its_tolerance_counts_and_share():
     ]
     assert rows[1] == ["curves lie within <sharp> bounds", "|·| ≤ 0.01; a & b", "2", "2", "4", "24% to 76% of 8 heads", "100% ± n/a"]
     assert "3 documents (Student's t, 2 degrees of freedom)" in made["verdicts"].caption
-    assert "at most 5% are false" in made["verdicts"].caption
+    assert (
+        "at most 5% are false in expectation (Benjamini–Hochberg over heads), unless documents are strongly skewed"
+        in made["verdicts"].caption
+    )
 
 
 def test_layers_count_what_holds_and_fails():
@@ -112,6 +116,13 @@ def test_every_verdict_stands_with_what_it_rests_on():
     assert "and one up to 0.5 standard errors worse; so skewed" in tables(tree())["verdict_heads"].caption
     assert rows[3][1:5] == ["L1V1", "no estimate", "n/a", "n/a"]
     assert rows[4][0:3] == ["bounds.sharp", "L0H0", "holds"]
+
+
+@pytest.mark.parametrize(("skew", "shown"), [(-0.001, "0.00"), (-1.234, "−1.23"), (np.nan, "n/a")])
+def test_a_skewness_has_two_decimals_and_no_negative_nothing(skew: float, shown: str):
+    found = tree()
+    found["verdicts"]["skew_kv_head"][:] = skew
+    assert tables(found)["verdict_heads"].frame().to_numpy().tolist()[0][5] == shown
 
 
 def test_a_verdict_on_bounds_names_the_bound_that_decided_with_its_own_p():
