@@ -131,18 +131,18 @@ def seldom_false(row: Row, heads: int) -> None:
         assert row.fails <= most, row.told()
 
 
-@pytest.mark.parametrize("share", [1.0, 2.0])
+@pytest.mark.parametrize("share", [1.0, 2.5])
 def test_growth_is_seldom_judged_falsely(share):
     row = growth(share, 0.25, 100, 97, np.random.default_rng(8))
     seldom_false(row, 100)
-    assert share == 1.0 or row.holds > 0.75
+    assert share == 1.0 or row.holds > 0.9
 
 
-@pytest.mark.parametrize("share", [1.0, 1.25])
+@pytest.mark.parametrize("share", [1.0, 1.5])
 def test_the_shape_is_seldom_judged_falsely(share):
     row = shape(share, 0.25, 60, 97, np.random.default_rng(9))
     seldom_false(row, 60)
-    assert share == 1.0 or row.fails > 0.8
+    assert share == 1.0 or row.fails > 0.9
 
 
 def test_a_small_oscillation_is_found_only_where_noise_has_made_it_larger():
