@@ -27,8 +27,8 @@ DEFAULT_TOLERANCES: Final = Path(__file__).with_name("tolerances.toml")
 class Claim:
     """A statement about one effect of every head.
 
-    `group`, `variable` and `select` say where its estimate stands in a run, `x_se`, `x_skew` and `x_without` beside it; of a claim on bounds, /envelope with the
-    edition and the Gram. `side`: whether the effect is to be at most or at least the tolerance, or its size within it.
+    `group`, `variable` and `select` say where its estimate stands in a run, with `x_se`, `x_skew` and `x_without` beside it; of a claim on bounds,
+    /envelope with the edition and the Gram. `side`: whether the effect is to be at most or at least the tolerance, or its size within it.
     """
 
     key: str
