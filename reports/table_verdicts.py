@@ -120,8 +120,9 @@ def _within(at: xr.Dataset, documents: int) -> Cell:
 
 
 def _unbroken(value: float, plain: str) -> Cell:
-    """A share with its error, on one line of the page."""
-    return replace(share(value, plain), html=escape(plain.replace(" ", "\N{NO-BREAK SPACE}")))
+    """A share with its error, which a narrow page sets below it in one piece."""
+    head, *error = plain.split(" ", 1)
+    return replace(share(value, plain), html=escape(" ".join([head, *(part.replace(" ", "\N{NO-BREAK SPACE}") for part in error)])))
 
 
 def _skewness(value: float) -> Cell:

@@ -78,7 +78,7 @@ def test_an_error_too_small_to_see_is_no_error_of_nothing():
     found["verdicts"]["within"][:] = [0.6667, 0.0]
     found["verdicts"]["within_se"][:] = 0.0
     rows = tables(found)["verdicts"].frame().to_numpy().tolist()
-    assert tables(found)["verdicts"].rows[0][-1].html == "66.7%\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}&lt;\N{NO-BREAK SPACE}25.0%"
+    assert tables(found)["verdicts"].rows[0][-1].html == "66.7% ±\N{NO-BREAK SPACE}&lt;\N{NO-BREAK SPACE}25.0%"
     assert [row[-1] for row in rows] == ["66.7% ± < 25.0%", "0% ± < 9.4%"]  # (K - 1)/K over 3 and over 8 heads
 
 
