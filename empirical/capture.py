@@ -20,10 +20,11 @@ import torch
 from empirical.corpus import Windows
 from empirical.errors import InputError
 from empirical.layout import GroupPlan
+from empirical.manifest import stored
 from empirical.models import LoadedModel
 from empirical.observing import Buffers, LayerView, Observer, Progress, RunShape
 from empirical.parity import parity
-from empirical.place import alone, put_back, stored
+from empirical.place import alone
 from empirical.provenance import differing, provenance
 from empirical.selection import Convention
 from empirical.store import Store
@@ -88,7 +89,6 @@ def capture(
     )
     path = path.resolve() if path.is_symlink() else path
     with alone(path):
-        put_back(path)
         run = _Run(
             model=model,
             windows=windows,
@@ -165,11 +165,10 @@ class _Run:
         if not self.path.exists():
             return None
         if self.fresh:
-            stored(self.path)  # refuses what is no run
+            stored(self.path, damaged=True)  # refuses what is no run
             return None
         store = Store.open(self.path)
         _refuse_other(store, self.recorded, self.windows)
-        store.verify()
         store.extend(len(self.windows.names))
         return store
 

@@ -1,17 +1,19 @@
-"""How a captured group lies on disk: one chunk a document and variable, shuffled, compressed and checksummed. Imports zarr."""
+"""How groups lie on disk, shuffled, compressed and checksummed; captured ones with one chunk a document and variable. Imports xarray and zarr."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
+import xarray as xr
 import zarr
 from zarr.codecs import BloscCodec, Crc32cCodec
 
 from empirical.schema import Coordinate, Variable
 
-__all__ = ["COMPRESSORS", "GroupPlan", "array_of", "group_of", "lay_out"]
+__all__ = ["COMPRESSORS", "GroupPlan", "array_of", "group_of", "lay_out", "write_group"]
 
 COMPRESSORS = (BloscCodec(cname="lz4", shuffle="shuffle"), Crc32cCodec())
 """Shuffled bytes under LZ4: smaller than Zstandard on floats as they are, and faster. The checksum comes last, over what is on disk."""
@@ -79,3 +81,12 @@ def array_of(group: zarr.Group, name: str) -> zarr.Array:
     node = group[name]
     assert isinstance(node, zarr.Array)
     return node
+
+
+def write_group(dataset: xr.Dataset, folder: Path) -> None:
+    """Write a dataset as a group of its own, its chunks checksummed."""
+    encoding = {str(name): {"compressors": COMPRESSORS, "_FillValue": None} for name in dataset.variables}
+    plain = dataset.copy()
+    for name in plain.variables:
+        plain[name].encoding = {}
+    plain.to_zarr(folder, mode="w", zarr_format=3, consolidated=False, encoding=encoding)

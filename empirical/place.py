@@ -1,53 +1,21 @@
-"""The place of a run on disk: what stands there, what a killed process left, and who may write to it. Imports the standard library.
+"""The place of a run on disk: what stands there, what a killed process left, and who may write to it. Imports the manifest.
 
 A run has one writer at a time. The lock is a file beside the store that goes with the process, however that ends.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
-from empirical.disk import reading, writing
+from empirical.disk import writing
 from empirical.errors import InputError, StoreError
+from empirical.manifest import UNFINISHED, beside, finish, stored
 
-__all__ = ["alone", "beside", "put_back", "stored"]
-
-
-def stored(path: Path) -> dict[str, Any]:
-    """Read the provenance and manifest of the run at `path`.
-
-    Raises:
-        InputError: if nothing stands there, something that is no run of geostat, or what may not be read.
-        StoreError: if the manifest is damaged.
-    """
-    if not path.exists():
-        raise InputError(f"{path}: no such run. Make one with `geostat run --out {path.parent}`.")
-    try:
-        with reading(path):
-            root = json.loads((path / "zarr.json").read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        root = {"zarr_format": None}
-    except (json.JSONDecodeError, UnicodeDecodeError):
-        root = None
-    attributes = root.get("attributes") if isinstance(root, dict) else None
-    manifest = attributes.get("manifest") if isinstance(attributes, dict) else None
-    if isinstance(manifest, dict) and {"documents", "captured", "results"} <= manifest.keys():
-        assert isinstance(attributes, dict)
-        return attributes
-    if isinstance(root, dict) and "zarr_format" in root and manifest is None:
-        raise InputError(f"{path}: stands there but is not a run of geostat. Name a run, or choose another --out.")
-    raise StoreError(f"{path}: the manifest is damaged. Restore it from a copy, or remove what stands there and measure again.")
-
-
-def beside(path: Path, what: str) -> Path:
-    """A hidden file or folder that belongs to the store at `path` and lies beside it."""
-    return path.with_name(f".{path.name}.{what}")
+__all__ = ["alone", "put_back", "recover"]
 
 
 def put_back(path: Path) -> None:
@@ -62,9 +30,33 @@ def put_back(path: Path) -> None:
             os.replace(aside, path)
 
 
+def recover(path: Path) -> None:
+    """Put in order what killed processes left at `path` and beside it: moves under way are finished, what was not written whole is removed.
+
+    For who holds the lock alone.
+    """
+    put_back(path)
+    with writing(path):
+        shutil.rmtree(beside(path, "draft"), ignore_errors=True)
+        path.with_name(f".{path.stem}.json.draft").unlink(missing_ok=True)
+        try:
+            attributes = stored(path)
+        except (InputError, StoreError):  # no run, or a damaged one: who opens it says so, and nothing in it is touched
+            return
+        manifest = attributes["manifest"]
+        finish(path)
+        for what in ("ready", "removed"):
+            shutil.rmtree(beside(path, what), ignore_errors=True)
+        (path / ".zarr.json.draft").unlink(missing_ok=True)
+        for group in (*manifest["captured"], *manifest["results"]):
+            for file in (path / group).rglob(f"*{UNFINISHED}"):
+                file.unlink()
+
+
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Be the one process that writes to the run at `path`, or where it will be. Without file locks (Windows) nothing is held.
+    """Be the one process that writes to the run at `path`, or where it will be, and put in order what others left. Without file locks
+    (Windows) nothing is held.
 
     A link is followed, so that a run has one lock under all its names.
 
@@ -74,6 +66,7 @@ def alone(path: Path) -> Iterator[None]:
     try:
         import fcntl
     except ImportError:
+        recover(path)
         yield
         return
     place = path.resolve()
@@ -94,6 +87,7 @@ def alone(path: Path) -> Iterator[None]:
                     f"{path}: another geostat command is writing there, expected no other. Wait until it ends, or use another run or --out."
                 ) from error
         try:
+            recover(place)
             yield
         finally:
             lock.unlink(missing_ok=True)

@@ -1,35 +1,55 @@
 """One run is one Zarr store: checksummed chunks, one append a document, a manifest, and nothing half-written.
 
-Every chunk carries a CRC-32C. The root attributes hold the provenance and the manifest: which documents are complete, with a digest of
-their chunk files, and which result groups are. A document counts only once its row stands in the manifest, which is replaced atomically after
-the chunks were flushed; so an interrupted run leaves the documents before it usable. Imports xarray and zarr.
+Every chunk carries a CRC-32C; the manifest in the root's metadata (`empirical.manifest`) holds a digest of every file, and `open` compares them. A
+document counts only once its row stands in the manifest, which is replaced atomically after the chunks were flushed; so an interrupted run
+leaves the documents before it usable. Results are written beside the store and take their places together: a reader sees the old ones or the new
+ones. Imports xarray and zarr.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import xarray as xr
 import zarr
+from zarr.core.buffer import default_buffer_prototype
 
-from empirical.disk import digest, flush_all, flush_folder, reading, replace, settled, writing
+from empirical.disk import digest, flush_all, flush_folder, reading, settled, writing
 from empirical.errors import InputError, StoreError
-from empirical.layout import COMPRESSORS, GroupPlan, array_of, group_of, lay_out
-from empirical.place import alone, beside, stored
+from empirical.layout import GroupPlan, array_of, group_of, lay_out, write_group
+from empirical.manifest import (
+    FIT_AGAIN,
+    MEASURE_AGAIN,
+    below,
+    beside,
+    check,
+    chunks_of,
+    digests,
+    files_below,
+    finish,
+    layout,
+    mark_of,
+    save,
+    stored,
+    under_way,
+)
+from empirical.place import alone
 from empirical.schema import with_f_scores
 
 __all__ = ["GroupPlan", "Store"]
 
-MADE_AGAIN = "Run `geostat fit` and `geostat confront` again."
-"""What to do where a result is damaged and what was captured is not."""
+Read = TypeVar("Read")
+
+PATIENCE: Final = 10.0
+"""Seconds for which a reader waits until another process has moved its results into place, which takes milliseconds."""
 
 
 class Store:
@@ -45,6 +65,9 @@ class Store:
         self._lies = draft or path
         self._attributes = attributes
         self._open: dict[tuple[str, str], zarr.Array] = {}
+        self._alone = False
+        self._results = True
+        self._seen: tuple[int, int, int] | None = None
 
     @classmethod
     def create(
@@ -61,7 +84,8 @@ class Store:
         """
         if path.exists() and not fresh:
             raise InputError(f"{path}: something stands there already. Remove it, use --fresh, or choose another --out.")
-        attributes = dict(provenance) | {"manifest": {"documents": [], "captured": sorted(plan), "results": {}}}
+        manifest: dict[str, Any] = {"documents": [], "captured": sorted(plan), "layout": {}, "results": {}, "own_sha256": ""}
+        attributes = dict(provenance) | {"manifest": manifest}
         store = cls(path, attributes, draft=beside(path, "draft"))
         with store._or_nothing(), writing(path), settled():
             shutil.rmtree(store._lies, ignore_errors=True)
@@ -69,20 +93,53 @@ class Store:
             root = zarr.create_group(store=store._lies, zarr_format=3)
             for name, group in plan.items():
                 lay_out(root.create_group(name), group, documents)
-            store._save_attributes()
+            manifest["layout"] = layout(store._lies, manifest["captured"])
+            store._save()
         return store
 
     @classmethod
-    def open(cls, path: Path) -> Store:
-        """Open what stands at `path`, checking that every chunk that the manifest names is there."""
-        store = cls(path, stored(path))
-        captured = store._manifest["captured"]
-        for index, row in enumerate(store.documents):
-            if len(store._chunks(captured, index)) != row["chunks"]:
-                raise StoreError(
-                    f"{path}: chunks of document {row['name']!r} are missing. Restore them from a copy or measure again with --fresh."
-                )
+    def open(cls, path: Path, *, results: bool = True) -> Store:
+        """Open what stands at `path`, comparing every file with its digest.
+
+        Args:
+            path: the store.
+            results: without, result groups are not looked at and count as not there: for who makes them anew.
+        """
+        store = cls(path, {})
+        store._results = results
+        store._load()
         return store
+
+    def _load(self) -> None:
+        """Read the manifest and compare every file with it, once more where another process wrote meanwhile."""
+        until = time.monotonic() + PATIENCE
+        while True:
+            mark, attributes = mark_of(self.path), stored(self.path)
+            if "pending" in attributes["manifest"]:
+                self._wait(until)
+                continue
+            try:
+                check(self.path, attributes, results=self._results)
+            except StoreError:
+                if self._alone or mark_of(self.path) == mark:
+                    raise
+                continue
+            self._attributes, self._seen = attributes, mark
+            return
+
+    def _wait(self, until: float) -> None:
+        """Let another process move its results into place; do it where that process was killed.
+
+        Raises:
+            InputError: if `until` is past and another process still writes.
+        """
+        try:
+            with alone(self.path):
+                return
+        except InputError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.02)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -93,9 +150,27 @@ class Store:
             StoreError: if it has been damaged since.
         """
         with alone(self.path):
-            self._attributes = stored(self.path)
-            self._open.clear()
-            yield
+            self._alone = True
+            try:
+                if mark_of(self.path) != self._seen:
+                    self._load()
+                self._open.clear()
+                yield
+            finally:
+                self._alone = False
+
+    def _of_one_state(self, read: Callable[[], Read]) -> Read:
+        """Return what `read` reads of one state of the run: again where another process wrote meanwhile."""
+        while True:
+            try:
+                found = read()
+            except StoreError:
+                if self._alone or mark_of(self.path) == self._seen:
+                    raise
+            else:
+                if self._alone or mark_of(self.path) == self._seen:
+                    return found
+            self._load()
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -110,7 +185,7 @@ class Store:
     @property
     def results(self) -> list[str]:
         """Names of the complete result groups."""
-        return sorted(self._manifest["results"])
+        return sorted(self._manifest["results"]) if self._results else []
 
     @property
     def _manifest(self) -> dict[str, Any]:
@@ -121,17 +196,22 @@ class Store:
         """Add to the provenance (as the parity check's result does, once it is known)."""
         self._attributes |= attributes
         with writing(self.path):
-            self._save_attributes()
+            self._save()
 
     def extend(self, documents: int) -> None:
         """Make room for `documents` documents in all; never cuts."""
-        root = zarr.open_group(self._lies, mode="r+")
-        self._open.clear()
+        root = zarr.open_group(self.path, mode="r", use_consolidated=False)
+        ready, known, files = beside(self.path, "ready"), self._manifest["layout"], []
         with writing(self.path), settled():
             for name in self._manifest["captured"]:
-                for _, array in group_of(root, name).arrays():
+                for key, array in group_of(root, name).arrays():
                     if "document" in (array.metadata.dimension_names or ()) and array.shape[0] < documents:
-                        array.resize((documents, *array.shape[1:]))
+                        larger = array.metadata.update_shape((documents, *array.shape[1:]))
+                        files.append(ready / name / key / "zarr.json")
+                        files[-1].parent.mkdir(parents=True, exist_ok=True)
+                        files[-1].write_bytes(larger.to_buffer_dict(default_buffer_prototype())["zarr.json"].to_bytes())
+            if files:
+                self._exchange(files, then={"layout": known | digests(files, ready)})
 
     def append(self, row: Mapping[str, Any], arrays: Mapping[str, Mapping[str, np.ndarray]]) -> None:
         """Add one document: `arrays` by group and name, each without the document axis. It counts once this returns.
@@ -139,22 +219,22 @@ class Store:
         Results were made from fewer documents, so they are dropped. A first document that cannot be written leaves nothing of the store.
         """
         index = len(self.documents)
-        captured = self._manifest["captured"]
         with self._or_nothing(), writing(self.path):
-            self._drop(self.results)
+            if self._manifest["results"]:
+                self._exchange([], drops=list(self._manifest["results"]), then={"results": {}})
             asyncio.run(self._set(index, str(row["name"]), arrays))
-            chunks = self._chunks(captured, index)
-            flush_all(chunks if self._lies == self.path else _files(self._lies), self._lies)
+            chunks = chunks_of(self._lies, self._manifest["captured"])(index)
+            flush_all(chunks if self._lies == self.path else files_below(self._lies), self._lies)
             entry = dict(row) | {"chunks": len(chunks), "digest": digest(chunks, self._lies)}
             self._manifest["documents"].append(entry)
-            self._save_attributes()
+            self._save()
             if self._lies != self.path:
                 self._take_place()
 
     async def _set(self, index: int, name: str, arrays: Mapping[str, Mapping[str, np.ndarray]]) -> None:
         """Write one document's chunks side by side; opening an array costs as much as writing it, so they stay open."""
         if not self._open:
-            root = zarr.open_group(self._lies, mode="r+")
+            root = zarr.open_group(self._lies, mode="r+", use_consolidated=False)
             for group in self._manifest["captured"]:
                 self._open |= {(group, key): array_of(group_of(root, group), key) for key in ("document", *arrays[group])}
         values = {
@@ -186,116 +266,104 @@ class Store:
             raise
         flush_folder(self.path.parent)
         self._lies = self.path
+        self._seen = mark_of(self.path)
         self._open.clear()
         shutil.rmtree(aside, ignore_errors=True)
 
-    def _drop(self, groups: Sequence[str]) -> None:
-        """Remove result groups: first from the manifest, which names them as stale until their folders are gone."""
-        stale = sorted({*groups, *self._manifest.get("stale", ())})
-        if not stale:
-            return
-        for group in groups:
-            self._manifest["results"].pop(group, None)
-        self._manifest["stale"] = stale
-        self._save_attributes()
-        for group in stale:
-            shutil.rmtree(self._lies / group, ignore_errors=True)
-        del self._manifest["stale"]  # on disk with the next save: until then a folder of these names is none of the run's
-
-    def drop(self, groups: Sequence[str]) -> None:
-        """Take result groups away; those that are not there are left out."""
-        held = [group for group in groups if group in self.results]
-        if held:
-            with writing(self.path), settled():
-                self._drop(held)
-                self._save_attributes()
-
     def write(self, group: str, dataset: xr.Dataset) -> None:
-        """Write or replace one result group; a reader sees the old one, none, or the whole new one."""
-        draft = beside(self.path, f"{group}.draft")
-        final = self.path / group
-        encoding = {str(name): {"compressors": COMPRESSORS, "_FillValue": None} for name in dataset.variables}
-        plain = dataset.copy()
-        for name in plain.variables:
-            plain[name].encoding = {}
-        try:
-            with writing(self.path), settled():
-                shutil.rmtree(draft, ignore_errors=True)
-                plain.to_zarr(draft, mode="w", zarr_format=3, consolidated=False, encoding=encoding)
-                files = _files(draft)
-                flush_all(files, draft)
-                self._drop([group])
-                os.replace(draft, final)
-                self._manifest["results"][group] = digest([final / file.relative_to(draft) for file in files], self.path)
-                self._save_attributes()
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
+        """Write or replace one result group; a reader sees the old one or the whole new one."""
+        self.put({group: dataset})
 
-    def read(self, group: str, *, lazy: bool = False) -> xr.Dataset:
-        """Read one group, complete documents only; every chunk's checksum is verified as it is read."""
+    def put(self, groups: Mapping[str, xr.Dataset], *, drops: Collection[str] = ()) -> None:
+        """Write or replace result groups together, and take others away: a reader sees what was there before or all that is there then.
+
+        Args:
+            groups: datasets by the name of their group.
+            drops: groups to take away, as far as they are there; of a store opened without results all that are not written.
+        """
+        ready = beside(self.path, "ready")
+        with writing(self.path), settled():
+            shutil.rmtree(ready, ignore_errors=True)
+            try:
+                for name, dataset in groups.items():
+                    write_group(dataset, ready / name)
+                made = {name: digests(files_below(ready / name), ready) for name in groups}
+                held = self._manifest["results"]
+                gone = {name for name in held if name in drops or not self._results} - set(made)
+                then = {"results": {name: value for name, value in held.items() if name not in gone} | made}
+                self._exchange([ready / name for name in groups], drops=sorted(gone), then=then)
+            finally:
+                if not under_way(self.path):
+                    shutil.rmtree(ready, ignore_errors=True)
+        self._results = True
+
+    def _exchange(self, moves: Collection[Path], *, then: dict[str, Any], drops: Collection[str] = ()) -> None:
+        """Let files and folders that lie ready beside the store take their places, and groups go, as one step: it is recorded, then done.
+
+        moves: below `beside(path, "ready")`. then: what of the manifest is replaced.
+        """
+        ready = beside(self.path, "ready")
+        if moves:
+            flush_all(files_below(ready), ready)
         manifest = self._manifest
-        if group not in manifest["captured"] and group not in manifest["results"]:
-            raise InputError(f"{self.path}: holds no /{group}; it has {', '.join([*manifest['captured'], *self.results])}.")
+        manifest["pending"] = {"moves": [below(move, ready) for move in moves], "drops": list(drops), "then": then}
+        try:
+            self._save()
+        except BaseException:
+            del manifest["pending"]
+            raise
+        finish(self.path)
+        self._attributes, self._seen = stored(self.path), mark_of(self.path)
+        self._open.clear()
+
+    def read(self, group: str) -> xr.Dataset:
+        """Read one group, complete documents only; every chunk's checksum is verified as it is read."""
+        return self._of_one_state(lambda: self._read(group))
+
+    def _read(self, group: str) -> xr.Dataset:
+        captured = self._manifest["captured"]
+        if group not in captured and group not in self.results:
+            raise InputError(f"{self.path}: holds no /{group}; it has {', '.join([*captured, *self.results])}.")
         options: dict[str, Any] = {"consolidated": False, "mask_and_scale": False, "decode_times": False, "decode_timedelta": False}
         try:
             with reading(self.path / group), settled():
                 dataset = xr.open_zarr(self.path, group=group, chunks=None, **options)
-                if group in manifest["captured"]:
+                if group in captured:
                     dataset = dataset.isel(document=slice(0, len(self.documents)))
-                return with_f_scores(dataset if lazy else dataset.load())
+                return with_f_scores(dataset.load())
         except InputError:
             raise
         except (ValueError, OSError, KeyError, RuntimeError) as error:
-            remedy = "Restore it from a copy or measure again with --fresh." if group in manifest["captured"] else MADE_AGAIN
+            remedy = MEASURE_AGAIN if group in captured else FIT_AGAIN.format(path=self.path)
             raise StoreError(f"{self.path}/{group}: damaged ({_first_line(error)}). {remedy}") from error
 
-    def tree(self, *, lazy: bool = False, known: Mapping[str, xr.Dataset] | None = None) -> xr.DataTree:
-        """The whole run as a DataTree: captured groups and results, provenance at the root. Groups `known` from before are not read again."""
-        held = known or {}
-        names = (*self._manifest["captured"], *self.results)
-        groups = {name: held[name] if name in held else self.read(name, lazy=lazy) for name in names}
+    def tree(self, *, only: Collection[str] | None = None, known: Mapping[str, xr.Dataset] | None = None) -> xr.DataTree:
+        """The whole run as a DataTree: captured groups and results, provenance at the root.
+
+        Args:
+            only: groups to read, as far as they are there; None: all.
+            known: groups from before, which are not read again.
+        """
+        return self._of_one_state(lambda: self._tree(only, known or {}))
+
+    def _tree(self, only: Collection[str] | None, known: Mapping[str, xr.Dataset]) -> xr.DataTree:
+        names = [name for name in (*self._manifest["captured"], *self.results) if only is None or name in only]
+        groups = {name: known[name] if name in known else self._read(name) for name in names}
         tree = xr.DataTree.from_dict({f"/{name}": dataset for name, dataset in groups.items()})
-        tree.attrs = dict(self._attributes)
+        tree.attrs = {**self._attributes, "manifest": {name: self._manifest[name] for name in ("captured", "documents")}}
         return tree
 
     def verify(self) -> None:
-        """Compare every complete document and result with its digest.
+        """Compare every file with its digest, as `open` does.
 
         Raises:
-            StoreError: naming the first that differs.
+            StoreError: naming the first that is missing or differs.
         """
-        manifest = self._manifest
-        for index, row in enumerate(self.documents):
-            with reading(self.path):
-                found = digest(self._chunks(manifest["captured"], index), self.path)
-            if found != row["digest"]:
-                raise StoreError(
-                    f"{self.path}: document {row['name']!r} is not what was written. Restore it from a copy or measure again with --fresh."
-                )
-        for name, written in manifest["results"].items():
-            with reading(self.path):
-                found = digest(_files(self.path / name), self.path)
-            if found != written:
-                raise StoreError(f"{self.path}: /{name} is not what was written. {MADE_AGAIN}")
+        check(self.path, self._attributes, results=self._results)
 
-    def _chunks(self, groups: Sequence[str], index: int) -> list[Path]:
-        return sorted(file for name in groups for file in (self._lies / name).glob(f"*/c/{index}/**/*") if file.is_file()) + sorted(
-            file for name in groups for file in (self._lies / name).glob(f"*/c/{index}") if file.is_file() and _per_document(file)
-        )
-
-    def _save_attributes(self) -> None:
-        document = {"attributes": self._attributes, "node_type": "group", "zarr_format": 3}
-        replace(self._lies / "zarr.json", json.dumps(document, indent=1, sort_keys=True, allow_nan=False))
-
-
-def _files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file())
-
-
-def _per_document(chunk: Path) -> bool:
-    """Whether a one-dimensional array's chunk belongs to a document (its only dimension is `document`)."""
-    metadata = json.loads((chunk.parent.parent / "zarr.json").read_text(encoding="utf-8"))
-    return bool(metadata.get("dimension_names") == ["document"])
+    def _save(self) -> None:
+        save(self._lies, self._attributes)
+        self._seen = mark_of(self._lies)
 
 
 def _first_line(error: BaseException) -> str:

@@ -54,11 +54,18 @@ def capture_command(given: dict[str, Any]) -> None:
 
 
 @app.command("fit")
-def fit_command(run: Run, quiet: Quiet = False, as_json: Json = False) -> None:
+def fit_command(
+    run: Run,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Throw away fits and all that was made of them, without a look at it: damaged results too.")
+    ] = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
     """Fit Assumptions 1-3 to a captured run."""
     from geostat import pipeline
 
-    store = _open(run)
+    store = _open(run, results=not fresh)
     pipeline.fit(store, console=_talk(quiet=quiet))
     _print({"run": str(store.path), "results": store.results}, as_json=as_json, quiet=quiet)
 
@@ -252,7 +259,7 @@ def _hold_to(store: Path, required: list[Any], *, quiet: bool) -> None:
     from geostat.requirements import hold_to
 
     if required:
-        _print({"required": hold_to(Store.open(store).tree(lazy=True), required)}, as_json=False, quiet=quiet)
+        _print({"required": hold_to(Store.open(store).tree(only=("verdicts",)), required)}, as_json=False, quiet=quiet)
 
 
 def _talk(*, quiet: bool) -> Any:
@@ -277,11 +284,11 @@ def _manner(given: dict[str, Any]) -> dict[str, Any]:
     return {"fresh": given["fresh"], "null": given["null"], "console": _talk(quiet=given["quiet"])}
 
 
-def _open(run: Path) -> Any:
+def _open(run: Path, *, results: bool = True) -> Any:
     from empirical.store import Store
     from geostat.pipeline import store_path
 
-    return Store.open(store_path(run))
+    return Store.open(store_path(run), results=results)
 
 
 def _write(what: str, write: Callable[[Any, Path], list[Path]], run: Path, out: Path | None, *, quiet: bool) -> None:

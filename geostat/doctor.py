@@ -36,7 +36,6 @@ def examine(run: Path | None = None) -> dict[str, Any]:
         from geostat.pipeline import store_path
 
         store = Store.open(store_path(run))
-        store.verify()
         results = ", ".join(f"/{name}" for name in store.results) or "no results yet"
         found["run"] = f"{store.path} is sound: {len(store.documents)} documents; {results}"
     return found

@@ -15,9 +15,9 @@ import xarray as xr
 
 from empirical import corpus, models, texts
 from empirical.capture import capture
+from empirical.manifest import stored
 from empirical.observers import Baselines, Geometry
 from empirical.observing import Observer, Progress
-from empirical.place import stored
 from empirical.selection import Convention
 from empirical.store import Store
 from geostat.claims import Tolerance
@@ -105,7 +105,7 @@ def measure(settings: Settings, out: Path, *, fresh: bool = False, null: bool = 
     n = sizes(settings.n, settings.length)
     path = store_path(out)
     if path.exists():
-        stored(path)  # refuses what is no run
+        stored(path, damaged=fresh)  # refuses what is no run
     refuse_unwritable(path.parent)
     refuse_text_as_model(settings)
     with capture_session(path) as kept:
@@ -148,7 +148,7 @@ def refuse_unwritable(folder: Path) -> None:
 
 
 def fit(store: Store, *, console: Console = QUIET) -> dict[str, xr.Dataset]:
-    """Fit Assumptions 1-3 and keep /norms, /similarity, /weights and /pooled in the store; what an earlier confrontation made of earlier fits goes.
+    """Fit Assumptions 1-3 and keep /norms, /similarity, /weights and /pooled in the store; what was made of earlier fits goes.
 
     Raises:
         InputError: if the run holds no complete document, or another process writes to it.
@@ -162,11 +162,9 @@ def fit(store: Store, *, console: Console = QUIET) -> dict[str, xr.Dataset]:
         for name, function in (("norms", fit_norms), ("similarity", fit_similarity), ("weights", fit_weights)):
             console.stage(f"fit {name}")
             found[name] = function(captured, progress=partial(console.fraction, f"fit {name}"))
-            store.drop(CONFRONTED)
-            store.write(name, found[name])
         console.stage("fit pooled heads")
         found["pooled"] = fit_pooled(captured)
-        store.write("pooled", found["pooled"])
+        store.put(found, drops=CONFRONTED)
     return found
 
 
@@ -195,10 +193,7 @@ def lay_over(
             raise InputError(f"{store.path}: has no fits yet ({', '.join(missing)} missing). Run `geostat fit {store.path}` first.")
         console.stage("confront")
         tree = store.tree()
-        envelope = confront(tree, editions=editions, points=points, progress=partial(console.fraction, "confront"))
-        store.drop(CONFRONTED)
-        store.write("envelope", envelope)
-        found = {}
+        found = {"envelope": confront(tree, editions=editions, points=points, progress=partial(console.fraction, "confront"))}
         if swap:
             console.stage("swap ingredients")
             found["ingredients"] = swap_ingredients(tree, progress=partial(console.fraction, "swap ingredients"))
@@ -207,12 +202,12 @@ def lay_over(
             found["predictive"] = predictive_curves(tree, progress=partial(console.fraction, "predict curves"))
         console.stage("experiments")
         found |= experiments(tree)
-        tree = store.tree(known={name: node.to_dataset() for name, node in tree.children.items() if name not in CONFRONTED})
-        found["verdicts"] = give_verdicts(tree, held_against)
-        found["summary"] = summarise(tree)
-        for name, dataset in found.items():
-            store.write(name, dataset)
-    return {"envelope": envelope, **found}
+        laid = xr.DataTree.from_dict({f"/{name}": node.to_dataset() for name, node in tree.children.items() if name not in CONFRONTED})
+        laid["envelope"] = xr.DataTree(found["envelope"])
+        laid.attrs = tree.attrs
+        found |= {"verdicts": give_verdicts(laid, held_against), "summary": summarise(laid)}
+        store.put(found, drops=CONFRONTED)
+    return found
 
 
 def write_report(store: Store, out: Path, *, console: Console = QUIET) -> Path:

@@ -109,7 +109,7 @@ def _start(asked: Asked) -> _Start:
     from empirical.store import Store
     from geostat.pipeline import store_path
 
-    run = Store.open(store_path(asked.run)).tree(lazy=True)
+    run = Store.open(store_path(asked.run)).tree(only=("capture", "norms", "similarity", "weights"))
     own = asked.gram == MEASURED or bool(told)
     base = from_head(run, asked.head, gram=MEASURED if own else cast(Decay, asked.gram))
     if asked.gram == MEASURED:

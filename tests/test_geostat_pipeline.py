@@ -2,19 +2,20 @@
 
 import dataclasses
 import errno
-import json
 import os
 import shutil
 from pathlib import Path
 
 import pytest
 import torch
+import xarray as xr
 from conftest import Finished
 from families import letters, tiny
 from runs import contents, small_run
 from spine import run_tree
 
-from empirical import disk
+from empirical import disk, manifest
+from empirical import store as module
 from empirical.corpus import LEAST_LENGTH
 from empirical.errors import InputError as MeasurementError
 from empirical.errors import StoreError
@@ -132,18 +133,20 @@ def test_new_fits_take_away_what_rested_on_the_old_ones(confronted: Store, tmp_p
         pipeline.write_report(store, tmp_path / "out")
 
 
-def test_a_confrontation_stopped_half_way_leaves_no_verdicts_of_an_earlier_one(confronted: Store, monkeypatch: pytest.MonkeyPatch):
-    confronted.write("ingredients", confronted.read("sink"))  # whatever it holds
-    assert {"ingredients", "verdicts", "summary"} <= set(confronted.results)
+@pytest.mark.parametrize("stage", ["fit", "confront"])
+def test_a_stage_stopped_half_way_leaves_the_earlier_results_whole(confronted: Store, monkeypatch: pytest.MonkeyPatch, stage: str):
+    before = contents(confronted.path.parent)
 
-    def stop(tree) -> None:
+    def stop(*args, **keywords) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pipeline, "experiments", stop)
+    monkeypatch.setattr(pipeline, "fit_pooled" if stage == "fit" else "experiments", stop)
+    for name in ("fit_norms", "fit_similarity", "fit_weights"):
+        monkeypatch.setattr(pipeline, name, lambda captured, progress=None: xr.Dataset())
     with pytest.raises(KeyboardInterrupt):
-        pipeline.lay_over(confronted, points=3)
-    assert not {"ingredients", "verdicts", "summary"} & set(Store.open(confronted.path).results)
-    assert not (confronted.path / "ingredients").exists()
+        pipeline.fit(confronted) if stage == "fit" else pipeline.lay_over(confronted, points=3)
+    assert contents(confronted.path.parent) == before
+    assert {"norms", "verdicts", "summary"} <= set(Store.open(confronted.path).results)
 
 
 @pytest.mark.usefixtures("no_fits")
@@ -178,9 +181,9 @@ def test_a_stage_that_writes_is_the_only_one_that_does(tmp_path: Path, stage):
 
 def test_a_run_without_a_complete_document_cannot_be_fitted(tmp_path: Path):
     made = small_run(tmp_path / "run.zarr", documents=1)
-    document = json.loads((made.path / "zarr.json").read_text())
-    document["attributes"]["manifest"]["documents"] = []
-    (made.path / "zarr.json").write_text(json.dumps(document))
+    attributes = manifest.stored(made.path)
+    attributes["manifest"]["documents"] = []
+    manifest.save(made.path, attributes)
     with pytest.raises(InputError, match="holds no complete document"):
         pipeline.fit(Store.open(made.path))
 
@@ -196,29 +199,29 @@ def test_documents_kept_from_an_interrupted_run_can_be_fitted(tmp_path: Path, as
     assert (pipeline.fit(store)["norms"]["documents"] == 1).all()
 
 
-def test_a_result_interrupted_while_it_is_written_does_not_count(tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch):
+def test_results_interrupted_while_they_are_written_do_not_count(tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch):
     store = pipeline.measure(asked, tmp_path)
-    write = Store.write
+    before = contents(tmp_path)
+    write, seen = module.write_group, []
 
-    def stop(self: Store, group: str, dataset) -> None:
-        if group == "similarity":
+    def stop(dataset: xr.Dataset, folder: Path) -> None:
+        seen.append(folder.name)
+        if folder.name == "similarity":
             raise KeyboardInterrupt
-        write(self, group, dataset)
+        write(dataset, folder)
 
-    monkeypatch.setattr(Store, "write", stop)
+    monkeypatch.setattr(module, "write_group", stop)
     with pytest.raises(KeyboardInterrupt):
         pipeline.fit(store)
-    monkeypatch.undo()
-    found = Store.open(store.path)
-    assert found.results == ["norms"]
-    found.verify()
+    assert seen == ["norms", "similarity"]
+    assert contents(tmp_path) == before
 
 
 def test_damage_is_told_apart_from_bad_input(tmp_path: Path, asked: Settings):
     store = pipeline.measure(asked, tmp_path)
     chunk = next(file for file in (store.path / "capture" / "attention_weight" / "c" / "0").rglob("*") if file.is_file())
     chunk.unlink()
-    with pytest.raises(StoreError, match="are missing"):
+    with pytest.raises(StoreError, match=r"attention_weight/c/0/0/0/0: damaged, for it is missing.*--fresh"):
         pipeline.measure(asked, tmp_path)
     assert len(pipeline.measure(asked, tmp_path, fresh=True).documents) == 2
 

@@ -57,17 +57,16 @@ def test_a_page_that_a_confrontation_outdates_is_named_with_the_command_that_ren
 
 
 def test_a_damaged_fit_is_not_measured_again(store: Path):
-    """What was captured is sound: the report and doctor give the same remedy."""
+    """What was captured is sound: every command gives the same remedy."""
     chunk = next(file for file in (store / "norms" / "cv_token" / "c").rglob("*") if file.is_file())
     data = bytearray(chunk.read_bytes())
     data[len(data) // 2] ^= 1
     chunk.write_bytes(bytes(data))
-    for command in (("report", store, "--quiet"), ("doctor", store)):
+    for command in (("fit", store, "--quiet"), ("report", store, "--quiet"), ("doctor", store)):
         line = refused(geostat(*command), code=4)
-        assert line.startswith(f"{store}")
-        assert "/norms" in line
-        assert line.endswith("Run `geostat fit` and `geostat confront` again.")
-    assert geostat("fit", store, "--quiet").code == 0
+        assert line.startswith(f"{chunk}: damaged")
+        assert line.endswith(f"What was measured is sound: run `geostat fit {store} --fresh`, then `geostat confront {store}`.")
+    assert geostat("fit", store, "--fresh", "--quiet").code == 0
     assert geostat("confront", store, "--edition", "sharp", "--quiet").code == 0
     assert "is sound" in geostat("doctor", store).stdout
 

@@ -1,0 +1,283 @@
+"""Manifest of a run: a digest of every file, its own among them, so that what is flipped, cut or missing is found and named.
+
+The root's zarr.json holds it: `layout` and `results`, a digest for each file of metadata, coordinates and result groups; one for the chunks of each
+document; and one of the text itself. `pending` lists moves that are under way: drafts lie ready beside the store, so a
+killed process's moves can be finished (`finish`). Imports the standard library, and google_crc32c for the checksum that ends every chunk.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+import google_crc32c
+
+from empirical.disk import digest, reading, replace, writing
+from empirical.errors import InputError, StoreError
+
+__all__ = ["below", "beside", "check", "chunks_of", "digests", "files_below", "finish", "layout", "mark_of", "save", "stored", "under_way"]
+
+PARTS: Final = frozenset({"documents", "captured", "layout", "results", "own_sha256"})
+"""What every manifest holds."""
+
+MEASURE_AGAIN: Final = "Restore it from a copy, or measure again with --fresh."
+FIT_AGAIN: Final = "What was measured is sound: run `geostat fit {path} --fresh`, then `geostat confront {path}`."
+REMOVE: Final = "Restore it from a copy, or remove what stands there and measure again."
+
+UNFINISHED: Final = ".partial"
+"""How zarr names a file that it has not written whole."""
+
+DIGITS: Final = 16
+"""Hexadecimal digits that are kept of a file's sha256: 64 bits, for damage is no forgery."""
+
+CHECKSUM_BYTES: Final = 4
+"""CRC-32C, little-endian, at the end of every chunk."""
+
+
+def beside(path: Path, what: str) -> Path:
+    """A hidden file or folder that belongs to the store at `path` and lies beside it."""
+    return path.with_name(f".{path.name}.{what}")
+
+
+def stored(path: Path, *, damaged: bool = False) -> dict[str, Any]:
+    """Read the provenance and manifest of the run at `path`.
+
+    Args:
+        path: where the run lies.
+        damaged: accept a root whose digest is wrong, as long as it is a run's: for who throws it away.
+
+    Raises:
+        InputError: if nothing stands there, something that is no run of geostat, or what may not be read.
+        StoreError: if the manifest is damaged, or of a version of geostat that kept no digest of it.
+    """
+    if not path.exists():
+        raise InputError(f"{path}: no such run. Make one with `geostat run --out {path.parent}`.")
+    text, root = _root(path)
+    attributes = root.get("attributes") if isinstance(root, dict) else None
+    manifest = attributes.get("manifest") if isinstance(attributes, dict) else None
+    if isinstance(attributes, dict) and isinstance(manifest, dict):
+        if damaged or (manifest.keys() >= PARTS and manifest["own_sha256"] == _digest_of_text(text)):
+            return attributes
+        if {"documents", "captured", "results"} <= manifest.keys() and not {"layout", "own_sha256"} & manifest.keys():
+            raise StoreError(
+                f"{path}: was written by an older geostat ({attributes.get('geostat_version')}), which kept no digest of every file. "
+                "Measure it again with --fresh."
+            )
+    elif isinstance(root, dict) and "zarr_format" in root and manifest is None and not _captured_below(path):
+        raise InputError(f"{path}: stands there but is not a run of geostat. Name a run, or choose another --out.")
+    raise StoreError(f"{path / 'zarr.json'}: the manifest is damaged. {REMOVE}")
+
+
+def _root(path: Path) -> tuple[str, Any]:
+    """Return the text of the root's metadata and what it says: None where it is not JSON, no format where there is none."""
+    try:
+        with reading(path):
+            text = (path / "zarr.json").read_bytes().decode("utf-8")
+        return text, json.loads(text)
+    except (FileNotFoundError, NotADirectoryError):
+        return "", {"zarr_format": None}
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError, IsADirectoryError):
+        return "", None
+
+
+def _captured_below(path: Path) -> bool:
+    """Whether a captured group stands where the root says nothing of one: a run that lost its manifest."""
+    return (path / "capture" / "zarr.json").exists()
+
+
+def _digest_of_text(text: str) -> str | None:
+    """Return the digest that the text of a root must state: of itself, with that digest left out; None where it states none, or several."""
+    without, count = _OWN.subn('"own_sha256": ""', text)
+    return hashlib.sha256(without.encode()).hexdigest() if count == 1 else None
+
+
+_OWN: Final = re.compile(r'"own_sha256": "[0-9a-f]{64}"')
+"""Within a string the quotes would be escaped, so nothing else reads like this."""
+
+
+def mark_of(path: Path) -> tuple[int, int, int] | None:
+    """Return what changes whenever the root's metadata is replaced; None where there is none."""
+    try:
+        found = (path / "zarr.json").stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def under_way(path: Path) -> bool:
+    """Whether moves are recorded as under way in the run at `path`."""
+    try:
+        return "pending" in stored(path)["manifest"]
+    except (InputError, StoreError):
+        return False
+
+
+def below(file: Path, folder: Path) -> str:
+    """Name of a file below a folder, as the manifest has it."""
+    return file.relative_to(folder).as_posix()
+
+
+def save(folder: Path, attributes: dict[str, Any]) -> None:
+    """Write provenance and manifest in one step, in a complete run with the metadata of every group, which others' readers look for there."""
+    manifest = attributes["manifest"]
+    root: dict[str, Any] = {"node_type": "group", "zarr_format": 3}
+    if "pending" not in manifest:
+        with suppress(OSError, ValueError, KeyError, TypeError):  # what is damaged is told by `check`
+            if len(manifest["documents"]) == _room(folder, manifest["captured"]):
+                root["consolidated_metadata"] = _consolidated(folder, (*manifest["captured"], *manifest["results"]))
+    manifest["own_sha256"] = ""
+    text = json.dumps({**root, "attributes": attributes}, indent=1, sort_keys=True, allow_nan=False)
+    manifest["own_sha256"] = hashlib.sha256(text.encode()).hexdigest()
+    replace(folder / "zarr.json", text.replace('"own_sha256": ""', f'"own_sha256": "{manifest["own_sha256"]}"'))
+
+
+def _consolidated(folder: Path, groups: Sequence[str]) -> dict[str, Any]:
+    """Return the metadata of groups and their arrays as zarr consolidates it: by path; a group says of itself that it holds no other's."""
+    files = sorted(file for group in groups for file in (folder / group).glob("**/zarr.json"))
+    found = {below(file.parent, folder): _json(file) for file in files}
+    for node in found.values():
+        if node["node_type"] == "group":
+            node["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": {}}
+    return {"kind": "inline", "must_understand": False, "metadata": found}
+
+
+def _json(file: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return found
+
+
+def _room(folder: Path, captured: Sequence[str]) -> int | None:
+    """For how many documents there is room; None where no group says."""
+    return next((int(shape[0]) for group in captured for _, shape in _by_document(folder, group)), None)
+
+
+def _by_document(folder: Path, group: str) -> list[tuple[str, tuple[int, ...]]]:
+    """Arrays of a group with a chunk for each document: path below `folder`, and shape."""
+    found = []
+    for file in sorted((folder / group).glob("*/zarr.json")):
+        array = _json(file)
+        if (array.get("dimension_names") or [None])[0] == "document":
+            found.append((below(file.parent, folder), tuple(array["shape"])))
+    return found
+
+
+def chunks_of(folder: Path, captured: Sequence[str]) -> Callable[[int], list[Path]]:
+    """Return what tells the chunk files of a document by its index: one for each array that has any, whether they are there or not."""
+    arrays = [(name, len(shape)) for group in captured for name, shape in _by_document(folder, group) if all(shape[1:])]
+
+    def chunks(index: int) -> list[Path]:
+        return sorted(folder / name / "c" / str(index) / Path(*["0"] * (dims - 1)) for name, dims in arrays)
+
+    return chunks
+
+
+def files_below(folder: Path) -> list[Path]:
+    """Every file below a folder but those that were not written whole."""
+    return sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != UNFINISHED)
+
+
+def layout(folder: Path, captured: Sequence[str]) -> dict[str, str]:
+    """Return a digest for each file of the captured groups that belongs to no document: metadata and coordinates."""
+    found: dict[str, str] = {}
+    for group in captured:
+        chunked = {folder / name / "c" for name, _ in _by_document(folder, group)}
+        found |= digests([file for file in files_below(folder / group) if chunked.isdisjoint(file.parents)], folder)
+    return found
+
+
+def digests(files: Iterable[Path], folder: Path) -> dict[str, str]:
+    """Return a digest for each file, by its name below a folder."""
+    return {below(file, folder): hashlib.sha256(file.read_bytes()).hexdigest()[:DIGITS] for file in files}
+
+
+def check(path: Path, attributes: Mapping[str, Any], *, results: bool = True) -> None:
+    """Compare every file of a run with its digest.
+
+    Args:
+        path: where the run lies.
+        attributes: provenance and manifest.
+        results: look at result groups too.
+
+    Raises:
+        StoreError: naming the first file that is missing or is not what was written.
+        InputError: if a file may not be read.
+    """
+    manifest = attributes["manifest"]
+    _check_each(path, manifest["layout"], MEASURE_AGAIN)
+    chunks = chunks_of(path, manifest["captured"])
+    for index, row in enumerate(manifest["documents"]):
+        files = chunks(index)
+        with _present(path, lambda: _unsound(files), MEASURE_AGAIN):  # noqa: B023
+            found = digest(files, path)
+        if found != row["digest"]:
+            raise StoreError(f"{_unsound(files) or path}: damaged, for document {row['name']!r} is not what was written. {MEASURE_AGAIN}")
+    for written in manifest["results"].values() if results else ():
+        _check_each(path, written, FIT_AGAIN.format(path=path))
+
+
+def _check_each(path: Path, written: Mapping[str, str], remedy: str) -> None:
+    for name, wanted in written.items():
+        with _present(path, lambda: path / name, remedy):  # noqa: B023
+            found = digests([path / name], path)[name]
+        if found != wanted:
+            raise StoreError(f"{path / name}: damaged, for it is not what was written. {remedy}")
+
+
+@contextmanager
+def _present(path: Path, which: Callable[[], Path | None], remedy: str) -> Iterator[None]:
+    """Turn a file that is not there into a line that names it."""
+    try:
+        with reading(path):
+            yield
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+        raise StoreError(f"{which() or path}: damaged, for it is missing. {remedy}") from error
+
+
+def _unsound(chunks: Iterable[Path]) -> Path | None:
+    """Return the first chunk that is missing or does not end in its own checksum."""
+    for file in chunks:
+        try:
+            data = file.read_bytes()
+        except OSError:
+            return file
+        if not data or google_crc32c.value(data[:-CHECKSUM_BYTES]) != int.from_bytes(data[-CHECKSUM_BYTES:], "little"):
+            return file
+    return None
+
+
+def finish(path: Path) -> None:
+    """Finish the moves that a killed process began: what it had ready beside the store takes its place."""
+    attributes = stored(path)
+    manifest = attributes["manifest"]
+    pending = manifest.get("pending")
+    if pending is None:
+        return
+    ready = beside(path, "ready")
+    with writing(path):
+        for name in pending["drops"]:
+            _remove(path / name)
+        for name in pending["moves"]:
+            if (ready / name).exists():  # else it was moved before
+                if (path / name).is_dir():
+                    _remove(path / name)
+                os.replace(ready / name, path / name)
+        manifest |= pending["then"]
+        del manifest["pending"]
+        save(path, attributes)
+        shutil.rmtree(ready, ignore_errors=True)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder from the store: first from its place, so that no half of it is ever read there."""
+    aside = beside(folder.parent, "removed")
+    shutil.rmtree(aside, ignore_errors=True)
+    if folder.exists():
+        os.replace(folder, aside)
+        shutil.rmtree(aside, ignore_errors=True)

@@ -1,0 +1,169 @@
+"""Every file of a store, flipped, cut or gone: found and named whenever the store is opened."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from damage import KINDS, damaged, files, flipped
+from runs import contents
+from stores import NORMS, arrays, row, small_store
+
+from empirical import manifest
+from empirical import store as module
+from empirical.errors import InputError, StoreError
+from empirical.store import Store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """Three documents of three, and two results."""
+    made = small_store(tmp_path / "run.zarr")
+    made.append(row("three"), arrays(3))
+    made.put({"norms": NORMS, "summary": xr.Dataset({"share": ((), 0.5)}, coords={"kind": np.array(["a", "b"], dtype=object)})})
+    return made
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_every_damaged_file_is_found_and_named(store: Store, kind: Callable[[Path], None]) -> None:
+    every = files(store.path)
+    assert len(every) > 30
+    for file in every:
+        with damaged(file, kind), pytest.raises(StoreError) as caught:
+            Store.open(store.path)
+        assert str(file) in str(caught.value) or (file.name == "zarr.json" and file.parent == store.path), caught.value
+        assert "\n" not in str(caught.value)
+    Store.open(store.path)
+
+
+def test_every_byte_of_the_roots_metadata_counts(store: Store) -> None:
+    file = store.path / "zarr.json"
+    size = file.stat().st_size
+    for at in np.linspace(0, 1, 400):
+        with damaged(file, lambda path, at=at: flipped(path, at=float(at))), pytest.raises(StoreError, match="manifest is damaged"):
+            Store.open(store.path)
+    assert size > 4000
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text + " ", encoding="utf-8")
+    with pytest.raises(StoreError, match="manifest is damaged"):
+        Store.open(store.path)
+
+
+def test_results_that_are_made_anew_may_be_damaged(store: Store) -> None:
+    flipped(store.path / "norms" / "C" / "c" / "0")
+    with pytest.raises(StoreError, match=r"norms/C/c/0: damaged.* run `geostat fit .*run.zarr --fresh`, then `geostat confront"):
+        Store.open(store.path)
+    found = Store.open(store.path, results=False)
+    assert found.results == []
+    assert list(found.tree().children) == ["capture"]
+    with found.alone():
+        found.put({"weights": NORMS})
+    assert Store.open(store.path).results == ["weights"]
+    assert not (store.path / "norms").exists()
+    flipped(store.path / "capture" / "layer" / "c" / "0")
+    with pytest.raises(StoreError, match=r"capture/layer/c/0: damaged.*measure again with --fresh"):
+        Store.open(store.path, results=False)
+
+
+def test_a_chunk_in_the_place_of_another_is_found(store: Store) -> None:
+    one, other = (store.path / "capture" / "count" / "c" / str(index) / "0" for index in (0, 1))
+    one.write_bytes(other.read_bytes())
+    with pytest.raises(StoreError, match=r"damaged, for document 'one' is not what was written"):
+        Store.open(store.path)
+
+
+def test_a_run_of_a_geostat_that_kept_no_such_digests_says_so(store: Store) -> None:
+    root = json.loads((store.path / "zarr.json").read_text(encoding="utf-8"))
+    root["attributes"]["geostat_version"] = "0.0.9"
+    for name in ("layout", "own_sha256"):
+        del root["attributes"]["manifest"][name]
+    (store.path / "zarr.json").write_text(json.dumps(root), encoding="utf-8")
+    with pytest.raises(StoreError, match=r"older geostat \(0.0.9\).*--fresh"):
+        Store.open(store.path)
+    assert manifest.stored(store.path, damaged=True)["geostat_version"] == "0.0.9"
+
+
+def test_a_complete_run_opens_in_plain_xarray_without_a_word(store: Store) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tree = xr.open_datatree(store.path, engine="zarr", mask_and_scale=False)
+        group = xr.open_zarr(store.path, group="capture", mask_and_scale=False)
+    assert set(tree.children) == {"capture", "norms", "summary"}
+    ours = store.read("capture")
+    for found in (tree["capture"].to_dataset(), group):
+        np.testing.assert_array_equal(found["weight"].values, ours["weight"].values)
+    assert list(tree["capture"]["label"].values) == ["a", "bb"]
+    store.put({}, drops=["summary"])
+    assert set(xr.open_datatree(store.path, engine="zarr").children) == {"capture", "norms"}
+
+
+def test_a_killed_move_is_finished_by_who_opens_the_run_next(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = small_store(store.path.with_name("wanted.zarr"))
+    wanted.append(row("three"), arrays(3))
+    wanted.put({"weights": NORMS * 2, "norms": NORMS * 3})
+    moves = manifest.os.replace
+    for killed_at in range(1, 8):
+        again = small_store(store.path.with_name(f"{killed_at}.zarr"))
+        again.append(row("three"), arrays(3))
+        again.put({"norms": NORMS, "summary": NORMS})
+        count = 0
+
+        def kill(old: Path, new: Path) -> None:
+            nonlocal count
+            count += str(old).endswith(".partial") is False  # zarr's own moves run in a thread that must go on
+            if count == killed_at and not str(old).endswith(".partial"):  # noqa: B023
+                raise SystemExit
+            moves(old, new)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(manifest.os, "replace", kill)
+            try:
+                again.put({"weights": NORMS * 2, "norms": NORMS * 3}, drops=["summary"])
+            except SystemExit:
+                killed = True
+            else:
+                killed = False
+        found = Store.open(again.path)
+        assert found.results in (["norms", "summary"], ["norms", "weights"])
+        with found.alone():
+            found.put({"weights": NORMS * 2, "norms": NORMS * 3}, drops=["summary"])
+        assert contents(again.path) == contents(wanted.path)
+        assert not list(store.path.parent.glob(f".{killed_at}.zarr.*"))
+    assert not killed
+
+
+def test_a_reader_who_read_while_another_wrote_reads_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = Store.open(store.path), Store.open(store.path)
+    read, calls = reader._read, []
+
+    def interrupted(group: str) -> xr.Dataset:
+        if group == "norms" and not calls:
+            calls.append(group)
+            with writer.alone():
+                writer.put({"norms": NORMS * 5, "summary": NORMS * 6})
+        return read(group)
+
+    monkeypatch.setattr(reader, "_read", interrupted)
+    tree = reader.tree()
+    assert float(tree["norms"]["C"][0]) == 5.0
+    assert float(tree["summary"]["C"][0]) == 6.0
+
+
+def test_a_reader_waits_while_another_moves_its_results(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    attributes = manifest.stored(store.path)
+    attributes["manifest"]["pending"] = {"moves": [], "drops": [], "then": {}}
+    manifest.save(store.path, attributes)
+    monkeypatch.setattr(module, "PATIENCE", 0.1)
+    held = os.open(store.path.with_name(".run.zarr.lock"), os.O_WRONLY | os.O_CREAT)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    with pytest.raises(InputError, match="another geostat command is writing there"):
+        Store.open(store.path)
+    os.close(held)
+    assert Store.open(store.path).results == ["norms", "summary"]
