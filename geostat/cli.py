@@ -1,7 +1,7 @@
 """The `geostat` command: parses, calls one function, prints.
 
-Exit codes: 0 done, 1 our own failure, 2 bad input or a full disk, 3 a required verdict not met, 4 a damaged store, 130 interrupted,
-141 nobody reads the output any more (as in `geostat theory | head -1`).
+Exit codes: 0 done, 1 our own failure, 2 bad input or a full disk, 3 a required verdict not met, 4 a damaged store, 130 interrupted
+(143 by SIGTERM, 129 by SIGHUP), 141 nobody reads the output any more (as in `geostat theory | head -1`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
-from geostat import streams
+from geostat import stops, streams
 from geostat import study_options as options
 from geostat.guard import Guarded
 from geostat.options import JUDGING, MEASURING, Json, Quiet, Require, Run, Tolerances, taking
@@ -312,6 +312,7 @@ def main() -> None:
     """Run the command."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     streams.prepare()
+    stops.heed()
     try:
         app()
     finally:

@@ -1,6 +1,7 @@
 """What the command refuses becomes one line on stderr and an exit code. Imports typer.
 
-2 bad input, 3 a required verdict not met, 4 a damaged store, 130 interrupted, 141 nobody reads the output any more.
+2 bad input, 3 a required verdict not met, 4 a damaged store, 130 interrupted (143 by SIGTERM, 129 by SIGHUP), 141 nobody reads the
+output any more.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typer.core import TyperGroup
 from empirical.errors import DENIED, FULL, StoreError
 from empirical.errors import InputError as MeasurementError
 from geostat.errors import InputError, Unmet
+from geostat.stops import exit_code
 from geostat.streams import say
 from reports.errors import InputError as ReportError
 from theory.errors import InputError as TheoryError
@@ -57,7 +59,8 @@ def _told() -> Iterator[None]:
     except StoreError as error:
         _fail(str(error), 4)
     except KeyboardInterrupt as error:
-        _fail(str(error) or "interrupted. What was complete is kept: run the same command again to go on.", 130)
+        code = exit_code()
+        _fail(str(error) or "interrupted. What was complete is kept: run the same command again to go on.", code)
     except BrokenPipeError:  # who reads has seen enough
         sys.exit(141)
     except OSError as error:
