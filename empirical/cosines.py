@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numba
 import numpy as np
 
+from empirical.compiled import compiled
 from empirical.kernels import ROWS, count_up_to, distance, extremum, find, product, square
 
 __all__ = ["COSINE_BINS", "NO_PAIR", "add_pairs", "cosine_rows", "running_maxima", "unit_values", "walk"]
@@ -32,7 +32,7 @@ Array = Any
 """An array inside a compiled kernel."""
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def unit_values(values: Array, norm: Array, unit: Array, unit_t: Array) -> None:
     """Fill `unit` (token, dimension) and its transpose with v/‖v‖, padded with zeros; a zero vector stays zero."""
     unit[:] = 0
@@ -49,7 +49,7 @@ def unit_values(values: Array, norm: Array, unit: Array, unit_t: Array) -> None:
                 unit_t[k, i] = unit[i, k]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def cosine_rows(unit: Array, unit_t: Array, start: int, stop: int, first: int, columns: int, out: Array) -> None:
     """Fill rows start..stop−1 of the cosines with tokens first..first+columns−1; start is a multiple of the stripe.
 
@@ -67,7 +67,7 @@ def cosine_rows(unit: Array, unit_t: Array, start: int, stop: int, first: int, c
                         out[i, j] = out[j, i]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def running_maxima(cosine: Array, first: int, order: Array, enters: Array, rank: Array, n: Array, inside: Array, outside: Array) -> None:
     r"""Raise ρ_in and ρ_out of one head by what one block of columns holds; (7), (8).
 
@@ -98,7 +98,7 @@ def running_maxima(cosine: Array, first: int, order: Array, enters: Array, rank:
         outside[row] = max(outside[row], _largest_outside(best, rank, n[row], scratch))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _enter(line: Array, column: int, best: Array, highest: Any) -> Any:
     r"""Let a token into I\0: return ρ_in with it, and raise each column's largest cosine by its row."""
     if 0 <= column < best.shape[0]:
@@ -109,7 +109,7 @@ def _enter(line: Array, column: int, best: Array, highest: Any) -> Any:
     return highest
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _largest_outside(best: Array, rank: Array, size: int, scratch: Array) -> Any:
     """Return the largest entry among columns outside I, `NO_PAIR` if none is."""
     bound, lowest = np.int32(size), best.dtype.type(NO_PAIR)
@@ -118,14 +118,14 @@ def _largest_outside(best: Array, rank: Array, size: int, scratch: Array) -> Any
     return extremum(scratch, 1)
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _add_row(sums: Array, weight: float, line: Array) -> None:
     """Add weight · line to the float64 sums."""
     for j in range(sums.shape[0]):
         sums[j] += weight * np.float64(line[j])
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _add_four(sums: Array, weights: tuple[float, float, float, float], x0: Array, x1: Array, x2: Array, x3: Array) -> None:
     """Add four rows as `_add_row` would, one after the other; they are fetched side by side."""
     w0, w1, w2, w3 = weights
@@ -138,7 +138,7 @@ def _add_four(sums: Array, weights: tuple[float, float, float, float], x0: Array
         sums[j] = total
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _raise_by_four(best: Array, x0: Array, x1: Array, x2: Array, x3: Array) -> None:
     """Raise each column's largest cosine by four rows."""
     for j in range(best.shape[0]):
@@ -150,7 +150,7 @@ def _raise_by_four(best: Array, x0: Array, x1: Array, x2: Array, x3: Array) -> N
         best[j] = more if more > most else most
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _split(weight: Array, sums: Array, place: Array, size: int, inside: Array, outside: Array) -> None:
     """Write h_l = a_l² − 2 a_l c_l of tokens in I to `inside` (−∞ elsewhere), of the others to `outside` (+∞ elsewhere)."""
     bound, infinity = np.int32(size), inside.dtype.type(np.inf)
@@ -161,7 +161,7 @@ def _split(weight: Array, sums: Array, place: Array, size: int, inside: Array, o
         outside[j] = infinity if selected else h
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def walk(
     cosine: Array,
     y: Array,
@@ -233,7 +233,7 @@ def walk(
         out[row, 2] = distance(s[row], y[find(outside, inner)])
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _cells(line: Array, cell_of_lag: Array, cells: Array) -> None:
     """Write the histogram cell of each pair of a row: the first cell of its lag plus the bin of its cosine, bins closed on the left."""
     half = np.int32(COSINE_BINS // 2)
@@ -244,7 +244,7 @@ def _cells(line: Array, cell_of_lag: Array, cells: Array) -> None:
         cells[j] = cell_of_lag[j] + np.int32(bin_ + half)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def add_pairs(
     cosine: Array,
     first: int,

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numba
 import numpy as np
+
+from empirical.compiled import compiled
 
 __all__ = [
     "ROWS",
@@ -46,25 +47,25 @@ Array = Any
 Eight = tuple[Any, Any, Any, Any, Any, Any, Any, Any]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def padded(size: int, multiple: int) -> int:
     """Round `size` up to a multiple."""
     return (size + multiple - 1) // multiple * multiple
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _eight(a: Array, k: int) -> Eight:
     """Return a[k..k+7]."""
     return (a[k], a[k + 1], a[k + 2], a[k + 3], a[k + 4], a[k + 5], a[k + 6], a[k + 7])
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _add_eight(total: Any, a: Eight, x: Eight) -> Any:
     """Add ⟨a, x⟩ in this very order; `contract` allows fused multiply-add, nothing else."""
     return total + a[0] * x[0] + a[1] * x[1] + a[2] * x[2] + a[3] * x[3] + a[4] * x[4] + a[5] * x[5] + a[6] * x[6] + a[7] * x[7]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def product(a: Array, i: int, bt: Array, column: int, out: Array, row: int, start: int, stop: int) -> None:
     """Write rows i..i+3 of a @ bt[:, column:] to rows row..row+3 of `out`, columns start..stop−1.
 
@@ -92,7 +93,7 @@ def product(a: Array, i: int, bt: Array, column: int, out: Array, row: int, star
             out3[j] = _add_eight(out3[j], a3, x)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def extremum(x: Array, sign: int) -> Any:
     """Return the maximum (sign 1) or minimum (sign −1) of a non-empty array without NaN.
 
@@ -119,7 +120,7 @@ def extremum(x: Array, sign: int) -> Any:
     return unit * fold[0]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def count_up_to(x: Array, bound: Any, strict: bool) -> Any:
     """Count x <= bound, or x < bound when strict."""
     count = np.int32(0)
@@ -132,7 +133,7 @@ def count_up_to(x: Array, bound: Any, strict: bool) -> Any:
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def find(x: Array, wanted: Any) -> int:
     """Return the first index at which `wanted`, known to be there, stands."""
     for start in range(0, x.shape[0], LANES):
@@ -147,7 +148,7 @@ def find(x: Array, wanted: Any) -> int:
     return 0
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def contributions(alpha: Array, values: Array) -> Array:
     """Return y = αv, (token, dimension)."""
     y = np.empty_like(values)
@@ -158,7 +159,7 @@ def contributions(alpha: Array, values: Array) -> Array:
     return y
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _columns(y: Array, order: Array) -> Array:
     """Return contributions as columns in the order of selection, zero-padded, (dimension, token)."""
     yt = np.zeros((padded(y.shape[1], STEP), padded(y.shape[0], 16)), y.dtype)
@@ -169,7 +170,7 @@ def _columns(y: Array, order: Array) -> Array:
     return yt
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _squares(yt: Array) -> Array:
     """Return ‖y_l‖², summed in the same order as `product` sums."""
     squares = np.zeros(yt.shape[1], yt.dtype)
@@ -180,7 +181,7 @@ def _squares(yt: Array) -> Array:
     return squares
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def representatives(y: Array, order: Array, n: Array, s: Array) -> None:
     """Write s(N), the float64 sum of the first N contributions in the order of selection, for every N of ascending `n`; (1)."""
     total = np.zeros(y.shape[1], np.float64)
@@ -194,7 +195,7 @@ def representatives(y: Array, order: Array, n: Array, s: Array) -> None:
         s[row] = total
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "reassoc"})
 def square(x: Array) -> float:
     """Return ‖x‖² in float64."""
     total = 0.0
@@ -203,7 +204,7 @@ def square(x: Array) -> float:
     return total
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "reassoc"})
 def distance(s: Array, y: Array) -> float:
     """Return ‖s − y‖ in float64."""
     total = 0.0
@@ -212,7 +213,7 @@ def distance(s: Array, y: Array) -> float:
     return np.sqrt(total)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _balls(h: Array, y: Array, order: Array, s: Array, n: int, strict: bool, out: Array) -> None:
     """Write precision, recall, r_min, r_max of one N from h = D − ‖s‖² in the order of selection; (2), (3), (18)."""
     inside = h[:n]
@@ -229,7 +230,7 @@ def _balls(h: Array, y: Array, order: Array, s: Array, n: int, strict: bool, out
     out[2] = distance(s, y[order[n + find(outside, inner)]])
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def separability_of_head(alpha: Array, values: Array, order: Array, n: Array, strict: bool, s: Array, out: Array) -> None:
     """Measure one head at every N of ascending `n` (1 <= N <= T).
 
@@ -259,7 +260,7 @@ def separability_of_head(alpha: Array, values: Array, order: Array, n: Array, st
             _balls(line, y, order, s[start + r], n[start + r], strict, out[start + r])
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@compiled(fastmath={"contract", "reassoc", "nsz"})
 def _against(s: Array, v: Array, weight: Any) -> tuple[float, float]:
     """Return ‖s − weight·v‖ and cos(s, v), the latter NaN where either vector is zero."""
     rest = ss = sv = vv = 0.0
@@ -274,7 +275,7 @@ def _against(s: Array, v: Array, weight: Any) -> tuple[float, float]:
     return np.sqrt(rest), min(1.0, max(-1.0, sv / (np.sqrt(ss) * np.sqrt(vv))))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def curves_of_head(alpha: Array, values: Array, weight: Array, order: Array, n: Array, sink: bool, s: Array, out: Array) -> None:
     """Describe representatives and effective weights of one head at every N of ascending `n`; (1), (7), (8), Figure 7.
 

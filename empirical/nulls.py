@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import numba
 import numpy as np
 import torch
 
+from empirical.compiled import compiled
 from empirical.kernels import square
 from empirical.parallel import spread
 from empirical.schema import NULLS
@@ -41,7 +41,7 @@ def random_directions(values: np.ndarray, seed: np.random.SeedSequence, out: np.
     _match_norms(values, out)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _match_norms(values: Any, out: Any) -> None:
     """Scale each row of `out` to the norm of the same row of `values`."""
     for i in range(values.shape[0]):

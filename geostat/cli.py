@@ -1,6 +1,7 @@
 """The `geostat` command: parses, calls one function, prints.
 
-Exit codes: 0 done, 1 our own failure, 2 bad input, 3 a required verdict not met, 4 a damaged store, 130 interrupted.
+Exit codes: 0 done, 1 our own failure, 2 bad input or a full disk, 3 a required verdict not met, 4 a damaged store, 130 interrupted
+(143 by SIGTERM, 129 by SIGHUP), 141 nobody reads the output any more (as in `geostat theory | head -1`).
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console as Terminal
 
+from geostat import stops, streams
 from geostat import study_options as options
 from geostat.guard import Guarded
 from geostat.options import JUDGING, MEASURING, Json, Quiet, Require, Run, Tolerances, taking
@@ -96,7 +97,7 @@ def confront_command(
     pipeline.lay_over(store, **asked, predict=predict, console=_talk(quiet=quiet))
     _print({"run": str(store.path), **_sentences(store.path)}, as_json=as_json, quiet=quiet)
     if not quiet and (line := pipeline.outdated(store)):
-        sys.stderr.write(f"geostat: {line}\n")
+        streams.say(line)
     _hold_to(store.path, required, quiet=quiet or as_json)
 
 
@@ -309,17 +310,17 @@ def _print(result: dict[str, Any], *, as_json: bool, quiet: bool) -> None:
         return
     if quiet:
         return
-    terminal = Terminal(markup=False, emoji=False, highlight=False, soft_wrap=True)
     for name, value in result.items():
-        if isinstance(value, list):
-            terminal.print(f"{name}:")
-            for item in value:
-                terminal.print(f"  {item}")
-        else:
-            terminal.print(f"{name}: {value}")
+        lines = [f"{name}:", *(f"  {item}" for item in value)] if isinstance(value, list) else [f"{name}: {value}"]
+        sys.stdout.write("\n".join(lines) + "\n")
 
 
 def main() -> None:
     """Run the command."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    app()
+    streams.prepare()
+    stops.heed()
+    try:
+        app()
+    finally:
+        streams.settle()

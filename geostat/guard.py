@@ -1,12 +1,15 @@
 """What the command refuses becomes one line on stderr and an exit code. Imports typer.
 
-2 bad input, 3 a required verdict not met, 4 a damaged store, 130 interrupted.
+2 bad input, 3 a required verdict not met, 4 a damaged store, 130 interrupted (143 by SIGTERM, 129 by SIGHUP), 141 nobody reads the
+output any more.
 """
 
 from __future__ import annotations
 
 import errno
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn, cast
 
 import typer
@@ -15,6 +18,8 @@ from typer.core import TyperGroup
 from empirical.errors import DENIED, FULL, StoreError
 from empirical.errors import InputError as MeasurementError
 from geostat.errors import InputError, Unmet
+from geostat.stops import exit_code
+from geostat.streams import say
 from reports.errors import InputError as ReportError
 from theory.errors import InputError as TheoryError
 
@@ -29,29 +34,39 @@ class Guarded(TyperGroup):
         """Parse what stands before the command's name."""
         if not args:  # the help is shown
             return super().make_context(info_name, args, *more, **extra)
-        try:
+        with _told():
             return super().make_context(info_name, args, *more, **extra)
-        except UsageError as error:
-            _fail(_usage(error), 2)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was named."""
-        try:
-            return super().invoke(ctx)
-        except UsageError as error:
-            _fail(_usage(error), 2)
-        except (InputError, MeasurementError, TheoryError, ReportError) as error:
-            _fail(str(error), 2)
-        except Unmet as error:
-            _fail(str(error), 3)
-        except StoreError as error:
-            _fail(str(error), 4)
-        except KeyboardInterrupt as error:
-            _fail(str(error) or "interrupted. What was complete is kept: run the same command again to go on.", 130)
-        except OSError as error:
-            if error.errno not in FULL | DENIED:
-                raise
-            _fail(_refused_by_disk(error), 2)
+        with _told():
+            done = super().invoke(ctx)
+            sys.stdout.flush()
+            return done
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Tell of what is refused within, and exit."""
+    try:
+        yield
+    except UsageError as error:
+        _fail(_usage(error), 2)
+    except (InputError, MeasurementError, TheoryError, ReportError) as error:
+        _fail(str(error), 2)
+    except Unmet as error:
+        _fail(str(error), 3)
+    except StoreError as error:
+        _fail(str(error), 4)
+    except KeyboardInterrupt as error:
+        code = exit_code()
+        _fail(str(error) or "interrupted. What was complete is kept: run the same command again to go on.", code)
+    except BrokenPipeError:  # who reads has seen enough
+        sys.exit(141)
+    except OSError as error:
+        if error.errno not in FULL | DENIED:
+            raise
+        _fail(_refused_by_disk(error), 2)
 
 
 def _usage(error: Any) -> str:
@@ -64,7 +79,7 @@ def _usage(error: Any) -> str:
 
 
 def _refused_by_disk(error: OSError) -> str:
-    name = error.filename or "a file"
+    name = error.filename or "the output"
     if error.errno in FULL:
         return f"{name}: cannot be written ({error.strerror}). Free some space, or choose another --out."
     if error.errno == errno.EROFS:
@@ -73,5 +88,5 @@ def _refused_by_disk(error: OSError) -> str:
 
 
 def _fail(line: str, code: int) -> NoReturn:
-    sys.stderr.write(f"geostat: {' '.join(line.split())}\n")
+    say(" ".join(line.split()))
     sys.exit(code)

@@ -6,10 +6,11 @@ No kernel here calls one of another file, so numba's cache, which watches a kern
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from empirical.compiled import compiled
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def whiten(rows, phi, theta, variance, out):  # type: ignore[no-untyped-def]
     """Write the innovations of ARMA(1,1) rows, in units of their standard deviation; the first token counts by the noise's own."""
     for i in range(rows.shape[0]):
@@ -22,7 +23,7 @@ def whiten(rows, phi, theta, variance, out):  # type: ignore[no-untyped-def]
             out[i, t] = before / sigma
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def best_pair(sums, squares, edges, frequencies, shortest):  # type: ignore[no-untyped-def]
     """Return the largest gain s²/q over pairs of edges and frequencies; s, q are prefix sums (edge, frequency), and s must be positive."""
     best = 0.0

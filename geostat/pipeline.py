@@ -13,7 +13,7 @@ from pathlib import Path
 
 import xarray as xr
 
-from empirical import corpus, models, texts
+from empirical import builtin, corpus, models, texts
 from empirical.capture import capture
 from empirical.manifest import stored
 from empirical.observers import Baselines, Geometry
@@ -109,6 +109,8 @@ def measure(settings: Settings, out: Path, *, fresh: bool = False, null: bool = 
     refuse_unwritable(path.parent)
     refuse_text_as_model(settings)
     with capture_session(path) as kept:
+        if settings.model in (None, "builtin") and (notice := builtin.told()):
+            console.stage(notice)
         console.stage("load the model")
         model = models.load(
             settings.model,

@@ -9,7 +9,8 @@ stale when that one is edited. Imports numpy and numba.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from empirical.compiled import compiled
 
 CANDIDATES = 5
 """How many of the best frequencies of the coarse search are refined."""
@@ -19,7 +20,7 @@ ETA_MAX = 0.99
 """Largest η where there is an oscillation; at 1 its logarithm has no bound."""
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def losses(theta, y, w, first, j1, j2, shared):  # type: ignore[no-untyped-def]
     """Return the sum of squares at theta = (b, η_osc, ω, η_tail)."""
     tail = theta[1] if shared else theta[3]
@@ -34,7 +35,7 @@ def losses(theta, y, w, first, j1, j2, shared):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def normal_equations(theta, y, w, first, j1, j2, shared, hess, bend, grad):  # type: ignore[no-untyped-def]
     """Write J'J, J'J − Σ r ∇²model and J'r for theta = (b, η_osc, ω, η_tail), and return the sum of squares."""
     hess[:] = 0.0
@@ -81,7 +82,7 @@ def normal_equations(theta, y, w, first, j1, j2, shared, hess, bend, grad):  # t
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def solve_step(matrix, hess, grad, damping, free, step):  # type: ignore[no-untyped-def]
     """Solve (matrix + damping·diag J'J) step = J'r on the free parameters by elimination; return False unless positive definite."""
     m = np.zeros((4, 5))
@@ -109,7 +110,7 @@ def solve_step(matrix, hess, grad, damping, free, step):  # type: ignore[no-unty
     return True
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def descend(theta, y, w, first, j1, j2, shared, tolerance, limit):  # type: ignore[no-untyped-def]
     """Damped Newton with the break points held; theta is moved in place. Returns (squares, converged).
 
@@ -152,7 +153,7 @@ def descend(theta, y, w, first, j1, j2, shared, tolerance, limit):  # type: igno
     return squares, False
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def scan(theta, y, w, first, shared):  # type: ignore[no-untyped-def]
     """Return the exactly best pair of break points (j1, j2) at theta, by a prefix maximum over j1."""
     n = y.size
@@ -186,7 +187,7 @@ def scan(theta, y, w, first, shared):  # type: ignore[no-untyped-def]
     return b1, b2
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def settle(theta, y, w, first, j1, j2, shared, rounds):  # type: ignore[no-untyped-def]
     """Alternate exact break points and descent until neither moves; returns (squares, j1, j2)."""
     squares, _ = descend(theta, y, w, first, j1, j2, shared, 1e-4, 12)
@@ -204,7 +205,7 @@ def settle(theta, y, w, first, j1, j2, shared, rounds):  # type: ignore[no-untyp
     return squares, j1, j2
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def climb(theta, y, w, first, j1, j2, shared, squares):  # type: ignore[no-untyped-def]
     """Move T2, then T1, by 1 to 16 tokens while that helps; returns (squares, j1, j2)."""
     n = y.size
@@ -228,7 +229,7 @@ def climb(theta, y, w, first, j1, j2, shared, squares):  # type: ignore[no-untyp
     return squares, j1, j2
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _monotone(y, w, out):  # type: ignore[no-untyped-def]
     """Write the best plateau-and-growth fit of one row."""
     n = y.size
@@ -262,7 +263,7 @@ def _monotone(y, w, out):  # type: ignore[no-untyped-def]
     out[0], out[1], out[2], out[3], out[4], out[5], out[6], out[7] = squares, best_b, 0.0, best_eta, np.nan, best_j, best_j, 1.0
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@compiled(fastmath=True)
 def _project(r, cosines, starts, projected):  # type: ignore[no-untyped-def]
     """Write Σ r cos(ωi) over each block, for every frequency."""
     for f in range(cosines.shape[0]):
@@ -273,7 +274,7 @@ def _project(r, cosines, starts, projected):  # type: ignore[no-untyped-def]
             projected[f, k] = total
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _tails(r, w, starts, etas):  # type: ignore[no-untyped-def]
     """Return the best gain of a tail that starts within each block, and where: row e at slope etas[e], last row at the best slope."""
     n, slopes = r.size, etas.size
@@ -301,7 +302,7 @@ def _tails(r, w, starts, etas):  # type: ignore[no-untyped-def]
     return gain, where
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _coarse(projected, block_cos, block_cos2, block_r, starts, frequencies, etas, tails, score, picks):  # type: ignore[no-untyped-def]
     """Write, for each oscillating form and frequency, the best coarse gain over amplitudes and pairs of blocks, and where it is."""
     blocks = starts.size - 1
@@ -336,7 +337,7 @@ def _coarse(projected, block_cos, block_cos2, block_r, starts, frequencies, etas
                     picks[1, f, 0], picks[1, f, 1], picks[1, f, 2] = e, top_k, k
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _oscillating(y, w, first, level, slope, frequencies, cosines, block_cos, block_cos2, starts, etas, out):  # type: ignore[no-untyped-def]
     """Write the best shared (out[0]) and separate (out[1]) fit of one row: steps 2-4."""
     n, blocks = y.size, starts.size - 1
@@ -380,7 +381,7 @@ def _oscillating(y, w, first, level, slope, frequencies, cosines, block_cos, blo
         out[form, 5], out[form, 6], out[form, 7] = best_1, best_2, 1.0 if converged else 0.0
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def search_rows(rows, first, frequencies, cosines, block_cos, block_cos2, starts, etas, out):  # type: ignore[no-untyped-def]
     """Fit each row with all forms, in the order of FORMS; with the monotone one only where `out` has room for one."""
     out[:] = np.nan
@@ -410,7 +411,7 @@ def search_rows(rows, first, frequencies, cosines, block_cos, block_cos2, starts
         out[i, :, 1] += centre
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def monotone_rows(rows, out):  # type: ignore[no-untyped-def]
     """Write the residuals of the best plateau-and-growth fit of each row of finite numbers."""
     n = rows.shape[1]

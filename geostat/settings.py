@@ -99,9 +99,12 @@ def refuse_text_as_model(settings: Settings) -> None:
     """Refuse a model that is a text, as the second path behind one --text is.
 
     Raises:
-        InputError: for a file that is no .gguf file, or beside --text a folder without a model.
+        InputError: for a file that is no .gguf file, beside --text a folder without a model, or a home that is not known.
     """
-    path = Path(settings.model or ".").expanduser()
+    try:
+        path = Path(settings.model or ".").expanduser()
+    except RuntimeError as error:
+        raise InputError(f"{settings.model}: no such home is known. Name the model by its full path.") from error
     if settings.model is None or not path.exists():
         return
     held = {file.suffix for file in path.iterdir()} | {file.name for file in path.glob("config.json")} if path.is_dir() else {path.suffix}

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from geostat.errors import InputError
-from geostat.terminal import Console
 from theory import catalogue
 from theory.errors import InputError as TheoryError
+
+if TYPE_CHECKING:
+    from geostat.pipeline import Console
 
 Style = Literal["text", "latex", "python", "json"]
 

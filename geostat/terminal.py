@@ -16,6 +16,7 @@ from rich.progress import Progress as Bars
 
 from empirical.observing import Progress
 from geostat.pipeline import QUIET, Console
+from geostat.streams import say
 
 SECONDS_BETWEEN_LINES = 10.0
 """Where there is no terminal to draw on, a line this often."""
@@ -34,12 +35,10 @@ def rate(progress: Progress) -> str:
 class _Lines:
     """Plain lines on stderr."""
 
-    terminal: Terminal
     last: float = field(default=0.0)
 
     def stage(self, text: str) -> None:
-        self.terminal.print(f"geostat: {text}")
-        self.last = time.monotonic()
+        self._say(text)
 
     def captured(self, progress: Progress) -> None:
         self._now_and_then(rate(progress), final=progress.documents == progress.total)
@@ -49,8 +48,11 @@ class _Lines:
 
     def _now_and_then(self, text: str, *, final: bool) -> None:
         if final or time.monotonic() - self.last > SECONDS_BETWEEN_LINES:
-            self.terminal.print(f"geostat: {text}")
-            self.last = time.monotonic()
+            self._say(text)
+
+    def _say(self, text: str) -> None:
+        say(text)
+        self.last = time.monotonic()
 
 
 @dataclass(slots=True)
@@ -93,5 +95,5 @@ def talk(*, quiet: bool) -> Console:
         atexit.register(bars.stop)
         talker = _Bar(bars)
     else:
-        talker = _Lines(terminal)
+        talker = _Lines()
     return Console(stage=talker.stage, captured=talker.captured, fraction=talker.fraction)

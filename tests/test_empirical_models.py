@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,7 @@ from families import builtin_model, letters, tiny
 from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
 from transformers.utils import logging
 
-from empirical import builtin, models
+from empirical import builtin, caches, models
 from empirical.errors import InputError
 from empirical.models import load
 
@@ -215,11 +216,11 @@ def test_the_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("HOME", "/home/someone")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.delenv("GEOSTAT_CACHE", raising=False)
-    assert builtin.cache_folder() == Path("/home/someone/.cache/geostat")
+    assert caches.cache_folder() == Path("/home/someone/.cache/geostat")
     monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
-    assert builtin.cache_folder() == Path("/xdg/geostat")
+    assert caches.cache_folder() == Path("/xdg/geostat")
     monkeypatch.setenv("GEOSTAT_CACHE", "~/own")
-    assert builtin.cache_folder() == Path("/home/someone/own")
+    assert caches.cache_folder() == Path("/home/someone/own")
 
 
 @pytest.fixture
@@ -244,6 +245,25 @@ def test_a_model_is_converted_once(cache: Path, monkeypatch: pytest.MonkeyPatch)
     assert (place / "model.safetensors").read_text() == "weights"
     assert builtin.converted(Path("some/small.gguf"), "cd" * 32) != place
     assert len(calls) == 2
+
+
+def test_a_conversion_into_a_temporary_folder_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "small.gguf").touch()
+    (tmp_path / "tmp").mkdir(mode=0o700)
+    monkeypatch.setattr(builtin, "gguf_file", lambda: tmp_path / "small.gguf")
+    monkeypatch.setattr(builtin, "_convert", lambda gguf, folder: None)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    monkeypatch.delenv("GEOSTAT_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert builtin.told() is None  # a cache can be made
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "small.gguf"))
+    told = builtin.told()
+    assert told is not None
+    assert told.startswith(f"convert the built-in model into {tmp_path}/tmp/geostat-")
+    assert told.endswith("Set GEOSTAT_CACHE to keep it")
+    place = builtin.converted(tmp_path / "small.gguf", builtin.file_sha256(tmp_path / "small.gguf"))
+    assert place.is_relative_to(tmp_path / "tmp")
+    assert builtin.told() is None
 
 
 def test_an_interrupted_conversion_leaves_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,8 @@
-"""A capture that is stopped half-way, by Ctrl-C or worse: real processes, because a signal is what is tested."""
+"""A command that is stopped half-way, by Ctrl-C or worse: real processes, because a signal is what is tested."""
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,11 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import Finished
 from runs import contents
 from spine import LENGTH, Said, geostat, refused
 
 from empirical.store import Store
 
+PROGRAM = (sys.executable, "-c", "from geostat.cli import main; main()")
 MANY = 12
 """Documents of a run that is stopped half-way."""
 
@@ -48,12 +51,14 @@ def kept(store: Path) -> int:
         return 0
 
 
-@pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "kill -9"])
+@pytest.mark.parametrize(
+    "blow", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL], ids=["ctrl-c", "kill", "hang up", "kill -9"]
+)
 def test_a_stopped_capture_keeps_its_documents_and_ends_like_one_that_was_not(
     tmp_path: Path, model_folder: Path, many_texts: Path, uninterrupted: Path, blow: signal.Signals
 ):
     store, command = tmp_path / "run.zarr", many(model_folder, many_texts, tmp_path)
-    program = [sys.executable, "-c", "from geostat.cli import main; main()", *command]
+    program = [*PROGRAM, *command]
     with subprocess.Popen(
         program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONWARNINGS": ""}
     ) as process:
@@ -64,8 +69,8 @@ def test_a_stopped_capture_keeps_its_documents_and_ends_like_one_that_was_not(
         stdout, stderr = process.communicate(timeout=60)
     there = kept(store)
     assert 2 <= there < MANY
-    if blow is signal.SIGINT:
-        line = refused(Said(process.returncode, stdout, stderr), code=130)
+    if blow is not signal.SIGKILL:
+        line = refused(Said(process.returncode, stdout, stderr), code=128 + blow)
         assert line == f"interrupted: {there} of {MANY} documents are kept in {store}. Run the same command again with --resume to go on."
     else:
         assert process.returncode == -signal.SIGKILL
@@ -74,3 +79,39 @@ def test_a_stopped_capture_keeps_its_documents_and_ends_like_one_that_was_not(
     assert found.read("capture").sizes["document"] == there
     assert geostat(*command, "--resume", "--quiet") == Said(0, "", "")
     assert contents(store) == contents(uninterrupted)
+
+
+@pytest.mark.parametrize(
+    ("stage", "blows"),
+    [
+        ("report", [signal.SIGTERM]),
+        ("confront", [signal.SIGTERM, signal.SIGTERM]),
+        ("confront", [signal.SIGINT, signal.SIGINT]),
+        ("confront", [signal.SIGHUP]),
+    ],
+)
+def test_a_stopped_stage_says_so_in_a_line_and_can_be_done_again(
+    tmp_path: Path, finished: Finished, stage: str, blows: list[signal.Signals]
+):
+    shutil.copytree(finished.out, tmp_path / "run")
+    program = [*PROGRAM, stage, str(tmp_path / "run")]
+    with subprocess.Popen(
+        program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONWARNINGS": ""}
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == f"geostat: {stage}\n"
+        for blow in blows:
+            process.send_signal(blow)
+            time.sleep(0.05)
+        stdout, stderr = process.communicate(timeout=60)
+    line = refused(Said(process.returncode, stdout, stderr), code=128 + blows[0])
+    assert line == "interrupted. What was complete is kept: run the same command again to go on."
+    assert not [path for path in (tmp_path / "run").rglob(".*") if path.name.endswith(("lock", "draft"))]
+    if stage == "confront":
+        assert geostat(stage, tmp_path / "run", "--quiet").code == 0
+
+
+def test_a_command_under_nohup_does_not_hear_the_terminal_close():
+    before, after = "signal.signal(signal.SIGHUP, signal.SIG_IGN)", "print(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN)"
+    code = f"import signal; {before}; from geostat import stops; stops.heed(); {after}"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "True\n"

@@ -11,6 +11,7 @@ ROOMS = {
     "empirical": ("lmfit", "sympy", "matplotlib", "theory", "reports", "geostat"),
     "geostat": ("torch", "transformers", "matplotlib", "sympy"),
     "geostat.cli": ("torch", "transformers", "matplotlib", "sympy", "lmfit"),
+    "geostat.statements": ("torch", "transformers", "matplotlib", "lmfit", "numba"),
 }
 
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from theory.arrays import BoolArray, FloatArray, IntArray
+from theory.compiled import compiled
 
 MOST_GROUPS = 24
 """Groups of like spread that are kept apart; the last one takes all smaller spreads."""
@@ -59,7 +59,7 @@ class Groups(NamedTuple):
     live: BoolArray
 
 
-@numba.njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def normal_cdf(x: float) -> float:
     """Return Φ(x)."""
     return 0.5 * math.erfc(-x * 0.7071067811865476)
@@ -71,7 +71,7 @@ CDF = np.array([0.5 * math.erfc(-x / math.sqrt(2)) for x in TABLED])
 DENSITY = np.exp(-(TABLED**2) / 2) / math.sqrt(2 * math.pi)
 
 
-@numba.njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def tabled_cdf(x: float) -> float:
     """Return Φ(x) to 1e-10 by Taylor's series at the nearest point of a table, a tenth of the work: where thousands of them are summed."""
     if not abs(x) < REACHED:
@@ -82,13 +82,13 @@ def tabled_cdf(x: float) -> float:
     return CDF[k] + DENSITY[k] * d * (1 - 0.5 * d * (at - (at * at - 1) * d / 3))
 
 
-@numba.njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def normal_density(x: float) -> float:
     """Return φ(x)."""
     return 0.3989422804014327 * math.exp(-0.5 * x * x)
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp"})
+@compiled(error_model="numpy", fastmath={"contract", "nsz", "arcp"})
 def covariances(law: Law, k: int, low: int, out: FloatArray) -> None:
     """Write Cov(X_k, X_l) for the ranks l = low, low + 1, … into `out`."""
     cosines, a, along, away, slope = law.cosines[k, low:], law.a[low:], law.along[low:], law.away[low:], law.slope[low:]
@@ -99,7 +99,7 @@ def covariances(law: Law, k: int, low: int, out: FloatArray) -> None:
         out[m] = scale * slope[m] * e * (e + twice * away[m])
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def larger_of_two(rise: float, variance: float, other: float, covariance: float) -> tuple[float, float, float, float]:
     """Return Clark's moments of max(X, Z), E X − E Z = `rise`: its mean less E Z, its variance, P{X > Z}, P{Z > X}."""
     spread = variance + other - 2 * covariance
@@ -113,14 +113,14 @@ def larger_of_two(rise: float, variance: float, other: float, covariance: float)
     return mean, max(square - mean * mean, 0.0), first, second
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp"})
+@compiled(error_model="numpy", fastmath={"contract", "nsz", "arcp"})
 def merge_rows(one: FloatArray, other: FloatArray, kept: float, new: float) -> None:
     """Write kept·one + new·other into `one`."""
     for m in range(one.shape[0]):
         one[m] = kept * one[m] + new * other[m]
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def largest(law: Law, members: IntArray, load: FloatArray, share: FloatArray) -> tuple[float, float]:
     """Return mean and variance of Y = max over `members`, neighbours merged first: a tree, whose rounds merge maxima of like many tokens.
 
@@ -148,7 +148,7 @@ def largest(law: Law, members: IntArray, load: FloatArray, share: FloatArray) ->
     return mean[0], variance[0]
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def contenders(law: Law, start: int, stop: int) -> IntArray:
     """Return the ranks in start..stop−1 that can be the largest."""
     spread = np.sqrt(law.variance[start:stop])
@@ -156,7 +156,7 @@ def contenders(law: Law, start: int, stop: int) -> IntArray:
     return np.flatnonzero(law.mean[start:stop] + 6 * spread >= bar) + start
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def chances_to_lead(mean: FloatArray, deviation: FloatArray) -> FloatArray:
     """Return how likely each of these normals would be the largest if they were independent, roughly; it only says where to cut."""
     low, high = (mean - 3 * deviation).max(), (mean + 3 * deviation).max()
@@ -175,7 +175,7 @@ def chances_to_lead(mean: FloatArray, deviation: FloatArray) -> FloatArray:
     return found / total if total > 0 else np.full(len(mean), 1 / len(mean))
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def by_spread(law: Law, start: int, stop: int, ratio: float, place: FloatArray) -> tuple[IntArray, IntArray]:
     """Return the contenders by falling spread, in groups whose spreads differ by `ratio` at most, and where these begin; inside by `place`."""
     members = contenders(law, start, stop)
@@ -191,7 +191,7 @@ def by_spread(law: Law, start: int, stop: int, ratio: float, place: FloatArray) 
     return members, first[: groups + 1]
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def in_runs(law: Law, members: IntArray, first: IntArray, count: int) -> IntArray:
     """Return where groups begin, once those of `first` are cut into runs alike in their chance to lead, each with about 1/`count` of it."""
     chance = chances_to_lead(law.mean[members], np.sqrt(law.variance[members]))
@@ -210,7 +210,7 @@ def in_runs(law: Law, members: IntArray, first: IntArray, count: int) -> IntArra
     return begins[: groups + 1]
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def group_maxima(law: Law, members: IntArray, first: IntArray) -> Groups:
     """Return the maxima of groups of ranks: `members` first[p]..first[p+1]−1 are group p."""
     tokens, groups = len(law.a), len(first) - 1

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from math import erf
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from theory.arrays import FloatArray
+from theory.compiled import compiled
 from theory.conditional_law import SCORE_CELLS, SCORE_REACH
 
 SQRT_HALF = float(np.sqrt(0.5))
 
 
-@numba.njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def cubic(f: float, before: float, here: float, there: float, after: float) -> float:
     """Return the cubic through four values at −1, 0, 1, 2, at f."""
     third = (after - before) / 6 + (here - there) / 2
@@ -27,7 +27,7 @@ def cubic(f: float, before: float, here: float, there: float, after: float) -> f
     return here + f * (first + f * (second + f * third))
 
 
-@numba.njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def looked_up(table: FloatArray, w: float, y: float) -> float:
     """Return the table's value at score w and y rows of √q: cubic in the score, linear between rows."""
     if not w > -SCORE_REACH:
@@ -54,7 +54,7 @@ def looked_up(table: FloatArray, w: float, y: float) -> float:
     )
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp"})
+@compiled(error_model="numpy", fastmath={"contract", "nsz", "arcp"})
 def chances_within(
     table: FloatArray,
     dimension: int,
@@ -87,7 +87,7 @@ def chances_within(
         out[j] = looked_up(table, out[j], offset[j])
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp", "reassoc"})
+@compiled(error_model="numpy", fastmath={"contract", "nsz", "arcp", "reassoc"})
 def distance_rows(
     table: FloatArray,
     dimension: int,
@@ -141,7 +141,7 @@ def distance_rows(
         sums[0, k], sums[1, k], sums[2, k] = total, square, largest
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled()
 def distances_of_each(
     table: FloatArray,
     dimension: int,
@@ -160,7 +160,7 @@ def distances_of_each(
         distance_rows(table, dimension, variance[i], pull, slope[i], radius[i], z[i], tau[i], excess[i], out[i], sums[i])
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz", "arcp"})
+@compiled(fastmath={"contract", "nsz", "arcp"})
 def deviations(chance: FloatArray) -> npt.NDArray[np.float32]:
     """Return √(F(1−F)) of each probability (K, M)."""
     found = np.empty(chance.shape, dtype=np.float32)
@@ -170,7 +170,7 @@ def deviations(chance: FloatArray) -> npt.NDArray[np.float32]:
     return found
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract", "nsz", "arcp", "reassoc"})
+@compiled(fastmath={"contract", "nsz", "arcp", "reassoc"})
 def row_products(left: npt.NDArray[np.float32], right: npt.NDArray[np.float32]) -> FloatArray:
     """Return the scalar product of each row of two (K, M), summed in float64."""
     found = np.empty(left.shape[0])
@@ -182,7 +182,7 @@ def row_products(left: npt.NDArray[np.float32], right: npt.NDArray[np.float32]) 
     return found
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp"})
+@compiled(error_model="numpy", fastmath={"contract", "nsz", "arcp"})
 def correlations_left(outside: FloatArray, slope: FloatArray, row: FloatArray, scale: FloatArray, out: npt.NDArray[np.float32]) -> None:
     """Write min(1, |C̃_jk − g_j C̃_ik| scale_j scale_k) to out (M, M)."""
     for j in range(outside.shape[0]):
@@ -190,7 +190,7 @@ def correlations_left(outside: FloatArray, slope: FloatArray, row: FloatArray, s
             out[j, k] = min(1.0, abs(outside[j, k] - slope[j] * row[k]) * scale[j] * scale[k])
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp"})
+@compiled(error_model="numpy", fastmath={"contract", "nsz", "arcp"})
 def chances_of_known(table: FloatArray, dimension: int, variance: FloatArray, t: FloatArray, excess: FloatArray, known: FloatArray) -> None:
     """Replace known (K, M), squared length of the known part of s − y_j less t, by P{D_j ≤ t_k + excess_k | node k}.
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
 from theory.arrays import BoolArray, FloatArray, IntArray
 from theory.clark import SAME, Groups, Law, covariances, normal_density, tabled_cdf
+from theory.compiled import compiled
 from theory.rivals import cells, most_cells, weigh
 
 VARIANCE_NODES = 6
@@ -32,7 +32,7 @@ FAINT = 1e-5
 """Largest φ(h) of a variable that is settled at every node."""
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def expected_counts(
     law: Law, groups: Groups, start: int, stop: int, size: int, inner: bool, always: BoolArray, ties_below: bool
 ) -> tuple[float, float]:
@@ -85,7 +85,7 @@ def expected_counts(
     return one / total, two / total
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def counts_alone(
     law: Law,
     centre: float,
@@ -125,7 +125,7 @@ def counts_alone(
                     alone[q] += p * (1 - p)
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def waves_at(heights: FloatArray, rest: FloatArray, always: BoolArray, out: FloatArray) -> None:
     """Write φ(h)·(1, h/√2, (h²−1)/√6) and Φ(h) of each height h into out (4, size); zeros for what does not vary."""
     for m in range(len(heights)):
@@ -138,7 +138,7 @@ def waves_at(heights: FloatArray, rest: FloatArray, always: BoolArray, out: Floa
         out[2, m], out[3, m] = density * (h * h - 1) * 0.408248290463863, tabled_cdf(h)
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def spread_over(mass: FloatArray) -> IntArray:
     """Return rising indices that share out the mass evenly: VARIANCE_NODES for a mass of 1, fewer for less, none below LIGHT."""
     run = np.cumsum(mass)
@@ -147,7 +147,7 @@ def spread_over(mass: FloatArray) -> IntArray:
     return np.unique(np.searchsorted(run, middles))
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp", "reassoc"})
+@compiled(error_model="numpy", fastmath={"contract", "nsz", "arcp", "reassoc"})
 def shared_variance(law: Law, start: int, load: FloatArray, rest: FloatArray, first: IntArray, waves: FloatArray) -> FloatArray:
     """Return Σ_{j≠k} Cov(1{X_j ≤ y}, 1{X_k ≤ y}) at each node, to the digits of `waves`.
 
@@ -179,7 +179,7 @@ def shared_variance(law: Law, start: int, load: FloatArray, rest: FloatArray, fi
     return found
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp"})
+@compiled(error_model="numpy", fastmath={"contract", "nsz", "arcp"})
 def correlation_powers(row: FloatArray, mine: FloatArray, load: FloatArray, own: float, inverse: FloatArray, out: FloatArray) -> None:
     """Write R − R⁴₊, R² − R⁴₊, R³ − R⁴₊ and R⁴₊ of what is left of X_j and X_k once Y is known into out (4, size), for the k of `row`."""
     for k in range(len(row)):
@@ -189,7 +189,7 @@ def correlation_powers(row: FloatArray, mine: FloatArray, load: FloatArray, own:
         out[0, k], out[1, k], out[2, k], out[3, k] = r - last, square - last, r * square - last, last
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp", "reassoc"})
+@compiled(error_model="numpy", fastmath={"contract", "nsz", "arcp", "reassoc"})
 def pairs_with(powers: FloatArray, waves: FloatArray, j: int) -> float:
     """Return Σ_{k<j} Cov(1{X_j ≤ y}, 1{X_k ≤ y}) at one node."""
     one, two, three, late = powers[0], powers[1], powers[2], powers[3]
@@ -204,7 +204,7 @@ def pairs_with(powers: FloatArray, waves: FloatArray, j: int) -> float:
     return float(first * flat[j] + second * tilted[j] + third * bent[j] + fourth)
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def of_count(mean: float, variance: float, most: int, size: int, inner: bool) -> tuple[float, float]:
     """Return E of two functions of a count K on 0..most with this mean and variance; `size` is N.
 
@@ -242,7 +242,7 @@ def of_count(mean: float, variance: float, most: int, size: int, inner: bool) ->
     return one / total, two / total
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def twins(cosines: FloatArray, a: FloatArray, n: int) -> BoolArray:
     """Return which ranks have an equal contribution on the other side of the cut after n, shape (T,): ‖y_i − y_j‖² = 0."""
     found = np.zeros(len(a), dtype=np.bool_)

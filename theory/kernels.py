@@ -7,13 +7,13 @@ Imports numpy and numba.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from theory.arrays import FloatArray, IntArray
+from theory.compiled import compiled
 
 
-@numba.njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def look_up(table: FloatArray, r: float) -> float:
     """Return the pairwise probability at r in [−1, 1] from cubic coefficients over |r|."""
     cells = table.shape[0] - 1
@@ -24,7 +24,7 @@ def look_up(table: FloatArray, r: float) -> float:
     return p if r >= 0 else 1.0 - p
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "arcp"})
+@compiled(error_model="numpy", fastmath={"contract", "nsz", "arcp"})
 def pair_ratios(
     cosines: FloatArray, a: FloatArray, own: FloatArray, moment: FloatArray, sigma_ss: float, i: int, n: int, fine: float, out: FloatArray
 ) -> int:
@@ -44,7 +44,7 @@ def pair_ratios(
     return odd
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz", "nnan", "reassoc"})
+@compiled(error_model="numpy", fastmath={"contract", "nsz", "nnan", "reassoc"})
 def add_row(table: FloatArray, r: FloatArray, column_total: FloatArray, column_least: FloatArray) -> tuple[float, float]:
     """Add one row's probabilities to the columns, and its r to their least; return the row's total and least. No r may be NaN.
 
@@ -65,7 +65,7 @@ def add_row(table: FloatArray, r: FloatArray, column_total: FloatArray, column_l
     return total, least
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def mend_row(
     cosines: FloatArray,
     own: FloatArray,
@@ -103,7 +103,7 @@ def mend_row(
     return ties, least, worst
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def sum_pairs(
     cosines: FloatArray,
     a: FloatArray,
@@ -142,7 +142,7 @@ def sum_pairs(
     return worst
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def rank_and_sum(
     cosines: FloatArray,
     order: IntArray,

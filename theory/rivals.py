@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
 from theory.arrays import FloatArray
 from theory.clark import SAME, Groups, Law, normal_cdf, normal_density
+from theory.compiled import compiled
 
 REACH = 4.5
 """Standard deviations of Y over which it is integrated."""
@@ -40,13 +40,13 @@ SETTLED = 8.0
 """Standard deviations beyond which what is counted stays on its side."""
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def most_cells(groups: int) -> int:
     """Return how many edges `cells` has room for."""
     return CELLS + 1 + 3 * groups + 14
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def cells(groups: Groups, p: int, deviation: float, mean: FloatArray, load: FloatArray, rest: FloatArray) -> FloatArray:
     """Return rising edges, in standard deviations of Y_p, fine where another group's maximum or the counted variables lie."""
     if deviation == 0:
@@ -89,7 +89,7 @@ def cells(groups: Groups, p: int, deviation: float, mean: FloatArray, load: Floa
     return edges[:kept]
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def weigh(
     law: Law, groups: Groups, p: int, deviation: float, edges: FloatArray, start: int, load: FloatArray, rest: FloatArray, near: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -144,7 +144,7 @@ def weigh(
     return z[:n], mass[:n], heights[:n]
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def all_below(height: FloatArray, correlation: FloatArray, counted: FloatArray, shared: FloatArray) -> float:
     """Return P{X_k ≤ height_k for all k} of correlated standard normals, nearly (Mendell and Elston 1974); changes its arguments.
 
