@@ -35,7 +35,7 @@ from geostat.predictive import predictive_curves
 from geostat.responses import elasticities as tell_elasticities
 from geostat.similarity import fit_similarity
 from geostat.validity import summarise
-from geostat.verdicts import give_verdicts
+from geostat.verdicts import give_verdicts, refuse_older
 from geostat.weights import fit_weights
 from reports.errors import InputError as ReportError
 from theory.errors import InputError as TheoryError
@@ -247,6 +247,7 @@ def report(run: xr.DataTree, fits: xr.DataTree, env: xr.DataTree, *, out: str | 
     for tree, names in ((run, ("capture",)), (fits, tuple(FITS)), (env, ("envelope", "summary"))):
         for name in names:
             _group(tree, name)
+    refuse_older("env", env)
     return write_page(_joined(_joined(run, fits), env), Path(out))
 
 

@@ -10,8 +10,10 @@ import pytest
 import xarray as xr
 from reports_tree import HEADS, KV_HEADS, LAYERS, run_tree
 
+from reports import captions
 from reports.cells import LATEX_ROWS, Cell, Table, mixed, number, text, whole
 from reports.number import MISSING
+from reports.pooled import Run
 from reports.tables import tables, write_tables
 
 MADE = tables(run_tree(window=40))
@@ -152,6 +154,16 @@ def test_a_void_bound_is_told_by_its_erratum_and_not_as_a_share():
     assert column[5] == MISSING
     assert "n/a (erratum 18): " in table.caption
     assert "erratum" not in tables(run_tree())["coverage"].caption
+
+
+def test_bounds_at_own_cosines_stand_with_the_reason_why_they_test_nothing():
+    note = "even heads drawn from the bounds’ own model lie outside."
+    tree = run_tree()
+    assert note in tables(tree)["coverage"].caption
+    assert note in captions.coverage(Run.of(tree)).text
+    for name in ("envelope", "summary"):
+        tree[name] = xr.DataTree(tree[name].to_dataset().sel(gram=["exponential", "offset"]))
+    assert note not in tables(tree)["coverage"].caption
 
 
 def test_coverage_tells_how_wide_the_bounds_are():
