@@ -48,7 +48,7 @@ _LATEX_TEXT: Final = (
         r"""\ \textbackslash{} & \& % \% $ \$ # \# _ \_ { \{ } \} ~ \textasciitilde{} ^ \textasciicircum{} < $<$ > $>$ | $|$ " ''
         ± $\pm$ × $\times$ · $\cdot$ − $-$ – -- — --- … \dots{} ≤ $\le$ ≥ $\ge$ ≠ $\ne$ ≈ $\approx$ ≪ $\ll$ ≲ $\lesssim$
         ≳ $\gtrsim$ ∈ $\in$ ∉ $\notin$ ∞ $\infty$ √ $\surd$ ∑ $\sum$ → $\to$ ⇔ $\Leftrightarrow$ ⇒ $\Rightarrow$ ‖ $\|$
-        𝔼 $\mathbb{E}$ ² $^2$ ³ $^3$ ½ $\tfrac12$ ° $^\circ$ ⁻ $^-$ ∖ $\setminus$ ⟨ $\langle$ ⟩ $\rangle$ ’ ' ‘ ` “ `` ” ''
+        𝔼 $\mathbb{E}$ ² $^2$ ³ $^3$ ½ $\frac12$ ° $^\circ$ ⁻ $^-$ ∖ $\setminus$ ⟨ $\langle$ ⟩ $\rangle$ ’ ' ‘ ` “ `` ” ''
         § \S{} ᵀ $^\top$ ∅ $\emptyset$ ⪰ $\succeq$ › $>$"""
     )
     | {sign: rf"$\{name}$" for name, sign in _GREEK.items() if not name.startswith("var")}
@@ -105,9 +105,23 @@ def _scripts_latex(text: str) -> str:
     end, out = 0, ""
     for span in _SCRIPT.finditer(text):
         sign, body = ("_", span["sub"].replace("_", " ")) if span["sub"] else ("^", span["sup"])
-        out += text_latex(text[end : span.start()]) + rf"${sign}{{\text{{{text_latex(body)}}}}}$"
+        out += text_latex(text[end : span.start()]) + f"${sign}{{{_script_latex(body)}}}$"
         end = span.end()
     return out + text_latex(text[end:])
+
+
+def _script_latex(body: str) -> str:
+    """Escape the words of an index or exponent, as maths: text with dollar signs of its own would need amsmath, and without it LaTeX may never end."""
+    out = ""
+    for piece in re.findall(r"[A-Za-z0-9]+|.", body):
+        latex = text_latex(piece)
+        if piece.isalnum() and piece.isascii():
+            out += rf"\mathrm{{{latex}}}"
+        elif latex.startswith("$"):
+            out += "{}" * (latex[1] in "^_") + latex.strip("$")
+        else:
+            out += {" ": r"\ ", "−": "-"}.get(piece, latex if piece in "()[]/+-,.;:=!?*" else rf"\mbox{{{latex}}}")
+    return out
 
 
 def _latex_character(character: str) -> str:

@@ -176,7 +176,7 @@ def compiled(folder, tree):
     """The log of a plain article that holds every table."""
     write_tables(tree, folder)
     files = sorted(path.stem for path in folder.glob("*.tex"))
-    document = "\\documentclass{article}\\usepackage{booktabs,amsmath,amssymb}\\begin{document}\n"
+    document = "\\documentclass{article}\\usepackage{booktabs,amssymb}\\begin{document}\n"
     (folder / "all.tex").write_text(document + "\n\n".join(f"\\input{{{name}}}" for name in files) + "\\end{document}\n")
     done = subprocess.run(
         ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "all.tex"], cwd=folder, capture_output=True, text=True, check=False
