@@ -84,9 +84,13 @@ CLAIMS: Final = (
     _bounds("bounds.printed", "printed", "exponential", "the bounds as printed"),
     _bounds("bounds.sharp", "sharp", "exponential", "sharp bounds, decay as printed"),
     _bounds("bounds.sharp_offset", "sharp", "offset", "sharp bounds, decay with an offset"),
-    _bounds("bounds.sharp_measured", "sharp", "measured", "sharp bounds, the head's own cosines"),
 )
 """Every claim, in the order of the report."""
+
+WITHDRAWN: Final[Mapping[str, str]] = {
+    "bounds.sharp_measured": "the scatter of a head's own cosines enters twice, so that values drawn from the bounds' own model fail it as real heads do"
+}
+"""Claims that were given once and are no longer, and why."""
 
 EFFECTS: Final = frozenset(claim.variable for claim in CLAIMS if not claim.bounds)
 """What claims are on, bounds apart: an estimate x has x_skew and x_without beside x_se."""
@@ -107,10 +111,20 @@ def tolerances(path: Path | None = None) -> dict[str, Tolerance]:
         path: a TOML file with a table for each claim it changes: the claim's own side (at_most, at_least or within) and `source`.
 
     Raises:
-        InputError: for a file that cannot be read, an unknown claim, another side than the claim's, or a value that is none.
+        InputError: for a file that cannot be read, an unknown claim or a withdrawn one, another side than the claim's, or a value that is none.
     """
     found = _read(DEFAULT_TOLERANCES)
     return found if path is None else found | _read(path)
+
+
+def refuse_withdrawn(where: str, key: str, remedy: str = "Leave it out.") -> None:
+    """Refuse a claim that is no longer given.
+
+    Raises:
+        InputError: telling `where` it is named, why it was withdrawn, and the remedy.
+    """
+    if key in WITHDRAWN:
+        raise InputError(f"{where} was withdrawn: {WITHDRAWN[key]}. {remedy}")
 
 
 def _read(path: Path) -> dict[str, Tolerance]:
@@ -123,6 +137,7 @@ def _read(path: Path) -> dict[str, Tolerance]:
     known = {claim.key: claim for claim in CLAIMS}
     found = {}
     for key, table in _flat(tables).items():
+        refuse_withdrawn(f"{path}: [{key}]", key)
         if key not in known:
             raise InputError(f"{path}: [{key}] is no claim, expected one of {', '.join(known)}. Name one of those.")
         found[key] = _tolerance(path, known[key], table)

@@ -21,19 +21,18 @@ from empirical.store import Store
 from geostat.comparison_scalars import Difference, Quantity, Scalar, difference, quantities, scalars
 from geostat.comparison_sentences import sentences
 from geostat.comparison_settings import LETTERS, OF_EVERYTHING, SETTINGS, Held, differing, document_keys, names_of, notes, pairing, shared
+from geostat.envelope import MEASURED
 from geostat.errors import InputError
 from geostat.fitting import described
 from geostat.pipeline import QUIET, Console, store_path
 from geostat.separable import adjusted
-from geostat.verdicts import claim_rows
+from geostat.verdicts import claim_rows, refuse_older
 
 __all__ = ["NEEDED", "Source", "compare", "reported", "told"]
 
 Source = str | Path | xr.DataTree
 """A run: its store, the folder that holds it, or what `geostat.open` returned."""
 NEEDED: Final = ("capture", "norms", "similarity", "weights", "envelope", "sink", "heads", "separable", "verdicts", "summary")
-OWN: Final = "measured_envelope"
-"""Bounds of each head's own Gram by document, which a run may lack."""
 MOST_RUNS: Final = len(LETTERS)
 REPORTED: Final = Path(__file__).with_name("reported.toml")
 PARAMETERS: Final = {
@@ -177,14 +176,19 @@ def _groups(source: Source, store: Store | None) -> tuple[dict[str, xr.Dataset],
     """What a run holds of NEEDED, and its attributes."""
     if store is not None:
         held = store.attributes["manifest"]["captured"]
-        own = [OWN] if OWN in held else []
-        return {name: store.read(name) for name in (*NEEDED, *own)}, store.attributes | {"null_measured": "null" in held}
+        return _compared(str(store.path), {name: store.read(name) for name in NEEDED}), store.attributes | {"null_measured": "null" in held}
     if not isinstance(source, xr.DataTree):
         raise InputError(f"{type(source).__name__}: expected a path of a run, or an xarray.DataTree. Use what geostat.open returned.")
     _refuse_unconfronted("a DataTree", set(source.children))
     attrs = {str(name): value for name, value in source.attrs.items()}
-    own = [OWN] if OWN in source.children else []
-    return {name: source[name].to_dataset() for name in (*NEEDED, *own)}, attrs | {"null_measured": "null" in source.children}
+    groups = {name: source[name].to_dataset() for name in NEEDED}
+    return _compared("a DataTree", groups), attrs | {"null_measured": "null" in source.children}
+
+
+def _compared(name: str, groups: dict[str, xr.Dataset]) -> dict[str, xr.Dataset]:
+    """The groups without the bounds at each head's own cosines, whose coverage says nothing of a head (docs/bounds.md)."""
+    refuse_older(name, groups)
+    return {key: data.sel(gram=data["gram"] != MEASURED) if key in ("envelope", "summary") else data for key, data in groups.items()}
 
 
 def _reduced(groups: Mapping[str, xr.Dataset], attrs: dict[str, Any], path: Path | None) -> Held:
@@ -196,7 +200,7 @@ def _reduced(groups: Mapping[str, xr.Dataset], attrs: dict[str, Any], path: Path
     kept = {
         key: data.drop_dims([dim for dim in ("position", "document") if dim in data.dims])
         for key, data in groups.items()
-        if key not in {"capture", OWN}
+        if key != "capture"
     }
     return Held(
         model=str(name or "unnamed model"), path=path, attrs=attrs, sizes={str(dim): size for dim, size in capture.sizes.items()}, groups=kept,

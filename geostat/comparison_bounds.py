@@ -1,8 +1,7 @@
 """How much a share of cells within bounds owes to each document: curves and bounds both without it.
 
 A bound is a mean over documents, each at its own weights, so a document moves a head's curve and its bounds together, and the share less or more than
-either alone. Bounds of a head's own Gram are kept by document; those of fitted Grams are evaluated again, at the run's fits. Source: arXiv 2602.01893,
-Theorems 1-2. Imports numpy and xarray.
+either alone. Bounds are evaluated again by document, at the run's fits. Source: arXiv 2602.01893, Theorems 1-2. Imports numpy and xarray.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Final
 import numpy as np
 import xarray as xr
 
-from geostat.envelope import MEASURED, evaluate, fitted_head, measured_curves
+from geostat.envelope import evaluate, fitted_head, measured_curves
 from geostat.fitting import heads_of
 from geostat.jackknife import FloatArray, leave_one_out_mean
 
@@ -33,8 +32,8 @@ def shares_inside(
     """Return the share of (head, 1 < N < T) cells within bounds, by statistic, edition and Gram, with and without each document.
 
     Args:
-        groups: /capture, /norms, /similarity, /envelope and, where held, /measured_envelope.
-        errors: whether to evaluate bounds of fitted Grams by document, which takes as long as to confront the run.
+        groups: /capture, /norms, /similarity and /envelope, of fitted Grams.
+        errors: whether to evaluate bounds by document, which takes as long as to confront the run.
         progress: called with the share of the work done.
     """
     capture, envelope = groups["capture"], groups["envelope"]
@@ -45,7 +44,7 @@ def shares_inside(
     found: dict[tuple[str, str, str], Share] = {}
     for step, (edition, gram) in enumerate(pairs):
         at = envelope.sel(edition=edition, gram=gram)
-        by_document = _by_document(groups, edition, gram, grid) if errors and capture.sizes["document"] > 1 else None
+        by_document = _evaluated(groups, edition, gram, grid) if errors and capture.sizes["document"] > 1 else None
         for statistic in STATISTICS:
             low, high = (at[f"{statistic}_{side}"].transpose(*CELL).values for side in ("lower", "upper"))
             mean = envelope[statistic].transpose(*CELL).values
@@ -69,17 +68,8 @@ def _inside(curve: FloatArray, low: FloatArray, high: FloatArray, counted: np.nd
     return float(1 - (outside & counted).sum() / counted.sum())
 
 
-def _by_document(groups: Mapping[str, xr.Dataset], edition: str, gram: str, grid: np.ndarray) -> dict[str, FloatArray] | None:
-    """Bounds of every document, (document, layer, head, n); None where the run does not keep those of its own Grams."""
-    if gram != MEASURED:
-        return _evaluated(groups, edition, gram, grid)
-    if "measured_envelope" not in groups:
-        return None
-    own = groups["measured_envelope"].sel(edition=edition).reindex(n_envelope=grid)
-    return {name: own[name].transpose("document", *CELL).values.astype(np.float64) for name in NAMES}
-
-
 def _evaluated(groups: Mapping[str, xr.Dataset], edition: str, gram: str, grid: np.ndarray) -> dict[str, FloatArray]:
+    """Bounds of every document, (document, layer, head, n)."""
     capture = groups["capture"]
     documents, layers, heads = (capture.sizes[dim] for dim in ("document", "layer", "head"))
     found = {name: np.full((documents, layers, heads, grid.size), np.nan) for name in NAMES}

@@ -117,8 +117,8 @@ def scalars(
     """Every quantity of one run, by key.
 
     Args:
-        groups: /capture, /norms, /similarity, /envelope and, where held, /measured_envelope. Fits and bounds are taken from there; only what leaves a
-            document out is made anew.
+        groups: /capture, /norms, /similarity and /envelope, of fitted Grams. Fits and bounds are taken from there; only what leaves a document out is
+            made anew.
         coverage_errors: whether coverage leaves documents out too, which takes as long as to confront the run.
         progress: called with the share of that work done.
     """

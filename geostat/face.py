@@ -35,7 +35,7 @@ from geostat.predictive import predictive_curves
 from geostat.responses import elasticities as tell_elasticities
 from geostat.similarity import fit_similarity
 from geostat.validity import summarise
-from geostat.verdicts import give_verdicts
+from geostat.verdicts import give_verdicts, refuse_older
 from geostat.weights import fit_weights
 from reports.errors import InputError as ReportError
 from theory.errors import InputError as TheoryError
@@ -167,15 +167,15 @@ def fit_head(
         form: a form of `geostat.one_head.FORMS`; the printed one by default.
 
     Returns:
-        lmfit's ModelResult, whose `fit_report()` prints it; for "norms" with form "trend" statsmodels' RegressionResults and with form "variance" its
-        MixedLMResults, whose `summary()` does.
+        lmfit's ModelResult with document-jackknife errors, whose `fit_report()` prints it; for "norms" with form "trend" statsmodels' RegressionResults
+        (Newey-West errors) and with form "variance" its MixedLMResults, whose `summary()` does.
     """
     return fit_one(_group(run, "capture"), layer, head, which=which, form=form)
 
 
 @_one_error
 def pooled_fit(run: xr.DataTree, what: str = "similarity", layer: int | None = None, form: str | None = None) -> lmfit.model.ModelResult:
-    """Fit one assumption to all heads of a layer pooled and return lmfit's ModelResult, whose `fit_report()` prints it.
+    """Fit one assumption to all heads of a layer pooled: lmfit's ModelResult with document-jackknife errors, whose `fit_report()` prints it.
 
     Args:
         run: a captured run.
@@ -247,6 +247,7 @@ def report(run: xr.DataTree, fits: xr.DataTree, env: xr.DataTree, *, out: str | 
     for tree, names in ((run, ("capture",)), (fits, tuple(FITS)), (env, ("envelope", "summary"))):
         for name in names:
             _group(tree, name)
+    refuse_older("env", env)
     return write_page(_joined(_joined(run, fits), env), Path(out))
 
 

@@ -32,7 +32,7 @@ from geostat.run_record import capture_session, seconds_of, timed
 from geostat.settings import Settings, refuse_text_as_model, sizes
 from geostat.similarity import fit_similarity
 from geostat.validity import summarise
-from geostat.verdicts import give_verdicts
+from geostat.verdicts import give_verdicts, refuse_older
 from geostat.weights import fit_weights
 from theory.results import Edition
 
@@ -270,4 +270,6 @@ def _confronted(store: Store) -> xr.DataTree:
         raise InputError(
             f"{store.path}: has not been confronted with the theory yet. Run `geostat fit` and `geostat confront` on it first."
         )
-    return store.tree()
+    tree = store.tree()
+    refuse_older(str(store.path), tree)
+    return tree

@@ -1,7 +1,7 @@
 """Fits to heads taken together: one for each layer and one for the whole model, and how their parameters change with depth.
 
 Source: arXiv 2602.01893, Assumptions 1-3. Cosines, log weights and norms are pooled over the heads of a layer, or of all layers (`pooled_data`), and fitted
-by lmfit as a single head's are. Documents stay the sampling unit: every interval is a document jackknife. `pooled_fit` hands back lmfit's own ModelResult;
+by lmfit as a single head's are. Documents stay the sampling unit: every interval is a document jackknife. `pooled_fit` hands back lmfit's ModelResult;
 trends over depth are in `depth`. Imports numpy, xarray and lmfit.
 """
 
@@ -14,13 +14,13 @@ import lmfit
 import numpy as np
 import xarray as xr
 
-from geostat import decay, decay_solver, depth, one_head, phases, weights
+from geostat import depth, one_head, weights
 from geostat.decay import FORM, FORMS
+from geostat.document_errors import DocumentResult
 from geostat.errors import InputError
-from geostat.fitting import described, described_parameter, index_of, mean_over_documents, paired_gain, require
+from geostat.fitting import described, described_parameter, index_of, paired_gain, require
 from geostat.jackknife import FloatArray, interval_of, stored
 from geostat.pooled_data import pooled_cosines, pooled_log_weights, pooled_norms
-from geostat.profile_search import search
 from geostat.similarity_choice import choose
 from geostat.similarity_fit import Cosines, fit_batched, goodness, intervals, refine, resampled
 
@@ -48,7 +48,7 @@ _A2: Final = "Assumption 2.1"
 def pooled_fit(capture: xr.Dataset, what: str = "similarity", layer: int | None = None, form: str | None = None) -> lmfit.model.ModelResult:
     """Fit one assumption to all heads of a layer, or of the model, pooled, and return lmfit's ModelResult.
 
-    `result.fit_report()` prints it. lmfit's errors take lags or tokens as independent and are far too small: /pooled has the jackknife's.
+    `result.fit_report()` prints it. Errors and correlations are a document jackknife's, as in /pooled; one document gives none.
 
     Args:
         capture: a /capture dataset.
@@ -73,24 +73,18 @@ def pooled_fit(capture: xr.Dataset, what: str = "similarity", layer: int | None 
     return result
 
 
-def _similarity(capture: xr.Dataset, layers: list[int], form: str) -> lmfit.model.ModelResult | None:
-    data = pooled_cosines(capture, layers)
-    start = decay_solver.solve(form, data.lag, data.mean, data.pairs)
-    return decay.fit_row(form, data.lag, data.mean[0], data.pairs, start, 0) if np.isfinite(start.squares[0]) else None
+def _similarity(capture: xr.Dataset, layers: list[int], form: str) -> DocumentResult | None:
+    return one_head.by_lag(pooled_cosines(capture, layers), form)
 
 
-def _weights(capture: xr.Dataset, layers: list[int], form: str) -> lmfit.model.ModelResult | None:
+def _weights(capture: xr.Dataset, layers: list[int], form: str) -> DocumentResult | None:
     seen, log_weight = pooled_log_weights(capture, layers)
-    mean = mean_over_documents(log_weight)
-    found = search(mean[None], seen.first_content)
-    start = {name: float(rows[weights.FORMS.index(form), 0]) for name, rows in found.items()}
-    position = seen.first_content + np.arange(mean.size, dtype=np.float64)
-    return phases.fit_row(form, position, mean, start) if np.isfinite(start["b"]) else None
+    return one_head.by_position(log_weight, seen, form)
 
 
-def _norms(capture: xr.Dataset, layers: list[int], form: str) -> lmfit.model.ModelResult | None:
+def _norms(capture: xr.Dataset, layers: list[int], form: str) -> DocumentResult | None:
     seen, norm = pooled_norms(capture, layers)
-    return one_head.two_level(mean_over_documents(norm), seen)
+    return one_head.two_level(norm, seen)
 
 
 def fit_pooled(capture: xr.Dataset) -> xr.Dataset:

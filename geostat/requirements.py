@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import xarray as xr
 
-from geostat.claims import CLAIMS, UNITS
+from geostat.claims import CLAIMS, UNITS, refuse_withdrawn
 from geostat.errors import InputError, Unmet
 
 __all__ = ["Requirement", "hold_to", "requirement", "share"]
@@ -58,6 +58,7 @@ def requirement(text: str) -> Requirement:
         raise InputError(
             f'--require {text}: expected a claim, holds, fails or undetermined, and a share of heads, as in "norms.cv holds 0.9".'
         )
+    refuse_withdrawn(f"--require {text}: {match[1]}", match[1])
     if match[1] not in keys:
         raise InputError(f"--require {text}: {match[1]} is no claim, expected one of {', '.join(keys)}. Name one of those.")
     return Requirement(claim=match[1], answer=match[2], least=float(match[3]))

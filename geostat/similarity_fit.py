@@ -73,7 +73,7 @@ def refine(fit: Fit, data: Cosines) -> Fit:
         free = [name for name, parameter in result.params.items() if parameter.vary]
         converged[head] &= bool(result.success) or not free  # with nothing free, lmfit only evaluates
         covariance = getattr(result, "covar", None)
-        singular[head] = bool(free) and not _regular(covariance)
+        singular[head] = bool(free) and not regular(covariance)
         for name in FORM[fit.form].parameters:
             values[name][head] = result.params[name].value
             if name in free and not singular[head]:
@@ -83,7 +83,8 @@ def refine(fit: Fit, data: Cosines) -> Fit:
     return replace(fit, estimate=estimate, se_lags=se, singular=singular)
 
 
-def _regular(covariance: FloatArray | None) -> bool:
+def regular(covariance: FloatArray | None) -> bool:
+    """Whether lmfit's covariance tells its parameters apart."""
     if covariance is None or not np.isfinite(covariance).all():
         return False
     size = np.sqrt(np.diagonal(covariance))

@@ -105,11 +105,11 @@ HEAD_EFFECTS: dict[str, Words] = {
     ),
 }
 BY_HEAD: dict[str, Words] = {
-    "rho0_spread_floor": ("spread that tokens of one true sink cosine have in d dimensions, (1 - rho0^2)/sqrt(d)", "1",
+    "rho0_spread_floor": ("spread that tokens of one true sink cosine have in d dimensions, (1 − ρ₀²)/√d", "1",
                           r"(1-\rho_0^2)/\sqrt{d}", _SINK),
     "drift_document_rms": ("root mean square deviation of a block's mean cosine from its lag's in single documents, noise included", "1",
                            r"\mathrm{rms}_{i,k}", _DECAY),
-    "chance_by_lag": ("error by lag of a zero cosine for independent random directions, mean over lags of sqrt(2/(pi d m_k K))", "1",
+    "chance_by_lag": ("error by lag of a zero cosine for independent random directions, mean over lags of √(2/(π d m_k K))", "1",
                       r"\mathrm{E}|\bar c_k|", _FIGURE),
     "offset_gain": ("left-out loss of the exponential form minus that of the offset form", "1", r"\Delta\mathcal{L}_{\mathrm{out}}", _DECAY),
     "offset_gain_se": ("standard error over documents of the offset's gain", "1", r"\mathrm{se}(\Delta\mathcal{L}_{\mathrm{out}})", _DECAY),
@@ -156,7 +156,7 @@ def _with_coordinates(capture: xr.Dataset, out: dict[str, xr.Variable]) -> xr.Da
     dimension = int(capture.attrs.get("dimension", 0))
     floor = chance_by_pair(dimension) if dimension else np.nan
     out["chance_by_pair"] = described(
-        (), np.asarray(floor, dtype=np.float64), long_name="mean absolute cosine of two independent random directions, about sqrt(2/(pi d))", units="1",
+        (), np.asarray(floor, dtype=np.float64), long_name="mean absolute cosine of two independent random directions, about √(2/(π d))", units="1",
         symbol=r"\mathrm{E}|\cos|", equation=_FIGURE,
     )  # fmt: skip
     numbers = np.array([form.number for form in FORM.values()])

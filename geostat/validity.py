@@ -13,7 +13,6 @@ from typing import Final
 import numpy as np
 import xarray as xr
 
-from geostat.envelope import MEASURED
 from geostat.overall import overall
 from reports.number import count, percent, rounded
 
@@ -222,9 +221,8 @@ BOUNDS: Final = (
     ("printed", "exponential", "the bounds as printed"),
     ("sharp", "exponential", "the best that the paper's assumptions allow (“sharp”)"),
     ("sharp", "offset", "sharp ones with the decay towards a constant"),
-    ("sharp", MEASURED, "sharp ones with each head's own cosines in place of a fit"),
 )
-"""Which bounds the last sentence tells of, and how it calls them."""
+"""Which bounds the last sentence tells of, and how it calls them; those at each head's own cosines test nothing (docs/bounds.md)."""
 
 
 def _bounds(found: xr.Dataset) -> str:

@@ -18,7 +18,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from geostat.claims import CLAIMS, UNITS, Claim, Tolerance, tolerances
+from geostat.claims import CLAIMS, UNITS, Claim, Tolerance, refuse_withdrawn, tolerances
 from geostat.equivalence import (
     ANSWERS,
     FAILS,
@@ -38,7 +38,7 @@ from geostat.gaps import BOUNDS, STATISTICS, Deciding, cells, deciding
 from geostat.jackknife import LEVEL, FloatArray
 from geostat.replicates import replicates, share_within
 
-__all__ = ["STATISTICS", "claim_rows", "give_verdicts"]
+__all__ = ["STATISTICS", "claim_rows", "give_verdicts", "refuse_older"]
 
 PARTS: Final = {
     "estimate": ("estimated effect", "the effect's own"),
@@ -250,3 +250,13 @@ def claim_rows(verdicts: xr.Dataset) -> list[dict[str, Any]]:
     there is one select and second_test, a p-value that p (holds) is at least.
     """
     return list(json.loads(verdicts.attrs["claims"]))
+
+
+def refuse_older(name: str, groups: Mapping[str, Any]) -> None:
+    """Refuse a run whose /verdicts, if it has any, answer a claim that has been withdrawn since.
+
+    Raises:
+        InputError: telling which claim, and how to renew the run.
+    """
+    for row in claim_rows(groups["verdicts"]) if "verdicts" in groups else ():
+        refuse_withdrawn(f"{name}: its claim {row['key']}", row["key"], "Run `geostat confront` on it again.")

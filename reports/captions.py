@@ -19,6 +19,7 @@ from reports.pooled import (
     flat,
     mean,
     median,
+    own_cosines,
     shown_bounds,
     small_size,
     typical_weight_head,
@@ -244,7 +245,7 @@ def coverage(run: Run) -> Caption:
         f"Share of {count(run.heads, 'head')} whose measured curve (mean over {_documents(run)}) lies within its own bounds, at each N "
         "between 1 and T. Rows: edition of the theory (printed: the paper’s formulas to the letter; sharp: the best that its random "
         "model allows) and the Gram matrix, that is the table of cosines put into it: the fitted exponential, the fitted form with an "
-        "offset, or the head’s own. Bounds on an expectation may miss a single head. Look for: bright rows."
+        f"offset, or the head’s own. Bounds on an expectation may miss a single head.{own_cosines(run)} Look for: bright rows."
     )
     parts = []
     for edition, gram in shown_bounds(run):

@@ -1,11 +1,12 @@
 """A table as this room knows it: cells that can be written in plain text, HTML and LaTeX, and how a whole table is.
 
-The LaTeX needs booktabs, amsmath and amssymb only. Imports pandas and markupsafe.
+The LaTeX needs booktabs, and amssymb where it has blackboard letters; without them it stops with an error. Imports pandas and markupsafe.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -17,6 +18,9 @@ from reports.symbols import math_html, mixed_html, mixed_latex, text_latex
 
 LATEX_ROWS = 40
 """Rows of a LaTeX tabular: longer tables go on in another one, as a tabular does not break over pages."""
+
+PACKAGES = {"booktabs": ("cmidrule", r"\\toprule\b"), "amssymb": ("lesssim", r"\\(?:mathbb|lesssim|gtrsim)\b")}
+"""Packages beyond LaTeX itself: a command that only each one defines, and what a table has that needs it."""
 
 _WRAPPED = (
     "\\renewcommand*{\\arraystretch}{1.3}\n"
@@ -142,7 +146,8 @@ class Table:
     def latex(self) -> str:
         """Booktabs tabulars, no wider than the text of a plain article, with the caption as a comment.
 
-        Compiles with booktabs, amsmath and amssymb. Columns that do not fit side by side, and rows that do not fit on a page, go on in another tabular.
+        A comment names the packages that it needs, of PACKAGES; without one of them it says so as an error, and sets nothing. Columns that do not fit
+        side by side, and rows that do not fit on a page, go on in another tabular.
         """
         groups = self.on_paper or [range(len(self.headers))]
         pieces = [
@@ -151,10 +156,9 @@ class Table:
             for first in range(0, max(1, len(self.rows)), self.paper_rows)
         ]
         note = "".join(f"% {line}\n" for line in text_latex(self.caption).split("\n"))
-        setting = "% needs \\usepackage{booktabs,amsmath,amssymb}\n"
-        opening = "\\begingroup\\footnotesize\\setlength{\\tabcolsep}{3.5pt}\\setlength{\\parindent}{0pt}\n"
+        opening = "\\begingroup\\footnotesize\\setlength{\\tabcolsep}{3.4pt}\\setlength{\\parindent}{0pt}\n"
         body = "\n\\par\\medskip\n".join(pieces)
-        return f"{note}{setting}{opening}{_WRAPPED if self.widths else ''}{body}\n\\endgroup\n"
+        return f"{note}{_needs(body)}{opening}{_WRAPPED if self.widths else ''}{body}\n\\endgroup\n"
 
     def _tabular(self, columns: Sequence[int], rows: Sequence[Sequence[Cell]]) -> str:
         """One tabular of some columns and rows, without space beside its outer columns."""
@@ -179,6 +183,16 @@ class Table:
             if place == 0:
                 lines.append("|" + "|".join("---:" if letter == "r" else "---" for letter in self.align) + "|")
         return "\n".join(lines) + "\n"
+
+
+def _needs(body: str) -> str:
+    """The lines that name the packages a table needs, and leave it out with an error where one is not loaded."""
+    needed = [name for name, (_, pattern) in PACKAGES.items() if re.search(pattern, body)]
+    guards = "".join(
+        rf"\ifdefined\{PACKAGES[name][0]}\else\errmessage{{This table needs \string\usepackage{{{name}}}}}\endinput\fi" "\n"
+        for name in needed
+    )
+    return rf"% needs \usepackage{{{','.join(needed)}}}" "\n" + guards
 
 
 def _markdown(cell: Cell) -> str:

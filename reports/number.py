@@ -49,7 +49,7 @@ class Number:
         r"""As in `$(1.2 \pm 0.3)\times 10^{-5}$`."""
         if self.value is None:
             return MISSING
-        inner = self._joined(r" \pm ", rf"\times 10^{{{self.power}}}", "-", rf"\text{{{MISSING}}}")
+        inner = self._joined(r" \pm ", rf"\times 10^{{{self.power}}}", "-", rf"\mathrm{{{MISSING}}}")
         return f"${inner}$"
 
     def _joined(self, between: str, power: str, minus: str, missing: str = MISSING) -> str:

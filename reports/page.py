@@ -22,6 +22,7 @@ from reports.cells import Table
 from reports.figures import EXPERIMENTS, FIGURES, Plan, draw, plans
 from reports.files import replaced
 from reports.pooled import Run
+from reports.symbols import prose_html
 from reports.table_verdicts import DETAILS
 from reports.tables import tables, write_table
 
@@ -106,6 +107,7 @@ def template(name: str) -> Template:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters["prose"] = prose_html
     return environment.get_template(name)
 
 

@@ -219,6 +219,18 @@ def pairs_of_bounds(run: Run) -> list[tuple[str, str]]:
     return [(str(edition), str(gram)) for edition in run.envelope["edition"].values for gram in run.envelope["gram"].values]
 
 
+OWN_COSINES = (
+    "The measured Gram, each head’s own cosines, tests nothing: these scatter as the values do, so the scatter enters twice, and even heads drawn from the "
+    "bounds’ own model lie outside."
+)
+"""Why coverage by bounds at a head's own cosines says nothing of the head; tests/test_geostat_own_cosines.py draws such heads."""
+
+
+def own_cosines(run: Run) -> str:
+    """A note, behind a space, for a run that holds bounds at each head's own cosines; else nothing."""
+    return f" {OWN_COSINES}" if any(gram == "measured" for _, gram in pairs_of_bounds(run)) else ""
+
+
 def shown_bounds(run: Run) -> list[tuple[str, str]]:
     """The (edition, gram) that figures draw: printed with the paper's exponential Gram, sharp with the offset one; what there is."""
     there = pairs_of_bounds(run)

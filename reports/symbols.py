@@ -40,15 +40,18 @@ _BLACKBOARD = {"E": "𝔼", "P": "ℙ", "R": "ℝ", "N": "ℕ", "Z": "ℤ"}
 _TOKEN = re.compile(r"\\[A-Za-z]+|\\.|[{}_^]|[^\\{}_^]", re.DOTALL)
 
 _COMMAND = re.compile(r"\\[A-Za-z]{2,}")
-_SCRIPT = re.compile(r"(?<=[A-Za-z\u0370-\u03ff])_(?P<sub>[A-Za-z0-9]+(?:_[A-Za-z0-9]+)*)|\^\{(?P<sup>[^{}]*)\}")
-"""An index or exponent as plain words write it: a_min_in, e^{-x}."""
+_EXPONENT = r"\^\{(?P<sup>[^{}]*)\}|\^\((?P<round>[^()]*)\)"
+_SCRIPT = re.compile(r"(?<=[A-Za-z\u0370-\u03ff])_(?P<sub>[A-Za-z0-9]+(?:_[A-Za-z0-9]+)*)|" + _EXPONENT)
+"""An index or exponent as plain words write it: a_min_in, e^{-x}, e^(-x)."""
+_SCRIPT_OF_LETTER = re.compile(r"(?<![\w$])(?P<letter>[A-Za-z\u0370-\u03ff])_(?P<sub>[A-Za-z0-9]+)(?!\w)|" + _EXPONENT)
+"""An exponent, or an index of a single letter: v_L, but no name such as cv_token."""
 
 _LATEX_TEXT: Final = (
     _pairs(
         r"""\ \textbackslash{} & \& % \% $ \$ # \# _ \_ { \{ } \} ~ \textasciitilde{} ^ \textasciicircum{} < $<$ > $>$ | $|$ " ''
         ± $\pm$ × $\times$ · $\cdot$ − $-$ – -- — --- … \dots{} ≤ $\le$ ≥ $\ge$ ≠ $\ne$ ≈ $\approx$ ≪ $\ll$ ≲ $\lesssim$
         ≳ $\gtrsim$ ∈ $\in$ ∉ $\notin$ ∞ $\infty$ √ $\surd$ ∑ $\sum$ → $\to$ ⇔ $\Leftrightarrow$ ⇒ $\Rightarrow$ ‖ $\|$
-        𝔼 $\mathbb{E}$ ² $^2$ ³ $^3$ ½ $\tfrac12$ ° $^\circ$ ⁻ $^-$ ∖ $\setminus$ ⟨ $\langle$ ⟩ $\rangle$ ’ ' ‘ ` “ `` ” ''
+        𝔼 $\mathbb{E}$ ² $^2$ ³ $^3$ ½ $\frac12$ ° $^\circ$ ⁻ $^-$ ∖ $\setminus$ ⟨ $\langle$ ⟩ $\rangle$ ’ ' ‘ ` “ `` ” ''
         § \S{} ᵀ $^\top$ ∅ $\emptyset$ ⪰ $\succeq$ › $>$"""
     )
     | {sign: rf"$\{name}$" for name, sign in _GREEK.items() if not name.startswith("var")}
@@ -76,14 +79,29 @@ def mixed_html(text: str) -> Markup:
     return Markup("").join(math_html(piece) if index % 2 else _scripts_html(piece) for index, piece in enumerate(pieces))
 
 
-def _scripts_html(text: str) -> Markup:
+def prose_html(text: str) -> Markup:
+    """Render a sentence as HTML, in which foreign names may stand: `v_L` and `e^(-x)` become indices and exponents, everything else is escaped."""
+    return _scripts_html(text, _SCRIPT_OF_LETTER)
+
+
+def _scripts_html(text: str, script: re.Pattern[str] = _SCRIPT) -> Markup:
     """Escape plain words, setting `a_min_in` and `e^{x}` as indices and exponents."""
     end, out = 0, Markup("")
-    for span in _SCRIPT.finditer(text):
-        tag, body = ("sub", span["sub"].replace("_", " ")) if span["sub"] else ("sup", span["sup"])
-        out += escape(text[end : span.start()]) + Markup(f"<{tag}>") + escape(body) + Markup(f"</{tag}>")
+    for span in script.finditer(text):
+        tag, body = _script(span)
+        out += (
+            escape(text[end : span.start()] + (span.groupdict().get("letter") or ""))
+            + Markup(f"<{tag}>")
+            + escape(body)
+            + Markup(f"</{tag}>")
+        )
         end = span.end()
     return out + escape(text[end:])
+
+
+def _script(span: re.Match[str]) -> tuple[str, str]:
+    """The kind of an index or exponent, sub or sup, and its words."""
+    return ("sub", span["sub"].replace("_", " ")) if span["sub"] else ("sup", span["sup"] or span["round"] or "")
 
 
 def text_latex(text: str) -> str:
@@ -104,10 +122,24 @@ def _scripts_latex(text: str) -> str:
     """Escape plain words, setting `a_min_in` and `e^{x}` as indices and exponents."""
     end, out = 0, ""
     for span in _SCRIPT.finditer(text):
-        sign, body = ("_", span["sub"].replace("_", " ")) if span["sub"] else ("^", span["sup"])
-        out += text_latex(text[end : span.start()]) + rf"${sign}{{\text{{{text_latex(body)}}}}}$"
+        kind, body = _script(span)
+        out += text_latex(text[end : span.start()]) + f"${'_' if kind == 'sub' else '^'}{{{_script_latex(body)}}}$"
         end = span.end()
     return out + text_latex(text[end:])
+
+
+def _script_latex(body: str) -> str:
+    """Escape the words of an index or exponent, as maths: text with dollar signs of its own would need amsmath, and without it LaTeX may never end."""
+    out = ""
+    for piece in re.findall(r"[A-Za-z0-9]+|.", body):
+        latex = text_latex(piece)
+        if piece.isalnum() and piece.isascii():
+            out += rf"\mathrm{{{latex}}}"
+        elif latex.startswith("$"):
+            out += "{}" * (latex[1] in "^_") + latex.strip("$")
+        else:
+            out += {" ": r"\ ", "−": "-"}.get(piece, latex if piece in "()[]/+-,.;:=!?*" else rf"\mbox{{{latex}}}")
+    return out
 
 
 def _latex_character(character: str) -> str:

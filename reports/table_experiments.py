@@ -70,17 +70,17 @@ def _sink(run: Run, data: xr.Dataset) -> Table:
                     number(value["slope"], value["slope_se"])])]
             )  # fmt: skip
     said = (
-        f"Over {count(int(data.attrs['heads']), 'head')} with {int(data.attrs['distinct'])} distinct $\\rho_0$, "
+        f"Over {count(int(data.attrs['heads']), 'head')} with {int(data.attrs['distinct'])} distinct ρ₀, "
         f"{count(run.documents, 'document')}. As measured: means over documents "
         "correlated, as the paper does. Free of noise: the same from products of different documents only, which the noise of few "
         "documents does not pull "
         f"towards 0. 95% intervals: jackknife over documents with t({run.documents - 1}) on Fisher's z; bootstrap: percentiles of "
         f"{int(data.attrs['resamples']):,} resamples "
-        f"(seed {int(data.attrs['seed'])}), for comparison only: they lie too low. Slope: change of Recall per unit of $\\rho_0$, free "
+        f"(seed {int(data.attrs['seed'])}), for comparison only: they lie too low. Slope: change of Recall per unit of ρ₀, free "
         "of noise. Layer is a factor. The N of the "
         "largest correlation was chosen by looking."
         if run.documents > 1
-        else f"Over {count(int(data.attrs['heads']), 'head')} with {int(data.attrs['distinct'])} distinct $\\rho_0$."
+        else f"Over {count(int(data.attrs['heads']), 'head')} with {int(data.attrs['distinct'])} distinct ρ₀."
     )
     headers = ["coefficient", "N", "as measured", "95% interval", "bootstrap", "free of noise", "95% interval", "slope"]
     return Table(
@@ -113,7 +113,7 @@ def _regimes(run: Run, data: xr.Dataset) -> Table:
         f"A regime's heads, and in which share of replicates they keep it: {count(run.documents, 'document')} left out one by one, "
         f"{draws}, other thresholds (table below). "
         "Contributions: median over the regime's heads, value norm. Sizes and alignment are the paper's two descriptions (section 4.2); "
-        f"they both name a regime in {told} heads and the same one in {agreed} (Cohen's $\\kappa$ {kappa}; 0 is chance). {notes(data)}"
+        f"they both name a regime in {told} heads and the same one in {agreed} (Cohen's κ {kappa}; 0 is chance). {notes(data)}"
     )
     headers = [
         *(mixed(word) for word in ("told by", "regime", "heads")),

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from reports.cells import Cell, Table, between, missing, mixed, number, share, stacked, symbol, text, whole
 from reports.number import MISSING, count, percent, rounded
-from reports.pooled import Run, median, pairs_of_bounds, quantiles
+from reports.pooled import Run, median, own_cosines, pairs_of_bounds, quantiles
 
 PARAMETER_HEADERS = tuple(mixed(word) for word in ("parameter", "meaning (unit); source", "median [quartiles]", "typical ±", "heads"))
 PARAMETER_WIDTHS = {1: "4.4cm", 2: "2.7cm"}
@@ -236,7 +236,7 @@ def coverage(run: Run) -> Table:
         f"{count(run.documents, 'document')}) lies within its bounds; in brackets the mean distance from them where it does not. "
         "Clearly outside: by more than the 95% document interval of the gap between curve and bound; for P, near its floor in most texts, chance "
         "must not explain either that no other kind of text was met. Width: mean distance of the bounds, cut to 0 to 1; wide "
-        "bounds hold cheaply. Shares, no unit. Bounds on an expectation may miss a single head."
+        f"bounds hold cheaply. Shares, no unit. Bounds on an expectation may miss a single head.{own_cosines(run)}"
     )
     if any(cell.plain == VOID for row in rows for cell in row):
         caption += (

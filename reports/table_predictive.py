@@ -55,8 +55,8 @@ def _scores(run: Run) -> Table:
     sizes = data["n_predicted"].values
     caption = (
         f"Curves of {count(run.heads, 'head')} at {count(len(sizes), 'size')} N from {sizes[0]} to {sizes[-1]}, predicted under Model G, "
-        f"against the means of {count(run.documents, 'document')}. $R^2$ counts in heads whose variance over N is at most a quarter noise "
-        f"({heads['precision']:,} for $P$, {heads['recall']:,} for $R$); it falls below 0 where a flat line would do better. Distance and "
+        f"against the means of {count(run.documents, 'document')}. R² counts in heads whose variance over N is at most a quarter noise "
+        f"({heads['precision']:,} for P, {heads['recall']:,} for R); it falls below 0 where a flat line would do better. Distance and "
         "bias: of predicted less measured. Slope and intercept: of measured on predicted, over all (head, N) cells; 1 and 0 if the prediction "
         "is calibrated. Nearer: heads whose prediction is nearer than the mean of the other heads. Within: share of cells whose "
         "prediction lies in the 95% document interval of the measured mean. Errors: document jackknife, fitted ingredients held. The last two "

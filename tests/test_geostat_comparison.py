@@ -28,7 +28,7 @@ from geostat.similarity import fit_similarity
 from geostat.sink import correlate_with_sink
 from geostat.verdicts import give_verdicts
 
-GROUPS = ("capture", "norms", "similarity", "envelope", "measured_envelope")
+GROUPS = ("capture", "norms", "similarity", "envelope")
 
 
 @pytest.fixture
@@ -41,9 +41,15 @@ def data(pair: list[Path]) -> xr.Dataset:
     return compared(*pair)
 
 
+def groups_of(finished: Finished) -> dict[str, xr.Dataset]:
+    """What a comparison reads of a run."""
+    groups = {name: finished.tree[name].to_dataset() for name in GROUPS}
+    return groups | {"envelope": groups["envelope"].sel(gram=["exponential", "offset"])}
+
+
 @pytest.fixture(scope="module")
 def found(finished: Finished) -> dict[str, Scalar]:
-    return scalars({name: finished.tree[name].to_dataset() for name in GROUPS})
+    return scalars(groups_of(finished))
 
 
 def test_every_number_is_the_runs_own(data: xr.Dataset, pair: list[Path]):
@@ -55,7 +61,7 @@ def test_every_number_is_the_runs_own(data: xr.Dataset, pair: list[Path]):
             ("mae_offset", run["similarity"]["mae_by_lag"].sel(gram="offset")),
         ):  # fmt: skip
             np.testing.assert_allclose(at.sel(quantity=key), values.mean(), rtol=1e-12)
-        for edition, gram in (("printed", "exponential"), ("sharp", "measured")):
+        for edition, gram in (("printed", "exponential"), ("sharp", "offset")):
             inside = run["summary"]["recall_inside"].sel(edition=edition, gram=gram)
             np.testing.assert_allclose(at.sel(quantity=f"recall_inside_{edition}_{gram}"), inside, rtol=1e-12)
         sink = run["sink"].to_dataset().sel(measure="pearson")
@@ -71,7 +77,7 @@ def test_every_number_is_the_runs_own(data: xr.Dataset, pair: list[Path]):
 
 def test_a_number_without_a_document_is_that_of_a_run_without_it(finished: Finished, found: dict[str, Scalar]):
     others = [0, 2]
-    groups = {name: finished.tree[name].to_dataset() for name in GROUPS}
+    groups = groups_of(finished)
     capture = groups["capture"].isel(document=others)
     norms, similarity, sink = fit_norms(capture), fit_similarity(capture), correlate_with_sink(capture, resamples=2)
     for key in ("cv_token", "cv_profile", "lam"):
@@ -85,13 +91,14 @@ def test_a_number_without_a_document_is_that_of_a_run_without_it(finished: Finis
 
 def test_coverage_without_a_document_leaves_it_out_of_curves_and_bounds(finished: Finished, found: dict[str, Scalar]):
     others = [0, 2]
-    groups = {name: finished.tree[name].to_dataset() for name in GROUPS}
-    kept = {name: groups[name].isel(document=others) for name in ("capture", "measured_envelope")}
-    kept |= {name: groups[name] for name in ("norms", "similarity")}  # fits as they are
+    groups = groups_of(finished)
+    kept = {"capture": groups["capture"].isel(document=others)} | {
+        name: groups[name] for name in ("norms", "similarity")
+    }  # fits as they are
     kept["envelope"] = confront(xr.DataTree.from_dict(kept))
     summary = overall(xr.DataTree.from_dict(kept))
     for edition in ("printed", "sharp"):
-        for gram in ("exponential", "offset", "measured"):
+        for gram in ("exponential", "offset"):
             inside = summary["precision_inside"].sel(edition=edition, gram=gram)
             np.testing.assert_allclose(found[f"precision_inside_{edition}_{gram}"].without[1], inside, rtol=1e-12)
 
@@ -268,7 +275,7 @@ def test_what_the_paper_reports_is_beside_quantities_that_exist():
 
 
 def test_shares_without_errors_are_the_same_shares(finished: Finished):
-    groups = {name: finished.tree[name].to_dataset() for name in GROUPS}
+    groups = groups_of(finished)
     steps: list[float] = []
     plain = shares_inside(groups, errors=False, progress=steps.append)
     assert steps[-1] == 1

@@ -120,6 +120,18 @@ def test_lmfit_s_own_result_is_one_call_away(run, pooled):
     assert norms.params["C"].value == pytest.approx(float(pooled["whole"].sel(parameter="C")), rel=1e-6)
 
 
+def test_its_errors_are_those_of_documents(data, run, pooled):
+    result = gs.pooled_fit(run, layer=2, form="offset")
+    for name in ("beta", "offset"):
+        assert result.params[name].stderr == pytest.approx(float(pooled[f"{name}_se"].sel(gram="offset", layer=2)), rel=1e-6)
+    assert result.fit_report().startswith("[[Errors]]\n    ± is a jackknife over 8 documents; ")
+    norms, weights = gs.pooled_fit(run, "norms"), gs.pooled_fit(run, "weights", layer=1)
+    for name in ("C", "lam"):  # there means over heads, here of the mean over heads
+        assert norms.params[name].stderr == pytest.approx(float(pooled["whole_se"].sel(parameter=name)), rel=0.02)
+    growth = pooled_values(data, "eta")  # whose error in /pooled is that of its logarithm, carried over
+    assert weights.params["eta"].stderr == pytest.approx(interval(growth.estimate, growth.replicates).se[1], rel=1e-3)
+
+
 def test_statsmodels_own_results_are_one_call_away(run):
     assert "Covariance Type:                  HAC" in str(gs.depth_trend(run, "p_sink").summary())
     result = gs.depth_trend(run, "p_sink", "mixed")

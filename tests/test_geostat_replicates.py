@@ -63,7 +63,7 @@ def test_without_every_replicate_a_share_has_no_error():
 
 def test_verdicts_keep_the_share_with_an_error_where_there_is_one(finished: Finished):
     verdicts = give_verdicts(finished.tree)
-    norms, envelope = finished.tree["norms"].to_dataset(), finished.tree["envelope"].to_dataset().sel(edition="sharp", gram="measured")
+    norms, envelope = finished.tree["norms"].to_dataset(), finished.tree["envelope"].to_dataset().sel(edition="sharp", gram="offset")
     assert float(verdicts["within"].sel(claim="norms.sink")) == pytest.approx(float((norms["lam"] <= 0.5).mean()))
     assert set(verdicts["claim"].values[verdicts["within_se"].notnull()]) == {claim.key for claim in EFFECTS} - {
         "weights.growth"
@@ -73,4 +73,4 @@ def test_verdicts_keep_the_share_with_an_error_where_there_is_one(finished: Fini
         excess += [envelope[f"{name}_lower"] - envelope[name], envelope[name] - envelope[f"{name}_upper"]]
     inner = (envelope["n_envelope"] > 1) & (envelope["n_envelope"] < finished.tree["capture"].sizes["position"])
     worst = xr.concat(excess, "part").where(inner).max(("part", "n_envelope"))
-    assert float(verdicts["within"].sel(claim="bounds.sharp_measured")) == pytest.approx(float((worst <= 0.01).mean()))
+    assert float(verdicts["within"].sel(claim="bounds.sharp_offset")) == pytest.approx(float((worst <= 0.01).mean()))

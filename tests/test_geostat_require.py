@@ -8,6 +8,7 @@ import xarray as xr
 from conftest import Finished
 from spine import Said, geostat, refused
 
+import geostat as gs
 from empirical.store import Store
 from geostat.errors import InputError
 from geostat.requirements import hold_to, requirement
@@ -80,6 +81,36 @@ def test_words_that_say_nothing_are_refused_before_any_work(store: Path, tmp_pat
     ):
         assert line in refused(geostat("confront", store, option, words))
     assert Store.open(store).read("verdicts").identical(kept)
+
+
+def test_a_withdrawn_claim_is_refused_with_the_reason(store: Path, tmp_path: Path):
+    mine = tmp_path / "mine.toml"
+    mine.write_text('[bounds.sharp_measured]\nat_most = 0.01\nsource = "mine"\n', encoding="utf-8")
+    why = "was withdrawn: the scatter of a head's own cosines enters twice, so that values drawn from the bounds' own model fail it as real heads do. "
+    for option, words, where in (
+        ("--tolerances", mine, f"{mine}: [bounds.sharp_measured] "),
+        ("--require", "bounds.sharp_measured holds 0", "--require bounds.sharp_measured holds 0: bounds.sharp_measured "),
+    ):
+        assert refused(geostat("confront", store, option, words)) == f"{where}{why}Leave it out."
+
+
+@pytest.mark.usefixtures("one_figure")
+def test_a_run_whose_verdicts_answer_a_withdrawn_claim_is_to_be_confronted_again(store: Path, finished: Finished, tmp_path: Path):
+    held = Store.open(store)
+    with held.alone():
+        verdicts = held.read("verdicts")
+        held.write(
+            "verdicts", verdicts.assign_attrs(claims=verdicts.attrs["claims"].replace("bounds.sharp_offset", "bounds.sharp_measured"))
+        )
+    for command in (("report", store), ("tables", store), ("figures", store), ("compare", finished.store, store)):
+        line = refused(geostat(*command, "--out", tmp_path / "out", "--quiet"))
+        assert line.startswith(f"{store}: its claim bounds.sharp_measured was withdrawn: ")
+        assert line.endswith("Run `geostat confront` on it again.")
+    run = gs.open(store)
+    with pytest.raises(InputError, match=r"^env: its claim bounds\.sharp_measured was withdrawn"):
+        gs.report(run, run, run, out=tmp_path / "out")
+    assert geostat("confront", store, "--edition", "sharp", "--quiet").code == 0
+    assert geostat("tables", store, "--quiet").code == 0
 
 
 def test_a_run_without_verdicts_is_told_how_to_get_them(finished: Finished):

@@ -135,7 +135,7 @@ def test_tables_of_wide_numbers_fit_the_text_of_a_plain_article(data: xr.Dataset
     tables = comparison_tables(many)
     for table in tables.values():
         write_table(table, tmp_path)
-    document = "\\documentclass{article}\\usepackage{booktabs,amsmath,amssymb}\\begin{document}\n"
+    document = "\\documentclass{article}\\usepackage{booktabs,amssymb}\\begin{document}\n"
     (tmp_path / "all.tex").write_text(document + "\n\n".join(f"\\input{{{name}}}" for name in tables) + "\\end{document}\n")
     command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "all.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

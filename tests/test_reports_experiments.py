@@ -193,7 +193,7 @@ def test_the_tables_fit_the_text_of_a_plain_article(tmp_path):
         names.append(table.name)
     body = "\n\n".join(f"\\input{{{name}}}" for name in names)
     (tmp_path / "all.tex").write_text(
-        f"\\documentclass{{article}}\\usepackage{{booktabs,amsmath,amssymb}}\\begin{{document}}\n{body}\\end{{document}}\n"
+        f"\\documentclass{{article}}\\usepackage{{booktabs,amssymb}}\\begin{{document}}\n{body}\\end{{document}}\n"
     )
     command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "all.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

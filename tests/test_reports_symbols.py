@@ -62,4 +62,7 @@ def test_maths_between_dollars_is_kept_and_the_rest_escaped():
 
 def test_indices_and_exponents_in_plain_words_are_set():
     assert mixed_html("a_min_in < e^{−κd} and R_lo") == "a<sub>min in</sub> &lt; e<sup>−κd</sup> and R<sub>lo</sub>"
-    assert mixed_latex("ρ_ij & e^{−β}") == r"$\rho$$_{\text{ij}}$ \& e$^{\text{$-$$\beta$}}$"
+    assert mixed_latex("ρ_ij & e^{−β}") == r"$\rho$$_{\mathrm{ij}}$ \& e$^{-\beta}$"
+    assert mixed_latex("a_min_in and e^{−κd(Δ₀/B)² & ½ “x”}") == (
+        r"a$_{\mathrm{min}\ \mathrm{in}}$ and e$^{-\kappa\mathrm{d}(\Delta{}_0/\mathrm{B}){}^2\ \mbox{\&}\ \frac12\ \mbox{``}\mathrm{x}\mbox{''}}$"
+    )

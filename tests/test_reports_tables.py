@@ -10,8 +10,10 @@ import pytest
 import xarray as xr
 from reports_tree import HEADS, KV_HEADS, LAYERS, run_tree
 
+from reports import captions
 from reports.cells import LATEX_ROWS, Cell, Table, mixed, number, text, whole
 from reports.number import MISSING
+from reports.pooled import Run
 from reports.tables import tables, write_tables
 
 MADE = tables(run_tree(window=40))
@@ -154,6 +156,16 @@ def test_a_void_bound_is_told_by_its_erratum_and_not_as_a_share():
     assert "erratum" not in tables(run_tree())["coverage"].caption
 
 
+def test_bounds_at_own_cosines_stand_with_the_reason_why_they_test_nothing():
+    note = "even heads drawn from the bounds’ own model lie outside."
+    tree = run_tree()
+    assert note in tables(tree)["coverage"].caption
+    assert note in captions.coverage(Run.of(tree)).text
+    for name in ("envelope", "summary"):
+        tree[name] = xr.DataTree(tree[name].to_dataset().sel(gram=["exponential", "offset"]))
+    assert note not in tables(tree)["coverage"].caption
+
+
 def test_coverage_tells_how_wide_the_bounds_are():
     summary = run_tree()["summary"].to_dataset()
     frame = tables(run_tree())["coverage"].frame()
@@ -164,7 +176,7 @@ def compiled(folder, tree):
     """The log of a plain article that holds every table."""
     write_tables(tree, folder)
     files = sorted(path.stem for path in folder.glob("*.tex"))
-    document = "\\documentclass{article}\\usepackage{booktabs,amsmath,amssymb}\\begin{document}\n"
+    document = "\\documentclass{article}\\usepackage{booktabs,amssymb}\\begin{document}\n"
     (folder / "all.tex").write_text(document + "\n\n".join(f"\\input{{{name}}}" for name in files) + "\\end{document}\n")
     done = subprocess.run(
         ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "all.tex"], cwd=folder, capture_output=True, text=True, check=False
