@@ -22,7 +22,7 @@ from empirical.builtin import BUILTIN
 from empirical.checkpoints import gguf_tensors, impossible, safetensors_files, safetensors_tensors, unfit, unfit_gguf
 from empirical.errors import InputError
 from empirical.sources import Source, source_of
-from empirical.tap import decoder_of, tap
+from empirical.tap import attention_layers, decoder_of, refuse_too_long, tap
 
 __all__ = ["DEVICES", "DTYPES", "FoundModel", "LoadedModel", "find", "load", "pick_device"]
 
@@ -75,6 +75,17 @@ class FoundModel:
         config = self.config.get_text_config()
         layers, heads = getattr(config, "num_hidden_layers", None), getattr(config, "num_attention_heads", None)
         return (layers, heads) if isinstance(layers, int) and isinstance(heads, int) else None
+
+    def refuse_unreadable(self, length: int) -> None:
+        """Refuse by the configuration a model that cannot be measured, or not on windows of `length` tokens.
+
+        Raises:
+            InputError: some layers do not attend, or it reads fewer tokens.
+        """
+        config = self.config.get_text_config()
+        if getattr(config, "num_hidden_layers", None) is not None:
+            attention_layers(config)
+        refuse_too_long(config, length)
 
     def load(self) -> LoadedModel:
         """Read the weights, to the device, in evaluation mode, gradients off.

@@ -15,7 +15,7 @@ import xarray as xr
 
 from empirical import corpus, models, texts
 from empirical.capture import capture
-from empirical.observers import Baselines, Geometry
+from empirical.observers import Baselines, Geometry, refuse_unknown_heads
 from empirical.observing import Observer, Progress
 from empirical.place import stored
 from empirical.selection import Convention
@@ -45,7 +45,6 @@ __all__ = [
     "lay_over",
     "measure",
     "outdated",
-    "read_windows",
     "run",
     "sizes",
     "store_path",
@@ -76,21 +75,36 @@ def store_path(out: Path) -> Path:
     return out if out.suffix == ".zarr" else out / STORE_NAME
 
 
-def read_windows(settings: Settings, model: models.LoadedModel) -> corpus.Windows:
-    """Cut the asked-for text into token windows."""
+def text_of(settings: Settings) -> corpus.Corpus:
+    """Find the asked-for text; it is read when windows are cut from it.
+
+    Raises:
+        InputError: if it is not there.
+    """
     if settings.dataset:
-        documents = texts.from_hub(settings.dataset, split=settings.split, field=settings.field)
-    elif settings.text:
-        documents = texts.from_paths(settings.text, field=settings.field)
-    else:
-        documents = texts.builtin()
-    return corpus.windows(
-        documents,
-        model.tokenizer,
-        length=settings.length,
-        count=settings.documents,
-        special_tokens=settings.special_tokens,
+        return texts.from_hub(settings.dataset, split=settings.split, field=settings.field)
+    return texts.from_paths(settings.text, field=settings.field) if settings.text else texts.builtin()
+
+
+def find_model(settings: Settings) -> models.FoundModel:
+    """Find the asked-for model, and refuse what can be refused before its weights are read.
+
+    Raises:
+        InputError: if it is not there, cannot be measured, or has no such heads.
+    """
+    found = models.find(
+        settings.model,
+        revision=settings.revision,
+        dtype=settings.dtype,
+        device=settings.device,
+        trust_remote_code=settings.trust_remote_code,
+        allow_pickle=settings.allow_pickle,
     )
+    found.refuse_unreadable(settings.length)
+    if found.heads is not None:
+        layers, heads = found.heads
+        refuse_unknown_heads(settings.heads, layers=layers, heads=heads)
+    return found
 
 
 def measure(settings: Settings, out: Path, *, fresh: bool = False, null: bool = True, console: Console = QUIET) -> Store:
@@ -109,17 +123,13 @@ def measure(settings: Settings, out: Path, *, fresh: bool = False, null: bool = 
     refuse_unwritable(path.parent)
     refuse_text_as_model(settings)
     with capture_session(path) as kept:
-        console.stage("load the model")
-        model = models.load(
-            settings.model,
-            revision=settings.revision,
-            dtype=settings.dtype,
-            device=settings.device,
-            trust_remote_code=settings.trust_remote_code,
-            allow_pickle=settings.allow_pickle,
-        )
         console.stage("read the text")
-        windows = read_windows(settings, model)
+        documents, found = text_of(settings), find_model(settings)
+        windows = corpus.windows(
+            documents, found.tokenizer, length=settings.length, count=settings.documents, special_tokens=settings.special_tokens
+        )
+        console.stage("load the model")
+        model = found.load()
         console.stage("capture")
         observers: list[Observer] = [Geometry(named=settings.heads), *([Baselines()] if null else []), MeasuredEnvelope()]
         return capture(
