@@ -21,6 +21,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from empirical.errors import InputError
+from empirical.paths import path_of
 
 __all__ = ["BUILTIN", "cache_folder", "converted", "file_sha256", "gguf_file"]
 
@@ -50,8 +51,8 @@ def cache_folder() -> Path:
     """Return the folder of geostat's own cache: $GEOSTAT_CACHE, or geostat/ under $XDG_CACHE_HOME or ~/.cache."""
     own = os.environ.get("GEOSTAT_CACHE")
     if own:
-        return Path(own).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "geostat"
+        return path_of(own, home=True)
+    return path_of(os.environ.get("XDG_CACHE_HOME") or "~/.cache", home=True) / "geostat"
 
 
 def file_sha256(path: Path) -> str:

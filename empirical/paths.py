@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 from pathlib import Path
 
 from empirical.errors import InputError
@@ -44,5 +43,6 @@ def shown(path: str | Path) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return os.fsencode(text.replace("\\", "\\\\")).decode("utf-8", "backslashreplace")
+        escaped = text.replace("\\", "\\\\").encode("utf-8", "surrogateescape")
+        return escaped.decode("utf-8", "backslashreplace")
     return text

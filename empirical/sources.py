@@ -56,6 +56,8 @@ def source_of(model: str | None, revision: str | None, *, allow_pickle: bool) ->
         InputError: it names nothing that can be a model, or the hub does not have it or cannot be reached.
     """
     path = None if model is None or model == "builtin" else path_of(model, home=True)
+    if path is not None and path.exists() and str(path) != shown(str(path)):
+        raise InputError(f"{shown(path)}: has a name that is not UTF-8, expected one that the readers of weights can open. Rename it.")
     if revision is not None and (path is None or path.exists()):
         raise InputError(
             f"--revision {revision} belongs to a Hugging Face id, but the model is {model or 'the built-in one'}. Leave it out."

@@ -302,14 +302,16 @@ def _print(result: dict[str, Any], *, as_json: bool, quiet: bool) -> None:
         return
     if quiet:
         return
+    from empirical.paths import shown  # a name that is not UTF-8 can be printed
+
     terminal = Terminal(markup=False, emoji=False, highlight=False, soft_wrap=True)
     for name, value in result.items():
         if isinstance(value, list):
             terminal.print(f"{name}:")
             for item in value:
-                terminal.print(f"  {item}")
+                terminal.print(shown(f"  {item}"))
         else:
-            terminal.print(f"{name}: {value}")
+            terminal.print(shown(f"{name}: {value}"))
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ from empirical import corpus, models, texts
 from empirical.capture import capture
 from empirical.observers import Baselines, Geometry, refuse_unknown_heads
 from empirical.observing import Observer, Progress
+from empirical.paths import path_of
 from empirical.place import stored
 from empirical.selection import Convention
 from empirical.store import Store
@@ -117,7 +118,7 @@ def measure(settings: Settings, out: Path, *, fresh: bool = False, null: bool = 
         StoreError: if the run there is damaged (unless `fresh`; not even then if its manifest is).
     """
     n = sizes(settings.n, settings.length)
-    path = store_path(out)
+    path = path_of(store_path(out))
     if path.exists():
         stored(path)  # refuses what is no run
     refuse_unwritable(path.parent)

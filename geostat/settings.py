@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from empirical import corpus, models
+from empirical.paths import path_of
 from empirical.selection import Convention, default_n
 from geostat.envelope import EDITIONS, ENVELOPE_POINTS
 from geostat.errors import InputError
@@ -101,7 +102,7 @@ def refuse_text_as_model(settings: Settings) -> None:
     Raises:
         InputError: for a file that is no .gguf file, or beside --text a folder without a model.
     """
-    path = Path(settings.model or ".").expanduser()
+    path = path_of(settings.model or ".", home=True)
     if settings.model is None or not path.exists():
         return
     held = {file.suffix for file in path.iterdir()} | {file.name for file in path.glob("config.json")} if path.is_dir() else {path.suffix}
