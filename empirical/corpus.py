@@ -27,6 +27,11 @@ SPECIAL_TOKENS = ("default", "none")
 LEAST_LENGTH = 4
 """Tokens of the shortest window: behind the sink are cosines at two lags, the fewest that can decay."""
 
+CHARACTERS_READ = 32
+"""Characters of a text that are cut into tokens at first, for each token of a window; twice as many whenever they do not settle it."""
+MARGIN = 16
+"""Tokens that must follow a window before it counts as settled: the last ones before a cut depend on what follows."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Windows:
@@ -59,7 +64,8 @@ def windows(
 ) -> Windows:
     """Cut the first `count` documents that are long enough to their first `length` tokens.
 
-    A document that is too short is left out and counted. Reading stops when enough documents are found.
+    A document that is too short is left out and counted. Reading stops when enough documents are found. Documents are the sampling unit: two
+    whose windows are the same would be one that counts twice, and are refused.
 
     Args:
         documents: a `Corpus`, or any documents.
@@ -72,22 +78,28 @@ def windows(
         The windows.
 
     Raises:
-        InputError: an option is out of range, no document is long enough, or too few are; and what reading raises.
+        InputError: an option is out of range, no document is long enough, or too few are, or two hold the same text or begin with the same
+            tokens; and what reading raises.
     """
     _check(length=length, count=count, special_tokens=special_tokens)
     corpus = getattr(documents, "name", "documents")
     rows: list[list[int]] = []
+    seen: dict[tuple[int, ...], int] = {}  # which document began with these tokens
     names: list[str] = []
     digests: list[str] = []
-    held: list[int] = []  # tokens of every document read
+    held: list[int] = []  # tokens of every document read; of a long one `length` or more
     for document in documents:
-        ids = _tokens(tokenizer, document.text, special_tokens=special_tokens)
+        ids = _tokens(tokenizer, document.text, special_tokens=special_tokens, length=length)
         held.append(len(ids))
         if len(ids) < length:
             continue
+        digest = hashlib.sha256(document.text.encode()).hexdigest()
+        first = seen.setdefault(tuple(ids[:length]), len(rows))
+        if first < len(rows):
+            raise InputError(_twice(names[first], document.name, same_text=digests[first] == digest, length=length, found=len(rows)))
         rows.append(ids[:length])
         names.append(document.name)
-        digests.append(hashlib.sha256(document.text.encode()).hexdigest())
+        digests.append(digest)
         if len(rows) == count:
             break
     if len(rows) < count:
@@ -131,9 +143,27 @@ def _check(*, length: int, count: int, special_tokens: str) -> None:
         raise InputError(f"--special-tokens {special_tokens}: expected one of {', '.join(SPECIAL_TOKENS)}. Use one of those.")
 
 
-def _tokens(tokenizer: PreTrainedTokenizerBase, text: str, *, special_tokens: str) -> list[int]:
-    """Return the tokens of a text.
+def _twice(first: str, second: str, *, same_text: bool, length: int, found: int) -> str:
+    """Say that two documents are one, and what could be done."""
+    seen, remedy = ("hold the same text", "") if same_text else (f"begin with the same {length} tokens", " use a longer --length,")
+    return f"{first} and {second}: {seen}, expected different documents. Leave one out,{remedy} or use --documents {found}."
 
-    `verbose=False`: a text longer than the model's window is the usual case here, and nothing to warn of.
+
+def _tokens(tokenizer: PreTrainedTokenizerBase, text: str, *, special_tokens: str, length: int) -> list[int]:
+    """Return the tokens of a text: all of them if they are fewer than `length`, or else at least the first `length`.
+
+    A long text is not cut into tokens as a whole, which takes a minute for 50 MB: its start is, up to where twice as much text gives the same
+    first `length` tokens. `verbose=False`: a text longer than the model's window is the usual case here, and nothing to warn of.
     """
-    return list(tokenizer(text, add_special_tokens=special_tokens == "default", verbose=False)["input_ids"])
+
+    def cut(characters: int) -> list[int]:
+        return list(tokenizer(text[:characters], add_special_tokens=special_tokens == "default", verbose=False)["input_ids"])
+
+    characters = CHARACTERS_READ * length
+    ids = cut(characters)
+    while characters < len(text):
+        characters *= 2
+        before, ids = ids, cut(characters)
+        if len(before) >= length + MARGIN and before[:length] == ids[:length]:
+            break
+    return ids

@@ -1,36 +1,33 @@
 """Models to measure: a Hugging Face id, a local folder, a GGUF file, or the built-in model.
 
 Each comes with the identity that a run records: which weights, to the commit or the sha256, in which type, on which device.
-Imports torch, transformers and huggingface_hub only.
+Imports torch, transformers and safetensors only.
 """
 
 from __future__ import annotations
 
-import hashlib
 import io
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, redirect_stderr
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stderr
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import torch
-from huggingface_hub import HfApi, try_to_load_from_cache
-from huggingface_hub.errors import GatedRepoError, HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from safetensors import SafetensorError
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
 
-from empirical.builtin import BUILTIN, converted, file_sha256, gguf_file
+from empirical.builtin import BUILTIN
+from empirical.checkpoints import gguf_tensors, impossible, safetensors_files, safetensors_tensors, unfit, unfit_gguf
 from empirical.errors import InputError
-from empirical.tap import decoder_of, tap
+from empirical.sources import Source, source_of
+from empirical.tap import attention_layers, decoder_of, refuse_too_long, tap
 
-__all__ = ["DEVICES", "DTYPES", "LoadedModel", "load", "pick_device"]
+__all__ = ["DEVICES", "DTYPES", "FoundModel", "LoadedModel", "find", "load", "pick_device"]
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 DEVICES = ("auto", "cpu", "cuda", "mps")
-
-_HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,17 +57,61 @@ class LoadedModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Source:
-    """Where weights come from: what `from_pretrained` takes, and what identifies them."""
+class FoundModel:
+    """A model whose files were found and fit together, and its tokenizer; its weights are not read yet."""
 
-    model: str
-    folder: str
-    revision: str | None = None
-    sha256: str | None = None
-    gguf: str | None = None
+    tokenizer: PreTrainedTokenizerBase
+    config: PreTrainedConfig
+    source: Source
+    options: dict[str, Any]
+    """What `from_pretrained` takes beside the folder."""
+    dtype: str
+    device: str
+    allow_pickle: bool
+
+    @property
+    def heads(self) -> tuple[int, int] | None:
+        """Layers and heads by the configuration; None where it does not tell them as two numbers."""
+        config = self.config.get_text_config()
+        layers, heads = getattr(config, "num_hidden_layers", None), getattr(config, "num_attention_heads", None)
+        return (layers, heads) if isinstance(layers, int) and isinstance(heads, int) else None
+
+    def refuse_unreadable(self, length: int) -> None:
+        """Refuse by the configuration a model that cannot be measured, or not on windows of `length` tokens.
+
+        Raises:
+            InputError: some layers do not attend, or it reads fewer tokens.
+        """
+        config = self.config.get_text_config()
+        if getattr(config, "num_hidden_layers", None) is not None:
+            attention_layers(config)
+        refuse_too_long(config, length)
+
+    def load(self) -> LoadedModel:
+        """Read the weights, to the device, in evaluation mode, gradients off.
+
+        Raises:
+            InputError: weights are missing, unknown, of another shape or unreadable, or the tap refuses the model.
+        """
+        options = self.options if self.source.gguf is None else {**self.options, "config": self.config}  # seconds to read from GGUF again
+        with _quiet(), _no_bar(self.source):
+            loaded = _load_weights(self.source, DTYPES[self.dtype], options, allow_pickle=self.allow_pickle)
+        return _described(self.source, loaded.to(self.device).eval().requires_grad_(False), self.tokenizer, self.dtype, self.device)
 
 
-def load(
+def load(model: str | None = None, **options: Any) -> LoadedModel:
+    """Load a model and its tokenizer: `find`, which takes the options, and then the weights.
+
+    Returns:
+        The model in evaluation mode, gradients off.
+
+    Raises:
+        InputError: no such model or device, weights missing or unreadable, or a model that the tap refuses.
+    """
+    return find(model, **options).load()
+
+
+def find(
     model: str | None = None,
     *,
     revision: str | None = None,
@@ -78,8 +119,8 @@ def load(
     device: str = "auto",
     trust_remote_code: bool = False,
     allow_pickle: bool = False,
-) -> LoadedModel:
-    """Load a model and its tokenizer.
+) -> FoundModel:
+    """Find a model, and read all of it but its weights, which may take minutes.
 
     Args:
         model: None or "builtin"; a folder; a .gguf file; or a Hugging Face id.
@@ -89,23 +130,24 @@ def load(
         trust_remote_code: run Python code that comes with the model.
         allow_pickle: also take weights that are not safetensors; loading a pickle runs whatever code it holds.
 
-    Returns:
-        The model in evaluation mode, gradients off.
-
     Raises:
-        InputError: no such model or device, weights missing or unreadable, or a model that the tap refuses.
+        InputError: no such model or device, no tokenizer, or files that by their headers cannot hold the model that their configuration tells.
     """
     if dtype not in DTYPES:
         raise InputError(f"--dtype is {dtype}, expected one of {', '.join(DTYPES)}. Use one of those; float32 is the exact one.")
     target = pick_device(device)
     with _quiet():
-        source = _source(model, revision, allow_pickle=allow_pickle)
+        source = source_of(model, revision, allow_pickle=allow_pickle)
         options: dict[str, Any] = {"revision": source.revision, "trust_remote_code": trust_remote_code}
-        with nullcontext() if source.gguf is None else redirect_stderr(io.StringIO()):  # where the bar of GGUF's unpacking is written
-            loaded = _load_weights(source, DTYPES[dtype], options, allow_pickle=allow_pickle)
+        with _no_bar(source):
+            headers = _headers(source)
+            config = _load(source, AutoConfig, options)
+            if headers is not None:
+                _refuse_unfit(source, headers, config, trust_remote_code=trust_remote_code)
             tokenizer = _load(source, AutoTokenizer, options)
-    loaded = loaded.to(target).eval().requires_grad_(False)
-    return _described(source, loaded, tokenizer, dtype, target)
+    return FoundModel(
+        tokenizer=tokenizer, config=config, source=source, options=options, dtype=dtype, device=target, allow_pickle=allow_pickle
+    )
 
 
 def pick_device(device: str = "auto") -> str:
@@ -137,95 +179,86 @@ def _quiet() -> Iterator[None]:
         logging.set_tqdm_hook(hook)
 
 
-def _source(model: str | None, revision: str | None, *, allow_pickle: bool) -> _Source:
-    """Find out which of the four kinds of source `model` names."""
-    path = None if model is None or model == "builtin" else Path(model).expanduser()
-    if revision is not None and (path is None or path.exists()):
-        raise InputError(
-            f"--revision {revision} belongs to a Hugging Face id, but the model is {model or 'the built-in one'}. Leave it out."
-        )
-    if path is None:
-        gguf = gguf_file()
-        sha256 = file_sha256(gguf)
-        return _Source(model=BUILTIN, folder=str(converted(gguf, sha256)), sha256=sha256)
-    assert model is not None
-    if path.is_dir():
-        return _Source(model=model, folder=str(path), sha256=_folder_sha256(path, allow_pickle=allow_pickle))
-    if path.is_file():
-        if path.suffix != ".gguf":
-            raise InputError(
-                f"{model}: is a file of type {path.suffix or 'unknown'}, expected a .gguf file, a folder or a Hugging Face id."
-            )
-        return _Source(model=model, folder=str(path.parent), gguf=path.name, sha256=file_sha256(path))
-    if path.suffix == ".gguf" or not _HUB_ID.fullmatch(model):
-        raise InputError(f"{model}: no such file or folder, and it is no Hugging Face id. Check the path.")
-    return _Source(model=model, folder=model, revision=_commit(model, revision))
+def _no_bar(source: Source) -> AbstractContextManager[Any]:
+    """Silence the bar of GGUF's unpacking, which asks nobody whether it may be shown."""
+    return nullcontext() if source.gguf is None else redirect_stderr(io.StringIO())
 
 
-def _folder_sha256(folder: Path, *, allow_pickle: bool) -> str:
-    """Return what identifies the weight files of a local folder."""
-    files = sorted(folder.glob("*.safetensors")) or (sorted(folder.glob("pytorch_model*.bin")) if allow_pickle else [])
-    if not (folder / "config.json").is_file() or not files:
-        held = sorted(file.name for file in folder.glob("*.gguf"))
-        remedy = f"Name the file: {folder / held[0]}." if held else "Name a folder written by save_pretrained."
-        if not held and any(folder.glob("*.bin")):
-            remedy = "Its weights may be pickles, which run code when loaded: --allow-pickle takes them."
-        raise InputError(f"{folder}: expected config.json and weights as .safetensors. {remedy}")
-    hashes = [file_sha256(file) for file in files]
-    if len(hashes) == 1:
-        return hashes[0]
-    lines = "".join(f"{sha256} {file.name}\n" for sha256, file in zip(hashes, files, strict=True))
-    return hashlib.sha256(lines.encode()).hexdigest()
+@dataclass(frozen=True, slots=True)
+class _Headers:
+    """Elements of each tensor in a model's files; the architecture of a GGUF file."""
+
+    tensors: dict[str, int]
+    architecture: str = ""
 
 
-def _commit(model: str, revision: str | None) -> str:
-    """Return the commit that a hub id and revision stand for: from the hub, or, where it cannot be reached, from what was loaded before."""
-    try:
-        return str(HfApi().model_info(model, revision=revision, timeout=20).sha)
-    except RevisionNotFoundError as error:
-        raise InputError(f"{model}: the Hugging Face hub has no revision {revision} of it. Check --revision.") from error
-    except GatedRepoError as error:
-        raise InputError(
-            f"{model}: its authors ask for consent. Accept their terms on huggingface.co and log in with `hf auth login`."
-        ) from error
-    except (RepositoryNotFoundError, HFValidationError) as error:
-        raise InputError(
-            f"{model}: no such folder or file, and the Hugging Face hub knows no such model (or it is private). Check the name."
-        ) from error
-    except Exception as error:  # the transport's own errors change with the library underneath; any of them means: not reached
-        held = try_to_load_from_cache(model, "config.json", revision=revision)
-        if isinstance(held, str):
-            return Path(held).parent.name
-        raise InputError(
-            f"{model}: the Hugging Face hub cannot be reached ({type(error).__name__}) and the model was not loaded before. "
-            "Check the connection, or leave out the model to use the built-in one."
-        ) from error
+def _headers(source: Source) -> _Headers | None:
+    """Read what a model's files hold; None for those of the hub, not here yet, and for pickles, which tell nothing unless they are loaded."""
+    folder = Path(source.folder)
+    if source.gguf is not None:
+        architecture, tensors = gguf_tensors(folder / source.gguf)
+        return _Headers(tensors, architecture)
+    if source.revision is None and any(folder.glob("*.safetensors")):
+        return _Headers(_told(source, lambda: safetensors_tensors(safetensors_files(folder))))
+    return None
 
 
-def _load_weights(source: _Source, dtype: torch.dtype, options: dict[str, Any], *, allow_pickle: bool) -> PreTrainedModel:
-    """Load the weights with PyTorch's attention where the family may take it, and else with its own."""
-    options = {**options, "dtype": dtype}
+def _refuse_unfit(source: Source, headers: _Headers, config: PreTrainedConfig, *, trust_remote_code: bool) -> None:
+    """Refuse files that do not hold what the configuration tells, before either costs time or memory."""
+    said = impossible(config, headers.tensors)
+    if said is None:
+        with torch.device("meta"):
+            model = _told(source, lambda: AutoModelForCausalLM.from_config(config, trust_remote_code=trust_remote_code))
+        said = impossible(config, headers.tensors, model)
+        if said is None and headers.architecture:
+            said = _told(source, lambda: unfit_gguf(headers.architecture, headers.tensors, model))
+    if said is not None:
+        raise InputError(_misfit(source, said))
+
+
+def _misfit(source: Source, said: str) -> str:
+    """Say in one line that weights and configuration are not of one model."""
+    if source.model == BUILTIN:
+        return f"{source.folder}: the converted built-in model is damaged: {said}. Remove that folder; it is made anew."
+    remedy = "Get a whole copy of the model." if source.gguf is None else "Get a whole copy of the model, or one as .safetensors."
+    return f"{source.model}: weights and configuration do not belong together: {said}. {remedy}"
+
+
+def _load_weights(source: Source, dtype: torch.dtype, options: dict[str, Any], *, allow_pickle: bool) -> PreTrainedModel:
+    """Load the weights with PyTorch's attention where the family may take it, and else with its own; refuse those that were made up."""
+    options = {**options, "dtype": dtype, "output_loading_info": True, "ignore_mismatched_sizes": True}  # the misfits are named below
     if source.gguf is None:
         options["use_safetensors"] = None if allow_pickle else True
     try:
-        return _load(source, AutoModelForCausalLM, {**options, "attn_implementation": "sdpa"})
+        loaded, found = _load(source, AutoModelForCausalLM, {**options, "attn_implementation": "sdpa"})
     except InputError as error:
         if "scaled_dot_product_attention" not in str(error.__cause__):
             raise
-    return _load(source, AutoModelForCausalLM, {**options, "attn_implementation": "eager"})
+        loaded, found = _load(source, AutoModelForCausalLM, {**options, "attn_implementation": "eager"})
+    said = unfit(found)
+    if said is not None:
+        raise InputError(_misfit(source, said))
+    return loaded
 
 
-def _load(source: _Source, kind: Any, options: dict[str, Any]) -> Any:
+def _load(source: Source, kind: Any, options: dict[str, Any]) -> Any:
     """Call `from_pretrained` and turn its errors into one line."""
     if source.gguf is not None:
         options = {**options, "gguf_file": source.gguf}
+    return _told(source, lambda: kind.from_pretrained(source.folder, **options))
+
+
+def _told(source: Source, act: Callable[[], Any]) -> Any:
+    """Do what a damaged or foreign model may make transformers stumble over, and turn its errors into one line."""
     try:
-        return kind.from_pretrained(source.folder, **options)
-    except Exception as error:  # whatever a damaged or foreign model makes transformers raise, the user reads one line
+        return act()
+    except InputError:
+        raise
+    except Exception as error:  # whatever it raises, the user reads one line
         raise InputError(_unreadable(source, error)) from error
 
 
-def _unreadable(source: _Source, error: Exception) -> str:
+def _unreadable(source: Source, error: Exception) -> str:
     """Say in one line what transformers said in many, with the remedy."""
     said = " ".join(str(error).split())[:200]
     if "trust_remote_code" in said or "remote code" in said:
@@ -234,10 +267,12 @@ def _unreadable(source: _Source, error: Exception) -> str:
         return f"{source.model}: has no safetensors weights. Pickled ones run code when loaded: --allow-pickle takes them."
     if source.model == BUILTIN:
         return f"{source.folder}: the converted built-in model is damaged ({type(error).__name__}). Remove that folder; it is made anew."
+    if isinstance(error, SafetensorError):
+        return f"{source.model}: its weights are cut short or damaged ({said}). Get the files again."
     return f"{source.model}: transformers cannot load it ({type(error).__name__}: {said}). Name a causal language model."
 
 
-def _described(source: _Source, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, dtype: str, device: str) -> LoadedModel:
+def _described(source: Source, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, dtype: str, device: str) -> LoadedModel:
     """Put a loaded model together with what its layers show of themselves when two tokens go through the tap."""
     shapes: list[tuple[int, int, int]] = []
     tap(model, torch.tensor([[0, 1]]), lambda layer: shapes.append((layer.weights.shape[1], layer.values.shape[1], layer.values.shape[3])))
@@ -249,7 +284,7 @@ def _described(source: _Source, model: PreTrainedModel, tokenizer: PreTrainedTok
         tokenizer=tokenizer,
         id=source.model,
         revision=source.revision,
-        sha256=source.sha256,
+        sha256=source.identity(),
         family=decoder_of(model).config.model_type,
         layers=len(shapes),
         heads=heads,

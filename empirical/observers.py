@@ -30,7 +30,7 @@ class Geometry:
 
     def plan(self, shape: RunShape) -> GroupPlan:
         """Lay out /capture."""
-        _refuse_unknown_heads(self.named, shape)
+        refuse_unknown_heads(self.named, layers=shape.layers, heads=shape.heads)
         bins = summaries.lag_bins(shape.positions)
         cosines = summaries.cosine_bins()
         blocks = summaries.position_blocks(shape.positions)
@@ -108,11 +108,14 @@ def _ranges(name: str, bins: np.ndarray, what: str, units: str) -> dict[str, Coo
     }
 
 
-def _refuse_unknown_heads(named: Sequence[tuple[int, int]], shape: RunShape) -> None:
+def refuse_unknown_heads(named: Sequence[tuple[int, int]], *, layers: int, heads: int) -> None:
+    """Refuse names (layer, head) of heads that a model of so many layers and heads has not, and more names than are kept.
+
+    Raises:
+        InputError: for either.
+    """
     if len(named) > MOST_NAMED_HEADS:
         raise InputError(f"{len(named)} heads were named for principal components, at most {MOST_NAMED_HEADS} are kept. Name fewer.")
     for layer, head in named:
-        if not (0 <= layer < shape.layers and 0 <= head < shape.heads):
-            raise InputError(
-                f"L{layer}H{head}: no such head; layers run 0 to {shape.layers - 1}, heads 0 to {shape.heads - 1}. Name another head."
-            )
+        if not (0 <= layer < layers and 0 <= head < heads):
+            raise InputError(f"L{layer}H{head}: no such head; layers run 0 to {layers - 1}, heads 0 to {heads - 1}. Name another head.")

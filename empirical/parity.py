@@ -7,6 +7,7 @@ Imports torch and transformers only.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -14,7 +15,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from empirical.errors import InputError
-from empirical.tap import checked_mask, decoder_of, forward, implementation, last_tokens, run
+from empirical.tap import TappedLayer, checked_mask, decoder_of, forward, implementation, last_tokens, run
 
 __all__ = ["LOG_FLOOR", "Parity", "parity"]
 
@@ -69,10 +70,17 @@ def parity(model: PreTrainedModel, input_ids: Tensor, attention_mask: Tensor | N
         The largest differences.
 
     Raises:
-        InputError: as `tap` does, or where the eager implementation hands over no weights.
+        InputError: as `tap` does, where the eager implementation hands over no weights, or where the weights are damaged: every value state is
+            zero, or what follows the attention is no number. A captured row that is none is left to who captures it, and can name it.
     """
     kept: list[tuple[Tensor, Tensor]] = []
-    tapped, session = run(model, input_ids, lambda layer: kept.append((layer.weights, layer.visible)), attention_mask)
+    largest: list[float] = []
+
+    def keep(layer: TappedLayer) -> None:
+        kept.append((layer.weights, layer.visible))
+        largest.append(float(layer.values.abs().max() + layer.weights.max()) if bool(layer.values.any()) else 0.0)
+
+    tapped, session = run(model, input_ids, keep, attention_mask)
     decoder = decoder_of(model)
     mask = checked_mask(decoder, input_ids, attention_mask)
     comparison = _Comparison(kept, None if mask is None else last_tokens(mask))
@@ -86,10 +94,20 @@ def parity(model: PreTrainedModel, input_ids: Tensor, attention_mask: Tensor | N
     if comparison.layers != len(kept):
         raise InputError(f"{decoder.config.model_type}: its eager attention hands over no weights to compare with. Use another model.")
     error = (tapped.float() - eager.float()).norm(dim=-1) / eager.float().norm(dim=-1)
+    hidden = float((error if mask is None else error[mask]).max())
+    if not any(largest):
+        raise InputError(
+            f"{decoder.config.model_type}: every value state is zero, expected weights that were trained. Get the model again."
+        )
+    if not math.isfinite(hidden) and math.isfinite(sum(largest)):
+        raise InputError(
+            f"{decoder.config.model_type}: its last hidden states are NaN, infinite or zero though its attention is sound, so weights are damaged. "
+            "Get the model again, or try --dtype float32."
+        )
     return Parity(
         weights=comparison.weights,
         log_weights=comparison.log_weights,
-        hidden=float((error if mask is None else error[mask]).max()),
+        hidden=hidden,
         invisible=comparison.invisible,
         layer=comparison.layer,
     )

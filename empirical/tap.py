@@ -142,6 +142,17 @@ def attention_layers(config: PreTrainedConfig) -> int:
     return int(config.num_hidden_layers)
 
 
+def refuse_too_long(config: PreTrainedConfig, length: int) -> None:
+    """Refuse windows of `length` tokens where a decoder of this configuration reads fewer.
+
+    Raises:
+        InputError: if it does.
+    """
+    longest = getattr(config, "max_position_embeddings", None)
+    if longest is not None and length > longest:
+        raise InputError(f"{config.model_type}: reads at most {longest} tokens, but a window has {length}. Use --length {longest}.")
+
+
 def checked_mask(decoder: PreTrainedModel, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor | None:
     """Return the padding mask as bool, or None where nothing is padded, after all that can be refused before a forward."""
     config = decoder.config
@@ -151,11 +162,7 @@ def checked_mask(decoder: PreTrainedModel, input_ids: Tensor, attention_mask: Te
         raise InputError(f"{config.model_type}: attends to later positions, expected a causal decoder. Use another model.")
     if input_ids.ndim != 2 or 0 in input_ids.shape:
         raise InputError(f"input_ids has shape {tuple(input_ids.shape)}, expected (document, position), neither empty.")
-    longest = getattr(config, "max_position_embeddings", None)
-    if longest is not None and input_ids.shape[1] > longest:
-        raise InputError(
-            f"{config.model_type}: reads at most {longest} tokens, but a window has {input_ids.shape[1]}. Use --length {longest}."
-        )
+    refuse_too_long(config, input_ids.shape[1])
     known, largest = decoder.get_input_embeddings().num_embeddings, int(input_ids.max())
     if largest >= known:
         raise InputError(f"{config.model_type}: knows {known} tokens, but token {largest} was given. Use the model's own tokenizer.")

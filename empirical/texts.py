@@ -14,6 +14,7 @@ from itertools import count
 from pathlib import Path
 
 from empirical.errors import InputError
+from empirical.paths import path_of, shown
 
 __all__ = ["TEXT_SUFFIXES", "Corpus", "Document", "builtin", "from_hub", "from_paths"]
 
@@ -47,12 +48,16 @@ class Corpus:
 
 
 def builtin() -> Corpus:
-    """Return the topics of Python's language reference, in the order of their names; the same for one version of Python."""
+    """Return the topics of Python's language reference, in the order of their names; the same for one version of Python.
+
+    A text that stands under two names ("else" is that of "if") is one document, under the first.
+    """
 
     def read() -> Iterator[Document]:
         from pydoc_data.topics import topics
 
-        for name in sorted(topics):
+        first = {topics[name]: name for name in sorted(topics, reverse=True)}
+        for name in sorted(first.values()):
             yield Document(name=name, text=topics[name])
 
     return Corpus(name=f"pydoc_data.topics of Python {platform.python_version()}", read=read)
@@ -66,16 +71,18 @@ def from_paths(paths: Sequence[str | Path], *, field: str = "text") -> Corpus:
         field: which field of a .jsonl record holds the text.
 
     Raises:
-        InputError: no path is given or one does not exist. While reading: a file cannot be read, is not UTF-8 or is empty, a record
+        InputError: no path is given, or one is no file or folder. While reading: a file cannot be read, is not UTF-8, is binary or is empty, a record
             has no such field, or a folder holds no text.
     """
     if not paths:
         raise InputError("No text was named, expected at least one file or folder. Use --text PATH.")
-    roots = [Path(path) for path in paths]
+    roots = [path_of(path) for path in paths]
     for root in roots:
         if not root.exists():
-            raise InputError(f"{root}: no such file or folder. Check --text.")
-    name = ", ".join(map(str, roots)) if len(roots) <= MOST_NAMED else f"{roots[0]} and {len(roots) - 1} more"
+            raise InputError(f"{shown(root)}: no such file or folder. Check --text.")
+        if not (root.is_file() or root.is_dir()):
+            raise InputError(f"{shown(root)}: is a pipe, a device or a socket, expected a file or folder. Write the text to a file first.")
+    name = ", ".join(map(shown, roots)) if len(roots) <= MOST_NAMED else f"{shown(roots[0])} and {len(roots) - 1} more"
 
     def read() -> Iterator[Document]:
         seen: set[Path] = set()
@@ -100,7 +107,9 @@ def _files(root: Path) -> list[Path]:
         and not any(part.startswith(".") for part in file.relative_to(root).parts)
     ]
     if not found:
-        raise InputError(f"{root}: holds no text files ({', '.join(sorted(TEXT_SUFFIXES))}, .jsonl). Name the files, or another folder.")
+        raise InputError(
+            f"{shown(root)}: holds no text files ({', '.join(sorted(TEXT_SUFFIXES))}, .jsonl). Name the files, or another folder."
+        )
     return sorted(found, key=lambda file: file.relative_to(root).as_posix())
 
 
@@ -109,10 +118,10 @@ def _whole(file: Path, *, may_be_empty: bool) -> Iterator[Document]:
     try:
         text = _decoded(file.read_bytes(), file, 0)
     except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror}). Check its permissions, or leave it out.") from error
+        raise InputError(f"{shown(file)}: cannot be read ({error.strerror}). Check its permissions, or leave it out.") from error
     if not text.strip() and not may_be_empty:
-        raise InputError(f"{file}: holds no text. Name another file.")
-    yield Document(name=file.as_posix(), text=text)
+        raise InputError(f"{shown(file)}: holds no text. Name another file.")
+    yield Document(name=shown(file), text=text)
 
 
 def _records(file: Path, field: str) -> Iterator[Document]:
@@ -125,19 +134,20 @@ def _records(file: Path, field: str) -> Iterator[Document]:
                 offset += len(line)
                 if text.strip():
                     found = True
-                    yield Document(name=f"{file.as_posix()}:{number}", text=_field(text, field, f"{file}:{number}"))
+                    yield Document(name=f"{shown(file)}:{number}", text=_field(text, field, f"{shown(file)}:{number}"))
     except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror}). Check its permissions, or leave it out.") from error
+        raise InputError(f"{shown(file)}: cannot be read ({error.strerror}). Check its permissions, or leave it out.") from error
     if not found:
-        raise InputError(f"{file}: holds no records. Name another file.")
+        raise InputError(f"{shown(file)}: holds no records. Name another file.")
 
 
 def _field(line: str, field: str, where: str) -> str:
     """Return one field of a JSON record."""
     try:
         record = json.loads(line)
-    except ValueError as error:
-        raise InputError(f"{where}: is not JSON ({error}). Write one object a line.") from error
+    except (ValueError, RecursionError) as error:
+        said = "nested too deep" if isinstance(error, RecursionError) else error
+        raise InputError(f"{where}: is not JSON ({said}). Write one object a line.") from error
     if not isinstance(record, dict):
         raise InputError(f"{where}: is a JSON {type(record).__name__}, expected an object with a field {field!r}.")
     return _text_of(record, field, where)
@@ -150,15 +160,23 @@ def _text_of(record: dict[str, object], field: str, where: str) -> str:
     text = record[field]
     if not isinstance(text, str):
         raise InputError(f"{where}: field {field!r} is of type {type(text).__name__}, expected text. Use --field.")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        seen = f"character {error.start} of field {field!r} is half of one (\\u{ord(text[error.start]):04x})"
+        raise InputError(f"{where}: {seen}, expected whole characters. Mend the record, or leave it out.") from error
     return text
 
 
 def _decoded(data: bytes, file: Path, offset: int) -> str:
-    """Decode UTF-8, without the byte-order mark that may stand at a file's start."""
+    """Decode UTF-8, without the byte-order mark that may stand at a file's start; text has no NUL in it."""
+    if b"\0" in data:
+        nul = offset + data.index(b"\0")
+        raise InputError(f"{shown(file)}: byte {nul} is NUL, so it is no text in UTF-8. Convert the file to UTF-8, or leave it out.")
     try:
         return data.decode("utf-8").removeprefix("\ufeff" if offset == 0 else "")
     except UnicodeDecodeError as error:
-        raise InputError(f"{file}: byte {offset + error.start} is not UTF-8. Convert the file to UTF-8, or leave it out.") from error
+        raise InputError(f"{shown(file)}: byte {offset + error.start} is not UTF-8. Convert the file to UTF-8, or leave it out.") from error
 
 
 def from_hub(dataset: str, *, split: str = "train", field: str = "text") -> Corpus:

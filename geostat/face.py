@@ -15,6 +15,7 @@ import lmfit
 import xarray as xr
 
 from empirical.errors import InputError as MeasurementError
+from empirical.paths import path_of
 from empirical.store import Store
 from geostat import pipeline
 from geostat.claims import tolerances as read_tolerances
@@ -87,16 +88,22 @@ def open(path: str | Path) -> xr.DataTree:
     return Store.open(pipeline.store_path(Path(path))).tree()
 
 
+@_one_error
 def documents(*patterns: str | Path) -> tuple[Path, ...]:
     """Name text: files, folders, .jsonl files or patterns such as notes/*.txt, sorted within a pattern.
 
     Raises:
-        InputError: if a pattern matches nothing.
+        InputError: if a pattern is none or matches nothing.
     """
     found: list[Path] = []
     for pattern in patterns:
-        path = Path(pattern)
-        matches = [path] if path.exists() else sorted(Path(path.anchor or ".").glob(str(path.relative_to(path.anchor))))
+        if not str(pattern):
+            raise InputError("a pattern is empty, expected a file, a folder or a pattern such as notes/*.txt. Name one.")
+        path = path_of(pattern)
+        try:
+            matches = [path] if path.exists() else sorted(Path(path.anchor or ".").glob(str(path.relative_to(path.anchor))))
+        except (ValueError, NotImplementedError) as error:
+            raise InputError(f"{pattern}: is no pattern ({error}), expected one such as notes/*.txt. Mend it.") from error
         if not matches:
             raise InputError(f"{pattern}: no such file or folder. Name a text file, a folder, a .jsonl file or a pattern.")
         found += matches

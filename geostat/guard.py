@@ -17,11 +17,15 @@ from typer.core import TyperGroup
 
 from empirical.errors import DENIED, FULL, StoreError
 from empirical.errors import InputError as MeasurementError
+from empirical.paths import shown
 from geostat.errors import InputError, Unmet
 from geostat.stops import exit_code
 from geostat.streams import say
 from reports.errors import InputError as ReportError
 from theory.errors import InputError as TheoryError
+
+NO_PATH = frozenset({errno.ENAMETOOLONG, errno.ELOOP})
+"""A path that no file can have: a name too long, or links that lead to themselves."""
 
 UsageError = cast("type[Exception]", typer.BadParameter.__base__)
 """What a command line that cannot be parsed raises; typer exports only some of its kinds."""
@@ -64,7 +68,7 @@ def _told() -> Iterator[None]:
     except BrokenPipeError:  # who reads has seen enough
         sys.exit(141)
     except OSError as error:
-        if error.errno not in FULL | DENIED:
+        if error.errno not in FULL | DENIED | NO_PATH:
             raise
         _fail(_refused_by_disk(error), 2)
 
@@ -82,6 +86,8 @@ def _refused_by_disk(error: OSError) -> str:
     name = error.filename or "the output"
     if error.errno in FULL:
         return f"{name}: cannot be written ({error.strerror}). Free some space, or choose another --out."
+    if error.errno in NO_PATH:
+        return f"{shown(str(name))[:60]}…: is no path the disk can hold ({error.strerror}). Check the path."
     if error.errno == errno.EROFS:
         return f"{name}: cannot be written ({error.strerror}). Choose another --out."
     return f"{name}: cannot be opened ({error.strerror}). Check its permissions, or name another."

@@ -16,8 +16,9 @@ import xarray as xr
 from empirical import builtin, corpus, models, texts
 from empirical.capture import capture
 from empirical.manifest import stored
-from empirical.observers import Baselines, Geometry
+from empirical.observers import Baselines, Geometry, refuse_unknown_heads
 from empirical.observing import Observer, Progress
+from empirical.paths import path_of
 from empirical.selection import Convention
 from empirical.store import Store
 from geostat.claims import Tolerance
@@ -45,7 +46,6 @@ __all__ = [
     "lay_over",
     "measure",
     "outdated",
-    "read_windows",
     "run",
     "sizes",
     "store_path",
@@ -76,21 +76,36 @@ def store_path(out: Path) -> Path:
     return out if out.suffix == ".zarr" else out / STORE_NAME
 
 
-def read_windows(settings: Settings, model: models.LoadedModel) -> corpus.Windows:
-    """Cut the asked-for text into token windows."""
+def text_of(settings: Settings) -> corpus.Corpus:
+    """Find the asked-for text; it is read when windows are cut from it.
+
+    Raises:
+        InputError: if it is not there.
+    """
     if settings.dataset:
-        documents = texts.from_hub(settings.dataset, split=settings.split, field=settings.field)
-    elif settings.text:
-        documents = texts.from_paths(settings.text, field=settings.field)
-    else:
-        documents = texts.builtin()
-    return corpus.windows(
-        documents,
-        model.tokenizer,
-        length=settings.length,
-        count=settings.documents,
-        special_tokens=settings.special_tokens,
+        return texts.from_hub(settings.dataset, split=settings.split, field=settings.field)
+    return texts.from_paths(settings.text, field=settings.field) if settings.text else texts.builtin()
+
+
+def find_model(settings: Settings) -> models.FoundModel:
+    """Find the asked-for model, and refuse what can be refused before its weights are read.
+
+    Raises:
+        InputError: if it is not there, cannot be measured, or has no such heads.
+    """
+    found = models.find(
+        settings.model,
+        revision=settings.revision,
+        dtype=settings.dtype,
+        device=settings.device,
+        trust_remote_code=settings.trust_remote_code,
+        allow_pickle=settings.allow_pickle,
     )
+    found.refuse_unreadable(settings.length)
+    if found.heads is not None:
+        layers, heads = found.heads
+        refuse_unknown_heads(settings.heads, layers=layers, heads=heads)
+    return found
 
 
 def measure(settings: Settings, out: Path, *, fresh: bool = False, null: bool = True, console: Console = QUIET) -> Store:
@@ -103,7 +118,7 @@ def measure(settings: Settings, out: Path, *, fresh: bool = False, null: bool = 
         StoreError: if the run there is damaged (unless `fresh`; not even then if its manifest is).
     """
     n = sizes(settings.n, settings.length)
-    path = store_path(out)
+    path = path_of(store_path(out))
     if path.exists():
         stored(path, damaged=fresh)  # refuses what is no run
     refuse_unwritable(path.parent)
@@ -111,17 +126,13 @@ def measure(settings: Settings, out: Path, *, fresh: bool = False, null: bool = 
     with capture_session(path) as kept:
         if settings.model in (None, "builtin") and (notice := builtin.told()):
             console.stage(notice)
-        console.stage("load the model")
-        model = models.load(
-            settings.model,
-            revision=settings.revision,
-            dtype=settings.dtype,
-            device=settings.device,
-            trust_remote_code=settings.trust_remote_code,
-            allow_pickle=settings.allow_pickle,
-        )
         console.stage("read the text")
-        windows = read_windows(settings, model)
+        documents, found = text_of(settings), find_model(settings)
+        windows = corpus.windows(
+            documents, found.tokenizer, length=settings.length, count=settings.documents, special_tokens=settings.special_tokens
+        )
+        console.stage("load the model")
+        model = found.load()
         console.stage("capture")
         observers: list[Observer] = [Geometry(named=settings.heads), *([Baselines()] if null else []), MeasuredEnvelope()]
         return capture(

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from empirical import corpus, models
+from empirical.paths import path_of
 from empirical.selection import Convention, default_n
 from geostat.envelope import EDITIONS, ENVELOPE_POINTS
 from geostat.errors import InputError
@@ -101,10 +102,7 @@ def refuse_text_as_model(settings: Settings) -> None:
     Raises:
         InputError: for a file that is no .gguf file, beside --text a folder without a model, or a home that is not known.
     """
-    try:
-        path = Path(settings.model or ".").expanduser()
-    except RuntimeError as error:
-        raise InputError(f"{settings.model}: no such home is known. Name the model by its full path.") from error
+    path = path_of(settings.model or ".", home=True)
     if settings.model is None or not path.exists():
         return
     held = {file.suffix for file in path.iterdir()} | {file.name for file in path.glob("config.json")} if path.is_dir() else {path.suffix}

@@ -1,17 +1,12 @@
-"""Documents from every source, the windows cut from them, and the one-line errors."""
+"""The windows cut from documents, and the one-line errors."""
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import json
-import os
 import re
 import struct
-import sys
 from collections.abc import Iterator
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,9 +14,11 @@ import pytest
 from families import builtin_model, letters
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import processors
+from transformers import PreTrainedTokenizerFast
 from transformers.utils import logging
 
-from empirical.corpus import LEAST_LENGTH, Corpus, Document, Windows, builtin, from_hub, from_paths, windows
+from empirical.corpus import LEAST_LENGTH, Corpus, Document, Windows, _tokens, builtin, windows
 from empirical.errors import InputError
 
 # The first topics of Python's language reference with 1,025 SmolLM2 tokens or more, and the sha256 of their text in Python 3.11.7.
@@ -44,10 +41,6 @@ def cut(documents: Corpus | list[Document], *, bos: bool = False, **options: Any
     return windows(documents, letters(bos=bos), **options)
 
 
-def read(*paths: Path, **options: Any) -> dict[str, str]:
-    return {document.name: document.text for document in from_paths(paths, **options)}
-
-
 @pytest.mark.builtin
 def test_the_built_in_text_gives_the_six_topics() -> None:
     found = windows(builtin(), builtin_model().tokenizer, length=1025, count=6)
@@ -60,7 +53,7 @@ def test_the_built_in_text_gives_the_six_topics() -> None:
     assert found.skipped == 16
     # 26 topics exceed 1,025 tokens.
     with pytest.raises(
-        InputError, match=r"26 of 79 documents have 1025 tokens or more, but --documents is 27. Use --documents 26, --length \d+, or"
+        InputError, match=r"26 of 78 documents have 1025 tokens or more, but --documents is 27. Use --documents 26, --length \d+, or"
     ):
         windows(builtin(), builtin_model().tokenizer, length=1025, count=27)
 
@@ -114,6 +107,7 @@ def test_reading_stops_when_enough_documents_are_found() -> None:
 def test_windows_are_the_starts_of_the_first_long_texts_or_the_remedy_that_is_named_gives_windows(
     lines: list[str], length: int, count: int, bos: bool
 ) -> None:
+    lines = [line and chr(ord("d") + number) + line for number, line in enumerate(lines)]  # none begins like another
     rows = [([1] if bos else []) + [3 + ord(letter) - ord("a") for letter in line] for line in lines]
     long = [(str(number), row[:length]) for number, row in enumerate(rows) if len(row) >= length]
     documents = [Document(name=str(number), text=line) for number, line in enumerate(lines)]
@@ -132,6 +126,84 @@ def test_windows_are_the_starts_of_the_first_long_texts_or_the_remedy_that_is_na
     if any(len(row) >= LEAST_LENGTH for row in rows):
         assert asked
     assert said.endswith(" texts.")
+
+
+@pytest.mark.parametrize(
+    ("given_texts", "said"),
+    [
+        ({"one": "abcdef", "two": "ghijkl", "three": "abcdef"},
+         "one and three: hold the same text, expected different documents. Leave one out, or use --documents 2."),
+        ({"one": "abcdef", "two": "abcdeg"},
+         "one and two: begin with the same 4 tokens, expected different documents. Leave one out, use a longer --length, or use --documents 1."),
+    ],
+)  # fmt: skip
+def test_two_documents_that_are_one_are_refused_by_name(given_texts: dict[str, str], said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        cut(named(**given_texts), length=4, count=len(given_texts))
+    assert str(caught.value) == said
+
+
+def test_only_documents_that_count_must_differ() -> None:
+    found = cut(named(one="abc", two="abc", three="abcdef", four="defghi", five="abcdef"), length=4, count=2)
+    assert found.names == ("three", "four")
+    assert found.skipped == 2
+    assert cut(named(one="abcdef", two="abcdeg"), length=6, count=2).names == ("one", "two")
+
+
+def test_the_built_in_text_holds_no_text_twice() -> None:
+    assert len({document.text for document in builtin()}) == len(list(builtin()))
+
+
+def test_a_long_text_is_not_cut_into_tokens_as_a_whole() -> None:
+    tokenizer, read = letters(bos=True), []
+    cut_into_tokens = tokenizer._encode_plus
+
+    def watched(text: str, **options: Any) -> Any:
+        read.append(len(text))
+        return cut_into_tokens(text, **options)
+
+    tokenizer._encode_plus = watched
+    found = windows([Document(name="long", text="abc" * 1_000_000)], tokenizer, length=8, count=1)
+    assert found.token_ids.tolist() == [[1, 3, 4, 5, 3, 4, 5, 3]]
+    assert found.text_sha256 == (hashlib.sha256(b"abc" * 1_000_000).hexdigest(),)
+    assert 0 < sum(read) < 2_000
+
+
+PIECES = st.one_of(
+    st.text(alphabet="ab c", max_size=9),
+    st.text(max_size=9),
+    st.sampled_from(
+        [" " * 300, "a" * 700, "\n" * 90, "=" * 400, "<|im_end|>", "é" * 50, "的" * 80, "0123456789" * 40, "\t \n", "👩‍👩‍👧", "don't "]
+    ),
+)
+
+
+@pytest.mark.builtin
+@given(st.lists(PIECES, max_size=40).map("".join), st.integers(LEAST_LENGTH, 12), st.sampled_from(["default", "none"]))
+def test_the_start_of_a_text_gives_the_tokens_of_the_whole(text: str, length: int, special_tokens: str) -> None:
+    for tokenizer in (builtin_model().tokenizer, letters(bos=True), closed_letters()):
+        whole = list(tokenizer(text, add_special_tokens=special_tokens == "default", verbose=False)["input_ids"])
+        found = _tokens(tokenizer, text, special_tokens=special_tokens, length=length)
+        assert found[:length] == whole[:length]
+        assert found == whole or len(found) > length
+
+
+def closed_letters() -> PreTrainedTokenizerFast:
+    """One token a letter, and token 2 behind each text."""
+    tokenizer = letters()
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 2)])
+    return tokenizer
+
+
+def test_a_token_that_closes_a_text_closes_it_at_its_end_alone() -> None:
+    long = "abcdefghij" * 100
+    assert cut_closed(long, length=4) == [3, 4, 5, 6]
+    assert cut_closed("abc", length=4) == [3, 4, 5, 2]
+    assert cut_closed(long, length=1001)[-1] == 2
+
+
+def cut_closed(text: str, *, length: int) -> list[int]:
+    return windows([Document(name="one", text=text)], closed_letters(), length=length, count=1).token_ids[0].tolist()
 
 
 def test_special_tokens_are_the_tokenizers_or_none() -> None:
@@ -178,140 +250,3 @@ def test_long_texts_raise_no_notice(capfd: pytest.CaptureFixture[str]) -> None:
 def test_windows_that_cannot_be_cut_are_refused_in_one_line(given_texts: dict[str, str], options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         cut(named(**given_texts), **options)
-
-
-def test_files_and_folders_are_read_in_order_once_and_hidden_ones_not(tmp_path: Path) -> None:
-    for name in ("b/z.md", "b/a.txt", "a.txt", ".hidden/a.txt", "b/.a.txt", "image.png", "c.TXT"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(name)
-    (tmp_path / "d.jsonl").write_text('{"text": "from a record"}\n')
-    expected = [f"{tmp_path}/{name}" for name in ("a.txt", "b/a.txt", "b/z.md", "c.TXT", "d.jsonl:1")]
-    assert list(read(tmp_path)) == expected
-    twice = [document.name for document in from_paths([tmp_path / "c.TXT", tmp_path, tmp_path / "a.txt"])]
-    assert twice == [expected[3], *expected[:3], expected[4]]
-    assert read(tmp_path / "image.png") == {f"{tmp_path}/image.png": "image.png"}
-
-
-def test_a_corpus_is_named_by_its_paths(tmp_path: Path) -> None:
-    files = [tmp_path / f"{number}.txt" for number in range(5)]
-    for file in files:
-        file.write_text("text")
-    assert from_paths(files[:2]).name == f"{files[0]}, {files[1]}"
-    assert from_paths(files).name == f"{files[0]} and 4 more"
-
-
-def test_records_are_named_by_their_line_and_blank_lines_are_not_records(tmp_path: Path) -> None:
-    file = tmp_path / "notes.jsonl"
-    file.write_bytes(b'\xef\xbb\xbf{"text": "one", "body": "uno"}\r\n\n{"text": "tw\xc3\xb6", "body": "due"}')
-    assert read(file) == {f"{file}:1": "one", f"{file}:3": "twö"}
-    assert read(file, field="body") == {f"{file}:1": "uno", f"{file}:3": "due"}
-
-
-def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfabc")
-    assert list(read(tmp_path).values()) == ["abc"]
-
-
-def refused(said: str, *paths: Path, **options: Any) -> None:
-    with pytest.raises(InputError, match=said) as caught:
-        read(*paths, **options)
-    assert "\n" not in str(caught.value)
-
-
-def test_text_that_cannot_be_read_is_refused_in_one_line(tmp_path: Path) -> None:
-    files = {
-        "latin.txt": b"abc\xe9",
-        "latin.jsonl": b'{"text": "abc"}\n{"text": "\xe9"}\n',
-        "empty.txt": b" \n",
-        "empty.jsonl": b"\n\n",
-        "broken.jsonl": b'{"text": "abc"}\n{"text": \n',
-        "list.jsonl": b"[1]\n",
-        "fields.jsonl": b'{"body": "abc", "title": "a"}\n',
-        "number.jsonl": b'{"text": 3}\n',
-    }
-    for name, content in files.items():
-        (tmp_path / name).write_bytes(content)
-    (tmp_path / "folder").mkdir()
-    refused("latin.txt: byte 3 is not UTF-8. Convert the file to UTF-8", tmp_path / "latin.txt")
-    refused("latin.jsonl: byte 26 is not UTF-8", tmp_path / "latin.jsonl")
-    refused("empty.txt: holds no text", tmp_path / "empty.txt")
-    refused("empty.jsonl: holds no records", tmp_path / "empty.jsonl")
-    refused("broken.jsonl:2: is not JSON .* Write one object a line", tmp_path / "broken.jsonl")
-    refused("list.jsonl:1: is a JSON list, expected an object with a field 'text'", tmp_path / "list.jsonl")
-    refused("fields.jsonl:1: has no field 'text', only body, title. Use --field", tmp_path / "fields.jsonl")
-    refused("number.jsonl:1: field 'text' is of type int, expected text", tmp_path / "number.jsonl")
-    refused(r"folder: holds no text files \(\.adoc, .*\.jsonl\)", tmp_path / "folder")
-    refused("absent.txt: no such file or folder. Check --text", tmp_path / "absent.txt")
-    refused("No text was named")
-
-
-def test_a_file_without_permission_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def denied(*args: Any) -> Any:
-        raise PermissionError(13, os.strerror(13))
-
-    for name in ("a.txt", "a.jsonl"):
-        (tmp_path / name).write_text("{}")
-    monkeypatch.setattr(Path, "read_bytes", denied)
-    monkeypatch.setattr(Path, "open", denied)
-    refused(r"a.txt: cannot be read \(Permission denied\)", tmp_path / "a.txt")
-    refused(r"a.jsonl: cannot be read \(Permission denied\)", tmp_path / "a.jsonl")
-
-
-def test_an_empty_file_in_a_folder_counts_as_too_short(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("")
-    (tmp_path / "b.txt").write_text("abcd")
-    found = cut(from_paths([tmp_path]), length=4, count=1)
-    assert found.names == (f"{tmp_path}/b.txt",)
-    assert found.skipped == 1
-
-
-@pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """A stand-in for the hub and the library datasets; what was asked of them is kept."""
-    state: dict[str, Any] = {
-        "records": [{"text": "abcdef", "when": datetime.date(2020, 1, 1)}, {"text": "gh"}, {"text": "ijklmn"}],
-        "error": None,
-    }
-
-    def load_dataset(name: str, configuration: str | None, **options: Any) -> Any:
-        state["asked"] = (name, configuration, options)
-        if state["error"]:
-            raise state["error"]
-        return state["records"]
-
-    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=load_dataset))
-    monkeypatch.setattr("huggingface_hub.HfApi.dataset_info", lambda self, name, timeout: SimpleNamespace(sha="c0ffee"))
-    return state
-
-
-def test_a_hub_data_set_is_streamed_at_a_commit(hub: dict[str, Any]) -> None:
-    found = cut(from_hub("someone/notes", split="test"), length=4, count=2)
-    assert hub["asked"] == ("someone/notes", None, {"split": "test", "streaming": True, "revision": "c0ffee"})
-    assert found.names == ("someone/notes:0", "someone/notes:2")
-    assert found.corpus == "someone/notes@c0ffee test"
-    from_hub("someone/notes:large")
-    assert hub["asked"][:2] == ("someone/notes", "large")
-
-
-def test_hub_data_that_cannot_be_read_is_refused_in_one_line(hub: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=r"^someone/notes:0: has no field 'body', only text, when. Use --field.$"):
-        list(from_hub("someone/notes", field="body"))
-
-    def breaking() -> Iterator[dict[str, str]]:
-        yield {"text": "abc"}
-        raise ConnectionError("reset\nby peer")
-
-    hub["records"] = breaking()
-    with pytest.raises(InputError, match=r"^someone/notes: record 1 cannot be read: ConnectionError: reset. Check the connection.$"):
-        list(from_hub("someone/notes"))
-    hub["error"] = ValueError("Unknown split\n'test'.")
-    with pytest.raises(InputError, match=r"^someone/notes: cannot be opened: ValueError: Unknown split. Check --dataset"):
-        from_hub("someone/notes")
-
-
-def test_the_absent_library_is_named_with_the_command_that_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(
-        InputError, match=r"--dataset needs the library datasets, which is not installed. Get it with: pip install datasets"
-    ):
-        from_hub("someone/notes")

@@ -16,7 +16,7 @@ from families import builtin_model, letters, tiny
 from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
 from transformers.utils import logging
 
-from empirical import builtin, caches, models
+from empirical import builtin, caches, models, sources
 from empirical.errors import InputError
 from empirical.models import load
 
@@ -105,7 +105,7 @@ def refused(said: str, *args: Any, **options: Any) -> None:
 
 
 def test_what_names_no_model_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(models, "_commit", lambda *args: pytest.fail("the hub was asked"))
+    monkeypatch.setattr(sources, "_commit", lambda *args: pytest.fail("the hub was asked"))
     (tmp_path / "weights.bin").write_bytes(b"0")
     (tmp_path / "empty").mkdir()
     (tmp_path / "quantised").mkdir()
@@ -115,7 +115,7 @@ def test_what_names_no_model_is_refused_in_one_line(tmp_path: Path, monkeypatch:
     refused(r"is a file of type .bin, expected a .gguf file, a folder or a Hugging Face id", str(tmp_path / "weights.bin"))
     refused("no such file or folder, and it is no Hugging Face id", str(tmp_path / "absent"))
     refused("no such file or folder, and it is no Hugging Face id", "absent.gguf")
-    refused(r"transformers cannot load it \(.*\). Name a causal language model", str(tmp_path / "quantised" / "small.gguf"))
+    refused(r"is cut short or no GGUF file \(.*\). Get the file again", str(tmp_path / "quantised" / "small.gguf"))
     refused("--revision main belongs to a Hugging Face id, but the model is the built-in one", revision="main")
     refused("--revision main belongs to a Hugging Face id", str(tmp_path / "empty"), revision="main")
 
@@ -123,7 +123,7 @@ def test_what_names_no_model_is_refused_in_one_line(tmp_path: Path, monkeypatch:
 def test_damaged_weights_are_refused_in_one_line(saved: Path) -> None:
     weights = saved / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:5000])
-    refused("transformers cannot load it", str(saved))
+    refused("its weights are cut short or damaged", str(saved))
 
 
 def test_a_model_that_the_tap_refuses_is_refused_at_once(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def _hub(monkeypatch: pytest.MonkeyPatch, answer: Any) -> list[tuple[str, str | 
             raise answer
         return SimpleNamespace(sha=answer)
 
-    monkeypatch.setattr(models.HfApi, "model_info", model_info)
+    monkeypatch.setattr(sources.HfApi, "model_info", model_info)
     return asked
 
 
@@ -338,7 +338,7 @@ def test_the_converted_copy_is_the_gguf_file(cache: Path, capfd: pytest.CaptureF
 
 def test_a_damaged_copy_of_the_built_in_model_names_the_folder_to_remove(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (cache.parent / "small.gguf").write_bytes(b"GGUF")
-    monkeypatch.setattr(models, "gguf_file", lambda: cache.parent / "small.gguf")
+    monkeypatch.setattr(sources, "gguf_file", lambda: cache.parent / "small.gguf")
 
     def convert(gguf: Path, folder: Path) -> None:
         save(folder, "llama")

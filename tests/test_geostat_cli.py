@@ -17,7 +17,7 @@ def test_the_main_job_tells_its_stages_and_prints_the_verdict(finished: Finished
     said = finished.said
     stages = [line.removeprefix("geostat: ") for line in said.stderr.splitlines()]
     assert [stage for stage in stages if not re.search(r"documents|\d%$", stage)] == [
-        "load the model", "read the text", "capture", "fit norms", "fit similarity", "fit weights", "fit pooled heads", "confront",
+        "read the text", "load the model", "capture", "fit norms", "fit similarity", "fit weights", "fit pooled heads", "confront",
         "experiments",
         "report"
     ]  # fmt: skip

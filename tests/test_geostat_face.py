@@ -105,7 +105,7 @@ def test_every_rooms_bad_input_is_geostats_own_error(tmp_path: Path, run, fits, 
     refusals = {
         "no such run": lambda: gs.open(tmp_path / "absent"),
         "no such file or folder, and it is no": lambda: gs.capture("no/such/model", out=tmp_path),
-        "--length is 900": lambda: gs.capture(str(model_folder), documents=[text_folder], length=900, out=tmp_path),
+        "--length is 500": lambda: gs.capture(str(model_folder), documents=[text_folder], length=500, out=tmp_path),
         "--n 0": lambda: gs.capture(str(model_folder), documents=[text_folder], length=9, n="0", out=tmp_path),
         "edition 'best'": lambda: gs.confront(run, fits, editions=("best",)),
         "layer": lambda: gs.fit_head(run, 9, 0),

@@ -3,6 +3,7 @@
 import dataclasses
 import errno
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from families import letters, tiny
 from runs import contents, small_run
 from spine import run_tree
 
-from empirical import disk, manifest
+from empirical import disk, manifest, models
 from empirical import store as module
 from empirical.corpus import LEAST_LENGTH
 from empirical.errors import InputError as MeasurementError
@@ -69,6 +70,48 @@ def test_fresh_does_not_throw_away_what_is_no_run(tmp_path: Path, asked: Setting
     with pytest.raises((MeasurementError, StoreError), match=r"is not a run of geostat\. Name|the manifest is damaged\. Restore"):
         pipeline.measure(asked, tmp_path, fresh=fresh, console=Console(stage=lambda stage: pytest.fail("a model was loaded for it")))
     assert contents(tmp_path) == before
+
+
+BEFORE_THE_WEIGHTS = {
+    "n": ({"n": "41"}, "--n 41: 41 is above"),
+    "absent text": ({"text": (Path("absent.txt"),)}, "absent.txt: no such file"),
+    "too short": ({"length": 100}, "the longest document has 61 tokens, but --length is 100"),
+    "too few": ({"documents": 6}, "5 of 5 documents have 40 tokens or more, but --documents is 6"),
+    "no such head": ({"heads": ((4, 0),)}, "L4H0: no such head; layers run 0 to 3, heads 0 to 3"),
+    "too long": ({"length": 600}, "llama: reads at most 512 tokens, but a window has 600"),
+    "no such device": ({"device": "mps"}, "--device is mps, but PyTorch finds no such device"),
+}
+
+
+@pytest.mark.parametrize("name", BEFORE_THE_WEIGHTS)
+def test_what_needs_no_weights_is_refused_before_they_are_read(tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch, name: str):
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    monkeypatch.setattr(models, "_load_weights", lambda *args, **options: pytest.fail("weights were read"))
+    change, said = BEFORE_THE_WEIGHTS[name]
+    with pytest.raises((InputError, MeasurementError), match=re.escape(said)):
+        pipeline.measure(dataclasses.replace(asked, **change), tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"body": "abc"}', "has no field 'text', only body"),
+        ('{"text": 3}', "field 'text' is of type int"),
+        ('{"text"', "is not JSON"),
+        ("\n", "holds no records"),
+    ],
+)
+def test_records_are_read_before_the_weights(tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch, content: str, said: str):
+    monkeypatch.setattr(models, "_load_weights", lambda *args, **options: pytest.fail("weights were read"))
+    (tmp_path / "notes.jsonl").write_text(content)
+    with pytest.raises(MeasurementError, match=said):
+        pipeline.measure(dataclasses.replace(asked, text=(tmp_path / "notes.jsonl",)), tmp_path / "out")
+
+
+def test_text_that_is_not_there_is_refused_before_a_model_is_looked_for(tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(models, "find", lambda *args, **options: pytest.fail("a model was looked for"))
+    with pytest.raises(MeasurementError, match=r"absent.txt: no such file"):
+        pipeline.measure(dataclasses.replace(asked, text=(Path("absent.txt"),)), tmp_path / "out")
 
 
 def test_a_full_disk_keeps_the_documents_before_it(tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch):
@@ -234,8 +277,8 @@ def test_a_console_hears_every_stage_and_how_far_it_is(tmp_path: Path, asked: Se
     pipeline.fit(store, console=console)
     pipeline.lay_over(store, editions=("sharp",), points=2, console=console)
     assert stages == [
-        "load the model",
         "read the text",
+        "load the model",
         "capture",
         "fit norms",
         "fit similarity",
