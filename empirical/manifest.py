@@ -22,7 +22,21 @@ import google_crc32c
 from empirical.disk import digest, reading, replace, writing
 from empirical.errors import InputError, StoreError
 
-__all__ = ["below", "beside", "check", "chunks_of", "digests", "files_below", "finish", "layout", "mark_of", "save", "stored", "under_way"]
+__all__ = [
+    "Mark",
+    "below",
+    "beside",
+    "check",
+    "chunks_of",
+    "digests",
+    "files_below",
+    "finish",
+    "layout",
+    "mark_of",
+    "save",
+    "stored",
+    "under_way",
+]
 
 PARTS: Final = frozenset({"documents", "captured", "layout", "results", "own_sha256"})
 """What every manifest holds."""
@@ -102,7 +116,10 @@ _OWN: Final = re.compile(r'"own_sha256": "[0-9a-f]{64}"')
 """Within a string the quotes would be escaped, so nothing else reads like this."""
 
 
-def mark_of(path: Path) -> tuple[int, int, int] | None:
+Mark = tuple[int, int, int] | None
+
+
+def mark_of(path: Path) -> Mark:
     """Return what changes whenever the root's metadata is replaced; None where there is none."""
     try:
         found = (path / "zarr.json").stat()

@@ -12,6 +12,7 @@ import asyncio
 import os
 import shutil
 import time
+import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ import numpy as np
 import xarray as xr
 import zarr
 from zarr.core.buffer import default_buffer_prototype
+from zarr.errors import ZarrUserWarning
 
 from empirical.disk import digest, flush_all, flush_folder, reading, settled, writing
 from empirical.errors import InputError, StoreError
@@ -28,6 +30,7 @@ from empirical.layout import GroupPlan, array_of, group_of, lay_out, write_group
 from empirical.manifest import (
     FIT_AGAIN,
     MEASURE_AGAIN,
+    Mark,
     below,
     beside,
     check,
@@ -51,6 +54,9 @@ Read = TypeVar("Read")
 PATIENCE: Final = 10.0
 """Seconds for which a reader waits until another process has moved its results into place, which takes milliseconds."""
 
+LOOKS, BETWEEN_LOOKS = 25, 0.02
+"""How often, and every how many seconds, it looks whether anything moved before it tries to do it itself."""
+
 
 class Store:
     """A run on disk. `create` or `open` it; `append` documents; `write` result groups; `tree` to read.
@@ -67,7 +73,7 @@ class Store:
         self._open: dict[tuple[str, str], zarr.Array] = {}
         self._alone = False
         self._results = True
-        self._seen: tuple[int, int, int] | None = None
+        self._seen: Mark = None
 
     @classmethod
     def create(
@@ -116,7 +122,7 @@ class Store:
         while True:
             mark, attributes = mark_of(self.path), stored(self.path)
             if "pending" in attributes["manifest"]:
-                self._wait(until)
+                self._wait(mark, until)
                 continue
             try:
                 check(self.path, attributes, results=self._results)
@@ -127,19 +133,22 @@ class Store:
             self._attributes, self._seen = attributes, mark
             return
 
-    def _wait(self, until: float) -> None:
-        """Let another process move its results into place; do it where that process was killed.
+    def _wait(self, mark: Mark, until: float) -> None:
+        """Let another process move its results into place; where nothing moves for a while it was killed, and this one does it.
 
         Raises:
             InputError: if `until` is past and another process still writes.
         """
+        for _ in range(LOOKS):
+            time.sleep(BETWEEN_LOOKS)
+            if mark_of(self.path) != mark:
+                return
         try:
             with alone(self.path):
                 return
         except InputError:
             if time.monotonic() > until:
                 raise
-            time.sleep(0.02)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -326,7 +335,8 @@ class Store:
             raise InputError(f"{self.path}: holds no /{group}; it has {', '.join([*captured, *self.results])}.")
         options: dict[str, Any] = {"consolidated": False, "mask_and_scale": False, "decode_times": False, "decode_timedelta": False}
         try:
-            with reading(self.path / group), settled():
+            with reading(self.path / group), settled(), warnings.catch_warnings():
+                warnings.simplefilter("ignore", ZarrUserWarning)  # of what another process is moving just now: it is read again then
                 dataset = xr.open_zarr(self.path, group=group, chunks=None, **options)
                 if group in captured:
                     dataset = dataset.isel(document=slice(0, len(self.documents)))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -167,3 +169,31 @@ def test_a_reader_waits_while_another_moves_its_results(store: Store, monkeypatc
         Store.open(store.path)
     os.close(held)
     assert Store.open(store.path).results == ["norms", "summary"]
+
+
+WRITER = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from stores import NORMS
+from empirical.store import Store
+store = Store.open(Path(sys.argv[1]))
+for turn in range(30):
+    with store.alone():
+        store.put({"norms": NORMS * turn, "summary": NORMS * turn})
+"""
+
+
+def test_a_reader_beside_a_writer_sees_one_state_whenever_it_looks(store: Store) -> None:
+    with store.alone():
+        store.put({"norms": NORMS * -1, "summary": NORMS * -1})
+    seen = []
+    program = [sys.executable, "-c", WRITER, str(store.path), str(Path(__file__).parent)]
+    with subprocess.Popen(program, stderr=subprocess.PIPE, text=True) as process:
+        while process.poll() is None:
+            tree = Store.open(store.path).tree()
+            assert float(tree["norms"]["C"][0]) == float(tree["summary"]["C"][0])
+            seen.append(float(tree["norms"]["C"][0]))
+        assert process.returncode == 0, process.stderr.read() if process.stderr else ""
+    assert seen == sorted(seen)
+    assert len(set(seen)) > 3
