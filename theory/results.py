@@ -74,8 +74,8 @@ class Envelope:
     Printed values are unclipped. For `repaired` the upper values are an approximation: upper_is_bound is False.
     n = T gives 1 (J is empty; NaN under `followup`, which stops before T), n > T gives NaN.
     margin Δ and margin_sink Δ₀ (units a²) and scale B (units a) are those of eq. (8), NaN where print leaves them undefined.
-    For `predicted` lower and upper are one value, an approximation. reliable: False where the average behind a `conditional` bound still
-    moved by more than its tolerance (what moved was left out: the bounds hold but could be narrower) and where `predicted` flags itself.
+    For `predicted` lower and upper are one value, an approximation. reliable: False where an average behind a `conditional` bound
+    may be off by more than 0.01 and was left out (the bounds hold but could be narrower) and where `predicted` flags itself.
     """
 
     n: IntArray
