@@ -44,7 +44,7 @@ from scipy.special import stdtrit
 
 from theory.arrays import BoolArray, FloatArray, IntArray
 from theory.conditional_crowd import MOST_TOKENS, crowd_bounds
-from theory.conditional_error import CONFIDENCE, FLOOR, TOLERANCE, WITHIN, spread_of, sums_off_by
+from theory.conditional_error import CONFIDENCE, FLOOR, TOLERANCE, WITHIN, spread_of, sums_off_by, unseen
 from theory.conditional_rows import GivenSum, GivenToken, given_sum, given_token, nearer_outside, residual_correlation, token_nodes
 from theory.conditional_sphere import sphere_bounds
 from theory.conditional_sums import interpolated, none_of
@@ -195,23 +195,34 @@ def _by_rows(given: GivenSum, tokens: list[GivenToken], known: Known, *, followu
 
     first = max(ROW_LEAST, 2 ** int(np.log2(max(1.0, NODES_FIRST / (n * parts)))))
     size, settled = np.full(n, first), None
-    total = sums(np.arange(n), 0, first, recall=True)
+    total, weight = sums(np.arange(n), 0, first, recall=True), _effects(np.tile(_bends(n, given.pull.size - n), (n, 1)), known)
     while True:
         each = _controlled(total, size, known.count)
         if settled is not None:
-            each[..., :2] = settled
-        effects = _effects(spread_of(each, axis=1) ** 0.5, known)
-        off, found = sums_off_by(effects**2, parts - 1), _from_rows(each.mean(axis=1), known)
+            each[..., :2] = settled[0]
+        errors, hidden = _effects(spread_of(each, axis=1) ** 0.5, known), unseen(1) * weight / (parts * size[:, None])
+        off, found = sums_off_by(errors**2, parts - 1) + hidden.max(axis=0), _from_rows(each.mean(axis=1), known)
         off = np.where(found == known.bounds, 0.0, off)
-        rows = _unsettled(effects[:, off > TOLERANCE], size)
+        if settled is not None:
+            off[ON_RECALL] = settled[1]
+        rows = _unsettled(np.maximum(errors, hidden)[:, off > TOLERANCE], size)
         if off.max() <= TOLERANCE or parts * (size.sum() + size[rows].sum()) > most:
             return _from_rows(each.mean(axis=1), known, off), off
         if settled is None and (off[ON_RECALL] <= TOLERANCE).all():
-            settled = each[..., :2].copy()
+            settled = each[..., :2].copy(), off[ON_RECALL]
         for start in np.unique(size[rows]):
             some = rows[size[rows] == start]
             total[some] += sums(some, int(start), 2 * int(start), recall=settled is None)
         size[rows] *= 2
+
+
+def _bends(n: int, others: int) -> FloatArray:
+    """Return how far what is averaged of a row may lie from a line in κ, 0 ≤ κ ≤ `others`, (4,): what an event that no node saw can change.
+
+    Tokens of which little is left lie within or without at all nodes, then κ takes two values there, and a line fits them.
+    """
+    bend = [0.5 * (1 - 1 / others)] * 2 + [(1 - np.sqrt(size / (size + others))) ** 2 for size in (n, 2 * n)]
+    return np.array(bend)
 
 
 def _controlled(total: FloatArray, size: IntArray, count: FloatArray) -> FloatArray:
@@ -228,7 +239,7 @@ def _controlled(total: FloatArray, size: IntArray, count: FloatArray) -> FloatAr
 
 
 def _unsettled(effects: FloatArray, size: IntArray) -> IntArray:
-    """Return the rows whose nodes to double, from their standard errors' effects on the bounds that may be too far off (n, bounds).
+    """Return the rows whose nodes to double, from their errors' effects on the bounds that may be too far off (n, bounds).
 
     Those whose part is too large for all n to be within the tolerance, and those far behind: few nodes may have missed a rare crowd. All,
     where single parts are small and only their sum is not.

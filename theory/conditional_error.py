@@ -41,7 +41,11 @@ def sums_off_by(variances: FloatArray, freedom: int) -> FloatArray:
 
 
 def unseen(nodes: int) -> float:
-    """Return the probability that an event may have although none of so many independent nodes saw it."""
+    """Return the probability that an event may have although none of so many independent nodes saw it.
+
+    Over rows of n_i nodes the sum of weights times such probabilities p_i is at most that of one node times the largest weight over n_i: Σ n_i p_i
+    is what is bounded.
+    """
     return -math.log(CONFIDENCE) / nodes
 
 
