@@ -44,10 +44,10 @@ from scipy.special import stdtrit
 
 from theory.arrays import BoolArray, FloatArray, IntArray
 from theory.conditional_crowd import MOST_TOKENS, crowd_bounds
-from theory.conditional_error import CONFIDENCE, FLOOR, TOLERANCE, WITHIN, spread_of, sums_off_by, unseen
+from theory.conditional_error import CONFIDENCE, TOLERANCE, WITHIN, controlled, spread_of, sums_off_by, unseen
 from theory.conditional_rows import GivenSum, GivenToken, given_sum, given_token, nearer_outside, residual_correlation, token_nodes
 from theory.conditional_sphere import sphere_bounds
-from theory.conditional_sums import interpolated, none_of
+from theory.conditional_sums import bends, interpolated, none_of
 from theory.ranked import Ranked, Summary
 from theory.results import QUANTITIES, ROUNDING
 from theory.sharp import PairwiseLaw, SharpBounds, best_bounds, pair_sums, pairwise_law
@@ -195,9 +195,9 @@ def _by_rows(given: GivenSum, tokens: list[GivenToken], known: Known, *, followu
 
     first = max(ROW_LEAST, 2 ** int(np.log2(max(1.0, NODES_FIRST / (n * parts)))))
     size, settled = np.full(n, first), None
-    total, weight = sums(np.arange(n), 0, first, recall=True), _effects(np.tile(_bends(n, given.pull.size - n), (n, 1)), known)
+    total, weight = sums(np.arange(n), 0, first, recall=True), _effects(np.tile(bends(n, given.pull.size - n), (n, 1)), known)
     while True:
-        each = _controlled(total, size, known.count)
+        each = controlled(total, size, known.count)
         if settled is not None:
             each[..., :2] = settled[0]
         errors, hidden = _effects(spread_of(each, axis=1) ** 0.5, known), unseen(1) * weight / (parts * size[:, None])
@@ -214,28 +214,6 @@ def _by_rows(given: GivenSum, tokens: list[GivenToken], known: Known, *, followu
             some = rows[size[rows] == start]
             total[some] += sums(some, int(start), 2 * int(start), recall=settled is None)
         size[rows] *= 2
-
-
-def _bends(n: int, others: int) -> FloatArray:
-    """Return how far what is averaged of a row may lie from a line in κ, 0 ≤ κ ≤ `others`, (4,): what an event that no node saw can change.
-
-    Tokens of which little is left lie within or without at all nodes, then κ takes two values there, and a line fits them.
-    """
-    bend = [0.5 * (1 - 1 / others)] * 2 + [(1 - np.sqrt(size / (size + others))) ** 2 for size in (n, 2 * n)]
-    return np.array(bend)
-
-
-def _controlled(total: FloatArray, size: IntArray, count: FloatArray) -> FloatArray:
-    """Return each part's means (n, parts, 4), freed of what they share with κ, whose exact mean is Σ_j p_ij = `count` (n,).
-
-    The slope on κ is that of the other parts' nodes: it does not depend on the part that it corrects, whose mean stays right.
-    """
-    means = total / size[:, None, None]
-    others = (total.sum(axis=1, keepdims=True) - total) / (size * (total.shape[1] - 1))[:, None, None]
-    value, kappa, square, product = others[..., :SUMS], others[..., SUMS, None], others[..., SUMS + 1, None], others[..., SUMS + 2 :]
-    spread = square - kappa**2
-    slope = np.divide(product - value * kappa, spread, out=np.zeros_like(value), where=spread > FLOOR**2)
-    return np.asarray(means[..., :SUMS] - slope * (means[..., SUMS, None] - count[:, None, None]))
 
 
 def _unsettled(effects: FloatArray, size: IntArray) -> IntArray:
@@ -312,7 +290,8 @@ def _sums_of_rows(
     def summed(values: FloatArray) -> FloatArray:
         return np.asarray((nodes.weight * values).reshape(len(tokens), parts, -1).sum(axis=2))
 
-    values = [np.where(out_of_reach, 0.0, np.maximum(1 - strict, 0.0)), np.where(out_of_reach, 0.0, none)] if recall else [0.0, 0.0]
+    plain = np.maximum(1 - strict, 0.0) if recall else np.zeros_like(none)
+    values = [np.where(out_of_reach, 0.0, value) for value in (plain, none)]
     values += [1 - interpolated(closed, size) for size in (n, 2 * n)]
     for column, value in enumerate([*values, strict, strict**2, *(value * strict for value in values)]):
         found[..., column] = summed(value)

@@ -13,7 +13,7 @@ import math
 import numpy as np
 from scipy.special import stdtrit
 
-from theory.arrays import FloatArray
+from theory.arrays import FloatArray, IntArray
 
 CONFIDENCE = 1e-4
 """Probability with which an average is off by more than is said, on one side."""
@@ -52,3 +52,23 @@ def unseen(nodes: int) -> float:
 def spread_of(parts: FloatArray, axis: int) -> FloatArray:
     """Return the sampling variance of the mean of independent parts along an axis."""
     return np.asarray(parts.var(axis=axis, ddof=1) / parts.shape[axis])
+
+
+def controlled(total: FloatArray, size: IntArray, count: FloatArray) -> FloatArray:
+    """Return each part's means (n, parts, k), freed of what they share with κ, whose exact mean is `count` (n,).
+
+    total (n, parts, 2k + 2): sums over `size` (n,) nodes of k values, κ, κ² and the values times κ. The slope on κ is that of the other parts'
+    nodes: it does not depend on the part that it corrects, whose mean stays right.
+    """
+    values = total.shape[2] // 2 - 1
+    means = total / size[:, None, None]
+    others = (total.sum(axis=1, keepdims=True) - total) / (size * (total.shape[1] - 1))[:, None, None]
+    value, kappa, square, product = (
+        others[..., :values],
+        others[..., values, None],
+        others[..., values + 1, None],
+        others[..., values + 2 :],
+    )
+    spread = square - kappa**2
+    slope = np.divide(product - value * kappa, spread, out=np.zeros_like(value), where=spread > FLOOR**2)
+    return np.asarray(means[..., :values] - slope * (means[..., values, None] - count[:, None, None]))

@@ -52,7 +52,7 @@ def sphere_bounds(given: GivenSum) -> tuple[FloatArray, FloatArray]:
         n = given.n
         blocks = _correlation(given.rows[:, :n], given.own[:n]), _correlation(given.outside, given.own[n:])
     step = 2 * SCORE_REACH / SCORES_FIRST
-    scores = step * (np.arange(SCORES_FIRST) + OFFSET) - SCORE_REACH
+    scores = np.asarray(step * (np.arange(SCORES_FIRST) + OFFSET) - SCORE_REACH, dtype=np.float64)
     best = _best_spheres(given, scores, blocks)
     while True:
         now = _averaged(best, scores)
@@ -61,9 +61,9 @@ def sphere_bounds(given: GivenSum) -> tuple[FloatArray, FloatArray]:
         if off.max() <= TOLERANCE or 2 * len(scores) > SCORES_MOST:
             return now, off
         step /= 2
-        between = scores + step
+        between = np.asarray(scores + step, dtype=np.float64)
         best = np.stack([best, _best_spheres(given, between, blocks)], axis=2).reshape(len(best), -1)
-        scores = np.stack([scores, between], axis=1).ravel()
+        scores = np.asarray(np.stack([scores, between], axis=1).ravel(), dtype=np.float64)
 
 
 def _averaged(best: FloatArray, scores: FloatArray) -> FloatArray:

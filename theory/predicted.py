@@ -222,7 +222,7 @@ def _one_size(head: Ranked, summary: Summary, at: int, dimension: int, *, follow
         inner, inner_changes = _inner(law, n, equal, place, followup=followup, compare=node in compared)
         clipped = np.clip([outer[0], inner[0], outer[1], inner[1]], 0.0, 1.0)
         values += weight * np.array(_finish(*clipped, followup=followup))
-        changes = np.max([changes, outer_changes, inner_changes], axis=0)
+        changes = np.maximum(changes, np.maximum(np.array(outer_changes), np.array(inner_changes)))
     return np.array([*np.clip(values, 0.0, 1.0), *changes])
 
 
@@ -240,6 +240,8 @@ def _outer(law: Law, n: int, equal: BoolArray, place: FloatArray, *, compare: bo
         return expected_counts(law, group_maxima(law, *by_spread(law, 0, n, like, order)), n, tokens, n, False, equal[n:], True)
 
     values = found(law.mean)
+    if not np.isfinite(values).all():  # equal means, whose order is rounding's: the moments of such a tree may contradict each other
+        values = found(place)
     if not compare:
         return values, (0.0, 0.0)
     regrouped = _apart(values, found(law.mean, 1.0)) if tokens <= COMPARED_UP_TO else 0.0
@@ -269,7 +271,9 @@ def _inner(law: Law, n: int, equal: BoolArray, place: FloatArray, *, followup: b
 
 
 def _apart(one: Pair, other: Pair) -> float:
-    return max(abs(one[0] - other[0]), abs(one[1] - other[1]))
+    """Return the larger difference; infinite where one of the two is no number."""
+    apart = max(abs(one[0] - other[0]), abs(one[1] - other[1]))
+    return apart if np.isfinite(apart) and np.isfinite(other).all() else np.inf
 
 
 def _finish(p: float, r: float, outer: float, inner: float, *, followup: bool) -> tuple[float, float, float, float]:
