@@ -134,7 +134,7 @@ def audited(*, draws: int, every: int, seed: int, workers: int, console: Console
     Raises:
         InputError: for fewer than two draws, a negative seed, or a step or a number of workers below one.
     """
-    from theory.audit import both_samples
+    from theory.audit import all_samples
     from theory.audit_document import document
 
     if draws < 2 or min(every, workers) < 1 or seed < 0:
@@ -142,5 +142,5 @@ def audited(*, draws: int, every: int, seed: int, workers: int, console: Console
             f"--draws {draws} --every {every} --seed {seed} --workers {workers}: expected at least 2 draws, a step and a number of workers "
             "of at least 1, and a seed >= 0. Change the number."
         )
-    found = both_samples(draws, seed=seed, every=every, workers=workers, progress=lambda share: console.fraction("audit", share))
+    found = all_samples(draws, seed=seed, every=every, workers=workers, progress=lambda share: console.fraction("audit", share))
     return document(found, every=every)

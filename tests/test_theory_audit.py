@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from theory import audit, audit_heads, audit_rows
-from theory.audit_rows import AUDITED, FOLLOWUP, Truth, drawn_truth
+from theory.audit_rows import AUDITED, FOLLOWUP, FOLLOWUP_RECALL, Truth, drawn_truth
 from theory.errors import InputError
 from theory.gram import is_feasible
 from theory.results import QUANTITIES
@@ -37,6 +37,48 @@ def test_random_heads_are_feasible_and_those_of_their_seed():
     assert not np.array_equal(some[0].alpha, others[0].alpha)
     assert {np.sign(head.gram.rho0) for head in some} == {-1.0, 1.0}
     assert min(head.alpha.min() / head.alpha.max() for head in others) < 1e-9
+
+
+def test_small_heads_have_every_kind_of_gram_and_exact_ties():
+    some, again = audit.heads("small", seed=3, count=60), audit.heads("small", seed=3, count=60)
+    for one, same in zip(some, again, strict=True):
+        np.testing.assert_array_equal(one.gram, same.gram)
+        assert is_feasible(one.gram, len(one.alpha))
+        assert 1 <= one.n.min() <= one.n.max() < len(one.alpha) <= 32
+        assert 2 <= one.dimension <= 40
+        np.testing.assert_array_equal(np.diag(one.gram), 1)
+    by_kind = {kind: some[k :: len(audit_heads.KINDS)] for k, kind in enumerate(audit_heads.KINDS)}
+    assert max(np.linalg.matrix_rank(head.gram, tol=1e-9) for head in by_kind["low rank"]) <= 4
+    for kind, same_weight in (("equal", True), ("parallel", False)):
+        pairs = [(head, *np.argwhere(np.triu(head.gram == 1, 1))[0]) for head in by_kind[kind] if np.triu(head.gram == 1, 1).any()]
+        assert len(pairs) >= 5
+        assert all((head.alpha[i] == head.alpha[j]) == same_weight for head, i, j in pairs)
+    assert all((head.alpha * head.norms).min() == 0 for head in by_kind["weightless"] if len(head.alpha) > 12)
+    assert sum(len(head.n) for head in audit.heads("small")) >= 2000
+
+
+def test_small_heads_near_their_bounds_are_drawn_again_and_inner_balls_told_apart(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(audit_rows, "LADDER", (4, 16))
+    found = audit.audit(("sharp", "conditional"), sample="small", draws=250, seed=2, count=12)
+    rows = found.rows["conditional", "recall_followup"]
+    assert (rows.error >= 1 / 4000).all()
+    assert np.isin(found.rows["conditional", "recall"].error.round(12), 1 / 250).sum() < len(rows.n)
+    assert (rows.upper < found.rows["conditional", "recall"].upper - 0.05).any()  # ties across the cut
+    assert (rows.truth < found.rows["conditional", "recall"].truth - 0.05).any()
+    assert sum(line.violated_lower + line.violated_upper for line in audit.table(found)) == 0
+
+
+def test_a_bound_of_a_small_head_that_is_a_little_too_tight_is_caught(monkeypatch: pytest.MonkeyPatch):
+    true_bounds = audit_rows.evaluated
+
+    def tighter(head: audit_heads.Head, edition: str, convention: str) -> object:
+        found = true_bounds(head, edition, convention)
+        return replace(found, recall_upper=np.maximum(found.recall_lower, found.recall_upper - 0.02))
+
+    monkeypatch.setattr(audit_rows, "evaluated", tighter)
+    monkeypatch.setattr(audit_rows, "LADDER", (20, 100))
+    lines = audit.table(audit.audit(("conditional",), sample="small", draws=400, seed=2, count=6))
+    assert sum(line.violated_upper for line in lines if line.quantity.startswith("recall")) > 0
 
 
 def test_proven_bounds_are_not_violated(few: audit.Audit):
@@ -109,12 +151,12 @@ def test_drawn_again_rows_alone_change_and_never_for_fewer_draws():
 def test_the_truth_is_that_of_the_simulation_in_both_conventions(directions: str):
     head = audit.heads("random", seed=2, count=3)[2]
     mean, error = drawn_truth(head, directions, head.n, 300, 9)
-    for convention, names in (("paper", QUANTITIES), ("followup", [FOLLOWUP])):
+    for convention, names in (("paper", QUANTITIES), ("followup", [FOLLOWUP, FOLLOWUP_RECALL])):
         seen = simulate(
             head.alpha, head.norms, head.gram, head.dimension, head.n, draws=300, seed=9, directions=directions, convention=convention
         )
         for name in names:
-            of = "f_outer" if name == FOLLOWUP else name
+            of = {FOLLOWUP: "f_outer", FOLLOWUP_RECALL: "recall"}.get(name, name)
             np.testing.assert_allclose(mean[AUDITED.index(name)], getattr(seen, of), rtol=1e-12)
             np.testing.assert_allclose(error[AUDITED.index(name)], getattr(seen, f"{of}_se"), rtol=1e-9, atol=1e-12)
 

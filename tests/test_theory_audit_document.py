@@ -14,7 +14,8 @@ from theory.audit_document import verdicts
 
 @pytest.fixture(scope="module")
 def few() -> list[audit.Audit]:
-    return [audit.audit(sample=sample, draws=60, every=every, seed=1) for sample, every in (("grid", 160), ("random", 150))]
+    small = audit.audit(audit.UNDER_MODEL_G, sample="small", draws=60, every=80, seed=1)
+    return [audit.audit(sample=sample, draws=60, every=every, seed=1) for sample, every in (("grid", 160), ("random", 150))] + [small]
 
 
 def changed(found: audit.Audit, edition: str, quantity: str, **arrays: np.ndarray) -> audit.Audit:
@@ -36,6 +37,7 @@ def test_the_document_says_how_what_and_every_number(few: list[audit.Audit]):
         "**Vacuous**",
         "## Grid",
         "## Random heads",
+        "## Small heads",
         "| conditional | E R(r_min) |",
     ):
         assert part in written
@@ -69,6 +71,15 @@ def test_each_verdict_can_fail(few: list[audit.Audit]):
     assert not any(target.startswith("`predicted`") for target in missed(good))
 
 
+def test_small_heads_have_their_own_targets(few: list[audit.Audit]):
+    found = few[2]
+    one = np.zeros_like(found.rows["conditional", "recall_followup"].violated)
+    one[1, 0] = True
+    assert "At least 4,000 cells: rows in two conventions" in missed(found)
+    assert "`conditional` against Model G: no violation" in missed(changed(found, "conditional", "recall_followup", violated=one))
+    assert not any("width" in verdict.target for verdict in verdicts(found))
+
+
 def test_the_command_writes_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     out = tmp_path / "audit.md"
     audit.main([str(out), "--draws", "20", "--every", "1000"])
@@ -81,6 +92,7 @@ def test_the_command_writes_the_file(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_the_document_in_docs_is_whole_and_recent():
     written = (Path(__file__).parents[1] / "docs" / "audit.md").read_text(encoding="utf-8")
     assert "3,645 rows" in written
+    assert "## Small heads" in written
     for line in audit_document._how([audit.Audit(rows={}, draws=1000, seed=0, sample="grid", heads=0)], 1):
         assert line in written
     for edition in ("printed", "repaired", "sharp", "conditional", "predicted"):

@@ -8,7 +8,8 @@ from conditional_heads import one_selection, profile_head
 
 from theory import conditional, conditional_crowd
 from theory.conditional import conditional_bounds
-from theory.conditional_crowd import WITHIN, crowd_bounds, given_crowd
+from theory.conditional_crowd import crowd_bounds, given_crowd
+from theory.conditional_error import WITHIN
 from theory.conditional_rows import GivenSum, given_sum
 from theory.evaluate import envelope
 from theory.ranked import rank_tokens, summarise
@@ -49,8 +50,7 @@ def test_average_count_is_that_of_the_simulation(dimension: int, chosen: list[in
 @pytest.mark.parametrize("dimension", [4, 32])
 def test_all_of_a_selection_bounds_precision_on_both_sides(dimension: int) -> None:
     given, distance = given_selection(6, 24, dimension)
-    value, off, converged = crowd_bounds(given, np.arange(6)[: max(1, dimension - 1)], 0.002)
-    assert converged
+    value, off = crowd_bounds(given, np.arange(6)[: max(1, dimension - 1)])
     assert off.max() <= WITHIN
     count = (distance[6:] <= distance[:6].max(axis=0)).sum(axis=0)
     for k, size in enumerate((6, 12)):
@@ -64,7 +64,7 @@ def test_all_of_a_selection_bounds_precision_on_both_sides(dimension: int) -> No
 
 def test_more_tokens_of_a_selection_bound_it_better() -> None:
     given, _ = given_selection(6, 24, 16)
-    upper = [crowd_bounds(given, np.arange(6)[:m], 0.002)[0][1] for m in (1, 3, 6)]
+    upper = [crowd_bounds(given, np.arange(6)[:m])[0][1] for m in (1, 3, 6)]
     assert upper[0] > upper[1] + 0.002
     assert upper[2] < upper[1] + 0.001  # rounding of the nodes
 
@@ -97,9 +97,11 @@ def test_duplicates_within_and_across_the_cut() -> None:
 def test_without_convergence_the_others_bounds_stand(monkeypatch: pytest.MonkeyPatch) -> None:
     head, summary = one_selection(n=5)
     full = conditional_bounds(head, summary, 0, 16, followup=False)
-    monkeypatch.setattr(conditional_crowd, "ERRORS", 1e3)
+    monkeypatch.setattr(conditional, "crowd_bounds", lambda given, chosen: (np.full(4, 0.5), np.full(4, 2 * WITHIN)))
     left = conditional_bounds(head, summary, 0, 16, followup=False)
-    assert full.change <= conditional.TOLERANCE < left.change
+    monkeypatch.setattr(conditional, "sphere_bounds", lambda given: (np.full(4, 0.5), np.full(4, 2 * WITHIN)))
+    neither = conditional_bounds(head, summary, 0, 16, followup=False)
+    assert max(full.error, left.error) <= WITHIN < neither.error
     assert left.precision[0] < full.precision[0] + 1e-9
     assert left.precision[1] > full.precision[1] - 1e-9
 

@@ -196,7 +196,7 @@ def test_conditional_f_equals_its_symbols_at_rational_points(rows: int, columns:
     means = np.array([low, high, [0] * rows, [1 - interpolated(np.array([float(total)]), 2 * rows)[0] for total in count]], dtype=float).T
     nothing = np.where(SIDES_UPPER, np.inf, -np.inf)
     order = np.argsort(np.array(count, dtype=float), kind="stable")
-    found = _from_rows(means, Known(bounds=nothing, loss=np.zeros(2), alone=np.ones(rows, dtype=bool), order=order))
+    found = _from_rows(means, Known(bounds=nothing, loss=np.zeros(2), alone=np.ones(rows, dtype=bool), order=order, count=np.zeros(rows)))
     over = np.array([comonotone(np.sort(np.array([row], dtype=float)), 2 * rows)[0] for row in beat])
     loose = [
         2 * rows / (2 * rows + float(total)) + float(v) / (2 * rows + float(total)) ** 2 for v, total in zip(spread, count, strict=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from theory.fast import TABULATED_FROM, law_table, prepare
 from theory.gram import LagGram, exponential, offset_exponential
 from theory.ranked import rank_tokens, summarise
 from theory.results import QUANTITIES, Envelope
+from theory.simulate import simulate
 
 BOUNDS = [f"{quantity}_{side}" for quantity in QUANTITIES for side in ("lower", "upper")]
 ALPHA = np.array([0.5, 0.05, 0.1, 0.35])
@@ -109,6 +111,44 @@ def test_validity_record_tells_each_condition() -> None:
     impossible = envelope(ALPHA, 1.0, exponential(0.1, 0.99, 4), 16, [2], edition="printed").valid
     assert not impossible.gram_feasible[0]
     assert not impossible.all_hold[0]
+
+
+def test_all_conditions_hold_nowhere_at_n_equal_to_l() -> None:
+    # Erratum 17: d = 3, L = N = 2, a = (3/4, 1, 1/2), independent directions: E P = 391/432 and E R = 227/288 exactly, 1 as printed.
+    alpha = np.array([3, 4, 2]) / 9
+    found = envelope(alpha, 1.0, np.eye(3), 3, [2], edition="printed")
+    assert found.precision_lower[0] == found.recall_lower[0] == 1.0 > max(391 / 432, 227 / 288)
+    others = [item.name for item in dataclasses.fields(found.valid) if item.name != "size_below_length"]
+    assert all(getattr(found.valid, name)[0] for name in others)
+    assert not found.valid.size_below_length[0]
+    assert not found.valid.all_hold[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "broken"),
+    [({}, None), ({"scale": 1.01}, "weights_within_one"), ({"kappa": 0.2}, "kappa_proven"), ({"n": 3}, "size_below_length")],
+)
+def test_weights_constant_and_size_are_conditions(changes: dict[str, float], broken: str | None) -> None:
+    asked = {"scale": 1.0, "kappa": 0.125, "n": 2} | changes
+    alpha = np.array([0.5, 0.3, 0.15, 0.05]) * asked["scale"]
+    valid = envelope(alpha, 1.0, np.eye(4), 16, [int(asked["n"])], edition="printed", kappa=asked["kappa"]).valid
+    assert [item.name for item in dataclasses.fields(valid) if not getattr(valid, item.name)[0]] == ([broken] if broken else [])
+    assert valid.all_hold[0] == (broken is None)
+
+
+def test_printed_lower_values_hold_for_unit_directions_where_all_conditions_do() -> None:
+    seen = 0
+    for length, d, beta, p_sink in product((4, 8, 16), (8, 64, 512), (0.5, 2.0), (0.3, 0.6)):
+        alpha = np.concatenate([[p_sink], (1 - p_sink) * 0.5 ** np.arange(1, length + 1)])
+        gram, n = exponential(beta, 0.05, length + 1), np.arange(2, length + 1)
+        found = envelope(alpha, 1.0, gram, d, n, edition="printed")
+        truth = simulate(alpha, 1.0, gram, d, n, draws=400, seed=1, directions="unit")
+        holds, seen = found.valid.all_hold, seen + int(found.valid.all_hold.sum())
+        assert not holds[-1]
+        for quantity in ("precision", "recall", "f_outer"):
+            mean, error = getattr(truth, quantity), np.maximum(getattr(truth, f"{quantity}_se"), 1 / 400)
+            assert (getattr(found, f"{quantity}_lower") <= mean + 4 * error)[holds].all(), (quantity, length, d, beta, p_sink)
+    assert seen > 40
 
 
 def test_unseen_sink_has_no_margin_and_no_negative_cosine() -> None:

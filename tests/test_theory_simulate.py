@@ -140,3 +140,16 @@ def test_bad_input_is_refused(changes: dict) -> None:
     gram = changes.pop("gram", exponential(1.0, 0.1, 3))
     with pytest.raises(InputError, match="expected"):
         simulate([0.5, 0.3, 0.2], 1.0, gram, 8, [1], **changes)
+
+
+def test_equal_tokens_are_drawn_as_one_vector() -> None:
+    # Rounding once parted them by 1e-16: equal distances are ties, and strict and closed inner balls differ by them.
+    directions = np.random.default_rng(1).normal(size=(9, 6))
+    units = directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    like = np.array([0, 1, 2, 3, 4, 5, 6, 1, 4])
+    gram = (units @ units.T)[np.ix_(like, like)]
+    np.fill_diagonal(gram, 1.0)
+    gram[like[:, None] == like] = 1.0
+    drawn = next(draw_directions(gram, 9, 5, 200, 3))
+    np.testing.assert_array_equal(drawn, drawn[like])
+    assert (drawn[0] != drawn[1]).all()

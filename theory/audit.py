@@ -11,13 +11,15 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
 from theory.arrays import BoolArray, FloatArray
-from theory.audit_heads import heads
+from theory.audit_heads import Sample, heads
 from theory.audit_rows import LARGE_ERROR, Audit, Rows, audit
 from theory.errors import InputError
+from theory.results import Edition
 
 __all__ = ["Accuracy", "Audit", "Line", "Rows", "accuracy", "audit", "heads", "relative_width", "sharp_beyond_repaired", "table"]
 
@@ -148,18 +150,33 @@ def _accuracy(quantity: str, rows: Rows) -> Accuracy:
     )
 
 
-def both_samples(
+SAMPLES: tuple[Sample, ...] = get_args(Sample)
+"""What is audited, in order."""
+
+UNDER_MODEL_G = ("sharp", "conditional", "predicted")
+"""The editions that speak of small heads: the others speak of independent directions, or of lag Grams."""
+
+
+def all_samples(
     draws: int = 1000, *, seed: int = 0, every: int = 1, workers: int = 1, progress: Callable[[float], None] | None = None
 ) -> list[Audit]:
-    """Audit every edition over the grid and over the random heads; `progress` is called with the share done."""
-    sizes = [len(heads(sample, seed=seed)[::every]) for sample in ("grid", "random")]
+    """Audit the grid, the random heads and the small ones; `progress` is called with the share done."""
+    sizes = [len(heads(sample, seed=seed)[::every]) for sample in SAMPLES]
 
     def told(before: int) -> Callable[[int, int], None] | None:
         return None if progress is None else lambda done, _: progress((before + done) / sum(sizes))
 
     return [
-        audit(sample="grid", draws=draws, seed=seed, every=every, workers=workers, progress=told(0)),
-        audit(sample="random", draws=draws, seed=seed, every=every, workers=workers, progress=told(sizes[0])),
+        audit(
+            UNDER_MODEL_G if sample == "small" else get_args(Edition),
+            sample=sample,
+            draws=draws,
+            seed=seed,
+            every=every,
+            workers=workers,
+            progress=told(sum(sizes[:at])),
+        )
+        for at, sample in enumerate(SAMPLES)
     ]
 
 
@@ -177,7 +194,7 @@ def main(arguments: list[str] | None = None) -> None:
         sys.stderr.write(f"\raudit {share:.0%}")
 
     try:
-        found = both_samples(asked.draws, seed=asked.seed, every=asked.every, workers=asked.workers, progress=progress)
+        found = all_samples(asked.draws, seed=asked.seed, every=asked.every, workers=asked.workers, progress=progress)
     except InputError as problem:
         parser.error(str(problem))
     sys.stderr.write("\n")

@@ -11,13 +11,20 @@ from dataclasses import dataclass
 
 from theory import audit_heads
 from theory.audit import SMALL_N, Accuracy, Line, accuracy, relative_width, sharp_beyond_repaired, table
-from theory.audit_rows import AGAIN, AGAIN_IN_DOUBT, FOLLOWUP, IN_DOUBT, LARGE_ERROR, SIGMAS, Audit
+from theory.audit_rows import AGAIN, AGAIN_IN_DOUBT, FOLLOWUP, FOLLOWUP_RECALL, IN_DOUBT, LADDER, LARGE_ERROR, NEAR, SIGMAS, Audit
 from theory.results import QUANTITIES
 
-WORDS = {"precision": "E P(r_max)", "recall": "E R(r_min)", "f_outer": "E F(r_max)", "f_inner": "E F(r_min)", FOLLOWUP: "E F, follow-up"}
-"""Every quantity as the tables name it; the last is 2PR/(P+R) with strict inner balls."""
+WORDS = {
+    "precision": "E P(r_max)",
+    "recall": "E R(r_min)",
+    "f_outer": "E F(r_max)",
+    "f_inner": "E F(r_min)",
+    FOLLOWUP_RECALL: "E R, follow-up",
+    FOLLOWUP: "E F, follow-up",
+}
+"""Every quantity as the tables name it; of the last two R is that of strict inner balls, F is 2PR/(P+R) with it."""
 
-ROWS_LEAST = 2000
+ROWS_LEAST, CELLS_LEAST = 2000, 4000
 WIDTH_SMALL = {"precision": 0.20, "recall": 0.15}
 WIDTH_RELATIVE = 0.6
 ERROR_MEDIAN, ERROR_NINTH_DECILE = 0.005, 0.02
@@ -25,7 +32,7 @@ ERROR_MEDIAN, ERROR_NINTH_DECILE = 0.005, 0.02
 
 COMMAND = ".venv/bin/python -m theory.audit docs/audit.md --workers 2"
 
-NAMES = {"grid": "Grid", "random": "Random heads"}
+NAMES = {"grid": "Grid", "random": "Random heads", "small": "Small heads"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +45,12 @@ class Verdict:
 
 
 def verdicts(found: Audit) -> list[Verdict]:
-    """Return every target with what was seen; the number of rows is asked of the grid alone."""
+    """Return every target with what was seen; the number of rows is asked of the grid and of the small heads, widths not of these."""
     lines = {(line.edition, line.quantity): line for line in table(found)}
-    listed = [_rows(found)] if found.sample == "grid" else []
+    listed = [] if found.sample == "random" else [_rows(found)]
     listed += [_unviolated(edition, lines.values()) for edition in ("sharp", "conditional")]
+    if found.sample == "small":
+        return listed + _of_predicted(accuracy(found))[-1:]
     lower = sum(line.violated_lower for line in lines.values() if line.edition == "repaired")
     listed.append(Verdict(target="`repaired`, lower, against unit directions: no violation", seen=f"{lower}", met=lower == 0))
     silent = {quantity: sharp_beyond_repaired(found, quantity) for quantity in QUANTITIES}
@@ -75,6 +84,8 @@ def verdicts(found: Audit) -> list[Verdict]:
 
 def _rows(found: Audit) -> Verdict:
     rows = max(len(one.n) for one in found.rows.values())
+    if found.sample == "small":
+        return Verdict(target=f"At least {CELLS_LEAST:,} cells: rows in two conventions", seen=f"{2 * rows:,}", met=2 * rows >= CELLS_LEAST)
     return Verdict(target=f"At least {ROWS_LEAST:,} rows", seen=f"{rows:,}", met=rows >= ROWS_LEAST)
 
 
@@ -130,6 +141,7 @@ def _target_lines(found: list[Audit]) -> list[str]:
 def _how(found: list[Audit], every: int) -> list[str]:
     first, thinned = found[0], "" if every == 1 else f" Only every {every}th head is taken here."
     profiles, values = len(audit_heads.PROFILES), audit_heads
+    small = ", ".join(f"{name} {low} to {high}" for name, (low, high) in (("T", values.SMALL_TOKENS), ("d", values.SMALL_DIMENSIONS)))
     low, high = (", ".join(f"{name} {ends[k]:g}" for name, ends in values.RANGES.items()) for k in (0, 1))
     return [
         "A row is one head at one N: its bounds beside E P, E R and E F of simulated heads with its weights, norms and Gram.",
@@ -140,11 +152,16 @@ def _how(found: list[Audit], every: int) -> list[str]:
         f"- **Random heads.** Every parameter is drawn on its own: log-uniform from {low} to {high}; offset 0 for a third of the heads, else up "
         "to 0.6; ρ₀ up to 95% of its feasible edge, of either sign; p_sink up to 0.8, η up to 1, ω up to π; T₁ up to 0.6 L, T₂ from there to L; "
         f"{values.SIZES_OF_ONE} values of N up to {values.LARGEST_N}. They guard against a grid that suits the bounds: another `--seed` gives others.",
+        f"- **Small heads.** {small}, log-uniform; Dirichlet weights; norms 1 or lognormal; up to {values.SIZES_OF_ONE} values of N below T; "
+        "cosines, a sixth of the heads each, of random vectors, of vectors in one to four dimensions, of clusters, with tokens that are equal "
+        "(cosine 1, the same weight), with parallel ones (cosine 1, other weights), and with tokens of no weight or no norm. Both conventions.",
         f"- **Judges.** {first.draws:,} draws for each head and kind of directions, seed {first.seed}: Model G for `sharp`, `conditional` and "
         "`predicted`, exactly unit directions for `printed` and `repaired`, which speak of them.",
         f"- **Violated**: beyond {SIGMAS:g} standard errors of the simulated mean on the wrong side, a standard error never taken below one part in "
         f"the number of draws. Where a claimed bound is, the row is drawn again with {AGAIN} times the draws, and counts if it then is. Printed "
-        "values, and the upper values of `repaired`, are claimed by nobody here (an approximation each) and counted as first drawn.",
+        "values, and the upper values of `repaired`, are claimed by nobody here (an approximation each) and counted as first drawn. "
+        f"Small heads are drawn again, {_listed(LADDER)} times as often, wherever a claimed bound lies within {NEAR:g} standard errors of the "
+        "mean, or beyond it.",
         "- **Vacuous**: a lower bound no better than what holds of any head (P ≥ N/T, F(r_max) ≥ 2N/(T+N), else 0), an upper bound of 1.",
         "- **Width**: upper less lower, the median over rows of which neither side is violated; gaps to the truth likewise. **Relative**: "
         "median width over that of `sharp`.",

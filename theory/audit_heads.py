@@ -1,22 +1,22 @@
-"""The heads that an audit is taken over: a grid of Assumptions 1-3, and heads drawn at random from a wider range of them.
+"""The heads that an audit is taken over: a grid of Assumptions 1-3, heads drawn at random from a wider range of them, and small heads of any Gram.
 
-The grid is fixed. The random heads guard against a grid that suits the bounds: another seed gives others. Imports numpy; the generators
-of this room.
+The grid is fixed. The others guard against a grid that suits the bounds: another seed gives others. The small ones have what no lag Gram has:
+dense, low-rank and clustered cosines, equal tokens, tokens of no weight. Imports numpy; the generators of this room.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 import numpy as np
 
 from theory.arrays import FloatArray, IntArray
-from theory.gram import LagGram, feasible_edge, is_feasible, offset_exponential
+from theory.gram import Gram, feasible_edge, is_feasible, offset_exponential
 from theory.profile import WeightProfile, value_norm_profile
 
-Sample = Literal["grid", "random"]
+Sample = Literal["grid", "random", "small"]
 
 LENGTHS: Final = (16, 64, 256)
 DIMENSIONS: Final = (16, 64, 128)
@@ -36,6 +36,18 @@ RANDOM_HEADS: Final = 300
 
 SIZES_OF_ONE: Final = 6
 
+SMALL_HEADS: Final = 480
+"""Small heads in all, up to `SIZES_OF_ONE` sizes each."""
+
+SMALL_TOKENS: Final = (3, 32)
+SMALL_DIMENSIONS: Final = (2, 40)
+"""T and d of a small head, log-uniform."""
+
+Kind = Literal["dense", "low rank", "clustered", "equal", "parallel", "weightless"]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+"""Small heads in turn: cosines of random vectors, of vectors in one to four dimensions, of clusters, of tokens some of which are equal (cosine 1
+and the same weight), or parallel (cosine 1, other weights), and with tokens of no weight or no norm."""
+
 LARGEST_N: Final = 128
 """Largest N of either sample."""
 
@@ -47,18 +59,20 @@ RANGES: Final[dict[str, tuple[float, float]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """One head: α and ‖v‖ (T,), its Gram, d and the sizes N at which it is audited."""
+    """One head: α and ‖v‖ (T,), its Gram, d and the rising sizes N at which it is audited."""
 
     alpha: FloatArray
     norms: FloatArray
-    gram: LagGram
+    gram: Gram
     dimension: int
     n: IntArray
 
 
-def heads(sample: Sample = "grid", *, seed: int = 0, count: int = RANDOM_HEADS) -> list[Head]:
-    """Return the heads of a sample; `seed` and `count` are for the random one."""
-    return grid_heads() if sample == "grid" else random_heads(seed, count)
+def heads(sample: Sample = "grid", *, seed: int = 0, count: int | None = None) -> list[Head]:
+    """Return the heads of a sample; `seed` and `count` are for those that are drawn."""
+    if sample == "grid":
+        return grid_heads()
+    return random_heads(seed, count or RANDOM_HEADS) if sample == "random" else small_heads(seed, count or SMALL_HEADS)
 
 
 def grid_heads() -> list[Head]:
@@ -107,3 +121,37 @@ def _random_head(generator: np.random.Generator) -> Head:
         dimension=dimension,
         n=np.unique(sizes.astype(np.int64)),
     )
+
+
+def small_heads(seed: int, count: int = SMALL_HEADS) -> list[Head]:
+    """Return small heads of each of `KINDS` in turn."""
+    generator = np.random.default_rng(seed)
+    return [small_head(KINDS[k % len(KINDS)], generator) for k in range(count)]
+
+
+def small_head(kind: Kind, generator: np.random.Generator) -> Head:
+    """Draw one head: T and d log-uniform, Dirichlet weights, norms 1 or lognormal, and cosines of its kind."""
+    tokens, d = (round(float(np.exp(generator.uniform(*np.log(ends))))) for ends in (SMALL_TOKENS, SMALL_DIMENSIONS))
+    alpha = generator.dirichlet(np.full(tokens, generator.choice([0.3, 1.0, 5.0])))
+    norms = np.exp(generator.choice([0.0, 0.5]) * generator.normal(size=tokens))
+    rank = int(generator.integers(1, 5)) if kind == "low rank" else tokens + 2
+    vectors = generator.normal(size=(tokens, rank)) + generator.choice([0.0, 0.5, 1.5]) * generator.normal(size=rank)
+    like = np.arange(tokens)
+    if kind in ("clustered", "equal", "parallel"):
+        like = generator.integers(0, max(2, tokens // 2), tokens)
+        like = np.array([np.flatnonzero(like == own)[0] for own in like])
+        jitter = 10 ** generator.uniform(-3, -0.3) if kind == "clustered" else 0.0
+        vectors = vectors[like] + jitter * generator.normal(size=vectors.shape)
+    if kind == "equal":
+        alpha, norms = alpha[like] / alpha[like].sum(), norms[like]
+    if kind == "weightless":
+        weightless = generator.random(tokens) < 0.4
+        weightless[int(np.argmax(alpha))] = False
+        alpha, norms = (alpha * ~weightless, norms) if generator.random() < 0.5 else (alpha, norms * ~weightless)
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    gram = np.clip(units @ units.T, -1, 1)
+    np.fill_diagonal(gram, 1.0)
+    if kind != "clustered":
+        gram = gram[np.ix_(like, like)]
+    sizes = np.unique(generator.integers(1, tokens, SIZES_OF_ONE))
+    return Head(alpha=alpha, norms=norms, gram=(gram + gram.T) / 2, dimension=d, n=sizes)

@@ -18,11 +18,11 @@ from typing import Final, get_args
 import numpy as np
 
 from theory.arrays import BoolArray, FloatArray, IntArray, selection_order
-from theory.audit_heads import RANDOM_HEADS, Head, Sample, heads
+from theory.audit_heads import Head, Sample, heads
 from theory.errors import InputError
 from theory.evaluate import UNDER_MODEL_G, envelopes
 from theory.results import CLAIMS, QUANTITIES, Convention, Edition, Envelope
-from theory.simulate import Directions, draw_directions, separability_of_draws
+from theory.simulate import Directions, draw_directions, shares_of_draws
 
 SIGMAS: Final = 4.0
 """Standard errors beyond which a bound counts as violated."""
@@ -35,6 +35,16 @@ LARGE_ERROR: Final = 0.05
 
 IN_DOUBT: Final = 2.0
 """A trusted row of `predicted` that lies within so many standard errors of `LARGE_ERROR`, or beyond it, is drawn again too."""
+
+NEAR: Final = 2.0
+"""A row of a small head one of whose claimed bounds lies within so many standard errors of the truth, or beyond it, is drawn again: such bounds
+are narrow, and what is false of them is small."""
+
+LADDER: Final = (20, 1000)
+"""With so many times the draws, while it is so near: a million at a thousand of them."""
+
+PINNED: Final = 1e-6
+"""Width up to which a bound is the truth itself, which is near however often it is drawn: not drawn a thousand times."""
 
 AGAIN_SEED: Final = 10**6
 """Added to a head's seed, once for each multiple of the draws, where it is drawn again."""
@@ -50,7 +60,10 @@ JUDGES: Final[dict[str, Directions]] = {
 FOLLOWUP: Final = "f_followup"
 """The one F of the follow-up protocol, harmonic mean of P(r_max) and R(r_min) with strict inner balls; no printed or repaired edition."""
 
-AUDITED: Final = (*QUANTITIES, FOLLOWUP)
+FOLLOWUP_RECALL: Final = "recall_followup"
+"""R(r_min) with strict inner balls: told apart for small heads, some of whose tokens are tied."""
+
+AUDITED: Final = (*QUANTITIES, FOLLOWUP_RECALL, FOLLOWUP)
 """Everything that is simulated."""
 
 
@@ -70,7 +83,7 @@ class Rows:
     flagged: BoolArray
     """Which were flagged at first."""
     reliable: BoolArray
-    """`predicted`: whether its own flag trusts the row; `conditional`: whether its averages converged; True elsewhere."""
+    """`predicted`: whether its own flag trusts the row; `conditional`: whether no average was left out; True elsewhere."""
 
     def floor(self, quantity: str) -> FloatArray:
         """What holds of any head: P ≥ N/T and with it F(r_max) ≥ 2N/(T+N); R, F(r_min) and the follow-up's F ≥ 0."""
@@ -101,7 +114,7 @@ def audit(
     draws: int = 1000,
     seed: int = 0,
     every: int = 1,
-    count: int = RANDOM_HEADS,
+    count: int | None = None,
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> Audit:
@@ -109,24 +122,24 @@ def audit(
 
     Args:
         editions: which ones.
-        sample: "grid", or "random" for `count` random heads.
+        sample: "grid", or "random" or "small" for `count` heads of that kind.
         draws: simulated heads for each head of the sample and kind of directions, at least 2.
-        seed: of the draws and of the random heads.
+        seed: of the draws and of the heads drawn.
         every: take each so-many-th head of the sample (1: all).
-        count: how many random heads.
+        count: how many heads are drawn (None: as many as the sample has).
         workers: processes; the rows do not depend on it.
         progress: called with heads done and heads in all.
 
     Raises:
         InputError: for fewer than two draws, or a step, a count or a number of workers below one.
     """
-    if draws < 2 or min(every, count, workers) < 1:
+    if draws < 2 or min(every, 1 if count is None else count, workers) < 1:
         raise InputError(
             f"draws={draws}, every={every}, count={count}, workers={workers}: expected at least 2 draws and 1 of the others. Change the number."
         )
     taken = heads(sample, seed=seed, count=count)[::every]
     parts: dict[tuple[str, str], list[Rows]] = {}
-    work = partial(judged, editions=editions, draws=draws)
+    work = partial(judged, editions=editions, draws=draws, closely=sample == "small")
     with _mapping(workers) as spread:
         for done, found in enumerate(spread(work, taken, range(seed, seed + len(taken)))):
             for key, rows in found.items():
@@ -147,17 +160,21 @@ def _mapping(workers: int) -> Iterator[Callable[..., Iterator[dict[tuple[str, st
         yield pool.map
 
 
-def judged(head: Head, seed: int, *, editions: tuple[str, ...], draws: int) -> dict[tuple[str, str], Rows]:
+def judged(head: Head, seed: int, *, editions: tuple[str, ...], draws: int, closely: bool = False) -> dict[tuple[str, str], Rows]:
     """Return the rows of one head for every edition and quantity, editions in the order given.
 
-    Rows at which a claimed bound is flagged are drawn again, and so are those at which `predicted` is in doubt.
+    Rows at which a claimed bound is flagged are drawn again, and so are those at which `predicted` is in doubt. closely: and those at which a
+    claimed bound is near the truth; strict inner balls are told apart.
     """
     truths = {kind: Truth.of(head, kind, draws, seed) for kind in dict.fromkeys(JUDGES[edition] for edition in editions)}
-    bounds = {(edition, quantity): found for edition in editions for quantity, found in _evaluated(head, edition).items()}
+    bounds = {(edition, quantity): found for edition in editions for quantity, found in _evaluated(head, edition, closely).items()}
     flagged = {key: _beyond(one, *truths[JUDGES[key[0]]].of_quantity(key[1])) for key, one in bounds.items()}
     for kind, truth in truths.items():
         ours = {key: one for key, one in bounds.items() if JUDGES[key[0]] == kind}
         truth.draw_again(np.any([_claimed(key[0], flagged[key]) for key in ours], axis=0), AGAIN)
+        for times in LADDER if closely else ():
+            near = [_near(key[0], one, *truth.of_quantity(key[1]), times) for key, one in ours.items()]
+            truth.draw_again(np.any(near, axis=0), times)
         in_doubt = [_in_doubt(one, *truth.of_quantity(key[1])) for key, one in ours.items() if key[0] == "predicted"]
         if in_doubt:
             truth.draw_again(np.any(in_doubt, axis=0), AGAIN_IN_DOUBT)
@@ -187,12 +204,13 @@ def evaluated(head: Head, edition: str, convention: Convention) -> Envelope:
     )
 
 
-def _evaluated(head: Head, edition: str) -> dict[str, Bounds]:
-    """Return the bounds of one head on every quantity that the edition knows."""
+def _evaluated(head: Head, edition: str, closely: bool) -> dict[str, Bounds]:
+    """Return the bounds of one head on every quantity that the edition knows; closely: R with strict inner balls apart."""
     paper = evaluated(head, edition, "paper")
     named = [(name, name, paper) for name in QUANTITIES]
     if edition in UNDER_MODEL_G:
-        named.append((FOLLOWUP, "f_outer", evaluated(head, edition, "followup")))
+        followup = evaluated(head, edition, "followup")
+        named += [(FOLLOWUP_RECALL, "recall", followup)] * closely + [(FOLLOWUP, "f_outer", followup)]
     found = {}
     for name, of, envelope in named:
         lower, upper = (np.clip(getattr(envelope, f"{of}_{side}")[0], 0, 1) for side in ("lower", "upper"))
@@ -202,7 +220,7 @@ def _evaluated(head: Head, edition: str) -> dict[str, Bounds]:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Truth:
-    """Simulated mean and standard error of each of `AUDITED` for one head, (5, n), from `draws` draws (n,) each."""
+    """Simulated mean and standard error of each of `AUDITED` for one head, (6, n), from `draws` draws (n,) each."""
 
     head: Head
     directions: Directions
@@ -234,18 +252,15 @@ class Truth:
 
 
 def drawn_truth(head: Head, directions: Directions, n: IntArray, draws: int, seed: int) -> tuple[FloatArray, FloatArray]:
-    """Return mean and standard error of each of `AUDITED`, (5, n), all from the same draws.
-
-    The follow-up's F is 2PR/(P+R): its strict inner balls differ from closed ones in ties only, and no two tokens of these heads are tied.
-    """
+    """Return mean and standard error of each of `AUDITED`, (6, n), all from the same draws."""
     order, a = selection_order(head.alpha), head.alpha * head.norms
     total, square = np.zeros((2, len(AUDITED), len(n)))
     for units in draw_directions(head.gram, len(a), head.dimension, draws, seed):
         if directions == "unit":
             units /= np.linalg.norm(units, axis=2, keepdims=True)
         units *= a[:, None, None]
-        paper = separability_of_draws(units, order, n, "paper")
-        seen = np.concatenate([paper, [2 * paper[0] * paper[1] / (paper[0] + paper[1])]])
+        p, closed, strict = shares_of_draws(units, order, n)
+        seen = np.stack([p, closed, 2 * p / (1 + p), 2 * closed / (1 + closed), strict, 2 * p * strict / (p + strict)])
         total += seen.sum(axis=2)
         square += (seen**2).sum(axis=2)
     mean = total / draws
@@ -255,6 +270,13 @@ def drawn_truth(head: Head, directions: Directions, n: IntArray, draws: int, see
 def _beyond(bounds: Bounds, mean: FloatArray, error: FloatArray) -> BoolArray:
     """Return which bounds lie on the wrong side by more than `SIGMAS` standard errors, (2, row)."""
     return np.stack([bounds.lower > mean + SIGMAS * error, bounds.upper < mean - SIGMAS * error])
+
+
+def _near(edition: str, bounds: Bounds, mean: FloatArray, error: FloatArray, times: int) -> BoolArray:
+    """Return the rows at which a side that the edition claims lies near the truth or beyond it, (row,); pinned ones as far as they are flagged."""
+    near = np.stack([bounds.lower > mean - NEAR * error, bounds.upper < mean + NEAR * error])
+    pinned = (bounds.upper - bounds.lower <= PINNED) & (times == LADDER[-1])
+    return _claimed(edition, np.where(pinned, _beyond(bounds, mean, error), near))
 
 
 def _claimed(edition: str, flagged: BoolArray) -> BoolArray:

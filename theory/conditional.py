@@ -22,10 +22,13 @@ f(K) ≤ 1, also ≤ N/(N+κ_i) + V_i/(N+κ_i)²:
 Narrower, and what is computed: the same for the few tokens with the most expected intruders at once (`conditional_crowd`), the sum over the
 others. Two more bounds of E P condition on s alone (`conditional_sphere`). **F(r_max)** = F(max_i K_i): as P, with 2N for N.
 
-All are intersected with `sharp`. Averages are quadratures, doubled until no bound moves by `TOLERANCE`: over (t, z, τ) lattice rules of equal
-weights, more nodes where a token's own average still moves; over ‖s‖ trapezoids; over several tokens Sobol points. Every bound is moved outwards
-by the last change of its average (several tokens: by 3 standard errors if that is more); one that still moves at the most nodes is left out, what
-else is known (`sharp` at least) stands in its place, and `change` reports it.
+All are intersected with `sharp`. Averages are quadratures: over (t, z, τ) independently shifted lattice rules, more nodes where a token's own
+average is still uncertain, and freed of what they share with κ_i, whose mean is known exactly; over ‖s‖ interleaved grids; over several tokens
+scrambled Sobol points. Each may be off by what the spread of its parts says (`conditional_error`: but for one case in 10,000), and every bound
+is moved outwards by that. What is averaged is a bound at each node, and what is made of the averages is linear or rises with them, so that a
+moved bound is one still: least and largest of several bounds that were moved each, a sum moved by the sum, F(r_min) by the order of the tokens'
+exact law, not of their averages. An average that may be off by more than `WITHIN` is left out: what else is known (`sharp` at least) stands in
+its place, and `error` reports it.
 Source: Model G replaces eq. (9)-(17) of arXiv 2602.01893. Unit-free. Imports numpy and scipy; numba on first use.
 """
 
@@ -37,24 +40,29 @@ from functools import cache
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import stdtrit
 
 from theory.arrays import BoolArray, FloatArray, IntArray
 from theory.conditional_crowd import MOST_TOKENS, crowd_bounds
+from theory.conditional_error import CONFIDENCE, TOLERANCE, WITHIN, controlled, spread_of, sums_off_by, unseen
 from theory.conditional_rows import GivenSum, GivenToken, given_sum, given_token, nearer_outside, residual_correlation, token_nodes
 from theory.conditional_sphere import sphere_bounds
-from theory.conditional_sums import interpolated, none_of
+from theory.conditional_sums import bends, interpolated, none_of
 from theory.ranked import Ranked, Summary
-from theory.results import QUANTITIES
-from theory.sharp import SharpBounds, best_bounds, pair_sums, pairwise_law
+from theory.results import QUANTITIES, ROUNDING
+from theory.sharp import PairwiseLaw, SharpBounds, best_bounds, pair_sums, pairwise_law
 
-TOLERANCE = 0.002
-"""A doubling of the nodes that moves every bound by less ends the doubling."""
-
-NODES_FIRST, NODES_MOST = 2**10, 2**15
+NODES_FIRST, NODES_MOST = 2**10, 2**14
 """Nodes of all selected tokens together, at first and at most."""
 
-ROW_LEAST = 16
-"""Fewest nodes a selected token starts with."""
+SHORT = 64
+"""Tokens outside up to which a head has eight times as many nodes at most: they cost little, and few, known distances make an average jump."""
+
+PARTS = ((4, 16), (16, 8), (np.inf, 4))
+"""Up to so many selected tokens, each has so many shifted lattices: many tokens' errors tell their size together."""
+
+ROW_LEAST = 8
+"""Fewest nodes of one lattice."""
 
 ROW_BEHIND = 8
 """A selected token has at least this part of the nodes that any other has."""
@@ -75,7 +83,7 @@ OUTER = [side for upper in OUTER_UPPER for side in (upper - 1, upper)]
 """Where lower and upper bound of P and of F(r_max) stand."""
 
 SUMS = 4
-"""What is summed of a row."""
+"""What is averaged of a row; κ, κ² and their products with κ are summed too."""
 
 ON_RECALL = np.array([name in ("recall", "f_inner") for name in QUANTITIES for _ in range(2)])
 """Which of the eight bound R and F(r_min)."""
@@ -83,16 +91,17 @@ ON_RECALL = np.array([name in ("recall", "f_inner") for name in QUANTITIES for _
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionalBounds:
-    """Bounds on E P(r_max), E R(r_min), E F(r_max), E F(r_min), each (lower, upper) in [0, 1], and how far the averages still moved.
+    """Bounds on E P(r_max), E R(r_min), E F(r_max), E F(r_min), each (lower, upper) in [0, 1], moved outwards by what their averages may be off.
 
-    change: largest move of a bound at the last doubling; above `TOLERANCE`: not converged, the bounds that moved so far are `sharp`'s.
+    error: by how much an average that mattered may be off, the largest; above `WITHIN`: that average was left out, the bounds it was to narrow
+    are those of the others, `sharp` at least. They hold either way.
     """
 
     precision: tuple[float, float]
     recall: tuple[float, float]
     f_outer: tuple[float, float]
     f_inner: tuple[float, float]
-    change: float
+    error: float
 
 
 def conditional_bounds(head: Ranked, summary: Summary, at: int, dimension: int, *, followup: bool) -> ConditionalBounds:
@@ -106,15 +115,15 @@ def conditional_bounds(head: Ranked, summary: Summary, at: int, dimension: int, 
     law = pairwise_law(head, summary, at, dimension)
     sharp = _eight(best_bounds(pair_sums(law, followup=followup), followup=False))
     given = given_sum(head, summary, at, dimension, variance=head.tokens <= VARIANCE_UP_TO)
-    found, change = sharp, 0.0
+    found, error = sharp, 0.0
     if given is not None and (sharp[1::2] - sharp[::2] > TOLERANCE).any():
-        found, change = _narrowed(given, law.closed, sharp, followup=followup)
+        found, error = _narrowed(given, law, sharp, followup=followup)
     pairs = {name: (float(found[2 * k]), float(found[2 * k + 1])) for k, name in enumerate(QUANTITIES)}
     if followup:
         (p_low, p_high), (r_low, r_high) = pairs["precision"], pairs["recall"]
         top = 2 * p_high * r_high / (p_high + r_high) if p_high + r_high > 0 else 0.0
         pairs["f_outer"] = pairs["f_inner"] = (max(0.0, p_low + r_low - 1), top)
-    return ConditionalBounds(**pairs, change=change)
+    return ConditionalBounds(**pairs, error=error)
 
 
 def _eight(bounds: SharpBounds) -> FloatArray:
@@ -122,100 +131,104 @@ def _eight(bounds: SharpBounds) -> FloatArray:
     return np.array([side for name in QUANTITIES for side in getattr(bounds, name)])
 
 
-def _narrowed(given: GivenSum, law: FloatArray, sharp: FloatArray, *, followup: bool) -> tuple[FloatArray, float]:
-    """Return the eight bounds and how far they still moved; `law` is P{D_j ≤ D_i}, shape (n, M)."""
-    tokens = [given_token(given, i, law[i]) for i in range(given.n)]
-    order = np.argsort(law.sum(axis=1), kind="stable")
+def _narrowed(given: GivenSum, law: PairwiseLaw, sharp: FloatArray, *, followup: bool) -> tuple[FloatArray, float]:
+    """Return the eight bounds and by how much an average may be off."""
+    tokens = [given_token(given, i, law.closed[i]) for i in range(given.n)]
+    order = np.argsort(law.closed.sum(axis=1), kind="stable")
     best, worst, loss, alone = sharp.copy(), 0.0, np.zeros(2), np.ones(given.n, dtype=bool)
     if sharp[1] - sharp[0] > TOLERANCE:
-        values, moved = sphere_bounds(given, TOLERANCE)
-        best[OUTER] = _moved_outwards(values, moved, sharp[OUTER], SIDES_UPPER[OUTER])
+        values, off = sphere_bounds(given)
+        best[OUTER] = _moved_outwards(values, off, sharp[OUTER], SIDES_UPPER[OUTER])
         chosen = order[::-1][: max(1, min(MOST_TOKENS, given.dimension - 1))]
-        values, off, converged = crowd_bounds(given, chosen, TOLERANCE)
-        worst = float(moved.max())
-        if converged:
-            best[OUTER_UPPER] = np.minimum(best[OUTER_UPPER], values[1::2] + off[1::2])
-            loss, alone[chosen] = 1 - values[::2] + off[::2], False
-        else:
-            worst = max(worst, float(off.max()))
-    values, moved = _by_rows(given, tokens, Known(bounds=best, loss=loss, alone=alone, order=order), followup=followup)
-    best = _moved_outwards(values, moved, best, SIDES_UPPER)
-    low, high = np.minimum(best[::2], best[1::2]), np.maximum(best[::2], best[1::2])
-    return np.stack([np.maximum(low, sharp[::2]), np.minimum(high, sharp[1::2])], axis=1).ravel(), max(worst, float(moved.max()))
+        values, crowded = crowd_bounds(given, chosen)
+        worst = float(min(off.max(), crowded.max()))
+        if crowded.max() <= WITHIN:
+            best[OUTER_UPPER] = np.minimum(best[OUTER_UPPER], values[1::2] + crowded[1::2])
+            loss, alone[chosen] = 1 - values[::2] + crowded[::2], False
+    found, off = _by_rows(
+        given, tokens, Known(bounds=best, count=law.strict.sum(axis=1), loss=loss, alone=alone, order=order), followup=followup
+    )
+    low, high = np.maximum(found[::2], sharp[::2]), np.minimum(found[1::2], sharp[1::2])
+    if (low > high + ROUNDING).any():  # one average is off by more than it says: none is believed
+        return sharp, np.inf
+    return np.stack([np.minimum(low, high), np.maximum(low, high)], axis=1).ravel(), max(worst, float(off.max()))
 
 
-def _moved_outwards(values: FloatArray, moved: FloatArray, known: FloatArray, upper: BoolArray) -> FloatArray:
-    """Return bounds moved outwards by their last change and intersected with `known`; `known` itself where not converged."""
-    found = np.where(upper, np.minimum(values + moved, known), np.maximum(values - moved, known))
-    return np.where(moved <= TOLERANCE, found, known)
+def _moved_outwards(values: FloatArray, off: FloatArray, known: FloatArray, upper: BoolArray) -> FloatArray:
+    """Return bounds moved outwards by what they may be off and intersected with `known`; `known` itself where that is too much."""
+    found = np.where(upper, np.minimum(values + off, known), np.maximum(values - off, known))
+    return np.where(off <= WITHIN, found, known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Known:
     """What is known before each token is looked at: eight bounds; loss (2,) of P and F(r_max) to the tokens that are not `alone` (n,).
 
-    order (n,): of the tokens, by rising expected intruders.
+    count (n,): E κ_i exactly. order (n,): of the tokens, by rising expected intruders.
     """
 
     bounds: FloatArray
+    count: FloatArray
     loss: FloatArray
     alone: BoolArray
     order: IntArray
 
 
 def _by_rows(given: GivenSum, tokens: list[GivenToken], known: Known, *, followup: bool) -> tuple[FloatArray, FloatArray]:
-    """Return the eight bounds from means of what `_sums_of_rows` sums, and how far the last doubling moved each.
+    """Return the eight bounds from means of what `_sums_of_rows` sums, moved outwards, and by how much each may be off; 0 where it tells nothing.
 
-    The upper sides of P and F(r_max) are left to others: they stand at what is `known`. Nodes are doubled where they matter (`_unsettled`);
-    a row's move is that of its own last doubling.
+    The upper sides of P and F(r_max) are left to others: they stand at what is `known`. Nodes are doubled where they matter (`_unsettled`).
     """
 
     @cache
     def correlation(i: int) -> npt.NDArray[np.float32]:
         return residual_correlation(given, tokens[i])
 
+    n = given.n
+    parts = next(count for most, count in PARTS if n <= most)
+    most = NODES_MOST * (8 if given.pull.size - n <= SHORT else 1)
+
     def sums(rows: IntArray, start: int, stop: int, *, recall: bool) -> FloatArray:
         chosen = [tokens[i] for i in rows]
-        return _sums_of_rows(given, chosen, start, stop, None if given.outside is None else correlation, recall=recall, followup=followup)
+        told = None if given.outside is None else correlation
+        return _sums_of_rows(given, chosen, start, stop, parts, told, recall=recall, followup=followup)
 
-    n, every = given.n, np.arange(given.n)
-    first = max(ROW_LEAST, 2 ** int(np.log2(max(1.0, NODES_FIRST / n)))) // 2
-    size, total, move = np.full(n, first), sums(every, 0, first, recall=True), np.zeros((n, SUMS))
-    rows, settled, moved = every, False, np.zeros(8)
+    first = max(ROW_LEAST, 2 ** int(np.log2(max(1.0, NODES_FIRST / (n * parts)))))
+    size, settled = np.full(n, first), None
+    total, weight = sums(np.arange(n), 0, first, recall=True), _effects(np.tile(bends(n, given.pull.size - n), (n, 1)), known)
     while True:
-        before = total[rows] / size[rows, None]
+        each = controlled(total, size, known.count)
+        if settled is not None:
+            each[..., :2] = settled[0]
+        errors, hidden = _effects(spread_of(each, axis=1) ** 0.5, known), unseen(1) * weight / (parts * size[:, None])
+        off, found = sums_off_by(errors**2, parts - 1) + hidden.max(axis=0), _from_rows(each.mean(axis=1), known)
+        off = np.where(found == known.bounds, 0.0, off)
+        if settled is not None:
+            off[ON_RECALL] = settled[1]
+        rows = _unsettled(np.maximum(errors, hidden)[:, off > TOLERANCE], size)
+        if off.max() <= TOLERANCE or parts * (size.sum() + size[rows].sum()) > most:
+            return _from_rows(each.mean(axis=1), known, off), off
+        if settled is None and (off[ON_RECALL] <= TOLERANCE).all():
+            settled = each[..., :2].copy(), off[ON_RECALL]
         for start in np.unique(size[rows]):
             some = rows[size[rows] == start]
-            further = sums(some, int(start), 2 * int(start), recall=not settled)
-            if settled:
-                further[:, :2] = total[some, :2]
-            total[some] += further
+            total[some] += sums(some, int(start), 2 * int(start), recall=settled is None)
         size[rows] *= 2
-        now = total / size[:, None]
-        move[rows] = now[rows] - before
-        found = _from_rows(now, known)
-        effects = np.where(found == known.bounds, 0.0, _effects(move, known))
-        moves = np.maximum(np.abs(found - _from_rows(now - move, known)), np.sqrt((effects**2).sum(axis=0)))
-        moved = np.where(settled & ON_RECALL, moved, moves)
-        rows = _unsettled(effects[:, moved > TOLERANCE], size)
-        if moved.max() <= TOLERANCE or size.sum() + size[rows].sum() > NODES_MOST:
-            return found, moved
-        settled = settled or bool((moved[ON_RECALL] <= TOLERANCE).all())
 
 
 def _unsettled(effects: FloatArray, size: IntArray) -> IntArray:
-    """Return the rows whose nodes to double, from what their last doubling did to the bounds that still move (n, bounds).
+    """Return the rows whose nodes to double, from their errors' effects on the bounds that may be too far off (n, bounds).
 
     Those whose part is too large for all n to be within the tolerance, and those far behind: few nodes may have missed a rare crowd. All,
-    where single moves are small and only their sum is not.
+    where single parts are small and only their sum is not.
     """
-    large = (np.abs(effects) > TOLERANCE / (2 * np.sqrt(len(size)))).any(axis=1)
+    large = (effects > TOLERANCE / (2 * -stdtrit(np.inf, CONFIDENCE) * np.sqrt(len(size)))).any(axis=1)
     found = np.flatnonzero(large | (size * ROW_BEHIND < size.max()))
     return found if large.any() else np.arange(len(size))
 
 
 def _effects(moves: FloatArray, known: Known) -> FloatArray:
-    """Return what each row's move (n, 4) did to each of the eight bounds, (n, 8)."""
+    """Return what a move of each row's means (n, 4) does to each of the eight bounds at most, (n, 8)."""
     n = len(moves)
     low, high, lost, lost_f = moves.T
     rises, zero, in_order = np.diff(_harmonic(n)), np.zeros(n), np.empty(n)
@@ -229,15 +242,17 @@ def _harmonic(n: int) -> FloatArray:
     return np.asarray(2 * inside / (n + inside))
 
 
-def _from_rows(means: FloatArray, known: Known) -> FloatArray:
-    """Return the eight bounds, intersected with what is `known`, from means over nodes (n, 4)."""
-    n = len(means)
-    g = _harmonic(n)
+def _from_rows(means: FloatArray, known: Known, off: FloatArray | None = None) -> FloatArray:
+    """Return the eight bounds, intersected with what is `known`, from means over nodes (n, 4).
+
+    off: by how much each of the eight may be off: moved outwards by so much, or left out where that is more than `WITHIN`.
+    """
+    n, g = len(means), _harmonic(len(means))
     low, high = means[:, :2].T
     outer = 1 - known.loss - means[known.alone, 2:].sum(axis=0)
     found = np.array([outer[0], np.inf, low.mean(), high.mean(), outer[1], np.inf, np.diff(g) @ low[known.order], 0.0])
     found[-1] = np.interp(high.sum(), np.arange(n + 1), g)
-    return np.where(SIDES_UPPER, np.minimum(found, known.bounds), np.maximum(found, known.bounds))
+    return _moved_outwards(found, np.zeros(8) if off is None else off, known.bounds, SIDES_UPPER)
 
 
 def _blocks(start: int, stop: int, columns: int) -> Iterator[tuple[int, int]]:
@@ -250,18 +265,19 @@ def _sums_of_rows(
     tokens: list[GivenToken],
     start: int,
     stop: int,
+    parts: int,
     correlation: Callable[[int], npt.NDArray[np.float32]] | None,
     *,
     recall: bool,
     followup: bool,
 ) -> FloatArray:
-    """Return sums over nodes start..stop−1 of (1−κ)⁺, the bound of P{K=0}, 1 − f_int(κ), 1 − F_int(κ); shape (tokens, 4).
+    """Return sums over nodes start..stop−1 of each part: of (1−κ)⁺, the bound of P{K=0}, 1 − f_int(κ), 1 − F_int(κ), κ, κ², the four times κ.
 
-    correlation: |ρ̃| of a rank, None without. recall: whether the first two are wanted; zeros otherwise.
+    Shape (tokens, parts, 10). correlation: |ρ̃| of a rank, None without. recall: whether the first two are wanted; zeros otherwise.
     """
-    n, nodes = given.n, token_nodes(given, tokens, start, stop)
-    strict, none, found = np.empty_like(nodes.radius), np.zeros_like(nodes.radius), np.zeros((len(tokens), SUMS))
-    for first, last in _blocks(0, stop - start, len(tokens) * (given.pull.size - n)):
+    n, nodes = given.n, token_nodes(given, tokens, start, stop, parts)
+    strict, none, found = np.empty_like(nodes.radius), np.zeros_like(nodes.radius), np.zeros((len(tokens), parts, 2 * SUMS + 2))
+    for first, last in _blocks(0, strict.shape[1], len(tokens) * (given.pull.size - n)):
         columns = slice(first, last)
         some = nodes.part(columns)
         chances = nearer_outside(given, tokens, some)
@@ -269,11 +285,14 @@ def _sums_of_rows(
         if recall:
             none[:, columns] = none_of(chances, None if correlation is None else lambda at: correlation(tokens[at].i), some.weight)
     ties = np.array([[token.ties] for token in tokens])
-    closed = strict + ties
-    for column, size in ((2, n), (3, 2 * n)):
-        found[:, column] = (nodes.weight * (1 - interpolated(closed, size))).sum(axis=1)
-    if recall:
-        out_of_reach = followup & (ties > 0)
-        found[:, 0] = (nodes.weight * np.where(out_of_reach, 0.0, np.maximum(1 - strict, 0.0))).sum(axis=1)
-        found[:, 1] = (nodes.weight * np.where(out_of_reach, 0.0, none)).sum(axis=1)
+    closed, out_of_reach = strict + ties, followup & (ties > 0)
+
+    def summed(values: FloatArray) -> FloatArray:
+        return np.asarray((nodes.weight * values).reshape(len(tokens), parts, -1).sum(axis=2))
+
+    plain = np.maximum(1 - strict, 0.0) if recall else np.zeros_like(none)
+    values = [np.where(out_of_reach, 0.0, value) for value in (plain, none)]
+    values += [1 - interpolated(closed, size) for size in (n, 2 * n)]
+    for column, value in enumerate([*values, strict, strict**2, *(value * strict for value in values)]):
+        found[..., column] = summed(value)
     return found

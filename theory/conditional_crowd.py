@@ -8,8 +8,8 @@ and V by the correlations of the r_j, as in `theory.conditional`, and K_i = #{j 
     E P ≤ E min(1 − Σ_m δ_m F_(m), N/(N+κ) + V/(N+κ)²)        E P ≥ E f_int(κ) − Σ_{i∈I∖A} E[1 − f_int(κ_i)]
 
 F(r_max): 2N for N. The Gram of (s, e_A) is Wishart: T Tᵀ, T triangular with χ_{d−k}/√d on the diagonal and normals below (Bartlett 1933). The
-average over T is taken by scrambled Sobol points, in `REPLICATES` independent parts whose spread gives its standard error.
-Unit-free. Imports numpy and scipy.special; scipy.stats and numba on first use.
+average over T is taken by scrambled Sobol points, in `REPLICATES` independent parts whose spread says how far it may be off
+(`conditional_error`). Unit-free. Imports numpy and scipy.special; scipy.stats and numba on first use.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from theory.arrays import FloatArray, IntArray
+from theory.conditional_error import TOLERANCE, off_by, spread_of, unseen
 from theory.conditional_law import distance_table, radius_quantiles
 from theory.conditional_rows import GivenSum
 from theory.conditional_sums import comonotone, interpolated, quadratic
@@ -30,29 +31,20 @@ from theory.sharp import SUM_ROUNDING
 MOST_TOKENS = 8
 """Tokens in A at most."""
 
-REPLICATES = 8
+REPLICATES = 16
 """Independent parts of the nodes."""
 
-FIRST, MOST = 2**6, 2**9
+FIRST, MOST = 2**5, 2**9
 """Nodes of each part, at first and at most."""
 
-MOST_NUMBERS = 2**22
+MOST_NUMBERS = 3 * 2**19
 """Probabilities computed at most, in all: what keeps a long head cheap."""
 
 BLOCK_NUMBERS = 2**18
 """Probabilities held at once: 2 MB."""
 
-ERRORS = 3.0
-"""Standard errors by which an average may be off."""
-
-WITHIN = 0.01
-"""How far it may be off: the bounds are moved outwards by as much."""
-
 SORTING_PAYS = 5e-4
 """Gain of the comonotone bound over the first nodes below which it is left out: it takes a sort."""
-
-ALIKE = 1e-9
-"""Eigenvalue of the correlations within A below which a direction counts as known from the others."""
 
 SEED = 20_260_201
 """Of the scrambling."""
@@ -77,26 +69,28 @@ class Crowd:
     correlation: FloatArray | None
 
 
-def crowd_bounds(given: GivenSum, chosen: IntArray, tolerance: float) -> tuple[FloatArray, FloatArray, bool]:
-    """Return E f_int(κ) and the upper bound of E P, then both for F(r_max), shape (4,), how far each may be off (4,), and convergence.
+def crowd_bounds(given: GivenSum, chosen: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return E f_int(κ) and the upper bound of E P, then both for F(r_max), shape (4,), and how far each may be off (4,).
 
-    An average may be off by its last change, or by `ERRORS` standard errors if that is more. Nodes are doubled until no change exceeds
-    `tolerance` and none may be off by more than `WITHIN`, or up to `MOST`. Where A is all of I, E f_int(κ) is a lower bound of E P.
+    An average may be off by what the spread of its parts says, or by its last change if that is more, and by an event that no node saw: it
+    would leave no token of J nearer, or all. Nodes are doubled until none may be off by more than `TOLERANCE`, or up to `MOST`.
+    Where A is all of I, E f_int(κ) is a lower bound of E P.
     """
     crowd = given_crowd(given, chosen)
     most = min(MOST, max(2 * FIRST, MOST_NUMBERS // (REPLICATES * len(crowd.variance))))
-    total, start, stop, before = np.zeros((REPLICATES, 4)), 0, FIRST, np.full(4, np.inf)
+    total, start, stop, before = np.zeros((REPLICATES, 4)), 0, FIRST, None
     sorting = crowd.correlation is None or _sorting_pays(given, crowd)
+    least = np.array([size / (size + len(crowd.variance)) for size in (given.n, 2 * given.n)])
     while True:
         for part, draws in enumerate(_draws(given.dimension, crowd.factor.shape[1])):
             total[part] += _sums(given, crowd, draws.some(start, stop), sorting=sorting)
         parts = total / stop
-        now = parts.mean(axis=0)
-        change = np.abs(now - before)
-        off = np.maximum(change, ERRORS * parts.std(axis=0, ddof=1) / np.sqrt(REPLICATES))
-        converged = bool(change.max() <= tolerance and off.max() <= WITHIN)
-        if converged or 2 * stop > most:
-            return now, off, converged
+        now, off = parts.mean(axis=0), off_by(spread_of(parts, axis=0), REPLICATES - 1)
+        if before is not None:
+            off = np.maximum(off, np.abs(now - before))
+        off += unseen(REPLICATES * stop) * np.stack([now[::2] - least, 1 - now[1::2]], axis=1).ravel()
+        if off.max() <= TOLERANCE or 2 * stop > most:
+            return now, off
         start, stop, before = stop, 2 * stop, now
 
 
@@ -105,13 +99,15 @@ def given_crowd(given: GivenSum, chosen: IntArray) -> Crowd:
     n, scale = given.n, np.sqrt(given.own[chosen])
     inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
     values, vectors = np.linalg.eigh(given.rows[np.ix_(chosen, chosen)] * inverse[:, None] * inverse)
-    kept = values > ALIKE
+    rounding = np.divide(given.floor[chosen], given.own[chosen], out=np.zeros_like(scale), where=scale > 0)
+    kept = values > len(chosen) * max(float(rounding.max()), SUM_ROUNDING)
     values, vectors = values[kept], vectors[:, kept]
     vectors = vectors * np.where(np.cos(np.arange(1.0, len(chosen) + 1)) @ vectors < 0, -1.0, 1.0)  # a sign that rounding does not decide
     along = (vectors / np.sqrt(values)).T @ (given.rows[chosen, n:] * inverse[:, None])
-    known = (along**2).sum(axis=0)
-    left = given.own[n:] - known
-    variance = np.where(left > given.floor[n:] + SUM_ROUNDING * known / ALIKE, left, 0.0)
+    left = given.own[n:] - (along**2).sum(axis=0)
+    regression = np.abs(inverse[:, None] * (vectors / np.sqrt(values)) @ along)
+    floor = (np.sqrt(given.floor[n:]) + np.sqrt(given.floor[chosen]) @ regression) ** 2
+    variance = np.where(left > floor, left, 0.0)
     correlation = None
     if given.outside is not None:
         roots = np.divide(1.0, np.sqrt(variance), out=np.zeros_like(variance), where=variance > 0)

@@ -39,8 +39,11 @@ TINIEST = 1e-100
 LATTICE_BITS = 18
 """The lattice's first 2^18 points are used at most."""
 
-SHIFTS = np.array([0.8191725134, 0.6710436067, 0.5497004779])
-"""Powers 1, 2, 3 of 1/x, x⁴ = x + 1: the multiples by which rows are shifted fill the cube evenly."""
+MOST_PARTS = 16
+"""Independently shifted copies of the lattice that a token can have."""
+
+SEED = 20_260_202
+"""Of the shifts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -117,9 +120,9 @@ def given_token(given: GivenSum, i: int, chance: FloatArray) -> GivenToken:
     n, spread = given.n, float(given.own[i])
     row = given.rows[i, n:]
     slope = row / spread if spread > 0 else np.zeros_like(row)
-    told = slope * row
-    left = given.own[n:] - told
-    variance = np.where(left > given.floor[n:] + SUM_ROUNDING * told, left, 0.0)
+    left = given.own[n:] - slope * row
+    rounding = (np.sqrt(given.floor[n:]) + np.abs(slope) * np.sqrt(given.floor[i])) ** 2
+    variance = np.where(left > rounding, left, 0.0)
     tied = given.ties[i]
     return GivenToken(
         i=i,
@@ -187,21 +190,30 @@ def _bit_reversed() -> FloatArray:
     return found
 
 
-def lattice_points(start: int, stop: int, row: IntArray) -> FloatArray:
-    """Return points start..stop−1 of each row's shifted lattice in the unit cube, shape (3, rows, K)."""
-    points = LATTICE[:, None, None] * _bit_reversed()[start:stop] + SHIFTS[:, None, None] * (row[:, None] + 1)
+@lru_cache(maxsize=8)
+def _shifts(rows: int) -> FloatArray:
+    """Return independent shifts of each part of each row, (3, rows, MOST_PARTS); those of a row do not depend on how many there are."""
+    found = np.random.default_rng(SEED).random((rows, MOST_PARTS, 3)).transpose(2, 0, 1)
+    found.flags.writeable = False
+    return found
+
+
+def lattice_points(start: int, stop: int, row: IntArray, parts: int) -> FloatArray:
+    """Return points start..stop−1 of each of the shifted lattices of each row in the unit cube, shape (3, rows, parts·K), part by part."""
+    shifts = _shifts(2 ** int(row.max()).bit_length())[:, row, :parts]
+    points = (LATTICE[:, None] * _bit_reversed()[start:stop])[:, None, None] + shifts[..., None]
     points %= 1.0
-    return np.asarray(points)
+    return np.asarray(points.reshape(3, len(row), -1))
 
 
-def token_nodes(given: GivenSum, tokens: list[GivenToken], start: int, stop: int) -> Nodes:
-    """Return nodes start..stop−1 of the average over (t, z, τ) of each token, shape (tokens, K), from the token's own lattice.
+def token_nodes(given: GivenSum, tokens: list[GivenToken], start: int, stop: int, parts: int = 1) -> Nodes:
+    """Return nodes start..stop−1 of the average over (t, z, τ) of each token, shape (tokens, parts·K), from the token's own lattices.
 
     Along the main direction they are evenly spaced and weighted by the normal density, so that rare values are seen too; across it they
     are normal quantiles, folded so that the lattice has no edge.
     """
     d = given.dimension
-    points = lattice_points(start, stop, np.array([token.i for token in tokens]))
+    points = lattice_points(start, stop, np.array([token.i for token in tokens]), parts)
     scores = np.empty_like(points)
     scores[0] = SCORE_REACH * (2 * points[0] - 1)
     scores[1:] = ndtri(np.clip(1 - np.abs(2 * points[1:] - 1), 1e-15, 1 - 1e-15))

@@ -67,3 +67,12 @@ def interpolated(expected: FloatArray, size: int) -> FloatArray:
     """Return size/(size + κ), linear between whole κ: the least E size/(size + K) for a count K of mean κ."""
     whole = np.floor(expected)
     return np.asarray(size / (size + whole) - (expected - whole) * size / ((size + whole) * (size + whole + 1)))
+
+
+def bends(n: int, others: int) -> FloatArray:
+    """Return how far what is averaged of a row may lie from a line in κ, 0 ≤ κ ≤ `others`, (4,): what an event that no node saw can change.
+
+    Tokens of which little is left lie within or without at all nodes, then κ takes two values there, and a line fits them.
+    """
+    bend = [0.5 * (1 - 1 / others)] * 2 + [(1 - np.sqrt(size / (size + others))) ** 2 for size in (n, 2 * n)]
+    return np.array(bend)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from theory.arrays import BoolArray, FloatArray, IntArray
+from theory.conditional_error import WITHIN
 from theory.printed import Margins, printed_bounds
 from theory.ranked import Ranked, Summary
 from theory.results import QUANTITIES, Convention, Edition
@@ -45,12 +46,12 @@ def sharp_values(ready: list[tuple[Ranked, Summary]], settings: Settings) -> lis
 
 
 def conditional_values(head: Ranked, summary: Summary, settings: Settings) -> tuple[FloatArray, BoolArray]:
-    """Return conditional bounds (8, K') of one head, and which sizes converged (K',)."""
-    from theory.conditional import TOLERANCE, conditional_bounds
+    """Return conditional bounds (8, K') of one head, and at which sizes no average was left out (K',)."""
+    from theory.conditional import conditional_bounds
 
     followup = settings.convention == "followup"
     found = [conditional_bounds(head, summary, k, settings.dimension, followup=followup) for k in range(len(summary.n))]
-    return _columns(found), np.array([bounds.change <= TOLERANCE for bounds in found], dtype=bool)
+    return _columns(found), np.array([bounds.error <= WITHIN for bounds in found], dtype=bool)
 
 
 def predicted_values(

@@ -26,7 +26,7 @@ UNDER_MODEL_G = ("sharp", "conditional", "predicted")
 """Editions that need a Gram some vectors have, and that know both conventions."""
 
 UNIT_NORM = 1e-6
-"""How far a content norm may lie from 1 for the flag C = 1."""
+"""How far a content norm may lie from 1 for the flag C = 1, and Σα above 1 for the flag Σα ≤ 1."""
 
 WORK_BYTES = 128 * 1024**2
 """Memory that heads may hold together; one takes 8 MB at T = 1024."""
@@ -174,6 +174,7 @@ class _HeadPart:
     summary: Summary
     rho0_nonnegative: bool
     unit_norm: bool
+    weights_within_one: bool
 
 
 def _head_rows(
@@ -207,6 +208,7 @@ def _head_rows(
             summary=summary,
             rho0_nonnegative=head.sink is None or bool((head.cosines[head.sink] >= 0).all()),
             unit_norm=bool((np.abs(head.norms[content] - 1) <= UNIT_NORM).all()),
+            weights_within_one=bool(alpha[h].sum() <= 1 + UNIT_NORM),
         )
 
     from theory import fast
@@ -237,6 +239,9 @@ def _assemble(parts: list[_HeadPart], sizes: IntArray, settings: Settings, token
         out[:, whole] = fill
         return out
 
+    def of_head(name: str) -> BoolArray:
+        return np.repeat([[getattr(part, name)] for part in parts], len(sizes), axis=1)
+
     names = [f"{quantity}_{side}" for quantity in QUANTITIES for side in ("lower", "upper")]
     bounds = {name: spread([part.values[k] for part in parts], at_whole) for k, name in enumerate(names)}
     margins = {name: spread([getattr(part.margins, name) for part in parts]) for name in ("margin", "margin_sink", "scale")}
@@ -246,11 +251,14 @@ def _assemble(parts: list[_HeadPart], sizes: IntArray, settings: Settings, token
     valid = Validity(
         margin_positive=margins["margin"] > 0,
         margin_sink_positive=margins["margin_sink"] > 0,
-        rho0_nonnegative=np.repeat([[part.rho0_nonnegative] for part in parts], len(sizes), axis=1),
+        rho0_nonnegative=of_head("rho0_nonnegative"),
         similarities_nonnegative=least >= 0,
         size_within_length=np.broadcast_to(inner, shape).copy(),
+        size_below_length=np.broadcast_to(sizes < tokens - 1, shape).copy(),
         sink_selected=selected == 1,
-        unit_norm=np.repeat([[part.unit_norm] for part in parts], len(sizes), axis=1),
+        unit_norm=of_head("unit_norm"),
+        weights_within_one=of_head("weights_within_one"),
+        kappa_proven=np.full(shape, settings.kappa <= KAPPA),
         gram_feasible=np.full(shape, settings.feasible),
     )
     return Envelope(

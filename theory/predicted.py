@@ -4,7 +4,8 @@ Given t = ‖s‖² (three nodes of its χ² law) the cube root of each squared 
 exact moments of D_l carried over. Clark's moments of a maximum give the largest selected and the nearest unselected distance, a regression
 on it the count of tokens on the wrong side. Clark takes a maximum as normal, which it is the less the more unlike the variables are that
 compete: tokens are therefore merged in groups of like spread, as a tree, and the groups' maxima compete at last. A value is flagged where
-another order of merging changes it.
+another order of merging changes it, or another division into groups: of tokens that are equal or parallel, a largest one is no normal, and what
+is merged first then decides.
 Model G and the moments are those of `theory.sharp` and `theory.clark`. Imports numpy; scipy.linalg and numba lazily.
 """
 
@@ -48,6 +49,13 @@ RUNS = 4
 UNRELIABLE = 0.012
 """Change by another order of merging from which a value is flagged."""
 
+REGROUPED = 0.025
+"""Change by another division into groups from which a value is flagged: groups of equal spread alone, and all unselected of one group in one run."""
+
+COMPARED_UP_TO = 64
+"""Tokens up to which the changes are looked for at every node of t and groups of equal spread alone are tried; beyond, where these would be many,
+at the middle node and with one run alone."""
+
 LEAST_DIMENSION = 5
 """Least head size at which a value is trusted: a squared distance of few coordinates has no nearly normal cube root.
 
@@ -66,9 +74,9 @@ NO_SUM = 1e-12
 class Prediction:
     """Approximate E P(r_max), E R(r_min), E F(r_max), E F(r_min), one entry for each n: neither lower nor upper bounds.
 
-    reliable: False where another order of merging changes a value by more than 0.012, and at a head size d < 5 (`LEAST_DIMENSION`; but for
-    n = 1 and n = T, which are exact): use `theory.simulate` there; and for n > T. The audit (docs/audit.md) starts at d = 8.
-    change: that change, the largest of the four quantities. n = T gives 1 (NaN under `followup`), n > T gives NaN.
+    reliable: False where another order of merging changes a value by more than 0.012 or another grouping by more than 0.025, and at a head
+    size d < 5 (`LEAST_DIMENSION`; but for n = 1 and n = T, which are exact): use `theory.simulate` there; and for n > T.
+    change, regrouped: these changes, the largest of the four quantities. n = T gives 1 (NaN under `followup`), n > T gives NaN.
     Under `followup` f_outer and f_inner both hold its one F, somewhat coarser than the rest.
     """
 
@@ -78,6 +86,7 @@ class Prediction:
     f_outer: FloatArray
     f_inner: FloatArray
     change: FloatArray
+    regrouped: FloatArray
     reliable: BoolArray
     convention: Convention
 
@@ -130,17 +139,17 @@ def predict(
         raise InputError("the Gram is infeasible: no vectors have these cosines, expected a positive semidefinite one. Use gram.project.")
     inner, back = np.unique(sizes[sizes < tokens], return_inverse=True)
     head = rank_tokens(_of_order_one(rows), _of_order_one(value_norms(norms, rows.shape)), cosines, sink)
-    values = np.full((len(QUANTITIES) + 1, len(sizes)), np.nan)
+    values = np.full((len(QUANTITIES) + 2, len(sizes)), np.nan)
     if inner.size:
         summary = summarise(head, inner)
         found = [_one_size(head, summary, at, d, followup=convention == "followup") for at in range(len(inner))]
         values[:, sizes < tokens] = np.stack(found, axis=1)[:, back]
     if convention == "paper":
-        values[:-1, sizes == tokens] = 1.0
-    values[-1, sizes == tokens] = 0.0
-    named = dict(zip((*QUANTITIES, "change"), values, strict=True))
+        values[:-2, sizes == tokens] = 1.0
+    values[-2:, sizes == tokens] = 0.0
+    named = dict(zip((*QUANTITIES, "change", "regrouped"), values, strict=True))
     trusted = (d >= LEAST_DIMENSION) | (sizes == 1) | (sizes == tokens)
-    return Prediction(n=sizes, reliable=trusted & (values[-1] <= UNRELIABLE), convention=convention, **named)
+    return Prediction(n=sizes, reliable=trusted & (values[-2] <= UNRELIABLE) & (values[-1] <= REGROUPED), convention=convention, **named)
 
 
 def _of_order_one(array: FloatArray) -> FloatArray:
@@ -197,44 +206,50 @@ def conditional_law(head: Ranked, summary: Summary, at: int, ratio: float, dimen
 
 
 def _one_size(head: Ranked, summary: Summary, at: int, dimension: int, *, followup: bool) -> FloatArray:
-    """Return E P, E R, E F(r_max), E F(r_min) and the change by another order, for one size below T."""
+    """Return E P, E R, E F(r_max), E F(r_min) and the changes by another order and another grouping, for one size below T."""
     from theory.counts import twins
 
-    n, values, change = int(summary.n[at]), np.zeros(len(QUANTITIES)), 0.0
+    n, values, changes = int(summary.n[at]), np.zeros(len(QUANTITIES)), np.zeros(2)
     place = head.order.astype(np.float64)
     equal = twins(head.cosines, head.a, n)
     if n == 1:
         p, r = 1 / (1 + equal[1:].sum()), 1.0 - (followup and equal[0])
-        return np.array([*_finish(p, r, 2 * p / (1 + p), 2 * r / (1 + r), followup=followup), 0.0])
+        return np.array([*_finish(p, r, 2 * p / (1 + p), 2 * r / (1 + r), followup=followup), 0.0, 0.0])
+    compared = range(NODES) if head.tokens <= COMPARED_UP_TO else (NODES // 2,)
     for node, (ratio, weight) in enumerate(zip(*squared_sum_nodes(dimension), strict=True)):
         law = conditional_law(head, summary, at, float(ratio), dimension)
-        outer, outer_change = _outer(law, n, equal, place, compare=node == NODES // 2)
-        inner, inner_change = _inner(law, n, equal, place, followup=followup, compare=node == NODES // 2)
+        outer, outer_changes = _outer(law, n, equal, place, compare=node in compared)
+        inner, inner_changes = _inner(law, n, equal, place, followup=followup, compare=node in compared)
         clipped = np.clip([outer[0], inner[0], outer[1], inner[1]], 0.0, 1.0)
         values += weight * np.array(_finish(*clipped, followup=followup))
-        change = max(change, outer_change, inner_change)
-    return np.array([*np.clip(values, 0.0, 1.0), change])
+        changes = np.maximum(changes, np.maximum(np.array(outer_changes), np.array(inner_changes)))
+    return np.array([*np.clip(values, 0.0, 1.0), *changes])
 
 
 Pair = tuple[float, float]
 
 
-def _outer(law: Law, n: int, equal: BoolArray, place: FloatArray, *, compare: bool) -> tuple[Pair, float]:
-    """Return E P and E F(r_max) given t, and how much another order of merging changes them (0 if not asked)."""
+def _outer(law: Law, n: int, equal: BoolArray, place: FloatArray, *, compare: bool) -> tuple[Pair, Pair]:
+    """Return E P and E F(r_max) given t, and how much another order of merging and another grouping change them (0 if not asked)."""
     from theory.clark import by_spread, group_maxima
     from theory.counts import expected_counts
 
     tokens = len(law.a)
 
-    def found(order: FloatArray) -> Pair:
-        return expected_counts(law, group_maxima(law, *by_spread(law, 0, n, LIKE, order)), n, tokens, n, False, equal[n:], True)
+    def found(order: FloatArray, like: float = LIKE) -> Pair:
+        return expected_counts(law, group_maxima(law, *by_spread(law, 0, n, like, order)), n, tokens, n, False, equal[n:], True)
 
     values = found(law.mean)
-    return values, _apart(values, found(place)) if compare else 0.0
+    if not np.isfinite(values).all():  # equal means, whose order is rounding's: the moments of such a tree may contradict each other
+        values = found(place)
+    if not compare:
+        return values, (0.0, 0.0)
+    regrouped = _apart(values, found(law.mean, 1.0)) if tokens <= COMPARED_UP_TO else 0.0
+    return values, (_apart(values, found(place)), regrouped)
 
 
-def _inner(law: Law, n: int, equal: BoolArray, place: FloatArray, *, followup: bool, compare: bool) -> tuple[Pair, float]:
-    """Return E R and E F(r_min) given t, and how much another order of merging changes them (0 if not asked).
+def _inner(law: Law, n: int, equal: BoolArray, place: FloatArray, *, followup: bool, compare: bool) -> tuple[Pair, Pair]:
+    """Return E R and E F(r_min) given t, and how much another order of merging and another grouping change them (0 if not asked).
 
     Many unselected tokens compete on even terms: neighbours, which are most alike, are merged first, and their runs compete at last.
     """
@@ -243,17 +258,22 @@ def _inner(law: Law, n: int, equal: BoolArray, place: FloatArray, *, followup: b
 
     tokens, mirrored, surely = len(law.a), law._replace(mean=-law.mean), equal[:n] & followup
 
-    def found(order: FloatArray) -> Pair:
-        members, first = by_spread(mirrored, n, tokens, LIKE, order)
-        groups = group_maxima(mirrored, members, in_runs(mirrored, members, first, RUNS))
+    def found(order: FloatArray, like: float = LIKE, runs: int = RUNS) -> Pair:
+        members, first = by_spread(mirrored, n, tokens, like, order)
+        groups = group_maxima(mirrored, members, in_runs(mirrored, members, first, runs))
         return expected_counts(mirrored, groups, 0, n, n, True, surely, followup)
 
     values = found(place)
-    return values, _apart(values, found(mirrored.mean)) if compare else 0.0
+    if not compare:
+        return values, (0.0, 0.0)
+    regrouped = max(_apart(values, found(place, 1.0)) if tokens <= COMPARED_UP_TO else 0.0, _apart(values, found(place, runs=1)))
+    return values, (_apart(values, found(mirrored.mean)), regrouped)
 
 
 def _apart(one: Pair, other: Pair) -> float:
-    return max(abs(one[0] - other[0]), abs(one[1] - other[1]))
+    """Return the larger difference; infinite where one of the two is no number."""
+    apart = max(abs(one[0] - other[0]), abs(one[1] - other[1]))
+    return apart if np.isfinite(apart) and np.isfinite(other).all() else np.inf
 
 
 def _finish(p: float, r: float, outer: float, inner: float, *, followup: bool) -> tuple[float, float, float, float]:

@@ -31,12 +31,15 @@ ROUNDING = 1e-7
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Validity:
-    """Which conditions of the printed statements hold, one entry for each n (shape of the bounds).
+    """Which conditions of the printed lower bounds hold, one entry for each n (shape of the bounds).
 
     margin_positive: Δ > 0. margin_sink_positive: Δ₀ > 0. rho0_nonnegative: no cosine to the sink is negative.
     similarities_nonnegative: no cosine of a selected content token with another content token is negative.
-    size_within_length: N ≤ L. sink_selected: 0 ∈ I_N. unit_norm: C = 1. gram_feasible: some vectors have these cosines.
+    size_within_length: N ≤ L. size_below_length: N < L; at N = L the lower bounds are exactly 1, and false (erratum 17).
+    sink_selected: 0 ∈ I_N. unit_norm: C = 1. weights_within_one: Σα ≤ 1. kappa_proven: κ ≤ 1/8, the constant with which the tails are
+    proven. gram_feasible: some vectors have these cosines.
     An undefined margin does not hold; a missing sink has no negative cosine.
+    They are conditions of the lower bounds: no condition listed here makes the upper bounds (13) and (15) true (erratum 7).
     """
 
     margin_positive: BoolArray
@@ -44,8 +47,11 @@ class Validity:
     rho0_nonnegative: BoolArray
     similarities_nonnegative: BoolArray
     size_within_length: BoolArray
+    size_below_length: BoolArray
     sink_selected: BoolArray
     unit_norm: BoolArray
+    weights_within_one: BoolArray
+    kappa_proven: BoolArray
     gram_feasible: BoolArray
 
     def __post_init__(self) -> None:
@@ -68,8 +74,8 @@ class Envelope:
     Printed values are unclipped. For `repaired` the upper values are an approximation: upper_is_bound is False.
     n = T gives 1 (J is empty; NaN under `followup`, which stops before T), n > T gives NaN.
     margin Δ and margin_sink Δ₀ (units a²) and scale B (units a) are those of eq. (8), NaN where print leaves them undefined.
-    For `predicted` lower and upper are one value, an approximation. reliable: False where the average behind a `conditional` bound still
-    moved by more than its tolerance (what moved was left out: the bounds hold but could be narrower) and where `predicted` flags itself.
+    For `predicted` lower and upper are one value, an approximation. reliable: False where an average behind a `conditional` bound
+    may be off by more than 0.01 and was left out (the bounds hold but could be narrower) and where `predicted` flags itself.
     """
 
     n: IntArray

@@ -25,6 +25,7 @@ from theory.arrays import (
 from theory.errors import InputError
 from theory.gram import Gram, LagGram, as_matrix, is_feasible
 from theory.results import QUANTITIES, Convention
+from theory.sharp import SUM_ROUNDING
 
 CHUNK_NUMBERS = 2**23
 """Numbers drawn at once: 64 MB of float64."""
@@ -116,7 +117,7 @@ def draw_directions(gram: Gram, tokens: int, dimension: int, draws: int, seed: i
     markov = (
         isinstance(gram, LagGram) and gram.beta is not None and 0 <= (gram.offset or 0.0) < 1 - 1e-9 and sink in (0, None) and tokens > 1
     )
-    factor = None if markov else _factor(gram, tokens, sink)
+    factor, like = (None, None) if markov else _factor(gram, tokens, sink)
     for start in range(0, draws, at_once):
         count = min(at_once, draws - start)
         if factor is None:
@@ -124,17 +125,23 @@ def draw_directions(gram: Gram, tokens: int, dimension: int, draws: int, seed: i
             chunk = _markov_chunk(gram, tokens, dimension, count, generator, sink)
         else:
             noise = generator.standard_normal((factor.shape[1], count * dimension))
-            chunk = (factor @ noise).reshape(tokens, count, dimension)
+            chunk = (factor @ noise).reshape(-1, count, dimension)
+            chunk = chunk if like is None else chunk[like]
         yield chunk / np.sqrt(dimension)
 
 
-def _factor(gram: Gram, tokens: int, sink: int | None) -> FloatArray:
-    """Return H, shape (T, rank), with H Hᵀ the Gram."""
+def _factor(gram: Gram, tokens: int, sink: int | None) -> tuple[FloatArray, IntArray | None]:
+    """Return H with H Hᵀ the Gram of the distinct tokens, and which of them each token is; None where all are.
+
+    Tokens of cosine 1 are drawn once: rounding must not part vectors that are equal.
+    """
     from scipy.linalg import eigh
 
-    values, vectors = eigh(np.asarray(as_matrix(gram, tokens, sink=sink), dtype=np.float64))
+    cosines = np.asarray(as_matrix(gram, tokens, sink=sink), dtype=np.float64)
+    distinct, like = np.unique(np.argmax(cosines >= 1 - SUM_ROUNDING, axis=0), return_inverse=True)
+    values, vectors = eigh(cosines[np.ix_(distinct, distinct)])
     kept = values > 1e-12 * values[-1]
-    return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
+    return np.asarray(vectors[:, kept] * np.sqrt(values[kept])), None if len(distinct) == tokens else like
 
 
 def _markov_chunk(gram: LagGram, tokens: int, dimension: int, count: int, generator: np.random.Generator, sink: int | None) -> FloatArray:
@@ -164,16 +171,26 @@ def _markov_chunk(gram: LagGram, tokens: int, dimension: int, count: int, genera
 def separability_of_draws(y: FloatArray, order: IntArray, n: IntArray, convention: Convention) -> FloatArray:
     """Return P(r_max), R(r_min), F(r_max), F(r_min) of each draw, shape (4, K, m).
 
-    Squared distances are compared without their common ‖s‖²: D_l − ‖s‖² = ‖y_l‖² − 2⟨s, y_l⟩, so that tiny weights keep their digits.
-
     Args:
         y: contributions (T, m, d).
         order: (T,) order of selection.
         n: rising sizes, each 1 <= n < T.
         convention: closed inner balls (`paper`) or strict ones and one F (`followup`).
     """
+    p, closed, strict = shares_of_draws(y, order, n)
+    if convention == "followup":
+        f = 2 * p * strict / (p + strict)
+        return np.stack([p, strict, f, f])
+    return np.stack([p, closed, 2 * p / (1 + p), 2 * closed / (1 + closed)])
+
+
+def shares_of_draws(y: FloatArray, order: IntArray, n: IntArray) -> FloatArray:
+    """Return P(r_max), R(r_min) with closed inner balls and R(r_min) with strict ones, of each draw, shape (3, K, m); arguments as above.
+
+    Squared distances are compared without their common ‖s‖²: D_l − ‖s‖² = ‖y_l‖² − 2⟨s, y_l⟩, so that tiny weights keep their digits.
+    """
     _, count, dimension = y.shape
-    found = np.empty((len(QUANTITIES), len(n), count))
+    found = np.empty((3, len(n), count))
     own = np.einsum("tmd,tmd->tm", y, y)
     s, start = np.zeros((count, dimension)), 0
     for at, stop in enumerate(n.tolist()):
@@ -182,14 +199,11 @@ def separability_of_draws(y: FloatArray, order: IntArray, n: IntArray, conventio
         distance = own - 2 * np.einsum("tmd,md->tm", y, s)
         inside, outside = distance[order[:stop]], distance[order[stop:]]
         farthest, nearest = inside.max(axis=0), outside.min(axis=0)
-        out = (outside <= farthest + TIE * np.abs(farthest)).sum(axis=0)
         margin = TIE * np.abs(nearest)
-        within = (inside < nearest - margin).sum(axis=0) if convention == "followup" else (inside <= nearest + margin).sum(axis=0)
-        p, r = stop / (stop + out), within / stop
-        if convention == "followup":
-            found[:, at] = p, r, 2 * p * r / (p + r), 2 * p * r / (p + r)
-        else:
-            found[:, at] = p, r, 2 * p / (1 + p), 2 * r / (1 + r)
+        out = (outside <= farthest + TIE * np.abs(farthest)).sum(axis=0)
+        found[0, at] = stop / (stop + out)
+        found[1, at] = (inside <= nearest + margin).sum(axis=0) / stop
+        found[2, at] = (inside < nearest - margin).sum(axis=0) / stop
     return found
 
 

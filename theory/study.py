@@ -25,7 +25,7 @@ class Study:
     """Bounds over a grid. `values` holds, by name, the dimensions an array depends on and the array; NaN where infeasible or N > T.
 
     Names: the bounds asked for (all dimensions), `feasible`, `projected` and `projection_distance` where asked for, `reliable` of
-    `conditional` (quadrature converged) and `predicted` (it trusts itself), and of the printed edition `margin` and `margin_sink` (units a²).
+    `conditional` (no average left out) and `predicted` (it trusts itself), and of the printed edition `margin` and `margin_sink` (units a²).
     fixed: what stood still, T1 and T2 as "0.5L" where they are shares of L. shares: which of the parameters are.
     """
 
