@@ -244,8 +244,11 @@ class Store:
         """Write one document's chunks side by side; opening an array costs as much as writing it, so they stay open."""
         if not self._open:
             root = zarr.open_group(self._lies, mode="r+", use_consolidated=False)
-            for group in self._manifest["captured"]:
-                self._open |= {(group, key): array_of(group_of(root, group), key) for key in ("document", *arrays[group])}
+            with zarr.config.set(
+                {"array.write_empty_chunks": True}
+            ):  # one that holds nothing but fill is written too: its absence is damage
+                for group in self._manifest["captured"]:
+                    self._open |= {(group, key): array_of(group_of(root, group), key) for key in ("document", *arrays[group])}
         values = {
             (group, key): value for group in arrays for key, value in (("document", np.array(name, dtype=object)), *arrays[group].items())
         }

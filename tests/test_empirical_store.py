@@ -91,6 +91,16 @@ def test_a_flipped_bit_that_comes_after_opening_is_found(store: Store) -> None:
         store.read("capture")
 
 
+def test_a_chunk_of_nothing_but_fill_is_written_too(store: Store) -> None:
+    empty = arrays(3)
+    empty["capture"]["weight"][...] = np.nan
+    store.append(row("three"), empty)
+    assert np.isnan(Store.open(store.path).read("capture")["weight"][2]).all()
+    (store.path / "capture" / "weight" / "c" / "2" / "0" / "0").unlink()
+    with pytest.raises(StoreError, match="is missing"):
+        Store.open(store.path)
+
+
 def test_a_missing_run_and_an_unknown_group_are_said(tmp_path: Path, store: Store) -> None:
     with pytest.raises(InputError, match="no such run"):
         Store.open(tmp_path / "absent.zarr")

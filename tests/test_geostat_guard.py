@@ -22,7 +22,7 @@ from empirical.store import Store
 
 BAD_OPTIONS = {
     "unknown model": (["no/such/model"], "no/such/model: no such file or folder"),
-    "home of nobody": (["~nobody-of-this-name/model"], "~nobody-of-this-name/model: no such home is known"),
+    "home of nobody": (["~nobody-of-this-name/model"], "~nobody-of-this-name/model: no such home folder"),
     "absent model file": (["absent.gguf"], "absent.gguf: no such file"),
     "no sizes": (["--n", "0"], "--n 0: sizes 0 to 0, expected 1 to 40"),
     "size above T": (["--n", "1,41"], "--n 1,41: 41 is above the 40 tokens"),

@@ -15,8 +15,6 @@ from spine import LENGTH, geostat, refused
 from transformers import PreTrainedModel
 
 import geostat as gs
-from empirical.builtin import cache_folder
-from empirical.errors import InputError as MeasurementError
 from empirical.paths import path_of, shown
 
 LONG = "x" * 300
@@ -49,12 +47,6 @@ def test_a_path_with_a_nul_is_one_line(model_folder: Path, text_folder: Path, tm
     with pytest.raises(gs.InputError, match="holds a NUL character, expected a path") as caught:
         gs.capture(**asked)
     assert "\0" not in str(caught.value)
-
-
-def test_the_cache_in_the_home_of_nobody_is_one_line(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("GEOSTAT_CACHE", "~nobody-of-that-name/x")
-    with pytest.raises(MeasurementError, match="no such home folder"):
-        cache_folder()
 
 
 @pytest.mark.parametrize(
