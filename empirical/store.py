@@ -3,7 +3,7 @@
 Every chunk carries a CRC-32C; the manifest in the root's metadata (`empirical.manifest`) holds a digest of every file, and `open` compares them. A
 document counts only once its row stands in the manifest, which is replaced atomically after the chunks were flushed; so an interrupted run
 leaves the documents before it usable. Results are written beside the store and take their places together: a reader sees the old ones or the new
-ones. Imports xarray and zarr.
+ones. How a run is read stands in `empirical.stored_run`. Imports xarray and zarr.
 """
 
 from __future__ import annotations
@@ -11,29 +11,22 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import time
-import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any
 
 import numpy as np
 import xarray as xr
 import zarr
 from zarr.core.buffer import default_buffer_prototype
-from zarr.errors import ZarrUserWarning
 
-from empirical.disk import digest, flush_all, flush_folder, reading, settled, writing
-from empirical.errors import InputError, StoreError
+from empirical.disk import digest, flush_all, flush_folder, settled, writing
+from empirical.errors import InputError
 from empirical.layout import GroupPlan, array_of, group_of, lay_out, write_group
 from empirical.manifest import (
-    FIT_AGAIN,
-    MEASURE_AGAIN,
-    Mark,
     below,
     beside,
-    check,
     chunks_of,
     digests,
     files_below,
@@ -44,22 +37,13 @@ from empirical.manifest import (
     stored,
     under_way,
 )
-from empirical.place import alone
-from empirical.schema import with_f_scores
+from empirical.stored_run import StoredRun
 
 __all__ = ["GroupPlan", "Store"]
 
-Read = TypeVar("Read")
 
-PATIENCE: Final = 10.0
-"""Seconds for which a reader waits until another process has moved its results into place, which takes milliseconds."""
-
-LOOKS, BETWEEN_LOOKS = 25, 0.02
-"""How often, and every how many seconds, it looks whether anything moved before it tries to do it itself."""
-
-
-class Store:
-    """A run on disk. `create` or `open` it; `append` documents; `write` result groups; `tree` to read.
+class Store(StoredRun):
+    """A run on disk, to be written too. `create` or `open` it; `append` documents; `write` result groups.
 
     Raises:
         StoreError: when what is on disk contradicts the manifest.
@@ -67,13 +51,8 @@ class Store:
     """
 
     def __init__(self, path: Path, attributes: dict[str, Any], draft: Path | None = None) -> None:
-        self.path = path
+        super().__init__(path, attributes)
         self._lies = draft or path
-        self._attributes = attributes
-        self._open: dict[tuple[str, str], zarr.Array] = {}
-        self._alone = False
-        self._results = True
-        self._seen: Mark = None
 
     @classmethod
     def create(
@@ -102,104 +81,6 @@ class Store:
             manifest["layout"] = layout(store._lies, manifest["captured"])
             store._save()
         return store
-
-    @classmethod
-    def open(cls, path: Path, *, results: bool = True) -> Store:
-        """Open what stands at `path`, comparing every file with its digest.
-
-        Args:
-            path: the store.
-            results: without, result groups are not looked at and count as not there: for who makes them anew.
-        """
-        store = cls(path, {})
-        store._results = results
-        store._load()
-        return store
-
-    def _load(self) -> None:
-        """Read the manifest and compare every file with it, once more where another process wrote meanwhile."""
-        until = time.monotonic() + PATIENCE
-        while True:
-            mark, attributes = mark_of(self.path), stored(self.path)
-            if "pending" in attributes["manifest"]:
-                self._wait(mark, until)
-                continue
-            try:
-                check(self.path, attributes, results=self._results)
-            except StoreError:
-                if self._alone or mark_of(self.path) == mark:
-                    raise
-                continue
-            self._attributes, self._seen = attributes, mark
-            return
-
-    def _wait(self, mark: Mark, until: float) -> None:
-        """Let another process move its results into place; where nothing moves for a while it was killed, and this one does it.
-
-        Raises:
-            InputError: if `until` is past and another process still writes.
-        """
-        for _ in range(LOOKS):
-            time.sleep(BETWEEN_LOOKS)
-            if mark_of(self.path) != mark:
-                return
-        try:
-            with alone(self.path):
-                return
-        except InputError:
-            if time.monotonic() > until:
-                raise
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Be the one process that writes to this run, with the manifest as it stands on the disk now.
-
-        Raises:
-            InputError: if another process writes to it, or it is gone.
-            StoreError: if it has been damaged since.
-        """
-        with alone(self.path):
-            self._alone = True
-            try:
-                if mark_of(self.path) != self._seen:
-                    self._load()
-                self._open.clear()
-                yield
-            finally:
-                self._alone = False
-
-    def _of_one_state(self, read: Callable[[], Read]) -> Read:
-        """Return what `read` reads of one state of the run: again where another process wrote meanwhile."""
-        while True:
-            try:
-                found = read()
-            except StoreError:
-                if self._alone or mark_of(self.path) == self._seen:
-                    raise
-            else:
-                if self._alone or mark_of(self.path) == self._seen:
-                    return found
-            self._load()
-
-    @property
-    def attributes(self) -> dict[str, Any]:
-        """Provenance and manifest, as stored."""
-        return self._attributes
-
-    @property
-    def documents(self) -> list[dict[str, Any]]:
-        """Manifest rows of the complete documents: name, sha256 of window and text, digest of the chunks."""
-        return list(self._manifest["documents"])
-
-    @property
-    def results(self) -> list[str]:
-        """Names of the complete result groups."""
-        return sorted(self._manifest["results"]) if self._results else []
-
-    @property
-    def _manifest(self) -> dict[str, Any]:
-        manifest: dict[str, Any] = self._attributes["manifest"]
-        return manifest
 
     def note(self, **attributes: Any) -> None:
         """Add to the provenance (as the parity check's result does, once it is known)."""
@@ -328,56 +209,6 @@ class Store:
         self._attributes, self._seen = stored(self.path), mark_of(self.path)
         self._open.clear()
 
-    def read(self, group: str) -> xr.Dataset:
-        """Read one group, complete documents only; every chunk's checksum is verified as it is read."""
-        return self._of_one_state(lambda: self._read(group))
-
-    def _read(self, group: str) -> xr.Dataset:
-        captured = self._manifest["captured"]
-        if group not in captured and group not in self.results:
-            raise InputError(f"{self.path}: holds no /{group}; it has {', '.join([*captured, *self.results])}.")
-        options: dict[str, Any] = {"consolidated": False, "mask_and_scale": False, "decode_times": False, "decode_timedelta": False}
-        try:
-            with reading(self.path / group), settled(), warnings.catch_warnings():
-                warnings.simplefilter("ignore", ZarrUserWarning)  # of what another process is moving just now: it is read again then
-                dataset = xr.open_zarr(self.path, group=group, chunks=None, **options)
-                if group in captured:
-                    dataset = dataset.isel(document=slice(0, len(self.documents)))
-                return with_f_scores(dataset.load())
-        except InputError:
-            raise
-        except (ValueError, OSError, KeyError, RuntimeError) as error:
-            remedy = MEASURE_AGAIN if group in captured else FIT_AGAIN.format(path=self.path)
-            raise StoreError(f"{self.path}/{group}: damaged ({_first_line(error)}). {remedy}") from error
-
-    def tree(self, *, only: Collection[str] | None = None, known: Mapping[str, xr.Dataset] | None = None) -> xr.DataTree:
-        """The whole run as a DataTree: captured groups and results, provenance at the root.
-
-        Args:
-            only: groups to read, as far as they are there; None: all.
-            known: groups from before, which are not read again.
-        """
-        return self._of_one_state(lambda: self._tree(only, known or {}))
-
-    def _tree(self, only: Collection[str] | None, known: Mapping[str, xr.Dataset]) -> xr.DataTree:
-        names = [name for name in (*self._manifest["captured"], *self.results) if only is None or name in only]
-        groups = {name: known[name] if name in known else self._read(name) for name in names}
-        tree = xr.DataTree.from_dict({f"/{name}": dataset for name, dataset in groups.items()})
-        tree.attrs = {**self._attributes, "manifest": {name: self._manifest[name] for name in ("captured", "documents")}}
-        return tree
-
-    def verify(self) -> None:
-        """Compare every file with its digest, as `open` does.
-
-        Raises:
-            StoreError: naming the first that is missing or differs.
-        """
-        check(self.path, self._attributes, results=self._results)
-
     def _save(self) -> None:
         save(self._lies, self._attributes)
         self._seen = mark_of(self._lies)
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -115,7 +115,7 @@ def measure(settings: Settings, out: Path, *, fresh: bool = False, null: bool = 
 
     Raises:
         InputError: for bad settings, text or model, something at `out` that is no run, or a run of other settings (unless `fresh`).
-        StoreError: if the run there is damaged (unless `fresh`; not even then if its manifest is).
+        StoreError: if the run there is damaged (unless `fresh`; not even then if its manifest cannot be read).
     """
     n = sizes(settings.n, settings.length)
     path = path_of(store_path(out))

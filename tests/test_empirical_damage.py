@@ -18,8 +18,7 @@ from damage import KINDS, damaged, files, flipped
 from runs import contents
 from stores import NORMS, arrays, row, small_store
 
-from empirical import manifest
-from empirical import store as module
+from empirical import manifest, stored_run
 from empirical.errors import InputError, StoreError
 from empirical.store import Store
 
@@ -162,7 +161,7 @@ def test_a_reader_waits_while_another_moves_its_results(store: Store, monkeypatc
     attributes = manifest.stored(store.path)
     attributes["manifest"]["pending"] = {"moves": [], "drops": [], "then": {}}
     manifest.save(store.path, attributes)
-    monkeypatch.setattr(module, "PATIENCE", 0.1)
+    monkeypatch.setattr(stored_run, "PATIENCE", 0.1)
     held = os.open(store.path.with_name(".run.zarr.lock"), os.O_WRONLY | os.O_CREAT)
     fcntl.flock(held, fcntl.LOCK_EX)
     with pytest.raises(InputError, match="another geostat command is writing there"):
@@ -173,14 +172,16 @@ def test_a_reader_waits_while_another_moves_its_results(store: Store, monkeypatc
 
 WRITER = """
 import sys
+import time
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from stores import NORMS
 from empirical.store import Store
 store = Store.open(Path(sys.argv[1]))
-for turn in range(30):
+for turn in range(12):
     with store.alone():
         store.put({"norms": NORMS * turn, "summary": NORMS * turn})
+    time.sleep(0.3)
 """
 
 
@@ -196,4 +197,4 @@ def test_a_reader_beside_a_writer_sees_one_state_whenever_it_looks(store: Store)
             seen.append(float(tree["norms"]["C"][0]))
         assert process.returncode == 0, process.stderr.read() if process.stderr else ""
     assert seen == sorted(seen)
-    assert len(set(seen)) > 3
+    assert len(set(seen)) > 2
