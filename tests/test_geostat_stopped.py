@@ -52,7 +52,13 @@ def kept(store: Path) -> int:
 
 
 @pytest.mark.parametrize(
-    "blow", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL], ids=["ctrl-c", "kill", "hang up", "kill -9"]
+    "blow",
+    [
+        pytest.param(signal.SIGINT, id="ctrl-c"),
+        pytest.param(signal.SIGTERM, id="kill", marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, id="hang up", marks=pytest.mark.slow),
+        pytest.param(signal.SIGKILL, id="kill -9"),
+    ],
 )
 def test_a_stopped_capture_keeps_its_documents_and_ends_like_one_that_was_not(
     tmp_path: Path, model_folder: Path, many_texts: Path, uninterrupted: Path, blow: signal.Signals
@@ -86,8 +92,8 @@ def test_a_stopped_capture_keeps_its_documents_and_ends_like_one_that_was_not(
     [
         ("report", [signal.SIGTERM]),
         ("confront", [signal.SIGTERM, signal.SIGTERM]),
-        ("confront", [signal.SIGINT, signal.SIGINT]),
-        ("confront", [signal.SIGHUP]),
+        pytest.param("confront", [signal.SIGINT, signal.SIGINT], marks=pytest.mark.slow),
+        pytest.param("confront", [signal.SIGHUP], marks=pytest.mark.slow),
     ],
 )
 def test_a_stopped_stage_says_so_in_a_line_and_can_be_done_again(

@@ -65,6 +65,7 @@ def test_an_output_that_is_full_is_refused_in_a_line(arguments: tuple[str, ...])
     assert done.stderr.count(b"\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a disk that is full is a file of Linux")
 def test_lines_that_cannot_be_written_stop_nothing(finished: Finished, tmp_path: Path):
     shutil.copytree(finished.out, tmp_path, dirs_exist_ok=True)

@@ -4,10 +4,9 @@ from scipy.special import stdtrit
 from scipy.stats import binom
 from synthetic import Sizes, Spread, Truth, capture, log_weights
 
-from geostat import phases
+from geostat import phases, weights
 from geostat.errors import InputError
-from geostat.fitting import LMFIT_KEYWORDS
-from geostat.one_head import fit_head
+from geostat.fitting import LMFIT_KEYWORDS, mean_over_documents
 from geostat.profile_kernels import scan
 from geostat.profile_search import FORMS, search
 from geostat.weights import fit_weights, log_profile, profile
@@ -358,8 +357,12 @@ def test_lmfit_never_sees_a_missing_token():
 def test_lmfits_own_errors_stand_beside_the_jackknifes():
     data = capture(sizes=Sizes(heads=2, kv_heads=1), seed=19)
     fit = fit_weights(data).isel(layer=0, head=1)
+    seen, _, log_weight = weights.layer_weights(data, 0)
+    mean = mean_over_documents(log_weight[:, 1])
+    position = seen.first_content + np.arange(mean.size, dtype=np.float64)
     for form, source in (("shared", "eta"), ("separate", "eta_tail")):
-        own = fit_head(data, 0, 1, which="weights", form=form).params
+        start = {name: float(rows[weights.FORMS.index(form), 0]) for name, rows in search(mean[None], seen.first_content).items()}
+        own = phases.fit_row(form, position, mean, start).params
         assert float(fit["form_eta_tail_se_tokens"].sel(form=form)) == pytest.approx(own[source].stderr, rel=1e-6)
         expected = own["log_p_base"].stderr * float(fit["form_p_base"].sel(form=form))
         assert float(fit["form_p_base_se_tokens"].sel(form=form)) == pytest.approx(expected, rel=1e-6)
