@@ -39,7 +39,9 @@ def writing(path: Path) -> Iterator[None]:
                 "without --fresh."
             ) from error
         if error.errno in DENIED:
-            raise InputError(f"{path}: cannot be written ({error.strerror}). Choose another folder with --out.") from error
+            raise InputError(
+                f"{path}: cannot be written ({error.strerror}). Check its permissions, or choose another folder with --out."
+            ) from error
         raise
 
 

@@ -89,4 +89,4 @@ def write_group(dataset: xr.Dataset, folder: Path) -> None:
     plain = dataset.copy()
     for name in plain.variables:
         plain[name].encoding = {}
-    plain.to_zarr(folder, mode="w", zarr_format=3, consolidated=False, encoding=encoding)
+    plain.to_zarr(folder, mode="w", zarr_format=3, consolidated=False, encoding=encoding, write_empty_chunks=True)

@@ -12,7 +12,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -41,7 +41,7 @@ __all__ = [
 PARTS: Final = frozenset({"documents", "captured", "layout", "results", "own_sha256"})
 """What every manifest holds."""
 
-MEASURE_AGAIN: Final = "Restore it from a copy, or measure again with --fresh."
+MEASURE_AGAIN: Final = "Restore it from a copy, or measure again with `geostat capture --fresh`."
 FIT_AGAIN: Final = "What was measured is sound: run `geostat fit {path} --fresh`, then `geostat confront {path}`."
 REMOVE: Final = "Restore it from a copy, or remove what stands there and measure again."
 
@@ -82,7 +82,7 @@ def stored(path: Path, *, damaged: bool = False) -> dict[str, Any]:
         if {"documents", "captured", "results"} <= manifest.keys() and not {"layout", "own_sha256"} & manifest.keys():
             raise StoreError(
                 f"{path}: was written by an older geostat ({attributes.get('geostat_version')}), which kept no digest of every file. "
-                "Measure it again with --fresh."
+                "Measure it again with `geostat capture --fresh`."
             )
     elif isinstance(root, dict) and "zarr_format" in root and manifest is None and not _captured_below(path):
         raise InputError(f"{path}: stands there but is not a run of geostat. Name a run, or choose another --out.")
@@ -146,8 +146,8 @@ def save(folder: Path, attributes: dict[str, Any]) -> None:
     manifest = attributes["manifest"]
     root: dict[str, Any] = {"node_type": "group", "zarr_format": 3}
     if "pending" not in manifest:
-        with suppress(OSError, ValueError, KeyError, TypeError):  # what is damaged is told by `check`
-            if len(manifest["documents"]) == _room(folder, manifest["captured"]):
+        with suppress(FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError):  # what is damaged is told by `check`
+            if len(manifest["documents"]) == _room(folder, manifest["layout"]):
                 root["consolidated_metadata"] = _consolidated(folder, (*manifest["captured"], *manifest["results"]))
     manifest["own_sha256"] = ""
     text = json.dumps({**root, "attributes": attributes}, indent=1, sort_keys=True, allow_nan=False)
@@ -170,24 +170,26 @@ def _json(file: Path) -> dict[str, Any]:
     return found
 
 
-def _room(folder: Path, captured: Sequence[str]) -> int | None:
-    """For how many documents there is room; None where no group says."""
-    return next((int(shape[0]) for group in captured for _, shape in _by_document(folder, group)), None)
+def _room(folder: Path, names: Iterable[str]) -> int | None:
+    """For how many documents there is room; None where no array says. names: of the layout."""
+    return next((shape[0] for _, shape in _by_document(folder, names)), None)
 
 
-def _by_document(folder: Path, group: str) -> list[tuple[str, tuple[int, ...]]]:
-    """Arrays of a group with a chunk for each document: path below `folder`, and shape."""
-    found = []
-    for file in sorted((folder / group).glob("*/zarr.json")):
-        array = _json(file)
-        if (array.get("dimension_names") or [None])[0] == "document":
-            found.append((below(file.parent, folder), tuple(array["shape"])))
-    return found
+def _by_document(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Arrays with a chunk for each document, among those whose metadata is named: path below `folder`, and shape."""
+    for name in names:
+        if name.endswith("/zarr.json"):
+            array = _json(folder / name)
+            if (array.get("dimension_names") or [None])[0] == "document":
+                yield name.removesuffix("/zarr.json"), tuple(array["shape"])
 
 
-def chunks_of(folder: Path, captured: Sequence[str]) -> Callable[[int], list[Path]]:
-    """Return what tells the chunk files of a document by its index: one for each array that has any, whether they are there or not."""
-    arrays = [(name, len(shape)) for group in captured for name, shape in _by_document(folder, group) if all(shape[1:])]
+def chunks_of(folder: Path, names: Iterable[str]) -> Callable[[int], list[Path]]:
+    """Return what tells the chunk files of a document by its index: one for each array that has any, whether they are there or not.
+
+    names: of the layout.
+    """
+    arrays = [(name, len(shape)) for name, shape in _by_document(folder, names) if all(shape[1:])]
 
     def chunks(index: int) -> list[Path]:
         return sorted(folder / name / "c" / str(index) / Path(*["0"] * (dims - 1)) for name, dims in arrays)
@@ -202,11 +204,9 @@ def files_below(folder: Path) -> list[Path]:
 
 def layout(folder: Path, captured: Sequence[str]) -> dict[str, str]:
     """Return a digest for each file of the captured groups that belongs to no document: metadata and coordinates."""
-    found: dict[str, str] = {}
-    for group in captured:
-        chunked = {folder / name / "c" for name, _ in _by_document(folder, group)}
-        found |= digests([file for file in files_below(folder / group) if chunked.isdisjoint(file.parents)], folder)
-    return found
+    files = [file for group in captured for file in files_below(folder / group)]
+    chunked = {folder / name / "c" for name, _ in _by_document(folder, [below(file, folder) for file in files])}
+    return digests([file for file in files if chunked.isdisjoint(file.parents)], folder)
 
 
 def digests(files: Iterable[Path], folder: Path) -> dict[str, str]:
@@ -228,15 +228,26 @@ def check(path: Path, attributes: Mapping[str, Any], *, results: bool = True) ->
     """
     manifest = attributes["manifest"]
     _check_each(path, manifest["layout"], MEASURE_AGAIN)
-    chunks = chunks_of(path, manifest["captured"])
+    chunks = chunks_of(path, manifest["layout"])
+    chunked = {path / name / "c" for name, _ in _by_document(path, manifest["layout"])}
+    for group in manifest["captured"]:  # chunks of a document that was not completed may be there
+        _refuse_strangers(path / group, {path / name for name in manifest["layout"]}, chunked)
     for index, row in enumerate(manifest["documents"]):
         files = chunks(index)
         with _present(path, lambda: _unsound(files), MEASURE_AGAIN):  # noqa: B023
             found = digest(files, path)
         if found != row["digest"]:
             raise StoreError(f"{_unsound(files) or path}: damaged, for document {row['name']!r} is not what was written. {MEASURE_AGAIN}")
-    for written in manifest["results"].values() if results else ():
+    for group, written in manifest["results"].items() if results else ():
         _check_each(path, written, FIT_AGAIN.format(path=path))
+        _refuse_strangers(path / group, {path / name for name in written}, set())
+
+
+def _refuse_strangers(group: Path, known: Set[Path], chunked: Set[Path]) -> None:
+    """Refuse a file of a group that nobody wrote there: it would be read as if it were measured."""
+    for file in files_below(group):
+        if file not in known and chunked.isdisjoint(file.parents):
+            raise StoreError(f"{file}: damaged, for this file does not belong to the run. Remove it.")
 
 
 def _check_each(path: Path, written: Mapping[str, str], remedy: str) -> None:

@@ -50,7 +50,8 @@ def recover(path: Path) -> None:
         (path / ".zarr.json.draft").unlink(missing_ok=True)
         for group in (*manifest["captured"], *manifest["results"]):
             for file in (path / group).rglob(f"*{UNFINISHED}"):
-                file.unlink()
+                if file.is_file():
+                    file.unlink()
 
 
 @contextmanager

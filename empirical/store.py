@@ -113,7 +113,7 @@ class Store(StoredRun):
             if self._manifest["results"]:
                 self._exchange([], drops=list(self._manifest["results"]), then={"results": {}})
             asyncio.run(self._set(index, str(row["name"]), arrays))
-            chunks = chunks_of(self._lies, self._manifest["captured"])(index)
+            chunks = chunks_of(self._lies, self._manifest["layout"])(index)
             flush_all(chunks if self._lies == self.path else files_below(self._lies), self._lies)
             entry = dict(row) | {"chunks": len(chunks), "digest": digest(chunks, self._lies)}
             self._manifest["documents"].append(entry)
@@ -125,9 +125,8 @@ class Store(StoredRun):
         """Write one document's chunks side by side; opening an array costs as much as writing it, so they stay open."""
         if not self._open:
             root = zarr.open_group(self._lies, mode="r+", use_consolidated=False)
-            with zarr.config.set(
-                {"array.write_empty_chunks": True}
-            ):  # one that holds nothing but fill is written too: its absence is damage
+            # A chunk of nothing but fill is written too, so that its absence is damage.
+            with zarr.config.set({"array.write_empty_chunks": True}):
                 for group in self._manifest["captured"]:
                     self._open |= {(group, key): array_of(group_of(root, group), key) for key in ("document", *arrays[group])}
         values = {

@@ -18,7 +18,7 @@ from zarr.errors import ZarrUserWarning
 
 from empirical.disk import reading, settled
 from empirical.errors import InputError, StoreError
-from empirical.manifest import FIT_AGAIN, MEASURE_AGAIN, Mark, check, mark_of, stored
+from empirical.manifest import FIT_AGAIN, MEASURE_AGAIN, Mark, beside, check, mark_of, stored
 from empirical.place import alone
 from empirical.schema import with_f_scores
 
@@ -42,7 +42,7 @@ class StoredRun:
     """
 
     def __init__(self, path: Path, attributes: dict[str, Any]) -> None:
-        self.path = path
+        self.path = path.resolve() if path.is_symlink() else path  # what belongs to a run lies beside it, not beside a link to it
         self._attributes = attributes
         self._open: dict[tuple[str, str], zarr.Array] = {}
         self._alone = False
@@ -59,6 +59,9 @@ class StoredRun:
         """
         store = cls(path, {})
         store._results = results
+        if not store.path.exists() and beside(store.path, "old").exists():  # a new run was to take its place and was killed
+            with alone(store.path):
+                pass
         store._load()
         return store
 
@@ -92,8 +95,8 @@ class StoredRun:
         try:
             with alone(self.path):
                 return
-        except InputError:
-            if time.monotonic() > until:
+        except InputError as error:
+            if time.monotonic() > until or not isinstance(error.__cause__, BlockingIOError):
                 raise
 
     @contextmanager

@@ -64,7 +64,7 @@ def _told() -> Iterator[None]:
         _fail(str(error), 4)
     except KeyboardInterrupt as error:
         code = exit_code()
-        _fail(str(error) or "interrupted. What was complete is kept: run the same command again to go on.", code)
+        _fail(str(error) or "interrupted. What was complete is kept: run the same command again.", code)
     except BrokenPipeError:  # who reads has seen enough
         sys.exit(141)
     except OSError as error:

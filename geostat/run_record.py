@@ -6,6 +6,7 @@ Imports empirical for the machine and the disk.
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -68,6 +69,8 @@ def _since(started: float) -> float:
 
 def _write(path: Path, known: Mapping[str, Any]) -> None:
     beside = path.with_suffix(".json")
+    if not os.access(beside.parent, os.W_OK):  # of who reads another's run
+        return
     with writing(beside):
         replace(beside, json.dumps({**known, "machine": machine()}, indent=1, sort_keys=True) + "\n")
 

@@ -112,7 +112,7 @@ def main() -> None:
     """Kill a stage at every so-many-th write, run it again, compare."""
     from geostat import pipeline
 
-    work, start, stride, first = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+    work, start, stride, first = Path(sys.argv[1]).resolve(), Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
     out, counter = work / "out", work / "count"
     command = [word.replace("OUT", str(out)) for word in sys.argv[5:]]
     for name in COMPUTED:

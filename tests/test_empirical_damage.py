@@ -19,6 +19,7 @@ from runs import contents
 from stores import NORMS, arrays, row, small_store
 
 from empirical import manifest, stored_run
+from empirical import store as module
 from empirical.errors import InputError, StoreError
 from empirical.store import Store
 
@@ -69,8 +70,52 @@ def test_results_that_are_made_anew_may_be_damaged(store: Store) -> None:
     assert Store.open(store.path).results == ["weights"]
     assert not (store.path / "norms").exists()
     flipped(store.path / "capture" / "layer" / "c" / "0")
-    with pytest.raises(StoreError, match=r"capture/layer/c/0: damaged.*measure again with --fresh"):
+    with pytest.raises(StoreError, match=r"capture/layer/c/0: damaged.*measure again with `geostat capture --fresh`"):
         Store.open(store.path, results=False)
+
+
+@pytest.mark.parametrize("name", ["norms/stray", "norms/C/c/1", "capture/new/zarr.json", "capture/layer/c/1", "summary/new/zarr.json"])
+def test_a_file_that_does_not_belong_to_the_run_is_found(store: Store, name: str) -> None:
+    (store.path / name).parent.mkdir(exist_ok=True)
+    (store.path / name).write_text("{", encoding="utf-8")
+    with pytest.raises(StoreError, match=f"{name}: damaged, for this file does not belong to the run. Remove it"):
+        Store.open(store.path)
+    (store.path / name).unlink()
+    Store.open(store.path)
+
+
+def test_every_chunk_of_a_result_is_written(store: Store) -> None:
+    store.put({"weights": NORMS * np.nan})
+    assert (store.path / "weights" / "C" / "c" / "0").exists()
+
+
+def test_a_linked_run_is_finished_beside_the_run_itself(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = store.path.with_name("elsewhere")
+    elsewhere.mkdir()
+    link = elsewhere / "linked.zarr"
+    link.symlink_to(store.path)
+    wanted = small_store(store.path.with_name("wanted.zarr"))
+    wanted.append(row("three"), arrays(3))
+    wanted.put({"norms": NORMS * 3})
+
+    def kill(path: Path) -> None:
+        raise SystemExit
+
+    found = Store.open(link)
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "finish", kill)
+        with pytest.raises(SystemExit):
+            found.put({"norms": NORMS * 3}, drops=["summary"])
+    Store.open(link)
+    assert contents(store.path) == contents(wanted.path)
+    assert [path.name for path in elsewhere.iterdir()] == ["linked.zarr"]
+
+
+def test_a_run_that_was_set_aside_for_a_new_one_that_never_came_is_put_back(store: Store) -> None:
+    before = contents(store.path)
+    store.path.rename(store.path.with_name(".run.zarr.old"))
+    Store.open(store.path)
+    assert contents(store.path) == before
 
 
 def test_a_chunk_in_the_place_of_another_is_found(store: Store) -> None:

@@ -111,7 +111,7 @@ def test_a_stopped_stage_says_so_in_a_line_and_can_be_done_again(
             time.sleep(0.05)
         stdout, stderr = process.communicate(timeout=60)
     line = refused(Said(process.returncode, stdout, stderr), code=128 + blows[0])
-    assert line == "interrupted. What was complete is kept: run the same command again to go on."
+    assert line == "interrupted. What was complete is kept: run the same command again."
     assert not [path for path in (tmp_path / "run").rglob(".*") if path.name.endswith(("lock", "draft"))]
     if stage == "confront":
         assert geostat(stage, tmp_path / "run", "--quiet").code == 0

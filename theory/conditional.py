@@ -24,9 +24,10 @@ others. Two more bounds of E P condition on s alone (`conditional_sphere`). **F(
 
 All are intersected with `sharp`. Averages are quadratures: over (t, z, τ) independently shifted lattice rules, more nodes where a token's own
 average is still uncertain, and freed of what they share with κ_i, whose mean is known exactly; over ‖s‖ interleaved grids; over several tokens
-scrambled Sobol points. Each may be off by what the spread of its parts says (`conditional_error`: but for one case in 10,000), and every bound
-is moved outwards by that. What is averaged is a bound at each node, and what is made of the averages is linear or rises with them, so that a
-moved bound is one still: least and largest of several bounds that were moved each, a sum moved by the sum, F(r_min) by the order of the tokens'
+scrambled Sobol points. Each may be off by what the spread of its parts says (`conditional_error`: but for one case in 10,000 at each look, and
+there is a look after each doubling), and every bound is moved outwards by that. What is averaged is a bound at each node, and what is made of
+the averages is linear or rises with them, so that a moved bound is one still: least and largest of several bounds that were moved each, a sum
+moved by the sum, F(r_min) by the order of the tokens'
 exact law, not of their averages. An average that may be off by more than `WITHIN` is left out: what else is known (`sharp` at least) stands in
 its place, and `error` reports it.
 Source: Model G replaces eq. (9)-(17) of arXiv 2602.01893. Unit-free. Imports numpy and scipy; numba on first use.
@@ -141,7 +142,7 @@ def _narrowed(given: GivenSum, law: PairwiseLaw, sharp: FloatArray, *, followup:
         best[OUTER] = _moved_outwards(values, off, sharp[OUTER], SIDES_UPPER[OUTER])
         chosen = order[::-1][: max(1, min(MOST_TOKENS, given.dimension - 1))]
         values, crowded = crowd_bounds(given, chosen)
-        worst = float(min(off.max(), crowded.max()))
+        worst = float(min(off.max(), crowded.max()))  # either narrows the same bounds
         if crowded.max() <= WITHIN:
             best[OUTER_UPPER] = np.minimum(best[OUTER_UPPER], values[1::2] + crowded[1::2])
             loss, alone[chosen] = 1 - values[::2] + crowded[::2], False
