@@ -180,3 +180,13 @@ def test_an_error_that_the_flag_does_not_catch_is_counted(few: audit.Audit):
 def test_numbers_that_make_no_audit_are_refused(changes: dict[str, int]):
     with pytest.raises(InputError, match="expected at least 2 draws"):
         audit.audit(("sharp",), **changes)
+
+
+def test_a_prediction_without_a_value_counts_as_far_off_and_not_as_no_number() -> None:
+    rows = audit.audit(("predicted",), sample="random", draws=20, count=3).rows["predicted", "precision"]
+    lower = rows.lower.copy()
+    lower[0] = np.nan
+    found = audit._accuracy("precision", replace(rows, lower=lower, reliable=rows.reliable & (np.arange(len(lower)) > 0)))
+    assert np.isfinite([found.median, found.worst_trusted]).all()
+    assert found.worst == np.inf
+    assert found.distrusted >= 1

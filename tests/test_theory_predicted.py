@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from scipy.special import roots_genlaguerre
 from strategies import Head, heads
 
+from theory import audit_heads, audit_rows
 from theory.arrays import FloatArray
 from theory.audit_heads import random_heads
 from theory.counts import twins
@@ -378,3 +380,11 @@ def test_a_tree_whose_order_is_roundings_has_a_value_and_a_flag() -> None:
     found = predict(np.array([2, 2, 7, 7, 7, 7, 2]) / 20, 1.0, (gram + gram.T) / 2, 14, [4])
     assert abs(found.precision[0] - 0.8126) < 0.08
     assert not found.reliable[0]
+
+
+def test_small_heads_of_equal_tokens_have_values_where_any_grouping_has_one() -> None:
+    for at, size in ((141, 23), (249, 5), (369, 5)):  # their first two orders of merging have none
+        head = audit_heads.heads("small", seed=0)[at]
+        found = audit_rows.evaluated(replace(head, n=np.array([size])), "predicted", "paper")
+        assert 0 <= found.precision_lower[0, 0] <= 1
+        assert not found.reliable[0, 0]

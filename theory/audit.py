@@ -136,6 +136,7 @@ def accuracy(found: Audit) -> list[Accuracy]:
 
 def _accuracy(quantity: str, rows: Rows) -> Accuracy:
     away = np.abs(rows.lower - rows.truth)
+    away = np.where(np.isnan(away), np.inf, away)  # no value: no order of merging has one
     large = away > LARGE_ERROR
     return Accuracy(
         quantity=quantity,
