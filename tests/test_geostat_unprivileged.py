@@ -102,7 +102,7 @@ def test_kernels_are_compiled_where_nothing_can_be_kept(prefix: tuple[str, ...],
 def test_the_main_job_is_done_for_a_user_without_a_home(prefix: tuple[str, ...], here: Path, model_folder: Path, text_folder: Path):
     for folder in (model_folder, text_folder):
         shutil.copytree(folder, here / folder.name, dirs_exist_ok=True)
-        (here / folder.name).chmod(0o755)  # pytest makes folders for its own user alone
+        subprocess.run(["chmod", "-R", "a+rX", here / folder.name], check=True)  # made for their own user alone
     given = [
         here / model_folder.name,
         "--text",
