@@ -21,6 +21,14 @@ PROGRAM = (sys.executable, "-c", "from geostat.cli import main; main()")
 MANY = 12
 """Documents of a run that is stopped half-way."""
 
+UNHURRIED = (
+    sys.executable,
+    "-c",
+    "import time; from empirical.store import Store; from geostat.cli import main; append = Store.append; "
+    "Store.append = lambda *given, **named: (append(*given, **named), time.sleep(0.2))[0]; main()",
+)
+"""Pauses after each document: else a machine with other work to do would be done before it is looked at."""
+
 
 @pytest.fixture(scope="module")
 def many_texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -64,7 +72,7 @@ def test_a_stopped_capture_keeps_its_documents_and_ends_like_one_that_was_not(
     tmp_path: Path, model_folder: Path, many_texts: Path, uninterrupted: Path, blow: signal.Signals
 ):
     store, command = tmp_path / "run.zarr", many(model_folder, many_texts, tmp_path)
-    program = [*PROGRAM, *command]
+    program = [*UNHURRIED, *command]
     with subprocess.Popen(
         program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONWARNINGS": ""}
     ) as process:
