@@ -70,7 +70,9 @@ def test_results_that_are_made_anew_may_be_damaged(store: Store) -> None:
     assert Store.open(store.path).results == ["weights"]
     assert not (store.path / "norms").exists()
     flipped(store.path / "capture" / "layer" / "c" / "0")
-    with pytest.raises(StoreError, match=r"capture/layer/c/0: damaged.*measure again with `geostat capture --fresh`"):
+    with pytest.raises(
+        StoreError, match=r"capture/layer/c/0: damaged.*measure again with `--fresh` \(of `geostat run` or `geostat capture`\)"
+    ):
         Store.open(store.path, results=False)
 
 
@@ -131,7 +133,7 @@ def test_a_run_of_a_geostat_that_kept_no_such_digests_says_so(store: Store) -> N
     for name in ("layout", "own_sha256"):
         del root["attributes"]["manifest"][name]
     (store.path / "zarr.json").write_text(json.dumps(root), encoding="utf-8")
-    with pytest.raises(StoreError, match=r"older geostat \(0.0.9\).*--fresh"):
+    with pytest.raises(StoreError, match=r"older geostat \(0.0.9\).*`--fresh` \(of `geostat run` or `geostat capture`\)"):
         Store.open(store.path)
     assert manifest.stored(store.path, damaged=True)["geostat_version"] == "0.0.9"
 
