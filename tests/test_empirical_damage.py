@@ -113,6 +113,15 @@ def test_a_linked_run_is_finished_beside_the_run_itself(store: Store, monkeypatc
     assert [path.name for path in elsewhere.iterdir()] == ["linked.zarr"]
 
 
+def test_a_document_added_through_a_link_lands_in_the_run_itself(store: Store) -> None:
+    path = small_store(store.path.with_name("two.zarr")).path
+    link = store.path.with_name("linked.zarr")
+    link.symlink_to(path)
+    Store.open(link).append(row("three"), arrays(3))
+    assert link.is_symlink()
+    assert len(Store.open(path).documents) == 3
+
+
 def test_a_run_that_was_set_aside_for_a_new_one_that_never_came_is_put_back(store: Store) -> None:
     before = contents(store.path)
     store.path.rename(store.path.with_name(".run.zarr.old"))
