@@ -294,7 +294,7 @@ def finish(path: Path) -> None:
             _remove(path / name)
         for name in pending["moves"]:
             if (ready / name).exists():  # else it was moved before
-                if (path / name).is_dir():
+                if (ready / name).is_dir():
                     _remove(path / name)
                 os.replace(ready / name, path / name)
         manifest |= pending["then"]
@@ -303,10 +303,12 @@ def finish(path: Path) -> None:
         shutil.rmtree(ready, ignore_errors=True)
 
 
-def _remove(folder: Path) -> None:
-    """Remove a folder from the store: first from its place, so that no half of it is ever read there."""
-    aside = beside(folder.parent, "removed")
+def _remove(group: Path) -> None:
+    """Remove a group from the store: first from its place, so that no half of it is ever read there. A file or link in its place goes too."""
+    aside = beside(group.parent, "removed")
     shutil.rmtree(aside, ignore_errors=True)
-    if folder.exists():
-        os.replace(folder, aside)
+    if group.is_symlink() or not group.is_dir():
+        group.unlink(missing_ok=True)
+    else:
+        os.replace(group, aside)
         shutil.rmtree(aside, ignore_errors=True)

@@ -21,6 +21,7 @@ from stores import NORMS, arrays, row, small_store
 from empirical import manifest, stored_run
 from empirical import store as module
 from empirical.errors import InputError, StoreError
+from empirical.manifest import beside
 from empirical.store import Store
 
 
@@ -74,6 +75,21 @@ def test_results_that_are_made_anew_may_be_damaged(store: Store) -> None:
         StoreError, match=r"capture/layer/c/0: damaged.*measure again with `--fresh` \(of `geostat run` or `geostat capture`\)"
     ):
         Store.open(store.path, results=False)
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_results_are_made_anew_where_something_else_took_their_folders_place(store: Store, *, linked: bool) -> None:
+    for name in ("norms", "summary"):
+        there = store.path / name
+        there.rename(store.path.with_name(name))
+        there.symlink_to(store.path.with_name(name)) if linked else there.write_text("no folder")
+    for _ in range(2):
+        anew = Store.open(store.path, results=False)
+        with anew.alone():
+            anew.put({"norms": NORMS * 2})
+    assert Store.open(store.path).results == ["norms"]
+    assert not (store.path / "summary").exists()
+    assert not beside(store.path, "removed").is_symlink()
 
 
 @pytest.mark.parametrize("name", ["norms/stray", "norms/C/c/1", "capture/new/zarr.json", "capture/layer/c/1", "summary/new/zarr.json"])
