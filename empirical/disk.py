@@ -101,7 +101,7 @@ def replace(path: Path, text: str) -> None:
     """Write a file so that a reader sees the old or the new text, never a part."""
     draft = path.with_name(f".{path.name}.draft")
     try:
-        with open(draft, "w", encoding="utf-8") as file:
+        with open(draft, "w", encoding="utf-8", newline="\n") as file:  # digests are of the text as given
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

@@ -41,7 +41,8 @@ __all__ = [
 PARTS: Final = frozenset({"documents", "captured", "layout", "results", "own_sha256"})
 """What every manifest holds."""
 
-MEASURE_AGAIN: Final = "Restore it from a copy, or measure again with `geostat capture --fresh`."
+FRESH: Final = "`--fresh` (of `geostat run` or `geostat capture`)"
+MEASURE_AGAIN: Final = f"Restore it from a copy, or measure again with {FRESH}."
 FIT_AGAIN: Final = "What was measured is sound: run `geostat fit {path} --fresh`, then `geostat confront {path}`."
 REMOVE: Final = "Restore it from a copy, or remove what stands there and measure again."
 
@@ -82,7 +83,7 @@ def stored(path: Path, *, damaged: bool = False) -> dict[str, Any]:
         if {"documents", "captured", "results"} <= manifest.keys() and not {"layout", "own_sha256"} & manifest.keys():
             raise StoreError(
                 f"{path}: was written by an older geostat ({attributes.get('geostat_version')}), which kept no digest of every file. "
-                "Measure it again with `geostat capture --fresh`."
+                f"Measure it again with {FRESH}."
             )
     elif isinstance(root, dict) and "zarr_format" in root and manifest is None and not _captured_below(path):
         raise InputError(f"{path}: stands there but is not a run of geostat. Name a run, or choose another --out.")
@@ -293,7 +294,7 @@ def finish(path: Path) -> None:
             _remove(path / name)
         for name in pending["moves"]:
             if (ready / name).exists():  # else it was moved before
-                if (path / name).is_dir():
+                if (ready / name).is_dir():
                     _remove(path / name)
                 os.replace(ready / name, path / name)
         manifest |= pending["then"]
@@ -302,10 +303,12 @@ def finish(path: Path) -> None:
         shutil.rmtree(ready, ignore_errors=True)
 
 
-def _remove(folder: Path) -> None:
-    """Remove a folder from the store: first from its place, so that no half of it is ever read there."""
-    aside = beside(folder.parent, "removed")
+def _remove(group: Path) -> None:
+    """Remove a group from the store: first from its place, so that no half of it is ever read there. A file or link in its place goes too."""
+    aside = beside(group.parent, "removed")
     shutil.rmtree(aside, ignore_errors=True)
-    if folder.exists():
-        os.replace(folder, aside)
+    if group.is_symlink() or not group.is_dir():
+        group.unlink(missing_ok=True)
+    else:
+        os.replace(group, aside)
         shutil.rmtree(aside, ignore_errors=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stderr
+from copy import deepcopy
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -207,8 +208,10 @@ def _refuse_unfit(source: Source, headers: _Headers, config: PreTrainedConfig, *
     """Refuse files that do not hold what the configuration tells, before either costs time or memory."""
     said = impossible(config, headers.tensors)
     if said is None:
+        # What a configuration asks for beside shapes, such as FlashAttention, need not be here: it is loaded without.
+        plain: dict[str, Any] = {"attn_implementation": "eager", "dtype": torch.float32, "trust_remote_code": trust_remote_code}
         with torch.device("meta"):
-            model = _told(source, lambda: AutoModelForCausalLM.from_config(config, trust_remote_code=trust_remote_code))
+            model = _told(source, lambda: AutoModelForCausalLM.from_config(deepcopy(config), **plain))
         said = impossible(config, headers.tensors, model)
         if said is None and headers.architecture:
             said = _told(source, lambda: unfit_gguf(headers.architecture, headers.tensors, model))

@@ -52,7 +52,7 @@ class Store(StoredRun):
 
     def __init__(self, path: Path, attributes: dict[str, Any], draft: Path | None = None) -> None:
         super().__init__(path, attributes)
-        self._lies = draft or path
+        self._lies = draft or self.path
 
     @classmethod
     def create(

@@ -193,11 +193,9 @@ def theory_command(
     from geostat.statements import audited, statement, trial
 
     if audit:
-        written = audited(draws=draws, every=every, seed=seed, workers=workers, console=_talk(quiet=False))
+        written = audited(draws=draws, every=every, seed=seed, workers=workers, console=_talk(quiet=False), out=out)
         if out is None:
             sys.stdout.write(written)
-        else:
-            out.write_text(written, encoding="utf-8")
         return
     name = " ".join(words) if words else None
     if test:

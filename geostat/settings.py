@@ -89,6 +89,8 @@ def sizes(text: str, positions: int) -> np.ndarray:
             raise InputError(f"--n {text}: {part.strip()!r} is not a size. Use default, all, or sizes such as 1,2,4-8.")
         if int(last or first) > positions:
             raise InputError(f"--n {text}: {part.strip()} is above the {positions} tokens of a window. Use sizes from 1 to {positions}.")
+        if int(first) > int(last or first):
+            raise InputError(f"--n {text}: {part.strip()} holds no size, expected the smaller one first. Use {last}-{first}.")
         found |= set(range(int(first), int(last or first) + 1))
     if not found or min(found) < 1 or max(found) > positions:
         seen = f"{min(found)} to {max(found)}" if found else "nothing"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from geostat.errors import InputError
@@ -128,11 +130,12 @@ def trial(name: str | None, *, draws: int, console: Console, points: int | None 
     return sensitivity.markdown(found, heads, draws).rstrip("\n")
 
 
-def audited(*, draws: int, every: int, seed: int, workers: int, console: Console) -> str:
-    """Audit every edition against simulation and write the counts down as a Markdown document.
+def audited(*, draws: int, every: int, seed: int, workers: int, console: Console, out: Path | None = None) -> str:
+    """Audit every edition against simulation and write the counts down as a Markdown document, into the file `out` too.
 
     Raises:
-        InputError: for fewer than two draws, a negative seed, or a step or a number of workers below one.
+        InputError: for fewer than two draws, a negative seed, a step or a number of workers below one, or a file that cannot be written, which
+            is told before the minutes of work.
     """
     from theory.audit import all_samples
     from theory.audit_document import document
@@ -142,5 +145,10 @@ def audited(*, draws: int, every: int, seed: int, workers: int, console: Console
             f"--draws {draws} --every {every} --seed {seed} --workers {workers}: expected at least 2 draws, a step and a number of workers "
             "of at least 1, and a seed >= 0. Change the number."
         )
+    if out is not None and (out.is_dir() or not os.access(out if out.exists() else out.parent, os.W_OK)):
+        raise InputError(f"--out {out}: cannot be written, expected a file in a folder that is there. Name another.")
     found = all_samples(draws, seed=seed, every=every, workers=workers, progress=lambda share: console.fraction("audit", share))
-    return document(found, every=every)
+    written = document(found, every=every)
+    if out is not None:
+        out.write_text(written, encoding="utf-8")
+    return written

@@ -123,6 +123,14 @@ def test_a_head_tied_to_the_embedding_need_not_be_in_the_file(saved: Path) -> No
     assert torch.equal(loaded.get_output_embeddings().weight, loaded.get_input_embeddings().weight)
 
 
+@pytest.mark.parametrize("asked", [{"attn_implementation": "flash_attention_2"}, {"dtype": "float8_e4m3fn"}])
+def test_what_a_configuration_asks_for_beside_shapes_need_not_be_here(saved: Path, asked: dict[str, str]) -> None:
+    configure(saved, **asked)
+    loaded = load(str(saved)).model
+    assert loaded.config._attn_implementation == "sdpa"
+    assert loaded.dtype == torch.float32
+
+
 def test_constants_that_earlier_versions_saved_are_no_weights(tmp_path: Path) -> None:
     folder = save(tmp_path, tiny("gpt2"))
     old = {"transformer.h.0.attn.masked_bias": torch.tensor(-1e4), "transformer.h.0.attn.bias": torch.ones(1, 1, 8, 8, dtype=torch.bool)}

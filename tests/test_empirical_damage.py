@@ -21,6 +21,7 @@ from stores import NORMS, arrays, row, small_store
 from empirical import manifest, stored_run
 from empirical import store as module
 from empirical.errors import InputError, StoreError
+from empirical.manifest import beside
 from empirical.store import Store
 
 
@@ -70,8 +71,25 @@ def test_results_that_are_made_anew_may_be_damaged(store: Store) -> None:
     assert Store.open(store.path).results == ["weights"]
     assert not (store.path / "norms").exists()
     flipped(store.path / "capture" / "layer" / "c" / "0")
-    with pytest.raises(StoreError, match=r"capture/layer/c/0: damaged.*measure again with `geostat capture --fresh`"):
+    with pytest.raises(
+        StoreError, match=r"capture/layer/c/0: damaged.*measure again with `--fresh` \(of `geostat run` or `geostat capture`\)"
+    ):
         Store.open(store.path, results=False)
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_results_are_made_anew_where_something_else_took_their_folders_place(store: Store, *, linked: bool) -> None:
+    for name in ("norms", "summary"):
+        there = store.path / name
+        there.rename(store.path.with_name(name))
+        there.symlink_to(store.path.with_name(name)) if linked else there.write_text("no folder")
+    for _ in range(2):
+        anew = Store.open(store.path, results=False)
+        with anew.alone():
+            anew.put({"norms": NORMS * 2})
+    assert Store.open(store.path).results == ["norms"]
+    assert not (store.path / "summary").exists()
+    assert not beside(store.path, "removed").is_symlink()
 
 
 @pytest.mark.parametrize("name", ["norms/stray", "norms/C/c/1", "capture/new/zarr.json", "capture/layer/c/1", "summary/new/zarr.json"])
@@ -111,6 +129,15 @@ def test_a_linked_run_is_finished_beside_the_run_itself(store: Store, monkeypatc
     assert [path.name for path in elsewhere.iterdir()] == ["linked.zarr"]
 
 
+def test_a_document_added_through_a_link_lands_in_the_run_itself(store: Store) -> None:
+    path = small_store(store.path.with_name("two.zarr")).path
+    link = store.path.with_name("linked.zarr")
+    link.symlink_to(path)
+    Store.open(link).append(row("three"), arrays(3))
+    assert link.is_symlink()
+    assert len(Store.open(path).documents) == 3
+
+
 def test_a_run_that_was_set_aside_for_a_new_one_that_never_came_is_put_back(store: Store) -> None:
     before = contents(store.path)
     store.path.rename(store.path.with_name(".run.zarr.old"))
@@ -131,7 +158,7 @@ def test_a_run_of_a_geostat_that_kept_no_such_digests_says_so(store: Store) -> N
     for name in ("layout", "own_sha256"):
         del root["attributes"]["manifest"][name]
     (store.path / "zarr.json").write_text(json.dumps(root), encoding="utf-8")
-    with pytest.raises(StoreError, match=r"older geostat \(0.0.9\).*--fresh"):
+    with pytest.raises(StoreError, match=r"older geostat \(0.0.9\).*`--fresh` \(of `geostat run` or `geostat capture`\)"):
         Store.open(store.path)
     assert manifest.stored(store.path, damaged=True)["geostat_version"] == "0.0.9"
 

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import os
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pytest
@@ -213,3 +214,12 @@ def test_a_disk_that_cannot_flush_folders_still_takes_files(
     else:
         with pytest.raises(OSError, match="Input/output error"):
             store.append(row("three"), arrays(3))
+
+
+def test_a_run_is_read_back_where_lines_end_otherwise(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def as_on_windows(file: Path, mode: str, **options: str) -> IO[str]:
+        return open(file, mode, **{"newline": "\r\n", **options})
+
+    monkeypatch.setattr(disk, "open", as_on_windows, raising=False)
+    store.append(row("three"), arrays(3))
+    assert len(Store.open(store.path).documents) == 3

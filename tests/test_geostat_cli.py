@@ -6,11 +6,12 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pytest
 from conftest import Finished
 from spine import LENGTH, Said, geostat, refused
 
 from empirical.store import Store
-from theory import catalogue
+from theory import audit, audit_document, catalogue
 
 
 def test_the_main_job_tells_its_stages_and_prints_the_verdict(finished: Finished):
@@ -144,3 +145,15 @@ def test_a_study_and_an_audit_are_commands(tmp_path: Path):
     assert audited.code == 0
     assert "| conditional | E R(r_min) |" in audited.stdout
     assert "expected at least 2 draws" in refused(geostat("theory", "--audit", "--draws", "1"))
+
+
+def test_an_audit_that_cannot_be_written_is_refused_before_its_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    worked = []
+    monkeypatch.setattr(audit, "all_samples", lambda *arguments, **options: worked.append(options))
+    monkeypatch.setattr(audit_document, "document", lambda found, every: "# Audit\n")
+    for out in (tmp_path, tmp_path / "absent" / "audit.md"):
+        line = refused(geostat("theory", "--audit", "--out", out))
+        assert line == f"--out {out}: cannot be written, expected a file in a folder that is there. Name another."
+    assert not worked
+    said = geostat("theory", "--audit", "--out", tmp_path / "audit.md")
+    assert (said.code, said.stdout, (tmp_path / "audit.md").read_text()) == (0, "", "# Audit\n")

@@ -160,7 +160,9 @@ def test_a_damaged_chunk_is_one_line_even_as_the_process_ends(tmp_path: Path):
     chunk.write_bytes(chunk.read_bytes()[:-1] + b"!")
     program = [sys.executable, "-c", "from geostat.cli import main; main()", "fit", str(store.path), "--quiet"]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
-    assert "measure again with `geostat capture --fresh`" in refused(Said(done.returncode, done.stdout, done.stderr), code=4)
+    assert "measure again with `--fresh` (of `geostat run` or `geostat capture`)" in refused(
+        Said(done.returncode, done.stdout, done.stderr), code=4
+    )
 
 
 @pytest.mark.parametrize("command", ["fit", "doctor", "capture"])
@@ -176,7 +178,7 @@ def test_a_damaged_store_is_exit_code_4(tmp_path: Path, captured: Path, model_fo
         data[len(data) // 2] ^= 1
         chunk.write_bytes(bytes(data))
         said = geostat(command, store, *(["--quiet"] if command == "fit" else []))
-    assert "measure again with `geostat capture --fresh`" in refused(said, code=4)
+    assert "measure again with `--fresh` (of `geostat run` or `geostat capture`)" in refused(said, code=4)
 
 
 @pytest.mark.parametrize("command", ["fit", "confront", "capture"])

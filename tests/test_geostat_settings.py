@@ -31,7 +31,7 @@ def test_sizes_by_default_are_those_of_the_measurement():
     np.testing.assert_array_equal(pipeline.sizes("default", 1024), default_n(1024))
 
 
-@pytest.mark.parametrize("text", ["0", "0-3", "41", "1,999999999999", "39-41", "", ",", "x", "-1", "1-", "1.5", "²", "5-3", "1 2"])
+@pytest.mark.parametrize("text", ["0", "0-3", "41", "1,999999999999", "39-41", "", ",", "x", "-1", "1-", "1.5", "²", "5-3", "1,5-3", "1 2"])
 def test_sizes_out_of_range_are_refused_in_one_line_with_the_remedy(text):
     with pytest.raises(InputError) as caught:
         pipeline.sizes(text, 40)
