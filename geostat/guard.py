@@ -39,6 +39,9 @@ class Guarded(TyperGroup):
         if not args:  # the help is shown
             return super().make_context(info_name, args, *more, **extra)
         with _told():
+            if "" in args:  # as a path it would name the current folder
+                before = f" after {shown(args[args.index('') - 1])}" if args.index("") else ""
+                raise InputError(f"an empty word{before}, expected a value. Leave it out, or set the variable that it came from.")
             return super().make_context(info_name, args, *more, **extra)
 
     def invoke(self, ctx: Any) -> Any:

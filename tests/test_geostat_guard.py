@@ -221,3 +221,11 @@ def test_what_a_user_cannot_mend_is_not_hidden(captured: Path, monkeypatch: pyte
     monkeypatch.setattr("geostat.pipeline.fit", lambda *args, **keywords: (_ for _ in ()).throw(OSError(5, "Input/output error")))
     with pytest.raises(OSError, match="Input/output error"):
         geostat("fit", captured)
+
+
+@pytest.mark.parametrize(
+    ("given", "after"), [(["capture", "--text", ""], "--text"), (["fit", ""], "fit"), (["run", "--out", "", "--quiet"], "--out")]
+)
+def test_an_empty_word_is_no_path_to_the_current_folder(given: list[str], after: str):
+    line = refused(geostat(*given))
+    assert line == f"an empty word after {after}, expected a value. Leave it out, or set the variable that it came from."
