@@ -212,6 +212,29 @@ def test_a_rare_event_that_no_node_sees_is_allowed_for() -> None:
     assert found.precision_lower[0] <= 0.714437 <= found.precision_upper[0] < 0.72
 
 
+# Many equal tokens that come at once in an event of probability 1/1,000 or less, beside one token that comes and goes: (directions of two selected
+# tokens, that one, the many; lengths of their contributions; how many; E R and E F(r_min), their errors, from a million draws). A line through the
+# nodes, none of which saw the event, was drawn on to it: upper bounds were too low by up to .010.
+CROWDS = {
+    "22 tokens": ([[-0.08, -1.0], [0.2, -0.98], [-0.67, -0.74], [-0.42, 0.91]], [0.909, 0.011, 0.596, 0.059], 19, (0.52993, 0.68662), 1.2e-4),
+    "26 tokens": ([[-0.02, -1.0], [0.05, -1.0], [-0.78, -0.62], [-0.55, 0.84]], [0.895, 0.025, 0.725, 0.077], 23, (0.63007, 0.75338), 2.2e-4),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(CROWDS))
+def test_a_rare_crowd_that_no_node_sees_is_allowed_for(name: str) -> None:
+    directions, lengths, many, means, error = CROWDS[name]
+    units, like = np.array(directions) / np.linalg.norm(directions, axis=1, keepdims=True), np.r_[0, 1, 2, np.full(many, 3)]
+    gram = (units @ units.T)[np.ix_(like, like)]
+    gram[like[:, None] == like] = 1.0
+    alpha = np.r_[0.5, 0.4, 0.004, np.full(many, 0.003)]
+    found = envelope(alpha, np.array(lengths)[like] / alpha, (gram + gram.T) / 2, 6, [2], edition="conditional")
+    for quantity, mean in zip(("recall", "f_inner"), means, strict=True):
+        lower, upper = (getattr(found, f"{quantity}_{side}")[0] for side in ("lower", "upper"))
+        assert lower <= mean + 4 * error
+        assert mean - 4 * error <= upper < mean + 0.01
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_bounds_of_small_heads_hold_in_both_conventions(kind: str) -> None:
     generator = np.random.default_rng(20)

@@ -372,6 +372,21 @@ def test_large_errors_where_tokens_are_equal_or_parallel_are_flagged(name: str) 
     assert not found.reliable[0]
 
 
+@pytest.mark.parametrize("seed", [1, 4, 11])
+def test_large_errors_of_parallel_tokens_are_flagged_in_longer_heads_too(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    like = rng.integers(0, 4, 90)
+    units = rng.normal(size=(4, 3)) + 0.5
+    units = units[like] / np.linalg.norm(units[like], axis=1, keepdims=True)
+    gram = units @ units.T
+    gram[like[:, None] == like] = 1.0
+    alpha, n = rng.dirichlet(np.full(90, 5.0)), np.array([11, 41, 61])
+    found, truth = (run(alpha, 1.0, (gram + gram.T) / 2, 13, n) for run in (predict, simulate))
+    off = np.maximum(np.abs(found.precision - truth.precision), np.abs(found.recall - truth.recall))
+    assert off.max() > 0.055
+    assert not found.reliable[off > 0.055].any()
+
+
 def test_a_tree_whose_order_is_roundings_has_a_value_and_a_flag() -> None:
     directions = [[0, 1, -2, 1], [0, 1, -2, 1], [-1, -3, -2, 2], [0, 3, 3, 2], [-1, -3, -2, 2], [0, 3, 3, 2], [0, 1, -2, 1]]
     like = np.array([directions.index(one) for one in directions])

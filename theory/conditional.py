@@ -23,13 +23,12 @@ Narrower, and what is computed: the same for the few tokens with the most expect
 others. Two more bounds of E P condition on s alone (`conditional_sphere`). **F(r_max)** = F(max_i K_i): as P, with 2N for N.
 
 All are intersected with `sharp`. Averages are quadratures: over (t, z, τ) independently shifted lattice rules, more nodes where a token's own
-average is still uncertain, and freed of what they share with κ_i, whose mean is known exactly; over ‖s‖ interleaved grids; over several tokens
-scrambled Sobol points. Each may be off by what the spread of its parts says (`conditional_error`: but for one case in 10,000 at each look, and
-there is a look after each doubling), and every bound is moved outwards by that. What is averaged is a bound at each node, and what is made of
-the averages is linear or rises with them, so that a moved bound is one still: least and largest of several bounds that were moved each, a sum
-moved by the sum, F(r_min) by the order of the tokens'
-exact law, not of their averages. An average that may be off by more than `WITHIN` is left out: what else is known (`sharp` at least) stands in
-its place, and `error` reports it.
+average is still uncertain, and freed where that pays of what they share with κ_i, whose mean is known exactly; over ‖s‖ interleaved grids; over
+several tokens scrambled Sobol points. Each may be off by what the spread of its parts says (`conditional_error`: but for one case in 10,000 at
+each look, and there is a look after each doubling) and by an event that no node saw, and every bound is moved outwards by both. What is averaged is
+a bound at each node, and what is made of the averages is linear or rises with them, so that a moved bound is one still: least and largest of several
+bounds that were moved each, a sum moved by the sum, F(r_min) by the order of the tokens' exact law, not of their averages. An average that may be
+off by more than `WITHIN` is left out: what else is known (`sharp` at least) stands in its place, and `error` reports it.
 Source: Model G replaces eq. (9)-(17) of arXiv 2602.01893. Unit-free. Imports numpy and scipy; numba on first use.
 """
 
@@ -37,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +47,7 @@ from theory.conditional_crowd import MOST_TOKENS, crowd_bounds
 from theory.conditional_error import CONFIDENCE, TOLERANCE, WITHIN, controlled, spread_of, sums_off_by, unseen
 from theory.conditional_rows import GivenSum, GivenToken, given_sum, given_token, nearer_outside, residual_correlation, token_nodes
 from theory.conditional_sphere import sphere_bounds
-from theory.conditional_sums import bends, interpolated, none_of
+from theory.conditional_sums import beyond_line, interpolated, none_of
 from theory.ranked import Ranked, Summary
 from theory.results import QUANTITIES, ROUNDING
 from theory.sharp import PairwiseLaw, SharpBounds, best_bounds, pair_sums, pairwise_law
@@ -196,12 +195,14 @@ def _by_rows(given: GivenSum, tokens: list[GivenToken], known: Known, *, followu
 
     first = max(ROW_LEAST, 2 ** int(np.log2(max(1.0, NODES_FIRST / (n * parts)))))
     size, settled = np.full(n, first), None
-    total, weight = sums(np.arange(n), 0, first, recall=True), _effects(np.tile(bends(n, given.pull.size - n), (n, 1)), known)
+    total, ties = sums(np.arange(n), 0, first, recall=True), np.array([token.ties for token in tokens])
+    beyond = partial(beyond_line, n=n, others=given.pull.size - n - ties, ties=ties)
     while True:
-        each = controlled(total, size, known.count)
+        each, far = controlled(total, size, known.count, beyond)
+        far[followup & (ties > 0), :2] = 0.0  # out of reach at every node
         if settled is not None:
             each[..., :2] = settled[0]
-        errors, hidden = _effects(spread_of(each, axis=1) ** 0.5, known), unseen(1) * weight / (parts * size[:, None])
+        errors, hidden = _effects(spread_of(each, axis=1) ** 0.5, known), unseen(parts * size[:, None]) * _effects(far, known)
         off, found = sums_off_by(errors**2, parts - 1) + hidden.max(axis=0), _from_rows(each.mean(axis=1), known)
         off = np.where(found == known.bounds, 0.0, off)
         if settled is not None:

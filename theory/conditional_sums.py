@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from theory.arrays import FloatArray
+from theory.arrays import FloatArray, IntArray
 
 NEGLIGIBLE = 1e-3
 """An upper bound of a probability already this small is not made smaller at the cost of O(M²)."""
@@ -69,10 +69,19 @@ def interpolated(expected: FloatArray, size: int) -> FloatArray:
     return np.asarray(size / (size + whole) - (expected - whole) * size / ((size + whole) * (size + whole + 1)))
 
 
-def bends(n: int, others: int) -> FloatArray:
-    """Return how far what is averaged of a row may lie from a line in κ, 0 ≤ κ ≤ `others`, (4,): what an event that no node saw can change.
+def beyond_line(level: FloatArray, slope: FloatArray, n: int, others: IntArray, ties: IntArray) -> FloatArray:
+    """Return how far what is averaged of a row may lie on the harmful side of the line level + slope·κ, 0 ≤ κ ≤ others, (rows, 4).
 
-    Tokens of which little is left lie within or without at all nodes, then κ takes two values there, and a line fits them.
+    What no node saw may lie there: (1−κ)⁺ below the line; the bound of P{K = 0}, which is 1 − κ/others at most, above it; 1 − f_int(κ + ties)
+    and 1 − F_int(κ + ties) above it. level, slope (rows, 4); others, ties (rows,). All are linear between whole κ.
     """
-    bend = [0.5 * (1 - 1 / others)] * 2 + [(1 - np.sqrt(size / (size + others))) ** 2 for size in (n, 2 * n)]
-    return np.array(bend)
+    most, found = others[:, None], np.zeros_like(level)
+    ends = np.concatenate([np.zeros_like(most), np.minimum(most, 1), most], axis=1)
+    low, high = (level[:, k, None] + slope[:, k, None] * ends for k in range(2))
+    found[:, 0] = (low - np.maximum(1 - ends, 0)).max(axis=1)
+    found[:, 1] = (1 - ends / np.maximum(most, 1) - high).max(axis=1)
+    count = np.minimum(np.arange(others.max(initial=0) + 1), most)
+    for k, size in ((2, n), (3, 2 * n)):
+        lost = 1 - size / (size + count + ties[:, None])
+        found[:, k] = (lost - level[:, k, None] - slope[:, k, None] * count).max(axis=1)
+    return np.maximum(found, 0.0)

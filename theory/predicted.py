@@ -30,6 +30,7 @@ from theory.errors import InputError
 from theory.gram import Gram, as_matrix, is_feasible
 from theory.ranked import Ranked, Summary, rank_tokens, summarise
 from theory.results import QUANTITIES, Convention
+from theory.sharp import SUM_ROUNDING
 
 if TYPE_CHECKING:
     from theory.clark import Law
@@ -54,7 +55,7 @@ REGROUPED = 0.025
 
 COMPARED_UP_TO = 64
 """Tokens up to which the changes are looked for at every node of t and groups of equal spread alone are tried; beyond, where these would be many,
-at the middle node and with one run alone."""
+at the middle node and with one run alone, unless some tokens are equal or parallel."""
 
 LEAST_DIMENSION = 5
 """Least head size at which a value is trusted: a squared distance of few coordinates has no nearly normal cube root.
@@ -77,7 +78,7 @@ class Prediction:
     reliable: False where another order of merging changes a value by more than 0.012 or another grouping by more than 0.025, and at a head
     size d < 5 (`LEAST_DIMENSION`; but for n = 1 and n = T, which are exact): use `theory.simulate` there; and for n > T.
     change, regrouped: these changes, the largest of the four quantities. n = T gives 1 (NaN under `followup`), n > T gives NaN; so does, flagged, a
-    size of few tokens that are equal or parallel for which no order of merging has a value (1 of 2,102 of the audit's small heads).
+    size of few tokens that are equal or parallel for which no order of merging has a value (1 of 2,102 rows of the audit's small heads).
     Under `followup` f_outer and f_inner both hold its one F, somewhat coarser than the rest.
     """
 
@@ -143,7 +144,8 @@ def predict(
     values = np.full((len(QUANTITIES) + 2, len(sizes)), np.nan)
     if inner.size:
         summary = summarise(head, inner)
-        found = [_one_size(head, summary, at, d, followup=convention == "followup") for at in range(len(inner))]
+        closely = tokens <= COMPARED_UP_TO or bool((head.cosines >= 1 - SUM_ROUNDING).sum() > tokens)
+        found = [_one_size(head, summary, at, d, followup=convention == "followup", closely=closely) for at in range(len(inner))]
         values[:, sizes < tokens] = np.stack(found, axis=1)[:, back]
     if convention == "paper":
         values[:-2, sizes == tokens] = 1.0
@@ -206,7 +208,7 @@ def conditional_law(head: Ranked, summary: Summary, at: int, ratio: float, dimen
     )
 
 
-def _one_size(head: Ranked, summary: Summary, at: int, dimension: int, *, followup: bool) -> FloatArray:
+def _one_size(head: Ranked, summary: Summary, at: int, dimension: int, *, followup: bool, closely: bool) -> FloatArray:
     """Return E P, E R, E F(r_max), E F(r_min) and the changes by another order and another grouping, for one size below T."""
     from theory.counts import twins
 
@@ -216,11 +218,11 @@ def _one_size(head: Ranked, summary: Summary, at: int, dimension: int, *, follow
     if n == 1:
         p, r = 1 / (1 + equal[1:].sum()), 1.0 - (followup and equal[0])
         return np.array([*_finish(p, r, 2 * p / (1 + p), 2 * r / (1 + r), followup=followup), 0.0, 0.0])
-    compared = range(NODES) if head.tokens <= COMPARED_UP_TO else (NODES // 2,)
+    compared = range(NODES) if closely else (NODES // 2,)
     for node, (ratio, weight) in enumerate(zip(*squared_sum_nodes(dimension), strict=True)):
         law = conditional_law(head, summary, at, float(ratio), dimension)
-        outer, outer_changes = _outer(law, n, equal, place, compare=node in compared)
-        inner, inner_changes = _inner(law, n, equal, place, followup=followup, compare=node in compared)
+        outer, outer_changes = _outer(law, n, equal, place, compare=node in compared, closely=closely)
+        inner, inner_changes = _inner(law, n, equal, place, followup=followup, compare=node in compared, closely=closely)
         clipped = np.clip([outer[0], inner[0], outer[1], inner[1]], 0.0, 1.0)
         values += weight * np.array(_finish(*clipped, followup=followup))
         changes = np.maximum(changes, np.maximum(np.array(outer_changes), np.array(inner_changes)))
@@ -230,15 +232,13 @@ def _one_size(head: Ranked, summary: Summary, at: int, dimension: int, *, follow
 Pair = tuple[float, float]
 
 
-def _outer(law: Law, n: int, equal: BoolArray, place: FloatArray, *, compare: bool) -> tuple[Pair, Pair]:
+def _outer(law: Law, n: int, equal: BoolArray, place: FloatArray, *, compare: bool, closely: bool) -> tuple[Pair, Pair]:
     """Return E P and E F(r_max) given t, and how much another order of merging and another grouping change them (0 if not asked)."""
     from theory.clark import by_spread, group_maxima
     from theory.counts import expected_counts
 
-    tokens = len(law.a)
-
     def found(order: FloatArray, like: float = LIKE) -> Pair:
-        return expected_counts(law, group_maxima(law, *by_spread(law, 0, n, like, order)), n, tokens, n, False, equal[n:], True)
+        return expected_counts(law, group_maxima(law, *by_spread(law, 0, n, like, order)), n, len(law.a), n, False, equal[n:], True)
 
     values = found(law.mean)
     for other in ((place,), (law.mean, 1.0), (place, 1.0)):
@@ -247,11 +247,11 @@ def _outer(law: Law, n: int, equal: BoolArray, place: FloatArray, *, compare: bo
         values = found(*other)
     if not compare:
         return values, (0.0, 0.0)
-    regrouped = _apart(values, found(law.mean, 1.0)) if tokens <= COMPARED_UP_TO else 0.0
+    regrouped = _apart(values, found(law.mean, 1.0)) if closely else 0.0
     return values, (_apart(values, found(place)), regrouped)
 
 
-def _inner(law: Law, n: int, equal: BoolArray, place: FloatArray, *, followup: bool, compare: bool) -> tuple[Pair, Pair]:
+def _inner(law: Law, n: int, equal: BoolArray, place: FloatArray, *, followup: bool, compare: bool, closely: bool) -> tuple[Pair, Pair]:
     """Return E R and E F(r_min) given t, and how much another order of merging and another grouping change them (0 if not asked).
 
     Many unselected tokens compete on even terms: neighbours, which are most alike, are merged first, and their runs compete at last.
@@ -269,7 +269,7 @@ def _inner(law: Law, n: int, equal: BoolArray, place: FloatArray, *, followup: b
     values = found(place)
     if not compare:
         return values, (0.0, 0.0)
-    regrouped = max(_apart(values, found(place, 1.0)) if tokens <= COMPARED_UP_TO else 0.0, _apart(values, found(place, runs=1)))
+    regrouped = max(_apart(values, found(place, 1.0)) if closely else 0.0, _apart(values, found(place, runs=1)))
     return values, (_apart(values, found(mirrored.mean)), regrouped)
 
 

@@ -39,7 +39,8 @@ class Validity:
     sink_selected: 0 ∈ I_N. unit_norm: C = 1. weights_within_one: Σα ≤ 1. kappa_proven: κ ≤ 1/8, the constant with which the tails are
     proven. gram_feasible: some vectors have these cosines.
     An undefined margin does not hold; a missing sink has no negative cosine.
-    They are conditions of the lower bounds: no condition listed here makes the upper bounds (13) and (15) true (erratum 7).
+    They are conditions of the lower bounds: no condition listed here makes the upper bounds (13) and (15) true (erratum 7),
+    nor the lower one of F(r_min) in (16), above 1 where that of Recall lies below −1 (errata 8 and 18).
     """
 
     margin_positive: BoolArray
