@@ -34,6 +34,8 @@ def timed(path: Path, stage: str) -> Iterator[None]:
 def capture_session(path: Path) -> Iterator[list[int]]:
     """Record documents and wall time of a session of a capture, however it ends; one that measured nothing leaves what is known.
 
+    One that had nothing left to measure, after one that was killed before it could record itself, records the machine alone.
+
     Yields:
         a list that is to get, for each document, how many the store then holds.
     """
@@ -46,6 +48,8 @@ def capture_session(path: Path) -> Iterator[list[int]]:
             _add_session(path, kept, _since(started))
         raise
     _add_session(path, kept, _since(started))
+    if not path.with_suffix(".json").exists():
+        _write(path, {"captures": []})
 
 
 def seconds_of(path: Path) -> dict[str, float] | None:

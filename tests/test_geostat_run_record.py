@@ -51,6 +51,15 @@ def test_run_json_adds_up_the_sessions_of_a_capture(tmp_path: Path, asked: Setti
 
 
 @pytest.mark.usefixtures("no_fits")
+def test_a_capture_that_was_killed_before_it_could_record_itself_is_recorded_without_its_seconds(tmp_path: Path, asked: Settings):
+    pipeline.measure(asked, tmp_path)
+    machine = recorded(tmp_path)["machine"]
+    (tmp_path / "run.json").unlink()
+    pipeline.measure(asked, tmp_path)
+    assert recorded(tmp_path) == {"captures": [], "machine": machine}
+
+
+@pytest.mark.usefixtures("no_fits")
 def test_a_full_disk_leaves_run_json_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     store = small_run(tmp_path / "run.zarr", documents=1)
     (tmp_path / "run.json").write_text('{"seconds": {"capture": 5.0}}')
