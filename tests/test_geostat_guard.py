@@ -44,7 +44,7 @@ BAD_OPTIONS = {
     "seed": (["--seed", "-3"], "--seed -3: expected at least 0"),
     "special tokens": (["--special-tokens", "some"], "--special-tokens some: expected one of default, none. Use one"),
     "dtype": (["--dtype", "int3"], "--dtype int3: expected one of float32, bfloat16, float16. Use one"),
-    "no model": ([""], "the model's name is empty, expected a Hugging Face id"),
+    "no model": ([" "], "the model's name is empty, expected a Hugging Face id"),
     "two texts at once": (
         ["{here}/latin.txt", "--text", "{here}/empty.txt"],
         "Repeat --text for each text: `--text {here}/empty.txt --text {here}/latin.txt`",
