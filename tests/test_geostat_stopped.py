@@ -17,17 +17,15 @@ from spine import LENGTH, Said, geostat, refused
 
 from empirical.store import Store
 
-PROGRAM = (sys.executable, "-c", "from geostat.cli import main; main()")
-MANY = 12
-"""Documents of a run that is stopped half-way."""
-
-UNHURRIED = (
+PROGRAM = (
     sys.executable,
     "-c",
-    "import time; from empirical.store import Store; from geostat.cli import main; append = Store.append; "
-    "Store.append = lambda *given, **named: (append(*given, **named), time.sleep(0.2))[0]; main()",
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); signal.signal(signal.SIGHUP, signal.SIG_DFL); "
+    "from geostat.cli import main; main()",
 )
-"""Pauses after each document: else a machine with other work to do would be done before it is looked at."""
+"""Hears Ctrl-C and a terminal that closes, also where the tests run in the background, whose processes inherit a deaf ear."""
+MANY = 12
+"""Documents of a run that is stopped half-way."""
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +70,7 @@ def test_a_stopped_capture_keeps_its_documents_and_ends_like_one_that_was_not(
     tmp_path: Path, model_folder: Path, many_texts: Path, uninterrupted: Path, blow: signal.Signals
 ):
     store, command = tmp_path / "run.zarr", many(model_folder, many_texts, tmp_path)
-    program = [*UNHURRIED, *command]
+    program = [*PROGRAM, *command]
     with subprocess.Popen(
         program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONWARNINGS": ""}
     ) as process:
