@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from geostat.equivalence import Side
 from geostat.errors import InputError
 
-Side = Literal["at_most", "at_least", "within"]
 Unit = Literal["kv_head", "head"]
 UNITS: Final[tuple[Unit, ...]] = ("kv_head", "head")
 
@@ -91,9 +91,6 @@ WITHDRAWN: Final[Mapping[str, str]] = {
     "bounds.sharp_measured": "the scatter of a head's own cosines enters twice, so that values drawn from the bounds' own model fail it as real heads do"
 }
 """Claims that were given once and are no longer, and why."""
-
-EFFECTS: Final = frozenset(claim.variable for claim in CLAIMS if not claim.bounds)
-"""What claims are on, bounds apart: an estimate x has x_skew and x_without beside x_se."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -157,7 +157,7 @@ def compare_command(
 ) -> None:
     """Lay several confronted runs side by side, with what the paper reports beside them."""
     from geostat.comparison import compare, told
-    from geostat.pipeline import refuse_unwritable
+    from geostat.runs.paths import refuse_unwritable
     from reports.page_comparison import write_comparison
 
     talk = _talk(quiet=quiet)
@@ -285,7 +285,7 @@ def _manner(given: dict[str, Any]) -> dict[str, Any]:
 
 def _open(run: Path, *, results: bool = True) -> Any:
     from empirical.store import Store
-    from geostat.pipeline import store_path
+    from geostat.runs.paths import store_path
 
     return Store.open(store_path(run), results=results)
 

@@ -21,11 +21,12 @@ from empirical.store import Store
 from geostat.comparison_scalars import Difference, Quantity, Scalar, difference, quantities, scalars
 from geostat.comparison_sentences import sentences
 from geostat.comparison_settings import LETTERS, OF_EVERYTHING, SETTINGS, Held, differing, document_keys, names_of, notes, pairing, shared
-from geostat.envelope import MEASURED
+from geostat.datasets.words import described
 from geostat.errors import InputError
-from geostat.fitting import described
-from geostat.pipeline import QUIET, Console, store_path
-from geostat.separable import adjusted
+from geostat.runs.console import QUIET, Console
+from geostat.runs.paths import store_path
+from geostat.statistics.multiple import adjusted
+from geostat.value_head import MEASURED
 from geostat.verdicts import claim_rows, refuse_older
 
 __all__ = ["NEEDED", "Source", "compare", "reported", "told"]

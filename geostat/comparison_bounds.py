@@ -12,9 +12,11 @@ from typing import Final
 import numpy as np
 import xarray as xr
 
-from geostat.envelope import evaluate, fitted_head, measured_curves
+from geostat.bounds.evaluate import evaluate, measured_curves
 from geostat.fitting import heads_of
-from geostat.jackknife import FloatArray, leave_one_out_mean
+from geostat.jackknife import leave_one_out_mean
+from geostat.statistics.arrays import FloatArray
+from geostat.value_head import fitted_head
 
 __all__ = ["STATISTICS", "Share", "shares_inside"]
 

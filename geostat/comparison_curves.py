@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from geostat.comparison_settings import Held
-from geostat.fitting import described
+from geostat.datasets.words import described
 
 __all__ = ["coverage", "curves", "forms", "regimes", "spreads", "verdicts"]
 

@@ -19,11 +19,12 @@ from geostat.comparison_bounds import STATISTICS, shares_inside
 from geostat.decay import FORMS
 from geostat.decay_solver import solve
 from geostat.fitting import layer_tokens
-from geostat.jackknife import LEVEL, FloatArray, Interval, interval, leave_one_out_mean
+from geostat.jackknife import LEVEL, Interval, interval, leave_one_out_mean
 from geostat.norms import estimate as norm_estimate
 from geostat.similarity import layer_cosines
 from geostat.similarity_fit import predicted
 from geostat.sink import Moments, Table, can_be_freed, fisher
+from geostat.statistics.arrays import FloatArray
 
 __all__ = ["Difference", "Quantity", "Scalar", "difference", "quantities", "scalars"]
 

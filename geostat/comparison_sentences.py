@@ -10,12 +10,11 @@ import json
 import numpy as np
 import xarray as xr
 
+from geostat.jackknife import SIGNIFICANCE
 from reports.number import count, rounded
 
-__all__ = ["LEVEL", "sentences"]
+__all__ = ["sentences"]
 
-LEVEL = 0.05
-"""A difference is told from noise where its p-value, after Holm, is at most this."""
 MOST = 4
 """Differences of a pair that are written out; the table has all."""
 
@@ -26,7 +25,7 @@ def sentences(data: xr.Dataset) -> list[str]:
     for pair in range(data.sizes["pair"]):
         at = data.isel(pair=pair)
         p = at["p_holm"].values
-        tested, told = np.isfinite(p), np.isfinite(p) & (np.nan_to_num(p, nan=1.0) <= LEVEL)
+        tested, told = np.isfinite(p), np.isfinite(p) & (np.nan_to_num(p, nan=1.0) <= SIGNIFICANCE)
         first, second = str(at["pair"].item()).split(" − ")
         if not tested.any():
             found.append(f"{first} and {second}: nothing can be told from noise, as a run has one document or no quantity in common.")

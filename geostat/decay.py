@@ -14,8 +14,8 @@ from typing import Any, Final, Literal
 import lmfit
 import numpy as np
 
-from geostat.fitting import LMFIT_KEYWORDS
-from geostat.jackknife import BoolArray, FloatArray
+from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.least_squares import LMFIT_KEYWORDS
 from theory.gram import LagGram, decaying, offset_exponential
 from theory.gram import constant as constant_gram
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from geostat.decay import ABSENT, FORM, OFFSET_MAX, OFFSET_MIN, RATE_MAX, STRETCH_MAX, STRETCH_MIN, Solution, distance
-from geostat.jackknife import BoolArray, FloatArray
+from geostat.statistics.arrays import BoolArray, FloatArray
 
 GRID = 240
 """Points of the grid of b for one x; neighbours differ by 8%."""

@@ -7,124 +7,16 @@ document jackknife. statsmodels' own reports of it are in `depth_models`. Import
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from geostat import decay_solver, norms
-from geostat.fitting import LayerTokens, described, described_parameter, layer_tokens, mean_over_documents
-from geostat.jackknife import BoolArray, FloatArray, Interval, interval, leave_one_out_mean
-from geostat.pooled_data import pooled_cosines, pooled_log_weights
-from geostat.profile_search import search_monotone
+from geostat.datasets.words import described, described_parameter
+from geostat.fits.pooled.values import FEWEST_LAYERS, TRENDS, place_of, pooled_values
+from geostat.jackknife import Interval, interval
 from geostat.similarity_fit import Cosines
-
-TRENDS: Final = {
-    "C": ("norm of a content token", "value norm", "C", "Assumption 1.1", True),
-    "lam": ("the sink's norm over C", "1", r"\lambda", "Assumption 1.2", False),
-    "cv_token": ("coefficient of variation of the norms behind the sink, in a document", "1", r"\mathrm{CV}", "§3.1", False),
-    "rho0": ("cosine of the sink with every other token", "1", r"\rho_0", "Assumption 2.2", False),
-    "beta": ("decay of similarity, as printed", "1/token", r"\beta", "Assumption 2.1", True),
-    "beta_offset": ("decay of similarity, form with an offset", "1/token", r"\beta_c", "Assumption 2.1", True),
-    "offset": ("similarity at long lags, form with an offset", "1", "c", "Assumption 2.1", False),
-    "p_sink": ("weight of the sink", "1", r"p_{\mathrm{sink}}", "Assumption 3", False),
-    "eta": ("growth rate of the weights, plateau and growth", "1/token", r"\eta", "Assumption 3", True),
-}
-"""Pooled parameters: long name, unit, symbol, source, and whether the line is through logarithms."""
-FEWEST_LAYERS: Final = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Values:
-    """A parameter of every row (a layer, or last the whole model): the estimate, and, by document, replicates without it and its own value.
-
-    Estimates (row,), others (document, row); NaN where there is none, or where the estimate is at its bound.
-    """
-
-    estimate: FloatArray
-    replicates: FloatArray
-    each: FloatArray
-
-    def scaled(self, logarithm: bool) -> Values:
-        """The same, or its logarithms; NaN where there is no logarithm."""
-        return Values(estimate=_log(self.estimate), replicates=_log(self.replicates), each=_log(self.each)) if logarithm else self
-
-
-def _log(x: FloatArray) -> FloatArray:
-    return np.log(x, out=np.full(x.shape, np.nan), where=x > 0)
-
-
-def pooled_values(capture: xr.Dataset, name: str, cosines: list[Cosines] | None = None) -> Values:
-    """Return one of TRENDS for each layer and, last, for the whole model.
-
-    Args:
-        capture: a /capture dataset.
-        name: one of TRENDS.
-        cosines: what `pooled_cosines` finds for each layer and for all; made when left out and needed.
-    """
-    layers = list(range(capture.sizes["layer"]))
-    if name in ("beta", "beta_offset", "offset"):
-        pooled = cosines or [pooled_cosines(capture, rows) for rows in (*([layer] for layer in layers), layers)]
-        return _joined([_decay(one, "exponential" if name == "beta" else "offset", name.removesuffix("_offset")) for one in pooled])
-    if name == "eta":
-        return _joined([_growth(*pooled_log_weights(capture, rows)) for rows in (*([layer] for layer in layers), layers)])
-    found = [_means(capture, layer, name) for layer in layers]
-    return _joined([*found, _average(found)])
-
-
-def _joined(rows: list[Values]) -> Values:
-    parts = {part: np.stack([getattr(row, part) for row in rows], axis=-1) for part in ("estimate", "replicates", "each")}
-    return Values(**parts)
-
-
-def _average(rows: list[Values]) -> Values:
-    """The mean over layers that have an estimate."""
-    return Values(
-        **{part: mean_over_documents(np.stack([getattr(row, part) for row in rows])) for part in ("estimate", "replicates", "each")}
-    )
-
-
-def _decay(data: Cosines, form: str, name: str) -> Values:
-    stacked = np.concatenate([data.mean, leave_one_out_mean(data.cosine)[:, 0], data.cosine[:, 0]])
-    found = decay_solver.solve(form, data.lag, stacked, data.pairs)
-    sound = found.converged & ~found.at_bound(name)
-    return _split(np.where(sound, found.values()[name], np.nan), data.cosine.shape[0])
-
-
-def _growth(seen: LayerTokens, log_weight: FloatArray) -> Values:
-    stacked = np.concatenate([mean_over_documents(log_weight)[None], leave_one_out_mean(log_weight), log_weight])
-    return _split(search_monotone(stacked, seen.first_content)["eta_tail"], log_weight.shape[0])
-
-
-def _split(rows: FloatArray, documents: int) -> Values:
-    return Values(estimate=rows[0], replicates=rows[1 : 1 + documents], each=rows[1 + documents :])
-
-
-def _means(capture: xr.Dataset, layer: int, name: str) -> Values:
-    """A parameter that each head has by itself, averaged over the heads of a layer."""
-    seen = layer_tokens(capture, layer)
-    variable = {"rho0": "sink_cosine", "p_sink": "attention_weight"}.get(name, "value_norm")
-    data = capture[variable][:, layer, :, seen.start :].values.astype(np.float64)
-    data[~np.isfinite(data)] = np.nan
-    if name == "lam":
-        rows = [
-            norms.estimate(part, seen.first_content)[name] for part in (mean_over_documents(data)[None], leave_one_out_mean(data), data)
-        ]
-    else:
-        if name == "p_sink":
-            own = data[..., 0] if seen.sink else np.full(data.shape[:2], np.nan)
-        elif name == "rho0":
-            own = mean_over_documents(np.moveaxis(data[..., seen.first_content :], -1, 0)) + (0.0 if seen.sink else np.nan)
-        else:
-            own = norms.estimate(data, seen.first_content)["C" if name == "C" else "cv_profile"]  # of a document: the CV of its own tokens
-        rows = [mean_over_documents(own)[None], leave_one_out_mean(own), own]
-    return _split(np.concatenate([mean_over_documents(np.moveaxis(row, -1, 0)) for row in rows]), data.shape[0])
-
-
-def place_of(layers: int) -> FloatArray:
-    """Return the depth of each layer: 0 at the first, 1 at the last."""
-    return np.linspace(0.0, 1.0, layers)
+from geostat.statistics.arrays import BoolArray, FloatArray
 
 
 def _slope_known(values: FloatArray, known: BoolArray) -> FloatArray:

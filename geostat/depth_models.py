@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import xarray as xr
 
-from geostat.depth import FEWEST_LAYERS, TRENDS, place_of, pooled_values
 from geostat.errors import InputError
-from geostat.jackknife import FloatArray
+from geostat.fits.pooled.values import FEWEST_LAYERS, TRENDS, place_of, pooled_values
 from geostat.norms_trend import bandwidth
+from geostat.statistics.arrays import FloatArray
 
 if TYPE_CHECKING:
     from statsmodels.regression.linear_model import RegressionResultsWrapper

@@ -33,7 +33,7 @@ def examine(run: Path | None = None) -> dict[str, Any]:
     }
     if run is not None:
         from empirical.store import Store
-        from geostat.pipeline import store_path
+        from geostat.runs.paths import store_path
 
         store = Store.open(store_path(run))
         results = ", ".join(f"/{name}" for name in store.results) or "no results yet"

@@ -13,7 +13,7 @@ import lmfit
 import numpy as np
 
 from geostat.errors import InputError
-from geostat.jackknife import FloatArray
+from geostat.statistics.arrays import FloatArray
 from reports.number import count
 
 INDEPENDENT: Final = "chi-square, AIC and BIC take lags and tokens as independent, which they are not"

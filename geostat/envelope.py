@@ -7,188 +7,30 @@ not bound mean Precision. Source: arXiv 2602.01893, Theorems 1-2 and Corollary 1
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Final
 
 import numpy as np
 import xarray as xr
 
-from empirical.layout import GroupPlan
-from empirical.observing import LayerView, RunShape
-from empirical.schema import Coordinate, Variable, with_f_scores
+from geostat.bounds.evaluate import (
+    _EQUATIONS,
+    _SYMBOLS,
+    BOUND_NAMES,
+    EDITIONS,
+    ENVELOPE_POINTS,
+    FITTED_GRAMS,
+    STATISTICS,
+    _bounds_by_document,
+    _of_each_bound,
+    bound_attributes,
+    envelope_grid,
+    gap_attributes,
+    measured_curves,
+)
 from geostat.errors import InputError
 from geostat.fitting import heads_of
 from geostat.gaps import beyond, means_and_gaps, standard_error
-from theory.evaluate import envelopes
-from theory.fast import WorkArrays
-from theory.gram import LagGram, offset_exponential, project
+from geostat.value_head import MEASURED, fitted_head
 from theory.results import Edition
-
-EDITIONS: Final[tuple[Edition, ...]] = ("printed", "sharp")
-FITTED_GRAMS: Final = ("exponential", "offset")
-MEASURED: Final = "measured"
-STATISTICS: Final = ("precision", "recall", "f_outer", "f_inner")
-SIDES: Final = ("lower", "upper")
-ENVELOPE_POINTS: Final = 24
-"""How many sizes N an envelope is evaluated at by default."""
-
-BOUND_NAMES: Final = tuple(f"{statistic}_{side}" for statistic in STATISTICS for side in SIDES)
-_SYMBOLS: Final = {
-    "precision": r"\mathbb{E}P",
-    "recall": r"\mathbb{E}R",
-    "f_outer": r"\mathbb{E}F(r_{\max})",
-    "f_inner": r"\mathbb{E}F(r_{\min})",
-}
-_EQUATIONS: Final = {"precision": "(12)-(13)", "recall": "(14)-(15)", "f_outer": "(17)", "f_inner": "(16)"}
-_GRAMS: Final = WorkArrays()
-
-
-def envelope_grid(n: np.ndarray, points: int | None = ENVELOPE_POINTS) -> np.ndarray:
-    """Choose about `points` log-spaced sizes among the measured ones, the first and the last included; None takes all."""
-    n = np.asarray(n, dtype=np.int64)
-    if points is None or points >= len(n):
-        return n
-    wanted = np.geomspace(n[0], n[-1], points)
-    return np.unique(n[np.abs(np.log(n)[None, :] - np.log(wanted)[:, None]).argmin(axis=1)])
-
-
-def bound_attributes(name: str) -> dict[str, Any]:
-    """Attributes of a bound's variable, by name such as `precision_lower`."""
-    statistic, side = name.rsplit("_", 1)
-    return {
-        "long_name": f"{side} bound on expected {statistic.replace('_', ' ')}",
-        "units": "1",
-        "symbol": _SYMBOLS[statistic],
-        "equation": _EQUATIONS[statistic],
-    }
-
-
-def gap_attributes(name: str) -> dict[str, Any]:
-    """Attributes of the standard error of a curve less its bound."""
-    about = bound_attributes(name)
-    return about | {"long_name": f"standard error over documents of the measured value less the {about['long_name']}", "symbol": ""}
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredEnvelope:
-    """An observer: bounds from each head's own Gram of cosines, which is too large to store."""
-
-    points: int | None = ENVELOPE_POINTS
-    group: ClassVar[str] = "measured_envelope"
-
-    def plan(self, shape: RunShape) -> GroupPlan:
-        """Lay out /measured_envelope (layer, edition, head, n_envelope)."""
-        grid = envelope_grid(shape.n, self.points)
-        coordinates = shape.coordinates("layer", "head") | {
-            "edition": Coordinate(dims=("edition",), values=np.array(EDITIONS), long_name="edition of the theory"),
-            "n_envelope": Coordinate(dims=("n_envelope",), values=grid, long_name="selected tokens N"),
-        }
-        dims = ("layer", "edition", "head", "n_envelope")
-        variables = {name: Variable(dims=dims, **bound_attributes(name)) for name in BOUND_NAMES}
-        return GroupPlan(
-            variables=variables, coordinates=coordinates, sizes=shape.sizes() | {"edition": len(EDITIONS), "n_envelope": len(grid)}
-        )
-
-    def __call__(self, view: LayerView) -> dict[str, np.ndarray]:
-        """Evaluate the bounds of one layer of one document at its own Gram."""
-        grid = envelope_grid(view.shape.n, self.points)
-        values = view.values.double().numpy()
-        alpha = view.alpha.double().numpy()
-        group = view.shape.heads // view.shape.kv_heads
-        found = {name: np.full((len(EDITIONS), view.shape.heads, len(grid)), np.nan, dtype=np.float32) for name in BOUND_NAMES}
-        for kv_head in range(view.shape.kv_heads):
-            heads = slice(kv_head * group, (kv_head + 1) * group)
-            norms = np.linalg.norm(values[kv_head], axis=1)
-            directions = values[kv_head] / np.where(norms > 0, norms, 1.0)[:, None]
-            gram = np.matmul(directions, directions.T, out=_GRAMS.take(len(norms)))
-            np.fill_diagonal(gram, 1.0)
-            for index, edition in enumerate(EDITIONS):
-                bounds = evaluate(
-                    alpha[heads],
-                    norms,
-                    gram,
-                    view.shape.dimension,
-                    grid,
-                    edition=edition,
-                    sink=view.sink,
-                    convention=view.shape.convention.value,
-                )
-                for name in BOUND_NAMES:
-                    found[name][index, heads] = bounds[name]
-            _GRAMS.give_back([gram])
-        return found
-
-
-def evaluate(
-    alpha: np.ndarray,
-    norms: np.ndarray,
-    gram: LagGram | np.ndarray,
-    dimension: int,
-    grid: np.ndarray,
-    *,
-    edition: Edition,
-    sink: bool,
-    convention: str,
-) -> dict[str, np.ndarray]:
-    """Bounds of heads that share one feasible Gram, by name, each (head, n).
-
-    Only the sharp edition knows the followup convention; there the printed bounds of P and R stand (their balls differ in ties only), those of F do not.
-    """
-    followup = convention == "followup"
-    bounds = envelopes(
-        alpha,
-        np.broadcast_to(norms, alpha.shape),
-        gram,
-        dimension,
-        grid,
-        edition=edition,
-        sink=0 if sink else None,
-        convention="followup" if followup and edition == "sharp" else "paper",
-        feasible=True,
-    )
-    found = {name: np.array(getattr(bounds, name)) for name in BOUND_NAMES}
-    if followup and edition != "sharp":
-        for name in BOUND_NAMES:
-            if name.startswith("f_"):
-                found[name][...] = np.nan
-    return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FittedHead:
-    """What the fits say of one kv_head: norms C and λC, and a Gram, moved to the nearest feasible one where the fit has none."""
-
-    scale: float
-    ratio: float
-    gram: LagGram | np.ndarray
-    projected: bool
-    distance: float
-
-    def norms(self, tokens: int, *, sink: bool) -> np.ndarray:
-        """Assumption 1's norms of the visible tokens, shape (token,), in units of value norm."""
-        norms = np.full(tokens, self.scale)
-        if sink:
-            norms[0] *= self.ratio
-        return norms
-
-
-def fitted_head(capture: xr.Dataset, norms: xr.Dataset, similarity: xr.Dataset, gram: str, layer: int, kv_head: int) -> FittedHead | None:
-    """Assemble the fitted model of one kv_head; None where a fit has no estimate.
-
-    A pair of decay and ρ₀ for which no vectors exist is moved to the feasible edge and flagged `projected` (erratum 9).
-    """
-    norm = norms.isel(layer=layer, kv_head=kv_head)
-    fit = similarity.sel(gram=gram).isel(layer=layer, kv_head=kv_head)
-    tokens = int(capture["tokens"].values[layer])
-    sink = bool(capture["sink_visible"].values[layer])
-    beta, offset, scale = float(fit["beta"]), float(fit["offset"]), float(norm["C"])
-    rho0 = float(fit["rho0"]) if sink else 0.0
-    ratio = float(norm["lam"]) if sink else 1.0
-    if not np.all(np.isfinite([beta, offset, scale, rho0, ratio])):
-        return None
-    asked = offset_exponential(beta, offset, rho0, tokens) if beta > 0 else LagGram(np.ones(tokens), rho0)
-    found = project(asked, tokens, sink=0 if sink else None)
-    return FittedHead(scale=scale, ratio=ratio, gram=found.gram, projected=found.kind != "none", distance=found.distance)
 
 
 def confront(
@@ -246,37 +88,6 @@ def confront(
             found = np.stack([own[name].sel(edition=edition).values for name in BOUND_NAMES])
             bounds[:, :, place, -1] = means_and_gaps(found, _of_each_bound(curves))
     return _dataset(capture, bounds, moved, distance, editions=editions, names=names, grid=grid)
-
-
-def _bounds_by_document(
-    capture: xr.Dataset, model: FittedHead, layer: int, heads: np.ndarray, grid: np.ndarray, edition: Edition
-) -> np.ndarray:
-    """Bounds of one group of heads at each document's own weights: (bound, document, head, n)."""
-    tokens = int(capture["tokens"].values[layer])
-    sink = bool(capture["sink_visible"].values[layer])
-    weights = capture["attention_weight"].values[:, layer, heads, -tokens:].astype(np.float64)
-    documents, count = weights.shape[:2]
-    found = evaluate(
-        weights.reshape(documents * count, tokens),
-        model.norms(tokens, sink=sink),
-        model.gram,
-        int(capture.attrs["dimension"]),
-        grid,
-        edition=edition,
-        sink=sink,
-        convention=str(capture.attrs["convention"]),
-    )
-    return np.stack([found[name] for name in BOUND_NAMES]).reshape(len(BOUND_NAMES), documents, count, len(grid))
-
-
-def _of_each_bound(curves: xr.Dataset) -> np.ndarray:
-    """The curve that each bound bounds: (bound, document, ...)."""
-    return np.stack([curves[name.rpartition("_")[0]].values for name in BOUND_NAMES])
-
-
-def measured_curves(capture: xr.Dataset, grid: np.ndarray) -> xr.Dataset:
-    """The four measured statistics on a grid of N, by document: dims (document, layer, head, n_envelope), float64."""
-    return with_f_scores(capture)[list(STATISTICS)].sel(n=grid).rename(n="n_envelope").astype(np.float64)
 
 
 def _dataset(

@@ -7,17 +7,14 @@ skewness; Berger (1982), intersection-union tests; Benjamini & Hochberg (1995). 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
-from geostat.claims import Side
-from geostat.jackknife import FloatArray
-
-FALSE_DISCOVERIES: Final = 0.05
-"""q: the share of false answers among those given, in expectation, for *holds* and for *fails* each."""
+from geostat.statistics.arrays import FloatArray
+from geostat.statistics.multiple import FALSE_DISCOVERIES, _procedure
 
 REACH: Final = 0.75
 """How many standard errors a skewness may differ from its estimate, to the worse: the smallest step of a grid at which no kind of planted heads is answered
@@ -190,12 +187,4 @@ def adjusted(p: PValues) -> PValues:
     return PValues(holds=_procedure(p.holds, FALSE_DISCOVERIES)[1], fails=_procedure(p.fails, FALSE_DISCOVERIES)[1])
 
 
-def _procedure(p: FloatArray, level: float) -> tuple[NDArray[np.bool_], FloatArray]:
-    """Which hypotheses Benjamini and Hochberg's procedure rejects, and their adjusted p-values; NaN is none of them."""
-    from statsmodels.stats.multitest import multipletests
-
-    tested = np.isfinite(p)
-    found, corrected = np.zeros(p.shape, dtype=bool), np.full(p.shape, np.nan)
-    if tested.any():
-        found[tested], corrected[tested] = multipletests(p[tested], alpha=level, method="fdr_bh")[:2]
-    return found, corrected
+Side = Literal["at_most", "at_least", "within"]

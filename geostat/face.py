@@ -18,18 +18,18 @@ from empirical.errors import InputError as MeasurementError
 from empirical.paths import path_of
 from empirical.store import Store
 from geostat import pipeline
+from geostat.bounds.evaluate import EDITIONS, ENVELOPE_POINTS
 from geostat.claims import tolerances as read_tolerances
 from geostat.comparison import Source
 from geostat.comparison import compare as lay_side_by_side
 from geostat.depth_models import depth_trend as trend_over_depth
-from geostat.envelope import EDITIONS, ENVELOPE_POINTS
 from geostat.envelope import confront as lay_over
 from geostat.errors import InputError
-from geostat.experiments import experiments
 from geostat.grids import whatif as evaluate_grid
 from geostat.ingredients import swap_ingredients
 from geostat.norms import fit_norms
 from geostat.one_head import fit_head as fit_one
+from geostat.pipeline import experiments
 from geostat.pooled_fits import fit_pooled
 from geostat.pooled_fits import pooled_fit as fit_together
 from geostat.predictive import predictive_curves

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from geostat.fitting import described
+from geostat.datasets.words import described
 
 
 def combined(said: Mapping[str, NDArray[np.bool_]], order: tuple[str, ...]) -> NDArray[np.int64]:

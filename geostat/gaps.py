@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from geostat.equivalence import PValues, mean_of_equals, one_sided
-from geostat.jackknife import FloatArray
+from geostat.statistics.arrays import FloatArray
 
 CONFIDENCE: Final = 0.95
 STATISTICS: Final = ("precision", "recall")

@@ -11,9 +11,11 @@ from typing import Any, Final
 import numpy as np
 import xarray as xr
 
-from geostat.fitting import described, described_parameter, require
-from geostat.jackknife import FloatArray, interval, leave_one_out_mean
+from geostat.datasets.words import described, described_parameter
+from geostat.fitting import require
+from geostat.jackknife import interval, leave_one_out_mean
 from geostat.regimes import CRITERIA, REGIMES, SWEEP, THRESHOLDS, UNKNOWN, Features, Thresholds, labels, slack
+from geostat.statistics.arrays import FloatArray
 
 __all__ = ["Measured", "classify_heads"]
 

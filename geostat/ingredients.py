@@ -14,10 +14,11 @@ from typing import Final
 import numpy as np
 import xarray as xr
 
-from geostat.envelope import FittedHead, envelope_grid, evaluate, fitted_head, measured_curves
-from geostat.fitting import described, heads_of, layer_tokens
-from geostat.jackknife import FloatArray
-from geostat.value_head import ValueHead, value_head
+from geostat.bounds.evaluate import envelope_grid, evaluate, measured_curves
+from geostat.datasets.words import described
+from geostat.fitting import heads_of, layer_tokens
+from geostat.statistics.arrays import FloatArray
+from geostat.value_head import FittedHead, ValueHead, fitted_head, value_head
 
 INGREDIENTS: Final = ("weights", "norms", "similarity")
 SWAPS: Final[dict[str, tuple[str, ...]]] = {

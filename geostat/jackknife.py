@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
+from geostat.statistics.arrays import BoolArray, FloatArray
 
 LEVEL = 0.95
 """Confidence level of every interval."""
+SIGNIFICANCE = 0.05
+"""P-values up to it count: of false discoveries, of false answers, of chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,3 +128,11 @@ def stored(name: str, value: FloatArray, spread: Interval) -> dict[str, FloatArr
 def interval_of(name: str, found: Mapping[str, FloatArray]) -> Interval:
     """Return the interval that `stored` has left."""
     return Interval(**{part: found[f"{name}_{part}"] for part in PARTS if f"{name}_{part}" in found})
+
+
+def at_estimate(estimate: FloatArray, spread: Interval, keep: BoolArray) -> Interval:
+    """Return the interval with NaN where `keep` is false: a parameter at its bound has no standard error. What it is without a document stays."""
+    parts = {name: getattr(spread, name) for name in PARTS if name != "without"}
+    return Interval(
+        **{name: np.where(keep, values, np.nan) for name, values in parts.items() if values is not None}, without=spread.without
+    )

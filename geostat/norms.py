@@ -13,13 +13,15 @@ import lmfit
 import numpy as np
 import xarray as xr
 
-from geostat.fitting import Progress, layer_tokens, mean_over_documents, require
+from geostat.fitting import Progress, layer_tokens, require
 from geostat.flags import combined
-from geostat.jackknife import BoolArray, FloatArray, interval, leave_one_out_mean, stored
+from geostat.jackknife import interval, leave_one_out_mean, stored
 from geostat.norms_compressed import TokenLists, compressed, compressed_share, median_norm, secondary_sinks, sink_smallest
 from geostat.norms_trend import FEWEST_TOKENS, hac_errors, trend_of_mean
 from geostat.norms_variables import FLAGS, norms_dataset
 from geostat.norms_variance import split
+from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.losses import mean_over_documents
 
 NEEDS = {"value_norm": ("document", "layer", "kv_head", "position")}
 

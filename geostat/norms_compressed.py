@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtrc, ndtri
 
-from geostat.fitting import mean_over_documents
-from geostat.jackknife import LEVEL, BoolArray, FloatArray, Interval, interval, leave_one_out_mean
+from geostat.jackknife import LEVEL, Interval, interval, leave_one_out_mean
+from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.losses import mean_over_documents
 
 COMPRESSED: Final = 0.5
 LISTED: Final = 20

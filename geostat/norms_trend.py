@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from geostat.fitting import mean_over_documents
-from geostat.jackknife import BoolArray, FloatArray, Interval, interval, leave_one_out_mean
+from geostat.jackknife import Interval, interval, leave_one_out_mean
+from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.losses import mean_over_documents
 
 if TYPE_CHECKING:
     from statsmodels.regression.linear_model import RegressionResultsWrapper

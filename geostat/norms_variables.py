@@ -8,8 +8,7 @@ from typing import Any, Final
 import numpy as np
 import xarray as xr
 
-from geostat.claims import EFFECTS
-from geostat.fitting import described, described_parameter, sink_flag
+from geostat.datasets.words import EFFECTS, described, described_parameter, sink_flag
 from geostat.flags import flag_variable
 from geostat.jackknife import interval_of
 from geostat.norms_compressed import COMPRESSED, TokenLists

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from scipy.special import stdtrit
 
-from geostat.jackknife import LEVEL, FloatArray, Interval, interval, stored
+from geostat.jackknife import LEVEL, Interval, interval, stored
+from geostat.statistics.arrays import FloatArray
 
 if TYPE_CHECKING:
     from statsmodels.regression.mixed_linear_model import MixedLMResultsWrapper

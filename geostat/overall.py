@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import xarray as xr
 
-from geostat.envelope import SIDES, STATISTICS, bound_attributes
+from geostat.bounds.evaluate import SIDES, STATISTICS, bound_attributes
 
 CELLS: Final = "(head, N) cells with 1 < N < T, both bounds known"
 

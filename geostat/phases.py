@@ -9,9 +9,9 @@ from __future__ import annotations
 import lmfit
 import numpy as np
 
-from geostat.fitting import LMFIT_KEYWORDS
-from geostat.jackknife import FloatArray
 from geostat.profile_kernels import ETA_MAX
+from geostat.statistics.arrays import FloatArray
+from geostat.statistics.least_squares import LMFIT_KEYWORDS
 
 
 def log_profile(

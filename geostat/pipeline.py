@@ -5,9 +5,7 @@ Imports all three rooms. `geostat.cli` and the functions of `geostat` call this 
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -17,63 +15,48 @@ from empirical import builtin, corpus, models, texts
 from empirical.capture import capture
 from empirical.manifest import stored
 from empirical.observers import Baselines, Geometry, refuse_unknown_heads
-from empirical.observing import Observer, Progress
+from empirical.observing import Observer
 from empirical.paths import path_of
 from empirical.selection import Convention
 from empirical.store import Store
+from geostat.bounds.evaluate import EDITIONS, ENVELOPE_POINTS
+from geostat.bounds.observer import MeasuredEnvelope
 from geostat.claims import Tolerance
-from geostat.envelope import EDITIONS, ENVELOPE_POINTS, MeasuredEnvelope, confront
+from geostat.envelope import confront
 from geostat.errors import InputError
-from geostat.experiments import experiments
+from geostat.heads import classify_heads
 from geostat.ingredients import swap_ingredients
 from geostat.norms import fit_norms
 from geostat.pooled_fits import fit_pooled
 from geostat.predictive import predictive_curves
 from geostat.run_record import capture_session, seconds_of, timed
+from geostat.runs.console import QUIET, Console
+from geostat.runs.paths import refuse_unwritable, store_path
+from geostat.separable import compare_with_nulls
 from geostat.settings import Settings, refuse_text_as_model, sizes
 from geostat.similarity import fit_similarity
+from geostat.sink import correlate_with_sink
 from geostat.validity import summarise
 from geostat.verdicts import give_verdicts, refuse_older
 from geostat.weights import fit_weights
 from theory.results import Edition
 
 __all__ = [
-    "QUIET",
-    "STORE_NAME",
-    "Console",
     "Settings",
+    "experiments",
     "fit",
     "lay_over",
     "measure",
     "outdated",
     "run",
     "sizes",
-    "store_path",
     "write_figures",
     "write_report",
     "write_tables",
 ]
 
-STORE_NAME = "run.zarr"
 CONFRONTED = ("envelope", "ingredients", "predictive", "sink", "heads", "separable", "verdicts", "summary")
 """Groups that rest on the fits: they go when the fits or the envelope are made anew, so that none outlives what it was made from."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Console:
-    """How a stage tells what it does: a line for each stage, progress within it. Silent by default."""
-
-    stage: Callable[[str], None] = field(default=lambda text: None)
-    captured: Callable[[Progress], None] = field(default=lambda progress: None)
-    fraction: Callable[[str, float], None] = field(default=lambda stage, fraction: None)
-
-
-QUIET = Console()
-
-
-def store_path(out: Path) -> Path:
-    """Where a run lies: `out` itself when it names a store, else run.zarr inside it."""
-    return out if out.suffix == ".zarr" else out / STORE_NAME
 
 
 def text_of(settings: Settings) -> corpus.Corpus:
@@ -149,15 +132,6 @@ def measure(settings: Settings, out: Path, *, fresh: bool = False, null: bool = 
             on_progress=console.captured,
             on_kept=kept.append,
         )
-
-
-def refuse_unwritable(folder: Path) -> None:
-    """Refuse a folder that cannot be made or written, before long work is done for it."""
-    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
-    if not there.is_dir():
-        raise InputError(f"{there}: is a file, expected a folder to write in. Choose another folder with --out.")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise InputError(f"{there}: cannot be written. Choose another folder with --out.")
 
 
 def fit(store: Store, *, console: Console = QUIET) -> dict[str, xr.Dataset]:
@@ -284,3 +258,17 @@ def _confronted(store: Store) -> xr.DataTree:
     tree = store.tree()
     refuse_older(str(store.path), tree)
     return tree
+
+
+def experiments(tree: xr.DataTree) -> dict[str, xr.Dataset]:
+    """Make every experiment of a run.
+
+    Args:
+        tree: a run with /capture and, if measured, /null.
+
+    Returns:
+        Datasets by the group they are kept in: sink, heads, separable.
+    """
+    capture = tree["capture"].to_dataset()
+    null = tree["null"].to_dataset() if "null" in tree.children else None
+    return {"sink": correlate_with_sink(capture), "heads": classify_heads(capture), "separable": compare_with_nulls(capture, null)}

@@ -9,10 +9,11 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from geostat.fitting import LayerTokens, layer_tokens, mean_over_documents
-from geostat.jackknife import FloatArray
+from geostat.fitting import LayerTokens, layer_tokens
 from geostat.similarity import layer_cosines
 from geostat.similarity_fit import Cosines
+from geostat.statistics.arrays import FloatArray
+from geostat.statistics.losses import mean_over_documents
 from geostat.weights import layer_weights
 
 

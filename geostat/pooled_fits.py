@@ -14,15 +14,20 @@ import lmfit
 import numpy as np
 import xarray as xr
 
-from geostat import depth, one_head, weights
+from geostat import depth, weights
+from geostat.datasets.words import described, described_parameter
 from geostat.decay import FORM, FORMS
 from geostat.document_errors import DocumentResult
 from geostat.errors import InputError
-from geostat.fitting import described, described_parameter, index_of, paired_gain, require
-from geostat.jackknife import FloatArray, interval_of, stored
+from geostat.fits import mean_curves
+from geostat.fits.pooled.values import TRENDS
+from geostat.fitting import index_of, require
+from geostat.jackknife import interval_of, stored
 from geostat.pooled_data import pooled_cosines, pooled_log_weights, pooled_norms
 from geostat.similarity_choice import choose
 from geostat.similarity_fit import Cosines, fit_batched, goodness, intervals, refine, resampled
+from geostat.statistics.arrays import FloatArray
+from geostat.statistics.losses import paired_gain
 
 FORMS_OF: Final = {"norms": ("two-level",), "similarity": FORMS, "weights": weights.FORMS}
 """Forms that pooled heads can be fitted with, by assumption; the first of weights has no oscillation."""
@@ -64,7 +69,7 @@ def pooled_fit(capture: xr.Dataset, what: str = "similarity", layer: int | None 
     form = DEFAULT[what] if form is None else form
     if form not in FORMS_OF[what]:
         raise InputError(f"form={form!r} is not a form of {what}, expected one of {', '.join(FORMS_OF[what])}. Choose one of those.")
-    require(capture, one_head.NEEDS[what])
+    require(capture, mean_curves.NEEDS[what])
     layers = list(range(capture.sizes["layer"])) if layer is None else [index_of(capture, "layer", layer)]
     result = {"norms": _norms, "similarity": _similarity, "weights": _weights}[what](capture, layers, form)
     if result is None:
@@ -74,17 +79,17 @@ def pooled_fit(capture: xr.Dataset, what: str = "similarity", layer: int | None 
 
 
 def _similarity(capture: xr.Dataset, layers: list[int], form: str) -> DocumentResult | None:
-    return one_head.by_lag(pooled_cosines(capture, layers), form)
+    return mean_curves.by_lag(pooled_cosines(capture, layers), form)
 
 
 def _weights(capture: xr.Dataset, layers: list[int], form: str) -> DocumentResult | None:
     seen, log_weight = pooled_log_weights(capture, layers)
-    return one_head.by_position(log_weight, seen, form)
+    return mean_curves.by_position(log_weight, seen, form)
 
 
 def _norms(capture: xr.Dataset, layers: list[int], form: str) -> DocumentResult | None:
     seen, norm = pooled_norms(capture, layers)
-    return one_head.two_level(norm, seen)
+    return mean_curves.two_level(norm, seen)
 
 
 def fit_pooled(capture: xr.Dataset) -> xr.Dataset:
@@ -101,7 +106,7 @@ def fit_pooled(capture: xr.Dataset) -> xr.Dataset:
     Raises:
         InputError: if a variable is missing, misshapen or empty.
     """
-    for needs in one_head.NEEDS.values():
+    for needs in mean_curves.NEEDS.values():
         require(capture, needs)
     count = capture.sizes["layer"]
     whole = pooled_cosines(capture, list(range(count)))
@@ -117,7 +122,7 @@ def fit_pooled(capture: xr.Dataset) -> xr.Dataset:
     out = _named(layers, ("layer",), "") | _named(total, (), "overall_") | depth.depth_variables(capture, [*each, whole])
     coords: dict[str, Any] = {"layer": capture["layer"].variable}
     coords["gram"] = xr.Variable(("gram",), np.array(POOLED, dtype=object), {"long_name": "form of similarity"})
-    coords["parameter"] = xr.Variable(("parameter",), np.array(list(depth.TRENDS), dtype=object), {"long_name": "pooled parameter"})
+    coords["parameter"] = xr.Variable(("parameter",), np.array(list(TRENDS), dtype=object), {"long_name": "pooled parameter"})
     return xr.Dataset(out, coords=coords)
 
 

@@ -18,14 +18,15 @@ import numpy as np
 import xarray as xr
 from scipy.special import stdtrit
 
-from geostat.envelope import FITTED_GRAMS, MEASURED, envelope_grid, fitted_head, measured_curves
+from geostat.bounds.evaluate import FITTED_GRAMS, envelope_grid, measured_curves
 from geostat.errors import InputError
 from geostat.fitting import layer_tokens
-from geostat.jackknife import LEVEL, FloatArray
+from geostat.jackknife import LEVEL
 from geostat.predictive_check import DRAWS, STATISTICS, Profile, check, chosen_heads
 from geostat.predictive_scores import mean_of_other_heads, with_replicates
 from geostat.predictive_variables import dataset
-from geostat.value_head import value_head
+from geostat.statistics.arrays import FloatArray
+from geostat.value_head import MEASURED, fitted_head, value_head
 from theory.fast import in_threads
 from theory.gram import LagGram, as_matrix
 from theory.predicted import predict

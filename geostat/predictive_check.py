@@ -13,8 +13,8 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from geostat.fitting import described
-from geostat.jackknife import FloatArray
+from geostat.datasets.words import described
+from geostat.statistics.arrays import FloatArray
 from theory.fast import in_threads, workers
 from theory.gram import LagGram
 from theory.simulate import simulate

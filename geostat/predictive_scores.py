@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from geostat.jackknife import BoolArray, FloatArray, leave_one_out_mean
+from geostat.jackknife import leave_one_out_mean
+from geostat.statistics.arrays import BoolArray, FloatArray
 
 SETTLED = 0.25
 """Largest share of a head's variance over N that the documents' noise may be, for its R² to count."""

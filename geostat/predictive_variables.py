@@ -8,9 +8,10 @@ from typing import Any, Final
 import numpy as np
 import xarray as xr
 
-from geostat.fitting import described, described_parameter
-from geostat.jackknife import FloatArray, interval
+from geostat.datasets.words import described, described_parameter
+from geostat.jackknife import interval
 from geostat.predictive_scores import SETTLED, Scores, noise_share, score
+from geostat.statistics.arrays import FloatArray
 
 CURVE: Final = ("layer", "head", "n_predicted")
 _EQUATIONS: Final = {"precision": "Definition 1", "recall": "Definition 2"}

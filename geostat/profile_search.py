@@ -24,8 +24,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from geostat.jackknife import FloatArray
 from geostat.profile_kernels import search_rows
+from geostat.statistics.arrays import FloatArray
 
 BLOCKS = 64
 ETA_GRID = np.geomspace(0.01, 0.95, 8)

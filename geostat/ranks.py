@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from geostat.jackknife import FloatArray
+from geostat.statistics.arrays import FloatArray
 
 __all__ = ["ranks"]
 

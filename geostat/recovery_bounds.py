@@ -22,15 +22,16 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from empirical.selection import default_n, separability
+from geostat.bounds.evaluate import BOUND_NAMES, SIDES, envelope_grid, evaluate
 from geostat.claims import tolerances
-from geostat.envelope import BOUND_NAMES, SIDES, confront, envelope_grid, evaluate
-from geostat.jackknife import BoolArray, FloatArray
+from geostat.envelope import confront
+from geostat.jackknife import SIGNIFICANCE
 from geostat.recovery_weights import DOCUMENTS, Setting, draw, plant
+from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.verdicts import STATISTICS, give_verdicts
 from theory.gram import offset_exponential
 from theory.simulate import draw_directions
 
-LEVEL: Final = 0.05
 CLAIM: Final = "bounds.sharp_offset"
 """All claims on bounds are tested alike; this one speaks of the kind of cosines that are drawn here."""
 
@@ -230,7 +231,7 @@ def planted(
     estimate, holds, fails, agree = (np.concatenate([part[key] for part in found]) for key in ("estimate", "p_holds", "p_fails", "agree"))
     return BoundsRow(
         kind=name[0], planted=name[1], excess=excess, tolerance=tolerances()[CLAIM].value, median=float(np.median(estimate)),
-        holds=float((holds <= LEVEL).mean()), fails=float((fails <= LEVEL).mean()), alike=float(agree.mean()), heads=heads,
+        holds=float((holds <= SIGNIFICANCE).mean()), fails=float((fails <= SIGNIFICANCE).mean()), alike=float(agree.mean()), heads=heads,
     )  # fmt: skip
 
 

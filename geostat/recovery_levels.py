@@ -26,15 +26,14 @@ from geostat.decay_solver import solve
 from geostat.equivalence import FAILS, HOLDS, REACH, PValues, one_sided
 from geostat.equivalence import answers as answers_of_model
 from geostat.fitting import LayerTokens
-from geostat.jackknife import FloatArray, Interval, interval_of
+from geostat.jackknife import SIGNIFICANCE, Interval, interval_of
 from geostat.norms import fit_layer
 from geostat.recovery_similarity import DIMENSION, expected_cosine
-from geostat.similarity_drift import Blocks, drift
+from geostat.similarity_drift import Blocks, drift, sink_cosines
 from geostat.similarity_fit import fit_batched, goodness, resampled
-from geostat.similarity_sink import sink_cosines
+from geostat.statistics.arrays import FloatArray
 
 DOCUMENTS: Final = 8
-LEVEL: Final = 0.05
 SHARES: Final = (0.5, 0.8, 1.0, 1.25, 2.0)
 """True effects, in units of the tolerance."""
 
@@ -111,7 +110,7 @@ class SizeRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReachRow:
-    """The smallest step at which no kind is answered falsely in more than LEVEL; None where every step is too short."""
+    """The smallest step at which no kind is answered falsely in more than SIGNIFICANCE; None where every step is too short."""
 
     reach: float | None
     worst: tuple[float, ...]
@@ -120,7 +119,7 @@ class ReachRow:
         """The row as lines."""
         found = "none" if self.reach is None else f"{self.reach:g}"
         worst = "  ".join(f"{reach:g}: {false:.2%}" for reach, false in zip(REACHES, self.worst, strict=True))
-        return f"worst of all kinds, by reach  {worst}\nsmallest reach with at most {LEVEL:.0%}: {found} (built in: {REACH:g})"
+        return f"worst of all kinds, by reach  {worst}\nsmallest reach with at most {SIGNIFICANCE:.0%}: {found} (built in: {REACH:g})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,25 +172,26 @@ def answers(kind: Kind) -> Iterator[LevelRow]:
     for share, p, answer in zip(SHARES, tested, given, strict=True):
         t = kind.tested(share, skewed=False)
         with np.errstate(invalid="ignore"):
-            held = {"holds": p.holds <= LEVEL, "given_holds": answer == HOLDS, "t_holds": t.holds <= LEVEL}
-            failed = {"fails": p.fails <= LEVEL, "given_fails": answer == FAILS, "t_fails": t.fails <= LEVEL}
+            held = {"holds": p.holds <= SIGNIFICANCE, "given_holds": answer == HOLDS, "t_holds": t.holds <= SIGNIFICANCE}
+            failed = {"fails": p.fails <= SIGNIFICANCE, "given_fails": answer == FAILS, "t_fails": t.fails <= SIGNIFICANCE}
         parts = {name: float(one.mean()) for name, one in (held | failed).items()}
         mean = float(np.nanmean(kind.estimate))
         yield LevelRow(claim=kind.claim.key, kind=kind.name, truth=kind.truth, share=share, mean=mean, **parts)
 
 
 def calibration(kinds: Iterable[Kind]) -> Iterator[SizeRow | ReachRow]:
-    """Yield the shares of false answers at the tolerance by step, and at last the smallest step that keeps all of them at LEVEL."""
+    """Yield the shares of false answers at the tolerance by step, and at last the smallest step that keeps all of them at SIGNIFICANCE."""
     worst = np.zeros(len(REACHES))
     for kind in kinds:
         tested = [kind.tested(1.0, reach=reach) for reach in REACHES]
         with np.errstate(invalid="ignore"):
             holds, fails = (
-                tuple(float((side <= LEVEL).mean()) for side in sides) for sides in zip(*((p.holds, p.fails) for p in tested), strict=True)
+                tuple(float((side <= SIGNIFICANCE).mean()) for side in sides)
+                for sides in zip(*((p.holds, p.fails) for p in tested), strict=True)
             )
         worst = np.maximum(worst, np.maximum(holds, fails))
         yield SizeRow(claim=kind.claim.key, kind=kind.name, holds=holds, fails=fails)
-    enough = [reach for reach, false in zip(REACHES, worst, strict=True) if false <= LEVEL]
+    enough = [reach for reach, false in zip(REACHES, worst, strict=True) if false <= SIGNIFICANCE]
     yield ReachRow(reach=min(enough, default=None), worst=tuple(worst.tolist()))
 
 

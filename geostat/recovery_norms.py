@@ -20,8 +20,9 @@ import numpy as np
 from scipy.signal import lfilter
 from scipy.special import stdtrit
 
-from geostat.jackknife import LEVEL, FloatArray
+from geostat.jackknife import LEVEL
 from geostat.norms import fit_layer
+from geostat.statistics.arrays import FloatArray
 
 REQUIRED: Final = ("C", "lam", "trend")
 BAND: Final = (0.92, 0.98)

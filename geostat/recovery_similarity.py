@@ -21,12 +21,13 @@ from scipy.special import gammaln, hyp2f1
 
 from geostat.decay import ABSENT, FORM, FORMS, fitted_gram
 from geostat.decay_solver import solve
-from geostat.jackknife import FloatArray, Interval, interval_of
+from geostat.jackknife import Interval, interval_of
 from geostat.norms import levels
 from geostat.similarity_choice import choose
+from geostat.similarity_drift import sink_cosines
 from geostat.similarity_fit import Cosines, Fit, fit_batched, goodness, intervals, resampled
 from geostat.similarity_pairs import pairs_by_lag
-from geostat.similarity_sink import sink_cosines
+from geostat.statistics.arrays import FloatArray
 from theory.gram import is_feasible
 from theory.simulate import draw_directions
 

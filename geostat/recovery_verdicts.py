@@ -24,15 +24,15 @@ import numpy as np
 import xarray as xr
 
 from geostat import recovery_bounds, recovery_levels
-from geostat.claims import Side, tolerances
-from geostat.equivalence import if_present, one_sided
-from geostat.jackknife import FloatArray
+from geostat.claims import tolerances
+from geostat.equivalence import Side, if_present, one_sided
+from geostat.jackknife import SIGNIFICANCE
 from geostat.recovery_bounds import BoundsRow, FlagRow
 from geostat.recovery_levels import LevelRow, ReachRow, SizeRow, answers, calibration
 from geostat.recovery_weights import DOCUMENTS, NOISE, Setting, draw, limits, plant
+from geostat.statistics.arrays import FloatArray
 from geostat.weights import fit_weights
 
-LEVEL: Final = 0.05
 NOISES: Final = (1.0, 0.5, 0.25)
 """Noise of a token in a document, in units of what was measured."""
 GROWTHS: Final = (0.0, 0.5, 0.8, 1.0, 1.25, 2.0)
@@ -101,7 +101,7 @@ def _row(
     p = one_sided(estimate - own, se, DOCUMENTS - 1.0, 0.0, side, skew)
     p = p if absent is None else if_present(p, absent, known)
     with np.errstate(invalid="ignore"):
-        holds, fails = (p.holds <= LEVEL) & known, (p.fails <= LEVEL) & known
+        holds, fails = (p.holds <= SIGNIFICANCE) & known, (p.fails <= SIGNIFICANCE) & known
     return Row(
         claim=claim, noise=noise, planted=planted, tolerance=float(np.median(own)), found=float(known.mean()),
         median=float(np.median(estimate[known])) if known.any() else float("nan"), holds=float(holds.mean()), fails=float(fails.mean()),

@@ -28,9 +28,9 @@ import numpy as np
 import xarray as xr
 from scipy.special import expit
 
-from geostat.jackknife import BoolArray, FloatArray
 from geostat.phases import log_profile
 from geostat.profile_search import FORMS
+from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.weights import fit_weights
 from geostat.weights_documents import CURVE
 from geostat.weights_identified import RESOLUTION, placement

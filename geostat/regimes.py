@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from geostat.jackknife import BoolArray, FloatArray
+from geostat.statistics.arrays import BoolArray, FloatArray
 
 __all__ = ["CRITERIA", "REGIMES", "SWEEP", "THRESHOLDS", "UNKNOWN", "Features", "Thresholds", "labels"]
 

@@ -9,8 +9,10 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from geostat.claims import Claim, Side
-from geostat.jackknife import FloatArray, Interval, interval
+from geostat.claims import Claim
+from geostat.equivalence import Side
+from geostat.jackknife import Interval, interval
+from geostat.statistics.arrays import FloatArray
 
 
 def within(effect: FloatArray, tolerance: float, side: Side) -> NDArray[np.bool_]:

@@ -6,17 +6,19 @@ differences are paired; heads are averaged within a document, and documents are 
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 import xarray as xr
 from scipy.special import stdtr, stdtrit
 
-from geostat.equivalence import FALSE_DISCOVERIES
-from geostat.fitting import described, described_parameter, require
-from geostat.jackknife import LEVEL, BoolArray, FloatArray, Interval, interval, leave_one_out_mean
+from geostat.datasets.words import described, described_parameter
+from geostat.fitting import require
+from geostat.jackknife import LEVEL, Interval, interval, leave_one_out_mean
+from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.multiple import FALSE_DISCOVERIES, adjusted
 
-__all__ = ["FLOOR", "STATISTICS", "adjusted", "compare_with_nulls", "sign_flip"]
+__all__ = ["FLOOR", "STATISTICS", "compare_with_nulls", "sign_flip"]
 
 STATISTICS: Final = ("precision", "recall")
 FLOOR: Final = "floor"
@@ -123,26 +125,6 @@ def p_value(gain: FloatArray, se: FloatArray, degrees: np.ndarray) -> FloatArray
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(se > 0, np.abs(gain) / se, np.where(gain == 0, 0.0, np.inf))
     return np.where(np.isfinite(gain) & np.isfinite(se), 2 * stdtr(np.maximum(degrees, 1).astype(np.float64), -t), np.nan)
-
-
-def adjusted(p: FloatArray, method: Literal["holm", "fdr_bh"]) -> FloatArray:
-    """Return adjusted p-values along axis 0; NaN is left out of the family.
-
-    Args:
-        p: shape (test, ...).
-        method: "holm" (Holm 1979: with 95%, no true null is at 0.05 or below) or "fdr_bh" (Benjamini & Hochberg 1995).
-    """
-    order = np.argsort(p, axis=0)  # NaN comes last
-    ordered = np.take_along_axis(p, order, axis=0)
-    number = np.isfinite(p).sum(axis=0)
-    rank = np.arange(1, len(p) + 1).reshape(-1, *[1] * (p.ndim - 1))
-    if method == "holm":
-        ordered = np.fmax.accumulate(ordered * np.maximum(number - rank + 1, 1), axis=0)
-    else:
-        ordered = np.fmin.accumulate((ordered * number / rank)[::-1], axis=0)[::-1]
-    out = np.empty(p.shape)
-    np.put_along_axis(out, order, np.minimum(ordered, 1.0), axis=0)
-    return np.where(np.isfinite(p), out, np.nan)
 
 
 def sign_flip(difference: FloatArray, *, seed: int = SEED) -> FloatArray:

@@ -15,7 +15,7 @@ import numpy as np
 from empirical import corpus, models
 from empirical.paths import path_of
 from empirical.selection import Convention, default_n
-from geostat.envelope import EDITIONS, ENVELOPE_POINTS
+from geostat.bounds.evaluate import EDITIONS, ENVELOPE_POINTS
 from geostat.errors import InputError
 from theory.results import Edition
 

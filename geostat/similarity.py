@@ -14,11 +14,11 @@ import numpy as np
 import xarray as xr
 
 from geostat.decay import FORM, FORMS, PARAMETERS
-from geostat.fitting import LayerTokens, Progress, layer_tokens, paired_gain, require
+from geostat.fitting import LayerTokens, Progress, layer_tokens, require
 from geostat.flags import combined
-from geostat.jackknife import BoolArray, FloatArray, Interval, stored
+from geostat.jackknife import Interval, stored
 from geostat.similarity_choice import choose
-from geostat.similarity_drift import Blocks, drift
+from geostat.similarity_drift import Blocks, drift, sink_cosines
 from geostat.similarity_feasible import feasible_edges
 from geostat.similarity_fit import (
     Cosines,
@@ -33,8 +33,9 @@ from geostat.similarity_fit import (
     saturated,
 )
 from geostat.similarity_pairs import Bins, chance_by_lag, mae_by_pair, negative_share, pairs_by_lag
-from geostat.similarity_sink import sink_cosines
 from geostat.similarity_variables import FIT_REASONS, HEAD_REASONS, dataset
+from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.losses import paired_gain
 
 __all__ = ["NEEDS", "fit_similarity", "layer_cosines"]
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from geostat.fitting import mean_over_documents, paired_gain
-from geostat.jackknife import BoolArray, FloatArray
+from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.losses import mean_over_documents, paired_gain
 
 RESOLUTION = float(np.finfo(np.float32).eps) ** 2
 """Losses that differ by less are equal: cosines are stored in single precision."""

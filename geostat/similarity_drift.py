@@ -10,8 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from geostat.fitting import LayerTokens, mean_over_documents
-from geostat.jackknife import BoolArray, FloatArray, Interval, interval, leave_one_out_mean
+from geostat.fitting import LayerTokens
+from geostat.jackknife import Interval, interval, leave_one_out_mean
+from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.losses import mean_over_documents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,3 +98,34 @@ def _spread(weight: FloatArray, deviation: FloatArray, carries: BoolArray) -> di
     se = np.divide(limits.se, 2.0 * root, out=np.full(root.shape, np.nan), where=root > 0)
     spread = Interval(se=se, lower=np.sqrt(np.maximum(limits.lower, 0.0)), upper=np.sqrt(np.maximum(limits.upper, 0.0)))
     return {"drift_rms": root, "drift_rms_interval": spread, "drift_document_rms": single}
+
+
+def sink_cosines(cosine: FloatArray) -> dict[str, FloatArray | Interval]:
+    """Return ρ₀ and how constant it is.
+
+    Args:
+        cosine: cosine of the sink with content tokens, in order, shape (document, head, token); NaN where unknown.
+
+    Returns:
+        Arrays (head,), intervals under names ending in _interval. rho0: mean over tokens, then documents. rho0_spread: standard deviation over
+        tokens within a document, root mean square over documents. sink_slope: change from the first content token to the last, by least
+        squares in each document, mean over documents; NaN with fewer than two tokens.
+    """
+    known = np.isfinite(cosine)
+    count = known.sum(axis=-1)
+    filled = np.where(known, cosine, 0.0)
+    own = np.divide(filled.sum(axis=-1), count, out=np.full(count.shape, np.nan), where=count > 0)
+    away = np.where(known, cosine - own[..., None], 0.0)
+    variance = np.divide((away**2).sum(axis=-1), count, out=np.full(count.shape, np.nan), where=count > 0)
+    place = np.linspace(0.0, 1.0, cosine.shape[-1]) if cosine.shape[-1] > 1 else np.zeros(cosine.shape[-1])
+    middle = np.divide((known * place).sum(axis=-1), count, out=np.zeros(count.shape), where=count > 0)
+    arm = np.where(known, place - middle[..., None], 0.0)
+    bottom = (arm**2).sum(axis=-1)
+    slope = np.divide((arm * away).sum(axis=-1), bottom, out=np.full(count.shape, np.nan), where=bottom > 0)
+    found: dict[str, FloatArray | Interval] = {}
+    for name, each in (("rho0", own), ("sink_slope", slope)):
+        mean = mean_over_documents(each)
+        found |= {name: mean, f"{name}_interval": interval(mean, leave_one_out_mean(each), np.isfinite(each))}
+    spread = np.sqrt(mean_over_documents(variance))
+    limits = interval(spread, np.sqrt(leave_one_out_mean(variance)), np.isfinite(variance))
+    return found | {"rho0_spread": spread, "rho0_spread_interval": limits}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from geostat.decay import ABSENT, by_lag, fitted_gram
-from geostat.jackknife import FloatArray
+from geostat.statistics.arrays import FloatArray
 
 RESOLVED = 1e-9
 """Smallest relative prediction error whose digits a recursion in double precision still has; below, eigenvalues decide."""

@@ -12,8 +12,9 @@ import numpy as np
 
 from geostat.decay import FORM, PARAMETERS, Solution, by_lag, fit_row
 from geostat.decay_solver import solve
-from geostat.fitting import at_estimate, bayesian_information, mean_over_documents, paired_gain
-from geostat.jackknife import BoolArray, FloatArray, Interval, interval, leave_one_out_mean
+from geostat.jackknife import Interval, at_estimate, interval, leave_one_out_mean
+from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.losses import bayesian_information, mean_over_documents, paired_gain
 
 SINGULAR = 1e-10
 """Parameters whose estimates correlate to within this of ±1 cannot be told apart."""

@@ -13,7 +13,8 @@ import xarray as xr
 from scipy.special import gammaln
 
 from geostat.decay import by_lag
-from geostat.jackknife import FloatArray, Interval, interval
+from geostat.jackknife import Interval, interval
+from geostat.statistics.arrays import FloatArray
 
 
 def pairs_by_lag(lag: FloatArray, content: int) -> FloatArray:

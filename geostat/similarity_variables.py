@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from geostat.claims import EFFECTS
+from geostat.datasets.words import EFFECTS, described, described_parameter, sink_flag
 from geostat.decay import FORM, FORMS
-from geostat.fitting import described, described_parameter, sink_flag
 from geostat.flags import flag_variable
 from geostat.jackknife import interval_of
 from geostat.similarity_pairs import chance_by_pair

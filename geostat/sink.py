@@ -14,9 +14,11 @@ from typing import Any, Final
 import numpy as np
 import xarray as xr
 
-from geostat.fitting import described, described_parameter, require
-from geostat.jackknife import BoolArray, FloatArray, Interval, interval
+from geostat.datasets.words import described, described_parameter
+from geostat.fitting import require
+from geostat.jackknife import Interval, interval
 from geostat.ranks import ranks
+from geostat.statistics.arrays import BoolArray, FloatArray
 
 __all__ = ["MEASURES", "Moments", "Table", "can_be_freed", "coefficients", "correlate_with_sink"]
 

@@ -14,7 +14,7 @@ from theory import catalogue
 from theory.errors import InputError as TheoryError
 
 if TYPE_CHECKING:
-    from geostat.pipeline import Console
+    from geostat.runs.console import Console
 
 Style = Literal["text", "latex", "python", "json"]
 

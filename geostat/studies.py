@@ -107,7 +107,7 @@ def _start(asked: Asked) -> _Start:
             )
         return _Start(base={}, gram=gram, project=asked.project, told=told)
     from empirical.store import Store
-    from geostat.pipeline import store_path
+    from geostat.runs.paths import store_path
 
     run = Store.open(store_path(asked.run)).tree(only=("capture", "norms", "similarity", "weights"))
     own = asked.gram == MEASURED or bool(told)

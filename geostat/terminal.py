@@ -15,7 +15,7 @@ from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 
 from empirical.observing import Progress
-from geostat.pipeline import QUIET, Console
+from geostat.runs.console import QUIET, Console
 from geostat.streams import say
 
 SECONDS_BETWEEN_LINES = 10.0

@@ -7,13 +7,14 @@ to the nearest that some have (erratum 9). Imports theory's Grams.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import xarray as xr
 
 from geostat.fitting import LayerTokens, layer_tokens
-from geostat.jackknife import FloatArray
-from theory.gram import LagGram, project
+from geostat.statistics.arrays import FloatArray
+from theory.gram import LagGram, offset_exponential, project
 from theory.lag_projection import clip_spectrum
 
 
@@ -88,3 +89,43 @@ def _mean_sink_cosine(capture: xr.Dataset, layer: int, kv_head: int) -> float:
     if not seen.sink:
         return 0.0
     return float(capture["sink_cosine"][:, layer, kv_head, seen.start + 1 :].values.astype(np.float64).mean())
+
+
+MEASURED: Final = "measured"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedHead:
+    """What the fits say of one kv_head: norms C and λC, and a Gram, moved to the nearest feasible one where the fit has none."""
+
+    scale: float
+    ratio: float
+    gram: LagGram | np.ndarray
+    projected: bool
+    distance: float
+
+    def norms(self, tokens: int, *, sink: bool) -> np.ndarray:
+        """Assumption 1's norms of the visible tokens, shape (token,), in units of value norm."""
+        norms = np.full(tokens, self.scale)
+        if sink:
+            norms[0] *= self.ratio
+        return norms
+
+
+def fitted_head(capture: xr.Dataset, norms: xr.Dataset, similarity: xr.Dataset, gram: str, layer: int, kv_head: int) -> FittedHead | None:
+    """Assemble the fitted model of one kv_head; None where a fit has no estimate.
+
+    A pair of decay and ρ₀ for which no vectors exist is moved to the feasible edge and flagged `projected` (erratum 9).
+    """
+    norm = norms.isel(layer=layer, kv_head=kv_head)
+    fit = similarity.sel(gram=gram).isel(layer=layer, kv_head=kv_head)
+    tokens = int(capture["tokens"].values[layer])
+    sink = bool(capture["sink_visible"].values[layer])
+    beta, offset, scale = float(fit["beta"]), float(fit["offset"]), float(norm["C"])
+    rho0 = float(fit["rho0"]) if sink else 0.0
+    ratio = float(norm["lam"]) if sink else 1.0
+    if not np.all(np.isfinite([beta, offset, scale, rho0, ratio])):
+        return None
+    asked = offset_exponential(beta, offset, rho0, tokens) if beta > 0 else LagGram(np.ones(tokens), rho0)
+    found = project(asked, tokens, sink=0 if sink else None)
+    return FittedHead(scale=scale, ratio=ratio, gram=found.gram, projected=found.kind != "none", distance=found.distance)

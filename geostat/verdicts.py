@@ -19,24 +19,13 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from geostat.claims import CLAIMS, UNITS, Claim, Tolerance, refuse_withdrawn, tolerances
-from geostat.equivalence import (
-    ANSWERS,
-    FAILS,
-    FALSE_DISCOVERIES,
-    HOLDS,
-    NO_ESTIMATE,
-    REACH,
-    PValues,
-    adjusted,
-    answers,
-    if_present,
-    of_all,
-    one_sided,
-)
-from geostat.fitting import described
+from geostat.datasets.words import described
+from geostat.equivalence import ANSWERS, FAILS, HOLDS, NO_ESTIMATE, REACH, PValues, adjusted, answers, if_present, of_all, one_sided
 from geostat.gaps import BOUNDS, STATISTICS, Deciding, cells, deciding
-from geostat.jackknife import LEVEL, FloatArray
+from geostat.jackknife import LEVEL
 from geostat.replicates import replicates, share_within
+from geostat.statistics.arrays import FloatArray
+from geostat.statistics.multiple import FALSE_DISCOVERIES
 
 __all__ = ["STATISTICS", "claim_rows", "give_verdicts", "refuse_older"]
 

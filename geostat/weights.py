@@ -13,22 +13,15 @@ import numpy as np
 import xarray as xr
 
 from geostat.errors import InputError
-from geostat.fitting import (
-    LayerTokens,
-    Progress,
-    bayesian_information,
-    layer_tokens,
-    mean_over_documents,
-    paired_gain,
-    require,
-)
-from geostat.jackknife import BoolArray, FloatArray, interval_of, leave_one_out_mean
+from geostat.fitting import LayerTokens, Progress, layer_tokens, require
+from geostat.jackknife import SIGNIFICANCE, interval_of, leave_one_out_mean
 from geostat.phases import MODELS, fit_row, log_profile, profile
 from geostat.profile_search import FORMS, search
+from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.losses import bayesian_information, mean_over_documents, paired_gain
 from geostat.weights_documents import CURVE, alone, arithmetic
 from geostat.weights_effects import distance, growth, total_log
-from geostat.weights_identified import AMPLITUDE, LEVEL, Standing, placement, reasons, strength
-from geostat.weights_intervals import chosen_values, form_values
+from geostat.weights_identified import AMPLITUDE, Standing, chosen_values, form_values, placement, reasons, strength
 from geostat.weights_noise import Background, background, lag_one, long_run_noise
 from geostat.weights_rivals import FREE, RIVALS, SIMPLE, compare, simple_fits, simple_slopes
 from geostat.weights_surrogates import judge, without_oscillation
@@ -230,9 +223,9 @@ def _standing(
             out["oscillation_gain"], out["oscillation_gain_se"] = gain, se
     with np.errstate(invalid="ignore"):
         standing = Standing(
-            oscillation_seen=np.stack(waves) & (tested.oscillation_p <= LEVEL),
+            oscillation_seen=np.stack(waves) & (tested.oscillation_p <= SIGNIFICANCE),
             oscillation_large=strong["oscillation"] >= AMPLITUDE,
-            growth_seen=np.broadcast_to(grows & (tested.growth_p <= LEVEL), strong["growth"].shape),
+            growth_seen=np.broadcast_to(grows & (tested.growth_p <= SIGNIFICANCE), strong["growth"].shape),
             growth_large=strong["growth"] >= 1.0,
         )
     out["form_oscillation_identified"] = standing.oscillation

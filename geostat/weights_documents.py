@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from geostat.fitting import LayerTokens, at_estimate, mean_over_documents
-from geostat.jackknife import BoolArray, FloatArray, Interval, interval, leave_one_out_mean, stored
+from geostat.fitting import LayerTokens
+from geostat.jackknife import Interval, at_estimate, interval, leave_one_out_mean, stored
 from geostat.phases import log_profile
 from geostat.profile_search import FORMS, search, search_monotone
+from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.losses import mean_over_documents
 
 SHARED = FORMS.index("shared")
 CURVE = ("b", "eta_osc", "eta_tail", "omega", "t1", "t2")

@@ -22,9 +22,10 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import stdtrit
 
-from geostat.fitting import at_estimate, mean_over_documents
-from geostat.jackknife import LEVEL, BoolArray, FloatArray, Interval, interval, leave_one_out_mean, skewness, stored
+from geostat.jackknife import LEVEL, Interval, at_estimate, interval, leave_one_out_mean, skewness, stored
 from geostat.phases import log_profile
+from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.losses import mean_over_documents
 from geostat.weights_documents import CURVE
 from geostat.weights_identified import ABSENT, AT_BOUND, HAS_ONE, NO_REPLICATE, NOT_FITTED
 

@@ -21,7 +21,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from geostat.jackknife import FloatArray
+from geostat.statistics.arrays import FloatArray
 
 LARGEST = 0.97
 """Largest autoregressive coefficient used for prewhitening."""

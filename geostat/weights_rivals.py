@@ -15,9 +15,10 @@ from dataclasses import dataclass
 import lmfit
 import numpy as np
 
-from geostat.fitting import at_estimate, bayesian_information, mean_over_documents, paired_gain
-from geostat.jackknife import BoolArray, FloatArray, interval, stored
+from geostat.jackknife import at_estimate, interval, stored
 from geostat.profile_search import FORMS
+from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.losses import bayesian_information, mean_over_documents, paired_gain
 from geostat.weights_noise import lag_one
 
 SIMPLE = ("constant", "no_plateau", "power_law")

@@ -25,10 +25,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from geostat.fitting import mean_over_documents
-from geostat.jackknife import FloatArray
 from geostat.noise_kernels import best_pair, whiten
 from geostat.profile_kernels import MIN_OSCILLATION, monotone_rows
+from geostat.statistics.arrays import FloatArray
+from geostat.statistics.losses import mean_over_documents
 from geostat.weights_noise import Background, background
 from geostat.weights_rivals import design, solve
 

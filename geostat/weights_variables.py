@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from geostat.claims import EFFECTS
-from geostat.fitting import described, described_parameter, sink_flag
+from geostat.datasets.words import EFFECTS, described, described_parameter, sink_flag
 from geostat.jackknife import interval_of
 from geostat.profile_search import FORMS
 from geostat.weights_identified import REASONS

@@ -16,15 +16,13 @@ from reports.pooled import (
     at_size,
     coverage_by_head,
     coverage_by_size,
-    flat,
-    mean,
-    median,
     own_cosines,
     shown_bounds,
     small_size,
     typical_weight_head,
     weight_means,
 )
+from reports.statistics import flat, mean, median
 
 PAPER_CV_LIMIT = 0.03
 """Upper end of the range in which the paper finds most coefficients of variation (Figure 2)."""

@@ -6,11 +6,11 @@ import numpy as np
 import xarray as xr
 
 from reports.captions import Caption, figures_of
-from reports.number import count, percent
-from reports.pooled import Run, at_size, flat, small_size
+from reports.number import count
+from reports.pooled import Run, at_size, small_size
+from reports.statistics import flat
+from reports.words import PAPER_SIZES, notes
 
-PAPER_SIZES = (3, 6)
-"""Where the paper finds its peaks: N = 3 for Gemma and Mistral, 6 for LLaMA-2 (§4.1)."""
 PAPER_CORRELATIONS = "about 0.6 near N = 3 for Gemma and Mistral, about 0.25 near N = 6 for LLaMA-2"
 PREDICTED_FROM = {
     "exponential": "with the exponential fit",
@@ -21,11 +21,6 @@ PREDICTED_FROM = {
 }
 """How the findings tell what a curve was predicted from."""
 NOUNS = {"retriever": "Retrievers", "mixer": "Mixers", "reset": "Resets"}
-
-
-def notes(data: xr.Dataset | None) -> str:
-    """What a group could not determine, in its own words."""
-    return "" if data is None else " ".join(str(note) for note in data.attrs.get("notes", ()))
 
 
 def estimate(data: xr.Dataset, measure: str, size: int, name: str = "unattenuated") -> tuple[float, float, float]:
@@ -212,13 +207,6 @@ def regime_curves(run: Run) -> Caption:
         if of_size:
             parts.append(f"At N = {size}, Precision and Recall are: {', '.join(of_size)}")
     return Caption(text, ". ".join(parts) + "." if parts else notes(data))
-
-
-def stable_share(data: xr.Dataset, criterion: str, code: int, name: str) -> str:
-    """Mean share of replicates that give the heads of a regime their label again, as percent."""
-    label = data["label"].sel(criterion=criterion)
-    values = flat(data[name].sel(criterion=criterion).where(label == code))
-    return percent(float(values.mean()) if values.size else float("nan"), 0)
 
 
 def predictive(run: Run) -> Caption:

@@ -13,18 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from reports import ink
-from reports.pooled import (
-    FloatArray,
-    Run,
-    flat,
-    mean,
-    median,
-    norm_profiles,
-    quantiles,
-    typical_similarity_head,
-    typical_weight_head,
-    weight_means,
-)
+from reports.pooled import Run, norm_profiles, typical_similarity_head, typical_weight_head, weight_means
+from reports.statistics import FloatArray, flat, mean, median, quantiles
 
 PAPER_CV = (0.02, 0.03)
 """Where the paper's Figure 2 finds most heads (§3.1)."""

@@ -15,7 +15,8 @@ from matplotlib.ticker import MaxNLocator
 
 from reports import ink
 from reports.errors import InputError
-from reports.pooled import Run, mean
+from reports.pooled import Run
+from reports.statistics import mean
 
 REGIMES = {
     "retriever": ("Retriever", ink.BLUE, "-"),

@@ -12,7 +12,8 @@ from matplotlib.colors import LinearSegmentedColormap
 
 from reports import ink
 from reports.errors import InputError
-from reports.pooled import FloatArray, Run, quantiles
+from reports.pooled import Run
+from reports.statistics import FloatArray, quantiles
 
 PANELS = {"exponential": "Exponential fit", "offset": "Offset fit", "all but weights": "Weights fitted", "measured": "All measured"}
 CURVES = {"precision": ("Precision $P$", ink.BLUE), "recall": ("Recall $R$", ink.VERMILLION)}

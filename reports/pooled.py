@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from reports.errors import InputError
+from reports.statistics import FloatArray, mean
 
-FloatArray = NDArray[np.float64]
 LEVEL = 0.95
 """Confidence level of document bands."""
 WORKING_SIZE = 4
@@ -106,37 +106,6 @@ class Run:
     def name_of(self, layer: int, head: int) -> str:
         """A head's name, by index: `L5H3`."""
         return f"L{self.capture['layer'].values[layer]}H{self.capture['head'].values[head]}"
-
-
-def flat(array: xr.DataArray) -> FloatArray:
-    """The known entries of an array, in one row."""
-    values = np.asarray(array.values, dtype=np.float64).ravel()
-    return values[np.isfinite(values)]
-
-
-def mean(values: FloatArray, axis: int | tuple[int, ...] = 0) -> FloatArray:
-    """Mean of the known entries along an axis; NaN where nothing is known."""
-    known = np.isfinite(values)
-    number = known.sum(axis=axis)
-    total = np.where(known, values, 0.0).sum(axis=axis)
-    return np.divide(total, number, out=np.full(np.shape(total), np.nan), where=number > 0)
-
-
-def quantiles(rows: FloatArray, shares: tuple[float, ...]) -> FloatArray:
-    """Quantiles over the known entries of the first axis, shape (share, ...); NaN where nothing is known."""
-    rows = rows.reshape(rows.shape[0], -1)
-    out = np.full((len(shares), rows.shape[1]), np.nan)
-    some = np.isfinite(rows).any(axis=0)
-    if some.any():
-        out[:, some] = np.nanquantile(rows[:, some], shares, axis=0)
-    return out
-
-
-def median(array: xr.DataArray | FloatArray) -> float:
-    """Median of the known entries; NaN where nothing is known."""
-    values = np.asarray(array, dtype=np.float64)
-    values = values[np.isfinite(values)]
-    return float(np.median(values)) if values.size else float("nan")
 
 
 def norm_profiles(run: Run) -> FloatArray:

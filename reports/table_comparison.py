@@ -15,7 +15,8 @@ from reports.cells import Cell, Table, missing, mixed, number, text, whole
 from reports.compared import REPORTED, Row, beside, key_of, letters, said_by_paper, wide
 from reports.number import MISSING, count
 from reports.table_comparison_heads import head_tables
-from reports.table_experiments import NULLS, interval
+from reports.table_experiments import interval
+from reports.words import NULLS
 
 LEVEL = 0.05
 """A difference is told from noise where its p-value, after Holm, is at most this."""

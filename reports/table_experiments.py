@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from reports.captions_experiments import PAPER_SIZES, notes, stable_share
 from reports.cells import Cell, Table, mixed, number, share, stacked, text, whole
 from reports.number import MISSING, count, rounded
 from reports.pooled import Run, at_size
+from reports.words import NULLS, PAPER_SIZES, notes, stable_share
 
 SIZES = (2, 3, 4, 6, 8, 16, 64, 256, 1024, 4096)
 """Sizes N of the tables, of which a run shows those it holds below its T."""
@@ -19,7 +19,6 @@ MEASURES = {
     "pearson": "Pearson", "spearman": "Spearman", "value_heads": "Pearson over value heads", "given_weight": "given the sink's weight",
     "given_weight_and_layer": "given weight and layer",
 }  # fmt: skip
-NULLS = {"random_selection": "random selection", "random_directions": "random directions", "floor": "floor $N/T$"}
 CRITERIA = {"size": "sizes", "alignment": "alignment", "both": "both agree"}
 
 

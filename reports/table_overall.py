@@ -16,7 +16,8 @@ from markupsafe import Markup
 
 from reports.cells import Cell, Table, between, missing, mixed, number, share, stacked, symbol, text, whole
 from reports.number import MISSING, count, percent, rounded
-from reports.pooled import Run, median, own_cosines, pairs_of_bounds, quantiles
+from reports.pooled import Run, own_cosines, pairs_of_bounds
+from reports.statistics import median, quantiles
 
 PARAMETER_HEADERS = tuple(mixed(word) for word in ("parameter", "meaning (unit); source", "median [quartiles]", "typical ±", "heads"))
 PARAMETER_WIDTHS = {1: "4.4cm", 2: "2.7cm"}

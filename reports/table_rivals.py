@@ -7,7 +7,8 @@ import xarray as xr
 
 from reports.cells import Cell, Table, between, mixed, number, share, stacked, whole
 from reports.number import count, percent
-from reports.pooled import Run, median, quantiles
+from reports.pooled import Run
+from reports.statistics import median, quantiles
 
 FORMS = {
     "exponential": r"$e^{-\beta k}$, as printed",

@@ -12,8 +12,8 @@ from runs import small_run
 from typer.testing import CliRunner
 
 from empirical.observers import Baselines, Geometry
+from geostat.bounds.observer import MeasuredEnvelope
 from geostat.cli import app
-from geostat.envelope import MeasuredEnvelope
 
 LENGTH = 40
 """Tokens of a window: enough for every assumption to be fitted."""

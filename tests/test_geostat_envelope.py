@@ -15,7 +15,8 @@ from spine import run_tree
 import theory
 from empirical.selection import Convention, separability
 from empirical.tap import tap
-from geostat.envelope import BOUND_NAMES, STATISTICS, confront, envelope_grid, measured_curves
+from geostat.bounds.evaluate import BOUND_NAMES, STATISTICS, envelope_grid, measured_curves
+from geostat.envelope import confront
 from geostat.errors import InputError
 from theory.gram import LagGram, feasible_edge, offset_exponential
 

@@ -5,8 +5,9 @@ import pytest
 import xarray as xr
 from conftest import Finished
 
-from geostat.envelope import confront, fitted_head
+from geostat.envelope import confront
 from geostat.ingredients import SWAPS, swap_ingredients
+from geostat.value_head import fitted_head
 from theory.evaluate import envelope as bounds_of
 from theory.gram import LagGram
 

@@ -5,9 +5,9 @@ from synthetic import Sizes, Spread, Truth, capture
 
 from geostat import norms
 from geostat.errors import InputError
-from geostat.fitting import LMFIT_KEYWORDS
 from geostat.flags import reasons
 from geostat.norms import fit_norms
+from geostat.statistics.least_squares import LMFIT_KEYWORDS
 
 MANY = Sizes(layers=10, heads=6, kv_heads=6)
 

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 from conftest import Finished
 
-from geostat.envelope import STATISTICS
+from geostat.bounds.evaluate import STATISTICS
 from geostat.overall import mean_and_error, overall
 
 POSITIONS = 10

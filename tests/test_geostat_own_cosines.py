@@ -8,7 +8,8 @@ import pytest
 import xarray as xr
 
 from empirical.selection import default_n, separability
-from geostat.envelope import BOUND_NAMES, confront, envelope_grid, evaluate
+from geostat.bounds.evaluate import BOUND_NAMES, envelope_grid, evaluate
+from geostat.envelope import confront
 from geostat.overall import overall
 from geostat.recovery_bounds import DECAY, DIMENSION, OFFSET, SINK_COSINE, SINK_NORM
 from geostat.recovery_weights import DOCUMENTS, Setting, draw, plant

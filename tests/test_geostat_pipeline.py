@@ -24,7 +24,8 @@ from empirical.place import alone
 from empirical.store import Store
 from geostat import pipeline
 from geostat.errors import InputError
-from geostat.pipeline import Console, Settings
+from geostat.pipeline import Settings
+from geostat.runs.console import Console
 
 
 def test_a_store_lies_in_the_folder_or_is_named_itself():

@@ -6,9 +6,9 @@ import xarray as xr
 from synthetic import Sizes, Spread, Truth, capture
 
 import geostat as gs
-from geostat.depth import TRENDS, Values, place_of, pooled_values
 from geostat.depth_models import line, mixed
 from geostat.errors import InputError
+from geostat.fits.pooled.values import TRENDS, Values, place_of, pooled_values
 from geostat.jackknife import interval
 from geostat.pooled_data import pooled_cosines, pooled_log_weights
 from geostat.pooled_fits import POOLED, fit_pooled

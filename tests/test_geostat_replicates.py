@@ -7,14 +7,19 @@ from conftest import Finished
 from scipy import stats
 
 from geostat.claims import CLAIMS, Claim
+from geostat.datasets.words import EFFECTS
 from geostat.jackknife import interval
 from geostat.replicates import replicates, share_within
 from geostat.verdicts import give_verdicts
 
-EFFECTS = [claim for claim in CLAIMS if not claim.bounds]
+ON_EFFECTS = [claim for claim in CLAIMS if not claim.bounds]
 
 
-@pytest.mark.parametrize("claim", EFFECTS, ids=lambda claim: claim.key)
+def test_every_effect_that_a_claim_is_on_keeps_its_replicates():
+    assert {claim.variable for claim in ON_EFFECTS} == EFFECTS
+
+
+@pytest.mark.parametrize("claim", ON_EFFECTS, ids=lambda claim: claim.key)
 def test_replicates_have_the_standard_error_that_the_fit_has(finished: Finished, claim: Claim):
     """On the scale on which the fit resamples: that of the square where its standard error is that of a root; growth's own error is at least theirs."""
     group = finished.tree[claim.group].to_dataset().sel(claim.select)
@@ -33,7 +38,7 @@ def test_replicates_have_the_standard_error_that_the_fit_has(finished: Finished,
 
 
 def test_a_run_fitted_before_replicates_were_kept_has_none(finished: Finished):
-    claim = next(claim for claim in EFFECTS if claim.key == "norms.trend")
+    claim = next(claim for claim in ON_EFFECTS if claim.key == "norms.trend")
     older = xr.DataTree.from_dict({"norms": finished.tree["norms"].to_dataset().drop_vars("trend_without")})
     assert replicates(older, claim) is None
     assert replicates(finished.tree, claim) is not None
@@ -65,7 +70,7 @@ def test_verdicts_keep_the_share_with_an_error_where_there_is_one(finished: Fini
     verdicts = give_verdicts(finished.tree)
     norms, envelope = finished.tree["norms"].to_dataset(), finished.tree["envelope"].to_dataset().sel(edition="sharp", gram="offset")
     assert float(verdicts["within"].sel(claim="norms.sink")) == pytest.approx(float((norms["lam"] <= 0.5).mean()))
-    assert set(verdicts["claim"].values[verdicts["within_se"].notnull()]) == {claim.key for claim in EFFECTS} - {
+    assert set(verdicts["claim"].values[verdicts["within_se"].notnull()]) == {claim.key for claim in ON_EFFECTS} - {
         "weights.growth"
     }  # of which no head here has an estimate
     excess = []

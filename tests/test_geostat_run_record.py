@@ -12,7 +12,8 @@ from runs import contents, small_run
 
 from empirical.errors import InputError as MeasurementError
 from geostat import pipeline
-from geostat.pipeline import Console, Settings
+from geostat.pipeline import Settings
+from geostat.runs.console import Console
 
 
 def test_run_json_lies_beside_the_store_and_tells_the_seconds_of_each_stage(finished: Finished):

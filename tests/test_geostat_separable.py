@@ -6,7 +6,8 @@ import xarray as xr
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from geostat.separable import FLIPS, adjusted, compare_with_nulls, p_value, sign_flip
+from geostat.separable import FLIPS, compare_with_nulls, p_value, sign_flip
+from geostat.statistics.multiple import adjusted
 
 N = np.array([1, 2, 3, 5, 8, 16])
 TOKENS, LAYERS, HEADS = 16, 2, 10

@@ -6,9 +6,9 @@ from synthetic import Sizes, Spread, Truth, capture
 
 from geostat.decay import FORM, FORMS, MODELS, PARAMETERS, by_lag, fit_row
 from geostat.decay_solver import solve
-from geostat.fitting import LMFIT_KEYWORDS
 from geostat.flags import reasons
 from geostat.similarity import fit_similarity
+from geostat.statistics.least_squares import LMFIT_KEYWORDS
 
 MANY = Sizes(layers=10, heads=6, kv_heads=6)
 SMALL = Sizes(documents=3, kv_heads=1, heads=1, positions=40)

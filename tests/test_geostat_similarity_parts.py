@@ -7,10 +7,9 @@ from geostat.decay import FORM, FORMS, PARAMETERS, by_lag, fitted_gram
 from geostat.fitting import LayerTokens
 from geostat.flags import combined, flag_variable, reasons
 from geostat.similarity_choice import choose
-from geostat.similarity_drift import Blocks, drift
+from geostat.similarity_drift import Blocks, drift, sink_cosines
 from geostat.similarity_feasible import feasible_edges
 from geostat.similarity_pairs import Bins, chance_by_lag, chance_by_pair, error_by_bin, mae_by_pair, pairs_by_lag, pooled, share_of_lags
-from geostat.similarity_sink import sink_cosines
 from theory.gram import smallest_eigenvalue
 
 NUMBERS = np.array([form.number for form in FORM.values()])

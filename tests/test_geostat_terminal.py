@@ -7,7 +7,7 @@ import pytest
 
 from empirical.capture import Progress
 from geostat import terminal
-from geostat.pipeline import QUIET
+from geostat.runs.console import QUIET
 from geostat.terminal import rate, talk
 
 

@@ -6,9 +6,10 @@ from synthetic import Sizes, Spread, Truth, capture, log_weights
 
 from geostat import phases, weights
 from geostat.errors import InputError
-from geostat.fitting import LMFIT_KEYWORDS, mean_over_documents
 from geostat.profile_kernels import scan
 from geostat.profile_search import FORMS, search
+from geostat.statistics.least_squares import LMFIT_KEYWORDS
+from geostat.statistics.losses import mean_over_documents
 from geostat.weights import fit_weights, log_profile, profile
 
 MANY = Sizes(layers=2, heads=20, kv_heads=4)

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from reports_tree import POSITIONS, N, run_tree
 from test_reports_figures import texts
 
-from geostat.experiments import experiments
+from geostat.pipeline import experiments
 from reports import captions_experiments, ink
 from reports.captions import figures_of
 from reports.draw_experiments import figure_regime_curves, figure_regime_depth, figure_sink

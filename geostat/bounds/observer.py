@@ -1,0 +1,75 @@
+"""Observer: sharp bounds at a head's own cosines, while they live."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import numpy as np
+
+from empirical.layout import GroupPlan
+from empirical.observing import LayerView, RunShape
+from empirical.schema import Coordinate, Variable
+from geostat.bounds.evaluate import (
+    BOUND_NAMES,
+    EDITIONS,
+    ENVELOPE_POINTS,
+    bound_attributes,
+    envelope_grid,
+    evaluate,
+)
+from theory.fast import WorkArrays
+
+__all__ = ["MeasuredEnvelope"]
+
+_GRAMS: Final = WorkArrays()
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredEnvelope:
+    """An observer: bounds from each head's own Gram of cosines, which is too large to store."""
+
+    points: int | None = ENVELOPE_POINTS
+    group: ClassVar[str] = "measured_envelope"
+
+    def plan(self, shape: RunShape) -> GroupPlan:
+        """Lay out /measured_envelope (layer, edition, head, n_envelope)."""
+        grid = envelope_grid(shape.n, self.points)
+        coordinates = shape.coordinates("layer", "head") | {
+            "edition": Coordinate(dims=("edition",), values=np.array(EDITIONS), long_name="edition of the theory"),
+            "n_envelope": Coordinate(dims=("n_envelope",), values=grid, long_name="selected tokens N"),
+        }
+        dims = ("layer", "edition", "head", "n_envelope")
+        variables = {name: Variable(dims=dims, **bound_attributes(name)) for name in BOUND_NAMES}
+        return GroupPlan(
+            variables=variables, coordinates=coordinates, sizes=shape.sizes() | {"edition": len(EDITIONS), "n_envelope": len(grid)}
+        )
+
+    def __call__(self, view: LayerView) -> dict[str, np.ndarray]:
+        """Evaluate the bounds of one layer of one document at its own Gram."""
+        grid = envelope_grid(view.shape.n, self.points)
+        values = view.values.double().numpy()
+        alpha = view.alpha.double().numpy()
+        group = view.shape.heads // view.shape.kv_heads
+        found = {name: np.full((len(EDITIONS), view.shape.heads, len(grid)), np.nan, dtype=np.float32) for name in BOUND_NAMES}
+        for kv_head in range(view.shape.kv_heads):
+            heads = slice(kv_head * group, (kv_head + 1) * group)
+            norms = np.linalg.norm(values[kv_head], axis=1)
+            directions = values[kv_head] / np.where(norms > 0, norms, 1.0)[:, None]
+            gram = np.matmul(directions, directions.T, out=_GRAMS.take(len(norms)))
+            np.fill_diagonal(gram, 1.0)
+            for index, edition in enumerate(EDITIONS):
+                bounds = evaluate(
+                    alpha[heads],
+                    norms,
+                    gram,
+                    view.shape.dimension,
+                    grid,
+                    edition=edition,
+                    sink=view.sink,
+                    convention=view.shape.convention.value,
+                )
+                for name in BOUND_NAMES:
+                    found[name][index, heads] = bounds[name]
+            _GRAMS.give_back([gram])
+        return found
