@@ -22,8 +22,8 @@ ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL", 
 
 def long_head() -> tuple:
     """α, norms and Gram at L = 1024."""
-    from theory.gram import offset_exponential
-    from theory.profile import WeightProfile, value_norm_profile
+    from theory.head.gram import offset_exponential
+    from theory.head.weights import WeightProfile, value_norm_profile
 
     shape = WeightProfile(length=TOKENS - 1, plateau_end=300, growth_start=900, p_sink=0.4, eta=0.5, omega=0.9, growth=0.06)
     return shape.weights(), value_norm_profile(TOKENS, sink_ratio=0.2), offset_exponential(0.1, 0.2, 0.1, TOKENS)
@@ -38,7 +38,7 @@ def one_head(edition: str) -> dict[str, float]:
     """One head at `VALUES_OF_N` values of N, shared work once."""
     import numpy as np
 
-    from theory.evaluate import envelopes
+    from theory.evaluate.envelopes import envelopes
 
     alpha, norms, gram = long_head()
     envelopes(alpha[None, :200], norms[:200], gram, DIMENSION, [2, 20], edition=edition)
@@ -56,9 +56,9 @@ def conditional(heads: int) -> dict[str, float]:
     """Seconds a value of N at T = 257, over random heads; the tables of a dimension are made before its head is timed."""
     import numpy as np
 
-    from theory import audit_heads
-    from theory.conditional import conditional_bounds
-    from theory.ranked import rank_tokens, summarise
+    from theory.audit import heads as audit_heads
+    from theory.editions.conditional.bounds import conditional_bounds
+    from theory.head.ranked import rank_tokens, summarise
 
     audit_heads.RANGES["length"] = (256, 256.001)
     wall, cpu, settled = [], [], 0

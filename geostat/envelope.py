@@ -30,7 +30,7 @@ from geostat.errors import InputError
 from geostat.fitting import heads_of
 from geostat.gaps import beyond, means_and_gaps, standard_error
 from geostat.value_head import MEASURED, fitted_head
-from theory.results import Edition
+from theory.head.results import Edition
 
 
 def confront(

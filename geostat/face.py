@@ -40,7 +40,7 @@ from geostat.verdicts import give_verdicts, refuse_older
 from geostat.weights import fit_weights
 from reports.errors import InputError as ReportError
 from theory.errors import InputError as TheoryError
-from theory.results import Edition
+from theory.head.results import Edition
 
 if TYPE_CHECKING:
     from statsmodels.regression.linear_model import RegressionResultsWrapper

@@ -16,12 +16,12 @@ import xarray as xr
 
 from geostat.errors import InputError
 from theory.errors import InputError as TooMany
-from theory.gram import LagGram
-from theory.results import Edition
-from theory.solve import Crossing, find
-from theory.study import BOUNDS, LOWER, PARAMETERS, Decay, Question, study
-from theory.study_grid import WORD, refuse_beyond_memory
-from theory.study_measured import measured_gram
+from theory.head.gram import LagGram
+from theory.head.results import Edition
+from theory.study.grid import WORD, refuse_beyond_memory
+from theory.study.measured import measured_gram
+from theory.study.solve import Crossing, find
+from theory.study.study import BOUNDS, LOWER, PARAMETERS, Decay, Question, study
 
 __all__ = ["Cosines", "Setting", "find_value", "parse", "question_of", "whatif"]
 
@@ -200,7 +200,7 @@ def find_value(
     between: tuple[float, float] | None = None,
     project: bool = False,
 ) -> Crossing:
-    """Return the largest N, or the smallest value of another parameter, at which a bound reaches a target; see `theory.solve.find`."""
+    """Return the largest N, or the smallest value of another parameter, at which a bound reaches a target; see `theory.study.solve.find`."""
     if bound not in BOUNDS:
         raise InputError(f"{bound!r} is no bound, expected one of {', '.join(BOUNDS)}. Use one of those.")
     question, rest = question_of(gram, base or {}, edition=edition, bounds=(bound,), project=project)

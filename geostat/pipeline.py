@@ -39,7 +39,7 @@ from geostat.sink import correlate_with_sink
 from geostat.validity import summarise
 from geostat.verdicts import give_verdicts, refuse_older
 from geostat.weights import fit_weights
-from theory.results import Edition
+from theory.head.results import Edition
 
 __all__ = [
     "Settings",

@@ -27,9 +27,9 @@ from geostat.predictive_scores import mean_of_other_heads, with_replicates
 from geostat.predictive_variables import dataset
 from geostat.statistics.arrays import FloatArray
 from geostat.value_head import MEASURED, fitted_head, value_head
-from theory.fast import in_threads
-from theory.gram import LagGram, as_matrix
-from theory.predicted import predict
+from theory.editions.predicted.predict import predict
+from theory.editions.sharp_many import in_threads
+from theory.head.gram import LagGram, as_matrix
 
 BASELINES: Final = ("heads", "floor")
 """What a prediction must beat: the mean of the other heads at that N, and N/T, the Precision of a ball that holds everything."""

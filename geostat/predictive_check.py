@@ -15,9 +15,9 @@ import xarray as xr
 
 from geostat.datasets.words import described
 from geostat.statistics.arrays import FloatArray
-from theory.fast import in_threads, workers
-from theory.gram import LagGram
-from theory.simulate import simulate
+from theory.audit.simulate import simulate
+from theory.editions.sharp_many import in_threads, workers
+from theory.head.gram import LagGram
 
 CHECKED_HEADS = 16
 SIZES_EACH = 3

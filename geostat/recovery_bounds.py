@@ -29,8 +29,8 @@ from geostat.jackknife import SIGNIFICANCE
 from geostat.recovery_weights import DOCUMENTS, Setting, draw, plant
 from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.verdicts import STATISTICS, give_verdicts
-from theory.gram import offset_exponential
-from theory.simulate import draw_directions
+from theory.audit.simulate import draw_directions
+from theory.head.gram import offset_exponential
 
 CLAIM: Final = "bounds.sharp_offset"
 """All claims on bounds are tested alike; this one speaks of the kind of cosines that are drawn here."""

@@ -2,7 +2,7 @@
 
 Run: python -m geostat.recovery_similarity [--heads 1000] [--documents 8] [--seed 0]
 
-Each synthetic head has a true form, ρ₀, C and λ; each of its documents is a fresh draw of value vectors from Model G (`theory.simulate`).
+Each synthetic head has a true form, ρ₀, C and λ; each of its documents is a fresh draw of value vectors from Model G (`theory.audit.simulate`).
 The estimand is the mean of what is measured. Assumption 2 speaks of cosines, and the cosine of two Gaussian vectors whose coordinates correlate by ρ
 has the mean ρ·(2/d)(Γ((d+1)/2)/Γ(d/2))²·₂F₁(½,½;d/2+1;ρ²) ≈ ρ − ρ(1−ρ²)/(2d), not ρ: with finitely many dimensions the planted Gram is not what
 any number of documents would show. So β, c and s are compared with the fit to that mean, ρ₀ with its mean, C with the mean norm
@@ -28,8 +28,8 @@ from geostat.similarity_drift import sink_cosines
 from geostat.similarity_fit import Cosines, Fit, fit_batched, goodness, intervals, resampled
 from geostat.similarity_pairs import pairs_by_lag
 from geostat.statistics.arrays import FloatArray
-from theory.gram import is_feasible
-from theory.simulate import draw_directions
+from theory.audit.simulate import draw_directions
+from theory.head.gram import is_feasible
 
 DIMENSION = 64
 NORM, RATIO = 2.0, 0.25

@@ -17,7 +17,7 @@ from empirical.paths import path_of
 from empirical.selection import Convention, default_n
 from geostat.bounds.evaluate import EDITIONS, ENVELOPE_POINTS
 from geostat.errors import InputError
-from theory.results import Edition
+from theory.head.results import Edition
 
 NAMES: dict[str, tuple[str, ...]] = {
     "convention": tuple(Convention),

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from geostat.errors import InputError
-from theory import catalogue
 from theory.errors import InputError as TheoryError
+from theory.statements import catalogue
 
 if TYPE_CHECKING:
     from geostat.runs.console import Console
@@ -65,9 +65,9 @@ def _verdicts(entries: Sequence[catalogue.Entry]) -> list[str]:
 
 
 def _recorded(table: int) -> str:
-    from theory import regimes, sensitivity
+    from theory.tables import table_1, table_2
 
-    return sensitivity.settled() if table == 1 else regimes.markdown()
+    return table_1.settled() if table == 1 else table_2.markdown()
 
 
 def _found(name: str) -> tuple[catalogue.Entry, ...]:
@@ -116,18 +116,18 @@ def trial(name: str | None, *, draws: int, console: Console, points: int | None 
     Raises:
         InputError: for another name, or fewer than two draws.
     """
-    from theory import regimes, sensitivity
+    from theory.tables import table_1, table_2
 
     part = catalogue.part_of(name or "")
     if part == "Table 2":
-        return regimes.markdown()
+        return table_2.markdown()
     if part != "Table 1":
         raise InputError(f"--test {name or 'without a name'}: expected table 1 or table 2. Use `geostat theory table 1 --test`.")
     if draws < 2:
         raise InputError(f"--draws {draws}: expected at least 2. Change the number.")
-    heads = sensitivity.POINTS if points is None else points
-    found = sensitivity.effects(heads, draws, progress=lambda done: console.fraction("table 1", done))
-    return sensitivity.markdown(found, heads, draws).rstrip("\n")
+    heads = table_1.POINTS if points is None else points
+    found = table_1.effects(heads, draws, progress=lambda done: console.fraction("table 1", done))
+    return table_1.markdown(found, heads, draws).rstrip("\n")
 
 
 def audited(*, draws: int, every: int, seed: int, workers: int, console: Console, out: Path | None = None) -> str:
@@ -137,8 +137,8 @@ def audited(*, draws: int, every: int, seed: int, workers: int, console: Console
         InputError: for fewer than two draws, a negative seed, a step or a number of workers below one, or a file that cannot be written, which
             is told before the minutes of work.
     """
-    from theory.audit import all_samples
-    from theory.audit_document import document
+    from theory.audit.document import document
+    from theory.audit.summary import all_samples
 
     if draws < 2 or min(every, workers) < 1 or seed < 0:
         raise InputError(

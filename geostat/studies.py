@@ -15,8 +15,8 @@ from geostat.gram_files import is_file, read_gram
 from geostat.grids import Cosines, Setting, find_value, parse, whatif
 from geostat.head_point import from_head, measured_of_head
 from geostat.responses import elasticities, lines_of
-from theory.results import Edition
-from theory.study import BOUNDS, LOWER, Decay
+from theory.head.results import Edition
+from theory.study.study import BOUNDS, LOWER, Decay
 
 __all__ = ["Asked", "answer"]
 

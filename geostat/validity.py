@@ -60,7 +60,7 @@ def summarise(tree: xr.DataTree) -> xr.Dataset:
 
 
 def _erratum(number: int) -> dict[str, str | int]:
-    from theory import catalogue  # sympy takes its time to load
+    from theory.statements import catalogue  # sympy takes its time to load
 
     entry = next(row for row in catalogue.errata() if row.number == number)
     return {"number": number, "title": entry.title, "printed": entry.printed, "true": entry.true, "reading": READING[number]}

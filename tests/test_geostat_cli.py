@@ -11,7 +11,8 @@ from conftest import Finished
 from spine import LENGTH, Said, geostat, refused
 
 from empirical.store import Store
-from theory import audit, audit_document, catalogue
+from theory.audit import document, summary
+from theory.statements import catalogue
 
 
 def test_the_main_job_tells_its_stages_and_prints_the_verdict(finished: Finished):
@@ -149,8 +150,8 @@ def test_a_study_and_an_audit_are_commands(tmp_path: Path):
 
 def test_an_audit_that_cannot_be_written_is_refused_before_its_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     worked = []
-    monkeypatch.setattr(audit, "all_samples", lambda *arguments, **options: worked.append(options))
-    monkeypatch.setattr(audit_document, "document", lambda found, every: "# Audit\n")
+    monkeypatch.setattr(summary, "all_samples", lambda *arguments, **options: worked.append(options))
+    monkeypatch.setattr(document, "document", lambda found, every: "# Audit\n")
     for out in (tmp_path, tmp_path / "absent" / "audit.md"):
         line = refused(geostat("theory", "--audit", "--out", out))
         assert line == f"--out {out}: cannot be written, expected a file in a folder that is there. Name another."

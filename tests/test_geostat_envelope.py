@@ -18,7 +18,7 @@ from empirical.tap import tap
 from geostat.bounds.evaluate import BOUND_NAMES, STATISTICS, envelope_grid, measured_curves
 from geostat.envelope import confront
 from geostat.errors import InputError
-from theory.gram import LagGram, feasible_edge, offset_exponential
+from theory.head.gram import LagGram, feasible_edge, offset_exponential
 
 LENGTH = 30
 TABULATED = 2e-8

@@ -13,8 +13,8 @@ from geostat.head_point import from_head
 from geostat.studies import Asked, answer
 from geostat.study_options import Sets
 from theory.errors import InputError as TheoryError
-from theory.gram import offset_exponential
-from theory.study import PARAMETERS
+from theory.head.gram import offset_exponential
+from theory.study.study import PARAMETERS
 
 SMALL = {"L": 64, "rho0": 0.0, "eta": 0.1, "p_sink": 0.05}
 WORDS = [f"{name}={value}" for name, value in SMALL.items()]

@@ -10,8 +10,8 @@ from geostat.errors import InputError
 from geostat.gram_files import is_file, read_gram
 from geostat.head_point import from_head, measured_of_head
 from geostat.studies import Asked, answer
-from theory.gram import nearest_correlation, smallest_eigenvalue
-from theory.study_measured import measured_gram
+from theory.head.gram import nearest_correlation, smallest_eigenvalue
+from theory.study.measured import measured_gram
 
 
 def by_hand(captured: xr.Dataset, layer: int, kv_head: int) -> np.ndarray:

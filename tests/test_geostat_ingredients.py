@@ -8,8 +8,8 @@ from conftest import Finished
 from geostat.envelope import confront
 from geostat.ingredients import SWAPS, swap_ingredients
 from geostat.value_head import fitted_head
-from theory.evaluate import envelope as bounds_of
-from theory.gram import LagGram
+from theory.evaluate.envelopes import envelope as bounds_of
+from theory.head.gram import LagGram
 
 LAYER, HEAD = 1, 2
 

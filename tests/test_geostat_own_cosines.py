@@ -13,8 +13,8 @@ from geostat.envelope import confront
 from geostat.overall import overall
 from geostat.recovery_bounds import DECAY, DIMENSION, OFFSET, SINK_COSINE, SINK_NORM
 from geostat.recovery_weights import DOCUMENTS, Setting, draw, plant
-from theory.gram import offset_exponential
-from theory.simulate import draw_directions
+from theory.audit.simulate import draw_directions
+from theory.head.gram import offset_exponential
 
 HEADS, TOKENS = 24, 129
 SIZES = envelope_grid(default_n(TOKENS))

@@ -15,9 +15,9 @@ from geostat.face import confront
 from geostat.predictive import predictive_curves, predictive_grid
 from geostat.predictive_check import chosen_heads, chosen_sizes
 from geostat.predictive_scores import mean_of_other_heads, noise_share, score, with_replicates
-from theory.gram import offset_exponential
-from theory.predicted import predict
-from theory.simulate import simulate
+from theory.audit.simulate import simulate
+from theory.editions.predicted.predict import predict
+from theory.head.gram import offset_exponential
 
 TOKENS, DIMENSION, DOCUMENTS, LAYERS, HEADS, KV_HEADS = 40, 32, 6, 2, 4, 2
 N = np.array([1, 2, 3, 4, 6, 8, 10, 20, 40])

@@ -7,8 +7,8 @@ from scipy.stats import binom
 from geostat import recovery_similarity
 from geostat.decay import FORMS
 from geostat.recovery_similarity import SETTINGS, Setting, draw, expected_cosine, expected_norm, recover, table
-from theory.gram import is_feasible
-from theory.simulate import draw_directions
+from theory.audit.simulate import draw_directions
+from theory.head.gram import is_feasible
 
 OFFSET = Setting(form="offset", values={"beta": 0.3, "offset": 0.1}, rho0=0.15, tokens=65)
 

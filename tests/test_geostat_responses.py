@@ -9,7 +9,7 @@ import geostat as gs
 from geostat.head_point import from_head
 from geostat.responses import lines_of
 from geostat.studies import Asked, answer
-from theory.study import LOWER
+from theory.study.study import LOWER
 
 POINT = {"L": 64, "N": 4, "rho0": 0.05, "eta": 0.1, "p_sink": 0.05, "beta": 1.0}
 WORDS = [f"{name}={value}" for name, value in POINT.items()]

@@ -10,7 +10,7 @@ from geostat.similarity_choice import choose
 from geostat.similarity_drift import Blocks, drift, sink_cosines
 from geostat.similarity_feasible import feasible_edges
 from geostat.similarity_pairs import Bins, chance_by_lag, chance_by_pair, error_by_bin, mae_by_pair, pairs_by_lag, pooled, share_of_lags
-from theory.gram import smallest_eigenvalue
+from theory.head.gram import smallest_eigenvalue
 
 NUMBERS = np.array([form.number for form in FORM.values()])
 

@@ -7,9 +7,10 @@ import pytest
 from geostat.errors import InputError
 from geostat.statements import statement, trial
 from geostat.terminal import Console
-from theory import catalogue, regimes
 from theory.errors import InputError as TheoryError
-from theory.sensitivity import ROWS
+from theory.statements import catalogue
+from theory.tables import table_2
+from theory.tables.table_1 import ROWS
 
 
 def test_the_list_names_every_statement_once():
@@ -89,7 +90,7 @@ def test_tables_come_with_what_was_found_of_them():
     for row in ROWS:
         assert f"| {row.name} | {row.printed} |" in one
         assert f"| {row.verdict} | {row.settled} |" in one
-    assert regimes.markdown() in two
+    assert table_2.markdown() in two
     for name, style in (("table 1 row d", "text"), ("table 1", "latex"), ("12", "text")):
         assert "| verdict |" not in statement(name, style=style)
 
@@ -100,7 +101,7 @@ def test_a_table_is_put_to_the_test_anew():
     assert "at 24 heads of Assumptions 1-3 (those where the move applies), 40 draws a head" in found
     assert all(f"| {row.name} | " in found for row in ROWS)
     assert far == pytest.approx([(count + 1) / len(ROWS) for count in range(len(ROWS))])
-    assert trial("table 2", draws=2, console=Console()) == regimes.markdown()
+    assert trial("table 2", draws=2, console=Console()) == table_2.markdown()
     for name in ("12", None):
         with pytest.raises(InputError, match=r"expected table 1 or table 2\. Use `geostat theory table 1 --test`"):
             trial(name, draws=2, console=Console())

@@ -14,7 +14,7 @@ from spine import run_tree
 import geostat as gs
 from geostat.validity import READING, quartiles, summarise
 from reports.number import rounded
-from theory import catalogue
+from theory.statements import catalogue
 
 NUMBER = re.compile(r"-?\d[\d,]*\.?\d*")
 

@@ -7,28 +7,29 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from theory import audit, audit_heads, audit_rows
-from theory.audit_rows import AUDITED, FOLLOWUP, FOLLOWUP_RECALL, Truth, drawn_truth
+from theory.audit import heads, summary
+from theory.audit import rows as audit_rows
+from theory.audit.rows import AUDITED, FOLLOWUP, FOLLOWUP_RECALL, Truth, drawn_truth
+from theory.audit.simulate import simulate
 from theory.errors import InputError
-from theory.gram import is_feasible
-from theory.results import QUANTITIES
-from theory.simulate import simulate
+from theory.head.gram import is_feasible
+from theory.head.results import QUANTITIES
 
 
 @pytest.fixture(scope="module")
-def few() -> audit.Audit:
-    return audit.audit(("printed", "repaired", "sharp"), draws=300, every=41)
+def few() -> summary.Audit:
+    return summary.audit(("printed", "repaired", "sharp"), draws=300, every=41)
 
 
 def test_the_grid_is_wide_enough():
-    grid = audit.heads()
+    grid = summary.heads()
     assert sum(len(head.n) for head in grid) >= 2000
-    assert {head.dimension for head in grid} == set(audit_heads.DIMENSIONS)
+    assert {head.dimension for head in grid} == set(heads.DIMENSIONS)
     assert min(head.gram.rho0 for head in grid) < 0
 
 
 def test_random_heads_are_feasible_and_those_of_their_seed():
-    some, again, others = (audit.heads("random", seed=seed, count=60) for seed in (3, 3, 4))
+    some, again, others = (summary.heads("random", seed=seed, count=60) for seed in (3, 3, 4))
     for one, same in zip(some, again, strict=True):
         np.testing.assert_array_equal(one.alpha, same.alpha)
         assert is_feasible(one.gram, len(one.alpha))
@@ -40,49 +41,49 @@ def test_random_heads_are_feasible_and_those_of_their_seed():
 
 
 def test_small_heads_have_every_kind_of_gram_and_exact_ties():
-    some, again = audit.heads("small", seed=3, count=60), audit.heads("small", seed=3, count=60)
+    some, again = summary.heads("small", seed=3, count=60), summary.heads("small", seed=3, count=60)
     for one, same in zip(some, again, strict=True):
         np.testing.assert_array_equal(one.gram, same.gram)
         assert is_feasible(one.gram, len(one.alpha))
         assert 1 <= one.n.min() <= one.n.max() < len(one.alpha) <= 32
         assert 2 <= one.dimension <= 40
         np.testing.assert_array_equal(np.diag(one.gram), 1)
-    by_kind = {kind: some[k :: len(audit_heads.KINDS)] for k, kind in enumerate(audit_heads.KINDS)}
+    by_kind = {kind: some[k :: len(heads.KINDS)] for k, kind in enumerate(heads.KINDS)}
     assert max(np.linalg.matrix_rank(head.gram, tol=1e-9) for head in by_kind["low rank"]) <= 4
     for kind, same_weight in (("equal", True), ("parallel", False)):
         pairs = [(head, *np.argwhere(np.triu(head.gram == 1, 1))[0]) for head in by_kind[kind] if np.triu(head.gram == 1, 1).any()]
         assert len(pairs) >= 5
         assert all((head.alpha[i] == head.alpha[j]) == same_weight for head, i, j in pairs)
     assert all((head.alpha * head.norms).min() == 0 for head in by_kind["weightless"] if len(head.alpha) > 12)
-    assert sum(len(head.n) for head in audit.heads("small")) >= 2000
+    assert sum(len(head.n) for head in summary.heads("small")) >= 2000
 
 
 def test_small_heads_near_their_bounds_are_drawn_again_and_inner_balls_told_apart(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(audit_rows, "LADDER", (4, 16))
-    found = audit.audit(("sharp", "conditional"), sample="small", draws=250, seed=2, count=12)
+    found = summary.audit(("sharp", "conditional"), sample="small", draws=250, seed=2, count=12)
     rows = found.rows["conditional", "recall_followup"]
     assert (rows.error >= 1 / 4000).all()
     assert np.isin(found.rows["conditional", "recall"].error.round(12), 1 / 250).sum() < len(rows.n)
     assert (rows.upper < found.rows["conditional", "recall"].upper - 0.05).any()  # ties across the cut
     assert (rows.truth < found.rows["conditional", "recall"].truth - 0.05).any()
-    assert sum(line.violated_lower + line.violated_upper for line in audit.table(found)) == 0
+    assert sum(line.violated_lower + line.violated_upper for line in summary.table(found)) == 0
 
 
 def test_a_bound_of_a_small_head_that_is_a_little_too_tight_is_caught(monkeypatch: pytest.MonkeyPatch):
     true_bounds = audit_rows.evaluated
 
-    def tighter(head: audit_heads.Head, edition: str, convention: str) -> object:
+    def tighter(head: heads.Head, edition: str, convention: str) -> object:
         found = true_bounds(head, edition, convention)
         return replace(found, recall_upper=np.maximum(found.recall_lower, found.recall_upper - 0.02))
 
     monkeypatch.setattr(audit_rows, "evaluated", tighter)
     monkeypatch.setattr(audit_rows, "LADDER", (20, 100))
-    lines = audit.table(audit.audit(("conditional",), sample="small", draws=400, seed=2, count=6))
+    lines = summary.table(summary.audit(("conditional",), sample="small", draws=400, seed=2, count=6))
     assert sum(line.violated_upper for line in lines if line.quantity.startswith("recall")) > 0
 
 
-def test_proven_bounds_are_not_violated(few: audit.Audit):
-    for line in audit.table(few):
+def test_proven_bounds_are_not_violated(few: summary.Audit):
+    for line in summary.table(few):
         if line.edition in ("sharp", "repaired"):
             assert line.violated_lower == 0, line
         if line.edition == "sharp":
@@ -91,29 +92,29 @@ def test_proven_bounds_are_not_violated(few: audit.Audit):
 
 @pytest.mark.slow
 def test_proven_bounds_hold_for_random_heads():
-    found = audit.audit(("sharp", "conditional"), sample="random", draws=200, seed=5, count=8)
-    assert sum(line.violated_lower + line.violated_upper for line in audit.table(found)) == 0
+    found = summary.audit(("sharp", "conditional"), sample="random", draws=200, seed=5, count=8)
+    assert sum(line.violated_lower + line.violated_upper for line in summary.table(found)) == 0
 
 
-def test_the_printed_edition_is_violated(few: audit.Audit):
-    assert sum(line.violated_lower + line.violated_upper for line in audit.table(few) if line.edition == "printed") > 0
+def test_the_printed_edition_is_violated(few: summary.Audit):
+    assert sum(line.violated_lower + line.violated_upper for line in summary.table(few) if line.edition == "printed") > 0
 
 
-def test_sharp_says_something_wherever_repaired_does(few: audit.Audit):
-    assert [audit.sharp_beyond_repaired(few, quantity) for quantity in QUANTITIES] == [0, 0, 0, 0]
+def test_sharp_says_something_wherever_repaired_does(few: summary.Audit):
+    assert [summary.sharp_beyond_repaired(few, quantity) for quantity in QUANTITIES] == [0, 0, 0, 0]
 
 
 def test_a_bound_that_is_too_tight_is_caught(monkeypatch: pytest.MonkeyPatch):
     true_bounds = audit_rows.evaluated
 
-    def tighter(head: audit_heads.Head, edition: str, convention: str) -> object:
+    def tighter(head: heads.Head, edition: str, convention: str) -> object:
         found = true_bounds(head, edition, convention)
         middle = (found.recall_lower + found.recall_upper) / 2
         return replace(found, recall_lower=middle, recall_upper=middle)
 
     monkeypatch.setattr(audit_rows, "evaluated", tighter)
     monkeypatch.setattr(audit_rows, "AGAIN", 2)
-    lines = {line.quantity: line for line in audit.table(audit.audit(("sharp",), draws=300, every=119))}
+    lines = {line.quantity: line for line in summary.table(summary.audit(("sharp",), draws=300, every=119))}
     assert lines["recall"].violated_lower + lines["recall"].violated_upper > 0
     assert lines["recall"].worst > 0
     assert lines["precision"].violated_lower + lines["precision"].violated_upper == 0
@@ -122,19 +123,19 @@ def test_a_bound_that_is_too_tight_is_caught(monkeypatch: pytest.MonkeyPatch):
 def test_a_chance_flag_clears_when_drawn_again(monkeypatch: pytest.MonkeyPatch):
     once = drawn_truth
 
-    def unlucky(head: audit_heads.Head, directions: str, n: np.ndarray, draws: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    def unlucky(head: heads.Head, directions: str, n: np.ndarray, draws: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
         mean, error = once(head, directions, n, draws, seed)
         return mean + 0.5 * (draws == 300), error
 
     monkeypatch.setattr(audit_rows, "drawn_truth", unlucky)
     monkeypatch.setattr(audit_rows, "AGAIN", 2)
-    for line in audit.table(audit.audit(("sharp",), draws=300, every=119)):
+    for line in summary.table(summary.audit(("sharp",), draws=300, every=119)):
         assert line.flagged > 0
         assert line.violated_lower + line.violated_upper == 0
 
 
 def test_drawn_again_rows_alone_change_and_never_for_fewer_draws():
-    head = audit.heads()[0]
+    head = summary.heads()[0]
     truth = Truth.of(head, "gaussian", 100, 1)
     before, rows = truth.mean.copy(), np.arange(len(head.n)) == 1
     truth.draw_again(rows, 4)
@@ -149,7 +150,7 @@ def test_drawn_again_rows_alone_change_and_never_for_fewer_draws():
 
 @pytest.mark.parametrize("directions", ["gaussian", "unit"])
 def test_the_truth_is_that_of_the_simulation_in_both_conventions(directions: str):
-    head = audit.heads("random", seed=2, count=3)[2]
+    head = summary.heads("random", seed=2, count=3)[2]
     mean, error = drawn_truth(head, directions, head.n, 300, 9)
     for convention, names in (("paper", QUANTITIES), ("followup", [FOLLOWUP, FOLLOWUP_RECALL])):
         seen = simulate(
@@ -162,16 +163,16 @@ def test_the_truth_is_that_of_the_simulation_in_both_conventions(directions: str
 
 
 def test_rows_do_not_depend_on_the_number_of_workers():
-    one, two = (audit.audit(("sharp", "predicted"), draws=40, every=200, workers=workers) for workers in (1, 2))
+    one, two = (summary.audit(("sharp", "predicted"), draws=40, every=200, workers=workers) for workers in (1, 2))
     for key, rows in one.rows.items():
-        for name in audit.Rows.__slots__:
+        for name in summary.Rows.__slots__:
             np.testing.assert_allclose(getattr(rows, name), getattr(two.rows[key], name), rtol=1e-12)
 
 
-def test_an_error_that_the_flag_does_not_catch_is_counted(few: audit.Audit):
+def test_an_error_that_the_flag_does_not_catch_is_counted(few: summary.Audit):
     rows = few.rows["sharp", "recall"]
     wrong = replace(rows, lower=rows.truth + 0.06 * (np.arange(len(rows.n)) < 3), reliable=np.arange(len(rows.n)) != 1)
-    found = audit.accuracy(replace(few, rows={("predicted", "recall"): wrong}))[0]
+    found = summary.accuracy(replace(few, rows={("predicted", "recall"): wrong}))[0]
     assert (found.large, found.missed, found.distrusted) == (3, 2, 1)
     assert found.worst == pytest.approx(0.06)
 
@@ -179,14 +180,14 @@ def test_an_error_that_the_flag_does_not_catch_is_counted(few: audit.Audit):
 @pytest.mark.parametrize("changes", [{"draws": 1}, {"every": 0}, {"workers": 0}, {"count": 0}])
 def test_numbers_that_make_no_audit_are_refused(changes: dict[str, int]):
     with pytest.raises(InputError, match="expected at least 2 draws"):
-        audit.audit(("sharp",), **changes)
+        summary.audit(("sharp",), **changes)
 
 
 def test_a_prediction_without_a_value_counts_as_far_off_and_not_as_no_number() -> None:
-    rows = audit.audit(("predicted",), sample="random", draws=20, count=3).rows["predicted", "precision"]
+    rows = summary.audit(("predicted",), sample="random", draws=20, count=3).rows["predicted", "precision"]
     lower = rows.lower.copy()
     lower[0] = np.nan
-    found = audit._accuracy("precision", replace(rows, lower=lower, reliable=rows.reliable & (np.arange(len(lower)) > 0)))
+    found = summary._accuracy("precision", replace(rows, lower=lower, reliable=rows.reliable & (np.arange(len(lower)) > 0)))
     assert np.isfinite([found.median, found.worst_trusted]).all()
     assert found.worst == np.inf
     assert found.distrusted >= 1

@@ -8,27 +8,28 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from theory import audit, audit_document
-from theory.audit_document import verdicts
+from theory.audit import document, summary
+from theory.audit.__main__ import main
+from theory.audit.document import verdicts
 
 
 @pytest.fixture(scope="module")
-def few() -> list[audit.Audit]:
-    small = audit.audit(audit.UNDER_MODEL_G, sample="small", draws=60, every=80, seed=1)
-    return [audit.audit(sample=sample, draws=60, every=every, seed=1) for sample, every in (("grid", 160), ("random", 150))] + [small]
+def few() -> list[summary.Audit]:
+    small = summary.audit(summary.UNDER_MODEL_G, sample="small", draws=60, every=80, seed=1)
+    return [summary.audit(sample=sample, draws=60, every=every, seed=1) for sample, every in (("grid", 160), ("random", 150))] + [small]
 
 
-def changed(found: audit.Audit, edition: str, quantity: str, **arrays: np.ndarray) -> audit.Audit:
+def changed(found: summary.Audit, edition: str, quantity: str, **arrays: np.ndarray) -> summary.Audit:
     """The audit with some arrays of one edition and quantity replaced."""
     return replace(found, rows=found.rows | {(edition, quantity): replace(found.rows[edition, quantity], **arrays)})
 
 
-def missed(found: audit.Audit) -> list[str]:
+def missed(found: summary.Audit) -> list[str]:
     return [verdict.target for verdict in verdicts(found) if not verdict.met]
 
 
-def test_the_document_says_how_what_and_every_number(few: list[audit.Audit]):
-    written = audit_document.document(few, every=160)
+def test_the_document_says_how_what_and_every_number(few: list[summary.Audit]):
+    written = document.document(few, every=160)
     for part in (
         "60 draws",
         "seed 1",
@@ -42,14 +43,14 @@ def test_the_document_says_how_what_and_every_number(few: list[audit.Audit]):
     ):
         assert part in written
     for one in few:
-        for line in audit.table(one):
-            assert f"| {line.edition} | {audit_document.WORDS[line.quantity]} | {line.violated_lower} | {line.violated_upper} |" in written
+        for line in summary.table(one):
+            assert f"| {line.edition} | {document.WORDS[line.quantity]} | {line.violated_lower} | {line.violated_upper} |" in written
     assert "nan |" not in written
     assert "**missed**" in written  # too few rows
     assert max(map(len, [row for row in written.splitlines() if row.startswith("|")])) < 400
 
 
-def test_each_verdict_can_fail(few: list[audit.Audit]):
+def test_each_verdict_can_fail(few: list[summary.Audit]):
     found = few[0]
     sharp, narrow, predicted = (found.rows[edition, "precision"] for edition in ("sharp", "conditional", "predicted"))
     one = np.zeros_like(sharp.violated)
@@ -71,7 +72,7 @@ def test_each_verdict_can_fail(few: list[audit.Audit]):
     assert not any(target.startswith("`predicted`") for target in missed(good))
 
 
-def test_small_heads_have_their_own_targets(few: list[audit.Audit]):
+def test_small_heads_have_their_own_targets(few: list[summary.Audit]):
     found = few[2]
     one = np.zeros_like(found.rows["conditional", "recall_followup"].violated)
     one[1, 0] = True
@@ -82,18 +83,18 @@ def test_small_heads_have_their_own_targets(few: list[audit.Audit]):
 
 def test_the_command_writes_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     out = tmp_path / "audit.md"
-    audit.main([str(out), "--draws", "20", "--every", "1000"])
+    main([str(out), "--draws", "20", "--every", "1000"])
     assert out.read_text(encoding="utf-8").startswith("# Every edition against simulation")
     assert "100%" in capsys.readouterr().err
     with pytest.raises(SystemExit):
-        audit.main([str(out), "--draws", "1"])
+        main([str(out), "--draws", "1"])
 
 
 def test_the_document_in_docs_is_whole_and_recent():
     written = (Path(__file__).parents[1] / "docs" / "audit.md").read_text(encoding="utf-8")
     assert "3,645 rows" in written
     assert "## Small heads" in written
-    for line in audit_document._how([audit.Audit(rows={}, draws=1000, seed=0, sample="grid", heads=0)], 1):
+    for line in document._how([summary.Audit(rows={}, draws=1000, seed=0, sample="grid", heads=0)], 1):
         assert line in written
     for edition in ("printed", "repaired", "sharp", "conditional", "predicted"):
         assert f"| {edition} |" in written

@@ -13,10 +13,12 @@ import pytest
 import sympy as sp
 from scipy.special import stdtr
 
-from theory import bounds, catalogue, dimensions, errata, margins, symbols
+from theory.audit.simulate import simulate
+from theory.editions.printed import harmonic
+from theory.errata import report as errata
 from theory.errors import InputError
-from theory.printed import harmonic
-from theory.simulate import simulate
+from theory.statements import catalogue, dimensions
+from theory.symbolic import bounds, margins, symbols
 
 DOCS = Path(__file__).parents[1] / "docs"
 

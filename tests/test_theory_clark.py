@@ -10,12 +10,22 @@ from scipy.integrate import quad
 from scipy.stats import betabinom, binom, multivariate_normal, norm
 
 from theory.arrays import FloatArray
-from theory.clark import Law, by_spread, chances_to_lead, covariances, group_maxima, in_runs, larger_of_two, largest, tabled_cdf
-from theory.counts import of_count, shared_variance, waves_at
-from theory.gram import LagGram
-from theory.predicted import conditional_law
-from theory.ranked import rank_tokens, summarise
-from theory.rivals import all_below
+from theory.editions.predicted.clark import (
+    Law,
+    by_spread,
+    chances_to_lead,
+    covariances,
+    group_maxima,
+    in_runs,
+    larger_of_two,
+    largest,
+    tabled_cdf,
+)
+from theory.editions.predicted.counts import of_count, shared_variance, waves_at
+from theory.editions.predicted.largest import all_below
+from theory.editions.predicted.predict import conditional_law
+from theory.head.gram import LagGram
+from theory.head.ranked import rank_tokens, summarise
 
 
 def small_head() -> tuple[Any, Any, FloatArray]:

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 from conditional_heads import one_selection, profile_head
 
-from theory import conditional, conditional_crowd
-from theory.conditional import conditional_bounds
-from theory.conditional_crowd import crowd_bounds, given_crowd
-from theory.conditional_error import WITHIN
-from theory.conditional_rows import GivenSum, given_sum
-from theory.evaluate import envelope
-from theory.ranked import rank_tokens, summarise
-from theory.simulate import draw_directions, simulate
+from theory.audit.simulate import draw_directions, simulate
+from theory.editions.conditional import bounds
+from theory.editions.conditional import crowd as conditional_crowd
+from theory.editions.conditional.bounds import conditional_bounds
+from theory.editions.conditional.crowd import crowd_bounds, given_crowd
+from theory.editions.conditional.error import WITHIN
+from theory.editions.conditional.rows import GivenSum, given_sum
+from theory.evaluate.envelopes import envelope
+from theory.head.ranked import rank_tokens, summarise
 
 
 def given_selection(n: int, length: int, dimension: int) -> tuple[GivenSum, np.ndarray]:
@@ -97,9 +98,9 @@ def test_duplicates_within_and_across_the_cut() -> None:
 def test_without_convergence_the_others_bounds_stand(monkeypatch: pytest.MonkeyPatch) -> None:
     head, summary = one_selection(n=5)
     full = conditional_bounds(head, summary, 0, 16, followup=False)
-    monkeypatch.setattr(conditional, "crowd_bounds", lambda given, chosen: (np.full(4, 0.5), np.full(4, 2 * WITHIN)))
+    monkeypatch.setattr(bounds, "crowd_bounds", lambda given, chosen: (np.full(4, 0.5), np.full(4, 2 * WITHIN)))
     left = conditional_bounds(head, summary, 0, 16, followup=False)
-    monkeypatch.setattr(conditional, "sphere_bounds", lambda given: (np.full(4, 0.5), np.full(4, 2 * WITHIN)))
+    monkeypatch.setattr(bounds, "sphere_bounds", lambda given: (np.full(4, 0.5), np.full(4, 2 * WITHIN)))
     neither = conditional_bounds(head, summary, 0, 16, followup=False)
     assert max(full.error, left.error) <= WITHIN < neither.error
     assert left.precision[0] < full.precision[0] + 1e-9

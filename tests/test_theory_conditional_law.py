@@ -12,14 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import stdtr
 
-from theory import catalogue, symbols
-from theory.conditional import SIDES_UPPER, Known, _from_rows
-from theory.conditional_kernels import distance_rows
-from theory.conditional_law import distance_law, distance_table, radius_quantiles
-from theory.conditional_rows import given_sum, given_token, nearer_outside, residual_correlation, token_nodes
-from theory.conditional_sums import Chances, comonotone, interpolated, none_of, quadratic
-from theory.ranked import Ranked, Summary, ranked, summarise
-from theory.sharp import pairwise_law
+from theory.editions.conditional.bounds import SIDES_UPPER, Known, _from_rows
+from theory.editions.conditional.kernels import distance_rows
+from theory.editions.conditional.law import distance_law, distance_table, radius_quantiles
+from theory.editions.conditional.rows import given_sum, given_token, nearer_outside, residual_correlation, token_nodes
+from theory.editions.conditional.sums import Chances, comonotone, interpolated, none_of, quadratic
+from theory.editions.sharp import pairwise_law
+from theory.head.ranked import Ranked, Summary, ranked, summarise
+from theory.statements import catalogue
+from theory.symbolic import symbols
 
 # The law of a distance.
 

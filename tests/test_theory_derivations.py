@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from theory import bounds, catalogue, definitions, margins, symbols
-from theory.sharp import PairwiseLaw, best_bounds, pair_sums
-from theory.simulate import separability_of_draws
-from theory.symbols import I_N, I_content, Inner, J, M, a, a_0, i, j, l, rho, rho_0, spell_out, y
+from theory.audit.simulate import separability_of_draws
+from theory.editions.sharp import PairwiseLaw, best_bounds, pair_sums
+from theory.statements import catalogue
+from theory.symbolic import bounds, definitions, margins, symbols
+from theory.symbolic.symbols import I_N, I_content, Inner, J, M, a, a_0, i, j, l, rho, rho_0, spell_out, y
 
 INSIDE, OUTSIDE = [0, 1, 2], [3, 4]
 SETS = {I_N: INSIDE, I_content: [1, 2], J: OUTSIDE}

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import Head, heads
 
-from theory.evaluate import UNDER_MODEL_G, envelope
-from theory.gram import LagGram, feasible_edge, offset_exponential
-from theory.results import QUANTITIES, Edition, Envelope
-from theory.simulate import simulate
+from theory.audit.simulate import simulate
+from theory.evaluate.envelopes import UNDER_MODEL_G, envelope
+from theory.head.gram import LagGram, feasible_edge, offset_exponential
+from theory.head.results import QUANTITIES, Edition, Envelope
 
 DIMENSIONS = st.sampled_from([1, 2, 3, 8, 64, 1024, 4096])
 

@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from scipy.special import stdtr
 from strategies import Head, heads
 
+from theory.audit.simulate import simulate
+from theory.editions.sharp_many import TABULATED_FROM, law_table, prepare
 from theory.errors import InputError
-from theory.evaluate import envelope, envelopes
-from theory.fast import TABULATED_FROM, law_table, prepare
-from theory.gram import LagGram, exponential, offset_exponential
-from theory.ranked import rank_tokens, summarise
-from theory.results import QUANTITIES, Envelope
-from theory.simulate import simulate
+from theory.evaluate.envelopes import envelope, envelopes
+from theory.head.gram import LagGram, exponential, offset_exponential
+from theory.head.ranked import rank_tokens, summarise
+from theory.head.results import QUANTITIES, Envelope
 
 BOUNDS = [f"{quantity}_{side}" for quantity in QUANTITIES for side in ("lower", "upper")]
 ALPHA = np.array([0.5, 0.05, 0.1, 0.35])
@@ -27,7 +27,7 @@ ALPHA = np.array([0.5, 0.05, 0.1, 0.35])
 
 @pytest.mark.parametrize("dimension", [7, 8, 13, 64, 96, 256, 1024])
 def test_tabulated_law_is_students_within_1e_8(dimension: int) -> None:
-    from theory.kernels import look_up
+    from theory.editions.sharp_kernels import look_up
 
     table, r = law_table(dimension), np.linspace(-1, 1, 20_001)[1:-1]
     exact = stdtr(dimension, -np.sqrt(dimension) * r / np.sqrt((1 - r) * (1 + r)))
@@ -238,7 +238,7 @@ def test_import_is_light_and_quick() -> None:
     heavy = ["torch", "xarray", "matplotlib", "pandas", "scipy.stats", "numba", "sympy"]
     program = (
         "import sys, time; start = time.perf_counter(); import theory; took = time.perf_counter() - start; "
-        "from theory.evaluate import envelope; "
+        "from theory.evaluate.envelopes import envelope; "
         f"bad = [m for m in {heavy} if m in sys.modules]; assert not bad, bad; assert took < 1.5, took"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
@@ -246,7 +246,7 @@ def test_import_is_light_and_quick() -> None:
 
 def test_catalogue_and_simulation_need_nothing_heavy_but_sympy() -> None:
     program = (
-        "import sys, theory.catalogue, theory.simulate, theory.errata; "
+        "import sys, theory.statements.catalogue, theory.audit.simulate, theory.errata.report; "
         "bad = [m for m in ['torch', 'xarray', 'matplotlib', 'pandas', 'scipy.stats', 'numba'] if m in sys.modules]; assert not bad, bad"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from theory.errors import InputError
-from theory.gram import (
+from theory.head.gram import (
     LagGram,
     as_matrix,
     constant,

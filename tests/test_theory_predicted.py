@@ -16,18 +16,19 @@ from hypothesis import strategies as st
 from scipy.special import roots_genlaguerre
 from strategies import Head, heads
 
-from theory import audit_heads, audit_rows
 from theory.arrays import FloatArray
-from theory.audit_heads import random_heads
-from theory.counts import twins
+from theory.audit import heads as audit_heads
+from theory.audit import rows
+from theory.audit.heads import random_heads
+from theory.audit.simulate import simulate
+from theory.editions.predicted.counts import twins
+from theory.editions.predicted.predict import LEAST_DIMENSION, REGROUPED, Prediction, _finish, predict, squared_sum_nodes
 from theory.errors import InputError
-from theory.evaluate import envelope
-from theory.gram import Gram, LagGram, exponential, feasible_edge, offset_exponential
-from theory.predicted import LEAST_DIMENSION, REGROUPED, Prediction, _finish, predict, squared_sum_nodes
-from theory.profile import WeightProfile, value_norm_profile
-from theory.ranked import rank_tokens
-from theory.results import QUANTITIES
-from theory.simulate import simulate
+from theory.evaluate.envelopes import envelope
+from theory.head.gram import Gram, LagGram, exponential, feasible_edge, offset_exponential
+from theory.head.ranked import rank_tokens
+from theory.head.results import QUANTITIES
+from theory.head.weights import WeightProfile, value_norm_profile
 
 # Simulated truth, 70 heads and 420 rows: L 16..256, d 8..128, β .03..1.5, offsets 0, .2, .5, ρ₀ of both signs, N 2..128.
 TRUTH: list[dict[str, Any]] = json.loads((Path(__file__).parent / "golden" / "predicted_truth.json").read_text())["heads"]
@@ -341,7 +342,10 @@ def test_bad_input_is_said_in_one_line(changes: dict[str, Any], message: str) ->
 
 
 def test_import_does_not_load_the_compiler() -> None:
-    program = "import sys, theory.predicted; bad = [m for m in ['numba', 'torch', 'sympy', 'scipy.stats'] if m in sys.modules]; assert not bad, bad"
+    program = (
+        "import sys, theory.editions.predicted.predict; bad = [m for m in ['numba', 'torch', 'sympy', 'scipy.stats'] if m in sys.modules]; "
+    )
+    program += "assert not bad, bad"
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
@@ -400,6 +404,6 @@ def test_a_tree_whose_order_is_roundings_has_a_value_and_a_flag() -> None:
 def test_small_heads_of_equal_tokens_have_values_where_any_grouping_has_one() -> None:
     for at, size in ((141, 23), (249, 5), (369, 5)):  # their first two orders of merging have none
         head = audit_heads.heads("small", seed=0)[at]
-        found = audit_rows.evaluated(replace(head, n=np.array([size])), "predicted", "paper")
+        found = rows.evaluated(replace(head, n=np.array([size])), "predicted", "paper")
         assert 0 <= found.precision_lower[0, 0] <= 1
         assert not found.reliable[0, 0]

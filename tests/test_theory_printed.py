@@ -13,13 +13,14 @@ from scipy.special import ndtr
 from strategies import Head, RationalHead, heads, rational_heads
 from test_theory_sharp import array, given_selection, number
 
-from theory import bounds, catalogue, margins, symbols
-from theory.evaluate import envelope
-from theory.gram import feasible_edge
-from theory.printed import FLOOR_PEAK, floor_by_row, floor_probability, harmonic, pair_levels, printed_bounds, printed_margins
-from theory.ranked import Ranked, Summary, ranked, summarise
-from theory.repaired import coarse_margins, exact_means, pair_variances, pair_widths, repaired_bounds, tails, union_bounds
-from theory.results import QUANTITIES
+from theory.editions.printed import FLOOR_PEAK, floor_by_row, floor_probability, harmonic, pair_levels, printed_bounds, printed_margins
+from theory.editions.repaired import coarse_margins, exact_means, pair_variances, pair_widths, repaired_bounds, tails, union_bounds
+from theory.evaluate.envelopes import envelope
+from theory.head.gram import feasible_edge
+from theory.head.ranked import Ranked, Summary, ranked, summarise
+from theory.head.results import QUANTITIES
+from theory.statements import catalogue
+from theory.symbolic import bounds, margins, symbols
 
 ALL = json.loads((Path(__file__).parent / "golden" / "theory.json").read_text())["cases"]
 CASES = {case["id"]: case for case in ALL}

@@ -13,7 +13,7 @@ from test_theory_sharp import array, number
 
 from theory.arrays import selection_order
 from theory.errors import InputError
-from theory.profile import WeightProfile, regimes, value_norm_profile
+from theory.head.weights import WeightProfile, regimes, value_norm_profile
 
 ALL = json.loads((Path(__file__).parent / "golden" / "theory.json").read_text())["cases"]
 GOLDEN = next(case for case in ALL if case["kind"] == "profile")

@@ -8,13 +8,14 @@ import sympy as sp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from theory import catalogue, margins, symbols
 from theory.arrays import selection_order
 from theory.errors import InputError
-from theory.evaluate import envelope
-from theory.gram import exponential
-from theory.profile import WeightProfile, regimes
-from theory.regimes import (
+from theory.evaluate.envelopes import envelope
+from theory.head.gram import exponential
+from theory.head.weights import WeightProfile, regimes
+from theory.statements import catalogue
+from theory.symbolic import margins, symbols
+from theory.tables.table_2 import (
     TABLE_2,
     alias,
     entry_order,

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import sympy as sp
 
-from theory import catalogue, dimensions, symbols
+from theory.statements import catalogue, dimensions
+from theory.symbolic import symbols
 
 SETS = {symbols.I_N: [0, 1, 2], symbols.I_content: [1, 2], symbols.J: [3, 4]}
 NUMBERS = {"L": 9, "N": 3, "T": 10, "T_1": 2, "T_2": 5, "d": 6, "i": 1, "j": 3, "k": 2, "l": 4, "m": 1, "m_1": 6, "m_2": 8, "m_3": 9}

@@ -12,12 +12,13 @@ import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from theory import bounds, catalogue, symbols
 from theory.arrays import selection_order
 from theory.errors import InputError
-from theory.sensitivity import ROWS, Effect, Share, effect, elasticities, markdown, settled, true_change
-from theory.sensitivity_heads import Point, larger_least, larger_outside, longer, one_more, sample_points
-from theory.sensitivity_signs import printed_partials, sign_of
+from theory.statements import catalogue
+from theory.symbolic import bounds, symbols
+from theory.tables.neighbours import Point, larger_least, larger_outside, longer, one_more, sample_points
+from theory.tables.signs import printed_partials, sign_of
+from theory.tables.table_1 import ROWS, Effect, Share, effect, elasticities, markdown, settled, true_change
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -238,7 +239,7 @@ def test_docs_hold_the_settled_verdicts() -> None:
 
 @pytest.mark.slow
 def test_table_1_in_docs_is_what_its_command_finds() -> None:
-    # After a change: .venv/bin/python -m theory.sensitivity docs/table1.md
+    # After a change: .venv/bin/python -m theory.tables.table_1 docs/table1.md
     points = sample_points(80)
     found: list[Effect] = [effect(one, points, draws=1000) for one in ROWS]
     assert {one.row.name: one.verdict for one in found} == VERDICTS

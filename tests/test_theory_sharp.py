@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from strategies import Head, heads
 
+from theory.editions.sharp import PairSums, best_bounds, exact_bounds, pair_sums, pairwise_law
 from theory.errors import InputError
-from theory.evaluate import envelope
-from theory.gram import exponential
-from theory.ranked import Ranked, Summary, rank_tokens, ranked, summarise
-from theory.results import QUANTITIES
-from theory.sharp import PairSums, best_bounds, exact_bounds, pair_sums, pairwise_law
+from theory.evaluate.envelopes import envelope
+from theory.head.gram import exponential
+from theory.head.ranked import Ranked, Summary, rank_tokens, ranked, summarise
+from theory.head.results import QUANTITIES
 
 CASES = json.loads((Path(__file__).parent / "golden" / "sharp.json").read_text())["cases"]
 GOLDEN_NAMES = {"precision": "P", "recall": "R", "f_outer": "F_outer", "f_inner": "F_inner"}

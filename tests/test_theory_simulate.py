@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from theory.arrays import FloatArray
+from theory.audit.simulate import draw_directions, separability_of_draws, simulate
 from theory.errors import InputError
-from theory.evaluate import envelope
-from theory.gram import Gram, LagGram, exponential, feasible_edge, offset_exponential
-from theory.results import QUANTITIES
-from theory.simulate import draw_directions, separability_of_draws, simulate
+from theory.evaluate.envelopes import envelope
+from theory.head.gram import Gram, LagGram, exponential, feasible_edge, offset_exponential
+from theory.head.results import QUANTITIES
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from theory import approximations as x
-from theory import catalogue, dimensions
-from theory import symbols as s
 from theory.arrays import FloatArray
-from theory.clark import Law, covariances, larger_of_two, largest
-from theory.counts import counts_alone, of_count, shared_variance, waves_at
-from theory.predicted import conditional_law, predict, squared_sum_nodes
-from theory.ranked import rank_tokens, summarise
-from theory.rivals import all_below
+from theory.editions.predicted.clark import Law, covariances, larger_of_two, largest
+from theory.editions.predicted.counts import counts_alone, of_count, shared_variance, waves_at
+from theory.editions.predicted.largest import all_below
+from theory.editions.predicted.predict import conditional_law, predict, squared_sum_nodes
+from theory.head.ranked import rank_tokens, summarise
+from theory.statements import catalogue, dimensions
+from theory.symbolic import approximations as x
+from theory.symbolic import symbols as s
 
 SEEDS = range(5)
 

@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 from theory.errors import InputError
-from theory.evaluate import envelope
-from theory.gram import decaying, offset_exponential, smallest_eigenvalue
-from theory.profile import WeightProfile
-from theory.profiles import weights
-from theory.solve import find
-from theory.study import BOUNDS, LOWER, Question, heads_of, study
+from theory.evaluate.envelopes import envelope
+from theory.head.gram import decaying, offset_exponential, smallest_eigenvalue
+from theory.head.many_weights import weights
+from theory.head.weights import WeightProfile
+from theory.study.solve import find
+from theory.study.study import BOUNDS, LOWER, Question, heads_of, study
 
 AXES = {"N": [1, 2, 8, 40, 65], "beta": [0.1, 0.5], "rho0": [-0.1, 0.05, 0.9], "d": [16, 64], "kappa": [0.1, 0.5], "p_sink": [0.01, 0.4]}
 FIXED = {"L": 64, "T1": 20, "T2": 50, "lam": 0.3, "C": 2.0}
 
 
 def one_head(at, question):
-    """The same point by `theory.evaluate.envelope`, from a profile written down again."""
+    """The same point by `theory.envelope`, from a profile written down again."""
     profile = WeightProfile(length=64, plateau_end=20, growth_start=50, p_sink=at["p_sink"], eta=0.02, omega=0.1)
     norms = np.full(65, 2.0)
     norms[0] = 0.6

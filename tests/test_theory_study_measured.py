@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from theory import study_grid
 from theory.errors import InputError
-from theory.evaluate import envelope
-from theory.gram import LagGram, nearest_correlation, offset_exponential, smallest_eigenvalue
-from theory.profile import WeightProfile
-from theory.solve import find
-from theory.study import BOUNDS, LOWER, Question, study
-from theory.study_measured import measured_gram
+from theory.evaluate.envelopes import envelope
+from theory.head.gram import LagGram, nearest_correlation, offset_exponential, smallest_eigenvalue
+from theory.head.weights import WeightProfile
+from theory.study import grid
+from theory.study.measured import measured_gram
+from theory.study.solve import find
+from theory.study.study import BOUNDS, LOWER, Question, study
 
 TOKENS = 25
 AXES = {"N": [2, 5, 25], "d": [16, 64], "kappa": [0.1, 0.5], "p_sink": [0.05, 0.4]}
@@ -136,7 +136,7 @@ def test_shares_of_the_length_can_vary_themselves():
 
 
 def test_memory_counts_profiles_and_what_is_held_while_they_are_evaluated(monkeypatch):
-    monkeypatch.setattr(study_grid, "free_memory", lambda: 10e6)
+    monkeypatch.setattr(grid, "free_memory", lambda: 10e6)
     study({"beta": np.geomspace(0.1, 1, 20_000)}, {"L": 64}, Question(bounds=("recall_lower",)))
     for axes in ({"beta": np.geomspace(0.1, 1, 300_000)}, {"eta": np.linspace(0, 0.01, 6_000)}):
         with pytest.raises(InputError, match=r"points need .* GiB, expected at most 0.0 GiB. Use fewer values"):
@@ -152,9 +152,9 @@ def test_what_is_held_is_no_more_than_was_counted():
     ):
         counted = []
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(study_grid, "refuse_beyond_memory", lambda needed, what, counted=counted: counted.append(needed))
+            patch.setattr(grid, "refuse_beyond_memory", lambda needed, what, counted=counted: counted.append(needed))
             tracemalloc.start()
             study(axes, {"L": 64}, Question())
             held = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
-        assert held < counted[0] / study_grid.MEMORY_SHARE
+        assert held < counted[0] / grid.MEMORY_SHARE

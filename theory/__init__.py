@@ -26,20 +26,20 @@ __all__ = [
 ]
 
 _HOME = {
-    "Envelope": "theory.results",
+    "Envelope": "theory.head.results",
     "InputError": "theory.errors",
-    "LagGram": "theory.gram",
-    "Validity": "theory.results",
-    "envelope": "theory.evaluate",
-    "envelopes": "theory.evaluate",
-    "exponential": "theory.gram",
-    "find": "theory.catalogue",
-    "find_erratum": "theory.catalogue",
-    "offset_exponential": "theory.gram",
-    "project": "theory.gram",
-    "render": "theory.catalogue",
-    "render_erratum": "theory.catalogue",
-    "statement": "theory.catalogue",
+    "LagGram": "theory.head.gram",
+    "Validity": "theory.head.results",
+    "envelope": "theory.evaluate.envelopes",
+    "envelopes": "theory.evaluate.envelopes",
+    "exponential": "theory.head.gram",
+    "find": "theory.statements.catalogue",
+    "find_erratum": "theory.statements.catalogue",
+    "offset_exponential": "theory.head.gram",
+    "project": "theory.head.gram",
+    "render": "theory.statements.catalogue",
+    "render_erratum": "theory.statements.catalogue",
+    "statement": "theory.statements.catalogue",
 }
 
 

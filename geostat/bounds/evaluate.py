@@ -9,9 +9,9 @@ import xarray as xr
 
 from empirical.schema import with_f_scores
 from geostat.value_head import FittedHead
-from theory.evaluate import envelopes
-from theory.gram import LagGram
-from theory.results import Edition
+from theory.evaluate.envelopes import envelopes
+from theory.head.gram import LagGram
+from theory.head.results import Edition
 
 __all__ = [
     "BOUND_NAMES",

@@ -18,7 +18,7 @@ from geostat.bounds.evaluate import (
     envelope_grid,
     evaluate,
 )
-from theory.fast import WorkArrays
+from theory.editions.sharp_many import WorkArrays
 
 __all__ = ["MeasuredEnvelope"]
 

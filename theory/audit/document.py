@@ -1,0 +1,205 @@
+"""An audit written down: what was drawn, whether each target is met, the tables. Imports numpy; nothing of it is typed by hand.
+
+`python -m theory.audit docs/audit.md` writes docs/audit.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from theory.audit import heads
+from theory.audit.rows import AGAIN, AGAIN_IN_DOUBT, FOLLOWUP, FOLLOWUP_RECALL, IN_DOUBT, LADDER, LARGE_ERROR, NEAR, SIGMAS, Audit
+from theory.audit.summary import SMALL_N, Accuracy, Line, accuracy, relative_width, sharp_beyond_repaired, table
+from theory.head.results import QUANTITIES
+
+WORDS = {
+    "precision": "E P(r_max)",
+    "recall": "E R(r_min)",
+    "f_outer": "E F(r_max)",
+    "f_inner": "E F(r_min)",
+    FOLLOWUP_RECALL: "E R, follow-up",
+    FOLLOWUP: "E F, follow-up",
+}
+"""Every quantity as the tables name it; of the last two R is that of strict inner balls, F is 2PR/(P+R) with it."""
+
+ROWS_LEAST, CELLS_LEAST = 2000, 4000
+WIDTH_SMALL = {"precision": 0.20, "recall": 0.15}
+WIDTH_RELATIVE = 0.6
+ERROR_MEDIAN, ERROR_NINTH_DECILE = 0.005, 0.02
+"""The targets."""
+
+COMMAND = ".venv/bin/python -m theory.audit docs/audit.md --workers 2"
+
+NAMES = {"grid": "Grid", "random": "Random heads", "small": "Small heads"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """One target and what an audit says of it."""
+
+    target: str
+    seen: str
+    met: bool
+
+
+def verdicts(found: Audit) -> list[Verdict]:
+    """Return every target with what was seen; the number of rows is asked of the grid and of the small heads, widths not of these."""
+    lines = {(line.edition, line.quantity): line for line in table(found)}
+    listed = [] if found.sample == "random" else [_rows(found)]
+    listed += [_unviolated(edition, lines.values()) for edition in ("sharp", "conditional")]
+    if found.sample == "small":
+        return listed + _of_predicted(accuracy(found))[-1:]
+    lower = sum(line.violated_lower for line in lines.values() if line.edition == "repaired")
+    listed.append(Verdict(target="`repaired`, lower, against unit directions: no violation", seen=f"{lower}", met=lower == 0))
+    silent = {quantity: sharp_beyond_repaired(found, quantity) for quantity in QUANTITIES}
+    listed.append(
+        Verdict(
+            target="`sharp` says something (lower) wherever `repaired` does, in all four quantities",
+            seen=f"{sum(silent.values())} rows where it does not",
+            met=not any(silent.values()),
+        )
+    )
+    for quantity, most in WIDTH_SMALL.items():
+        width = lines["conditional", quantity].width_small
+        listed.append(
+            Verdict(
+                target=f"`conditional`, median width of {WORDS[quantity]} at N ≤ {SMALL_N}: at most {most:.2f}",
+                seen=f"{width:.3f}",
+                met=width <= most,
+            )
+        )
+    for quantity in WIDTH_SMALL:
+        ratio = relative_width(found, quantity)
+        listed.append(
+            Verdict(
+                target=f"`conditional`, median width of {WORDS[quantity]} over that of `sharp`, all N: at most {WIDTH_RELATIVE}",
+                seen=f"{ratio:.2f}",
+                met=ratio <= WIDTH_RELATIVE,
+            )
+        )
+    return listed + _of_predicted(accuracy(found))
+
+
+def _rows(found: Audit) -> Verdict:
+    rows = max(len(one.n) for one in found.rows.values())
+    if found.sample == "small":
+        return Verdict(target=f"At least {CELLS_LEAST:,} cells: rows in two conventions", seen=f"{2 * rows:,}", met=2 * rows >= CELLS_LEAST)
+    return Verdict(target=f"At least {ROWS_LEAST:,} rows", seen=f"{rows:,}", met=rows >= ROWS_LEAST)
+
+
+def _unviolated(edition: str, lines: Iterable[Line]) -> Verdict:
+    count = sum(line.violated_lower + line.violated_upper for line in lines if line.edition == edition)
+    return Verdict(target=f"`{edition}` against Model G: no violation", seen=f"{count}", met=count == 0)
+
+
+def _of_predicted(rows: list[Accuracy]) -> list[Verdict]:
+    median, decile = max(row.median for row in rows), max(row.ninth_decile for row in rows)
+    missed = sum(row.missed for row in rows)
+    return [
+        Verdict(
+            target=f"`predicted`, error in the median: at most {ERROR_MEDIAN}",
+            seen=f"{median:.4f} (the worst quantity)",
+            met=median <= ERROR_MEDIAN,
+        ),
+        Verdict(
+            target=f"`predicted`, error at the 90th percentile: at most {ERROR_NINTH_DECILE}",
+            seen=f"{decile:.4f} (the worst quantity)",
+            met=decile <= ERROR_NINTH_DECILE,
+        ),
+        Verdict(
+            target=f"`predicted`, errors above {LARGE_ERROR} that its flag does not catch: none",
+            seen=f"{missed}; it distrusts {max(row.distrusted / row.rows for row in rows):.0%} of the rows",
+            met=missed == 0,
+        ),
+    ]
+
+
+def document(found: list[Audit], *, every: int = 1) -> str:
+    """Return the audits as a Markdown document."""
+    lines = ["# Every edition against simulation", "", f"Written by `{COMMAND}` (`geostat theory --audit` prints it).", ""]
+    lines += _how(found, every)
+    lines += ["", "## Targets", "", "| target | " + " | ".join(NAMES[one.sample].lower() + " |  " for one in found) + "|"]
+    lines.append("|---|" + "---|---|" * len(found))
+    lines += _target_lines(found)
+    for one in found:
+        lines += ["", f"## {NAMES[one.sample]}", "", *tables(one)]
+    return "\n".join(lines) + "\n"
+
+
+def _target_lines(found: list[Audit]) -> list[str]:
+    """Return a line for each target, with a cell for what was seen and a cell for the verdict of each audit."""
+    listed = [{verdict.target: verdict for verdict in verdicts(one)} for one in found]
+    lines = []
+    for target in dict.fromkeys(target for one in listed for target in one):
+        cells = [f"{one[target].seen} | {'met' if one[target].met else '**missed**'}" if target in one else "– | –" for one in listed]
+        lines.append(f"| {target} | {' | '.join(cells)} |")
+    return lines
+
+
+def _how(found: list[Audit], every: int) -> list[str]:
+    first, thinned = found[0], "" if every == 1 else f" Only every {every}th head is taken here."
+    profiles, values = len(heads.PROFILES), heads
+    small = ", ".join(f"{name} {low} to {high}" for name, (low, high) in (("T", values.SMALL_TOKENS), ("d", values.SMALL_DIMENSIONS)))
+    low, high = (", ".join(f"{name} {ends[k]:g}" for name, ends in values.RANGES.items()) for k in (0, 1))
+    return [
+        "A row is one head at one N: its bounds beside E P, E R and E F of simulated heads with its weights, norms and Gram.",
+        "",
+        f"- **Grid.** L {_listed(values.LENGTHS)}; d {_listed(values.DIMENSIONS)}; β {_listed(values.DECAYS)}; ρ₀ {_listed(values.SINK_COSINES)}; "
+        f"offset c {_listed(values.OFFSETS)}; {profiles} weight profiles (no sink to speak of, a usual one, a dominant one with a steep tail); N "
+        f"{_listed(values.SIZES)} as far as N ≤ L. Heads whose Gram no vectors have are left out.{thinned}",
+        f"- **Random heads.** Every parameter is drawn on its own: log-uniform from {low} to {high}; offset 0 for a third of the heads, else up "
+        "to 0.6; ρ₀ up to 95% of its feasible edge, of either sign; p_sink up to 0.8, η up to 1, ω up to π; T₁ up to 0.6 L, T₂ from there to L; "
+        f"{values.SIZES_OF_ONE} values of N up to {values.LARGEST_N}. They guard against a grid that suits the bounds: another `--seed` gives others.",
+        f"- **Small heads.** {small}, log-uniform; Dirichlet weights; norms 1 or lognormal; up to {values.SIZES_OF_ONE} values of N below T; "
+        "cosines, a sixth of the heads each, of random vectors, of vectors in one to four dimensions, of clusters, with tokens that are equal "
+        "(cosine 1, the same weight), with parallel ones (cosine 1, other weights), and with tokens of no weight or no norm. Both conventions.",
+        f"- **Judges.** {first.draws:,} draws for each head and kind of directions, seed {first.seed}: Model G for `sharp`, `conditional` and "
+        "`predicted`, exactly unit directions for `printed` and `repaired`, which speak of them.",
+        f"- **Violated**: beyond {SIGMAS:g} standard errors of the simulated mean on the wrong side, a standard error never taken below one part in "
+        f"the number of draws. Where a claimed bound is, the row is drawn again with {AGAIN} times the draws, and counts if it then is. Printed "
+        "values, and the upper values of `repaired`, are claimed by nobody here (an approximation each) and counted as first drawn. "
+        f"Small heads are drawn again, {_listed(LADDER)} times as often, wherever a claimed bound lies within {NEAR:g} standard errors of the "
+        "mean, or beyond it.",
+        "- **Vacuous**: a lower bound no better than what holds of any head (P ≥ N/T, F(r_max) ≥ 2N/(T+N), else 0), an upper bound of 1.",
+        "- **Width**: upper less lower, the median over rows of which neither side is violated; gaps to the truth likewise. **Relative**: "
+        "median width over that of `sharp`.",
+        f"- **`predicted`** is no bound: its error is tabulated, over all rows. A row that its flag trusts and that lies within {IN_DOUBT:g} standard "
+        f"errors of an error of {LARGE_ERROR} is drawn again with {AGAIN_IN_DOUBT} times the draws. Its other errors hold the noise of the simulation too.",
+    ]
+
+
+def _listed(values: Iterable[float]) -> str:
+    return ", ".join(f"{value:g}".replace("-", "−") for value in values)
+
+
+def tables(found: Audit) -> list[str]:
+    """Return the tables of one audit, violations first."""
+    lines = [
+        f"{found.heads} heads, {max(len(one.n) for one in found.rows.values()):,} rows.",
+        "",
+        "| edition | of | violated, lower | upper | by at most | vacuous, lower | upper | gap to truth, lower | upper | width, N ≤ 8 | all N | relative |",
+        "|" + "---|" * 12,
+    ]
+    lines += [
+        f"| {line.edition} | {WORDS[line.quantity]} | {line.violated_lower} | {line.violated_upper} | {line.worst:.3f} "
+        f"| {line.vacuous_lower:.0%} | {line.vacuous_upper:.0%} | {_number(line.gap_lower)} | {_number(line.gap_upper)} "
+        f"| {_number(line.width_small)} | {_number(line.width)} | {_number(line.relative, 2)} |"
+        for line in table(found)
+    ]
+    rows = accuracy(found)
+    if rows:
+        lines += ["", "| predicted | error, median | 90% | largest | largest trusted | distrusted | errors above .05 | of these trusted |"]
+        lines.append("|" + "---|" * 8)
+    lines += [
+        f"| {WORDS[row.quantity]} | {row.median:.4f} | {row.ninth_decile:.4f} | {row.worst:.3f} | {row.worst_trusted:.3f} "
+        f"| {row.distrusted / row.rows:.0%} | {row.large} | {row.missed} |"
+        for row in rows
+    ]
+    return lines
+
+
+def _number(value: float, digits: int = 3) -> str:
+    """Return a number, or a dash for one without rows."""
+    return f"{value:.{digits}f}".replace("-", "−") if math.isfinite(value) else "–"

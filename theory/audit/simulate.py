@@ -1,0 +1,229 @@
+"""Monte-Carlo truth: heads drawn from Model G, or with exactly unit directions, and their expected separability.
+
+Model G: each of the d coordinates of (y_0..y_L) is an independent N(0, C/d), C_kl = a_k a_l ρ_kl. The judge of every edition:
+Model G for `sharp`, unit directions for `repaired`. Definitions 1-3 of arXiv 2602.01893 give P, R and F. Imports numpy and scipy.linalg.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from theory.arrays import (
+    FloatArray,
+    IntArray,
+    attention_rows,
+    selection_order,
+    selection_sizes,
+    sink_position,
+    value_norms,
+    whole_dimension,
+)
+from theory.editions.sharp import SUM_ROUNDING
+from theory.errors import InputError
+from theory.head.gram import Gram, LagGram, as_matrix, is_feasible
+from theory.head.results import QUANTITIES, Convention
+
+CHUNK_NUMBERS = 2**23
+"""Numbers drawn at once: 64 MB of float64."""
+
+TIE = 1e-9
+"""Relative difference of squared distances below which two tokens are tied."""
+
+Directions = Literal["gaussian", "unit"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Simulation:
+    """Means over draws of P(r_max), R(r_min), F(r_max), F(r_min) with their standard errors, one entry for each n; NaN for n > T.
+
+    Under `followup` f_outer and f_inner both hold its one F, and n = T is NaN.
+    """
+
+    n: IntArray
+    precision: FloatArray
+    precision_se: FloatArray
+    recall: FloatArray
+    recall_se: FloatArray
+    f_outer: FloatArray
+    f_outer_se: FloatArray
+    f_inner: FloatArray
+    f_inner_se: FloatArray
+    draws: int
+    directions: Directions
+
+
+def simulate(
+    alpha: Any,
+    norms: Any,
+    gram: Gram,
+    dimension: int,
+    n: Any,
+    *,
+    draws: int = 1000,
+    seed: int = 0,
+    sink: int | None = 0,
+    directions: Directions = "gaussian",
+    convention: Convention = "paper",
+) -> Simulation:
+    """Return E P, E R and E F of a head, estimated from independent draws.
+
+    Args:
+        alpha: (T,) attention weights.
+        norms: (T,) value norms, or one number.
+        gram: T×T cosines, or a `LagGram`; an exponential or offset one is drawn in O(T d).
+        dimension: head size d.
+        n: sizes N >= 1.
+        draws: how many heads to draw, at least 2.
+        seed: of the generator; equal seeds give equal results.
+        sink: position of the sink, None where it is not visible.
+        directions: "gaussian" is Model G; "unit" rescales every direction to length 1.
+        convention: "paper" or "followup".
+
+    Raises:
+        InputError: on bad input or an infeasible Gram.
+    """
+    rows = attention_rows(alpha)
+    if rows.ndim != 1 or draws < 2 or directions not in ("gaussian", "unit") or convention not in ("paper", "followup"):
+        raise InputError(
+            f"alpha of shape {rows.shape}, draws={draws}, directions={directions!r}, convention={convention!r}: "
+            "expected (T,), at least 2 draws, 'gaussian' or 'unit', 'paper' or 'followup'."
+        )
+    a, sizes = rows * value_norms(norms, rows.shape), selection_sizes(n)
+    sink = sink_position(sink, len(rows))
+    if not is_feasible(gram, len(rows), sink=sink):
+        raise InputError("the Gram is infeasible: no vectors have these cosines, expected a positive semidefinite one. Use gram.project.")
+    inner = np.unique(sizes[sizes < len(rows)])
+    total, square = np.zeros((2, len(QUANTITIES), len(inner)))
+    order = selection_order(rows)
+    for units in draw_directions(gram, len(rows), whole_dimension(dimension), draws, seed, sink=sink):
+        if directions == "unit":
+            units /= np.linalg.norm(units, axis=2, keepdims=True)
+        seen = separability_of_draws(units * a[:, None, None], order, inner, convention)
+        total += seen.sum(axis=2)
+        square += (seen**2).sum(axis=2)
+    mean = total / draws
+    error = np.sqrt(np.maximum(square / draws - mean**2, 0) / (draws - 1))
+    return _spread(mean, error, inner, sizes, len(rows), draws, directions, convention)
+
+
+def draw_directions(gram: Gram, tokens: int, dimension: int, draws: int, seed: int, *, sink: int | None = 0) -> Iterator[FloatArray]:
+    """Yield chunks (T, m, d) of Gaussian directions whose inner products have the Gram as mean; Σm = draws."""
+    generator = np.random.default_rng(seed)
+    at_once = max(1, CHUNK_NUMBERS // (tokens * dimension))
+    markov = (
+        isinstance(gram, LagGram) and gram.beta is not None and 0 <= (gram.offset or 0.0) < 1 - 1e-9 and sink in (0, None) and tokens > 1
+    )
+    factor, like = (None, None) if markov else _factor(gram, tokens, sink)
+    for start in range(0, draws, at_once):
+        count = min(at_once, draws - start)
+        if factor is None:
+            assert isinstance(gram, LagGram)
+            chunk = _markov_chunk(gram, tokens, dimension, count, generator, sink)
+        else:
+            noise = generator.standard_normal((factor.shape[1], count * dimension))
+            chunk = (factor @ noise).reshape(-1, count, dimension)
+            chunk = chunk if like is None else chunk[like]
+        yield chunk / np.sqrt(dimension)
+
+
+def _factor(gram: Gram, tokens: int, sink: int | None) -> tuple[FloatArray, IntArray | None]:
+    """Return H with H Hᵀ the Gram of the distinct tokens, and which of them each token is; None where all are.
+
+    Tokens of cosine 1 are drawn once: rounding must not part vectors that are equal.
+    """
+    from scipy.linalg import eigh
+
+    cosines = np.asarray(as_matrix(gram, tokens, sink=sink), dtype=np.float64)
+    distinct, like = np.unique(np.argmax(cosines >= 1 - SUM_ROUNDING, axis=0), return_inverse=True)
+    values, vectors = eigh(cosines[np.ix_(distinct, distinct)])
+    kept = values > 1e-12 * values[-1]
+    return np.asarray(vectors[:, kept] * np.sqrt(values[kept])), None if len(distinct) == tokens else like
+
+
+def _markov_chunk(gram: LagGram, tokens: int, dimension: int, count: int, generator: np.random.Generator, sink: int | None) -> FloatArray:
+    """Draw c + (1−c)φ^lag as a common part plus an AR(1) sequence, and the sink by its regression on the content: O(T d) a draw."""
+    assert gram.beta is not None
+    phi, offset = float(np.exp(-gram.beta)), gram.offset or 0.0
+    units = np.empty((tokens, count, dimension))
+    content = units if sink is None else units[1:]
+    length = len(content)
+    generator.standard_normal(out=content)
+    step = np.sqrt(1 - phi**2)
+    for t in range(1, length):
+        content[t] *= step
+        content[t] += phi * content[t - 1]
+    content *= np.sqrt(1 - offset)
+    content += np.sqrt(offset) * generator.standard_normal((count, dimension))
+    if sink is not None:
+        ends = np.full(length, (1 - phi) / (1 + phi))
+        ends[[0, -1]] = 1 / (1 + phi) if length > 1 else 1.0
+        solved = ends / (1 - offset)
+        solved /= 1 + offset * solved.sum()
+        left = np.sqrt(max(0.0, 1 - gram.rho0**2 * solved.sum()))
+        units[0] = gram.rho0 * np.tensordot(solved, content, axes=1) + left * generator.standard_normal((count, dimension))
+    return units
+
+
+def separability_of_draws(y: FloatArray, order: IntArray, n: IntArray, convention: Convention) -> FloatArray:
+    """Return P(r_max), R(r_min), F(r_max), F(r_min) of each draw, shape (4, K, m).
+
+    Args:
+        y: contributions (T, m, d).
+        order: (T,) order of selection.
+        n: rising sizes, each 1 <= n < T.
+        convention: closed inner balls (`paper`) or strict ones and one F (`followup`).
+    """
+    p, closed, strict = shares_of_draws(y, order, n)
+    if convention == "followup":
+        f = 2 * p * strict / (p + strict)
+        return np.stack([p, strict, f, f])
+    return np.stack([p, closed, 2 * p / (1 + p), 2 * closed / (1 + closed)])
+
+
+def shares_of_draws(y: FloatArray, order: IntArray, n: IntArray) -> FloatArray:
+    """Return P(r_max), R(r_min) with closed inner balls and R(r_min) with strict ones, of each draw, shape (3, K, m); arguments as above.
+
+    Squared distances are compared without their common ‖s‖²: D_l − ‖s‖² = ‖y_l‖² − 2⟨s, y_l⟩, so that tiny weights keep their digits.
+    """
+    _, count, dimension = y.shape
+    found = np.empty((3, len(n), count))
+    own = np.einsum("tmd,tmd->tm", y, y)
+    s, start = np.zeros((count, dimension)), 0
+    for at, stop in enumerate(n.tolist()):
+        s += y[order[start:stop]].sum(axis=0)
+        start = stop
+        distance = own - 2 * np.einsum("tmd,md->tm", y, s)
+        inside, outside = distance[order[:stop]], distance[order[stop:]]
+        farthest, nearest = inside.max(axis=0), outside.min(axis=0)
+        margin = TIE * np.abs(nearest)
+        out = (outside <= farthest + TIE * np.abs(farthest)).sum(axis=0)
+        found[0, at] = stop / (stop + out)
+        found[1, at] = (inside <= nearest + margin).sum(axis=0) / stop
+        found[2, at] = (inside < nearest - margin).sum(axis=0) / stop
+    return found
+
+
+def _spread(
+    mean: FloatArray,
+    error: FloatArray,
+    inner: IntArray,
+    sizes: IntArray,
+    tokens: int,
+    draws: int,
+    directions: Directions,
+    convention: Convention,
+) -> Simulation:
+    """Return the simulation with n = T (1 by convention) and n > T (NaN) filled in."""
+    at = np.searchsorted(inner, sizes)
+    values = np.full((2, len(QUANTITIES), len(sizes)), np.nan)
+    below = sizes < tokens
+    values[0][:, below], values[1][:, below] = mean[:, at[below]], error[:, at[below]]
+    if convention == "paper":
+        values[0][:, sizes == tokens], values[1][:, sizes == tokens] = 1.0, 0.0
+    named = {name: values[0][k] for k, name in enumerate(QUANTITIES)}
+    named |= {f"{name}_se": values[1][k] for k, name in enumerate(QUANTITIES)}
+    return Simulation(n=sizes, draws=draws, directions=directions, **named)

@@ -1,0 +1,1 @@
+"""Editions: the numbers of one selection, printed, repaired, sharp, conditional, predicted."""

@@ -1,0 +1,1 @@
+"""Conditional edition: bounds given the sum of the selected contributions."""

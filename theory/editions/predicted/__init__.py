@@ -1,0 +1,1 @@
+"""Predicted edition: an approximation of the three expectations."""

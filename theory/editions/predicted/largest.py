@@ -1,0 +1,183 @@
+r"""Where the largest of several correlated maxima lies, compiled: cells of its range and how likely each is. Part of `theory.editions.predicted.predict`.
+
+The maximum Y_p of one group is the largest of all where every rival Y_q stays below it; given Y_p the rivals are normal with the correlation that
+is left, and stay below together with the chance of Mendell and Elston (Biometrics 30, 1974). That they do tells of the variables to be counted
+too, which follow the rivals. Imports numpy and numba; import it lazily.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from theory.arrays import FloatArray
+from theory.compiled import compiled
+from theory.editions.predicted.clark import SAME, Groups, Law, normal_cdf, normal_density
+
+REACH = 4.5
+"""Standard deviations of Y over which it is integrated."""
+
+CELLS = 16
+"""Cells of that range before the places where the integrand jumps are added."""
+
+PLACES = 100
+"""Counted variables, evenly taken, whose places decide where the cells are fine."""
+
+NARROW = 0.03
+"""Least width of a cell in standard deviations of Y; the integrand may jump within one."""
+
+SURELY = 3.7
+"""Standard deviations from which a rival maximum counts as below surely (1e-4)."""
+
+FAINT_CELL = 3e-5
+"""Probability of a cell below which it is left out."""
+
+FAINT_SHIFT = 0.05
+"""Standard deviations by which a rival's being below moves itself, from which what is counted is moved too."""
+
+SETTLED = 8.0
+"""Standard deviations beyond which what is counted stays on its side."""
+
+
+@compiled(error_model="numpy")
+def most_cells(groups: int) -> int:
+    """Return how many edges `cells` has room for."""
+    return CELLS + 1 + 3 * groups + 14
+
+
+@compiled(error_model="numpy")
+def cells(groups: Groups, p: int, deviation: float, mean: FloatArray, load: FloatArray, rest: FloatArray) -> FloatArray:
+    """Return rising edges, in standard deviations of Y_p, fine where another group's maximum or the counted variables lie."""
+    if deviation == 0:
+        return np.array([-2 * REACH, 2 * REACH])
+    edges, n = np.empty(most_cells(len(groups.mean))), 0
+    for q in range(CELLS + 1):
+        edges[n] = REACH * (2 * q / CELLS - 1)
+        n += 1
+    for other in range(len(groups.mean)):
+        follows = groups.between[p, other] / deviation
+        if other == p or not groups.live[other] or follows >= deviation:
+            continue
+        width = math.sqrt(max(groups.variance[other] - follows**2, 0.0)) / (deviation - follows)
+        if width < 1:
+            for step in (-1.8, 0.0, 1.8):
+                edges[n] = (groups.mean[other] - groups.mean[p]) / (deviation - follows) + width * step
+                n += 1
+    crossing, width, found = np.empty(len(mean)), 0.0, 0
+    for m in range(0, len(mean), max(1, len(mean) // PLACES)):
+        pace = deviation - load[m]
+        if abs(pace) > SAME * (deviation + abs(load[m])):
+            crossing[found] = (mean[m] - groups.mean[p]) / pace
+            width += rest[m] / abs(pace)
+            found += 1
+    if found > 0:
+        crossing, width = np.sort(crossing[:found]), width / found
+        for share in (0.02, 0.15, 0.35, 0.5, 0.65, 0.85, 0.98):
+            edges[n] = crossing[int(share * (found - 1))]
+            n += 1
+        if width < 0.6:
+            for step in range(-3, 4):
+                edges[n] = crossing[found // 2] + 0.8 * width * step
+                n += 1
+    edges, kept = np.sort(np.minimum(np.maximum(edges[:n], -REACH), REACH)), 1
+    for q in range(1, n):
+        if edges[q] - edges[kept - 1] >= NARROW:
+            edges[kept] = edges[q]
+            kept += 1
+    edges[kept - 1] = max(edges[kept - 1], REACH)
+    return edges[:kept]
+
+
+@compiled(error_model="numpy")
+def weigh(
+    law: Law, groups: Groups, p: int, deviation: float, edges: FloatArray, start: int, load: FloatArray, rest: FloatArray, near: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the middles z of the cells, the probability that Y_p lies in the cell and is the largest, and the heights of what is counted.
+
+    Height (cell, size): P{X_m ≤ Y_p | Y_p in the cell and the largest} = Φ(height). load, rest (size,): of the counted on Y_p, start the first of
+    them. Cells of no weight are left out.
+    """
+    z, mass, n, size = np.empty(len(edges)), np.empty(len(edges)), 0, len(groups.mean)
+    heights = np.empty((len(edges), len(load)))
+    height, left, follows, rival = np.empty(size), np.empty(size), np.zeros(size), np.empty(size, dtype=np.int64)
+    correlation, shared = np.empty((size, size)), np.zeros((size, len(load)))
+    for other in range(size):
+        if deviation > 0:
+            follows[other] = groups.between[p, other] / deviation
+        left[other] = max(groups.variance[other] - follows[other] ** 2, 0.0)
+        if other != p and left[other] > SAME * groups.variance[other]:
+            spread = math.sqrt(left[other])
+            for m in range(len(load)):
+                if rest[m] > 0:
+                    shared[other, m] = (groups.load[other, start + m] - load[m] * follows[other]) / (rest[m] * spread)
+    for q in range(len(edges) - 1):
+        middle = 0.5 * (edges[q] + edges[q + 1])
+        weight, rivals = normal_cdf(edges[q + 1]) - normal_cdf(edges[q]), 0
+        for other in range(size):
+            if other == p or not groups.live[other]:
+                continue
+            above = groups.mean[p] - groups.mean[other] + (deviation - follows[other]) * middle
+            if left[other] > SAME * groups.variance[other]:
+                h = above / math.sqrt(left[other])
+                if h < near:
+                    height[rivals], rival[rivals] = h, other
+                    rivals += 1
+                elif h < SURELY:
+                    weight *= normal_cdf(h)
+            elif above < 0 or (above == 0 and other < p):
+                weight = 0.0
+        least = height[:rivals].min() if rivals > 0 else SURELY
+        if weight * normal_cdf(least) <= FAINT_CELL:
+            continue
+        for m in range(len(load)):
+            heights[n, m] = (groups.mean[p] - law.mean[start + m] + (deviation - load[m]) * middle) / rest[m] if rest[m] > 0 else 0.0
+        for x in range(rivals):
+            for y in range(x):
+                k, m = rival[x], rival[y]
+                found = (groups.between[k, m] - follows[k] * follows[m]) / math.sqrt(left[k] * left[m])
+                correlation[x, y] = correlation[y, x] = min(max(found, -1.0), 1.0)
+        weight *= all_below(height[:rivals], correlation, heights[n], shared[rival[:rivals]])
+        if weight > FAINT_CELL:
+            z[n], mass[n] = middle, weight
+            n += 1
+    return z[:n], mass[:n], heights[:n]
+
+
+@compiled(error_model="numpy")
+def all_below(height: FloatArray, correlation: FloatArray, counted: FloatArray, shared: FloatArray) -> float:
+    """Return P{X_k ≤ height_k for all k} of correlated standard normals, nearly (Mendell and Elston 1974); changes its arguments.
+
+    One after another is taken to be below; the others, given that, are taken as normal with the moments they then have. So are the
+    `counted`, which end as their heights given that all are below; shared (k, counted): their correlations with the X_k.
+    """
+    chance, size = 1.0, len(height)
+    inverse = np.empty(size)
+    for k in range(size):
+        below = normal_cdf(height[k])
+        chance *= below
+        if chance < 1e-7:
+            return 0.0
+        shift = normal_density(height[k]) / below
+        lost = shift * (shift + height[k])
+        for x in range(k + 1, size):
+            rest = math.sqrt(max(1 - correlation[k, x] ** 2 * lost, 1e-6))
+            height[x] = (height[x] + correlation[k, x] * shift) / rest
+            for y in range(k + 1, x):
+                other = math.sqrt(max(1 - correlation[k, y] ** 2 * lost, 1e-6))
+                found = (correlation[x, y] - correlation[k, x] * correlation[k, y] * lost) / (rest * other)
+                correlation[x, y] = correlation[y, x] = min(max(found, -1.0), 1.0)
+        if shift < FAINT_SHIFT:
+            continue
+        for y in range(k + 1, size):
+            inverse[y] = 1 / math.sqrt(max(1 - correlation[k, y] ** 2 * lost, 1e-6))
+        for m in range(len(counted)):
+            if abs(counted[m]) > SETTLED:
+                continue
+            follow = min(max(shared[k, m], -1.0), 1.0)
+            rest = 1 / math.sqrt(max(1 - follow * follow * lost, 1e-6))
+            counted[m] = (counted[m] + follow * shift) * rest
+            told = follow * lost
+            for y in range(k + 1, size):
+                shared[y, m] = (shared[y, m] - told * correlation[k, y]) * (rest * inverse[y])
+    return chance

@@ -1,0 +1,130 @@
+r"""Edition `printed`: eq. (8)-(17) of arXiv 2602.01893 to the letter, in numbers, unclipped.
+
+Where print leaves a choice both readings are offered: Δ₀ with ρ_out or ρ_in (erratum 2), B with or without the sink (erratum 15).
+Where print is undefined the term is dropped and the margin is NaN: Δ's when I\0 is empty, Δ₀'s when no sink is visible.
+Units are the paper's: a in units of value norm, margins in a², B in a (erratum 1). Imports numpy only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from theory.arrays import FloatArray
+from theory.head.ranked import Ranked, Summary
+
+KAPPA = 0.125
+"""κ where none is given: 1/8, the constant with which the repaired tails are proven (the paper states none, erratum 13)."""
+
+FLOOR_PEAK = float(np.sqrt(np.sqrt(2.0) - 1.0))
+"""ξ at which the printed floor φ(ξ)/(ξ+1/ξ) is largest: it rises before and falls after."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Margins:
+    """Δ, Δ₀ (units a²) and B (units a) for each of K sizes; NaN where print leaves them undefined."""
+
+    margin: FloatArray
+    margin_sink: FloatArray
+    scale: FloatArray
+
+
+def printed_margins(summary: Summary, *, delta0: Literal["out", "in"], sink_in_b: bool, sink_visible: bool) -> Margins:
+    """Return Δ, Δ₀ and B of eq. (8).
+
+    Args:
+        summary: sums and extremes of each selection.
+        delta0: "out" reads Δ₀ = a₀² − (S_in ρ_out)² as eq. (29), "in" with ρ_in as eq. (8).
+        sink_in_b: whether a_max_in includes the sink.
+        sink_visible: whether there is a sink at all.
+    """
+    defined = np.isfinite(summary.a_min_in)
+    least = np.where(defined, summary.a_min_in, np.nan)
+    margin = least**2 - 2 * summary.a_max_out * summary.s_in * summary.rho_out
+    cosine = summary.rho_out if delta0 == "out" else summary.rho_in
+    margin_sink = summary.a_sink**2 - (summary.s_in * cosine) ** 2
+    largest = summary.a_max_in_with_sink if sink_in_b else summary.a_max_in
+    return Margins(
+        margin=margin,
+        margin_sink=margin_sink if sink_visible else np.full_like(margin_sink, np.nan),
+        scale=largest + summary.a_max_out + summary.s_in,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PrintedBounds:
+    """Lower and upper values of eq. (12)-(17) for each of K sizes, unclipped."""
+
+    precision_lower: FloatArray
+    precision_upper: FloatArray
+    recall_lower: FloatArray
+    recall_upper: FloatArray
+    f_outer_lower: FloatArray
+    f_outer_upper: FloatArray
+    f_inner_lower: FloatArray
+    f_inner_upper: FloatArray
+
+
+def printed_bounds(head: Ranked, summary: Summary, margins: Margins, dimension: int, kappa: float) -> PrintedBounds:
+    """Return eq. (12)-(17), unclipped: a recall bound may be negative, and F's then anything (erratum 18)."""
+    n, outside = summary.n.astype(float), head.tokens - 1.0 - summary.n
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        tail, tail_sink = (
+            np.where(np.isnan(m), 0.0, np.exp(-kappa * dimension * (m / margins.scale) ** 2)) for m in (margins.margin, margins.margin_sink)
+        )
+        loss = outside * tail + outside / n * tail_sink
+        loss = np.where(margins.scale > 0, loss, np.nan)
+        floors = [floor_by_row(head, summary, k, b / np.sqrt(2 * kappa * dimension)) for k, b in enumerate(margins.scale.tolist())]
+        p_low, r_low = 1 / (1 + loss), 1 - loss
+        p_high = 1 - np.array([rows.max() for rows in floors]) / (n + 1)
+        r_high = np.array([1 - rows.mean() for rows in floors])
+        return PrintedBounds(
+            precision_lower=p_low,
+            precision_upper=p_high,
+            recall_lower=r_low,
+            recall_upper=r_high,
+            f_outer_lower=harmonic(p_low),
+            f_outer_upper=harmonic(p_high),
+            f_inner_lower=harmonic(r_low),
+            f_inner_upper=harmonic(r_high),
+        )
+
+
+def harmonic(x: Any) -> Any:
+    """Return f(x) = 2x/(1+x), the F-score of x with 1; eq. (16)-(17). It has a pole at −1."""
+    return 2 * x / (1 + x)
+
+
+def floor_probability(xi: Any) -> FloatArray:
+    """Return p̲ of eq. (9): φ(ξ)/(ξ + 1/ξ) for ξ ≥ 0 (0 at 0, by the limit), 1/2 for ξ < 0."""
+    xi = np.asarray(xi, dtype=np.float64)
+    density = np.exp(-(xi**2) / 2) / np.sqrt(2 * np.pi)
+    with np.errstate(invalid="ignore"):
+        tail = np.where(np.isfinite(xi), density * xi / (1 + xi**2), 0.0)
+    return np.where(np.isnan(xi), np.nan, np.where(xi < 0, 0.5, tail))
+
+
+def pair_levels(head: Ranked, summary: Summary, at: int) -> FloatArray:
+    """Return h_l = a_l² − 2 a_l M_l by rank, M_l of eq. (11); eq. (10) is then μ_ij = h_j − h_i. Units a²."""
+    sigma = summary.sigma[at]
+    if summary.sink_selected[at]:
+        assert head.sink is not None
+        sigma = sigma - head.a[head.sink] * head.a * head.cosines[head.sink]
+    return np.asarray(head.a**2 - 2 * sigma)
+
+
+def floor_by_row(head: Ranked, summary: Summary, at: int, sigma: float) -> FloatArray:
+    """Return max_{j∈J} p̲_ij for each i∈I, shape (N,), by bisection: O(T log T).
+
+    p̲ is ½ below 0, else rises to its peak and falls: only the neighbours of the peak among the sorted h_j can be largest.
+    """
+    n = int(summary.n[at])
+    levels = pair_levels(head, summary, at)
+    mine, theirs = levels[:n], np.sort(levels[n:])
+    after = np.searchsorted(theirs, mine + FLOOR_PEAK * sigma)
+    near = np.stack([theirs[np.maximum(after - 1, 0)], theirs[np.minimum(after, len(theirs) - 1)]])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        best = floor_probability((near - mine) / sigma).max(axis=0)
+    return np.where(mine > theirs[0], 0.5, best)

@@ -1,0 +1,1 @@
+"""Errata: what is wrong in print, each with a counterexample."""

@@ -1,0 +1,1 @@
+"""Evaluation of bounds: one head, or many."""

@@ -1,0 +1,1 @@
+"""One head: weights, Gram, ranking, results."""

@@ -1,0 +1,1 @@
+"""Catalogue of statements: expression, conditions, source, edition, erratum."""

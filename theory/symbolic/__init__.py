@@ -1,0 +1,1 @@
+"""Symbols, definitions, margins and bounds as expressions."""

@@ -1,0 +1,230 @@
+"""Table 2 settled: the order in which tokens enter I_N, where its composition changes, and what each printed row is worth.
+
+For 0 < η ≤ 1 tokens enter by weight: the tail from L down to T₂+1, oscillation peaks by falling cosine, the plateau, valleys; the sink
+at rank 1 + #{weights above p_sink}. The boundaries m₁, m₂, m₃ that print leaves undefined follow (`theory.head.weights.regimes`).
+Source: arXiv 2602.01893, Assumption 3, Figure 4, Table 2 (errata 21-23, 28). Unitless. Imports numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from theory.arrays import IntArray
+from theory.errors import InputError
+from theory.head.weights import WeightProfile, regimes
+
+Verdict = Literal["right", "conditional", "wrong"]
+Phase = Literal["sink", "tail", "peaks", "plateau", "valleys"]
+
+FIGURE_4 = {"length": 1024, "plateau_end": 100, "growth_start": 800, "p_base": 1e-5, "p_sink": 1e-3}
+"""Figure 4 and Section 3.3: plateau 1-100 around 1e-5, oscillation to 800, growth to 1024, a sink two orders of magnitude above."""
+
+
+def sink_rank(profile: WeightProfile) -> int:
+    """Return the N from which the sink is selected, in closed form.
+
+    p_base e^{ηk} > p_sink for k > ln(p_sink/p_base)/η of the L − T₂ tail positions; where the sink stands above every peak,
+    p_sink ≥ p_base(1 + η), nothing else precedes it. Else the weights are counted.
+    """
+    growth = profile.eta if profile.growth is None else profile.growth
+    ratio = profile.p_sink / profile.base() if profile.base() > 0 else np.inf
+    if growth <= 0 or ratio < 1 + abs(profile.eta) or not np.isfinite(ratio):
+        return 1 + int((profile.weights()[1:] > profile.p_sink).sum())
+    return 1 + max(0, profile.length - profile.growth_start - int(np.floor(np.log(ratio) / growth)))
+
+
+def entry_order(profile: WeightProfile) -> IntArray:
+    """Return the positions in order of entry into I_N, shape (T,), without sorting weights.
+
+    Raises:
+        InputError: if η is outside (0, 1], where that order does not hold.
+    """
+    regimes(profile)  # refuses a profile whose order differs
+    position = np.arange(1, profile.length + 1)
+    cosine = np.where(profile.oscillates(), np.cos(profile.omega * position), 0.0)
+    tail = position[position > profile.growth_start][::-1]
+    peaks, valleys = (position[profile.oscillates() & side] for side in (cosine > 0, cosine < 0))
+    flat = position[(position <= profile.growth_start) & (cosine == 0)]
+    falling = [part[np.argsort(-cosine[part - 1], kind="stable")] for part in (peaks, valleys)]
+    content = np.concatenate([tail, falling[0], flat, falling[1]])
+    return np.insert(content, sink_rank(profile) - 1, 0)
+
+
+def phase_of_entry(profile: WeightProfile, n: int) -> Phase:
+    """Return what kind of token enters at size n; needs 1 <= n <= T."""
+    order = entry_order(profile)
+    if not 1 <= n <= len(order):
+        raise InputError(f"n is {n}, expected a size from 1 to {len(order)}.")
+    position = int(order[n - 1])
+    if position == 0:
+        return "sink"
+    if position > profile.growth_start:
+        return "tail"
+    cosine = np.cos(profile.omega * position) if position > profile.plateau_end else 0.0
+    return "peaks" if cosine > 0 else "valleys" if cosine < 0 else "plateau"
+
+
+def alias(omega: float) -> float:
+    """Return 2π − ω: at integer positions it gives the very weights that ω gives, so no larger ω can be said to help."""
+    return 2 * np.pi - omega
+
+
+def tail_margin(eta: float, beta: float, selected: int) -> tuple[float, float]:
+    """Return Δ and B of eq. (8) with the top `selected` tokens of an exponential tail in I_N, the largest weight being 1.
+
+    a = 1, x, x², … with x = e^{−η}: S_in = (1 − x^m)/(1 − x), a_min_in = x^{m−1}, a_max_out = x^m, ρ_out = e^{−β}, a_max_in = 1.
+    """
+    x = np.exp(-eta)
+    inside = (1 - x**selected) / (1 - x)
+    margin = x ** (2 * selected - 2) - 2 * x**selected * inside * np.exp(-beta)
+    return float(margin), float(1 + x**selected + inside)
+
+
+def least_decay(eta: float, selected: int) -> float:
+    """Return the β above which Δ > 0 with the top m of an exponential tail: ln 2 + ln[(1 − x^m)/((1 − x) x^{m−2})], x = e^{−η}."""
+    x = np.exp(-eta)
+    return float(np.log(2) + np.log((1 - x**selected) / ((1 - x) * x ** (selected - 2))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trend:
+    """How often Δ/B grew from one size to the next in a tail, of the steps that start at Δ > 0."""
+
+    grew: int
+    steps: int
+
+
+def tail_trend(
+    growths: Sequence[float] = tuple(np.geomspace(0.005, 1, 30)),
+    decays: Sequence[float] = tuple(np.geomspace(0.5, 8, 20)),
+    longest: int = 64,
+) -> Trend:
+    """Return how often Δ/B grows as tail tokens enter, over a grid of η and β: never, since Δ falls and B rises."""
+    grew = steps = 0
+    for eta in growths:
+        for beta in decays:
+            before = tail_margin(eta, beta, 1)
+            for selected in range(2, longest):
+                if before[0] <= 0:
+                    break
+                after = tail_margin(eta, beta, selected)
+                steps, grew = steps + 1, grew + (after[0] / after[1] > before[0] / before[1])
+                before = after
+    return Trend(grew=grew, steps=steps)
+
+
+def figure_4_profile(p_base: float = FIGURE_4["p_base"]) -> WeightProfile:
+    """Return Figure 4's profile with the η for which its weights sum to 1, by bisection; ω = 1 (it hardly moves the sum)."""
+    numbers = {name: int(FIGURE_4[name]) for name in ("length", "plateau_end", "growth_start")}
+
+    def profile(eta: float) -> WeightProfile:
+        return WeightProfile(**numbers, p_sink=FIGURE_4["p_sink"], p_base=p_base, eta=eta, omega=1.0)
+
+    low, high = 1e-6, 0.2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if profile(middle).weights().sum() < 1 else (low, middle)
+    return profile(low)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegimeRow:
+    """A row of Table 2: what is printed, what is true, and the numbers that decide."""
+
+    row: str
+    printed: str
+    true: str
+    verdict: Verdict
+    evidence: Callable[[], str]
+
+
+EXAMPLE = WeightProfile(length=40, plateau_end=10, growth_start=30, p_sink=0.5, eta=0.2, omega=0.7)
+"""A profile with every phase, for the evidence below."""
+
+
+def _row_1() -> str:
+    found = figure_4_profile()
+    order = entry_order(found)
+    return (
+        f"Figure 4's numbers (p_base = 1e-5, p_sink = 1e-3, growth over 224 positions) sum to 1 at eta = {found.eta:.4f}: "
+        f"the sink has rank {sink_rank(found)} and I_1 = {{{order[0]}}}"
+    )
+
+
+def _row_2() -> str:
+    found = tail_trend()
+    return f"Delta/B grew in {found.grew} of {found.steps} steps that start at Delta > 0, over 30 eta and 20 beta"
+
+
+def _row_3() -> str:
+    apart = max(
+        float(np.abs(_with_omega(omega).weights() - _with_omega(alias(omega)).weights()).max()) for omega in np.linspace(0.05, 3.1, 62)
+    )
+    return f"weights at omega and at 2 pi - omega differ by {'less than 1e-12' if apart < 1e-12 else f'{apart:.1g}'} over 62 frequencies"
+
+
+def _with_omega(omega: float) -> WeightProfile:
+    return WeightProfile(length=40, plateau_end=10, growth_start=30, p_sink=0.5, eta=0.2, omega=omega)
+
+
+def _row_4() -> str:
+    found, order = regimes(EXAMPLE), entry_order(EXAMPLE).tolist()
+    plateau, valley = order.index(1) + 1, found.m3
+    return f"L = 40, T1 = 10, T2 = 30, eta = 0.2, omega = 0.7: the plateau enters from N = {plateau}, the first valley at N = {valley}"
+
+
+def _row_5() -> str:
+    found, order = regimes(EXAMPLE), entry_order(EXAMPLE)
+    last = max(order.tolist().index(i) for i in range(31, 41)) + 1
+    return f"same profile: the tail is complete at N = {last}, {found.m3 - last} sizes before regime V"
+
+
+TABLE_2: tuple[RegimeRow, ...] = (
+    RegimeRow(
+        row="I",
+        printed="N = 1: {0} only; all statistics equal to 1.",
+        true="P = R = 1 for any single token; it is the sink only where p_sink is the largest weight.",
+        verdict="conditional",
+        evidence=_row_1,
+    ),
+    RegimeRow(
+        row="II",
+        printed="1 < N < m₁: {0} and the top of the tail; Δ/B grows, bounds near 1.",
+        true="The composition holds with m₁ = L − T₂ + 2 and the sink first; Δ/B falls while Δ > 0: Δ falls, B rises.",
+        verdict="wrong",
+        evidence=_row_2,
+    ),
+    RegimeRow(
+        row="III",
+        printed="m₁ ≤ N < m₂: oscillatory peaks; Δ/B falls slowly; larger η, ω help.",
+        true="The composition holds, m₂ = m₁ + n₊. Larger ω cannot help: integer positions cannot tell ω from 2π − ω.",
+        verdict="wrong",
+        evidence=_row_3,
+    ),
+    RegimeRow(
+        row="IV",
+        printed="m₂ ≤ N < m₃: valleys and 1..T₁.",
+        true="The plateau alone, m₃ = L + 2 − n₋: a valley weighs less than the plateau and enters after it.",
+        verdict="wrong",
+        evidence=_row_4,
+    ),
+    RegimeRow(
+        row="V",
+        printed="N ≥ m₃: all oscillations and the tail.",
+        true="The valleys; the tail entered in regime II.",
+        verdict="wrong",
+        evidence=_row_5,
+    ),
+)
+"""Table 2 row by row."""
+
+
+def markdown() -> str:
+    """Return Table 2 with its verdicts as a Markdown table."""
+    lines = ["| row | printed | true | verdict | numbers |", "|---|---|---|---|---|"]
+    lines += [f"| {row.row} | {row.printed} | {row.true} | {row.verdict} | {row.evidence()} |" for row in TABLE_2]
+    return "\n".join(lines)
