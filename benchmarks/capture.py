@@ -26,10 +26,11 @@ import empirical  # noqa: F401  # isort: skip - before torch, as the command doe
 import numpy as np
 import torch
 
-from empirical import corpus, models, texts
-from empirical.capture import Progress, capture
-from empirical.observers import Baselines, Geometry
-from empirical.selection import default_n
+from empirical.capture.capture import Progress, capture
+from empirical.capture.observers import Baselines, Geometry
+from empirical.measure.selection import default_n
+from empirical.sources import models, texts
+from empirical.sources import windows as corpus
 
 ONCE = 2
 """Documents before the clock starts: behind the second one the store is laid out."""

@@ -14,11 +14,12 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from empirical import nulls, summaries
-from empirical.corpus import builtin, windows
-from empirical.models import LoadedModel, load
-from empirical.selection import default_n, separability
-from empirical.tap import TappedLayer, decoder_of, tap
+from empirical.measure import layer as summaries
+from empirical.measure import nulls
+from empirical.measure.selection import default_n, separability
+from empirical.sources.models import LoadedModel, load
+from empirical.sources.windows import builtin, windows
+from empirical.tap.tap import TappedLayer, decoder_of, tap
 
 OnLayer = Callable[[np.ndarray, torch.Tensor, int], object]
 

@@ -254,7 +254,7 @@ def _hold_to(store: Path, required: list[Any], *, quiet: bool) -> None:
     Raises:
         Unmet: if one is not.
     """
-    from empirical.store import Store
+    from empirical.store.store import Store
     from geostat.requirements import hold_to
 
     if required:
@@ -284,7 +284,7 @@ def _manner(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _open(run: Path, *, results: bool = True) -> Any:
-    from empirical.store import Store
+    from empirical.store.store import Store
     from geostat.runs.paths import store_path
 
     return Store.open(store_path(run), results=results)
@@ -297,7 +297,7 @@ def _write(what: str, write: Callable[[Any, Path], list[Path]], run: Path, out: 
 
 
 def _sentences(path: Path) -> dict[str, Any]:
-    from empirical.store import Store
+    from empirical.store.store import Store
 
     return {"verdict": Store.open(path).read("summary").attrs["sentences"]}
 

@@ -17,7 +17,7 @@ import numpy as np
 import xarray as xr
 from scipy.special import stdtr
 
-from empirical.store import Store
+from empirical.store.store import Store
 from geostat.comparison_scalars import Difference, Quantity, Scalar, difference, quantities, scalars
 from geostat.comparison_sentences import sentences
 from geostat.comparison_settings import LETTERS, OF_EVERYTHING, SETTINGS, Held, differing, document_keys, names_of, notes, pairing, shared

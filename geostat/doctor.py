@@ -32,7 +32,7 @@ def examine(run: Path | None = None) -> dict[str, Any]:
         "versions": [f"{name} {_version(name)}" for name in LIBRARIES],
     }
     if run is not None:
-        from empirical.store import Store
+        from empirical.store.store import Store
         from geostat.runs.paths import store_path
 
         store = Store.open(store_path(run))

@@ -16,7 +16,7 @@ import xarray as xr
 
 from empirical.errors import InputError as MeasurementError
 from empirical.paths import path_of
-from empirical.store import Store
+from empirical.store.store import Store
 from geostat import pipeline
 from geostat.bounds.evaluate import EDITIONS, ENVELOPE_POINTS
 from geostat.claims import tolerances as read_tolerances

@@ -11,14 +11,15 @@ from pathlib import Path
 
 import xarray as xr
 
-from empirical import builtin, corpus, models, texts
-from empirical.capture import capture
-from empirical.manifest import stored
-from empirical.observers import Baselines, Geometry, refuse_unknown_heads
-from empirical.observing import Observer
+from empirical.capture.capture import capture
+from empirical.capture.observer import Observer
+from empirical.capture.observers import Baselines, Geometry, refuse_unknown_heads
+from empirical.measure.selection import Convention
 from empirical.paths import path_of
-from empirical.selection import Convention
-from empirical.store import Store
+from empirical.sources import builtin, models, texts
+from empirical.sources import windows as corpus
+from empirical.store.manifest import stored
+from empirical.store.store import Store
 from geostat.bounds.evaluate import EDITIONS, ENVELOPE_POINTS
 from geostat.bounds.observer import MeasuredEnvelope
 from geostat.claims import Tolerance

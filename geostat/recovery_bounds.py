@@ -21,7 +21,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from empirical.selection import default_n, separability
+from empirical.measure.selection import default_n, separability
 from geostat.bounds.evaluate import BOUND_NAMES, SIDES, envelope_grid, evaluate
 from geostat.claims import tolerances
 from geostat.envelope import confront

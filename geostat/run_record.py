@@ -13,9 +13,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from empirical.disk import replace, writing
+from empirical.capture.identity import machine
 from empirical.errors import InputError
-from empirical.provenance import machine
+from empirical.store.disk import replace, writing
 
 __all__ = ["capture_session", "seconds_of", "timed"]
 

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import numpy as np
 
-from empirical import corpus, models
+from empirical.measure.selection import Convention, default_n
 from empirical.paths import path_of
-from empirical.selection import Convention, default_n
+from empirical.sources import models, windows
 from geostat.bounds.evaluate import EDITIONS, ENVELOPE_POINTS
 from geostat.errors import InputError
 from theory.head.results import Edition
 
 NAMES: dict[str, tuple[str, ...]] = {
     "convention": tuple(Convention),
-    "special_tokens": corpus.SPECIAL_TOKENS,
+    "special_tokens": windows.SPECIAL_TOKENS,
     "device": models.DEVICES,
     "dtype": tuple(models.DTYPES),
 }
@@ -53,7 +53,7 @@ class Settings:
     allow_pickle: bool = False
 
     def __post_init__(self) -> None:
-        for name, least in (("documents", 1), ("length", corpus.LEAST_LENGTH), ("batch", 1), ("seed", 0)):
+        for name, least in (("documents", 1), ("length", windows.LEAST_LENGTH), ("batch", 1), ("seed", 0)):
             value = getattr(self, name)
             if not isinstance(value, int) or value < least:
                 seen = value if isinstance(value, int) else repr(value)

@@ -106,7 +106,7 @@ def _start(asked: Asked) -> _Start:
                 "--gram measured needs a head whose Gram that is. Add --from RUN --head L5H3, or name a file: --gram cosines.npy."
             )
         return _Start(base={}, gram=gram, project=asked.project, told=told)
-    from empirical.store import Store
+    from empirical.store.store import Store
     from geostat.runs.paths import store_path
 
     run = Store.open(store_path(asked.run)).tree(only=("capture", "norms", "similarity", "weights"))

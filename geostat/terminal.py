@@ -14,7 +14,7 @@ from rich.console import Console as Terminal
 from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 
-from empirical.observing import Progress
+from empirical.capture.observer import Progress
 from geostat.runs.console import QUIET, Console
 from geostat.streams import say
 

@@ -9,7 +9,7 @@ import xarray as xr
 from families import letters, tiny
 from spine import LENGTH, Said, geostat
 
-from empirical.store import Store
+from empirical.store.store import Store
 from geostat import pipeline
 from geostat.pipeline import Settings
 from reports import page

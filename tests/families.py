@@ -12,7 +12,7 @@ import transformers
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from empirical.models import LoadedModel, load
+from empirical.sources.models import LoadedModel, load
 
 WINDOW = 24
 """Sliding window of the tiny models, shorter than the longer texts."""

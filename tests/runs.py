@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from families import VOCABULARY, tiny
 
-from empirical.capture import Observer, capture
-from empirical.corpus import Windows
-from empirical.models import LoadedModel
-from empirical.observers import Baselines, Geometry
-from empirical.store import Store
-from empirical.tap import attention_layers, decoder_of
+from empirical.capture.capture import Observer, capture
+from empirical.capture.observers import Baselines, Geometry
+from empirical.sources.models import LoadedModel
+from empirical.sources.windows import Windows
+from empirical.store.store import Store
+from empirical.tap.tap import attention_layers, decoder_of
 
 
 def contents(folder: Path) -> dict[str, bytes]:

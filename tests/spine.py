@@ -11,7 +11,7 @@ import xarray as xr
 from runs import small_run
 from typer.testing import CliRunner
 
-from empirical.observers import Baselines, Geometry
+from empirical.capture.observers import Baselines, Geometry
 from geostat.bounds.observer import MeasuredEnvelope
 from geostat.cli import app
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from empirical.layout import GroupPlan
 from empirical.schema import Coordinate, Variable
-from empirical.store import Store
+from empirical.store.layout import GroupPlan
+from empirical.store.store import Store
 
 WORDS = {"long_name": "a measured thing", "units": "1", "symbol": "x", "equation": "(1)"}
 PLAN = {

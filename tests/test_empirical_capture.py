@@ -10,17 +10,17 @@ import zarr
 from families import WINDOW
 from runs import contents, loaded, random_windows, small_run
 
-from empirical import capture as module
-from empirical.capture import capture
+from empirical.capture import capture as module
+from empirical.capture.capture import capture
+from empirical.capture.observer import Buffers, LayerView, Progress, RunShape
+from empirical.capture.observers import Baselines, Geometry
 from empirical.errors import InputError, StoreError
-from empirical.layout import GroupPlan
-from empirical.observers import Baselines, Geometry
-from empirical.observing import Buffers, LayerView, Progress, RunShape
-from empirical.parity import Parity
+from empirical.measure.selection import separability
 from empirical.schema import CAPTURE, NULLS, Variable
-from empirical.selection import separability
-from empirical.store import Store
-from empirical.tap import tap
+from empirical.store.layout import GroupPlan
+from empirical.store.store import Store
+from empirical.tap.parity import Parity
+from empirical.tap.tap import tap
 
 WORDS = {"long_name": "weight of the last token", "units": "1", "symbol": "", "equation": ""}
 

@@ -16,9 +16,9 @@ from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel
 from transformers.utils import logging
 
-from empirical import builtin, models, sources
 from empirical.errors import InputError
-from empirical.models import find, load
+from empirical.sources import builtin, folders, models
+from empirical.sources.models import find, load
 
 Tensors = dict[str, torch.Tensor]
 MISFIT = "weights and configuration do not belong together: "
@@ -203,7 +203,7 @@ def test_a_copy_of_the_built_in_model_that_lost_a_weight_names_the_folder_to_rem
 ) -> None:
     monkeypatch.setenv("GEOSTAT_CACHE", str(tmp_path / "cache"))
     (tmp_path / "small.gguf").write_bytes(b"GGUF")
-    monkeypatch.setattr(sources, "gguf_file", lambda: tmp_path / "small.gguf")
+    monkeypatch.setattr(folders, "gguf_file", lambda: tmp_path / "small.gguf")
 
     def convert(gguf: Path, folder: Path) -> None:
         save(folder, tiny("llama"))

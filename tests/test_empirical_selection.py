@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from empirical.errors import InputError
-from empirical.selection import Convention, default_n, order_by_weight, separability
+from empirical.measure.selection import Convention, default_n, order_by_weight, separability
 
 CASES = [case for case in json.loads((Path(__file__).parent / "golden" / "metrics.json").read_text())["cases"] if case["kind"] == "metrics"]
 MEASURES = ("precision", "recall", "r_min", "r_max", "f_outer", "f_inner")

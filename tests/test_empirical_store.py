@@ -8,10 +8,10 @@ import xarray as xr
 from runs import contents
 from stores import NORMS, PLAN, WORDS, arrays, names, row, small_store
 
-from empirical import store as module
 from empirical.errors import InputError, StoreError
 from empirical.schema import with_f_scores
-from empirical.store import Store
+from empirical.store import store as module
+from empirical.store.store import Store
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from empirical import pairs as pairs_module
 from empirical.errors import InputError
+from empirical.measure import pairs as pairs_module
+from empirical.measure.layer import cosine_bins, lag_bins, measure_layer, position_blocks, principal_components
+from empirical.measure.selection import default_n, separability
 from empirical.schema import CAPTURE
-from empirical.selection import default_n, separability
-from empirical.summaries import cosine_bins, lag_bins, measure_layer, position_blocks, principal_components
 
 
 def layer(

@@ -13,11 +13,11 @@ import transformers
 from families import FAMILIES, OTHERS, WINDOW, builtin_model, tiny, tokens
 from torch.utils._python_dispatch import TorchDispatchMode
 
-import empirical.tap as tap_module
-from empirical.attention import QUERY_BLOCK, analysed_row
-from empirical.corpus import builtin, windows
-from empirical.parity import Parity, parity
-from empirical.tap import NAME, TappedLayer, tap
+import empirical.tap.tap as tap_module
+from empirical.sources.windows import builtin, windows
+from empirical.tap.attention import QUERY_BLOCK, analysed_row
+from empirical.tap.parity import Parity, parity
+from empirical.tap.tap import NAME, TappedLayer, tap
 
 # Tolerances of float32: the two paths add the same numbers in another order, layer after layer.
 ALPHA, LOG_ALPHA, HIDDEN = 1e-5, 1e-3, 2e-5

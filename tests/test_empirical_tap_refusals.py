@@ -13,9 +13,9 @@ from families import tiny, tokens
 from transformers import AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
-import empirical.tap as tap_module
+import empirical.tap.tap as tap_module
 from empirical.errors import InputError
-from empirical.tap import NAME, tap
+from empirical.tap.tap import NAME, tap
 
 
 @functools.cache

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from families import letters
 
-from empirical.corpus import Corpus, Windows, from_hub, from_paths, windows
 from empirical.errors import InputError
+from empirical.sources.windows import Corpus, Windows, from_hub, from_paths, windows
 
 
 def cut(documents: Corpus, **options: Any) -> Windows:

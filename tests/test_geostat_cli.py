@@ -10,7 +10,7 @@ import pytest
 from conftest import Finished
 from spine import LENGTH, Said, geostat, refused
 
-from empirical.store import Store
+from empirical.store.store import Store
 from theory.audit import document, summary
 from theory.statements import catalogue
 

@@ -14,7 +14,7 @@ from scipy.special import stdtrit
 from spine import LENGTH, geostat, refused
 
 import geostat as gs
-from empirical.store import Store
+from empirical.store.store import Store
 from geostat.claims import Tolerance
 from geostat.comparison import compare, reported
 from geostat.comparison_bounds import shares_inside

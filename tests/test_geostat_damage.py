@@ -17,7 +17,7 @@ from spine import LENGTH, geostat
 
 import geostat as gs
 from empirical.errors import StoreError
-from empirical.store import Store
+from empirical.store.store import Store
 from geostat import doctor
 
 PLACES = (

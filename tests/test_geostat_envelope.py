@@ -13,8 +13,8 @@ from runs import loaded, random_windows
 from spine import run_tree
 
 import theory
-from empirical.selection import Convention, separability
-from empirical.tap import tap
+from empirical.measure.selection import Convention, separability
+from empirical.tap.tap import tap
 from geostat.bounds.evaluate import BOUND_NAMES, STATISTICS, envelope_grid, measured_curves
 from geostat.envelope import confront
 from geostat.errors import InputError

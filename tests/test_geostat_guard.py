@@ -15,10 +15,10 @@ from families import letters, tiny
 from runs import contents
 from spine import LENGTH, Said, geostat, refused
 
-from empirical.layout import GroupPlan
-from empirical.place import alone
 from empirical.schema import Variable
-from empirical.store import Store
+from empirical.store.layout import GroupPlan
+from empirical.store.lock import alone
+from empirical.store.store import Store
 
 BAD_OPTIONS = {
     "unknown model": (["no/such/model"], "no/such/model: no such file or folder"),

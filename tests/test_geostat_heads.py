@@ -8,7 +8,7 @@ import xarray as xr
 from scipy import stats
 from statsmodels.stats.inter_rater import cohens_kappa
 
-from empirical.summaries import measure_layer
+from empirical.measure.layer import measure_layer
 from geostat.heads import Measured, classify_heads, kappa
 from geostat.regimes import CRITERIA, REGIMES, THRESHOLDS, UNKNOWN, Features, by_alignment, by_size, labels
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from empirical.selection import default_n, separability
+from empirical.measure.selection import default_n, separability
 from geostat.bounds.evaluate import BOUND_NAMES, envelope_grid, evaluate
 from geostat.envelope import confront
 from geostat.overall import overall

@@ -15,13 +15,14 @@ from families import letters, tiny
 from runs import contents, small_run
 from spine import run_tree
 
-from empirical import disk, manifest, models
-from empirical import store as module
-from empirical.corpus import LEAST_LENGTH
 from empirical.errors import InputError as MeasurementError
 from empirical.errors import StoreError
-from empirical.place import alone
-from empirical.store import Store
+from empirical.sources import models
+from empirical.sources.windows import LEAST_LENGTH
+from empirical.store import disk, manifest
+from empirical.store import store as module
+from empirical.store.lock import alone
+from empirical.store.store import Store
 from geostat import pipeline
 from geostat.errors import InputError
 from geostat.pipeline import Settings

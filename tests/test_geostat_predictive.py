@@ -9,7 +9,7 @@ import xarray as xr
 from conftest import Finished
 from spine import Said, geostat
 
-from empirical.store import Store
+from empirical.store.store import Store
 from geostat.errors import InputError
 from geostat.face import confront
 from geostat.predictive import predictive_curves, predictive_grid

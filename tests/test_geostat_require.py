@@ -9,7 +9,7 @@ from conftest import Finished
 from spine import Said, geostat, refused
 
 import geostat as gs
-from empirical.store import Store
+from empirical.store.store import Store
 from geostat.errors import InputError
 from geostat.requirements import hold_to, requirement
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from empirical.corpus import LEAST_LENGTH
-from empirical.selection import default_n
+from empirical.measure.selection import default_n
+from empirical.sources.windows import LEAST_LENGTH
 from geostat import pipeline, settings
 from geostat.errors import InputError
 from geostat.pipeline import Settings

@@ -15,7 +15,7 @@ from conftest import Finished
 from runs import contents
 from spine import LENGTH, Said, geostat, refused
 
-from empirical.store import Store
+from empirical.store.store import Store
 
 PROGRAM = (
     sys.executable,

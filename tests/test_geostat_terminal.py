@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from empirical.capture import Progress
+from empirical.capture.capture import Progress
 from geostat import terminal
 from geostat.runs.console import QUIET
 from geostat.terminal import rate, talk

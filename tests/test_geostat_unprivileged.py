@@ -25,8 +25,8 @@ ratios = np.empty(0)
 print(theory.editions.sharp_kernels.pair_ratios(np.eye(2), *np.ones((3, 2)), 1.0, 0, 2, 0.0, ratios))
 """
 ROOMS = """
-import empirical.kernels, geostat.noise_kernels
-print(empirical.kernels.padded(5, 8))
+import empirical.measure.head_kernels, geostat.noise_kernels
+print(empirical.measure.head_kernels.padded(5, 8))
 rows, ones = np.ones((1, 3)), np.zeros(1)
 geostat.noise_kernels.whiten(rows, ones, ones, ones + 1, rows)
 print(rows.sum())

@@ -14,11 +14,11 @@ import pytest
 import torch
 from families import builtin_model
 
-from empirical.capture import capture
-from empirical.corpus import Windows, windows
-from empirical.models import LoadedModel
-from empirical.observers import Geometry
-from empirical.texts import builtin
+from empirical.capture.capture import capture
+from empirical.capture.observers import Geometry
+from empirical.sources.models import LoadedModel
+from empirical.sources.texts import builtin
+from empirical.sources.windows import Windows, windows
 
 pytestmark = pytest.mark.builtin
 

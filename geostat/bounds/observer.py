@@ -7,9 +7,9 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from empirical.layout import GroupPlan
-from empirical.observing import LayerView, RunShape
+from empirical.capture.observer import LayerView, RunShape
 from empirical.schema import Coordinate, Variable
+from empirical.store.layout import GroupPlan
 from geostat.bounds.evaluate import (
     BOUND_NAMES,
     EDITIONS,

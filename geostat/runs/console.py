@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from empirical.observing import Progress
+from empirical.capture.observer import Progress
 
 __all__ = ["QUIET", "Console"]
 

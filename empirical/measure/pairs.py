@@ -15,8 +15,8 @@ from typing import Final
 
 import numpy as np
 
-from empirical.cosines import COSINE_BINS, STRIPE, TABLES, add_pairs, cosine_rows, unit_values
-from empirical.kernels import STEP, padded
+from empirical.measure.cosine_kernels import COSINE_BINS, STRIPE, TABLES, add_pairs, cosine_rows, unit_values
+from empirical.measure.head_kernels import STEP, padded
 
 __all__ = ["Block", "Pairs"]
 

@@ -18,8 +18,8 @@ from torch import Tensor
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedConfig, PreTrainedModel
 from transformers.masking_utils import sdpa_mask
 
-from empirical.attention import analysed_row, layer_output
 from empirical.errors import InputError
+from empirical.tap.attention import analysed_row, layer_output
 
 __all__ = ["TappedLayer", "attention_layers", "decoder_of", "tap"]
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from empirical.disk import writing
 from empirical.errors import InputError, StoreError
-from empirical.manifest import UNFINISHED, beside, finish, stored
+from empirical.store.disk import writing
+from empirical.store.manifest import UNFINISHED, beside, finish, stored
 
 __all__ = ["alone", "put_back", "recover"]
 

@@ -19,11 +19,11 @@ from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
 
-from empirical.builtin import BUILTIN
-from empirical.checkpoints import gguf_tensors, impossible, safetensors_files, safetensors_tensors, unfit, unfit_gguf
 from empirical.errors import InputError
-from empirical.sources import Source, source_of
-from empirical.tap import attention_layers, decoder_of, refuse_too_long, tap
+from empirical.sources.builtin import BUILTIN
+from empirical.sources.checkpoints import gguf_tensors, impossible, safetensors_files, safetensors_tensors, unfit, unfit_gguf
+from empirical.sources.folders import Source, source_of
+from empirical.tap.tap import attention_layers, decoder_of, refuse_too_long, tap
 
 __all__ = ["DEVICES", "DTYPES", "FoundModel", "LoadedModel", "find", "load", "pick_device"]
 

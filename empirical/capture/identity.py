@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from empirical.corpus import Windows
-from empirical.models import LoadedModel
+from empirical.measure.selection import Convention
 from empirical.schema import SCHEMA_VERSION
-from empirical.selection import Convention
+from empirical.sources.models import LoadedModel
+from empirical.sources.windows import Windows
 
 LIBRARIES = ("torch", "transformers", "numpy", "numba")
 """Whose versions can move a measured number."""
@@ -43,7 +43,7 @@ IDENTITY = (
 
 def git_commit() -> str:
     """Commit of the checkout this package runs from, with +changes when files differ from it; empty outside a checkout."""
-    folder = Path(__file__).resolve().parent
+    folder = Path(__file__).resolve().parents[1]
     if not (folder.parent / ".git").exists():
         return ""
     try:

@@ -12,9 +12,9 @@ from typing import Protocol
 import numpy as np
 import torch
 
-from empirical.layout import GroupPlan
+from empirical.measure.selection import Convention
 from empirical.schema import Coordinate
-from empirical.selection import Convention
+from empirical.store.layout import GroupPlan
 
 __all__ = ["Buffers", "LayerView", "Observer", "Progress", "RunShape"]
 

@@ -16,11 +16,11 @@ import xarray as xr
 import zarr
 from zarr.errors import ZarrUserWarning
 
-from empirical.disk import reading, settled
 from empirical.errors import InputError, StoreError
-from empirical.manifest import FIT_AGAIN, MEASURE_AGAIN, Mark, beside, check, mark_of, stored
-from empirical.place import alone
 from empirical.schema import with_f_scores
+from empirical.store.disk import reading, settled
+from empirical.store.lock import alone
+from empirical.store.manifest import FIT_AGAIN, MEASURE_AGAIN, Mark, beside, check, mark_of, stored
 
 __all__ = ["StoredRun"]
 

@@ -17,18 +17,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from empirical.corpus import Windows
+from empirical.capture.identity import differing, provenance
+from empirical.capture.observer import Buffers, LayerView, Observer, Progress, RunShape
 from empirical.errors import InputError
-from empirical.layout import GroupPlan
-from empirical.manifest import stored
-from empirical.models import LoadedModel
-from empirical.observing import Buffers, LayerView, Observer, Progress, RunShape
-from empirical.parity import parity
-from empirical.place import alone
-from empirical.provenance import differing, provenance
-from empirical.selection import Convention
-from empirical.store import Store
-from empirical.tap import TappedLayer, tap
+from empirical.measure.selection import Convention
+from empirical.sources.models import LoadedModel
+from empirical.sources.windows import Windows
+from empirical.store.layout import GroupPlan
+from empirical.store.lock import alone
+from empirical.store.manifest import stored
+from empirical.store.store import Store
+from empirical.tap.parity import parity
+from empirical.tap.tap import TappedLayer, tap
 
 __all__ = ["LayerView", "Observer", "Progress", "RunShape", "capture"]
 
@@ -54,7 +54,7 @@ def capture(
     """Measure every window with every observer and append it to the store at `path`, going on where an equal run stopped.
 
     Args:
-        model: what `empirical.models.load` returned.
+        model: what `empirical.sources.models.load` returned.
         windows: token windows of equal length, shape (document, position).
         path: where the Zarr store lies or will lie.
         observers: one per group of the store.

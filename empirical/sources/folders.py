@@ -13,9 +13,9 @@ from pathlib import Path
 from huggingface_hub import HfApi, try_to_load_from_cache
 from huggingface_hub.errors import GatedRepoError, HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
 
-from empirical.builtin import BUILTIN, converted, file_sha256, gguf_file
 from empirical.errors import InputError
 from empirical.paths import path_of, shown
+from empirical.sources.builtin import BUILTIN, converted, file_sha256, gguf_file
 
 __all__ = ["Source", "source_of"]
 

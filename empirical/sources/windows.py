@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirical.errors import InputError
-from empirical.texts import Corpus, Document, builtin, from_hub, from_paths
+from empirical.sources.texts import Corpus, Document, builtin, from_hub, from_paths
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

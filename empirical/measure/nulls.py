@@ -7,7 +7,7 @@ Source: arXiv 2602.01893, §4 (random selection). Two draws a head:
 - random_directions: each value state keeps its norm and gets an independent uniform direction; selection by weight. This is the independent
   regime of the theory.
 
-One seed gives one result, whatever the number of threads and whatever else is measured. Imports numpy, torch and `empirical.selection`.
+One seed gives one result, whatever the number of threads and whatever else is measured. Imports numpy, torch and `empirical.measure.selection`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import numpy as np
 import torch
 
 from empirical.compiled import compiled
-from empirical.kernels import square
-from empirical.parallel import spread
+from empirical.measure.head_kernels import square
+from empirical.measure.parallel import spread
+from empirical.measure.selection import ArrayLike, Convention, Head, Sizes, by_size, head_arrays, measure_heads, order_by_weight
 from empirical.schema import NULLS
-from empirical.selection import ArrayLike, Convention, Head, Sizes, by_size, head_arrays, measure_heads, order_by_weight
 
 __all__ = ["NULLS", "measure_layer", "random_directions", "random_orders"]
 

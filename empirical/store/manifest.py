@@ -19,8 +19,8 @@ from typing import Any, Final
 
 import google_crc32c
 
-from empirical.disk import digest, reading, replace, writing
 from empirical.errors import InputError, StoreError
+from empirical.store.disk import digest, reading, replace, writing
 
 __all__ = [
     "Mark",

@@ -11,12 +11,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from empirical.cosines import COSINE_BINS
-from empirical.curves import CURVES, Curves
 from empirical.errors import InputError
-from empirical.pairs import Pairs
-from empirical.parallel import spread
-from empirical.selection import ArrayLike, Convention, Sizes, head_arrays
+from empirical.measure.cosine_kernels import COSINE_BINS
+from empirical.measure.curves import CURVES, Curves
+from empirical.measure.pairs import Pairs
+from empirical.measure.parallel import spread
+from empirical.measure.selection import ArrayLike, Convention, Sizes, head_arrays
 
 __all__ = ["CURVES", "cosine_bins", "lag_bins", "measure_layer", "position_blocks", "principal_components"]
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from empirical.errors import InputError
-from empirical.tap import TappedLayer, checked_mask, decoder_of, forward, implementation, last_tokens, run
+from empirical.tap.tap import TappedLayer, checked_mask, decoder_of, forward, implementation, last_tokens, run
 
 __all__ = ["LOG_FLOOR", "Parity", "parity"]
 

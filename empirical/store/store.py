@@ -1,9 +1,9 @@
 """One run is one Zarr store: checksummed chunks, one append a document, a manifest, and nothing half-written.
 
-Every chunk carries a CRC-32C; the manifest in the root's metadata (`empirical.manifest`) holds a digest of every file, and `open` compares them. A
+Every chunk carries a CRC-32C; the manifest in the root's metadata (`empirical.store.manifest`) holds a digest of every file, and `open` compares them. A
 document counts only once its row stands in the manifest, which is replaced atomically after the chunks were flushed; so an interrupted run
 leaves the documents before it usable. Results are written beside the store and take their places together: a reader sees the old ones or the new
-ones. How a run is read stands in `empirical.stored_run`. Imports xarray and zarr.
+ones. How a run is read stands in `empirical.store.stored_run`. Imports xarray and zarr.
 """
 
 from __future__ import annotations
@@ -21,23 +21,11 @@ import xarray as xr
 import zarr
 from zarr.core.buffer import default_buffer_prototype
 
-from empirical.disk import digest, flush_all, flush_folder, settled, writing
 from empirical.errors import InputError
-from empirical.layout import GroupPlan, array_of, group_of, lay_out, write_group
-from empirical.manifest import (
-    below,
-    beside,
-    chunks_of,
-    digests,
-    files_below,
-    finish,
-    layout,
-    mark_of,
-    save,
-    stored,
-    under_way,
-)
-from empirical.stored_run import StoredRun
+from empirical.store.disk import digest, flush_all, flush_folder, settled, writing
+from empirical.store.layout import GroupPlan, array_of, group_of, lay_out, write_group
+from empirical.store.manifest import below, beside, chunks_of, digests, files_below, finish, layout, mark_of, save, stored, under_way
+from empirical.store.stored_run import StoredRun
 
 __all__ = ["GroupPlan", "Store"]
 

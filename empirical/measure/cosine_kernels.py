@@ -2,7 +2,7 @@
 
 Source: arXiv 2602.01893, (6)-(8) and Assumption 2. The matrix of cosines is made once a kv_head, in blocks of columns where it is large,
 and read by the sums over pairs at a lag and by the running maxima of every head that shares the kv_head. A zero vector has no direction:
-its cosines are held as 0 and left out of every sum, count and maximum. Imports numpy, numba and `empirical.kernels`.
+its cosines are held as 0 and left out of every sum, count and maximum. Imports numpy, numba and `empirical.measure.head_kernels`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from empirical.compiled import compiled
-from empirical.kernels import ROWS, count_up_to, distance, extremum, find, product, square
+from empirical.measure.head_kernels import ROWS, count_up_to, distance, extremum, find, product, square
 
 __all__ = ["COSINE_BINS", "NO_PAIR", "add_pairs", "cosine_rows", "running_maxima", "unit_values", "walk"]
 

@@ -19,8 +19,8 @@ import numpy as np
 import torch
 
 from empirical.errors import InputError
-from empirical.kernels import separability_of_head
-from empirical.parallel import spread
+from empirical.measure.head_kernels import separability_of_head
+from empirical.measure.parallel import spread
 
 __all__ = ["MEASURES", "Convention", "Head", "Sizes", "by_size", "default_n", "head_arrays", "order_by_weight", "separability"]
 

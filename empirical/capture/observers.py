@@ -11,11 +11,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from empirical import nulls, summaries
+from empirical.capture.observer import LayerView, RunShape
 from empirical.errors import InputError
-from empirical.layout import GroupPlan
-from empirical.observing import LayerView, RunShape
+from empirical.measure import layer as summaries
+from empirical.measure import nulls
 from empirical.schema import CAPTURE, NULL, NULLS, PRINCIPAL, Coordinate
+from empirical.store.layout import GroupPlan
 
 MOST_NAMED_HEADS = 12
 """Principal components are a picture, not a statistic: at most a page of them."""

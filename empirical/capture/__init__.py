@@ -1,0 +1,1 @@
+"""Capture: every document through the model, observed and stored."""

@@ -1,0 +1,1 @@
+"""Measurements of one layer: selection, curves, cosines, baselines."""

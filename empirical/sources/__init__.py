@@ -1,0 +1,1 @@
+"""Sources: texts and their windows, models and their weights."""
