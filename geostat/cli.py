@@ -158,7 +158,7 @@ def compare_command(
     """Lay several confronted runs side by side, with what the paper reports beside them."""
     from geostat.comparison import compare, told
     from geostat.runs.paths import refuse_unwritable
-    from reports.page_comparison import write_comparison
+    from reports.comparison.page import write_comparison
 
     talk = _talk(quiet=quiet)
     refuse_unwritable(out)

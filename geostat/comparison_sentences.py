@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from geostat.jackknife import SIGNIFICANCE
-from reports.number import count, rounded
+from reports.text.number import count, rounded
 
 __all__ = ["sentences"]
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from geostat.errors import InputError
 from geostat.statistics.arrays import FloatArray
-from reports.number import count
+from reports.text.number import count
 
 INDEPENDENT: Final = "chi-square, AIC and BIC take lags and tokens as independent, which they are not"
 

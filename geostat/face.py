@@ -249,7 +249,7 @@ def confront(
 @_one_error
 def report(run: xr.DataTree, fits: xr.DataTree, env: xr.DataTree, *, out: str | Path = "report") -> Path:
     """Write report.html, figures and tables below `out`; returns the page's path."""
-    from reports.page import write_page
+    from reports.page.page import write_page
 
     for tree, names in ((run, ("capture",)), (fits, tuple(FITS)), (env, ("envelope", "summary"))):
         for name in names:
@@ -271,7 +271,7 @@ def compare(runs: Sequence[Source], *, out: str | Path | None = None, quick: boo
         InputError: for fewer than two runs, a run that is given twice, is none, or is not confronted.
         StoreError: for a damaged one.
     """
-    from reports.page_comparison import write_comparison
+    from reports.comparison.page import write_comparison
 
     if isinstance(runs, str | Path | xr.DataTree):
         raise InputError(f"compare({type(runs).__name__}): expected a list of runs. Put them in square brackets.")

@@ -200,7 +200,7 @@ def lay_over(
 
 def write_report(store: Store, out: Path, *, console: Console = QUIET) -> Path:
     """Write report.html, figures and tables of a confronted run below `out`; returns the page's path."""
-    from reports.page import write_page
+    from reports.page.page import write_page
 
     refuse_unwritable(out)
     tree = _confronted(store)
@@ -237,7 +237,7 @@ def outdated(store: Store) -> str | None:
 
 def write_tables(store: Store, out: Path) -> list[Path]:
     """Write the booktabs tables of a confronted run into `out`; returns their paths."""
-    from reports.tables import write_tables as write
+    from reports.tables.every import write_tables as write
 
     refuse_unwritable(out)
     return write(_confronted(store), out)
@@ -245,7 +245,7 @@ def write_tables(store: Store, out: Path) -> list[Path]:
 
 def write_figures(store: Store, out: Path) -> list[Path]:
     """Write the figures of a confronted run into `out` as PDF and PNG; returns their paths."""
-    from reports.figures import write_figures as write
+    from reports.figures.every import write_figures as write
 
     refuse_unwritable(out)
     return write(_confronted(store), out)

@@ -182,11 +182,11 @@ def write(dataset: xr.Dataset, out: Path) -> list[Path]:
 
     Elasticities go to files of their own, without a figure. Files of an earlier study that this one has no new one for are removed, at the end.
     """
-    from reports.draw_study import draw_study, study_axes
+    from reports.figures.ink import rendered
     from reports.files import replaced
-    from reports.ink import rendered
-    from reports.table_study import table_of_elasticities, table_of_study
-    from reports.tables import write_table
+    from reports.study.figure import draw_study, study_axes
+    from reports.study.table import table_of_elasticities, table_of_study
+    from reports.tables.every import write_table
 
     plain = dataset.copy()
     for name in plain.data_vars:

@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 
 from geostat.overall import overall
-from reports.number import count, percent, rounded
+from reports.text.number import count, percent, rounded
 
 PAPER_CV: Final = "2% to 3%"
 PAPER_MAE: Final = "0.09"

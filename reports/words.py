@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import xarray as xr
 
-from reports.number import percent
 from reports.statistics import flat
+from reports.text.number import percent
 
 __all__ = ["NULLS", "PAPER_SIZES", "notes", "stable_share"]
 

@@ -12,8 +12,8 @@ from spine import LENGTH, Said, geostat
 from empirical.store.store import Store
 from geostat import pipeline
 from geostat.pipeline import Settings
-from reports import page
-from reports.figures import FIGURES
+from reports.figures.every import FIGURES
+from reports.page import page
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

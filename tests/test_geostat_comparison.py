@@ -254,7 +254,7 @@ def test_the_command_writes_the_page_and_tells_all_as_json(pair: list[Path], dat
 
 def test_the_same_comparison_from_python(pair: list[Path], data: xr.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     written = []
-    monkeypatch.setattr("reports.page_comparison.write_comparison", lambda found, out: written.append((found, out)))
+    monkeypatch.setattr("reports.comparison.page.write_comparison", lambda found, out: written.append((found, out)))
     again = gs.compare([gs.open(pair[0]), pair[1]], quick=True, out=tmp_path / "out")
     np.testing.assert_array_equal(again["estimate"].values, data["estimate"].values)
     assert written == [(again, tmp_path / "out")]

@@ -13,7 +13,7 @@ from spine import run_tree
 
 import geostat as gs
 from geostat.validity import READING, quartiles, summarise
-from reports.number import rounded
+from reports.text.number import rounded
 from theory.statements import catalogue
 
 NUMBER = re.compile(r"-?\d[\d,]*\.?\d*")

@@ -12,8 +12,8 @@ from conftest import Finished
 from test_reports_experiments import FULL
 
 from geostat.claims import CLAIMS
-from reports.page import page_html
-from reports.symbols import prose_html
+from reports.page.page import page_html
+from reports.text.latex import prose_html
 
 BROWSER = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
 SECONDS = 60

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Annotation, Text
 
-from reports import ink
-from reports.compared import REPORTED
-from reports.draw_comparison import draw, plans, spaced
-from reports.page_comparison import write_comparison
-from reports.table_comparison import comparison_tables
-from reports.tables import write_table
+from reports.comparison.figures import draw, plans, spaced
+from reports.comparison.page import write_comparison
+from reports.comparison.shared import REPORTED
+from reports.comparison.tables import comparison_tables
+from reports.figures import ink
+from reports.tables.every import write_table
 
 
 @pytest.fixture

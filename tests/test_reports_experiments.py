@@ -12,14 +12,14 @@ from reports_tree import POSITIONS, N, run_tree
 from test_reports_figures import texts
 
 from geostat.pipeline import experiments
-from reports import captions_experiments, ink
-from reports.captions import figures_of
-from reports.draw_experiments import figure_regime_curves, figure_regime_depth, figure_sink
 from reports.errors import InputError
-from reports.figures import EXPERIMENTS, FIGURES, draw, plans
-from reports.pooled import Run
-from reports.table_experiments import experiment_tables, where
-from reports.tables import tables, write_table
+from reports.figures import captions_experiments, ink
+from reports.figures.captions import figures_of
+from reports.figures.every import EXPERIMENTS, FIGURES, draw, plans
+from reports.figures.experiments import figure_regime_curves, figure_regime_depth, figure_sink
+from reports.run import Run
+from reports.tables.every import tables, write_table
+from reports.tables.experiments import experiment_tables, where
 
 CURVES = ("representative_norm", "representative_norm_without_sink", "representative_norm_without_last")
 TABLES = ["sink", "regimes", "regime_sweep", "separable"]

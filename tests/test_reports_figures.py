@@ -11,11 +11,11 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from reports_tree import POSITIONS, N, run_tree
 
-from reports import captions, figures, ink
-from reports.draw_bounds import TOY_CONTRIBUTIONS, TOY_SELECTED
 from reports.errors import InputError
-from reports.figures import FIGURES, draw, figure_norms, figure_separability, write_figures
-from reports.pooled import Run, coverage_by_head, coverage_by_size, typical_weight_head, weight_means
+from reports.figures import captions, every, ink
+from reports.figures.bounds import TOY_CONTRIBUTIONS, TOY_SELECTED
+from reports.figures.every import FIGURES, draw, figure_norms, figure_separability, write_figures
+from reports.run import Run, coverage_by_head, coverage_by_size, typical_weight_head, weight_means
 
 TREE = run_tree()
 
@@ -63,7 +63,7 @@ def test_drawing_needs_no_pyplot():
 
 
 def test_every_figure_is_written_as_pdf_and_png(tmp_path, monkeypatch):
-    monkeypatch.setattr(figures, "FIGURES", FIGURES[:2])
+    monkeypatch.setattr(every, "FIGURES", FIGURES[:2])
     paths = write_figures(TREE, tmp_path / "new")
     assert [path.name for path in paths] == ["idea.pdf", "idea.png", "norms.pdf", "norms.png"]
     assert all(path.stat().st_size > 1000 for path in paths)
@@ -191,7 +191,7 @@ def test_the_head_that_stands_for_all_is_named_the_same_in_picture_and_caption()
     misfit = run.weights["rmse"].values
     assert abs(misfit[layer, head] - np.median(misfit)) == np.abs(misfit - np.median(misfit)).min()
     axes = Figure().subplots(1, 2)
-    figures.figure_weights(axes, tree)
+    every.figure_weights(axes, tree)
     assert axes[1].get_title(loc="left") + axes[1].get_title() == f"Head of median misfit: layer {layer}, head {head}"
     assert (
         f"in the head of median misfit (layer {layer}, head {head}; root mean square {captions.figures_of(misfit[layer, head])} nats)"

@@ -12,12 +12,12 @@ from reports_tree import run_tree
 from test_reports_experiments import FULL
 
 import geostat as gs
-from reports.cells import PACKAGES, Table, mixed
-from reports.page_comparison import comparison_tables
-from reports.pooled import Run
-from reports.table_experiments import experiment_tables
-from reports.table_study import table_of_elasticities, table_of_study
-from reports.tables import tables
+from reports.comparison.page import comparison_tables
+from reports.run import Run
+from reports.study.table import table_of_elasticities, table_of_study
+from reports.tables.cells import PACKAGES, Table, mixed
+from reports.tables.every import tables
+from reports.tables.experiments import experiment_tables
 
 BY_ITSELF = set(
     re.findall(

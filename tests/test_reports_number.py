@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.number import MISSING, count, percent, rounded
+from reports.text.number import MISSING, count, percent, rounded
 
 values = st.floats(-1e12, 1e12, allow_nan=False, allow_subnormal=False)
 errors = st.floats(1e-9, 1e9, allow_nan=False, allow_subnormal=False)

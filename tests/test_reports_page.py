@@ -8,13 +8,13 @@ import xarray as xr
 from matplotlib.figure import Figure
 from reports_tree import SENTENCES, run_tree
 
-from reports import page as page_module
-from reports.cells import Table, text, whole
 from reports.errors import InputError
-from reports.figures import FIGURES, draw
-from reports.page import inline_svg, page_html, panels, template, write_page
-from reports.pooled import Run
-from reports.provenance import duration, entries, header, parity
+from reports.figures.every import FIGURES, draw
+from reports.page import page as page_module
+from reports.page.header import duration, entries, header, parity
+from reports.page.page import inline_svg, page_html, panels, template, write_page
+from reports.run import Run
+from reports.tables.cells import Table, text, whole
 
 FOREIGN = "<b>$x_1$&"
 VOID = {"meta", "link", "input", "br", "path", "use", "rect"}

@@ -6,11 +6,11 @@ import xarray as xr
 from matplotlib.collections import PolyCollection
 from reports_tree import HEADS, LAYERS, run_tree
 
-from reports.captions_experiments import predictive
 from reports.errors import InputError
-from reports.figures import draw, figure_predictive, plans
-from reports.pooled import Run
-from reports.tables import tables
+from reports.figures.captions_experiments import predictive
+from reports.figures.every import draw, figure_predictive, plans
+from reports.run import Run
+from reports.tables.every import tables
 
 SOURCES = ["exponential", "offset", "all but weights", "measured", "heads", "floor"]
 N = np.arange(2, 33)

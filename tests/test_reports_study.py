@@ -5,8 +5,8 @@ import pytest
 import xarray as xr
 from matplotlib.collections import QuadMesh
 
-from reports.draw_study import draw_study, says_nothing
-from reports.table_study import table_of_study
+from reports.study.figure import draw_study, says_nothing
+from reports.study.table import table_of_study
 
 
 def study(values, **axes):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.symbols import math_html, mixed_html, mixed_latex, text_latex
+from reports.text.latex import math_html, mixed_html, mixed_latex, text_latex
 
 SPECIAL = re.compile(r"(?<!\\)[&%#_{}~^]")
 

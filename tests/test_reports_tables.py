@@ -10,11 +10,11 @@ import pytest
 import xarray as xr
 from reports_tree import HEADS, KV_HEADS, LAYERS, run_tree
 
-from reports import captions
-from reports.cells import LATEX_ROWS, Cell, Table, mixed, number, text, whole
-from reports.number import MISSING
-from reports.pooled import Run
-from reports.tables import tables, write_tables
+from reports.figures import captions
+from reports.run import Run
+from reports.tables.cells import LATEX_ROWS, Cell, Table, mixed, number, text, whole
+from reports.tables.every import tables, write_tables
+from reports.text.number import MISSING
 
 MADE = tables(run_tree(window=40))
 

@@ -9,8 +9,8 @@ import pytest
 import xarray as xr
 from reports_tree import run_tree
 
-from reports.page import page_html
-from reports.tables import tables
+from reports.page.page import page_html
+from reports.tables.every import tables
 
 CLAIMS = [
     {"key": "norms.cv", "says": "norms are constant", "of": "kv_head", "side": "at_most", "units": "1", "tolerance": 0.05, "source": "§3.1",

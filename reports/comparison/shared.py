@@ -1,0 +1,72 @@
+"""What tables and figures of several runs share: their letters, a table with a column for each run, and what the paper reports.
+
+What the paper reports stands in columns of its own, labelled so, and never among measurements. Imports this room's cells.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import xarray as xr
+
+from reports.tables.cells import Cell, Table, mixed, text
+
+REPORTED = "reported in the paper"
+"""Header of every column that holds no measurement of ours."""
+RUNS_ON_PAPER = 2
+"""Columns of runs that paper has room for beside the words."""
+WORDS = "3.2cm"
+Row = tuple[Sequence[Cell], Sequence[Cell], Sequence[Cell]]
+"""Words at the left, a cell for each run, and words at the right."""
+
+
+def letters(data: xr.Dataset) -> list[str]:
+    """What runs are called in headers and figures."""
+    found = data.attrs["letters"]
+    return [found] if isinstance(found, str) else [str(letter) for letter in found]
+
+
+def said_by_paper(data: xr.Dataset) -> list[dict[str, Any]]:
+    """What the paper reports, as the comparison carries it."""
+    return list(json.loads(str(data.attrs["reported"])))
+
+
+def beside(data: xr.Dataset, key: str) -> Cell:
+    """What the paper reports of a quantity, with its models and source; a dash where it reports nothing of the kind."""
+    lines = [
+        f"reported: {row['says']} ({row['models'].split(' (')[0].split(';')[0]}; {row['source']})"
+        for row in said_by_paper(data)
+        if key in row["beside"]
+    ]
+    return mixed("; ".join(lines)) if lines else text("–")
+
+
+def key_of(data: xr.Dataset) -> str:
+    """Which letter is which run, in foreign words."""
+    return "; ".join(f"{letter}: {name}" for letter, name in zip(letters(data), data["run"].values, strict=True))
+
+
+def wide(
+    data: xr.Dataset, name: str, title: str, caption: str, lead: Sequence[str], rows: Sequence[Row],
+    last: Sequence[str] = (), each: str = "",
+) -> Table:  # fmt: skip
+    """A table with words at the left, a column for each run, and perhaps words at the right, which paper sets beside a few runs at a time.
+
+    `each` is the width that paper gives to a run whose cells it may wrap.
+    """
+    names, first = letters(data), len(lead)
+    headers = [*(mixed(word) for word in lead), *(text(letter) for letter in names), *(mixed(word) for word in last)]
+    ends = list(range(first + len(names), len(headers)))
+    groups = [
+        [*range(first), *range(start, min(start + RUNS_ON_PAPER, first + len(names)))]
+        for start in range(first, first + len(names), RUNS_ON_PAPER)
+    ]
+    groups += [[*range(first), *ends]] if ends else []
+    align = "p" + "l" * (first - 1) + "r" * len(names) + "p" * len(last)
+    widths = {0: WORDS} | {index: "7cm" for index in ends} | {first + place: each for place in range(len(names)) if each}
+    return Table(
+        name=f"comparison_{name}", title=title, caption=caption, headers=headers, rows=[[*a, *b, *c] for a, b, c in rows], align=align, widths=widths,
+        on_paper=groups, paper_rows=11,
+    )  # fmt: skip

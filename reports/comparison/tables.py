@@ -1,0 +1,157 @@
+"""Tables of several runs side by side: what they are, their numbers and differences, where curves are largest, and what the paper reports.
+
+Imports this room's cells and numbers. What is printed travels in the dataset of a comparison and its attributes.
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import xarray as xr
+from markupsafe import Markup
+
+from reports.comparison.shared import REPORTED, Row, beside, key_of, letters, said_by_paper, wide
+from reports.comparison.tables_heads import head_tables
+from reports.tables.cells import Cell, Table, missing, mixed, number, text, whole
+from reports.tables.experiments import interval
+from reports.text.number import MISSING, count
+from reports.words import NULLS
+
+LEVEL = 0.05
+"""A difference is told from noise where its p-value, after Holm, is at most this."""
+STATISTICS = ("precision", "recall")
+
+
+def comparison_tables(data: xr.Dataset) -> dict[str, Table]:
+    """Every table of a comparison, by name, in the page's order; those without rows are left out."""
+    made = [_runs(data), _numbers(data), _differences(data), _best(data), *head_tables(data), _reported(data)]
+    return {table.name: table for table in made if table.rows}
+
+
+def _runs(data: xr.Dataset) -> Table:
+    rows = []
+    for place, letter in enumerate(letters(data)):
+        run = data.isel(run=place)
+        layers, heads, value_heads = (int(run[name]) for name in ("layers", "heads_a_layer", "value_heads_a_layer"))
+        rows.append(
+            [text(letter), text(run["run"].item()), text(run["text"].item()), whole(float(run["documents"])), whole(float(run["tokens"])),
+             whole(layers * heads), whole(layers * value_heads), text(run["convention"].item())]
+        )  # fmt: skip
+    headers = ["", "run", "text", "documents", "tokens", "heads", "value heads", "convention"]
+    return Table(
+        name="comparison_runs", title="The runs", headers=[mixed(word) for word in headers], rows=rows, align="lpprrrrl", widths={1: "3.6cm", 2: "3.2cm"},
+        on_paper=[range(5), [0, 5, 6, 7]],
+        caption="What each letter stands for. Tokens: of a document. Value heads: sets of value vectors, which heads may share.",
+    )  # fmt: skip
+
+
+def _numbers(data: xr.Dataset) -> Table:
+    rows: list[Row] = []
+    for key in data["quantity"].values:
+        at = data.sel(quantity=key)
+        cells = [_estimate(at.isel(run=place)) for place in range(data.sizes["run"])]
+        rows.append(([mixed(_words(at))], cells, [beside(data, str(key))]))
+    caption = (
+        f"{key_of(data)}. Mean over heads ± one standard error over documents (jackknife); N of a largest value in brackets, chosen by looking. "
+        "Shares, correlations and ratios have no unit. The last column is the paper’s, of other models and texts, and no measurement of geostat; the table "
+        "at the end says what kind of number each is."
+    )
+    return wide(data, "numbers", "Means over heads", caption, ["mean over heads of"], rows, [REPORTED])
+
+
+def _words(at: xr.Dataset) -> str:
+    return f"{at['long_name'].item()} ({at['over'].item()}; {at['equation'].item()})"
+
+
+def _estimate(at: xr.Dataset) -> Cell:
+    """An estimate with its error, and its N where it is a largest value."""
+    value = float(at["estimate"])
+    if not np.isfinite(value):
+        return missing()
+    cell, n = number(value, float(at["estimate_se"])), float(at["at_n"])
+    if not np.isfinite(n):
+        return cell
+    return _found_at(cell, n)
+
+
+def _differences(data: xr.Dataset) -> Table:
+    topics = json.loads(str(data.attrs["topics"]))
+    rows = []
+    for place, pair in enumerate(data["pair"].values):
+        for key in data["quantity"].values:
+            at = data.isel(pair=place).sel(quantity=key)
+            value, p = float(at["difference"]), float(at["p_holm"])
+            if not np.isfinite(value):
+                continue
+            told = MISSING if not np.isfinite(p) else "yes" if p <= LEVEL else "not told apart"
+            minds = ", ".join(topics[topic] for topic in str(at["minds"].item()).split())
+            rows.append(
+                [text(pair), mixed(at["long_name"].item()), number(value, float(at["difference_se"])),
+                 interval(float(at["difference_lower"]), float(at["difference_upper"])), _p(p), text(told), mixed(minds or "–")]
+            )  # fmt: skip
+    made = "; ".join(f"{pair}: {data['pairing'].values[place]}" for place, pair in enumerate(data["pair"].values))
+    caption = (
+        f"{key_of(data)}. First minus second, ± one standard error; 95% interval, Student’s t, not adjusted. Standard errors: {made}; a document that both "
+        "runs hold is left out of both at once. p: two-sided, Holm over all differences of this table; a difference is told from noise where p is at most "
+        f"{LEVEL:g}. Mind: settings that differ between the runs and bear on the quantity."
+    )
+    headers = ["pair", "quantity", "difference", "95% interval", "p (Holm)", "beyond noise", "mind"]
+    return Table(
+        name="comparison_differences", title="Differences", headers=[mixed(word) for word in headers], rows=rows, align="lprrrlp",
+        on_paper=[range(5), [0, 1, 5, 6]], widths={1: "2.6cm", 6: "4.2cm"}, paper_rows=11, caption=caption,
+    )  # fmt: skip
+
+
+def _p(value: float) -> Cell:
+    if np.isfinite(value) and value < 1e-4:
+        return Cell("<0.0001", text("<0.0001").html, "$<0.0001$", value)
+    return number(value, digits=2)
+
+
+def _best(data: xr.Dataset) -> Table:
+    """Where curves over N are largest."""
+    rows: list[Row] = []
+    paper = [beside(data, "separability")]
+    for statistic in STATISTICS:
+        for null in (str(name) for name in data["null"].values if str(name) != "floor"):
+            gain = data[f"{statistic}_gain"].sel(null=null)
+            words = f"{statistic.capitalize()} minus that of {NULLS.get(null, null.replace('_', ' '))}: largest gain"
+            cells = [
+                _largest(gain.isel(run=place), data[f"{statistic}_gain_se"].sel(null=null).isel(run=place))
+                for place in range(data.sizes["run"])
+            ]
+            if any(cell.plain != MISSING for cell in cells):
+                rows.append(([mixed(words)], cells, paper))
+    caption = (
+        f"{key_of(data)}. The N between 1 and T at which the mean over heads is farthest above its null, and by how much, ± one standard error over documents; "
+        "chosen by looking. A null is what the same measurement gives by chance. The paper has no null: its N is that of the largest Precision and Recall."
+    )
+    return wide(data, "best", "Where selected tokens stand apart most", caption, ["curve"], rows, [REPORTED])
+
+
+def _largest(curve: xr.DataArray, error: xr.DataArray) -> Cell:
+    values = curve.values
+    if not np.isfinite(values).any():
+        return missing()
+    place = int(np.nanargmax(values))
+    cell = number(float(values[place]), float(error.values[place]))
+    return _found_at(cell, float(curve["n"].values[place]))
+
+
+def _found_at(cell: Cell, n: float) -> Cell:
+    """A cell with the N at which its value was found, which may stand on a line of its own."""
+    words = f"(N = {int(n)})"
+    html = Markup('<span class="whole">{}</span> <span class="whole">{}</span>').format(cell.html, words)
+    return Cell(f"{cell.plain} {words}", html, f"{cell.latex} {words}", cell.sort)
+
+
+def _reported(data: xr.Dataset) -> Table:
+    rows = [[mixed(row["quantity"]), *(mixed(f"{'reported: ' if key == 'says' else ''}{row[key]}") for key in ("says", "models", "source", "kind"))]
+            for row in said_by_paper(data)]  # fmt: skip
+    headers = ["quantity", REPORTED, "models", "where", "what kind of number it is"]
+    return Table(
+        name="comparison_reported", title="What the paper reports", headers=[mixed(word) for word in headers], rows=rows, align="ppppp",
+        widths={0: "1.8cm", 1: "2.4cm", 2: "1.8cm", 3: "1.4cm", 4: "3.4cm"}, paper_rows=8,
+        caption=f"Figures of arXiv 2602.01893, of {count(len(rows), 'quantity', 'quantities')}. None was measured here.",
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Figures of one run, on given axes."""

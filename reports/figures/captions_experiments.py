@@ -1,0 +1,232 @@
+"""What stands under the figures of the paper's experiments; the finding is made of this run's numbers. Imports nothing that draws."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from reports.figures.captions import Caption, figures_of
+from reports.run import Run, at_size, small_size
+from reports.statistics import flat
+from reports.text.number import count
+from reports.words import PAPER_SIZES, notes
+
+PAPER_CORRELATIONS = "about 0.6 near N = 3 for Gemma and Mistral, about 0.25 near N = 6 for LLaMA-2"
+PREDICTED_FROM = {
+    "exponential": "with the exponential fit",
+    "offset": "with the offset",
+    "all but weights": "with only the weights fitted",
+    "measured": "with all measured",
+    "heads": "by the mean of the other heads",
+}
+"""How the findings tell what a curve was predicted from."""
+NOUNS = {"retriever": "Retrievers", "mixer": "Mixers", "reset": "Resets"}
+
+
+def estimate(data: xr.Dataset, measure: str, size: int, name: str = "unattenuated") -> tuple[float, float, float]:
+    """A coefficient of /sink and its 95% limits at a size; NaN where the run holds none."""
+    at = data.sel(measure=measure)
+    value, low, high = (at_size(at[f"{name}{part}"], size) for part in ("", "_lower", "_upper"))
+    return value, low, high
+
+
+def _limits(value: float, low: float, high: float) -> str:
+    if not np.isfinite(low):
+        return figures_of(value)
+    return f"{figures_of(value)} (95%: {figures_of(low)} to {figures_of(high)})"
+
+
+def sink(run: Run) -> Caption:
+    """Caption of the counterpart of Figure 6."""
+    data = run.sink
+    assert data is not None
+    heads, distinct = int(data.attrs["heads"]), int(data.attrs["distinct"])
+    bands = (
+        f"Bands: 95% jackknife over {count(run.documents, 'document')}, t with {run.documents - 1} degrees of freedom, on Fisher’s z. "
+        "Noise of few documents "
+        "pulls a correlation towards 0; the dashed lines are freed of it by multiplying different documents only. "
+        f"Dotted, in the colour of the coefficient: percentiles of {data.attrs['resamples']:,} resamples of the documents, which add that noise "
+        "once more and so lie too "
+        "low. "
+        if run.documents > 1
+        else ""
+    )
+    text = (
+        f"Correlation of Recall with ρ₀, a head’s mean cosine between the sink’s value and the others’, over {count(heads, 'head')} "
+        "that see the "
+        f"sink, against the number N of selected tokens. Heads that share a value head share ρ₀: there are {distinct} distinct ones. "
+        f"{bands}Right: the part "
+        "of the correlation that is left between heads of equal sink weight, and of equal weight in the same layer. Look for: the "
+        "paper’s peaks, "
+        f"{PAPER_CORRELATIONS}."
+    )
+    parts = []
+    for size in PAPER_SIZES:
+        measured = at_size(data["correlation"].sel(measure="pearson"), size)
+        if np.isfinite(measured):
+            parts.append(f"at N = {size}, {figures_of(measured)} as measured{_clean(data, 'pearson', size)}")
+    if not parts:
+        return Caption(text, notes(data))
+    peak = int(data["peak_n"].sel(measure="pearson"))
+    top = at_size(data["correlation"].sel(measure="pearson"), peak)
+    finding = f"{_direction(data)}: {'; '.join(parts)}; largest at N = {peak}, {figures_of(top)}. {_other_things_equal(data)}{notes(data)}"
+    return Caption(text, finding.strip())
+
+
+def _direction(data: xr.Dataset) -> str:
+    """Whether Recall goes with ρ₀ at the paper's first size that the run holds."""
+    size = next(size for size in PAPER_SIZES if np.isfinite(at_size(data["correlation"].sel(measure="pearson"), size)))
+    _, low, high = estimate(data, "pearson", size)
+    if not np.isfinite(low):  # too noisy to be freed of it
+        _, low, high = estimate(data, "pearson", size, "correlation")
+    if low > 0 or high < 0:
+        return f"Heads whose sink resembles the other tokens have {'more' if low > 0 else 'less'} Recall"
+    return (
+        "Correlation of Recall with the sink’s similarity"
+        if not np.isfinite(low)
+        else "Whether Recall goes with the sink’s similarity is not settled"
+    )
+
+
+def _clean(data: xr.Dataset, measure: str, size: int) -> str:
+    found = estimate(data, measure, size)
+    return f" and {_limits(*found)} free of noise" if np.isfinite(found[0]) else ""
+
+
+def _other_things_equal(data: xr.Dataset) -> str:
+    """Whether anything is left of the correlation at the paper's first size once weight and layer are known."""
+    size = PAPER_SIZES[0]
+    value, low, high = estimate(data, "given_weight_and_layer", size)
+    if not np.isfinite(low):
+        return ""
+    verdict = (
+        "the sink’s similarity tells of Recall beyond what its weight tells"
+        if low > 0 or high < 0
+        else "these documents do not settle whether the sink’s similarity tells more than its weight"
+    )
+    return f"Between heads of equal sink weight in the same layer it is {_limits(value, low, high)} at N = {size}: {verdict}. "
+
+
+def regimes(run: Run) -> Caption:
+    """Caption of the counterpart of Figure 7."""
+    data = run.regimes
+    assert data is not None
+    at = {key: float(value) for key, value in dict(data.attrs["thresholds"]).items()}
+    text = (
+        "One head of each regime: of its heads, the one whose alignment fits the rule by the median amount. Top: norm of the "
+        "representative s(N), and without the sink or the last token. "
+        "Bottom: its cosine with the values of the sink, v₀, and of the last token, v_L. "
+        f"Mean over {count(run.documents, 'document')}. A head’s regime is told twice. By sizes, from the last token’s contribution "
+        "‖α_L v_L‖ beside the sink’s "
+        "and the sum of all others: largest for a Retriever, between them for a Mixer, smallest for a Reset. By alignment: strong with "
+        "v_L at all N "
+        f"(cosine above {at['strong']:g}) for a Retriever; from v₀ at N ≤ {at['small']:g} towards v_L later for a Mixer; nearer to v₀ "
+        "throughout, and weak with v_L, for a "
+        f"Reset, all up to N = {at['large']:g} T. Sizes must differ by a factor {at['factor']:g}, cosines by {at['margin']:g}; heads "
+        "that two readings do not agree on are "
+        "unclassified. The paper has the words only; the numbers are ours, not tuned."
+    )
+    heads = data["heads"].sel(criterion="both")
+    total = int(heads.sum())
+    if not total:
+        return Caption(text, notes(data))
+    known = ", ".join(f"{int(heads.sel(regime=name))} {noun}" for name, noun in NOUNS.items())
+    finding = f"Of {count(total, 'head')}: {known}, {int(heads.sel(regime='unclassified'))} unclassified. {_agreement(data)}{notes(data)}"
+    return Caption(text, finding.strip())
+
+
+def _agreement(data: xr.Dataset) -> str:
+    told, agreed = int(data["told"]), int(data["agreed"])
+    if not told:
+        return ""
+    value, low, high = (float(data[f"kappa{part}"]) for part in ("", "_lower", "_upper"))
+    found = f"Sizes and alignment both name a regime in {told} heads, and the same one in {agreed}"
+    if not np.isfinite(value):
+        return f"{found}. "
+    word = (
+        ""
+        if not np.isfinite(low)
+        else ", which these documents cannot tell from chance"
+        if low <= 0 <= high
+        else ", more often than chance"
+        if low > 0
+        else ", less often than chance"
+    )
+    return f"{found}{word}: Cohen’s κ is {_limits(value, low, high)}. "
+
+
+def regime_depth(run: Run) -> Caption:
+    """Caption of the counterpart of Figure 8."""
+    data = run.regimes
+    assert data is not None
+    text = (
+        f"Heads of each regime, layer by layer, of {count(run.heads, 'head')}: told by sizes alone, by alignment alone, and where both "
+        "agree (rules under the "
+        "figure before). Look for: the paper’s order for Llama-2-7B, Retrievers in the first two layers, Resets in the next few, "
+        "Mixers from the "
+        "lower middle on."
+    )
+    layers = data["layer"].values
+    parts = []
+    for name, noun in NOUNS.items():
+        each = data["count"].sel(criterion="both", regime=name).values.astype(np.float64)
+        if each.sum():
+            middle = float((each * np.arange(layers.size)).sum() / each.sum())
+            parts.append(f"{noun} {figures_of(middle)}")
+    finding = f"Mean depth (layers from 0 to {layers.size - 1}) where both agree: {', '.join(parts)}. " if parts else ""
+    stable = data["stability_resampled"].sel(criterion="both")
+    known = flat(stable.where(data["label"].sel(criterion="both") > 0))
+    if known.size:
+        kept = count(int((known >= 0.95).sum()), "head")
+        finding += f"Of these {known.size}, {kept} keep their regime in 95% of {data.attrs['resamples']:,} resamples of the documents."
+    return Caption(text, (finding.strip() + (f" {notes(data)}" if notes(data) else "")).strip())
+
+
+def regime_curves(run: Run) -> Caption:
+    """Caption of the counterpart of Figure 11."""
+    data = run.regimes
+    assert data is not None
+    band = (
+        f"; bands: 95% over {count(run.documents, 'document')}, t with {run.documents - 1} degrees of freedom" if run.documents > 1 else ""
+    )
+    text = (
+        f"Precision and Recall against the number N of selected tokens, mean over the heads of a regime (both criteria){band}. Look "
+        "for: the paper’s findings, "
+        "more Recall but less Precision at large N for Retrievers, metrics of Resets rising again."
+    )
+    both = data.sel(criterion="both")
+    n = both["n"].values
+    large = int(n[np.abs(np.log(n / (run.positions / 4))).argmin()])
+    parts = []
+    for size in sorted({small_size(run), large}):
+        of_size = []
+        for name, noun in NOUNS.items():
+            p, r = (at_size(both[statistic].sel(regime=name), size) for statistic in ("precision", "recall"))
+            if np.isfinite(p):
+                of_size.append(f"{noun} {figures_of(p)} and {figures_of(r)}")
+        if of_size:
+            parts.append(f"At N = {size}, Precision and Recall are: {', '.join(of_size)}")
+    return Caption(text, ". ".join(parts) + "." if parts else notes(data))
+
+
+def predictive(run: Run) -> Caption:
+    """Caption of predicted against measured curves."""
+    data = run.predictive
+    assert data is not None
+    sizes = data["n_predicted"].values
+    text = (
+        f"Measured Precision and Recall of {count(run.heads, 'head')} (means of {count(run.documents, 'document')}) at "
+        f"{count(len(sizes), 'size')} N from {sizes[0]} to {sizes[-1]}, against what Model G expects of the head: from its fitted weights, norms "
+        "and similarity (Assumptions 1 to 3; printed exponential, or decay to an offset), from fitted weights with its own norms and mean cosines "
+        "by lag, and from its own weights too. Look for: the coloured line on the dashed one. Where it lies above, the theory predicts too little."
+    )
+    parts = []
+    for name, word in (("precision", "Precision"), ("recall", "Recall")):
+        told = [
+            f"{figures_of(float(data[f'{name}_pooled_mae'].sel(source=source)))} {words}"
+            for source, words in PREDICTED_FROM.items()
+            if source in data["source"].values and np.isfinite(float(data[f"{name}_pooled_mae"].sel(source=source)))
+        ]
+        if told:
+            parts.append(f"{word} is missed by {', '.join(told)}")
+    return Caption(text, f"Mean distance of predicted from measured: {'; '.join(parts)}." if parts else "")

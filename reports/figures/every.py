@@ -1,0 +1,141 @@
+"""The figures of a report: which there are, how large, and writing them as SVG, PDF and PNG.
+
+One more figure: a function that draws on given axes, a caption of the same name, and a row of `FIGURES`. Imports matplotlib, never pyplot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from reports.figures import captions, captions_experiments, ink
+from reports.figures.assumptions import figure_norms, figure_similarity, figure_weights
+from reports.figures.bounds import figure_coverage, figure_heads, figure_idea, figure_separability
+from reports.figures.captions import Caption
+from reports.figures.experiments import figure_regime_curves, figure_regime_depth, figure_regimes, figure_sink
+from reports.figures.predictive import figure_predictive
+from reports.files import replaced
+from reports.run import Run, pairs_of_bounds
+
+__all__ = [
+    "EXPERIMENTS",
+    "FIGURES",
+    "Plan",
+    "draw",
+    "figure_coverage",
+    "figure_heads",
+    "figure_idea",
+    "figure_norms",
+    "figure_predictive",
+    "figure_regime_curves",
+    "figure_regime_depth",
+    "figure_regimes",
+    "figure_separability",
+    "figure_similarity",
+    "figure_sink",
+    "figure_weights",
+    "plans",
+    "write_figures",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One figure of the report: how it is called, laid out, drawn and captioned."""
+
+    name: str
+    title: str
+    paper: str
+    """Its counterpart in the paper; empty for none."""
+    grid: tuple[int, int]
+    """Rows and columns of axes."""
+    height: Callable[[Run], float]
+    """Inches."""
+    draw: Callable[[Any, xr.DataTree], object]
+    caption: Callable[[Run], Caption]
+    group: str = ""
+    """The group that a run may lack and this figure needs; empty for none."""
+
+
+def _map_height(run: Run) -> float:
+    rows = 2 * run.capture.sizes["head"] + run.capture.sizes["kv_head"]
+    return min(9.0, 2.4 + 0.13 * rows)
+
+
+def _coverage_height(run: Run) -> float:
+    return 1.7 + 0.36 * len(pairs_of_bounds(run))
+
+
+FIGURES: Final = (
+    Plan("idea", "What is measured", "Figure 1", (1, 2), lambda run: 3.4, lambda axes, tree: figure_idea(axes), captions.idea),
+    Plan("norms", "Are value vectors of one length?", "Figure 2", (1, 2), lambda run: 3.5, figure_norms, captions.norms),
+    Plan("similarity", "Does similarity decay exponentially?", "Figure 3", (1, 2), lambda run: 3.7, figure_similarity, captions.similarity),
+    Plan("weights", "Do weights have four phases?", "Figure 4", (1, 2), lambda run: 3.6, figure_weights, captions.weights),
+    Plan(
+        "separability", "Do selected tokens stand apart?", "Figure 5", (1, 2), lambda run: 4.3, figure_separability, captions.separability
+    ),
+    Plan("coverage", "Where do the bounds hold, head by head?", "", (2, 1), _coverage_height, figure_coverage, captions.coverage),
+    Plan("heads", "Which heads?", "", (3, 1), _map_height, figure_heads, captions.heads),
+)
+
+EXPERIMENTS: Final = (
+    Plan(
+        "sink", "Does the sink’s similarity matter?", "Figure 6", (1, 2), lambda run: 4.2, figure_sink,
+        captions_experiments.sink, "sink",
+    ),
+    Plan("regimes", "What do heads do?", "Figure 7", (2, 3), lambda run: 4.9, figure_regimes, captions_experiments.regimes, "heads"),
+    Plan(
+        "regime_depth", "Which regimes at which depth?", "Figure 8", (3, 1), lambda run: 5.6, figure_regime_depth,
+        captions_experiments.regime_depth, "heads",
+    ),
+    Plan(
+        "regime_curves", "Do regimes differ in separability?", "Figure 11", (1, 2), lambda run: 3.9, figure_regime_curves,
+        captions_experiments.regime_curves, "heads",
+    ),
+    Plan(
+        "predictive", "Does the theory predict a head’s curve?", "", (2, 4), lambda run: 4.5, figure_predictive,
+        captions_experiments.predictive, "predictive",
+    ),
+)  # fmt: skip
+"""Figures of the paper's experiments and of predicted curves, each drawn where the run holds its group."""
+
+
+def plans(tree: xr.DataTree) -> tuple[Plan, ...]:
+    """The figures that a run can have, in the report's order."""
+    return (*FIGURES, *(plan for plan in EXPERIMENTS if plan.group in tree.children))
+
+
+def draw(plan: Plan, tree: xr.DataTree) -> Figure:
+    """Draw one figure of the report on a canvas of its own, which nothing else keeps."""
+    with ink.style():
+        figure = Figure(figsize=(ink.WIDTH, plan.height(Run.of(tree))), layout="constrained")
+        axes = figure.subplots(*plan.grid)
+        plan.draw(axes, tree)
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # laid out once, not again for each kind of file
+    return figure
+
+
+def write_figures(tree: xr.DataTree, out: Path) -> list[Path]:
+    """Write every figure as PDF and PNG.
+
+    Args:
+        tree: a confronted run.
+        out: folder; made when missing.
+
+    Returns:
+        Paths of the files, in the report's order.
+
+    Raises:
+        InputError: if the run lacks a group.
+    """
+    written = []
+    for plan in plans(tree):
+        figure = draw(plan, tree)
+        written += [replaced(out / f"{plan.name}.{kind}", ink.rendered(figure, kind)) for kind in ("pdf", "png")]
+    return written

@@ -1,0 +1,113 @@
+"""What was measured, for a reader's eyes: the header's few facts, and everything else of a run's provenance in two columns.
+
+Provenance is foreign: any name may be missing or new, any text may hold markup. Nothing here is escaped; the template does that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from reports.run import Run
+from reports.text.number import MISSING, count, rounded
+
+STAGES = ("capture", "fit", "confront", "report")
+"""The order in which a run's stages are named."""
+MOST_ITEMS = 12
+"""Items of a list that are written out; of a longer one the number and the ends are."""
+
+
+def header(run: Run, seconds: Mapping[str, float] | None) -> list[tuple[str, str]]:
+    """The facts that head the report: model, text, documents, tokens, time where it is known."""
+    model, corpus = (run.attrs.get(name) for name in ("model", "corpus"))
+    facts = [
+        ("Model", model_name(run)),
+        ("Architecture", _architecture(run, model if isinstance(model, Mapping) else {})),
+        ("Text", _named(corpus, ("name", "source", "corpus", "path")) or MISSING),
+        ("Documents", f"{run.documents:,}"),
+        ("Tokens a document", f"{run.positions:,}"),
+        ("Tokens in all", f"{run.documents * run.positions:,}"),
+    ]
+    known = {stage: float(value) for stage, value in (seconds or {}).items() if math.isfinite(float(value))}
+    if known:
+        order = sorted(known, key=lambda stage: (STAGES.index(stage) if stage in STAGES else len(STAGES), stage))
+        parts = ", ".join(f"{stage} {duration(known[stage])}" for stage in order)
+        facts.append(("Time", duration(sum(known.values())) + (f" ({parts})" if len(known) > 1 else "")))
+    return facts
+
+
+def model_name(run: Run) -> str:
+    """What the run calls its model."""
+    return _named(run.attrs.get("model"), ("id", "model", "name")) or "unnamed model"
+
+
+def duration(seconds: float) -> str:
+    """A time for people: `8.3 s`, `2 min 05 s`, `1 h 02 min`."""
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def entries(attrs: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Everything of the provenance as (name, value), nested names joined by arrows, in the order of names."""
+    return list(_flattened(attrs, ()))
+
+
+PARITY = (
+    ("weights", "attention weights α, largest |Δα|"),
+    ("log_weights", "their logarithms, largest |Δ log α|"),
+    ("hidden", "last hidden states, largest relative difference"),
+    ("invisible", "largest weight on a position that the token cannot see"),
+)
+"""What the parity check keeps, by name in the store and in words."""
+
+
+def parity(attrs: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The parity check's largest differences as (what, value); empty where none was kept."""
+    found = attrs.get("parity")
+    if not isinstance(found, Mapping):
+        return []
+    known = {name: float(found[name]) for name, _ in PARITY if isinstance(found.get(name), (int, float))}
+    rows = [(words, rounded(known[name], digits=2).plain) for name, words in PARITY if name in known]
+    return [*rows, ("layer of the largest |Δα|", str(found["layer"]))] if "layer" in found else rows
+
+
+def _architecture(run: Run, model: Mapping[str, Any]) -> str:
+    sizes = run.capture.sizes
+    parts = [str(model["family"])] if model.get("family") else []
+    heads, kv_heads = count(sizes["head"], "head"), count(sizes["kv_head"], "value head")
+    parts += [f"{count(sizes['layer'], 'layer')} of {heads}" + ("" if sizes["head"] == sizes["kv_head"] else f" ({kv_heads})")]
+    parts += [f"head size {run.dimension}"] if run.dimension else []
+    return ", ".join(parts)
+
+
+def _named(value: Any, keys: Sequence[str]) -> str:
+    if isinstance(value, Mapping):
+        return next((str(value[key]) for key in keys if value.get(key)), "")
+    return "" if value is None else str(value)
+
+
+def _flattened(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        for key in sorted(value, key=str):
+            yield from _flattened(value[key], (*path, str(key)))
+    elif isinstance(value, (list, tuple)) and value and all(isinstance(item, Mapping) for item in value):
+        for index, item in enumerate(value):
+            yield from _flattened(item, (*path, str(item.get("name", index))))
+    else:
+        yield " › ".join(path), _shown(value)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        items = [_shown(item) for item in value]
+        if len(items) > MOST_ITEMS:
+            return f"{len(items)} values, {items[0]} … {items[-1]}"
+        return ", ".join(items) or "none"
+    if value is None or value == "":
+        return MISSING
+    if isinstance(value, float):
+        return f"{value:.6g}" if math.isfinite(value) else MISSING
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)

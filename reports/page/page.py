@@ -1,0 +1,151 @@
+"""One self-contained report.html: it opens offline, prints well, and fetches nothing. Beside it the same figures and tables as files.
+
+Imports jinja2 with autoescape on: model names, text names and provenance are foreign.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import xarray as xr
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup, escape
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from reports.figures import ink
+from reports.figures.captions import Caption
+from reports.figures.every import EXPERIMENTS, FIGURES, Plan, draw, plans
+from reports.files import replaced
+from reports.page import header
+from reports.run import Run
+from reports.tables.cells import Table
+from reports.tables.every import tables, write_table
+from reports.tables.verdicts import DETAILS
+from reports.text.latex import prose_html
+
+PAGE_NAME = "report.html"
+VERDICTS = ("verdicts", "verdict_layers")
+APART = {*VERDICTS, DETAILS, "heads", "errata"}
+"""Tables that stand in sections of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A figure on the page."""
+
+    plan: Plan
+    number: int
+    svg: Markup
+    halves: list[Markup]
+    """Its panels one by one, for a narrow window; none where panels do not stand side by side."""
+    caption: Caption
+
+
+def write_page(tree: xr.DataTree, out: Path, *, seconds: Mapping[str, float] | None = None) -> Path:
+    """Write report.html, figures/*.pdf and *.png, and tables/*.tex and *.md.
+
+    Args:
+        tree: a confronted run.
+        out: folder; made when missing. Files that stand there are replaced one by one, each in one step; the page last.
+        seconds: wall time by stage, shown in the header.
+
+    Returns:
+        Path of the page.
+
+    Raises:
+        InputError: if the run lacks a group, or the folder cannot be written.
+    """
+    drawn = {plan.name: draw(plan, tree) for plan in plans(tree)}
+    for name, figure in drawn.items():
+        for kind in ("pdf", "png"):
+            replaced(out / "figures" / f"{name}.{kind}", ink.rendered(figure, kind))
+    made = tables(tree)
+    for table in made.values():
+        write_table(table, out / "tables")
+    return replaced(out / PAGE_NAME, _filled(Run.of(tree), drawn, made, seconds))
+
+
+def page_html(tree: xr.DataTree, *, seconds: Mapping[str, float] | None = None) -> str:
+    """Return the page of `write_page` as text, writing nothing."""
+    return _filled(Run.of(tree), {plan.name: draw(plan, tree) for plan in plans(tree)}, tables(tree), seconds)
+
+
+def _filled(run: Run, drawn: Mapping[str, Figure], made: Mapping[str, Table], seconds: Mapping[str, float] | None) -> str:
+    """Fill the template."""
+    shown = []
+    for place, plan in enumerate((plan for plan in (*FIGURES, *EXPERIMENTS) if plan.name in drawn), start=1):
+        caption = plan.caption(run)
+        svg = inline_svg(ink.rendered(drawn[plan.name], "svg"), plan.name, f"{plan.title} {caption.finding}")
+        shown.append(Shown(plan, place, svg, panels(drawn[plan.name], plan.name), caption))
+    sentences = run.summary.attrs.get("sentences") or []
+    return template("page.html").render(
+        model=header.model_name(run),
+        facts=header.header(run, seconds),
+        sentences=[sentences] if isinstance(sentences, str) else list(sentences),
+        idea=shown[0],
+        figures=shown[1:],
+        tables=[table for table in made.values() if not table.only_latex and table.name not in APART],
+        verdicts=[table for table in made.values() if table.name in VERDICTS],
+        details=made.get(DETAILS),
+        heads=made.get("heads"),
+        errata=made.get("errata"),
+        parity=header.parity(run.attrs),
+        entries=header.entries(run.attrs),
+    )
+
+
+def template(name: str) -> Template:
+    """A template by its name: page.html and comparison.html fill one frame.html with the parts of parts.html. What is foreign is escaped."""
+    environment = Environment(
+        loader=PackageLoader("reports.page", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["prose"] = prose_html
+    return environment.get_template(name)
+
+
+def inline_svg(svg: bytes, name: str, label: str) -> Markup:
+    """Make an SVG file fit to stand in a page: no prologue, names of its own, scaled to the column, and a label in words.
+
+    Args:
+        svg: a file as matplotlib writes it.
+        name: prefix of every id, since two figures of a page may not share one.
+        label: what the figure shows, in words; foreign text is escaped.
+    """
+    text = svg.decode("utf-8")
+    text = text[text.index("<svg") :]
+    text = re.sub(r' id="([^"]+)"', rf' id="{name}-\1"', text)
+    text = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', text)
+    text = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", text)
+    opening = re.match(r"<svg[^>]*>", text)
+    assert opening is not None
+    box = re.search(r'viewBox="[^"]+"', opening[0])
+    assert box is not None
+    head = Markup(
+        '<svg id="drawn-{}" xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" {} role="img" aria-label="{}">'
+    ).format(name, Markup(box[0]), escape(label))
+    return head + Markup(text[opening.end() :])
+
+
+def panels(figure: Figure, name: str) -> list[Markup]:
+    """Views of the two panels of a figure that `inline_svg` put on the page, cut half-way between them; empty for any other layout."""
+    with ink.style():
+        FigureCanvasAgg(figure).draw()
+    boxes = [box for axes in figure.axes if (box := axes.get_tightbbox()) is not None]
+    if len(figure.axes) != 2 or len(boxes) != 2 or boxes[0].x1 > boxes[1].x0:
+        return []
+    width, height = (72.0 * float(inches) for inches in figure.get_size_inches())
+    middle = 36.0 * float(boxes[0].x1 + boxes[1].x0) / figure.dpi
+    view = Markup(
+        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="{} 0 {} {}" aria-hidden="true">{}</svg>'
+    )
+    copy = Markup('<use xlink:href="#drawn-{}" width="{}" height="{}"/>').format(name, f"{width:g}", f"{height:g}")
+    return [view.format(f"{start:.2f}", f"{end - start:.2f}", f"{height:g}", copy) for start, end in ((0.0, middle), (middle, width))]

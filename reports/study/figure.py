@@ -1,0 +1,246 @@
+"""Figures of a what-if study: lines for one axis (or one and a few values of another), a heat map with the contour Δ = 0 for two, small multiples for three.
+
+Source: arXiv 2602.01893, eq. (8), (12)-(17). Points whose Gram no vectors have are left white and hatched. Imports matplotlib and xarray.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
+
+from reports.errors import InputError
+from reports.figures import ink
+
+__all__ = ["draw_study", "study_axes"]
+
+MOST_PANELS: Final = 9
+"""Panels of small multiples; a longer third axis is thinned evenly."""
+
+FEW: Final = 4
+"""Values of an axis that are drawn as so many lines, where a map would have as many bands."""
+
+FLAT: Final = 0.02
+"""A map whose largest value is below this looks empty, and says so."""
+
+TITLE: Final = 80
+"""Characters of a title that fit on one line of a figure."""
+
+LINES: Final = {
+    "precision": (ink.BLUE, "-"), "recall": (ink.VERMILLION, "-"), "f_outer": (ink.SKY, (0, (4, 1.5))), "f_inner": (ink.ORANGE, (0, (4, 1.5))),
+}  # fmt: skip
+
+
+def study_axes(dataset: xr.Dataset) -> list[str]:
+    """Return the axes along which a study varies, longest first but for the order of equals."""
+    return [str(name) for name in dataset.dims if dataset.sizes[name] > 1]
+
+
+def draw_study(dataset: xr.Dataset, bound: str | None = None) -> Figure:
+    """Draw a study.
+
+    Args:
+        dataset: what `geostat.whatif` returned, varying along one, two or three axes.
+        bound: the bound that a heat map shows; by default the first of the dataset.
+
+    Raises:
+        InputError: if it varies along none or more than three axes, or has no such bound.
+    """
+    varying, bounds = study_axes(dataset), bounds_of(dataset)
+    shown = bounds[0] if bound is None else bound
+    if shown not in bounds:
+        raise InputError(f"{shown}: the study holds no such bound, expected one of {', '.join(bounds)}.")
+    if not 1 <= len(varying) <= 3:
+        raise InputError(f"the study varies along {len(varying)} axes, expected one to three to draw. Fix some of the parameters.")
+    flat = dataset.isel({name: 0 for name in dataset.dims if name not in varying})
+    with ink.style():
+        if len(varying) == 1:
+            figure = Figure(figsize=(ink.WIDTH, 3.3), layout="constrained")
+            _lines(figure.add_subplot(), flat, varying[0], bounds)
+        elif len(varying) == 2 and min(flat.sizes[name] for name in varying) <= FEW:
+            figure = Figure(figsize=(ink.WIDTH, 3.3), layout="constrained")
+            _few_lines(figure.add_subplot(), flat, varying, shown)
+        elif len(varying) == 2:
+            figure = Figure(figsize=(ink.WIDTH, 4.4), layout="constrained")
+            axis = figure.add_subplot()
+            mesh = _heat(axis, flat, (varying[0], varying[1]), shown)
+            figure.colorbar(mesh, ax=axis, label=_label(flat[shown]))
+        else:
+            figure = _multiples(flat, varying, shown)
+    return figure
+
+
+def bounds_of(dataset: xr.Dataset) -> list[str]:
+    """Return the names of a study's bounds."""
+    return [str(name) for name in dataset.data_vars if str(name).endswith(("_lower", "_upper"))]
+
+
+def _lines(axes: Axes, dataset: xr.Dataset, along: str, bounds: list[str]) -> None:
+    x = dataset[along].values
+    for name in bounds:
+        quantity, side = name.rsplit("_", 1)
+        colour, dashes = LINES[quantity]
+        label = f"${dataset[name].attrs['symbol']}$, {side}"
+        y = _shown(dataset, name).values
+        axes.plot(
+            x, y, color=colour, linestyle=dashes, linewidth=1.6 if side == "lower" else 0.9, label=label, marker="o" if x.size < 12 else ""
+        )
+    _scale(axes, "x", x)
+    axes.set(xlabel=_name(dataset[along]), ylabel="bound, cut to [0, 1]", ylim=(-0.03, 1.03))
+    feasible = np.broadcast_to(_feasible(dataset, (along,)), x.shape)
+    if not feasible.all():
+        axes.fill_between(
+            x, 0, 1, where=~feasible, transform=axes.get_xaxis_transform(), color=ink.PALE, linewidth=0, label="no such vectors exist"
+        )
+    axes.set_title(_title_of_lines(dataset, bounds))
+    ink.legend_below(axes, columns=3)
+
+
+def _few_lines(axes: Axes, dataset: xr.Dataset, varying: list[str], bound: str) -> None:
+    """One line for each value of the shorter axis."""
+    few, along = sorted(varying, key=lambda name: dataset.sizes[name])
+    x, colours = dataset[along].values, (ink.BLUE, ink.VERMILLION, ink.GREEN, ink.PURPLE)
+    for place, colour in zip(range(dataset.sizes[few]), colours, strict=False):
+        part = dataset.isel({few: place})
+        label = f"${dataset[few].attrs['symbol']} = {_number(float(part[few]))}$"
+        axes.plot(x, _shown(part, bound).values, color=colour, linewidth=1.6, label=label, marker="o" if x.size < 12 else "")
+    _scale(axes, "x", x)
+    axes.set(xlabel=_name(dataset[along]), ylabel=_label(dataset[bound]), ylim=(-0.03, 1.03))
+    axes.set_title(_title_of_lines(dataset, [bound]))
+    ink.legend_below(axes, columns=4)
+
+
+def _heat(axes: Axes, dataset: xr.Dataset, along: tuple[str, str], bound: str):  # type: ignore[no-untyped-def]
+    x, y = (dataset[name].values for name in along)
+    shown = _shown(dataset, bound).transpose(along[1], along[0]).values
+    mesh = axes.pcolormesh(x, y, np.ma.masked_invalid(shown), vmin=0, vmax=1, cmap="viridis", shading="nearest", rasterized=True)
+    hidden = ~_feasible(dataset, (along[1], along[0]))
+    if hidden.any():
+        axes.contourf(x, y, np.broadcast_to(hidden, shown.shape).astype(float), levels=[0.5, 1.5], colors="none", hatches=["////"])
+    if "margin" in dataset:
+        margin = np.broadcast_to(_spread(dataset["margin"], (along[1], along[0]), shown.shape), shown.shape)
+        known = np.isfinite(margin)
+        if (margin[known] > 0).any() and (margin[known] < 0).any():
+            axes.contour(x, y, margin, levels=[0.0], colors=[ink.VERMILLION], linewidths=1.4)
+    axes.grid(False)
+    _scale(axes, "x", x)
+    _scale(axes, "y", y)
+    axes.set(xlabel=_name(dataset[along[0]]), ylabel=_name(dataset[along[1]]))
+    axes.set_title(_map_title(dataset, bound))
+    return mesh
+
+
+def _multiples(dataset: xr.Dataset, varying: list[str], bound: str) -> Figure:
+    third = varying[2]
+    count = dataset.sizes[third]
+    kept = np.unique(np.linspace(0, count - 1, min(count, MOST_PANELS)).round().astype(int))
+    columns = min(3, len(kept))
+    rows = -(-len(kept) // columns)
+    figure = Figure(figsize=(ink.WIDTH, 2.5 * rows + 0.6), layout="constrained")
+    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    for axis, place in zip(grid.flat, kept.tolist(), strict=False):
+        part = dataset.isel({third: place})
+        mesh = _heat(axis, part, (varying[0], varying[1]), bound)
+        axis.set_title(f"${dataset[third].attrs['symbol']} = {_number(float(part[third]))}$")
+        axis.label_outer()
+    for axis in grid.flat[len(kept) :]:
+        axis.remove()
+    figure.colorbar(mesh, ax=grid.flat[: len(kept)].tolist(), label=_label(dataset[bound]), shrink=0.8)
+    figure.suptitle(_map_title(dataset, bound), fontsize=9.5, fontweight="bold", x=0.02, ha="left")
+    return figure
+
+
+def says_nothing(bound: str, values: np.ndarray | np.floating) -> np.ndarray:
+    """Where a lower bound on F(r_min) lies outside [0, 1]: it follows from a negative one on R and says nothing (erratum 18)."""
+    return np.asarray(((values < 0) | (values > 1)) & (bound == "f_inner_lower"))
+
+
+def gram_of(dataset: xr.Dataset) -> str:
+    """The name of a study's Gram, and whether it was moved to one that some vectors have."""
+    moved = dataset.attrs.get("projection", "none") != "none"
+    return f"{dataset.attrs['gram']}, projected" if moved else str(dataset.attrs["gram"])
+
+
+def _shown(dataset: xr.Dataset, bound: str) -> xr.DataArray:
+    """A bound cut to [0, 1], left out where it says nothing."""
+    values = dataset[bound]
+    return values.where(~says_nothing(bound, values.values)).clip(0, 1)
+
+
+def _feasible(dataset: xr.Dataset, dims: tuple[str, ...]) -> np.ndarray:
+    return _spread(dataset["feasible"], dims, tuple(dataset.sizes[name] for name in dims)).astype(bool)
+
+
+def _spread(array: xr.DataArray, dims: tuple[str, ...], shape: tuple[int, ...]) -> np.ndarray:
+    """The array over these dimensions, repeated along those it does not depend on."""
+    own = [name for name in dims if name in array.dims]
+    values = array.transpose(*own).values.reshape([array.sizes[name] if name in own else 1 for name in dims])
+    return np.broadcast_to(values, shape)
+
+
+def _scale(axes: Axes, which: str, values: np.ndarray) -> None:
+    """A logarithmic axis where the values were spaced so."""
+    if values.size > 2 and (values > 0).all():
+        steps, ratios = np.diff(values.astype(float)), np.diff(np.log(values.astype(float)))
+        if np.ptp(ratios) / ratios.mean() < np.ptp(steps) / steps.mean() - 1e-9:
+            axes.set(**{f"{which}scale": "log"})
+            axis = axes.xaxis if which == "x" else axes.yaxis
+            few = values.max() < 30 * values.min()
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter("{x:g}" if few else NullFormatter())
+
+
+def _name(coordinate: xr.DataArray) -> str:
+    units = coordinate.attrs["units"]
+    return f"{coordinate.attrs['long_name']}  ${coordinate.attrs['symbol']}$" + ("" if units == "1" else f"  ({units})")
+
+
+def _label(variable: xr.DataArray) -> str:
+    return f"{variable.attrs['side']} bound on ${variable.attrs['symbol']}$, cut to [0, 1]"
+
+
+def _title(dataset: xr.Dataset) -> str:
+    return f"{dataset.attrs['edition']} edition, {gram_of(dataset)} Gram"
+
+
+SILENT: Final = r"no line for $F(r_{\min})$: n/a where the bound on $R$ is negative"
+"""What the title of lines says where a bound is left out (erratum 18)."""
+
+
+def _title_of_lines(dataset: xr.Dataset, bounds: list[str]) -> str:
+    silent = any(says_nothing(name, dataset[name].values).any() for name in bounds)
+    return _wrapped([_title(dataset), *([SILENT] if silent else [])])
+
+
+def _map_title(dataset: xr.Dataset, bound: str) -> str:
+    """The title of a heat map, with what the colours alone do not tell."""
+    notes = [r"line: $\Delta=0$"] if "margin" in dataset else []
+    if not dataset["feasible"].all():
+        notes.append("hatched: no vectors have this Gram")
+    if says_nothing(bound, dataset[bound].values).any():
+        notes.append("white: n/a, the bound on $R$ is negative")
+    values = _shown(dataset, bound).values
+    values = values[np.isfinite(values)]
+    if values.size and values.max() < FLAT:
+        notes.append(f"at most {max(values.max(), 0):.2g} anywhere: vacuous")
+    return _wrapped([_title(dataset), *notes])
+
+
+def _wrapped(parts: list[str]) -> str:
+    """Join the parts of a title, on as many lines as the figure's width asks for."""
+    lines = [parts[0]]
+    for part in parts[1:]:
+        longer = f"{lines[-1]}; {part}"
+        if len(longer.replace("$", "")) <= TITLE:
+            lines[-1] = longer
+        else:
+            lines.append(part)
+    return "\n".join(lines)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value == round(value) else f"{value:.3g}"

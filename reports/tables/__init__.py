@@ -1,0 +1,1 @@
+"""Tables of one run, in Markdown and LaTeX."""

@@ -1,0 +1,73 @@
+"""The tables of a report: parameters with uncertainties, separability, coverage, all heads, errata; as HTML, booktabs LaTeX and Markdown.
+
+One more table: a function that returns a `Table`, and its name in `tables`. Numbers are rounded to their errors by reports.text.number.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import xarray as xr
+
+from reports.files import replaced
+from reports.run import Run
+from reports.tables.cells import Table
+from reports.tables.compressed import compressed_tables
+from reports.tables.experiments import experiment_tables
+from reports.tables.heads import head_tables
+from reports.tables.ingredients import ingredient_tables
+from reports.tables.overall import coverage, errata, norms, separability, similarity, weights
+from reports.tables.pooled import pooled_tables
+from reports.tables.predictive import predictive_tables
+from reports.tables.rivals import rival_tables
+from reports.tables.verdicts import verdict_tables
+
+__all__ = ["Table", "tables", "write_tables"]
+
+
+def tables(tree: xr.DataTree) -> dict[str, Table]:
+    """Make every table of a confronted run.
+
+    Returns:
+        Tables by name, in the report's order; each has a caption and `frame()`, a pandas DataFrame of strings.
+
+    Raises:
+        InputError: if the run lacks a group.
+    """
+    run = Run.of(tree)
+    made = [
+        *verdict_tables(run),
+        norms(run),
+        *compressed_tables(run),
+        similarity(run),
+        weights(run),
+        *rival_tables(run),
+        *pooled_tables(run),
+        separability(run),
+        coverage(run),
+        *ingredient_tables(run),
+        *predictive_tables(run),
+        *experiment_tables(run),
+        *head_tables(run),
+        errata(run),
+    ]
+    return {table.name: table for table in made if table.rows}
+
+
+def write_tables(tree: xr.DataTree, out: Path) -> list[Path]:
+    """Write every table as booktabs LaTeX and as Markdown.
+
+    Args:
+        tree: a confronted run.
+        out: folder; made when missing.
+
+    Returns:
+        Paths of the files, in the report's order.
+    """
+    return [path for table in tables(tree).values() for path in write_table(table, out)]
+
+
+def write_table(table: Table, out: Path) -> list[Path]:
+    """Write one table into a folder; one that is too wide for paper only as Markdown."""
+    files = [("md", table.markdown())] if table.only_page else [("tex", table.latex()), ("md", table.markdown())]
+    return [replaced(out / f"{table.name}.{kind}", content) for kind, content in files]

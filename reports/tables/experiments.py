@@ -1,0 +1,224 @@
+"""Tables of the paper's experiments: the sink's correlations, the regimes and their stability, separability against its nulls.
+
+Imports this room's cells, numbers and pooled runs. A group that the run lacks has no table.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from reports.run import Run, at_size
+from reports.tables.cells import Cell, Table, mixed, number, share, stacked, text, whole
+from reports.text.number import MISSING, count, rounded
+from reports.words import NULLS, PAPER_SIZES, notes, stable_share
+
+SIZES = (2, 3, 4, 6, 8, 16, 64, 256, 1024, 4096)
+"""Sizes N of the tables, of which a run shows those it holds below its T."""
+MEASURES = {
+    "pearson": "Pearson", "spearman": "Spearman", "value_heads": "Pearson over value heads", "given_weight": "given the sink's weight",
+    "given_weight_and_layer": "given weight and layer",
+}  # fmt: skip
+CRITERIA = {"size": "sizes", "alignment": "alignment", "both": "both agree"}
+
+
+def experiment_tables(run: Run) -> list[Table]:
+    """All tables of the experiments that the run holds."""
+    made = []
+    if run.sink is not None:
+        made.append(_sink(run, run.sink))
+    if run.regimes is not None:
+        made += [_regimes(run, run.regimes), _sweep(run.regimes)]
+    if run.separable is not None:
+        made.append(_separable(run, run.separable))
+    return made
+
+
+def interval(low: float, high: float) -> Cell:
+    """A cell that holds the limits of an interval; n/a where unknown."""
+    if not (np.isfinite(low) and np.isfinite(high)):
+        return Cell(MISSING, text(MISSING).html, MISSING, "")
+    a, b = rounded(low, digits=2), rounded(high, digits=2)
+    return Cell(f"{a.plain} to {b.plain}", text(f"{a.plain} to {b.plain}".replace("-", "−")).html, f"{a.latex} to {b.latex}", low)
+
+
+def _below(run: Run, data: xr.Dataset) -> list[int]:
+    held = {int(n) for n in data["n"].values}
+    return [n for n in SIZES if n in held and n < run.positions]
+
+
+def _sink(run: Run, data: xr.Dataset) -> Table:
+    """One row a measure and size."""
+    rows = []
+    for measure, words in MEASURES.items():
+        at = data.sel(measure=measure)
+        peak = int(at["peak_n"])
+        for n in dict.fromkeys([*PAPER_SIZES, *([peak] if peak else [])]):
+            if n not in data["n"].values:
+                continue
+            value = {name: at_size(at[name], n) for name in at.data_vars if at[name].dims == ("n",)}
+            size = whole(n)
+            if n == peak:
+                size = Cell(f"{n} (largest)", text(f"{n} (largest)").html, f"${n}$ (largest)", float(n))
+            rows.append(
+                [text(words), size, number(value["correlation"], value["correlation_se"]),
+                 interval(value["correlation_lower"], value["correlation_upper"]),
+                 interval(value["correlation_boot_lower"], value["correlation_boot_upper"]),
+                 *([text("–")] * 3 if measure == "spearman" else
+                   [number(value["unattenuated"], value["unattenuated_se"]), interval(value["unattenuated_lower"], value["unattenuated_upper"]),
+                    number(value["slope"], value["slope_se"])])]
+            )  # fmt: skip
+    said = (
+        f"Over {count(int(data.attrs['heads']), 'head')} with {int(data.attrs['distinct'])} distinct ρ₀, "
+        f"{count(run.documents, 'document')}. As measured: means over documents "
+        "correlated, as the paper does. Free of noise: the same from products of different documents only, which the noise of few "
+        "documents does not pull "
+        f"towards 0. 95% intervals: jackknife over documents with t({run.documents - 1}) on Fisher's z; bootstrap: percentiles of "
+        f"{int(data.attrs['resamples']):,} resamples "
+        f"(seed {int(data.attrs['seed'])}), for comparison only: they lie too low. Slope: change of Recall per unit of ρ₀, free "
+        "of noise. Layer is a factor. The N of the "
+        "largest correlation was chosen by looking."
+        if run.documents > 1
+        else f"Over {count(int(data.attrs['heads']), 'head')} with {int(data.attrs['distinct'])} distinct ρ₀."
+    )
+    headers = ["coefficient", "N", "as measured", "95% interval", "bootstrap", "free of noise", "95% interval", "slope"]
+    return Table(
+        name="sink", title="The sink's similarity and Recall (Figure 6)", headers=[mixed(word) for word in headers], rows=rows,
+        align="llrrrrrr",
+        on_paper=[range(5), [0, 1, 5, 6, 7]], caption=f"{said} {notes(data)}".strip(),
+    )  # fmt: skip
+
+
+def _regimes(run: Run, data: xr.Dataset) -> Table:
+    """One row a criterion and regime: heads, stability, contributions."""
+    rows = []
+    names = [str(name) for name in data["regime"].values]
+    contributions = ("sink", "last", "rest")
+    for criterion, words in CRITERIA.items():
+        label = data["label"].sel(criterion=criterion).values
+        for name in (*names[1:], names[0]):
+            code = names.index(name)
+            found = label == code
+            median = [np.median(x) if (x := data[f"contribution_{part}"].values[found]).size else float("nan") for part in contributions]
+            stable = [stable_share(data, criterion, code, f"stability_{kind}") for kind in ("left_out", "resampled", "sweep")]
+            rows.append(
+                [text(words), text(name), whole(float(data["heads"].sel(criterion=criterion, regime=name))),
+                 *(share(float("nan"), value) for value in stable), *(number(float(value)) for value in median)]
+            )  # fmt: skip
+    told, agreed = int(data["told"]), int(data["agreed"])
+    kappa = rounded(float(data["kappa"]), float(data["kappa_se"])).plain
+    draws = f"{int(data.attrs['resamples']):,} resamples (seed {int(data.attrs['seed'])})" if run.documents > 1 else "no resamples"
+    caption = (
+        f"A regime's heads, and in which share of replicates they keep it: {count(run.documents, 'document')} left out one by one, "
+        f"{draws}, other thresholds (table below). "
+        "Contributions: median over the regime's heads, value norm. Sizes and alignment are the paper's two descriptions (section 4.2); "
+        f"they both name a regime in {told} heads and the same one in {agreed} (Cohen's κ {kappa}; 0 is chance). {notes(data)}"
+    )
+    headers = [
+        *(mixed(word) for word in ("told by", "regime", "heads")),
+        stacked("leave", "one out"),
+        mixed("resampled"),
+        stacked("other", "thresholds"),
+    ]
+    symbols = [r"$\|\alpha_0 v_0\|$", r"$\|\alpha_L v_L\|$", "rest"]
+    return Table(
+        name="regimes", title="Regimes of heads (Figures 8 and 10)", headers=[*headers, *(mixed(word) for word in symbols)],
+        rows=rows, align="llrrrrrrr",
+        caption=caption.strip(),
+    )  # fmt: skip
+
+
+def _sweep(data: xr.Dataset) -> Table:
+    """One row a setting: counts by alignment and by both."""
+    at = dict(data.attrs["thresholds"])
+    names = [str(name) for name in data["regime"].values]
+    order = (*names[1:], names[0])
+    rows = []
+    for setting in (None, *data["sweep"].values):
+        counts = data["heads"] if setting is None else data["sweep_heads"].sel(sweep=setting)
+        cells = [whole(float(counts.sel(criterion=criterion, regime=name))) for criterion in ("both", "alignment") for name in order]
+        rows.append([text("as used" if setting is None else setting), *cells])
+    headers = [mixed("thresholds"), *(stacked(f"{name},", CRITERIA[criterion]) for criterion in ("both", "alignment") for name in order)]
+    return Table(
+        name="regime_sweep", title="Regimes under other thresholds", headers=headers, rows=rows, align="l" + "r" * 8,
+        on_paper=[range(5), [0, *range(5, 9)]],
+        caption=f"As used: alignment strong from a cosine of {at['strong']:g}; cosines must differ by {at['margin']:g}, sizes by a "
+        f"factor {at['factor']:g}; small N up to {int(at['small'])}, "
+        f"very large beyond {at['large']:g} T; the rest by the norm of its sum. Each other row changes one of these.",
+    )  # fmt: skip
+
+
+def _separable(run: Run, data: xr.Dataset) -> Table:
+    """One row a statistic, null and size."""
+    rows = []
+    for statistic in ("precision", "recall"):
+        for null in (str(name) for name in data["null"].values):
+            at = data.sel(null=null)
+            if not np.isfinite(at[f"{statistic}_gain"].values).any():
+                continue
+            for n in _below(run, data):
+                value = {name: at_size(at[f"{statistic}_{name}"], n) for name in PARTS}
+                rows.append(
+                    [text(statistic.capitalize()), mixed(NULLS.get(null, null.replace("_", " "))), whole(n), number(value["gain"], value["gain_se"]),
+                     interval(value["gain_band_lower"], value["gain_band_upper"]), _p(value["p_holm"]),
+                     *(whole(value[name]) for name in ("above", "more", "less", "heads"))]
+                )  # fmt: skip
+    rate = f"{float(data.attrs['false_discovery_rate']):g}"
+    said = (
+        f"Measured minus null, mean over heads ± standard error over {count(run.documents, 'document')}. Interval: 95% for all N of one "
+        f"null at once (Bonferroni), t({run.documents - 1}). "
+        "p: two-sided, Holm over all 1 < N < T, which tells more than the interval. Heads above: those whose mean is higher, tested or "
+        "not. More, less: heads told apart from chance one by one (exact sign-flip test "
+        f"over documents, Benjamini-Hochberg over heads at each N, q = {rate}). "
+        if run.documents > 1
+        else "Measured minus null, mean over heads. "
+    )
+    headers = ["statistic", "null", "N", "measured − null", "95%, all N", "p", "heads above", "more", "less", "of"]
+    return Table(
+        name="separable", title="More separable than chance?", headers=[mixed(word) for word in headers], rows=rows, align="llrrrrrrrr",
+        on_paper=[range(6), [0, 1, 2, 6, 7, 8, 9]],
+        caption=(said + where(data) + " " + notes(data)).strip(),
+    )  # fmt: skip
+
+
+PARTS = ("gain", "gain_se", "gain_band_lower", "gain_band_upper", "p_holm", "above", "more", "less", "heads")
+
+
+def where(data: xr.Dataset, level: float = 0.05) -> str:
+    """At which sizes the measured mean lies beyond each null, all N taken together; empty without tests."""
+    found = []
+    n = data["n"].values
+    for statistic in ("precision", "recall"):
+        for null in (str(name) for name in data["null"].values if str(name) != "floor"):
+            at = data.sel(null=null)
+            p, gain = at[f"{statistic}_p_holm"].values, at[f"{statistic}_gain"].values
+            told = np.isfinite(p)
+            if not told.any():
+                continue
+            with np.errstate(invalid="ignore"):
+                beyond = {"above": told & (p <= level) & (gain > 0), "below": told & (p <= level) & (gain < 0)}
+            parts = [f"{side} it at N = {_runs(n, n[told], chosen)}" for side, chosen in beyond.items() if chosen.any()]
+            said = " and ".join(parts) or "not told apart from it at any N"
+            found.append(f"{statistic.capitalize()} against {NULLS.get(null, null)}: {said}.")
+    return " ".join(found)
+
+
+def _runs(n: np.ndarray, told: np.ndarray, chosen: np.ndarray) -> str:
+    """Sizes as stretches of neighbours among those tested: `2 to 3, 5 to 995`."""
+    picked = set(n[chosen].tolist())
+    stretches: list[list[int]] = []
+    for size in told.tolist():
+        if size not in picked:
+            stretches.append([])
+        elif stretches and stretches[-1]:
+            stretches[-1].append(size)
+        else:
+            stretches.append([size])
+    return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]} to {part[-1]}" for part in stretches if part)
+
+
+def _p(value: float) -> Cell:
+    """A p-value to two digits; below 0.0001 only that."""
+    if np.isfinite(value) and value < 1e-4:
+        return Cell("<0.0001", text("<0.0001").html, "$<0.0001$", value)
+    return number(value, digits=2)

@@ -1,0 +1,102 @@
+"""Tables of predicted curves: how well the theory tells a head's curve, and how well simulation bears the prediction out. Imports this room's cells."""
+
+from __future__ import annotations
+
+import math
+
+import xarray as xr
+
+from reports.run import Run
+from reports.tables.cells import Cell, Table, missing, mixed, number, share, stacked
+from reports.text.number import count, percent
+
+SOURCES = {
+    "exponential": "all fitted, exponential",
+    "offset": "all fitted, offset",
+    "all but weights": "only weights fitted",
+    "measured": "all measured",
+    "heads": "other heads’ mean",
+    "floor": "$N/T$",
+}
+"""How a source of predictions is told."""
+
+ROUNDING = 1e-12
+"""Below this a score is rounding."""
+
+STATISTICS = {"precision": "$P$", "recall": "$R$"}
+_SPLIT = (0, 1, 2, 3, 4, 5), (0, 1, 6, 7, 8, 9)
+
+
+def predictive_tables(run: Run) -> list[Table]:
+    """Both tables; none where the run holds no predictions."""
+    return [] if run.predictive is None else [_scores(run), _check(run)]
+
+
+def _scores(run: Run) -> Table:
+    data = run.predictive
+    assert data is not None
+    rows = []
+    for name, short in STATISTICS.items():
+        for source in data["source"].values:
+            at = data.sel(source=source)
+            row: list[Cell] = [mixed(short), mixed(SOURCES.get(str(source), str(source))), number(float(at[f"{name}_r2_median"]), digits=2)]
+            row += [number(*_estimate(at, f"{name}_{key}")) for key in ("pooled_mae", "pooled_bias")]
+            row += [_percent(float(at[f"{name}_better"]))]
+            row += [number(*_estimate(at, f"{name}_{key}")) for key in ("slope", "intercept")]
+            row += [_percent(float(at[f"{name}_within"])), _percent(float(at["flagged_share"]))]
+            rows.append(row)
+    headers = [mixed("curve"), mixed("predicted from")]
+    headers += [
+        stacked("median $R^2$", "of a head"), stacked("mean", "distance"), mixed("bias"), stacked("nearer than", "other heads"), mixed("slope"),
+        mixed("intercept"), stacked("within", "95%"),
+        mixed("flagged"),
+    ]  # fmt: skip
+    heads = {name: int(data[f"{name}_settled"].sum()) for name in STATISTICS}
+    sizes = data["n_predicted"].values
+    caption = (
+        f"Curves of {count(run.heads, 'head')} at {count(len(sizes), 'size')} N from {sizes[0]} to {sizes[-1]}, predicted under Model G, "
+        f"against the means of {count(run.documents, 'document')}. R² counts in heads whose variance over N is at most a quarter noise "
+        f"({heads['precision']:,} for P, {heads['recall']:,} for R); it falls below 0 where a flat line would do better. Distance and "
+        "bias: of predicted less measured. Slope and intercept: of measured on predicted, over all (head, N) cells; 1 and 0 if the prediction "
+        "is calibrated. Nearer: heads whose prediction is nearer than the mean of the other heads. Within: share of cells whose "
+        "prediction lies in the 95% document interval of the measured mean. Errors: document jackknife, fitted ingredients held. The last two "
+        "lines of each curve know nothing of the head. Flagged: the approximation itself says that it may be far off."
+    )
+    return Table(
+        name="predictive", title="How well does the theory predict a head’s curve?", headers=headers, rows=rows, align="ll" + "r" * 8,
+        caption=caption, on_paper=_SPLIT,
+    )  # fmt: skip
+
+
+def _check(run: Run) -> Table:
+    data = run.predictive
+    assert data is not None
+    cells = data.sizes["check"]
+    rows = []
+    for name, short in STATISTICS.items():
+        row: list[Cell] = [mixed(short)]
+        row += [number(float(data[f"{name}_check_{key}"]), digits=2) for key in ("median", "ninety", "worst", "noise")]
+        row += [number(float(data[f"{name}_check_{key}"])) for key in ("far", "surely_far", "caught")]
+        rows.append(row)
+    headers = [mixed("curve"), mixed("median"), mixed("90%"), mixed("largest"), stacked("simulation’s", "standard error"),
+               stacked("beyond", "0.02"), stacked("surely", "beyond"), stacked("of these", "flagged")]  # fmt: skip
+    flagged = int(data["check_flagged"].sum())
+    caption = (
+        f"The approximation judged by simulation: {count(cells, '(head, N) cell')}, spread evenly over layers, sizes and ingredients, drawn "
+        f"{int(data.attrs['draws']):,} times from Model G at the parameters predicted from. Distance of predicted from simulated means, the "
+        f"simulation's noise in it. Surely beyond: by two standard errors. {count(flagged, 'cell')} {'is' if flagged == 1 else 'are'} flagged."
+    )
+    return Table(
+        name="predictive_check", title="Is the prediction what Model G expects?", headers=headers,
+        rows=rows if cells else [], align="l" + "r" * 7, caption=caption,
+    )  # fmt: skip
+
+
+def _estimate(data: xr.Dataset, name: str) -> tuple[float, float | None]:
+    """A score and its error; exactly 0 without one where it is 0 by construction, as the bias of a mean over heads."""
+    value, error = float(data[name]), float(data[f"{name}_se"])
+    return (0.0, None) if max(abs(value), error) < ROUNDING else (value, error)
+
+
+def _percent(value: float) -> Cell:
+    return share(value, percent(value)) if math.isfinite(value) else missing()
