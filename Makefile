@@ -29,7 +29,7 @@ bench: $(STAMP)
 	for name in capture kernels sharp fits theory whatif; do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 studies: $(STAMP)
-	for name in norms similarity weights verdicts; do echo "== $$name"; $(BIN)/python -m geostat.recovery_$$name || exit 1; done
+	for name in norms similarity weights verdicts; do echo "== $$name"; $(BIN)/python -m studies.$$name || exit 1; done
 
 format: $(STAMP)
 	$(BIN)/ruff format .

@@ -21,11 +21,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from synthetic import Sizes, Truth, capture
 
 import geostat as gs
-from geostat.norms import fit_norms
-from geostat.pooled_fits import fit_pooled
-from geostat.similarity import fit_similarity
-from geostat.verdicts import give_verdicts
-from geostat.weights import fit_weights
+from geostat.fits.norms.fit import fit_norms
+from geostat.fits.pooled.fit import fit_pooled
+from geostat.fits.similarity.fit import fit_similarity
+from geostat.fits.weights.fit import fit_weights
+from geostat.verdicts.give import give_verdicts
 
 STEPS = ("norms", "similarity", "weights", "pooled", "verdicts")
 

@@ -12,8 +12,7 @@ import empirical  # noqa: F401 - before torch, to whose threads it says how long
 
 if TYPE_CHECKING:
     from empirical.errors import StoreError
-    from geostat.errors import InputError
-    from geostat.face import (
+    from geostat.api import (
         capture,
         compare,
         confront,
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
         report,
         whatif,
     )
+    from geostat.errors import InputError
 
 __all__ = [
     "InputError",
@@ -57,7 +57,7 @@ def __getattr__(name: str) -> Any:
 
         return StoreError
     if name in __all__:
-        from geostat import face
+        from geostat import api
 
-        return getattr(face, name)
+        return getattr(api, name)
     raise AttributeError(f"module 'geostat' has no attribute {name!r}")

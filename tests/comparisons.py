@@ -9,9 +9,9 @@ import numpy as np
 import xarray as xr
 from spine import LENGTH
 
-from geostat import pipeline
-from geostat.comparison import compare
-from geostat.pipeline import Settings
+from geostat.comparison.compare import compare
+from geostat.runs import pipeline
+from geostat.runs.pipeline import Settings
 
 SHORTER = LENGTH - 8
 

@@ -10,8 +10,8 @@ from families import letters, tiny
 from spine import LENGTH, Said, geostat
 
 from empirical.store.store import Store
-from geostat import pipeline
-from geostat.pipeline import Settings
+from geostat.runs import pipeline
+from geostat.runs.pipeline import Settings
 from reports.figures.every import FIGURES
 from reports.page import page
 

@@ -61,7 +61,7 @@ def child(command: list[str], folder: Path, *, write: int | None, counter: Path 
         os.dup2(silent, 1)
         if counter is not None:
             killed_at(write, folder, counter)
-        from geostat.cli import main
+        from geostat.cli.app import main
 
         sys.argv = ["geostat", *command]
         code = 1
@@ -110,7 +110,7 @@ def started(start: Path, out: Path) -> Path:
 
 def main() -> None:
     """Kill a stage at every so-many-th write, run it again, compare."""
-    from geostat import pipeline
+    from geostat.runs import pipeline
 
     work, start, stride, first = Path(sys.argv[1]).resolve(), Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
     out, counter = work / "out", work / "count"

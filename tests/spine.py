@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from empirical.capture.observers import Baselines, Geometry
 from geostat.bounds.observer import MeasuredEnvelope
-from geostat.cli import app
+from geostat.cli.app import app
 
 LENGTH = 40
 """Tokens of a window: enough for every assumption to be fitted."""

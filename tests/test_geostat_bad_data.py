@@ -12,7 +12,7 @@ import xarray as xr
 from spine import run_tree
 
 import geostat as gs
-from geostat.flags import reasons
+from geostat.datasets.flags import reasons
 
 Spoil = Callable[[xr.Dataset], None]
 

@@ -15,18 +15,18 @@ from spine import LENGTH, geostat, refused
 
 import geostat as gs
 from empirical.store.store import Store
-from geostat.claims import Tolerance
-from geostat.comparison import compare, reported
-from geostat.comparison_bounds import shares_inside
-from geostat.comparison_scalars import Scalar, difference, quantities, scalars
-from geostat.comparison_settings import document_keys, names_of
-from geostat.envelope import confront
+from geostat.bounds.envelope import confront
+from geostat.bounds.overall import overall
+from geostat.comparison.compare import compare, reported
+from geostat.comparison.coverage import shares_inside
+from geostat.comparison.pairing import document_keys, names_of
+from geostat.comparison.scalars import Scalar, difference, quantities, scalars
 from geostat.errors import InputError
-from geostat.norms import fit_norms
-from geostat.overall import overall
-from geostat.similarity import fit_similarity
-from geostat.sink import correlate_with_sink
-from geostat.verdicts import give_verdicts
+from geostat.experiments.sink import correlate_with_sink
+from geostat.fits.norms.fit import fit_norms
+from geostat.fits.similarity.fit import fit_similarity
+from geostat.verdicts.claims import Tolerance
+from geostat.verdicts.give import give_verdicts
 
 GROUPS = ("capture", "norms", "similarity", "envelope")
 

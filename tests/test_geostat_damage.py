@@ -18,7 +18,7 @@ from spine import LENGTH, geostat
 import geostat as gs
 from empirical.errors import StoreError
 from empirical.store.store import Store
-from geostat import doctor
+from geostat.cli import doctor
 
 PLACES = (
     ("zarr.json", flipped),

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from geostat import decay
-from geostat.decay import FORM, FORMS, PARAMETERS, by_lag, fit_row, fitted_gram, jacobian
-from geostat.decay_solver import solve
+from geostat.fits.similarity import forms
+from geostat.fits.similarity.forms import FORM, FORMS, PARAMETERS, by_lag, fit_row, fitted_gram, jacobian
+from geostat.fits.similarity.solver import solve
 
 LAG = np.arange(1, 200.0)
 PAIRS = 200 - LAG
@@ -38,13 +38,13 @@ def test_batched_solver_finds_the_optimum_lmfit_finds_from_elsewhere(form):
     assert found.converged.all()
     assert not np.any([found.at_bound(name) for name in PARAMETERS])
     for row in range(cosine.shape[0]):
-        parameters = decay.parameters(form, found, row)
+        parameters = forms.parameters(form, found, row)
         for name, change in (("beta", 1.2), ("stretch", 0.9)):
             if name in parameters:
                 parameters[name].value *= change
         if "offset" in parameters:
             parameters["offset"].value += 0.05
-        result = FORM[form].model.fit(cosine[row], parameters, lag=LAG, weights=np.sqrt(PAIRS), **decay.keywords(form))
+        result = FORM[form].model.fit(cosine[row], parameters, lag=LAG, weights=np.sqrt(PAIRS), **forms.keywords(form))
         for name in FORM[form].parameters:
             assert result.params[name].value == pytest.approx(found.values()[name][row], rel=1e-6), (row, name)
 
@@ -70,7 +70,7 @@ def test_the_solver_does_not_depend_on_how_rows_are_batched(monkeypatch):
     cosine[4, 20:60] = np.nan
     for form in FORMS:
         whole = solve(form, LAG, cosine, PAIRS)
-        monkeypatch.setattr("geostat.decay_solver.CHUNK", 2 * LAG.size)
+        monkeypatch.setattr("geostat.fits.similarity.solver.CHUNK", 2 * LAG.size)
         parts = solve(form, LAG, cosine, PAIRS)
         monkeypatch.undo()
         for name in FORM[form].parameters:

@@ -7,7 +7,7 @@ import pytest
 from runs import small_run
 
 from empirical.errors import InputError, StoreError
-from geostat import doctor
+from geostat.cli import doctor
 
 
 def test_the_machine_is_described():

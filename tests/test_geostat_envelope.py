@@ -15,8 +15,8 @@ from spine import run_tree
 import theory
 from empirical.measure.selection import Convention, separability
 from empirical.tap.tap import tap
+from geostat.bounds.envelope import confront
 from geostat.bounds.evaluate import BOUND_NAMES, STATISTICS, envelope_grid, measured_curves
-from geostat.envelope import confront
 from geostat.errors import InputError
 from theory.head.gram import LagGram, feasible_edge, offset_exponential
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from geostat.equivalence import (
+from geostat.statistics.equivalence import (
     FAILS,
     HOLDS,
     NO_ESTIMATE,

@@ -142,7 +142,9 @@ def test_a_damaged_run_is_another_error(tmp_path: Path, run):
 
 
 def test_nothing_heavy_is_imported_before_it_is_needed():
-    code = "import geostat, geostat.cli, sys; print([name for name in ('torch', 'xarray', 'lmfit', 'matplotlib') if name in sys.modules])"
+    code = (
+        "import geostat, geostat.cli.app, sys; print([name for name in ('torch', 'xarray', 'lmfit', 'matplotlib') if name in sys.modules])"
+    )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
 

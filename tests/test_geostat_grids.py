@@ -7,11 +7,11 @@ import pytest
 import xarray as xr
 from conftest import Finished
 
+from geostat.cli.whatif_options import Sets
 from geostat.errors import InputError
-from geostat.grids import parse, whatif
-from geostat.head_point import from_head
-from geostat.studies import Asked, answer
-from geostat.study_options import Sets
+from geostat.what_if.answer import Asked, answer
+from geostat.what_if.grid import parse, whatif
+from geostat.what_if.start import from_head
 from theory.errors import InputError as TheoryError
 from theory.head.gram import offset_exponential
 from theory.study.study import PARAMETERS

@@ -158,7 +158,7 @@ def test_a_damaged_chunk_is_one_line_even_as_the_process_ends(tmp_path: Path):
         store.append({"name": str(index)}, {"capture": {"big": np.random.default_rng(index).standard_normal(500_000).astype(np.float32)}})
     chunk = store.path / "capture" / "big" / "c" / "0" / "0"
     chunk.write_bytes(chunk.read_bytes()[:-1] + b"!")
-    program = [sys.executable, "-c", "from geostat.cli import main; main()", "fit", str(store.path), "--quiet"]
+    program = [sys.executable, "-c", "from geostat.cli.app import main; main()", "fit", str(store.path), "--quiet"]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert "measure again with `--fresh` (of `geostat run` or `geostat capture`)" in refused(
         Said(done.returncode, done.stdout, done.stderr), code=4
@@ -213,12 +213,12 @@ def test_a_disk_that_refuses_is_no_failure_of_ours(captured: Path, monkeypatch: 
     def refuse(*args: object, **keywords: object) -> None:
         raise OSError(code, os.strerror(code), "a file")
 
-    monkeypatch.setattr("geostat.pipeline.fit", refuse)
+    monkeypatch.setattr("geostat.runs.pipeline.fit", refuse)
     assert refused(geostat("fit", captured, "--quiet")) == said
 
 
 def test_what_a_user_cannot_mend_is_not_hidden(captured: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("geostat.pipeline.fit", lambda *args, **keywords: (_ for _ in ()).throw(OSError(5, "Input/output error")))
+    monkeypatch.setattr("geostat.runs.pipeline.fit", lambda *args, **keywords: (_ for _ in ()).throw(OSError(5, "Input/output error")))
     with pytest.raises(OSError, match="Input/output error"):
         geostat("fit", captured)
 

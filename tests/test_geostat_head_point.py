@@ -7,9 +7,9 @@ from conftest import Finished
 
 import geostat as gs
 from geostat.errors import InputError
-from geostat.gram_files import is_file, read_gram
-from geostat.head_point import from_head, measured_of_head
-from geostat.studies import Asked, answer
+from geostat.what_if.answer import Asked, answer
+from geostat.what_if.gram_files import is_file, read_gram
+from geostat.what_if.start import from_head, measured_of_head
 from theory.head.gram import nearest_correlation, smallest_eigenvalue
 from theory.study.measured import measured_gram
 

@@ -9,8 +9,8 @@ from scipy import stats
 from statsmodels.stats.inter_rater import cohens_kappa
 
 from empirical.measure.layer import measure_layer
-from geostat.heads import Measured, classify_heads, kappa
-from geostat.regimes import CRITERIA, REGIMES, THRESHOLDS, UNKNOWN, Features, by_alignment, by_size, labels
+from geostat.experiments.head_regime_rules import CRITERIA, REGIMES, THRESHOLDS, UNKNOWN, Features, by_alignment, by_size, labels
+from geostat.experiments.head_regimes import Measured, classify_heads, kappa
 
 TOKENS, DIMENSION, DOCUMENTS = 64, 8, 4
 N = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])

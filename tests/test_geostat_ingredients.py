@@ -5,9 +5,9 @@ import pytest
 import xarray as xr
 from conftest import Finished
 
-from geostat.envelope import confront
-from geostat.ingredients import SWAPS, swap_ingredients
-from geostat.value_head import fitted_head
+from geostat.bounds.envelope import confront
+from geostat.bounds.head import fitted_head
+from geostat.bounds.ingredients import SWAPS, swap_ingredients
 from theory.evaluate.envelopes import envelope as bounds_of
 from theory.head.gram import LagGram
 

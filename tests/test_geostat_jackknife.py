@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from geostat.jackknife import PARTS, Interval, interval, interval_of, leave_one_out_mean, skewness, stored
+from geostat.statistics.jackknife import PARTS, Interval, interval, interval_of, leave_one_out_mean, skewness, stored
 
 
 def test_standard_error_of_a_mean_is_the_textbook_one():

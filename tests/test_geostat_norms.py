@@ -3,10 +3,10 @@ import pytest
 from scipy.stats import binom
 from synthetic import Sizes, Spread, Truth, capture
 
-from geostat import norms
+from geostat.datasets.flags import reasons
 from geostat.errors import InputError
-from geostat.flags import reasons
-from geostat.norms import fit_norms
+from geostat.fits.norms import fit as norms
+from geostat.fits.norms.fit import fit_norms
 from geostat.statistics.least_squares import LMFIT_KEYWORDS
 
 MANY = Sizes(layers=10, heads=6, kv_heads=6)

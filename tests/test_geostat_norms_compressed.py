@@ -3,8 +3,8 @@ import pytest
 from statsmodels.stats.proportion import proportion_confint
 from synthetic import Sizes, Truth, capture
 
-from geostat.norms import fit_norms
-from geostat.norms_compressed import compressed, secondary_sinks, sink_smallest, wilson
+from geostat.fits.norms.compressed import compressed, secondary_sinks, sink_smallest, wilson
+from geostat.fits.norms.fit import fit_norms
 
 
 @pytest.mark.parametrize("trials", [1, 3, 8, 100])

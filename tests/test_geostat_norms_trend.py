@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 from scipy.signal import lfilter
 from synthetic import Sizes, capture
 
-from geostat.norms import fit_norms
-from geostat.norms_trend import bandwidth, hac_errors, line_of_profile, trend
-from geostat.one_head import fit_head
+from geostat.fits.norms.fit import fit_norms
+from geostat.fits.norms.trend import bandwidth, hac_errors, line_of_profile, trend
+from geostat.fits.one_head import fit_head
 
 
 @given(st.floats(0.1, 100), st.floats(-0.9, 0.9), st.integers(3, 60))

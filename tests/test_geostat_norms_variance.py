@@ -5,9 +5,9 @@ from scipy.stats import binom
 from synthetic import Sizes, capture
 
 from geostat.errors import InputError
-from geostat.norms import fit_norms
-from geostat.norms_variance import SOURCES, MeanSquares, complete_block, mean_squares, mixed_model, share_limits, shares, split
-from geostat.one_head import fit_head
+from geostat.fits.norms.fit import fit_norms
+from geostat.fits.norms.variance import SOURCES, MeanSquares, complete_block, mean_squares, mixed_model, share_limits, shares, split
+from geostat.fits.one_head import fit_head
 
 
 def table(random, documents=8, heads=5, positions=60, deviations=(0.4, 0.3, 1.0)):

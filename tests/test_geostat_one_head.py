@@ -4,10 +4,10 @@ from scipy import stats
 from synthetic import Sizes, capture
 
 from geostat.errors import InputError
-from geostat.norms import fit_norms
-from geostat.one_head import FORMS, fit_head
-from geostat.similarity import fit_similarity
-from geostat.weights import fit_weights
+from geostat.fits.norms.fit import fit_norms
+from geostat.fits.one_head import FORMS, fit_head
+from geostat.fits.similarity.fit import fit_similarity
+from geostat.fits.weights.fit import fit_weights
 
 
 @pytest.fixture(scope="module")

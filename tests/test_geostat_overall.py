@@ -6,7 +6,7 @@ import xarray as xr
 from conftest import Finished
 
 from geostat.bounds.evaluate import STATISTICS
-from geostat.overall import mean_and_error, overall
+from geostat.bounds.overall import mean_and_error, overall
 
 POSITIONS = 10
 WORDS = {"units": "1", "symbol": "P", "equation": "(2)"}

@@ -8,11 +8,11 @@ import pytest
 import xarray as xr
 
 from empirical.measure.selection import default_n, separability
+from geostat.bounds.envelope import confront
 from geostat.bounds.evaluate import BOUND_NAMES, envelope_grid, evaluate
-from geostat.envelope import confront
-from geostat.overall import overall
-from geostat.recovery_bounds import DECAY, DIMENSION, OFFSET, SINK_COSINE, SINK_NORM
-from geostat.recovery_weights import DOCUMENTS, Setting, draw, plant
+from geostat.bounds.overall import overall
+from studies.bounds import DECAY, DIMENSION, OFFSET, SINK_COSINE, SINK_NORM
+from studies.weights import DOCUMENTS, Setting, draw, plant
 from theory.audit.simulate import draw_directions
 from theory.head.gram import offset_exponential
 

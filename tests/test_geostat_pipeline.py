@@ -23,10 +23,10 @@ from empirical.store import disk, manifest
 from empirical.store import store as module
 from empirical.store.lock import alone
 from empirical.store.store import Store
-from geostat import pipeline
 from geostat.errors import InputError
-from geostat.pipeline import Settings
+from geostat.runs import pipeline
 from geostat.runs.console import Console
+from geostat.runs.pipeline import Settings
 
 
 def test_a_store_lies_in_the_folder_or_is_named_itself():

@@ -6,13 +6,13 @@ import xarray as xr
 from synthetic import Sizes, Spread, Truth, capture
 
 import geostat as gs
-from geostat.depth_models import line, mixed
 from geostat.errors import InputError
+from geostat.fits.pooled.data import pooled_cosines, pooled_log_weights
+from geostat.fits.pooled.depth_models import line, mixed
+from geostat.fits.pooled.fit import POOLED, fit_pooled
 from geostat.fits.pooled.values import TRENDS, Values, place_of, pooled_values
-from geostat.jackknife import interval
-from geostat.pooled_data import pooled_cosines, pooled_log_weights
-from geostat.pooled_fits import POOLED, fit_pooled
-from geostat.similarity import layer_cosines
+from geostat.fits.similarity.fit import layer_cosines
+from geostat.statistics.jackknife import interval
 
 TRUTH = Truth(beta=0.3, offset=0.1)
 LAYERS = 8

@@ -10,11 +10,11 @@ from conftest import Finished
 from spine import Said, geostat
 
 from empirical.store.store import Store
+from geostat.api import confront
+from geostat.bounds.predictive.check import chosen_heads, chosen_sizes
+from geostat.bounds.predictive.curves import predictive_curves, predictive_grid
+from geostat.bounds.predictive.scores import mean_of_other_heads, noise_share, score, with_replicates
 from geostat.errors import InputError
-from geostat.face import confront
-from geostat.predictive import predictive_curves, predictive_grid
-from geostat.predictive_check import chosen_heads, chosen_sizes
-from geostat.predictive_scores import mean_of_other_heads, noise_share, score, with_replicates
 from theory.audit.simulate import simulate
 from theory.editions.predicted.predict import predict
 from theory.head.gram import offset_exponential
@@ -265,6 +265,6 @@ def test_curves_are_predicted_where_asked_and_dropped_where_not(finished: Finish
     assert "only weights fitted" in (tmp_path / "tables" / "predictive.md").read_text(encoding="utf-8")
     assert geostat("confront", store, "--edition", "sharp", "--quiet") == Said(0, "", "")
     assert "predictive" not in Store.open(store).results  # it would be of another confrontation
-    monkeypatch.setattr("geostat.face.experiments", lambda run: {})  # which take most of the time
+    monkeypatch.setattr("geostat.api.experiments", lambda run: {})  # which take most of the time
     laid = confront(finished.tree, finished.tree, editions=("sharp",), points=2, predict=True)
     np.testing.assert_allclose(laid["predictive"]["recall_slope"], kept["recall_slope"], equal_nan=True)

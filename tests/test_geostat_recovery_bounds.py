@@ -6,9 +6,9 @@ import sys
 import numpy as np
 import pytest
 
-from geostat import recovery_bounds
-from geostat.recovery_bounds import FAR, SIDES, Pool, flags_of, judged, made, placed, planted
-from geostat.recovery_verdicts import main
+from studies import bounds as recovery_bounds
+from studies.bounds import FAR, SIDES, Pool, flags_of, judged, made, placed, planted
+from studies.verdicts import main
 
 N = np.array([1, 2, 5, 12, 30, 40])
 EVERY = np.ones((2, 2, N.size), dtype=bool)

@@ -6,11 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from geostat.claims import CLAIMS
-from geostat.equivalence import HOLDS, PValues
-from geostat.jackknife import Interval, interval, leave_one_out_mean
-from geostat.norms import fit_layer
-from geostat.recovery_levels import (
+from geostat.fits.norms.fit import fit_layer
+from geostat.fits.similarity.pairs import pairs_by_lag
+from geostat.statistics.equivalence import HOLDS, PValues
+from geostat.statistics.jackknife import Interval, interval, leave_one_out_mean
+from geostat.verdicts.claims import CLAIMS
+from studies.levels import (
     MISFITS,
     MODEL_HEADS,
     NORMS,
@@ -26,9 +27,8 @@ from geostat.recovery_levels import (
     similarity,
     slopes,
 )
-from geostat.recovery_norms import draw
-from geostat.recovery_verdicts import main
-from geostat.similarity_pairs import pairs_by_lag
+from studies.norms import draw
+from studies.verdicts import main
 
 CV = next(claim for claim in CLAIMS if claim.key == "norms.cv")
 

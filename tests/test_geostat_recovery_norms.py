@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from geostat.recovery_norms import REQUIRED, SETTINGS, draw, main, study
+from studies.norms import REQUIRED, SETTINGS, draw, main, study
 
 HEADS = 300
 
@@ -42,8 +42,8 @@ def test_one_command_prints_every_parameter_with_its_coverage(capsys):
 
 @pytest.mark.parametrize("drawn", [0.2, 0.3])
 def test_an_interval_that_does_not_cover_is_called_missed(capsys, monkeypatch, drawn):
-    monkeypatch.setattr("geostat.recovery_norms.SETTINGS", SETTINGS[:1])
-    monkeypatch.setattr("geostat.recovery_norms.draw", lambda setting, *rest: draw(replace(setting, lam=drawn), *rest))
+    monkeypatch.setattr("studies.norms.SETTINGS", SETTINGS[:1])
+    monkeypatch.setattr("studies.norms.draw", lambda setting, *rest: draw(replace(setting, lam=drawn), *rest))
     assert main(["--heads", "60", "--length", "64"]) == 1
     covered = re.search(r"lam .* (\d+\.\d)% ± .*MISSED", capsys.readouterr().out)
     assert covered

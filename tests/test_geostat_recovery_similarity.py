@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from geostat import recovery_similarity
-from geostat.decay import FORMS
-from geostat.recovery_similarity import SETTINGS, Setting, draw, expected_cosine, expected_norm, recover, table
+from geostat.fits.similarity.forms import FORMS
+from studies import similarity
+from studies.similarity import SETTINGS, Setting, draw, expected_cosine, expected_norm, recover, table
 from theory.audit.simulate import draw_directions
 from theory.head.gram import is_feasible
 
@@ -38,7 +38,7 @@ def test_mean_cosine_falls_short_by_the_known_bias(rho):
 
 def test_draws_are_reduced_as_a_capture_reduces_them():
     drawn = draw(OFFSET, 3, 2, seed=4)
-    gram = recovery_similarity.fitted_gram("offset", 65, 0.3, 0.1, 1.0, 0.15)
+    gram = similarity.fitted_gram("offset", 65, 0.3, 0.1, 1.0, 0.15)
     values = np.concatenate(list(draw_directions(gram, 65, 64, 6, 4)), axis=1)[:, 4]  # document 1, head 1
     values *= np.where(np.arange(65) == 0, 0.5, 2.0)[:, None]
     norm = np.linalg.norm(values, axis=1)
@@ -69,8 +69,8 @@ def test_a_wrong_estimand_is_seen_to_be_missed(recovered):
 def test_settings_are_feasible_and_hold_every_form():
     assert {setting.form for setting in SETTINGS} == set(FORMS)
     for setting in SETTINGS:
-        assert is_feasible(recovery_similarity.fitted_gram(setting.form, setting.tokens, rho0=setting.rho0,
-                                                           **(recovery_similarity.ABSENT | dict(setting.values))), setting.tokens)  # fmt: skip
+        assert is_feasible(similarity.fitted_gram(setting.form, setting.tokens, rho0=setting.rho0,
+                                                           **(similarity.ABSENT | dict(setting.values))), setting.tokens)  # fmt: skip
     with pytest.raises(ValueError, match="no vectors have these cosines"):
         draw(dataclasses.replace(OFFSET, rho0=0.9), 2, 2, 0)
 
@@ -87,10 +87,10 @@ def test_table_shouts_where_coverage_or_choice_fails(recovered):
 
 
 def test_the_command_runs_and_repeats(capsys, monkeypatch):
-    monkeypatch.setattr(recovery_similarity, "SETTINGS", (dataclasses.replace(OFFSET, tokens=33),))
+    monkeypatch.setattr(similarity, "SETTINGS", (dataclasses.replace(OFFSET, tokens=33),))
     printed = []
     for _ in range(2):
-        recovery_similarity.main(["--heads", "20", "--documents", "4", "--seed", "3"])
+        similarity.main(["--heads", "20", "--documents", "4", "--seed", "3"])
         printed.append(capsys.readouterr().out)
     assert printed[0] == printed[1]
     assert "of 6 nominal 95% intervals" in printed[0]

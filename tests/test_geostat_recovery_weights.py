@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from geostat.phases import log_profile
-from geostat.recovery_weights import Setting, Tally, draw, limits, lines, main, mean_noise, plant, recover, settings
-from geostat.weights_noise import lag_one
-from geostat.weights_surrogates import statistics, surrogates
+from geostat.fits.weights.forms import log_profile
+from geostat.fits.weights.noise import lag_one
+from geostat.fits.weights.surrogates import statistics, surrogates
+from studies.weights import Setting, Tally, draw, limits, lines, main, mean_noise, plant, recover, settings
 
 
 def test_noise_is_drawn_as_stated():

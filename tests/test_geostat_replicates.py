@@ -6,11 +6,11 @@ import xarray as xr
 from conftest import Finished
 from scipy import stats
 
-from geostat.claims import CLAIMS, Claim
 from geostat.datasets.words import EFFECTS
-from geostat.jackknife import interval
-from geostat.replicates import replicates, share_within
-from geostat.verdicts import give_verdicts
+from geostat.statistics.jackknife import interval
+from geostat.verdicts.claims import CLAIMS, Claim
+from geostat.verdicts.give import give_verdicts
+from geostat.verdicts.replicates import replicates, share_within
 
 ON_EFFECTS = [claim for claim in CLAIMS if not claim.bounds]
 

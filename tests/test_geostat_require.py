@@ -11,7 +11,7 @@ from spine import Said, geostat, refused
 import geostat as gs
 from empirical.store.store import Store
 from geostat.errors import InputError
-from geostat.requirements import hold_to, requirement
+from geostat.verdicts.requirements import hold_to, requirement
 
 
 @pytest.fixture

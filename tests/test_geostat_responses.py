@@ -6,9 +6,9 @@ import xarray as xr
 from conftest import Finished
 
 import geostat as gs
-from geostat.head_point import from_head
-from geostat.responses import lines_of
-from geostat.studies import Asked, answer
+from geostat.what_if.answer import Asked, answer
+from geostat.what_if.elasticities import lines_of
+from geostat.what_if.start import from_head
 from theory.study.study import LOWER
 
 POINT = {"L": 64, "N": 4, "rho0": 0.05, "eta": 0.1, "p_sink": 0.05, "beta": 1.0}

@@ -11,9 +11,9 @@ from conftest import Finished
 from runs import contents, small_run
 
 from empirical.errors import InputError as MeasurementError
-from geostat import pipeline
-from geostat.pipeline import Settings
+from geostat.runs import pipeline
 from geostat.runs.console import Console
+from geostat.runs.pipeline import Settings
 
 
 def test_run_json_lies_beside_the_store_and_tells_the_seconds_of_each_stage(finished: Finished):
@@ -69,7 +69,7 @@ def test_a_full_disk_leaves_run_json_whole(tmp_path: Path, monkeypatch: pytest.M
     def full(path: Path, text: str) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("geostat.run_record.replace", full)
+    monkeypatch.setattr("geostat.runs.record.replace", full)
     with pytest.raises(MeasurementError, match=r"run\.json: no space left"):
         pipeline.fit(store)
     assert contents(tmp_path)["run.json"] == before

@@ -6,7 +6,7 @@ import xarray as xr
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from geostat.separable import FLIPS, compare_with_nulls, p_value, sign_flip
+from geostat.experiments.chance import FLIPS, compare_with_nulls, p_value, sign_flip
 from geostat.statistics.multiple import adjusted
 
 N = np.array([1, 2, 3, 5, 8, 16])

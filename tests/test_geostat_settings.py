@@ -7,9 +7,9 @@ import pytest
 
 from empirical.measure.selection import default_n
 from empirical.sources.windows import LEAST_LENGTH
-from geostat import pipeline, settings
 from geostat.errors import InputError
-from geostat.pipeline import Settings
+from geostat.runs import pipeline, settings
+from geostat.runs.pipeline import Settings
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ import xarray as xr
 from scipy.stats import binom
 from synthetic import Sizes, Spread, Truth, capture
 
-from geostat.decay import FORM, FORMS, MODELS, PARAMETERS, by_lag, fit_row
-from geostat.decay_solver import solve
-from geostat.flags import reasons
-from geostat.similarity import fit_similarity
+from geostat.datasets.flags import reasons
+from geostat.fits.similarity.fit import fit_similarity
+from geostat.fits.similarity.forms import FORM, FORMS, MODELS, PARAMETERS, by_lag, fit_row
+from geostat.fits.similarity.solver import solve
 from geostat.statistics.least_squares import LMFIT_KEYWORDS
 
 MANY = Sizes(layers=10, heads=6, kv_heads=6)
@@ -273,7 +273,7 @@ def test_what_lmfit_could_not_settle_has_no_error(monkeypatch, spoil, why):
             vars(result).update(spoil)
         return result
 
-    monkeypatch.setattr("geostat.similarity_fit.fit_row", spoiled)
+    monkeypatch.setattr("geostat.fits.similarity.one_form.fit_row", spoiled)
     fit = fit_similarity(capture(sizes=SMALL)).squeeze()
     for name in ("beta_se", "beta_lower", "offset_se", "offset_upper"):
         assert np.isnan(fit[name].sel(gram="offset")), name

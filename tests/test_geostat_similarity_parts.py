@@ -3,13 +3,22 @@ import pytest
 import xarray as xr
 from scipy.stats import binom
 
-from geostat.decay import FORM, FORMS, PARAMETERS, by_lag, fitted_gram
-from geostat.fitting import LayerTokens
-from geostat.flags import combined, flag_variable, reasons
-from geostat.similarity_choice import choose
-from geostat.similarity_drift import Blocks, drift, sink_cosines
-from geostat.similarity_feasible import feasible_edges
-from geostat.similarity_pairs import Bins, chance_by_lag, chance_by_pair, error_by_bin, mae_by_pair, pairs_by_lag, pooled, share_of_lags
+from geostat.datasets.flags import combined, flag_variable, reasons
+from geostat.datasets.tokens import LayerTokens
+from geostat.fits.similarity.drift import Blocks, drift, sink_cosines
+from geostat.fits.similarity.feasible import feasible_edges
+from geostat.fits.similarity.forms import FORM, FORMS, PARAMETERS, by_lag, fitted_gram
+from geostat.fits.similarity.pairs import (
+    Bins,
+    chance_by_lag,
+    chance_by_pair,
+    error_by_bin,
+    mae_by_pair,
+    pairs_by_lag,
+    pooled,
+    share_of_lags,
+)
+from geostat.statistics.choice import choose
 from theory.head.gram import smallest_eigenvalue
 
 NUMBERS = np.array([form.number for form in FORM.values()])

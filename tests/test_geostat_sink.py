@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from geostat.ranks import ranks
-from geostat.sink import MEASURES, Table, coefficients, correlate_with_sink
+from geostat.experiments.sink import MEASURES, Table, coefficients, correlate_with_sink
+from geostat.statistics.ranks import ranks
 
 DOCUMENTS, LAYERS, HEADS, SHARED = 8, 5, 12, 3
 N = np.array([1, 2, 3, 6])

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from geostat.cli.progress import Console
+from geostat.cli.theory import statement, trial
 from geostat.errors import InputError
-from geostat.statements import statement, trial
-from geostat.terminal import Console
 from theory.errors import InputError as TheoryError
 from theory.statements import catalogue
 from theory.tables import table_2

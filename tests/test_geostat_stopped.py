@@ -21,7 +21,7 @@ PROGRAM = (
     sys.executable,
     "-c",
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); signal.signal(signal.SIGHUP, signal.SIG_DFL); "
-    "from geostat.cli import main; main()",
+    "from geostat.cli.app import main; main()",
 )
 """Hears Ctrl-C and a terminal that closes, also where the tests run in the background, whose processes inherit a deaf ear."""
 MANY = 12
@@ -125,5 +125,5 @@ def test_a_stopped_stage_says_so_in_a_line_and_can_be_done_again(
 
 def test_a_command_under_nohup_does_not_hear_the_terminal_close():
     before, after = "signal.signal(signal.SIGHUP, signal.SIG_IGN)", "print(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN)"
-    code = f"import signal; {before}; from geostat import stops; stops.heed(); {after}"
+    code = f"import signal; {before}; from geostat.cli import stops; stops.heed(); {after}"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "True\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import Finished
 
-PROGRAM = (sys.executable, "-c", "from geostat.cli import main; main()")
+PROGRAM = (sys.executable, "-c", "from geostat.cli.app import main; main()")
 C_LOCALE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": ""}
 POOR = {"C locale": C_LOCALE, "latin-1": {"PYTHONIOENCODING": "latin-1:strict"}, "ascii": {"PYTHONIOENCODING": "ascii:strict"}}
 

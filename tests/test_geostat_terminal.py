@@ -6,9 +6,9 @@ import sys
 import pytest
 
 from empirical.capture.capture import Progress
-from geostat import terminal
+from geostat.cli import progress as terminal
+from geostat.cli.progress import rate, talk
 from geostat.runs.console import QUIET
-from geostat.terminal import rate, talk
 
 
 def progress(documents: int, layer: int = 0, *, tokens: float = 1500.0) -> Progress:

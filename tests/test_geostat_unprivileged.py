@@ -25,10 +25,10 @@ ratios = np.empty(0)
 print(theory.editions.sharp_kernels.pair_ratios(np.eye(2), *np.ones((3, 2)), 1.0, 0, 2, 0.0, ratios))
 """
 ROOMS = """
-import empirical.measure.head_kernels, geostat.noise_kernels
+import empirical.measure.head_kernels, geostat.fits.weights.noise_kernels
 print(empirical.measure.head_kernels.padded(5, 8))
 rows, ones = np.ones((1, 3)), np.zeros(1)
-geostat.noise_kernels.whiten(rows, ones, ones, ones + 1, rows)
+geostat.fits.weights.noise_kernels.whiten(rows, ones, ones, ones + 1, rows)
 print(rows.sum())
 """
 
@@ -114,7 +114,7 @@ def test_the_main_job_is_done_for_a_user_without_a_home(prefix: tuple[str, ...],
         "--out",
         here / "open/report",
     ]
-    program = "import geostat.cli; geostat.cli.main()"
+    program = "from geostat.cli.app import main; main()"
     done = call(prefix, here, "-c", program, "run", *map(str, given), "--quiet", home="/nonexistent")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert (here / "open/report/report.html").exists()

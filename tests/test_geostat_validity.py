@@ -12,7 +12,7 @@ from conftest import Finished
 from spine import run_tree
 
 import geostat as gs
-from geostat.validity import READING, quartiles, summarise
+from geostat.verdicts.sentences import READING, quartiles, summarise
 from reports.text.number import rounded
 from theory.statements import catalogue
 

@@ -9,12 +9,12 @@ import xarray as xr
 from conftest import Finished
 from scipy import stats
 
-from geostat.claims import CLAIMS, DEFAULT_TOLERANCES, Tolerance, tolerances
-from geostat.equivalence import FAILS, HOLDS, NO_ESTIMATE, UNDETERMINED, PValues, answers, mean_of_equals
+from geostat.bounds.gaps import BOUNDS
 from geostat.errors import InputError
-from geostat.gaps import BOUNDS
-from geostat.requirements import requirement, share
-from geostat.verdicts import claim_rows, give_verdicts
+from geostat.statistics.equivalence import FAILS, HOLDS, NO_ESTIMATE, UNDETERMINED, PValues, answers, mean_of_equals
+from geostat.verdicts.claims import CLAIMS, DEFAULT_TOLERANCES, Tolerance, tolerances
+from geostat.verdicts.give import claim_rows, give_verdicts
+from geostat.verdicts.requirements import requirement, share
 
 
 def test_a_verdict_follows_from_the_estimate_error_and_tolerance_beside_it(finished: Finished):

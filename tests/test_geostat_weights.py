@@ -4,13 +4,14 @@ from scipy.special import stdtrit
 from scipy.stats import binom
 from synthetic import Sizes, Spread, Truth, capture, log_weights
 
-from geostat import phases, weights
 from geostat.errors import InputError
-from geostat.profile_kernels import scan
-from geostat.profile_search import FORMS, search
+from geostat.fits.weights import fit as weights
+from geostat.fits.weights import forms
+from geostat.fits.weights.fit import fit_weights, log_profile, profile
+from geostat.fits.weights.search import FORMS, search
+from geostat.fits.weights.search_kernels import scan
 from geostat.statistics.least_squares import LMFIT_KEYWORDS
 from geostat.statistics.losses import mean_over_documents
-from geostat.weights import fit_weights, log_profile, profile
 
 MANY = Sizes(layers=2, heads=20, kv_heads=4)
 MONOTONE, SHARED, SEPARATE = range(3)
@@ -62,7 +63,7 @@ def test_search_finds_the_optimum_lmfit_finds_from_elsewhere(form):
     for row in range(6):
         start = {name: float(values[FORMS.index(form), row]) for name, values in found.items()}
         begin = start | {"b": start["b"] + 0.1, "eta_osc": start["eta_osc"] * 0.9, "eta_tail": start["eta_tail"] * 1.1}
-        value = phases.fit_row(form, position, rows[row], begin | {"omega": start["omega"] + 5e-4}).params.valuesdict()
+        value = forms.fit_row(form, position, rows[row], begin | {"omega": start["omega"] + 5e-4}).params.valuesdict()
         pairs = [
             ("log_p_base", "b"),
             ("eta", "eta_tail" if form == "monotone" else "eta_osc"),
@@ -107,7 +108,7 @@ def test_no_near_break_point_does_better():
             for move in (-4, -2, -1, 1, 2, 4):
                 moved = start | {end: start[end] + move}
                 if moved["t1"] >= 1 and moved["t2"] <= 300 and moved["t2"] - moved["t1"] >= 8:
-                    assert phases.fit_row("shared", np.arange(1.0, 301), rows[row], moved).chisqr >= start["squares"] * (1 - 1e-9)
+                    assert forms.fit_row("shared", np.arange(1.0, 301), rows[row], moved).chisqr >= start["squares"] * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -351,7 +352,7 @@ def test_lmfit_never_sees_a_missing_token():
     rows, _ = planted(1, 0.3, seed=15)
     rows[0, 50] = np.nan
     found = {name: float(values[SHARED, 0]) for name, values in search(rows, 1).items()}
-    assert phases.fit_row("shared", np.arange(1.0, 301), rows[0], found).ndata == 299
+    assert forms.fit_row("shared", np.arange(1.0, 301), rows[0], found).ndata == 299
     assert LMFIT_KEYWORDS["nan_policy"] == "raise"
 
 
@@ -363,7 +364,7 @@ def test_lmfits_own_errors_stand_beside_the_jackknifes():
     position = seen.first_content + np.arange(mean.size, dtype=np.float64)
     for form, source in (("shared", "eta"), ("separate", "eta_tail")):
         start = {name: float(rows[weights.FORMS.index(form), 0]) for name, rows in search(mean[None], seen.first_content).items()}
-        own = phases.fit_row(form, position, mean, start).params
+        own = forms.fit_row(form, position, mean, start).params
         assert float(fit["form_eta_tail_se_tokens"].sel(form=form)) == pytest.approx(own[source].stderr, rel=1e-6)
         expected = own["log_p_base"].stderr * float(fit["form_p_base"].sel(form=form))
         assert float(fit["form_p_base_se_tokens"].sel(form=form)) == pytest.approx(expected, rel=1e-6)

@@ -3,10 +3,10 @@ import pytest
 from scipy.stats import t as student
 from synthetic import Sizes, Spread, Truth, capture
 
-from geostat.jackknife import leave_one_out_mean
-from geostat.profile_search import search
-from geostat.weights import fit_weights
-from geostat.weights_documents import share_interval
+from geostat.fits.weights.documents import share_interval
+from geostat.fits.weights.fit import fit_weights
+from geostat.fits.weights.search import search
+from geostat.statistics.jackknife import leave_one_out_mean
 
 
 def test_interval_of_a_share_stays_inside_it():

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from synthetic import Sizes, Spread, Truth, capture
 
-from geostat.jackknife import interval
-from geostat.phases import log_profile
-from geostat.recovery_verdicts import Row, growth, oscillation, shape, study
-from geostat.weights import fit_weights
-from geostat.weights_documents import CURVE
-from geostat.weights_effects import distance
-from geostat.weights_effects import growth as growth_of
-from geostat.weights_identified import ABSENT, HAS_ONE
+from geostat.fits.weights.documents import CURVE
+from geostat.fits.weights.effects import distance
+from geostat.fits.weights.effects import growth as growth_of
+from geostat.fits.weights.fit import fit_weights
+from geostat.fits.weights.forms import log_profile
+from geostat.fits.weights.identified import ABSENT, HAS_ONE
+from geostat.statistics.jackknife import interval
+from studies.verdicts import Row, growth, oscillation, shape, study
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from test_geostat_weights_noise import arma
 
-from geostat.phases import log_profile
-from geostat.profile_search import FORMS, search_monotone
-from geostat.weights_identified import ABSENT, AT_BOUND, BELOW, HAS_ONE, NOT_FITTED, ROUGH, Standing, placement, reasons, strength
-from geostat.weights_noise import Background
+from geostat.fits.weights.forms import log_profile
+from geostat.fits.weights.identified import ABSENT, AT_BOUND, BELOW, HAS_ONE, NOT_FITTED, ROUGH, Standing, placement, reasons, strength
+from geostat.fits.weights.noise import Background
+from geostat.fits.weights.search import FORMS, search_monotone
 
 POSITION = np.arange(1.0, 401)
 LAST = 400.0

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from geostat.weights_noise import autocovariance, background, lag_one, long_run_noise
+from geostat.fits.weights.noise import autocovariance, background, lag_one, long_run_noise
 
 
 def arma(phi, theta, rows, tokens, seed=0):

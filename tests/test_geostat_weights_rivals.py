@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from synthetic import Sizes, Spread, Truth, capture
 
-from geostat.weights import fit_weights
-from geostat.weights_rivals import FREE, RIVALS, SIMPLE, choose, fit_row, solve
+from geostat.fits.weights.fit import fit_weights
+from geostat.fits.weights.rivals import FREE, RIVALS, SIMPLE, choose, fit_row, solve
 
 
 @pytest.mark.parametrize("form", SIMPLE)

@@ -4,11 +4,11 @@ from scipy.signal import lfilter
 from scipy.stats import binom
 from test_geostat_weights_noise import arma
 
-from geostat.profile_kernels import MIN_OSCILLATION
-from geostat.profile_search import search_monotone
-from geostat.weights_noise import Background, background
-from geostat.weights_rivals import design, solve
-from geostat.weights_surrogates import BLOCKS, FEWEST, SURROGATES, judge, statistics, surrogates, without_oscillation
+from geostat.fits.weights.noise import Background, background
+from geostat.fits.weights.rivals import design, solve
+from geostat.fits.weights.search import search_monotone
+from geostat.fits.weights.search_kernels import MIN_OSCILLATION
+from geostat.fits.weights.surrogates import BLOCKS, FEWEST, SURROGATES, judge, statistics, surrogates, without_oscillation
 
 
 def residuals(rows, power_law=True):

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from geostat import cli
+from geostat.cli import app
 
 COSINES = 0.2 + 0.8 * np.exp(-0.5 * np.abs(np.subtract.outer(np.arange(9), np.arange(9))))
 
@@ -141,7 +141,7 @@ def test_what_cannot_be_is_one_line_with_a_remedy_and_leaves_nothing(words: str,
     before = sorted(here.iterdir())
     monkeypatch.setattr(sys, "argv", ["geostat"])
     with pytest.raises(SystemExit) as exit_:
-        cli.app(["whatif", *words.split(), "--out", "out"])
+        app.app(["whatif", *words.split(), "--out", "out"])
     said = capsys.readouterr()
     assert exit_.value.code == 2
     assert said.out == ""

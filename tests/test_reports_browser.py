@@ -11,7 +11,7 @@ import pytest
 from conftest import Finished
 from test_reports_experiments import FULL
 
-from geostat.claims import CLAIMS
+from geostat.verdicts.claims import CLAIMS
 from reports.page.page import page_html
 from reports.text.latex import prose_html
 

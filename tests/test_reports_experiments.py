@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from reports_tree import POSITIONS, N, run_tree
 from test_reports_figures import texts
 
-from geostat.pipeline import experiments
+from geostat.runs.pipeline import experiments
 from reports.errors import InputError
 from reports.figures import captions_experiments, ink
 from reports.figures.captions import figures_of

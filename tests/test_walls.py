@@ -10,8 +10,8 @@ ROOMS = {
     "reports": ("torch", "transformers", "sympy", "lmfit", "zarr", "empirical", "theory", "geostat"),
     "empirical": ("lmfit", "sympy", "matplotlib", "theory", "reports", "geostat"),
     "geostat": ("torch", "transformers", "matplotlib", "sympy"),
-    "geostat.cli": ("torch", "transformers", "matplotlib", "sympy", "lmfit"),
-    "geostat.statements": ("torch", "transformers", "matplotlib", "lmfit", "numba"),
+    "geostat.cli.app": ("torch", "transformers", "matplotlib", "sympy", "lmfit"),
+    "geostat.cli.theory": ("torch", "transformers", "matplotlib", "lmfit", "numba"),
 }
 
 

@@ -1,0 +1,1 @@
+"""Bounds laid over the measured curves."""

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from empirical.schema import with_f_scores
-from geostat.value_head import FittedHead
+from geostat.bounds.head import FittedHead
 from theory.evaluate.envelopes import envelopes
 from theory.head.gram import LagGram
 from theory.head.results import Edition

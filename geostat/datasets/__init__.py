@@ -1,0 +1,1 @@
+"""Arrays as named, described variables; flags."""

@@ -7,8 +7,8 @@ from typing import Any, Final
 import xarray as xr
 from numpy.typing import NDArray
 
-from geostat.jackknife import Interval
 from geostat.statistics.arrays import FloatArray
+from geostat.statistics.jackknife import Interval
 
 __all__ = ["EFFECTS", "described", "described_parameter", "sink_flag"]
 EFFECTS: Final = frozenset(

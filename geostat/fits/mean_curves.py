@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 import lmfit
 import numpy as np
 
-from geostat import decay, norms, phases, similarity, weights
-from geostat.document_errors import DocumentResult, with_document_errors
-from geostat.fitting import LayerTokens
-from geostat.jackknife import leave_one_out_mean
-from geostat.profile_search import search
-from geostat.similarity_fit import Cosines, fit_batched, regular
+from geostat.datasets.tokens import LayerTokens
+from geostat.fits.document_errors import DocumentResult, with_document_errors
+from geostat.fits.norms import fit as norms
+from geostat.fits.similarity import fit as similarity
+from geostat.fits.similarity import forms
+from geostat.fits.similarity.one_form import Cosines, fit_batched, regular
+from geostat.fits.weights import fit as weights
+from geostat.fits.weights import forms as phases
+from geostat.fits.weights.search import search
 from geostat.statistics.arrays import FloatArray
+from geostat.statistics.jackknife import leave_one_out_mean
 from geostat.statistics.least_squares import LMFIT_KEYWORDS
 from geostat.statistics.losses import mean_over_documents
 
@@ -53,9 +57,9 @@ def by_lag(data: Cosines, form: str) -> DocumentResult | None:
     fit = fit_batched(form, data)
     if not np.isfinite(fit.estimate.squares[0]):
         return None
-    result = decay.fit_row(form, data.lag, data.mean[0], data.pairs, fit.estimate, 0)
+    result = forms.fit_row(form, data.lag, data.mean[0], data.pairs, fit.estimate, 0)
     carries = data.carries[:, 0]
-    without = {name: fit.replicate(name, data.carries.shape)[carries, 0] for name in decay.FORM[form].parameters}
+    without = {name: fit.replicate(name, data.carries.shape)[carries, 0] for name in forms.FORM[form].parameters}
     if "beta" in without:  # the jackknife is of log β, carried over
         positive = np.where(without["beta"] > 0, without["beta"], np.nan)
         without["beta"] = result.params["beta"].value * np.log(positive)

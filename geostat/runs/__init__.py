@@ -1,0 +1,1 @@
+"""Runs: settings, stages, record."""

@@ -1,0 +1,1 @@
+"""Statistics of plain arrays: jackknife, equivalence tests, multiple testing, losses."""

@@ -8,13 +8,14 @@ from typing import Final
 import numpy as np
 import xarray as xr
 
-from geostat import decay_solver, norms
-from geostat.fitting import LayerTokens, layer_tokens
-from geostat.jackknife import leave_one_out_mean
-from geostat.pooled_data import pooled_cosines, pooled_log_weights
-from geostat.profile_search import search_monotone
-from geostat.similarity_fit import Cosines
+from geostat.datasets.tokens import LayerTokens, layer_tokens
+from geostat.fits.norms import fit
+from geostat.fits.pooled.data import pooled_cosines, pooled_log_weights
+from geostat.fits.similarity import solver
+from geostat.fits.similarity.one_form import Cosines
+from geostat.fits.weights.search import search_monotone
 from geostat.statistics.arrays import FloatArray
+from geostat.statistics.jackknife import leave_one_out_mean
 from geostat.statistics.losses import mean_over_documents
 
 __all__ = ["FEWEST_LAYERS", "TRENDS", "Values", "place_of", "pooled_values"]
@@ -87,7 +88,7 @@ def _average(rows: list[Values]) -> Values:
 
 def _decay(data: Cosines, form: str, name: str) -> Values:
     stacked = np.concatenate([data.mean, leave_one_out_mean(data.cosine)[:, 0], data.cosine[:, 0]])
-    found = decay_solver.solve(form, data.lag, stacked, data.pairs)
+    found = solver.solve(form, data.lag, stacked, data.pairs)
     sound = found.converged & ~found.at_bound(name)
     return _split(np.where(sound, found.values()[name], np.nan), data.cosine.shape[0])
 
@@ -108,16 +109,14 @@ def _means(capture: xr.Dataset, layer: int, name: str) -> Values:
     data = capture[variable][:, layer, :, seen.start :].values.astype(np.float64)
     data[~np.isfinite(data)] = np.nan
     if name == "lam":
-        rows = [
-            norms.estimate(part, seen.first_content)[name] for part in (mean_over_documents(data)[None], leave_one_out_mean(data), data)
-        ]
+        rows = [fit.estimate(part, seen.first_content)[name] for part in (mean_over_documents(data)[None], leave_one_out_mean(data), data)]
     else:
         if name == "p_sink":
             own = data[..., 0] if seen.sink else np.full(data.shape[:2], np.nan)
         elif name == "rho0":
             own = mean_over_documents(np.moveaxis(data[..., seen.first_content :], -1, 0)) + (0.0 if seen.sink else np.nan)
         else:
-            own = norms.estimate(data, seen.first_content)["C" if name == "C" else "cv_profile"]  # of a document: the CV of its own tokens
+            own = fit.estimate(data, seen.first_content)["C" if name == "C" else "cv_profile"]  # of a document: the CV of its own tokens
         rows = [mean_over_documents(own)[None], leave_one_out_mean(own), own]
     return _split(np.concatenate([mean_over_documents(np.moveaxis(row, -1, 0)) for row in rows]), data.shape[0])
 

@@ -1,0 +1,308 @@
+"""The public functions of geostat. Each takes and returns xarray; the command line calls the same pipeline.
+
+A run is an `xarray.DataTree`: /capture and /null as measured, /norms, /similarity, /weights and /pooled as fitted, /envelope,
+/sink, /heads, /separable, /verdicts and /summary as confronted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import lmfit
+import xarray as xr
+
+from empirical.errors import InputError as MeasurementError
+from empirical.paths import path_of
+from empirical.store.store import Store
+from geostat.bounds.envelope import confront as lay_over
+from geostat.bounds.evaluate import EDITIONS, ENVELOPE_POINTS
+from geostat.bounds.ingredients import swap_ingredients
+from geostat.bounds.predictive.curves import predictive_curves
+from geostat.comparison.compare import Source
+from geostat.comparison.compare import compare as lay_side_by_side
+from geostat.errors import InputError
+from geostat.fits.norms.fit import fit_norms
+from geostat.fits.one_head import fit_head as fit_one
+from geostat.fits.pooled.depth_models import depth_trend as trend_over_depth
+from geostat.fits.pooled.fit import fit_pooled
+from geostat.fits.pooled.fit import pooled_fit as fit_together
+from geostat.fits.similarity.fit import fit_similarity
+from geostat.fits.weights.fit import fit_weights
+from geostat.runs import pipeline
+from geostat.runs.pipeline import experiments
+from geostat.verdicts.claims import tolerances as read_tolerances
+from geostat.verdicts.give import give_verdicts, refuse_older
+from geostat.verdicts.sentences import summarise
+from geostat.what_if.elasticities import elasticities as tell_elasticities
+from geostat.what_if.grid import whatif as evaluate_grid
+from reports.errors import InputError as ReportError
+from theory.errors import InputError as TheoryError
+from theory.head.results import Edition
+
+if TYPE_CHECKING:
+    from statsmodels.regression.linear_model import RegressionResultsWrapper
+    from statsmodels.regression.mixed_linear_model import MixedLMResultsWrapper
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+MAKERS = {
+    "geostat.fit": ("norms", "similarity", "weights", "pooled"),
+    "geostat.confront": ("envelope", "ingredients", "predictive", "sink", "heads", "separable", "verdicts", "summary"),
+}
+"""Which function makes which groups; the others are captured."""
+
+_KEYWORDS = ("documents", "count", "length", "out", "fresh", "null")
+"""What `capture` takes beside a model and the settings."""
+
+FITS = {"norms": fit_norms, "similarity": fit_similarity, "weights": fit_weights}
+
+
+def _one_error(function: Callable[P, R]) -> Callable[P, R]:
+    """Raise bad input of any room as the one InputError of geostat."""
+
+    @wraps(function)
+    def guarded(*args: P.args, **keywords: P.kwargs) -> R:
+        try:
+            return function(*args, **keywords)
+        except (MeasurementError, TheoryError, ReportError) as error:
+            raise InputError(str(error)) from error
+
+    return guarded
+
+
+@_one_error
+def open(path: str | Path) -> xr.DataTree:
+    """Open a run, reading and verifying every chunk's checksum.
+
+    Args:
+        path: the store, such as report/run.zarr, or the folder that holds it.
+
+    Raises:
+        InputError: if there is no run.
+        StoreError: if it is damaged.
+    """
+    return Store.open(pipeline.store_path(Path(path))).tree()
+
+
+@_one_error
+def documents(*patterns: str | Path) -> tuple[Path, ...]:
+    """Name text: files, folders, .jsonl files or patterns such as notes/*.txt, sorted within a pattern.
+
+    Raises:
+        InputError: if a pattern is none or matches nothing.
+    """
+    found: list[Path] = []
+    for pattern in patterns:
+        if not str(pattern):
+            raise InputError("a pattern is empty, expected a file, a folder or a pattern such as notes/*.txt. Name one.")
+        path = path_of(pattern)
+        try:
+            matches = [path] if path.exists() else sorted(Path(path.anchor or ".").glob(str(path.relative_to(path.anchor))))
+        except (ValueError, NotImplementedError) as error:
+            raise InputError(f"{pattern}: is no pattern ({error}), expected one such as notes/*.txt. Mend it.") from error
+        if not matches:
+            raise InputError(f"{pattern}: no such file or folder. Name a text file, a folder, a .jsonl file or a pattern.")
+        found += matches
+    return tuple(found)
+
+
+@_one_error
+def capture(
+    model: str | None = None,
+    *,
+    documents: str | Path | Iterable[str | Path] = (),
+    count: int = 8,
+    length: int = 1024,
+    out: str | Path = "run.zarr",
+    fresh: bool = False,
+    null: bool = True,
+    **settings: Any,
+) -> xr.DataTree:
+    """Measure a model's heads into a store and open it.
+
+    Args:
+        model: hub id, local directory or GGUF file; None: the built-in model.
+        documents: text files, folders or .jsonl; none: Python's own documentation.
+        count: how many documents.
+        length: tokens of a window.
+        out: the store, or a folder for it.
+        fresh: throw away a store that stands there. Otherwise an equal run is completed, and one of other settings refused.
+        null: measure the null baselines too.
+        settings: further fields of `geostat.runs.settings.Settings`.
+
+    Returns:
+        The run.
+
+    Raises:
+        InputError: for bad input.
+        StoreError: if the run that stands at `out` is damaged.
+        TypeError: for an unknown setting.
+    """
+    if isinstance(documents, int):
+        raise InputError(f"documents={documents}: expected text files or folders. How many is count={documents}.")
+    known = [name for name in pipeline.Settings.__dataclass_fields__ if name not in {"model", "text", "documents", "length"}]
+    for name in settings:
+        if name not in known:
+            raise TypeError(f"capture() has no keyword {name!r}, expected one of {', '.join((*_KEYWORDS, *known))}.")
+    documents = (documents,) if isinstance(documents, str | Path) else documents
+    asked = pipeline.Settings(model=model, text=tuple(Path(path) for path in documents), documents=count, length=length, **settings)
+    return pipeline.measure(asked, Path(out), fresh=fresh, null=null).tree()
+
+
+@_one_error
+def fit(run: xr.DataTree) -> xr.DataTree:
+    """Fit Assumptions 1-3: a DataTree with /norms, /similarity and /weights by head, and /pooled by layer, of the whole model and over depth."""
+    captured = _group(run, "capture")
+    return xr.DataTree.from_dict({f"/{name}": function(captured) for name, function in (*FITS.items(), ("pooled", fit_pooled))})
+
+
+@_one_error
+def fit_head(
+    run: xr.DataTree, layer: int, head: int, which: str = "similarity", form: str | None = None
+) -> lmfit.model.ModelResult | RegressionResultsWrapper | MixedLMResultsWrapper:
+    """Fit one assumption to one head and return the fitting library's own result.
+
+    Args:
+        run: a captured run.
+        layer: label of the layer.
+        head: label of the query head; norms and similarity are those of its value head.
+        which: "similarity" (the default), "norms" or "weights".
+        form: a form of `geostat.fits.one_head.FORMS`; the printed one by default.
+
+    Returns:
+        lmfit's ModelResult with document-jackknife errors, whose `fit_report()` prints it; for "norms" with form "trend" statsmodels' RegressionResults
+        (Newey-West errors) and with form "variance" its MixedLMResults, whose `summary()` does.
+    """
+    return fit_one(_group(run, "capture"), layer, head, which=which, form=form)
+
+
+@_one_error
+def pooled_fit(run: xr.DataTree, what: str = "similarity", layer: int | None = None, form: str | None = None) -> lmfit.model.ModelResult:
+    """Fit one assumption to all heads of a layer pooled: lmfit's ModelResult with document-jackknife errors, whose `fit_report()` prints it.
+
+    Args:
+        run: a captured run.
+        what: "similarity" (mean cosines by lag), "weights" (mean log weights by position) or "norms" (mean norms by position).
+        layer: label of the layer; None pools all layers.
+        form: a form of that assumption; the printed one by default.
+
+    Raises:
+        InputError: for an unknown assumption, layer or form, or heads that none of it can be fitted to.
+    """
+    return fit_together(_group(run, "capture"), what=what, layer=layer, form=form)
+
+
+@_one_error
+def depth_trend(run: xr.DataTree, name: str, model: str = "line") -> RegressionResultsWrapper | MixedLMResultsWrapper:
+    """Return statsmodels' results for a pooled parameter's change over depth, whose `summary()` prints them.
+
+    Args:
+        run: a captured run.
+        name: a parameter of /pooled, such as "beta_offset", "rho0" or "p_sink".
+        model: "line", least squares over layers with Newey-West errors, or "mixed", documents and layers as random effects.
+
+    Raises:
+        InputError: for an unknown parameter or model, or too few layers.
+    """
+    return trend_over_depth(_group(run, "capture"), name, model=model)
+
+
+@_one_error
+def confront(
+    run: xr.DataTree,
+    fits: xr.DataTree,
+    *,
+    editions: Sequence[Edition] = EDITIONS,
+    points: int | None = ENVELOPE_POINTS,
+    tolerances: str | Path | None = None,
+    swap: bool = False,
+    predict: bool = False,
+) -> xr.DataTree:
+    """Lay the bounds over the measured curves and give the verdicts: /envelope, /sink, /heads, /separable, /verdicts, /summary.
+
+    Args:
+        run: a captured run.
+        fits: what `fit` returned.
+        editions: editions of the theory.
+        points: about how many log-spaced sizes N; None takes all.
+        tolerances: a TOML file of tolerances for the verdicts, over the built-in ones.
+        swap: also /ingredients: bounds with fitted ingredients swapped for measured ones (a minute or two).
+        predict: also /predictive: every head's curves as predicted from its fits, and how well (a few minutes).
+    """
+    held = read_tolerances(None if tolerances is None else Path(tolerances))
+    _group(run, "capture")
+    for name in FITS:
+        _group(fits, name)
+    together = _joined(run, fits)
+    envelope = lay_over(together, editions=editions, points=points)
+    laid = _joined(together, xr.DataTree.from_dict({"/envelope": envelope}))
+    found = ({"ingredients": swap_ingredients(together)} if swap else {}) | ({"predictive": predictive_curves(together)} if predict else {})
+    found |= experiments(run)
+    found |= {"verdicts": give_verdicts(laid, held), "summary": summarise(laid)}
+    return xr.DataTree.from_dict({"/envelope": envelope, **{f"/{name}": dataset for name, dataset in found.items()}})
+
+
+@_one_error
+def report(run: xr.DataTree, fits: xr.DataTree, env: xr.DataTree, *, out: str | Path = "report") -> Path:
+    """Write report.html, figures and tables below `out`; returns the page's path."""
+    from reports.page.page import write_page
+
+    for tree, names in ((run, ("capture",)), (fits, tuple(FITS)), (env, ("envelope", "summary"))):
+        for name in names:
+            _group(tree, name)
+    refuse_older("env", env)
+    return write_page(_joined(_joined(run, fits), env), Path(out))
+
+
+@_one_error
+def compare(runs: Sequence[Source], *, out: str | Path | None = None, quick: bool = False) -> xr.Dataset:
+    """Lay several confronted runs side by side; see `geostat.comparison.compare` for what the dataset holds.
+
+    Args:
+        runs: two or more paths of runs, or what `open` returned.
+        out: folder for comparison.html, figures and tables; none are written when left out.
+        quick: give the coverage of bounds without standard errors, which take as long as to confront each run again.
+
+    Raises:
+        InputError: for fewer than two runs, a run that is given twice, is none, or is not confronted.
+        StoreError: for a damaged one.
+    """
+    from reports.comparison.page import write_comparison
+
+    if isinstance(runs, str | Path | xr.DataTree):
+        raise InputError(f"compare({type(runs).__name__}): expected a list of runs. Put them in square brackets.")
+    data = lay_side_by_side(runs, quick=quick)
+    if out is not None:
+        write_comparison(data, Path(out))
+    return data
+
+
+whatif = _one_error(evaluate_grid)
+"""Evaluate the bounds over a grid of parameters: `geostat.what_if.grid.whatif`."""
+
+elasticities = _one_error(tell_elasticities)
+"""Tell how each bound responds to each parameter at one point: `geostat.what_if.elasticities.elasticities`."""
+
+
+def _group(tree: xr.DataTree, name: str) -> xr.Dataset:
+    """One group of a DataTree, whose makers are named where it is not there."""
+    if isinstance(tree, xr.DataTree) and name in tree.children:
+        return tree[name].to_dataset()
+    held = (
+        f"has no /{name}, only {', '.join(f'/{child}' for child in tree.children) or 'nothing'}"
+        if isinstance(tree, xr.DataTree)
+        else "is none"
+    )
+    maker = next((maker for maker, made in MAKERS.items() if name in made), "geostat.open or geostat.capture")
+    raise InputError(f"{type(tree).__name__}: expected an xarray.DataTree with /{name}, but it {held}. Use what {maker} returned.")
+
+
+def _joined(first: xr.DataTree, second: xr.DataTree) -> xr.DataTree:
+    groups = {f"/{name}": tree[name].to_dataset() for tree in (first, second) for name in tree.children}
+    joined = xr.DataTree.from_dict(groups)
+    joined.attrs = dict(first.attrs)
+    return joined

@@ -1,0 +1,153 @@
+"""How far measured curves lie from their bounds, and how surely: a document moves both, so it is their gap that has a spread.
+
+A *cell* is one bound (of Precision or Recall, lower or upper) of a head at one N. Imports numpy, xarray and scipy.special.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from geostat.statistics.arrays import FloatArray
+from geostat.statistics.equivalence import PValues, mean_of_equals, one_sided
+
+CONFIDENCE: Final = 0.95
+STATISTICS: Final = ("precision", "recall")
+BOUNDS: Final = {0: "precision_lower", 1: "precision_upper", 2: "recall_lower", 3: "recall_upper"}
+"""The bounds that a verdict asks of, by the code under which /verdicts names them."""
+SMOOTH: Final = ("recall",)
+"""Statistics whose documents scatter enough for Student's t: a share of N tokens, each of which may lie outside or not."""
+
+
+def means_and_gaps(bounds: np.ndarray, measured: np.ndarray) -> np.ndarray:
+    """Means of bounds (bound, document, ...) over documents, and standard errors of curve less bound: (2, bound, ...).
+
+    Args:
+        bounds: of each document.
+        measured: the curve that each of them bounds, same shape.
+    """
+    documents = bounds.shape[1]
+    error = (measured - bounds).std(axis=1, ddof=1) / np.sqrt(documents) if documents > 1 else np.full(bounds[:, 0].shape, np.nan)
+    return np.stack([bounds.mean(axis=1), error])
+
+
+def standard_error(values: xr.DataArray) -> xr.DataArray:
+    """Jackknife standard error of a mean over documents, which is the usual one; NaN with one document."""
+    count = values.notnull().sum("document")
+    return values.std("document", ddof=1) / np.sqrt(count) if values.sizes["document"] > 1 else values.mean("document") * np.nan
+
+
+def beyond(found: xr.Dataset, statistic: str, documents: int) -> xr.DataArray:
+    """Where a measured mean lies outside a bound surely, each side at 97.5%: its gap by a t-test, or by `mean_of_equals` where all documents agree.
+
+    Precision, and F with it, lies close to its floor in most texts and at 1 in some: eight documents may all be of one kind and nearly agree. Their spread
+    tells nothing of the other kind, so there the mean must pass `mean_of_equals` as well. With one document, wherever it lies outside.
+
+    Args:
+        found: `x`, `x_se`, `x_lower`, `x_upper` and the bounds' `_gap_se` of the statistic x, as /envelope holds them.
+        statistic: x.
+        documents: how many they are means over.
+    """
+    mean, alike, level = found[statistic], found[f"{statistic}_se"] == 0, (1 - CONFIDENCE) / 2
+    both = documents > 1 and statistic not in SMOOTH
+    critical = float(stdtrit(documents - 1, 1 - level)) if documents > 1 else 0.0
+    outside = xr.zeros_like(found[f"{statistic}_lower"], dtype=bool)
+    for side, sign in (("lower", -1.0), ("upper", 1.0)):
+        bound = found[f"{statistic}_{side}"]
+        gap, error = sign * (mean - bound), found[f"{statistic}_{side}_gap_se"].fillna(0.0)
+        broad_mean, broad_bound = xr.broadcast(mean, bound)
+        chance = mean_of_equals(broad_mean.values, broad_bound.values, documents, "at_most" if side == "upper" else "at_least").fails
+        seldom = xr.DataArray(chance, dims=broad_bound.dims, coords=broad_bound.coords).transpose(*bound.dims) < level
+        surely = gap > critical * error
+        found_out = (seldom & surely) if both else xr.where(alike & (documents > 1), seldom & (gap > 0), surely)
+        outside = outside | found_out.transpose(*bound.dims)
+    return outside
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cells:
+    """All cells of heads: how far the curve lies beyond the bound, its standard error and p-values, (layer, head, cell); NaN where N is 1 or T."""
+
+    excess: FloatArray
+    se: FloatArray
+    p: PValues
+    bound: NDArray[np.int64]
+    """Key of BOUNDS, (cell,)."""
+    n: NDArray[np.int64]
+    """N, (cell,)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deciding:
+    """The cell of each head that an answer rests on, (layer, head)."""
+
+    excess: FloatArray
+    se: FloatArray
+    p: PValues
+    """Its own p-values; that of *fails* times `cells`."""
+    bound: NDArray[np.int64]
+    n: NDArray[np.int64]
+    cells: NDArray[np.int64]
+    """How many cells the head has with p-values."""
+
+
+def cells(bounds: xr.Dataset, tokens: NDArray[np.int64], documents: float, tolerance: float) -> Cells:
+    """Test how far measured curves lie beyond their bounds, each cell for itself.
+
+    A gap is tested by its own spread over documents, for these move curve and bound together. That spread tells nothing of texts unlike all of them, which
+    may take Precision from its floor to 1; so an answer must pass `mean_of_equals` at the mean as well, but for *fails* by Recall, whose documents scatter.
+
+    Args:
+        bounds: /envelope at one edition and Gram.
+        tokens: T, (layer,).
+        documents: K.
+        tolerance: of the excess.
+    """
+    sizes = bounds["n_envelope"].values
+    between = (sizes > 1) & (sizes < tokens[:, None, None])
+    excesses, errors, holds, fails = [], [], [], []
+    for name in BOUNDS.values():
+        statistic, _, side = name.partition("_")
+        measured, se, edge, gap = (
+            bounds[variable].transpose("layer", "head", "n_envelope").values
+            for variable in (statistic, f"{statistic}_se", name, f"{name}_gap_se")
+        )
+        sign = 1.0 if side == "lower" else -1.0
+        excess, error = np.where(between, sign * (edge - measured), np.nan), np.where(between, gap, np.nan)
+        tested = one_sided(excess, error, max(documents - 1, 1), tolerance, "at_most")
+        unseen = mean_of_equals(measured, edge - sign * tolerance, documents, "at_least" if side == "lower" else "at_most")
+        alone = (se > 0) & (statistic in SMOOTH)
+        excesses.append(excess)
+        errors.append(error)
+        holds.append(np.maximum(tested.holds, unseen.holds))
+        fails.append(np.where(alone, tested.fails, np.maximum(tested.fails, unseen.fails)))
+    excess, error, p_holds, p_fails = (np.concatenate(parts, axis=-1) for parts in (excesses, errors, holds, fails))
+    bound, n = np.repeat(list(BOUNDS), sizes.size), np.tile(sizes.astype(np.int64), len(BOUNDS))
+    return Cells(excess=excess, se=error, p=PValues(holds=p_holds, fails=p_fails), bound=bound, n=n)
+
+
+def deciding(all_of_them: Cells, fails: NDArray[np.bool_]) -> Deciding:
+    """Return the cell that each head's answer rests on.
+
+    Args:
+        all_of_them: cells of heads.
+        fails: heads whose answer is *fails*, (layer, head): theirs is the cell of the smallest p-value against the bound's holding. That of the others is
+            the cell of the largest p-value against its failing, which has to be small for *holds*. Of equal ones it is the cell of largest excess.
+    """
+    p, excess = all_of_them.p, all_of_them.excess
+    tested = np.isfinite(p.holds) & np.isfinite(p.fails)
+    rank = np.where(tested, np.where(fails[..., None], -p.fails, p.holds), -np.inf)
+    first = np.isfinite(excess) & (rank == rank.max(axis=-1, keepdims=True))
+    place = np.where(first, excess, -np.inf).argmax(axis=-1)
+
+    def at(values: FloatArray) -> FloatArray:
+        return np.take_along_axis(values, place[..., None], axis=-1)[..., 0]
+
+    count = tested.sum(axis=-1)
+    own = PValues(holds=at(p.holds), fails=np.minimum(1.0, at(p.fails) * count))
+    return Deciding(excess=at(excess), se=at(all_of_them.se), p=own, bound=all_of_them.bound[place], n=all_of_them.n[place], cells=count)

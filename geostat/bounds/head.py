@@ -1,0 +1,131 @@
+"""What one value head and the heads that share it bring to a bound: measured cosines, norms and weights, and the fitted weights.
+
+Shared by `ingredients`, which swaps them for fitted ones, and `predictive`, which predicts from both. Cosines that no vectors have are moved
+to the nearest that some have (erratum 9). Imports theory's Grams.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import xarray as xr
+
+from geostat.datasets.tokens import LayerTokens, layer_tokens
+from geostat.statistics.arrays import FloatArray
+from theory.head.gram import LagGram, offset_exponential, project
+from theory.head.lag_projection import clip_spectrum
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueHead:
+    """The measured ingredients of one kv_head, and the fitted weights of the heads that share it; tokens are the visible ones."""
+
+    gram: LagGram
+    """Document means by lag and the mean sink cosine, feasible."""
+    moved: float
+    """By how much cosines or ρ₀ were moved to be feasible, whichever is more."""
+    norms: FloatArray
+    """Document means by position, (token,)."""
+    weights: FloatArray
+    """Each document's own, (document, head, token)."""
+    weight_model: FloatArray
+    """p_sink, and exp of /weights' model of log α times what makes them sum to 1, (head, token); NaN for a head that could not be fitted."""
+
+
+def value_head(capture: xr.Dataset, weights: xr.Dataset, layer: int, kv_head: int, heads: np.ndarray) -> ValueHead:
+    """Gather the ingredients of one kv_head.
+
+    Args:
+        capture: /capture.
+        weights: /weights.
+        layer: index of the layer.
+        kv_head: index of the value head.
+        heads: indices of the heads that share it.
+    """
+    seen = layer_tokens(capture, layer)
+    model = _fitted_weights(weights, layer, heads, seen)
+    norm = capture["value_norm"][:, layer, kv_head, seen.start :].values.astype(np.float64)
+    by_lag = capture["cosine_mean"][:, layer, kv_head].values.astype(np.float64)[:, : max(seen.content - 1, 0)].mean(axis=0)
+    gram, moved = _feasible(np.concatenate([[1.0], np.clip(by_lag, -1, 1)]), _mean_sink_cosine(capture, layer, kv_head), seen)
+    return ValueHead(
+        gram=gram,
+        moved=moved,
+        norms=norm.mean(axis=0),
+        weights=capture["attention_weight"][:, layer, heads, seen.start :].values.astype(np.float64),
+        weight_model=model,
+    )
+
+
+def _fitted_weights(weights: xr.Dataset, layer: int, heads: np.ndarray, seen: LayerTokens) -> FloatArray:
+    """The fitted profile of each head, (head, token), of sum 1 as Assumption 3 has it.
+
+    log α is fitted to a mean of logarithms, whose exponentials sum to less than the mean weights do, while p_sink is a mean weight; left so, the sink
+    would outweigh the content several times over. The fit has the shape of the content, the sum its level.
+    """
+    model = np.exp(weights["log_weight_model"][layer, heads, seen.start :].values.astype(np.float64))
+    content = model[:, seen.first_content :]
+    sink = weights["p_sink"][layer, heads].values[:, None] if seen.sink else np.zeros((len(heads), 0))
+    total = content.sum(axis=1, keepdims=True)
+    scale = np.divide(1 - sink.sum(axis=1, keepdims=True), total, out=np.full_like(total, np.nan), where=total > 0)
+    return np.concatenate([sink, content * scale], axis=1)
+
+
+def _feasible(by_lag: FloatArray, rho0: float, seen: LayerTokens) -> tuple[LagGram, float]:
+    """Measured cosines as a Gram that vectors have, and by how much cosines or ρ₀ had to be moved for it, whichever is more."""
+    moved = 0.0
+    if not np.isfinite(LagGram(by_lag).edge(seen.content)):
+        clipped = clip_spectrum(by_lag)
+        by_lag, moved = clipped.by_lag, clipped.distance
+    found = project(LagGram(by_lag, rho0), seen.tokens, sink=0 if seen.sink else None)
+    assert isinstance(found.gram, LagGram)  # the cosines by lag are feasible, so ρ₀ alone can be too large
+    return found.gram, max(moved, found.distance)
+
+
+def _mean_sink_cosine(capture: xr.Dataset, layer: int, kv_head: int) -> float:
+    """The mean cosine of the sink with the content tokens; 0 where the sink is not visible."""
+    seen = layer_tokens(capture, layer)
+    if not seen.sink:
+        return 0.0
+    return float(capture["sink_cosine"][:, layer, kv_head, seen.start + 1 :].values.astype(np.float64).mean())
+
+
+MEASURED: Final = "measured"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedHead:
+    """What the fits say of one kv_head: norms C and λC, and a Gram, moved to the nearest feasible one where the fit has none."""
+
+    scale: float
+    ratio: float
+    gram: LagGram | np.ndarray
+    projected: bool
+    distance: float
+
+    def norms(self, tokens: int, *, sink: bool) -> np.ndarray:
+        """Assumption 1's norms of the visible tokens, shape (token,), in units of value norm."""
+        norms = np.full(tokens, self.scale)
+        if sink:
+            norms[0] *= self.ratio
+        return norms
+
+
+def fitted_head(capture: xr.Dataset, norms: xr.Dataset, similarity: xr.Dataset, gram: str, layer: int, kv_head: int) -> FittedHead | None:
+    """Assemble the fitted model of one kv_head; None where a fit has no estimate.
+
+    A pair of decay and ρ₀ for which no vectors exist is moved to the feasible edge and flagged `projected` (erratum 9).
+    """
+    norm = norms.isel(layer=layer, kv_head=kv_head)
+    fit = similarity.sel(gram=gram).isel(layer=layer, kv_head=kv_head)
+    tokens = int(capture["tokens"].values[layer])
+    sink = bool(capture["sink_visible"].values[layer])
+    beta, offset, scale = float(fit["beta"]), float(fit["offset"]), float(norm["C"])
+    rho0 = float(fit["rho0"]) if sink else 0.0
+    ratio = float(norm["lam"]) if sink else 1.0
+    if not np.all(np.isfinite([beta, offset, scale, rho0, ratio])):
+        return None
+    asked = offset_exponential(beta, offset, rho0, tokens) if beta > 0 else LagGram(np.ones(tokens), rho0)
+    found = project(asked, tokens, sink=0 if sink else None)
+    return FittedHead(scale=scale, ratio=ratio, gram=found.gram, projected=found.kind != "none", distance=found.distance)

@@ -1,0 +1,1 @@
+"""Curves predicted from the fits, checked by simulation."""

@@ -1,0 +1,202 @@
+"""Plug-in predictive curves: what Model G expects of each head at its fitted parameters, laid over what was measured.
+
+Edition `predicted` gives E P and E R of a head, approximately, from three ingredients: weights, norms and cosines. From all three fitted it is
+what Assumptions 1-3 together say of the head; from all three measured, what Model G says once the assumptions are taken out of it. Where
+the second meets the measured curve and the first does not, the assumptions are at fault; where neither does, so is Model G. Between them
+stand fitted weights with all else measured, which cost little: they tell Assumption 3 from the other two.
+Source: arXiv 2602.01893, Assumptions 1-3, Definitions 1-2. Imports theory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import xarray as xr
+from scipy.special import stdtrit
+
+from geostat.bounds.evaluate import FITTED_GRAMS, envelope_grid, measured_curves
+from geostat.bounds.head import MEASURED, fitted_head, value_head
+from geostat.bounds.predictive.check import DRAWS, STATISTICS, Profile, check, chosen_heads
+from geostat.bounds.predictive.scores import mean_of_other_heads, with_replicates
+from geostat.bounds.predictive.variables import dataset
+from geostat.datasets.tokens import layer_tokens
+from geostat.errors import InputError
+from geostat.statistics.arrays import FloatArray
+from geostat.statistics.jackknife import LEVEL
+from theory.editions.predicted.predict import predict
+from theory.editions.sharp_many import in_threads
+from theory.head.gram import LagGram, as_matrix
+
+BASELINES: Final = ("heads", "floor")
+"""What a prediction must beat: the mean of the other heads at that N, and N/T, the Precision of a ball that holds everything."""
+
+ONLY_WEIGHTS: Final = "all but weights"
+"""Norms and cosines measured, weights fitted; called as in `ingredients`."""
+
+POINTS: Final = 6
+"""Sizes N by default; a head costs about 15 ms at each, for every fitted Gram and every document."""
+
+LARGEST: Final = 0.25
+"""Largest N, in units of T: beyond it P is N/T whatever the head does, and a prediction takes several times as long."""
+
+PREDICTING: Final = 0.8
+"""Share of the time that predicting takes; the rest is simulation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Task:
+    """One profile of weights to be predicted from; document is None for the fitted profile."""
+
+    source: int
+    head: int
+    document: int | None
+    alpha: FloatArray
+    norms: FloatArray
+    gram: LagGram | FloatArray
+    matrix: FloatArray
+
+
+def predictive_curves(
+    tree: xr.DataTree,
+    *,
+    grams: Sequence[str] = FITTED_GRAMS,
+    points: int | None = POINTS,
+    draws: int = DRAWS,
+    seed: int = 0,
+    progress: Callable[[float], None] | None = None,
+) -> xr.Dataset:
+    """Predict E P and E R of every head by N, score the predictions against the measured curves, and check some by simulation.
+
+    Fitted weights, norms and Grams, and measured ones, are those of `ingredients`: the measured source takes each document's own weights, and
+    averages the predictions over documents. Fitted ingredients are held in the jackknife, which resamples the measured curves (and the documents'
+    own weights); so its errors leave out what the fits would do on other documents.
+
+    Args:
+        tree: a run with /capture, /norms, /similarity and /weights.
+        grams: fitted forms of similarity.
+        points: about how many log-spaced sizes N from 2 to T/4; None takes all measured ones there.
+        draws: of the simulation, for each head that is simulated.
+        seed: of the simulation.
+        progress: called with the share of the work done.
+
+    Returns:
+        /predictive, see `predictive_variables.dataset`.
+
+    Raises:
+        InputError: if the run has no size 1 < N < T.
+    """
+    capture, norms, similarity, weights = (tree[name].to_dataset() for name in ("capture", "norms", "similarity", "weights"))
+    grid = predictive_grid(capture, points)
+    sources = (*grams, ONLY_WEIGHTS, MEASURED)
+    layers, heads, kv_heads, documents = (capture.sizes[name] for name in ("layer", "head", "kv_head", "document"))
+    by_document = np.full((len(STATISTICS), documents, len(sources), layers, heads, len(grid)), np.nan)
+    sound = np.full(by_document.shape[1:], np.nan)
+    wanted = {(layer, head): source for layer, head, source in chosen_heads(layers, heads, len(sources))}
+    profiles: list[Profile] = []
+    dimension, convention = int(capture.attrs["dimension"]), str(capture.attrs["convention"])
+    for step, (layer, kv_head) in enumerate(np.ndindex(layers, kv_heads)):
+        seen = layer_tokens(capture, layer)
+        sink = 0 if seen.sink else None
+        tasks = _tasks(capture, norms, similarity, weights, grams, layer, kv_head)
+        found = in_threads(partial(_predicted, grid=grid, dimension=dimension, sink=sink, convention=convention), tasks)
+        for task, (values, reliable) in zip(tasks, found, strict=True):
+            of = slice(None) if task.document is None else task.document
+            by_document[:, of, task.source, layer, task.head] = values[:, None] if task.document is None else values
+            sound[of, task.source, layer, task.head] = reliable
+            if wanted.get((layer, task.head)) == task.source and task.document in (None, len(profiles) % documents):
+                del wanted[layer, task.head]
+                profiles.append(
+                    Profile(
+                        source=task.source, layer=layer, head=task.head, alpha=task.alpha, norms=task.norms, gram=task.gram, sink=sink,
+                        values=values, reliable=reliable,
+                    )
+                )  # fmt: skip
+        if progress is not None:
+            progress(PREDICTING * (step + 1) / (layers * kv_heads))
+    told = None if progress is None else (lambda share: progress(PREDICTING + (1 - PREDICTING) * share))
+    checked = check(profiles, grid, dimension, convention=convention, seed=seed, draws=draws, progress=told)
+    return _laid_over(capture, grid, sources, by_document, sound, checked, draws, seed)
+
+
+def predictive_grid(capture: xr.Dataset, points: int | None) -> np.ndarray:
+    """Choose about `points` log-spaced sizes among the measured ones from 2 to T/4, or to T − 1 where there are none."""
+    n, tokens = capture["n"].values.astype(np.int64), int(capture["tokens"].values.max())
+    for most in (LARGEST * tokens, tokens - 1):
+        found = n[(n > 1) & (n <= most)]
+        if found.size:
+            return envelope_grid(found, points)
+    raise InputError(f"the run holds N = {', '.join(map(str, n[:5]))}, expected some 1 < N < {tokens}. Capture it with --n default.")
+
+
+def _tasks(
+    capture: xr.Dataset, norms: xr.Dataset, similarity: xr.Dataset, weights: xr.Dataset, grams: Sequence[str], layer: int, kv_head: int
+) -> list[_Task]:
+    """List what is to be predicted for one kv_head; heads whose weights, and Grams whose parameters, could not be fitted are left out."""
+    seen = layer_tokens(capture, layer)
+    heads = np.flatnonzero(capture["kv_head_of_head"].values == kv_head)
+    own = value_head(capture, weights, layer, kv_head, heads)
+    sink, tasks = 0 if seen.sink else None, []
+
+    def add(source: int, document: int | None, rows: FloatArray, norm: FloatArray, gram: LagGram | FloatArray, matrix: FloatArray) -> None:
+        for head, alpha in zip(heads.tolist(), rows, strict=True):
+            if np.isfinite(alpha).all() and np.isfinite(norm).all():
+                tasks.append(_Task(source=source, head=head, document=document, alpha=alpha, norms=norm, gram=gram, matrix=matrix))
+
+    for source, gram in enumerate(grams):
+        fitted = fitted_head(capture, norms, similarity, gram, layer, kv_head)
+        if fitted is not None:
+            matrix = as_matrix(fitted.gram, seen.tokens, sink=sink)
+            add(source, None, own.weight_model, fitted.norms(seen.tokens, sink=seen.sink), fitted.gram, matrix)
+    matrix = as_matrix(own.gram, seen.tokens, sink=sink)
+    add(len(grams), None, own.weight_model, own.norms, own.gram, matrix)
+    for document, rows in enumerate(own.weights):
+        add(len(grams) + 1, document, rows, own.norms, own.gram, matrix)
+    return tasks
+
+
+def _predicted(task: _Task, *, grid: np.ndarray, dimension: int, sink: int | None, convention: str) -> tuple[FloatArray, FloatArray]:
+    """Predict P and R, (statistic, n), NaN from N = T on, and where the prediction does not flag itself, (n,)."""
+    values, reliable = np.full((len(STATISTICS), len(grid)), np.nan), np.full(len(grid), np.nan)
+    below = grid < len(task.alpha)
+    if below.any():
+        found = predict(
+            task.alpha, task.norms, task.matrix, dimension, grid[below], sink=sink, feasible=True,
+            convention="followup" if convention == "followup" else "paper",
+        )  # fmt: skip
+        values[:, below] = np.stack([getattr(found, name) for name in STATISTICS])
+        reliable[below] = found.reliable
+    return values, reliable
+
+
+def _laid_over(
+    capture: xr.Dataset,
+    grid: np.ndarray,
+    sources: Sequence[str],
+    by_document: FloatArray,
+    sound: FloatArray,
+    checked: dict[str, xr.Variable],
+    draws: int,
+    seed: int,
+) -> xr.Dataset:
+    """Put the measured curves and the baselines beside the predictions, with a replicate without each document."""
+    curves = measured_curves(capture, grid).transpose("document", "layer", "head", "n_envelope")
+    documents, tokens = capture.sizes["document"], capture["tokens"].values[:, None, None]
+    shape = (1 + documents, *by_document.shape[3:])
+    critical = float(stdtrit(documents - 1, 0.5 + LEVEL / 2)) if documents > 1 else float("nan")
+    parts: dict[str, Any] = {}
+    for place, name in enumerate(STATISTICS):
+        each = curves[name].values
+        made, measured = with_replicates(by_document[place]), with_replicates(each)
+        known = np.isfinite(made[0]).all(axis=0) & np.isfinite(measured[0]) & (grid > 1) & (grid < tokens)
+        floor = np.broadcast_to(np.where(grid <= tokens, grid / tokens, np.nan), shape)
+        plain = np.stack([mean_of_other_heads(measured, known), floor], axis=1)
+        error = each.std(axis=0, ddof=1) / np.sqrt(documents) if documents > 1 else np.full(shape[1:], np.nan)
+        parts[name] = {"predicted": np.concatenate([made, plain], axis=1), "measured": measured, "error": error, "known": known}
+    flags = 1 - with_replicates(sound)[0]
+    flagged = np.concatenate([flags, np.full((len(BASELINES), *flags.shape[1:]), np.nan)])
+    found = dataset(capture, grid, (*sources, *BASELINES), parts, flagged, critical)
+    return found.assign(checked).assign_attrs(draws=draws, seed=seed)

@@ -1,0 +1,108 @@
+"""How well predicted curves meet measured ones: errors, R² and calibration, by head and over all cells, with document jackknives.
+
+Every score is computed once from all documents and once without each, with one code: the leading axis `replicate` holds the estimate first.
+Imports numpy and this room's jackknife.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.jackknife import leave_one_out_mean
+
+SETTLED = 0.25
+"""Largest share of a head's variance over N that the documents' noise may be, for its R² to count."""
+
+
+def with_replicates(by_document: FloatArray) -> FloatArray:
+    """Return means over documents, all of them first, then all but each: (document, ...) → (replicate, ...)."""
+    return np.concatenate([by_document.mean(axis=0)[None], leave_one_out_mean(by_document)])
+
+
+def mean_of_other_heads(measured: FloatArray, known: BoolArray) -> FloatArray:
+    """Return, for each head and N, the mean of the measured curves of all other heads at that N.
+
+    Args:
+        measured: (replicate, layer, head, n).
+        known: (layer, head, n), which cells count.
+
+    Returns:
+        Same shape as `measured`; NaN where there is no other head.
+    """
+    kept = np.where(known, measured, 0.0)
+    others = known.sum(axis=(0, 1)) - known.astype(np.int64)
+    total = kept.sum(axis=(1, 2), keepdims=True) - kept
+    return np.divide(total, others, out=np.full(measured.shape, np.nan), where=others > 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scores:
+    """Scores of each source; errors are predicted − measured.
+
+    By head, (replicate, source, layer, head): bias, mae, r2. Over all cells, (replicate, source): pooled_bias, pooled_mae, pooled_r2,
+    slope and intercept of measured on predicted (least squares). NaN where nothing counts or nothing varies.
+    """
+
+    bias: FloatArray
+    mae: FloatArray
+    r2: FloatArray
+    pooled_bias: FloatArray
+    pooled_mae: FloatArray
+    pooled_r2: FloatArray
+    slope: FloatArray
+    intercept: FloatArray
+
+
+def score(predicted: FloatArray, measured: FloatArray, known: BoolArray) -> Scores:
+    """Compare predicted with measured means.
+
+    Args:
+        predicted: (replicate, source, layer, head, n).
+        measured: (replicate, layer, head, n).
+        known: (layer, head, n), which cells count; the same for every source, so that sources can be compared.
+    """
+    target = np.broadcast_to(np.where(known, measured, 0.0)[:, None], predicted.shape)
+    guess = np.where(known, predicted, 0.0)
+    error = guess - target
+    by_head, over = known.sum(axis=-1), (-3, -2, -1)
+    cells = known.sum()
+    slope = _ratio(_spread(guess, target, known, over), _spread(guess, guess, known, over))
+    return Scores(
+        bias=_ratio(error.sum(axis=-1), by_head),
+        mae=_ratio(np.abs(error).sum(axis=-1), by_head),
+        r2=1 - _ratio((error**2).sum(axis=-1), _spread(target, target, known, (-1,))),
+        pooled_bias=_ratio(error.sum(axis=over), cells),
+        pooled_mae=_ratio(np.abs(error).sum(axis=over), cells),
+        pooled_r2=1 - _ratio((error**2).sum(axis=over), _spread(target, target, known, over)),
+        slope=slope,
+        intercept=_ratio(target.sum(axis=over), cells) - slope * _ratio(guess.sum(axis=over), cells),
+    )
+
+
+def noise_share(measured: FloatArray, error: FloatArray, known: BoolArray) -> FloatArray:
+    """Return Σ se² / Σ (measured − mean)² over N, (layer, head): how much of a curve's variance is noise of few documents.
+
+    Args:
+        measured: document means, (layer, head, n).
+        error: their standard errors, same shape.
+        known: which cells count.
+    """
+    noise = np.where(known, error**2, 0.0).sum(axis=-1)
+    kept = np.where(known, measured, 0.0)
+    return _ratio(noise, _spread(kept, kept, known, (-1,)))
+
+
+def _spread(one: FloatArray, other: FloatArray, known: BoolArray, over: tuple[int, ...]) -> FloatArray:
+    """Return Σ (x − x̄)(y − ȳ) over known cells; x and y are 0 elsewhere. Rounding is taken as 0."""
+    count = np.maximum(known.sum(axis=over, keepdims=True), 1)
+    away = [np.where(known, x - x.sum(axis=over, keepdims=True) / count, 0.0) for x in (one, other)]
+    found = (away[0] * away[1]).sum(axis=over)
+    return np.where(np.abs(found) > 1e-20, found, 0.0)
+
+
+def _ratio(top: FloatArray, bottom: FloatArray | np.integer) -> FloatArray:
+    bottom = np.broadcast_to(np.asarray(bottom, dtype=np.float64), np.shape(top))
+    return np.divide(top, bottom, out=np.full(np.shape(top), np.nan), where=bottom != 0)

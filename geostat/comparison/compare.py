@@ -1,0 +1,299 @@
+"""Several runs side by side: each run's numbers with errors, their differences, and what the paper reports beside them, as one dataset.
+
+Runs are read one by one and reduced to numbers; their heads are not kept. Source of what is reported: arXiv 2602.01893, in `reported.toml`.
+Imports numpy, scipy.special, tomllib, xarray, and the store.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import xarray as xr
+from scipy.special import stdtr
+
+from empirical.store.store import Store
+from geostat.bounds.head import MEASURED
+from geostat.comparison.pairing import LETTERS, OF_EVERYTHING, SETTINGS, Held, differing, document_keys, names_of, notes, pairing, shared
+from geostat.comparison.scalars import Difference, Quantity, Scalar, difference, quantities, scalars
+from geostat.comparison.sentences import sentences
+from geostat.datasets.words import described
+from geostat.errors import InputError
+from geostat.runs.console import QUIET, Console
+from geostat.runs.paths import store_path
+from geostat.statistics.multiple import adjusted
+from geostat.verdicts.give import claim_rows, refuse_older
+
+__all__ = ["NEEDED", "Source", "compare", "reported", "told"]
+
+Source = str | Path | xr.DataTree
+"""A run: its store, the folder that holds it, or what `geostat.open` returned."""
+NEEDED: Final = ("capture", "norms", "similarity", "weights", "envelope", "sink", "heads", "separable", "verdicts", "summary")
+MOST_RUNS: Final = len(LETTERS)
+REPORTED: Final = Path(__file__).with_name("reported.toml")
+PARAMETERS: Final = {
+    "norms": ("cv_token", "cv_profile", "cv_position", "lam", "trend"),
+    "similarity": ("rho0", "negative_fraction"),
+    "weights": ("p_sink", "eta", "r2", "rmse"),
+}
+"""Whose distribution over heads is compared, beside β and the misfit of every form of similarity."""
+QUARTILES: Final = (0.25, 0.5, 0.75)
+
+
+def reported() -> list[dict[str, Any]]:
+    """What the paper reports: quantity, says, source, models, kind, beside, marks."""
+    return list(tomllib.loads(REPORTED.read_text(encoding="utf-8"))["reported"])
+
+
+def compare(sources: Sequence[Source], *, quick: bool = False, console: Console = QUIET) -> xr.Dataset:
+    """Lay runs side by side.
+
+    Args:
+        sources: two runs or more, each confronted with the theory.
+        quick: leave coverage without standard errors, which need every fitted bound by document: as long as to confront each run again.
+        console: told what is done.
+
+    Returns:
+        Over (run, quantity): estimate, _se, _lower, _upper (95% document jackknife), heads, documents, at_n; with the coordinates long_name, symbol, units
+        and equation of each quantity. Over (pair, quantity): difference (first minus second), _se, _lower, _upper, p, p_holm (Holm over all of them),
+        minds (topics of settings that differ and bear on it); over (pair): shared, pairing. Over (run, parameter, quartile): spread, and
+        parameter_heads. Over (run, claim): tested, holds, fails, undetermined, true_at_least, true_at_most. Over (run, edition, gram): P's and R's
+        _inside, _outside, _width. Over (run, n): correlation, unattenuated with _lower, _upper; P and R with _se; over (run, null, n): their gains. Over
+        (run, criterion, regime): regime_heads; over (run, form) and (run, rival): heads whose cosines or weights prefer it. What a run lacks is NaN.
+        Attributes: notes (what hampers the comparison), sentences, reported (JSON), letters.
+
+    Raises:
+        InputError: for fewer than two runs or too many, a run that is given twice, is none, or is not confronted.
+        StoreError: for a damaged one.
+    """
+    if not 2 <= len(sources) <= MOST_RUNS:
+        seen = "no run" if not sources else f"{_said(sources[0])} alone" if len(sources) == 1 else f"{len(sources)} runs"
+        raise InputError(f"{seen} was given to compare, expected 2 to {MOST_RUNS} runs. Name them one after another.")
+    stores = [None if isinstance(source, xr.DataTree) else _store(Path(source)) for source in sources]
+    _refuse_twice(sources, stores)
+    held: list[Held] = []
+    found: list[dict[str, Scalar]] = []
+    for source, store in zip(sources, stores, strict=True):
+        console.stage(f"read {_said(source)}")
+        groups, attrs = _groups(source, store)
+        found.append(scalars(groups, coverage_errors=not quick, progress=partial(console.fraction, "bounds by document")))
+        held.append(_reduced(groups, attrs, None if store is None else store.path))
+    names = names_of([one.model for one in held], [one.path for one in held])
+    pairs = list(dict.fromkeys(pair for one in held for pair in one.pairs))
+    asked = quantities(pairs)
+    data = xr.merge(
+        [_estimates(held, found, asked), _differences(held, found, asked), *_side_by_side(held)], combine_attrs="drop", join="exact"
+    )
+    data = data.assign_coords(run=("run", np.array(names, dtype=object), {"long_name": "run"}))
+    data = data.assign_coords(_facts(held))
+    claims = {row["key"]: row for one in held for row in claim_rows(one.groups["verdicts"])}
+    data.attrs = {
+        "long_name": "runs side by side", "letters": list(LETTERS[: len(held)]), "notes": notes(held), "reported": json.dumps(reported(), ensure_ascii=False),
+        "claims": json.dumps(list(claims.values()), ensure_ascii=False), "provenance": json.dumps([one.provenance for one in held], default=str),
+        "topics": json.dumps({topic: what for topic, (what, *_) in SETTINGS.items()}),
+    }  # fmt: skip
+    data.attrs["sentences"] = sentences(data)
+    return data
+
+
+def told(data: xr.Dataset) -> dict[str, Any]:
+    """A comparison as JSON knows it: runs, notes, sentences, every estimate and difference, what is reported; None where nothing is known."""
+
+    def of(at: xr.Dataset, *names: str) -> dict[str, Any]:
+        values = {name: float(at[name]) for name in names}
+        return {name: value if np.isfinite(value) else None for name, value in values.items()}
+
+    letters, keys = list(data.attrs["letters"]), [str(key) for key in data["quantity"].values]
+    estimates = {
+        letter: {
+            key: of(data.isel(run=place).sel(quantity=key), "estimate", "estimate_se", "estimate_lower", "estimate_upper", "at_n", "heads")
+            for key in keys
+        }
+        for place, letter in enumerate(letters)
+    }
+    names = ("difference", "difference_se", "difference_lower", "difference_upper", "p", "p_holm")
+    differences = {
+        str(pair): {
+            key: of(data.sel(pair=pair, quantity=key), *names) | {"minds": str(data["minds"].sel(pair=pair, quantity=key).item()).split()}
+            for key in keys
+        }
+        for pair in data["pair"].values
+    }
+    runs = [
+        {
+            "letter": letter,
+            "name": str(data["run"].values[place]),
+            "path": str(data["path"].values[place]),
+            "documents": int(data["documents"].values[place]),
+        }
+        for place, letter in enumerate(letters)
+    ]
+    return {
+        "runs": runs, "notes": list(data.attrs["notes"]), "sentences": list(data.attrs["sentences"]), "estimates": estimates, "differences": differences,
+        "reported": json.loads(data.attrs["reported"]),
+    }  # fmt: skip
+
+
+def _said(source: Source) -> str:
+    return "a DataTree" if isinstance(source, xr.DataTree) else str(source)
+
+
+def _store(path: Path) -> Store:
+    """Open a run.
+
+    Raises:
+        InputError: if it is none, or not confronted.
+    """
+    place = store_path(path)
+    store = Store.open(place)
+    _refuse_unconfronted(str(place), {"capture", *store.results})
+    return store
+
+
+def _refuse_unconfronted(name: str, groups: set[str]) -> None:
+    missing = [group for group in NEEDED if group not in groups]
+    if missing:
+        lacks = ", ".join(f"/{group}" for group in missing)
+        raise InputError(
+            f"{name}: holds no {lacks}, expected a run confronted with the theory. Run `geostat fit` and `geostat confront` on it first."
+        )
+
+
+def _refuse_twice(sources: Sequence[Source], stores: Sequence[Store | None]) -> None:
+    seen: list[object] = []
+    for source, store in zip(sources, stores, strict=True):
+        mark: object = id(source) if store is None else store.path.resolve()
+        if mark in seen:
+            raise InputError(f"{_said(source)}: stands in the comparison twice, expected runs that differ. Name each run once.")
+        seen.append(mark)
+
+
+def _groups(source: Source, store: Store | None) -> tuple[dict[str, xr.Dataset], dict[str, Any]]:
+    """What a run holds of NEEDED, and its attributes."""
+    if store is not None:
+        held = store.attributes["manifest"]["captured"]
+        return _compared(str(store.path), {name: store.read(name) for name in NEEDED}), store.attributes | {"null_measured": "null" in held}
+    if not isinstance(source, xr.DataTree):
+        raise InputError(f"{type(source).__name__}: expected a path of a run, or an xarray.DataTree. Use what geostat.open returned.")
+    _refuse_unconfronted("a DataTree", set(source.children))
+    attrs = {str(name): value for name, value in source.attrs.items()}
+    groups = {name: source[name].to_dataset() for name in NEEDED}
+    return _compared("a DataTree", groups), attrs | {"null_measured": "null" in source.children}
+
+
+def _compared(name: str, groups: dict[str, xr.Dataset]) -> dict[str, xr.Dataset]:
+    """The groups without the bounds at each head's own cosines, whose coverage says nothing of a head (docs/bounds.md)."""
+    refuse_older(name, groups)
+    return {key: data.sel(gram=data["gram"] != MEASURED) if key in ("envelope", "summary") else data for key, data in groups.items()}
+
+
+def _reduced(groups: Mapping[str, xr.Dataset], attrs: dict[str, Any], path: Path | None) -> Held:
+    """Forget what is large of a run."""
+    capture = groups["capture"]
+    rows = (attrs.get("manifest") or {}).get("documents") or [{"name": str(name)} for name in capture["document"].values]
+    model = attrs.get("model")
+    name = (model.get("id") or model.get("model")) if isinstance(model, dict) else model
+    kept = {
+        key: data.drop_dims([dim for dim in ("position", "document") if dim in data.dims])
+        for key, data in groups.items()
+        if key != "capture"
+    }
+    return Held(
+        model=str(name or "unnamed model"), path=path, attrs=attrs, sizes={str(dim): size for dim, size in capture.sizes.items()}, groups=kept,
+        n=capture["n"].values, tokens=capture["tokens"].values, null=bool(attrs["null_measured"]), documents=document_keys(rows),
+        windows=tuple(str(row.get("sha256")) for row in rows),
+    )  # fmt: skip
+
+
+def _worded(dims: tuple[str, ...], values: Any, long_name: str, **more: Any) -> xr.Variable:
+    return described(dims, np.asarray(values), long_name=long_name, units="1", symbol="", equation="", **more)
+
+
+def _labels(names: Sequence[str]) -> np.ndarray:
+    return np.array(list(names), dtype=object)
+
+
+def _estimates(held: Sequence[Held], found: Sequence[Mapping[str, Scalar]], asked: Sequence[Quantity]) -> xr.Dataset:
+    """Each run's numbers, over (run, quantity)."""
+    dims, shape = ("run", "quantity"), (len(held), len(asked))
+    names = ("estimate", "estimate_se", "estimate_lower", "estimate_upper", "at_n")
+    table = {name: np.full(shape, np.nan) for name in names}
+    heads = np.zeros(shape, dtype=np.int64)
+    for row, run in enumerate(found):
+        for column, quantity in enumerate(asked):
+            scalar = run.get(quantity.key)
+            if scalar is None:
+                continue
+            spread = scalar.interval()
+            parts = (scalar.estimate, spread.se, spread.lower, spread.upper, scalar.at)
+            for name, value in zip(names, parts, strict=True):
+                table[name][row, column] = value
+            heads[row, column] = scalar.heads
+    kind = "95% document jackknife, t(K-1); correlations on Fisher's z"
+    words = ("mean over heads", "its standard error over documents", "its lower limit", "its upper limit", "size N of a largest value")
+    data = xr.Dataset({name: _worded(dims, table[name], said, interval=kind) for name, said in zip(names, words, strict=True)})
+    data["heads"] = _worded(dims, heads, "heads it is averaged over")
+    data["documents"] = _worded(("run",), [one.sizes["document"] for one in held], "documents")
+    coords: dict[Any, Any] = {
+        name: ("quantity", _labels([getattr(one, name) for one in asked])) for name in ("long_name", "symbol", "equation", "over")
+    }
+    return data.assign_coords(quantity=_labels([one.key for one in asked]), units=("quantity", _labels(["1"] * len(asked))), **coords)
+
+
+def _differences(held: Sequence[Held], found: Sequence[Mapping[str, Scalar]], asked: Sequence[Quantity]) -> xr.Dataset:
+    """Every run minus every later one, over (pair, quantity)."""
+    places = [(one, other) for one in range(len(held)) for other in range(one + 1, len(held))]
+    dims, shape = ("pair", "quantity"), (len(places), len(asked))
+    nothing = Difference(value=float("nan"), se=float("nan"), lower=float("nan"), upper=float("nan"), degrees=float("nan"))
+    grid, minds = np.full(shape, nothing, dtype=object), np.full(shape, "", dtype=object)
+    for row, (one, other) in enumerate(places):
+        topics = differing(held[one], held[other])
+        for column, quantity in enumerate(asked):
+            first, second = (found[place].get(quantity.key) for place in (one, other))
+            if first is not None and second is not None:
+                grid[row, column] = difference(first, second, (held[one].documents, held[other].documents))
+            minds[row, column] = " ".join(topic for topic in SETTINGS if topic in topics & {*OF_EVERYTHING, *quantity.minds})
+    part = {name: np.array([[getattr(cell, name) for cell in row] for row in grid]) for name in Difference.__dataclass_fields__}
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.where(part["se"] > 0, np.abs(part["value"]) / part["se"], np.where(part["value"] == 0, 0.0, np.inf))
+    p = np.where(np.isfinite(part["se"]), 2 * stdtr(np.maximum(np.nan_to_num(part["degrees"], nan=1.0), 1.0), -t), np.nan)
+    words = {"value": "", "se": "standard error of the ", "lower": "lower limit of the ", "upper": "upper limit of the "}
+    data = xr.Dataset(
+        {
+            f"difference{'' if name == 'value' else f'_{name}'}": _worded(dims, part[name], f"{said}first run's number minus the second's")
+            for name, said in words.items()
+        }
+    )
+    data["degrees"] = _worded(dims, part["degrees"], "degrees of freedom of the difference")
+    data["p"] = _worded(dims, p, "two-sided p-value of the difference")
+    data["p_holm"] = _worded(dims, adjusted(p.ravel(), "holm").reshape(shape), "the same, Holm over all differences here")
+    data["minds"] = _worded(dims, minds, "settings that differ and bear on the difference")
+    both = [(held[one], held[other]) for one, other in places]
+    data["shared"] = _worded(("pair",), [shared(one, other) for one, other in both], "documents that both runs hold")
+    data["pairing"] = _worded(("pair",), _labels([pairing(one, other) for one, other in both]), "how the standard error was made")
+    data["first"] = _worded(("pair",), [one for one, _ in places], "index of the first run")
+    data["second"] = _worded(("pair",), [other for _, other in places], "index of the second run")
+    return data.assign_coords(pair=_labels([f"{LETTERS[one]} − {LETTERS[other]}" for one, other in places]))
+
+
+def _facts(held: Sequence[Held]) -> dict[str, Any]:
+    """What a run is, as coordinates along run."""
+    facts: dict[str, list[Any]] = {
+        "model": [one.model for one in held], "text": [one.text for one in held], "path": [str(one.path or "") for one in held],
+        "tokens": [one.sizes["position"] for one in held], "layers": [one.sizes["layer"] for one in held],
+        "heads_a_layer": [one.sizes["head"] for one in held], "value_heads_a_layer": [one.sizes["kv_head"] for one in held],
+        "convention": [str(one.attrs.get("convention")) for one in held],
+    }  # fmt: skip
+    return {name: ("run", _labels(values) if isinstance(values[0], str) else np.array(values)) for name, values in facts.items()}
+
+
+def _side_by_side(held: Sequence[Held]) -> list[xr.Dataset]:
+    """What the runs' results say by themselves."""
+    from geostat.comparison.curves import coverage, curves, forms, regimes, spreads, verdicts
+
+    return [spreads(held, PARAMETERS, QUARTILES), verdicts(held), coverage(held), curves(held), regimes(held), forms(held)]

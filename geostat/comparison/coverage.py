@@ -1,0 +1,91 @@
+"""How much a share of cells within bounds owes to each document: curves and bounds both without it.
+
+A bound is a mean over documents, each at its own weights, so a document moves a head's curve and its bounds together, and the share less or more than
+either alone. Bounds are evaluated again by document, at the run's fits. Source: arXiv 2602.01893, Theorems 1-2. Imports numpy and xarray.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import numpy as np
+import xarray as xr
+
+from geostat.bounds.evaluate import evaluate, measured_curves
+from geostat.bounds.head import fitted_head
+from geostat.datasets.tokens import heads_of
+from geostat.statistics.arrays import FloatArray
+from geostat.statistics.jackknife import leave_one_out_mean
+
+__all__ = ["STATISTICS", "Share", "shares_inside"]
+
+STATISTICS: Final = ("precision", "recall")
+NAMES: Final = tuple(f"{statistic}_{side}" for statistic in STATISTICS for side in ("lower", "upper"))
+CELL: Final = ("layer", "head", "n_envelope")
+Progress = Callable[[float], None]
+Share = tuple[float, FloatArray, int]
+"""The share within, the same without each document (NaN where it was not asked for), and how many heads it is of."""
+
+
+def shares_inside(
+    groups: Mapping[str, xr.Dataset], *, errors: bool = True, progress: Progress | None = None
+) -> dict[tuple[str, str, str], Share]:
+    """Return the share of (head, 1 < N < T) cells within bounds, by statistic, edition and Gram, with and without each document.
+
+    Args:
+        groups: /capture, /norms, /similarity and /envelope, of fitted Grams.
+        errors: whether to evaluate bounds by document, which takes as long as to confront the run.
+        progress: called with the share of the work done.
+    """
+    capture, envelope = groups["capture"], groups["envelope"]
+    grid, tokens = envelope["n_envelope"].values, capture["tokens"].values
+    between = ((grid > 1) & (grid < tokens[:, None]))[:, None, :]
+    curves = measured_curves(capture, grid)
+    pairs = [(str(edition), str(gram)) for edition in envelope["edition"].values for gram in envelope["gram"].values]
+    found: dict[tuple[str, str, str], Share] = {}
+    for step, (edition, gram) in enumerate(pairs):
+        at = envelope.sel(edition=edition, gram=gram)
+        by_document = _evaluated(groups, edition, gram, grid) if errors and capture.sizes["document"] > 1 else None
+        for statistic in STATISTICS:
+            low, high = (at[f"{statistic}_{side}"].transpose(*CELL).values for side in ("lower", "upper"))
+            mean = envelope[statistic].transpose(*CELL).values
+            counted = between & np.isfinite(low) & np.isfinite(high) & np.isfinite(mean)
+            if not counted.any():
+                continue
+            without = np.full(capture.sizes["document"], np.nan)
+            if by_document is not None:
+                left = leave_one_out_mean(curves[statistic].transpose("document", *CELL).values)
+                lower, upper = (leave_one_out_mean(by_document[f"{statistic}_{side}"]) for side in ("lower", "upper"))
+                without = np.array([_inside(*row, counted) for row in zip(left, lower, upper, strict=True)])
+            found[statistic, edition, gram] = (_inside(mean, low, high, counted), without, int(counted.any(axis=-1).sum()))
+        if progress is not None:
+            progress((step + 1) / len(pairs))
+    return found
+
+
+def _inside(curve: FloatArray, low: FloatArray, high: FloatArray, counted: np.ndarray) -> float:
+    with np.errstate(invalid="ignore"):
+        outside = (curve < low) | (curve > high)
+    return float(1 - (outside & counted).sum() / counted.sum())
+
+
+def _evaluated(groups: Mapping[str, xr.Dataset], edition: str, gram: str, grid: np.ndarray) -> dict[str, FloatArray]:
+    """Bounds of every document, (document, layer, head, n)."""
+    capture = groups["capture"]
+    documents, layers, heads = (capture.sizes[dim] for dim in ("document", "layer", "head"))
+    found = {name: np.full((documents, layers, heads, grid.size), np.nan) for name in NAMES}
+    for layer, kv_head in np.ndindex(layers, capture.sizes["kv_head"]):
+        model = fitted_head(capture, groups["norms"], groups["similarity"], gram, layer, kv_head)
+        of = heads_of(capture, layer, kv_head)
+        if model is None or not of.size:
+            continue
+        tokens, sink = int(capture["tokens"].values[layer]), bool(capture["sink_visible"].values[layer])
+        weights = capture["attention_weight"].values[:, layer, of, -tokens:].astype(np.float64)
+        bounds = evaluate(
+            weights.reshape(-1, tokens), model.norms(tokens, sink=sink), model.gram, int(capture.attrs["dimension"]), grid,
+            edition=edition, sink=sink, convention=str(capture.attrs["convention"]),  # type: ignore[arg-type]
+        )  # fmt: skip
+        for name in NAMES:
+            found[name][:, layer, of] = bounds[name].reshape(documents, of.size, -1)
+    return found

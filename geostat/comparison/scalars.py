@@ -1,0 +1,266 @@
+"""One number for a whole run, with what it would be without each document: what runs are compared by.
+
+A run's heads are all the heads of its model, not a sample; its documents are the sample. So a number is a mean over heads, its standard error a
+jackknife over documents, and that of a difference between two runs a jackknife that leaves a document out of both where both hold it. Source of the
+quantities: arXiv 2602.01893, Assumptions 1-2, §4, §4.1, Theorems 1-2. Imports numpy, scipy.special and xarray.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import xarray as xr
+from scipy.special import stdtrit
+
+from geostat.comparison.coverage import STATISTICS, shares_inside
+from geostat.datasets.tokens import layer_tokens
+from geostat.experiments.sink import Moments, Table, can_be_freed, fisher
+from geostat.fits.norms.fit import estimate as norm_estimate
+from geostat.fits.similarity.fit import layer_cosines
+from geostat.fits.similarity.forms import FORMS
+from geostat.fits.similarity.one_form import predicted
+from geostat.fits.similarity.solver import solve
+from geostat.statistics.arrays import FloatArray
+from geostat.statistics.jackknife import LEVEL, Interval, interval, leave_one_out_mean
+
+__all__ = ["Difference", "Quantity", "Scalar", "difference", "quantities", "scalars"]
+
+SIZE: Final = 4
+"""The N at which mean Precision and Recall are compared: the edge of the paper's working range, §4."""
+PAPER_SIZES: Final = (3, 6)
+"""The N at which §4.1 names correlations."""
+KINDS: Final = {"correlation": "as measured", "unattenuated": "free of the documents' noise"}
+FEW_DOCUMENTS: Final = "documents"
+"""Of a quantity that averaging over more documents changes: it is not that of one document, nor that of ever more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantity:
+    """What runs are compared by; `minds` names the settings, beside those of the text, that must be equal for a difference to be the models'."""
+
+    key: str
+    long_name: str
+    symbol: str
+    equation: str
+    over: str
+    minds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scalar:
+    """A run's estimate, without each document in turn (document,), over how many heads it is averaged, and its 95% interval."""
+
+    estimate: float
+    without: FloatArray
+    heads: int
+    correlation: bool = False
+    at: float = float("nan")
+    """The N at which it was found, of a largest value."""
+
+    def interval(self) -> Interval:
+        """95% jackknife-t; a correlation's on Fisher's z."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return (fisher if self.correlation else interval)(np.asarray(self.estimate), self.without)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """Estimate of one run minus another's, its standard error, limits, degrees of freedom, and two-sided p-value."""
+
+    value: float
+    se: float
+    lower: float
+    upper: float
+    degrees: float
+
+
+def quantities(pairs: Sequence[tuple[str, str]]) -> list[Quantity]:
+    """Every quantity, in the order of the report; those of bounds for each (edition, Gram)."""
+    value_heads, heads = "value heads", "heads"
+    found = [
+        Quantity(key="cv_token", long_name="CV of value norms within a document", symbol=r"\mathrm{CV}_{\mathrm{token}}", equation="Assumption 1.1",
+                 over=value_heads),
+        Quantity(key="cv_profile", long_name="CV of value norms averaged over documents", symbol=r"\mathrm{CV}_{\mathrm{profile}}", equation="Fig. 2",
+                 over=value_heads, minds=(FEW_DOCUMENTS,)),
+        Quantity(key="lam", long_name="norm of the sink's value over the others'", symbol=r"\lambda", equation="Assumption 1.2", over=value_heads),
+    ]  # fmt: skip
+    found += [
+        Quantity(key=f"mae_{form}", long_name=f"misfit (MAE) of mean cosines, {form.replace('_', ' ')} form", symbol=r"\mathrm{MAE}",
+                 equation="§3.2, Fig. 3", over=value_heads, minds=(FEW_DOCUMENTS,))
+        for form in FORMS
+    ]  # fmt: skip
+    found += [
+        Quantity(key=f"{name}_at_{SIZE}", long_name=f"mean {name.capitalize()} at N = {SIZE}", symbol=name[0].upper(), equation="Fig. 5", over=heads,
+                 minds=("convention",))
+        for name in STATISTICS
+    ]  # fmt: skip
+    for kind, words in KINDS.items():
+        minds = ("convention", *((FEW_DOCUMENTS,) if kind == "correlation" else ()))
+        common = {"symbol": r"\mathrm{corr}(R,\rho_0)", "equation": "§4.1, Fig. 6", "over": heads}
+        label = f"correlation of Recall with the sink's similarity, {words}"
+        found.append(Quantity(key=f"{kind}_peak", long_name=f"largest {label}", minds=(*minds, "sizes"), **common))
+        found += [Quantity(key=f"{kind}_at_{n}", long_name=f"{label}, at N = {n}", minds=minds, **common) for n in PAPER_SIZES]
+    found += [
+        Quantity(key=f"{name}_inside_{edition}_{gram}", long_name=f"{name.capitalize()} within its bounds, {edition}, {gram} Gram",
+                 symbol=r"\mathrm{share}", equation="Theorem 1" if name == "precision" else "Theorem 2", over=heads,
+                 minds=("convention", FEW_DOCUMENTS, "bound_sizes"))
+        for edition, gram in pairs for name in STATISTICS
+    ]  # fmt: skip
+    return found
+
+
+def scalars(
+    groups: Mapping[str, xr.Dataset], *, coverage_errors: bool = True, progress: Callable[[float], None] | None = None
+) -> dict[str, Scalar]:
+    """Every quantity of one run, by key.
+
+    Args:
+        groups: /capture, /norms, /similarity and /envelope, of fitted Grams. Fits and bounds are taken from there; only what leaves a document out is
+            made anew.
+        coverage_errors: whether coverage leaves documents out too, which takes as long as to confront the run.
+        progress: called with the share of that work done.
+    """
+    capture = groups["capture"]
+    return {
+        **_norms(capture, groups["norms"]), **_similarity(capture, groups["similarity"]), **_separability(capture), **_correlations(capture),
+        **_coverage(groups, coverage_errors, progress),
+    }  # fmt: skip
+
+
+def _over_heads(estimate: FloatArray, without: FloatArray) -> Scalar:
+    """Mean over the heads that have an estimate with all documents and without each; shapes (head,) and (document, head)."""
+    known = np.isfinite(estimate) & (np.isfinite(without).all(axis=0) if len(without) > 1 else True)
+    if not known.any():
+        return Scalar(estimate=float("nan"), without=np.full(len(without), np.nan), heads=0)
+    return Scalar(estimate=float(estimate[known].mean()), without=without[:, known].mean(axis=1), heads=int(known.sum()))
+
+
+def _norms(capture: xr.Dataset, norms: xr.Dataset) -> dict[str, Scalar]:
+    rows: dict[str, list[FloatArray]] = {"cv_profile": [], "lam": []}
+    for layer in range(capture.sizes["layer"]):
+        seen = layer_tokens(capture, layer)
+        found = norm_estimate(leave_one_out_mean(_finite(capture["value_norm"][:, layer, :, seen.start :].values)), seen.first_content)
+        for name, values in rows.items():
+            values.append(found[name])
+    documents = capture.sizes["document"]
+    without = {name: np.concatenate(values, axis=1) for name, values in rows.items()}
+    without["cv_token"] = leave_one_out_mean(norms["cv_document"].transpose("document", "layer", "kv_head").values.reshape(documents, -1))
+    return {name: _over_heads(norms[name].transpose("layer", "kv_head").values.ravel(), values) for name, values in without.items()}
+
+
+def _finite(values: np.ndarray) -> FloatArray:
+    return np.where(np.isfinite(values), values, np.nan).astype(np.float64)
+
+
+def _similarity(capture: xr.Dataset, similarity: xr.Dataset) -> dict[str, Scalar]:
+    found = {}
+    for form in FORMS:
+        if form in similarity["gram"].values:
+            fitted = similarity["mae_by_lag"].sel(gram=form).transpose("layer", "kv_head").values
+            found[f"mae_{form}"] = _over_heads(fitted.ravel(), _misfits(capture, form))
+    return found
+
+
+def _misfits(capture: xr.Dataset, form: str) -> FloatArray:
+    """Mean absolute error by lag of a form that is fitted again without each document, (document, value head)."""
+    parts = [layer_cosines(capture, layer) for layer in range(capture.sizes["layer"])]
+    found = np.full((capture.sizes["document"], len(parts), capture.sizes["kv_head"]), np.nan)
+    for lags in {part.lag.size for part in parts}:  # layers that see equally many tokens are fitted together
+        of = [place for place, part in enumerate(parts) if part.lag.size == lags]
+        without = leave_one_out_mean(np.stack([parts[place].cosine for place in of], axis=1))
+        rows, lag = without.reshape(-1, lags), parts[of[0]].lag
+        model = predicted(form, lag, solve(form, lag, rows, parts[of[0]].pairs))
+        missed = np.abs(rows - model)
+        there = np.isfinite(missed)
+        number = there.sum(axis=-1)
+        mean = np.divide(np.where(there, missed, 0.0).sum(axis=-1), number, out=np.full(number.shape, np.nan), where=number > 0)
+        found[:, of] = mean.reshape(without.shape[:3])
+    return found.reshape(found.shape[0], -1)
+
+
+def _separability(capture: xr.Dataset) -> dict[str, Scalar]:
+    """Mean P and R at one N: heads averaged within a document, then documents."""
+    found = {}
+    place = np.flatnonzero(capture["n"].values == SIZE)
+    for name in STATISTICS:
+        if place.size:
+            values = capture[name].transpose("document", "layer", "head", "n").values[..., place[0]].astype(np.float64)
+            flat = values.reshape(values.shape[0], -1)
+            found[f"{name}_at_{SIZE}"] = _over_heads(flat.mean(axis=0), leave_one_out_mean(flat))
+    return found
+
+
+def _correlations(capture: xr.Dataset) -> dict[str, Scalar]:
+    table = Table.of(capture)
+    moments = Moments.of(table.similarity, table.recall) if table.heads else None
+    if moments is None:
+        return {}
+    documents, n = table.similarity.shape[0], capture["n"].values
+    whole = np.full((1, documents), 1 / documents)
+    without = (1 - np.eye(documents)) / max(documents - 1, 1)
+    inside = (n > 1) & (n < capture.sizes["position"])
+    found = {}
+    for kind in KINDS:
+        apart = kind == "unattenuated"
+        curve, others = (moments.correlation(shares, apart=apart)[0] for shares in (whole, without))
+        curve = curve[0] if documents > 1 or not apart else np.full(n.size, np.nan)
+        others = others if documents > 1 else np.full((1, n.size), np.nan)
+        if apart:
+            curve = np.where(can_be_freed(curve, others), curve, np.nan)
+        for size in PAPER_SIZES:
+            at = np.flatnonzero((n == size) & inside)
+            if at.size:
+                found[f"{kind}_at_{size}"] = Scalar(
+                    estimate=float(curve[at[0]]), without=others[:, at[0]], heads=table.heads, correlation=True
+                )
+        if np.isfinite(curve[inside]).any():
+            peak = int(np.where(inside & np.isfinite(curve), curve, -np.inf).argmax())
+            among = np.where(inside & np.isfinite(others), others, -np.inf).max(axis=1)
+            without_each = np.where(np.isfinite(among), among, np.nan)
+            found[f"{kind}_peak"] = Scalar(
+                estimate=float(curve[peak]), without=without_each, heads=table.heads, correlation=True, at=float(n[peak])
+            )
+    return found
+
+
+def _coverage(groups: Mapping[str, xr.Dataset], errors: bool, progress: Callable[[float], None] | None) -> dict[str, Scalar]:
+    found = shares_inside(groups, errors=errors, progress=progress)
+    return {
+        f"{statistic}_inside_{edition}_{gram}": Scalar(estimate=share, without=without, heads=heads)
+        for (statistic, edition, gram), (share, without, heads) in found.items()
+    }
+
+
+def difference(first: Scalar, second: Scalar, documents: tuple[Sequence[str], Sequence[str]]) -> Difference:
+    """Subtract the second run's number from the first's, with a jackknife that leaves a shared document out of both.
+
+    With u_k = √((K−1)/K) (θ₍ₖ₎ − θ̄) of each run, and 0 for a document it does not hold, se² = Σ_k (u_k of the first − u_k of the second)². If all
+    documents are shared this is the jackknife of the difference; if none is, se² is the sum of both squares (unpaired).
+
+    Args:
+        first: one run's number.
+        second: another's.
+        documents: what tells the documents of each run apart.
+
+    Returns:
+        The difference; t on K−1 degrees of freedom where all documents are shared, Welch and Satterthwaite's where none is, the smaller K−1 in between.
+    """
+    value, counts = first.estimate - second.estimate, [len(names) for names in documents]
+    moved: dict[str, float] = dict.fromkeys([*documents[0], *documents[1]], 0.0)
+    squares = []
+    for sign, one, names in zip((1.0, -1.0), (first, second), documents, strict=True):
+        shift = np.sqrt(1 - 1 / len(names)) * (one.without - one.without.mean())
+        squares.append(float((shift**2).sum()))
+        for name, part in zip(names, shift, strict=True):
+            moved[name] += sign * float(part)
+    se = float(np.sqrt(sum(part**2 for part in moved.values()))) if min(counts) > 1 else float("nan")
+    if not np.isfinite(se) or not np.isfinite(value):
+        return Difference(value=value, se=float("nan"), lower=float("nan"), upper=float("nan"), degrees=float("nan"))
+    degrees = float(min(counts) - 1)
+    if not set(documents[0]) & set(documents[1]) and sum(squares) > 0:
+        degrees = sum(squares) ** 2 / sum(part**2 / (count - 1) for part, count in zip(squares, counts, strict=True))
+    half = float(stdtrit(degrees, 0.5 + LEVEL / 2)) * se
+    return Difference(value=value, se=se, lower=value - half, upper=value + half, degrees=degrees)

@@ -1,0 +1,54 @@
+"""What a comparison found, in sentences: which differences cannot be noise, which settings they may be owed to, and what lies within noise.
+
+Imports numpy, xarray and the room that rounds numbers.
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import xarray as xr
+
+from geostat.statistics.jackknife import SIGNIFICANCE
+from reports.text.number import count, rounded
+
+__all__ = ["sentences"]
+
+MOST = 4
+"""Differences of a pair that are written out; the table has all."""
+
+
+def sentences(data: xr.Dataset) -> list[str]:
+    """Say, pair by pair, what differs beyond noise, and what does not."""
+    found = []
+    for pair in range(data.sizes["pair"]):
+        at = data.isel(pair=pair)
+        p = at["p_holm"].values
+        tested, told = np.isfinite(p), np.isfinite(p) & (np.nan_to_num(p, nan=1.0) <= SIGNIFICANCE)
+        first, second = str(at["pair"].item()).split(" − ")
+        if not tested.any():
+            found.append(f"{first} and {second}: nothing can be told from noise, as a run has one document or no quantity in common.")
+            continue
+        line = f"{first} and {second} ({at['pairing'].item()}) differ beyond noise in {int(told.sum())} of {count(int(tested.sum()), 'quantity', 'quantities')}"
+        if told.any():
+            with np.errstate(divide="ignore"):
+                strength = np.where(told, np.abs(at["difference"].values) / at["difference_se"].values, -np.inf)
+            order = [int(place) for place in np.argsort(-strength, kind="stable") if told[place]]
+            line += "; most clearly: " + ", ".join(_one(at, place) for place in order[:MOST])
+        line += "."
+        minds = {topic for words in at["minds"].values[told] for topic in words.split()}
+        if minds:
+            names = json.loads(data.attrs["topics"])
+            line += f" Their {_joined([names[topic] for topic in names if topic in minds])} differ too, which may be why."
+        found.append(line)
+    return found
+
+
+def _one(at: xr.Dataset, place: int) -> str:
+    shown = rounded(float(at["difference"].values[place]), float(at["difference_se"].values[place])).plain
+    return f"{at['long_name'].values[place]} ({shown.replace('-', '−')})"
+
+
+def _joined(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -1,0 +1,1 @@
+"""The paper's experiments: the sink, regimes of heads, chance."""

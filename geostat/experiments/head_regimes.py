@@ -1,0 +1,298 @@
+r"""What heads do: contributions of the sink, the last token and the rest, the regime of each head, and how stable that is.
+
+Source: arXiv 2602.01893, §4.2, Figures 7, 8, 10 and 11; the rules stand in `geostat.experiments.head_regime_rules`. Imports numpy and xarray.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import numpy as np
+import xarray as xr
+
+from geostat.datasets.tokens import require
+from geostat.datasets.words import described, described_parameter
+from geostat.experiments.head_regime_rules import CRITERIA, REGIMES, SWEEP, THRESHOLDS, UNKNOWN, Features, Thresholds, labels, slack
+from geostat.statistics.arrays import FloatArray
+from geostat.statistics.jackknife import interval, leave_one_out_mean
+
+__all__ = ["Measured", "classify_heads"]
+
+RESAMPLES: Final = 1000
+SEED: Final = 0
+AT_ONCE: Final = 4_000_000
+"""Entries of a resampled curve held in memory."""
+CURVES: Final = (
+    "representative_norm",
+    "representative_norm_without_sink",
+    "representative_norm_without_last",
+    "cosine_to_sink",
+    "cosine_to_last",
+)
+NEEDS: Final = {
+    **{name: ("document", "layer", "head", "n") for name in (*CURVES, "precision", "recall")},
+    "attention_weight": ("document", "layer", "head", "position"),
+    "value_norm": ("document", "layer", "kv_head", "position"),
+    "sink_cosine": ("document", "layer", "kv_head", "position"),
+}
+SIZES: Final = {
+    "sink": ("the sink's contribution", r"\|\alpha_0 v_0\|"),
+    "last": ("the last token's contribution", r"\|\alpha_L v_L\|"),
+    "rest": ("the other tokens' contributions, norm of their sum", r"\|\sum_{0<i<L} \alpha_i v_i\|"),
+    "rest_total": ("the other tokens' contributions, sum of their norms", r"\sum_{0<i<L} \|\alpha_i v_i\|"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """Of each document: contributions (document, layer, head) and alignment curves (document, layer, head, n); NaN where no sink is seen."""
+
+    sizes: dict[str, FloatArray]
+    sink: FloatArray
+    """cos(s(N), v₀)."""
+    last: FloatArray
+    """cos(s(N), v_L)."""
+    n: np.ndarray
+    tokens: np.ndarray
+
+    @classmethod
+    def of(cls, capture: xr.Dataset) -> Measured:
+        """Read a /capture dataset. The rest's sum comes from ‖s∖0‖² + ‖s∖L‖² − ‖s‖² + 2⟨α₀v₀, α_Lv_L⟩ at N = T: NaN where the run holds no N = T."""
+        group, n, tokens = capture["kv_head_of_head"].values, capture["n"].values, capture["tokens"].values.astype(int)
+        norm = capture["value_norm"].values.astype(np.float64)[:, :, group]
+        y = capture["attention_weight"].values.astype(np.float64) * np.where(np.isfinite(norm), norm, 0.0)
+        y[~np.isfinite(norm).any(axis=-1)] = np.nan
+        seen = capture["sink_visible"].values.astype(bool)[:, None]
+        sink, last = np.where(seen, y[..., 0], np.nan), y[..., -1]
+        cosine = capture["sink_cosine"].values.astype(np.float64)[:, :, group, -1]
+        whole = [np.flatnonzero(n == count) for count in tokens]
+        at = np.array([place[0] if place.size else -1 for place in whole])
+        norms = [
+            np.where((at >= 0)[:, None], capture[name].values.astype(np.float64)[:, np.arange(at.size), :, at].transpose(1, 0, 2), np.nan)
+            for name in CURVES[:3]
+        ]
+        inner = np.where(sink * last == 0, 0.0, sink * last * cosine)
+        squared = norms[1] ** 2 + norms[2] ** 2 - norms[0] ** 2 + 2 * inner
+        sizes = {
+            "sink": sink,
+            "last": last,
+            "rest": np.sqrt(np.maximum(squared, 0.0)),
+            "rest_total": np.where(seen, y[..., 1:-1].sum(axis=-1), np.nan),
+        }
+        curves = [np.where(seen[..., None], capture[name].values.astype(np.float64), np.nan) for name in CURVES[3:]]
+        return cls(sizes=sizes, sink=curves[0], last=curves[1], n=n, tokens=tokens)
+
+    @property
+    def documents(self) -> int:
+        """Number of documents."""
+        return self.sink.shape[0]
+
+    def label(self, shares: FloatArray, at: Thresholds = THRESHOLDS) -> np.ndarray:
+        """Label every head from means over documents weighted by `shares` (replicate, document): (criterion, replicate, layer, head)."""
+        step = max(1, AT_ONCE // max(self.sink[0].size, 1))
+        found = []
+        for first in range(0, len(shares), step):
+            some = shares[first : first + step]
+            sizes = {name: weighted(values, some) for name, values in self.sizes.items()}
+            features = Features.of(weighted(self.sink, some), weighted(self.last, some), self.n, self.tokens, at)
+            found.append(labels(sizes, features, at))
+        return np.concatenate(found, axis=1)
+
+    def slack(self) -> FloatArray:
+        """By how much each regime's weakest alignment condition holds in the mean over documents, (regime, layer, head)."""
+        whole = np.full((1, self.documents), 1.0)
+        return slack(Features.of(weighted(self.sink, whole)[0], weighted(self.last, whole)[0], self.n, self.tokens))
+
+
+def weighted(values: FloatArray, shares: FloatArray) -> FloatArray:
+    """Return means over documents, shape (replicate, ...), weighted by `shares` (replicate, document); NaN is left out."""
+    known = np.isfinite(values)
+    flat = np.where(known, values, 0.0).reshape(len(values), -1)
+    if known.all():
+        out = (shares @ flat) / shares.sum(axis=1, keepdims=True)
+        return out.reshape(len(shares), *values.shape[1:])
+    weight = shares @ known.reshape(len(values), -1).astype(np.float64)
+    out = np.divide(shares @ flat, weight, out=np.full(weight.shape, np.nan), where=weight > 0)
+    return out.reshape(len(shares), *values.shape[1:])
+
+
+def classify_heads(capture: xr.Dataset, *, resamples: int = RESAMPLES, seed: int = SEED) -> xr.Dataset:
+    """Tell the regime of every head, and what the heads of each regime have in common.
+
+    Args:
+        capture: a /capture dataset.
+        resamples: resamples of documents for the stability of labels.
+        seed: of the resamples.
+
+    Returns:
+        /heads. Over (layer, head): contribution_sink, _last, _rest, _rest_total, each with _se, _lower, _upper (95% document jackknife, t(K−1));
+        over (criterion, layer, head), criteria as in `CRITERIA`: label (code in `REGIMES`, −1 where it cannot be told), stability_left_out and
+        stability_resampled (share of replicates with the same label), stability_sweep (share of the sweep's settings). Over (criterion,
+        regime, layer) count and (criterion, regime) heads; over (criterion, sweep, regime) sweep_heads; over (criterion, regime, n): precision and recall, each
+        with _se, _lower, _upper over documents. Scalars told (heads that sizes and alignment both classify), agreed (alike), kappa (Cohen's, with
+        _se, _lower, _upper). Over (regime): typical_layer and typical_head, indices of the head of that regime
+        (by both criteria) whose alignment conditions hold by the median, −1 for none. Attributes: thresholds, resamples, seed, documents, notes.
+    """
+    require(capture, NEEDS)
+    seen = Measured.of(capture)
+    whole = np.full((1, seen.documents), 1.0)
+    label = seen.label(whole)[:, 0]
+    out = _contributions(seen) | _stability(seen, label, resamples, seed) | _sweep(seen, label, whole) | _agreement(seen, label)
+    dims = ("criterion", "layer", "head")
+    out["label"] = _worded(
+        dims, label, "regime of the head; codes in the attribute codes", codes=[f"{code} {name}" for code, name in _codes()]
+    )
+    of_regime = np.stack([label == code for code in range(len(REGIMES))], axis=1)
+    out["count"] = _worded(("criterion", "regime", "layer"), of_regime.sum(axis=-1), "heads of a regime, by layer", equation="Fig. 8")
+    out["heads"] = _worded(("criterion", "regime"), of_regime.sum(axis=(-1, -2)), "heads of a regime")
+    out |= _curves(capture, of_regime) | _typical(seen, label)
+    coords: dict[str, Any] = {name: capture[name].variable for name in ("layer", "head", "n")}
+    coords |= {
+        "criterion": np.array(list(CRITERIA), dtype=object),
+        "regime": np.array(REGIMES, dtype=object),
+        "sweep": np.array(list(SWEEP), dtype=object),
+    }
+    data = xr.Dataset(out, coords=coords)
+    data.attrs = {
+        "long_name": "regimes of heads", "documents": seen.documents, "resamples": resamples if seen.documents > 1 else 0, "seed": seed,
+        "thresholds": asdict(THRESHOLDS), "criteria": list(CRITERIA.values()), "notes": _notes(seen, label),
+    }  # fmt: skip
+    return data
+
+
+def _codes() -> list[tuple[int, str]]:
+    return [(UNKNOWN, "cannot be told"), *enumerate(REGIMES)]
+
+
+def _worded(
+    dims: tuple[str, ...], values: np.ndarray, long_name: str, *, symbol: str = "", equation: str = "§4.2", **more: Any
+) -> xr.Variable:
+    return described(dims, values, long_name=long_name, units="1", symbol=symbol, equation=equation, **more)
+
+
+def _contributions(seen: Measured) -> dict[str, xr.Variable]:
+    out: dict[str, xr.Variable] = {}
+    for name, (long_name, symbol) in SIZES.items():
+        values = seen.sizes[name]
+        mean = weighted(values, np.full((1, seen.documents), 1.0))[0]
+        spread = interval(mean, leave_one_out_mean(values), np.isfinite(values))
+        out |= described_parameter(
+            f"contribution_{name}", ("layer", "head"), mean, spread, long_name=long_name, units="value norm", symbol=symbol, equation="§4.2"
+        )
+    return out
+
+
+def _stability(seen: Measured, label: np.ndarray, resamples: int, seed: int) -> dict[str, xr.Variable]:
+    """Share of replicates that give a head the same label; NaN with one document, and where there is no label."""
+    count, dims = seen.documents, ("criterion", "layer", "head")
+    draws = {
+        "left_out": 1.0 - np.eye(count),
+        "resampled": np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=resamples),
+    }
+    words = {"left_out": "documents left out one by one", "resampled": "resamples of the documents"}
+    out = {}
+    for name, shares in draws.items():
+        same = np.full(label.shape, np.nan)
+        if count > 1 and len(shares):
+            same = (seen.label(np.asarray(shares, dtype=np.float64)) == label[:, None]).mean(axis=1)
+        out[f"stability_{name}"] = _worded(
+            dims, np.where(label == UNKNOWN, np.nan, same), f"share of {words[name]} that give the same label"
+        )
+    return out
+
+
+def kappa(first: np.ndarray, second: np.ndarray) -> FloatArray:
+    """Return Cohen's κ of two labellings along the last axis, over the heads that both classify; 0 is chance, 1 perfect agreement.
+
+    Args:
+        first: codes, shape (..., head); 0 and below are no class.
+        second: same shape.
+
+    Returns:
+        κ, shape (...); NaN where no head is classified twice, or chance alone agrees everywhere.
+    """
+    told = (first > 0) & (second > 0)
+    number = np.maximum(told.sum(axis=-1), 1)
+    observed = ((first == second) & told).sum(axis=-1) / number
+    parts = [((first == code) & told).sum(axis=-1) * ((second == code) & told).sum(axis=-1) for code in range(1, len(REGIMES))]
+    chance = np.sum(parts, axis=0) / number**2
+    return np.divide(observed - chance, 1 - chance, out=np.full(np.shape(observed), np.nan), where=told.any(axis=-1) & (chance < 1))
+
+
+def _agreement(seen: Measured, label: np.ndarray) -> dict[str, xr.Variable]:
+    """Whether sizes and alignment tell the same regime, beyond chance."""
+    size, alignment = (label[list(CRITERIA).index(name)].reshape(-1) for name in ("size", "alignment"))
+    told = (size > 0) & (alignment > 0)
+    other = seen.label(1.0 - np.eye(seen.documents))[:2].reshape(2, seen.documents, -1) if seen.documents > 1 else np.zeros((2, 1, 1))
+    found = np.asarray(kappa(size, alignment))
+    spread = interval(found, kappa(other[0], other[1]))
+    words = "Cohen's kappa of sizes and alignment, over the heads that both classify"
+    return {
+        "told": _worded((), np.asarray(told.sum()), "heads that sizes and alignment both classify"),
+        "agreed": _worded((), np.asarray((told & (size == alignment)).sum()), "those of them that both give the same regime"),
+        **described_parameter("kappa", (), found, spread, long_name=words, units="1", symbol=r"\kappa", equation="§4.2"),
+    }
+
+
+def _sweep(seen: Measured, label: np.ndarray, whole: FloatArray) -> dict[str, xr.Variable]:
+    other = np.stack([seen.label(whole, at)[:, 0] for at in SWEEP.values()], axis=1)
+    same = np.where(label == UNKNOWN, np.nan, (other == label[:, None]).mean(axis=1))
+    number = np.stack([(other == code).sum(axis=(-1, -2)) for code in range(len(REGIMES))], axis=-1)
+    return {
+        "stability_sweep": _worded(("criterion", "layer", "head"), same, "share of the sweep's settings that give the same label"),
+        "sweep_heads": _worded(("criterion", "sweep", "regime"), number, "heads of a regime under other thresholds"),
+    }
+
+
+def _curves(capture: xr.Dataset, of_regime: np.ndarray) -> dict[str, xr.Variable]:
+    """Mean Precision and Recall of each regime's heads: heads averaged within a document, then documents."""
+    out: dict[str, xr.Variable] = {}
+    criteria, regimes = of_regime.shape[:2]
+    member = of_regime.reshape(criteria * regimes, -1).astype(np.float64)
+    for name in ("precision", "recall"):
+        values = capture[name].values.astype(np.float64)
+        documents, sizes = values.shape[0], values.shape[-1]
+        flat = values.reshape(documents, -1, sizes)
+        known = np.isfinite(flat)
+        number = np.einsum("gh,khn->kgn", member, known, optimize=True)
+        total = np.einsum("gh,khn->kgn", member, np.where(known, flat, 0.0), optimize=True)
+        each = np.divide(total, number, out=np.full(total.shape, np.nan), where=number > 0).reshape(documents, criteria, regimes, sizes)
+        mean = weighted(each, np.full((1, documents), 1.0))[0]
+        spread = interval(mean, leave_one_out_mean(each), np.isfinite(each))
+        attrs = capture[name].attrs
+        out |= described_parameter(
+            name, ("criterion", "regime", "n"), mean, spread, long_name=f"mean {name} of a regime's heads", units="1",
+            symbol=str(attrs.get("symbol", "")), equation="Fig. 11",
+        )  # fmt: skip
+    return out
+
+
+def _typical(seen: Measured, label: np.ndarray) -> dict[str, xr.Variable]:
+    clear, both = seen.slack(), label[list(CRITERIA).index("both")]
+    found = np.full((2, len(REGIMES)), -1)
+    for code in range(1, len(REGIMES)):
+        of = both == code
+        if of.any():
+            distance = np.where(of, np.abs(clear[code - 1] - np.median(clear[code - 1][of])), np.inf)
+            found[:, code] = np.unravel_index(distance.argmin(), both.shape)
+    words = "index of the {} of a typical head of the regime, -1 for none"
+    return {
+        f"typical_{dim}": _worded(("regime",), found[at], words.format(dim), equation="Fig. 7") for at, dim in enumerate(("layer", "head"))
+    }
+
+
+def _notes(seen: Measured, label: np.ndarray) -> list[str]:
+    """What is not determined, and why."""
+    notes, blind = [], int((~np.isfinite(seen.sizes["sink"]).any(axis=0)).sum())
+    if blind:
+        notes.append(f"{blind} of {label[0].size} heads do not see the sink or have no norms: the regimes are not defined for them.")
+    hidden = int((np.isfinite(seen.sizes["sink"]).any(axis=0) & ~np.isfinite(seen.sizes["rest"]).any(axis=0)).sum())
+    if hidden:
+        notes.append(f"{hidden} heads have no curve at N = T: the rest's contribution is unknown. Capture with an n that holds T.")
+    short = int(((label[1] == UNKNOWN) & np.isfinite(seen.sink).any(axis=(0, -1))).sum())
+    if short:
+        notes.append(f"{short} heads have no alignment curve from small to large N. Capture with more sizes.")
+    if seen.documents < 2:
+        notes.append("One document: no intervals, and nothing on the stability of labels.")
+    return notes

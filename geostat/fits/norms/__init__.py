@@ -1,0 +1,1 @@
+"""Assumption 1: value norms."""

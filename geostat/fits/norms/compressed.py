@@ -1,0 +1,180 @@
+"""Who else is compressed: whether the sink has the smallest norm of its document, and which other tokens and positions have small ones.
+
+A content token is *compressed* where its norm is at most COMPRESSED times the median content norm of its document: the factor to which Assumption 1.2 holds
+the sink (`norms.sink` in tolerances.toml: λ ≪ 1, of which half is the weakest reading). Sources: arXiv 2602.01893, Assumption 1; Wilson (1927),
+Journal of the American Statistical Association 22 (interval of a share). Imports numpy and scipy.special.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import bdtrc, ndtri
+
+from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.jackknife import LEVEL, Interval, interval, leave_one_out_mean
+from geostat.statistics.losses import mean_over_documents
+
+COMPRESSED: Final = 0.5
+LISTED: Final = 20
+"""Rows of a list of tokens or positions at most."""
+MOST: Final = 0.5
+"""Share of its occurrences, or of the documents, that makes a token or position a compressed one of a head."""
+LUCK: Final = 0.05
+"""Expected number of a head's positions that pass as secondary sinks by luck, at most."""
+
+Counts = NDArray[np.int64]
+
+
+def median_norm(content: FloatArray) -> FloatArray:
+    """Return the median over the last axis, ignoring NaN; NaN where nothing is known."""
+    known = np.isfinite(content).any(axis=-1)
+    median = np.full(known.shape, np.nan)
+    if known.any():
+        median[known] = np.nanmedian(content[known], axis=-1)
+    return median
+
+
+def compressed(content: FloatArray) -> BoolArray:
+    """Return which content tokens have a norm of at most COMPRESSED times their document's median.
+
+    Args:
+        content: ‖v_i‖ of content tokens, shape (..., content); NaN where unknown, which is not compressed.
+    """
+    median = median_norm(content)
+    limit = np.where(median > 0, COMPRESSED * median, -np.inf)
+    return np.where(np.isfinite(content), content, np.inf) <= limit[..., None]
+
+
+def wilson(successes: Counts, trials: Counts) -> Interval:
+    """Return Wilson's 95% interval of a share; its standard error is half the width over the normal quantile, and never 0.
+
+    Args:
+        successes: how often, any shape.
+        trials: of how many; NaN results where 0.
+    """
+    z = float(ndtri(0.5 + LEVEL / 2))
+    n = np.where(trials > 0, trials, np.nan).astype(np.float64)
+    share = successes / n
+    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    return Interval(se=half / z, lower=np.maximum(centre - half, 0.0), upper=np.minimum(centre + half, 1.0))
+
+
+def sink_smallest(norm: FloatArray, first_content: int) -> tuple[FloatArray, Interval]:
+    """Return the share of documents in which the sink's norm is smaller than every content token's.
+
+    Args:
+        norm: ‖v_i‖, shape (document, kv_head, token); NaN where unknown.
+        first_content: 1 if token 0 is the sink, else 0 (all NaN then).
+
+    Returns:
+        Share and Wilson interval over the documents that know the sink and a content token, shape (kv_head,).
+    """
+    content = norm[..., first_content:]
+    asked = np.isfinite(content).any(axis=-1) & (np.isfinite(norm[..., 0]) if first_content else False)
+    smallest = np.where(np.isfinite(content), content, np.inf).min(axis=-1, initial=np.inf)
+    below = asked & (np.where(asked, norm[..., 0], np.inf) < smallest)
+    successes, trials = below.sum(axis=0), asked.sum(axis=0)
+    share = np.divide(successes, trials, out=np.full(trials.shape, np.nan), where=trials > 0)
+    return share, wilson(successes, trials)
+
+
+def compressed_share(content: FloatArray, small: BoolArray) -> tuple[FloatArray, Interval]:
+    """Return the share of content tokens that are compressed, mean over documents, and its document jackknife.
+
+    A share of 0 or 1 in every document lies at its bound and has no error.
+
+    Args:
+        content: ‖v_i‖ of content tokens, shape (document, kv_head, content).
+        small: what `compressed` says of it.
+    """
+    count = np.isfinite(content).sum(axis=-1)
+    each = np.divide(small.sum(axis=-1), count, out=np.full(count.shape, np.nan), where=count > 0)
+    share = mean_over_documents(each)
+    found = interval(share, leave_one_out_mean(each), np.isfinite(each))
+    inside = (share > 0) & (share < 1)
+    return share, Interval(
+        se=np.where(inside, found.se, np.nan),
+        lower=np.where(inside, np.maximum(found.lower, 0.0), np.nan),
+        upper=np.where(inside, np.minimum(found.upper, 1.0), np.nan),
+    )
+
+
+def secondary_sinks(content: FloatArray, small: BoolArray) -> BoolArray:
+    """Return the positions that are compressed in most documents, and in more than the head's share of compressed tokens explains.
+
+    More than MOST of the documents that know the position, and so many that fewer than LUCK of a head's positions would be by luck, were its compressed
+    tokens spread evenly (binomial tail times positions).
+
+    Args:
+        content: ‖v_i‖ of content tokens, shape (document, kv_head, content).
+        small: what `compressed` says of it.
+
+    Returns:
+        Shape (kv_head, content).
+    """
+    hits, known = small.sum(axis=0), np.isfinite(content).sum(axis=0)
+    total = known.sum(axis=-1, keepdims=True)
+    rate = hits.sum(axis=-1, keepdims=True) / np.maximum(total, 1)
+    tail = np.where(hits > 0, bdtrc(np.maximum(hits - 1, 0), np.maximum(known, 1), rate), 1.0)
+    return (hits > MOST * known) & (tail * (known > 0).sum(axis=-1, keepdims=True) < LUCK)
+
+
+@dataclass(slots=True)
+class TokenLists:
+    """Counts compressed tokens and positions layer by layer, and lists the most frequent.
+
+    `token_id` has shape (document, position).
+    """
+
+    token_id: NDArray[np.int64]
+    ids: NDArray[np.int64] = field(init=False)
+    codes: NDArray[np.int64] = field(init=False)
+    hits: list[Counts] = field(init=False, default_factory=list)
+    seen: list[Counts] = field(init=False, default_factory=list)
+    sinks: list[Counts] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.ids, codes = np.unique(self.token_id, return_inverse=True)
+        self.codes = codes.reshape(self.token_id.shape)
+
+    def add(self, content: FloatArray, small: BoolArray, sinks: BoolArray, start: int) -> None:
+        """Count one layer whose content tokens begin at position `start`; shapes as in `secondary_sinks`."""
+        codes = self.codes[:, start:]
+        known = np.isfinite(content)
+        for target, chosen in ((self.hits, small), (self.seen, known)):
+            target.append(np.stack([np.bincount(codes[chosen[:, head]], minlength=self.ids.size) for head in range(content.shape[1])]))
+        position = np.zeros(self.token_id.shape[1], dtype=np.int64)
+        position[start:] = sinks.sum(axis=0)
+        self.sinks.append(position)
+
+    def tokens(self) -> dict[str, np.ndarray]:
+        """The LISTED token ids that are compressed most often, over all heads, most often first.
+
+        id; count (compressed occurrences, summed over heads); occurrences (with a norm, likewise summed); share (count over occurrences); heads (value heads
+        that compress at least MOST of its occurrences), each (token,); share_by_head (token, layer, kv_head), NaN where the head sees none.
+        """
+        hits, seen = np.stack(self.hits), np.stack(self.seen)  # (layer, kv_head, token id)
+        count, occurrences = hits.sum(axis=(0, 1)), seen.sum(axis=(0, 1))
+        order = np.argsort(-count, kind="stable")[: min(LISTED, int((count > 0).sum()))]
+        share = np.divide(
+            hits[..., order], seen[..., order], out=np.full((*hits.shape[:2], order.size), np.nan), where=seen[..., order] > 0
+        )
+        return {
+            "id": self.ids[order].astype(np.int64), "count": count[order], "occurrences": occurrences[order],
+            "share": count[order] / np.maximum(occurrences[order], 1), "heads": (share >= MOST).sum(axis=(0, 1)),
+            "share_by_head": np.moveaxis(share, -1, 0),
+        }  # fmt: skip
+
+    def positions(self) -> dict[str, np.ndarray]:
+        """The LISTED positions that are secondary sinks of most heads: position, heads (how many), tokens (different token ids found there), each (row,)."""
+        heads = np.sum(self.sinks, axis=0)
+        order = np.argsort(-heads, kind="stable")[: min(LISTED, int((heads > 0).sum()))]
+        return {
+            "position": order.astype(np.int64), "heads": heads[order],
+            "tokens": np.array([np.unique(self.token_id[:, place]).size for place in order], dtype=np.int64),
+        }  # fmt: skip

@@ -1,0 +1,196 @@
+"""Assumption 1: value norms are a constant C behind a compressed sink, ‖v₀‖ = λC.
+
+Source: arXiv 2602.01893, §3.1, Assumption 1 and Fig. 2. Two coefficients of variation are kept apart, because the paper's
+figure averages over texts before it measures spread: CV per token (within a document) and CV of the mean profile. Trend, split of the variance and other
+compressed tokens stand in `norms_trend`, `norms_variance` and `norms_compressed`, names and meanings in `norms_variables`. Imports numpy, xarray, lmfit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import lmfit
+import numpy as np
+import xarray as xr
+
+from geostat.datasets.flags import combined
+from geostat.datasets.tokens import Progress, layer_tokens, require
+from geostat.fits.norms.compressed import TokenLists, compressed, compressed_share, median_norm, secondary_sinks, sink_smallest
+from geostat.fits.norms.trend import FEWEST_TOKENS, hac_errors, trend_of_mean
+from geostat.fits.norms.variables import FLAGS, norms_dataset
+from geostat.fits.norms.variance import split
+from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.jackknife import interval, leave_one_out_mean, stored
+from geostat.statistics.losses import mean_over_documents
+
+NEEDS = {"value_norm": ("document", "layer", "kv_head", "position")}
+
+
+def profile(position: FloatArray, C: float, lam: float = 1.0) -> FloatArray:
+    """Return ‖v_i‖ under Assumption 1: λC at the sink (position 0), C behind it.
+
+    Args:
+        position: token positions; leave 0 out where the sink is not visible.
+        C: norm of a content token, units of the value states, positive.
+        lam: λ, the sink's norm in units of C.
+
+    Returns:
+        Norms, shape of `position`, units of the value states.
+    """
+    return np.where(np.asarray(position) == 0, lam * C, C)
+
+
+MODEL = lmfit.Model(profile, independent_vars=["position"])
+"""Assumption 1 as an lmfit Model; its least-squares optimum has the closed form `estimate` returns, which the tests compare."""
+
+
+def estimate(norm: FloatArray, first_content: int) -> dict[str, FloatArray]:
+    """Return C, λ and CV of the mean profile from a mean profile of norms: the least-squares optimum of `profile`.
+
+    Args:
+        norm: ‖v_i‖ averaged over documents, shape (..., token), units of the value states; NaN where unknown.
+        first_content: 1 if token 0 is the sink, 0 if no sink is visible (λ is then NaN).
+
+    Returns:
+        C, lam, cv_profile (population standard deviation over mean), rmse (units of the value states); each shape (...).
+    """
+    content = np.moveaxis(norm[..., first_content:], -1, 0)
+    level = mean_over_documents(content)
+    spread = np.sqrt(mean_over_documents((content - level) ** 2))
+    sink = norm[..., 0] if first_content else np.full(level.shape, np.nan)
+    positive = level > 0
+    lam = np.divide(sink, level, out=np.full(level.shape, np.nan), where=positive)
+    cv = np.divide(spread, level, out=np.full(level.shape, np.nan), where=positive)
+    return {"C": level, "lam": lam, "cv_profile": cv, "rmse": spread}
+
+
+def by_document(norm: FloatArray, first_content: int) -> dict[str, FloatArray]:
+    """Return CV per token and λ against the median norm, document by document.
+
+    Args:
+        norm: ‖v_i‖, shape (..., token); NaN where unknown.
+        first_content: 1 if token 0 is the sink, else 0.
+
+    Returns:
+        cv (population standard deviation over mean of i > 0) and lam (‖v₀‖ / median‖v_i‖, i > 0), each shape (...).
+    """
+    cv = estimate(norm, first_content)["cv_profile"]
+    median = median_norm(norm[..., first_content:])
+    sink = norm[..., 0] if first_content else np.full(median.shape, np.nan)
+    lam = np.divide(sink, median, out=np.full(median.shape, np.nan), where=median > 0)
+    return {"cv": cv, "lam": lam}
+
+
+def levels(norm: FloatArray, first_content: int, carries: BoolArray) -> dict[str, FloatArray]:
+    """Return C, lam, cv_token, cv_profile with document-jackknife intervals, rmse, and cv_document and lam_document by document.
+
+    Args:
+        norm: ‖v_i‖, shape (document, kv_head, token), units of the value states; NaN where unknown.
+        first_content: 1 if token 0 is the sink, else 0.
+        carries: which documents carry the head, shape (document, kv_head).
+
+    Returns:
+        Arrays of shape (kv_head,), those by document of shape (document, kv_head).
+    """
+    own = by_document(norm, first_content)
+    best = estimate(mean_over_documents(norm), first_content) | {"cv_token": mean_over_documents(own["cv"])}
+    without = estimate(leave_one_out_mean(norm), first_content) | {"cv_token": leave_one_out_mean(own["cv"])}
+    found = {"rmse": best["rmse"], "cv_document": own["cv"], "lam_document": own["lam"]}
+    for name in ("C", "lam", "cv_token", "cv_profile"):
+        found |= stored(name, best[name], interval(best[name], without[name], carries))
+    return found
+
+
+def fit_layer(norm: FloatArray, first_content: int) -> dict[str, np.ndarray]:
+    """Fit Assumption 1 to the value heads of one layer.
+
+    Args:
+        norm: ‖v_i‖, shape (document, kv_head, token), units of the value states; NaN where unknown.
+        first_content: 1 if token 0 is the sink, 0 if no sink is visible.
+
+    Returns:
+        Every variable of `fit_norms` but the lists, without the dim layer; `compressed` and `secondary` (bool) are masks of the content tokens.
+    """
+    content = norm[..., first_content:]
+    carries: BoolArray = np.asarray(np.isfinite(content).any(axis=-1))
+    found: dict[str, np.ndarray] = dict(levels(norm, first_content, carries))
+    found |= stored("trend", *trend_of_mean(content, carries))
+    found["trend_se_hac"] = hac_errors(mean_over_documents(content))
+    found |= split(content)
+    found |= stored("sink_smallest_share", *sink_smallest(norm, first_content))
+    small = compressed(content)
+    found |= stored("compressed_share", *compressed_share(content, small))
+    secondary = secondary_sinks(content, small)
+    found |= {"documents": carries.sum(axis=0), "secondary_sinks": secondary.sum(axis=-1), "compressed": small, "secondary": secondary}
+    return found | {"flags": combined(problems(norm, first_content, found), tuple(FLAGS))}
+
+
+def problems(norm: FloatArray, first_content: int, found: Mapping[str, np.ndarray]) -> dict[str, BoolArray]:
+    """Return where each of FLAGS applies, shape (kv_head,): together they account for every NaN of a result.
+
+    Args:
+        norm: ‖v_i‖, shape (document, kv_head, token); NaN where unknown.
+        first_content: 1 if token 0 is the sink, else 0.
+        found: the variables fitted to it.
+    """
+    known = np.isfinite(norm[..., first_content:])
+    carries: BoolArray = np.asarray(known.any(axis=-1))
+    documents = found["documents"]
+    positions = (known | ~carries[..., None]).all(axis=0).sum(axis=-1)
+    seen: BoolArray = np.asarray(documents > 0)
+    sink = np.isfinite(norm[..., 0]) if first_content else np.zeros(carries.shape, dtype=bool)
+    return {
+        "no_norms": ~seen,
+        "one_document": documents == 1,
+        "two_documents": documents == 2,
+        "few_tokens": seen & ((known.any(axis=0).sum(axis=-1) < FEWEST_TOKENS) | (positions < 2)),
+        "holes": seen & (known != carries[..., None]).any(axis=(0, 2)),
+        "zero_norms": seen & ~(found["C"] > 0),
+        "constant": (documents > 1) & (positions > 1) & ~np.isfinite(found["share_residual"]),
+        "no_sink": seen & ~(sink & carries).all(axis=0, where=carries),
+        "none_compressed": seen & (found["compressed_share"] == 0),
+    }
+
+
+def fit_norms(capture: xr.Dataset, progress: Progress | None = None) -> xr.Dataset:
+    """Fit Assumption 1 to every value head.
+
+    Estimates are those of the document mean of ‖v_i‖; cv_token is the mean over documents of each document's own CV.
+
+    Args:
+        capture: a /capture dataset; uses value_norm (document, layer, kv_head, position), tokens and sink_visible (layer), and, for the list of compressed
+            tokens, token_id (document, position).
+        progress: called with the fraction done after each layer.
+
+    Returns:
+        What `norms_variables` names. Over (layer, kv_head), each with _se, _lower, _upper: C, lam, cv_token, cv_profile, cv_position, trend, share_document,
+        share_position, share_residual, sink_smallest_share, compressed_share; also rmse, trend_se_hac, share_document_at_zero, share_position_at_zero,
+        secondary_sinks, documents (how many carry the head) and flags, which say why a number is NaN. By document: cv_document, lam_document; by position:
+        compressed_documents; by layer: sink_visible. Lists along compressed_token (left out without token_id) and secondary_sink.
+
+    Raises:
+        InputError: if a variable is missing, misshapen or empty.
+    """
+    require(capture, NEEDS)
+    layers: list[dict[str, np.ndarray]] = []
+    lists = TokenLists(_token_ids(capture))
+    for layer in range(capture.sizes["layer"]):
+        seen = layer_tokens(capture, layer)
+        norm = capture["value_norm"][:, layer, :, seen.start :].values.astype(np.float64)
+        norm[~np.isfinite(norm)] = np.nan
+        found = fit_layer(norm, seen.first_content)
+        small, secondary = found.pop("compressed"), found.pop("secondary")
+        first = seen.start + seen.first_content
+        lists.add(norm[..., seen.first_content :], small, secondary, first)
+        found["compressed_documents"] = np.pad(small.sum(axis=0), ((0, 0), (first, 0)))
+        layers.append(found)
+        if progress:
+            progress((layer + 1) / capture.sizes["layer"])
+    return norms_dataset(capture, layers, lists)
+
+
+def _token_ids(capture: xr.Dataset) -> np.ndarray:
+    """Token ids (document, position); -1 throughout where the capture has none."""
+    if "token_id" in capture:
+        return capture["token_id"].transpose("document", "position").values.astype(np.int64)
+    return np.full((capture.sizes["document"], capture.sizes["position"]), -1, dtype=np.int64)

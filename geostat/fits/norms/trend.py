@@ -1,0 +1,105 @@
+"""Assumption 1 over position: does the norm of a content token drift from the start of a document to its end?
+
+The trend is the least-squares slope of the mean content profile times the distance of its ends, over C: the relative change over a document, without
+unit. Sources: arXiv 2602.01893, Assumption 1.1 (constant norms); Newey & West (1987), Econometrica 55; Lazarus, Lewis, Stock & Watson (2018),
+"HAR inference: recommendations for practice", Journal of Business & Economic Statistics 36, for the bandwidth. Imports numpy and, when a HAC error is
+asked for, statsmodels.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.jackknife import Interval, interval, leave_one_out_mean
+from geostat.statistics.losses import mean_over_documents
+
+if TYPE_CHECKING:
+    from statsmodels.regression.linear_model import RegressionResultsWrapper
+
+FEWEST_TOKENS: Final = 3
+"""Content tokens that a slope with a residual needs."""
+BANDWIDTH: Final = "ceil(1.3 sqrt(n)), at most n - 1, for n content positions (Lazarus et al. 2018)"
+"""How many neighbours the Bartlett kernel of `trend_se_hac` reaches to."""
+
+
+def bandwidth(positions: int) -> int:
+    """Return how many lags of the residuals the HAC error counts; BANDWIDTH tells the rule."""
+    return min(math.ceil(1.3 * math.sqrt(positions)), positions - 1)
+
+
+def trend(profile: FloatArray) -> FloatArray:
+    """Return the relative change of the norm over the content positions: slope · (last − first position) / mean.
+
+    Args:
+        profile: ‖v_i‖ of content tokens by position, shape (..., content), units of the value states; NaN where unknown.
+
+    Returns:
+        Unitless, shape (...); NaN where fewer than FEWEST_TOKENS positions are known or the mean norm is not positive.
+    """
+    known = np.isfinite(profile)
+    count = known.sum(axis=-1)
+    enough = count >= FEWEST_TOKENS
+    number = np.maximum(count, 1)
+    along = np.broadcast_to(np.linspace(-0.5, 0.5, profile.shape[-1]) if profile.shape[-1] > 1 else np.zeros(1), profile.shape)
+    centred = np.where(known, along - (np.where(known, along, 0.0).sum(axis=-1) / number)[..., None], 0.0)
+    level = np.where(known, profile, 0.0).sum(axis=-1) / number
+    rise = (centred * np.where(known, profile - level[..., None], 0.0)).sum(axis=-1)
+    scale = (centred**2).sum(axis=-1) * level
+    sound = enough & (scale > 0)
+    return np.divide(rise, scale, out=np.full(rise.shape, np.nan), where=sound)
+
+
+def trend_of_mean(content: FloatArray, carries: BoolArray) -> tuple[FloatArray, Interval]:
+    """Return the trend of the mean profile of each head and its document jackknife.
+
+    Args:
+        content: ‖v_i‖ of content tokens, shape (document, kv_head, content); NaN where unknown.
+        carries: which documents carry the head, shape (document, kv_head).
+    """
+    estimate = trend(mean_over_documents(content))
+    return estimate, interval(estimate, trend(leave_one_out_mean(content)), carries)
+
+
+def line_of_profile(profile: FloatArray) -> RegressionResultsWrapper | None:
+    """Regress one head's mean profile on position with statsmodels and Newey-West errors.
+
+    The response is the norm over its mean, the regressor runs from −1/2 to 1/2 over the content positions, so that the coefficient `trend` is the
+    relative change over the document. Unknown positions are left out and those beside the gap count as neighbours.
+
+    Args:
+        profile: ‖v_i‖ of content tokens by position, shape (content,); NaN where unknown.
+
+    Returns:
+        The result of an ordinary least-squares fit with `cov_type="HAC"`, or None where `trend` is NaN.
+    """
+    if not np.isfinite(trend(profile)):
+        return None
+    import pandas as pd
+    from statsmodels.regression.linear_model import OLS
+
+    known = np.isfinite(profile)
+    along = np.linspace(-0.5, 0.5, profile.size)[known]
+    response = pd.Series(profile[known] / profile[known].mean(), name="norm over C")
+    regressors = pd.DataFrame({"level": np.ones(along.size), "trend": along})
+    keywords = {"maxlags": bandwidth(along.size), "kernel": "bartlett", "use_correction": False}
+    return OLS(response, regressors).fit(cov_type="HAC", cov_kwds=keywords, use_t=True)
+
+
+def hac_errors(profiles: FloatArray) -> FloatArray:
+    """Return the Newey-West standard error of the trend of each head's mean profile.
+
+    It takes the scatter of the mean profile about its line as the only error. What documents differ in as a whole is not in it, so it answers whether
+    *these* documents' mean has a trend; the jackknife answers for documents like them.
+
+    Args:
+        profiles: mean content profiles, shape (kv_head, content); NaN where unknown.
+
+    Returns:
+        Shape (kv_head,), unitless; NaN where there is no trend.
+    """
+    lines = [line_of_profile(profile) for profile in profiles]
+    return np.array([np.nan if line is None else float(line.bse["trend"]) for line in lines])

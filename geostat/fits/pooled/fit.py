@@ -1,0 +1,174 @@
+"""Fits to heads taken together: one for each layer and one for the whole model, and how their parameters change with depth.
+
+Source: arXiv 2602.01893, Assumptions 1-3. Cosines, log weights and norms are pooled over the heads of a layer, or of all layers (`pooled_data`), and fitted
+by lmfit as a single head's are. Documents stay the sampling unit: every interval is a document jackknife. `pooled_fit` hands back lmfit's ModelResult;
+trends over depth are in `depth`. Imports numpy, xarray and lmfit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+import lmfit
+import numpy as np
+import xarray as xr
+
+from geostat.datasets.tokens import index_of, require
+from geostat.datasets.words import described, described_parameter
+from geostat.errors import InputError
+from geostat.fits import mean_curves
+from geostat.fits.document_errors import DocumentResult
+from geostat.fits.pooled import depth
+from geostat.fits.pooled.data import pooled_cosines, pooled_log_weights, pooled_norms
+from geostat.fits.pooled.values import TRENDS
+from geostat.fits.similarity.forms import FORM, FORMS
+from geostat.fits.similarity.one_form import Cosines, fit_batched, goodness, intervals, refine, resampled
+from geostat.fits.weights import fit as weights
+from geostat.statistics.arrays import FloatArray
+from geostat.statistics.choice import choose
+from geostat.statistics.jackknife import interval_of, stored
+from geostat.statistics.losses import paired_gain
+
+FORMS_OF: Final = {"norms": ("two-level",), "similarity": FORMS, "weights": weights.FORMS}
+"""Forms that pooled heads can be fitted with, by assumption; the first of weights has no oscillation."""
+POOLED: Final = tuple(form for form in FORMS if form != "stretched")
+"""Forms of similarity in /pooled: the stretched exponential would cost as much as all others together; `pooled_fit` has it."""
+DEFAULT: Final = {"norms": "two-level", "similarity": "exponential", "weights": "monotone"}
+_WORDS: Final = {
+    "beta": ("decay of similarity; without unit in the power forms, NaN for the constant", "1/token", r"\beta"),
+    "offset": ("similarity at long lags; 0 for forms without", "1", "c"),
+    "mae_by_lag": ("mean over lags of the distance of the mean cosine from the form", "1", r"\mathrm{MAE}_k"),
+}
+_PLAIN: Final = {
+    "rmse": ("root mean squared residual of the mean cosine, weighted by pairs", "1", r"\mathrm{RMSE}"),
+    "r2": ("coefficient of determination of the mean cosine, weighted by pairs", "1", "R^2"),
+    "loss_left_out": ("mean squared residual of a document under the fit to the others", "1", r"\mathcal{L}_{\mathrm{out}}"),
+    "loss_left_out_se": ("standard error over documents of the left-out loss", "1", r"\mathrm{se}(\mathcal{L}_{\mathrm{out}})"),
+    "at_bound": ("a parameter is at its bound, and has no standard error", "1", r"\hat\theta \in \partial\Theta"),
+    "converged": ("search and lmfit both converged", "1", r"\mathrm{ok}"),
+}
+_A2: Final = "Assumption 2.1"
+
+
+def pooled_fit(capture: xr.Dataset, what: str = "similarity", layer: int | None = None, form: str | None = None) -> lmfit.model.ModelResult:
+    """Fit one assumption to all heads of a layer, or of the model, pooled, and return lmfit's ModelResult.
+
+    `result.fit_report()` prints it. Errors and correlations are a document jackknife's, as in /pooled; one document gives none.
+
+    Args:
+        capture: a /capture dataset.
+        what: "similarity" (pooled cosines by lag, weighted by pairs), "weights" (mean log weight by token) or "norms" (mean norm by token).
+        layer: label of the layer; None pools all layers.
+        form: one of FORMS_OF[what]; by default e^{−βk}, plateau and growth, and the sink with one level behind it.
+
+    Raises:
+        InputError: if what, form or layer is unknown, a variable is missing, or there is too little to fit.
+    """
+    if what not in FORMS_OF:
+        raise InputError(f"what={what!r} is nothing to pool, expected one of {', '.join(FORMS_OF)}. Choose one of those.")
+    form = DEFAULT[what] if form is None else form
+    if form not in FORMS_OF[what]:
+        raise InputError(f"form={form!r} is not a form of {what}, expected one of {', '.join(FORMS_OF[what])}. Choose one of those.")
+    require(capture, mean_curves.NEEDS[what])
+    layers = list(range(capture.sizes["layer"])) if layer is None else [index_of(capture, "layer", layer)]
+    result = {"norms": _norms, "similarity": _similarity, "weights": _weights}[what](capture, layers, form)
+    if result is None:
+        where = "the whole model" if layer is None else f"layer {layer}"
+        raise InputError(f"{where}: too little finite data for the {form} form of {what}. Choose another layer or form.")
+    return result
+
+
+def _similarity(capture: xr.Dataset, layers: list[int], form: str) -> DocumentResult | None:
+    return mean_curves.by_lag(pooled_cosines(capture, layers), form)
+
+
+def _weights(capture: xr.Dataset, layers: list[int], form: str) -> DocumentResult | None:
+    seen, log_weight = pooled_log_weights(capture, layers)
+    return mean_curves.by_position(log_weight, seen, form)
+
+
+def _norms(capture: xr.Dataset, layers: list[int], form: str) -> DocumentResult | None:
+    seen, norm = pooled_norms(capture, layers)
+    return mean_curves.two_level(norm, seen)
+
+
+def fit_pooled(capture: xr.Dataset) -> xr.Dataset:
+    """Fit the forms of POOLED to the similarity of each layer and to the whole model, pool the other parameters, and tell how each changes with depth.
+
+    Args:
+        capture: a /capture dataset; uses the variables that the fits of single heads do.
+
+    Returns:
+        /pooled; x* stands for x, x_se, x_lower, x_upper. Over (gram, layer): beta*, offset*, mae_by_lag*, rmse, r2, loss_left_out with _se, at_bound,
+        converged; over (layer): chosen (index of the form that predicts left-out documents). The same of the whole model over (gram), overall_…, and
+        overall_chosen. What `depth.depth_variables` names, over (parameter) and (parameter, layer).
+
+    Raises:
+        InputError: if a variable is missing, misshapen or empty.
+    """
+    for needs in mean_curves.NEEDS.values():
+        require(capture, needs)
+    count = capture.sizes["layer"]
+    whole = pooled_cosines(capture, list(range(count)))
+    each = [pooled_cosines(capture, [layer]) for layer in range(count)]
+    rows: list[dict[str, np.ndarray]] = [{} for _ in range(count)]
+    for size in sorted({one.lag.size for one in each}):
+        alike = [layer for layer, one in enumerate(each) if one.lag.size == size]
+        found = _fit_rows(_together([each[layer] for layer in alike]))
+        for place, layer in enumerate(alike):
+            rows[layer] = {name: values[..., place] for name, values in found.items()}
+    layers = {name: np.stack([row[name] for row in rows], axis=-1) for name in rows[0]}
+    total = {name: values[..., 0] for name, values in _fit_rows(whole).items()}
+    out = _named(layers, ("layer",), "") | _named(total, (), "overall_") | depth.depth_variables(capture, [*each, whole])
+    coords: dict[str, Any] = {"layer": capture["layer"].variable}
+    coords["gram"] = xr.Variable(("gram",), np.array(POOLED, dtype=object), {"long_name": "form of similarity"})
+    coords["parameter"] = xr.Variable(("parameter",), np.array(list(TRENDS), dtype=object), {"long_name": "pooled parameter"})
+    return xr.Dataset(out, coords=coords)
+
+
+def _together(alike: list[Cosines]) -> Cosines:
+    """Layers of equally many tokens as the heads of one."""
+    return Cosines(lag=alike[0].lag, pairs=alike[0].pairs, cosine=np.concatenate([one.cosine for one in alike], axis=1))
+
+
+def _fit_rows(data: Cosines) -> dict[str, np.ndarray]:
+    """Fit the forms of POOLED to every row: arrays of shape (form, row), and chosen, (row,)."""
+    parts: list[dict[str, np.ndarray]] = []
+    losses: list[FloatArray] = []
+    for form in POOLED:
+        fit = refine(fit_batched(form, data), data)
+        good = goodness(fit, data)
+        loss, mae = resampled(fit, data, good["mae_by_lag"])
+        value, se = paired_gain(loss, np.zeros_like(loss))
+        part: dict[str, np.ndarray] = {"rmse": good["rmse"], "r2": good["r2"], "loss_left_out": value, "loss_left_out_se": se}
+        part |= {"bic": np.where(good["squares"] <= 0, -np.inf, good["bic"]), "converged": fit.estimate.converged}
+        part["at_bound"] = np.any([fit.estimate.at_bound(name) for name in FORM[form].parameters], axis=0)
+        values = {name: (fit.estimate.values()[name], spread) for name, spread in intervals(fit, data).items() if name in _WORDS}
+        for name, (estimate, spread) in (values | {"mae_by_lag": (good["mae_by_lag"], mae)}).items():
+            part |= stored(name, estimate, replace(spread, without=None))  # no verdict is given on these
+        parts.append(part)
+        losses.append(loss)
+    found = {name: np.stack([part[name] for part in parts]) for name in parts[0]}
+    numbers = np.array([FORM[form].number for form in POOLED])
+    return found | {"chosen": choose(np.stack(losses), found.pop("bic"), numbers).chosen}
+
+
+def _named(found: dict[str, np.ndarray], dims: tuple[str, ...], prefix: str) -> dict[str, xr.Variable]:
+    """Variables of the fits, with their attributes."""
+    out: dict[str, xr.Variable] = {}
+    who = "all heads of the model" if prefix else "the heads of a layer"
+    for name in _WORDS:
+        long_name, units, symbol = _WORDS[name]
+        spread = interval_of(name, found)
+        words: dict[str, Any] = {"long_name": f"{long_name}; {who} pooled", "units": units, "symbol": symbol, "equation": _A2}
+        out |= described_parameter(f"{prefix}{name}", ("gram", *dims), found[name], spread, **words)
+    for name, (long_name, units, symbol) in _PLAIN.items():
+        out[prefix + name] = described(
+            ("gram", *dims), found[name], long_name=f"{long_name}; {who} pooled", units=units, symbol=symbol, equation=_A2
+        )
+    out[f"{prefix}chosen"] = described(
+        dims, np.asarray(found["chosen"]), long_name=f"form that predicts left-out documents, {who} pooled", units="1", symbol=r"\hat f",
+        equation=_A2, flag_values=[-1, *range(len(POOLED))], flag_meanings=" ".join(("none", *POOLED)),
+    )  # fmt: skip
+    return out

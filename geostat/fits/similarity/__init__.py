@@ -1,0 +1,1 @@
+"""Assumption 2: cosine similarity by lag."""

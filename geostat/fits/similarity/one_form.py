@@ -1,0 +1,186 @@
+"""One form of similarity fitted to many heads: estimates, leave-one-document-out replicates, goodness of fit, left-out loss, criteria.
+
+Source: arXiv 2602.01893, Assumption 2.1. The solver finds estimate and replicates; lmfit takes the estimate to its own optimum and adds the
+errors that take lags as independent. Imports numpy and geostat's forms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from geostat.fits.similarity.forms import FORM, PARAMETERS, Solution, by_lag, fit_row
+from geostat.fits.similarity.solver import solve
+from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.jackknife import Interval, at_estimate, interval, leave_one_out_mean
+from geostat.statistics.losses import bayesian_information, mean_over_documents, paired_gain
+
+SINGULAR = 1e-10
+"""Parameters whose estimates correlate to within this of ±1 cannot be told apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cosines:
+    """Mean cosines of some heads that see equally many tokens: lag (lag,), pairs (lag,), cosine (document, head, lag), NaN where unknown."""
+
+    lag: FloatArray
+    pairs: FloatArray
+    cosine: FloatArray
+
+    @property
+    def mean(self) -> FloatArray:
+        """Document mean, (head, lag)."""
+        return mean_over_documents(self.cosine)
+
+    @property
+    def carries(self) -> BoolArray:
+        """Which documents carry a head, (document, head)."""
+        return np.asarray(np.isfinite(self.cosine).any(axis=-1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """A form's optimum for each head, and for each head without each document (rows document-major)."""
+
+    form: str
+    estimate: Solution
+    replicates: Solution
+    se_lags: dict[str, FloatArray]
+    singular: BoolArray
+
+    def replicate(self, name: str, shape: tuple[int, ...]) -> FloatArray:
+        """Return a parameter's replicates, (document, head)."""
+        return self.replicates.values()[name].reshape(shape)
+
+
+def fit_batched(form: str, data: Cosines) -> Fit:
+    """Fit a form with the batched solver alone."""
+    estimate = solve(form, data.lag, data.mean, data.pairs)
+    without = leave_one_out_mean(data.cosine)
+    replicates = solve(form, data.lag, without.reshape(data.carries.size, data.lag.size), data.pairs)
+    blank = {name: np.full(estimate.squares.shape, np.nan) for name in FORM[form].parameters}
+    return Fit(form=form, estimate=estimate, replicates=replicates, se_lags=blank, singular=np.zeros(estimate.squares.shape, dtype=bool))
+
+
+def refine(fit: Fit, data: Cosines) -> Fit:
+    """Replace the estimates by lmfit's, started from them, and add lmfit's standard errors."""
+    values = {name: value.copy() for name, value in fit.estimate.values().items()}
+    se = {name: value.copy() for name, value in fit.se_lags.items()}
+    converged, singular = fit.estimate.converged.copy(), fit.singular.copy()
+    mean = data.mean
+    for head in np.flatnonzero(np.isfinite(fit.estimate.squares)):
+        result = fit_row(fit.form, data.lag, mean[head], data.pairs, fit.estimate, int(head))
+        free = [name for name, parameter in result.params.items() if parameter.vary]
+        converged[head] &= bool(result.success) or not free  # with nothing free, lmfit only evaluates
+        covariance = getattr(result, "covar", None)
+        singular[head] = bool(free) and not regular(covariance)
+        for name in FORM[fit.form].parameters:
+            values[name][head] = result.params[name].value
+            if name in free and not singular[head]:
+                stderr = result.params[name].stderr
+                se[name][head] = np.nan if stderr is None else stderr
+    estimate = replace(fit.estimate, beta=values["beta"], offset=values["offset"], stretch=values["stretch"], converged=converged)
+    return replace(fit, estimate=estimate, se_lags=se, singular=singular)
+
+
+def regular(covariance: FloatArray | None) -> bool:
+    """Whether lmfit's covariance tells its parameters apart."""
+    if covariance is None or not np.isfinite(covariance).all():
+        return False
+    size = np.sqrt(np.diagonal(covariance))
+    scale = np.outer(size, size)
+    correlation = np.divide(covariance, scale, out=np.eye(len(size)), where=scale > 0)
+    return bool(np.linalg.eigvalsh(correlation)[0] > SINGULAR)
+
+
+def predicted(form: str, lag: FloatArray, solution: Solution) -> FloatArray:
+    """Return the modelled cosines of a solution's rows, (row, lag); NaN where a row was not fitted."""
+    values = {name: value[:, None] for name, value in solution.values().items()}
+    return by_lag(form, lag, **values) + np.where(np.isfinite(solution.squares), 0.0, np.nan)[:, None]
+
+
+def goodness(fit: Fit, data: Cosines) -> dict[str, FloatArray]:
+    """Return mae_by_lag (unweighted mean over lags), rmse and r2 (weighted by pairs), bic, aicc and squares of each head.
+
+    BIC and AICc take lags as independent; AICc counts the variance as a parameter. NaN where a form is `saturated`: it meets every lag.
+    """
+    mean, known = data.mean, np.isfinite(data.mean)
+    residual = np.where(known, mean - predicted(fit.form, data.lag, fit.estimate), 0.0)
+    weight = known * data.pairs
+    points, total = known.sum(axis=-1), np.maximum(weight.sum(axis=-1), np.finfo(float).tiny)
+    squares = (weight * residual**2).sum(axis=-1)
+    centre = (weight * np.where(known, mean, 0.0)).sum(axis=-1) / total
+    around = (weight * np.where(known, mean - centre[:, None], 0.0) ** 2).sum(axis=-1)
+    number = FORM[fit.form].number
+    bic = bayesian_information(squares, points, number)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        r2 = np.where(around > FLAT * total, 1.0 - squares / around, np.nan)
+        mae = np.abs(residual).sum(axis=-1) / np.where(points > 0, points, np.nan)
+        spare = points - number - 2.0
+        correction = 2.0 * (number + 1) * (number + 2) / np.where(spare > 0, spare, np.nan)
+        aicc = bic - number * np.log(points) + 2.0 * (number + 1) + correction
+    fitted = np.where(np.isfinite(fit.estimate.squares) & ~saturated(fit.form, data), 0.0, np.nan)
+    found = {"mae_by_lag": mae, "rmse": np.sqrt(squares / total), "r2": r2, "bic": bic, "aicc": aicc, "squares": squares}
+    return {name: values + fitted for name, values in found.items()}
+
+
+def saturated(form: str, data: Cosines) -> BoolArray:
+    """Return which heads know no more lags than the form has parameters."""
+    return np.asarray(np.isfinite(data.mean).sum(axis=-1) <= FORM[form].number)
+
+
+FLAT = float(np.finfo(np.float32).eps) ** 2
+"""Variance of the mean cosine over lags below which it is constant but for rounding: R² then has no meaning."""
+
+
+def resampled(fit: Fit, data: Cosines, mae: FloatArray) -> tuple[FloatArray, Interval]:
+    """Return the left-out loss (document, head) and the interval of mae_by_lag, both from the replicates.
+
+    The loss of a document is its mean squared residual, weighted by pairs, under the fit to the others.
+    """
+    shape = data.cosine.shape
+    model = predicted(fit.form, data.lag, fit.replicates).reshape(shape)
+    known = np.isfinite(data.cosine) & np.isfinite(model)
+    weight = known * data.pairs
+    error = (weight * np.where(known, data.cosine - model, 0.0) ** 2).sum(axis=-1)
+    total = weight.sum(axis=-1)
+    loss = np.divide(error, total, out=np.full(shape[:2], np.nan), where=total > 0)
+    without = leave_one_out_mean(data.cosine)
+    there = np.isfinite(without) & np.isfinite(model)
+    points = there.sum(axis=-1)
+    missed = np.abs(np.where(there, without - model, 0.0)).sum(axis=-1)
+    replicates = np.divide(missed, points, out=np.full(shape[:2], np.nan), where=points > 0)
+    return loss, interval(mae, replicates, data.carries)
+
+
+def intervals(fit: Fit, data: Cosines) -> dict[str, Interval]:
+    """Return the document-jackknife interval of every parameter; β's on the log scale, carried over.
+
+    NaN for a parameter that the form lacks or that is at a bound, where the fit did not converge, or its covariance is singular.
+    """
+    shape, found = data.cosine.shape[:2], {}
+    for name in PARAMETERS:
+        value, replicates = fit.estimate.values()[name], fit.replicate(name, shape)
+        if name == "beta":
+            with np.errstate(divide="ignore"):
+                spread = interval(np.log(value), np.log(replicates), data.carries).exp(value)
+        else:
+            spread = interval(value, replicates, data.carries)
+        keep = ~fit.estimate.at_bound(name) & fit.estimate.converged & ~fit.singular & (name in FORM[fit.form].parameters)
+        found[name] = at_estimate(value, spread, keep)
+    return found
+
+
+def replicate_trouble(fit: Fit, data: Cosines) -> BoolArray:
+    """Say which heads have a replicate that did not converge, or is at a bound where the estimate is not."""
+    shape = data.cosine.shape[:2]
+    bad = ~fit.replicates.converged
+    for name in FORM[fit.form].parameters:
+        bad = bad | (fit.replicates.at_bound(name) & ~np.tile(fit.estimate.at_bound(name), shape[0]))
+    return np.asarray((bad.reshape(shape) & data.carries).any(axis=0)) & (data.carries.sum(axis=0) > 1)
+
+
+def mean_loss(loss: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the mean over documents of the left-out loss and its standard error."""
+    return paired_gain(loss, np.zeros_like(loss))

@@ -1,0 +1,1 @@
+"""Assumption 3: the four-phase attention profile."""

@@ -1,0 +1,120 @@
+"""What of Assumption 3 rests on the arithmetic mean of the weights, and what each document says on its own. Imports numpy.
+
+Shares of attention (p_sink, phase masses) lie between 0 and 1 and differ a lot between documents, so their intervals are found on the
+logit scale and carried back. Totals of fitted weights have theirs on the log scale.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from geostat.datasets.tokens import LayerTokens
+from geostat.fits.weights.forms import log_profile
+from geostat.fits.weights.search import FORMS, search, search_monotone
+from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.jackknife import Interval, at_estimate, interval, leave_one_out_mean, stored
+from geostat.statistics.losses import mean_over_documents
+
+SHARED = FORMS.index("shared")
+CURVE = ("b", "eta_osc", "eta_tail", "omega", "t1", "t2")
+"""Parameters that `log_profile` takes, in its order."""
+PHASES = ("plateau", "oscillation", "tail")
+
+
+def share_interval(share: FloatArray, replicates: FloatArray, carries: BoolArray) -> Interval:
+    """Return the jackknife interval of a share, found on the logit scale where the share and all replicates lie inside (0, 1).
+
+    Elsewhere it is the plain one. The standard error is that of the share itself in either case.
+
+    Args:
+        share: shape (...).
+        replicates: shape (document, ...).
+        carries: which documents carry it, shape (document, ...).
+    """
+    plain = interval(share, replicates, carries)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logit, logits = np.log(share / (1.0 - share)), np.log(replicates / (1.0 - replicates))
+    bent = interval(logit, logits, carries)
+    inside = np.isfinite(bent.se)
+    lower, upper = (np.where(inside, 1.0 / (1.0 + np.exp(-np.where(inside, side, 0.0))), np.nan) for side in (bent.lower, bent.upper))
+    return Interval(se=plain.se, lower=np.where(inside, lower, plain.lower), upper=np.where(inside, upper, plain.upper))
+
+
+def arithmetic(weight: FloatArray, seen: LayerTokens, fit: dict[str, FloatArray], again: dict[str, FloatArray]) -> dict[str, np.ndarray]:
+    """Return the sink, the totals and the masses of the phases with their intervals, and the share of zero weights.
+
+    Args:
+        weight: attention weights, shape (document, head, token).
+        seen: the layer's tokens.
+        fit: parameters (as CURVE) of each head's chosen form, shape (head,).
+        again: the same of each replicate, shape (document, head).
+    """
+    known = np.isfinite(weight)
+    content = weight[..., seen.first_content :]
+    total_each = np.where(known.any(axis=-1), np.where(known, weight, 0.0).sum(axis=-1), np.nan)
+    sink_each = weight[..., 0] if seen.sink else np.full(total_each.shape, np.nan)
+    sink, sinks, carries = mean_over_documents(sink_each), leave_one_out_mean(sink_each), np.isfinite(sink_each)
+    total = mean_over_documents(total_each)
+    spread = share_interval(sink, sinks, carries)
+    out = stored("p_sink", sink, spread) | stored("mass_sink", sink, spread) | {"document_p_sink": sink_each}
+    out |= stored("total", total, interval(total, leave_one_out_mean(total_each), np.isfinite(total_each)))
+    zero = (known[..., seen.first_content :] & (content == 0)).sum(axis=(0, -1))
+    number = known[..., seen.first_content :].sum(axis=(0, -1))
+    out["zero_weight_share"] = np.divide(zero, number, out=np.full(zero.shape, np.nan), where=number > 0)
+    position = seen.first_content + np.arange(content.shape[-1], dtype=np.float64)
+    carries = np.asarray(known.any(axis=-1))
+    masses = _masses(mean_over_documents(content), fit, position)
+    masses_again = _masses(leave_one_out_mean(content), again, position)
+    for name in PHASES:
+        spread = share_interval(masses[name], masses_again[name], carries)
+        out |= stored(f"mass_{name}", masses[name], at_estimate(masses[name], spread, masses[name] > 0))
+    added, added_again = (sink, sinks) if seen.sink else (np.zeros(sink.shape), np.zeros(sinks.shape))
+    return out | _model_total(_fitted_sum(fit, position) + added, _fitted_sum(again, position) + added_again, carries)
+
+
+def _masses(mean: FloatArray, fit: dict[str, FloatArray], position: FloatArray) -> dict[str, FloatArray]:
+    """Return the mean attention in each fitted phase; NaN where nothing was fitted."""
+    filled, fitted = np.nan_to_num(mean), np.isfinite(fit["b"])
+    t1, t2 = fit["t1"][..., None], fit["t2"][..., None]
+    phases = {"plateau": position <= t1, "oscillation": (position > t1) & (position <= t2), "tail": position > t2}
+    return {name: np.where(fitted, np.where(inside, filled, 0.0).sum(axis=-1), np.nan) for name, inside in phases.items()}
+
+
+def _fitted_sum(fit: dict[str, FloatArray], position: FloatArray) -> FloatArray:
+    return np.asarray(np.exp(log_profile(position, *(fit[name][..., None] for name in CURVE))).sum(axis=-1))
+
+
+def _model_total(total: FloatArray, replicates: FloatArray, carries: BoolArray) -> dict[str, np.ndarray]:
+    """Return the sum of the fitted weights with its interval (log scale), and whether that excludes 1."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread = interval(np.log(total), np.log(replicates), carries).exp(total)
+    differs = (spread.lower > 1.0) | (spread.upper < 1.0)
+    return stored("total_model", total, spread) | {"total_model_differs": differs}
+
+
+def alone(log_weight: FloatArray, first: int, shared: BoolArray) -> dict[str, np.ndarray]:
+    """Fit every document on its own: the monotone form, and the shared one in heads whose shared oscillation is identified.
+
+    Args:
+        log_weight: shape (document, head, token), nats.
+        first: position of the first content token.
+        shared: which heads, shape (head,).
+
+    Returns:
+        document_p_base, document_eta, document_omega, document_t1, document_t2, shape (document, head), and the standard deviation over documents of
+        the break points, t1_document_sd and t2_document_sd, shape (head,), NaN with fewer than two documents.
+    """
+    documents, heads, content = log_weight.shape
+    found = search_monotone(log_weight.reshape(documents * heads, content), first)
+    each = {name: rows.reshape(documents, heads).copy() for name, rows in found.items()}
+    if shared.any():
+        wave = search(log_weight[:, shared].reshape(-1, content), first)
+        for name in each:
+            each[name][:, shared] = wave[name][SHARED].reshape(documents, -1)
+    out = {f"document_{name}": each[source] for name, source in (("eta", "eta_tail"), ("omega", "omega"), ("t1", "t1"), ("t2", "t2"))}
+    out["document_p_base"] = np.exp(each["b"])
+    for name in ("t1", "t2"):
+        count = np.isfinite(each[name]).sum(axis=0)
+        squares = mean_over_documents((each[name] - mean_over_documents(each[name])) ** 2)
+        out[f"{name}_document_sd"] = np.sqrt(np.where(count > 1, squares * count / np.maximum(count - 1, 1), np.nan))
+    return out

@@ -1,0 +1,135 @@
+"""What verdicts on Assumption 3 rest on: the total of the fitted weights, the total growth, and the distance of the form from the log weights.
+
+Source: arXiv 2602.01893, §3.3, Assumption 3 and Figure 4. Every number is of the head's chosen form: four phases where an oscillation stands
+out of the noise, else three, which the paper's note (T₁ = T₂) allows. Intervals are document jackknives whose replicates repeat the search.
+
+- `total_model_log`, nats: log Σα̂, 0 where the fitted weights sum to 1.
+- `growth`, nats: η(L − T₂), log of the last weight over the plateau's. A search for T₂ finds a growth in any noise, so there is an estimate only
+  where growth stands out of it (`weights_identified`); `growth_reason` tells why there is none. And it finds the largest one, so that η(L − T₂) is too large
+  where noise is: this is the mean over documents of the growth of one from the T₂ found in the others, by least squares. Standard error: the larger of
+  that mean's and of the jackknife's of η(L − T₂), which knows of T₂.
+- `rmse`, nats: of the document mean of log α, noise of so few documents included.
+- `misfit`, nats: what `rmse` tends to with ever more documents: root of the mean over tokens of m_i² − s_i²/K, m_i the residual of the mean and s_i² the
+  variance of the K documents at token i, each about its own level. Its standard error is the longer arm of its interval over t.
+
+Imports numpy and scipy.special.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.special import stdtrit
+
+from geostat.fits.weights.documents import CURVE
+from geostat.fits.weights.forms import log_profile
+from geostat.fits.weights.identified import ABSENT, AT_BOUND, HAS_ONE, NO_REPLICATE, NOT_FITTED
+from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.jackknife import LEVEL, Interval, at_estimate, interval, leave_one_out_mean, skewness, stored
+from geostat.statistics.losses import mean_over_documents
+
+
+def total_log(total: FloatArray, spread: Interval) -> dict[str, np.ndarray]:
+    """Return log Σα̂ with its interval, from Σα̂ and an interval that was found on the log scale; nats."""
+    assert spread.without is not None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        limits = {"lower": np.log(spread.lower), "upper": np.log(spread.upper), "without": np.log(spread.without)}
+        return stored("total_model_log", np.log(total), replace(spread, se=spread.se / total, **limits))
+
+
+def growth(
+    log_weight: FloatArray,
+    position: FloatArray,
+    last: float,
+    fit: dict[str, FloatArray],
+    again: dict[str, FloatArray],
+    stands_out: BoolArray,
+    at_bound: BoolArray,
+    carries: BoolArray,
+) -> dict[str, np.ndarray]:
+    """Return the total growth with its interval, and why either is missing (as `weights_identified.REASONS`); nats, shape (head,).
+
+    Args:
+        log_weight: of content tokens, shape (document, head, token), nats; NaN where unknown.
+        position: of content tokens.
+        last: position of the last token.
+        fit: parameters (as CURVE) of each head's chosen form, shape (head,).
+        again: the same of each replicate, shape (document, head).
+        stands_out: where growth stands out of the noise, shape (head,).
+        at_bound: where its slope is at a bound: an estimate, but no standard error.
+        carries: which documents carry the head, shape (document, head).
+    """
+    plain, replicates = (one["eta_tail"] * (last - one["t2"]) for one in (fit, again))
+    each = np.where(carries, _rise(log_weight, position, last, again), np.nan)
+    count = np.isfinite(each).sum(axis=0)
+    value = np.where(count > 1, mean_over_documents(each), plain)
+    away = np.where(np.isfinite(each), each - value, 0.0)
+    scatter = (away**2).sum(axis=0) / np.maximum(count * (count - 1.0), 1.0)
+    se = np.maximum(interval(plain, replicates, carries).se, np.where(count == carries.sum(axis=0), np.sqrt(scatter), np.nan))
+    half = stdtrit(np.maximum(count - 1.0, 1.0), 0.5 + LEVEL / 2) * se
+    whole = Interval(
+        se=se, lower=value - half, upper=value + half, skew=skewness(away, count), without=np.moveaxis(leave_one_out_mean(each), 0, -1)
+    )
+    spread = at_estimate(value, whole, stands_out & ~at_bound)
+    cases = [~np.isfinite(plain), ~stands_out, at_bound, ~np.isfinite(spread.se)]
+    code = np.select(cases, [NOT_FITTED, ABSENT, AT_BOUND, NO_REPLICATE], default=HAS_ONE)
+    return stored("growth", np.where(stands_out, value, np.nan), spread) | {"growth_reason": code}
+
+
+def _rise(log_weight: FloatArray, position: FloatArray, last: float, again: dict[str, FloatArray]) -> FloatArray:
+    """Return each document's own growth from the T₂ that the others have to the last token, shape (document, head); NaN where there is no ramp."""
+    one = {name: again[name][..., None] for name in CURVE}
+    wave = log_profile(position, 0.0, one["eta_osc"], 0.0, one["omega"], one["t1"], one["t2"])
+    known = np.isfinite(log_weight) & np.isfinite(wave)
+    number = np.maximum(known.sum(axis=-1, keepdims=True), 1)
+    ramp = np.where(known, np.maximum(position - one["t2"], 0.0), 0.0)
+    arm = np.where(known, ramp - ramp.sum(axis=-1, keepdims=True) / number, 0.0)
+    squares = (arm**2).sum(axis=-1)
+    slope = (arm * np.where(known, log_weight - wave, 0.0)).sum(axis=-1)
+    return np.divide(slope, squares, out=np.full(squares.shape, np.nan), where=squares > 0) * (last - again["t2"])
+
+
+def distance(
+    log_weight: FloatArray, position: FloatArray, fit: dict[str, FloatArray], again: dict[str, FloatArray], carries: BoolArray
+) -> dict[str, np.ndarray]:
+    """Return rmse and misfit with their intervals; nats, shape (head,).
+
+    Args:
+        log_weight: of content tokens, shape (document, head, token), nats; NaN where unknown.
+        position: of content tokens.
+        fit: parameters (as CURVE) of each head's chosen form, shape (head,).
+        again: the same of each replicate, shape (document, head).
+        carries: which documents carry the head, shape (document, head).
+    """
+    model, models = (log_profile(position, *(one[name][..., None] for name in CURVE)) for one in (fit, again))
+    mean, means = mean_over_documents(log_weight), leave_one_out_mean(log_weight)
+    rmse, each = (np.sqrt(_mean_square(residual)) for residual in (mean - model, means - models))
+    own = interval(rmse, each, carries)
+    known = np.isfinite(log_weight)
+    # A document's own level leaves the mean residual as it is, for the form has a level too: its spread is no noise here.
+    level = mean_over_documents(np.moveaxis(log_weight - mean, -1, 0))
+    squares = np.where(known, log_weight - mean - level[..., None], 0.0) ** 2
+    # Σ(x − m)² without document k, by Σ(x − m)² − (x_k − m)² K/(K − 1): so no array has two axes of documents.
+    count, total = known.sum(axis=0), squares.sum(axis=0)
+    fewer = count - known
+    left = np.maximum(total - squares * np.divide(count, fewer, out=np.zeros(known.shape), where=fewer > 0), 0.0)
+    square = _mean_square(mean - model, _of_mean(total, count))
+    limits = interval(square, _mean_square(means - models, _of_mean(left, fewer)), carries)
+    root, lower, upper = (np.sqrt(np.maximum(value, 0.0)) for value in (square, limits.lower, limits.upper))
+    quantile = stdtrit(np.maximum(carries.sum(axis=0) - 1.0, 1.0), 0.5 + LEVEL / 2)
+    se = np.maximum(root - lower, upper - root) / quantile
+    assert limits.without is not None
+    spread = Interval(se=se, lower=lower, upper=upper, skew=limits.skew, without=np.sqrt(np.maximum(limits.without, 0.0)))
+    return stored("rmse", rmse, own) | stored("misfit", root, spread)
+
+
+def _of_mean(squares: FloatArray, count: np.ndarray) -> FloatArray:
+    """Return the variance of a mean over `count` documents; NaN with fewer than two."""
+    pairs = count * (count - 1.0)
+    return np.divide(squares, pairs, out=np.full(squares.shape, np.nan), where=pairs > 0)
+
+
+def _mean_square(residual: FloatArray, noise: FloatArray | float = 0.0) -> FloatArray:
+    """Return the mean over known tokens of residual² − noise, shape (...)."""
+    return mean_over_documents(np.moveaxis(residual**2 - noise, -1, 0))

@@ -1,0 +1,257 @@
+"""Assumption 3: attention weights have a sink, a plateau, an oscillation, and exponential growth to the last token.
+
+Source: arXiv 2602.01893, §3.3, Assumption 3 and Figure 4. The profile is fitted to the document mean of log α over visible tokens behind
+the sink; p_sink, Σα and the masses of the phases are those of the arithmetic mean. Forms: *shared* (as printed: one η for oscillation and
+growth), *separate* (η_osc and η_tail), *monotone* (T₁ = T₂: no oscillation); `weights_rivals` adds simpler ones and chooses. Break points are
+integers and are searched (`profile_search`). Noise is taken as it is, with its autocorrelation (`weights_noise`); what stands out of it, and
+which break points it lets the data place, is decided in `weights_identified`. Imports numpy and xarray.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from geostat.datasets.tokens import LayerTokens, Progress, layer_tokens, require
+from geostat.errors import InputError
+from geostat.fits.weights.documents import CURVE, alone, arithmetic
+from geostat.fits.weights.effects import distance, growth, total_log
+from geostat.fits.weights.forms import MODELS, fit_row, log_profile, profile
+from geostat.fits.weights.identified import AMPLITUDE, Standing, chosen_values, form_values, placement, reasons, strength
+from geostat.fits.weights.noise import Background, background, lag_one, long_run_noise
+from geostat.fits.weights.rivals import FREE, RIVALS, SIMPLE, compare, simple_fits, simple_slopes
+from geostat.fits.weights.search import FORMS, search
+from geostat.fits.weights.surrogates import judge, without_oscillation
+from geostat.fits.weights.variables import dataset
+from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.jackknife import SIGNIFICANCE, interval_of, leave_one_out_mean
+from geostat.statistics.losses import bayesian_information, mean_over_documents, paired_gain
+
+__all__ = ["FORMS", "MODELS", "fit_weights", "log_profile", "profile"]
+
+NEEDS = {"attention_weight": ("document", "layer", "head", "position")}
+MONOTONE, SHARED = FORMS.index("monotone"), FORMS.index("shared")
+LMFIT_NAMES = {"p_base": "log_p_base", "eta": "eta", "eta_tail": "eta_tail", "omega": "omega"}
+
+
+def layer_weights(capture: xr.Dataset, layer: int) -> tuple[LayerTokens, FloatArray, FloatArray]:
+    """Return a layer's tokens, its weights (document, head, token), and its content tokens' log weights (NaN where α is 0 or unknown).
+
+    Raises:
+        InputError: if a weight is negative.
+    """
+    seen = layer_tokens(capture, layer)
+    weight = capture["attention_weight"][:, layer, :, seen.start :].values.astype(np.float64)
+    lowest = np.nanmin(weight) if np.isfinite(weight).any() else 0.0
+    if lowest < 0:
+        name = capture["layer"].values[layer]
+        raise InputError(f"attention_weight of layer {name} has {lowest:.3g}, expected weights of at least 0. Capture the run again.")
+    content = weight[..., seen.first_content :]
+    positive = np.isfinite(content) & (content > 0)
+    return seen, weight, np.log(content, out=np.full(content.shape, np.nan), where=positive)
+
+
+def fit_weights(capture: xr.Dataset, progress: Progress | None = None) -> xr.Dataset:
+    """Fit Assumption 3 and its rivals to every query head.
+
+    p_base, eta, omega, t1, t2 are those of the shared form where its oscillation stands out of the noise, else of the
+    monotone form, with omega NaN ("none") and t1 = t2. Estimates are lmfit's optimum at the break points searched; replicates
+    repeat the whole search. `weights_variables` names every variable, with units and meaning.
+
+    Args:
+        capture: a /capture dataset; uses attention_weight (document, layer, head, position), tokens, sink_visible (layer).
+        progress: called with the fraction done after each layer.
+
+    Returns:
+        Dataset over (layer, head), and by form (monotone, shared, separate: form_…), by rival (those and three simpler ones: rival_…), by document
+        (document_…) and by position. A parameter x has x_se, x_lower, x_upper, and the code x_reason why it has none where it has none; x_se_tokens is
+        lmfit's own error, with tokens taken as independent. t1 and t2 are positions counted from the first visible token. Where the
+        sink is not visible p_sink is NaN; a head without weights is NaN throughout and not converged.
+
+    Raises:
+        InputError: if a variable is missing, misshapen or empty, or a weight is negative.
+    """
+    require(capture, NEEDS)
+    layers = capture.sizes["layer"]
+    parts = []
+    for layer in range(layers):
+        parts.append(_fit_layer(capture, layer))
+        if progress:
+            progress((layer + 1) / layers)
+    return dataset(capture, parts)
+
+
+def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, np.ndarray]:
+    seen, weight, log_weight = layer_weights(capture, layer)
+    documents, heads, content = log_weight.shape
+    first, last = seen.first_content, seen.tokens - 1.0
+    position = first + np.arange(content, dtype=np.float64)
+    carries: BoolArray = np.asarray(np.isfinite(log_weight).any(axis=-1))
+    mean = mean_over_documents(log_weight)
+    without = leave_one_out_mean(log_weight)
+    found = search(np.concatenate([mean, without.reshape(documents * heads, content)]), first)
+    best = {name: rows[:, :heads].copy() for name, rows in found.items()}
+    again = {name: rows[:, heads:].reshape(len(FORMS), documents, heads) for name, rows in found.items()}
+    at_bound, tokens_se = _polish(best, position, mean)
+    residual = mean - predict(best, position)
+    fits = _goodness(residual, mean)
+    loss = _left_out(again, position, log_weight)
+    simple = simple_fits(position, log_weight, mean, without)
+    every, losses = np.concatenate([simple.residual, residual]), np.concatenate([simple.loss, loss])
+    noises = _backgrounds(every)
+    long_runs = np.sqrt(np.stack([one.density(np.zeros(1))[:, 0] for one in noises]))
+    noise, long_run = noises[len(SIMPLE) :], long_runs[len(SIMPLE) :]
+    strong = strength(best, noise, long_run, last)
+    standing, out = _standing(strong, losses, mean, every, noises, first)
+    half_width = placement(best, noise, position, np.isfinite(mean))
+    codes = reasons(best, standing, half_width, at_bound, last)
+    by_form = form_values(best, again, carries, codes, half_width)
+    chosen = np.where(standing.oscillation[SHARED], SHARED, MONOTONE)
+    pick = (chosen, np.arange(heads))
+    out |= by_form | chosen_values(by_form, pick)
+    out |= {f"form_{name}_se_tokens": values for name, values in tokens_se.items()}
+    out |= {f"{name}_se_tokens": tokens_se[name][pick] for name in ("p_base", "eta", "omega")}
+    out |= {f"{name}_at_bound": at_bound[name][pick] for name in ("eta", "omega")}
+    out |= {name: fits[name][pick] for name in ("rmse", "mae", "r2", "bic")} | {
+        f"form_{name}": fits[name] for name in ("rmse", "r2", "bic")
+    }
+    out["form_converged"] = best["converged"] == 1.0
+    out["converged"], out["documents"] = out["form_converged"][pick], carries.sum(axis=0)
+    pairs = [paired_gain(own, np.zeros_like(own)) for own in loss]
+    out["form_loss_left_out"], out["form_loss_left_out_se"] = (np.stack([pair[k] for pair in pairs]) for k in range(2))
+    out |= {name: out[f"form_{name}"][pick] for name in ("loss_left_out", "loss_left_out_se")}
+    fit = {name: best[name][pick] for name in CURVE}
+    fit_again = {name: np.moveaxis(again[name], 1, -1)[pick].T for name in CURVE}
+    out |= arithmetic(weight, seen, fit, fit_again)
+    out |= total_log(out["total_model"], interval_of("total_model", out))
+    out |= growth(log_weight, position, last, fit, fit_again, standing.growth_seen[pick], at_bound["eta_tail"][pick], carries)
+    out |= distance(log_weight, position, fit, fit_again, carries)
+    out |= compare(every, losses, long_runs) | simple_slopes(simple, carries)
+    out |= alone(log_weight, first, chosen == SHARED)
+    out |= _noise(residual[pick], noise, long_run, pick, log_weight - (mean - residual[pick]))
+    for name, rows in (
+        ("log_weight_mean", mean),
+        ("log_weight_model", mean - residual[pick]),
+        ("weight_mean", mean_over_documents(weight)),
+    ):
+        full = np.full((heads, capture.sizes["position"]), np.nan)
+        full[:, full.shape[1] - rows.shape[1] :] = rows
+        out[name] = full
+    return out
+
+
+def predict(found: dict[str, FloatArray], position: FloatArray) -> FloatArray:
+    """Return log α of every fit, shape (..., token)."""
+    return log_profile(position, *(found[name][..., None] for name in CURVE))
+
+
+def _polish(best: dict[str, FloatArray], position: FloatArray, mean: FloatArray) -> tuple[dict[str, BoolArray], dict[str, FloatArray]]:
+    """Put lmfit's optimum in place of the search's, in `best`.
+
+    Returns:
+        Which parameters are at a bound, and lmfit's own standard errors (tokens taken as independent), by name, shape (form, head).
+    """
+    shape = best["b"].shape
+    at_bound = {name: np.zeros(shape, dtype=bool) for name in ("eta", "eta_tail", "omega")}
+    error = {name: np.full(shape, np.nan) for name in LMFIT_NAMES}
+    for k, form in enumerate(FORMS):
+        for head in np.flatnonzero(np.isfinite(best["b"][k])):
+            start = {name: float(rows[k, head]) for name, rows in best.items()}
+            result = fit_row(form, position, mean[head], start)
+            value = result.params.valuesdict()
+            best["b"][k, head] = value["log_p_base"]
+            best["eta_tail"][k, head] = value.get("eta_tail", value["eta"])
+            if form != "monotone":
+                best["eta_osc"][k, head], best["omega"][k, head] = value["eta"], value["omega"]
+                at_bound["omega"][k, head] = not result.params["omega"].vary
+            for name in ("eta", "eta_tail"):
+                at_bound[name][k, head] = not result.params[name if name in value else "eta"].vary
+            for name, source in LMFIT_NAMES.items():
+                own = result.params.get(source, result.params["eta"] if name == "eta_tail" else None)
+                if own is not None and own.vary and own.stderr is not None:
+                    error[name][k, head] = own.stderr
+            best["converged"][k, head] = float(result.success and start["converged"] == 1.0)
+    error["p_base"] *= np.exp(best["b"])
+    return at_bound, error
+
+
+def _goodness(residual: FloatArray, mean: FloatArray) -> dict[str, FloatArray]:
+    """Return rmse, mae, r2, bic of every form, shape (form, head)."""
+    points = np.isfinite(mean).sum(axis=-1)
+    per_token = mean_over_documents(np.moveaxis(residual**2, -1, 0))
+    centre = mean_over_documents(np.moveaxis(mean, -1, 0))[:, None]
+    around = mean_over_documents(np.moveaxis((mean - centre) ** 2, -1, 0))
+    rounding = 1e-24 * (1.0 + centre[:, 0] ** 2)
+    per_token = np.where(per_token > rounding, per_token, 0.0 * per_token)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        r2 = np.where(around > rounding, 1.0 - per_token / around, np.nan)
+    bic = np.stack([bayesian_information(per_token[k] * points, points, FREE[form]) for k, form in enumerate(FORMS)])
+    return {"rmse": np.sqrt(per_token), "mae": mean_over_documents(np.moveaxis(np.abs(residual), -1, 0)), "r2": r2, "bic": bic}
+
+
+def _left_out(again: dict[str, FloatArray], position: FloatArray, log_weight: FloatArray) -> FloatArray:
+    """Return each document's mean squared residual under the fit to the others, shape (form, document, head), nats²."""
+    one_form = ({name: rows[k] for name, rows in again.items()} for k in range(len(FORMS)))  # one at a time, for memory
+    return np.stack([mean_over_documents(np.moveaxis((log_weight - predict(fit, position)) ** 2, -1, 0)) for fit in one_form])
+
+
+def _backgrounds(residual: FloatArray) -> list[Background]:
+    """Return the background of each form's residuals, shape (form, head, token), all in one call."""
+    forms, heads, content = residual.shape
+    found = background(residual.reshape(forms * heads, content))
+    phi, theta, variance = (values.reshape(forms, heads) for values in (found.phi, found.theta, found.variance))
+    return [Background(phi=phi[k], theta=theta[k], variance=variance[k]) for k in range(forms)]
+
+
+def _standing(
+    strong: dict[str, FloatArray], loss: FloatArray, mean: FloatArray, residual: FloatArray, noise: list[Background], first: int
+) -> tuple[Standing, dict[str, np.ndarray]]:
+    """Return which phases stand out of the noise, and the numbers that rests on (gains: nats²); loss, residual and noise are by RIVALS."""
+    power, constant, ahead = (RIVALS.index(form) for form in ("power_law", "constant", "monotone"))
+    least = without_oscillation(residual[ahead], residual[power])
+    less = np.nansum(residual[power] ** 2, axis=-1) < np.nansum(residual[ahead] ** 2, axis=-1)
+    own = {name: np.where(less, getattr(noise[power], name), getattr(noise[ahead], name)) for name in ("phi", "theta", "variance")}
+    tested = judge(mean, least, Background(**own), first)
+    out: dict[str, np.ndarray] = {f"form_{phase}_to_noise": value for phase, value in strong.items()}
+    out |= {"oscillation_p": tested.oscillation_p, "growth_p": tested.growth_p}
+    out["growth_gain"], out["growth_gain_se"], grows = _better(loss[constant], loss[ahead])
+    waves = [np.zeros(mean.shape[0], dtype=bool)]
+    for form in ("shared", "separate"):
+        gain, se, better = _better(loss[ahead], loss[RIVALS.index(form)])
+        waves.append(better)
+        if form == "shared":
+            out["oscillation_gain"], out["oscillation_gain_se"] = gain, se
+    with np.errstate(invalid="ignore"):
+        standing = Standing(
+            oscillation_seen=np.stack(waves) & (tested.oscillation_p <= SIGNIFICANCE),
+            oscillation_large=strong["oscillation"] >= AMPLITUDE,
+            growth_seen=np.broadcast_to(grows & (tested.growth_p <= SIGNIFICANCE), strong["growth"].shape),
+            growth_large=strong["growth"] >= 1.0,
+        )
+    out["form_oscillation_identified"] = standing.oscillation
+    out["oscillation_identified"], out["growth_identified"] = standing.oscillation[SHARED], standing.growth_seen[MONOTONE]
+    out["identified"] = out["oscillation_identified"] | out["growth_identified"]
+    return standing, out
+
+
+def _better(simple: FloatArray, rich: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Return the gain of the richer form by left-out loss, its standard error, and whether that speaks for it (one document: nothing does not)."""
+    gain, se = paired_gain(simple, rich)
+    beyond_rounding = gain > 1e-12 * mean_over_documents(simple)
+    return gain, se, np.where(np.isfinite(se), (gain > se) & beyond_rounding, True)
+
+
+def _noise(
+    residual: FloatArray, noise: list[Background], long_run: FloatArray, pick: tuple[np.ndarray, np.ndarray], each: FloatArray
+) -> dict[str, np.ndarray]:
+    """Return how noisy the chosen fit's residuals are, of the mean and of single documents about their own level (`each`)."""
+    about = each - mean_over_documents(np.moveaxis(each, -1, 0))[..., None]
+    return {
+        "residual_autocorrelation": lag_one(residual),
+        "long_run_noise": long_run[pick],
+        "long_run_newey_west": long_run_noise(residual),
+        "noise_phi": np.stack([one.phi for one in noise])[pick],
+        "noise_theta": np.stack([one.theta for one in noise])[pick],
+        "document_noise": mean_over_documents(np.sqrt(mean_over_documents(np.moveaxis(about**2, -1, 0)))),
+        "document_autocorrelation": mean_over_documents(lag_one(about)),
+    }

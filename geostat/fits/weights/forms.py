@@ -1,0 +1,131 @@
+"""The phases of Assumption 3 as functions of position, as lmfit Models, and their fit at given break points.
+
+Source: arXiv 2602.01893, Assumption 3. Forms: *shared* (as printed: one η for oscillation and growth), *separate* (η_osc and η_tail),
+*monotone* (T₁ = T₂: no oscillation). Weights are unitless, their logarithms in nats. Imports numpy and lmfit.
+"""
+
+from __future__ import annotations
+
+import lmfit
+import numpy as np
+
+from geostat.fits.weights.search_kernels import ETA_MAX
+from geostat.statistics.arrays import FloatArray
+from geostat.statistics.least_squares import LMFIT_KEYWORDS
+
+
+def log_profile(
+    position: FloatArray,
+    log_p_base: FloatArray | float,
+    eta_osc: FloatArray | float,
+    eta_tail: FloatArray | float,
+    omega: FloatArray | float,
+    t1: FloatArray | float,
+    t2: FloatArray | float,
+) -> FloatArray:
+    """Return log α of content tokens under Assumption 3.
+
+    Args:
+        position: token positions i behind the sink; broadcasts against the parameters.
+        log_p_base: log p_base, nats.
+        eta_osc: η of the oscillation, 0 ≤ η < 1; not used where T₁ = T₂.
+        eta_tail: η of the growth, nats per token; equal to eta_osc in the printed form.
+        omega: ω, radians per token; may be NaN where T₁ = T₂.
+        t1: T₁, last position of the plateau.
+        t2: T₂, last position before the growth.
+
+    Returns:
+        log α in nats, broadcast shape.
+    """
+    i = np.asarray(position, dtype=np.float64)
+    wave = (i > t1) & (i <= t2)
+    swing = np.where(wave, np.asarray(eta_osc) * np.cos(np.where(wave, omega, 0.0) * i), 0.0)
+    return log_p_base + np.log1p(swing) + np.where(i > t2, np.asarray(eta_tail) * (i - t2), 0.0)
+
+
+def profile(
+    position: FloatArray,
+    p_sink: float,
+    p_base: float,
+    eta_osc: float,
+    eta_tail: float,
+    omega: float,
+    t1: float,
+    t2: float,
+    *,
+    sink: bool = True,
+) -> FloatArray:
+    """Return α under Assumption 3: p_sink at position 0 if `sink`, exp `log_profile` elsewhere. Not normalised, as in print."""
+    i = np.asarray(position, dtype=np.float64)
+    content = np.exp(log_profile(i, np.log(p_base), eta_osc, eta_tail, omega, t1, t2))
+    return np.where((i == 0) & sink, p_sink, content)
+
+
+def monotone(position: FloatArray, log_p_base: float, eta: float, t2: float) -> FloatArray:
+    """Return log α without oscillation (Assumption 3 with T₁ = T₂)."""
+    return log_profile(position, log_p_base, 0.0, eta, np.nan, t2, t2)
+
+
+def shared(position: FloatArray, log_p_base: float, eta: float, omega: float, t1: float, t2: float) -> FloatArray:
+    """Return log α with one η, as printed."""
+    return log_profile(position, log_p_base, eta, eta, omega, t1, t2)
+
+
+def separate(position: FloatArray, log_p_base: float, eta: float, eta_tail: float, omega: float, t1: float, t2: float) -> FloatArray:
+    """Return log α with η for the oscillation and η_tail for the growth."""
+    return log_profile(position, log_p_base, eta, eta_tail, omega, t1, t2)
+
+
+MODELS = {f.__name__: lmfit.Model(f, independent_vars=["position"]) for f in (monotone, shared, separate)}
+
+
+def bounds(form: str, start: dict[str, float], last: int) -> dict[str, tuple[float, float, float, bool]]:
+    """Return (value, lowest, highest, free) of each lmfit parameter; break points, and a parameter at its bound, are held.
+
+    Args:
+        form: one of FORMS.
+        start: one row of `search`'s result.
+        last: position of the last token; a growth that would begin there has no slope.
+    """
+    t1, t2 = start["t1"], start["t2"]
+    slope = "eta_tail" if form == "monotone" else "eta_osc"
+    highest = np.inf if form == "monotone" else ETA_MAX
+    table = {"log_p_base": (start["b"], -np.inf, np.inf, True), "eta": (start[slope], 0.0, highest, 0.0 < start[slope] < highest)}
+    if form == "separate":
+        table["eta_tail"] = (start["eta_tail"], 0.0, np.inf, start["eta_tail"] > 0.0 and t2 < last)
+    if form != "monotone":
+        slowest = 2.0 * np.pi / (t2 - t1)
+        inside = slowest * (1 + 1e-9) < start["omega"] < np.pi * (1 - 1e-9) and start["eta_osc"] > 0.0
+        table |= {"omega": (start["omega"], slowest, np.pi, inside), "t1": (t1, -np.inf, np.inf, False)}
+    return table | {"t2": (t2, -np.inf, np.inf, False)}
+
+
+def derivatives(parameters: lmfit.Parameters, data: FloatArray, weights: None, position: FloatArray) -> FloatArray:
+    """Return the Jacobian of lmfit's residual, data − model, in the free parameters.
+
+    Finite differences would stop short of the optimum: a step in ω grows a thousandfold towards the last token.
+    """
+    value = parameters.valuesdict()
+    t1, t2, eta, omega = value.get("t1", value["t2"]), value["t2"], value["eta"], value.get("omega", 0.0)
+    wave, tail = (position > t1) & (position <= t2), np.maximum(position - t2, 0.0)
+    level = 1.0 + eta * np.cos(omega * position)
+    swing = np.where(wave, np.cos(omega * position) / level, 0.0)
+    column = {
+        "log_p_base": np.ones(position.size),
+        "eta": swing if "eta_tail" in value else swing + tail,
+        "eta_tail": tail,
+        "omega": np.where(wave, -eta * position * np.sin(omega * position) / level, 0.0),
+    }
+    return -np.stack([column[name] for name, parameter in parameters.items() if parameter.vary], axis=-1)
+
+
+KEYWORDS = LMFIT_KEYWORDS | {"fit_kws": LMFIT_KEYWORDS["fit_kws"] | {"Dfun": derivatives}}
+
+
+def fit_row(form: str, position: FloatArray, log_weight: FloatArray, start: dict[str, float]) -> lmfit.model.ModelResult:
+    """Fit one log profile with lmfit from the search's optimum; T₁ and T₂ are held where the search put them."""
+    parameters = lmfit.Parameters()
+    for name, (value, low, high, free) in bounds(form, start, int(position[-1])).items():
+        parameters.add(name, value=float(value), min=low, max=high, vary=bool(free))
+    known = np.isfinite(log_weight)
+    return MODELS[form].fit(log_weight[known], parameters, position=position[known], **KEYWORDS)

@@ -1,0 +1,188 @@
+"""Rivals of Assumption 3's phases, and the choice among all forms by what they predict of a document left out.
+
+Beside the three forms of `profile_search`: *constant*, log α = b; *no_plateau*, growth from the first content token on, b + η(i − i₀);
+*power_law*, recency as a power of the distance to the query, b − γ log(L + 1 − i). Slopes are not negative, as the paper's. These are linear, so
+least squares is closed; lmfit's Models of the same name stand beside it, and tests hold the two equal.
+
+The choice: the least left-out loss, and then the simplest form whose loss is within one standard error (over documents, of the paired difference) of it. Of two
+equally simple ones, the one of less loss. AICc and BIC are given as well; they take tokens as independent, which they are not. Imports numpy and lmfit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import lmfit
+import numpy as np
+
+from geostat.fits.weights.noise import lag_one
+from geostat.fits.weights.search import FORMS
+from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.jackknife import at_estimate, interval, stored
+from geostat.statistics.losses import bayesian_information, mean_over_documents, paired_gain
+
+SIMPLE = ("constant", "no_plateau", "power_law")
+RIVALS = SIMPLE + FORMS
+FREE = {"constant": 1, "no_plateau": 2, "power_law": 2, "monotone": 3, "shared": 5, "separate": 6}
+"""Free parameters of each form: b, slopes, ω, and each free break point."""
+
+
+def constant(position: FloatArray, log_p_base: float) -> FloatArray:
+    """Return the same log α at every position."""
+    return np.full(np.shape(position), log_p_base)
+
+
+def no_plateau(position: FloatArray, log_p_base: float, slope: float, first: float) -> FloatArray:
+    """Return log α that grows from position `first` on, `slope` nats a token."""
+    return log_p_base + slope * (np.asarray(position) - first)
+
+
+def power_law(position: FloatArray, log_p_base: float, slope: float, last: float) -> FloatArray:
+    """Return log α that falls with distance from the query, `last` + 1 − i, to the power −slope."""
+    return log_p_base - slope * np.log(last + 1.0 - np.asarray(position))
+
+
+MODELS = {f.__name__: lmfit.Model(f, independent_vars=["position"]) for f in (constant, no_plateau, power_law)}
+
+
+def fit_row(form: str, position: FloatArray, log_weight: FloatArray) -> lmfit.model.ModelResult:
+    """Fit one simple rival to one profile with lmfit, unknown tokens left out."""
+    parameters = lmfit.Parameters()
+    parameters.add("log_p_base", value=float(np.nanmean(log_weight)))
+    if form != "constant":
+        parameters.add("slope", value=0.01, min=0.0)
+        end = ("first", position[0]) if form == "no_plateau" else ("last", position[-1])
+        parameters.add(end[0], value=float(end[1]), vary=False)
+    known = np.isfinite(log_weight)
+    return MODELS[form].fit(log_weight[known], parameters, position=position[known], method="leastsq", nan_policy="raise")
+
+
+def solve(form: str, position: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return b and the slope of one simple rival's least squares, shape (...,); the slope of a constant is 0.
+
+    Args:
+        form: one of SIMPLE.
+        position: positions of content tokens.
+        rows: log weights, shape (..., token), nats; NaN where unknown. A row with nothing known has NaN.
+    """
+    known = np.isfinite(rows)
+    count = known.sum(axis=-1)
+    y = np.where(known, rows, 0.0)
+    level = np.divide(y.sum(axis=-1), count, out=np.full(count.shape, np.nan), where=count > 0)
+    if form == "constant" or not position.size:
+        return level, np.where(count > 0, 0.0, np.nan)
+    x = design(form, position)
+    middle = np.divide((known * x).sum(axis=-1), count, out=np.zeros(count.shape), where=count > 0)
+    about = np.where(known, x - middle[..., None], 0.0)
+    squares = (about**2).sum(axis=-1)
+    slope = np.divide((about * y).sum(axis=-1), squares, out=np.zeros(count.shape), where=squares > 0)
+    slope = np.where(count > 0, np.maximum(slope, 0.0), np.nan)
+    return level - slope * middle, slope
+
+
+def design(form: str, position: FloatArray) -> FloatArray:
+    """Return what a simple rival's slope multiplies, shape (token,)."""
+    if form == "constant" or not position.size:
+        return np.zeros(position.shape)
+    return position - position[0] if form == "no_plateau" else -np.log(position[-1] + 1.0 - position)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimpleFits:
+    """Fits of SIMPLE to one layer: residuals of the mean (rival, head, token), left-out losses and slopes of replicates (rival, document, head)."""
+
+    residual: FloatArray
+    loss: FloatArray
+    slope: FloatArray
+    slope_again: FloatArray
+
+
+def simple_fits(position: FloatArray, log_weight: FloatArray, mean: FloatArray, without: FloatArray) -> SimpleFits:
+    """Fit the simple rivals to the mean and to the means without one document.
+
+    Args:
+        position: positions of content tokens.
+        log_weight: shape (document, head, token), nats.
+        mean: its document mean, shape (head, token).
+        without: its means without one document, shape (document, head, token).
+    """
+    found: dict[str, list[FloatArray]] = {"residual": [], "loss": [], "slope": [], "slope_again": []}
+    for form in SIMPLE:
+        x = design(form, position)
+        b, slope = solve(form, position, mean)
+        b_out, slope_out = solve(form, position, without)
+        squares = (log_weight - b_out[..., None] - slope_out[..., None] * x) ** 2
+        found["residual"].append(mean - b[:, None] - slope[:, None] * x)
+        found["loss"].append(mean_over_documents(np.moveaxis(squares, -1, 0)))
+        found["slope"].append(slope)
+        found["slope_again"].append(slope_out)
+    return SimpleFits(**{name: np.stack(values) for name, values in found.items()})
+
+
+def compare(residual: FloatArray, loss: FloatArray, long_run: FloatArray) -> dict[str, np.ndarray]:
+    """Lay all six forms side by side.
+
+    Args:
+        residual: of the mean, by RIVALS, shape (rival, head, token), nats.
+        loss: left-out loss, shape (rival, document, head), nats².
+        long_run: long-run noise of the residuals, shape (rival, head), nats.
+
+    Returns:
+        Arrays by rival, named as in `weights_variables`, and `preferred` by head, −1 where nothing can be left out.
+    """
+    points = np.isfinite(residual[0]).sum(axis=-1)
+    squares = mean_over_documents(np.moveaxis(residual**2, -1, 0))
+    pairs = [paired_gain(own, np.zeros_like(own)) for own in loss]
+    bic = [bayesian_information(squares[k] * points, points, FREE[form]) for k, form in enumerate(RIVALS)]
+    return {
+        "rival_rmse": np.sqrt(squares),
+        "rival_bic": np.stack(bic),
+        "rival_aicc": np.stack([_aicc(bic[k], points, FREE[form]) for k, form in enumerate(RIVALS)]),
+        "rival_loss_left_out": np.stack([pair[0] for pair in pairs]),
+        "rival_loss_left_out_se": np.stack([pair[1] for pair in pairs]),
+        "rival_residual_autocorrelation": np.stack([lag_one(rows) for rows in residual]),
+        "rival_long_run_noise": long_run,
+        "preferred": choose(loss),
+    }
+
+
+def simple_slopes(simple: SimpleFits, carries: BoolArray) -> dict[str, np.ndarray]:
+    """Return power_law_gamma and no_plateau_eta with jackknife intervals; none where they are 0, their bound.
+
+    Args:
+        simple: from `simple_fits`.
+        carries: which documents carry the head, shape (document, head).
+    """
+    out: dict[str, np.ndarray] = {}
+    for name, form in (("power_law_gamma", "power_law"), ("no_plateau_eta", "no_plateau")):
+        k = SIMPLE.index(form)
+        spread = interval(simple.slope[k], simple.slope_again[k], carries)
+        out |= stored(name, simple.slope[k], at_estimate(simple.slope[k], spread, simple.slope[k] > 0))
+    return out
+
+
+def _aicc(bic: FloatArray, points: FloatArray, parameters: int) -> FloatArray:
+    """Return AICc from the BIC; NaN where there are too few points for the correction."""
+    room = points - parameters - 1.0
+    correction = np.divide(2.0 * parameters * points, room, out=np.full(np.shape(points), np.nan), where=room > 0)
+    return bic - parameters * np.log(np.maximum(points, 1)) + correction
+
+
+def choose(loss: FloatArray) -> np.ndarray:
+    """Return the index of the form chosen for each head (see the module), −1 where there is no standard error.
+
+    Args:
+        loss: left-out loss, shape (rival, document, head); NaN for a form or document without one.
+    """
+    mean = np.stack([mean_over_documents(own) for own in loss])
+    whole = np.isfinite(loss).sum(axis=1) == np.isfinite(loss[0]).sum(axis=0)  # a form that failed in a document cannot be compared
+    mean = np.where(whole & np.isfinite(mean), mean, np.inf)
+    best = np.argmin(mean, axis=0)
+    ahead = np.take_along_axis(loss, best[None, None, :], axis=0)[0]
+    gain, se = (np.stack(parts) for parts in zip(*(paired_gain(own, ahead) for own in loss), strict=True))
+    within = np.isfinite(mean) & ((gain <= se) | (np.arange(len(RIVALS))[:, None] == best))
+    order = np.array([FREE[form] for form in RIVALS], dtype=np.float64)[:, None]
+    key = np.where(within, order, np.inf)
+    tied = np.where(key == key.min(axis=0), mean, np.inf)
+    sound = np.isfinite(se).any(axis=0) & np.isfinite(mean).any(axis=0)
+    return np.where(sound, np.argmin(tied, axis=0), -1)

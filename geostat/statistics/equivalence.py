@@ -1,0 +1,190 @@
+"""Equivalence tests: two one-sided p-values of an effect against a tolerance, and answers under a false-discovery rate.
+
+Sources: Schuirmann (1987), two one-sided tests; Hall (1992), "On the removal of skewness by transformation", JRSS B 54; Cramér (1946), the error of a
+skewness; Berger (1982), intersection-union tests; Benjamini & Hochberg (1995). Imports numpy, scipy.special and statsmodels (lazily).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr
+
+from geostat.statistics.arrays import FloatArray
+from geostat.statistics.multiple import FALSE_DISCOVERIES, _procedure
+
+REACH: Final = 0.75
+"""How many standard errors a skewness may differ from its estimate, to the worse: the smallest step of a grid at which no kind of planted heads is answered
+falsely in more than 5% at its tolerance; `python -m studies.verdicts --claim norms similarity --calibrate` finds it."""
+
+HOLDS, UNDETERMINED, FAILS, NO_ESTIMATE = 1, 0, -1, -2
+ANSWERS: Final = {HOLDS: "holds", FAILS: "fails", UNDETERMINED: "undetermined", NO_ESTIMATE: "no estimate"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PValues:
+    """Evidence for *holds* (against the effect lying beyond the tolerance) and for *fails* (against its lying within), same shape."""
+
+    holds: FloatArray
+    fails: FloatArray
+
+
+def one_sided(
+    estimate: FloatArray,
+    se: FloatArray,
+    degrees: FloatArray | float,
+    tolerance: float | FloatArray,
+    side: Side,
+    skew: FloatArray | None = None,
+    reach: float = REACH,
+) -> PValues:
+    """Return the p-values of an effect against its tolerance.
+
+    Where documents are skewed, an estimate on the thin side of the truth comes with a small standard error, and Student's t answers falsely too often.
+    Hall's transformation takes most of the skewness out of t; a few documents hardly tell it, so an answer must pass with the estimated skewness, with one
+    that is worse by up to `reach` of its standard errors, and by t itself: the largest p-value counts. The correction is that of a mean, to second order; for
+    other effects it is an approximation.
+
+    Args:
+        estimate: effects, any shape; NaN where unknown.
+        se: their standard errors; NaN where unknown. 0 stands for an effect known exactly.
+        degrees: degrees of freedom of Student's t, such as documents − 1.
+        tolerance: τ ≥ 0, units of the effect.
+        side: "at_most" (holds if effect ≤ τ), "at_least" (effect ≥ τ), "within" (|effect| ≤ τ).
+        skew: skewness of single documents (`jackknife.skewness`); Student's t alone by default, and where it is NaN.
+        reach: how far the skewness may be worse than estimated, in its standard errors.
+
+    Returns:
+        P-values in [0, 1]; NaN where estimate or standard error is. Under "within", *holds* is the larger of the two one-sided p-values, and
+        *fails* by t alone is exact at |effect| = τ.
+    """
+
+    def below(distance: FloatArray, skew: FloatArray) -> FloatArray:
+        """P(T ≤ distance / se): small where the effect is surely below."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = np.where(se > 0, distance / se, np.where(se == 0, np.sign(distance) * np.inf, np.nan))
+        t = np.where((se == 0) & (distance == 0), 0.0, t)
+        return np.where(np.isnan(t), np.nan, stdtr(degrees, without_skew(t, skew, degrees, reach)))
+
+    estimate, se = np.asarray(estimate, dtype=np.float64), np.asarray(se, dtype=np.float64)
+    skew = np.full(estimate.shape, np.nan) if skew is None else skew
+    if side == "at_most":
+        return PValues(holds=below(estimate - tolerance, skew), fails=below(tolerance - estimate, -skew))
+    if side == "at_least":
+        return PValues(holds=below(tolerance - estimate, -skew), fails=below(estimate - tolerance, skew))
+    size, outward = np.abs(estimate), np.where(estimate < 0, -skew, skew)
+    return PValues(
+        holds=np.maximum(below(estimate - tolerance, skew), below(-tolerance - estimate, -skew)),
+        fails=np.minimum(1.0, below(tolerance - size, -outward) + below(-tolerance - size, -outward)),
+    )
+
+
+def without_skew(t: FloatArray, skew: FloatArray, degrees: FloatArray | float, reach: float = REACH) -> FloatArray:
+    """Return Student's t or what Hall's transformation makes of it, whichever is larger.
+
+    With u = t/√K and a skewness g of single documents it is √K (u + g u²/3 + g² u³/27 + g/(6K)), increasing in t at any g; g is that one which makes it
+    largest between the estimate and `reach` standard errors √(6K(K−1)/((K−2)(K+1)(K+3))) above it.
+
+    Args:
+        t: Student's t, any shape.
+        skew: estimated g, same shape; NaN where unknown.
+        degrees: K − 1 ≥ 2.
+        reach: see above.
+
+    Returns:
+        At least t, which it is where the skewness is unknown.
+    """
+    known = np.isfinite(t) & np.isfinite(skew)
+    number = np.maximum(np.asarray(degrees, dtype=np.float64) + 1, 3)
+    u, least = np.where(known, t, 0.0) / np.sqrt(number), np.where(known, skew, 0.0)
+    most = least + reach * np.sqrt(6 * number * (number - 1) / ((number - 2) * (number + 1) * (number + 3)))
+
+    def hall(g: FloatArray) -> FloatArray:
+        return np.asarray(np.sqrt(number) * (u + g * u**2 / 3 + g**2 * u**3 / 27 + g / (6 * number)))
+
+    below = u < -1e-6  # there a parabola in g that opens downwards, and its summit lies within reach only where u is large
+    summit = np.divide(13.5 * (u**2 / 3 + 1 / (6 * number)), -(u**3), out=np.copy(least), where=below)
+    worst = np.maximum(np.maximum(hall(least), hall(most)), hall(np.clip(summit, least, most)))
+    return np.where(known, np.maximum(t, worst), t)
+
+
+def mean_of_equals(value: FloatArray, limit: FloatArray, count: FloatArray | float, side: Side) -> PValues:
+    """Return the p-values of a mean against a limit where every document has the same value of a statistic in [0, 1], as curves at small N often do.
+
+    Such documents have no spread, yet do not tell the mean exactly: another text may differ. By Markov's inequality a document lies at `value` or above
+    with probability mean/value at most, and at `value` or below with (1 − mean)/(1 − value) at most; all of them do with its power.
+
+    Given the mean of documents that differ, it is the probability of K documents without any text of a kind that takes the mean to its limit: a share q of
+    texts at 0, or at 1, would, and (1 − q)^K is that of meeting none.
+
+    Args:
+        value: what every document has, or their mean.
+        limit: of the mean.
+        count: documents.
+        side: "at_most" (holds if mean ≤ limit) or "at_least".
+    """
+    value, limit = np.broadcast_arrays(np.asarray(value, dtype=np.float64), np.clip(limit, 0.0, 1.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        above = np.where(value > limit, limit / value, 1.0) ** count  # were the mean at most the limit
+        below = np.where(value < limit, (1 - limit) / (1 - value), np.where(limit >= 1, 0.0, 1.0)) ** count  # were it at least the limit
+        above = np.where((value <= limit) & (limit <= 0), 0.0, above)
+    return PValues(holds=below, fails=above) if side == "at_most" else PValues(holds=above, fails=below)
+
+
+def of_all(parts: PValues) -> PValues:
+    """Join p-values along the last axis: a claim holds if each part does, and fails if any does.
+
+    *Holds* takes the largest p-value (intersection-union: no correction is needed), *fails* the smallest times their number (Bonferroni). Parts that
+    are NaN are left out; NaN where all are.
+    """
+    known = np.isfinite(parts.holds) & np.isfinite(parts.fails)
+    some = known.any(axis=-1)
+    largest = np.where(known, parts.holds, -np.inf).max(axis=-1, initial=-np.inf)
+    smallest = np.where(known, parts.fails, np.inf).min(axis=-1, initial=np.inf)
+    with np.errstate(invalid="ignore"):
+        return PValues(holds=np.where(some, largest, np.nan), fails=np.where(some, np.minimum(1.0, smallest * known.sum(axis=-1)), np.nan))
+
+
+def if_present(p: PValues, absent: FloatArray, known: NDArray[np.bool_]) -> PValues:
+    """Ask of *holds* that the effect be there at all, too, and let heads in which it was not found count among those tested.
+
+    An effect that is looked for is found in noise as well, and largest where noise is largest: its estimate's own test would hold then. So *holds* takes the
+    larger of its p-value and of that of the search in noise (intersection-union), and a head without an estimate has p = 1 of either, lest the
+    procedure over heads see only those that passed.
+
+    Args:
+        p: p-values of the estimates.
+        absent: p-value of the search, against there being no effect, same shape; NaN where no search was made.
+        known: which heads have an estimate.
+    """
+    looked = np.isfinite(absent) & ~known
+    holds = np.where(looked, 1.0, np.maximum(p.holds, absent))
+    return PValues(holds=holds, fails=np.where(looked, 1.0, p.fails))
+
+
+def answers(p: PValues, known: NDArray[np.bool_], level: float = FALSE_DISCOVERIES) -> NDArray[np.int8]:
+    """Return one answer for each head, by Benjamini and Hochberg's procedure, for *holds* and *fails* apart.
+
+    Args:
+        p: p-values of one claim over all heads, any shape; NaN where a test could not be made.
+        known: which heads have an estimate at all.
+        level: false-discovery rate q.
+
+    Returns:
+        HOLDS, FAILS, UNDETERMINED (neither; or an estimate without standard error) or NO_ESTIMATE. Both at once cannot happen for q < 1/2.
+    """
+    found = np.where(known, UNDETERMINED, NO_ESTIMATE).astype(np.int8)
+    for values, answer in ((p.holds, HOLDS), (p.fails, FAILS)):
+        found[_procedure(values, level)[0] & known] = answer
+    return found
+
+
+def adjusted(p: PValues) -> PValues:
+    """Return p-values over heads, adjusted by Benjamini and Hochberg's procedure: an answer is given where its own is at most q; NaN where p is."""
+    return PValues(holds=_procedure(p.holds, FALSE_DISCOVERIES)[1], fails=_procedure(p.fails, FALSE_DISCOVERIES)[1])
+
+
+Side = Literal["at_most", "at_least", "within"]

@@ -1,0 +1,1 @@
+"""Claims, tolerances, answers, sentences, requirements."""

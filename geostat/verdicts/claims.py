@@ -1,0 +1,167 @@
+"""The claims that verdicts are given on, and the tolerances they are held against.
+
+A claim is a statement about one number, its *effect*, of every head: it holds where the effect lies within a tolerance stated beforehand. The
+tolerances stand with their sources in `tolerances.toml`; a user's own file replaces any of them. Source of the claims: arXiv 2602.01893,
+Assumptions 1-3, Theorems 1-2. Imports tomllib.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from geostat.errors import InputError
+from geostat.statistics.equivalence import Side
+
+Unit = Literal["kv_head", "head"]
+UNITS: Final[tuple[Unit, ...]] = ("kv_head", "head")
+
+DEFAULT_TOLERANCES: Final = Path(__file__).with_name("tolerances.toml")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A statement about one effect of every head.
+
+    `group`, `variable` and `select` say where its estimate stands in a run, with `x_se`, `x_skew` and `x_without` beside it; of a claim on bounds,
+    /envelope with the edition and the Gram. `side`: whether the effect is to be at most or at least the tolerance, or its size within it.
+    """
+
+    key: str
+    says: str
+    group: str
+    variable: str
+    of: Unit
+    side: Side
+    units: str = "1"
+    select: Mapping[str, str] = field(default_factory=dict)
+    presence: str | None = None
+    """Of an effect that has an estimate only where a search found one: the variable with the p-value of the same search in noise."""
+
+    @property
+    def bounds(self) -> bool:
+        """Whether it speaks of bounds, which are held against measured curves at every N."""
+        return self.group == "envelope"
+
+
+def _bounds(key: str, edition: str, gram: str, words: str) -> Claim:
+    return Claim(
+        key=key, says=f"Precision and Recall lie within {words}, at every N", group="envelope", variable="precision", of="head",
+        side="at_most", select={"edition": edition, "gram": gram},
+    )  # fmt: skip
+
+
+def _value_heads(key: str, says: str, variable: str, side: Side = "at_most", gram: str | None = None) -> Claim:
+    """A claim on value heads, fitted in the group that its name begins with."""
+    select = {} if gram is None else {"gram": gram}
+    return Claim(key=key, says=says, group=key.partition(".")[0], variable=variable, of="kv_head", side=side, select=select)
+
+
+def _weights(name: str, says: str, variable: str, side: Side, presence: str | None = None) -> Claim:
+    """A claim on the weights of a head, nats."""
+    return Claim(key=f"weights.{name}", says=says, group="weights", variable=variable, of="head", side=side, units="nat", presence=presence)
+
+
+CLAIMS: Final = (
+    _value_heads("norms.cv", "within a document value norms are constant behind the sink", "cv_token"),
+    _value_heads("norms.cv_profile", "averaged over these documents value norms are constant behind the sink", "cv_profile"),
+    _value_heads("norms.cv_position", "averaged over ever more documents value norms are constant behind the sink", "cv_position"),
+    _value_heads("norms.trend", "value norms neither grow nor shrink along a document", "trend", "within"),
+    _value_heads("norms.sink", "the sink's norm is much smaller than the others'", "lam"),
+    _value_heads("similarity.exponential", "mean cosines decay as e^(−βk)", "mae_by_lag", gram="exponential"),
+    _value_heads("similarity.offset", "mean cosines decay as c + (1−c)e^(−βk)", "mae_by_lag", gram="offset"),
+    _value_heads("similarity.offset_power", "mean cosines decay as c + (1−c)(1+k)^(−β)", "mae_by_lag", gram="offset_power"),
+    _value_heads("similarity.stationary", "a mean cosine at one lag is the same early and late in a document", "drift_slope", "within"),
+    _value_heads("similarity.sink", "the sink's cosine is the same with early and late tokens", "sink_slope", "within"),
+    _weights("total", "the weights of the fitted phases sum to 1", "total_model_log", "within"),
+    _weights("growth", "weights grow towards the last token", "growth", "at_least", presence="growth_p"),
+    _weights("shape", "averaged over these documents log weights follow the phases", "rmse", "at_most"),
+    _weights("shape_position", "averaged over ever more documents log weights follow the phases", "misfit", "at_most"),
+    _bounds("bounds.printed", "printed", "exponential", "the bounds as printed"),
+    _bounds("bounds.sharp", "sharp", "exponential", "sharp bounds, decay as printed"),
+    _bounds("bounds.sharp_offset", "sharp", "offset", "sharp bounds, decay with an offset"),
+)
+"""Every claim, in the order of the report."""
+
+WITHDRAWN: Final[Mapping[str, str]] = {
+    "bounds.sharp_measured": "the scatter of a head's own cosines enters twice, so that values drawn from the bounds' own model fail it as real heads do"
+}
+"""Claims that were given once and are no longer, and why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tolerance:
+    """What a claim is held against, and where the number comes from."""
+
+    value: float
+    source: str
+
+
+def tolerances(path: Path | None = None) -> dict[str, Tolerance]:
+    """Read the tolerances, a user's file over the built-in one.
+
+    Args:
+        path: a TOML file with a table for each claim it changes: the claim's own side (at_most, at_least or within) and `source`.
+
+    Raises:
+        InputError: for a file that cannot be read, an unknown claim or a withdrawn one, another side than the claim's, or a value that is none.
+    """
+    found = _read(DEFAULT_TOLERANCES)
+    return found if path is None else found | _read(path)
+
+
+def refuse_withdrawn(where: str, key: str, remedy: str = "Leave it out.") -> None:
+    """Refuse a claim that is no longer given.
+
+    Raises:
+        InputError: telling `where` it is named, why it was withdrawn, and the remedy.
+    """
+    if key in WITHDRAWN:
+        raise InputError(f"{where} was withdrawn: {WITHDRAWN[key]}. {remedy}")
+
+
+def _read(path: Path) -> dict[str, Tolerance]:
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}), expected a TOML file of tolerances. Check the path.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: is no TOML ({error}). Start from a copy of {DEFAULT_TOLERANCES}.") from None
+    known = {claim.key: claim for claim in CLAIMS}
+    found = {}
+    for key, table in _flat(tables).items():
+        refuse_withdrawn(f"{path}: [{key}]", key)
+        if key not in known:
+            raise InputError(f"{path}: [{key}] is no claim, expected one of {', '.join(known)}. Name one of those.")
+        found[key] = _tolerance(path, known[key], table)
+    return found
+
+
+def _flat(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables [a.b] by their full name "a.b"; anything that is no table within a table keeps its own name, and is refused as no claim."""
+    flat: dict[str, Any] = {}
+    for first, inner in tables.items():
+        if isinstance(inner, dict) and inner and all(isinstance(value, dict) for value in inner.values()):
+            flat |= {f"{first}.{second}": table for second, table in inner.items()}
+        else:
+            flat[first] = inner
+    return flat
+
+
+def _tolerance(path: Path, claim: Claim, table: object) -> Tolerance:
+    if not isinstance(table, dict):
+        raise InputError(
+            f"{path}: {claim.key} = {table!r}, expected a table [{claim.key}] with {claim.side} = NUMBER and source = TEXT. Write it so."
+        )
+    odd = sorted(set(table) - {claim.side, "source"})
+    if odd or claim.side not in table:
+        seen = f"has {odd[0]!r}" if odd else f"has no {claim.side!r}"
+        raise InputError(f"{path}: [{claim.key}] {seen}, expected {claim.side} = NUMBER and source = TEXT. Write it so.")
+    value = table[claim.side]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        raise InputError(f"{path}: [{claim.key}] {claim.side} = {value!r}, expected a number of at least 0. Give one.")
+    return Tolerance(value=float(value), source=str(table.get("source", "the user's own")))

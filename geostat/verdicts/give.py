@@ -1,0 +1,263 @@
+"""Verdicts: for every head and claim *holds*, *fails* or *undetermined*, each with the estimate, interval, tolerance and p-values behind it.
+
+An effect is tested against its tolerance from both sides with its document-jackknife standard error and Student's t on K − 1 degrees of freedom,
+and with Hall's transformation of it, which allows for skewed documents; the false-discovery rate over the heads of the model is controlled for *holds* and
+for *fails* apart (`geostat.statistics.equivalence`). Intervals are not adjusted. A claim on bounds is the intersection of one on each side,
+statistic and N, whose second test is another (`geostat.bounds.gaps`). Imports numpy and xarray.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from geostat.bounds.gaps import BOUNDS, STATISTICS, Deciding, cells, deciding
+from geostat.datasets.words import described
+from geostat.statistics.arrays import FloatArray
+from geostat.statistics.equivalence import (
+    ANSWERS,
+    FAILS,
+    HOLDS,
+    NO_ESTIMATE,
+    REACH,
+    PValues,
+    adjusted,
+    answers,
+    if_present,
+    of_all,
+    one_sided,
+)
+from geostat.statistics.jackknife import LEVEL
+from geostat.statistics.multiple import FALSE_DISCOVERIES
+from geostat.verdicts.claims import CLAIMS, UNITS, Claim, Tolerance, refuse_withdrawn, tolerances
+from geostat.verdicts.replicates import replicates, share_within
+
+__all__ = ["STATISTICS", "claim_rows", "give_verdicts", "refuse_older"]
+
+PARTS: Final = {
+    "estimate": ("estimated effect", "the effect's own"),
+    "se": ("standard error of the effect over documents", "the effect's own"),
+    "skew": ("skewness of single documents in the effect; NaN where it is judged without", "1"),
+    "lower": ("lower limit of the effect, 95%, not adjusted", "the effect's own"),
+    "upper": ("upper limit of the effect, 95%, not adjusted", "the effect's own"),
+    "p_holds": ("p-value against the claim's failing", "1"),
+    "p_fails": ("p-value against the claim's holding", "1"),
+    "p_holds_adjusted": ("p_holds over the heads of the claim, adjusted (Benjamini-Hochberg): holds where at most q", "1"),
+    "p_fails_adjusted": ("p_fails over the heads of the claim, adjusted (Benjamini-Hochberg): fails where at most q", "1"),
+}
+CELL: Final = {
+    "cell_bound": (f"bound that decided: {', '.join(f'{code} {name}' for code, name in BOUNDS.items())}; -1 of other claims", "1"),
+    "cell_n": ("N at which it decided; 0 of other claims", "1"),
+    "cell_count": ("bounds tested, one for each side, statistic and N; 0 of other claims", "1"),
+    "cell_p_holds": ("p-value of that bound alone against its failing", "1"),
+    "cell_p_fails": ("p-value of that bound against its holding, times the number tested", "1"),
+}
+"""Which bound at which N the estimate of a claim on bounds is of."""
+WITHIN: Final = {
+    "within": "share of heads with an estimate whose estimate lies within the tolerance",
+    "within_se": "standard error of that share, document jackknife",
+    "within_lower": "lower limit of that share, 95%",
+    "within_upper": "upper limit of that share, 95%",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Effect:
+    """An effect of all heads, (layer, unit), and its p-values."""
+
+    estimate: FloatArray
+    se: FloatArray
+    degrees: FloatArray
+    p: PValues
+    skew: FloatArray
+    """Of single documents; NaN where the p-values rest on Student's t alone, or on another test beside it."""
+    cell: Deciding | None = None
+    """Of a claim on bounds: the cell that estimate and standard error are of."""
+
+
+def give_verdicts(tree: xr.DataTree, held_against: Mapping[str, Tolerance] | None = None) -> xr.Dataset:
+    """Give a verdict on every claim of every head.
+
+    Args:
+        tree: a run with /norms, /similarity and, for the claims on bounds, /envelope and /capture.
+        held_against: tolerances by claim; those of `tolerances.toml` by default.
+
+    Returns:
+        /verdicts. For each unit u of kv_head and head, over (claim_u, layer, u): answer_u (1 holds, -1 fails, 0 undetermined, -2 no estimate) and
+        estimate_u, se_u, skew_u, lower_u, upper_u, p_holds_u, p_fails_u and both p-values adjusted over heads. Claims on bounds join all bounds of a head in
+        p_holds and p_fails, and give the estimate of the one that decided: cell_bound_u, cell_n_u, cell_count_u, cell_p_holds_u, cell_p_fails_u (CELL).
+        Over (claim): tolerance, tested (heads with an estimate), no_estimate (heads without), holds, fails, undetermined (counts), true_at_least and
+        true_at_most: the share of heads of which the claim is true, by what the false-discovery rate q allows, (1−q)·holds and 1 − (1−q)·fails in
+        expectation; within, the share of heads whose estimate lies within the tolerance, with within_se, within_lower and within_upper (document
+        jackknife; NaN where the run keeps no replicates). Claims whose bounds or fits the run does not hold are left out.
+    """
+    held = {**tolerances(), **(held_against or {})}
+    by_unit: dict[str, list[tuple[Claim, _Effect]]] = {unit: [] for unit in UNITS}
+    for claim in CLAIMS:
+        effect = _effect(tree, claim, held[claim.key].value)
+        if effect is not None:
+            by_unit[claim.of].append((claim, effect))
+    found = [part for unit, effects in by_unit.items() if effects for part in (_by_head(tree, unit, effects),)]
+    given = [claim for effects in by_unit.values() for claim, _ in effects]
+    whole = xr.merge([*found, _overall(given, found, held), _within(tree, by_unit, held)], combine_attrs="drop")
+    whole.attrs = {
+        "long_name": "verdicts",
+        "false_discovery_rate": FALSE_DISCOVERIES,
+        "skewness_reach": REACH,
+        "answers": json.dumps({str(code): word for code, word in ANSWERS.items()}),
+        "bounds": json.dumps({str(code): name for code, name in BOUNDS.items()}),
+        "claims": json.dumps([_told(claim, held[claim.key]) for claim in given], ensure_ascii=False),
+    }
+    return whole
+
+
+def _told(claim: Claim, tolerance: Tolerance) -> dict[str, Any]:
+    """A claim as a report needs it."""
+    told: dict[str, Any] = {
+        "key": claim.key, "says": claim.says, "of": claim.of, "side": claim.side, "units": claim.units, "tolerance": tolerance.value,
+        "source": tolerance.source, "estimate": f"/{claim.group}" if claim.bounds else f"/{claim.group}/{claim.variable}",
+    }  # fmt: skip
+    if claim.select:
+        told["select"] = dict(claim.select)
+    if claim.presence:
+        told["second_test"] = f"/{claim.group}/{claim.presence}"
+    return told
+
+
+def _effect(tree: xr.DataTree, claim: Claim, tolerance: float) -> _Effect | None:
+    """The effect of a claim and its p-values; None where the run does not hold it."""
+    if claim.group not in tree.children:
+        return None
+    data = tree[claim.group].to_dataset()
+    if any(name not in data.coords or value not in data[name].values for name, value in claim.select.items()):
+        return None
+    chosen = data.sel(claim.select)
+    if claim.bounds:
+        return _excess(tree, chosen, tolerance)
+    if any(name not in chosen for name in (claim.variable, f"{claim.variable}_se", claim.presence or claim.variable)):
+        return None
+    estimate, se = (chosen[f"{claim.variable}{part}"].values.astype(np.float64) for part in ("", "_se"))
+    degrees = np.maximum(data["documents"].values.astype(np.float64) - 1, 1)
+    skewed = f"{claim.variable}_skew"
+    skew = chosen[skewed].values.astype(np.float64) if skewed in chosen else np.full(estimate.shape, np.nan)
+    p = one_sided(estimate, se, degrees, tolerance, claim.side, skew)
+    if claim.presence is not None:
+        p = if_present(p, chosen[claim.presence].values.astype(np.float64), np.isfinite(estimate))
+    return _Effect(estimate=estimate, se=se, degrees=degrees, p=p, skew=skew)
+
+
+def _excess(tree: xr.DataTree, bounds: xr.Dataset, tolerance: float) -> _Effect:
+    """How far measured curves lie beyond their bounds: each cell is a claim of its own, and all must hold. The estimate is that of the deciding cell."""
+    documents = float(bounds.attrs.get("documents", tree["capture"].sizes["document"]))
+    found = cells(bounds, tree["capture"].to_dataset()["tokens"].values, documents, tolerance)
+    p = of_all(found.p)
+    known: NDArray[np.bool_] = np.asarray(np.isfinite(found.excess).any(axis=-1))
+    cell = deciding(found, answers(p, known) == FAILS)
+    degrees = np.full(cell.excess.shape, max(documents - 1, 1))
+    return _Effect(estimate=cell.excess, se=cell.se, degrees=degrees, p=p, skew=np.full(cell.excess.shape, np.nan), cell=cell)
+
+
+def _by_head(tree: xr.DataTree, unit: str, effects: Sequence[tuple[Claim, _Effect]]) -> xr.Dataset:
+    """The answers of one kind of head, with what they rest on."""
+    dims = (f"claim_{unit}", "layer", unit)
+    words = {"answer": ("1 holds, -1 fails, 0 undetermined, -2 no estimate", "1"), **PARTS}
+    rows = [_columns(effect) for _, effect in effects]
+    if any(claim.bounds for claim, _ in effects):
+        words |= CELL
+        rows = [row | _cell_columns(effect) for row, (_, effect) in zip(rows, effects, strict=True)]
+    found = {
+        f"{name}_{unit}": described(dims, np.stack([row[name] for row in rows]), long_name=long_name, units=units, symbol="", equation="")
+        for name, (long_name, units) in words.items()
+    }
+    capture = tree["capture"].to_dataset()
+    coords = {name: capture[name].variable for name in ("layer", unit)}
+    keys = np.array([claim.key for claim, _ in effects], dtype=object)
+    return xr.Dataset(found, coords=coords | {dims[0]: xr.Variable((dims[0],), keys, {"long_name": "claim"})})
+
+
+def _columns(effect: _Effect) -> dict[str, np.ndarray]:
+    """Answers of all heads, and PARTS."""
+    half = stdtrit(effect.degrees, 0.5 + LEVEL / 2) * effect.se
+    over = adjusted(effect.p)
+    parts = [effect.estimate, effect.se, effect.skew, effect.estimate - half, effect.estimate + half]
+    parts += [effect.p.holds, effect.p.fails, over.holds, over.fails]
+    return {"answer": answers(effect.p, np.isfinite(effect.estimate)), **dict(zip(PARTS, parts, strict=True))}
+
+
+def _cell_columns(effect: _Effect) -> dict[str, np.ndarray]:
+    """CELL, which a claim on other things than bounds has none of."""
+    cell, shape = effect.cell, effect.estimate.shape
+    if cell is None:
+        none, unknown = np.zeros(shape, dtype=np.int64), np.full(shape, np.nan)
+        return dict(zip(CELL, (none - 1, none, none, unknown, unknown), strict=True))
+    return dict(zip(CELL, (cell.bound, cell.n, cell.cells, cell.p.holds, cell.p.fails), strict=True))
+
+
+def _overall(given: Sequence[Claim], found: Sequence[xr.Dataset], held: Mapping[str, Tolerance]) -> xr.Dataset:
+    """Counts of each answer, and the share of heads of which a claim is true."""
+    rows = []
+    for claim in given:
+        data = next(data for data in found if f"claim_{claim.of}" in data.dims)
+        answer = data[f"answer_{claim.of}"].sel({f"claim_{claim.of}": claim.key}).values
+        tested = int((answer != NO_ESTIMATE).sum())
+        holds, fails = int((answer == HOLDS).sum()), int((answer == FAILS).sum())
+        keep = (1 - FALSE_DISCOVERIES) / tested if tested else float("nan")
+        rows.append(
+            (held[claim.key].value, tested, answer.size - tested, holds, fails, tested - holds - fails, keep * holds, 1 - keep * fails)
+        )
+    names = {
+        "tolerance": "tolerance, units of the effect", "tested": "heads with an estimate", "no_estimate": "heads without one",
+        "holds": "heads of which the claim holds",
+        "fails": "heads of which it fails", "undetermined": "heads that the documents do not settle",
+        "true_at_least": "share of heads of which the claim is true: at least, in expectation",
+        "true_at_most": "share of heads of which the claim is true: at most, in expectation",
+    }  # fmt: skip
+    columns = zip(*rows, strict=True) if rows else ([] for _ in names)
+    keys = xr.Variable(("claim",), np.array([claim.key for claim in given], dtype=object), {"long_name": "claim"})
+    return xr.Dataset(
+        {
+            name: described(("claim",), np.array(list(column)), long_name=words, units="1", symbol="", equation="")
+            for (name, words), column in zip(names.items(), columns, strict=True)
+        },
+        coords={"claim": keys},
+    )
+
+
+def _within(tree: xr.DataTree, by_unit: Mapping[str, Sequence[tuple[Claim, _Effect]]], held: Mapping[str, Tolerance]) -> xr.Dataset:
+    """The share of heads whose estimate lies within the tolerance, with its document jackknife where replicates are known."""
+    rows = []
+    for claim, effect in (pair for effects in by_unit.values() for pair in effects):
+        # A cell beyond the tolerance has p (holds) = 1, so the one that decides is beyond it where any is.
+        share_of_them, spread = share_within(effect.estimate, replicates(tree, claim), held[claim.key].value, claim.side)
+        rows.append((share_of_them, float(spread.se), float(spread.lower), float(spread.upper)))
+    columns = np.array(rows, dtype=np.float64).reshape(-1, len(WITHIN)).T
+    return xr.Dataset(
+        {
+            name: described(("claim",), column, long_name=words, units="1", symbol="", equation="")
+            for (name, words), column in zip(WITHIN.items(), columns, strict=True)
+        }
+    )
+
+
+def claim_rows(verdicts: xr.Dataset) -> list[dict[str, Any]]:
+    """What /verdicts says of each claim, as `give_verdicts` wrote it down: key, says, of, side, units, tolerance, source, estimate, and where
+    there is one select and second_test, a p-value that p (holds) is at least.
+    """
+    return list(json.loads(verdicts.attrs["claims"]))
+
+
+def refuse_older(name: str, groups: Mapping[str, Any]) -> None:
+    """Refuse a run whose /verdicts, if it has any, answer a claim that has been withdrawn since.
+
+    Raises:
+        InputError: telling which claim, and how to renew the run.
+    """
+    for row in claim_rows(groups["verdicts"]) if "verdicts" in groups else ():
+        refuse_withdrawn(f"{name}: its claim {row['key']}", row["key"], "Run `geostat confront` on it again.")

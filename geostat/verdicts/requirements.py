@@ -1,0 +1,84 @@
+"""Verdicts as conditions: what `--require` asks of a run, and whether it is met. Imports xarray."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import xarray as xr
+
+from geostat.errors import InputError, Unmet
+from geostat.verdicts.claims import CLAIMS, UNITS, refuse_withdrawn
+
+__all__ = ["Requirement", "hold_to", "requirement", "share"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirement:
+    """That a claim has an answer in at least a share of all heads, those without an estimate included."""
+
+    claim: str
+    answer: str
+    least: float
+
+    def met(self, verdicts: xr.Dataset) -> tuple[bool, str]:
+        """Whether it is met, and a line that says so.
+
+        Raises:
+            InputError: if the run holds no verdict on the claim.
+        """
+        if self.claim not in verdicts["claim"].values:
+            held = ", ".join(str(key) for key in verdicts["claim"].values)
+            raise InputError(f"--require {self.claim}: the run has no verdict on it, expected one of {held}. Name one of those.")
+        found, heads = share(verdicts, self.claim, self.answer)
+        met = found >= self.least
+        word = "as required" if met else "required"
+        left = heads - int(verdicts["tested"].sel(claim=self.claim))
+        of = f"{heads} heads ({left} without an estimate)" if left else f"{heads} heads"
+        return met, f"{self.claim} {self.answer} in {found:.1%} of {of}, {word} at least {self.least:.1%}"
+
+
+def share(verdicts: xr.Dataset, claim: str, answer: str) -> tuple[float, int]:
+    """Return the share of all heads with an answer, and how many heads there are: one without an estimate has none of the three."""
+    unit = next(unit for unit in UNITS if f"claim_{unit}" in verdicts.coords and claim in verdicts[f"claim_{unit}"].values)
+    heads = verdicts.sizes["layer"] * verdicts.sizes[unit]
+    return float(verdicts[answer].sel(claim=claim)) / heads, heads
+
+
+def requirement(text: str) -> Requirement:
+    """Read what `--require` is given, such as "norms.cv holds 0.9".
+
+    Raises:
+        InputError: for anything else.
+    """
+    match = re.fullmatch(r"\s*(\S+)\s+(holds|fails|undetermined)\s+(\d*\.?\d+)\s*", text)
+    keys = [claim.key for claim in CLAIMS]
+    if match is None or not float(match[3]) <= 1:
+        raise InputError(
+            f'--require {text}: expected a claim, holds, fails or undetermined, and a share of heads, as in "norms.cv holds 0.9".'
+        )
+    refuse_withdrawn(f"--require {text}: {match[1]}", match[1])
+    if match[1] not in keys:
+        raise InputError(f"--require {text}: {match[1]} is no claim, expected one of {', '.join(keys)}. Name one of those.")
+    return Requirement(claim=match[1], answer=match[2], least=float(match[3]))
+
+
+def hold_to(tree: xr.DataTree, required: Sequence[Requirement]) -> list[str]:
+    """Return a line for each requirement.
+
+    Args:
+        tree: a run with /verdicts.
+        required: what its verdicts are held to.
+
+    Raises:
+        Unmet: naming those that are not met.
+        InputError: if the run has no verdicts, or none on a claim.
+    """
+    if "verdicts" not in tree.children:
+        raise InputError("the run has no verdicts yet, expected /verdicts. Run `geostat confront` on it first.")
+    found = [one.met(tree["verdicts"].to_dataset()) for one in required]
+    unmet = [line for met, line in found if not met]
+    if unmet:
+        raise Unmet("; ".join(unmet) + ".")
+    return [line for _, line in found]

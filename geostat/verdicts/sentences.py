@@ -1,0 +1,250 @@
+"""The verdict in five sentences: what was measured, what the three assumptions are worth here, and what the bounds are.
+
+The sentences are made from the fits and the confrontation alone, and each can be quoted by itself: a median or mean stands with its spread and its
+count. Imports xarray and, for the errata, theory.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import numpy as np
+import xarray as xr
+
+from geostat.bounds.overall import overall
+from reports.text.number import count, percent, rounded
+
+PAPER_CV: Final = "2% to 3%"
+PAPER_MAE: Final = "0.09"
+"""Figures 2 and 3 of arXiv 2602.01893."""
+
+TOLERANCES: Final[Mapping[str, float]] = {"cv": 0.05, "mae": 0.10}
+"""What the paper calls stable (few CVs above 0.05, §3.1) and a good fit (most errors of 5% to 10%, §3.2)."""
+
+READING: Final[Mapping[int, str]] = {
+    1: "The printed bounds move when all values are multiplied by a constant: where they lie against the measured curves is partly an accident of units.",
+    4: "The printed margins leave out the sink's own terms; with a strong sink the printed upper bounds come out too low.",
+    6: "The printed margin needs cosines of one sign; the share of negative ones is given with Assumption 2.",
+    8: "The printed lower bound of F at the inner radius does not hold; the sharp edition's does.",
+    9: "Why some fitted Grams are marked projected: no vectors have those cosines.",
+    12: "At N = 1 Precision and Recall are 1 for any selection; that is not counted as separability here.",
+    13: "κ is not given in print; printed bounds are drawn at κ = 1/8, the sharp ones need none.",
+    16: "Where Δ₀ is negative the printed lower bound is near 1 for the wrong reason.",
+    17: "At N = L the printed lower bound is exactly 1, and the truth is below it.",
+    18: "A negative lower bound of Recall, put into the printed bound of F, has a pole: F's printed bounds at the inner radius are not read here.",
+}
+"""Why an erratum matters to someone who reads this report."""
+
+
+def summarise(tree: xr.DataTree) -> xr.Dataset:
+    """Return /summary: the overall curves and coverage, the five sentences and the errata that matter here.
+
+    Args:
+        tree: a run with /capture, /norms, /similarity, /weights and /envelope.
+
+    Returns:
+        What `geostat.bounds.overall.overall` returns, with attributes `sentences` (list of five) and `errata` (JSON list).
+    """
+    found = overall(tree)
+    found.attrs["sentences"] = [
+        _separability(tree, found),
+        _norms(tree["norms"].to_dataset()),
+        _similarity(tree["similarity"].to_dataset()),
+        _weights(tree["weights"].to_dataset()),
+        _bounds(found),
+    ]
+    found.attrs["errata"] = json.dumps([_erratum(number) for number in READING], ensure_ascii=False)
+    return found
+
+
+def _erratum(number: int) -> dict[str, str | int]:
+    from theory.statements import catalogue  # sympy takes its time to load
+
+    entry = next(row for row in catalogue.errata() if row.number == number)
+    return {"number": number, "title": entry.title, "printed": entry.printed, "true": entry.true, "reading": READING[number]}
+
+
+def quartiles(values: xr.DataArray | np.ndarray) -> tuple[float, float, float, int]:
+    """Median, lower and upper quartile, and how many finite values they rest on."""
+    known = np.asarray(values, dtype=np.float64).ravel()
+    known = known[np.isfinite(known)]
+    if not known.size:
+        return float("nan"), float("nan"), float("nan"), 0
+    low, middle, high = np.quantile(known, [0.25, 0.5, 0.75])
+    return float(middle), float(low), float(high), int(known.size)
+
+
+def _spread(values: xr.DataArray, show: Callable[[float], str]) -> tuple[str, str]:
+    """The median of the finite values, and their quartiles as words in brackets; n/a where there are none."""
+    middle, low, high, known = quartiles(values)
+    return (show(middle), f"(middle half {show(low)} to {show(high)})") if known else ("n/a", "(no estimate)")
+
+
+def _short(value: float) -> str:
+    """A number to two significant digits."""
+    return rounded(value, digits=2).plain
+
+
+def _hundredths(value: float) -> str:
+    return f"{value:.2f}" if np.isfinite(value) else "n/a"
+
+
+def _percent(share: float) -> str:
+    """A share as percent: whole from 10% on, else with one decimal."""
+    return percent(share, 0 if not np.isfinite(share) or share >= 0.0995 or share == 0 else 1)
+
+
+def _plus_minus(mean: xr.DataArray, error: xr.DataArray) -> str:
+    return rounded(float(mean), float(error)).plain if np.isfinite(error) else f"{float(mean):.2f}"
+
+
+def _model_name(tree: xr.DataTree) -> str:
+    model = tree.attrs.get("model", {})
+    return str(model.get("id", "this model")) if isinstance(model, Mapping) else str(model)
+
+
+def _separability(tree: xr.DataTree, found: xr.Dataset) -> str:
+    capture = tree["capture"].to_dataset()
+    documents, positions = capture.sizes["document"], capture.sizes["position"]
+    start = f"In {_model_name(tree)}, "
+    measured = found["precision_mean"].notnull().values
+    chosen = found.isel(n=np.flatnonzero((found["n"].values > 1) & (found["n"].values < positions) & measured))
+    if chosen.sizes["n"] == 0:
+        return start + "Precision and Recall are 1 at N = 1 and N = T, as they must be; no other number N of selected tokens was measured."
+    ends = [chosen.isel(n=0)]
+    lowest = chosen.isel(n=int(chosen["precision_mean"].argmin("n")))
+    precision, recall = (_plus_minus(ends[0][f"{name}_mean"], ends[0][f"{name}_se"]) for name in ("precision", "recall"))
+    text = start + (
+        f"the N = {int(ends[0]['n'])} tokens to which an attention head gives most weight make up {precision} of the tokens in the smallest ball that holds "
+        f"them all about the sum of their contributions (Precision), and {recall} of them lie nearer to that sum than any token not selected (Recall)"
+    )
+    if int(lowest["n"]) != int(ends[0]["n"]):
+        ends.append(lowest)
+        precision, recall = (_plus_minus(lowest[f"{name}_mean"], lowest[f"{name}_se"]) for name in ("precision", "recall"))
+        text += f"; Precision is lowest at N = {int(lowest['n'])}, {precision}, where Recall is {recall}"
+    over = f"{count(documents, 'document')} of {positions:,} tokens"
+    text += f" (mean of {capture.sizes['layer'] * capture.sizes['head']} heads in {over}{', ± one standard error over documents' * (documents > 1)})"
+    if "precision_null" in found:
+        selection, directions = (
+            " and ".join(_hundredths(float(at["precision_null"].sel(null=name))) for at in ends)
+            for name in ("random_selection", "random_directions")
+        )
+        where = "there" if len(ends) == 1 else "at these two sizes"
+        text += (
+            f"; by chance Precision would be {selection} {where} if tokens were selected at random, and {directions} if the value vectors "
+        )
+        text += "had random directions"
+    return text + "."
+
+
+def _norms(norms: xr.Dataset) -> str:
+    heads = quartiles(norms["cv_token"])[3]
+    within = int((norms["cv_token"] <= TOLERANCES["cv"]).sum())
+    (token, tokens), (profile, profiles), (rest, rests) = (
+        _spread(norms[name], _percent) for name in ("cv_token", "cv_profile", "cv_position")
+    )
+    text = (
+        f"Assumption 1 (value vectors are of one length, behind a shorter first token, the sink): within a document the standard deviation of the length is "
+        f"{token} of its mean in the median of {heads} value heads {tokens}, and at most {percent(TOLERANCES['cv'], 0)} in {within} of them; once lengths are "
+        f"averaged over documents, which is how the paper finds {PAPER_CV}, it is {profile} {profiles}, and would be "
+        f"{rest} {rests} after averaging over ever more"
+    )
+    sinks = quartiles(norms["lam"])[3]
+    if not sinks:
+        return text + "; the sink is not visible to the last token."
+    shorter = int((norms["lam"] < 1).sum())
+    middle, spread = _spread(norms["lam"], _hundredths)
+    return text + (
+        f"; the sink is shorter than the mean of the other tokens in {shorter} of {sinks} value heads, and λ times as long with λ = {middle} in the median of "
+        f"all {sinks} {spread}."
+    )
+
+
+def _similarity(similarity: xr.Dataset) -> str:
+    exponential, offset = (similarity.sel(gram=name)["mae_by_lag"] for name in ("exponential", "offset"))
+    heads = int(exponential.notnull().sum())
+    within = int((exponential <= TOLERANCES["mae"]).sum())
+    known = similarity["beta"].sel(gram="exponential").notnull() & similarity["rho0"].notnull()
+    impossible = int((~similarity["feasible"].sel(gram="exponential").astype(bool) & known).sum())
+    (miss, misses), (rival, rivals) = _spread(exponential, _hundredths), _spread(offset, _short)
+    negative = _percent(float(similarity["negative_fraction"].mean()))
+    text = (
+        f"Assumption 2 (the mean cosine of two value vectors decays as e^(−βk) with their distance of k tokens): the fitted curve misses it by {miss} in "
+        f"the median of {heads} value heads {misses}, where the paper's average is {PAPER_MAE}, and by at most {TOLERANCES['mae']:.2f} in {within} of "
+        f"them; a decay towards a constant, one parameter more, misses it by {rival} {rivals}; {negative} of all cosines are negative, which no "
+        "exponential is"
+    )
+    if not bool(known.any()):
+        return text + "; no value head has both a fitted decay and a visible sink."
+    return text + (
+        f", and in {impossible} of {int(known.sum())} value heads no vectors can have the cosines of the fitted exponential and the sink."
+    )
+
+
+def _weights(weights: xr.Dataset) -> str:
+    fitted = weights["r2"].notnull()
+    heads = int(fitted.sum())
+    growth = int((weights["growth_identified"].astype(bool) & fitted).sum())
+    shared, separate = (
+        int((weights["form_oscillation_identified"].sel(form=form).astype(bool) & fitted).sum()) for form in ("shared", "separate")
+    )
+    (r2, spread), (sink, sinks) = _spread(weights["r2"], _hundredths), _spread(weights["p_sink"], _percent)
+    text = (
+        f"Assumption 3 (weights run through four phases: sink, plateau, oscillation, growth towards the last token): behind the sink, the phases explain "
+        f"a share R² = {r2} of how the mean logarithm of the weight varies with position, in the median of {heads} heads {spread}; growth stands out of "
+        f"the noise in {growth} of them, an oscillation with the growth's own parameter η, as printed, in {shared}, and one with a size of its own in "
+        f"{separate}"
+    )
+    if separate:
+        text += f", where it runs through {quartiles(_periods(weights))[0]:.1f} periods in the median"
+    told = int((weights["preferred"] >= 0).sum())
+    if told:
+        printed, power = (
+            int((weights["preferred"] == list(weights["rival"].values).index(form)).sum()) for form in ("shared", "power_law")
+        )
+        text += f"; of six forms, the printed one predicts documents left out best in {printed} of {told}, a power of the distance to the last token in {power}"
+    if not quartiles(weights["p_sink"])[3]:
+        return text + "; the sink is not visible to the last token."
+    return text + f"; the sink takes {sink} of the attention in the median head {sinks}."
+
+
+def _periods(weights: xr.Dataset) -> xr.DataArray:
+    """How many periods each identified oscillation of its own size runs through between T₁ and T₂; one or two are hardly an oscillation."""
+    own = weights.sel(form="separate")
+    periods = (own["form_t2"] - own["form_t1"]) * own["form_omega"] / (2 * np.pi)
+    return periods.where(own["form_oscillation_identified"].astype(bool))
+
+
+BOUNDS: Final = (
+    ("printed", "exponential", "the bounds as printed"),
+    ("sharp", "exponential", "the best that the paper's assumptions allow (“sharp”)"),
+    ("sharp", "offset", "sharp ones with the decay towards a constant"),
+)
+"""Which bounds the last sentence tells of, and how it calls them; those at each head's own cosines test nothing (docs/bounds.md)."""
+
+
+def _bounds(found: xr.Dataset) -> str:
+    """How often the bounds hold, how often they clearly fail, and how much they say: a wide bound holds cheaply."""
+    editions, grams = ([str(name) for name in found[axis].values] for axis in ("edition", "gram"))
+    several = int(found.attrs["documents"]) > 1
+    parts = []
+    for edition, gram, label in BOUNDS:
+        if edition not in editions or gram not in grams:
+            continue
+        chosen = found.sel(edition=edition, gram=gram)
+        if not float(chosen["recall_cells"]):
+            continue
+        inside, outside, width = (float(chosen[f"recall_{name}"]) for name in ("inside", "outside", "width"))
+        clearly = f", with {percent(outside, 0)} clearly outside" if several else ""
+        parts.append(f"{label} contain {percent(inside, 0)}{clearly}, and are {_hundredths(width)} wide")
+    words = (
+        "on average, on a scale from 0 to 1; clearly: by more than the 95% interval over documents"
+        if several
+        else "on average, on a scale from 0 to 1"
+    )
+    return (
+        f"Bounds on expected Recall, against {int(found['recall_cells'].max()):,} measured values, one for each head and size N of the selection: "
+        f"{'; '.join(parts) if parts else 'none could be evaluated'} (wide: {words})."
+    )

@@ -1,0 +1,205 @@
+"""`geostat whatif`: a study from words to files. Imports `geostat.what_if.grid`, `geostat.what_if.elasticities`, the store and the reports room."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+import numpy as np
+import xarray as xr
+
+from geostat.errors import InputError
+from geostat.what_if.elasticities import elasticities, lines_of
+from geostat.what_if.gram_files import is_file, read_gram
+from geostat.what_if.grid import Cosines, Setting, find_value, parse, whatif
+from geostat.what_if.start import from_head, measured_of_head
+from theory.head.results import Edition
+from theory.study.study import BOUNDS, LOWER, Decay
+
+__all__ = ["Asked", "answer"]
+
+
+MEASURED: Final = "measured"
+
+KINDS: Final = ("nc", "pdf", "png", "tex", "md")
+"""Endings of the files that a study can have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the command was told; `whatif` and `find_value` check the names. `sets` and `find` are words such as "beta=0.1:2:20:log" and "N" or "beta=0.1:2".
+
+    gram: a form of the similarity, a file of cosines, or "measured", which are then those of `head`.
+    """
+
+    sets: Sequence[str] = ()
+    edition: str = "printed"
+    gram: str = "exponential"
+    bounds: Sequence[str] = ()
+    run: Path | None = None
+    head: str | None = None
+    find: str | None = None
+    target: float | None = None
+    elasticity: bool = False
+    project: bool = False
+    out: Path = Path("whatif")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Start:
+    """Where a study starts: parameters, and the Gram. A head's measured Gram is always projected: no vectors need have lag means."""
+
+    base: dict[str, float | str]
+    gram: Decay | Cosines
+    project: bool
+    told: dict[str, str]
+
+
+def answer(asked: Asked) -> dict[str, Any]:
+    """Evaluate a study and write it, find where a bound reaches a target, or tell the elasticities of a point and write them.
+
+    Returns:
+        What to print: the files written, or the line that says what was found.
+
+    Raises:
+        InputError: for words that mean nothing, or a study that cannot be.
+    """
+    settings = [parse(text) for text in asked.sets]
+    twice = sorted({one.name for one in settings if sum(one.name == other.name for other in settings) > 1})
+    if twice:
+        raise InputError(f"--set {twice[0]} was given more than once, expected once for each parameter. Put its values in one --set.")
+    if asked.target is not None and asked.find is None:
+        raise InputError("--target was given without --find, expected both. Use for example --find N --target 0.9.")
+    if asked.elasticity and asked.find is not None:
+        raise InputError("--elasticity and --find were both given, expected one. Ask one after the other.")
+    start = _start(asked)
+    if asked.find is not None:
+        return {"found": str(_found(asked, start, settings))}
+    axes = {one.name: one.of(start.base) for one in settings}
+    varying = {name: values for name, values in axes.items() if values.size > 1}
+    shared: dict[str, Any] = {
+        "edition": cast(Edition, asked.edition),
+        "gram": start.gram,
+        "bounds": tuple(asked.bounds) or LOWER,
+        "base": start.base | {name: values[0].item() for name, values in axes.items() if values.size == 1},
+        "project": start.project,
+    }
+    if asked.elasticity and varying:
+        raise InputError(f"--set {next(iter(varying))} takes several values, but --elasticity needs one point. Give it one value.")
+    dataset = elasticities(**shared) if asked.elasticity else whatif(varying, **shared)
+    dataset.attrs |= start.told
+    said = {"elasticity": lines_of(dataset)} if asked.elasticity else _summary(dataset)
+    return said | _moved(dataset) | {"written": [str(path) for path in write(dataset, asked.out)]}
+
+
+def _start(asked: Asked) -> _Start:
+    """The parameters and the Gram to start from: those of a head of a run, of a file, or none."""
+    if (asked.run is None) != (asked.head is None):
+        raise InputError("--from and --head go together: name the run and one of its heads, such as --from report --head L5H3.")
+    gram: Any = read_gram(Path(asked.gram)) if is_file(asked.gram) else asked.gram
+    told = {"gram_file": asked.gram} if is_file(asked.gram) else {}
+    if asked.run is None or asked.head is None:
+        if asked.gram == MEASURED:
+            raise InputError(
+                "--gram measured needs a head whose Gram that is. Add --from RUN --head L5H3, or name a file: --gram cosines.npy."
+            )
+        return _Start(base={}, gram=gram, project=asked.project, told=told)
+    from empirical.store.store import Store
+    from geostat.runs.paths import store_path
+
+    run = Store.open(store_path(asked.run)).tree(only=("capture", "norms", "similarity", "weights"))
+    own = asked.gram == MEASURED or bool(told)
+    base = from_head(run, asked.head, gram=MEASURED if own else cast(Decay, asked.gram))
+    if asked.gram == MEASURED:
+        gram = measured_of_head(run, asked.head)
+    told |= {"run": str(asked.run), "head": asked.head}
+    return _Start(base=dict(base), gram=gram, project=asked.project or asked.gram == MEASURED, told=told)
+
+
+def _found(asked: Asked, start: _Start, settings: list[Setting]) -> object:
+    if asked.target is None:
+        raise InputError("--find was given without --target, expected both. Use for example --find N --target 0.9.")
+    fixed = dict(start.base)
+    for one in settings:
+        values = one.of(start.base)
+        if values.size != 1:
+            raise InputError(f"--set {one.name} takes {values.size} values, but --find needs everything else fixed. Give it one value.")
+        fixed[one.name] = values[0].item()
+    if len(asked.bounds) > 1:
+        raise InputError(f"{len(asked.bounds)} bounds were given, but --find takes one. Give one --bound.")
+    name, equals, between = str(asked.find).partition("=")
+    limits: tuple[float, float] | None = None
+    if equals:
+        try:
+            low, high = (float(part) for part in between.split(":"))
+            if not np.isfinite([low, high]).all():
+                raise ValueError(between)
+        except ValueError:
+            raise InputError(f"--find {asked.find}: expected a parameter, or one with the range to search, as in beta=0.1:2.") from None
+        limits = (low, high)
+    bound = asked.bounds[0] if asked.bounds else "recall_lower"
+    return find_value(
+        name.strip(),
+        asked.target,
+        bound=bound,
+        edition=cast(Edition, asked.edition),
+        gram=start.gram,
+        base=fixed,
+        between=limits,
+        project=start.project,
+    )
+
+
+def _summary(dataset: xr.Dataset) -> dict[str, Any]:
+    """Say how many points there are, how many have no Gram, and the range of each bound."""
+    names = [name for name in BOUNDS if name in dataset]
+    points = int(np.prod(list(dataset.sizes.values())))
+    hidden = points - int(np.broadcast_to(dataset["feasible"].values.mean(), ()) * points + 0.5)
+    told: dict[str, Any] = {"points": f"{points:,}, {hidden:,} of them left out because no vectors have their Gram"}
+    for name in names:
+        values = dataset[name].values[np.isfinite(dataset[name].values)]
+        known = values[(values >= 0) & (values <= 1)] if name == "f_inner_lower" else values  # erratum 18
+        said = [f"{known.min():.4g} to {known.max():.4g}"] if known.size else []
+        if known.size < values.size or not values.size:
+            said.append("n/a" + (f" at {values.size - known.size:,} points, where the bound on R is negative" if values.size else ""))
+        told[name] = "; ".join(said)
+    return told
+
+
+def _moved(dataset: xr.Dataset) -> dict[str, str]:
+    """Say how far a Gram of one's own was moved."""
+    if dataset.attrs.get("projection", "none") == "none":
+        return {}
+    return {
+        "gram": f"no vectors have it; moved to the nearest that some have, by {dataset.attrs['projection_distance']:.4g} (Frobenius norm)"
+    }
+
+
+def write(dataset: xr.Dataset, out: Path) -> list[Path]:
+    """Write a study below `out`: dataset (netCDF), table (LaTeX, Markdown), and figure (PDF, PNG) where it varies along one to three axes.
+
+    Elasticities go to files of their own, without a figure. Files of an earlier study that this one has no new one for are removed, at the end.
+    """
+    from reports.figures.ink import rendered
+    from reports.files import replaced
+    from reports.study.figure import draw_study, study_axes
+    from reports.study.table import table_of_elasticities, table_of_study
+    from reports.tables.every import write_table
+
+    plain = dataset.copy()
+    for name in plain.data_vars:
+        if plain[name].dtype == bool:
+            plain[name] = plain[name].astype(np.int8)
+    of_point = "elasticity" in dataset
+    made = [(f"{'elasticity' if of_point else 'whatif'}.nc", bytes(plain.to_netcdf(engine="scipy")))]
+    if not of_point and 1 <= len(study_axes(dataset)) <= 3:
+        figure = draw_study(dataset)
+        made += [(f"whatif.{kind}", rendered(figure, kind)) for kind in ("pdf", "png")]
+    table = table_of_elasticities(dataset) if of_point else table_of_study(dataset)
+    written = [replaced(out / name, content) for name, content in made] + write_table(table, out)
+    for kind in KINDS:
+        if (old := out / f"{table.name}.{kind}") not in written and old.is_file():
+            old.unlink()
+    return written

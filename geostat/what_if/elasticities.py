@@ -1,0 +1,100 @@
+"""Elasticities of the bounds at one point of a study, as a labelled dataset and as lines of text.
+
+Source: arXiv 2602.01893, Table 1; `theory.study.elasticity` evaluates. Imports numpy, xarray and the theory room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import xarray as xr
+
+from geostat.what_if.grid import SUBJECTS, Cosines, describe, question_of
+from theory.head.results import Edition
+from theory.study.elasticity import study_elasticities
+from theory.study.study import LOWER, PARAMETERS, Decay
+
+__all__ = ["elasticities", "lines_of"]
+
+
+def elasticities(
+    *,
+    edition: Edition = "printed",
+    gram: Decay | Cosines = "exponential",
+    bounds: Sequence[str] = LOWER,
+    base: Mapping[str, float | str] | None = None,
+    project: bool = False,
+    **parameters: float | str,
+) -> xr.Dataset:
+    """Tell by how many per cent each bound moves when one parameter moves by one per cent, at one point.
+
+    Args:
+        edition: "printed", "repaired", "sharp", …
+        gram: as for `whatif`.
+        bounds: which bounds, such as "recall_lower"; the four lower ones by default.
+        base: the point, such as `geostat.what_if.start.from_head` returns; parameters not named have example values.
+        project: as for `whatif`.
+        parameters: further parameters by name, one value each.
+
+    Returns:
+        Dataset over parameter and bound: `elasticity` (d log bound / d log parameter), `slope` (d bound / d log parameter, known also where the
+        bound is not positive), `reason` (why one is NaN), `value` of each parameter, `step` (a derivative, or the neighbours of a whole number that a
+        difference is between) and `at`, the bounds at the point.
+
+    Raises:
+        InputError: for an unknown name, a value that is none, several values, or a point whose Gram no vectors have.
+    """
+    question, fixed = question_of(gram, dict(base or {}) | parameters, edition=edition, bounds=bounds, project=project)
+    found = study_elasticities(fixed, question)
+    both = ("parameter", "bound")
+    per_cent = {"units": "1", "equation": "Table 1"}
+    dataset = xr.Dataset(
+        {
+            "elasticity": (both, found.elasticity, {"long_name": "d log bound / d log parameter", **per_cent}),
+            "slope": (both, found.slope, {"long_name": "d bound / d log parameter", **per_cent}),
+            "reason": (both, found.reasons.astype(str), {"long_name": "why a response is not available", "units": ""}),
+            "value": ("parameter", found.values, {"long_name": "value of the parameter", "units": "that of the parameter"}),
+            "step": ("parameter", np.array(found.steps), {"long_name": "derivative, or difference between neighbours", "units": ""}),
+            "at": ("bound", found.at, {"long_name": f"bound at the point, {edition}", "units": "1"}),
+        },
+        coords={
+            "parameter": ("parameter", np.array(found.parameters), {"long_name": "parameter that moves", "units": ""}),
+            "bound": ("bound", np.array(found.bounds), {"long_name": "bound that responds", "units": ""}),
+            "parameter_symbol": ("parameter", np.array([PARAMETERS[name].symbol for name in found.parameters]), {"units": ""}),
+            "bound_symbol": ("bound", np.array([SUBJECTS[name.rsplit("_", 1)[0]][1] for name in found.bounds]), {"units": ""}),
+        },
+    )
+    dataset.attrs = describe(question, found.fixed)
+    return dataset
+
+
+def lines_of(dataset: xr.Dataset) -> list[str]:
+    """Set elasticities in aligned columns, with what is not available explained below."""
+    bounds = [str(name) for name in dataset["bound"].values]
+    rows = [["parameter", "value", *bounds, "step"], ["(the bound)", "", *(_number(value) for value in dataset["at"].values), ""]]
+    for name in dataset["parameter"].values:
+        one = dataset.sel(parameter=name)
+        rows.append(
+            [str(name), f"{float(one['value']):.4g}", *(_number(value) for value in one["elasticity"].values), str(one["step"].values)]
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    inner = range(1, len(widths) - 1)
+    text = ["  ".join([row[0].ljust(widths[0]), *(row[k].rjust(widths[k]) for k in inner), row[-1]]).rstrip() for row in rows]
+    return text + [f"n/a: {reason}" for reason in reasons_of(dataset)]
+
+
+def reasons_of(dataset: xr.Dataset) -> list[str]:
+    """Return why elasticities are not available, each reason once, with what it is about."""
+    reasons = dataset["reason"].values.astype(str)
+    found = []
+    for reason in sorted(set(reasons.flat) - {""}):
+        where = reasons == reason
+        whole = [str(name) for name, column in zip(dataset["bound"].values, where.T, strict=True) if column.all()]
+        parameters = [str(name) for name, row in zip(dataset["parameter"].values, where, strict=True) if row.any()]
+        found.append(f"{reason} ({', '.join(whole or parameters)})")
+    return found
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}" if np.isfinite(value) else "n/a"

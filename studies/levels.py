@@ -1,0 +1,272 @@
+"""Recovery study of the verdicts on Assumptions 1 and 2: how often is an answer false, where the effect lies inside, at, and outside its tolerance?
+
+Run: python -m studies.verdicts --claim norms similarity [--heads 1000] [--seed 0]
+
+Heads are drawn as `recovery_norms` and `recovery_similarity` draw them, 8 documents each, and fitted and judged as a run's are. The effects stay as they are
+drawn, and the tolerance is moved: a head whose effect is `share` of its tolerance is as one of that effect at that tolerance. True are the planted λ, trend
+and CV over positions; of the CVs within and over these documents, which are what 8 documents show, the mean over all heads; of a misfit, the distance of the
+expected cosines from the form fitted to them; of cosines that change along the document, the planted slope. Answers are counted one by one, at 5%, as if a
+head stood alone; as a run gives them, over the heads of a model, of which a fifth each have the effects of `SHARES`; and one by one by Student's t only.
+`calibration` finds `equivalence.REACH`. Imports numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geostat.datasets.tokens import LayerTokens
+from geostat.fits.norms.fit import fit_layer
+from geostat.fits.similarity.drift import Blocks, drift, sink_cosines
+from geostat.fits.similarity.forms import ABSENT, by_lag, fitted_gram
+from geostat.fits.similarity.one_form import fit_batched, goodness, resampled
+from geostat.fits.similarity.solver import solve
+from geostat.statistics.arrays import FloatArray
+from geostat.statistics.equivalence import FAILS, HOLDS, REACH, PValues, one_sided
+from geostat.statistics.equivalence import answers as answers_of_model
+from geostat.statistics.jackknife import SIGNIFICANCE, Interval, interval_of
+from geostat.verdicts.claims import CLAIMS, Claim
+from studies import norms as recovery_norms
+from studies import similarity as recovery_similarity
+from studies.similarity import DIMENSION, expected_cosine
+
+DOCUMENTS: Final = 8
+SHARES: Final = (0.5, 0.8, 1.0, 1.25, 2.0)
+"""True effects, in units of the tolerance."""
+
+NORMS: Final = (*recovery_norms.SETTINGS, recovery_norms.Setting(name="uneven", position=0.05, token=0.05))
+"""Kinds of heads; in the last the norms differ by position more than by chance."""
+
+MISFITS: Final = (
+    ("exponential", recovery_similarity.Setting(form="offset", values={"beta": 0.3, "offset": 0.1}, rho0=0.15)),
+    ("exponential", recovery_similarity.Setting(form="offset_power", values={"beta": 1.5, "offset": 0.2}, rho0=0.2)),
+    ("offset", recovery_similarity.Setting(form="offset_power", values={"beta": 1.0, "offset": 0.1}, rho0=0.2)),
+)
+"""A form, and kinds of heads that have another."""
+
+REACHES: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Steps among which `calibration` chooses."""
+
+MODEL_HEADS: Final = 18
+"""Heads of each effect in a model: 90 in all, as many value heads as SmolLM2 has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slopes:
+    """Documents whose cosines change along them: standard deviations of a document's own slope, and of a cosine about its line."""
+
+    name: str
+    own: float
+    noise: float
+    skewed: bool = False
+    slope: float = 0.05
+
+    def draw(self, heads: int, random: np.random.Generator) -> FloatArray:
+        """Draw the slopes of all documents, (document, head)."""
+        shape = (DOCUMENTS, heads)
+        return self.slope + self.own * ((random.gamma(4.0, size=shape) - 4.0) / 2.0 if self.skewed else random.normal(size=shape))
+
+
+SLOPES: Final = (
+    Slopes(name="measured", own=0.02, noise=0.09),
+    Slopes(name="unlike", own=0.1, noise=0.09, skewed=True),
+    Slopes(name="unlike, falling", own=0.1, noise=0.09, skewed=True, slope=-0.05),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """The heads of one kind, fitted: a claim's true effect, its estimates and their intervals."""
+
+    claim: Claim
+    name: str
+    truth: float
+    estimate: FloatArray
+    spread: Interval
+
+    def tested(self, share: float, skewed: bool = True, reach: float = REACH) -> PValues:
+        """Hold the estimates against a tolerance of which the true effect is `share`; by Student's t only unless `skewed`."""
+        limit, skew = abs(self.truth) / share, self.spread.skew if skewed else None
+        return one_sided(self.estimate, self.spread.se, DOCUMENTS - 1.0, limit, self.claim.side, skew, reach)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeRow:
+    """Shares of heads of one kind that hold and fail, judged alone at the tolerance, by steps of REACHES."""
+
+    claim: str
+    kind: str
+    holds: tuple[float, ...]
+    fails: tuple[float, ...]
+
+    def told(self) -> str:
+        """The row as a line."""
+        cells = "  ".join(f"{h:6.1%} {f:6.1%}" for h, f in zip(self.holds, self.fails, strict=True))
+        return f"{self.claim:22s} {self.kind:46s} {cells}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReachRow:
+    """The smallest step at which no kind is answered falsely in more than SIGNIFICANCE; None where every step is too short."""
+
+    reach: float | None
+    worst: tuple[float, ...]
+
+    def told(self) -> str:
+        """The row as lines."""
+        found = "none" if self.reach is None else f"{self.reach:g}"
+        worst = "  ".join(f"{reach:g}: {false:.2%}" for reach, false in zip(REACHES, self.worst, strict=True))
+        return f"worst of all kinds, by reach  {worst}\nsmallest reach with at most {SIGNIFICANCE:.0%}: {found} (built in: {REACH:g})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelRow:
+    """Answers about one effect of one kind of head, whose true size is `share` of the tolerance."""
+
+    claim: str
+    kind: str
+    truth: float
+    share: float
+    mean: float
+    holds: float
+    fails: float
+    given_holds: float
+    given_fails: float
+    t_holds: float
+    t_fails: float
+    """Shares of heads with an answer: judged alone; as a run gives answers; judged alone and by Student's t only."""
+
+    @property
+    def false(self) -> float:
+        """The largest share of heads judged alone with an answer that is wrong; at the tolerance both are."""
+        return self._wrong(self.holds, self.fails)
+
+    @property
+    def given_false(self) -> float:
+        """The same of the answers that a run gives."""
+        return self._wrong(self.given_holds, self.given_fails)
+
+    @property
+    def t_false(self) -> float:
+        """The same of heads judged alone by Student's t only."""
+        return self._wrong(self.t_holds, self.t_fails)
+
+    def _wrong(self, holds: float, fails: float) -> float:
+        return max(holds if self.share >= 1 else 0.0, fails if self.share <= 1 else 0.0)
+
+    def told(self) -> str:
+        """The row as a line."""
+        return (
+            f"{self.claim:22s} {self.kind:34s} true {self.truth:8.4f}, mean estimate {self.mean:8.4f}, {self.share:4.2f} of the tolerance  "
+            f"holds {self.holds:6.1%}  fails {self.fails:6.1%}  false {self.false:5.1%}  in a model {self.given_false:5.1%}  by t alone {self.t_false:5.1%}"
+        )
+
+
+def answers(kind: Kind) -> Iterator[LevelRow]:
+    """Hold estimates of one true effect against tolerances on both sides of it."""
+    tested = [kind.tested(share) for share in SHARES]
+    given = in_models(tested)
+    for share, p, answer in zip(SHARES, tested, given, strict=True):
+        t = kind.tested(share, skewed=False)
+        with np.errstate(invalid="ignore"):
+            held = {"holds": p.holds <= SIGNIFICANCE, "given_holds": answer == HOLDS, "t_holds": t.holds <= SIGNIFICANCE}
+            failed = {"fails": p.fails <= SIGNIFICANCE, "given_fails": answer == FAILS, "t_fails": t.fails <= SIGNIFICANCE}
+        parts = {name: float(one.mean()) for name, one in (held | failed).items()}
+        mean = float(np.nanmean(kind.estimate))
+        yield LevelRow(claim=kind.claim.key, kind=kind.name, truth=kind.truth, share=share, mean=mean, **parts)
+
+
+def calibration(kinds: Iterable[Kind]) -> Iterator[SizeRow | ReachRow]:
+    """Yield the shares of false answers at the tolerance by step, and at last the smallest step that keeps all of them at SIGNIFICANCE."""
+    worst = np.zeros(len(REACHES))
+    for kind in kinds:
+        tested = [kind.tested(1.0, reach=reach) for reach in REACHES]
+        with np.errstate(invalid="ignore"):
+            holds, fails = (
+                tuple(float((side <= SIGNIFICANCE).mean()) for side in sides)
+                for sides in zip(*((p.holds, p.fails) for p in tested), strict=True)
+            )
+        worst = np.maximum(worst, np.maximum(holds, fails))
+        yield SizeRow(claim=kind.claim.key, kind=kind.name, holds=holds, fails=fails)
+    enough = [reach for reach, false in zip(REACHES, worst, strict=True) if false <= SIGNIFICANCE]
+    yield ReachRow(reach=min(enough, default=None), worst=tuple(worst.tolist()))
+
+
+def in_models(tested: list[PValues]) -> list[NDArray[np.int8]]:
+    """Return the answers of `equivalence.answers` over models of MODEL_HEADS heads of each of some effects, by effect.
+
+    A head has one effect in one model, and another in another, so that each counts once for every effect; heads that do not fill a model are left out,
+    unless there is none but that.
+    """
+    models = max(tested[0].holds.size // MODEL_HEADS, 1)
+    sides = [np.stack([side(p)[: models * MODEL_HEADS] for p in tested]) for side in (lambda p: p.holds, lambda p: p.fails)]
+    # Effect e of model m is that of the heads of another model, lest the effects of a model share their noise.
+    holds, fails = (
+        np.stack([np.roll(values.reshape(models, -1), place, axis=0) for place, values in enumerate(side)], axis=1) for side in sides
+    )
+    found = [answers_of_model(PValues(holds=h, fails=f), np.isfinite(h)) for h, f in zip(holds, fails, strict=True)]
+    return list(np.stack(found, axis=1).reshape(len(tested), -1))
+
+
+def planted(setting: recovery_norms.Setting, tokens: int) -> dict[str, float]:
+    """Return the effects that a kind of head has in expectation."""
+    variance = float(np.linspace(-0.5, 0.5, tokens - 1).var())
+    return {"lam": setting.lam, "trend": setting.trend, "cv_position": float(np.sqrt(setting.position**2 + setting.trend**2 * variance))}
+
+
+def norms(heads: int, tokens: int, seed: int) -> Iterator[Kind]:
+    """Yield the kinds of heads of Assumption 1, by claim."""
+    claims = [claim for claim in CLAIMS if claim.group == "norms"]
+    for place, setting in enumerate(NORMS):
+        found = fit_layer(recovery_norms.draw(setting, heads, DOCUMENTS, tokens, np.random.default_rng(seed + place)), first_content=1)
+        truths = {name: float(found[name].mean()) for name in ("cv_token", "cv_profile")} | planted(setting, tokens)
+        for claim in claims:
+            estimate, spread = found[claim.variable], interval_of(claim.variable, found)
+            yield Kind(claim=claim, name=setting.name, truth=truths[claim.variable], estimate=estimate, spread=spread)
+
+
+def misfit(form: str, setting: recovery_similarity.Setting, lag: FloatArray, pairs: FloatArray) -> float:
+    """Return the mean absolute error by lag of a form fitted to the cosines that a kind of head has on average."""
+    gram = fitted_gram(setting.form, setting.tokens, rho0=setting.rho0, **(ABSENT | dict(setting.values)))
+    expected = expected_cosine(gram.by_lag[1 : lag.size + 1], DIMENSION)
+    fit = solve(form, lag, expected[None], pairs)
+    return float(np.abs(expected - by_lag(form, lag, **{name: float(value[0]) for name, value in fit.values().items()})).mean())
+
+
+def slopes(heads: int, tokens: int, seed: int) -> Iterator[Kind]:
+    """Yield kinds of heads whose cosines change along the document: at one lag, and of the sink."""
+    claims = {claim.variable: claim for claim in CLAIMS}
+    seen = LayerTokens(start=0, tokens=tokens, sink=True)
+    block = np.linspace(0, tokens, 9).astype(np.int64)
+    lag = np.unique(np.geomspace(1, tokens - 1, 12).astype(np.int64))
+    blocks = Blocks.of(seen, block[:-1], block[1:] - 1, lag[:-1], lag[1:] - 1)
+    for place, setting in enumerate(SLOPES):
+        random = np.random.default_rng(seed + place)
+        along = np.linspace(0.0, 1.0, tokens - 1)
+        of_sink = setting.draw(heads, random)[..., None] * along
+        sink = sink_cosines(of_sink + setting.noise * random.standard_normal(of_sink.shape))
+        at_lag = setting.draw(heads, random)[..., None, None] * blocks.place[:, None]
+        means = at_lag + setting.noise * random.standard_normal((*at_lag.shape[:-1], lag.size - 1)) / np.sqrt(np.maximum(blocks.pairs, 1))
+        moved = drift(np.where(blocks.pairs > 0, means, np.nan), blocks)
+        for name, found in (("drift_slope", moved), ("sink_slope", sink)):
+            estimate, spread = found[name], found[f"{name}_interval"]
+            assert isinstance(spread, Interval)
+            assert not isinstance(estimate, Interval)
+            yield Kind(claim=claims[name], name=setting.name, truth=setting.slope, estimate=estimate, spread=spread)
+
+
+def similarity(heads: int, tokens: int, seed: int) -> Iterator[Kind]:
+    """Yield the kinds of heads of Assumption 2, by claim."""
+    yield from slopes(heads, tokens, seed)
+    for place, (form, setting) in enumerate(MISFITS):
+        kind = replace(setting, tokens=tokens)
+        data = recovery_similarity.draw(kind, heads, DOCUMENTS, seed + place).cosines
+        fit = fit_batched(form, data)
+        mae = goodness(fit, data)["mae_by_lag"]
+        spread = resampled(fit, data, mae)[1]
+        claim = next(claim for claim in CLAIMS if claim.key == f"similarity.{form}")
+        yield Kind(claim=claim, name=kind.label, truth=misfit(form, kind, data.lag, data.pairs), estimate=mae, spread=spread)

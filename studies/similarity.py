@@ -1,0 +1,251 @@
+"""Recovery study of Assumptions 1 and 2: do 95% intervals cover what was planted, and is the true form of similarity chosen?
+
+Run: python -m studies.similarity [--heads 1000] [--documents 8] [--seed 0]
+
+Each synthetic head has a true form, ρ₀, C and λ; each of its documents is a fresh draw of value vectors from Model G (`theory.audit.simulate`).
+The estimand is the mean of what is measured. Assumption 2 speaks of cosines, and the cosine of two Gaussian vectors whose coordinates correlate by ρ
+has the mean ρ·(2/d)(Γ((d+1)/2)/Γ(d/2))²·₂F₁(½,½;d/2+1;ρ²) ≈ ρ − ρ(1−ρ²)/(2d), not ρ: with finitely many dimensions the planted Gram is not what
+any number of documents would show. So β, c and s are compared with the fit to that mean, ρ₀ with its mean, C with the mean norm
+C·√(2/d)Γ((d+1)/2)/Γ(d/2); λ, a ratio of mean norms, needs no change. The share of intervals that cover the planted number is printed beside it.
+Imports numpy, scipy.special and theory's simulation.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.special import gammaln, hyp2f1
+
+from geostat.fits.norms.fit import levels
+from geostat.fits.similarity.drift import sink_cosines
+from geostat.fits.similarity.forms import ABSENT, FORM, FORMS, fitted_gram
+from geostat.fits.similarity.one_form import Cosines, Fit, fit_batched, goodness, intervals, resampled
+from geostat.fits.similarity.pairs import pairs_by_lag
+from geostat.fits.similarity.solver import solve
+from geostat.statistics.arrays import FloatArray
+from geostat.statistics.choice import choose
+from geostat.statistics.jackknife import Interval, interval_of
+from theory.audit.simulate import draw_directions
+from theory.head.gram import is_feasible
+
+DIMENSION = 64
+NORM, RATIO = 2.0, 0.25
+"""Planted C and λ."""
+ACCEPTED = (0.92, 0.98)
+"""Coverage that a nominal 95% interval should have."""
+CHOSEN = 0.90
+"""Share of heads in which the true form should be chosen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One kind of synthetic head."""
+
+    form: str
+    values: Mapping[str, float]
+    rho0: float
+    tokens: int = 129
+
+    @property
+    def label(self) -> str:
+        """The form and its parameters, such as `offset beta=0.3 offset=0.1, T=129`."""
+        return f"{self.form} {' '.join(f'{name}={value:g}' for name, value in self.values.items())}, T={self.tokens}"
+
+
+SETTINGS = (
+    Setting(form="exponential", values={"beta": 0.02}, rho0=0.2),
+    Setting(form="exponential", values={"beta": 0.1}, rho0=0.1),
+    Setting(form="exponential", values={"beta": 0.5}, rho0=0.05, tokens=257),
+    Setting(form="offset", values={"beta": 0.05, "offset": 0.3}, rho0=0.3),
+    Setting(form="offset", values={"beta": 0.3, "offset": 0.1}, rho0=0.15),
+    Setting(form="offset", values={"beta": 1.0, "offset": 0.05}, rho0=-0.1, tokens=257),
+    Setting(form="constant", values={"offset": 0.1}, rho0=0.1),
+    Setting(form="constant", values={"offset": 0.3}, rho0=0.3),
+    Setting(form="power", values={"beta": 0.5}, rho0=0.1),
+    Setting(form="power", values={"beta": 1.0}, rho0=-0.1),
+    Setting(form="stretched", values={"beta": 0.1, "stretch": 0.5}, rho0=0.1),
+    Setting(form="stretched", values={"beta": 0.2, "stretch": 0.7}, rho0=0.1),
+    Setting(form="offset_power", values={"beta": 1.0, "offset": 0.1}, rho0=0.2),
+    Setting(form="offset_power", values={"beta": 1.5, "offset": 0.2}, rho0=0.2),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """How many of `heads` intervals cover the estimand `truth`, and how many the planted number; a missing interval covers nothing."""
+
+    setting: Setting
+    parameter: str
+    planted: float
+    truth: float
+    mean: float
+    heads: int
+    covered: int
+    covered_planted: int
+    missing: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovery:
+    """What became of one setting: coverage of each parameter, and how often each form was chosen."""
+
+    setting: Setting
+    coverage: tuple[Coverage, ...]
+    chosen: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """What a capture would hold of the drawn heads: mean cosines, cosines with the sink and norms, each (document, head, ...)."""
+
+    cosines: Cosines
+    sink: FloatArray
+    norm: FloatArray
+
+
+def expected_cosine(rho: FloatArray | float, dimension: int) -> FloatArray:
+    """Return the mean cosine of two Gaussian vectors whose d coordinates correlate by ρ (Muirhead 1982, §5.1.3, mean known to be 0)."""
+    square = np.exp(2.0 * (gammaln((dimension + 1) / 2.0) - gammaln(dimension / 2.0)))
+    return np.asarray(rho) * (2.0 / dimension) * square * hyp2f1(0.5, 0.5, dimension / 2.0 + 1.0, np.asarray(rho) ** 2)
+
+
+def expected_norm(dimension: int) -> float:
+    """Return the mean norm of a Gaussian vector whose squared norm has the mean 1."""
+    return float(np.sqrt(2.0 / dimension) * np.exp(gammaln((dimension + 1) / 2.0) - gammaln(dimension / 2.0)))
+
+
+def draw(setting: Setting, heads: int, documents: int, seed: int) -> Drawn:
+    """Draw the value vectors of some heads and reduce them as a capture does.
+
+    Raises:
+        ValueError: if no vectors have the setting's cosines.
+    """
+    values = ABSENT | dict(setting.values)
+    gram = fitted_gram(setting.form, setting.tokens, rho0=setting.rho0, **values)
+    if not is_feasible(gram, setting.tokens):
+        raise ValueError(
+            f"{setting.label}, rho0={setting.rho0}: no vectors have these cosines, expected a feasible Gram. Move rho0 towards 0."
+        )
+    content, draws = setting.tokens - 1, heads * documents
+    lag = np.arange(1.0, content)
+    cosine, sink, norm = np.empty((draws, lag.size)), np.empty((draws, content)), np.empty((draws, setting.tokens))
+    at = 0
+    for chunk in draw_directions(gram, setting.tokens, DIMENSION, draws, seed):
+        for part in np.array_split(chunk, max(1, chunk.shape[1] // 128), axis=1):
+            here = slice(at, at + part.shape[1])
+            at = here.stop
+            length = np.linalg.norm(part, axis=2)
+            units = (part / length[..., None]).swapaxes(0, 1)
+            norm[here] = length.T
+            sink[here] = np.einsum("mtd,md->mt", units[:, 1:], units[:, 0])
+            pairs = units[:, 1:] @ units[:, 1:].swapaxes(1, 2)
+            for k in range(1, content):
+                cosine[here, k - 1] = np.diagonal(pairs, k, axis1=1, axis2=2).mean(axis=-1)
+    norm *= NORM
+    norm[:, 0] *= RATIO
+    shape = (documents, heads, -1)
+    data = Cosines(lag=lag, pairs=pairs_by_lag(lag, content), cosine=cosine.reshape(shape))
+    return Drawn(cosines=data, sink=sink.reshape(shape), norm=norm.reshape(shape))
+
+
+def recover(setting: Setting, heads: int = 1000, documents: int = 8, seed: int = 0) -> Recovery:
+    """Draw heads of one setting, fit every form to them, and count."""
+    drawn = draw(setting, heads, documents, seed)
+    fits = [fit_batched(form, drawn.cosines) for form in FORMS]
+    own = fits[FORMS.index(setting.form)]
+    rows = [*_of_form(setting, own, drawn.cosines), *_of_sink(setting, drawn.sink), *_of_norms(setting, drawn.norm)]
+    return Recovery(setting=setting, coverage=tuple(rows), chosen=_chosen(fits, drawn.cosines))
+
+
+def _counted(setting: Setting, parameter: str, planted: float, truth: float, estimate: FloatArray, spread: Interval) -> Coverage:
+    def inside(value: float) -> int:
+        return int(((spread.lower <= value) & (spread.upper >= value)).sum())
+
+    return Coverage(
+        setting=setting, parameter=parameter, planted=planted, truth=truth, mean=float(np.mean(estimate)), heads=estimate.size,
+        covered=inside(truth), covered_planted=inside(planted), missing=int((~np.isfinite(spread.se)).sum()),
+    )  # fmt: skip
+
+
+def _of_form(setting: Setting, fit: Fit, data: Cosines) -> Iterator[Coverage]:
+    """Count the intervals of the true form's parameters; the estimand is the fit to the expected cosines."""
+    gram = fitted_gram(setting.form, setting.tokens, rho0=setting.rho0, **(ABSENT | dict(setting.values)))
+    expected = expected_cosine(gram.by_lag[1 : data.lag.size + 1], DIMENSION)
+    truth = solve(setting.form, data.lag, expected[None], data.pairs).values()
+    spreads = intervals(fit, data)
+    for name in FORM[setting.form].parameters:
+        yield _counted(setting, name, setting.values[name], float(truth[name][0]), fit.estimate.values()[name], spreads[name])
+
+
+def _of_sink(setting: Setting, sink: FloatArray) -> Iterator[Coverage]:
+    found = sink_cosines(sink)
+    for name, planted in (("rho0", setting.rho0), ("sink_slope", 0.0)):
+        value, spread = found[name], found[f"{name}_interval"]
+        assert isinstance(spread, Interval)
+        assert not isinstance(value, Interval)
+        yield _counted(setting, name, planted, float(expected_cosine(planted, DIMENSION)), value, spread)
+
+
+def _of_norms(setting: Setting, norm: FloatArray) -> Iterator[Coverage]:
+    """Fit Assumption 1 as a run does, and count the intervals of C and λ."""
+    found = levels(norm, 1, np.asarray(np.isfinite(norm[..., 1:]).any(axis=-1)))
+    for name, planted, truth in (("C", NORM, NORM * expected_norm(DIMENSION)), ("lam", RATIO, RATIO)):
+        spread = interval_of(name, found)
+        yield _counted(setting, name, planted, truth, found[name], spread)
+
+
+def _chosen(fits: list[Fit], data: Cosines) -> dict[str, int]:
+    measures = [goodness(fit, data) for fit in fits]
+    losses = [resampled(fit, data, measure["mae_by_lag"])[0] for fit, measure in zip(fits, measures, strict=True)]
+    bic = np.stack([measure["bic"] for measure in measures])
+    found = choose(np.stack(losses), bic, np.array([FORM[form].number for form in FORMS])).chosen
+    return {form: int((found == place).sum()) for place, form in enumerate(FORMS)}
+
+
+def percent(count: int, of: int) -> str:
+    """Return a share with its binomial standard error, such as `95.2 ± 0.7%`."""
+    share = count / of
+    return f"{100 * share:5.1f} ± {100 * np.sqrt(share * (1 - share) / of):3.1f}%"
+
+
+def table(found: Recovery) -> list[str]:
+    """Return what became of one setting as lines of text."""
+    lines = [f"{found.setting.label}, rho0={found.setting.rho0:g}, d={DIMENSION}"]
+    for row in found.coverage:
+        good = ACCEPTED[0] <= row.covered / row.heads <= ACCEPTED[1]
+        lines.append(
+            f"  {row.parameter:<11} planted {row.planted:8.4f}  estimand {row.truth:8.4f}  mean {row.mean:8.4f}  "
+            f"covered {row.covered:5d} of {row.heads} ({percent(row.covered, row.heads)}) {'ok' if good else 'OUTSIDE 92-98%'}; "
+            f"the planted one {percent(row.covered_planted, row.heads)}; no interval {row.missing}"
+        )
+    heads = found.coverage[0].heads
+    right = found.chosen[found.setting.form]
+    others = ", ".join(f"{form} {count}" for form, count in found.chosen.items() if count and form != found.setting.form)
+    good = right / heads >= CHOSEN
+    lines.append(
+        f"  true form chosen in {right} of {heads} ({percent(right, heads)}) {'ok' if good else 'BELOW 90%'}; else: {others or 'none'}"
+    )
+    return lines
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run every setting and print its table."""
+    parser = argparse.ArgumentParser(prog="python -m studies.similarity", description=__doc__.split("\n")[0])
+    parser.add_argument("--heads", type=int, default=1000, help="synthetic heads in each setting (1000)")
+    parser.add_argument("--documents", type=int, default=8, help="documents of each head (8)")
+    parser.add_argument("--seed", type=int, default=0, help="of the draws; equal seeds give equal tables (0)")
+    asked = parser.parse_args(arguments)
+    rows, wrong = 0, 0
+    for place, setting in enumerate(SETTINGS):
+        found = recover(setting, asked.heads, asked.documents, 1000 * asked.seed + place)
+        print("\n".join(table(found)), flush=True)
+        rows += len(found.coverage)
+        wrong += sum(not ACCEPTED[0] <= row.covered / row.heads <= ACCEPTED[1] for row in found.coverage)
+    print(f"{rows - wrong} of {rows} nominal 95% intervals cover 92 to 98% of {asked.heads} heads")
+
+
+if __name__ == "__main__":
+    main()
