@@ -192,7 +192,7 @@ OWN_COSINES = (
     "The measured Gram, each head’s own cosines, tests nothing: these scatter as the values do, so the scatter enters twice, and even heads drawn from the "
     "bounds’ own model lie outside."
 )
-"""Why coverage by bounds at a head's own cosines says nothing of the head; tests/test_geostat_own_cosines.py draws such heads."""
+"""Why coverage by bounds at a head's own cosines says nothing of the head; tests/geostat/bounds/test_own_cosines.py draws such heads."""
 
 
 def own_cosines(run: Run) -> str:

@@ -1,13 +1,12 @@
 """Runs shared by the tests of geostat's command, pipeline and face: made once a session."""
 
 import random
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import xarray as xr
-from families import letters, tiny
-from spine import LENGTH, Said, geostat
+from support.families import letters, tiny
+from support.spine import LENGTH, Finished, Said, geostat
 
 from empirical.store.store import Store
 from geostat.runs import pipeline
@@ -19,19 +18,6 @@ from reports.page import page
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The reference on the built-in model first: it takes longest, and no process should be left alone with it at the end."""
     items.sort(key=lambda item: item.path.name != "test_truth.py")
-
-
-@dataclass(frozen=True)
-class Finished:
-    """What `geostat run` left behind: what it printed, the folder, and the store as a tree."""
-
-    said: Said
-    out: Path
-    tree: xr.DataTree
-
-    @property
-    def store(self) -> Path:
-        return self.out / "run.zarr"
 
 
 @pytest.fixture(scope="session")

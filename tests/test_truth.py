@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from families import builtin_model
+from support.families import builtin_model
+from support.places import GOLDEN
 
 from empirical.capture.capture import capture
 from empirical.capture.observers import Geometry
@@ -22,7 +23,7 @@ from empirical.sources.windows import Windows, windows
 
 pytestmark = pytest.mark.builtin
 
-GOLDEN = json.loads((Path(__file__).parent / "golden" / "smollm2_pydoc.json").read_text(encoding="utf-8"))
+GOLDEN = json.loads((GOLDEN / "smollm2_pydoc.json").read_text(encoding="utf-8"))
 """SmolLM2-135M-Instruct Q4_1, 1,025 tokens, last query, paper convention, ties by lower index."""
 MEAN_TOLERANCE = 0.002
 """Required of the mean over all heads and documents at every listed N."""

@@ -2,8 +2,13 @@
 
 import subprocess
 import sys
+from pathlib import Path
+from types import ModuleType
 
 import pytest
+
+import geostat
+import theory
 
 ROOMS = {
     "theory": ("torch", "transformers", "xarray", "pandas", "matplotlib", "lmfit", "empirical", "reports", "geostat"),
@@ -20,3 +25,9 @@ def test_an_import_brings_in_nothing_from_behind_the_wall(room: str, absent: tup
     code = f"import {room}, sys; print([name for name in {absent!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("room", [geostat, theory], ids=lambda room: room.__name__)
+def test_no_module_hides_a_public_name(room: ModuleType) -> None:
+    modules = {path.stem for path in Path(str(room.__file__)).parent.iterdir()}
+    assert not modules & set(room.__all__)

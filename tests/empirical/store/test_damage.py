@@ -1,0 +1,273 @@
+"""Every file of a store, flipped, cut or gone: found and named whenever the store is opened."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from support.damage import KINDS, damaged, files, flipped
+from support.places import ROOT
+from support.runs import contents
+from support.stores import NORMS, arrays, row, small_store
+
+from empirical.errors import InputError, StoreError
+from empirical.store import manifest, stored_run
+from empirical.store import store as module
+from empirical.store.manifest import beside
+from empirical.store.store import Store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """Three documents of three, and two results."""
+    made = small_store(tmp_path / "run.zarr")
+    made.append(row("three"), arrays(3))
+    made.put({"norms": NORMS, "summary": xr.Dataset({"share": ((), 0.5)}, coords={"kind": np.array(["a", "b"], dtype=object)})})
+    return made
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_every_damaged_file_is_found_and_named(store: Store, kind: Callable[[Path], None]) -> None:
+    every = files(store.path)
+    assert len(every) > 30
+    for file in every:
+        with damaged(file, kind), pytest.raises(StoreError) as caught:
+            Store.open(store.path)
+        assert str(file) in str(caught.value) or (file.name == "zarr.json" and file.parent == store.path), caught.value
+        assert "\n" not in str(caught.value)
+    Store.open(store.path)
+
+
+def test_every_byte_of_the_roots_metadata_counts(store: Store) -> None:
+    file = store.path / "zarr.json"
+    size = file.stat().st_size
+    for at in np.linspace(0, 1, 400):
+        with damaged(file, lambda path, at=at: flipped(path, at=float(at))), pytest.raises(StoreError, match="manifest is damaged"):
+            Store.open(store.path)
+    assert size > 4000
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text + " ", encoding="utf-8")
+    with pytest.raises(StoreError, match="manifest is damaged"):
+        Store.open(store.path)
+
+
+def test_results_that_are_made_anew_may_be_damaged(store: Store) -> None:
+    flipped(store.path / "norms" / "C" / "c" / "0")
+    with pytest.raises(StoreError, match=r"norms/C/c/0: damaged.* run `geostat fit .*run.zarr --fresh`, then `geostat confront"):
+        Store.open(store.path)
+    found = Store.open(store.path, results=False)
+    assert found.results == []
+    assert list(found.tree().children) == ["capture"]
+    with found.alone():
+        found.put({"weights": NORMS})
+    assert Store.open(store.path).results == ["weights"]
+    assert not (store.path / "norms").exists()
+    flipped(store.path / "capture" / "layer" / "c" / "0")
+    with pytest.raises(
+        StoreError, match=r"capture/layer/c/0: damaged.*measure again with `--fresh` \(of `geostat run` or `geostat capture`\)"
+    ):
+        Store.open(store.path, results=False)
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_results_are_made_anew_where_something_else_took_their_folders_place(store: Store, *, linked: bool) -> None:
+    for name in ("norms", "summary"):
+        there = store.path / name
+        there.rename(store.path.with_name(name))
+        there.symlink_to(store.path.with_name(name)) if linked else there.write_text("no folder")
+    for _ in range(2):
+        anew = Store.open(store.path, results=False)
+        with anew.alone():
+            anew.put({"norms": NORMS * 2})
+    assert Store.open(store.path).results == ["norms"]
+    assert not (store.path / "summary").exists()
+    assert not beside(store.path, "removed").is_symlink()
+
+
+@pytest.mark.parametrize("name", ["norms/stray", "norms/C/c/1", "capture/new/zarr.json", "capture/layer/c/1", "summary/new/zarr.json"])
+def test_a_file_that_does_not_belong_to_the_run_is_found(store: Store, name: str) -> None:
+    (store.path / name).parent.mkdir(exist_ok=True)
+    (store.path / name).write_text("{", encoding="utf-8")
+    with pytest.raises(StoreError, match=f"{name}: damaged, for this file does not belong to the run. Remove it"):
+        Store.open(store.path)
+    (store.path / name).unlink()
+    Store.open(store.path)
+
+
+def test_every_chunk_of_a_result_is_written(store: Store) -> None:
+    store.put({"weights": NORMS * np.nan})
+    assert (store.path / "weights" / "C" / "c" / "0").exists()
+
+
+def test_a_linked_run_is_finished_beside_the_run_itself(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = store.path.with_name("elsewhere")
+    elsewhere.mkdir()
+    link = elsewhere / "linked.zarr"
+    link.symlink_to(store.path)
+    wanted = small_store(store.path.with_name("wanted.zarr"))
+    wanted.append(row("three"), arrays(3))
+    wanted.put({"norms": NORMS * 3})
+
+    def kill(path: Path) -> None:
+        raise SystemExit
+
+    found = Store.open(link)
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "finish", kill)
+        with pytest.raises(SystemExit):
+            found.put({"norms": NORMS * 3}, drops=["summary"])
+    Store.open(link)
+    assert contents(store.path) == contents(wanted.path)
+    assert [path.name for path in elsewhere.iterdir()] == ["linked.zarr"]
+
+
+def test_a_document_added_through_a_link_lands_in_the_run_itself(store: Store) -> None:
+    path = small_store(store.path.with_name("two.zarr")).path
+    link = store.path.with_name("linked.zarr")
+    link.symlink_to(path)
+    Store.open(link).append(row("three"), arrays(3))
+    assert link.is_symlink()
+    assert len(Store.open(path).documents) == 3
+
+
+def test_a_run_that_was_set_aside_for_a_new_one_that_never_came_is_put_back(store: Store) -> None:
+    before = contents(store.path)
+    store.path.rename(store.path.with_name(".run.zarr.old"))
+    Store.open(store.path)
+    assert contents(store.path) == before
+
+
+def test_a_chunk_in_the_place_of_another_is_found(store: Store) -> None:
+    one, other = (store.path / "capture" / "count" / "c" / str(index) / "0" for index in (0, 1))
+    one.write_bytes(other.read_bytes())
+    with pytest.raises(StoreError, match=r"damaged, for document 'one' is not what was written"):
+        Store.open(store.path)
+
+
+def test_a_run_of_a_geostat_that_kept_no_such_digests_says_so(store: Store) -> None:
+    root = json.loads((store.path / "zarr.json").read_text(encoding="utf-8"))
+    root["attributes"]["geostat_version"] = "0.0.9"
+    for name in ("layout", "own_sha256"):
+        del root["attributes"]["manifest"][name]
+    (store.path / "zarr.json").write_text(json.dumps(root), encoding="utf-8")
+    with pytest.raises(StoreError, match=r"older geostat \(0.0.9\).*`--fresh` \(of `geostat run` or `geostat capture`\)"):
+        Store.open(store.path)
+    assert manifest.stored(store.path, damaged=True)["geostat_version"] == "0.0.9"
+
+
+def test_a_complete_run_opens_in_plain_xarray_without_a_word(store: Store) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tree = xr.open_datatree(store.path, engine="zarr", mask_and_scale=False)
+        group = xr.open_zarr(store.path, group="capture", mask_and_scale=False)
+    assert set(tree.children) == {"capture", "norms", "summary"}
+    ours = store.read("capture")
+    for found in (tree["capture"].to_dataset(), group):
+        np.testing.assert_array_equal(found["weight"].values, ours["weight"].values)
+    assert list(tree["capture"]["label"].values) == ["a", "bb"]
+    store.put({}, drops=["summary"])
+    assert set(xr.open_datatree(store.path, engine="zarr").children) == {"capture", "norms"}
+
+
+def test_a_killed_move_is_finished_by_who_opens_the_run_next(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = small_store(store.path.with_name("wanted.zarr"))
+    wanted.append(row("three"), arrays(3))
+    wanted.put({"weights": NORMS * 2, "norms": NORMS * 3})
+    moves = manifest.os.replace
+    for killed_at in range(1, 8):
+        again = small_store(store.path.with_name(f"{killed_at}.zarr"))
+        again.append(row("three"), arrays(3))
+        again.put({"norms": NORMS, "summary": NORMS})
+        count = 0
+
+        def kill(old: Path, new: Path) -> None:
+            nonlocal count
+            count += str(old).endswith(".partial") is False  # zarr's own moves run in a thread that must go on
+            if count == killed_at and not str(old).endswith(".partial"):  # noqa: B023
+                raise SystemExit
+            moves(old, new)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(manifest.os, "replace", kill)
+            try:
+                again.put({"weights": NORMS * 2, "norms": NORMS * 3}, drops=["summary"])
+            except SystemExit:
+                killed = True
+            else:
+                killed = False
+        found = Store.open(again.path)
+        assert found.results in (["norms", "summary"], ["norms", "weights"])
+        with found.alone():
+            found.put({"weights": NORMS * 2, "norms": NORMS * 3}, drops=["summary"])
+        assert contents(again.path) == contents(wanted.path)
+        assert not list(store.path.parent.glob(f".{killed_at}.zarr.*"))
+    assert not killed
+
+
+def test_a_reader_who_read_while_another_wrote_reads_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = Store.open(store.path), Store.open(store.path)
+    read, calls = reader._read, []
+
+    def interrupted(group: str) -> xr.Dataset:
+        if group == "norms" and not calls:
+            calls.append(group)
+            with writer.alone():
+                writer.put({"norms": NORMS * 5, "summary": NORMS * 6})
+        return read(group)
+
+    monkeypatch.setattr(reader, "_read", interrupted)
+    tree = reader.tree()
+    assert float(tree["norms"]["C"][0]) == 5.0
+    assert float(tree["summary"]["C"][0]) == 6.0
+
+
+def test_a_reader_waits_while_another_moves_its_results(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    attributes = manifest.stored(store.path)
+    attributes["manifest"]["pending"] = {"moves": [], "drops": [], "then": {}}
+    manifest.save(store.path, attributes)
+    monkeypatch.setattr(stored_run, "PATIENCE", 0.1)
+    held = os.open(store.path.with_name(".run.zarr.lock"), os.O_WRONLY | os.O_CREAT)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    with pytest.raises(InputError, match="another geostat command is writing there"):
+        Store.open(store.path)
+    os.close(held)
+    assert Store.open(store.path).results == ["norms", "summary"]
+
+
+WRITER = """
+import sys
+import time
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from support.stores import NORMS
+from empirical.store.store import Store
+store = Store.open(Path(sys.argv[1]))
+for turn in range(12):
+    with store.alone():
+        store.put({"norms": NORMS * turn, "summary": NORMS * turn})
+    time.sleep(0.3)
+"""
+
+
+def test_a_reader_beside_a_writer_sees_one_state_whenever_it_looks(store: Store) -> None:
+    with store.alone():
+        store.put({"norms": NORMS * -1, "summary": NORMS * -1})
+    seen = []
+    program = [sys.executable, "-c", WRITER, str(store.path), str(ROOT / "tests")]
+    with subprocess.Popen(program, stderr=subprocess.PIPE, text=True) as process:
+        while process.poll() is None:
+            tree = Store.open(store.path).tree()
+            assert float(tree["norms"]["C"][0]) == float(tree["summary"]["C"][0])
+            seen.append(float(tree["norms"]["C"][0]))
+        assert process.returncode == 0, process.stderr.read() if process.stderr else ""
+    assert seen == sorted(seen)
+    assert len(set(seen)) > 2

@@ -1,0 +1,109 @@
+"""What stands where a run is to be, what a killed process left there, and who may write."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import zarr
+from support.runs import contents
+from support.stores import NORMS, names, small_store
+
+from empirical.errors import InputError, StoreError
+from empirical.store.lock import alone, put_back
+from empirical.store.store import Store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return small_store(tmp_path / "run.zarr")
+
+
+def test_what_is_no_run_is_told_apart_from_a_damaged_one(tmp_path: Path) -> None:
+    zarr.create_group(store=tmp_path / "foreign.zarr", zarr_format=3, attributes={"mine": 1})
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("{}")
+    for name in ("foreign.zarr", "folder", "file"):
+        with pytest.raises(InputError, match="is not a run of geostat"):
+            Store.open(tmp_path / name)
+    for text in ("", "[]", "{}", '{"zarr_format": 3, "attributes": {"manifest": []}}', '{"attributes": {'):
+        (tmp_path / "folder" / "zarr.json").write_text(text)
+        with pytest.raises(StoreError, match="manifest is damaged"):
+            Store.open(tmp_path / "folder")
+
+
+def test_a_damaged_manifest_is_said(store: Store) -> None:
+    (store.path / "zarr.json").write_text('{"attributes": {')
+    with pytest.raises(StoreError, match="manifest is damaged"):
+        Store.open(store.path)
+
+
+def test_a_process_killed_between_the_two_moves_loses_nothing(store: Store) -> None:
+    before = contents(store.path)
+    aside = store.path.with_name(".run.zarr.old")
+    put_back(store.path)
+    store.path.rename(aside)
+    put_back(store.path)
+    assert contents(store.path) == before
+    assert names(store.path.parent) == ["run.zarr"]
+    shutil.copytree(store.path, aside)  # killed behind the second move
+    put_back(store.path)
+    assert contents(store.path) == before
+    assert names(store.path.parent) == ["run.zarr"]
+
+
+def test_a_run_has_one_writer_at_a_time_under_all_its_names(tmp_path: Path) -> None:
+    path = small_store(tmp_path / "run.zarr").path
+    link = tmp_path / "linked.zarr"
+    link.symlink_to(path)
+    with alone(path):
+        for name in (path, link):
+            with (
+                pytest.raises(InputError, match=f"{name.name}: another geostat command is writing there.* Wait until it ends"),
+                alone(name),
+            ):
+                pytest.fail("a second writer")
+        assert names(tmp_path) == [".run.zarr.lock", "linked.zarr", "run.zarr"]
+    with alone(link):
+        pass
+    assert names(tmp_path) == ["linked.zarr", "run.zarr"]
+
+
+def test_a_place_that_was_refused_leaves_no_folder(tmp_path: Path) -> None:
+    with alone(tmp_path / "a" / "b" / "run.zarr"):
+        assert (tmp_path / "a" / "b").is_dir()
+    assert names(tmp_path) == []
+
+
+def test_a_lock_that_was_removed_while_it_was_waited_for_is_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Another process lets go and removes its file between our opening and our locking it: a third could then lock a new one.
+    import fcntl
+
+    path, flock, calls = tmp_path / "run.zarr", fcntl.flock, []
+
+    def gone(descriptor: int, how: int) -> None:
+        if not calls:
+            (tmp_path / ".run.zarr.lock").unlink()
+        calls.append(descriptor)
+        flock(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", gone)
+    with alone(path):
+        with pytest.raises(InputError, match="another geostat command"), alone(path):
+            pytest.fail("a second writer")
+        assert names(tmp_path) == [".run.zarr.lock"]
+    assert len(calls) == 3
+
+
+def test_a_writer_sees_what_another_wrote_before_it(tmp_path: Path) -> None:
+    one = small_store(tmp_path / "run.zarr")
+    other = Store.open(one.path)
+    with one.alone():
+        one.write("norms", NORMS)
+    with other.alone():
+        assert other.results == ["norms"]
+        other.write("weights", NORMS)
+    found = Store.open(one.path)
+    found.verify()
+    assert found.results == ["norms", "weights"]

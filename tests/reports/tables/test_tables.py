@@ -1,0 +1,238 @@
+"""Tables: every number with its error and unit, and text that LaTeX, HTML and Markdown take as text."""
+
+import functools
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+import xarray as xr
+from support.reports_tree import HEADS, KV_HEADS, LAYERS, run_tree
+
+from reports.figures import captions
+from reports.run import Run
+from reports.tables.cells import LATEX_ROWS, Cell, Table, mixed, number, text, whole
+from reports.tables.every import tables, write_tables
+from reports.text.number import MISSING
+
+MADE = tables(run_tree(window=40))
+
+
+def outside_maths(latex):
+    return re.sub(r"(?<!\\)\$.*?(?<!\\)\$", "", latex)
+
+
+def body(latex):
+    """The rows of all tabulars, comments left out."""
+    return [line for line in latex.splitlines() if line.endswith(r" \\")]
+
+
+@pytest.mark.parametrize("name", [name for name, table in MADE.items() if not table.only_page])
+def test_latex_is_safe_and_of_even_rows(name):
+    table = MADE[name]
+    latex = table.latex()
+    rows = body(latex)
+    groups = table.on_paper or [range(len(table.headers))]
+    pieces = -(-len(table.rows) // table.paper_rows)
+    assert len(rows) == len(groups) * (len(table.rows) + pieces)
+    assert latex.count(r"\toprule") == latex.count(r"\bottomrule") == len(groups) * pieces
+    widths = [len(columns) for columns in groups for _ in range(len(table.rows) + pieces)]
+    assert set().union(*groups) == set(range(len(table.headers)))
+    for row, width in zip(rows, widths, strict=True):
+        bare = re.sub(r"\\shortstack\[r\]", "", outside_maths(row))
+        assert len(re.findall(r"(?<!\\)&", bare)) == width - 1
+        assert not re.search(r"(?<!\\)[_^#%]", bare)
+        assert row.isascii() or not re.search(r"[^\x00-\x7f\u00a1-\u017f]", row)
+        assert len(re.findall(r"(?<!\\)\$", row)) % 2 == 0
+
+
+def test_foreign_text_is_escaped_in_every_form():
+    cell = text("<b>$x_1$& 100%|*")
+    assert cell.latex == r"$<$b$>$\$x\_1\$\& 100\%$|$*"
+    assert str(cell.html) == "&lt;b&gt;$x_1$&amp; 100%|*"
+    table = Table(name="t", title="t", caption="c", headers=[text("a_b")], rows=[[cell]], align="l")
+    assert r"\<b\>\$x\_1\$& 100%\|\*" in table.markdown()
+    assert r"a\_b \\" in table.latex()
+
+
+def test_long_tables_go_on_in_another_tabular():
+    rows = [[whole(float(index))] for index in range(2 * LATEX_ROWS + 1)]
+    latex = Table(name="t", title="t", caption="c", headers=[text("h")], rows=rows, align="r").latex()
+    assert latex.count(r"\begin{tabular}") == 3
+    assert latex.count("h \\\\") == 3
+
+
+def test_parameters_carry_errors_units_and_counts():
+    frame = MADE["norms"].frame()
+    assert list(frame.columns) == ["parameter", "meaning (unit); source", "median [quartiles]", "typical ±", "heads"]
+    assert frame.iloc[0].tolist() == ["$C$", "made-up quantity (value units); Assumption 1", "1 [0.850, 1.15]", "0.10", "4"]
+    assert frame.iloc[1].tolist()[-2:] == ["0.030", "2"]  # the window hides one layer's sink
+    assert "3 documents" in MADE["norms"].caption
+
+
+def test_every_head_has_a_row_with_its_value_head_s_numbers():
+    table = MADE["heads"]
+    frame = table.frame()
+    assert len(frame) == LAYERS * HEADS
+    assert frame["value head"].tolist() == ["0", "0", "1", "1"] * LAYERS
+    column = frame["$C$"].tolist()
+    assert column[0] == column[1] == "1.10 ± 0.11"
+    assert column[2] == "0.900 ± 0.090"
+    assert len(MADE["heads_norms"].rows) == LAYERS * KV_HEADS
+    assert frame["$\\omega$"].tolist()[0] == MISSING
+
+
+def test_one_document_prints_n_a_for_every_error():
+    made = tables(run_tree(documents=1))
+    assert all(row[3].plain == MISSING for row in made["norms"].rows)
+    assert all(cell.plain.endswith(f"± {MISSING}") for row in made["heads_norms"].rows for cell in row[2:])
+    assert "no standard error" in made["separability"].caption
+
+
+def test_nothing_prints_a_missing_float():
+    for table in tables(run_tree(documents=1, null=False, window=30)).values():
+        for form in ("plain", "html", "latex"):
+            assert not re.search(r"\bnan\b|\binf\b", table.frame(form).to_string(), re.IGNORECASE), table.name
+
+
+def test_a_table_without_null_baselines_has_none():
+    assert [str(header.plain) for header in tables(run_tree(null=False))["separability"].headers] == [
+        "N",
+        "$P$ measured",
+        "floor of $P$, $N/T$",
+        "$R$ measured",
+    ]
+
+
+def test_errata_keep_their_mathematics():
+    latex = MADE["errata"].latex()
+    assert r"$\kappa d(\Delta/B^2)^2$ \& more" in latex
+    assert "<i>κ</i>" in MADE["errata"].rows[0][2].html
+
+
+def test_every_table_is_written_as_latex_and_markdown(tmp_path):
+    paths = write_tables(run_tree(), tmp_path)
+    assert {path.suffix for path in paths} == {".tex", ".md"}
+    assert {path.stem for path in paths} == set(MADE)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(path.name for path in paths)
+    assert not (tmp_path / "heads.tex").exists()
+
+
+def test_cells_sort_as_numbers():
+    assert number(1e-5, 1e-6).sort == 1e-5
+    assert number(float("nan"), 1.0).sort == ""
+    assert mixed("text").sort == "text"
+    assert isinstance(MADE["heads"].rows[0][3], Cell)
+
+
+def test_columns_that_paper_has_no_room_for_stand_in_a_tabular_of_their_own():
+    rows = [[whole(float(10 * line + column)) for column in range(3)] for line in range(2)]
+    headers = [text(word) for word in ("own", "left", "right")]
+    table = Table(name="t", title="t", caption="c", headers=headers, rows=rows, align="rrr", on_paper=[[0, 1], [0, 2]])
+    assert body(table.latex()) == [
+        r"own & left \\",
+        "$0$ & $1$ \\\\",
+        r"$10$ & $11$ \\",
+        r"own & right \\",
+        "$0$ & $2$ \\\\",
+        r"$10$ & $12$ \\",
+    ]
+
+
+def test_a_void_bound_is_told_by_its_erratum_and_not_as_a_share():
+    tree = run_tree()
+    summary = tree["summary"].to_dataset()
+    for name in ("inside", "excess"):
+        summary[f"f_inner_{name}"].loc[{"edition": "printed"}] = float("nan")
+    summary["f_inner_inside"].loc[{"edition": "sharp", "gram": "measured"}] = float("nan")
+    tree["summary"] = xr.DataTree(summary)
+    table = tables(tree)["coverage"]
+    column = table.frame()[r"$F(r_{\min})$ inside"].tolist()
+    assert column[:3] == ["n/a (erratum 18)"] * 3
+    assert column[3].endswith(("%", ")"))
+    assert column[5] == MISSING
+    assert "n/a (erratum 18): " in table.caption
+    assert "erratum" not in tables(run_tree())["coverage"].caption
+
+
+def test_bounds_at_own_cosines_stand_with_the_reason_why_they_test_nothing():
+    note = "even heads drawn from the bounds’ own model lie outside."
+    tree = run_tree()
+    assert note in tables(tree)["coverage"].caption
+    assert note in captions.coverage(Run.of(tree)).text
+    for name in ("envelope", "summary"):
+        tree[name] = xr.DataTree(tree[name].to_dataset().sel(gram=["exponential", "offset"]))
+    assert note not in tables(tree)["coverage"].caption
+
+
+def test_coverage_tells_how_wide_the_bounds_are():
+    summary = run_tree()["summary"].to_dataset()
+    frame = tables(run_tree())["coverage"].frame()
+    assert [float(x) for x in frame["$R$ width"]] == pytest.approx(summary["recall_width"].values.ravel(), rel=0.05)
+
+
+def compiled(folder, tree):
+    """The log of a plain article that holds every table."""
+    write_tables(tree, folder)
+    files = sorted(path.stem for path in folder.glob("*.tex"))
+    document = "\\documentclass{article}\\usepackage{booktabs,amssymb}\\begin{document}\n"
+    (folder / "all.tex").write_text(document + "\n\n".join(f"\\input{{{name}}}" for name in files) + "\\end{document}\n")
+    done = subprocess.run(
+        ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "all.tex"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    log = (folder / "all.log").read_text(encoding="latin-1")
+    assert f"({files[0]}.tex" in log.replace("./", "")
+    return log
+
+
+needs_latex = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX is installed (pdflatex)")
+
+
+@needs_latex
+def test_every_table_fits_the_text_of_a_plain_article(tmp_path, finished):
+    assert "Overfull" not in compiled(tmp_path, finished.tree)
+
+
+@needs_latex
+def test_tables_of_wide_numbers_fit_and_foreign_names_compile(tmp_path):
+    tree = run_tree(model="<b>$x_1$&")
+    for name in ("norms", "similarity", "weights"):  # errors of 1%: four digits and an error with four decimals
+        fits = tree[name].to_dataset()
+        errors = {key: abs(fits[key.removesuffix("_se")]) * 0.011 for key in fits if str(key).endswith("_se")}
+        tree[name] = xr.DataTree(fits.assign(errors))
+    assert "Overfull" not in compiled(tmp_path, tree)
+
+
+@needs_latex
+def test_a_table_too_wide_would_be_noticed(tmp_path, monkeypatch):
+    monkeypatch.setattr(Table, "_tabular", functools.partialmethod(_beside, Table._tabular))
+    assert "Overfull \\hbox" in compiled(tmp_path, run_tree())
+
+
+def _beside(self, tabular, columns, rows):
+    return tabular(self, columns, rows) + tabular(self, columns, rows)
+
+
+def test_compressed_tokens_and_secondary_sinks_are_listed():
+    run = run_tree()
+    assert "compressed" not in tables(run)
+    norms = run["norms"].to_dataset()
+    layers, kv_heads = norms["C"].shape
+    documents = np.full((layers, kv_heads), 3)
+    times = np.zeros((layers, kv_heads, run["capture"].sizes["position"]), dtype=int)
+    times[0, 0, 5] = 3
+    token = {"id": [260, 30], "count": [8, 1], "occurrences": [16, 10], "share": [0.5, 0.1], "heads": [4, 0]}
+    sink = {"position": [5], "heads": [1], "tokens": [2]}
+    added = {f"compressed_token_{name}": ("compressed_token", values) for name, values in token.items()}
+    added |= {f"secondary_sink_{name}": ("secondary_sink", values) for name, values in sink.items()}
+    added |= {"compressed_documents": (("layer", "kv_head", "position"), times), "documents": (("layer", "kv_head"), documents)}
+    run["norms"] = xr.DataTree(norms.assign(added))
+    table = tables(run)["compressed"]
+    assert table.frame().to_numpy().tolist() == [
+        ["token", "260", "8", "16", "50.0%", "4"],
+        ["token", "30", "1", "10", "10.0%", "0"],
+        ["position", "5", "3", str(documents.sum()), f"{300 / documents.sum():.1f}%", "1"],
+    ]
+    assert "1 such position" in table.caption

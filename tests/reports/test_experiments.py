@@ -1,0 +1,171 @@
+"""Figures, captions and tables of the experiments: they show the datasets' numbers, and a run may lack any group."""
+
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from support.experiments import FULL, experimented
+from support.figures import texts
+from support.reports_tree import POSITIONS, run_tree
+
+from reports.errors import InputError
+from reports.figures import captions_experiments, ink
+from reports.figures.captions import figures_of
+from reports.figures.every import EXPERIMENTS, FIGURES, draw, plans
+from reports.figures.experiments import figure_regime_curves, figure_regime_depth, figure_sink
+from reports.run import Run
+from reports.tables.every import tables, write_table
+from reports.tables.experiments import experiment_tables, where
+
+TABLES = ["sink", "regimes", "regime_sweep", "separable"]
+
+
+DRAWN = tuple(plan for plan in EXPERIMENTS if plan.group != "predictive")  # that one is confronted for apart, and tested apart
+
+
+@pytest.mark.parametrize("tree", [FULL, experimented(documents=1), experimented(window=40)], ids=["full", "one document", "window"])
+@pytest.mark.parametrize("plan", DRAWN, ids=lambda plan: plan.name)
+def test_no_label_covers_another_or_leaves_the_figure(plan, tree):
+    with ink.style():
+        figure = draw(plan, tree)
+        FigureCanvasAgg(figure)
+        figure.canvas.draw()
+        boxes = texts(figure)
+    for index, (name, box) in enumerate(boxes):
+        assert box.x0 >= -1, name
+        assert box.y0 >= -1, name
+        assert box.x1 <= figure.bbox.x1 + 1, name
+        assert box.y1 <= figure.bbox.y1 + 1, name
+        for other, against in boxes[:index]:
+            overlap = min(box.x1, against.x1) - max(box.x0, against.x0), min(box.y1, against.y1) - max(box.y0, against.y0)
+            assert min(overlap) <= 1.5, f"{name!r} covers {other!r}"
+
+
+def test_a_run_has_the_figures_of_its_groups():
+    assert plans(run_tree()) == FIGURES
+    assert plans(FULL) == (*FIGURES, *DRAWN)
+    with pytest.raises(InputError, match="holds no /sink"):
+        figure_sink(Figure().subplots(1, 2), run_tree())
+
+
+def test_the_correlations_drawn_are_the_run_s():
+    axes = Figure().subplots(1, 2)
+    assert figure_sink(axes, FULL) is axes
+    lines = {line.get_label(): line for axis in axes for line in axis.get_lines()}
+    sink = FULL["sink"].to_dataset()
+    np.testing.assert_array_equal(lines["measured: Pearson"].get_ydata(), sink["correlation"].sel(measure="pearson"))
+    np.testing.assert_array_equal(lines["Pearson, free of document noise"].get_ydata(), sink["unattenuated"].sel(measure="pearson"))
+    np.testing.assert_array_equal(lines["measured: given the sink’s weight"].get_ydata(), sink["correlation"].sel(measure="given_weight"))
+    for measure, colour in (("pearson", ink.BLUE), ("spearman", ink.ORANGE)):
+        dotted = [line.get_ydata() for line in axes[0].get_lines() if (line.get_linestyle(), line.get_color()) == (":", colour)]
+        assert len(dotted) == 2
+        for side, drawn in zip(("lower", "upper"), dotted, strict=True):
+            np.testing.assert_array_equal(drawn, sink[f"correlation_boot_{side}"].sel(measure=measure))
+
+
+def test_the_heights_of_the_bars_are_the_counts():
+    axes = Figure().subplots(3, 1)
+    figure_regime_depth(axes, FULL)
+    heads = FULL["heads"].to_dataset()
+    for axis, criterion in zip(axes, ("size", "alignment", "both"), strict=True):
+        heights = {bars.get_label(): [bar.get_height() for bar in bars] for bars in axis.containers}
+        for name, label in (("retriever", "Retriever"), ("reset", "Reset"), ("unclassified", "unclassified")):
+            assert heights[label] == heads["count"].sel(criterion=criterion, regime=name).values.tolist()
+
+
+def test_a_regime_without_heads_has_no_curve():
+    axes = Figure().subplots(1, 2)
+    figure_regime_curves(axes, FULL)
+    heads = FULL["heads"]["heads"].sel(criterion="both")
+    drawn = {line.get_label().split(" (")[0].lower() for line in axes[0].get_lines()}
+    assert drawn == {str(name) for name in heads["regime"].values if int(heads.sel(regime=name))}
+
+
+def test_captions_say_what_the_datasets_hold():
+    run = Run.of(FULL)
+    sink = FULL["sink"].to_dataset()
+    finding = captions_experiments.sink(run).finding
+    assert finding.startswith("Heads whose sink resembles the other tokens have more Recall")
+    assert f"at N = 3, {figures_of(float(sink['correlation'].sel(measure='pearson', n=3)))} as measured" in finding
+    heads = FULL["heads"].to_dataset()
+    assert f"{int(heads['heads'].sel(criterion='both', regime='unclassified'))} unclassified" in captions_experiments.regimes(run).finding
+    for plan in DRAWN:
+        caption = plan.caption(run)
+        assert "nan" not in (caption.text + caption.finding).lower()
+
+
+def test_where_nothing_correlates_the_caption_does_not_claim_it():
+    finding = captions_experiments.sink(Run.of(experimented(like=False))).finding
+    assert "more Recall" not in finding
+    assert "not settled" in finding
+
+
+def test_one_document_claims_no_interval():
+    run = Run.of(experimented(documents=1))
+    for plan in DRAWN:
+        caption = plan.caption(run)
+        assert "95%" not in caption.text + caption.finding
+        assert "nan" not in (caption.text + caption.finding).lower()
+    assert "One document" in captions_experiments.sink(run).finding
+    assert not [line for table in experiment_tables(run) for line in [table.markdown()] if "nan" in line.lower()]
+
+
+def test_tables_hold_the_datasets_numbers():
+    made = {table.name: table for table in experiment_tables(Run.of(FULL))}
+    assert list(made) == TABLES
+    sink = made["sink"].frame()
+    at = FULL["sink"].to_dataset().sel(measure="pearson", n=3)
+    row = sink[(sink["coefficient"] == "Pearson") & (sink["N"].str.startswith("3"))].iloc[0]
+    assert float(row["as measured"].split(" ±")[0]) == pytest.approx(float(at["correlation"]), rel=0.05)
+    heads = FULL["heads"].to_dataset()
+    regimes = made["regimes"].frame()
+    for criterion, words in (("size", "sizes"), ("alignment", "alignment"), ("both", "both agree")):
+        rows = regimes[regimes["told by"] == words]
+        assert rows["heads"].astype(int).sum() == 8
+        assert int(rows[rows["regime"] == "reset"]["heads"].iloc[0]) == int(heads["heads"].sel(criterion=criterion, regime="reset"))
+    separable = made["separable"].frame()
+    chosen = separable[(separable["statistic"] == "Recall") & (separable["null"] == "random selection") & (separable["N"] == "4")].iloc[0]
+    gain = float(FULL["separable"]["recall_gain"].sel(null="random_selection", n=4))
+    assert float(chosen["measured − null"].split(" ±")[0]) == pytest.approx(gain, abs=0.01)
+    for table in made.values():
+        assert table.latex().count(r"\toprule") == table.latex().count(r"\bottomrule") > 0
+
+
+def test_a_run_without_experiments_has_no_such_tables():
+    assert not set(TABLES) & set(tables(run_tree()))
+    assert set(TABLES) <= set(tables(FULL))
+    part = FULL.copy()
+    del part["sink"], part["separable"]
+    assert {"regimes", "regime_sweep"} == set(TABLES) & set(tables(part))
+    assert {plan.name for plan in plans(part)} - {plan.name for plan in FIGURES} == {"regimes", "regime_depth", "regime_curves"}
+
+
+def test_sizes_beyond_a_null_are_told_as_stretches():
+    data = FULL["separable"].to_dataset().copy(deep=True)
+    n = data["n"].values
+    p = np.where((n > 1) & (n < POSITIONS), 1.0, np.nan)
+    p[np.isin(n, [2, 3])] = 0.01
+    p[n == 8] = 0.01
+    data["recall_p_holm"][:] = p
+    data["recall_gain"][:] = np.where(n < 8, -0.1, 0.1)
+    said = where(data)
+    assert "Recall against random selection: above it at N = 8 and below it at N = 2 to 3." in said
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX is installed (pdflatex)")
+def test_the_tables_fit_the_text_of_a_plain_article(tmp_path):
+    names = []
+    for table in experiment_tables(Run.of(FULL)):
+        write_table(table, tmp_path)
+        names.append(table.name)
+    body = "\n\n".join(f"\\input{{{name}}}" for name in names)
+    (tmp_path / "all.tex").write_text(
+        f"\\documentclass{{article}}\\usepackage{{booktabs,amssymb}}\\begin{{document}}\n{body}\\end{{document}}\n"
+    )
+    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "all.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "Overfull" not in (tmp_path / "all.log").read_text(encoding="latin-1")

@@ -1,0 +1,43 @@
+"""A finished run beside one of shorter windows of the same texts, compared once a session; and made-up comparisons of more runs."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+from support.spine import LENGTH
+
+from geostat.comparison.compare import compare
+from geostat.runs import pipeline
+from geostat.runs.pipeline import Settings
+
+SHORTER = LENGTH - 8
+
+
+@cache
+def shorter(store: Path, model: Path, texts: Path) -> Path:
+    """The store of the same run on shorter windows, beside a finished one."""
+    run = pipeline.measure(Settings(model=str(model), text=(texts,), documents=3, length=SHORTER), store.parent.parent / "shorter")
+    pipeline.fit(run)
+    pipeline.lay_over(run)
+    return run.path
+
+
+@cache
+def compared(first: Path, second: Path) -> xr.Dataset:
+    """Two runs side by side; not to be changed."""
+    return compare([first, second])
+
+
+def of_many(data: xr.Dataset, runs: int) -> xr.Dataset:
+    """A comparison of more runs, made of those of two: run k is one of them, named anew. Differences are the two runs' own, over and over."""
+    letters = "ABCDEFGHIJ"[:runs]
+    pairs = [(i, j) for i in range(runs) for j in range(i + 1, runs)]
+    out = data.isel(run=[place % 2 for place in range(runs)], pair=[0] * len(pairs))
+    out = out.assign_coords(
+        run=np.array([f"model {letter} <b>&_$" for letter in letters], dtype=object),
+        pair=np.array([f"{letters[i]} − {letters[j]}" for i, j in pairs], dtype=object),
+    )
+    return out.assign_attrs(data.attrs | {"letters": list(letters), "provenance": "[" + ", ".join(["{}"] * runs) + "]"})

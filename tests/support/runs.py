@@ -1,0 +1,68 @@
+"""Small runs for tests: a tiny random model, random windows, no tokenizer needed."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from support.families import VOCABULARY, tiny
+
+from empirical.capture.capture import Observer, capture
+from empirical.capture.observers import Baselines, Geometry
+from empirical.sources.models import LoadedModel
+from empirical.sources.windows import Windows
+from empirical.store.store import Store
+from empirical.tap.tap import attention_layers, decoder_of
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder, by its path."""
+    return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+
+
+def loaded(family: str) -> LoadedModel:
+    """A tiny random model as `load` would return it; it has no tokenizer."""
+    model = tiny(family)
+    config = decoder_of(model).config
+    heads = int(config.num_attention_heads)
+    return LoadedModel(
+        model=model,
+        tokenizer=None,  # type: ignore[arg-type]
+        id=f"tiny {family}",
+        revision=None,
+        sha256="0" * 64,
+        family=family,
+        layers=attention_layers(config),
+        heads=heads,
+        kv_heads=int(getattr(config, "num_key_value_heads", None) or heads),
+        dimension=int(getattr(config, "head_dim", None) or config.hidden_size // heads),
+        dtype="float32",
+        device="cpu",
+    )
+
+
+def random_windows(documents: int, length: int, *, seed: int = 0) -> Windows:
+    """Random tokens, the same for the same seed whatever the number of documents."""
+    ids = np.stack([np.random.default_rng([seed, index]).integers(3, VOCABULARY, length, dtype=np.int32) for index in range(documents)])
+    names = tuple(f"document {index}" for index in range(documents))
+    digests = tuple(hashlib.sha256(row.astype("<i4").tobytes()).hexdigest() for row in ids)
+    return Windows(
+        token_ids=ids,
+        names=names,
+        sha256=digests,
+        text_sha256=digests,
+        skipped=2,
+        corpus="random tokens",
+        special_tokens="default",
+    )
+
+
+def small_run(
+    path: Path, *, family: str = "llama", documents: int = 3, length: int = 40, observers: list[Observer] | None = None, **more: Any
+) -> Store:
+    """Capture a tiny model on random windows."""
+    n = more.pop("n", np.arange(1, length + 1))
+    observers = [Geometry(), Baselines()] if observers is None else observers
+    return capture(loaded(family), random_windows(documents, length), path, observers=observers, n=n, **more)
