@@ -1,0 +1,5 @@
+"""Top-N selection and separability, under their public path; they stand in `empirical.measure.selection`."""
+
+from empirical.measure.selection import Convention, default_n, separability
+
+__all__ = ["Convention", "default_n", "separability"]
