@@ -17,25 +17,18 @@ import xarray as xr
 from empirical.errors import InputError as MeasurementError
 from empirical.paths import path_of
 from empirical.store.store import Store
-from geostat.bounds.envelope import confront as lay_over
 from geostat.bounds.evaluate import EDITIONS, ENVELOPE_POINTS
-from geostat.bounds.ingredients import swap_ingredients
-from geostat.bounds.predictive.curves import predictive_curves
 from geostat.comparison.compare import Source
 from geostat.comparison.compare import compare as lay_side_by_side
 from geostat.errors import InputError
-from geostat.fits.norms.fit import fit_norms
 from geostat.fits.one_head import fit_head as fit_one
 from geostat.fits.pooled.depth_models import depth_trend as trend_over_depth
-from geostat.fits.pooled.fit import fit_pooled
 from geostat.fits.pooled.fit import pooled_fit as fit_together
-from geostat.fits.similarity.fit import fit_similarity
-from geostat.fits.weights.fit import fit_weights
-from geostat.runs import pipeline
-from geostat.runs.pipeline import experiments
+from geostat.runs import pipeline, stages
+from geostat.runs.groups import ASSUMPTIONS, CONFRONTED, FITTED, maker
+from geostat.runs.paths import store_path
 from geostat.verdicts.claims import tolerances as read_tolerances
-from geostat.verdicts.give import give_verdicts, refuse_older
-from geostat.verdicts.sentences import summarise
+from geostat.verdicts.give import refuse_older
 from geostat.what_if.elasticities import elasticities as tell_elasticities
 from geostat.what_if.grid import whatif as evaluate_grid
 from reports.errors import InputError as ReportError
@@ -49,16 +42,8 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-MAKERS = {
-    "geostat.fit": ("norms", "similarity", "weights", "pooled"),
-    "geostat.confront": ("envelope", "ingredients", "predictive", "sink", "heads", "separable", "verdicts", "summary"),
-}
-"""Which function makes which groups; the others are captured."""
-
 _KEYWORDS = ("documents", "count", "length", "out", "fresh", "null")
 """What `capture` takes beside a model and the settings."""
-
-FITS = {"norms": fit_norms, "similarity": fit_similarity, "weights": fit_weights}
 
 
 def _one_error(function: Callable[P, R]) -> Callable[P, R]:
@@ -85,7 +70,7 @@ def open(path: str | Path) -> xr.DataTree:
         InputError: if there is no run.
         StoreError: if it is damaged.
     """
-    return Store.open(pipeline.store_path(Path(path))).tree()
+    return Store.open(store_path(Path(path))).tree()
 
 
 @_one_error
@@ -156,8 +141,7 @@ def capture(
 @_one_error
 def fit(run: xr.DataTree) -> xr.DataTree:
     """Fit Assumptions 1-3: a DataTree with /norms, /similarity and /weights by head, and /pooled by layer, of the whole model and over depth."""
-    captured = _group(run, "capture")
-    return xr.DataTree.from_dict({f"/{name}": function(captured) for name, function in (*FITS.items(), ("pooled", fit_pooled))})
+    return _tree(stages.fitted(_group(run, "capture")))
 
 
 @_one_error
@@ -235,15 +219,10 @@ def confront(
     """
     held = read_tolerances(None if tolerances is None else Path(tolerances))
     _group(run, "capture")
-    for name in FITS:
+    for name in ASSUMPTIONS:
         _group(fits, name)
-    together = _joined(run, fits)
-    envelope = lay_over(together, editions=editions, points=points)
-    laid = _joined(together, xr.DataTree.from_dict({"/envelope": envelope}))
-    found = ({"ingredients": swap_ingredients(together)} if swap else {}) | ({"predictive": predictive_curves(together)} if predict else {})
-    found |= experiments(run)
-    found |= {"verdicts": give_verdicts(laid, held), "summary": summarise(laid)}
-    return xr.DataTree.from_dict({"/envelope": envelope, **{f"/{name}": dataset for name, dataset in found.items()}})
+    asked: dict[str, Any] = {"editions": editions, "points": points, "held_against": held, "swap": swap, "predict": predict}
+    return _tree(stages.confronted(_joined(_measured(run), fits), **asked))
 
 
 @_one_error
@@ -251,11 +230,11 @@ def report(run: xr.DataTree, fits: xr.DataTree, env: xr.DataTree, *, out: str | 
     """Write report.html, figures and tables below `out`; returns the page's path."""
     from reports.page.page import write_page
 
-    for tree, names in ((run, ("capture",)), (fits, tuple(FITS)), (env, ("envelope", "summary"))):
+    for tree, names in ((run, ("capture",)), (fits, ASSUMPTIONS), (env, ("envelope", "summary"))):
         for name in names:
             _group(tree, name)
     refuse_older("env", env)
-    return write_page(_joined(_joined(run, fits), env), Path(out))
+    return write_page(_joined(_joined(_measured(run), fits), env), Path(out))
 
 
 @_one_error
@@ -297,8 +276,16 @@ def _group(tree: xr.DataTree, name: str) -> xr.Dataset:
         if isinstance(tree, xr.DataTree)
         else "is none"
     )
-    maker = next((maker for maker, made in MAKERS.items() if name in made), "geostat.open or geostat.capture")
-    raise InputError(f"{type(tree).__name__}: expected an xarray.DataTree with /{name}, but it {held}. Use what {maker} returned.")
+    raise InputError(f"{type(tree).__name__}: expected an xarray.DataTree with /{name}, but it {held}. Use what {maker(name)} returned.")
+
+
+def _measured(run: xr.DataTree) -> xr.DataTree:
+    """A run without what was made of its measurements."""
+    kept = xr.DataTree.from_dict(
+        {f"/{name}": node.to_dataset() for name, node in run.children.items() if name not in (*FITTED, *CONFRONTED)}
+    )
+    kept.attrs = dict(run.attrs)
+    return kept
 
 
 def _joined(first: xr.DataTree, second: xr.DataTree) -> xr.DataTree:
@@ -306,3 +293,7 @@ def _joined(first: xr.DataTree, second: xr.DataTree) -> xr.DataTree:
     joined = xr.DataTree.from_dict(groups)
     joined.attrs = dict(first.attrs)
     return joined
+
+
+def _tree(found: dict[str, xr.Dataset]) -> xr.DataTree:
+    return xr.DataTree.from_dict({f"/{name}": dataset for name, dataset in found.items()})

@@ -22,7 +22,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from empirical.measure.selection import default_n, separability
-from geostat.bounds.envelope import confront
+from geostat.bounds.envelope import envelope_dataset
 from geostat.bounds.evaluate import BOUND_NAMES, SIDES, envelope_grid, evaluate
 from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.statistics.jackknife import SIGNIFICANCE
@@ -185,7 +185,7 @@ def judged(pool: Pool, bounds: FloatArray, chosen: NDArray[np.int64]) -> dict[st
     along = ("document", "edition", "layer", "head", "n_envelope")
     own = xr.Dataset({name: (along, values) for name, values in edges.items()}, coords={"edition": ["sharp"], "n_envelope": pool.n})
     groups = {"/capture": capture, "/measured_envelope": own, "/norms": xr.Dataset(), "/similarity": xr.Dataset()}
-    envelope = confront(xr.DataTree.from_dict(groups), editions=("sharp",), grams=(), points=None)
+    envelope = envelope_dataset(xr.DataTree.from_dict(groups), editions=("sharp",), grams=(), points=None)
     groups["/envelope"] = envelope.assign_coords(gram=["offset"])  # bounds by document come in where a run holds those of its own Grams
     found = give_verdicts(xr.DataTree.from_dict({name: groups[name] for name in ("/capture", "/envelope")})).sel(claim_head=CLAIM)
     parts = {name: found[f"{name}_head"].values[0] for name in ("estimate", "p_holds", "p_fails")}

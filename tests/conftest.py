@@ -9,7 +9,7 @@ from support.families import letters, tiny
 from support.spine import LENGTH, Finished, Said, geostat
 
 from empirical.store.store import Store
-from geostat.runs import pipeline
+from geostat.runs import stages
 from geostat.runs.pipeline import Settings
 from reports.figures.every import FIGURES
 from reports.page import page
@@ -69,7 +69,7 @@ def one_figure(monkeypatch: pytest.MonkeyPatch) -> None:
 def no_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fits are empty: for tests of what happens around them."""
     for name in ("fit_norms", "fit_similarity", "fit_weights", "fit_pooled"):
-        monkeypatch.setattr(pipeline, name, lambda captured, progress=None: xr.Dataset(attrs={"documents": captured.sizes["document"]}))
+        monkeypatch.setattr(stages, name, lambda captured, progress=None: xr.Dataset(attrs={"documents": captured.sizes["document"]}))
 
 
 @pytest.fixture

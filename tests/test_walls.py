@@ -17,6 +17,9 @@ ROOMS = {
     "geostat": ("torch", "transformers", "matplotlib", "sympy"),
     "geostat.cli.app": ("torch", "transformers", "matplotlib", "sympy", "lmfit"),
     "geostat.cli.theory": ("torch", "transformers", "matplotlib", "lmfit", "numba"),
+    "geostat.runs.render, reports.tables.every, reports.figures.every, reports.page.page": ("torch", "transformers", "lmfit", "sympy"),
+    "geostat.comparison.compare": ("torch", "transformers", "sympy"),
+    "geostat.what_if.answer": ("torch", "transformers", "lmfit"),
 }
 
 

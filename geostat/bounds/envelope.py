@@ -33,7 +33,7 @@ from geostat.errors import InputError
 from theory.head.results import Edition
 
 
-def confront(
+def envelope_dataset(
     tree: xr.DataTree,
     *,
     editions: Sequence[Edition] = EDITIONS,

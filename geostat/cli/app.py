@@ -36,10 +36,11 @@ app = typer.Typer(
 def run_command(given: dict[str, Any]) -> None:
     """Capture, fit, confront and report: the main job."""
     from geostat.runs import pipeline
+    from geostat.runs.paths import store_path
 
     out, (held, required) = given["out"], _judging(given["tolerances"], given["require"])
     page = pipeline.run(_settings(given), out, held_against=held, **_manner(given))
-    store = pipeline.store_path(out)
+    store = store_path(out)
     _print({"report": str(page), "run": str(store), **_sentences(store)}, as_json=given["as_json"], quiet=given["quiet"])
     _hold_to(store, required, quiet=given["quiet"] or given["as_json"])
 
@@ -89,14 +90,15 @@ def confront_command(
 ) -> None:
     """Evaluate the bounds, lay them over the measured curves, and give the verdicts."""
     from geostat.runs import pipeline
+    from geostat.runs.render import outdated
     from geostat.runs.settings import chosen_editions, envelope_points
 
     held, required = _judging(tolerances, require)
     store = _open(run)
     asked = {"editions": chosen_editions(edition), "points": envelope_points(n), "held_against": held, "swap": swap}
-    pipeline.lay_over(store, **asked, predict=predict, console=_talk(quiet=quiet))
+    pipeline.confront(store, **asked, predict=predict, console=_talk(quiet=quiet))
     _print({"run": str(store.path), **_sentences(store.path)}, as_json=as_json, quiet=quiet)
-    if not quiet and (line := pipeline.outdated(store)):
+    if not quiet and (line := outdated(store)):
         streams.say(line)
     _hold_to(store.path, required, quiet=quiet or as_json)
 
@@ -109,11 +111,11 @@ def report_command(
     quiet: Quiet = False,
 ) -> None:
     """Write the page, figures and tables of a confronted run."""
-    from geostat.runs import pipeline
+    from geostat.runs.render import write_report
 
     _, required = _judging(None, require)
     store = _open(run)
-    page = pipeline.write_report(store, out or store.path.parent, console=_talk(quiet=quiet))
+    page = write_report(store, out or store.path.parent, console=_talk(quiet=quiet))
     _print({"report": str(page)}, as_json=False, quiet=quiet)
     _hold_to(store.path, required, quiet=quiet)
 
@@ -125,7 +127,7 @@ def tables_command(
     quiet: Quiet = False,
 ) -> None:
     """Write the tables of a confronted run as LaTeX and Markdown."""
-    from geostat.runs.pipeline import write_tables
+    from geostat.runs.render import write_tables
 
     _write("tables", write_tables, run, out, quiet=quiet)
 
@@ -137,7 +139,7 @@ def figures_command(
     quiet: Quiet = False,
 ) -> None:
     """Write the figures of a confronted run as PDF and PNG."""
-    from geostat.runs.pipeline import write_figures
+    from geostat.runs.render import write_figures
 
     _write("figures", write_figures, run, out, quiet=quiet)
 

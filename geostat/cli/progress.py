@@ -9,14 +9,17 @@ import atexit
 import sys
 import time
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from rich.console import Console as Terminal
 from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 
-from empirical.capture.observer import Progress
 from geostat.cli.streams import say
 from geostat.runs.console import QUIET, Console
+
+if TYPE_CHECKING:
+    from empirical.capture.observer import Progress
 
 SECONDS_BETWEEN_LINES = 10.0
 """Where there is no terminal to draw on, a line this often."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from empirical.capture.observer import Progress
+if TYPE_CHECKING:
+    from empirical.capture.observer import Progress
+
 
 __all__ = ["QUIET", "Console"]
 

@@ -1,6 +1,6 @@
 """run.json beside a store: wall times and the machine, which differ between equal runs and so must not be in it.
 
-Imports empirical for the machine and the disk.
+The machine is that of the capture. Imports empirical for the disk, and for the machine, with torch, where a capture has.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from empirical.capture.identity import machine
 from empirical.errors import InputError
 from empirical.store.disk import replace, writing
 
@@ -49,7 +48,7 @@ def capture_session(path: Path) -> Iterator[list[int]]:
         raise
     _add_session(path, kept, _since(started))
     if not path.with_suffix(".json").exists():
-        _write(path, {"captures": []})
+        _write(path, {"captures": [], "machine": _machine()})
 
 
 def seconds_of(path: Path) -> dict[str, float] | None:
@@ -64,7 +63,14 @@ def _add_session(path: Path, kept: Sequence[int], seconds: float) -> None:
     before = _known(path).get("captures") if kept[0] > 1 else None  # a run that starts anew starts its record anew
     sessions = [*(before if isinstance(before, list) else []), {"documents": len(kept), "seconds": seconds}]
     total = round(sum(float(session["seconds"]) for session in sessions), 3)
-    _write(path, {"captures": sessions, "seconds": {"capture": total}})  # the results of fewer documents, and their times, are gone
+    told = {"captures": sessions, "seconds": {"capture": total}, "machine": _machine()}
+    _write(path, told)  # the results of fewer documents, and their times, are gone
+
+
+def _machine() -> dict[str, Any]:
+    from empirical.capture.identity import machine
+
+    return machine()
 
 
 def _since(started: float) -> float:
@@ -76,7 +82,7 @@ def _write(path: Path, known: Mapping[str, Any]) -> None:
     if not os.access(beside.parent, os.W_OK):  # of who reads another's run
         return
     with writing(beside):
-        replace(beside, json.dumps({**known, "machine": machine()}, indent=1, sort_keys=True) + "\n")
+        replace(beside, json.dumps(known, indent=1, sort_keys=True) + "\n")
 
 
 def _known(path: Path) -> dict[str, Any]:

@@ -63,6 +63,16 @@ def test_a_report_is_written_by_hand_too(run, fits, env, tmp_path: Path):
     assert list((tmp_path / "page" / "tables").glob("*.tex"))
 
 
+def test_a_report_shows_what_it_is_given_and_no_earlier_confrontation(run, fits, env, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    shown = []
+    monkeypatch.setattr("reports.page.page.write_page", lambda tree, out: shown.append(set(tree.children)))
+    old = xr.DataTree.from_dict(
+        {**{f"/{name}": node.to_dataset() for name, node in run.children.items()}, "/predictive": env["sink"].to_dataset()}
+    )
+    gs.report(old, fits, env, out=tmp_path)
+    assert shown == [{*run.children, *fits.children, *env.children}]
+
+
 def test_one_head_is_fitted_by_lmfit_and_agrees_with_the_fits(run, fits):
     result = gs.fit_head(run, 1, 3)
     assert isinstance(result, lmfit.model.ModelResult)

@@ -21,7 +21,7 @@ def shorter(store: Path, model: Path, texts: Path) -> Path:
     """The store of the same run on shorter windows, beside a finished one."""
     run = pipeline.measure(Settings(model=str(model), text=(texts,), documents=3, length=SHORTER), store.parent.parent / "shorter")
     pipeline.fit(run)
-    pipeline.lay_over(run)
+    pipeline.confront(run)
     return run.path
 
 

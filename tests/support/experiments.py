@@ -4,7 +4,7 @@ import numpy as np
 import xarray as xr
 from support.reports_tree import POSITIONS, N, run_tree
 
-from geostat.runs.pipeline import experiments
+from geostat.runs.stages import experiments
 
 CURVES = ("representative_norm", "representative_norm_without_sink", "representative_norm_without_last")
 

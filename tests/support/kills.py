@@ -22,7 +22,7 @@ from typing import Any
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 EVENTS = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "shutil.rmtree"}
 
-COMPUTED = ("fit_norms", "fit_similarity", "fit_weights", "fit_pooled", "confront", "experiments", "give_verdicts", "summarise")
+COMPUTED = ("fit_norms", "fit_similarity", "fit_weights", "fit_pooled", "envelope_dataset", "experiments", "give_verdicts", "summarise")
 
 FEW = 6
 """Variables of a group that are kept."""
@@ -110,13 +110,13 @@ def started(start: Path, out: Path) -> Path:
 
 def main() -> None:
     """Kill a stage at every so-many-th write, run it again, compare."""
-    from geostat.runs import pipeline
+    from geostat.runs import stages
 
     work, start, stride, first = Path(sys.argv[1]).resolve(), Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
     out, counter = work / "out", work / "count"
     command = [word.replace("OUT", str(out)) for word in sys.argv[5:]]
     for name in COMPUTED:
-        setattr(pipeline, name, computed_once(getattr(pipeline, name), work / f"{name}.pickle"))
+        setattr(stages, name, computed_once(getattr(stages, name), work / f"{name}.pickle"))
     for _ in range(2):  # the first computes
         code = child(command, started(start, out), write=None, counter=counter)
         assert code == 0, code

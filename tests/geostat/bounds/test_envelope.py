@@ -15,7 +15,7 @@ from support.spine import run_tree
 import theory
 from empirical.measure.selection import Convention, separability
 from empirical.tap.tap import tap
-from geostat.bounds.envelope import confront
+from geostat.bounds.envelope import envelope_dataset
 from geostat.bounds.evaluate import BOUND_NAMES, STATISTICS, envelope_grid, measured_curves
 from geostat.errors import InputError
 from theory.head.gram import LagGram, feasible_edge, offset_exponential
@@ -82,7 +82,7 @@ def cell(found: xr.Dataset, edition: str, gram: str, layer: int, head: int) -> d
 @pytest.mark.parametrize("edition", ["printed", "sharp"])
 @pytest.mark.parametrize(("gram", "beta", "offset"), [("exponential", 0.3, 0.0), ("offset", 0.6, 0.2)])
 def test_bounds_are_exact_ones_at_each_documents_own_weights_then_averaged(full, edition, gram, beta, offset):
-    found = confront(planted(full), points=6)
+    found = envelope_dataset(planted(full), points=6)
     grid = found["n_envelope"].values
     lagged = offset_exponential(beta, offset, 0.1, LENGTH)
     for layer, head in ((0, 0), (3, 2)):
@@ -92,7 +92,7 @@ def test_bounds_are_exact_ones_at_each_documents_own_weights_then_averaged(full,
 
 
 def test_bounds_at_the_mean_weights_are_others(full):
-    found = confront(planted(full), points=6)
+    found = envelope_dataset(planted(full), points=6)
     grid = found["n_envelope"].values
     mean = full["capture"]["attention_weight"].values[:, 0, 1].astype(float).mean(axis=0)
     at_mean = exact(full, 0, 1, offset_exponential(0.3, 0.0, 0.1, LENGTH), grid, edition="sharp", alpha=mean)
@@ -100,7 +100,7 @@ def test_bounds_at_the_mean_weights_are_others(full):
 
 
 def test_a_gram_that_cannot_exist_is_moved_to_its_edge_flagged_and_counted(full):
-    found = confront(planted(full, rho0={(1, 0): 0.9, (2, 1): -0.95}, beta={(0, 1, 0): 0.8}), points=5)
+    found = envelope_dataset(planted(full, rho0={(1, 0): 0.9, (2, 1): -0.95}, beta={(0, 1, 0): 0.8}), points=5)
     edge = feasible_edge(0.8, LENGTH - 1)
     assert edge < 0.9
     moved = found["projected"].sel(fitted_gram="exponential").values
@@ -115,7 +115,7 @@ def test_a_gram_that_cannot_exist_is_moved_to_its_edge_flagged_and_counted(full)
 
 
 def test_a_lag_part_that_cannot_exist_becomes_the_nearest_correlation_matrix(full):
-    found = confront(planted(full, offset={(1, 0, 0): -0.4}), points=4)
+    found = envelope_dataset(planted(full, offset={(1, 0, 0): -0.4}), points=4)
     assert found["projected"].values.sum() == 1
     assert bool(found["projected"].sel(fitted_gram="offset").values[0, 0])
     assert float(found["projection_distance"].sel(fitted_gram="offset").values[0, 0]) > 1
@@ -124,14 +124,14 @@ def test_a_lag_part_that_cannot_exist_becomes_the_nearest_correlation_matrix(ful
 
 
 def test_decay_of_zero_is_one_direction_for_all(full):
-    found = confront(planted(full, beta={(0, 0, 0): 0.0}, rho0={(0, 0): 0.4}), points=4)
+    found = envelope_dataset(planted(full, beta={(0, 0, 0): 0.0}, rho0={(0, 0): 0.4}), points=4)
     expected = exact(full, 0, 0, LagGram(np.ones(LENGTH), 0.4), found["n_envelope"].values, edition="sharp")
     np.testing.assert_allclose(cell(found, "sharp", "exponential", 0, 0)["precision_lower"], expected["precision_lower"], atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["C", "lam"])
 def test_a_head_without_an_estimate_has_no_bounds_and_no_flags(full, name):
-    found = confront(planted(full, **{name: {(2, 1): np.nan}}), points=4)
+    found = envelope_dataset(planted(full, **{name: {(2, 1): np.nan}}), points=4)
     heads = found.isel(layer=2, head=[2, 3]).sel(gram=["exponential", "offset"])
     for bound in BOUND_NAMES:
         assert heads[bound].isnull().all()
@@ -144,7 +144,7 @@ def test_a_head_without_an_estimate_has_no_bounds_and_no_flags(full, name):
 
 
 def test_in_a_sliding_window_only_visible_tokens_count_and_a_hidden_sink_is_none(windowed):
-    found = confront(planted(windowed), points=None)
+    found = envelope_dataset(planted(windowed), points=None)
     grid = found["n_envelope"].values
     assert (grid > WINDOW).any()
     lagged = offset_exponential(0.3, 0.0, 0.0, WINDOW)
@@ -182,7 +182,7 @@ def test_the_measured_envelope_is_theorys_on_the_heads_own_gram(full, windowed, 
 
 
 def test_measured_bounds_are_averaged_over_documents_at_the_sizes_they_were_captured_at(full):
-    found = confront(planted(full), points=None)
+    found = envelope_dataset(planted(full), points=None)
     own = full["measured_envelope"].to_dataset()
     assert list(found["gram"].values) == ["exponential", "offset", "measured"]
     at = found.sel(edition="sharp", gram="measured", n_envelope=own["n_envelope"].values)
@@ -190,24 +190,24 @@ def test_measured_bounds_are_averaged_over_documents_at_the_sizes_they_were_capt
     np.testing.assert_allclose(at["recall_upper"].values, expected, rtol=1e-6)
     fewer = xr.DataTree.from_dict({f"/{name}": planted(full)[name].to_dataset() for name in planted(full).children})
     fewer["measured_envelope"] = xr.DataTree(own.isel(n_envelope=slice(None, None, 2)))
-    other = confront(fewer, points=None).sel(edition="sharp", gram="measured")["recall_upper"]
+    other = envelope_dataset(fewer, points=None).sel(edition="sharp", gram="measured")["recall_upper"]
     np.testing.assert_allclose(other[..., ::2], expected[..., ::2], rtol=1e-6)
     assert other[..., 1::2].isnull().all()
     without = xr.DataTree.from_dict({f"/{name}": planted(full)[name].to_dataset() for name in ("capture", "norms", "similarity")})
-    assert list(confront(without, points=3)["gram"].values) == ["exponential", "offset"]
+    assert list(envelope_dataset(without, points=3)["gram"].values) == ["exponential", "offset"]
 
 
 def test_one_edition_alone_and_an_unknown_one(full):
-    both, one = confront(planted(full), points=3), confront(planted(full), editions=("sharp",), points=3)
+    both, one = envelope_dataset(planted(full), points=3), envelope_dataset(planted(full), editions=("sharp",), points=3)
     assert list(one["edition"].values) == ["sharp"]
     xr.testing.assert_equal(one["precision_lower"].sel(edition="sharp"), both["precision_lower"].sel(edition="sharp"))
     with pytest.raises(InputError, match="edition 'repaired': expected one of printed, sharp"):
-        confront(planted(full), editions=("repaired",))
+        envelope_dataset(planted(full), editions=("repaired",))
 
 
 def test_progress_ends_with_all_the_work_done(full):
     seen: list[float] = []
-    confront(planted(full), points=2, progress=seen.append)
+    envelope_dataset(planted(full), points=2, progress=seen.append)
     assert seen == pytest.approx(np.arange(1, 17) / 16)
 
 
@@ -220,7 +220,7 @@ def test_what_lies_outside_and_by_how_much_on_a_case_made_by_hand(full):
     capture = tree["capture"].to_dataset().copy(deep=True)
     capture["attention_weight"][:] = capture["attention_weight"].values[:1]  # so that bounds are the same in every document
     tree["capture"] = xr.DataTree(capture)
-    bounds = confront(tree, editions=("sharp",), grams=("exponential",), points=None).sel(edition="sharp", gram="exponential")
+    bounds = envelope_dataset(tree, editions=("sharp",), grams=("exponential",), points=None).sel(edition="sharp", gram="exponential")
     n = 3
     lower, upper = (bounds[name].isel(layer=0, n_envelope=n).values for name in ("precision_lower", "recall_upper"))
     error, about = 0.01 / np.sqrt(3), np.array([-0.01, 0.0, 0.01])
@@ -235,7 +235,7 @@ def test_what_lies_outside_and_by_how_much_on_a_case_made_by_hand(full):
     changed = xr.DataTree.from_dict(
         {"/capture": capture, "/norms": tree["norms"].to_dataset(), "/similarity": tree["similarity"].to_dataset()}
     )
-    found = confront(changed, editions=("sharp",), grams=("exponential",), points=None)
+    found = envelope_dataset(changed, editions=("sharp",), grams=("exponential",), points=None)
     at = found.sel(edition="sharp", gram="exponential").isel(layer=0, n_envelope=n)
     np.testing.assert_allclose(at["recall_excess"], above, atol=1e-6)
     np.testing.assert_allclose(at["precision_excess"], 0.2, atol=1e-6)
@@ -253,7 +253,9 @@ def test_a_bound_that_moves_with_its_curve_is_held_against_the_gap(full):
     edge = own["recall_upper"].sel(edition="sharp").transpose("document", "layer", "head", "n_envelope").values
     capture["recall"][..., both] = edge + 0.005 + 1e-4 * np.arange(3)[:, None, None, None]
     tree["capture"] = xr.DataTree(capture)
-    found = confront(tree, editions=("sharp",), points=None).sel(edition="sharp", gram="measured", n_envelope=own["n_envelope"].values[1:4])
+    found = envelope_dataset(tree, editions=("sharp",), points=None).sel(
+        edition="sharp", gram="measured", n_envelope=own["n_envelope"].values[1:4]
+    )
     np.testing.assert_allclose(found["recall_upper_gap_se"], 1e-4 / np.sqrt(3), rtol=1e-3)
     spread = found["recall_se"].values > 1e-3
     assert spread.any()
@@ -264,7 +266,7 @@ def test_one_document_has_no_standard_error_and_every_excess_is_outside(full):
     one = xr.DataTree.from_dict({f"/{name}": planted(full)[name].to_dataset() for name in planted(full).children})
     for name in ("capture", "measured_envelope"):
         one[name] = xr.DataTree(one[name].to_dataset().isel(document=[0]))
-    found = confront(one, points=6)
+    found = envelope_dataset(one, points=6)
     assert found["precision_se"].isnull().all()
     assert found["precision_lower"].notnull().all()
     for statistic in STATISTICS:
@@ -274,7 +276,7 @@ def test_one_document_has_no_standard_error_and_every_excess_is_outside(full):
 
 
 def test_standard_errors_are_those_of_a_jackknife_over_documents(full):
-    found = confront(planted(full), points=5)
+    found = envelope_dataset(planted(full), points=5)
     curves = measured_curves(full["capture"].to_dataset(), found["n_envelope"].values)["recall"].values
     left_out = np.stack([np.delete(curves, k, axis=0).mean(axis=0) for k in range(3)])
     jackknife = np.sqrt(2 / 3 * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0))
@@ -300,7 +302,7 @@ def test_f_scores_follow_the_convention():
 
 def test_a_followup_run_meets_bounds_of_its_own_convention(tmp_path: Path):
     tree = run_tree(tmp_path / "run.zarr", length=LENGTH, documents=1, null=False, convention=Convention.FOLLOWUP)
-    found = confront(planted(tree), points=6)
+    found = envelope_dataset(planted(tree), points=6)
     grid = found["n_envelope"].values
     expected = exact(tree, 0, 1, offset_exponential(0.3, 0.0, 0.1, LENGTH), grid, edition="sharp")
     for name, values in cell(found, "sharp", "exponential", 0, 1).items():

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 from support.spine import Finished
 
-from geostat.bounds.envelope import confront
+from geostat.bounds.envelope import envelope_dataset
 from geostat.bounds.head import fitted_head
 from geostat.bounds.ingredients import SWAPS, swap_ingredients
 from theory.evaluate.envelopes import envelope as bounds_of
@@ -60,7 +60,7 @@ def test_a_swap_evaluates_the_theory_at_the_ingredients_it_names(tree: xr.DataTr
 
 
 def test_measured_weights_alone_are_the_bounds_of_the_confrontation(tree: xr.DataTree, swapped: xr.Dataset):
-    laid = confront(tree, editions=("sharp",), points=8).sel(edition="sharp", gram="exponential")
+    laid = envelope_dataset(tree, editions=("sharp",), points=8).sel(edition="sharp", gram="exponential")
     for name in ("precision_lower", "precision_upper", "recall_lower", "recall_upper"):
         np.testing.assert_allclose(swapped[name].sel(swap="weights").values, laid[name].values, atol=1e-12)
 

@@ -8,7 +8,7 @@ import xarray as xr
 from support.places import DOCS
 
 from empirical.measure.selection import default_n, separability
-from geostat.bounds.envelope import confront
+from geostat.bounds.envelope import envelope_dataset
 from geostat.bounds.evaluate import BOUND_NAMES, envelope_grid, evaluate
 from geostat.bounds.overall import overall
 from studies.bounds import DECAY, DIMENSION, OFFSET, SINK_COSINE, SINK_NORM
@@ -50,7 +50,7 @@ def covered(curves: dict[str, np.ndarray], bounds: np.ndarray) -> xr.Dataset:
         coords={"edition": ["sharp"], "n_envelope": SIZES},
     )
     groups = {"/capture": capture, "/measured_envelope": own, "/norms": xr.Dataset(), "/similarity": xr.Dataset()}
-    groups["/envelope"] = confront(xr.DataTree.from_dict(groups), editions=("sharp",), grams=(), points=None)
+    groups["/envelope"] = envelope_dataset(xr.DataTree.from_dict(groups), editions=("sharp",), grams=(), points=None)
     return overall(xr.DataTree.from_dict(groups)).isel(edition=0, gram=0)
 
 

@@ -14,7 +14,7 @@ from support.spine import LENGTH, Finished, geostat, refused
 
 import geostat as gs
 from empirical.store.store import Store
-from geostat.bounds.envelope import confront
+from geostat.bounds.envelope import envelope_dataset
 from geostat.bounds.overall import overall
 from geostat.comparison.compare import compare, reported
 from geostat.comparison.coverage import shares_inside
@@ -94,7 +94,7 @@ def test_coverage_without_a_document_leaves_it_out_of_curves_and_bounds(finished
     kept = {"capture": groups["capture"].isel(document=others)} | {
         name: groups[name] for name in ("norms", "similarity")
     }  # fits as they are
-    kept["envelope"] = confront(xr.DataTree.from_dict(kept))
+    kept["envelope"] = envelope_dataset(xr.DataTree.from_dict(kept))
     summary = overall(xr.DataTree.from_dict(kept))
     for edition in ("printed", "sharp"):
         for gram in ("exponential", "offset"):

@@ -23,14 +23,16 @@ from empirical.store import store as module
 from empirical.store.lock import alone
 from empirical.store.store import Store
 from geostat.errors import InputError
-from geostat.runs import pipeline
+from geostat.runs import pipeline, render, stages
 from geostat.runs.console import Console
+from geostat.runs.groups import CONFRONTED
+from geostat.runs.paths import store_path
 from geostat.runs.pipeline import Settings
 
 
 def test_a_store_lies_in_the_folder_or_is_named_itself():
-    assert pipeline.store_path(Path("a/b")) == Path("a/b/run.zarr")
-    assert pipeline.store_path(Path("a/b.zarr")) == Path("a/b.zarr")
+    assert store_path(Path("a/b")) == Path("a/b/run.zarr")
+    assert store_path(Path("a/b.zarr")) == Path("a/b.zarr")
 
 
 @pytest.mark.parametrize(
@@ -151,12 +153,12 @@ def test_every_stage_gives_the_same_bytes_again(tmp_path: Path, asked: Settings)
     store, other = (pipeline.measure(asked, tmp_path / name) for name in ("one", "two"))
     assert contents(store.path) == contents(other.path)
     pipeline.fit(store)
-    pipeline.lay_over(store, points=4)
+    pipeline.confront(store, points=4)
     before = contents(store.path)
     again = pipeline.measure(asked, tmp_path / "one")
     assert again.results == ["envelope", "heads", "norms", "pooled", "separable", "similarity", "sink", "summary", "verdicts", "weights"]
     pipeline.fit(again)
-    pipeline.lay_over(again, points=4)
+    pipeline.confront(again, points=4)
     assert contents(again.path) == before
 
 
@@ -170,11 +172,11 @@ def test_new_fits_take_away_what_rested_on_the_old_ones(confronted: Store, tmp_p
     store = confronted
     for name in ("ingredients", "predictive"):
         store.write(name, store.read("sink"))  # whatever it holds
-    assert set(store.results) >= set(pipeline.CONFRONTED)
+    assert set(store.results) >= set(CONFRONTED)
     pipeline.fit(store)
-    assert not set(store.results) & set(pipeline.CONFRONTED)
+    assert not set(store.results) & set(CONFRONTED)
     with pytest.raises(InputError, match="has not been confronted with the theory yet"):
-        pipeline.write_report(store, tmp_path / "out")
+        render.write_report(store, tmp_path / "out")
 
 
 @pytest.mark.parametrize("stage", ["fit", "confront"])
@@ -184,11 +186,11 @@ def test_a_stage_stopped_half_way_leaves_the_earlier_results_whole(confronted: S
     def stop(*args, **keywords) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pipeline, "fit_pooled" if stage == "fit" else "experiments", stop)
+    monkeypatch.setattr(stages, "fit_pooled" if stage == "fit" else "experiments", stop)
     for name in ("fit_norms", "fit_similarity", "fit_weights"):
-        monkeypatch.setattr(pipeline, name, lambda captured, progress=None: xr.Dataset())
+        monkeypatch.setattr(stages, name, lambda captured, progress=None: xr.Dataset())
     with pytest.raises(KeyboardInterrupt):
-        pipeline.fit(confronted) if stage == "fit" else pipeline.lay_over(confronted, points=3)
+        pipeline.fit(confronted) if stage == "fit" else pipeline.confront(confronted, points=3)
     assert contents(confronted.path.parent) == before
     assert {"norms", "verdicts", "summary"} <= set(Store.open(confronted.path).results)
 
@@ -201,20 +203,20 @@ def test_more_documents_drop_the_results_of_fewer(tmp_path: Path, asked: Setting
     assert len(grown.documents) == 3
     assert grown.results == []
     with pytest.raises(InputError, match=r"has no fits yet \(norms, similarity, weights missing\). Run `geostat fit"):
-        pipeline.lay_over(grown)
+        pipeline.confront(grown)
 
 
 def test_stages_out_of_order_are_refused(tmp_path: Path):
     store = Store.open(small_run(tmp_path / "run.zarr", documents=1).path)
     with pytest.raises(InputError, match="has no fits yet"):
-        pipeline.lay_over(store)
-    for write in (pipeline.write_report, pipeline.write_tables, pipeline.write_figures):
+        pipeline.confront(store)
+    for write in (render.write_report, render.write_tables, render.write_figures):
         with pytest.raises(InputError, match="has not been confronted with the theory yet"):
             write(store, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("stage", [pipeline.fit, pipeline.lay_over])
+@pytest.mark.parametrize("stage", [pipeline.fit, pipeline.confront])
 def test_a_stage_that_writes_is_the_only_one_that_does(tmp_path: Path, stage):
     store = small_run(tmp_path / "run.zarr", documents=1)
     before = contents(tmp_path)
@@ -276,7 +278,7 @@ def test_a_console_hears_every_stage_and_how_far_it_is(tmp_path: Path, asked: Se
     console = Console(stage=stages.append, fraction=lambda stage, fraction: far.update({stage: fraction}))
     store = pipeline.measure(asked, tmp_path, null=False, console=console)
     pipeline.fit(store, console=console)
-    pipeline.lay_over(store, editions=("sharp",), points=2, console=console)
+    pipeline.confront(store, editions=("sharp",), points=2, console=console)
     assert stages == [
         "read the text",
         "load the model",
@@ -296,4 +298,4 @@ def test_the_shortest_window_goes_the_whole_way(tmp_path: Path):
     run_tree(tmp_path / "run.zarr", documents=2, length=LEAST_LENGTH)
     store = Store.open(tmp_path / "run.zarr")
     pipeline.fit(store)
-    assert len(pipeline.lay_over(store)["summary"].attrs["sentences"]) == 5
+    assert len(pipeline.confront(store)["summary"].attrs["sentences"]) == 5

@@ -264,6 +264,6 @@ def test_curves_are_predicted_where_asked_and_dropped_where_not(finished: Finish
     assert "only weights fitted" in (tmp_path / "tables" / "predictive.md").read_text(encoding="utf-8")
     assert geostat("confront", store, "--edition", "sharp", "--quiet") == Said(0, "", "")
     assert "predictive" not in Store.open(store).results  # it would be of another confrontation
-    monkeypatch.setattr("geostat.api.experiments", lambda run: {})  # which take most of the time
+    monkeypatch.setattr("geostat.runs.stages.experiments", lambda run: {})  # which take most of the time
     laid = confront(finished.tree, finished.tree, editions=("sharp",), points=2, predict=True)
     np.testing.assert_allclose(laid["predictive"]["recall_slope"], kept["recall_slope"], equal_nan=True)

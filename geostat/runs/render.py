@@ -1,0 +1,63 @@
+"""Rendering of a confronted run: the page, its tables, its figures. Imports the reports room on first use, and no torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import xarray as xr
+
+from empirical.store.store import Store
+from geostat.errors import InputError
+from geostat.runs.console import QUIET, Console
+from geostat.runs.paths import refuse_unwritable
+from geostat.runs.record import seconds_of, timed
+from geostat.verdicts.give import refuse_older
+
+__all__ = ["outdated", "write_figures", "write_report", "write_tables"]
+
+
+def write_report(store: Store, out: Path, *, console: Console = QUIET) -> Path:
+    """Write report.html, figures and tables of a confronted run below `out`; returns the page's path."""
+    from reports.page.page import write_page
+
+    refuse_unwritable(out)
+    tree = _confronted(store)
+    with timed(store.path, "report"):
+        console.stage("report")
+        return write_page(tree, out, seconds=seconds_of(store.path))
+
+
+def write_tables(store: Store, out: Path) -> list[Path]:
+    """Write the booktabs tables of a confronted run into `out`; returns their paths."""
+    from reports.tables.every import write_tables as write
+
+    refuse_unwritable(out)
+    return write(_confronted(store), out)
+
+
+def write_figures(store: Store, out: Path) -> list[Path]:
+    """Write the figures of a confronted run into `out` as PDF and PNG; returns their paths."""
+    from reports.figures.every import write_figures as write
+
+    refuse_unwritable(out)
+    return write(_confronted(store), out)
+
+
+def outdated(store: Store) -> str | None:
+    """A line on what an earlier confrontation left beside the store, and the command that renews it; None where nothing lies there."""
+    page, folder = store.path.with_name("report.html"), store.path.with_name("tables")
+    if page.exists():
+        return f"{page} is older than these numbers. Run `geostat report {store.path}` to renew it."
+    if any(folder.glob("*.md")):
+        return f"The tables in {folder} are older than these numbers. Run `geostat tables {store.path}` to renew them."
+    return None
+
+
+def _confronted(store: Store) -> xr.DataTree:
+    if "summary" not in store.results:
+        raise InputError(
+            f"{store.path}: has not been confronted with the theory yet. Run `geostat fit` and `geostat confront` on it first."
+        )
+    tree = store.tree()
+    refuse_older(str(store.path), tree)
+    return tree

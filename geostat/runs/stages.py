@@ -1,0 +1,97 @@
+"""Stages after the capture, from datasets to datasets: the fits, and the confrontation with the bounds. Imports numpy, xarray and lmfit; no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import xarray as xr
+
+from geostat.bounds.envelope import envelope_dataset
+from geostat.bounds.evaluate import EDITIONS, ENVELOPE_POINTS
+from geostat.bounds.ingredients import swap_ingredients
+from geostat.bounds.predictive.curves import predictive_curves
+from geostat.experiments.chance import compare_with_nulls
+from geostat.experiments.head_regimes import classify_heads
+from geostat.experiments.sink import correlate_with_sink
+from geostat.fits.norms.fit import fit_norms
+from geostat.fits.pooled.fit import fit_pooled
+from geostat.fits.similarity.fit import fit_similarity
+from geostat.fits.weights.fit import fit_weights
+from geostat.runs.console import QUIET, Console
+from geostat.runs.groups import CONFRONTED
+from geostat.verdicts.claims import Tolerance
+from geostat.verdicts.give import give_verdicts
+from geostat.verdicts.sentences import summarise
+from theory.head.results import Edition
+
+__all__ = ["confronted", "experiments", "fitted"]
+
+
+def fitted(captured: xr.Dataset, *, console: Console = QUIET) -> dict[str, xr.Dataset]:
+    """Fit Assumptions 1-3 to a /capture dataset: norms, similarity, weights, pooled, by group.
+
+    Raises:
+        InputError: if a variable is missing or no head can be fitted.
+    """
+    found = {}
+    for name, function in (("norms", fit_norms), ("similarity", fit_similarity), ("weights", fit_weights)):
+        console.stage(f"fit {name}")
+        found[name] = function(captured, progress=partial(console.fraction, f"fit {name}"))
+    console.stage("fit pooled heads")
+    found["pooled"] = fit_pooled(captured)
+    return found
+
+
+def confronted(
+    tree: xr.DataTree,
+    *,
+    editions: Sequence[Edition] = EDITIONS,
+    points: int | None = ENVELOPE_POINTS,
+    held_against: Mapping[str, Tolerance] | None = None,
+    swap: bool = False,
+    predict: bool = False,
+    console: Console = QUIET,
+) -> dict[str, xr.Dataset]:
+    """Evaluate the bounds of a captured and fitted run, lay them over the measured curves, make the experiments, give the verdicts.
+
+    Args:
+        tree: a run with /capture and the fits. Earlier confrontations in it are not looked at.
+        editions: editions of the theory.
+        points: about how many log-spaced sizes N; None takes all.
+        held_against: tolerances by claim.
+        swap: also ingredients: bounds with fitted ingredients swapped for measured ones (a minute or two).
+        predict: also predictive: every head's curves as predicted from its fits (a few minutes).
+        console: what is told meanwhile.
+
+    Returns:
+        Datasets by group.
+    """
+    console.stage("confront")
+    found = {"envelope": envelope_dataset(tree, editions=editions, points=points, progress=partial(console.fraction, "confront"))}
+    if swap:
+        console.stage("swap ingredients")
+        found["ingredients"] = swap_ingredients(tree, progress=partial(console.fraction, "swap ingredients"))
+    if predict:
+        console.stage("predict curves")
+        found["predictive"] = predictive_curves(tree, progress=partial(console.fraction, "predict curves"))
+    console.stage("experiments")
+    found |= experiments(tree)
+    laid = xr.DataTree.from_dict({f"/{name}": node.to_dataset() for name, node in tree.children.items() if name not in CONFRONTED})
+    laid["envelope"] = xr.DataTree(found["envelope"])
+    laid.attrs = tree.attrs
+    return found | {"verdicts": give_verdicts(laid, held_against), "summary": summarise(laid)}
+
+
+def experiments(tree: xr.DataTree) -> dict[str, xr.Dataset]:
+    """Make every experiment of a run.
+
+    Args:
+        tree: a run with /capture and, if measured, /null.
+
+    Returns:
+        Datasets by the group they are kept in: sink, heads, separable.
+    """
+    capture = tree["capture"].to_dataset()
+    null = tree["null"].to_dataset() if "null" in tree.children else None
+    return {"sink": correlate_with_sink(capture), "heads": classify_heads(capture), "separable": compare_with_nulls(capture, null)}

@@ -1,0 +1,42 @@
+"""What only reads or renders starts without the libraries that measure: they take seconds to import."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.spine import Finished
+
+HEAVY = ("torch", "transformers")
+COMMANDS = {
+    "--help": (),
+    "theory": ("12",),
+    "theory --errata": (),
+    "whatif": ("--from", "RUN", "--head", "L0H0", "--set", "N=2:8:3", "--gram", "offset", "--out", "OUT/whatif"),
+    "tables": ("RUN", "--out", "OUT/tables"),
+    "figures": ("RUN", "--out", "OUT/figures"),
+    "report": ("RUN", "--out", "OUT/report"),
+    "compare": ("RUN", "OTHER", "--quick", "--out", "OUT/comparison"),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_that_measures_nothing_imports_nothing_that_measures(command: str, finished: Finished, tmp_path: Path) -> None:
+    run, other = tmp_path / "run", tmp_path / "other"
+    for copy in (run, other):
+        shutil.copytree(finished.out, copy)
+    places = {"RUN": str(run), "OTHER": str(other), "OUT": str(tmp_path)}
+    given = [*command.split(), *COMMANDS[command]]
+    for name, path in places.items():
+        given = [word.replace(name, path) for word in given]
+    program = (
+        "import json, sys\nfrom geostat.cli.app import main\n"
+        f"sys.argv = {['geostat', *given]!r}\n"
+        "try:\n    main()\nexcept SystemExit as ended:\n    assert not ended.code, ended.code\n"
+        f"print(); print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == []
