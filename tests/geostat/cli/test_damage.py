@@ -115,6 +115,7 @@ def stages(finished: Finished, model: Path, texts: Path, work: Path) -> dict[str
     }
 
 
+@pytest.mark.slow
 def test_fits_killed_at_a_write_end_like_those_that_were_not(
     tmp_path: Path, finished: Finished, model_folder: Path, text_folder: Path
 ) -> None:
