@@ -2,7 +2,7 @@
 
 Run: python -m studies.verdicts --claim bounds [--heads 1000] [--seed 0] [--tokens 257]
 
-A *kind* of head has weights as `recovery_weights` draws them, with or without growth, and values from Model G at the median fit of SmolLM2-135M.
+A *kind* of head has weights as `weights` draws them, with or without growth, and values from Model G at the median fit of SmolLM2-135M.
 Of each kind a pool of documents is made: curves of Precision and Recall, measured as in a model, and sharp bounds at each document's own weights. A head
 is 8 documents of the pool, with replacement, so its expected curve is the pool's mean, exactly. Bounds move with the document as those of theory do, but
 are shifted (and cut to [0, 1]) until their mean lies where it is planted. Bounds that are planted nowhere are left out at −1 and 2, so that the planted one
@@ -42,7 +42,7 @@ POOL: Final = 2000
 """Documents of a kind."""
 
 KINDS: Final = {"flat": "absent", "growing": "strong"}
-"""Kinds of heads, and the growth of their weights as `recovery_weights` names it."""
+"""Kinds of heads, and the growth of their weights as `weights` names it."""
 
 BANDS: Final = ((2, 4), (5, 32), (33, np.inf))
 """Sizes N, first and last, that share a row."""

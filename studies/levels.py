@@ -2,7 +2,7 @@
 
 Run: python -m studies.verdicts --claim norms similarity [--heads 1000] [--seed 0]
 
-Heads are drawn as `recovery_norms` and `recovery_similarity` draw them, 8 documents each, and fitted and judged as a run's are. The effects stay as they are
+Heads are drawn as `norms` and `similarity` draw them, 8 documents each, and fitted and judged as a run's are. The effects stay as they are
 drawn, and the tolerance is moved: a head whose effect is `share` of its tolerance is as one of that effect at that tolerance. True are the planted λ, trend
 and CV over positions; of the CVs within and over these documents, which are what 8 documents show, the mean over all heads; of a misfit, the distance of the
 expected cosines from the form fitted to them; of cosines that change along the document, the planted slope. Answers are counted one by one, at 5%, as if a

@@ -2,12 +2,12 @@
 
 Run: python -m studies.verdicts [--heads 1000] [--seed 0] [--tokens 257] [--claim norms similarity weights bounds] [--calibrate]
 
-Heads as `recovery_weights` draws them, 8 documents each, with noise of 2.4 nats a token and document (as measured) and of a half and a quarter of that.
+Heads as `weights` draws them, 8 documents each, with noise of 2.4 nats a token and document (as measured) and of a half and a quarter of that.
 *growth*: total growth of a share of its tolerance is planted. *shape_position*: a plateau and growth, and at every token a step up or down that is the same in
 all documents; the truth is the distance of that profile, without noise, from the form fitted to it. Answers are counted one by one, at 5%, as if a head
 stood alone.
 *oscillation* is no claim, and the study says why: amplitudes as large as the tolerance, from 0.7 to 1.8 times what stands out of noise, read from the form that
-gives the oscillation a size of its own. The claims on norms and similarity are `recovery_levels`'s, those on bounds `recovery_bounds`'s; `--claim` takes
+gives the oscillation a size of its own. The claims on norms and similarity are `levels`'s, those on bounds `bounds`'s; `--claim` takes
 some of the studies. `--calibrate` prints how often heads on norms and similarity are answered falsely with other values of `equivalence.REACH`, and the
 smallest that is enough. Imports numpy and xarray.
 """
@@ -68,7 +68,7 @@ class Row:
 def drawn(
     truth: dict[str, FloatArray], tokens: int, noise: float, random: np.random.Generator, steps: FloatArray | None = None
 ) -> xr.Dataset:
-    """Draw heads as `recovery_weights.draw` does, with `noise` times its noise and level, and steps (head, content token) that all documents have."""
+    """Draw heads as `weights.draw` does, with `noise` times its noise and level, and steps (head, content token) that all documents have."""
     data = draw(truth, tokens, random)
     clean = draw_clean(truth, tokens)
     weight = data["attention_weight"].values

@@ -38,8 +38,8 @@ def fit_head(
     `result.fit_report()` prints it. Errors and correlations are a document jackknife's, whose replicates repeat the search for break points; one document
     gives none. Whether a phase of the weights stands out of the noise at all is told by /weights. Parameters at a bound, and the break points of the
     weights, are held fixed. Two forms of "norms" are statsmodels', whose `result.summary()` prints them:
-    "trend", the mean profile's line with Newey-West errors (`norms_trend.line_of_profile`), and "variance", the mixed model of document, position and
-    residual (`norms_variance.mixed_model`), which takes seconds.
+    "trend", the mean profile's line with Newey-West errors (`norms.trend.line_of_profile`), and "variance", the mixed model of document, position and
+    residual (`norms.variance.mixed_model`), which takes seconds.
 
     Args:
         capture: a /capture dataset.

@@ -2,7 +2,7 @@
 
 Source: arXiv 2602.01893, §3.1, Assumption 1 and Fig. 2. Two coefficients of variation are kept apart, because the paper's
 figure averages over texts before it measures spread: CV per token (within a document) and CV of the mean profile. Trend, split of the variance and other
-compressed tokens stand in `norms_trend`, `norms_variance` and `norms_compressed`, names and meanings in `norms_variables`. Imports numpy, xarray, lmfit.
+compressed tokens stand in `trend`, `variance` and `compressed`, names and meanings in `variables`. Imports numpy, xarray, lmfit.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def fit_norms(capture: xr.Dataset, progress: Progress | None = None) -> xr.Datas
         progress: called with the fraction done after each layer.
 
     Returns:
-        What `norms_variables` names. Over (layer, kv_head), each with _se, _lower, _upper: C, lam, cv_token, cv_profile, cv_position, trend, share_document,
+        What `variables` names. Over (layer, kv_head), each with _se, _lower, _upper: C, lam, cv_token, cv_profile, cv_position, trend, share_document,
         share_position, share_residual, sink_smallest_share, compressed_share; also rmse, trend_se_hac, share_document_at_zero, share_position_at_zero,
         secondary_sinks, documents (how many carry the head) and flags, which say why a number is NaN. By document: cv_document, lam_document; by position:
         compressed_documents; by layer: sink_visible. Lists along compressed_token (left out without token_id) and secondary_sink.

@@ -5,7 +5,7 @@ out of the noise, else three, which the paper's note (T₁ = T₂) allows. Inter
 
 - `total_model_log`, nats: log Σα̂, 0 where the fitted weights sum to 1.
 - `growth`, nats: η(L − T₂), log of the last weight over the plateau's. A search for T₂ finds a growth in any noise, so there is an estimate only
-  where growth stands out of it (`weights_identified`); `growth_reason` tells why there is none. And it finds the largest one, so that η(L − T₂) is too large
+  where growth stands out of it (`identified`); `growth_reason` tells why there is none. And it finds the largest one, so that η(L − T₂) is too large
   where noise is: this is the mean over documents of the growth of one from the T₂ found in the others, by least squares. Standard error: the larger of
   that mean's and of the jackknife's of η(L − T₂), which knows of T₂.
 - `rmse`, nats: of the document mean of log α, noise of so few documents included.

@@ -2,9 +2,9 @@
 
 Source: arXiv 2602.01893, §3.3, Assumption 3 and Figure 4. The profile is fitted to the document mean of log α over visible tokens behind
 the sink; p_sink, Σα and the masses of the phases are those of the arithmetic mean. Forms: *shared* (as printed: one η for oscillation and
-growth), *separate* (η_osc and η_tail), *monotone* (T₁ = T₂: no oscillation); `weights_rivals` adds simpler ones and chooses. Break points are
-integers and are searched (`profile_search`). Noise is taken as it is, with its autocorrelation (`weights_noise`); what stands out of it, and
-which break points it lets the data place, is decided in `weights_identified`. Imports numpy and xarray.
+growth), *separate* (η_osc and η_tail), *monotone* (T₁ = T₂: no oscillation); `rivals` adds simpler ones and chooses. Break points are
+integers and are searched (`search`). Noise is taken as it is, with its autocorrelation (`noise`); what stands out of it, and
+which break points it lets the data place, is decided in `identified`. Imports numpy and xarray.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def fit_weights(capture: xr.Dataset, progress: Progress | None = None) -> xr.Dat
 
     p_base, eta, omega, t1, t2 are those of the shared form where its oscillation stands out of the noise, else of the
     monotone form, with omega NaN ("none") and t1 = t2. Estimates are lmfit's optimum at the break points searched; replicates
-    repeat the whole search. `weights_variables` names every variable, with units and meaning.
+    repeat the whole search. `variables` names every variable, with units and meaning.
 
     Args:
         capture: a /capture dataset; uses attention_weight (document, layer, head, position), tokens, sink_visible (layer).

@@ -2,7 +2,7 @@
 
 A phase *stands out* if
 
-1. its p-value against surrogates with the residuals' own autocorrelation is at most SIGNIFICANCE (`weights_surrogates`);
+1. its p-value against surrogates with the residuals' own autocorrelation is at most SIGNIFICANCE (`surrogates`);
 2. with two documents or more, a document left out is predicted better with it than without by more than one standard error over documents;
 3. of an oscillation: its amplitude is at least AMPLITUDE standard errors √(2 S(ω)/(T₂ − T₁)), S the spectral density of the noise at ω.
 
@@ -198,8 +198,8 @@ def form_values(
         best: estimates, shape (form, head).
         again: replicates, shape (form, document, head).
         carries: which documents carry the head, shape (document, head).
-        codes: from `weights_identified.reasons`.
-        half_width: from `weights_identified.placement`.
+        codes: from `reasons`.
+        half_width: from `placement`.
     """
     documents = carries.sum(axis=0)
     out: dict[str, np.ndarray] = {}

@@ -1,6 +1,6 @@
 """Rivals of Assumption 3's phases, and the choice among all forms by what they predict of a document left out.
 
-Beside the three forms of `profile_search`: *constant*, log α = b; *no_plateau*, growth from the first content token on, b + η(i − i₀);
+Beside the three forms of `search`: *constant*, log α = b; *no_plateau*, growth from the first content token on, b + η(i − i₀);
 *power_law*, recency as a power of the distance to the query, b − γ log(L + 1 − i). Slopes are not negative, as the paper's. These are linear, so
 least squares is closed; lmfit's Models of the same name stand beside it, and tests hold the two equal.
 
@@ -128,7 +128,7 @@ def compare(residual: FloatArray, loss: FloatArray, long_run: FloatArray) -> dic
         long_run: long-run noise of the residuals, shape (rival, head), nats.
 
     Returns:
-        Arrays by rival, named as in `weights_variables`, and `preferred` by head, −1 where nothing can be left out.
+        Arrays by rival, named as in `variables`, and `preferred` by head, −1 where nothing can be left out.
     """
     points = np.isfinite(residual[0]).sum(axis=-1)
     squares = mean_over_documents(np.moveaxis(residual**2, -1, 0))

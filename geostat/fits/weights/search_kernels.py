@@ -1,4 +1,4 @@
-"""Compiled kernels of the search for Assumption 3's phases; `profile_search` says what is fitted and how.
+"""Compiled kernels of the search for Assumption 3's phases; `search` says what is fitted and how.
 
 theta = (b, η_osc, ω, η_tail), the last unused when η is shared; indices j count content tokens from 0, `first` is the position of the
 first, T₁ and T₂ are j1 and j2. w is 1 for a known token and 0 for an unknown one, whose y is 0.

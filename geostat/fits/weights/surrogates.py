@@ -2,8 +2,8 @@
 
 A residual that resembles its neighbour wanders, and a search over break points and frequencies finds an oscillation in any wandering. So:
 
-1. the noise of a head is the ARMA(1,1) background (`weights_noise`) of the residuals of its fit without an oscillation: the monotone form or the
-   power law of `weights_rivals`, whichever leaves less. (The misfit of a bend, taken for noise, would hide oscillations);
+1. the noise of a head is the ARMA(1,1) background (`noise`) of the residuals of its fit without an oscillation: the monotone form or the
+   power law of `rivals`, whichever leaves less. (The misfit of a bend, taken for noise, would hide oscillations);
 2. the profile is whitened: turned into that noise's innovations, which are independent where the background is right;
 3. *oscillation*: over every frequency, and all pairs of break points on BLOCKS blocks, the largest drop of the sum of squares of the whitened
    residuals, in units of their variance, by a cosine of the phase that the paper prescribes (passed through the same filter) with a

@@ -71,7 +71,7 @@ FORM_PARAMETERS = {
     "form_t1": ("last position of the plateau, by form", "token", "T_1", _A3, {"scale": _BREAK}),
     "form_t2": ("last position before the growth, by form", "token", "T_2", _A3, {"scale": _BREAK}),
 }
-"""Those of the paper's form and its two kin, with intervals; named as the columns of `weights_intervals.form_values`."""
+"""Those of the paper's form and its two kin, with intervals; named as the columns of `identified.form_values`."""
 BY_HEAD = {
     "mae": ("mean absolute residual of the mean log weight", "nat", r"\mathrm{MAE}", _A3),
     "r2": ("coefficient of determination of the mean log weight", "1", "R^2", _A3),

@@ -9,7 +9,7 @@ and V by the correlations of the r_j, as in `theory.editions.conditional.bounds`
 
 F(r_max): 2N for N. The Gram of (s, e_A) is Wishart: T Tᵀ, T triangular with χ_{d−k}/√d on the diagonal and normals below (Bartlett 1933). The
 average over T is taken by scrambled Sobol points, in `REPLICATES` independent parts whose spread says how far it may be off
-(`conditional_error`). Unit-free. Imports numpy and scipy.special; scipy.stats and numba on first use.
+(`error`). Unit-free. Imports numpy and scipy.special; scipy.stats and numba on first use.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def _drawn(dimension: int, rank: int, scores: FloatArray) -> Draws:
 
 
 def _chances(given: GivenSum, crowd: Crowd, draws: Draws) -> FloatArray:
-    """Return F_j at each node, (K, M). Distances are held less t = ‖s‖², as in `conditional_rows`."""
+    """Return F_j at each node, (K, M). Distances are held less t = ‖s‖², as in `rows`."""
     from theory.editions.conditional.kernels import chances_of_known
 
     radius, u = draws.radius, draws.u

@@ -104,7 +104,7 @@ def distance_rows(
     """Write F_kj = P{D_j ≤ t_k + excess_k | node k} to out (K, M), and Σ_j F, Σ_j F² and max_j F of each node to sums (3, K).
 
     Args:
-        table: `conditional_law.distance_table`.
+        table: `law.distance_table`.
         dimension: d.
         variance: (M,) v_{j|i}; 0: D_j is known; negative: a tie, written as 0.
         pull: (M,) b_j.
