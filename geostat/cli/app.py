@@ -16,9 +16,9 @@ from typing import Annotated, Any
 import typer
 
 from geostat.cli import stops, streams
-from geostat.cli import whatif_options as options
 from geostat.cli.errors import Guarded
 from geostat.cli.options import JUDGING, MEASURING, Json, Quiet, Require, Run, Tolerances, taking
+from geostat.cli.whatif_options import WHATIF
 
 app = typer.Typer(
     name="geostat",
@@ -38,8 +38,8 @@ def run_command(given: dict[str, Any]) -> None:
     from geostat.runs import pipeline
     from geostat.runs.paths import store_path
 
-    out, (held, required) = given["out"], _judging(given["tolerances"], given["require"])
-    page = pipeline.run(_settings(given), out, held_against=held, **_manner(given))
+    out, (held, required) = given["out"], _judged_by(given["tolerances"], given["require"])
+    page = pipeline.run(_settings(given), out, held_against=held, **_how_to_measure(given))
     store = store_path(out)
     _print({"report": str(page), "run": str(store), **_sentences(store)}, as_json=given["as_json"], quiet=given["quiet"])
     _hold_to(store, required, quiet=given["quiet"] or given["as_json"])
@@ -51,7 +51,7 @@ def capture_command(given: dict[str, Any]) -> None:
     """Only measure: write run.zarr."""
     from geostat.runs import pipeline
 
-    store = pipeline.measure(_settings(given), given["out"], **_manner(given))
+    store = pipeline.measure(_settings(given), given["out"], **_how_to_measure(given))
     _print({"run": str(store.path), "documents": len(store.documents)}, as_json=given["as_json"], quiet=given["quiet"])
 
 
@@ -93,7 +93,7 @@ def confront_command(
     from geostat.runs.render import outdated
     from geostat.runs.settings import chosen_editions, envelope_points
 
-    held, required = _judging(tolerances, require)
+    held, required = _judged_by(tolerances, require)
     store = _open(run)
     asked = {"editions": chosen_editions(edition), "points": envelope_points(n), "held_against": held, "swap": swap}
     pipeline.confront(store, **asked, predict=predict, console=_talk(quiet=quiet))
@@ -113,7 +113,7 @@ def report_command(
     """Write the page, figures and tables of a confronted run."""
     from geostat.runs.render import write_report
 
-    _, required = _judging(None, require)
+    _, required = _judged_by(None, require)
     store = _open(run)
     page = write_report(store, out or store.path.parent, console=_talk(quiet=quiet))
     _print({"report": str(page)}, as_json=False, quiet=quiet)
@@ -158,17 +158,17 @@ def compare_command(
     as_json: Json = False,
 ) -> None:
     """Lay several confronted runs side by side, with what the paper reports beside them."""
-    from geostat.comparison.compare import compare, told
+    from geostat.comparison import compare as comparison
     from geostat.runs.paths import refuse_unwritable
     from reports.comparison.page import write_comparison
 
     talk = _talk(quiet=quiet)
     refuse_unwritable(out)
-    data = compare(runs, quick=quick, console=talk)
+    data = comparison.compare(runs, quick=quick, console=talk)
     talk.stage("write the comparison")
     page = write_comparison(data, out)
-    found = told(data) if as_json else {"found": data.attrs["sentences"], "mind": data.attrs["notes"]}
-    _print({"comparison": str(page), **found}, as_json=as_json, quiet=quiet)
+    result = comparison.as_json(data) if as_json else {"found": data.attrs["sentences"], "mind": data.attrs["notes"]}
+    _print({"comparison": str(page), **result}, as_json=as_json, quiet=quiet)
 
 
 @app.command("theory")
@@ -207,29 +207,13 @@ def theory_command(
 
 
 @app.command("whatif")
-def whatif_command(
-    sets: options.Sets = None,
-    edition: options.EditionName = "printed",
-    gram: options.GramName = "exponential",
-    bound: options.Bounds = None,
-    run: options.From = None,
-    head: options.FromHead = None,
-    find: options.Find = None,
-    target: options.Target = None,
-    elasticity: options.Elasticity = False,
-    project: options.Project = False,
-    out: options.StudyOut = Path("whatif"),
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
+@taking(WHATIF)
+def whatif_command(given: dict[str, Any]) -> None:
     """Evaluate the bounds over a grid of parameters, find where one reaches a target, or tell how one responds to each parameter."""
     from geostat.what_if.answer import Asked, answer
 
-    asked = Asked(
-        sets=tuple(sets or ()), edition=edition, gram=gram, bounds=tuple(bound or ()), run=run, head=head, find=find, target=target,
-        elasticity=elasticity, project=project, out=out,
-    )  # fmt: skip
-    _print(answer(asked), as_json=as_json, quiet=quiet)
+    printing = {"as_json": given.pop("as_json"), "quiet": given.pop("quiet")}
+    _print(answer(Asked(**given | {name: given[name] or () for name in ("sets", "bounds")})), **printing)
 
 
 @app.command("doctor")
@@ -242,7 +226,7 @@ def doctor_command(
     _print(examine(run), as_json=as_json, quiet=False)
 
 
-def _judging(tolerances: Path | None, require: list[str] | None) -> tuple[Any, list[Any]]:
+def _judged_by(tolerances: Path | None, require: list[str] | None) -> tuple[Any, list[Any]]:
     """What the verdicts are held against, and what is required of them; read before any work is done."""
     from geostat.verdicts.claims import tolerances as read
     from geostat.verdicts.requirements import requirement
@@ -276,7 +260,7 @@ def _settings(given: dict[str, Any]) -> Any:
     return Settings(**{name: given[name] for name in names}, text=tuple(given["text"] or ()), heads=named_heads(given["head"] or []))
 
 
-def _manner(given: dict[str, Any]) -> dict[str, Any]:
+def _how_to_measure(given: dict[str, Any]) -> dict[str, Any]:
     """How a measurement goes about it, apart from what it measures."""
     from geostat.errors import InputError
 

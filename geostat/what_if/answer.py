@@ -31,7 +31,7 @@ KINDS: Final = ("nc", "pdf", "png", "tex", "md")
 class Asked:
     """What the command was told; `whatif` and `find_value` check the names. `sets` and `find` are words such as "beta=0.1:2:20:log" and "N" or "beta=0.1:2".
 
-    gram: a form of the similarity, a file of cosines, or "measured", which are then those of `head`.
+    gram: a form of the similarity, a file of cosines, or "measured", which are then those of `head`. figures: whether to draw the study, too.
     """
 
     sets: Sequence[str] = ()
@@ -44,6 +44,7 @@ class Asked:
     target: float | None = None
     elasticity: bool = False
     project: bool = False
+    figures: bool = True
     out: Path = Path("whatif")
 
 
@@ -91,7 +92,7 @@ def answer(asked: Asked) -> dict[str, Any]:
     dataset = elasticities(**shared) if asked.elasticity else whatif(varying, **shared)
     dataset.attrs |= start.told
     said = {"elasticity": lines_of(dataset)} if asked.elasticity else _summary(dataset)
-    return said | _moved(dataset) | {"written": [str(path) for path in write(dataset, asked.out)]}
+    return said | _moved(dataset) | {"written": [str(path) for path in write(dataset, asked.out, figures=asked.figures)]}
 
 
 def _start(asked: Asked) -> _Start:
@@ -177,14 +178,13 @@ def _moved(dataset: xr.Dataset) -> dict[str, str]:
     }
 
 
-def write(dataset: xr.Dataset, out: Path) -> list[Path]:
-    """Write a study below `out`: dataset (netCDF), table (LaTeX, Markdown), and figure (PDF, PNG) where it varies along one to three axes.
+def write(dataset: xr.Dataset, out: Path, *, figures: bool = True) -> list[Path]:
+    """Write a study below `out`: dataset (netCDF), table (LaTeX, Markdown), and, if `figures`, figure (PDF, PNG) where it varies
+    along one to three axes.
 
     Elasticities go to files of their own, without a figure. Files of an earlier study that this one has no new one for are removed, at the end.
     """
-    from reports.figures.ink import rendered
     from reports.files import replaced
-    from reports.study.figure import draw_study, study_axes
     from reports.study.table import table_of_elasticities, table_of_study
     from reports.tables.every import write_table
 
@@ -194,9 +194,12 @@ def write(dataset: xr.Dataset, out: Path) -> list[Path]:
             plain[name] = plain[name].astype(np.int8)
     of_point = "elasticity" in dataset
     made = [(f"{'elasticity' if of_point else 'whatif'}.nc", bytes(plain.to_netcdf(engine="scipy")))]
-    if not of_point and 1 <= len(study_axes(dataset)) <= 3:
-        figure = draw_study(dataset)
-        made += [(f"whatif.{kind}", rendered(figure, kind)) for kind in ("pdf", "png")]
+    if figures and not of_point:
+        from reports.figures.ink import rendered
+        from reports.study.figure import draw_study, study_axes
+
+        figure = draw_study(dataset) if 1 <= len(study_axes(dataset)) <= 3 else None
+        made += [(f"whatif.{kind}", rendered(figure, kind)) for kind in ("pdf", "png") if figure is not None]
     table = table_of_elasticities(dataset) if of_point else table_of_study(dataset)
     written = [replaced(out / name, content) for name, content in made] + write_table(table, out)
     for kind in KINDS:

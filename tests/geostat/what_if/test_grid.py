@@ -1,5 +1,6 @@
 """What-if studies as users ask for them: words, a head of a run, datasets and files."""
 
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 import xarray as xr
 from support.spine import Finished
 
-from geostat.cli.whatif_options import Sets
+from geostat.cli.whatif_options import WHATIF
 from geostat.errors import InputError
 from geostat.what_if.answer import Asked, answer
 from geostat.what_if.grid import parse, whatif
@@ -41,7 +42,7 @@ def test_words_become_values(text, values, relative):
 def test_ranges_of_whole_numbers_are_rounded_without_repeats_as_the_option_says():
     assert parse("N=2:3:10").values == (2.0, 3.0)
     assert parse("d=1:100:5:log").values == (1.0, 3.0, 10.0, 32.0, 100.0)
-    said = get_args(Sets)[1].help
+    said = get_args(WHATIF["sets"][0])[1].help
     assert "rounded and repeated ones dropped" in said
     assert "N=2:3:10 is 2 and 3" in said
 
@@ -195,6 +196,14 @@ def test_no_figure_of_an_earlier_study_stays_beside_a_new_one(tmp_path):
     answer(Asked(sets=["L=32", "N=4"], out=tmp_path))
     assert {path.name for path in tmp_path.iterdir()} == both - {"whatif.pdf", "whatif.png"}
     assert int(xr.open_dataset(tmp_path / "whatif.nc").attrs["fixed_N"]) == 4
+
+
+def test_a_study_without_figures_has_the_same_numbers_and_no_figure(tmp_path):
+    drawn = answer(Asked(sets=["L=32", "N=2,3"], out=tmp_path / "drawn"))
+    plain = answer(Asked(sets=["L=32", "N=2,3"], out=tmp_path / "plain", figures=False))
+    assert {Path(path).name for path in plain["written"]} == {"whatif.nc", "whatif.tex", "whatif.md"}
+    assert {Path(path).name for path in drawn["written"]} - {"whatif.pdf", "whatif.png"} == {Path(path).name for path in plain["written"]}
+    assert (tmp_path / "drawn/whatif.nc").read_bytes() == (tmp_path / "plain/whatif.nc").read_bytes()
 
 
 def test_a_study_that_is_refused_leaves_the_earlier_one_whole(tmp_path):
