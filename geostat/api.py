@@ -17,7 +17,7 @@ import xarray as xr
 from empirical.errors import InputError as MeasurementError
 from empirical.paths import path_of
 from empirical.store.store import Store
-from geostat.bounds.evaluate import EDITIONS, ENVELOPE_POINTS
+from geostat.bounds.by_document import EDITIONS, ENVELOPE_POINTS
 from geostat.comparison.compare import Source
 from geostat.comparison.compare import compare as lay_side_by_side
 from geostat.errors import InputError

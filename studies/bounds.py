@@ -22,12 +22,13 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from empirical.measure.selection import default_n, separability
+from geostat.bounds.by_document import envelope_grid, evaluate
 from geostat.bounds.envelope import envelope_dataset
-from geostat.bounds.evaluate import BOUND_NAMES, SIDES, envelope_grid, evaluate
+from geostat.datasets.separability import ALL_BOUNDS, SIDES, STATISTICS
 from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.statistics.jackknife import SIGNIFICANCE
 from geostat.verdicts.claims import tolerances
-from geostat.verdicts.give import STATISTICS, give_verdicts
+from geostat.verdicts.give import give_verdicts
 from studies.weights import DOCUMENTS, Setting, draw, plant
 from theory.audit.simulate import draw_directions
 from theory.head.gram import offset_exponential
@@ -179,7 +180,7 @@ def judged(pool: Pool, bounds: FloatArray, chosen: NDArray[np.int64]) -> dict[st
     }  # fmt: skip
     data = {name: (dims, values) for name, values in zip(STATISTICS, curves, strict=True)}
     capture = xr.Dataset(data, coords=coords, attrs={"convention": "paper", "dimension": DIMENSION})
-    edges = {name: np.full((DOCUMENTS, 1, 1, heads, pool.n.size), np.nan) for name in BOUND_NAMES}  # document, edition, layer, head, n
+    edges = {name: np.full((DOCUMENTS, 1, 1, heads, pool.n.size), np.nan) for name in ALL_BOUNDS}  # document, edition, layer, head, n
     for (name, side), values in zip(product(STATISTICS, SIDES), bounds.reshape(-1, *bounds.shape[2:]), strict=True):
         edges[f"{name}_{side}"][:] = values.swapaxes(0, 1)[:, None, None]
     along = ("document", "edition", "layer", "head", "n_envelope")

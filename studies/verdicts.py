@@ -25,7 +25,7 @@ import xarray as xr
 
 from geostat.fits.weights.fit import fit_weights
 from geostat.statistics.arrays import FloatArray
-from geostat.statistics.equivalence import Side, if_present, one_sided
+from geostat.statistics.equivalence import Side, one_sided, with_presence
 from geostat.statistics.jackknife import SIGNIFICANCE
 from geostat.verdicts.claims import tolerances
 from studies import bounds
@@ -100,7 +100,7 @@ def _row(
     known = np.isfinite(estimate)
     own = np.broadcast_to(tolerance, estimate.shape)
     p = one_sided(estimate - own, se, DOCUMENTS - 1.0, 0.0, side, skew)
-    p = p if absent is None else if_present(p, absent, known)
+    p = p if absent is None else with_presence(p, absent, known)
     with np.errstate(invalid="ignore"):
         holds, fails = (p.holds <= SIGNIFICANCE) & known, (p.fails <= SIGNIFICANCE) & known
     return Row(

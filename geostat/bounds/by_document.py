@@ -1,74 +1,47 @@
-"""Bounds evaluated at each document's own weights."""
+"""Bounds evaluated at each document's own weights, and the measured curves that they bound.
+
+A bound holds for one profile of weights, so it is evaluated at each document's and then averaged; a bound at the mean profile would not bound mean
+Precision. Source: arXiv 2602.01893, Theorems 1-2. Imports theory.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 import xarray as xr
 
 from empirical.schema import with_f_scores
-from geostat.bounds.head import FittedHead
+from geostat.bounds.head import FittedHead, fitted_head
+from geostat.datasets.progress import Progress, tracked
+from geostat.datasets.separability import ALL_BOUNDS, WITH_F, statistic_of
+from geostat.datasets.tokens import heads_of, layer_tokens
+from geostat.statistics.arrays import FloatArray
 from theory.evaluate.envelopes import envelopes
 from theory.head.gram import LagGram
 from theory.head.results import Edition
 
-__all__ = [
-    "BOUND_NAMES",
-    "EDITIONS",
-    "ENVELOPE_POINTS",
-    "FITTED_GRAMS",
-    "SIDES",
-    "STATISTICS",
-    "bound_attributes",
-    "envelope_grid",
-    "evaluate",
-    "gap_attributes",
-    "measured_curves",
-]
+__all__ = ["EDITIONS", "ENVELOPE_POINTS", "FITTED_GRAMS", "bounds_of_layer", "envelope_grid", "evaluate", "fitted_heads", "measured_curves"]
 
 EDITIONS: Final[tuple[Edition, ...]] = ("printed", "sharp")
 FITTED_GRAMS: Final = ("exponential", "offset")
-STATISTICS: Final = ("precision", "recall", "f_outer", "f_inner")
-SIDES: Final = ("lower", "upper")
 
 ENVELOPE_POINTS: Final = 24
 """How many sizes N an envelope is evaluated at by default."""
 
-BOUND_NAMES: Final = tuple(f"{statistic}_{side}" for statistic in STATISTICS for side in SIDES)
-_SYMBOLS: Final = {
-    "precision": r"\mathbb{E}P",
-    "recall": r"\mathbb{E}R",
-    "f_outer": r"\mathbb{E}F(r_{\max})",
-    "f_inner": r"\mathbb{E}F(r_{\min})",
-}
-_EQUATIONS: Final = {"precision": "(12)-(13)", "recall": "(14)-(15)", "f_outer": "(17)", "f_inner": "(16)"}
-
 
 def envelope_grid(n: np.ndarray, points: int | None = ENVELOPE_POINTS) -> np.ndarray:
-    """Choose about `points` log-spaced sizes among the measured ones, the first and the last included; None takes all."""
+    """Choose about `points` log-spaced sizes among the measured ones, the first and the last included; None takes all.
+
+    >>> envelope_grid(np.arange(1, 1001), 4).tolist()
+    [1, 10, 100, 1000]
+    """
     n = np.asarray(n, dtype=np.int64)
     if points is None or points >= len(n):
         return n
     wanted = np.geomspace(n[0], n[-1], points)
     return np.unique(n[np.abs(np.log(n)[None, :] - np.log(wanted)[:, None]).argmin(axis=1)])
-
-
-def bound_attributes(name: str) -> dict[str, Any]:
-    """Attributes of a bound's variable, by name such as `precision_lower`."""
-    statistic, side = name.rsplit("_", 1)
-    return {
-        "long_name": f"{side} bound on expected {statistic.replace('_', ' ')}",
-        "units": "1",
-        "symbol": _SYMBOLS[statistic],
-        "equation": _EQUATIONS[statistic],
-    }
-
-
-def gap_attributes(name: str) -> dict[str, Any]:
-    """Attributes of the standard error of a curve less its bound."""
-    about = bound_attributes(name)
-    return about | {"long_name": f"standard error over documents of the measured value less the {about['long_name']}", "symbol": ""}
 
 
 def evaluate(
@@ -85,6 +58,21 @@ def evaluate(
     """Bounds of heads that share one feasible Gram, by name, each (head, n).
 
     Only the sharp edition knows the followup convention; there the printed bounds of P and R stand (their balls differ in ties only), those of F do not.
+
+    Args:
+        alpha: weights, (head, token).
+        norms: of the values, (token,).
+        gram: cosines of the values.
+        dimension: of a value.
+        grid: sizes N, (n,).
+        edition: of the theory.
+        sink: whether the first token is the sink.
+        convention: "paper" or "followup".
+
+    >>> gram, alpha = LagGram(0.5 ** np.arange(8.0)), np.full((1, 8), 1 / 8)
+    >>> found = evaluate(alpha, np.ones(8), gram, 64, np.array([2, 4]), edition="sharp", sink=False, convention="paper")
+    >>> found["precision_upper"].round(2).tolist()
+    [[0.93, 0.98]]
     """
     followup = convention == "followup"
     bounds = envelopes(
@@ -98,40 +86,63 @@ def evaluate(
         convention="followup" if followup and edition == "sharp" else "paper",
         feasible=True,
     )
-    found = {name: np.array(getattr(bounds, name)) for name in BOUND_NAMES}
+    found = {name: np.array(getattr(bounds, name)) for name in ALL_BOUNDS}
     if followup and edition != "sharp":
-        for name in BOUND_NAMES:
+        for name in ALL_BOUNDS:
             if name.startswith("f_"):
                 found[name][...] = np.nan
     return found
 
 
-def _bounds_by_document(
-    capture: xr.Dataset, model: FittedHead, layer: int, heads: np.ndarray, grid: np.ndarray, edition: Edition
-) -> np.ndarray:
-    """Bounds of one group of heads at each document's own weights: (bound, document, head, n)."""
-    tokens = int(capture["tokens"].values[layer])
-    sink = bool(capture["sink_visible"].values[layer])
-    weights = capture["attention_weight"].values[:, layer, heads, -tokens:].astype(np.float64)
-    documents, count = weights.shape[:2]
-    found = evaluate(
-        weights.reshape(documents * count, tokens),
-        model.norms(tokens, sink=sink),
-        model.gram,
-        int(capture.attrs["dimension"]),
-        grid,
-        edition=edition,
-        sink=sink,
-        convention=str(capture.attrs["convention"]),
-    )
-    return np.stack([found[name] for name in BOUND_NAMES]).reshape(len(BOUND_NAMES), documents, count, len(grid))
+def bounds_of_layer(
+    capture: xr.Dataset,
+    layer: int,
+    weights: FloatArray,
+    norms: FloatArray,
+    gram: LagGram | np.ndarray,
+    grid: np.ndarray,
+    *,
+    edition: Edition,
+    names: Sequence[str] = ALL_BOUNDS,
+) -> FloatArray:
+    """Bounds at each profile of weights, (…, token) → (bound, …, n); NaN of a profile that holds NaN.
+
+    Args:
+        capture: /capture, which tells the dimension, the convention and what the layer sees.
+        layer: index of the layer.
+        weights: profiles of heads that share one value head.
+        norms: of the values, (token,).
+        gram: feasible cosines of the values.
+        grid: sizes N, (n,).
+        edition: of the theory.
+        names: of the bounds.
+    """
+    rows = weights.reshape(-1, weights.shape[-1])
+    known = np.isfinite(rows).all(axis=-1)
+    stacked = np.full((len(names), len(rows), len(grid)), np.nan)
+    if known.any():
+        sink, convention = layer_tokens(capture, layer).sink, str(capture.attrs["convention"])
+        dimension = int(capture.attrs["dimension"])
+        found = evaluate(rows[known], norms, gram, dimension, grid, edition=edition, sink=sink, convention=convention)
+        stacked[:, known] = np.stack([found[name] for name in names])
+    return stacked.reshape(len(names), *weights.shape[:-1], len(grid))
 
 
-def _of_each_bound(curves: xr.Dataset) -> np.ndarray:
-    """The curve that each bound bounds: (bound, document, ...)."""
-    return np.stack([curves[name.rpartition("_")[0]].values for name in BOUND_NAMES])
+def fitted_heads(
+    capture: xr.Dataset, norms: xr.Dataset, similarity: xr.Dataset, gram: str, progress: Progress | None = None
+) -> Iterator[tuple[int, int, np.ndarray, FittedHead]]:
+    """Yield the layer, the value head, the heads that share it (indices all) and its fitted model, wherever there is one and they have weights."""
+    for layer, kv_head in tracked(list(np.ndindex(capture.sizes["layer"], capture.sizes["kv_head"])), progress):
+        model, heads = fitted_head(capture, norms, similarity, gram, layer, kv_head), heads_of(capture, layer, kv_head)
+        if model is not None and heads.size:
+            yield layer, kv_head, heads, model
 
 
 def measured_curves(capture: xr.Dataset, grid: np.ndarray) -> xr.Dataset:
     """The four measured statistics on a grid of N, by document: dims (document, layer, head, n_envelope), float64."""
-    return with_f_scores(capture)[list(STATISTICS)].sel(n=grid).rename(n="n_envelope").astype(np.float64)
+    return with_f_scores(capture)[list(WITH_F)].sel(n=grid).rename(n="n_envelope").astype(np.float64)
+
+
+def curve_of_each_bound(curves: xr.Dataset) -> FloatArray:
+    """The curve that each bound bounds: (bound, document, ...)."""
+    return np.stack([curves[statistic_of(name)].values for name in ALL_BOUNDS])

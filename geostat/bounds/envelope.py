@@ -1,36 +1,47 @@
 """Bounds against measurement: the envelopes of each head from fitted and measured Grams, and whether the measured curves lie inside.
 
-A bound holds for one profile of weights, so every bound is evaluated at each document's own weights and then averaged; a bound at the mean profile would
-not bound mean Precision. Source: arXiv 2602.01893, Theorems 1-2 and Corollary 1. Imports theory; datasets are those of /capture and the fits.
+Source: arXiv 2602.01893, Theorems 1-2 and Corollary 1. Imports theory; datasets are those of /capture and the fits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
 import xarray as xr
 
-from geostat.bounds.evaluate import (
-    _EQUATIONS,
-    _SYMBOLS,
-    BOUND_NAMES,
+from geostat.bounds.by_document import (
     EDITIONS,
     ENVELOPE_POINTS,
     FITTED_GRAMS,
-    STATISTICS,
-    _bounds_by_document,
-    _of_each_bound,
-    bound_attributes,
+    bounds_of_layer,
+    curve_of_each_bound,
     envelope_grid,
-    gap_attributes,
+    fitted_heads,
     measured_curves,
 )
-from geostat.bounds.gaps import beyond, means_and_gaps, standard_error
-from geostat.bounds.head import MEASURED, fitted_head
-from geostat.datasets.tokens import heads_of
+from geostat.bounds.gaps import clearly_outside, means_and_gaps, standard_error
+from geostat.bounds.head import MEASURED, document_weights
+from geostat.datasets.progress import Progress, part_of
+from geostat.datasets.separability import ALL_BOUNDS, WITH_F, bound_attributes, statistic_attributes
+from geostat.datasets.variable import Variable, variables
 from geostat.errors import InputError
+from geostat.statistics.arrays import FloatArray
 from theory.head.results import Edition
+
+DIMS: Final = ("edition", "gram", "layer", "head", "n_envelope")
+PROJECTION: Final = (
+    Variable("projected", "fitted Gram is infeasible and was moved", equation="Assumption 2", dims=("fitted_gram", "layer", "kv_head")),
+    Variable(
+        "projection_distance",
+        "how far the Gram was moved",
+        "1",
+        r"|\Delta\rho_0|",
+        "Assumption 2",
+        dims=("fitted_gram", "layer", "kv_head"),
+    ),
+)
 
 
 def envelope_dataset(
@@ -39,9 +50,9 @@ def envelope_dataset(
     editions: Sequence[Edition] = EDITIONS,
     grams: Sequence[str] = FITTED_GRAMS,
     points: int | None = ENVELOPE_POINTS,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> xr.Dataset:
-    """Lay the bounds of every head over its measured curves.
+    """Evaluate the bounds of every head beside its measured curves.
 
     Args:
         tree: a run with /capture, /norms, /similarity and, for the measured Gram, /measured_envelope.
@@ -56,97 +67,78 @@ def envelope_dataset(
         the sizes at which they were captured, NaN at others.
 
     Raises:
-        InputError: for an edition that is not laid over curves.
+        InputError: for an edition that is not compared with curves.
     """
     capture, norms, similarity = (tree[name].to_dataset() for name in ("capture", "norms", "similarity"))
     grid = envelope_grid(capture["n"].values, points)
     unknown = [edition for edition in editions if edition not in EDITIONS]
     if unknown:
         raise InputError(f"edition {unknown[0]!r}: expected one of {', '.join(EDITIONS)}. Name one of those.")
-    measured_too = "measured_envelope" in tree
-    names = [*grams, *([MEASURED] if measured_too else [])]
-    layers, heads = capture.sizes["layer"], capture.sizes["head"]
+    names = [*grams, *([MEASURED] if "measured_envelope" in tree else [])]
+    layers, heads, kv_heads = (capture.sizes[name] for name in ("layer", "head", "kv_head"))
     curves = measured_curves(capture, grid)
-    bounds = np.full((2, len(BOUND_NAMES), len(editions), len(names), layers, heads, len(grid)), np.nan)  # their means, errors of the gaps
-    moved = np.zeros((len(grams), layers, capture.sizes["kv_head"]), dtype=bool)
-    distance = np.zeros(moved.shape)
-    work = list(np.ndindex(len(grams), layers, capture.sizes["kv_head"]))
-    for step, (index, layer, kv_head) in enumerate(work):
-        model, of_group = fitted_head(capture, norms, similarity, names[index], layer, kv_head), heads_of(capture, layer, kv_head)
-        if model is not None and of_group.size:
+    bounds = np.full((2, len(ALL_BOUNDS), len(editions), len(names), layers, heads, len(grid)), np.nan)  # their means, errors of the gaps
+    moved, distance = np.zeros((len(grams), layers, kv_heads), dtype=bool), np.zeros((len(grams), layers, kv_heads))
+    for index, gram in enumerate(grams):
+        share = part_of(progress, index / len(grams), (index + 1) / len(grams))
+        for layer, kv_head, group, model in fitted_heads(capture, norms, similarity, gram, share):
             moved[index, layer, kv_head], distance[index, layer, kv_head] = model.projected, model.distance
-            for place, edition in enumerate(editions):
-                found = _bounds_by_document(capture, model, layer, of_group, grid, edition)
-                bounds[:, :, place, index, layer, of_group] = means_and_gaps(found, _of_each_bound(curves.isel(layer=layer, head=of_group)))
-        if progress is not None:
-            progress((step + 1) / len(work))
-    if measured_too:
-        own = (
-            tree["measured_envelope"].to_dataset().reindex(n_envelope=grid).transpose("document", "edition", "layer", "head", "n_envelope")
-        )
-        for place, edition in enumerate(editions):
-            found = np.stack([own[name].sel(edition=edition).values for name in BOUND_NAMES])
-            bounds[:, :, place, -1] = means_and_gaps(found, _of_each_bound(curves))
-    return _dataset(capture, bounds, moved, distance, editions=editions, names=names, grid=grid)
-
-
-def _dataset(
-    capture: xr.Dataset,
-    bounds: np.ndarray,
-    moved: np.ndarray,
-    distance: np.ndarray,
-    *,
-    editions: Sequence[Edition],
-    names: Sequence[str],
-    grid: np.ndarray,
-) -> xr.Dataset:
-    dims = ("edition", "gram", "layer", "head", "n_envelope")
-    found = xr.Dataset(
-        {name: (dims, bounds[0, index], bound_attributes(name)) for index, name in enumerate(BOUND_NAMES)}
-        | {f"{name}_gap_se": (dims, bounds[1, index], gap_attributes(name)) for index, name in enumerate(BOUND_NAMES)},
-        coords={
-            "edition": ("edition", np.array(editions, dtype=object), {"long_name": "edition of the theory"}),
-            "gram": ("gram", np.array(names, dtype=object), {"long_name": "Gram matrix of the values"}),
-            "layer": capture["layer"],
-            "head": capture["head"],
-            "kv_head_of_head": capture["kv_head_of_head"],
-            "n_envelope": ("n_envelope", grid, {"long_name": "selected tokens N", "units": "tokens"}),
-        },
+            weights, measured = document_weights(capture, layer, group), curve_of_each_bound(curves.isel(layer=layer, head=group))
+            for at, edition in enumerate(editions):
+                found = bounds_of_layer(capture, layer, weights, model.norms, model.gram, grid, edition=edition)
+                bounds[:, :, at, index, layer, group] = means_and_gaps(found, measured)
+    if MEASURED in names:
+        own = tree["measured_envelope"].to_dataset().reindex(n_envelope=grid).transpose("document", *(dim for dim in DIMS if dim != "gram"))
+        for at, edition in enumerate(editions):
+            found = np.stack([own[name].sel(edition=edition).values for name in ALL_BOUNDS])
+            bounds[:, :, at, -1] = means_and_gaps(found, curve_of_each_bound(curves))
+    envelope = _bounds_dataset(capture, bounds, editions, names, grid).assign(
+        variables(PROJECTION, {"projected": moved, "projection_distance": distance})
     )
-    kv_dims = ("fitted_gram", "layer", "kv_head")
-    fitted = [name for name in names if name != MEASURED]
-    found = found.assign_coords(fitted_gram=("fitted_gram", np.array(fitted, dtype=object), {"long_name": "fitted Gram matrix"}))
-    found["projected"] = (
-        kv_dims,
-        moved,
-        {"long_name": "fitted Gram is infeasible and was moved", "units": "1", "symbol": "", "equation": "Assumption 2"},
-    )
-    found["projection_distance"] = (
-        kv_dims,
-        distance,
-        {"long_name": "how far the Gram was moved", "units": "1", "symbol": r"|\Delta\rho_0|", "equation": "Assumption 2"},
-    )
-    measured = measured_curves(capture, grid)
-    documents = measured.sizes["document"]
-    for statistic in STATISTICS:
-        mean, error = measured[statistic].mean("document"), standard_error(measured[statistic])
-        attrs = {"units": "1", "symbol": _SYMBOLS[statistic].removeprefix(r"\mathbb{E}"), "equation": _EQUATIONS[statistic]}
-        found[statistic] = mean.assign_attrs(long_name=f"measured {statistic.replace('_', ' ')}, mean over documents", **attrs)
-        found[f"{statistic}_se"] = error.assign_attrs(long_name=f"standard error over documents of {statistic.replace('_', ' ')}", **attrs)
-        excess = xr.DataArray(np.maximum(found[f"{statistic}_lower"] - mean, mean - found[f"{statistic}_upper"]))
-        known = found[f"{statistic}_lower"].notnull() & found[f"{statistic}_upper"].notnull() & mean.notnull()
-        found[f"{statistic}_excess"] = (
-            excess.clip(min=0)
-            .where(known)
-            .assign_attrs(attrs | {"long_name": f"how far measured {statistic.replace('_', ' ')} lies outside its bounds"})
-        )
-        outside = beyond(found, statistic, documents).where(known, False)
-        found[f"{statistic}_outside"] = outside.astype(bool).assign_attrs(
-            attrs | {"long_name": f"measured {statistic.replace('_', ' ')} lies clearly outside its bounds (tests of the gap at 95%)"}
-        )
-    found.attrs = {
+    for statistic in WITH_F:
+        envelope = envelope.assign(_against_measured(envelope, curves[statistic]))
+    envelope.attrs = {
         "long_name": "bounds against measurement",
-        "documents": measured.sizes["document"],
+        "documents": capture.sizes["document"],
         "averaging": "each bound at each document's own weights, then averaged over documents",
     }
-    return found.drop_vars([name for name in found.coords if name not in {*dims, *kv_dims, "kv_head_of_head"}])
+    return envelope.drop_vars([name for name in envelope.coords if name not in {*DIMS, *PROJECTION[0].dims, "kv_head_of_head"}])
+
+
+def _bounds_dataset(
+    capture: xr.Dataset, bounds: FloatArray, editions: Sequence[Edition], names: Sequence[str], grid: np.ndarray
+) -> xr.Dataset:
+    """The bounds (mean or error of the gap, bound, edition, gram, layer, head, n) by name, with coordinates."""
+    out: dict[str, Any] = {}
+    for name, mean, gap_se in zip(ALL_BOUNDS, *bounds, strict=True):
+        words = bound_attributes(name)
+        gap = {"long_name": f"standard error over documents of the measured value less the {words['long_name']}", "symbol": ""}
+        out |= {name: (DIMS, mean, words), f"{name}_gap_se": (DIMS, gap_se, words | gap)}
+    fitted = [name for name in names if name != MEASURED]
+    labels = {
+        "edition": (editions, "edition of the theory"), "gram": (names, "Gram matrix of the values"), "fitted_gram": (fitted, "fitted Gram matrix"),
+    }  # fmt: skip
+    coords = {name: (name, np.array(values, dtype=object), {"long_name": long_name}) for name, (values, long_name) in labels.items()}
+    sizes = ("n_envelope", grid, {"long_name": "selected tokens N", "units": "tokens"})
+    of_capture = {name: capture[name] for name in ("layer", "head", "kv_head_of_head")}
+    return xr.Dataset(out, coords=coords | of_capture | {"n_envelope": sizes})
+
+
+def _against_measured(envelope: xr.Dataset, curve: xr.DataArray) -> dict[str, xr.DataArray]:
+    """A measured statistic, by document, with its error, how far its mean lies outside its bounds, and whether clearly."""
+    statistic, documents = str(curve.name), curve.sizes["document"]
+    label, words = statistic.replace("_", " "), statistic_attributes(statistic)
+    lower, upper, mean = envelope[f"{statistic}_lower"], envelope[f"{statistic}_upper"], curve.mean("document")
+    out = {
+        statistic: mean.assign_attrs(long_name=f"measured {label}, mean over documents", **words),
+        f"{statistic}_se": standard_error(curve).assign_attrs(long_name=f"standard error over documents of {label}", **words),
+    }
+    known = lower.notnull() & upper.notnull() & mean.notnull()
+    excess = xr.DataArray(np.maximum(lower - mean, mean - upper)).clip(min=0).where(known)
+    outside = clearly_outside(envelope.assign(out), statistic, documents).where(known, False).astype(bool)
+    return out | {
+        f"{statistic}_excess": excess.assign_attrs(words, long_name=f"how far measured {label} lies outside its bounds"),
+        f"{statistic}_outside": outside.assign_attrs(
+            words, long_name=f"measured {label} lies clearly outside its bounds (tests of the gap at 95%)"
+        ),
+    }

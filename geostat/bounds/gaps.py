@@ -1,6 +1,6 @@
 """How far measured curves lie from their bounds, and how surely: a document moves both, so it is their gap that has a spread.
 
-A *cell* is one bound (of Precision or Recall, lower or upper) of a head at one N. Imports numpy, xarray and scipy.special.
+A *cell* is one bound (of Precision or Recall, lower or upper) of a head at one N. Imports numpy and xarray.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Final
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
+from geostat.datasets.separability import BOUNDS
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.equivalence import PValues, mean_of_equals, one_sided
+from geostat.statistics.jackknife import LEVEL
+from geostat.statistics.t_test import critical_value
 
-CONFIDENCE: Final = 0.95
-STATISTICS: Final = ("precision", "recall")
-BOUNDS: Final = {0: "precision_lower", 1: "precision_upper", 2: "recall_lower", 3: "recall_upper"}
+CODES: Final = dict(enumerate(BOUNDS))
 """The bounds that a verdict asks of, by the code under which /verdicts names them."""
 SMOOTH: Final = ("recall",)
 """Statistics whose documents scatter enough for Student's t: a share of N tokens, each of which may lie outside or not."""
@@ -42,7 +42,7 @@ def standard_error(values: xr.DataArray) -> xr.DataArray:
     return values.std("document", ddof=1) / np.sqrt(count) if values.sizes["document"] > 1 else values.mean("document") * np.nan
 
 
-def beyond(found: xr.Dataset, statistic: str, documents: int) -> xr.DataArray:
+def clearly_outside(found: xr.Dataset, statistic: str, documents: int) -> xr.DataArray:
     """Where a measured mean lies outside a bound surely, each side at 97.5%: its gap by a t-test, or by `mean_of_equals` where all documents agree.
 
     Precision, and F with it, lies close to its floor in most texts and at 1 in some: eight documents may all be of one kind and nearly agree. Their spread
@@ -53,9 +53,9 @@ def beyond(found: xr.Dataset, statistic: str, documents: int) -> xr.DataArray:
         statistic: x.
         documents: how many they are means over.
     """
-    mean, alike, level = found[statistic], found[f"{statistic}_se"] == 0, (1 - CONFIDENCE) / 2
+    mean, alike, level = found[statistic], found[f"{statistic}_se"] == 0, (1 - LEVEL) / 2
     both = documents > 1 and statistic not in SMOOTH
-    critical = float(stdtrit(documents - 1, 1 - level)) if documents > 1 else 0.0
+    critical = float(critical_value(documents - 1)) if documents > 1 else 0.0
     outside = xr.zeros_like(found[f"{statistic}_lower"], dtype=bool)
     for side, sign in (("lower", -1.0), ("upper", 1.0)):
         bound = found[f"{statistic}_{side}"]
@@ -64,8 +64,8 @@ def beyond(found: xr.Dataset, statistic: str, documents: int) -> xr.DataArray:
         chance = mean_of_equals(broad_mean.values, broad_bound.values, documents, "at_most" if side == "upper" else "at_least").fails
         seldom = xr.DataArray(chance, dims=broad_bound.dims, coords=broad_bound.coords).transpose(*bound.dims) < level
         surely = gap > critical * error
-        found_out = (seldom & surely) if both else xr.where(alike & (documents > 1), seldom & (gap > 0), surely)
-        outside = outside | found_out.transpose(*bound.dims)
+        beyond = (seldom & surely) if both else xr.where(alike & (documents > 1), seldom & (gap > 0), surely)
+        outside = outside | beyond.transpose(*bound.dims)
     return outside
 
 
@@ -77,7 +77,7 @@ class Cells:
     se: FloatArray
     p: PValues
     bound: NDArray[np.int64]
-    """Key of BOUNDS, (cell,)."""
+    """Key of CODES, (cell,)."""
     n: NDArray[np.int64]
     """N, (cell,)."""
 
@@ -111,7 +111,7 @@ def cells(bounds: xr.Dataset, tokens: NDArray[np.int64], documents: float, toler
     sizes = bounds["n_envelope"].values
     between = (sizes > 1) & (sizes < tokens[:, None, None])
     excesses, errors, holds, fails = [], [], [], []
-    for name in BOUNDS.values():
+    for name in BOUNDS:
         statistic, _, side = name.partition("_")
         measured, se, edge, gap = (
             bounds[variable].transpose("layer", "head", "n_envelope").values
@@ -127,7 +127,7 @@ def cells(bounds: xr.Dataset, tokens: NDArray[np.int64], documents: float, toler
         holds.append(np.maximum(tested.holds, unseen.holds))
         fails.append(np.where(alone, tested.fails, np.maximum(tested.fails, unseen.fails)))
     excess, error, p_holds, p_fails = (np.concatenate(parts, axis=-1) for parts in (excesses, errors, holds, fails))
-    bound, n = np.repeat(list(BOUNDS), sizes.size), np.tile(sizes.astype(np.int64), len(BOUNDS))
+    bound, n = np.repeat(list(CODES), sizes.size), np.tile(sizes.astype(np.int64), len(BOUNDS))
     return Cells(excess=excess, se=error, p=PValues(holds=p_holds, fails=p_fails), bound=bound, n=n)
 
 
@@ -143,11 +143,13 @@ def deciding(all_of_them: Cells, fails: NDArray[np.bool_]) -> Deciding:
     tested = np.isfinite(p.holds) & np.isfinite(p.fails)
     rank = np.where(tested, np.where(fails[..., None], -p.fails, p.holds), -np.inf)
     first = np.isfinite(excess) & (rank == rank.max(axis=-1, keepdims=True))
-    place = np.where(first, excess, -np.inf).argmax(axis=-1)
+    decides = np.where(first, excess, -np.inf).argmax(axis=-1)
 
     def at(values: FloatArray) -> FloatArray:
-        return np.take_along_axis(values, place[..., None], axis=-1)[..., 0]
+        return np.take_along_axis(values, decides[..., None], axis=-1)[..., 0]
 
     count = tested.sum(axis=-1)
     own = PValues(holds=at(p.holds), fails=np.minimum(1.0, at(p.fails) * count))
-    return Deciding(excess=at(excess), se=at(all_of_them.se), p=own, bound=all_of_them.bound[place], n=all_of_them.n[place], cells=count)
+    return Deciding(
+        excess=at(excess), se=at(all_of_them.se), p=own, bound=all_of_them.bound[decides], n=all_of_them.n[decides], cells=count
+    )

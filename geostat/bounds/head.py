@@ -53,9 +53,14 @@ def value_head(capture: xr.Dataset, weights: xr.Dataset, layer: int, kv_head: in
         gram=gram,
         moved=moved,
         norms=norm.mean(axis=0),
-        weights=capture["attention_weight"][:, layer, heads, seen.start :].values.astype(np.float64),
+        weights=document_weights(capture, layer, heads),
         weight_model=model,
     )
+
+
+def document_weights(capture: xr.Dataset, layer: int, heads: np.ndarray) -> FloatArray:
+    """Each document's own weights of the visible tokens, (document, head, token)."""
+    return capture["attention_weight"][:, layer, heads, layer_tokens(capture, layer).start :].values.astype(np.float64)
 
 
 def _fitted_weights(weights: xr.Dataset, layer: int, heads: np.ndarray, seen: LayerTokens) -> FloatArray:
@@ -96,20 +101,13 @@ MEASURED: Final = "measured"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedHead:
-    """What the fits say of one kv_head: norms C and λC, and a Gram, moved to the nearest feasible one where the fit has none."""
+    """What the fits say of one kv_head: norms, and a Gram, moved to the nearest feasible one where the fit has none."""
 
-    scale: float
-    ratio: float
+    norms: FloatArray
+    """Assumption 1's norms C, and λC of the sink, of the visible tokens, (token,), in units of value norm."""
     gram: LagGram | np.ndarray
     projected: bool
     distance: float
-
-    def norms(self, tokens: int, *, sink: bool) -> np.ndarray:
-        """Assumption 1's norms of the visible tokens, shape (token,), in units of value norm."""
-        norms = np.full(tokens, self.scale)
-        if sink:
-            norms[0] *= self.ratio
-        return norms
 
 
 def fitted_head(capture: xr.Dataset, norms: xr.Dataset, similarity: xr.Dataset, gram: str, layer: int, kv_head: int) -> FittedHead | None:
@@ -119,13 +117,14 @@ def fitted_head(capture: xr.Dataset, norms: xr.Dataset, similarity: xr.Dataset, 
     """
     norm = norms.isel(layer=layer, kv_head=kv_head)
     fit = similarity.sel(gram=gram).isel(layer=layer, kv_head=kv_head)
-    tokens = int(capture["tokens"].values[layer])
-    sink = bool(capture["sink_visible"].values[layer])
+    seen = layer_tokens(capture, layer)
     beta, offset, scale = float(fit["beta"]), float(fit["offset"]), float(norm["C"])
-    rho0 = float(fit["rho0"]) if sink else 0.0
-    ratio = float(norm["lam"]) if sink else 1.0
+    rho0 = float(fit["rho0"]) if seen.sink else 0.0
+    ratio = float(norm["lam"]) if seen.sink else 1.0
     if not np.all(np.isfinite([beta, offset, scale, rho0, ratio])):
         return None
-    asked = offset_exponential(beta, offset, rho0, tokens) if beta > 0 else LagGram(np.ones(tokens), rho0)
-    found = project(asked, tokens, sink=0 if sink else None)
-    return FittedHead(scale=scale, ratio=ratio, gram=found.gram, projected=found.kind != "none", distance=found.distance)
+    asked = offset_exponential(beta, offset, rho0, seen.tokens) if beta > 0 else LagGram(np.ones(seen.tokens), rho0)
+    found = project(asked, seen.tokens, sink=0 if seen.sink else None)
+    every = np.full(seen.tokens, scale)
+    every[0] *= ratio  # 1 where the first token is no sink
+    return FittedHead(norms=every, gram=found.gram, projected=found.kind != "none", distance=found.distance)

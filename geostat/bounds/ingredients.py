@@ -8,16 +8,16 @@ back, that assumption alone suffices to break the bound. Source: arXiv 2602.0189
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
 import xarray as xr
 
-from geostat.bounds.evaluate import envelope_grid, evaluate, measured_curves
-from geostat.bounds.head import FittedHead, ValueHead, fitted_head, value_head
-from geostat.datasets.tokens import heads_of, layer_tokens
-from geostat.datasets.words import described
+from geostat.bounds.by_document import bounds_of_layer, envelope_grid, fitted_heads, measured_curves
+from geostat.bounds.head import value_head
+from geostat.datasets.progress import Progress
+from geostat.datasets.separability import BOUNDS, SIDES, STATISTICS
+from geostat.datasets.variable import Variable, variables
 from geostat.statistics.arrays import FloatArray
 
 INGREDIENTS: Final = ("weights", "norms", "similarity")
@@ -32,12 +32,30 @@ SWAPS: Final[dict[str, tuple[str, ...]]] = {
 POINTS: Final = 12
 """Sizes N by default: half of an envelope's, for there are eight bounds to evaluate."""
 
-STATISTICS: Final = ("precision", "recall")
-BOUNDS: Final = tuple(f"{statistic}_{side}" for statistic in STATISTICS for side in ("lower", "upper"))
+
+def _records(statistic: str) -> tuple[Variable, ...]:
+    """Records of one statistic's variables."""
+    dims, sharp = ("swap", "layer", "head", "n_envelope"), "Theorems 1-2, sharp edition"
+    shares = {
+        "inside": "share of (head, N) cells, 1 < N < T, inside the bounds",
+        "regained": "share inside of the cells that are outside with all fitted",
+        "width": "mean distance of the bounds, both cut to [0, 1]",
+    }
+    return (
+        *(Variable(f"{statistic}_{side}", f"sharp {side} bound of {statistic}", equation=sharp, dims=dims) for side in SIDES),
+        *(Variable(f"{statistic}_{part}", f"{statistic}: {words}", dims=("swap",)) for part, words in shares.items()),
+        Variable(f"{statistic}_lost", f"{statistic}: cells outside with all ingredients fitted"),
+    )
+
+
+MOVED: Final = Variable(
+    "moved", "how far the measured cosines by lag were moved to be feasible", equation="erratum 9", dims=("layer", "kv_head")
+)
+VARIABLES: Final = (*(record for statistic in STATISTICS for record in _records(statistic)), MOVED)
 
 
 def swap_ingredients(
-    tree: xr.DataTree, *, gram: str = "exponential", points: int | None = POINTS, progress: Callable[[float], None] | None = None
+    tree: xr.DataTree, *, gram: str = "exponential", points: int | None = POINTS, progress: Progress | None = None
 ) -> xr.Dataset:
     """Evaluate sharp bounds of every head with fitted ingredients swapped for measured ones, one at a time and all but one.
 
@@ -63,87 +81,49 @@ def swap_ingredients(
     layers, heads, kv_heads = (capture.sizes[name] for name in ("layer", "head", "kv_head"))
     bounds = np.full((len(BOUNDS), len(SWAPS), layers, heads, len(grid)), np.nan)
     moved = np.full((layers, kv_heads), np.nan)
-    work = list(np.ndindex(layers, kv_heads))
-    for step, (layer, kv_head) in enumerate(work):
-        of_group = heads_of(capture, layer, kv_head)
-        fitted = fitted_head(capture, norms, similarity, gram, layer, kv_head)
-        if fitted is not None and of_group.size:
-            head = value_head(capture, weights, layer, kv_head, of_group)
-            moved[layer, kv_head] = head.moved
-            for place, swapped in enumerate(SWAPS.values()):
-                bounds[:, place, layer, of_group] = _bounds(capture, fitted, head, swapped, layer, grid)
-        if progress is not None:
-            progress((step + 1) / len(work))
-    return _dataset(capture, bounds, moved, grid, gram)
-
-
-def _bounds(capture: xr.Dataset, fitted: FittedHead, head: ValueHead, swapped: Sequence[str], layer: int, grid: np.ndarray) -> FloatArray:
-    """Bounds with some ingredients measured, (bound, head, n); NaN for a head whose weights could not be fitted."""
-    seen = layer_tokens(capture, layer)
-    weights = head.weights if "weights" in swapped else head.weight_model[None]
-    profiles, heads, tokens = weights.shape
-    rows = weights.reshape(-1, tokens)
-    known = np.isfinite(rows).all(axis=-1)
-    stacked = np.full((len(BOUNDS), len(rows), len(grid)), np.nan)
-    if known.any():
-        found = evaluate(
-            rows[known],
-            head.norms if "norms" in swapped else fitted.norms(seen.tokens, sink=seen.sink),
-            head.gram if "similarity" in swapped else fitted.gram,
-            int(capture.attrs["dimension"]),
-            grid,
-            edition="sharp",
-            sink=seen.sink,
-            convention=str(capture.attrs["convention"]),
-        )
-        stacked[:, known] = np.stack([found[name] for name in BOUNDS])
-    return stacked.reshape(len(BOUNDS), profiles, heads, len(grid)).mean(axis=1)
-
-
-def _dataset(capture: xr.Dataset, bounds: FloatArray, moved: FloatArray, grid: np.ndarray, gram: str) -> xr.Dataset:
-    dims = ("swap", "layer", "head", "n_envelope")
+    for layer, kv_head, group, fitted in fitted_heads(capture, norms, similarity, gram, progress):
+        measured = value_head(capture, weights, layer, kv_head, group)
+        moved[layer, kv_head] = measured.moved
+        for at, swapped in enumerate(SWAPS.values()):
+            found = bounds_of_layer(
+                capture,
+                layer,
+                measured.weights if "weights" in swapped else measured.weight_model[None],
+                measured.norms if "norms" in swapped else fitted.norms,
+                measured.gram if "similarity" in swapped else fitted.gram,
+                grid,
+                edition="sharp",
+                names=BOUNDS,
+            )
+            bounds[:, at, layer, group] = found.mean(axis=1)
     curves = measured_curves(capture, grid).mean("document").transpose("layer", "head", "n_envelope")
     between = (grid > 1) & (grid < capture["tokens"].values[:, None, None])
-    out: dict[str, xr.Variable] = {}
-    for place, name in enumerate(BOUNDS):
-        statistic, side = name.rsplit("_", 1)
-        out[name] = described(
-            dims,
-            bounds[place],
-            long_name=f"sharp {side} bound of {statistic}",
-            units="1",
-            symbol="",
-            equation="Theorems 1-2, sharp edition",
-        )
+    numbers: dict[str, np.ndarray] = dict(zip(BOUNDS, bounds, strict=True)) | {"moved": moved}
     for statistic in STATISTICS:
-        low, high = (bounds[BOUNDS.index(f"{statistic}_{side}")] for side in ("lower", "upper"))
-        measured = curves[statistic].values
-        known = np.isfinite(low) & np.isfinite(high) & np.isfinite(measured) & between
-        inside = known & (low <= measured) & (measured <= high)
-        lost = known[0] & ~inside[0]
-        width = np.where(known, np.clip(high, 0, 1) - np.clip(low, 0, 1), 0.0)
-        over = tuple(range(1, inside.ndim))
-        parts = {
-            "inside": (inside.sum(axis=over), known.sum(axis=over), "share of (head, N) cells, 1 < N < T, inside the bounds"),
-            "regained": ((inside & lost).sum(axis=over), (known & lost).sum(axis=over), "share inside of the cells that are outside with all fitted"),
-            "width": (width.sum(axis=over), known.sum(axis=over), "mean distance of the bounds, both cut to [0, 1]"),
-        }  # fmt: skip
-        for part, (top, bottom, words) in parts.items():
-            value = np.divide(top, bottom, out=np.full(len(SWAPS), np.nan), where=bottom > 0)
-            out[f"{statistic}_{part}"] = described(("swap",), value, long_name=f"{statistic}: {words}", units="1", symbol="", equation="")
-        out[f"{statistic}_lost"] = described((), np.array(int(lost.sum())), long_name=f"{statistic}: cells outside with all ingredients fitted", units="1",
-                                             symbol="", equation="")  # fmt: skip
-    out["moved"] = described(
-        ("layer", "kv_head"),
-        moved,
-        long_name="how far the measured cosines by lag were moved to be feasible",
-        units="1",
-        symbol="",
-        equation="erratum 9",
-    )
+        low, high = (numbers[f"{statistic}_{side}"] for side in SIDES)
+        parts = _counts(curves[statistic].values, low, high, between)
+        numbers |= {f"{statistic}_{part}": values for part, values in parts.items()}
     coords = {name: capture[name].variable for name in ("layer", "head", "kv_head")}
     coords["swap"] = xr.Variable(("swap",), np.array(list(SWAPS), dtype=object), {"long_name": "ingredients measured in place of fitted"})
     coords["n_envelope"] = xr.Variable(("n_envelope",), grid, {"long_name": "selected tokens N", "units": "tokens"})
-    return xr.Dataset(
-        out, coords=coords, attrs={"long_name": "bounds with ingredients swapped", "gram": gram, "documents": capture.sizes["document"]}
-    )
+    attrs = {"long_name": "bounds with ingredients swapped", "gram": gram, "documents": capture.sizes["document"]}
+    return xr.Dataset(variables(VARIABLES, numbers), coords=coords, attrs=attrs)
+
+
+def _counts(measured: FloatArray, low: FloatArray, high: FloatArray, between: np.ndarray) -> dict[str, np.ndarray]:
+    """Shares of the (head, N) cells by swap, and the cells that are outside with all fitted; bounds (swap, layer, head, n)."""
+    known = np.isfinite(low) & np.isfinite(high) & np.isfinite(measured) & between
+    inside = known & (low <= measured) & (measured <= high)
+    lost = known[0] & ~inside[0]
+    width = np.where(known, np.clip(high, 0, 1) - np.clip(low, 0, 1), 0.0)
+
+    def share(part: np.ndarray, whole: np.ndarray) -> FloatArray:
+        top, bottom = (values.sum(axis=(1, 2, 3)) for values in (part, whole))
+        return np.divide(top, bottom, out=np.full(len(SWAPS), np.nan), where=bottom > 0)
+
+    return {
+        "inside": share(inside, known),
+        "regained": share(inside & lost, known & lost),
+        "width": share(width, known),
+        "lost": np.array(int(lost.sum())),
+    }

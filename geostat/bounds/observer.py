@@ -10,14 +10,8 @@ import numpy as np
 from empirical.capture.observer import LayerView, RunShape
 from empirical.schema import Coordinate, Variable
 from empirical.store.layout import GroupPlan
-from geostat.bounds.evaluate import (
-    BOUND_NAMES,
-    EDITIONS,
-    ENVELOPE_POINTS,
-    bound_attributes,
-    envelope_grid,
-    evaluate,
-)
+from geostat.bounds.by_document import EDITIONS, ENVELOPE_POINTS, envelope_grid, evaluate
+from geostat.datasets.separability import ALL_BOUNDS, bound_attributes
 from theory.editions.sharp_many import WorkArrays
 
 __all__ = ["MeasuredEnvelope"]
@@ -40,7 +34,7 @@ class MeasuredEnvelope:
             "n_envelope": Coordinate(dims=("n_envelope",), values=grid, long_name="selected tokens N"),
         }
         dims = ("layer", "edition", "head", "n_envelope")
-        variables = {name: Variable(dims=dims, **bound_attributes(name)) for name in BOUND_NAMES}
+        variables = {name: Variable(dims=dims, **bound_attributes(name)) for name in ALL_BOUNDS}
         return GroupPlan(
             variables=variables, coordinates=coordinates, sizes=shape.sizes() | {"edition": len(EDITIONS), "n_envelope": len(grid)}
         )
@@ -51,7 +45,7 @@ class MeasuredEnvelope:
         values = view.values.double().numpy()
         alpha = view.alpha.double().numpy()
         group = view.shape.heads // view.shape.kv_heads
-        found = {name: np.full((len(EDITIONS), view.shape.heads, len(grid)), np.nan, dtype=np.float32) for name in BOUND_NAMES}
+        found = {name: np.full((len(EDITIONS), view.shape.heads, len(grid)), np.nan, dtype=np.float32) for name in ALL_BOUNDS}
         for kv_head in range(view.shape.kv_heads):
             heads = slice(kv_head * group, (kv_head + 1) * group)
             norms = np.linalg.norm(values[kv_head], axis=1)
@@ -69,7 +63,7 @@ class MeasuredEnvelope:
                     sink=view.sink,
                     convention=view.shape.convention.value,
                 )
-                for name in BOUND_NAMES:
+                for name in ALL_BOUNDS:
                     found[name][index, heads] = bounds[name]
             _GRAMS.give_back([gram])
         return found

@@ -11,7 +11,8 @@ from typing import Final
 import numpy as np
 import xarray as xr
 
-from geostat.bounds.evaluate import SIDES, STATISTICS, bound_attributes
+from geostat.bounds.gaps import standard_error
+from geostat.datasets.separability import SIDES, STATISTICS, WITH_F, bound_attributes, statistic_attributes
 
 CELLS: Final = "(head, N) cells with 1 < N < T, both bounds known"
 
@@ -27,10 +28,7 @@ def mean_and_error(values: xr.DataArray, over: Sequence[str]) -> tuple[xr.DataAr
         Mean and standard error, dims those left; the error is NaN with one document.
     """
     each = values.astype(np.float64).mean(over)
-    documents = each.sizes["document"]
-    if documents < 2:
-        return each.mean("document"), each.mean("document") * np.nan
-    return each.mean("document"), each.std("document", ddof=1) / np.sqrt(documents)
+    return each.mean("document"), standard_error(each)
 
 
 def readable(envelope: xr.Dataset) -> xr.Dataset:
@@ -63,72 +61,57 @@ def overall(tree: xr.DataTree) -> xr.Dataset:
         counts nowhere; where nothing is left, f_inner_* are NaN.
     """
     capture, envelope = tree["capture"].to_dataset(), readable(tree["envelope"].to_dataset())
-    found = xr.Dataset(attrs={"long_name": "summary of the run", "documents": capture.sizes["document"]})
+    summary = xr.Dataset(attrs={"long_name": "summary of the run", "documents": capture.sizes["document"]})
     heads = capture.sizes["layer"] * capture.sizes["head"]
-    for name in ("precision", "recall"):
+    for name in STATISTICS:
         mean, error = mean_and_error(capture[name], ("layer", "head"))
         words = {"units": "1", "symbol": capture[name].attrs["symbol"], "equation": capture[name].attrs["equation"]}
-        found[f"{name}_mean"] = mean.assign_attrs(words, long_name=f"mean {name} over {heads} heads")
-        found[f"{name}_se"] = error.assign_attrs(words, long_name=f"standard error over documents of mean {name}")
+        summary[f"{name}_mean"] = mean.assign_attrs(words, long_name=f"mean {name} over {heads} heads")
+        summary[f"{name}_se"] = error.assign_attrs(words, long_name=f"standard error over documents of mean {name}")
         if "null" in tree:
             null, _ = mean_and_error(tree["null"].to_dataset()[name], ("layer", "head"))
-            found[f"{name}_null"] = null.transpose("null", "n").assign_attrs(words, long_name=f"mean {name} of the null baseline")
+            summary[f"{name}_null"] = null.transpose("null", "n").assign_attrs(words, long_name=f"mean {name} of the null baseline")
     floor = (capture["n"] / capture["tokens"]).where(capture["n"] <= capture["tokens"]).mean("layer")
-    found["floor"] = floor.assign_attrs(long_name="smallest possible Precision N/T", units="1", symbol="N/T", equation="(2)")
+    summary["floor"] = floor.assign_attrs(long_name="smallest possible Precision N/T", units="1", symbol="N/T", equation="(2)")
     between = (envelope["n_envelope"] > 1) & (envelope["n_envelope"] < capture["tokens"].rename(None))
-    for statistic in STATISTICS:
-        found = found.merge(_coverage(envelope, statistic, between.drop_vars(["tokens", "sink_visible"], errors="ignore")))
-    return found.drop_vars([name for name in found.coords if name not in found.dims])
+    for statistic in WITH_F:
+        summary = summary.merge(_coverage(envelope, statistic, between.drop_vars(["tokens", "sink_visible"], errors="ignore")))
+    return summary.drop_vars([name for name in summary.coords if name not in summary.dims])
 
 
 def _coverage(envelope: xr.Dataset, statistic: str, between: xr.DataArray) -> xr.Dataset:
-    excess = envelope[f"{statistic}_excess"]
+    """Mean bounds of one statistic, and how many cells, and mean curves, lie inside them."""
+    label, cell = statistic.replace("_", " "), ("layer", "head", "n_envelope")
+    lower, upper, excess = (envelope[f"{statistic}_{part}"] for part in ("lower", "upper", "excess"))
     counted = excess.notnull() & between
-    cells = counted.sum(("layer", "head", "n_envelope"))
-    outside = ((excess > 0) & counted).sum(("layer", "head", "n_envelope"))
-    beyond = (envelope[f"{statistic}_outside"] & counted).sum(("layer", "head", "n_envelope"))
-    label = statistic.replace("_", " ")
-    words = {"units": "1", "equation": envelope[statistic].attrs["equation"], "symbol": envelope[statistic].attrs["symbol"], "over": CELLS}
-    known = xr.Dataset()
-    for side in SIDES:
-        name = f"{statistic}_{side}"
-        known[name] = envelope[name].mean(("layer", "head")).assign_attrs(bound_attributes(name))
-    bounded = envelope[f"{statistic}_lower"].notnull()
-    mean = envelope[statistic].where(bounded).mean(("layer", "head"))  # over the heads that have bounds, as the bounds' own mean
-    beside = xr.DataArray(np.maximum(known[f"{statistic}_lower"] - mean, mean - known[f"{statistic}_upper"]))
-    sizes = between.any("layer") & known[f"{statistic}_lower"].notnull()
-    width = envelope[f"{statistic}_upper"].clip(0, 1) - envelope[f"{statistic}_lower"].clip(0, 1)
-    known[f"{statistic}_inside"] = (1 - outside / cells).assign_attrs(
-        words, long_name=f"share of cells with measured {label} inside its bounds"
-    )
-    known[f"{statistic}_outside"] = (beyond / cells).assign_attrs(
-        words, long_name=f"share of cells with measured {label} outside by more than the 95% document interval"
-    )
-    known[f"{statistic}_excess"] = (
-        excess.where((excess > 0) & counted)
-        .mean(("layer", "head", "n_envelope"))
-        .fillna(0.0)
-        .where(cells > 0)
-        .assign_attrs(words, long_name=f"mean distance of measured {label} from its bounds where outside")
-    )
-    known[f"{statistic}_cells"] = cells.assign_attrs(words, long_name="number of cells")
-    known[f"{statistic}_width"] = (
-        width.where(counted)
-        .mean(("layer", "head", "n_envelope"))
-        .assign_attrs(words, long_name=f"mean distance between the bounds of {label}, both cut to [0, 1]")
-    )
-    known[f"{statistic}_means_inside"] = (
-        ((beside <= 0) & sizes)
-        .sum("n_envelope")
-        .assign_attrs(words | {"over": "sizes 1 < N < T"}, long_name=f"number of sizes N at which mean {label} lies inside the mean bounds")
-    )
-    known[f"{statistic}_means_counted"] = sizes.sum("n_envelope").assign_attrs(
-        words | {"over": "sizes 1 < N < T"}, long_name=f"number of sizes N at which mean {label} and its bounds are known"
-    )
-    known[f"{statistic}_means_excess"] = (
-        beside.where(sizes)
-        .max("n_envelope")
-        .clip(min=0)
-        .assign_attrs(words | {"over": "sizes 1 < N < T"}, long_name=f"largest distance of mean {label} from the mean bounds")
-    )
-    return known
+    cells, out = counted.sum(cell), (excess > 0) & counted
+    means = {side: envelope[f"{statistic}_{side}"].mean(("layer", "head")) for side in SIDES}
+    mean = envelope[statistic].where(lower.notnull()).mean(("layer", "head"))  # over the heads that have bounds, as the bounds' own mean
+    beside = xr.DataArray(np.maximum(means["lower"] - mean, mean - means["upper"]))
+    sizes = between.any("layer") & means["lower"].notnull()
+    of_cells = {
+        "inside": (1 - out.sum(cell) / cells, f"share of cells with measured {label} inside its bounds"),
+        "outside": (
+            (envelope[f"{statistic}_outside"] & counted).sum(cell) / cells,
+            f"share of cells with measured {label} outside by more than the 95% document interval",
+        ),
+        "excess": (
+            excess.where(out).mean(cell).fillna(0.0).where(cells > 0),
+            f"mean distance of measured {label} from its bounds where outside",
+        ),
+        "cells": (cells, "number of cells"),
+        "width": (
+            (upper.clip(0, 1) - lower.clip(0, 1)).where(counted).mean(cell),
+            f"mean distance between the bounds of {label}, both cut to [0, 1]",
+        ),
+    }
+    of_means = {
+        "means_inside": (((beside <= 0) & sizes).sum("n_envelope"), f"number of sizes N at which mean {label} lies inside the mean bounds"),
+        "means_counted": (sizes.sum("n_envelope"), f"number of sizes N at which mean {label} and its bounds are known"),
+        "means_excess": (beside.where(sizes).max("n_envelope").clip(min=0), f"largest distance of mean {label} from the mean bounds"),
+    }
+    found = {f"{statistic}_{side}": values.assign_attrs(bound_attributes(f"{statistic}_{side}")) for side, values in means.items()}
+    for parts, over in ((of_cells, CELLS), (of_means, "sizes 1 < N < T")):
+        words = statistic_attributes(statistic) | {"over": over}
+        found |= {f"{statistic}_{part}": values.assign_attrs(words, long_name=said) for part, (values, said) in parts.items()}
+    return xr.Dataset(found)

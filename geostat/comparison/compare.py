@@ -1,7 +1,7 @@
 """Several runs side by side: each run's numbers with errors, their differences, and what the paper reports beside them, as one dataset.
 
 Runs are read one by one and reduced to numbers; their heads are not kept. Source of what is reported: arXiv 2602.01893, in `reported.toml`.
-Imports numpy, scipy.special, tomllib, xarray, and the store.
+Imports numpy, tomllib, xarray, and the store.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import Any, Final
 
 import numpy as np
 import xarray as xr
-from scipy.special import stdtr
 
 from empirical.store.store import Store
 from geostat.bounds.head import MEASURED
 from geostat.comparison.pairing import LETTERS, OF_EVERYTHING, SETTINGS, Held, differing, document_keys, names_of, notes, pairing, shared
 from geostat.comparison.scalars import Difference, Quantity, Scalar, difference, quantities, scalars
 from geostat.comparison.sentences import sentences
-from geostat.datasets.words import described
+from geostat.datasets.variable import Values, Variable, variables
 from geostat.errors import InputError
 from geostat.runs.console import QUIET, Console
 from geostat.runs.paths import store_path
 from geostat.statistics.multiple import adjusted
+from geostat.statistics.t_test import two_sided
 from geostat.verdicts.give import claim_rows, refuse_older
 
-__all__ = ["NEEDED", "Source", "compare", "reported", "told"]
+__all__ = ["NEEDED", "Source", "as_json", "compare", "reported"]
 
 Source = str | Path | xr.DataTree
 """A run: its store, the folder that holds it, or what `geostat.open` returned."""
@@ -43,6 +43,34 @@ PARAMETERS: Final = {
 }
 """Whose distribution over heads is compared, beside β and the misfit of every form of similarity."""
 QUARTILES: Final = (0.25, 0.5, 0.75)
+
+_JACKKNIFE: Final = {"interval": "95% document jackknife, t(K-1); correlations on Fisher's z"}
+_quantity = partial(Variable, dims=("run", "quantity"))
+_difference = partial(Variable, dims=("pair", "quantity"))
+_pair = partial(Variable, dims=("pair",))
+ESTIMATES: Final = (
+    _quantity("estimate", "mean over heads", more=_JACKKNIFE),
+    _quantity("estimate_se", "its standard error over documents", more=_JACKKNIFE),
+    _quantity("estimate_lower", "its lower limit", more=_JACKKNIFE),
+    _quantity("estimate_upper", "its upper limit", more=_JACKKNIFE),
+    _quantity("at_n", "size N of a largest value", more=_JACKKNIFE),
+    _quantity("heads", "heads it is averaged over"),
+    Variable("documents", "documents", dims=("run",)),
+)
+DIFFERENCES: Final = (
+    _difference("difference", "first run's number minus the second's"),
+    _difference("difference_se", "standard error of the first run's number minus the second's"),
+    _difference("difference_lower", "lower limit of the first run's number minus the second's"),
+    _difference("difference_upper", "upper limit of the first run's number minus the second's"),
+    _difference("degrees", "degrees of freedom of the difference"),
+    _difference("p", "two-sided p-value of the difference"),
+    _difference("p_holm", "the same, Holm over all differences here"),
+    _difference("minds", "settings that differ and bear on the difference"),
+    _pair("shared", "documents that both runs hold"),
+    _pair("pairing", "how the standard error was made"),
+    _pair("first", "index of the first run"),
+    _pair("second", "index of the second run"),
+)
 
 
 def reported() -> list[dict[str, Any]]:
@@ -72,14 +100,14 @@ def compare(sources: Sequence[Source], *, quick: bool = False, console: Console 
         StoreError: for a damaged one.
     """
     if not 2 <= len(sources) <= MOST_RUNS:
-        seen = "no run" if not sources else f"{_said(sources[0])} alone" if len(sources) == 1 else f"{len(sources)} runs"
+        seen = "no run" if not sources else f"{_name_of(sources[0])} alone" if len(sources) == 1 else f"{len(sources)} runs"
         raise InputError(f"{seen} was given to compare, expected 2 to {MOST_RUNS} runs. Name them one after another.")
     stores = [None if isinstance(source, xr.DataTree) else _store(Path(source)) for source in sources]
     _refuse_twice(sources, stores)
     held: list[Held] = []
     found: list[dict[str, Scalar]] = []
     for source, store in zip(sources, stores, strict=True):
-        console.stage(f"read {_said(source)}")
+        console.stage(f"read {_name_of(source)}")
         groups, attrs = _groups(source, store)
         found.append(scalars(groups, coverage_errors=not quick, progress=partial(console.fraction, "bounds by document")))
         held.append(_reduced(groups, attrs, None if store is None else store.path))
@@ -101,7 +129,7 @@ def compare(sources: Sequence[Source], *, quick: bool = False, console: Console 
     return data
 
 
-def told(data: xr.Dataset) -> dict[str, Any]:
+def as_json(data: xr.Dataset) -> dict[str, Any]:
     """A comparison as JSON knows it: runs, notes, sentences, every estimate and difference, what is reported; None where nothing is known."""
 
     def of(at: xr.Dataset, *names: str) -> dict[str, Any]:
@@ -139,7 +167,7 @@ def told(data: xr.Dataset) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _said(source: Source) -> str:
+def _name_of(source: Source) -> str:
     return "a DataTree" if isinstance(source, xr.DataTree) else str(source)
 
 
@@ -149,9 +177,9 @@ def _store(path: Path) -> Store:
     Raises:
         InputError: if it is none, or not confronted.
     """
-    place = store_path(path)
-    store = Store.open(place)
-    _refuse_unconfronted(str(place), {"capture", *store.results})
+    at = store_path(path)
+    store = Store.open(at)
+    _refuse_unconfronted(str(at), {"capture", *store.results})
     return store
 
 
@@ -169,7 +197,7 @@ def _refuse_twice(sources: Sequence[Source], stores: Sequence[Store | None]) -> 
     for source, store in zip(sources, stores, strict=True):
         mark: object = id(source) if store is None else store.path.resolve()
         if mark in seen:
-            raise InputError(f"{_said(source)}: stands in the comparison twice, expected runs that differ. Name each run once.")
+            raise InputError(f"{_name_of(source)}: stands in the comparison twice, expected runs that differ. Name each run once.")
         seen.append(mark)
 
 
@@ -210,17 +238,13 @@ def _reduced(groups: Mapping[str, xr.Dataset], attrs: dict[str, Any], path: Path
     )  # fmt: skip
 
 
-def _worded(dims: tuple[str, ...], values: Any, long_name: str, **more: Any) -> xr.Variable:
-    return described(dims, np.asarray(values), long_name=long_name, units="1", symbol="", equation="", **more)
-
-
 def _labels(names: Sequence[str]) -> np.ndarray:
     return np.array(list(names), dtype=object)
 
 
 def _estimates(held: Sequence[Held], found: Sequence[Mapping[str, Scalar]], asked: Sequence[Quantity]) -> xr.Dataset:
     """Each run's numbers, over (run, quantity)."""
-    dims, shape = ("run", "quantity"), (len(held), len(asked))
+    shape = (len(held), len(asked))
     names = ("estimate", "estimate_se", "estimate_lower", "estimate_upper", "at_n")
     table = {name: np.full(shape, np.nan) for name in names}
     heads = np.zeros(shape, dtype=np.int64)
@@ -230,15 +254,11 @@ def _estimates(held: Sequence[Held], found: Sequence[Mapping[str, Scalar]], aske
             if scalar is None:
                 continue
             spread = scalar.interval()
-            parts = (scalar.estimate, spread.se, spread.lower, spread.upper, scalar.at)
-            for name, value in zip(names, parts, strict=True):
+            for name, value in zip(names, (scalar.estimate, spread.se, spread.lower, spread.upper, scalar.at), strict=True):
                 table[name][row, column] = value
             heads[row, column] = scalar.heads
-    kind = "95% document jackknife, t(K-1); correlations on Fisher's z"
-    words = ("mean over heads", "its standard error over documents", "its lower limit", "its upper limit", "size N of a largest value")
-    data = xr.Dataset({name: _worded(dims, table[name], said, interval=kind) for name, said in zip(names, words, strict=True)})
-    data["heads"] = _worded(dims, heads, "heads it is averaged over")
-    data["documents"] = _worded(("run",), [one.sizes["document"] for one in held], "documents")
+    numbers: Values = table | {"heads": heads, "documents": np.array([one.sizes["document"] for one in held])}
+    data = xr.Dataset(variables(ESTIMATES, numbers))
     coords: dict[Any, Any] = {
         name: ("quantity", _labels([getattr(one, name) for one in asked])) for name in ("long_name", "symbol", "equation", "over")
     }
@@ -248,36 +268,34 @@ def _estimates(held: Sequence[Held], found: Sequence[Mapping[str, Scalar]], aske
 def _differences(held: Sequence[Held], found: Sequence[Mapping[str, Scalar]], asked: Sequence[Quantity]) -> xr.Dataset:
     """Every run minus every later one, over (pair, quantity)."""
     places = [(one, other) for one in range(len(held)) for other in range(one + 1, len(held))]
-    dims, shape = ("pair", "quantity"), (len(places), len(asked))
+    shape = (len(places), len(asked))
     nothing = Difference(value=float("nan"), se=float("nan"), lower=float("nan"), upper=float("nan"), degrees=float("nan"))
     grid, minds = np.full(shape, nothing, dtype=object), np.full(shape, "", dtype=object)
     for row, (one, other) in enumerate(places):
         topics = differing(held[one], held[other])
         for column, quantity in enumerate(asked):
-            first, second = (found[place].get(quantity.key) for place in (one, other))
+            first, second = (found[at].get(quantity.key) for at in (one, other))
             if first is not None and second is not None:
                 grid[row, column] = difference(first, second, (held[one].documents, held[other].documents))
             minds[row, column] = " ".join(topic for topic in SETTINGS if topic in topics & {*OF_EVERYTHING, *quantity.minds})
     part = {name: np.array([[getattr(cell, name) for cell in row] for row in grid]) for name in Difference.__dataclass_fields__}
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.where(part["se"] > 0, np.abs(part["value"]) / part["se"], np.where(part["value"] == 0, 0.0, np.inf))
-    p = np.where(np.isfinite(part["se"]), 2 * stdtr(np.maximum(np.nan_to_num(part["degrees"], nan=1.0), 1.0), -t), np.nan)
-    words = {"value": "", "se": "standard error of the ", "lower": "lower limit of the ", "upper": "upper limit of the "}
-    data = xr.Dataset(
-        {
-            f"difference{'' if name == 'value' else f'_{name}'}": _worded(dims, part[name], f"{said}first run's number minus the second's")
-            for name, said in words.items()
-        }
-    )
-    data["degrees"] = _worded(dims, part["degrees"], "degrees of freedom of the difference")
-    data["p"] = _worded(dims, p, "two-sided p-value of the difference")
-    data["p_holm"] = _worded(dims, adjusted(p.ravel(), "holm").reshape(shape), "the same, Holm over all differences here")
-    data["minds"] = _worded(dims, minds, "settings that differ and bear on the difference")
+    p = two_sided(part["value"], part["se"], part["degrees"])
     both = [(held[one], held[other]) for one, other in places]
-    data["shared"] = _worded(("pair",), [shared(one, other) for one, other in both], "documents that both runs hold")
-    data["pairing"] = _worded(("pair",), _labels([pairing(one, other) for one, other in both]), "how the standard error was made")
-    data["first"] = _worded(("pair",), [one for one, _ in places], "index of the first run")
-    data["second"] = _worded(("pair",), [other for _, other in places], "index of the second run")
+    numbers: Values = {
+        "difference": part["value"],
+        "difference_se": part["se"],
+        "difference_lower": part["lower"],
+        "difference_upper": part["upper"],
+        "degrees": part["degrees"],
+        "p": p,
+        "p_holm": adjusted(p.ravel(), "holm").reshape(shape),
+        "minds": minds,
+        "shared": np.array([shared(one, other) for one, other in both]),
+        "pairing": _labels([pairing(one, other) for one, other in both]),
+        "first": np.array([one for one, _ in places]),
+        "second": np.array([other for _, other in places]),
+    }
+    data = xr.Dataset(variables(DIFFERENCES, numbers))
     return data.assign_coords(pair=_labels([f"{LETTERS[one]} − {LETTERS[other]}" for one, other in places]))
 
 
@@ -294,6 +312,6 @@ def _facts(held: Sequence[Held]) -> dict[str, Any]:
 
 def _side_by_side(held: Sequence[Held]) -> list[xr.Dataset]:
     """What the runs' results say by themselves."""
-    from geostat.comparison.curves import coverage, curves, forms, regimes, spreads, verdicts
+    from geostat.comparison.curves import coverage, curves, forms, regime_counts, spreads, verdicts
 
-    return [spreads(held, PARAMETERS, QUARTILES), verdicts(held), coverage(held), curves(held), regimes(held), forms(held)]
+    return [spreads(held, PARAMETERS, QUARTILES), verdicts(held), coverage(held), curves(held), regime_counts(held), forms(held)]

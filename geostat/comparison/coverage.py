@@ -6,24 +6,23 @@ either alone. Bounds are evaluated again by document, at the run's fits. Source:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, cast
 
 import numpy as np
 import xarray as xr
 
-from geostat.bounds.evaluate import evaluate, measured_curves
-from geostat.bounds.head import fitted_head
-from geostat.datasets.tokens import heads_of
+from geostat.bounds.by_document import bounds_of_layer, fitted_heads, measured_curves
+from geostat.bounds.head import document_weights
+from geostat.datasets.progress import Progress, tracked
+from geostat.datasets.separability import BOUNDS, STATISTICS
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.jackknife import leave_one_out_mean
+from theory.head.results import Edition
 
-__all__ = ["STATISTICS", "Share", "shares_inside"]
+__all__ = ["Share", "shares_inside"]
 
-STATISTICS: Final = ("precision", "recall")
-NAMES: Final = tuple(f"{statistic}_{side}" for statistic in STATISTICS for side in ("lower", "upper"))
 CELL: Final = ("layer", "head", "n_envelope")
-Progress = Callable[[float], None]
 Share = tuple[float, FloatArray, int]
 """The share within, the same without each document (NaN where it was not asked for), and how many heads it is of."""
 
@@ -42,9 +41,9 @@ def shares_inside(
     grid, tokens = envelope["n_envelope"].values, capture["tokens"].values
     between = ((grid > 1) & (grid < tokens[:, None]))[:, None, :]
     curves = measured_curves(capture, grid)
-    pairs = [(str(edition), str(gram)) for edition in envelope["edition"].values for gram in envelope["gram"].values]
+    pairs = [(cast(Edition, str(edition)), str(gram)) for edition in envelope["edition"].values for gram in envelope["gram"].values]
     found: dict[tuple[str, str, str], Share] = {}
-    for step, (edition, gram) in enumerate(pairs):
+    for edition, gram in tracked(pairs, progress):
         at = envelope.sel(edition=edition, gram=gram)
         by_document = _evaluated(groups, edition, gram, grid) if errors and capture.sizes["document"] > 1 else None
         for statistic in STATISTICS:
@@ -59,8 +58,6 @@ def shares_inside(
                 lower, upper = (leave_one_out_mean(by_document[f"{statistic}_{side}"]) for side in ("lower", "upper"))
                 without = np.array([_inside(*row, counted) for row in zip(left, lower, upper, strict=True)])
             found[statistic, edition, gram] = (_inside(mean, low, high, counted), without, int(counted.any(axis=-1).sum()))
-        if progress is not None:
-            progress((step + 1) / len(pairs))
     return found
 
 
@@ -70,22 +67,11 @@ def _inside(curve: FloatArray, low: FloatArray, high: FloatArray, counted: np.nd
     return float(1 - (outside & counted).sum() / counted.sum())
 
 
-def _evaluated(groups: Mapping[str, xr.Dataset], edition: str, gram: str, grid: np.ndarray) -> dict[str, FloatArray]:
+def _evaluated(groups: Mapping[str, xr.Dataset], edition: Edition, gram: str, grid: np.ndarray) -> dict[str, FloatArray]:
     """Bounds of every document, (document, layer, head, n)."""
-    capture = groups["capture"]
-    documents, layers, heads = (capture.sizes[dim] for dim in ("document", "layer", "head"))
-    found = {name: np.full((documents, layers, heads, grid.size), np.nan) for name in NAMES}
-    for layer, kv_head in np.ndindex(layers, capture.sizes["kv_head"]):
-        model = fitted_head(capture, groups["norms"], groups["similarity"], gram, layer, kv_head)
-        of = heads_of(capture, layer, kv_head)
-        if model is None or not of.size:
-            continue
-        tokens, sink = int(capture["tokens"].values[layer]), bool(capture["sink_visible"].values[layer])
-        weights = capture["attention_weight"].values[:, layer, of, -tokens:].astype(np.float64)
-        bounds = evaluate(
-            weights.reshape(-1, tokens), model.norms(tokens, sink=sink), model.gram, int(capture.attrs["dimension"]), grid,
-            edition=edition, sink=sink, convention=str(capture.attrs["convention"]),  # type: ignore[arg-type]
-        )  # fmt: skip
-        for name in NAMES:
-            found[name][:, layer, of] = bounds[name].reshape(documents, of.size, -1)
-    return found
+    capture, norms, similarity = (groups[name] for name in ("capture", "norms", "similarity"))
+    bounds = np.full((len(BOUNDS), *(capture.sizes[dim] for dim in ("document", "layer", "head")), grid.size), np.nan)
+    for layer, _, heads, model in fitted_heads(capture, norms, similarity, gram):
+        weights = document_weights(capture, layer, heads)
+        bounds[:, :, layer, heads] = bounds_of_layer(capture, layer, weights, model.norms, model.gram, grid, edition=edition, names=BOUNDS)
+    return dict(zip(BOUNDS, bounds, strict=True))

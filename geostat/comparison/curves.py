@@ -12,15 +12,16 @@ import numpy as np
 import xarray as xr
 
 from geostat.comparison.pairing import Held
-from geostat.datasets.words import described
+from geostat.datasets.separability import STATISTICS
+from geostat.datasets.variable import described
 
-__all__ = ["coverage", "curves", "forms", "regimes", "spreads", "verdicts"]
+__all__ = ["coverage", "curves", "forms", "regime_counts", "spreads", "verdicts"]
 
 COUNTS = ("tested", "holds", "fails", "undetermined", "true_at_least", "true_at_most", "tolerance")
-COVERAGE = tuple(f"{name}_{part}" for name in ("precision", "recall") for part in ("inside", "outside", "width"))
+COVERAGE = tuple(f"{name}_{part}" for name in STATISTICS for part in ("inside", "outside", "width"))
 SINK = ("correlation", "correlation_lower", "correlation_upper", "unattenuated", "unattenuated_lower", "unattenuated_upper")
 MEANS = ("precision_mean", "precision_se", "recall_mean", "recall_se")
-GAINS = tuple(f"{name}_gain{part}" for name in ("precision", "recall") for part in ("", "_se", "_lower", "_upper"))
+GAINS = tuple(f"{name}_gain{part}" for name in STATISTICS for part in ("", "_se", "_lower", "_upper"))
 TESTS = ("precision_p_holm", "recall_p_holm")
 
 
@@ -110,7 +111,7 @@ def curves(held: Sequence[Held]) -> xr.Dataset:
     return beside(parts)
 
 
-def regimes(held: Sequence[Held]) -> xr.Dataset:
+def regime_counts(held: Sequence[Held]) -> xr.Dataset:
     """Heads of each regime, over (run, criterion, regime)."""
     return beside([_bare(run.groups["heads"], ("heads",)).rename(heads="regime_heads") for run in held])
 

@@ -2,29 +2,33 @@
 
 A run's heads are all the heads of its model, not a sample; its documents are the sample. So a number is a mean over heads, its standard error a
 jackknife over documents, and that of a difference between two runs a jackknife that leaves a document out of both where both hold it. Source of the
-quantities: arXiv 2602.01893, Assumptions 1-2, §4, §4.1, Theorems 1-2. Imports numpy, scipy.special and xarray.
+quantities: arXiv 2602.01893, Assumptions 1-2, §4, §4.1, Theorems 1-2. Imports numpy and xarray.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import xarray as xr
-from scipy.special import stdtrit
 
-from geostat.comparison.coverage import STATISTICS, shares_inside
+from geostat.comparison.coverage import shares_inside
+from geostat.datasets.progress import Progress
+from geostat.datasets.separability import STATISTICS
 from geostat.datasets.tokens import layer_tokens
-from geostat.experiments.sink import Moments, Table, can_be_freed, fisher
+from geostat.experiments.moments import Moments, Table
+from geostat.experiments.sink import fisher, without_noise
 from geostat.fits.norms.fit import estimate as norm_estimate
 from geostat.fits.similarity.fit import layer_cosines
 from geostat.fits.similarity.forms import FORMS
 from geostat.fits.similarity.one_form import predicted
 from geostat.fits.similarity.solver import solve
 from geostat.statistics.arrays import FloatArray
-from geostat.statistics.jackknife import LEVEL, Interval, interval, leave_one_out_mean
+from geostat.statistics.jackknife import Estimate, jackknife, leave_one_out_mean
+from geostat.statistics.losses import nanmean
+from geostat.statistics.t_test import critical_value
 
 __all__ = ["Difference", "Quantity", "Scalar", "difference", "quantities", "scalars"]
 
@@ -60,10 +64,10 @@ class Scalar:
     at: float = float("nan")
     """The N at which it was found, of a largest value."""
 
-    def interval(self) -> Interval:
+    def interval(self) -> Estimate:
         """95% jackknife-t; a correlation's on Fisher's z."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            return (fisher if self.correlation else interval)(np.asarray(self.estimate), self.without)
+            return (fisher if self.correlation else jackknife)(np.asarray(self.estimate), self.without)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,9 +116,7 @@ def quantities(pairs: Sequence[tuple[str, str]]) -> list[Quantity]:
     return found
 
 
-def scalars(
-    groups: Mapping[str, xr.Dataset], *, coverage_errors: bool = True, progress: Callable[[float], None] | None = None
-) -> dict[str, Scalar]:
+def scalars(groups: Mapping[str, xr.Dataset], *, coverage_errors: bool = True, progress: Progress | None = None) -> dict[str, Scalar]:
     """Every quantity of one run, by key.
 
     Args:
@@ -174,10 +176,7 @@ def _misfits(capture: xr.Dataset, form: str) -> FloatArray:
         rows, lag = without.reshape(-1, lags), parts[of[0]].lag
         model = predicted(form, lag, solve(form, lag, rows, parts[of[0]].pairs))
         missed = np.abs(rows - model)
-        there = np.isfinite(missed)
-        number = there.sum(axis=-1)
-        mean = np.divide(np.where(there, missed, 0.0).sum(axis=-1), number, out=np.full(number.shape, np.nan), where=number > 0)
-        found[:, of] = mean.reshape(without.shape[:3])
+        found[:, of] = nanmean(missed, axis=-1).reshape(without.shape[:3])
     return found.reshape(found.shape[0], -1)
 
 
@@ -209,7 +208,7 @@ def _correlations(capture: xr.Dataset) -> dict[str, Scalar]:
         curve = curve[0] if documents > 1 or not apart else np.full(n.size, np.nan)
         others = others if documents > 1 else np.full((1, n.size), np.nan)
         if apart:
-            curve = np.where(can_be_freed(curve, others), curve, np.nan)
+            curve = np.where(without_noise(curve, others), curve, np.nan)
         for size in PAPER_SIZES:
             at = np.flatnonzero((n == size) & inside)
             if at.size:
@@ -226,7 +225,7 @@ def _correlations(capture: xr.Dataset) -> dict[str, Scalar]:
     return found
 
 
-def _coverage(groups: Mapping[str, xr.Dataset], errors: bool, progress: Callable[[float], None] | None) -> dict[str, Scalar]:
+def _coverage(groups: Mapping[str, xr.Dataset], errors: bool, progress: Progress | None) -> dict[str, Scalar]:
     found = shares_inside(groups, errors=errors, progress=progress)
     return {
         f"{statistic}_inside_{edition}_{gram}": Scalar(estimate=share, without=without, heads=heads)
@@ -262,5 +261,5 @@ def difference(first: Scalar, second: Scalar, documents: tuple[Sequence[str], Se
     degrees = float(min(counts) - 1)
     if not set(documents[0]) & set(documents[1]) and sum(squares) > 0:
         degrees = sum(squares) ** 2 / sum(part**2 / (count - 1) for part, count in zip(squares, counts, strict=True))
-    half = float(stdtrit(degrees, 0.5 + LEVEL / 2)) * se
+    half = float(critical_value(degrees)) * se
     return Difference(value=value, se=se, lower=value - half, upper=value + half, degrees=degrees)

@@ -1,4 +1,4 @@
-"""Are selected tokens more separable than chance? Measured Precision and Recall minus those of each null, document by document.
+"""Separability against chance: measured Precision and Recall minus those of each null, document by document.
 
 Source: arXiv 2602.01893, §4 and Figure 5, which finds separability best at N in [1, 4] without a null. A head's null shares its document and its N, so
 differences are paired; heads are averaged within a document, and documents are the sample. Imports numpy, scipy.special and xarray.
@@ -6,21 +6,24 @@ differences are paired; heads are averaged within a document, and documents are 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import xarray as xr
-from scipy.special import stdtr, stdtrit
+from scipy.special import stdtrit
 
+from geostat.datasets.separability import LETTERS, STATISTICS
 from geostat.datasets.tokens import require
-from geostat.datasets.words import described, described_parameter
+from geostat.datasets.variable import Variable, variables
 from geostat.statistics.arrays import BoolArray, FloatArray
-from geostat.statistics.jackknife import LEVEL, Interval, interval, leave_one_out_mean
+from geostat.statistics.jackknife import LEVEL, Estimate, document_mean, stacked
+from geostat.statistics.losses import nanmean
 from geostat.statistics.multiple import FALSE_DISCOVERIES, adjusted
+from geostat.statistics.t_test import two_sided
 
-__all__ = ["FLOOR", "STATISTICS", "compare_with_nulls", "sign_flip"]
+__all__ = ["FLOOR", "compare_with_nulls", "sign_flip"]
 
-STATISTICS: Final = ("precision", "recall")
 FLOOR: Final = "floor"
 """The trivial floor N/T of Precision, as a null: a ball that holds every token. Recall has none but 0."""
 EXACT_UP_TO: Final = 12
@@ -30,6 +33,25 @@ SEED: Final = 0
 LEAST_DOCUMENTS: Final = 6
 """Documents below which no exact two-sided p-value reaches 0.05: 2 / 2⁵ is 0.0625."""
 DIMS: Final = ("document", "layer", "head", "n")
+
+
+def _records(statistic: str) -> tuple[Variable, ...]:
+    """Records of one statistic's variables."""
+    words, record = f"measured {statistic} minus the null's, mean over heads", partial(Variable, equation="Fig. 5", dims=("null", "n"))
+    return (
+        record(f"{statistic}_gain", words, symbol=rf"\Delta {LETTERS[statistic]}", estimated=True),
+        record(f"{statistic}_gain_band_lower", f"lower limit of {words}, for all N at once"),
+        record(f"{statistic}_gain_band_upper", f"upper limit of {words}, for all N at once"),
+        record(f"{statistic}_p", f"p-value of {words}"),
+        record(f"{statistic}_p_holm", f"p-value of {words}, Holm over N"),
+        record(f"{statistic}_more", f"heads whose {statistic} is above the null's"),
+        record(f"{statistic}_less", f"heads whose {statistic} is below the null's"),
+        record(f"{statistic}_above", f"heads whose mean {statistic} is above the null's, tested or not"),
+        record(f"{statistic}_heads", "heads with a curve of their own at this N"),
+    )
+
+
+VARIABLES: Final = tuple(record for statistic in STATISTICS for record in _records(statistic))
 
 
 def compare_with_nulls(capture: xr.Dataset, null: xr.Dataset | None) -> xr.Dataset:
@@ -53,17 +75,26 @@ def compare_with_nulls(capture: xr.Dataset, null: xr.Dataset | None) -> xr.Datas
     names = [*([] if null is None else [str(name) for name in null["null"].values]), FLOOR]
     between = n[None, :] < tokens[:, None]
     inside: BoolArray = np.asarray(between & (n > 1))[:, None, :]
-    out: dict[str, xr.Variable] = {}
+    numbers: dict[str, Any] = {}
     for statistic in STATISTICS:
         measured = capture[statistic].values.astype(np.float64)
-        found = [_compared(measured - _null(statistic, name, measured, null, n / tokens[:, None]), inside) for name in names]
-        out |= _variables(statistic, {part: np.stack([rows[part] for rows in found]) for part in found[0]})
-    data = xr.Dataset(out, coords={"null": np.array(names, dtype=object), "n": capture["n"].variable})
+        rows = [_compared(measured - _null(statistic, name, measured, null, n / tokens[:, None]), inside) for name in names]
+        numbers |= {f"{statistic}_{part}": _beside([row[part] for row in rows]) for part in rows[0]}
+    data = xr.Dataset(variables(VARIABLES, numbers), coords={"null": np.array(names, dtype=object), "n": capture["n"].variable})
     data.attrs = {
-        "long_name": "separability against its nulls", "documents": documents, "false_discovery_rate": FALSE_DISCOVERIES, "level": LEVEL,
-        "correction": "Holm (p-values) and Bonferroni (bands) over the sizes 1 < N < T of one statistic and null", "notes": _notes(documents, null),
-    }  # fmt: skip
+        "long_name": "separability against its nulls",
+        "documents": documents,
+        "false_discovery_rate": FALSE_DISCOVERIES,
+        "level": LEVEL,
+        "correction": "Holm (p-values) and Bonferroni (bands) over the sizes 1 < N < T of one statistic and null",
+        "notes": _notes(documents, null),
+    }
     return data
+
+
+def _beside(rows: list[Any]) -> Any:
+    """Estimates, or arrays, of all nulls as one."""
+    return stacked(rows) if isinstance(rows[0], Estimate) else np.stack(rows)
 
 
 def _null(statistic: str, name: str, measured: FloatArray, null: xr.Dataset | None, floor: FloatArray) -> FloatArray:
@@ -75,32 +106,19 @@ def _null(statistic: str, name: str, measured: FloatArray, null: xr.Dataset | No
     return null[statistic].sel(null=name).transpose(*DIMS).values.astype(np.float64)
 
 
-def _compared(difference: FloatArray, inside: BoolArray) -> dict[str, FloatArray]:
+def _compared(difference: FloatArray, inside: BoolArray) -> dict[str, Any]:
     """Everything about measured minus null, (document, layer, head, n), of which `inside` (layer, 1, n) is no matter of definition."""
     documents, sizes = difference.shape[0], difference.shape[-1]
     flat = difference.reshape(documents, -1, sizes)
-    known = np.isfinite(flat)
-    number = known.sum(axis=1)
-    each = np.divide(np.where(known, flat, 0.0).sum(axis=1), number, out=np.full(number.shape, np.nan), where=number > 0)
-    carries = np.isfinite(each)
-    total = carries.sum(axis=0)
-    gain = np.divide(np.where(carries, each, 0.0).sum(axis=0), total, out=np.full(sizes, np.nan), where=total > 0)
-    spread = interval(gain, leave_one_out_mean(each), carries)  # of a mean: its ordinary standard error
-    tested = inside.any(axis=(0, 1)) & np.isfinite(spread.se)
-    p = np.where(tested, p_value(gain, spread.se, total - 1), np.nan)
+    each = nanmean(flat, axis=1)
+    gain, total = document_mean(each), np.isfinite(each).sum(axis=0)
+    tested = inside.any(axis=(0, 1)) & np.isfinite(gain.se)
+    p = np.where(tested, two_sided(gain.value, gain.se, total - 1), np.nan)
     family = max(int(tested.sum()), 1)
-    half = np.where(tested, stdtrit(np.maximum(total - 1, 1), 1 - (1 - LEVEL) / (2 * family)) * spread.se, np.nan)
-    parts = {
-        "gain": gain,
-        "gain_se": spread.se,
-        "gain_lower": spread.lower,
-        "gain_upper": spread.upper,
-        "p": p,
-        "p_holm": adjusted(p, "holm"),
-    }
-    parts |= {"gain_band_lower": gain - half, "gain_band_upper": gain + half}
+    half = np.where(tested, stdtrit(np.maximum(total - 1, 1), 1 - (1 - LEVEL) / (2 * family)) * gain.se, np.nan)
     heads = np.where(np.broadcast_to(inside, difference.shape[1:]), difference, np.nan).reshape(flat.shape)
-    return parts | _by_head(heads)
+    bands = {"gain_band_lower": gain.value - half, "gain_band_upper": gain.value + half}
+    return {"gain": gain, "p": p, "p_holm": adjusted(p, "holm")} | bands | _by_head(heads)
 
 
 def _by_head(difference: FloatArray) -> dict[str, FloatArray]:
@@ -118,13 +136,6 @@ def _by_head(difference: FloatArray) -> dict[str, FloatArray]:
     counted = heads > 0
     signs = {"more": mean > 0, "less": mean < 0}
     return above | {name: np.where(counted, (found & side).sum(axis=0), np.nan) for name, side in signs.items()}
-
-
-def p_value(gain: FloatArray, se: FloatArray, degrees: np.ndarray) -> FloatArray:
-    """Two-sided p-value of a mean difference, Student's t; one without spread is 1 at 0 and 0 elsewhere, as it is known exactly."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.where(se > 0, np.abs(gain) / se, np.where(gain == 0, 0.0, np.inf))
-    return np.where(np.isfinite(gain) & np.isfinite(se), 2 * stdtr(np.maximum(degrees, 1).astype(np.float64), -t), np.nan)
 
 
 def sign_flip(difference: FloatArray, *, seed: int = SEED) -> FloatArray:
@@ -153,26 +164,6 @@ def sign_flip(difference: FloatArray, *, seed: int = SEED) -> FloatArray:
     for row in signs:
         reached += np.abs(row @ flat) >= seen
     return (reached / len(signs)).reshape(difference.shape[1:])
-
-
-def _variables(statistic: str, parts: dict[str, FloatArray]) -> dict[str, xr.Variable]:
-    dims, letter = ("null", "n"), "P" if statistic == "precision" else "R"
-    common: dict[str, Any] = {"units": "1", "equation": "Fig. 5"}
-    spread = Interval(se=parts["gain_se"], lower=parts["gain_lower"], upper=parts["gain_upper"])
-    words = f"measured {statistic} minus the null's, mean over heads"
-    out = described_parameter(f"{statistic}_gain", dims, parts["gain"], spread, long_name=words, symbol=rf"\Delta {letter}", **common)
-    for name, long_name in (
-        ("gain_band_lower", f"lower limit of {words}, for all N at once"),
-        ("gain_band_upper", f"upper limit of {words}, for all N at once"),
-        ("p", f"p-value of {words}"),
-        ("p_holm", f"p-value of {words}, Holm over N"),
-        ("more", f"heads whose {statistic} is above the null's"),
-        ("less", f"heads whose {statistic} is below the null's"),
-        ("above", f"heads whose mean {statistic} is above the null's, tested or not"),
-        ("heads", "heads with a curve of their own at this N"),
-    ):
-        out[f"{statistic}_{name}"] = described(dims, parts[name], long_name=long_name, symbol="", **common)
-    return out
 
 
 def _notes(documents: int, null: xr.Dataset | None) -> list[str]:

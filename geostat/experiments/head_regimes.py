@@ -6,18 +6,20 @@ Source: arXiv 2602.01893, §4.2, Figures 7, 8, 10 and 11; the rules stand in `ge
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import xarray as xr
 
+from geostat.datasets.separability import LETTERS, STATISTICS
 from geostat.datasets.tokens import require
-from geostat.datasets.words import described, described_parameter
+from geostat.datasets.variable import Variable, variables
 from geostat.experiments.head_regime_rules import CRITERIA, REGIMES, SWEEP, THRESHOLDS, UNKNOWN, Features, Thresholds, labels, slack
 from geostat.statistics.arrays import FloatArray
-from geostat.statistics.jackknife import interval, leave_one_out_mean
+from geostat.statistics.jackknife import Estimate, jackknife, leave_one_out_mean
 
-__all__ = ["Measured", "classify_heads"]
+__all__ = ["HeadCurves", "classify_heads"]
 
 RESAMPLES: Final = 1000
 SEED: Final = 0
@@ -31,7 +33,7 @@ CURVES: Final = (
     "cosine_to_last",
 )
 NEEDS: Final = {
-    **{name: ("document", "layer", "head", "n") for name in (*CURVES, "precision", "recall")},
+    **{name: ("document", "layer", "head", "n") for name in (*CURVES, *STATISTICS)},
     "attention_weight": ("document", "layer", "head", "position"),
     "value_norm": ("document", "layer", "kv_head", "position"),
     "sink_cosine": ("document", "layer", "kv_head", "position"),
@@ -44,8 +46,40 @@ SIZES: Final = {
 }
 
 
+_of_head = partial(Variable, equation="§4.2", dims=("criterion", "layer", "head"))
+_count = partial(Variable, equation="§4.2")
+VARIABLES: Final = (
+    *(
+        Variable(f"contribution_{name}", long_name, "value norm", symbol, "§4.2", dims=("layer", "head"), estimated=True)
+        for name, (long_name, symbol) in SIZES.items()
+    ),
+    _of_head("stability_left_out", "share of documents left out one by one that give the same label"),
+    _of_head("stability_resampled", "share of resamples of the documents that give the same label"),
+    _of_head("stability_sweep", "share of the sweep's settings that give the same label"),
+    _count("sweep_heads", "heads of a regime under other thresholds", dims=("criterion", "sweep", "regime")),
+    _count("told", "heads that sizes and alignment both classify"),
+    _count("agreed", "those of them that both give the same regime"),
+    _count("kappa", "Cohen's kappa of sizes and alignment, over the heads that both classify", symbol=r"\kappa", estimated=True),
+    _of_head(
+        "label",
+        "regime of the head; codes in the attribute codes",
+        more={"codes": [f"{code} {name}" for code, name in ((UNKNOWN, "cannot be told"), *enumerate(REGIMES))]},
+    ),
+    Variable("count", "heads of a regime, by layer", equation="Fig. 8", dims=("criterion", "regime", "layer")),
+    _count("heads", "heads of a regime", dims=("criterion", "regime")),
+    *(
+        Variable(name, f"mean {name} of a regime's heads", "1", LETTERS[name], "Fig. 11", dims=("criterion", "regime", "n"), estimated=True)
+        for name in STATISTICS
+    ),
+    *(
+        Variable(f"typical_{dim}", f"index of the {dim} of a typical head of the regime, -1 for none", equation="Fig. 7", dims=("regime",))
+        for dim in ("layer", "head")
+    ),
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class HeadCurves:
     """Of each document: contributions (document, layer, head) and alignment curves (document, layer, head, n); NaN where no sink is seen."""
 
     sizes: dict[str, FloatArray]
@@ -57,7 +91,7 @@ class Measured:
     tokens: np.ndarray
 
     @classmethod
-    def of(cls, capture: xr.Dataset) -> Measured:
+    def of(cls, capture: xr.Dataset) -> HeadCurves:
         """Read a /capture dataset. The rest's sum comes from ‖s∖0‖² + ‖s∖L‖² − ‖s‖² + 2⟨α₀v₀, α_Lv_L⟩ at N = T: NaN where the run holds no N = T."""
         group, n, tokens = capture["kv_head_of_head"].values, capture["n"].values, capture["tokens"].values.astype(int)
         norm = capture["value_norm"].values.astype(np.float64)[:, :, group]
@@ -135,70 +169,54 @@ def classify_heads(capture: xr.Dataset, *, resamples: int = RESAMPLES, seed: int
         (by both criteria) whose alignment conditions hold by the median, −1 for none. Attributes: thresholds, resamples, seed, documents, notes.
     """
     require(capture, NEEDS)
-    seen = Measured.of(capture)
+    seen = HeadCurves.of(capture)
     whole = np.full((1, seen.documents), 1.0)
     label = seen.label(whole)[:, 0]
-    out = _contributions(seen) | _stability(seen, label, resamples, seed) | _sweep(seen, label, whole) | _agreement(seen, label)
-    dims = ("criterion", "layer", "head")
-    out["label"] = _worded(
-        dims, label, "regime of the head; codes in the attribute codes", codes=[f"{code} {name}" for code, name in _codes()]
-    )
     of_regime = np.stack([label == code for code in range(len(REGIMES))], axis=1)
-    out["count"] = _worded(("criterion", "regime", "layer"), of_regime.sum(axis=-1), "heads of a regime, by layer", equation="Fig. 8")
-    out["heads"] = _worded(("criterion", "regime"), of_regime.sum(axis=(-1, -2)), "heads of a regime")
-    out |= _curves(capture, of_regime) | _typical(seen, label)
+    numbers = _contributions(seen) | _stability(seen, label, resamples, seed) | _sweep(seen, label, whole) | _agreement(seen, label)
+    numbers |= {"label": label, "count": of_regime.sum(axis=-1), "heads": of_regime.sum(axis=(-1, -2))}
+    numbers |= _curves(capture, of_regime) | _typical(seen, label)
     coords: dict[str, Any] = {name: capture[name].variable for name in ("layer", "head", "n")}
     coords |= {
         "criterion": np.array(list(CRITERIA), dtype=object),
         "regime": np.array(REGIMES, dtype=object),
         "sweep": np.array(list(SWEEP), dtype=object),
     }
-    data = xr.Dataset(out, coords=coords)
+    data = xr.Dataset(variables(VARIABLES, numbers), coords=coords)
     data.attrs = {
-        "long_name": "regimes of heads", "documents": seen.documents, "resamples": resamples if seen.documents > 1 else 0, "seed": seed,
-        "thresholds": asdict(THRESHOLDS), "criteria": list(CRITERIA.values()), "notes": _notes(seen, label),
-    }  # fmt: skip
+        "long_name": "regimes of heads",
+        "documents": seen.documents,
+        "resamples": resamples if seen.documents > 1 else 0,
+        "seed": seed,
+        "thresholds": asdict(THRESHOLDS),
+        "criteria": list(CRITERIA.values()),
+        "notes": _notes(seen, label),
+    }
     return data
 
 
-def _codes() -> list[tuple[int, str]]:
-    return [(UNKNOWN, "cannot be told"), *enumerate(REGIMES)]
+def _mean(values: FloatArray) -> Estimate:
+    """Mean over documents, with its document jackknife."""
+    return jackknife(weighted(values, np.full((1, len(values)), 1.0))[0], leave_one_out_mean(values), np.isfinite(values))
 
 
-def _worded(
-    dims: tuple[str, ...], values: np.ndarray, long_name: str, *, symbol: str = "", equation: str = "§4.2", **more: Any
-) -> xr.Variable:
-    return described(dims, values, long_name=long_name, units="1", symbol=symbol, equation=equation, **more)
+def _contributions(seen: HeadCurves) -> dict[str, Any]:
+    return {f"contribution_{name}": _mean(values) for name, values in seen.sizes.items()}
 
 
-def _contributions(seen: Measured) -> dict[str, xr.Variable]:
-    out: dict[str, xr.Variable] = {}
-    for name, (long_name, symbol) in SIZES.items():
-        values = seen.sizes[name]
-        mean = weighted(values, np.full((1, seen.documents), 1.0))[0]
-        spread = interval(mean, leave_one_out_mean(values), np.isfinite(values))
-        out |= described_parameter(
-            f"contribution_{name}", ("layer", "head"), mean, spread, long_name=long_name, units="value norm", symbol=symbol, equation="§4.2"
-        )
-    return out
-
-
-def _stability(seen: Measured, label: np.ndarray, resamples: int, seed: int) -> dict[str, xr.Variable]:
+def _stability(seen: HeadCurves, label: np.ndarray, resamples: int, seed: int) -> dict[str, Any]:
     """Share of replicates that give a head the same label; NaN with one document, and where there is no label."""
-    count, dims = seen.documents, ("criterion", "layer", "head")
+    count = seen.documents
     draws = {
         "left_out": 1.0 - np.eye(count),
-        "resampled": np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=resamples),
+        "resampled": np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=resamples).astype(np.float64),
     }
-    words = {"left_out": "documents left out one by one", "resampled": "resamples of the documents"}
     out = {}
     for name, shares in draws.items():
         same = np.full(label.shape, np.nan)
         if count > 1 and len(shares):
-            same = (seen.label(np.asarray(shares, dtype=np.float64)) == label[:, None]).mean(axis=1)
-        out[f"stability_{name}"] = _worded(
-            dims, np.where(label == UNKNOWN, np.nan, same), f"share of {words[name]} that give the same label"
-        )
+            same = (seen.label(shares) == label[:, None]).mean(axis=1)
+        out[f"stability_{name}"] = np.where(label == UNKNOWN, np.nan, same)
     return out
 
 
@@ -220,37 +238,27 @@ def kappa(first: np.ndarray, second: np.ndarray) -> FloatArray:
     return np.divide(observed - chance, 1 - chance, out=np.full(np.shape(observed), np.nan), where=told.any(axis=-1) & (chance < 1))
 
 
-def _agreement(seen: Measured, label: np.ndarray) -> dict[str, xr.Variable]:
+def _agreement(seen: HeadCurves, label: np.ndarray) -> dict[str, Any]:
     """Whether sizes and alignment tell the same regime, beyond chance."""
     size, alignment = (label[list(CRITERIA).index(name)].reshape(-1) for name in ("size", "alignment"))
-    told = (size > 0) & (alignment > 0)
+    both = (size > 0) & (alignment > 0)
     other = seen.label(1.0 - np.eye(seen.documents))[:2].reshape(2, seen.documents, -1) if seen.documents > 1 else np.zeros((2, 1, 1))
-    found = np.asarray(kappa(size, alignment))
-    spread = interval(found, kappa(other[0], other[1]))
-    words = "Cohen's kappa of sizes and alignment, over the heads that both classify"
-    return {
-        "told": _worded((), np.asarray(told.sum()), "heads that sizes and alignment both classify"),
-        "agreed": _worded((), np.asarray((told & (size == alignment)).sum()), "those of them that both give the same regime"),
-        **described_parameter("kappa", (), found, spread, long_name=words, units="1", symbol=r"\kappa", equation="§4.2"),
-    }
+    agreement = jackknife(np.asarray(kappa(size, alignment)), kappa(other[0], other[1]))
+    return {"told": np.asarray(both.sum()), "agreed": np.asarray((both & (size == alignment)).sum()), "kappa": agreement}
 
 
-def _sweep(seen: Measured, label: np.ndarray, whole: FloatArray) -> dict[str, xr.Variable]:
+def _sweep(seen: HeadCurves, label: np.ndarray, whole: FloatArray) -> dict[str, Any]:
     other = np.stack([seen.label(whole, at)[:, 0] for at in SWEEP.values()], axis=1)
     same = np.where(label == UNKNOWN, np.nan, (other == label[:, None]).mean(axis=1))
-    number = np.stack([(other == code).sum(axis=(-1, -2)) for code in range(len(REGIMES))], axis=-1)
-    return {
-        "stability_sweep": _worded(("criterion", "layer", "head"), same, "share of the sweep's settings that give the same label"),
-        "sweep_heads": _worded(("criterion", "sweep", "regime"), number, "heads of a regime under other thresholds"),
-    }
+    return {"stability_sweep": same, "sweep_heads": np.stack([(other == code).sum(axis=(-1, -2)) for code in range(len(REGIMES))], axis=-1)}
 
 
-def _curves(capture: xr.Dataset, of_regime: np.ndarray) -> dict[str, xr.Variable]:
+def _curves(capture: xr.Dataset, of_regime: np.ndarray) -> dict[str, Any]:
     """Mean Precision and Recall of each regime's heads: heads averaged within a document, then documents."""
-    out: dict[str, xr.Variable] = {}
+    out = {}
     criteria, regimes = of_regime.shape[:2]
     member = of_regime.reshape(criteria * regimes, -1).astype(np.float64)
-    for name in ("precision", "recall"):
+    for name in STATISTICS:
         values = capture[name].values.astype(np.float64)
         documents, sizes = values.shape[0], values.shape[-1]
         flat = values.reshape(documents, -1, sizes)
@@ -258,17 +266,11 @@ def _curves(capture: xr.Dataset, of_regime: np.ndarray) -> dict[str, xr.Variable
         number = np.einsum("gh,khn->kgn", member, known, optimize=True)
         total = np.einsum("gh,khn->kgn", member, np.where(known, flat, 0.0), optimize=True)
         each = np.divide(total, number, out=np.full(total.shape, np.nan), where=number > 0).reshape(documents, criteria, regimes, sizes)
-        mean = weighted(each, np.full((1, documents), 1.0))[0]
-        spread = interval(mean, leave_one_out_mean(each), np.isfinite(each))
-        attrs = capture[name].attrs
-        out |= described_parameter(
-            name, ("criterion", "regime", "n"), mean, spread, long_name=f"mean {name} of a regime's heads", units="1",
-            symbol=str(attrs.get("symbol", "")), equation="Fig. 11",
-        )  # fmt: skip
+        out[name] = _mean(each)
     return out
 
 
-def _typical(seen: Measured, label: np.ndarray) -> dict[str, xr.Variable]:
+def _typical(seen: HeadCurves, label: np.ndarray) -> dict[str, Any]:
     clear, both = seen.slack(), label[list(CRITERIA).index("both")]
     found = np.full((2, len(REGIMES)), -1)
     for code in range(1, len(REGIMES)):
@@ -276,13 +278,10 @@ def _typical(seen: Measured, label: np.ndarray) -> dict[str, xr.Variable]:
         if of.any():
             distance = np.where(of, np.abs(clear[code - 1] - np.median(clear[code - 1][of])), np.inf)
             found[:, code] = np.unravel_index(distance.argmin(), both.shape)
-    words = "index of the {} of a typical head of the regime, -1 for none"
-    return {
-        f"typical_{dim}": _worded(("regime",), found[at], words.format(dim), equation="Fig. 7") for at, dim in enumerate(("layer", "head"))
-    }
+    return {"typical_layer": found[0], "typical_head": found[1]}
 
 
-def _notes(seen: Measured, label: np.ndarray) -> list[str]:
+def _notes(seen: HeadCurves, label: np.ndarray) -> list[str]:
     """What is not determined, and why."""
     notes, blind = [], int((~np.isfinite(seen.sizes["sink"]).any(axis=0)).sum())
     if blind:

@@ -15,7 +15,7 @@ import numpy as np
 from empirical.measure.selection import Convention, default_n
 from empirical.paths import path_of
 from empirical.sources import models, windows
-from geostat.bounds.evaluate import EDITIONS, ENVELOPE_POINTS
+from geostat.bounds.by_document import EDITIONS, ENVELOPE_POINTS
 from geostat.errors import InputError
 from theory.head.results import Edition
 

@@ -7,8 +7,8 @@ from functools import partial
 
 import xarray as xr
 
+from geostat.bounds.by_document import EDITIONS, ENVELOPE_POINTS
 from geostat.bounds.envelope import envelope_dataset
-from geostat.bounds.evaluate import EDITIONS, ENVELOPE_POINTS
 from geostat.bounds.ingredients import swap_ingredients
 from geostat.bounds.predictive.curves import predictive_curves
 from geostat.experiments.chance import compare_with_nulls

@@ -1,7 +1,7 @@
 """Equivalence tests: two one-sided p-values of an effect against a tolerance, and answers under a false-discovery rate.
 
 Sources: Schuirmann (1987), two one-sided tests; Hall (1992), "On the removal of skewness by transformation", JRSS B 54; Cramér (1946), the error of a
-skewness; Berger (1982), intersection-union tests; Benjamini & Hochberg (1995). Imports numpy, scipy.special and statsmodels (lazily).
+skewness; Berger (1982), intersection-union tests; Benjamini & Hochberg (1995). Imports numpy and scipy.special.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from scipy.special import stdtr
 
 from geostat.statistics.arrays import FloatArray
-from geostat.statistics.multiple import FALSE_DISCOVERIES, _procedure
+from geostat.statistics.multiple import FALSE_DISCOVERIES, adjusted
 
 REACH: Final = 0.75
 """How many standard errors a skewness may differ from its estimate, to the worse: the smallest step of a grid at which no kind of planted heads is answered
 falsely in more than 5% at its tolerance; `python -m studies.verdicts --claim norms similarity --calibrate` finds it."""
 
+Side = Literal["at_most", "at_least", "within"]
 HOLDS, UNDETERMINED, FAILS, NO_ESTIMATE = 1, 0, -1, -2
 ANSWERS: Final = {HOLDS: "holds", FAILS: "fails", UNDETERMINED: "undetermined", NO_ESTIMATE: "no estimate"}
 
@@ -30,6 +31,12 @@ class PValues:
 
     holds: FloatArray
     fails: FloatArray
+
+    def adjusted(self) -> PValues:
+        """Return p-values over heads, adjusted by Benjamini and Hochberg's procedure: an answer is given where its own is at most q; NaN where p is."""
+        return PValues(
+            **{name: adjusted(p.ravel(), "fdr_bh").reshape(p.shape) for name, p in (("holds", self.holds), ("fails", self.fails))}
+        )
 
 
 def one_sided(
@@ -134,7 +141,7 @@ def mean_of_equals(value: FloatArray, limit: FloatArray, count: FloatArray | flo
     return PValues(holds=below, fails=above) if side == "at_most" else PValues(holds=above, fails=below)
 
 
-def of_all(parts: PValues) -> PValues:
+def intersection_union(parts: PValues) -> PValues:
     """Join p-values along the last axis: a claim holds if each part does, and fails if any does.
 
     *Holds* takes the largest p-value (intersection-union: no correction is needed), *fails* the smallest times their number (Bonferroni). Parts that
@@ -148,7 +155,7 @@ def of_all(parts: PValues) -> PValues:
         return PValues(holds=np.where(some, largest, np.nan), fails=np.where(some, np.minimum(1.0, smallest * known.sum(axis=-1)), np.nan))
 
 
-def if_present(p: PValues, absent: FloatArray, known: NDArray[np.bool_]) -> PValues:
+def with_presence(p: PValues, absent: FloatArray, known: NDArray[np.bool_]) -> PValues:
     """Ask of *holds* that the effect be there at all, too, and let heads in which it was not found count among those tested.
 
     An effect that is looked for is found in noise as well, and largest where noise is largest: its estimate's own test would hold then. So *holds* takes the
@@ -176,15 +183,7 @@ def answers(p: PValues, known: NDArray[np.bool_], level: float = FALSE_DISCOVERI
     Returns:
         HOLDS, FAILS, UNDETERMINED (neither; or an estimate without standard error) or NO_ESTIMATE. Both at once cannot happen for q < 1/2.
     """
-    found = np.where(known, UNDETERMINED, NO_ESTIMATE).astype(np.int8)
-    for values, answer in ((p.holds, HOLDS), (p.fails, FAILS)):
-        found[_procedure(values, level)[0] & known] = answer
+    found, over_heads = np.where(known, UNDETERMINED, NO_ESTIMATE).astype(np.int8), p.adjusted()
+    for values, answer in ((over_heads.holds, HOLDS), (over_heads.fails, FAILS)):
+        found[(values <= level) & known] = answer
     return found
-
-
-def adjusted(p: PValues) -> PValues:
-    """Return p-values over heads, adjusted by Benjamini and Hochberg's procedure: an answer is given where its own is at most q; NaN where p is."""
-    return PValues(holds=_procedure(p.holds, FALSE_DISCOVERIES)[1], fails=_procedure(p.fails, FALSE_DISCOVERIES)[1])
-
-
-Side = Literal["at_most", "at_least", "within"]

@@ -1,8 +1,9 @@
-"""Ranks along the last axis, ties sharing their mean rank. Imports numpy."""
+"""Ranks along the last axis, ties sharing their mean rank, by scipy. Imports numpy and scipy.stats."""
 
 from __future__ import annotations
 
 import numpy as np
+from scipy.stats import rankdata
 
 from geostat.statistics.arrays import FloatArray
 
@@ -15,17 +16,14 @@ def ranks(values: FloatArray, *, apart: float = 0.0) -> FloatArray:
     Args:
         values: shape (..., item).
         apart: neighbours in the order that differ by no more are equal, as means are whose sums were rounded differently.
+
+    >>> ranks(np.array([3.0, 1.0, 1.0 + 1e-9, 2.0]), apart=1e-6).tolist()
+    [4.0, 1.5, 1.5, 3.0]
     """
     order = np.argsort(values, axis=-1)
     ordered = np.take_along_axis(values, order, axis=-1)
-    number = values.shape[-1]
-    place = np.arange(number)
-    starts = np.ones(values.shape, dtype=bool)
-    starts[..., 1:] = ordered[..., 1:] > ordered[..., :-1] + apart
-    first = np.maximum.accumulate(np.where(starts, place, 0), axis=-1)
-    ends = np.ones(values.shape, dtype=bool)
-    ends[..., :-1] = starts[..., 1:]
-    last = np.minimum.accumulate(np.where(ends, place, number)[..., ::-1], axis=-1)[..., ::-1]
-    out = np.empty(values.shape)
-    np.put_along_axis(out, order, 1.0 + 0.5 * (first + last), axis=-1)
-    return np.where(np.isnan(values).any(axis=-1, keepdims=True), np.nan, out)
+    # Values that count as equal get one number, counted up along the order wherever a neighbour is farther than `apart`.
+    steps = np.cumsum(ordered[..., 1:] > ordered[..., :-1] + apart, axis=-1)
+    numbers = np.zeros(values.shape, dtype=np.int64)
+    np.put_along_axis(numbers, order[..., 1:], steps, axis=-1)
+    return np.where(np.isnan(values).any(axis=-1, keepdims=True), np.nan, rankdata(numbers, axis=-1))

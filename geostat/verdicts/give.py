@@ -11,15 +11,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
-from geostat.bounds.gaps import BOUNDS, STATISTICS, Deciding, cells, deciding
-from geostat.datasets.words import described
+from geostat.bounds.gaps import CODES, Deciding, cells, deciding
+from geostat.datasets.variable import Variable, variables
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.equivalence import (
     ANSWERS,
@@ -28,18 +28,17 @@ from geostat.statistics.equivalence import (
     NO_ESTIMATE,
     REACH,
     PValues,
-    adjusted,
     answers,
-    if_present,
-    of_all,
+    intersection_union,
     one_sided,
+    with_presence,
 )
-from geostat.statistics.jackknife import LEVEL
 from geostat.statistics.multiple import FALSE_DISCOVERIES
+from geostat.statistics.t_test import critical_value
 from geostat.verdicts.claims import CLAIMS, UNITS, Claim, Tolerance, refuse_withdrawn, tolerances
 from geostat.verdicts.replicates import replicates, share_within
 
-__all__ = ["STATISTICS", "claim_rows", "give_verdicts", "refuse_older"]
+__all__ = ["claim_rows", "give_verdicts", "refuse_older"]
 
 PARTS: Final = {
     "estimate": ("estimated effect", "the effect's own"),
@@ -53,19 +52,30 @@ PARTS: Final = {
     "p_fails_adjusted": ("p_fails over the heads of the claim, adjusted (Benjamini-Hochberg): fails where at most q", "1"),
 }
 CELL: Final = {
-    "cell_bound": (f"bound that decided: {', '.join(f'{code} {name}' for code, name in BOUNDS.items())}; -1 of other claims", "1"),
+    "cell_bound": (f"bound that decided: {', '.join(f'{code} {name}' for code, name in CODES.items())}; -1 of other claims", "1"),
     "cell_n": ("N at which it decided; 0 of other claims", "1"),
     "cell_count": ("bounds tested, one for each side, statistic and N; 0 of other claims", "1"),
     "cell_p_holds": ("p-value of that bound alone against its failing", "1"),
     "cell_p_fails": ("p-value of that bound against its holding, times the number tested", "1"),
 }
 """Which bound at which N the estimate of a claim on bounds is of."""
-WITHIN: Final = {
-    "within": "share of heads with an estimate whose estimate lies within the tolerance",
-    "within_se": "standard error of that share, document jackknife",
-    "within_lower": "lower limit of that share, 95%",
-    "within_upper": "upper limit of that share, 95%",
-}
+_claim = partial(Variable, dims=("claim",))
+COUNTS: Final = (
+    _claim("tolerance", "tolerance, units of the effect"),
+    _claim("tested", "heads with an estimate"),
+    _claim("no_estimate", "heads without one"),
+    _claim("holds", "heads of which the claim holds"),
+    _claim("fails", "heads of which it fails"),
+    _claim("undetermined", "heads that the documents do not settle"),
+    _claim("true_at_least", "share of heads of which the claim is true: at least, in expectation"),
+    _claim("true_at_most", "share of heads of which the claim is true: at most, in expectation"),
+)
+WITHIN: Final = (
+    _claim("within", "share of heads with an estimate whose estimate lies within the tolerance"),
+    _claim("within_se", "standard error of that share, document jackknife"),
+    _claim("within_lower", "lower limit of that share, 95%"),
+    _claim("within_upper", "upper limit of that share, 95%"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,23 +122,23 @@ def give_verdicts(tree: xr.DataTree, held_against: Mapping[str, Tolerance] | Non
         "false_discovery_rate": FALSE_DISCOVERIES,
         "skewness_reach": REACH,
         "answers": json.dumps({str(code): word for code, word in ANSWERS.items()}),
-        "bounds": json.dumps({str(code): name for code, name in BOUNDS.items()}),
-        "claims": json.dumps([_told(claim, held[claim.key]) for claim in given], ensure_ascii=False),
+        "bounds": json.dumps({str(code): name for code, name in CODES.items()}),
+        "claims": json.dumps([_row(claim, held[claim.key]) for claim in given], ensure_ascii=False),
     }
     return whole
 
 
-def _told(claim: Claim, tolerance: Tolerance) -> dict[str, Any]:
+def _row(claim: Claim, tolerance: Tolerance) -> dict[str, Any]:
     """A claim as a report needs it."""
-    told: dict[str, Any] = {
+    row: dict[str, Any] = {
         "key": claim.key, "says": claim.says, "of": claim.of, "side": claim.side, "units": claim.units, "tolerance": tolerance.value,
         "source": tolerance.source, "estimate": f"/{claim.group}" if claim.bounds else f"/{claim.group}/{claim.variable}",
     }  # fmt: skip
     if claim.select:
-        told["select"] = dict(claim.select)
+        row["select"] = dict(claim.select)
     if claim.presence:
-        told["second_test"] = f"/{claim.group}/{claim.presence}"
-    return told
+        row["second_test"] = f"/{claim.group}/{claim.presence}"
+    return row
 
 
 def _effect(tree: xr.DataTree, claim: Claim, tolerance: float) -> _Effect | None:
@@ -149,7 +159,7 @@ def _effect(tree: xr.DataTree, claim: Claim, tolerance: float) -> _Effect | None
     skew = chosen[skewed].values.astype(np.float64) if skewed in chosen else np.full(estimate.shape, np.nan)
     p = one_sided(estimate, se, degrees, tolerance, claim.side, skew)
     if claim.presence is not None:
-        p = if_present(p, chosen[claim.presence].values.astype(np.float64), np.isfinite(estimate))
+        p = with_presence(p, chosen[claim.presence].values.astype(np.float64), np.isfinite(estimate))
     return _Effect(estimate=estimate, se=se, degrees=degrees, p=p, skew=skew)
 
 
@@ -157,7 +167,7 @@ def _excess(tree: xr.DataTree, bounds: xr.Dataset, tolerance: float) -> _Effect:
     """How far measured curves lie beyond their bounds: each cell is a claim of its own, and all must hold. The estimate is that of the deciding cell."""
     documents = float(bounds.attrs.get("documents", tree["capture"].sizes["document"]))
     found = cells(bounds, tree["capture"].to_dataset()["tokens"].values, documents, tolerance)
-    p = of_all(found.p)
+    p = intersection_union(found.p)
     known: NDArray[np.bool_] = np.asarray(np.isfinite(found.excess).any(axis=-1))
     cell = deciding(found, answers(p, known) == FAILS)
     degrees = np.full(cell.excess.shape, max(documents - 1, 1))
@@ -172,10 +182,8 @@ def _by_head(tree: xr.DataTree, unit: str, effects: Sequence[tuple[Claim, _Effec
     if any(claim.bounds for claim, _ in effects):
         words |= CELL
         rows = [row | _cell_columns(effect) for row, (_, effect) in zip(rows, effects, strict=True)]
-    found = {
-        f"{name}_{unit}": described(dims, np.stack([row[name] for row in rows]), long_name=long_name, units=units, symbol="", equation="")
-        for name, (long_name, units) in words.items()
-    }
+    records = [Variable(f"{name}_{unit}", long_name, units, dims=dims) for name, (long_name, units) in words.items()]
+    found = variables(records, {f"{name}_{unit}": np.stack([row[name] for row in rows]) for name in words})
     capture = tree["capture"].to_dataset()
     coords = {name: capture[name].variable for name in ("layer", unit)}
     keys = np.array([claim.key for claim, _ in effects], dtype=object)
@@ -184,8 +192,8 @@ def _by_head(tree: xr.DataTree, unit: str, effects: Sequence[tuple[Claim, _Effec
 
 def _columns(effect: _Effect) -> dict[str, np.ndarray]:
     """Answers of all heads, and PARTS."""
-    half = stdtrit(effect.degrees, 0.5 + LEVEL / 2) * effect.se
-    over = adjusted(effect.p)
+    half = critical_value(effect.degrees) * effect.se
+    over = effect.p.adjusted()
     parts = [effect.estimate, effect.se, effect.skew, effect.estimate - half, effect.estimate + half]
     parts += [effect.p.holds, effect.p.fails, over.holds, over.fails]
     return {"answer": answers(effect.p, np.isfinite(effect.estimate)), **dict(zip(PARTS, parts, strict=True))}
@@ -202,32 +210,19 @@ def _cell_columns(effect: _Effect) -> dict[str, np.ndarray]:
 
 def _overall(given: Sequence[Claim], found: Sequence[xr.Dataset], held: Mapping[str, Tolerance]) -> xr.Dataset:
     """Counts of each answer, and the share of heads of which a claim is true."""
-    rows = []
+    rows: dict[str, list[float]] = {record.name: [] for record in COUNTS}
     for claim in given:
         data = next(data for data in found if f"claim_{claim.of}" in data.dims)
         answer = data[f"answer_{claim.of}"].sel({f"claim_{claim.of}": claim.key}).values
         tested = int((answer != NO_ESTIMATE).sum())
         holds, fails = int((answer == HOLDS).sum()), int((answer == FAILS).sum())
         keep = (1 - FALSE_DISCOVERIES) / tested if tested else float("nan")
-        rows.append(
-            (held[claim.key].value, tested, answer.size - tested, holds, fails, tested - holds - fails, keep * holds, 1 - keep * fails)
-        )
-    names = {
-        "tolerance": "tolerance, units of the effect", "tested": "heads with an estimate", "no_estimate": "heads without one",
-        "holds": "heads of which the claim holds",
-        "fails": "heads of which it fails", "undetermined": "heads that the documents do not settle",
-        "true_at_least": "share of heads of which the claim is true: at least, in expectation",
-        "true_at_most": "share of heads of which the claim is true: at most, in expectation",
-    }  # fmt: skip
-    columns = zip(*rows, strict=True) if rows else ([] for _ in names)
+        shares = (keep * holds, 1 - keep * fails)
+        numbers = (held[claim.key].value, tested, answer.size - tested, holds, fails, tested - holds - fails, *shares)
+        for column, number in zip(rows.values(), numbers, strict=True):
+            column.append(number)
     keys = xr.Variable(("claim",), np.array([claim.key for claim in given], dtype=object), {"long_name": "claim"})
-    return xr.Dataset(
-        {
-            name: described(("claim",), np.array(list(column)), long_name=words, units="1", symbol="", equation="")
-            for (name, words), column in zip(names.items(), columns, strict=True)
-        },
-        coords={"claim": keys},
-    )
+    return xr.Dataset(variables(COUNTS, {name: np.array(column) for name, column in rows.items()}), coords={"claim": keys})
 
 
 def _within(tree: xr.DataTree, by_unit: Mapping[str, Sequence[tuple[Claim, _Effect]]], held: Mapping[str, Tolerance]) -> xr.Dataset:
@@ -238,12 +233,7 @@ def _within(tree: xr.DataTree, by_unit: Mapping[str, Sequence[tuple[Claim, _Effe
         share_of_them, spread = share_within(effect.estimate, replicates(tree, claim), held[claim.key].value, claim.side)
         rows.append((share_of_them, float(spread.se), float(spread.lower), float(spread.upper)))
     columns = np.array(rows, dtype=np.float64).reshape(-1, len(WITHIN)).T
-    return xr.Dataset(
-        {
-            name: described(("claim",), column, long_name=words, units="1", symbol="", equation="")
-            for (name, words), column in zip(WITHIN.items(), columns, strict=True)
-        }
-    )
+    return xr.Dataset(variables(WITHIN, dict(zip((record.name for record in WITHIN), columns, strict=True))))
 
 
 def claim_rows(verdicts: xr.Dataset) -> list[dict[str, Any]]:

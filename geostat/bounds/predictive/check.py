@@ -6,14 +6,16 @@ Imports theory's `predicted` and `simulate`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import xarray as xr
 
-from geostat.datasets.words import described
+from geostat.datasets.progress import Progress
+from geostat.datasets.separability import LETTERS, STATISTICS
+from geostat.datasets.variable import Variable, variables
 from geostat.statistics.arrays import FloatArray
 from theory.audit.simulate import simulate
 from theory.editions.sharp_many import in_threads, workers
@@ -29,8 +31,40 @@ DRAWS = 1000
 FAR = 0.02
 """Difference from the simulation from which a prediction counts as missed."""
 
-STATISTICS = ("precision", "recall")
 COLUMNS = 11
+
+
+_each = partial(Variable, dims=("check",))
+
+
+def _records(statistic: str) -> tuple[Variable, ...]:
+    """Records of one statistic's variables: of every cell, then over cells."""
+    symbol, name = rf"\mathbb{{E}}{LETTERS[statistic]}", f"{statistic}_check"
+    of_cells = {"predicted": "predicted", "simulated": "simulated", "simulated_se": "standard error of the simulation"}
+    over_cells = {
+        "median": "median distance of predicted from simulated",
+        "ninety": "90th percentile of that distance",
+        "worst": "largest of them",
+        "noise": "median standard error of the simulation",
+        "far": f"cells more than {FAR} apart",
+        "surely_far": f"cells apart by more than {FAR} and two standard errors",
+        "caught": "of these, cells that the prediction flags",
+    }
+    return (
+        *(_each(f"{name}_{part}", f"{statistic} under Model G, {words}", "1", symbol) for part, words in of_cells.items()),
+        *(Variable(f"{name}_{part}", f"{statistic}: {words}") for part, words in over_cells.items()),
+    )
+
+
+VARIABLES = (
+    _each("check_source", "place along source of the ingredients of a simulated cell"),
+    _each("check_layer", "place along layer of a simulated cell"),
+    _each("check_head", "place along head of a simulated cell"),
+    _each("check_n", "selected tokens N of a simulated cell"),
+    _each("check_flagged", "the prediction of a simulated cell flags itself"),
+    *(record for statistic in STATISTICS for record in _records(statistic)),
+)
+"""What the simulation leaves in /predictive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +105,7 @@ def check(
     convention: str,
     seed: int = 0,
     draws: int = DRAWS,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, xr.Variable]:
     """Simulate the chosen cells and lay the predictions beside them.
 
@@ -119,38 +153,25 @@ def _simulated(
 
 
 def _variables(rows: FloatArray) -> dict[str, xr.Variable]:
-    words = {
-        "source": "place along source of the ingredients of a simulated cell",
-        "layer": "place along layer of a simulated cell",
-        "head": "place along head of a simulated cell",
-        "n": "selected tokens N of a simulated cell",
+    numbers: dict[str, np.ndarray] = {
+        f"check_{name}": rows[:, k].astype(np.int64) for k, name in enumerate(("source", "layer", "head", "n"))
     }
-    out = {
-        f"check_{name}": described(("check",), rows[:, k].astype(np.int64), long_name=text, units="1", symbol="", equation="")
-        for k, (name, text) in enumerate(words.items())
-    }
-    flagged = rows[:, 4] > 0
-    out["check_flagged"] = described(
-        ("check",), flagged, long_name="the prediction of a simulated cell flags itself", units="1", symbol="", equation=""
-    )
-    for place, name in enumerate(STATISTICS):
-        guess, truth, error = rows[:, 5 + place], rows[:, 7 + 2 * place], rows[:, 8 + 2 * place]
+    flagged = numbers["check_flagged"] = rows[:, 4] > 0
+    for at, name in enumerate(STATISTICS):
+        guess, truth, error = rows[:, 5 + at], rows[:, 7 + 2 * at], rows[:, 8 + 2 * at]
         away = np.abs(guess - truth)
-        symbol = rf"\mathbb{{E}}{name[0].upper()}"
-        parts = {"predicted": guess, "simulated": truth, "simulated_se": error}
-        for part, values in parts.items():
-            text = f"{name} under Model G, {part.replace('simulated_se', 'standard error of the simulation')}"
-            out[f"{name}_check_{part}"] = described(("check",), values, long_name=text, units="1", symbol=symbol, equation="")
-        far, surely = away > FAR, away - 2 * error > FAR
-        sums = {
-            "median": (np.median(away) if len(away) else np.nan, "median distance of predicted from simulated"),
-            "ninety": (np.quantile(away, 0.9) if len(away) else np.nan, "90th percentile of that distance"),
-            "worst": (away.max() if len(away) else np.nan, "largest of them"),
-            "noise": (np.median(error) if len(away) else np.nan, "median standard error of the simulation"),
-            "far": (int(far.sum()), f"cells more than {FAR} apart"),
-            "surely_far": (int(surely.sum()), f"cells apart by more than {FAR} and two standard errors"),
-            "caught": (int((surely & flagged).sum()), "of these, cells that the prediction flags"),
+        surely = away - 2 * error > FAR
+        parts = {
+            "predicted": guess,
+            "simulated": truth,
+            "simulated_se": error,
+            "median": np.median(away) if len(away) else np.nan,
+            "ninety": np.quantile(away, 0.9) if len(away) else np.nan,
+            "worst": away.max() if len(away) else np.nan,
+            "noise": np.median(error) if len(away) else np.nan,
+            "far": int((away > FAR).sum()),
+            "surely_far": int(surely.sum()),
+            "caught": int((surely & flagged).sum()),
         }
-        for part, (value, text) in sums.items():
-            out[f"{name}_check_{part}"] = described((), np.array(value), long_name=f"{name}: {text}", units="1", symbol="", equation="")
-    return out
+        numbers |= {f"{name}_check_{part}": np.asarray(values) for part, values in parts.items()}
+    return variables(VARIABLES, numbers)

@@ -9,24 +9,25 @@ Source: arXiv 2602.01893, Assumptions 1-3, Definitions 1-2. Imports theory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import xarray as xr
-from scipy.special import stdtrit
 
-from geostat.bounds.evaluate import FITTED_GRAMS, envelope_grid, measured_curves
+from geostat.bounds.by_document import FITTED_GRAMS, envelope_grid, measured_curves
 from geostat.bounds.head import MEASURED, fitted_head, value_head
-from geostat.bounds.predictive.check import DRAWS, STATISTICS, Profile, check, chosen_heads
+from geostat.bounds.predictive.check import DRAWS, Profile, check, chosen_heads
 from geostat.bounds.predictive.scores import mean_of_other_heads, with_replicates
 from geostat.bounds.predictive.variables import dataset
+from geostat.datasets.progress import Progress, part_of, tracked
+from geostat.datasets.separability import STATISTICS
 from geostat.datasets.tokens import layer_tokens
 from geostat.errors import InputError
 from geostat.statistics.arrays import FloatArray
-from geostat.statistics.jackknife import LEVEL
+from geostat.statistics.t_test import critical_value
 from theory.editions.predicted.predict import predict
 from theory.editions.sharp_many import in_threads
 from theory.head.gram import LagGram, as_matrix
@@ -67,7 +68,7 @@ def predictive_curves(
     points: int | None = POINTS,
     draws: int = DRAWS,
     seed: int = 0,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> xr.Dataset:
     """Predict E P and E R of every head by N, score the predictions against the measured curves, and check some by simulation.
 
@@ -84,7 +85,7 @@ def predictive_curves(
         progress: called with the share of the work done.
 
     Returns:
-        /predictive, see `predictive_variables.dataset`.
+        /predictive, see `geostat.bounds.predictive.variables.dataset`.
 
     Raises:
         InputError: if the run has no size 1 < N < T.
@@ -98,7 +99,7 @@ def predictive_curves(
     wanted = {(layer, head): source for layer, head, source in chosen_heads(layers, heads, len(sources))}
     profiles: list[Profile] = []
     dimension, convention = int(capture.attrs["dimension"]), str(capture.attrs["convention"])
-    for step, (layer, kv_head) in enumerate(np.ndindex(layers, kv_heads)):
+    for layer, kv_head in tracked(list(np.ndindex(layers, kv_heads)), part_of(progress, 0.0, PREDICTING)):
         seen = layer_tokens(capture, layer)
         sink = 0 if seen.sink else None
         tasks = _tasks(capture, norms, similarity, weights, grams, layer, kv_head)
@@ -115,11 +116,10 @@ def predictive_curves(
                         values=values, reliable=reliable,
                     )
                 )  # fmt: skip
-        if progress is not None:
-            progress(PREDICTING * (step + 1) / (layers * kv_heads))
-    told = None if progress is None else (lambda share: progress(PREDICTING + (1 - PREDICTING) * share))
-    checked = check(profiles, grid, dimension, convention=convention, seed=seed, draws=draws, progress=told)
-    return _laid_over(capture, grid, sources, by_document, sound, checked, draws, seed)
+    rest = part_of(progress, PREDICTING, 1.0)
+    checked = check(profiles, grid, dimension, convention=convention, seed=seed, draws=draws, progress=rest)
+    predictions = _beside_measured(capture, grid, sources, by_document, sound)
+    return predictions.assign(checked).assign_attrs(draws=draws, seed=seed)
 
 
 def predictive_grid(capture: xr.Dataset, points: int | None) -> np.ndarray:
@@ -150,7 +150,7 @@ def _tasks(
         fitted = fitted_head(capture, norms, similarity, gram, layer, kv_head)
         if fitted is not None:
             matrix = as_matrix(fitted.gram, seen.tokens, sink=sink)
-            add(source, None, own.weight_model, fitted.norms(seen.tokens, sink=seen.sink), fitted.gram, matrix)
+            add(source, None, own.weight_model, fitted.norms, fitted.gram, matrix)
     matrix = as_matrix(own.gram, seen.tokens, sink=sink)
     add(len(grams), None, own.weight_model, own.norms, own.gram, matrix)
     for document, rows in enumerate(own.weights):
@@ -172,25 +172,18 @@ def _predicted(task: _Task, *, grid: np.ndarray, dimension: int, sink: int | Non
     return values, reliable
 
 
-def _laid_over(
-    capture: xr.Dataset,
-    grid: np.ndarray,
-    sources: Sequence[str],
-    by_document: FloatArray,
-    sound: FloatArray,
-    checked: dict[str, xr.Variable],
-    draws: int,
-    seed: int,
+def _beside_measured(
+    capture: xr.Dataset, grid: np.ndarray, sources: Sequence[str], by_document: FloatArray, sound: FloatArray
 ) -> xr.Dataset:
     """Put the measured curves and the baselines beside the predictions, with a replicate without each document."""
     curves = measured_curves(capture, grid).transpose("document", "layer", "head", "n_envelope")
     documents, tokens = capture.sizes["document"], capture["tokens"].values[:, None, None]
     shape = (1 + documents, *by_document.shape[3:])
-    critical = float(stdtrit(documents - 1, 0.5 + LEVEL / 2)) if documents > 1 else float("nan")
+    critical = float(critical_value(documents - 1))
     parts: dict[str, Any] = {}
-    for place, name in enumerate(STATISTICS):
+    for at, name in enumerate(STATISTICS):
         each = curves[name].values
-        made, measured = with_replicates(by_document[place]), with_replicates(each)
+        made, measured = with_replicates(by_document[at]), with_replicates(each)
         known = np.isfinite(made[0]).all(axis=0) & np.isfinite(measured[0]) & (grid > 1) & (grid < tokens)
         floor = np.broadcast_to(np.where(grid <= tokens, grid / tokens, np.nan), shape)
         plain = np.stack([mean_of_other_heads(measured, known), floor], axis=1)
@@ -198,5 +191,4 @@ def _laid_over(
         parts[name] = {"predicted": np.concatenate([made, plain], axis=1), "measured": measured, "error": error, "known": known}
     flags = 1 - with_replicates(sound)[0]
     flagged = np.concatenate([flags, np.full((len(BASELINES), *flags.shape[1:]), np.nan)])
-    found = dataset(capture, grid, (*sources, *BASELINES), parts, flagged, critical)
-    return found.assign(checked).assign_attrs(draws=draws, seed=seed)
+    return dataset(capture, grid, (*sources, *BASELINES), parts, flagged, critical)

@@ -1,20 +1,65 @@
-"""Names and attributes of /predictive: curves, scores by head and over all cells. Imports numpy, xarray and this room's scores."""
+"""Variables of /predictive: curves, scores by head and over all cells. Imports numpy, xarray and this room's scores."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import xarray as xr
 
-from geostat.bounds.predictive.scores import SETTLED, Scores, noise_share, score
-from geostat.datasets.words import described, described_parameter
+from geostat.bounds.predictive.scores import SETTLED, noise_share, score
+from geostat.datasets.separability import LETTERS, STATISTICS
+from geostat.datasets.variable import Values, Variable, variables
 from geostat.statistics.arrays import FloatArray
-from geostat.statistics.jackknife import interval
+from geostat.statistics.jackknife import jackknife
 
 CURVE: Final = ("layer", "head", "n_predicted")
 _EQUATIONS: Final = {"precision": "Definition 1", "recall": "Definition 2"}
+_UNRELIABLE: Final = "share of the profiles whose prediction flags itself as unreliable"
+
+
+def _records(name: str) -> tuple[Variable, ...]:
+    """Records of one statistic's variables: curves, scores by head, scores over all cells."""
+    letter, equation = LETTERS[name], _EQUATIONS[name]
+    by_head = partial(Variable, dims=("source", "layer", "head"))
+    of_head, pooled = partial(Variable, dims=("layer", "head")), partial(Variable, dims=("source",))
+    enough = f"at most a share {SETTLED:g} of the variance of measured {name} over N is noise, so that R² counts"
+    interval = f"share of cells whose prediction lies in the 95% document interval of measured {name}"
+    nearer = f"share of heads whose prediction is nearer than the mean of the other heads to measured {name}"
+    return (
+        Variable(f"{name}_predicted", f"predicted {name} under Model G", "1", rf"\mathbb{{E}}{letter}", equation, dims=("source", *CURVE)),
+        Variable(name, f"measured {name}, mean over documents", "1", letter, equation, dims=CURVE),
+        Variable(f"{name}_se", f"standard error over documents of {name}", equation=equation, dims=CURVE),
+        Variable(f"{name}_cells", f"{name}: (head, N) cells, 1 < N < T, predicted from every source", equation=equation),
+        by_head(f"{name}_bias", f"mean over N of predicted less measured {name}", symbol=r"\bar e", estimated=True),
+        by_head(f"{name}_mae", f"mean over N of the distance of predicted from measured {name}", symbol=r"\overline{|e|}", estimated=True),
+        by_head(f"{name}_r2", f"share of the variance of measured {name} over N that the prediction explains", symbol="R^2"),
+        of_head(f"{name}_noise", f"noise of the documents in the variance of measured {name} over N"),
+        of_head(f"{name}_settled", enough),
+        pooled(f"{name}_pooled_bias", f"mean over cells of predicted less measured {name}", symbol=r"\bar e", estimated=True),
+        pooled(
+            f"{name}_pooled_mae",
+            f"mean over cells of the distance of predicted from measured {name}",
+            symbol=r"\overline{|e|}",
+            estimated=True,
+        ),
+        pooled(f"{name}_pooled_r2", f"share of the variance over cells that is explained of {name}", symbol="R^2", estimated=True),
+        pooled(f"{name}_slope", f"slope of the line of measured on predicted {name}", symbol="b", estimated=True),
+        pooled(f"{name}_intercept", f"intercept of the line of measured on predicted {name}", symbol="a", estimated=True),
+        pooled(f"{name}_within", interval),
+        pooled(f"{name}_better", nearer),
+        pooled(f"{name}_r2_median", f"median R² of the heads in which it counts, of {name}"),
+    )
+
+
+VARIABLES: Final = (
+    *(record for name in STATISTICS for record in _records(name)),
+    Variable("flagged", _UNRELIABLE, dims=("source", *CURVE)),
+    Variable("flagged_share", f"{_UNRELIABLE}, over all cells", dims=("source",)),
+)
+"""All but what the simulation leaves, which `check` describes."""
 
 
 def dataset(
@@ -40,96 +85,48 @@ def dataset(
         with their jackknife, x_r2, and over (layer, head) x_noise, x_settled; over (source) x_pooled_bias, x_pooled_mae, x_pooled_r2, x_slope,
         x_intercept with their jackknife, x_within, x_better, x_r2_median; x_cells. flagged and its mean over cells, flagged_share (source).
     """
-    out: dict[str, xr.Variable] = {}
-    for name, part in parts.items():
-        scores = score(part["predicted"], part["measured"], part["known"])
-        noise = noise_share(part["measured"][0], part["error"], part["known"])
-        out |= _curves(name, part)
-        out |= _by_head(name, scores, noise)
-        out |= _pooled(name, scores, noise, part, critical)
-    words = "share of the profiles whose prediction flags itself as unreliable"
-    out["flagged"] = described(("source", *CURVE), flagged, long_name=words, units="1", symbol="", equation="")
     shares = [float(row[np.isfinite(row)].mean()) if np.isfinite(row).any() else np.nan for row in flagged]
-    out["flagged_share"] = described(("source",), np.array(shares), long_name=f"{words}, over all cells", units="1", symbol="", equation="")
+    numbers: dict[str, Any] = {"flagged": flagged, "flagged_share": np.array(shares)}
+    for name, part in parts.items():
+        numbers |= {f"{name}_{key}" if key else name: values for key, values in _numbers(part, critical).items()}
     coords = {name: capture[name].variable for name in ("layer", "head")}
     coords["source"] = xr.Variable(("source",), np.array(list(sources), dtype=object), {"long_name": "what curves are predicted from"})
     coords["n_predicted"] = xr.Variable(("n_predicted",), grid, {"long_name": "selected tokens N", "units": "tokens"})
-    return xr.Dataset(
-        out,
-        coords=coords,
-        attrs={
-            "long_name": "predicted curves against measured ones",
-            "documents": capture.sizes["document"],
-            "errors": "95% document jackknife, t(K-1); fitted ingredients held",
-        },
-    )
+    attrs = {
+        "long_name": "predicted curves against measured ones",
+        "documents": capture.sizes["document"],
+        "errors": "95% document jackknife, t(K-1); fitted ingredients held",
+    }
+    return xr.Dataset(variables(VARIABLES, numbers), coords=coords, attrs=attrs)
 
 
-def _curves(name: str, part: Mapping[str, Any]) -> dict[str, xr.Variable]:
-    short = name[0].upper()
-    common = {"units": "1", "equation": _EQUATIONS[name]}
-    known = part["known"]
-    mean, error = (np.where(known, part[key] if key == "error" else part[key][0], np.nan) for key in ("measured", "error"))
-    guess = np.where(known, part["predicted"][0], np.nan)
+def _numbers(part: Mapping[str, Any], critical: float) -> Values:
+    """Everything about one statistic, by the ends of the variables' names; the measured curve's is empty."""
+    known, guess, measured = part["known"], part["predicted"][0], part["measured"][0]
+    scores, noise = score(part["predicted"], part["measured"], known), noise_share(measured, part["error"], known)
+    replicated = {name: getattr(scores, name) for name in ("bias", "mae", "pooled_bias", "pooled_mae", "pooled_r2", "slope", "intercept")}
+    inside = known & (np.abs(guess - measured) <= critical * part["error"] + 1e-9)  # rounding, where all documents agree
+    share = inside.sum(axis=(1, 2, 3)) / max(int(known.sum()), 1)
+    settled = np.isfinite(scores.r2[0]) & (noise <= SETTLED)
     return {
-        f"{name}_predicted": described(
-            ("source", *CURVE), guess, long_name=f"predicted {name} under Model G", symbol=rf"\mathbb{{E}}{short}", **common
-        ),
-        name: described(CURVE, mean, long_name=f"measured {name}, mean over documents", symbol=short, **common),
-        f"{name}_se": described(CURVE, error, long_name=f"standard error over documents of {name}", symbol="", **common),
-        f"{name}_cells": described(
-            (),
-            np.array(int(known.sum())),
-            long_name=f"{name}: (head, N) cells, 1 < N < T, predicted from every source",
-            symbol="",
-            **common,
-        ),
+        **{name: jackknife(values[0], values[1:]) for name, values in replicated.items()},
+        "predicted": np.where(known, guess, np.nan),
+        "": np.where(known, measured, np.nan),
+        "se": np.where(known, part["error"], np.nan),
+        "cells": np.array(int(known.sum())),
+        "r2": scores.r2[0],
+        "noise": noise,
+        "settled": noise <= SETTLED,
+        "within": share if known.any() and np.isfinite(critical) else np.full(len(guess), np.nan),
+        "better": _nearer_than_other_heads(scores.mae[0]),
+        "r2_median": np.array([np.median(row[ok]) if ok.any() else np.nan for row, ok in zip(scores.r2[0], settled, strict=True)]),
     }
 
 
-def _jackknifed(name: str, dims: tuple[str, ...], values: FloatArray, words: str, symbol: str) -> dict[str, xr.Variable]:
-    """A score with its document jackknife; the first replicate is the estimate."""
-    spread = interval(values[0], values[1:])
-    return described_parameter(name, dims, values[0], spread, long_name=words, units="1", symbol=symbol, equation="")
-
-
-def _by_head(name: str, scores: Scores, noise: FloatArray) -> dict[str, xr.Variable]:
-    dims = ("source", "layer", "head")
-    out = _jackknifed(f"{name}_bias", dims, scores.bias, f"mean over N of predicted less measured {name}", r"\bar e")
-    out |= _jackknifed(f"{name}_mae", dims, scores.mae, f"mean over N of the distance of predicted from measured {name}", r"\overline{|e|}")
-    words = f"share of the variance of measured {name} over N that the prediction explains"
-    out[f"{name}_r2"] = described(dims, scores.r2[0], long_name=words, units="1", symbol="R^2", equation="")
-    words = f"noise of the documents in the variance of measured {name} over N"
-    out[f"{name}_noise"] = described(("layer", "head"), noise, long_name=words, units="1", symbol="", equation="")
-    words = f"at most a share {SETTLED:g} of the variance of measured {name} over N is noise, so that R² counts"
-    out[f"{name}_settled"] = described(("layer", "head"), noise <= SETTLED, long_name=words, units="1", symbol="", equation="")
-    return out
-
-
-def _pooled(name: str, scores: Scores, noise: FloatArray, part: Mapping[str, Any], critical: float) -> dict[str, xr.Variable]:
-    out: dict[str, xr.Variable] = {}
-    for key, words, symbol in (
-        ("pooled_bias", "mean over cells of predicted less measured", r"\bar e"),
-        ("pooled_mae", "mean over cells of the distance of predicted from measured", r"\overline{|e|}"),
-        ("pooled_r2", "share of the variance over cells that is explained of", "R^2"),
-        ("slope", "slope of the line of measured on predicted", "b"),
-        ("intercept", "intercept of the line of measured on predicted", "a"),
-    ):
-        out |= _jackknifed(f"{name}_{key}", ("source",), getattr(scores, key), f"{words} {name}", symbol)
-    known, guess, mean = part["known"], part["predicted"][0], part["measured"][0]
-    inside = known & (np.abs(guess - mean) <= critical * part["error"] + 1e-9)  # rounding, where all documents agree
-    cells = max(int(known.sum()), 1)
-    within = inside.sum(axis=(1, 2, 3)) / cells if known.any() and np.isfinite(critical) else np.full(len(guess), np.nan)
-    counted = np.isfinite(scores.mae[0]) & np.isfinite(scores.mae[0][-2])
-    nearer = counted & (scores.mae[0] < scores.mae[0][-2])
-    better = np.divide(nearer.sum(axis=(1, 2)), counted.sum(axis=(1, 2)), out=np.full(len(guess), np.nan), where=counted.any(axis=(1, 2)))
+def _nearer_than_other_heads(mae: FloatArray) -> FloatArray:
+    """Share of heads that each source, (source, layer, head), misses by less than the last but one, the mean of the other heads, does."""
+    counted = np.isfinite(mae) & np.isfinite(mae[-2])
+    nearer = (counted & (mae < mae[-2])).sum(axis=(1, 2))
+    better = np.divide(nearer, counted.sum(axis=(1, 2)), out=np.full(len(mae), np.nan), where=counted.any(axis=(1, 2)))
     better[-2] = np.nan
-    settled = np.isfinite(scores.r2[0]) & (noise <= SETTLED)
-    middle = np.array([float(np.median(row[ok])) if ok.any() else np.nan for row, ok in zip(scores.r2[0], settled, strict=True)])
-    for key, values, words in (
-        ("within", within, "share of cells whose prediction lies in the 95% document interval of measured"),
-        ("better", better, "share of heads whose prediction is nearer than the mean of the other heads to measured"),
-        ("r2_median", middle, "median R² of the heads in which it counts, of"),
-    ):
-        out[f"{name}_{key}"] = described(("source",), values, long_name=f"{words} {name}", units="1", symbol="", equation="")
-    return out
+    return better

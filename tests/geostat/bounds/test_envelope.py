@@ -15,8 +15,9 @@ from support.spine import run_tree
 import theory
 from empirical.measure.selection import Convention, separability
 from empirical.tap.tap import tap
+from geostat.bounds.by_document import envelope_grid, measured_curves
 from geostat.bounds.envelope import envelope_dataset
-from geostat.bounds.evaluate import BOUND_NAMES, STATISTICS, envelope_grid, measured_curves
+from geostat.datasets.separability import ALL_BOUNDS, WITH_F
 from geostat.errors import InputError
 from theory.head.gram import LagGram, feasible_edge, offset_exponential
 
@@ -71,12 +72,12 @@ def exact(
         norms[0] = 1.0
     convention = capture.attrs["convention"] if edition == "sharp" else "paper"
     found = [theory.envelope(row, norms, gram, 16, grid, edition=edition, sink=sink, convention=convention) for row in rows]
-    return {name: np.mean([getattr(one, name) for one in found], axis=0) for name in BOUND_NAMES}
+    return {name: np.mean([getattr(one, name) for one in found], axis=0) for name in ALL_BOUNDS}
 
 
 def cell(found: xr.Dataset, edition: str, gram: str, layer: int, head: int) -> dict[str, np.ndarray]:
     chosen = found.sel(edition=edition, gram=gram).isel(layer=layer, head=head)
-    return {name: chosen[name].values for name in BOUND_NAMES}
+    return {name: chosen[name].values for name in ALL_BOUNDS}
 
 
 @pytest.mark.parametrize("edition", ["printed", "sharp"])
@@ -133,9 +134,9 @@ def test_decay_of_zero_is_one_direction_for_all(full):
 def test_a_head_without_an_estimate_has_no_bounds_and_no_flags(full, name):
     found = envelope_dataset(planted(full, **{name: {(2, 1): np.nan}}), points=4)
     heads = found.isel(layer=2, head=[2, 3]).sel(gram=["exponential", "offset"])
-    for bound in BOUND_NAMES:
+    for bound in ALL_BOUNDS:
         assert heads[bound].isnull().all()
-    for statistic in STATISTICS:
+    for statistic in WITH_F:
         assert heads[f"{statistic}_excess"].isnull().all()
         assert not heads[f"{statistic}_outside"].any()
     others = found["precision_lower"].sel(gram="exponential", edition="sharp").isel(layer=2, head=[0, 1])
@@ -153,7 +154,7 @@ def test_in_a_sliding_window_only_visible_tokens_count_and_a_hidden_sink_is_none
         for name, values in cell(found, edition, "exponential", 0, 3).items():
             np.testing.assert_allclose(values, expected[name], atol=TABULATED, rtol=1e-7)
     beyond = found.isel(layer=[0, 2], n_envelope=grid > WINDOW)
-    for name in (*BOUND_NAMES, *STATISTICS):
+    for name in (*ALL_BOUNDS, *WITH_F):
         assert beyond[name].isnull().all(), name
     assert not beyond["precision_outside"].any()
     assert found["precision_lower"].isel(layer=[1, 3]).notnull().all()
@@ -177,7 +178,7 @@ def test_the_measured_envelope_is_theorys_on_the_heads_own_gram(full, windowed, 
         sink = 0 if tokens == LENGTH else None
         grid = own["n_envelope"].values
         expected = theory.envelope(alpha[head, -tokens:], norms, gram, 16, grid, edition=edition, sink=sink, feasible=True)
-        for name in BOUND_NAMES:
+        for name in ALL_BOUNDS:
             np.testing.assert_allclose(own[name].values[head], getattr(expected, name), rtol=1e-5, atol=1e-6, err_msg=name)
 
 
@@ -269,7 +270,7 @@ def test_one_document_has_no_standard_error_and_every_excess_is_outside(full):
     found = envelope_dataset(one, points=6)
     assert found["precision_se"].isnull().all()
     assert found["precision_lower"].notnull().all()
-    for statistic in STATISTICS:
+    for statistic in WITH_F:
         excess = found[f"{statistic}_excess"]
         xr.testing.assert_equal(found[f"{statistic}_outside"].drop_attrs(), (excess > 0).drop_attrs())
     assert found.attrs["documents"] == 1

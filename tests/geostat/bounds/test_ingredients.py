@@ -39,7 +39,7 @@ def by_hand(tree: xr.DataTree, swap: str, n: np.ndarray) -> dict[str, np.ndarray
         alpha[0, 1:] *= (1 - alpha[0, 0]) / alpha[0, 1:].sum()
     norm = capture["value_norm"].values[:, LAYER, kv_head].astype(float).mean(axis=0)
     if "norms" not in measured:
-        norm = np.r_[fitted.ratio, np.ones(tokens - 1)] * fitted.scale
+        norm = np.r_[float(norms["lam"][LAYER, kv_head]), np.ones(tokens - 1)] * float(norms["C"][LAYER, kv_head])
     gram = fitted.gram
     if "similarity" in measured:
         by_lag = capture["cosine_mean"].values[:, LAYER, kv_head].astype(float).mean(axis=0)

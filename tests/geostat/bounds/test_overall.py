@@ -5,8 +5,8 @@ import pytest
 import xarray as xr
 from support.spine import Finished
 
-from geostat.bounds.evaluate import STATISTICS
 from geostat.bounds.overall import mean_and_error, overall
+from geostat.datasets.separability import WITH_F
 
 POSITIONS = 10
 WORDS = {"units": "1", "symbol": "P", "equation": "(2)"}
@@ -26,7 +26,7 @@ def made_by_hand(documents: int = 3, *, null: bool = False) -> xr.DataTree:
     shape = (1, 2, 2, 2, 4)
     envelope = xr.Dataset(coords={"edition": ["sharp"], "gram": ["exponential", "offset"], "n_envelope": n})
     mean = values.mean(axis=0)
-    for statistic in STATISTICS:
+    for statistic in WITH_F:
         envelope[statistic] = (own[2:], mean, WORDS)
         envelope[f"{statistic}_lower"] = (own, np.broadcast_to(np.where(visible[:, None], 0.2, np.nan), shape).copy())
         envelope[f"{statistic}_upper"] = (own, np.broadcast_to(np.where(visible[:, None], 0.8, np.nan), shape).copy())
@@ -90,7 +90,7 @@ def test_coverage_of_the_real_run_counts_the_cells_between_one_and_all(finished:
 
 def test_ends_of_the_range_and_sizes_beyond_a_window_are_no_cells():
     tree = made_by_hand()
-    for statistic in STATISTICS:
+    for statistic in WITH_F:
         excess, outside = (tree["envelope"][f"{statistic}_{name}"] for name in ("excess", "outside"))
         excess[..., [0, 3]] = 9.0  # N = 1 and N = T hold by definition
         excess[0, 0, 0, 1, 2], outside[0, 0, 0, 1, 2] = 0.3, True
@@ -133,7 +133,7 @@ def test_the_mean_curve_is_laid_over_the_mean_bounds_of_the_same_heads():
 
 def test_without_any_bound_shares_are_missing_and_nothing_warns():
     tree = made_by_hand(documents=1)
-    for statistic in STATISTICS:
+    for statistic in WITH_F:
         for name in ("lower", "upper", "excess"):
             tree["envelope"][f"{statistic}_{name}"][...] = np.nan
     found = overall(tree)

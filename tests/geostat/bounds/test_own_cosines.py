@@ -8,9 +8,10 @@ import xarray as xr
 from support.places import DOCS
 
 from empirical.measure.selection import default_n, separability
+from geostat.bounds.by_document import envelope_grid, evaluate
 from geostat.bounds.envelope import envelope_dataset
-from geostat.bounds.evaluate import BOUND_NAMES, envelope_grid, evaluate
 from geostat.bounds.overall import overall
+from geostat.datasets.separability import ALL_BOUNDS
 from studies.bounds import DECAY, DIMENSION, OFFSET, SINK_COSINE, SINK_NORM
 from studies.weights import DOCUMENTS, Setting, draw, plant
 from theory.audit.simulate import draw_directions
@@ -24,7 +25,7 @@ DIMS = ("document", "edition", "layer", "head", "n_envelope")
 def bounds_at(weights: np.ndarray, norms: np.ndarray, gram) -> np.ndarray:
     """Sharp bounds, (bound, row, n)."""
     found = evaluate(weights, norms, gram, DIMENSION, SIZES, edition="sharp", sink=True, convention="paper")
-    return np.stack([found[name] for name in BOUND_NAMES])
+    return np.stack([found[name] for name in ALL_BOUNDS])
 
 
 def at_own_cosines(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -46,7 +47,7 @@ def covered(curves: dict[str, np.ndarray], bounds: np.ndarray) -> xr.Dataset:
         coords=coords, attrs={"convention": "paper", "dimension": DIMENSION},
     )  # fmt: skip
     own = xr.Dataset(
-        {name: (DIMS, values.reshape(DOCUMENTS, 1, 1, HEADS, SIZES.size)) for name, values in zip(BOUND_NAMES, bounds, strict=True)},
+        {name: (DIMS, values.reshape(DOCUMENTS, 1, 1, HEADS, SIZES.size)) for name, values in zip(ALL_BOUNDS, bounds, strict=True)},
         coords={"edition": ["sharp"], "n_envelope": SIZES},
     )
     groups = {"/capture": capture, "/measured_envelope": own, "/norms": xr.Dataset(), "/similarity": xr.Dataset()}

@@ -6,8 +6,9 @@ import xarray as xr
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from geostat.experiments.chance import FLIPS, compare_with_nulls, p_value, sign_flip
+from geostat.experiments.chance import FLIPS, compare_with_nulls, sign_flip
 from geostat.statistics.multiple import adjusted
+from geostat.statistics.t_test import two_sided
 
 N = np.array([1, 2, 3, 5, 8, 16])
 TOKENS, LAYERS, HEADS = 16, 2, 10
@@ -130,7 +131,7 @@ def test_with_many_documents_signs_are_drawn_and_the_p_value_is_never_0():
 
 
 def test_a_difference_without_spread_is_known_exactly():
-    p = p_value(np.array([0.0, 0.2, np.nan]), np.array([0.0, 0.0, 0.1]), np.array([3, 3, 3]))
+    p = two_sided(np.array([0.0, 0.2, np.nan]), np.array([0.0, 0.0, 0.1]), np.array([3, 3, 3]))
     np.testing.assert_array_equal(p, [1.0, 0.0, np.nan])
     found = compare_with_nulls(*run(constant=0.0)).sel(null="random_selection", n=3)
     assert float(found["recall_p"]) == 1

@@ -10,7 +10,7 @@ from statsmodels.stats.inter_rater import cohens_kappa
 
 from empirical.measure.layer import measure_layer
 from geostat.experiments.head_regime_rules import CRITERIA, REGIMES, THRESHOLDS, UNKNOWN, Features, by_alignment, by_size, labels
-from geostat.experiments.head_regimes import Measured, classify_heads, kappa
+from geostat.experiments.head_regimes import HeadCurves, classify_heads, kappa
 
 TOKENS, DIMENSION, DOCUMENTS = 64, 8, 4
 N = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])
@@ -147,7 +147,7 @@ def test_stability_counts_replicates_with_the_same_label():
     for name in ("cosine_to_sink", "cosine_to_last"):  # one document turns the reset's alignment round, strongly enough to tip the mean
         data[name][0, 0, 2] = 1.0 if name == "cosine_to_last" else -1.0
     found = classify_heads(data, resamples=200, seed=5)
-    whole = Measured.of(data)
+    whole = HeadCurves.of(data)
     label = found["label"].values
     agree = np.zeros(label.shape)
     for out in range(DOCUMENTS):

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from geostat.experiments.sink import MEASURES, Table, coefficients, correlate_with_sink
+from geostat.experiments.moments import Table
+from geostat.experiments.sink import MEASURES, coefficients, correlate_with_sink
 from geostat.statistics.ranks import ranks
 
 DOCUMENTS, LAYERS, HEADS, SHARED = 8, 5, 12, 3
@@ -70,8 +71,8 @@ def test_pearson_and_spearman_are_scipy_s():
     x = found.similarity.mean(axis=0)
     for place in (1, 2, 3):
         y = found.recall[..., place].mean(axis=0)
-        assert at["pearson"]["correlation"][place] == pytest.approx(stats.pearsonr(x, y)[0], abs=1e-12)
-        assert at["spearman"]["correlation"][place] == pytest.approx(stats.spearmanr(x, y)[0], abs=1e-12)
+        assert at["pearson"]["correlation"].value[place] == pytest.approx(stats.pearsonr(x, y)[0], abs=1e-12)
+        assert at["spearman"]["correlation"].value[place] == pytest.approx(stats.spearmanr(x, y)[0], abs=1e-12)
 
 
 @pytest.mark.parametrize("documents", [3, 6, 7, 8])
@@ -86,8 +87,8 @@ def test_means_that_are_equal_stay_tied_whatever_the_number_of_documents(documen
     every = np.arange(documents)
     z = np.arctanh([exact(np.delete(every, k)) for k in every])
     half = stats.t.ppf(0.975, documents - 1) * np.sqrt((documents - 1) / documents * ((z - z.mean()) ** 2).sum())
-    assert at["correlation"][1] == pytest.approx(exact(every), abs=1e-12)
-    assert at["correlation_upper"][1] == pytest.approx(np.tanh(np.arctanh(exact(every)) + half), abs=1e-12)
+    assert at["correlation"].value[1] == pytest.approx(exact(every), abs=1e-12)
+    assert at["correlation"].upper[1] == pytest.approx(np.tanh(np.arctanh(exact(every)) + half), abs=1e-12)
 
 
 def test_partial_correlations_are_those_of_statsmodels_residuals():
@@ -97,8 +98,8 @@ def test_partial_correlations_are_those_of_statsmodels_residuals():
     factor = (found.layer[:, None] == np.arange(1, LAYERS)).astype(float)
     plain = stats.pearsonr(residual(x, w), residual(y, w))[0]
     layered = stats.pearsonr(residual(x, w, factor), residual(y, w, factor))[0]
-    assert at["given_weight"]["correlation"][3] == pytest.approx(plain, abs=1e-12)
-    assert at["given_weight_and_layer"]["correlation"][3] == pytest.approx(layered, abs=1e-12)
+    assert at["given_weight"]["correlation"].value[3] == pytest.approx(plain, abs=1e-12)
+    assert at["given_weight_and_layer"]["correlation"].value[3] == pytest.approx(layered, abs=1e-12)
     assert abs(plain - layered) > 0.01
 
 
@@ -112,9 +113,9 @@ def test_without_noise_the_slope_is_statsmodels_coefficient():
     factor = (same.layer[:, None] == np.arange(1, LAYERS)).astype(float)
     design = np.column_stack([same.similarity[0], same.weight[0], np.ones(same.heads), factor])
     expected = sm.OLS(same.recall[0, :, 2], design).fit().params[0]
-    assert at["slope"][2] == pytest.approx(expected, rel=1e-9)
-    assert at["unattenuated"][2] == pytest.approx(at["correlation"][2], rel=1e-9)
-    assert at["correlation_se"][2] == pytest.approx(0, abs=1e-9)
+    assert at["slope"].value[2] == pytest.approx(expected, rel=1e-9)
+    assert at["unattenuated"].value[2] == pytest.approx(at["correlation"].value[2], rel=1e-9)
+    assert at["correlation"].se[2] == pytest.approx(0, abs=1e-9)
 
 
 def test_the_jackknife_leaves_out_documents_and_works_on_fisher_s_z():
@@ -125,9 +126,9 @@ def test_the_jackknife_leaves_out_documents_and_works_on_fisher_s_z():
     se = np.sqrt((DOCUMENTS - 1) / DOCUMENTS * ((z - z.mean()) ** 2).sum())
     whole = np.arctanh(stats.pearsonr(x.mean(0), y.mean(0))[0])
     half = stats.t.ppf(0.975, DOCUMENTS - 1) * se
-    assert at["correlation_lower"][2] == pytest.approx(np.tanh(whole - half), abs=1e-12)
-    assert at["correlation_upper"][2] == pytest.approx(np.tanh(whole + half), abs=1e-12)
-    assert at["correlation_se"][2] == pytest.approx(se * (1 - np.tanh(whole) ** 2), abs=1e-12)
+    assert at["correlation"].lower[2] == pytest.approx(np.tanh(whole - half), abs=1e-12)
+    assert at["correlation"].upper[2] == pytest.approx(np.tanh(whole + half), abs=1e-12)
+    assert at["correlation"].se[2] == pytest.approx(se * (1 - np.tanh(whole) ** 2), abs=1e-12)
 
 
 @pytest.mark.parametrize(("measure", "statistic"), [("pearson", stats.pearsonr), ("spearman", stats.spearmanr)])
@@ -150,10 +151,10 @@ def test_noise_of_documents_hides_a_correlation_and_the_unattenuated_interval_co
         found, x, y = table(seed, noise=1.9)
         truth = stats.pearsonr(x, y)[0]
         at = coefficients(found, resamples=100)["pearson"]
-        covered += at["unattenuated_lower"][2] < truth < at["unattenuated_upper"][2]
-        plain += at["correlation_lower"][2] < truth < at["correlation_upper"][2]
+        covered += at["unattenuated"].lower[2] < truth < at["unattenuated"].upper[2]
+        plain += at["correlation"].lower[2] < truth < at["correlation"].upper[2]
         bootstrap += at["correlation_boot_lower"][2] < truth < at["correlation_boot_upper"][2]
-        off.append((at["unattenuated"][2] - truth, at["correlation"][2] - truth))
+        off.append((at["unattenuated"].value[2] - truth, at["correlation"].value[2] - truth))
     error = 4 * np.sqrt(0.95 * 0.05 / draws)
     assert 0.95 - error < covered / draws <= 1
     assert plain / draws < 0.75
@@ -168,7 +169,7 @@ def test_what_the_weight_explains_is_gone_once_it_is_known():
     for seed in range(40):
         found, _, _ = table(seed, similarity=0.0, weight=2.0, shift=1.0, noise=0.5)
         at = coefficients(found, resamples=2)
-        off.append([at[name]["unattenuated"][2] for name in ("pearson", "given_weight", "given_weight_and_layer")])
+        off.append([at[name]["unattenuated"].value[2] for name in ("pearson", "given_weight", "given_weight_and_layer")])
     plain, known, layered = np.mean(off, axis=0)
     error = 4 * np.std(off, axis=0) / 40**0.5
     assert plain > 0.3
@@ -188,8 +189,10 @@ def test_a_layer_effect_is_gone_once_the_layer_is_known():
     )
     at = coefficients(moved, resamples=2)
     still = coefficients(found, resamples=2)
-    assert at["given_weight"]["correlation"][2] > 0.9
-    assert at["given_weight_and_layer"]["correlation"][2] == pytest.approx(still["given_weight_and_layer"]["correlation"][2], abs=1e-9)
+    assert at["given_weight"]["correlation"].value[2] > 0.9
+    assert at["given_weight_and_layer"]["correlation"].value[2] == pytest.approx(
+        still["given_weight_and_layer"]["correlation"].value[2], abs=1e-9
+    )
 
 
 def test_a_dataset_gives_the_table_s_numbers_and_counts_distinct_similarities():
@@ -200,7 +203,7 @@ def test_a_dataset_gives_the_table_s_numbers_and_counts_distinct_similarities():
     assert list(data["measure"].values) == list(MEASURES)
     at = coefficients(found, resamples=20)
     for measure in MEASURES:
-        np.testing.assert_allclose(data["correlation"].sel(measure=measure), at[measure]["correlation"], rtol=1e-9)
+        np.testing.assert_allclose(data["correlation"].sel(measure=measure), at[measure]["correlation"].value, rtol=1e-9)
     pooled = [g.mean() for g in np.split(found.recall[..., 1].mean(axis=0), LAYERS * HEADS // SHARED)]
     expected = stats.pearsonr(found.similarity.mean(axis=0)[::SHARED], pooled)[0]
     assert float(data["correlation"].sel(measure="value_heads", n=2)) == pytest.approx(expected, abs=1e-9)
@@ -241,14 +244,14 @@ def test_three_heads_are_too_few():
         value_head=np.arange(3),
     )  # fmt: skip
     for part in coefficients(few, resamples=5).values():
-        assert np.isnan(part["correlation"]).all()
+        assert np.isnan(part["correlation"].value).all()
     one_more = slice(0, 4)
     four = Table(
         similarity=found.similarity[:, one_more], weight=found.weight[:, one_more], recall=found.recall[:, one_more],
         layer=found.layer[one_more], value_head=np.arange(4),
     )  # fmt: skip
-    assert np.isfinite(coefficients(four, resamples=5)["pearson"]["correlation"][2])
-    assert np.isnan(coefficients(four, resamples=5)["given_weight"]["correlation"]).all()
+    assert np.isfinite(coefficients(four, resamples=5)["pearson"]["correlation"].value[2])
+    assert np.isnan(coefficients(four, resamples=5)["given_weight"]["correlation"].value).all()
 
 
 def test_a_head_without_a_similarity_is_left_out():
@@ -275,6 +278,6 @@ def test_noise_too_large_to_be_taken_out_leaves_the_unattenuated_coefficient_out
         value_head=found.value_head,
     )
     at = coefficients(noisy, resamples=5)["pearson"]
-    assert np.isfinite(at["correlation_lower"]).all()
-    assert (np.isnan(at["unattenuated"]) == np.isnan(at["unattenuated_lower"])).all()
-    assert np.isnan(at["unattenuated"]).any()
+    assert np.isfinite(at["correlation"].lower).all()
+    assert (np.isnan(at["unattenuated"].value) == np.isnan(at["unattenuated"].lower)).all()
+    assert np.isnan(at["unattenuated"].value).any()

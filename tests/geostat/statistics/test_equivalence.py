@@ -12,12 +12,11 @@ from geostat.statistics.equivalence import (
     NO_ESTIMATE,
     UNDETERMINED,
     PValues,
-    adjusted,
     answers,
-    if_present,
+    intersection_union,
     mean_of_equals,
-    of_all,
     one_sided,
+    with_presence,
     without_skew,
 )
 
@@ -154,24 +153,24 @@ def test_answers_are_benjamini_and_hochberg_s():
 
 def test_adjusted_p_values_are_benjamini_and_hochberg_s():
     holds = np.array([[0.03, 0.001, np.nan], [0.012, 0.9, 0.2]])  # n p / rank, none larger than those of larger p
-    found = adjusted(PValues(holds=holds, fails=1 - holds))
+    found = PValues(holds=holds, fails=1 - holds).adjusted()
     np.testing.assert_allclose(found.holds, [[0.05, 0.005, np.nan], [0.03, 0.9, 0.25]])
     np.testing.assert_allclose(found.fails, [[0.999, 0.999, np.nan], [0.999, 0.5, 0.999]])
 
 
 def test_a_joint_claim_holds_if_every_part_does_and_fails_if_one_does():
     parts = PValues(holds=np.array([[0.01, 0.04, np.nan], [0.01, 0.02, 0.03]]), fails=np.array([[0.99, 0.96, np.nan], [0.001, 0.9, 0.9]]))
-    p = of_all(parts)
+    p = intersection_union(parts)
     assert p.holds == pytest.approx([0.04, 0.03])
     assert p.fails == pytest.approx([1.0, 0.003])
-    nothing = of_all(PValues(holds=np.full((1, 2), np.nan), fails=np.full((1, 2), np.nan)))
+    nothing = intersection_union(PValues(holds=np.full((1, 2), np.nan), fails=np.full((1, 2), np.nan)))
     assert np.isnan(nothing.holds).all()
     assert np.isnan(nothing.fails).all()
 
 
 def test_an_effect_that_was_searched_for_must_be_there_to_hold():
     p = PValues(holds=np.array([0.001, 0.02, np.nan, np.nan]), fails=np.array([0.999, 0.98, np.nan, np.nan]))
-    joint = if_present(p, np.array([0.3, 0.001, 0.8, np.nan]), np.array([True, True, False, False]))
+    joint = with_presence(p, np.array([0.3, 0.001, 0.8, np.nan]), np.array([True, True, False, False]))
     assert joint.holds[:3].tolist() == [0.3, 0.02, 1.0]
     assert joint.fails[:3].tolist() == [0.999, 0.98, 1.0]
     assert np.isnan(joint.holds[3])  # nothing was searched
@@ -186,7 +185,7 @@ def test_noise_that_passed_a_search_does_not_hold_though_its_estimate_is_large()
         known = absent <= 0.05
         surely = PValues(holds=np.where(known, 1e-6, np.nan), fails=np.where(known, 1.0, np.nan))
         assert (answers(surely, known) == HOLDS).any()  # judged by their estimates alone they would
-        false.append((answers(if_present(surely, absent, known), known) == HOLDS).any())
+        false.append((answers(with_presence(surely, absent, known), known) == HOLDS).any())
     assert np.mean(false) <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 200)
 
 

@@ -9,7 +9,7 @@ import xarray as xr
 from scipy import stats
 from support.spine import Finished
 
-from geostat.bounds.gaps import BOUNDS
+from geostat.bounds.gaps import CODES
 from geostat.errors import InputError
 from geostat.statistics.equivalence import FAILS, HOLDS, NO_ESTIMATE, UNDETERMINED, PValues, answers, mean_of_equals
 from geostat.verdicts.claims import CLAIMS, DEFAULT_TOLERANCES, Tolerance, tolerances
@@ -107,7 +107,7 @@ def test_a_verdict_on_bounds_leads_to_the_bound_that_decided(
         envelope["precision_upper"][..., 5], envelope["precision_upper_gap_se"][..., 5] = 0.1, 0.5
     one = give_verdicts(xr.DataTree.from_dict(groups)).sel(claim_head="bounds.sharp")
     assert (one["answer_head"] == answer).all()
-    assert (one["cell_bound_head"] == next(code for code, bound in BOUNDS.items() if bound == name)).all()
+    assert (one["cell_bound_head"] == next(code for code, bound in CODES.items() if bound == name)).all()
     assert (one["cell_n_head"] == envelope["n_envelope"].values[3]).all()
     n, tokens = envelope["n_envelope"].values, groups["/capture"]["tokens"].values[:, None]
     cells = 4 * ((n > 1) & (n < tokens)).sum(axis=1)[:, None]

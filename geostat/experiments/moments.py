@@ -1,0 +1,177 @@
+"""Moments over heads of products of documents: what correlations of document means, and those free of the documents' noise, are made from.
+
+A correlation free of noise is made from products of different documents only, whose errors are independent (Spearman 1904, correction for
+attenuation). Imports numpy and xarray.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import xarray as xr
+
+from geostat.datasets.tokens import require
+from geostat.statistics.arrays import FloatArray
+from geostat.statistics.losses import nanmean
+
+__all__ = ["LEAST_HEADS", "Moments", "Table"]
+
+LEAST_HEADS: Final = 4
+"""Heads that a correlation needs: with fewer than two degrees of freedom it is ±1 or arbitrary."""
+ROUNDING: Final = 1e-12
+"""Variances below this share of the squared mean are rounding."""
+NEEDS: Final = {
+    "recall": ("document", "layer", "head", "n"),
+    "attention_weight": ("document", "layer", "head", "position"),
+    "sink_cosine": ("document", "layer", "kv_head", "position"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """What the heads of a model show, document by document; heads in one row, those without a visible sink left out."""
+
+    similarity: FloatArray
+    """ρ₀, shape (document, head)."""
+    weight: FloatArray
+    """α₀, shape (document, head)."""
+    recall: FloatArray
+    """R(r_min, N), shape (document, head, n); NaN for an n that some head does not reach."""
+    layer: np.ndarray
+    """Layer of each head, (head)."""
+    value_head: np.ndarray
+    """Which value head it reads, numbered over the whole model, (head)."""
+
+    @classmethod
+    def of(cls, capture: xr.Dataset) -> Table:
+        """Read the heads that see the sink and have ρ₀, α₀ and Recall in every document."""
+        require(capture, NEEDS)
+        group = capture["kv_head_of_head"].values
+        cosine = capture["sink_cosine"].values.astype(np.float64)
+        documents, layers, heads = capture["recall"].shape[:3]
+        rho = nanmean(cosine, axis=-1)[:, :, group].reshape(documents, -1)
+        first = (capture.sizes["position"] - capture["tokens"].values).astype(int)
+        weight = (
+            capture["attention_weight"].values[:, np.arange(layers), :, first].transpose(1, 0, 2).astype(np.float64).reshape(documents, -1)
+        )
+        recall = capture["recall"].values.astype(np.float64).reshape(documents, layers * heads, -1)
+        seen = (
+            np.repeat(capture["sink_visible"].values.astype(bool), heads) & np.isfinite(rho).all(axis=0) & np.isfinite(weight).all(axis=0)
+        )
+        seen &= np.isfinite(recall).any(axis=-1).all(axis=0)
+        layer = np.repeat(np.arange(layers), heads)
+        return cls(
+            similarity=rho[:, seen], weight=weight[:, seen], recall=recall[:, seen], layer=layer[seen],
+            value_head=(layer * capture.sizes["kv_head"] + np.tile(group, layers))[seen],
+        )  # fmt: skip
+
+    @property
+    def heads(self) -> int:
+        """Number of heads."""
+        return int(self.layer.size)
+
+    @property
+    def distinct(self) -> int:
+        """Number of distinct ρ₀: value heads."""
+        return int(np.unique(self.value_head).size)
+
+    def by_value_head(self) -> Table:
+        """The same with one row for each value head, averaged over the heads that share it."""
+        names, first, place = np.unique(self.value_head, return_index=True, return_inverse=True)
+        number = np.bincount(place).astype(np.float64)
+        pick = (np.arange(names.size)[:, None] == place).astype(np.float64) / number[:, None]
+        return Table(
+            similarity=self.similarity @ pick.T, weight=self.weight @ pick.T, recall=np.einsum("gh,khn->kgn", pick, self.recall),
+            layer=self.layer[first], value_head=names,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moments:
+    """Covariances over heads of x, w (K, K) and y (K, K, n), entry (k, l) between documents k and l; with w None there is no control.
+
+    Every document mean's covariance is a quadratic form of these, so that replicates need no second look at the heads.
+    """
+
+    xx: FloatArray
+    xy: FloatArray
+    yy: FloatArray
+    xw: FloatArray | None = None
+    ww: FloatArray | None = None
+    wy: FloatArray | None = None
+
+    @classmethod
+    def of(cls, x: FloatArray, y: FloatArray, w: FloatArray | None = None, layer: np.ndarray | None = None) -> Moments | None:
+        """Take the moments over heads, within layers if `layer` is given; None where fewer than two degrees of freedom remain.
+
+        Args:
+            x: shape (document, head).
+            y: shape (document, head, n).
+            w: control, shape (document, head).
+            layer: factor, shape (head).
+        """
+        groups = 1 if layer is None else np.unique(layer).size
+        if x.shape[1] - groups - (w is not None) - 1 < LEAST_HEADS - 2:
+            return None
+        x, y = _within(x, layer), _within(y, layer)
+        known = {"xx": x @ x.T, "xy": np.einsum("kh,lhn->kln", x, y), "yy": np.einsum("khn,lhn->kln", y, y)}
+        if w is not None:
+            w = _within(w, layer)
+            known |= {"xw": x @ w.T, "ww": w @ w.T, "wy": np.einsum("kh,lhn->kln", w, y)}
+        return cls(**known)
+
+    def _entries(self, shares: FloatArray, *, apart: bool) -> dict[str, FloatArray]:
+        """Each moment of the mean of documents weighted by `shares` (replicate, document), shape (replicate, n); `apart`: of different documents only."""
+        found = {}
+        for name in ("xx", "xy", "yy", "xw", "ww", "wy"):
+            moment = getattr(self, name)
+            if moment is None:
+                continue
+            moment = moment[..., None] if moment.ndim == 2 else moment
+            value = np.einsum("bk,bl,kln->bn", shares, shares, moment, optimize=True)
+            if apart:
+                squares = shares**2
+                own = squares @ np.einsum("kkn->kn", moment)
+                rest = 1.0 - squares.sum(axis=1, keepdims=True)
+                value = np.divide(value - own, rest, out=np.full(value.shape, np.nan), where=rest > ROUNDING)
+            found[name] = value
+        return found
+
+    def correlation(self, shares: FloatArray, *, apart: bool = False) -> tuple[FloatArray, FloatArray]:
+        """Return the (partial) correlation of x and y and the slope of y in x, of documents weighted by `shares`.
+
+        Args:
+            shares: shape (replicate, document), rows sum to 1.
+            apart: from products of different documents only, equal in expectation to the moments of the documents' expectations.
+
+        Returns:
+            Correlation and slope, shape (replicate, n); NaN where a variance is 0 or, for `apart`, estimated as not positive.
+        """
+        at = self._entries(shares, apart=apart)
+        xx, xy, yy = at["xx"], at["xy"], at["yy"]
+        if "ww" in at:
+            ww = at["ww"]
+            fit = np.divide(at["xw"], ww, out=np.zeros(ww.shape), where=ww > 0)
+            xx, xy, yy = (
+                xx - fit * at["xw"],
+                xy - fit * at["wy"],
+                yy - np.divide(at["wy"] ** 2, ww, out=np.zeros(at["wy"].shape), where=ww > 0),
+            )
+        sound_x, sound_y = xx > ROUNDING * np.abs(at["xx"]), yy > ROUNDING * np.abs(at["yy"])
+        empty = np.full(np.broadcast_shapes(xy.shape, xx.shape), np.nan)
+        with np.errstate(invalid="ignore"):
+            r = np.divide(xy, np.sqrt(xx * yy), out=empty.copy(), where=sound_x & sound_y & np.isfinite(yy))
+        return np.where(np.abs(r) > 1, np.sign(r), r), np.divide(xy, xx, out=empty, where=sound_x & np.isfinite(xy))
+
+
+def _within(values: FloatArray, layer: np.ndarray | None) -> FloatArray:
+    """Deviations along axis 1 from the mean over heads, or over the heads of the same layer; exactly 0 where they are rounding."""
+    out = np.empty_like(values)
+    for name in [None] if layer is None else np.unique(layer):
+        heads = slice(None) if layer is None else layer == name
+        part = values[:, heads]
+        out[:, heads] = part - part.mean(axis=1, keepdims=True)
+    scale = np.sqrt((values**2).mean(axis=1, keepdims=True))
+    return np.where(np.abs(out) <= ROUNDING * scale, 0.0, out)

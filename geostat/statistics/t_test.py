@@ -1,0 +1,36 @@
+"""Student's t test of an effect against 0, and the half-width of its interval. Imports numpy and scipy.special."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
+from geostat.statistics.arrays import FloatArray
+from geostat.statistics.jackknife import LEVEL
+
+__all__ = ["critical_value", "two_sided"]
+
+
+def two_sided(effect: FloatArray, se: FloatArray, degrees: FloatArray) -> FloatArray:
+    """Return two-sided p-values of effects against 0; NaN where effect or standard error is.
+
+    Args:
+        effect: any shape.
+        se: its standard errors; one without spread has p = 1 at 0 and 0 elsewhere, as it is known exactly.
+        degrees: of freedom; taken as 1 where there are fewer.
+
+    >>> two_sided(np.array([0.0, 1.0, 2.0]), np.array([1.0, 1.0, 0.0]), np.array([1.0, 1.0, 1.0])).round(3).tolist()
+    [1.0, 0.5, 0.0]
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.where(se > 0, np.abs(effect) / se, np.where(effect == 0, 0.0, np.inf))
+    return np.where(np.isfinite(effect) & np.isfinite(se), 2 * stdtr(np.fmax(degrees, 1.0), -t), np.nan)
+
+
+def critical_value(degrees: FloatArray | float, level: float = LEVEL) -> FloatArray:
+    """Return how many standard errors an interval of Student's t reaches to either side; NaN without degrees of freedom.
+
+    >>> float(critical_value(7).round(3))
+    2.365
+    """
+    return np.asarray(stdtrit(np.where(np.asarray(degrees) > 0, degrees, np.nan), 0.5 + level / 2))
