@@ -229,7 +229,7 @@ def _estimates(held: Sequence[Held], found: Sequence[Mapping[str, Scalar]], aske
             scalar = run.get(quantity.key)
             if scalar is None:
                 continue
-            spread = scalar.interval()
+            spread = scalar.jackknifed()
             parts = (scalar.estimate, spread.se, spread.lower, spread.upper, scalar.at)
             for name, value in zip(names, parts, strict=True):
                 table[name][row, column] = value

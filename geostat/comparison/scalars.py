@@ -24,7 +24,7 @@ from geostat.fits.similarity.forms import FORMS
 from geostat.fits.similarity.one_form import predicted
 from geostat.fits.similarity.solver import solve
 from geostat.statistics.arrays import FloatArray
-from geostat.statistics.jackknife import LEVEL, Interval, interval, leave_one_out_mean
+from geostat.statistics.jackknife import LEVEL, Estimate, jackknife, leave_one_out_mean
 
 __all__ = ["Difference", "Quantity", "Scalar", "difference", "quantities", "scalars"]
 
@@ -60,10 +60,10 @@ class Scalar:
     at: float = float("nan")
     """The N at which it was found, of a largest value."""
 
-    def interval(self) -> Interval:
+    def jackknifed(self) -> Estimate:
         """95% jackknife-t; a correlation's on Fisher's z."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            return (fisher if self.correlation else interval)(np.asarray(self.estimate), self.without)
+            return (fisher if self.correlation else jackknife)(np.asarray(self.estimate), self.without)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from scipy.special import stdtr, stdtrit
 from geostat.datasets.tokens import require
 from geostat.datasets.words import described, described_parameter
 from geostat.statistics.arrays import BoolArray, FloatArray
-from geostat.statistics.jackknife import LEVEL, Interval, interval, leave_one_out_mean
+from geostat.statistics.jackknife import LEVEL, Estimate, jackknife, leave_one_out_mean
 from geostat.statistics.multiple import FALSE_DISCOVERIES, adjusted
 
 __all__ = ["FLOOR", "STATISTICS", "compare_with_nulls", "sign_flip"]
@@ -85,7 +85,7 @@ def _compared(difference: FloatArray, inside: BoolArray) -> dict[str, FloatArray
     carries = np.isfinite(each)
     total = carries.sum(axis=0)
     gain = np.divide(np.where(carries, each, 0.0).sum(axis=0), total, out=np.full(sizes, np.nan), where=total > 0)
-    spread = interval(gain, leave_one_out_mean(each), carries)  # of a mean: its ordinary standard error
+    spread = jackknife(gain, leave_one_out_mean(each), carries)  # of a mean: its ordinary standard error
     tested = inside.any(axis=(0, 1)) & np.isfinite(spread.se)
     p = np.where(tested, p_value(gain, spread.se, total - 1), np.nan)
     family = max(int(tested.sum()), 1)
@@ -158,7 +158,7 @@ def sign_flip(difference: FloatArray, *, seed: int = SEED) -> FloatArray:
 def _variables(statistic: str, parts: dict[str, FloatArray]) -> dict[str, xr.Variable]:
     dims, letter = ("null", "n"), "P" if statistic == "precision" else "R"
     common: dict[str, Any] = {"units": "1", "equation": "Fig. 5"}
-    spread = Interval(se=parts["gain_se"], lower=parts["gain_lower"], upper=parts["gain_upper"])
+    spread = Estimate(value=parts["gain"], se=parts["gain_se"], lower=parts["gain_lower"], upper=parts["gain_upper"])
     words = f"measured {statistic} minus the null's, mean over heads"
     out = described_parameter(f"{statistic}_gain", dims, parts["gain"], spread, long_name=words, symbol=rf"\Delta {letter}", **common)
     for name, long_name in (

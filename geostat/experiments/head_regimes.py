@@ -15,7 +15,7 @@ from geostat.datasets.tokens import require
 from geostat.datasets.words import described, described_parameter
 from geostat.experiments.head_regime_rules import CRITERIA, REGIMES, SWEEP, THRESHOLDS, UNKNOWN, Features, Thresholds, labels, slack
 from geostat.statistics.arrays import FloatArray
-from geostat.statistics.jackknife import interval, leave_one_out_mean
+from geostat.statistics.jackknife import jackknife, leave_one_out_mean
 
 __all__ = ["Measured", "classify_heads"]
 
@@ -176,7 +176,7 @@ def _contributions(seen: Measured) -> dict[str, xr.Variable]:
     for name, (long_name, symbol) in SIZES.items():
         values = seen.sizes[name]
         mean = weighted(values, np.full((1, seen.documents), 1.0))[0]
-        spread = interval(mean, leave_one_out_mean(values), np.isfinite(values))
+        spread = jackknife(mean, leave_one_out_mean(values), np.isfinite(values))
         out |= described_parameter(
             f"contribution_{name}", ("layer", "head"), mean, spread, long_name=long_name, units="value norm", symbol=symbol, equation="§4.2"
         )
@@ -226,7 +226,7 @@ def _agreement(seen: Measured, label: np.ndarray) -> dict[str, xr.Variable]:
     told = (size > 0) & (alignment > 0)
     other = seen.label(1.0 - np.eye(seen.documents))[:2].reshape(2, seen.documents, -1) if seen.documents > 1 else np.zeros((2, 1, 1))
     found = np.asarray(kappa(size, alignment))
-    spread = interval(found, kappa(other[0], other[1]))
+    spread = jackknife(found, kappa(other[0], other[1]))
     words = "Cohen's kappa of sizes and alignment, over the heads that both classify"
     return {
         "told": _worded((), np.asarray(told.sum()), "heads that sizes and alignment both classify"),
@@ -259,7 +259,7 @@ def _curves(capture: xr.Dataset, of_regime: np.ndarray) -> dict[str, xr.Variable
         total = np.einsum("gh,khn->kgn", member, np.where(known, flat, 0.0), optimize=True)
         each = np.divide(total, number, out=np.full(total.shape, np.nan), where=number > 0).reshape(documents, criteria, regimes, sizes)
         mean = weighted(each, np.full((1, documents), 1.0))[0]
-        spread = interval(mean, leave_one_out_mean(each), np.isfinite(each))
+        spread = jackknife(mean, leave_one_out_mean(each), np.isfinite(each))
         attrs = capture[name].attrs
         out |= described_parameter(
             name, ("criterion", "regime", "n"), mean, spread, long_name=f"mean {name} of a regime's heads", units="1",

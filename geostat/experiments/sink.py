@@ -17,7 +17,7 @@ import xarray as xr
 from geostat.datasets.tokens import require
 from geostat.datasets.words import described, described_parameter
 from geostat.statistics.arrays import BoolArray, FloatArray
-from geostat.statistics.jackknife import Interval, interval
+from geostat.statistics.jackknife import Estimate, jackknife
 from geostat.statistics.ranks import ranks
 
 __all__ = ["MEASURES", "Moments", "Table", "can_be_freed", "coefficients", "correlate_with_sink"]
@@ -266,7 +266,7 @@ def _summarised(parts: dict[str, FloatArray], sizes: int, draws: FloatArray | No
     }
     out |= {f"correlation_boot_{side}": np.full(sizes, np.nan) for side in ("lower", "upper")}
     for name, rows in parts.items():
-        spread = interval(rows[0], rows[1:]) if name == "slope" else fisher(rows[0], rows[1:])
+        spread = jackknife(rows[0], rows[1:]) if name == "slope" else fisher(rows[0], rows[1:])
         if name == "unattenuated":
             rows = np.where(can_be_freed(rows[0], rows[1:]), rows, np.nan)
         out |= {name: rows[0], f"{name}_se": spread.se, f"{name}_lower": spread.lower, f"{name}_upper": spread.upper}
@@ -283,11 +283,11 @@ def can_be_freed(estimate: FloatArray, replicates: FloatArray) -> BoolArray:
     return np.asarray(np.isfinite(fisher(estimate, replicates).se))
 
 
-def fisher(estimate: FloatArray, replicates: FloatArray) -> Interval:
+def fisher(estimate: FloatArray, replicates: FloatArray) -> Estimate:
     """Jackknife-t interval of a correlation, made on z = artanh r and carried back; its standard error by the delta method."""
     with np.errstate(divide="ignore"):
-        z = interval(np.arctanh(estimate), np.arctanh(replicates))
-    return Interval(se=z.se * (1 - estimate**2), lower=np.tanh(z.lower), upper=np.tanh(z.upper))
+        z = jackknife(np.arctanh(estimate), np.arctanh(replicates))
+    return Estimate(value=estimate, se=z.se * (1 - estimate**2), lower=np.tanh(z.lower), upper=np.tanh(z.upper))
 
 
 WORDS: Final = {
@@ -320,7 +320,7 @@ def correlate_with_sink(capture: xr.Dataset, *, resamples: int = RESAMPLES, seed
     stacked = {name: np.stack([found[measure][name] for measure in MEASURES]) for name in found["pearson"]}
     common: dict[str, Any] = {"units": "1", "equation": "§4.1, Fig. 6"}
     for name, (long_name, symbol) in WORDS.items():
-        spread = Interval(**{part: stacked[f"{name}_{part}"] for part in ("se", "lower", "upper")})
+        spread = Estimate(value=stacked[name], **{part: stacked[f"{name}_{part}"] for part in ("se", "lower", "upper")})
         out |= described_parameter(name, dims, stacked[name], spread, long_name=long_name, symbol=symbol, **common)
     for side in ("lower", "upper"):
         name = f"correlation_boot_{side}"

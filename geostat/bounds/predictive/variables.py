@@ -11,7 +11,7 @@ import xarray as xr
 from geostat.bounds.predictive.scores import SETTLED, Scores, noise_share, score
 from geostat.datasets.words import described, described_parameter
 from geostat.statistics.arrays import FloatArray
-from geostat.statistics.jackknife import interval
+from geostat.statistics.jackknife import jackknife
 
 CURVE: Final = ("layer", "head", "n_predicted")
 _EQUATIONS: Final = {"precision": "Definition 1", "recall": "Definition 2"}
@@ -89,7 +89,7 @@ def _curves(name: str, part: Mapping[str, Any]) -> dict[str, xr.Variable]:
 
 def _jackknifed(name: str, dims: tuple[str, ...], values: FloatArray, words: str, symbol: str) -> dict[str, xr.Variable]:
     """A score with its document jackknife; the first replicate is the estimate."""
-    spread = interval(values[0], values[1:])
+    spread = jackknife(values[0], values[1:])
     return described_parameter(name, dims, values[0], spread, long_name=words, units="1", symbol=symbol, equation="")
 
 

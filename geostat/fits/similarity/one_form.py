@@ -13,7 +13,7 @@ import numpy as np
 from geostat.fits.similarity.forms import FORM, PARAMETERS, Solution, by_lag, fit_row
 from geostat.fits.similarity.solver import solve
 from geostat.statistics.arrays import BoolArray, FloatArray
-from geostat.statistics.jackknife import Interval, at_estimate, interval, leave_one_out_mean
+from geostat.statistics.jackknife import Estimate, jackknife, leave_one_out_mean
 from geostat.statistics.losses import bayesian_information, mean_over_documents, paired_gain
 
 SINGULAR = 1e-10
@@ -134,8 +134,8 @@ FLAT = float(np.finfo(np.float32).eps) ** 2
 """Variance of the mean cosine over lags below which it is constant but for rounding: R² then has no meaning."""
 
 
-def resampled(fit: Fit, data: Cosines, mae: FloatArray) -> tuple[FloatArray, Interval]:
-    """Return the left-out loss (document, head) and the interval of mae_by_lag, both from the replicates.
+def resampled(fit: Fit, data: Cosines, mae: FloatArray) -> tuple[FloatArray, Estimate]:
+    """Return the left-out loss (document, head) and mae_by_lag with its error, both from the replicates.
 
     The loss of a document is its mean squared residual, weighted by pairs, under the fit to the others.
     """
@@ -151,24 +151,24 @@ def resampled(fit: Fit, data: Cosines, mae: FloatArray) -> tuple[FloatArray, Int
     points = there.sum(axis=-1)
     missed = np.abs(np.where(there, without - model, 0.0)).sum(axis=-1)
     replicates = np.divide(missed, points, out=np.full(shape[:2], np.nan), where=points > 0)
-    return loss, interval(mae, replicates, data.carries)
+    return loss, jackknife(mae, replicates, data.carries)
 
 
-def intervals(fit: Fit, data: Cosines) -> dict[str, Interval]:
-    """Return the document-jackknife interval of every parameter; β's on the log scale, carried over.
+def estimates(fit: Fit, data: Cosines) -> dict[str, Estimate]:
+    """Return every parameter with its document jackknife; β's interval is found on the log scale and carried over.
 
-    NaN for a parameter that the form lacks or that is at a bound, where the fit did not converge, or its covariance is singular.
+    No error where the form lacks the parameter or it is at a bound, where the fit did not converge, or its covariance is singular.
     """
     shape, found = data.cosine.shape[:2], {}
     for name in PARAMETERS:
         value, replicates = fit.estimate.values()[name], fit.replicate(name, shape)
         if name == "beta":
             with np.errstate(divide="ignore"):
-                spread = interval(np.log(value), np.log(replicates), data.carries).exp(value)
+                estimate = jackknife(np.log(value), np.log(replicates), data.carries).exp(value)
         else:
-            spread = interval(value, replicates, data.carries)
+            estimate = jackknife(value, replicates, data.carries)
         keep = ~fit.estimate.at_bound(name) & fit.estimate.converged & ~fit.singular & (name in FORM[fit.form].parameters)
-        found[name] = at_estimate(value, spread, keep)
+        found[name] = estimate.with_error_where(keep)
     return found
 
 

@@ -14,7 +14,7 @@ from scipy.special import gammaln
 
 from geostat.fits.similarity.forms import by_lag
 from geostat.statistics.arrays import FloatArray
-from geostat.statistics.jackknife import Interval, interval
+from geostat.statistics.jackknife import Estimate, jackknife
 
 
 def pairs_by_lag(lag: FloatArray, content: int) -> FloatArray:
@@ -70,8 +70,8 @@ def error_by_bin(bins: Bins, share: FloatArray, model: FloatArray) -> FloatArray
     return np.stack([row[at] @ error[at] for row, at in zip(share, spans, strict=True)]) if spans else np.zeros((0, bins.left.size))
 
 
-def pooled(part: FloatArray, whole: FloatArray) -> tuple[FloatArray, Interval]:
-    """Return Σ part / Σ whole over documents and its jackknife interval.
+def pooled(part: FloatArray, whole: FloatArray) -> Estimate:
+    """Return Σ part / Σ whole over documents, jackknifed.
 
     Args:
         part: numerator by document, shape (document, ...).
@@ -81,10 +81,10 @@ def pooled(part: FloatArray, whole: FloatArray) -> tuple[FloatArray, Interval]:
     estimate = np.divide(total, below, out=np.full(total.shape, np.nan), where=below > 0)
     rest = below - whole
     without = np.divide(total - part, rest, out=np.full(part.shape, np.nan), where=rest > 0)
-    return estimate, interval(estimate, without, whole > 0)
+    return jackknife(estimate, without, whole > 0)
 
 
-def mae_by_pair(counts: FloatArray, bins: Bins, content: int, form: str, values: dict[str, FloatArray]) -> tuple[FloatArray, Interval]:
+def mae_by_pair(counts: FloatArray, bins: Bins, content: int, form: str, values: dict[str, FloatArray]) -> Estimate:
     """Return the mean over pairs of |cosine − model| of each head, with an interval at which the fit is held fixed.
 
     Args:
@@ -109,8 +109,8 @@ def mae_by_pair(counts: FloatArray, bins: Bins, content: int, form: str, values:
     return pooled(part, whole)
 
 
-def negative_share(fraction: FloatArray, pairs: FloatArray) -> tuple[FloatArray, Interval]:
-    """Return the share of negative cosines among all content pairs and its interval.
+def negative_share(fraction: FloatArray, pairs: FloatArray) -> Estimate:
+    """Return the share of negative cosines among all content pairs.
 
     Args:
         fraction: share at each lag, shape (document, head, lag); NaN where unknown.

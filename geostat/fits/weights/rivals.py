@@ -18,7 +18,7 @@ import numpy as np
 from geostat.fits.weights.noise import lag_one
 from geostat.fits.weights.search import FORMS
 from geostat.statistics.arrays import BoolArray, FloatArray
-from geostat.statistics.jackknife import at_estimate, interval, stored
+from geostat.statistics.jackknife import Estimate, jackknife
 from geostat.statistics.losses import bayesian_information, mean_over_documents, paired_gain
 
 SIMPLE = ("constant", "no_plateau", "power_law")
@@ -146,19 +146,16 @@ def compare(residual: FloatArray, loss: FloatArray, long_run: FloatArray) -> dic
     }
 
 
-def simple_slopes(simple: SimpleFits, carries: BoolArray) -> dict[str, np.ndarray]:
-    """Return power_law_gamma and no_plateau_eta with jackknife intervals; none where they are 0, their bound.
+def simple_slopes(simple: SimpleFits, carries: BoolArray) -> dict[str, Estimate]:
+    """Return power_law_gamma and no_plateau_eta; no error where they are 0, their bound.
 
     Args:
         simple: from `simple_fits`.
         carries: which documents carry the head, shape (document, head).
     """
-    out: dict[str, np.ndarray] = {}
-    for name, form in (("power_law_gamma", "power_law"), ("no_plateau_eta", "no_plateau")):
-        k = SIMPLE.index(form)
-        spread = interval(simple.slope[k], simple.slope_again[k], carries)
-        out |= stored(name, simple.slope[k], at_estimate(simple.slope[k], spread, simple.slope[k] > 0))
-    return out
+    rows = {"power_law_gamma": SIMPLE.index("power_law"), "no_plateau_eta": SIMPLE.index("no_plateau")}
+    found = {name: jackknife(simple.slope[k], simple.slope_again[k], carries) for name, k in rows.items()}
+    return {name: one.with_error_where(one.value > 0) for name, one in found.items()}
 
 
 def _aicc(bic: FloatArray, points: FloatArray, parameters: int) -> FloatArray:

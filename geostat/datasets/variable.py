@@ -1,0 +1,114 @@
+"""Variables of results: one record each of name, dims, meaning, unit, symbol and equation, from which what stands beside an estimate is derived.
+
+A group of a run lists its records beside the code that finds their numbers; `variables` makes xarray variables of arrays and estimates, and
+docs/reference/variables.md is written from the same records. Imports numpy, xarray and this room's jackknife.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from geostat.statistics.jackknife import Estimate, joined
+
+__all__ = ["SINK_VISIBLE", "Value", "Variable", "described", "join", "mapped", "sink_flag", "stack_layers", "variables"]
+
+JACKKNIFE: Final = "95% document jackknife, t(K-1)"
+Value = NDArray[Any] | Estimate
+"""The numbers of one record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """What is known of a variable before it has numbers; `symbol` is LaTeX without dollar signs.
+
+    An `estimated` variable x has x_se, x_lower and x_upper beside it, and x_skew and x_without (…, document) where a claim is on it (`judged`).
+    """
+
+    name: str
+    long_name: str
+    units: str = "1"
+    symbol: str = ""
+    equation: str = ""
+    more: Mapping[str, Any] = field(default_factory=dict)
+    dims: tuple[str, ...] = ()
+    estimated: bool = False
+    judged: bool = False
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The attributes that travel with the array."""
+        interval = {"interval": JACKKNIFE} if self.estimated else {}
+        return (
+            {"long_name": self.long_name, "units": self.units, "symbol": self.symbol, "equation": self.equation}
+            | interval
+            | dict(self.more)
+        )
+
+    def parts(self) -> dict[str, Variable]:
+        """Return the records of an estimate's arrays, by the names they have there; of a plain variable only its own, as "value"."""
+        out = {"value": self}
+        if self.estimated:
+            out["se"] = self._beside("se", "standard error of {}", r"\mathrm{{se}}({})")
+            out["lower"] = self._beside("lower", "lower limit of {}", r"{{{}}}_{{\mathrm{{lo}}}}")
+            out["upper"] = self._beside("upper", "upper limit of {}", r"{{{}}}_{{\mathrm{{hi}}}}")
+        if self.judged:
+            skew = self._beside("skew", "skewness of single documents in {}", r"\mathrm{{G}}_1({})")
+            without = self._beside("without", "{}, without the document", r"{{{}}}_{{(k)}}")
+            out |= {"skew": replace(skew, units="1"), "without": replace(without, dims=(*self.dims, "document"))}
+        return out
+
+    def _beside(self, part: str, long_name: str, symbol: str) -> Variable:
+        return replace(self, name=f"{self.name}_{part}", long_name=long_name.format(self.long_name), symbol=symbol.format(self.symbol))
+
+
+def variables(records: Iterable[Variable], found: Mapping[str, Value]) -> dict[str, xr.Variable]:
+    """Return a group's numbers as described variables.
+
+    Args:
+        records: of every variable.
+        found: the numbers, by the names of the records; an Estimate for each that is `estimated`.
+    """
+    out: dict[str, xr.Variable] = {}
+    for record in records:
+        value = found[record.name]
+        arrays: Mapping[str, NDArray[Any]] = value.arrays() if isinstance(value, Estimate) else {"value": value}
+        out |= {part.name: xr.Variable(part.dims, arrays[key], part.attributes) for key, part in record.parts().items()}
+    return out
+
+
+def join(each: Sequence[Value], function: Callable[[Sequence[NDArray[Any]]], NDArray[Any]]) -> Value:
+    """Return several arrays, or estimates, as one, made by a function such as `numpy.stack`."""
+    estimates = [one for one in each if isinstance(one, Estimate)]
+    return joined(estimates, function) if estimates else function([one for one in each if not isinstance(one, Estimate)])
+
+
+def mapped(value: Value, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Value:
+    """Return an array, or an estimate, with every array put through a function, such as a choice of rows."""
+    return join([value], lambda arrays: function(arrays[0]))
+
+
+def stack_layers(records: Iterable[Variable], layers: Sequence[Mapping[str, Value]]) -> dict[str, Value]:
+    """Return numbers found layer by layer as those of all layers, along the dim `layer` of their records."""
+    return {one.name: join([layer[one.name] for layer in layers], partial(np.stack, axis=one.dims.index("layer"))) for one in records}
+
+
+def described(
+    dims: tuple[str, ...], values: NDArray[Any], *, long_name: str, units: str, symbol: str, equation: str, **more: Any
+) -> xr.Variable:
+    """Return a variable with the attributes every result carries; `symbol` is LaTeX without dollar signs."""
+    return xr.Variable(dims, values, {"long_name": long_name, "units": units, "symbol": symbol, "equation": equation, **more})
+
+
+SINK_VISIBLE: Final = Variable("sink_visible", "the analysed query sees the sink", symbol=r"0 \in V", dims=("layer",))
+
+
+def sink_flag(capture: xr.Dataset) -> xr.Variable:
+    """Return sink_visible (layer) as a result's variable."""
+    return xr.Variable(SINK_VISIBLE.dims, capture["sink_visible"].values.astype(bool), SINK_VISIBLE.attributes)
