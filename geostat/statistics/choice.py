@@ -1,4 +1,4 @@
-"""Which form of similarity predicts documents it has not seen: left-out loss, the simplest form within one standard error of the best.
+"""One-standard-error rule: the simplest form whose loss on documents left out is within one standard error of the best form's.
 
 Source of the rule: Breiman, Friedman, Olshen & Stone (1984), "Classification and Regression Trees", §3.4.3; here the standard error is that of the
 paired difference between two forms, document by document. Imports numpy.

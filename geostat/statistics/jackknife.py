@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.losses import mean_over_documents
 
 LEVEL = 0.95
@@ -90,7 +90,7 @@ def leave_one_out_mean(values: FloatArray) -> FloatArray:
     # Summing the others, rather than subtracting from the total, keeps full precision when one document dwarfs the rest.
     total = _sum_of_others(filled)
     count = _sum_of_others(finite.astype(np.float64))
-    return np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0)
+    return ratio(total, count)
 
 
 def _sum_of_others(x: FloatArray) -> FloatArray:

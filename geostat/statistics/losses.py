@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from geostat.statistics.arrays import FloatArray
+from geostat.statistics.arrays import FloatArray, ratio
 
-__all__ = ["bayesian_information", "mean_over_documents", "paired_gain"]
+__all__ = ["bayesian_information", "corrected_akaike", "mean_of_known", "mean_over_documents", "paired_gain"]
 
 
 def mean_over_documents(values: FloatArray) -> FloatArray:
@@ -14,7 +14,12 @@ def mean_over_documents(values: FloatArray) -> FloatArray:
     finite = np.isfinite(values)
     count = finite.sum(axis=0)
     total = np.where(finite, values, 0.0).sum(axis=0)
-    return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
+    return ratio(total, count)
+
+
+def mean_of_known(values: FloatArray) -> FloatArray:
+    """Return the mean along the last axis, ignoring NaN; NaN where nothing is known."""
+    return mean_over_documents(np.moveaxis(values, -1, 0))
 
 
 def bayesian_information(squares: FloatArray, points: FloatArray | int, parameters: FloatArray | int) -> FloatArray:
@@ -32,6 +37,19 @@ def bayesian_information(squares: FloatArray, points: FloatArray | int, paramete
     with np.errstate(divide="ignore", invalid="ignore"):
         bic = n * np.log(squares / n) + np.asarray(parameters) * np.log(n)
     return np.where(np.isfinite(bic), bic, np.nan)
+
+
+def corrected_akaike(bic: FloatArray, points: FloatArray | int, parameters: int, counted: int) -> FloatArray:
+    """Return the corrected AIC that belongs to a BIC; NaN where there are too few points for the correction.
+
+    Args:
+        bic: from `bayesian_information`, any shape.
+        points: n.
+        parameters: k, as in the BIC.
+        counted: parameters that the correction counts: k, or k + 1 with the variance.
+    """
+    n = np.maximum(points, 1)
+    return bic - parameters * np.log(n) + ratio(2.0 * counted * n, points - counted - 1.0)
 
 
 def paired_gain(simple: FloatArray, rival: FloatArray) -> tuple[FloatArray, FloatArray]:

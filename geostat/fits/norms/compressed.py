@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtrc
 
-from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, document_mean
 from geostat.statistics.proportion import wilson
 
@@ -76,7 +76,7 @@ def compressed_share(content: FloatArray, small: BoolArray) -> Estimate:
         small: what `compressed` says of it.
     """
     count = np.isfinite(content).sum(axis=-1)
-    each = np.divide(small.sum(axis=-1), count, out=np.full(count.shape, np.nan), where=count > 0)
+    each = ratio(small.sum(axis=-1), count)
     found = document_mean(each)
     cut = replace(found, lower=np.maximum(found.lower, 0.0), upper=np.minimum(found.upper, 1.0))
     return cut.with_error_where((found.value > 0) & (found.value < 1))
@@ -139,9 +139,7 @@ class TokenLists:
         hits, seen = np.stack(self.hits), np.stack(self.seen)  # (layer, kv_head, token id)
         count, occurrences = hits.sum(axis=(0, 1)), seen.sum(axis=(0, 1))
         order = np.argsort(-count, kind="stable")[: min(LISTED, int((count > 0).sum()))]
-        share = np.divide(
-            hits[..., order], seen[..., order], out=np.full((*hits.shape[:2], order.size), np.nan), where=seen[..., order] > 0
-        )
+        share = ratio(hits[..., order], seen[..., order])
         listed = {
             "id": self.ids[order].astype(np.int64), "count": count[order], "occurrences": occurrences[order],
             "share": count[order] / np.maximum(occurrences[order], 1), "heads": (share >= MOST).sum(axis=(0, 1)),

@@ -20,7 +20,7 @@ from geostat.fits.norms.compressed import TokenLists, compressed, compressed_sha
 from geostat.fits.norms.trend import FEWEST_TOKENS, hac_errors, trend_of_mean
 from geostat.fits.norms.variables import DIMS, FLAGS, HEADS, POSITIONS, TOKENS
 from geostat.fits.norms.variance import split
-from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, jackknife, leave_one_out_mean
 from geostat.statistics.losses import mean_over_documents
 
@@ -78,7 +78,7 @@ def by_document(norm: FloatArray, first_content: int) -> dict[str, FloatArray]:
     cv = estimate(norm, first_content)["cv_profile"]
     median = median_norm(norm[..., first_content:])
     sink = norm[..., 0] if first_content else np.full(median.shape, np.nan)
-    lam = np.divide(sink, median, out=np.full(median.shape, np.nan), where=median > 0)
+    lam = ratio(sink, median)
     return {"cv": cv, "lam": lam}
 
 

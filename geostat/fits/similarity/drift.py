@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from geostat.datasets.tokens import LayerTokens
-from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, document_mean, jackknife, leave_one_out_mean
 from geostat.statistics.losses import mean_over_documents
 
@@ -71,8 +71,8 @@ def drift(cosine: FloatArray, blocks: Blocks) -> Drift:
     weight = known * blocks.pairs
     total = weight.sum(axis=-2, keepdims=True)
     value = np.where(known, cosine, 0.0)
-    centre = np.divide((weight * value).sum(axis=-2, keepdims=True), total, out=np.zeros_like(total), where=total > 0)
-    middle = np.divide((weight * blocks.place[:, None]).sum(axis=-2, keepdims=True), total, out=np.zeros_like(total), where=total > 0)
+    centre = ratio((weight * value).sum(axis=-2, keepdims=True), total, 0.0)
+    middle = ratio((weight * blocks.place[:, None]).sum(axis=-2, keepdims=True), total, 0.0)
     deviation = np.where(weight > 0, value - centre, 0.0)
     arm = np.where(weight > 0, blocks.place[:, None] - middle, 0.0)
     top, bottom = (weight * arm * deviation).sum(axis=-2), (weight * arm**2).sum(axis=-2)
@@ -89,22 +89,22 @@ def _spread(weight: FloatArray, deviation: FloatArray, carries: BoolArray) -> tu
     """Return `rms` and `document_rms` of a drift; `carries` is (document, head)."""
     mass = np.where(carries, weight.sum(axis=(-2, -1)), 0.0)
     # Weights hardly differ between documents (by vectors of length 0), so each pair of documents counts alike.
-    scaled = np.sqrt(np.divide(weight, mass[..., None, None], out=np.zeros_like(weight), where=mass[..., None, None] > 0)) * deviation
+    scaled = np.sqrt(ratio(weight, mass[..., None, None], 0.0)) * deviation
     flat = scaled.reshape(*scaled.shape[:2], -1)
     products = np.einsum("khi,jhi->hkj", flat, flat)
     number = carries.sum(axis=0)
     own = np.einsum("hkk->hk", products)
     both = products.sum(axis=(1, 2)) - own.sum(axis=-1)
     pairs = number * (number - 1.0)
-    square = np.divide(both, pairs, out=np.full(both.shape, np.nan), where=pairs > 0)
+    square = ratio(both, pairs)
     left_pairs = (number - 1.0) * (number - 2.0)
     without = (both[:, None] - 2.0 * (products.sum(axis=-1) - own)).T
-    without = np.divide(without, left_pairs, out=np.full(without.shape, np.nan), where=left_pairs > 0)
+    without = ratio(without, left_pairs)
     limits = jackknife(square, without, carries)
     root, lower, upper = (np.sqrt(np.maximum(value, 0.0)) for value in (square, limits.lower, limits.upper))
     # The standard error of a root: by the delta method, NaN where the square is not above 0.
     se = np.divide(limits.se, 2.0 * root, out=np.full(root.shape, np.nan), where=root > 0)
-    single = np.sqrt(np.divide(own.sum(axis=-1), number, out=np.full(both.shape, np.nan), where=number > 0))
+    single = np.sqrt(ratio(own.sum(axis=-1), number))
     return Estimate(value=root, se=se, lower=lower, upper=upper), single
 
 
@@ -122,13 +122,13 @@ def sink_cosines(cosine: FloatArray) -> dict[str, Estimate]:
     known = np.isfinite(cosine)
     count = known.sum(axis=-1)
     filled = np.where(known, cosine, 0.0)
-    own = np.divide(filled.sum(axis=-1), count, out=np.full(count.shape, np.nan), where=count > 0)
+    own = ratio(filled.sum(axis=-1), count)
     away = np.where(known, cosine - own[..., None], 0.0)
-    variance = np.divide((away**2).sum(axis=-1), count, out=np.full(count.shape, np.nan), where=count > 0)
+    variance = ratio((away**2).sum(axis=-1), count)
     place = np.linspace(0.0, 1.0, cosine.shape[-1]) if cosine.shape[-1] > 1 else np.zeros(cosine.shape[-1])
-    middle = np.divide((known * place).sum(axis=-1), count, out=np.zeros(count.shape), where=count > 0)
+    middle = ratio((known * place).sum(axis=-1), count, 0.0)
     arm = np.where(known, place - middle[..., None], 0.0)
     bottom = (arm**2).sum(axis=-1)
-    slope = np.divide((arm * away).sum(axis=-1), bottom, out=np.full(count.shape, np.nan), where=bottom > 0)
+    slope = ratio((arm * away).sum(axis=-1), bottom)
     spread = jackknife(np.sqrt(mean_over_documents(variance)), np.sqrt(leave_one_out_mean(variance)), np.isfinite(variance))
     return {"rho0": document_mean(own), "sink_slope": document_mean(slope), "rho0_spread": spread}

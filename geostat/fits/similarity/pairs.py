@@ -13,7 +13,7 @@ import xarray as xr
 from scipy.special import gammaln
 
 from geostat.fits.similarity.forms import by_lag
-from geostat.statistics.arrays import FloatArray
+from geostat.statistics.arrays import FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, jackknife
 
 
@@ -43,7 +43,7 @@ def share_of_lags(bins: Bins, content: int) -> FloatArray:
     lag = np.arange(1, content, dtype=np.float64)
     pairs = pairs_by_lag(lag, content) * ((lag >= bins.start[:, None]) & (lag <= bins.stop[:, None]))
     mass = pairs.sum(axis=-1, keepdims=True)
-    return np.divide(pairs, mass, out=np.zeros_like(pairs), where=mass > 0)
+    return ratio(pairs, mass, 0.0)
 
 
 def error_by_bin(bins: Bins, share: FloatArray, model: FloatArray) -> FloatArray:
@@ -78,9 +78,9 @@ def pooled(part: FloatArray, whole: FloatArray) -> Estimate:
         whole: denominator, same shape; a document with 0 does not carry the statistic.
     """
     total, below = part.sum(axis=0), whole.sum(axis=0)
-    estimate = np.divide(total, below, out=np.full(total.shape, np.nan), where=below > 0)
+    estimate = ratio(total, below)
     rest = below - whole
-    without = np.divide(total - part, rest, out=np.full(part.shape, np.nan), where=rest > 0)
+    without = ratio(total - part, rest)
     return jackknife(estimate, without, whole > 0)
 
 

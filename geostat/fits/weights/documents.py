@@ -14,7 +14,7 @@ from geostat.datasets.tokens import LayerTokens
 from geostat.datasets.variable import Value
 from geostat.fits.weights.forms import log_profile
 from geostat.fits.weights.search import FORMS, search, search_monotone
-from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, document_mean, jackknife, leave_one_out_mean
 from geostat.statistics.losses import mean_over_documents
 
@@ -60,7 +60,7 @@ def arithmetic(weight: FloatArray, seen: LayerTokens, fit: dict[str, FloatArray]
     out: dict[str, Value] = {"p_sink": p_sink, "mass_sink": p_sink, "document_p_sink": sink_each, "total": document_mean(total_each)}
     zero = (known[..., seen.first_content :] & (content == 0)).sum(axis=(0, -1))
     number = known[..., seen.first_content :].sum(axis=(0, -1))
-    out["zero_weight_share"] = np.divide(zero, number, out=np.full(zero.shape, np.nan), where=number > 0)
+    out["zero_weight_share"] = ratio(zero, number)
     position = seen.first_content + np.arange(content.shape[-1], dtype=np.float64)
     carries = np.asarray(known.any(axis=-1))
     masses = _masses(mean_over_documents(content), fit, position)

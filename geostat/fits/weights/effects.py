@@ -26,9 +26,9 @@ from geostat.datasets.variable import Value
 from geostat.fits.weights.documents import CURVE
 from geostat.fits.weights.forms import log_profile
 from geostat.fits.weights.identified import ABSENT, AT_BOUND, HAS_ONE, NO_REPLICATE, NOT_FITTED
-from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import LEVEL, Estimate, jackknife, leave_one_out_mean, skewness
-from geostat.statistics.losses import mean_over_documents
+from geostat.statistics.losses import mean_of_known, mean_over_documents
 
 
 def total_log(total: Estimate) -> Estimate:
@@ -93,7 +93,7 @@ def _rise(log_weight: FloatArray, position: FloatArray, last: float, again: dict
     arm = np.where(known, ramp - ramp.sum(axis=-1, keepdims=True) / number, 0.0)
     squares = (arm**2).sum(axis=-1)
     slope = (arm * np.where(known, log_weight - wave, 0.0)).sum(axis=-1)
-    return np.divide(slope, squares, out=np.full(squares.shape, np.nan), where=squares > 0) * (last - again["t2"])
+    return ratio(slope, squares) * (last - again["t2"])
 
 
 def distance(
@@ -113,12 +113,12 @@ def distance(
     rmse, each = (np.sqrt(_mean_square(residual)) for residual in (mean - model, means - models))
     known = np.isfinite(log_weight)
     # A document's own level leaves the mean residual as it is, for the form has a level too: its spread is no noise here.
-    level = mean_over_documents(np.moveaxis(log_weight - mean, -1, 0))
+    level = mean_of_known(log_weight - mean)
     squares = np.where(known, log_weight - mean - level[..., None], 0.0) ** 2
     # Σ(x − m)² without document k, by Σ(x − m)² − (x_k − m)² K/(K − 1): so no array has two axes of documents.
     count, total = known.sum(axis=0), squares.sum(axis=0)
     fewer = count - known
-    left = np.maximum(total - squares * np.divide(count, fewer, out=np.zeros(known.shape), where=fewer > 0), 0.0)
+    left = np.maximum(total - squares * ratio(count, fewer, 0.0), 0.0)
     square = _mean_square(mean - model, _of_mean(total, count))
     limits = jackknife(square, _mean_square(means - models, _of_mean(left, fewer)), carries)
     root, lower, upper = (np.sqrt(np.maximum(value, 0.0)) for value in (square, limits.lower, limits.upper))
@@ -133,9 +133,9 @@ def distance(
 def _of_mean(squares: FloatArray, count: np.ndarray) -> FloatArray:
     """Return the variance of a mean over `count` documents; NaN with fewer than two."""
     pairs = count * (count - 1.0)
-    return np.divide(squares, pairs, out=np.full(squares.shape, np.nan), where=pairs > 0)
+    return ratio(squares, pairs)
 
 
 def _mean_square(residual: FloatArray, noise: FloatArray | float = 0.0) -> FloatArray:
     """Return the mean over known tokens of residual² − noise, shape (...)."""
-    return mean_over_documents(np.moveaxis(residual**2 - noise, -1, 0))
+    return mean_of_known(residual**2 - noise)

@@ -26,7 +26,7 @@ from geostat.fits.weights.surrogates import judge, without_oscillation
 from geostat.fits.weights.variables import RECORDS, TOKEN
 from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.statistics.jackknife import SIGNIFICANCE, Estimate, leave_one_out_mean
-from geostat.statistics.losses import bayesian_information, mean_over_documents, paired_gain
+from geostat.statistics.losses import bayesian_information, mean_of_known, mean_over_documents, paired_gain
 
 __all__ = ["FORMS", "MODELS", "fit_weights", "log_profile", "profile"]
 
@@ -184,21 +184,21 @@ def _polish(best: dict[str, FloatArray], position: FloatArray, mean: FloatArray)
 def _goodness(residual: FloatArray, mean: FloatArray) -> dict[str, FloatArray]:
     """Return rmse, mae, r2, bic of every form, shape (form, head)."""
     points = np.isfinite(mean).sum(axis=-1)
-    per_token = mean_over_documents(np.moveaxis(residual**2, -1, 0))
-    centre = mean_over_documents(np.moveaxis(mean, -1, 0))[:, None]
-    around = mean_over_documents(np.moveaxis((mean - centre) ** 2, -1, 0))
+    per_token = mean_of_known(residual**2)
+    centre = mean_of_known(mean)[:, None]
+    around = mean_of_known((mean - centre) ** 2)
     rounding = 1e-24 * (1.0 + centre[:, 0] ** 2)
     per_token = np.where(per_token > rounding, per_token, 0.0 * per_token)
     with np.errstate(invalid="ignore", divide="ignore"):
         r2 = np.where(around > rounding, 1.0 - per_token / around, np.nan)
     bic = np.stack([bayesian_information(per_token[k] * points, points, FREE[form]) for k, form in enumerate(FORMS)])
-    return {"rmse": np.sqrt(per_token), "mae": mean_over_documents(np.moveaxis(np.abs(residual), -1, 0)), "r2": r2, "bic": bic}
+    return {"rmse": np.sqrt(per_token), "mae": mean_of_known(np.abs(residual)), "r2": r2, "bic": bic}
 
 
 def _left_out(again: dict[str, FloatArray], position: FloatArray, log_weight: FloatArray) -> FloatArray:
     """Return each document's mean squared residual under the fit to the others, shape (form, document, head), nats²."""
     one_form = ({name: rows[k] for name, rows in again.items()} for k in range(len(FORMS)))  # one at a time, for memory
-    return np.stack([mean_over_documents(np.moveaxis((log_weight - predict(fit, position)) ** 2, -1, 0)) for fit in one_form])
+    return np.stack([mean_of_known((log_weight - predict(fit, position)) ** 2) for fit in one_form])
 
 
 def _backgrounds(residual: FloatArray) -> list[Background]:
@@ -251,13 +251,13 @@ def _noise(
     residual: FloatArray, noise: list[Background], long_run: FloatArray, pick: tuple[np.ndarray, np.ndarray], each: FloatArray
 ) -> dict[str, np.ndarray]:
     """Return how noisy the chosen fit's residuals are, of the mean and of single documents about their own level (`each`)."""
-    about = each - mean_over_documents(np.moveaxis(each, -1, 0))[..., None]
+    about = each - mean_of_known(each)[..., None]
     return {
         "residual_autocorrelation": lag_one(residual),
         "long_run_noise": long_run[pick],
         "long_run_newey_west": long_run_noise(residual),
         "noise_phi": np.stack([one.phi for one in noise])[pick],
         "noise_theta": np.stack([one.theta for one in noise])[pick],
-        "document_noise": mean_over_documents(np.sqrt(mean_over_documents(np.moveaxis(about**2, -1, 0)))),
+        "document_noise": mean_over_documents(np.sqrt(mean_of_known(about**2))),
         "document_autocorrelation": mean_over_documents(lag_one(about)),
     }

@@ -26,7 +26,7 @@ from scipy.special import stdtrit
 from geostat.datasets.variable import Value, mapped
 from geostat.fits.weights.noise import Background
 from geostat.fits.weights.search import FORMS
-from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import LEVEL, Estimate, jackknife
 
 AMPLITUDE = 2.0
@@ -116,7 +116,7 @@ def _columns(form: str, one: dict[str, FloatArray], position: FloatArray) -> tup
 def _sandwich(columns: FloatArray, density: FloatArray, size: int) -> FloatArray:
     """Return standard errors of least squares in noise of the given spectral density, shape (head, parameter); inf for a column of zeros."""
     length = np.sqrt((columns**2).sum(axis=1))
-    scale = np.divide(1.0, length, out=np.zeros(length.shape), where=length > 0)
+    scale = ratio(1.0, length, 0.0)
     columns = columns * scale[:, None, :]
     inverse = np.linalg.pinv(np.einsum("hta,htb->hab", columns, columns), hermitian=True)
     waves = np.fft.rfft(columns, size, axis=1)
