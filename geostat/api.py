@@ -69,6 +69,10 @@ def open(path: str | Path) -> xr.DataTree:
     Raises:
         InputError: if there is no run.
         StoreError: if it is damaged.
+
+    >>> run = open("report")  # doctest: +SKIP
+    >>> run["capture"]["precision"].dims  # doctest: +SKIP
+    ('document', 'layer', 'head', 'n')
     """
     return Store.open(store_path(Path(path))).tree()
 
@@ -79,6 +83,9 @@ def documents(*patterns: str | Path) -> tuple[Path, ...]:
 
     Raises:
         InputError: if a pattern is none or matches nothing.
+
+    >>> documents(__file__)[0].name
+    'api.py'
     """
     found: list[Path] = []
     for pattern in patterns:
@@ -126,6 +133,8 @@ def capture(
         InputError: for bad input.
         StoreError: if the run that stands at `out` is damaged.
         TypeError: for an unknown setting.
+
+    >>> run = capture("HuggingFaceTB/SmolLM2-135M", documents="notes/*.txt", length=512)  # doctest: +SKIP
     """
     if isinstance(documents, int):
         raise InputError(f"documents={documents}: expected text files or folders. How many is count={documents}.")
@@ -140,7 +149,11 @@ def capture(
 
 @_one_error
 def fit(run: xr.DataTree) -> xr.DataTree:
-    """Fit Assumptions 1-3: a DataTree with /norms, /similarity and /weights by head, and /pooled by layer, of the whole model and over depth."""
+    """Fit Assumptions 1-3: a DataTree with /norms, /similarity and /weights by head, and /pooled by layer, of the whole model and over depth.
+
+    >>> fits = fit(open("report"))  # doctest: +SKIP
+    >>> float(fits["norms"]["cv_token"].median())  # doctest: +SKIP
+    """
     return _tree(stages.fitted(_group(run, "capture")))
 
 
@@ -160,6 +173,8 @@ def fit_head(
     Returns:
         lmfit's ModelResult with document-jackknife errors, whose `fit_report()` prints it; for "norms" with form "trend" statsmodels' RegressionResults
         (Newey-West errors) and with form "variance" its MixedLMResults, whose `summary()` does.
+
+    >>> print(fit_head(open("report"), 5, 3, "similarity").fit_report())  # doctest: +SKIP
     """
     return fit_one(_group(run, "capture"), layer, head, which=which, form=form)
 
@@ -176,6 +191,8 @@ def pooled_fit(run: xr.DataTree, what: str = "similarity", layer: int | None = N
 
     Raises:
         InputError: for an unknown assumption, layer or form, or heads that none of it can be fitted to.
+
+    >>> print(pooled_fit(open("report"), "weights", layer=5).fit_report())  # doctest: +SKIP
     """
     return fit_together(_group(run, "capture"), what=what, layer=layer, form=form)
 
@@ -191,6 +208,8 @@ def depth_trend(run: xr.DataTree, name: str, model: str = "line") -> RegressionR
 
     Raises:
         InputError: for an unknown parameter or model, or too few layers.
+
+    >>> depth_trend(open("report"), "rho0").summary()  # doctest: +SKIP
     """
     return trend_over_depth(_group(run, "capture"), name, model=model)
 
@@ -216,6 +235,9 @@ def confront(
         tolerances: a TOML file of tolerances for the verdicts, over the built-in ones.
         swap: also /ingredients: bounds with fitted ingredients swapped for measured ones (a minute or two).
         predict: also /predictive: every head's curves as predicted from its fits, and how well (a few minutes).
+
+    >>> run = open("report")  # doctest: +SKIP
+    >>> env = confront(run, run, editions=("sharp",))  # doctest: +SKIP
     """
     held = read_tolerances(None if tolerances is None else Path(tolerances))
     _group(run, "capture")
@@ -227,7 +249,10 @@ def confront(
 
 @_one_error
 def report(run: xr.DataTree, fits: xr.DataTree, env: xr.DataTree, *, out: str | Path = "report") -> Path:
-    """Write report.html, figures and tables below `out`; returns the page's path."""
+    """Write report.html, figures and tables below `out`; returns the page's path.
+
+    >>> report(run, fits, env, out="report")  # doctest: +SKIP
+    """
     from reports.page.page import write_page
 
     for tree, names in ((run, ("capture",)), (fits, ASSUMPTIONS), (env, ("envelope", "summary"))):
@@ -249,6 +274,8 @@ def compare(runs: Sequence[Source], *, out: str | Path | None = None, quick: boo
     Raises:
         InputError: for fewer than two runs, a run that is given twice, is none, or is not confronted.
         StoreError: for a damaged one.
+
+    >>> print(*compare(["report", "other"], quick=True).attrs["sentences"])  # doctest: +SKIP
     """
     from reports.comparison.page import write_comparison
 

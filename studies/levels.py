@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geostat.datasets.tokens import LayerTokens
-from geostat.fits.norms.fit import fit_layer
+from geostat.fits.norms.fit import estimates
 from geostat.fits.similarity.drift import Blocks, drift, sink_cosines
 from geostat.fits.similarity.forms import ABSENT, by_lag, fitted_gram
 from geostat.fits.similarity.one_form import fit_batched, goodness, resampled
@@ -28,7 +28,7 @@ from geostat.fits.similarity.solver import solve
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.equivalence import FAILS, HOLDS, REACH, PValues, one_sided
 from geostat.statistics.equivalence import answers as answers_of_model
-from geostat.statistics.jackknife import SIGNIFICANCE, Interval, interval_of
+from geostat.statistics.jackknife import SIGNIFICANCE, Estimate
 from geostat.verdicts.claims import CLAIMS, Claim
 from studies import norms as recovery_norms
 from studies import similarity as recovery_similarity
@@ -80,18 +80,17 @@ SLOPES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """The heads of one kind, fitted: a claim's true effect, its estimates and their intervals."""
+    """The heads of one kind, fitted: a claim's true effect and its estimates."""
 
     claim: Claim
     name: str
     truth: float
-    estimate: FloatArray
-    spread: Interval
+    estimate: Estimate
 
     def tested(self, share: float, skewed: bool = True, reach: float = REACH) -> PValues:
         """Hold the estimates against a tolerance of which the true effect is `share`; by Student's t only unless `skewed`."""
-        limit, skew = abs(self.truth) / share, self.spread.skew if skewed else None
-        return one_sided(self.estimate, self.spread.se, DOCUMENTS - 1.0, limit, self.claim.side, skew, reach)
+        limit, skew = abs(self.truth) / share, self.estimate.skew if skewed else None
+        return one_sided(self.estimate.value, self.estimate.se, DOCUMENTS - 1.0, limit, self.claim.side, skew, reach)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +175,7 @@ def answers(kind: Kind) -> Iterator[LevelRow]:
             held = {"holds": p.holds <= SIGNIFICANCE, "given_holds": answer == HOLDS, "t_holds": t.holds <= SIGNIFICANCE}
             failed = {"fails": p.fails <= SIGNIFICANCE, "given_fails": answer == FAILS, "t_fails": t.fails <= SIGNIFICANCE}
         parts = {name: float(one.mean()) for name, one in (held | failed).items()}
-        mean = float(np.nanmean(kind.estimate))
+        mean = float(np.nanmean(kind.estimate.value))
         yield LevelRow(claim=kind.claim.key, kind=kind.name, truth=kind.truth, share=share, mean=mean, **parts)
 
 
@@ -222,11 +221,10 @@ def norms(heads: int, tokens: int, seed: int) -> Iterator[Kind]:
     """Yield the kinds of heads of Assumption 1, by claim."""
     claims = [claim for claim in CLAIMS if claim.group == "norms"]
     for place, setting in enumerate(NORMS):
-        found = fit_layer(recovery_norms.draw(setting, heads, DOCUMENTS, tokens, np.random.default_rng(seed + place)), first_content=1)
-        truths = {name: float(found[name].mean()) for name in ("cv_token", "cv_profile")} | planted(setting, tokens)
+        found = estimates(recovery_norms.draw(setting, heads, DOCUMENTS, tokens, np.random.default_rng(seed + place)), first_content=1)
+        truths = {name: float(found[name].value.mean()) for name in ("cv_token", "cv_profile")} | planted(setting, tokens)
         for claim in claims:
-            estimate, spread = found[claim.variable], interval_of(claim.variable, found)
-            yield Kind(claim=claim, name=setting.name, truth=truths[claim.variable], estimate=estimate, spread=spread)
+            yield Kind(claim=claim, name=setting.name, truth=truths[claim.variable], estimate=found[claim.variable])
 
 
 def misfit(form: str, setting: recovery_similarity.Setting, lag: FloatArray, pairs: FloatArray) -> float:
@@ -252,11 +250,8 @@ def slopes(heads: int, tokens: int, seed: int) -> Iterator[Kind]:
         at_lag = setting.draw(heads, random)[..., None, None] * blocks.place[:, None]
         means = at_lag + setting.noise * random.standard_normal((*at_lag.shape[:-1], lag.size - 1)) / np.sqrt(np.maximum(blocks.pairs, 1))
         moved = drift(np.where(blocks.pairs > 0, means, np.nan), blocks)
-        for name, found in (("drift_slope", moved), ("sink_slope", sink)):
-            estimate, spread = found[name], found[f"{name}_interval"]
-            assert isinstance(spread, Interval)
-            assert not isinstance(estimate, Interval)
-            yield Kind(claim=claims[name], name=setting.name, truth=setting.slope, estimate=estimate, spread=spread)
+        for name, found in (("drift_slope", moved.slope), ("sink_slope", sink["sink_slope"])):
+            yield Kind(claim=claims[name], name=setting.name, truth=setting.slope, estimate=found)
 
 
 def similarity(heads: int, tokens: int, seed: int) -> Iterator[Kind]:
@@ -266,7 +261,6 @@ def similarity(heads: int, tokens: int, seed: int) -> Iterator[Kind]:
         kind = replace(setting, tokens=tokens)
         data = recovery_similarity.draw(kind, heads, DOCUMENTS, seed + place).cosines
         fit = fit_batched(form, data)
-        mae = goodness(fit, data)["mae_by_lag"]
-        spread = resampled(fit, data, mae)[1]
+        mae = resampled(fit, data, goodness(fit, data)["mae_by_lag"])[1]
         claim = next(claim for claim in CLAIMS if claim.key == f"similarity.{form}")
-        yield Kind(claim=claim, name=kind.label, truth=misfit(form, kind, data.lag, data.pairs), estimate=mae, spread=spread)
+        yield Kind(claim=claim, name=kind.label, truth=misfit(form, kind, data.lag, data.pairs), estimate=mae)

@@ -13,16 +13,18 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from scipy.signal import lfilter
 from scipy.special import stdtrit
 
-from geostat.fits.norms.fit import fit_layer
+from geostat.fits.norms.fit import estimates
+from geostat.fits.norms.trend import hac_errors
 from geostat.statistics.arrays import FloatArray
-from geostat.statistics.jackknife import LEVEL
+from geostat.statistics.jackknife import LEVEL, Estimate
+from geostat.statistics.losses import mean_over_documents
 
 REQUIRED: Final = ("C", "lam", "trend")
 BAND: Final = (0.92, 0.98)
@@ -116,25 +118,22 @@ class Row:
 
 def study(setting: Setting, heads: int, documents: int, length: int, seed: int) -> list[Row]:
     """Fit `heads` synthetic heads of one setting and count coverage."""
-    found = fit_layer(draw(setting, heads, documents, length, np.random.default_rng(seed)), first_content=1)
+    norms = draw(setting, heads, documents, length, np.random.default_rng(seed))
+    found = estimates(norms, first_content=1)
     planted = {"C": setting.C, "lam": setting.lam, "trend": setting.trend, **setting.shares()}
-    rows = [_row(setting, name, value, found, f"{name}_se", name in REQUIRED) for name, value in planted.items()]
-    half = stdtrit(np.inf, 0.5 + LEVEL / 2) * found["trend_se_hac"]
-    hac = {
-        "trend": found["trend"],
-        "trend_lower": found["trend"] - half,
-        "trend_upper": found["trend"] + half,
-        "trend_se_hac": found["trend_se_hac"],
-    }
-    return [*rows, _row(setting, "trend", setting.trend, hac, "trend_se_hac", False)]
+    rows = [_row(setting, name, value, found[name], name in REQUIRED) for name, value in planted.items()]
+    error = hac_errors(mean_over_documents(norms[..., 1:]))
+    half, trend = stdtrit(np.inf, 0.5 + LEVEL / 2) * error, found["trend"].value
+    hac = Estimate(value=trend, se=error, lower=trend - half, upper=trend + half)
+    return [*rows, replace(_row(setting, "trend", setting.trend, hac, False), name="trend, HAC")]
 
 
-def _row(setting: Setting, name: str, planted: float, found: dict[str, np.ndarray], error: str, required: bool) -> Row:
-    inside = (found[f"{name}_lower"] <= planted) & (planted <= found[f"{name}_upper"])
+def _row(setting: Setting, name: str, planted: float, found: Estimate, required: bool) -> Row:
+    inside = (found.lower <= planted) & (planted <= found.upper)
     share = float(inside.mean())
     return Row(
-        setting=setting.name, name=name if error == f"{name}_se" else f"{name}, HAC", planted=planted, mean=float(found[name].mean()),
-        spread=float(found[name].std(ddof=1)), error=float(np.sqrt(np.mean(found[error] ** 2))), covered=share,
+        setting=setting.name, name=name, planted=planted, mean=float(found.value.mean()),
+        spread=float(found.value.std(ddof=1)), error=float(np.sqrt(np.mean(found.se**2))), covered=share,
         binomial=float(np.sqrt(share * (1 - share) / inside.size)), required=required,
     )  # fmt: skip
 

@@ -19,15 +19,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import gammaln, hyp2f1
 
-from geostat.fits.norms.fit import levels
+from geostat.fits.norms.fit import estimates as norm_estimates
 from geostat.fits.similarity.drift import sink_cosines
 from geostat.fits.similarity.forms import ABSENT, FORM, FORMS, fitted_gram
-from geostat.fits.similarity.one_form import Cosines, Fit, fit_batched, goodness, intervals, resampled
+from geostat.fits.similarity.one_form import Cosines, Fit, estimates, fit_batched, goodness, resampled
 from geostat.fits.similarity.pairs import pairs_by_lag
 from geostat.fits.similarity.solver import solve
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.choice import choose
-from geostat.statistics.jackknife import Interval, interval_of
+from geostat.statistics.jackknife import Estimate
 from theory.audit.simulate import draw_directions
 from theory.head.gram import is_feasible
 
@@ -160,13 +160,13 @@ def recover(setting: Setting, heads: int = 1000, documents: int = 8, seed: int =
     return Recovery(setting=setting, coverage=tuple(rows), chosen=_chosen(fits, drawn.cosines))
 
 
-def _counted(setting: Setting, parameter: str, planted: float, truth: float, estimate: FloatArray, spread: Interval) -> Coverage:
+def _counted(setting: Setting, parameter: str, planted: float, truth: float, estimate: Estimate) -> Coverage:
     def inside(value: float) -> int:
-        return int(((spread.lower <= value) & (spread.upper >= value)).sum())
+        return int(((estimate.lower <= value) & (estimate.upper >= value)).sum())
 
     return Coverage(
-        setting=setting, parameter=parameter, planted=planted, truth=truth, mean=float(np.mean(estimate)), heads=estimate.size,
-        covered=inside(truth), covered_planted=inside(planted), missing=int((~np.isfinite(spread.se)).sum()),
+        setting=setting, parameter=parameter, planted=planted, truth=truth, mean=float(np.mean(estimate.value)), heads=estimate.value.size,
+        covered=inside(truth), covered_planted=inside(planted), missing=int((~np.isfinite(estimate.se)).sum()),
     )  # fmt: skip
 
 
@@ -175,26 +175,22 @@ def _of_form(setting: Setting, fit: Fit, data: Cosines) -> Iterator[Coverage]:
     gram = fitted_gram(setting.form, setting.tokens, rho0=setting.rho0, **(ABSENT | dict(setting.values)))
     expected = expected_cosine(gram.by_lag[1 : data.lag.size + 1], DIMENSION)
     truth = solve(setting.form, data.lag, expected[None], data.pairs).values()
-    spreads = intervals(fit, data)
+    found = estimates(fit, data)
     for name in FORM[setting.form].parameters:
-        yield _counted(setting, name, setting.values[name], float(truth[name][0]), fit.estimate.values()[name], spreads[name])
+        yield _counted(setting, name, setting.values[name], float(truth[name][0]), found[name])
 
 
 def _of_sink(setting: Setting, sink: FloatArray) -> Iterator[Coverage]:
     found = sink_cosines(sink)
     for name, planted in (("rho0", setting.rho0), ("sink_slope", 0.0)):
-        value, spread = found[name], found[f"{name}_interval"]
-        assert isinstance(spread, Interval)
-        assert not isinstance(value, Interval)
-        yield _counted(setting, name, planted, float(expected_cosine(planted, DIMENSION)), value, spread)
+        yield _counted(setting, name, planted, float(expected_cosine(planted, DIMENSION)), found[name])
 
 
 def _of_norms(setting: Setting, norm: FloatArray) -> Iterator[Coverage]:
     """Fit Assumption 1 as a run does, and count the intervals of C and λ."""
-    found = levels(norm, 1, np.asarray(np.isfinite(norm[..., 1:]).any(axis=-1)))
+    found = norm_estimates(norm, 1)
     for name, planted, truth in (("C", NORM, NORM * expected_norm(DIMENSION)), ("lam", RATIO, RATIO)):
-        spread = interval_of(name, found)
-        yield _counted(setting, name, planted, truth, found[name], spread)
+        yield _counted(setting, name, planted, truth, found[name])
 
 
 def _chosen(fits: list[Fit], data: Cosines) -> dict[str, int]:

@@ -18,7 +18,7 @@ from geostat.bounds.head import value_head
 from geostat.datasets.progress import Progress
 from geostat.datasets.separability import BOUNDS, SIDES, STATISTICS
 from geostat.datasets.variable import Variable, variables
-from geostat.statistics.arrays import FloatArray
+from geostat.statistics.arrays import FloatArray, ratio
 
 INGREDIENTS: Final = ("weights", "norms", "similarity")
 SWAPS: Final[dict[str, tuple[str, ...]]] = {
@@ -116,14 +116,10 @@ def _counts(measured: FloatArray, low: FloatArray, high: FloatArray, between: np
     inside = known & (low <= measured) & (measured <= high)
     lost = known[0] & ~inside[0]
     width = np.where(known, np.clip(high, 0, 1) - np.clip(low, 0, 1), 0.0)
-
-    def share(part: np.ndarray, whole: np.ndarray) -> FloatArray:
-        top, bottom = (values.sum(axis=(1, 2, 3)) for values in (part, whole))
-        return np.divide(top, bottom, out=np.full(len(SWAPS), np.nan), where=bottom > 0)
-
+    cells = (1, 2, 3)
     return {
-        "inside": share(inside, known),
-        "regained": share(inside & lost, known & lost),
-        "width": share(width, known),
+        "inside": ratio(inside.sum(axis=cells), known.sum(axis=cells)),
+        "regained": ratio((inside & lost).sum(axis=cells), (known & lost).sum(axis=cells)),
+        "width": ratio(width.sum(axis=cells), known.sum(axis=cells)),
         "lost": np.array(int(lost.sum())),
     }

@@ -29,6 +29,9 @@ def statement(name: str | None, *, style: str = "text", errata: bool = False) ->
 
     Raises:
         InputError: for an unknown style, name or erratum; unknown equation numbers are refused by the catalogue.
+
+    >>> print(statement("erratum 17").splitlines()[0])
+    17. N = L, (12), (14)
     """
     chosen = next((known for known in get_args(Style) if known == style), None)
     if chosen is None:

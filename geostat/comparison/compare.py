@@ -21,7 +21,7 @@ from geostat.bounds.head import MEASURED
 from geostat.comparison.pairing import LETTERS, OF_EVERYTHING, SETTINGS, Held, differing, document_keys, names_of, notes, pairing, shared
 from geostat.comparison.scalars import Difference, Quantity, Scalar, difference, quantities, scalars
 from geostat.comparison.sentences import sentences
-from geostat.datasets.variable import Values, Variable, variables
+from geostat.datasets.variable import Value, Variable, variables
 from geostat.errors import InputError
 from geostat.runs.console import QUIET, Console
 from geostat.runs.paths import store_path
@@ -253,11 +253,11 @@ def _estimates(held: Sequence[Held], found: Sequence[Mapping[str, Scalar]], aske
             scalar = run.get(quantity.key)
             if scalar is None:
                 continue
-            spread = scalar.interval()
+            spread = scalar.jackknifed()
             for name, value in zip(names, (scalar.estimate, spread.se, spread.lower, spread.upper, scalar.at), strict=True):
                 table[name][row, column] = value
             heads[row, column] = scalar.heads
-    numbers: Values = table | {"heads": heads, "documents": np.array([one.sizes["document"] for one in held])}
+    numbers: dict[str, Value] = {**table, "heads": heads, "documents": np.array([one.sizes["document"] for one in held])}
     data = xr.Dataset(variables(ESTIMATES, numbers))
     coords: dict[Any, Any] = {
         name: ("quantity", _labels([getattr(one, name) for one in asked])) for name in ("long_name", "symbol", "equation", "over")
@@ -281,7 +281,7 @@ def _differences(held: Sequence[Held], found: Sequence[Mapping[str, Scalar]], as
     part = {name: np.array([[getattr(cell, name) for cell in row] for row in grid]) for name in Difference.__dataclass_fields__}
     p = two_sided(part["value"], part["se"], part["degrees"])
     both = [(held[one], held[other]) for one, other in places]
-    numbers: Values = {
+    numbers: dict[str, Value] = {
         "difference": part["value"],
         "difference_se": part["se"],
         "difference_lower": part["lower"],

@@ -58,7 +58,11 @@ class Held:
 
 
 def document_keys(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
-    """Tell documents apart by the digest of their text, or what else a manifest's rows hold; texts that stand there twice are numbered."""
+    """Tell documents apart by the digest of their text, or what else a manifest's rows hold; texts that stand there twice are numbered.
+
+    >>> document_keys([{"name": "a"}, {"name": "a"}])
+    ('a', 'a 1')
+    """
     seen: Counter[str] = Counter()
     keys = []
     for row in rows:
@@ -69,7 +73,11 @@ def document_keys(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
 
 
 def names_of(models: Sequence[str], paths: Sequence[Path | None]) -> list[str]:
-    """Name each run by its model; runs of one model also by the shortest end of their paths that tells them apart, or by their place."""
+    """Name each run by its model; runs of one model also by the shortest end of their paths that tells them apart, or by their place.
+
+    >>> names_of(["m", "m"], [None, None])
+    ['m (run 1)', 'm (run 2)']
+    """
     found = list(models)
     for model in dict.fromkeys(models):
         of = [place for place, name in enumerate(models) if name == model]

@@ -27,7 +27,7 @@ from geostat.fits.similarity.one_form import predicted
 from geostat.fits.similarity.solver import solve
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.jackknife import Estimate, jackknife, leave_one_out_mean
-from geostat.statistics.losses import nanmean
+from geostat.statistics.losses import mean_of_known
 from geostat.statistics.t_test import critical_value
 
 __all__ = ["Difference", "Quantity", "Scalar", "difference", "quantities", "scalars"]
@@ -64,7 +64,7 @@ class Scalar:
     at: float = float("nan")
     """The N at which it was found, of a largest value."""
 
-    def interval(self) -> Estimate:
+    def jackknifed(self) -> Estimate:
         """95% jackknife-t; a correlation's on Fisher's z."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return (fisher if self.correlation else jackknife)(np.asarray(self.estimate), self.without)
@@ -176,7 +176,7 @@ def _misfits(capture: xr.Dataset, form: str) -> FloatArray:
         rows, lag = without.reshape(-1, lags), parts[of[0]].lag
         model = predicted(form, lag, solve(form, lag, rows, parts[of[0]].pairs))
         missed = np.abs(rows - model)
-        found[:, of] = nanmean(missed, axis=-1).reshape(without.shape[:3])
+        found[:, of] = mean_of_known(missed).reshape(without.shape[:3])
     return found.reshape(found.shape[0], -1)
 
 
@@ -246,6 +246,10 @@ def difference(first: Scalar, second: Scalar, documents: tuple[Sequence[str], Se
 
     Returns:
         The difference; t on K−1 degrees of freedom where all documents are shared, Welch and Satterthwaite's where none is, the smaller K−1 in between.
+
+    >>> one = Scalar(estimate=1.0, without=np.array([0.9, 1.1]), heads=3)
+    >>> difference(one, one, (("x", "y"), ("x", "y"))).se  # the same documents
+    0.0
     """
     value, counts = first.estimate - second.estimate, [len(names) for names in documents]
     moved: dict[str, float] = dict.fromkeys([*documents[0], *documents[1]], 0.0)

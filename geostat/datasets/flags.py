@@ -1,4 +1,4 @@
-"""Reasons, as bits of an integer: why a number of a result is missing or should not be trusted. Follows the CF conventions, section 3.5.
+"""Flags and codes, integers that stand for words: why a number is missing or should not be trusted, which form is chosen. CF conventions, section 3.5.
 
 Imports numpy and xarray.
 """
@@ -6,12 +6,13 @@ Imports numpy and xarray.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from geostat.datasets.words import described
+from geostat.datasets.variable import Variable
 
 
 def combined(said: Mapping[str, NDArray[np.bool_]], order: tuple[str, ...]) -> NDArray[np.int64]:
@@ -28,13 +29,18 @@ def combined(said: Mapping[str, NDArray[np.bool_]], order: tuple[str, ...]) -> N
     return total
 
 
-def flag_variable(dims: tuple[str, ...], bits: NDArray[np.int64], meanings: Mapping[str, str], *, long_name: str) -> xr.Variable:
-    """Return flags as a result's variable; `flag_meanings` names the bits, `note` explains them."""
-    note = "; ".join(f"{name}: {words}" for name, words in meanings.items())
-    masks = [1 << place for place in range(len(meanings))]
-    return described(
-        dims, bits, long_name=long_name, units="1", symbol="", equation="", flag_masks=masks, flag_meanings=" ".join(meanings), note=note
-    )
+def flags(name: str, long_name: str, meanings: Mapping[str, str], dims: tuple[str, ...]) -> Variable:
+    """Return the record of a variable of flags; `flag_meanings` names the bits, `note` explains them."""
+    note = "; ".join(f"{word}: {meaning}" for word, meaning in meanings.items())
+    masks = [1 << bit for bit in range(len(meanings))]
+    return Variable(name, long_name, more={"flag_masks": masks, "flag_meanings": " ".join(meanings), "note": note}, dims=dims)
+
+
+def codes(name: str, long_name: str, values: tuple[str, ...], *, missing: str = "", **words: Any) -> Variable:
+    """Return the record of a variable whose integers stand for words: 0 for the first, and −1 for `missing` where there is such a word."""
+    first = -1 if missing else 0
+    more = {"flag_values": list(range(first, len(values))), "flag_meanings": " ".join((missing, *values) if missing else values)}
+    return Variable(name, long_name, more=more, **words)
 
 
 def reasons(flags: xr.DataArray) -> list[str]:

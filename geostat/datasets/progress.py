@@ -13,7 +13,13 @@ T = TypeVar("T")
 
 
 def tracked(work: Sequence[T], progress: Progress | None) -> Iterator[T]:
-    """Yield each piece of work, and report the share that is done after each."""
+    """Yield each piece of work, and report the share that is done after each.
+
+    >>> list(tracked("ab", print))
+    0.5
+    1.0
+    ['a', 'b']
+    """
     for done, piece in enumerate(work, 1):
         yield piece
         if progress is not None:

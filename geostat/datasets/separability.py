@@ -18,7 +18,11 @@ _EQUATIONS: Final = {"precision": "(12)-(13)", "recall": "(14)-(15)", "f_outer":
 
 
 def statistic_of(bound: str) -> str:
-    """Return the statistic that a bound such as `f_outer_lower` bounds."""
+    """Return the statistic that a bound such as `f_outer_lower` bounds.
+
+    >>> statistic_of("f_outer_lower")
+    'f_outer'
+    """
     return bound.rpartition("_")[0]
 
 
@@ -28,7 +32,11 @@ def statistic_attributes(statistic: str) -> dict[str, Any]:
 
 
 def bound_attributes(bound: str) -> dict[str, Any]:
-    """Return the attributes of a bound's variable, by name such as `precision_lower`."""
+    """Return the attributes of a bound's variable, by name such as `precision_lower`.
+
+    >>> bound_attributes("recall_lower")["long_name"]
+    'lower bound on expected recall'
+    """
     statistic, _, side = bound.rpartition("_")
     words = {"long_name": f"{side} bound on expected {statistic.replace('_', ' ')}"}
     return words | statistic_attributes(statistic) | {"symbol": rf"\mathbb{{E}}{LETTERS[statistic]}"}

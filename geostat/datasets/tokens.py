@@ -1,7 +1,4 @@
-"""What the three assumption fits share: reading a /capture dataset layer by layer, naming results, goodness of fit.
-
-Imports numpy, xarray and this room's errors and jackknife.
-"""
+"""Tokens that the analysed query of a layer sees, and checks of a /capture dataset."""
 
 from __future__ import annotations
 

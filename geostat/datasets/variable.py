@@ -6,21 +6,22 @@ docs/reference/variables.md is written from the same records. Imports numpy, xar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from geostat.statistics.jackknife import Estimate, stacked
+from geostat.statistics.jackknife import Estimate, joined
 
-__all__ = ["SINK_VISIBLE", "Values", "Variable", "described", "sink_flag", "stack_layers", "variables"]
+__all__ = ["SINK_VISIBLE", "Value", "Variable", "described", "join", "mapped", "sink_flag", "stack_layers", "variables"]
 
 JACKKNIFE: Final = "95% document jackknife, t(K-1)"
-Values = Mapping[str, NDArray[Any] | Estimate]
-"""Numbers of a group by the name of their record."""
+Value = NDArray[Any] | Estimate
+"""The numbers of one record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class Variable:
         return replace(self, name=f"{self.name}_{part}", long_name=long_name.format(self.long_name), symbol=symbol.format(self.symbol))
 
 
-def variables(records: Iterable[Variable], found: Values) -> dict[str, xr.Variable]:
+def variables(records: Iterable[Variable], found: Mapping[str, Value]) -> dict[str, xr.Variable]:
     """Return a group's numbers as described variables.
 
     Args:
@@ -82,14 +83,20 @@ def variables(records: Iterable[Variable], found: Values) -> dict[str, xr.Variab
     return out
 
 
-def stack_layers(records: Iterable[Variable], layers: list[dict[str, NDArray[Any] | Estimate]]) -> dict[str, NDArray[Any] | Estimate]:
+def join(each: Sequence[Value], function: Callable[[Sequence[NDArray[Any]]], NDArray[Any]]) -> Value:
+    """Return several arrays, or estimates, as one, made by a function such as `numpy.stack`."""
+    estimates = [one for one in each if isinstance(one, Estimate)]
+    return joined(estimates, function) if estimates else function([one for one in each if not isinstance(one, Estimate)])
+
+
+def mapped(value: Value, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Value:
+    """Return an array, or an estimate, with every array put through a function, such as a choice of rows."""
+    return join([value], lambda arrays: function(arrays[0]))
+
+
+def stack_layers(records: Iterable[Variable], layers: Sequence[Mapping[str, Value]]) -> dict[str, Value]:
     """Return numbers found layer by layer as those of all layers, along the dim `layer` of their records."""
-    out: dict[str, NDArray[Any] | Estimate] = {}
-    for record in records:
-        each, axis = [layer[record.name] for layer in layers], record.dims.index("layer")
-        estimates = [one for one in each if isinstance(one, Estimate)]
-        out[record.name] = stacked(estimates, axis) if estimates else np.stack(each, axis)  # type: ignore[arg-type]
-    return out
+    return {one.name: join([layer[one.name] for layer in layers], partial(np.stack, axis=one.dims.index("layer"))) for one in records}
 
 
 def described(

@@ -6,6 +6,7 @@ differences are paired; heads are averaged within a document, and documents are 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -15,10 +16,10 @@ from scipy.special import stdtrit
 
 from geostat.datasets.separability import LETTERS, STATISTICS
 from geostat.datasets.tokens import require
-from geostat.datasets.variable import Variable, variables
+from geostat.datasets.variable import Value, Variable, join, variables
 from geostat.statistics.arrays import BoolArray, FloatArray
-from geostat.statistics.jackknife import LEVEL, Estimate, document_mean, stacked
-from geostat.statistics.losses import nanmean
+from geostat.statistics.jackknife import LEVEL, document_mean
+from geostat.statistics.losses import mean_over_documents
 from geostat.statistics.multiple import FALSE_DISCOVERIES, adjusted
 from geostat.statistics.t_test import two_sided
 
@@ -79,7 +80,7 @@ def compare_with_nulls(capture: xr.Dataset, null: xr.Dataset | None) -> xr.Datas
     for statistic in STATISTICS:
         measured = capture[statistic].values.astype(np.float64)
         rows = [_compared(measured - _null(statistic, name, measured, null, n / tokens[:, None]), inside) for name in names]
-        numbers |= {f"{statistic}_{part}": _beside([row[part] for row in rows]) for part in rows[0]}
+        numbers |= {f"{statistic}_{part}": join([row[part] for row in rows], np.stack) for part in rows[0]}
     data = xr.Dataset(variables(VARIABLES, numbers), coords={"null": np.array(names, dtype=object), "n": capture["n"].variable})
     data.attrs = {
         "long_name": "separability against its nulls",
@@ -92,11 +93,6 @@ def compare_with_nulls(capture: xr.Dataset, null: xr.Dataset | None) -> xr.Datas
     return data
 
 
-def _beside(rows: list[Any]) -> Any:
-    """Estimates, or arrays, of all nulls as one."""
-    return stacked(rows) if isinstance(rows[0], Estimate) else np.stack(rows)
-
-
 def _null(statistic: str, name: str, measured: FloatArray, null: xr.Dataset | None, floor: FloatArray) -> FloatArray:
     """What a null gives in place of the measured curves, same shape (document, layer, head, n)."""
     if name == FLOOR:
@@ -106,11 +102,11 @@ def _null(statistic: str, name: str, measured: FloatArray, null: xr.Dataset | No
     return null[statistic].sel(null=name).transpose(*DIMS).values.astype(np.float64)
 
 
-def _compared(difference: FloatArray, inside: BoolArray) -> dict[str, Any]:
+def _compared(difference: FloatArray, inside: BoolArray) -> Mapping[str, Value]:
     """Everything about measured minus null, (document, layer, head, n), of which `inside` (layer, 1, n) is no matter of definition."""
     documents, sizes = difference.shape[0], difference.shape[-1]
     flat = difference.reshape(documents, -1, sizes)
-    each = nanmean(flat, axis=1)
+    each = mean_over_documents(flat.swapaxes(0, 1))
     gain, total = document_mean(each), np.isfinite(each).sum(axis=0)
     tested = inside.any(axis=(0, 1)) & np.isfinite(gain.se)
     p = np.where(tested, two_sided(gain.value, gain.se, total - 1), np.nan)
@@ -118,7 +114,7 @@ def _compared(difference: FloatArray, inside: BoolArray) -> dict[str, Any]:
     half = np.where(tested, stdtrit(np.maximum(total - 1, 1), 1 - (1 - LEVEL) / (2 * family)) * gain.se, np.nan)
     heads = np.where(np.broadcast_to(inside, difference.shape[1:]), difference, np.nan).reshape(flat.shape)
     bands = {"gain_band_lower": gain.value - half, "gain_band_upper": gain.value + half}
-    return {"gain": gain, "p": p, "p_holm": adjusted(p, "holm")} | bands | _by_head(heads)
+    return {"gain": gain, "p": p, "p_holm": adjusted(p, "holm"), **bands, **_by_head(heads)}
 
 
 def _by_head(difference: FloatArray) -> dict[str, FloatArray]:
@@ -149,6 +145,9 @@ def sign_flip(difference: FloatArray, *, seed: int = SEED) -> FloatArray:
 
     Returns:
         P-values of shape (...), at least 2 / 2^K.
+
+    >>> sign_flip(np.array([[1.0], [2.0], [0.5], [1.0], [1.5], [1.0]])).tolist()
+    [0.03125]
     """
     documents = difference.shape[0]
     if documents <= EXACT_UP_TO:

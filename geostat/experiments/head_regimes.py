@@ -12,11 +12,11 @@ from typing import Any, Final
 import numpy as np
 import xarray as xr
 
-from geostat.datasets.separability import LETTERS, STATISTICS
+from geostat.datasets.separability import STATISTICS
 from geostat.datasets.tokens import require
 from geostat.datasets.variable import Variable, variables
 from geostat.experiments.head_regime_rules import CRITERIA, REGIMES, SWEEP, THRESHOLDS, UNKNOWN, Features, Thresholds, labels, slack
-from geostat.statistics.arrays import FloatArray
+from geostat.statistics.arrays import FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, jackknife, leave_one_out_mean
 
 __all__ = ["HeadCurves", "classify_heads"]
@@ -46,6 +46,9 @@ SIZES: Final = {
 }
 
 
+SYMBOLS: Final = {"precision": r"P(r_{\max},N)", "recall": r"R(r_{\min},N)"}
+"""Of the measured curves, as /capture has them."""
+
 _of_head = partial(Variable, equation="§4.2", dims=("criterion", "layer", "head"))
 _count = partial(Variable, equation="§4.2")
 VARIABLES: Final = (
@@ -68,8 +71,8 @@ VARIABLES: Final = (
     Variable("count", "heads of a regime, by layer", equation="Fig. 8", dims=("criterion", "regime", "layer")),
     _count("heads", "heads of a regime", dims=("criterion", "regime")),
     *(
-        Variable(name, f"mean {name} of a regime's heads", "1", LETTERS[name], "Fig. 11", dims=("criterion", "regime", "n"), estimated=True)
-        for name in STATISTICS
+        Variable(name, f"mean {name} of a regime's heads", "1", symbol, "Fig. 11", dims=("criterion", "regime", "n"), estimated=True)
+        for name, symbol in SYMBOLS.items()
     ),
     *(
         Variable(f"typical_{dim}", f"index of the {dim} of a typical head of the regime, -1 for none", equation="Fig. 7", dims=("regime",))
@@ -147,7 +150,7 @@ def weighted(values: FloatArray, shares: FloatArray) -> FloatArray:
         out = (shares @ flat) / shares.sum(axis=1, keepdims=True)
         return out.reshape(len(shares), *values.shape[1:])
     weight = shares @ known.reshape(len(values), -1).astype(np.float64)
-    out = np.divide(shares @ flat, weight, out=np.full(weight.shape, np.nan), where=weight > 0)
+    out = ratio(shares @ flat, weight)
     return out.reshape(len(shares), *values.shape[1:])
 
 
@@ -229,6 +232,9 @@ def kappa(first: np.ndarray, second: np.ndarray) -> FloatArray:
 
     Returns:
         κ, shape (...); NaN where no head is classified twice, or chance alone agrees everywhere.
+
+    >>> round(float(kappa(np.array([1, 2, 2, 3]), np.array([1, 2, 3, 3]))), 3)
+    0.636
     """
     told = (first > 0) & (second > 0)
     number = np.maximum(told.sum(axis=-1), 1)
@@ -265,7 +271,7 @@ def _curves(capture: xr.Dataset, of_regime: np.ndarray) -> dict[str, Any]:
         known = np.isfinite(flat)
         number = np.einsum("gh,khn->kgn", member, known, optimize=True)
         total = np.einsum("gh,khn->kgn", member, np.where(known, flat, 0.0), optimize=True)
-        each = np.divide(total, number, out=np.full(total.shape, np.nan), where=number > 0).reshape(documents, criteria, regimes, sizes)
+        each = ratio(total, number).reshape(documents, criteria, regimes, sizes)
         out[name] = _mean(each)
     return out
 

@@ -14,7 +14,7 @@ import xarray as xr
 
 from geostat.datasets.tokens import require
 from geostat.statistics.arrays import FloatArray
-from geostat.statistics.losses import nanmean
+from geostat.statistics.losses import mean_of_known
 
 __all__ = ["LEAST_HEADS", "Moments", "Table"]
 
@@ -51,7 +51,7 @@ class Table:
         group = capture["kv_head_of_head"].values
         cosine = capture["sink_cosine"].values.astype(np.float64)
         documents, layers, heads = capture["recall"].shape[:3]
-        rho = nanmean(cosine, axis=-1)[:, :, group].reshape(documents, -1)
+        rho = mean_of_known(cosine)[:, :, group].reshape(documents, -1)
         first = (capture.sizes["position"] - capture["tokens"].values).astype(int)
         weight = (
             capture["attention_weight"].values[:, np.arange(layers), :, first].transpose(1, 0, 2).astype(np.float64).reshape(documents, -1)

@@ -13,7 +13,7 @@ import lmfit
 import numpy as np
 
 from geostat.errors import InputError
-from geostat.statistics.arrays import FloatArray
+from geostat.statistics.arrays import FloatArray, ratio
 from reports.text.number import count
 
 INDEPENDENT: Final = "chi-square, AIC and BIC take lags and tokens as independent, which they are not"
@@ -88,7 +88,7 @@ def with_document_errors(result: lmfit.model.ModelResult, without: Mapping[str, 
     size = np.sqrt(np.diagonal(covariance))
     whole = bool(names) and bool(np.isfinite(covariance).all())
     scale = np.outer(size, size)
-    correlation = np.divide(covariance, scale, out=np.zeros_like(covariance), where=scale > 0)
+    correlation = ratio(covariance, scale, 0.0)
     for row, name in enumerate(names):
         parameter = result.params[name]
         parameter.stderr = float(size[row]) if np.isfinite(size[row]) else None

@@ -46,6 +46,10 @@ CONFRONTED: Final = tuple(group.name for group in GROUPS if group.stage == "conf
 
 
 def maker(name: str) -> str:
-    """Return the public function that makes a group."""
+    """Return the public function that makes a group.
+
+    >>> maker("weights")
+    'geostat.fit'
+    """
     stage = next((group.stage for group in GROUPS if group.name == name), "capture")
     return "geostat.open or geostat.capture" if stage == "capture" else f"geostat.{stage}"

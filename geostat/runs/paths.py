@@ -13,7 +13,11 @@ STORE_NAME = "run.zarr"
 
 
 def store_path(out: Path) -> Path:
-    """Where a run lies: `out` itself when it names a store, else run.zarr inside it."""
+    """Where a run lies: `out` itself when it names a store, else run.zarr inside it.
+
+    >>> str(store_path(Path("report")))
+    'report/run.zarr'
+    """
     return out if out.suffix == ".zarr" else out / STORE_NAME
 
 

@@ -77,6 +77,9 @@ def sizes(text: str, positions: int) -> np.ndarray:
 
     Raises:
         InputError: for anything else.
+
+    >>> sizes("1,2,4-6", 16).tolist()
+    [1, 2, 4, 5, 6]
     """
     if text == "default":
         return np.asarray(default_n(positions), dtype=np.int64)
@@ -123,6 +126,9 @@ def named_heads(names: Sequence[str]) -> tuple[tuple[int, int], ...]:
 
     Raises:
         InputError: for a name of another form.
+
+    >>> named_heads(["L5H3"])
+    ((5, 3),)
     """
     heads = []
     for name in names:

@@ -1,4 +1,4 @@
-"""Which form of similarity predicts documents it has not seen: left-out loss, the simplest form within one standard error of the best.
+"""One-standard-error rule: the simplest form whose loss on documents left out is within one standard error of the best form's.
 
 Source of the rule: Breiman, Friedman, Olshen & Stone (1984), "Classification and Regression Trees", §3.4.3; here the standard error is that of the
 paired difference between two forms, document by document. Imports numpy.
@@ -39,6 +39,10 @@ def choose(loss: FloatArray, criterion: FloatArray, parameters: NDArray[np.int64
         loss: left-out loss, shape (form, document, head); NaN where a form was not fitted.
         criterion: BIC, shape (form, head), which decides where there is no left-out loss: with one document. -inf for an exact fit.
         parameters: free parameters of each form; the simpler form has fewer, of equally simple ones the one of lower loss is taken.
+
+    >>> loss = np.array([[[1.0], [1.1], [0.9]], [[0.99], [1.09], [0.91]]])  # two forms, three documents, one head
+    >>> choose(loss, np.zeros((2, 1)), np.array([1, 2])).chosen.tolist()
+    [0]
     """
     each = np.moveaxis(loss, 1, 0)
     level = mean_over_documents(each)

@@ -67,6 +67,10 @@ def one_sided(
     Returns:
         P-values in [0, 1]; NaN where estimate or standard error is. Under "within", *holds* is the larger of the two one-sided p-values, and
         *fails* by t alone is exact at |effect| = τ.
+
+    >>> p = one_sided(np.array([0.02, 0.2]), np.array([0.01, 0.01]), 7, 0.1, "at_most")
+    >>> p.holds.round(4).tolist()
+    [0.0, 1.0]
     """
 
     def below(distance: FloatArray, skew: FloatArray) -> FloatArray:
@@ -103,6 +107,9 @@ def without_skew(t: FloatArray, skew: FloatArray, degrees: FloatArray | float, r
 
     Returns:
         At least t, which it is where the skewness is unknown.
+
+    >>> without_skew(np.array([-2.0]), np.array([0.5]), 7.0).round(3).tolist()
+    [-1.478]
     """
     known = np.isfinite(t) & np.isfinite(skew)
     number = np.maximum(np.asarray(degrees, dtype=np.float64) + 1, 3)
@@ -132,6 +139,9 @@ def mean_of_equals(value: FloatArray, limit: FloatArray, count: FloatArray | flo
         limit: of the mean.
         count: documents.
         side: "at_most" (holds if mean ≤ limit) or "at_least".
+
+    >>> mean_of_equals(np.array([0.2]), np.array([0.5]), 8, "at_most").holds.round(3).tolist()
+    [0.023]
     """
     value, limit = np.broadcast_arrays(np.asarray(value, dtype=np.float64), np.clip(limit, 0.0, 1.0))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -146,6 +156,10 @@ def intersection_union(parts: PValues) -> PValues:
 
     *Holds* takes the largest p-value (intersection-union: no correction is needed), *fails* the smallest times their number (Bonferroni). Parts that
     are NaN are left out; NaN where all are.
+
+    >>> p = intersection_union(PValues(holds=np.array([0.01, 0.04]), fails=np.array([0.9, 0.02])))
+    >>> float(p.holds), float(p.fails)
+    (0.04, 0.04)
     """
     known = np.isfinite(parts.holds) & np.isfinite(parts.fails)
     some = known.any(axis=-1)
@@ -182,6 +196,10 @@ def answers(p: PValues, known: NDArray[np.bool_], level: float = FALSE_DISCOVERI
 
     Returns:
         HOLDS, FAILS, UNDETERMINED (neither; or an estimate without standard error) or NO_ESTIMATE. Both at once cannot happen for q < 1/2.
+
+    >>> p = one_sided(np.array([0.02, 0.2]), np.array([0.01, 0.01]), 7, 0.1, "at_most")
+    >>> answers(p, np.array([True, True])).tolist()
+    [1, -1]
     """
     found, over_heads = np.where(known, UNDETERMINED, NO_ESTIMATE).astype(np.int8), p.adjusted()
     for values, answer in ((over_heads.holds, HOLDS), (over_heads.fails, FAILS)):

@@ -8,14 +8,15 @@ every replicate chose the same integer. Imports numpy and scipy.special.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.losses import mean_over_documents
 
 LEVEL = 0.95
@@ -46,7 +47,7 @@ class Estimate:
 
     def arrays(self) -> dict[str, FloatArray]:
         """Return the arrays that there are, by name."""
-        return {name: array for name in _ARRAYS if (array := getattr(self, name)) is not None}
+        return {name: array for name in PARTS if (array := getattr(self, name)) is not None}
 
     def exp(self, value: FloatArray) -> Estimate:
         """Carry an estimate of log x over to x: limits exponentiated, standard error by the delta method.
@@ -66,13 +67,13 @@ class Estimate:
         return replace(self, **bare)
 
 
-_ARRAYS = tuple(field.name for field in fields(Estimate))
+PARTS = tuple(field.name for field in fields(Estimate))
 
 
-def stacked(estimates: Sequence[Estimate], axis: int = 0) -> Estimate:
-    """Return estimates of one shape as one, along a new axis."""
+def joined(estimates: Sequence[Estimate], function: Callable[[Sequence[NDArray[Any]]], NDArray[Any]]) -> Estimate:
+    """Return several estimates as one, each of its arrays made of theirs by a function such as `numpy.stack`."""
     each = [one.arrays() for one in estimates]
-    return Estimate(**{name: np.stack([arrays[name] for arrays in each], axis=axis) for name in each[0]})
+    return Estimate(**{name: function([arrays[name] for arrays in each]) for name in each[0]})
 
 
 def leave_one_out_mean(values: FloatArray) -> FloatArray:
@@ -89,7 +90,7 @@ def leave_one_out_mean(values: FloatArray) -> FloatArray:
     # Summing the others, rather than subtracting from the total, keeps full precision when one document dwarfs the rest.
     total = _sum_of_others(filled)
     count = _sum_of_others(finite.astype(np.float64))
-    return np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0)
+    return ratio(total, count)
 
 
 def _sum_of_others(x: FloatArray) -> FloatArray:
@@ -148,77 +149,3 @@ def skewness(away: FloatArray, count: FloatArray | NDArray[np.int64]) -> FloatAr
     square, cube = (away**2).sum(axis=0) / number, (away * away * away).sum(axis=0) / number
     shape = np.divide(cube, square**1.5, out=np.zeros_like(cube), where=square > 0)
     return np.where(count > 2, np.sqrt(number * (number - 1)) / (number - 2) * shape, np.nan)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
-    """Standard error and interval of an estimate; NaN where fewer than two documents carry it or a replicate failed.
-
-    `skew` is the skewness of what single documents contribute (their pseudo-values), which a test with few documents allows for: `skewness`. None where
-    the interval is no jackknife. `without` is the estimate without each document, documents on the last axis; None where it was not kept.
-    """
-
-    se: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    skew: FloatArray | None = None
-    without: FloatArray | None = None
-
-    def exp(self, estimate: FloatArray) -> Interval:
-        """Carry an interval found for log x over to x: limits exponentiated, standard error by the delta method.
-
-        Args:
-            estimate: x (not log x), any shape that fits the interval's.
-
-        Returns:
-            Interval of x; its limits are positive and not symmetric about x.
-        """
-        without = None if self.without is None else np.exp(self.without)
-        return replace(self, se=self.se * estimate, lower=np.exp(self.lower), upper=np.exp(self.upper), without=without)
-
-
-def interval(estimate: FloatArray, replicates: FloatArray, carries: BoolArray | None = None) -> Interval:
-    """Return the jackknife standard error √((K−1)/K Σ(θ₍ₖ₎ − θ̄)²) and the interval θ̂ ± t se, t on K − 1 degrees of freedom.
-
-    Args:
-        estimate: θ̂ from all documents, shape (...).
-        replicates: θ₍ₖ₎ from all documents but k, shape (document, ...).
-        carries: which documents carry the statistic, shape (document, ...); K counts these. All by default.
-
-    Returns:
-        Interval of shape (...). NaN where K < 2, where the estimate is not finite, or where a replicate of a carrying document is not.
-    """
-    carries = np.ones(replicates.shape, dtype=bool) if carries is None else np.broadcast_to(carries, replicates.shape)
-    count = carries.sum(axis=0)
-    sound = (count > 1) & np.isfinite(estimate) & np.all(np.isfinite(replicates) | ~carries, axis=0)
-    kept = np.where(carries & sound, replicates, 0.0)
-    number = np.maximum(count, 2).astype(np.float64)
-    mean = kept.sum(axis=0) / number
-    away = np.where(carries & sound, mean - kept, 0.0)
-    squares = (away**2).sum(axis=0)
-    se = np.where(sound, np.sqrt((number - 1) / number * squares), np.nan)
-    half = stdtrit(number - 1, 0.5 + LEVEL / 2) * se
-    skew = np.where(sound, skewness(away, count), np.nan)
-    return Interval(se=se, lower=estimate - half, upper=estimate + half, skew=skew, without=np.moveaxis(replicates, 0, -1))
-
-
-PARTS = ("se", "lower", "upper", "skew", "without")
-
-
-def stored(name: str, value: FloatArray, spread: Interval) -> dict[str, FloatArray]:
-    """Return x, x_se, x_lower, x_upper and, of a jackknife, x_skew and x_without (..., document) by name."""
-    parts = {f"{name}_{part}": getattr(spread, part) for part in PARTS}
-    return {name: value} | {key: values for key, values in parts.items() if values is not None}
-
-
-def interval_of(name: str, found: Mapping[str, FloatArray]) -> Interval:
-    """Return the interval that `stored` has left."""
-    return Interval(**{part: found[f"{name}_{part}"] for part in PARTS if f"{name}_{part}" in found})
-
-
-def at_estimate(estimate: FloatArray, spread: Interval, keep: BoolArray) -> Interval:
-    """Return the interval with NaN where `keep` is false: a parameter at its bound has no standard error. What it is without a document stays."""
-    parts = {name: getattr(spread, name) for name in PARTS if name != "without"}
-    return Interval(
-        **{name: np.where(keep, values, np.nan) for name, values in parts.items() if values is not None}, without=spread.without
-    )

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from geostat.statistics.arrays import FloatArray
+from geostat.statistics.arrays import FloatArray, ratio
 
-__all__ = ["bayesian_information", "mean_over_documents", "nanmean", "paired_gain"]
-
-
-def nanmean(values: FloatArray, axis: int = 0) -> FloatArray:
-    """Return the mean along an axis, ignoring NaN; NaN, without the warning of NumPy's own, where there is nothing else.
-
-    >>> nanmean(np.array([[1.0, np.nan], [3.0, np.nan]])).tolist()
-    [2.0, nan]
-    """
-    finite = np.isfinite(values)
-    count = finite.sum(axis=axis)
-    total = np.where(finite, values, 0.0).sum(axis=axis)
-    return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
+__all__ = ["bayesian_information", "corrected_akaike", "mean_of_known", "mean_over_documents", "paired_gain"]
 
 
 def mean_over_documents(values: FloatArray) -> FloatArray:
     """Return the mean along axis 0, ignoring NaN; NaN where no document has a value."""
-    return nanmean(values)
+    finite = np.isfinite(values)
+    count = finite.sum(axis=0)
+    total = np.where(finite, values, 0.0).sum(axis=0)
+    return ratio(total, count)
+
+
+def mean_of_known(values: FloatArray) -> FloatArray:
+    """Return the mean along the last axis, ignoring NaN; NaN where nothing is known."""
+    return mean_over_documents(np.moveaxis(values, -1, 0))
 
 
 def bayesian_information(squares: FloatArray, points: FloatArray | int, parameters: FloatArray | int) -> FloatArray:
@@ -36,11 +32,27 @@ def bayesian_information(squares: FloatArray, points: FloatArray | int, paramete
 
     Returns:
         BIC, same shape; NaN where the fit is exact (S = 0) and the likelihood has no bound.
+
+    >>> round(float(bayesian_information(np.array(2.0), 100, 3)), 1)
+    -377.4
     """
     n = np.asarray(points, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         bic = n * np.log(squares / n) + np.asarray(parameters) * np.log(n)
     return np.where(np.isfinite(bic), bic, np.nan)
+
+
+def corrected_akaike(bic: FloatArray, points: FloatArray | int, parameters: int, counted: int) -> FloatArray:
+    """Return the corrected AIC that belongs to a BIC; NaN where there are too few points for the correction.
+
+    Args:
+        bic: from `bayesian_information`, any shape.
+        points: n.
+        parameters: k, as in the BIC.
+        counted: parameters that the correction counts: k, or k + 1 with the variance.
+    """
+    n = np.maximum(points, 1)
+    return bic - parameters * np.log(n) + ratio(2.0 * counted * n, points - counted - 1.0)
 
 
 def paired_gain(simple: FloatArray, rival: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -52,6 +64,10 @@ def paired_gain(simple: FloatArray, rival: FloatArray) -> tuple[FloatArray, Floa
 
     Returns:
         Gain and its standard error, shape (...); the standard error is NaN with fewer than two documents.
+
+    >>> gain, se = paired_gain(np.array([1.0, 1.2, 1.1]), np.array([0.9, 1.0, 1.1]))
+    >>> round(float(gain), 3), round(float(se), 3)
+    (0.1, 0.058)
     """
     gain = simple - rival
     finite = np.isfinite(gain)

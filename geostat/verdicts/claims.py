@@ -109,6 +109,9 @@ def tolerances(path: Path | None = None) -> dict[str, Tolerance]:
 
     Raises:
         InputError: for a file that cannot be read, an unknown claim or a withdrawn one, another side than the claim's, or a value that is none.
+
+    >>> tolerances()["norms.cv"].value
+    0.05
     """
     found = _read(DEFAULT_TOLERANCES)
     return found if path is None else found | _read(path)

@@ -230,8 +230,8 @@ def _within(tree: xr.DataTree, by_unit: Mapping[str, Sequence[tuple[Claim, _Effe
     rows = []
     for claim, effect in (pair for effects in by_unit.values() for pair in effects):
         # A cell beyond the tolerance has p (holds) = 1, so the one that decides is beyond it where any is.
-        share_of_them, spread = share_within(effect.estimate, replicates(tree, claim), held[claim.key].value, claim.side)
-        rows.append((share_of_them, float(spread.se), float(spread.lower), float(spread.upper)))
+        share = share_within(effect.estimate, replicates(tree, claim), held[claim.key].value, claim.side)
+        rows.append([float(part) for part in (share.value, share.se, share.lower, share.upper)])
     columns = np.array(rows, dtype=np.float64).reshape(-1, len(WITHIN)).T
     return xr.Dataset(variables(WITHIN, dict(zip((record.name for record in WITHIN), columns, strict=True))))
 

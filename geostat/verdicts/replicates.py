@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.equivalence import Side
-from geostat.statistics.jackknife import Interval, interval
+from geostat.statistics.jackknife import Estimate, jackknife
 from geostat.verdicts.claims import Claim
 
 
@@ -22,8 +22,8 @@ def within(effect: FloatArray, tolerance: float, side: Side) -> NDArray[np.bool_
     return np.asarray((np.abs(effect) if side == "within" else effect) <= tolerance)
 
 
-def share_within(effect: FloatArray, again: FloatArray | None, tolerance: float, side: Side) -> tuple[float, Interval]:
-    """Return the share of heads with an estimate whose estimate lies within the tolerance, and its document jackknife.
+def share_within(effect: FloatArray, again: FloatArray | None, tolerance: float, side: Side) -> Estimate:
+    """Return the share of heads with an estimate whose estimate lies within the tolerance, with its document jackknife.
 
     Args:
         effect: of all heads, (layer, head); NaN where there is none.
@@ -33,13 +33,17 @@ def share_within(effect: FloatArray, again: FloatArray | None, tolerance: float,
 
     Returns:
         The share, NaN without any estimate; standard error and 95% interval by t on K − 1 degrees of freedom, NaN without replicates of each estimate.
+
+    >>> share = share_within(np.array([0.1, 0.3]), np.array([[0.1, 0.3], [0.1, 0.1]]), 0.2, "at_most")
+    >>> float(share.value), float(share.se)
+    (0.5, 0.25)
     """
     known = np.isfinite(effect)
     share = np.array(within(effect[known], tolerance, side).mean() if known.any() else np.nan)
     if again is None or not np.isfinite(again[:, known]).all() or not known.any():
         nothing = np.array(np.nan)
-        return float(share), Interval(se=nothing, lower=nothing, upper=nothing)
-    return float(share), interval(share, within(again[:, known], tolerance, side).mean(axis=1))
+        return Estimate(value=share, se=nothing, lower=nothing, upper=nothing)
+    return jackknife(share, within(again[:, known], tolerance, side).mean(axis=1))
 
 
 def replicates(tree: xr.DataTree, claim: Claim) -> FloatArray | None:

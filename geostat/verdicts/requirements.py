@@ -51,6 +51,9 @@ def requirement(text: str) -> Requirement:
 
     Raises:
         InputError: for anything else.
+
+    >>> requirement("norms.cv holds 0.9")
+    Requirement(claim='norms.cv', answer='holds', least=0.9)
     """
     match = re.fullmatch(r"\s*(\S+)\s+(holds|fails|undetermined)\s+(\d*\.?\d+)\s*", text)
     keys = [claim.key for claim in CLAIMS]

@@ -44,6 +44,10 @@ def elasticities(
 
     Raises:
         InputError: for an unknown name, a value that is none, several values, or a point whose Gram no vectors have.
+
+    >>> found = elasticities(N=8, L=64, edition="sharp")["elasticity"]
+    >>> round(float(found.sel(parameter="d", bound="recall_lower")), 2)
+    0.49
     """
     question, fixed = question_of(gram, dict(base or {}) | parameters, edition=edition, bounds=bounds, project=project)
     found = study_elasticities(fixed, question)

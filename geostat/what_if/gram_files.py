@@ -22,7 +22,11 @@ MAGIC: Final = (b"\x93NUM", b"PK\x03\x04")
 
 
 def is_file(word: str) -> bool:
-    """Say whether `--gram word` names a file rather than a form of the similarity."""
+    """Say whether `--gram word` names a file rather than a form of the similarity.
+
+    >>> is_file("cosines.npy"), is_file("offset")
+    (True, False)
+    """
     return word.lower().endswith(SUFFIXES) or "/" in word or Path(word).is_file()
 
 

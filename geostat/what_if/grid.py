@@ -69,6 +69,9 @@ def parse(text: str) -> Setting:
 
     Raises:
         InputError: for an unknown name, values that are no numbers, or more of them than memory holds.
+
+    >>> parse("N=2:5:4").values
+    (2.0, 3.0, 4.0, 5.0)
     """
     name, equals, rest = text.partition("=")
     name, rest = name.strip(), rest.strip()
@@ -137,6 +140,10 @@ def whatif(
 
     Raises:
         InputError: for an unknown name, a value that is none, a profile that is none, a Gram that is none, or more points than memory holds.
+
+    >>> study = whatif(N=[2, 4, 8], L=64, edition="sharp")
+    >>> study["precision_lower"].values.round(3).tolist()
+    [0.133, 0.502, 0.831]
     """
     several = {name: value for name, value in parameters.items() if np.ndim(value)}
     single = {name: value for name, value in parameters.items() if not np.ndim(value)}
@@ -200,7 +207,11 @@ def find_value(
     between: tuple[float, float] | None = None,
     project: bool = False,
 ) -> Crossing:
-    """Return the largest N, or the smallest value of another parameter, at which a bound reaches a target; see `theory.study.solve.find`."""
+    """Return the largest N, or the smallest value of another parameter, at which a bound reaches a target; see `theory.study.solve.find`.
+
+    >>> print(find_value("N", 0.5, base={"L": 64.0}))
+    largest N with recall_lower >= 0.5: 64 (there it is 1)
+    """
     if bound not in BOUNDS:
         raise InputError(f"{bound!r} is no bound, expected one of {', '.join(BOUNDS)}. Use one of those.")
     question, rest = question_of(gram, base or {}, edition=edition, bounds=(bound,), project=project)

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from geostat.fits.norms.fit import fit_layer
+from geostat.fits.norms.fit import estimates
 from geostat.fits.similarity.pairs import pairs_by_lag
 from geostat.statistics.equivalence import HOLDS, PValues
-from geostat.statistics.jackknife import Interval, interval, leave_one_out_mean
+from geostat.statistics.jackknife import Estimate, document_mean
 from geostat.verdicts.claims import CLAIMS
 from studies.levels import (
     MISFITS,
@@ -36,10 +36,10 @@ CV = next(claim for claim in CLAIMS if claim.key == "norms.cv")
 @pytest.mark.parametrize("setting", NORMS, ids=lambda setting: setting.name)
 def test_the_planted_effects_are_those_of_heads_without_noise(setting):
     quiet = replace(setting, document=0.0, slope=0.0, sink=0.0, token=0.0)
-    found = fit_layer(draw(quiet, 4, 2, 65, np.random.default_rng(0)), first_content=1)
+    found = estimates(draw(quiet, 4, 2, 65, np.random.default_rng(0)), first_content=1)
     truth = planted(setting, 65)
-    assert found["cv_profile"] == pytest.approx(truth["cv_position"], rel=1e-3)
-    assert found["trend"] == pytest.approx(truth["trend"], abs=1e-9)
+    assert found["cv_profile"].value == pytest.approx(truth["cv_position"], rel=1e-3)
+    assert found["trend"].value == pytest.approx(truth["trend"], abs=1e-9)
     norms = draw(quiet, 4, 2, 65, np.random.default_rng(0))
     assert norms[..., 0] / norms[..., 1:].mean(axis=-1) == pytest.approx(truth["lam"])
 
@@ -51,23 +51,23 @@ def test_a_misfit_is_nothing_for_the_true_form_and_the_distance_of_another():
     true = misfit(form, replace(setting, tokens=tokens), lag, pairs_by_lag(lag, tokens - 1))
     kind = next(kind for kind in similarity(12, tokens, 0) if kind.claim.key == f"similarity.{form}" and "offset=0.1" in kind.name)
     assert kind.truth == true > 0.02
-    assert kind.estimate.mean() == pytest.approx(true, rel=0.1)
+    assert kind.estimate.value.mean() == pytest.approx(true, rel=0.1)
 
 
-def kind_of(each, spread):
-    return Kind(claim=CV, name="normal", truth=0.2, estimate=each.mean(axis=1), spread=spread)
+def kind_of(estimate):
+    return Kind(claim=CV, name="normal", truth=0.2, estimate=estimate)
 
 
 def test_answers_of_a_normal_effect_are_false_as_often_as_they_may_be():
     random = np.random.default_rng(1)
     each = 0.2 + 0.02 * random.standard_normal((20_000, 8))
     se = each.std(axis=1, ddof=1) / np.sqrt(8)
-    rows = list(answers(kind_of(each, Interval(se=se, lower=se, upper=se))))
+    rows = list(answers(kind_of(Estimate(value=each.mean(axis=1), se=se, lower=se, upper=se))))
     at = next(row for row in rows if row.share == 1)
     assert (at.holds, at.fails) == pytest.approx((0.05, 0.05), abs=0.006)
     assert at.false == max(at.holds, at.fails)
     assert 0 < at.given_false < at.false
-    skewed = list(answers(kind_of(each, interval(each.mean(axis=1), leave_one_out_mean(each.T)))))
+    skewed = list(answers(kind_of(document_mean(each.T))))
     both = next(row for row in skewed if row.share == 1)
     assert 0.02 < both.false < at.false == both.t_false
     inside, outside = rows[0], rows[-1]
@@ -99,7 +99,7 @@ def test_slopes_are_planted_where_the_study_says(setting):
     assert {kind.claim.key for kind in kinds} == {"similarity.stationary", "similarity.sink"}
     for kind in kinds:
         assert kind.truth == setting.slope
-        assert kind.estimate.mean() == pytest.approx(setting.slope, abs=4 * np.hypot(setting.own, 0.06) / np.sqrt(8 * 200))
+        assert kind.estimate.value.mean() == pytest.approx(setting.slope, abs=4 * np.hypot(setting.own, 0.06) / np.sqrt(8 * 200))
     assert setting.draw(20_000, np.random.default_rng(0)).std() == pytest.approx(setting.own, rel=0.02)
 
 
@@ -114,9 +114,7 @@ def test_the_command_prints_both_studies(monkeypatch, capsys):
 
 def skewed_kind(shape):
     each = np.random.default_rng(2).gamma(shape, size=(8, 20_000))
-    return Kind(
-        claim=CV, name="gamma", truth=shape, estimate=each.mean(axis=0), spread=interval(each.mean(axis=0), leave_one_out_mean(each))
-    )
+    return Kind(claim=CV, name="gamma", truth=shape, estimate=document_mean(each))
 
 
 def test_the_reach_chosen_is_the_smallest_at_which_no_kind_is_false_too_often():

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import leave_one_out_mean
 
 SETTLED = 0.25
@@ -18,7 +18,11 @@ SETTLED = 0.25
 
 
 def with_replicates(by_document: FloatArray) -> FloatArray:
-    """Return means over documents, all of them first, then all but each: (document, ...) → (replicate, ...)."""
+    """Return means over documents, all of them first, then all but each: (document, ...) → (replicate, ...).
+
+    >>> with_replicates(np.array([1.0, 2.0, 6.0])).tolist()
+    [3.0, 4.0, 3.5, 1.5]
+    """
     return np.concatenate([by_document.mean(axis=0)[None], leave_one_out_mean(by_document)])
 
 
@@ -35,7 +39,7 @@ def mean_of_other_heads(measured: FloatArray, known: BoolArray) -> FloatArray:
     kept = np.where(known, measured, 0.0)
     others = known.sum(axis=(0, 1)) - known.astype(np.int64)
     total = kept.sum(axis=(1, 2), keepdims=True) - kept
-    return np.divide(total, others, out=np.full(measured.shape, np.nan), where=others > 0)
+    return ratio(total, others)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,16 +73,16 @@ def score(predicted: FloatArray, measured: FloatArray, known: BoolArray) -> Scor
     error = guess - target
     by_head, over = known.sum(axis=-1), (-3, -2, -1)
     cells = known.sum()
-    slope = _ratio(_spread(guess, target, known, over), _spread(guess, guess, known, over))
+    slope = ratio(_spread(guess, target, known, over), _spread(guess, guess, known, over))
     return Scores(
-        bias=_ratio(error.sum(axis=-1), by_head),
-        mae=_ratio(np.abs(error).sum(axis=-1), by_head),
-        r2=1 - _ratio((error**2).sum(axis=-1), _spread(target, target, known, (-1,))),
-        pooled_bias=_ratio(error.sum(axis=over), cells),
-        pooled_mae=_ratio(np.abs(error).sum(axis=over), cells),
-        pooled_r2=1 - _ratio((error**2).sum(axis=over), _spread(target, target, known, over)),
+        bias=ratio(error.sum(axis=-1), by_head),
+        mae=ratio(np.abs(error).sum(axis=-1), by_head),
+        r2=1 - ratio((error**2).sum(axis=-1), _spread(target, target, known, (-1,))),
+        pooled_bias=ratio(error.sum(axis=over), cells),
+        pooled_mae=ratio(np.abs(error).sum(axis=over), cells),
+        pooled_r2=1 - ratio((error**2).sum(axis=over), _spread(target, target, known, over)),
         slope=slope,
-        intercept=_ratio(target.sum(axis=over), cells) - slope * _ratio(guess.sum(axis=over), cells),
+        intercept=ratio(target.sum(axis=over), cells) - slope * ratio(guess.sum(axis=over), cells),
     )
 
 
@@ -92,7 +96,7 @@ def noise_share(measured: FloatArray, error: FloatArray, known: BoolArray) -> Fl
     """
     noise = np.where(known, error**2, 0.0).sum(axis=-1)
     kept = np.where(known, measured, 0.0)
-    return _ratio(noise, _spread(kept, kept, known, (-1,)))
+    return ratio(noise, _spread(kept, kept, known, (-1,)))
 
 
 def _spread(one: FloatArray, other: FloatArray, known: BoolArray, over: tuple[int, ...]) -> FloatArray:
@@ -101,8 +105,3 @@ def _spread(one: FloatArray, other: FloatArray, known: BoolArray, over: tuple[in
     away = [np.where(known, x - x.sum(axis=over, keepdims=True) / count, 0.0) for x in (one, other)]
     found = (away[0] * away[1]).sum(axis=over)
     return np.where(np.abs(found) > 1e-20, found, 0.0)
-
-
-def _ratio(top: FloatArray, bottom: FloatArray | np.integer) -> FloatArray:
-    bottom = np.broadcast_to(np.asarray(bottom, dtype=np.float64), np.shape(top))
-    return np.divide(top, bottom, out=np.full(np.shape(top), np.nan), where=bottom != 0)

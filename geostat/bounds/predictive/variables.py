@@ -11,8 +11,8 @@ import xarray as xr
 
 from geostat.bounds.predictive.scores import SETTLED, noise_share, score
 from geostat.datasets.separability import LETTERS, STATISTICS
-from geostat.datasets.variable import Values, Variable, variables
-from geostat.statistics.arrays import FloatArray
+from geostat.datasets.variable import Value, Variable, variables
+from geostat.statistics.arrays import FloatArray, ratio
 from geostat.statistics.jackknife import jackknife
 
 CURVE: Final = ("layer", "head", "n_predicted")
@@ -100,7 +100,7 @@ def dataset(
     return xr.Dataset(variables(VARIABLES, numbers), coords=coords, attrs=attrs)
 
 
-def _numbers(part: Mapping[str, Any], critical: float) -> Values:
+def _numbers(part: Mapping[str, Any], critical: float) -> dict[str, Value]:
     """Everything about one statistic, by the ends of the variables' names; the measured curve's is empty."""
     known, guess, measured = part["known"], part["predicted"][0], part["measured"][0]
     scores, noise = score(part["predicted"], part["measured"], known), noise_share(measured, part["error"], known)
@@ -127,6 +127,6 @@ def _nearer_than_other_heads(mae: FloatArray) -> FloatArray:
     """Share of heads that each source, (source, layer, head), misses by less than the last but one, the mean of the other heads, does."""
     counted = np.isfinite(mae) & np.isfinite(mae[-2])
     nearer = (counted & (mae < mae[-2])).sum(axis=(1, 2))
-    better = np.divide(nearer, counted.sum(axis=(1, 2)), out=np.full(len(mae), np.nan), where=counted.any(axis=(1, 2)))
+    better = ratio(nearer, counted.sum(axis=(1, 2)))
     better[-2] = np.nan
     return better

@@ -1,22 +1,22 @@
 """Who else is compressed: whether the sink has the smallest norm of its document, and which other tokens and positions have small ones.
 
 A content token is *compressed* where its norm is at most COMPRESSED times the median content norm of its document: the factor to which Assumption 1.2 holds
-the sink (`norms.sink` in tolerances.toml: λ ≪ 1, of which half is the weakest reading). Sources: arXiv 2602.01893, Assumption 1; Wilson (1927),
-Journal of the American Statistical Association 22 (interval of a share). Imports numpy and scipy.special.
+the sink (`norms.sink` in tolerances.toml: λ ≪ 1, of which half is the weakest reading). Source: arXiv 2602.01893, Assumption 1.
+Imports numpy and scipy.special.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtrc, ndtri
+from scipy.special import bdtrc
 
-from geostat.statistics.arrays import BoolArray, FloatArray
-from geostat.statistics.jackknife import LEVEL, Interval, interval, leave_one_out_mean
-from geostat.statistics.losses import mean_over_documents
+from geostat.statistics.arrays import BoolArray, FloatArray, ratio
+from geostat.statistics.jackknife import Estimate, document_mean
+from geostat.statistics.proportion import wilson
 
 COMPRESSED: Final = 0.5
 LISTED: Final = 20
@@ -49,22 +49,7 @@ def compressed(content: FloatArray) -> BoolArray:
     return np.where(np.isfinite(content), content, np.inf) <= limit[..., None]
 
 
-def wilson(successes: Counts, trials: Counts) -> Interval:
-    """Return Wilson's 95% interval of a share; its standard error is half the width over the normal quantile, and never 0.
-
-    Args:
-        successes: how often, any shape.
-        trials: of how many; NaN results where 0.
-    """
-    z = float(ndtri(0.5 + LEVEL / 2))
-    n = np.where(trials > 0, trials, np.nan).astype(np.float64)
-    share = successes / n
-    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    return Interval(se=half / z, lower=np.maximum(centre - half, 0.0), upper=np.minimum(centre + half, 1.0))
-
-
-def sink_smallest(norm: FloatArray, first_content: int) -> tuple[FloatArray, Interval]:
+def sink_smallest(norm: FloatArray, first_content: int) -> Estimate:
     """Return the share of documents in which the sink's norm is smaller than every content token's.
 
     Args:
@@ -72,18 +57,16 @@ def sink_smallest(norm: FloatArray, first_content: int) -> tuple[FloatArray, Int
         first_content: 1 if token 0 is the sink, else 0 (all NaN then).
 
     Returns:
-        Share and Wilson interval over the documents that know the sink and a content token, shape (kv_head,).
+        Share with Wilson's interval over the documents that know the sink and a content token, shape (kv_head,).
     """
     content = norm[..., first_content:]
     asked = np.isfinite(content).any(axis=-1) & (np.isfinite(norm[..., 0]) if first_content else False)
     smallest = np.where(np.isfinite(content), content, np.inf).min(axis=-1, initial=np.inf)
     below = asked & (np.where(asked, norm[..., 0], np.inf) < smallest)
-    successes, trials = below.sum(axis=0), asked.sum(axis=0)
-    share = np.divide(successes, trials, out=np.full(trials.shape, np.nan), where=trials > 0)
-    return share, wilson(successes, trials)
+    return wilson(below.sum(axis=0), asked.sum(axis=0))
 
 
-def compressed_share(content: FloatArray, small: BoolArray) -> tuple[FloatArray, Interval]:
+def compressed_share(content: FloatArray, small: BoolArray) -> Estimate:
     """Return the share of content tokens that are compressed, mean over documents, and its document jackknife.
 
     A share of 0 or 1 in every document lies at its bound and has no error.
@@ -93,15 +76,10 @@ def compressed_share(content: FloatArray, small: BoolArray) -> tuple[FloatArray,
         small: what `compressed` says of it.
     """
     count = np.isfinite(content).sum(axis=-1)
-    each = np.divide(small.sum(axis=-1), count, out=np.full(count.shape, np.nan), where=count > 0)
-    share = mean_over_documents(each)
-    found = interval(share, leave_one_out_mean(each), np.isfinite(each))
-    inside = (share > 0) & (share < 1)
-    return share, Interval(
-        se=np.where(inside, found.se, np.nan),
-        lower=np.where(inside, np.maximum(found.lower, 0.0), np.nan),
-        upper=np.where(inside, np.minimum(found.upper, 1.0), np.nan),
-    )
+    each = ratio(small.sum(axis=-1), count)
+    found = document_mean(each)
+    cut = replace(found, lower=np.maximum(found.lower, 0.0), upper=np.minimum(found.upper, 1.0))
+    return cut.with_error_where((found.value > 0) & (found.value < 1))
 
 
 def secondary_sinks(content: FloatArray, small: BoolArray) -> BoolArray:
@@ -161,20 +139,18 @@ class TokenLists:
         hits, seen = np.stack(self.hits), np.stack(self.seen)  # (layer, kv_head, token id)
         count, occurrences = hits.sum(axis=(0, 1)), seen.sum(axis=(0, 1))
         order = np.argsort(-count, kind="stable")[: min(LISTED, int((count > 0).sum()))]
-        share = np.divide(
-            hits[..., order], seen[..., order], out=np.full((*hits.shape[:2], order.size), np.nan), where=seen[..., order] > 0
-        )
-        return {
+        share = ratio(hits[..., order], seen[..., order])
+        listed = {
             "id": self.ids[order].astype(np.int64), "count": count[order], "occurrences": occurrences[order],
             "share": count[order] / np.maximum(occurrences[order], 1), "heads": (share >= MOST).sum(axis=(0, 1)),
             "share_by_head": np.moveaxis(share, -1, 0),
         }  # fmt: skip
+        return {f"compressed_token_{name}": values for name, values in listed.items()}
 
     def positions(self) -> dict[str, np.ndarray]:
         """The LISTED positions that are secondary sinks of most heads: position, heads (how many), tokens (different token ids found there), each (row,)."""
         heads = np.sum(self.sinks, axis=0)
         order = np.argsort(-heads, kind="stable")[: min(LISTED, int((heads > 0).sum()))]
-        return {
-            "position": order.astype(np.int64), "heads": heads[order],
-            "tokens": np.array([np.unique(self.token_id[:, place]).size for place in order], dtype=np.int64),
-        }  # fmt: skip
+        tokens = [np.unique(self.token_id[:, position]).size for position in order]
+        listed = {"position": order.astype(np.int64), "heads": heads[order], "tokens": np.array(tokens, dtype=np.int64)}
+        return {f"secondary_sink_{name}": values for name, values in listed.items()}

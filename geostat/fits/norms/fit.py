@@ -15,12 +15,13 @@ import xarray as xr
 
 from geostat.datasets.flags import combined
 from geostat.datasets.tokens import Progress, layer_tokens, require
+from geostat.datasets.variable import Value, sink_flag, stack_layers, variables
 from geostat.fits.norms.compressed import TokenLists, compressed, compressed_share, median_norm, secondary_sinks, sink_smallest
 from geostat.fits.norms.trend import FEWEST_TOKENS, hac_errors, trend_of_mean
-from geostat.fits.norms.variables import FLAGS, norms_dataset
+from geostat.fits.norms.variables import DIMS, FLAGS, HEADS, POSITIONS, TOKENS
 from geostat.fits.norms.variance import split
-from geostat.statistics.arrays import BoolArray, FloatArray
-from geostat.statistics.jackknife import interval, leave_one_out_mean, stored
+from geostat.statistics.arrays import BoolArray, FloatArray, ratio
+from geostat.statistics.jackknife import Estimate, jackknife, leave_one_out_mean
 from geostat.statistics.losses import mean_over_documents
 
 NEEDS = {"value_norm": ("document", "layer", "kv_head", "position")}
@@ -77,31 +78,31 @@ def by_document(norm: FloatArray, first_content: int) -> dict[str, FloatArray]:
     cv = estimate(norm, first_content)["cv_profile"]
     median = median_norm(norm[..., first_content:])
     sink = norm[..., 0] if first_content else np.full(median.shape, np.nan)
-    lam = np.divide(sink, median, out=np.full(median.shape, np.nan), where=median > 0)
+    lam = ratio(sink, median)
     return {"cv": cv, "lam": lam}
 
 
-def levels(norm: FloatArray, first_content: int, carries: BoolArray) -> dict[str, FloatArray]:
-    """Return C, lam, cv_token, cv_profile with document-jackknife intervals, rmse, and cv_document and lam_document by document.
+def estimates(norm: FloatArray, first_content: int) -> dict[str, Estimate]:
+    """Return every estimate of /norms with its document jackknife, each of shape (kv_head,).
 
     Args:
         norm: ‖v_i‖, shape (document, kv_head, token), units of the value states; NaN where unknown.
-        first_content: 1 if token 0 is the sink, else 0.
-        carries: which documents carry the head, shape (document, kv_head).
-
-    Returns:
-        Arrays of shape (kv_head,), those by document of shape (document, kv_head).
+        first_content: 1 if token 0 is the sink, 0 if no sink is visible.
     """
-    own = by_document(norm, first_content)
-    best = estimate(mean_over_documents(norm), first_content) | {"cv_token": mean_over_documents(own["cv"])}
-    without = estimate(leave_one_out_mean(norm), first_content) | {"cv_token": leave_one_out_mean(own["cv"])}
-    found = {"rmse": best["rmse"], "cv_document": own["cv"], "lam_document": own["lam"]}
-    for name in ("C", "lam", "cv_token", "cv_profile"):
-        found |= stored(name, best[name], interval(best[name], without[name], carries))
-    return found
+    content = norm[..., first_content:]
+    carries: BoolArray = np.asarray(np.isfinite(content).any(axis=-1))
+    best, without = estimate(mean_over_documents(norm), first_content), estimate(leave_one_out_mean(norm), first_content)
+    cv = by_document(norm, first_content)["cv"]
+    best["cv_token"], without["cv_token"] = mean_over_documents(cv), leave_one_out_mean(cv)
+    found = {name: jackknife(best[name], without[name], carries) for name in ("C", "lam", "cv_token", "cv_profile")}
+    return found | split(content) | {
+        "trend": trend_of_mean(content, carries),
+        "sink_smallest_share": sink_smallest(norm, first_content),
+        "compressed_share": compressed_share(content, compressed(content)),
+    }  # fmt: skip
 
 
-def fit_layer(norm: FloatArray, first_content: int) -> dict[str, np.ndarray]:
+def fit_layer(norm: FloatArray, first_content: int) -> dict[str, Value]:
     """Fit Assumption 1 to the value heads of one layer.
 
     Args:
@@ -109,33 +110,39 @@ def fit_layer(norm: FloatArray, first_content: int) -> dict[str, np.ndarray]:
         first_content: 1 if token 0 is the sink, 0 if no sink is visible.
 
     Returns:
-        Every variable of `fit_norms` but the lists, without the dim layer; `compressed` and `secondary` (bool) are masks of the content tokens.
+        What `variables.HEADS` names but compressed_documents, without the dim layer; `compressed` and `secondary` (bool) are masks of the content tokens.
     """
     content = norm[..., first_content:]
-    carries: BoolArray = np.asarray(np.isfinite(content).any(axis=-1))
-    found: dict[str, np.ndarray] = dict(levels(norm, first_content, carries))
-    found |= stored("trend", *trend_of_mean(content, carries))
-    found["trend_se_hac"] = hac_errors(mean_over_documents(content))
-    found |= split(content)
-    found |= stored("sink_smallest_share", *sink_smallest(norm, first_content))
     small = compressed(content)
-    found |= stored("compressed_share", *compressed_share(content, small))
     secondary = secondary_sinks(content, small)
-    found |= {"documents": carries.sum(axis=0), "secondary_sinks": secondary.sum(axis=-1), "compressed": small, "secondary": secondary}
-    return found | {"flags": combined(problems(norm, first_content, found), tuple(FLAGS))}
+    own, fitted = by_document(norm, first_content), estimates(norm, first_content)
+    reasons = combined(problems(norm, first_content, fitted), tuple(FLAGS))
+    return fitted | {
+        "rmse": estimate(mean_over_documents(norm), first_content)["rmse"],
+        "cv_document": own["cv"],
+        "lam_document": own["lam"],
+        "trend_se_hac": hac_errors(mean_over_documents(content)),
+        "share_document_at_zero": fitted["share_document"].value == 0,
+        "share_position_at_zero": fitted["share_position"].value == 0,
+        "documents": np.isfinite(content).any(axis=-1).sum(axis=0),
+        "compressed": small,
+        "secondary": secondary,
+        "secondary_sinks": secondary.sum(axis=-1),
+        "flags": reasons,
+    }
 
 
-def problems(norm: FloatArray, first_content: int, found: Mapping[str, np.ndarray]) -> dict[str, BoolArray]:
+def problems(norm: FloatArray, first_content: int, found: Mapping[str, Estimate]) -> dict[str, BoolArray]:
     """Return where each of FLAGS applies, shape (kv_head,): together they account for every NaN of a result.
 
     Args:
         norm: ‖v_i‖, shape (document, kv_head, token); NaN where unknown.
         first_content: 1 if token 0 is the sink, else 0.
-        found: the variables fitted to it.
+        found: what was fitted to it.
     """
     known = np.isfinite(norm[..., first_content:])
     carries: BoolArray = np.asarray(known.any(axis=-1))
-    documents = found["documents"]
+    documents = carries.sum(axis=0)
     positions = (known | ~carries[..., None]).all(axis=0).sum(axis=-1)
     seen: BoolArray = np.asarray(documents > 0)
     sink = np.isfinite(norm[..., 0]) if first_content else np.zeros(carries.shape, dtype=bool)
@@ -145,10 +152,10 @@ def problems(norm: FloatArray, first_content: int, found: Mapping[str, np.ndarra
         "two_documents": documents == 2,
         "few_tokens": seen & ((known.any(axis=0).sum(axis=-1) < FEWEST_TOKENS) | (positions < 2)),
         "holes": seen & (known != carries[..., None]).any(axis=(0, 2)),
-        "zero_norms": seen & ~(found["C"] > 0),
-        "constant": (documents > 1) & (positions > 1) & ~np.isfinite(found["share_residual"]),
+        "zero_norms": seen & ~(found["C"].value > 0),
+        "constant": (documents > 1) & (positions > 1) & ~np.isfinite(found["share_residual"].value),
         "no_sink": seen & ~(sink & carries).all(axis=0, where=carries),
-        "none_compressed": seen & (found["compressed_share"] == 0),
+        "none_compressed": seen & (found["compressed_share"].value == 0),
     }
 
 
@@ -172,21 +179,24 @@ def fit_norms(capture: xr.Dataset, progress: Progress | None = None) -> xr.Datas
         InputError: if a variable is missing, misshapen or empty.
     """
     require(capture, NEEDS)
-    layers: list[dict[str, np.ndarray]] = []
+    layers: list[dict[str, Value]] = []
     lists = TokenLists(_token_ids(capture))
     for layer in range(capture.sizes["layer"]):
         seen = layer_tokens(capture, layer)
         norm = capture["value_norm"][:, layer, :, seen.start :].values.astype(np.float64)
         norm[~np.isfinite(norm)] = np.nan
         found = fit_layer(norm, seen.first_content)
-        small, secondary = found.pop("compressed"), found.pop("secondary")
+        small, secondary = (np.asarray(found[name]) for name in ("compressed", "secondary"))
         first = seen.start + seen.first_content
         lists.add(norm[..., seen.first_content :], small, secondary, first)
         found["compressed_documents"] = np.pad(small.sum(axis=0), ((0, 0), (first, 0)))
         layers.append(found)
         if progress:
             progress((layer + 1) / capture.sizes["layer"])
-    return norms_dataset(capture, layers, lists)
+    out = variables(HEADS, stack_layers(HEADS, layers)) | {"sink_visible": sink_flag(capture)}
+    known = "token_id" in capture
+    out |= variables(TOKENS if known else (), lists.tokens()) | variables(POSITIONS if known else POSITIONS[:-1], lists.positions())
+    return xr.Dataset(out, coords={d: capture[d].variable for d in ("document", *DIMS, "position") if d in capture.coords})
 
 
 def _token_ids(capture: xr.Dataset) -> np.ndarray:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from geostat.statistics.arrays import BoolArray, FloatArray
-from geostat.statistics.jackknife import Interval, interval, leave_one_out_mean
+from geostat.statistics.jackknife import Estimate, jackknife, leave_one_out_mean
 from geostat.statistics.losses import mean_over_documents
 
 if TYPE_CHECKING:
@@ -53,15 +53,14 @@ def trend(profile: FloatArray) -> FloatArray:
     return np.divide(rise, scale, out=np.full(rise.shape, np.nan), where=sound)
 
 
-def trend_of_mean(content: FloatArray, carries: BoolArray) -> tuple[FloatArray, Interval]:
+def trend_of_mean(content: FloatArray, carries: BoolArray) -> Estimate:
     """Return the trend of the mean profile of each head and its document jackknife.
 
     Args:
         content: ‖v_i‖ of content tokens, shape (document, kv_head, content); NaN where unknown.
         carries: which documents carry the head, shape (document, kv_head).
     """
-    estimate = trend(mean_over_documents(content))
-    return estimate, interval(estimate, trend(leave_one_out_mean(content)), carries)
+    return jackknife(trend(mean_over_documents(content)), trend(leave_one_out_mean(content)), carries)
 
 
 def line_of_profile(profile: FloatArray) -> RegressionResultsWrapper | None:

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from geostat.statistics.arrays import FloatArray
-from geostat.statistics.jackknife import LEVEL, Interval, interval, stored
+from geostat.statistics.jackknife import LEVEL, Estimate, jackknife
 
 if TYPE_CHECKING:
     from statsmodels.regression.mixed_linear_model import MixedLMResultsWrapper
@@ -128,8 +128,8 @@ def shares(squares: MeanSquares) -> dict[str, FloatArray]:
     return {name: np.divide(part, total, out=np.full(total.shape, np.nan), where=varies) for name, part in found.items()}
 
 
-def share_limits(whole: MeanSquares, without: MeanSquares, name: str) -> Interval:
-    """Return the document jackknife of one share, its limits cut to 0 and 1.
+def share_of_variance(whole: MeanSquares, without: MeanSquares, name: str) -> Estimate:
+    """Return one share by restricted likelihood with its document jackknife, limits cut to 0 and 1.
 
     Replicates are those of the method of moments, smooth where the estimate is held at 0. With few documents their variance is far from symmetric, so the
     limits of the document share are those of the logarithm of the documents' mean square, the other two components held.
@@ -139,65 +139,53 @@ def share_limits(whole: MeanSquares, without: MeanSquares, name: str) -> Interva
         without: those without each document, shape (document, kv_head).
         name: one of SOURCES.
     """
-    carries = without.documents < whole.documents
-    plain = interval(shares(whole)[name], shares(without)[name], carries)
-    lower, upper = plain.lower, plain.upper
-    if name == "document":
-        lower, upper = _document_limits(whole, without)
-    unknown = np.isnan(plain.se)
-    return Interval(
-        se=plain.se, lower=np.where(unknown, np.nan, np.clip(lower, 0, 1)), upper=np.where(unknown, np.nan, np.clip(upper, 0, 1))
-    )
+    plain = jackknife(shares(whole)[name], shares(without)[name], without.documents < whole.documents)
+    lower, upper = _document_limits(whole, without) if name == "document" else (plain.lower, plain.upper)
+    cut = Estimate(value=shares(whole.pooled())[name], se=plain.se, lower=np.clip(lower, 0, 1), upper=np.clip(upper, 0, 1))
+    return cut.with_error_where(np.isfinite(plain.se))
 
 
 def _document_limits(whole: MeanSquares, without: MeanSquares) -> tuple[FloatArray, FloatArray]:
     with np.errstate(divide="ignore", invalid="ignore"):
         log, logs = np.log(whole.document), np.log(without.document)
-    found = interval(log, logs, without.documents < whole.documents).exp(whole.document)
+    found = jackknife(log, logs, without.documents < whole.documents).exp(whole.document)
     rest = np.maximum(whole.variances()["position"], 0.0) + whole.residual
     lower, upper = (np.maximum(limit - whole.residual, 0.0) / whole.positions for limit in (found.lower, found.upper))
     with np.errstate(invalid="ignore"):
         return lower / (lower + rest), upper / (upper + rest)
 
 
-def split(content: FloatArray) -> dict[str, FloatArray]:
+def split(content: FloatArray) -> dict[str, Estimate]:
     """Split the variance of content norms into document, position and residual, head by head.
 
     Args:
         content: ‖v_i‖ of content tokens, shape (document, kv_head, content), units of the value states; NaN where unknown.
 
     Returns:
-        share_document, share_position, share_residual with _se, _lower, _upper; cv_position (standard deviation of the position effect over the mean: what
-        `cv_profile` tends to with ever more documents) likewise; share_document_at_zero, share_position_at_zero (1 where the restricted likelihood
-        is largest without that effect). All (kv_head,).
+        share_document, share_position, share_residual (0 where the restricted likelihood is largest without the effect), and cv_position (standard
+        deviation of the position effect over the mean: what `cv_profile` tends to with ever more documents), each (kv_head,).
     """
     whole, without = mean_squares(complete_block(content))
-    pooled = whole.pooled()
-    best = shares(pooled)
-    found: dict[str, FloatArray] = {}
-    for name in SOURCES:
-        limits = share_limits(whole, without, name)
-        found |= {f"share_{name}": best[name]} | {f"share_{name}_{part}": getattr(limits, part) for part in ("se", "lower", "upper")}
-    for name in ("document", "position"):
-        found[f"share_{name}_at_zero"] = best[name] == 0
-    return found | _position_variation(whole, without, pooled)
+    found = {f"share_{name}": share_of_variance(whole, without, name) for name in SOURCES}
+    return found | {"cv_position": _position_variation(whole, without)}
 
 
-def _position_variation(whole: MeanSquares, without: MeanSquares, pooled: MeanSquares) -> dict[str, FloatArray]:
+def _position_variation(whole: MeanSquares, without: MeanSquares) -> Estimate:
     """cv_position; its limits are those of its square, and its standard error is the longer of their distances over Student's t, also at 0."""
 
     def squared(squares: MeanSquares) -> FloatArray:
         positive = squares.level > 0
         return np.divide(squares.variances()["position"], squares.level**2, out=np.full(squares.level.shape, np.nan), where=positive)
 
-    limits = interval(squared(whole), squared(without), without.documents < whole.documents)
-    estimate = np.sqrt(np.maximum(squared(pooled), 0.0))
-    lower, upper = (np.sqrt(np.maximum(limit, 0.0)) for limit in (limits.lower, limits.upper))
-    t = stdtrit(np.maximum(whole.documents - 1, 1), 0.5 + LEVEL / 2)
-    se = np.maximum(upper - estimate, estimate - lower) / t
+    def root(square: FloatArray) -> FloatArray:
+        return np.sqrt(np.maximum(square, 0.0))
+
+    limits = jackknife(squared(whole), squared(without), without.documents < whole.documents)
     assert limits.without is not None
-    again = np.sqrt(np.maximum(limits.without, 0.0))
-    return stored("cv_position", estimate, Interval(se=se, lower=lower, upper=upper, skew=limits.skew, without=again))
+    value, lower, upper = root(squared(whole.pooled())), root(limits.lower), root(limits.upper)
+    t = stdtrit(np.maximum(whole.documents - 1, 1), 0.5 + LEVEL / 2)
+    se = np.maximum(upper - value, value - lower) / t
+    return Estimate(value=value, se=se, lower=lower, upper=upper, skew=limits.skew, without=root(limits.without))
 
 
 def mixed_model(content: FloatArray) -> MixedLMResultsWrapper | None:

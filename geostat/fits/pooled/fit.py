@@ -1,6 +1,6 @@
 """Fits to heads taken together: one for each layer and one for the whole model, and how their parameters change with depth.
 
-Source: arXiv 2602.01893, Assumptions 1-3. Cosines, log weights and norms are pooled over the heads of a layer, or of all layers (`pooled_data`), and fitted
+Source: arXiv 2602.01893, Assumptions 1-3. Cosines, log weights and norms are pooled over the heads of a layer, or of all layers (`data`), and fitted
 by lmfit as a single head's are. Documents stay the sampling unit: every interval is a document jackknife. `pooled_fit` hands back lmfit's ModelResult;
 trends over depth are in `depth`. Imports numpy, xarray and lmfit.
 """
@@ -8,14 +8,16 @@ trends over depth are in `depth`. Imports numpy, xarray and lmfit.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import lmfit
 import numpy as np
 import xarray as xr
 
+from geostat.datasets.flags import codes
 from geostat.datasets.tokens import index_of, require
-from geostat.datasets.words import described, described_parameter
+from geostat.datasets.variable import Value, Variable, join, mapped, variables
 from geostat.errors import InputError
 from geostat.fits import mean_curves
 from geostat.fits.document_errors import DocumentResult
@@ -23,11 +25,11 @@ from geostat.fits.pooled import depth
 from geostat.fits.pooled.data import pooled_cosines, pooled_log_weights, pooled_norms
 from geostat.fits.pooled.values import TRENDS
 from geostat.fits.similarity.forms import FORM, FORMS
-from geostat.fits.similarity.one_form import Cosines, fit_batched, goodness, intervals, refine, resampled
+from geostat.fits.similarity.one_form import Cosines, estimates, fit_batched, goodness, refine, resampled
 from geostat.fits.weights import fit as weights
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.choice import choose
-from geostat.statistics.jackknife import interval_of, stored
+from geostat.statistics.jackknife import Estimate
 from geostat.statistics.losses import paired_gain
 
 FORMS_OF: Final = {"norms": ("two-level",), "similarity": FORMS, "weights": weights.FORMS}
@@ -35,20 +37,24 @@ FORMS_OF: Final = {"norms": ("two-level",), "similarity": FORMS, "weights": weig
 POOLED: Final = tuple(form for form in FORMS if form != "stretched")
 """Forms of similarity in /pooled: the stretched exponential would cost as much as all others together; `pooled_fit` has it."""
 DEFAULT: Final = {"norms": "two-level", "similarity": "exponential", "weights": "monotone"}
-_WORDS: Final = {
-    "beta": ("decay of similarity; without unit in the power forms, NaN for the constant", "1/token", r"\beta"),
-    "offset": ("similarity at long lags; 0 for forms without", "1", "c"),
-    "mae_by_lag": ("mean over lags of the distance of the mean cosine from the form", "1", r"\mathrm{MAE}_k"),
-}
-_PLAIN: Final = {
-    "rmse": ("root mean squared residual of the mean cosine, weighted by pairs", "1", r"\mathrm{RMSE}"),
-    "r2": ("coefficient of determination of the mean cosine, weighted by pairs", "1", "R^2"),
-    "loss_left_out": ("mean squared residual of a document under the fit to the others", "1", r"\mathcal{L}_{\mathrm{out}}"),
-    "loss_left_out_se": ("standard error over documents of the left-out loss", "1", r"\mathrm{se}(\mathcal{L}_{\mathrm{out}})"),
-    "at_bound": ("a parameter is at its bound, and has no standard error", "1", r"\hat\theta \in \partial\Theta"),
-    "converged": ("search and lmfit both converged", "1", r"\mathrm{ok}"),
-}
-_A2: Final = "Assumption 2.1"
+_estimate = partial(Variable, equation="Assumption 2.1", dims=("gram",), estimated=True)
+_plain = partial(_estimate, estimated=False)
+_RECORDS: Final = (
+    _estimate("beta", "decay of similarity; without unit in the power forms, NaN for the constant", "1/token", r"\beta"),
+    _estimate("offset", "similarity at long lags; 0 for forms without", "1", "c"),
+    _estimate("mae_by_lag", "mean over lags of the distance of the mean cosine from the form", "1", r"\mathrm{MAE}_k"),
+    _plain("rmse", "root mean squared residual of the mean cosine, weighted by pairs", "1", r"\mathrm{RMSE}"),
+    _plain("r2", "coefficient of determination of the mean cosine, weighted by pairs", "1", "R^2"),
+    _plain("loss_left_out", "mean squared residual of a document under the fit to the others", "1", r"\mathcal{L}_{\mathrm{out}}"),
+    _plain("loss_left_out_se", "standard error over documents of the left-out loss", "1", r"\mathrm{se}(\mathcal{L}_{\mathrm{out}})"),
+    _plain("at_bound", "a parameter is at its bound, and has no standard error", "1", r"\hat\theta \in \partial\Theta"),
+    _plain("converged", "search and lmfit both converged", "1", r"\mathrm{ok}"),
+    codes("chosen", "form that predicts left-out documents", POOLED, missing="none", symbol=r"\hat f", equation="Assumption 2.1", dims=()),
+)
+LAYER: Final = tuple(replace(one, long_name=f"{one.long_name}; the heads of a layer pooled", dims=(*one.dims, "layer")) for one in _RECORDS)
+OVERALL: Final = tuple(
+    replace(one, name=f"overall_{one.name}", long_name=f"{one.long_name}; all heads of the model pooled") for one in _RECORDS
+)
 
 
 def pooled_fit(capture: xr.Dataset, what: str = "similarity", layer: int | None = None, form: str | None = None) -> lmfit.model.ModelResult:
@@ -112,15 +118,15 @@ def fit_pooled(capture: xr.Dataset) -> xr.Dataset:
     count = capture.sizes["layer"]
     whole = pooled_cosines(capture, list(range(count)))
     each = [pooled_cosines(capture, [layer]) for layer in range(count)]
-    rows: list[dict[str, np.ndarray]] = [{} for _ in range(count)]
+    rows: list[dict[str, Value]] = [{} for _ in range(count)]
     for size in sorted({one.lag.size for one in each}):
         alike = [layer for layer, one in enumerate(each) if one.lag.size == size]
         found = _fit_rows(_together([each[layer] for layer in alike]))
-        for place, layer in enumerate(alike):
-            rows[layer] = {name: values[..., place] for name, values in found.items()}
-    layers = {name: np.stack([row[name] for row in rows], axis=-1) for name in rows[0]}
-    total = {name: values[..., 0] for name, values in _fit_rows(whole).items()}
-    out = _named(layers, ("layer",), "") | _named(total, (), "overall_") | depth.depth_variables(capture, [*each, whole])
+        for row, layer in enumerate(alike):
+            rows[layer] = _row(found, row)
+    layers = {name: join([row[name] for row in rows], partial(np.stack, axis=-1)) for name in rows[0]}
+    total = {f"overall_{name}": value for name, value in _row(_fit_rows(whole), 0).items()}
+    out = variables((*LAYER, *OVERALL), layers | total) | depth.depth_variables(capture, [*each, whole])
     coords: dict[str, Any] = {"layer": capture["layer"].variable}
     coords["gram"] = xr.Variable(("gram",), np.array(POOLED, dtype=object), {"long_name": "form of similarity"})
     coords["parameter"] = xr.Variable(("parameter",), np.array(list(TRENDS), dtype=object), {"long_name": "pooled parameter"})
@@ -132,43 +138,29 @@ def _together(alike: list[Cosines]) -> Cosines:
     return Cosines(lag=alike[0].lag, pairs=alike[0].pairs, cosine=np.concatenate([one.cosine for one in alike], axis=1))
 
 
-def _fit_rows(data: Cosines) -> dict[str, np.ndarray]:
-    """Fit the forms of POOLED to every row: arrays of shape (form, row), and chosen, (row,)."""
-    parts: list[dict[str, np.ndarray]] = []
+def _row(found: dict[str, Value], row: int) -> dict[str, Value]:
+    """Return the numbers of one row of `_fit_rows`."""
+    return {name: mapped(value, lambda array: array[..., row]) for name, value in found.items()}
+
+
+def _fit_rows(data: Cosines) -> dict[str, Value]:
+    """Fit the forms of POOLED to every row: numbers of shape (form, row), and chosen, (row,)."""
+    parts: list[dict[str, Value]] = []
     losses: list[FloatArray] = []
+    criteria: list[FloatArray] = []
     for form in POOLED:
         fit = refine(fit_batched(form, data), data)
         good = goodness(fit, data)
         loss, mae = resampled(fit, data, good["mae_by_lag"])
         value, se = paired_gain(loss, np.zeros_like(loss))
-        part: dict[str, np.ndarray] = {"rmse": good["rmse"], "r2": good["r2"], "loss_left_out": value, "loss_left_out_se": se}
-        part |= {"bic": np.where(good["squares"] <= 0, -np.inf, good["bic"]), "converged": fit.estimate.converged}
+        part: dict[str, Value] = {name: one for name, one in estimates(fit, data).items() if name != "stretch"}
+        part |= {"mae_by_lag": mae, "rmse": good["rmse"], "r2": good["r2"], "loss_left_out": value, "loss_left_out_se": se}
         part["at_bound"] = np.any([fit.estimate.at_bound(name) for name in FORM[form].parameters], axis=0)
-        values = {name: (fit.estimate.values()[name], spread) for name, spread in intervals(fit, data).items() if name in _WORDS}
-        for name, (estimate, spread) in (values | {"mae_by_lag": (good["mae_by_lag"], mae)}).items():
-            part |= stored(name, estimate, replace(spread, without=None))  # no verdict is given on these
-        parts.append(part)
+        # What an estimate is without a document has another last axis than the rows, and no verdict is given on these.
+        part = {name: replace(one, without=None) if isinstance(one, Estimate) else one for name, one in part.items()}
+        parts.append(part | {"converged": fit.estimate.converged})
         losses.append(loss)
-    found = {name: np.stack([part[name] for part in parts]) for name in parts[0]}
+        criteria.append(np.where(good["squares"] <= 0, -np.inf, good["bic"]))
+    found = {name: join([part[name] for part in parts], np.stack) for name in parts[0]}
     numbers = np.array([FORM[form].number for form in POOLED])
-    return found | {"chosen": choose(np.stack(losses), found.pop("bic"), numbers).chosen}
-
-
-def _named(found: dict[str, np.ndarray], dims: tuple[str, ...], prefix: str) -> dict[str, xr.Variable]:
-    """Variables of the fits, with their attributes."""
-    out: dict[str, xr.Variable] = {}
-    who = "all heads of the model" if prefix else "the heads of a layer"
-    for name in _WORDS:
-        long_name, units, symbol = _WORDS[name]
-        spread = interval_of(name, found)
-        words: dict[str, Any] = {"long_name": f"{long_name}; {who} pooled", "units": units, "symbol": symbol, "equation": _A2}
-        out |= described_parameter(f"{prefix}{name}", ("gram", *dims), found[name], spread, **words)
-    for name, (long_name, units, symbol) in _PLAIN.items():
-        out[prefix + name] = described(
-            ("gram", *dims), found[name], long_name=f"{long_name}; {who} pooled", units=units, symbol=symbol, equation=_A2
-        )
-    out[f"{prefix}chosen"] = described(
-        dims, np.asarray(found["chosen"]), long_name=f"form that predicts left-out documents, {who} pooled", units="1", symbol=r"\hat f",
-        equation=_A2, flag_values=[-1, *range(len(POOLED))], flag_meanings=" ".join(("none", *POOLED)),
-    )  # fmt: skip
-    return out
+    return found | {"chosen": choose(np.stack(losses), np.stack(criteria), numbers).chosen}

@@ -16,7 +16,7 @@ from geostat.fits.similarity.one_form import Cosines
 from geostat.fits.weights.search import search_monotone
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.jackknife import leave_one_out_mean
-from geostat.statistics.losses import mean_over_documents
+from geostat.statistics.losses import mean_of_known, mean_over_documents
 
 __all__ = ["FEWEST_LAYERS", "TRENDS", "Values", "place_of", "pooled_values"]
 
@@ -114,11 +114,11 @@ def _means(capture: xr.Dataset, layer: int, name: str) -> Values:
         if name == "p_sink":
             own = data[..., 0] if seen.sink else np.full(data.shape[:2], np.nan)
         elif name == "rho0":
-            own = mean_over_documents(np.moveaxis(data[..., seen.first_content :], -1, 0)) + (0.0 if seen.sink else np.nan)
+            own = mean_of_known(data[..., seen.first_content :]) + (0.0 if seen.sink else np.nan)
         else:
             own = fit.estimate(data, seen.first_content)["C" if name == "C" else "cv_profile"]  # of a document: the CV of its own tokens
         rows = [mean_over_documents(own)[None], leave_one_out_mean(own), own]
-    return _split(np.concatenate([mean_over_documents(np.moveaxis(row, -1, 0)) for row in rows]), data.shape[0])
+    return _split(np.concatenate([mean_of_known(row) for row in rows]), data.shape[0])
 
 
 def place_of(layers: int) -> FloatArray:

@@ -7,7 +7,7 @@ Cosines that no vectors have are told by `feasible`, nothing is clipped. Imports
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,26 +15,27 @@ import xarray as xr
 
 from geostat.datasets.flags import combined
 from geostat.datasets.tokens import LayerTokens, Progress, layer_tokens, require
+from geostat.datasets.variable import Value, join, sink_flag, variables
 from geostat.fits.similarity.drift import Blocks, drift, sink_cosines
 from geostat.fits.similarity.feasible import feasible_edges
 from geostat.fits.similarity.forms import FORM, FORMS, PARAMETERS
 from geostat.fits.similarity.one_form import (
     Cosines,
     Fit,
+    estimates,
     fit_batched,
     goodness,
-    intervals,
     mean_loss,
     refine,
     replicate_trouble,
     resampled,
     saturated,
 )
-from geostat.fits.similarity.pairs import Bins, chance_by_lag, mae_by_pair, negative_share, pairs_by_lag
-from geostat.fits.similarity.variables import FIT_REASONS, HEAD_REASONS, dataset
-from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.fits.similarity.pairs import Bins, chance_by_lag, chance_by_pair, mae_by_pair, negative_share, pairs_by_lag
+from geostat.fits.similarity.variables import BY_FORM, BY_HEAD, FIT_REASONS, HEAD, HEAD_REASONS
+from geostat.statistics.arrays import FloatArray
 from geostat.statistics.choice import choose
-from geostat.statistics.jackknife import Interval, stored
+from geostat.statistics.jackknife import Estimate, joined
 from geostat.statistics.losses import paired_gain
 
 __all__ = ["NEEDS", "fit_similarity", "layer_cosines"]
@@ -111,76 +112,80 @@ def fit_similarity(capture: xr.Dataset, progress: Progress | None = None) -> xr.
     """
     require(capture, NEEDS)
     groups = list(_groups(capture))
-    whole: tuple[dict[str, np.ndarray], dict[str, np.ndarray]] = ({}, {})
+    parts = []
     for number, group in enumerate(groups):
 
         def part_done(share: float, number: int = number) -> None:
             if progress:
                 progress((number + share) / len(groups))
 
-        by_form, by_head = _fit_group(group, part_done)
-        _place(whole[0], by_form, group, lead=1)
-        _place(whole[1], by_head, group, lead=0)
-    return dataset(capture, *whole)
+        parts.append(_fit_group(group, part_done))
+    whole = _all_layers(groups, [by_form for by_form, _ in parts], lead=1) | _all_layers(groups, [by_head for _, by_head in parts], lead=0)
+    dimension = int(capture.attrs.get("dimension", 0))
+    whole["chance_by_pair"] = np.asarray(chance_by_pair(dimension) if dimension else np.nan)
+    whole["parameters"] = np.array([form.number for form in FORM.values()])
+    out = variables((*BY_FORM, *BY_HEAD), whole) | {"sink_visible": sink_flag(capture)}
+    coords = {d: capture[d].variable for d in (*HEAD, "document", "lag_bin_start", "lag_bin_stop") if d in capture.coords}
+    names = xr.Variable(("gram",), np.array(FORMS, dtype=object), {"long_name": "form of similarity"})
+    return xr.Dataset(out, coords=coords | {"gram": names})
 
 
-def _place(whole: dict[str, np.ndarray], found: dict[str, np.ndarray], group: _Group, lead: int) -> None:
-    """Write a group's arrays (…, head, …) into those of all layers, (…, layer, kv_head, …); `lead` dims stand before the head."""
-    layers, kv_heads = group.capture.sizes["layer"], group.capture.sizes["kv_head"]
-    for name, array in found.items():
-        before, after = array.shape[:lead], array.shape[lead + 1 :]
-        into = whole.setdefault(name, np.empty((*before, layers, kv_heads, *after), dtype=array.dtype))
-        into[(slice(None),) * lead + (group.layers,)] = array.reshape(*before, group.layers.size, kv_heads, *after)
+def _all_layers(groups: list[_Group], found: list[dict[str, Value]], lead: int) -> dict[str, Value]:
+    """Put the numbers of groups (…, head, …) together as those of all layers, (…, layer, kv_head, …); `lead` dims stand before the head."""
+    order = np.argsort(np.concatenate([group.layers for group in groups]))
+    kv_heads = groups[0].capture.sizes["kv_head"]
+
+    def whole(arrays: Sequence[np.ndarray]) -> np.ndarray:
+        by_layer = [array.reshape(*array.shape[:lead], -1, kv_heads, *array.shape[lead + 1 :]) for array in arrays]
+        return np.concatenate(by_layer, axis=lead).take(order, axis=lead)
+
+    return {name: join([part[name] for part in found], whole) for name in found[0]}
 
 
-def _fit_group(group: _Group, progress: Progress) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Fit the heads of some layers; returns arrays by form, (form, head), and by head, (head, ...)."""
+def _fit_group(group: _Group, progress: Progress) -> tuple[dict[str, Value], dict[str, Value]]:
+    """Fit the heads of some layers; returns numbers by form, (form, head), and by head, (head, ...)."""
     data = group.cosines()
     by_head = _by_head(group, data)
+    rho0 = by_head["rho0"]
+    assert isinstance(rho0, Estimate)
     bins, counts = Bins.of(group.capture), group.heads("cosine_histogram")
-    parts, losses = [], []
+    fitted: list[dict[str, Estimate]] = []
+    plain: list[dict[str, np.ndarray]] = []
+    losses = []
     for number, form in enumerate(FORMS):
         fit = refine(fit_batched(form, data), data)
-        part, loss = _of_form(fit, data)
-        found, spread = mae_by_pair(counts, bins, group.seen.content, form, fit.estimate.values())
-        part |= stored("mae_by_pair", found, spread) | _feasibility(fit, group.seen, by_head["rho0"])
-        part["flags"] = _fit_flags(fit, data, part)
-        parts.append(part)
+        good = goodness(fit, data)
+        loss, mae = resampled(fit, data, good["mae_by_lag"])
+        pairs = mae_by_pair(counts, bins, group.seen.content, form, fit.estimate.values())
+        fitted.append(estimates(fit, data) | {"mae_by_lag": mae, "mae_by_pair": pairs})
+        plain.append(good | _of_form(fit, group.seen, data, rho0.value, loss))
         losses.append(loss)
         progress((number + 1) / len(FORMS))
-    by_form = {name: np.stack([part[name] for part in parts]) for name in parts[0] if name != "squares"}
-    exact = np.where(np.stack([part["squares"] for part in parts]) <= 0, -np.inf, by_form["bic"])
+    arrays = {name: np.stack([part[name] for part in plain]) for name in plain[0]}
+    exact = np.where(arrays["squares"] <= 0, -np.inf, arrays["bic"])
     loss = np.stack(losses)
     choice = choose(loss, exact, np.array([FORM[form].number for form in FORMS]))
+    by_form: dict[str, Value] = {name: joined([one[name] for one in fitted], np.stack) for name in fitted[0]}
+    by_form |= {name: array for name, array in arrays.items() if name not in by_form}
     by_form |= {"loss_excess": choice.excess, "loss_excess_se": choice.excess_se, "within_one_se": choice.within}
-    return by_form, by_head | {"chosen": choice.chosen} | _offset_gain(loss, by_form["bic"])
+    return by_form, by_head | {"chosen": choice.chosen} | _offset_gain(loss, arrays["bic"])
 
 
-def _of_form(fit: Fit, data: Cosines) -> tuple[dict[str, np.ndarray], FloatArray]:
-    """Return what one form's fit says of each head, and its left-out loss by document."""
-    found: dict[str, np.ndarray] = dict(goodness(fit, data))
-    loss, mae = resampled(fit, data, found["mae_by_lag"])
-    found |= stored("mae_by_lag", found["mae_by_lag"], mae)
-    found["loss_left_out"], found["loss_left_out_se"] = mean_loss(loss)
-    for name, spread in intervals(fit, data).items():
-        value = fit.estimate.values()[name]
-        found |= stored(name, value, spread)
-        found |= {f"{name}_at_bound": fit.estimate.at_bound(name), f"{name}_se_lags": fit.se_lags.get(name, np.full(value.shape, np.nan))}
-    return found | {"converged": fit.estimate.converged, "singular": fit.singular}, loss
+def _of_form(fit: Fit, seen: LayerTokens, data: Cosines, rho0: FloatArray, loss: FloatArray) -> dict[str, np.ndarray]:
+    """Return what one form's fit says of each head, estimates and goodness of fit apart.
 
-
-def _feasibility(fit: Fit, seen: LayerTokens, rho0: FloatArray) -> dict[str, np.ndarray]:
-    """Return rho0_edge and whether the Gram exists: with the head's own ρ₀, or of the content tokens alone where no sink is visible."""
+    The Gram is asked for with the head's own ρ₀, or for the content tokens alone where no sink is visible.
+    """
     edge = feasible_edges(fit.form, **fit.estimate.values(), content=seen.content)
     feasible = np.isfinite(edge) & (np.abs(rho0) <= edge) if seen.sink else np.isfinite(edge)
-    return {"feasible": feasible, "rho0_edge": edge if seen.sink else np.full(edge.shape, np.nan), "content_infeasible": _lost(fit, edge)}
+    found: dict[str, np.ndarray] = {"feasible": feasible, "rho0_edge": edge if seen.sink else np.full(edge.shape, np.nan)}
+    found["loss_left_out"], found["loss_left_out_se"] = mean_loss(loss)
+    for name in PARAMETERS:
+        found |= {f"{name}_at_bound": fit.estimate.at_bound(name), f"{name}_se_lags": fit.se_lags.get(name, np.full(edge.shape, np.nan))}
+    return found | {"converged": fit.estimate.converged, "singular": fit.singular, "flags": _fit_flags(fit, data, edge)}
 
 
-def _lost(fit: Fit, edge: FloatArray) -> BoolArray:
-    return np.asarray(np.isfinite(fit.estimate.squares) & ~np.isfinite(edge))
-
-
-def _fit_flags(fit: Fit, data: Cosines, part: dict[str, np.ndarray]) -> np.ndarray:
+def _fit_flags(fit: Fit, data: Cosines, edge: FloatArray) -> np.ndarray:
     fitted, some = np.isfinite(fit.estimate.squares), np.isfinite(data.mean).any(axis=-1)
     said = {
         "no_data": ~some,
@@ -190,42 +195,38 @@ def _fit_flags(fit: Fit, data: Cosines, part: dict[str, np.ndarray]) -> np.ndarr
         "singular": fit.singular,
         "one_document": data.carries.sum(axis=0) == 1,
         "replicates": fitted & replicate_trouble(fit, data),
-        "infeasible_content": part.pop("content_infeasible"),
+        "infeasible_content": fitted & ~np.isfinite(edge),
         "saturated": fitted & saturated(fit.form, data),
     }
     return combined(said, tuple(FIT_REASONS))
 
 
-def _by_head(group: _Group, data: Cosines) -> dict[str, np.ndarray]:
+def _by_head(group: _Group, data: Cosines) -> dict[str, Value]:
     """Return what is told without a form: the sink, negative cosines, drift over position, floors, and why any of it is missing."""
     capture, seen = group.capture, group.seen
     sink = group.heads("sink_cosine")[..., seen.start + seen.first_content :]
     sink = np.where(np.isfinite(sink) & seen.sink, sink, np.nan)
     edges = ("position_block_start", "position_block_stop", "lag_bin_start", "lag_bin_stop")
     blocks = Blocks.of(seen, *(capture[name].values for name in edges))
-    moved = sink_cosines(sink) | drift(group.heads("cosine_block_mean"), blocks)
-    found: dict[str, np.ndarray] = {}
-    for name, value in moved.items():
-        if isinstance(value, Interval):
-            found |= stored(name.removesuffix("_interval"), found.pop(name.removesuffix("_interval")), value)
-        else:
-            found[name] = value
-    share, spread = negative_share(group.heads("cosine_negative_fraction")[..., : data.lag.size], data.pairs)
-    found |= stored("negative_fraction", share, spread)
+    sinks, moved = sink_cosines(sink), drift(group.heads("cosine_block_mean"), blocks)
+    rho0 = sinks["rho0"].value
+    found: dict[str, Value] = {**sinks, "drift_slope": moved.slope, "drift_slope_by_lag": moved.slope_by_lag}
+    found |= {"drift_rms": moved.rms, "drift_document_rms": moved.document_rms}
+    found["negative_fraction"] = negative_share(group.heads("cosine_negative_fraction")[..., : data.lag.size], data.pairs)
     documents = data.carries.sum(axis=0)
     dimension = int(capture.attrs.get("dimension", 0))
     nothing = np.full(documents.shape, np.nan)
     found["chance_by_lag"] = chance_by_lag(dimension, data.pairs, documents) if dimension else nothing
-    found["rho0_spread_floor"] = (1.0 - found["rho0"] ** 2) / np.sqrt(dimension) if dimension else nothing
+    found["rho0_spread_floor"] = (1.0 - rho0**2) / np.sqrt(dimension) if dimension else nothing
     mean = data.mean
     steady = np.nanmax(mean, axis=-1, initial=-np.inf) - np.nanmin(mean, axis=-1, initial=np.inf) <= STEADY
     said = {
         "no_data": documents == 0,
         "one_document": documents == 1,
         "no_sink_visible": np.full(documents.shape, not seen.sink),
-        "no_sink_cosine": ~np.isfinite(found["rho0"]) & seen.sink,
+        "no_sink_cosine": ~np.isfinite(rho0) & seen.sink,
         "steady_cosine": steady & (documents > 0),
-        "no_drift": ~np.isfinite(found["drift_slope"]),
+        "no_drift": ~np.isfinite(moved.slope.value),
         "two_documents": documents == 2,
         "no_dimension": np.full(documents.shape, dimension == 0),
     }

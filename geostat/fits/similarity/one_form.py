@@ -12,9 +12,9 @@ import numpy as np
 
 from geostat.fits.similarity.forms import FORM, PARAMETERS, Solution, by_lag, fit_row
 from geostat.fits.similarity.solver import solve
-from geostat.statistics.arrays import BoolArray, FloatArray
-from geostat.statistics.jackknife import Interval, at_estimate, interval, leave_one_out_mean
-from geostat.statistics.losses import bayesian_information, mean_over_documents, paired_gain
+from geostat.statistics.arrays import BoolArray, FloatArray, ratio
+from geostat.statistics.jackknife import Estimate, jackknife, leave_one_out_mean
+from geostat.statistics.losses import bayesian_information, corrected_akaike, mean_over_documents, paired_gain
 
 SINGULAR = 1e-10
 """Parameters whose estimates correlate to within this of ±1 cannot be told apart."""
@@ -117,11 +117,15 @@ def goodness(fit: Fit, data: Cosines) -> dict[str, FloatArray]:
     with np.errstate(invalid="ignore", divide="ignore"):
         r2 = np.where(around > FLAT * total, 1.0 - squares / around, np.nan)
         mae = np.abs(residual).sum(axis=-1) / np.where(points > 0, points, np.nan)
-        spare = points - number - 2.0
-        correction = 2.0 * (number + 1) * (number + 2) / np.where(spare > 0, spare, np.nan)
-        aicc = bic - number * np.log(points) + 2.0 * (number + 1) + correction
     fitted = np.where(np.isfinite(fit.estimate.squares) & ~saturated(fit.form, data), 0.0, np.nan)
-    found = {"mae_by_lag": mae, "rmse": np.sqrt(squares / total), "r2": r2, "bic": bic, "aicc": aicc, "squares": squares}
+    found = {
+        "mae_by_lag": mae,
+        "rmse": np.sqrt(squares / total),
+        "r2": r2,
+        "bic": bic,
+        "aicc": corrected_akaike(bic, points, number, number + 1),
+        "squares": squares,
+    }
     return {name: values + fitted for name, values in found.items()}
 
 
@@ -134,8 +138,8 @@ FLAT = float(np.finfo(np.float32).eps) ** 2
 """Variance of the mean cosine over lags below which it is constant but for rounding: R² then has no meaning."""
 
 
-def resampled(fit: Fit, data: Cosines, mae: FloatArray) -> tuple[FloatArray, Interval]:
-    """Return the left-out loss (document, head) and the interval of mae_by_lag, both from the replicates.
+def resampled(fit: Fit, data: Cosines, mae: FloatArray) -> tuple[FloatArray, Estimate]:
+    """Return the left-out loss (document, head) and mae_by_lag with its error, both from the replicates.
 
     The loss of a document is its mean squared residual, weighted by pairs, under the fit to the others.
     """
@@ -145,30 +149,30 @@ def resampled(fit: Fit, data: Cosines, mae: FloatArray) -> tuple[FloatArray, Int
     weight = known * data.pairs
     error = (weight * np.where(known, data.cosine - model, 0.0) ** 2).sum(axis=-1)
     total = weight.sum(axis=-1)
-    loss = np.divide(error, total, out=np.full(shape[:2], np.nan), where=total > 0)
+    loss = ratio(error, total)
     without = leave_one_out_mean(data.cosine)
     there = np.isfinite(without) & np.isfinite(model)
     points = there.sum(axis=-1)
     missed = np.abs(np.where(there, without - model, 0.0)).sum(axis=-1)
-    replicates = np.divide(missed, points, out=np.full(shape[:2], np.nan), where=points > 0)
-    return loss, interval(mae, replicates, data.carries)
+    replicates = ratio(missed, points)
+    return loss, jackknife(mae, replicates, data.carries)
 
 
-def intervals(fit: Fit, data: Cosines) -> dict[str, Interval]:
-    """Return the document-jackknife interval of every parameter; β's on the log scale, carried over.
+def estimates(fit: Fit, data: Cosines) -> dict[str, Estimate]:
+    """Return every parameter with its document jackknife; β's interval is found on the log scale and carried over.
 
-    NaN for a parameter that the form lacks or that is at a bound, where the fit did not converge, or its covariance is singular.
+    No error where the form lacks the parameter or it is at a bound, where the fit did not converge, or its covariance is singular.
     """
     shape, found = data.cosine.shape[:2], {}
     for name in PARAMETERS:
         value, replicates = fit.estimate.values()[name], fit.replicate(name, shape)
         if name == "beta":
             with np.errstate(divide="ignore"):
-                spread = interval(np.log(value), np.log(replicates), data.carries).exp(value)
+                estimate = jackknife(np.log(value), np.log(replicates), data.carries).exp(value)
         else:
-            spread = interval(value, replicates, data.carries)
+            estimate = jackknife(value, replicates, data.carries)
         keep = ~fit.estimate.at_bound(name) & fit.estimate.converged & ~fit.singular & (name in FORM[fit.form].parameters)
-        found[name] = at_estimate(value, spread, keep)
+        found[name] = estimate.with_error_where(keep)
     return found
 
 

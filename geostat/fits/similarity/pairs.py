@@ -13,8 +13,8 @@ import xarray as xr
 from scipy.special import gammaln
 
 from geostat.fits.similarity.forms import by_lag
-from geostat.statistics.arrays import FloatArray
-from geostat.statistics.jackknife import Interval, interval
+from geostat.statistics.arrays import FloatArray, ratio
+from geostat.statistics.jackknife import Estimate, jackknife
 
 
 def pairs_by_lag(lag: FloatArray, content: int) -> FloatArray:
@@ -43,7 +43,7 @@ def share_of_lags(bins: Bins, content: int) -> FloatArray:
     lag = np.arange(1, content, dtype=np.float64)
     pairs = pairs_by_lag(lag, content) * ((lag >= bins.start[:, None]) & (lag <= bins.stop[:, None]))
     mass = pairs.sum(axis=-1, keepdims=True)
-    return np.divide(pairs, mass, out=np.zeros_like(pairs), where=mass > 0)
+    return ratio(pairs, mass, 0.0)
 
 
 def error_by_bin(bins: Bins, share: FloatArray, model: FloatArray) -> FloatArray:
@@ -70,21 +70,21 @@ def error_by_bin(bins: Bins, share: FloatArray, model: FloatArray) -> FloatArray
     return np.stack([row[at] @ error[at] for row, at in zip(share, spans, strict=True)]) if spans else np.zeros((0, bins.left.size))
 
 
-def pooled(part: FloatArray, whole: FloatArray) -> tuple[FloatArray, Interval]:
-    """Return Σ part / Σ whole over documents and its jackknife interval.
+def pooled(part: FloatArray, whole: FloatArray) -> Estimate:
+    """Return Σ part / Σ whole over documents, jackknifed.
 
     Args:
         part: numerator by document, shape (document, ...).
         whole: denominator, same shape; a document with 0 does not carry the statistic.
     """
     total, below = part.sum(axis=0), whole.sum(axis=0)
-    estimate = np.divide(total, below, out=np.full(total.shape, np.nan), where=below > 0)
+    estimate = ratio(total, below)
     rest = below - whole
-    without = np.divide(total - part, rest, out=np.full(part.shape, np.nan), where=rest > 0)
-    return estimate, interval(estimate, without, whole > 0)
+    without = ratio(total - part, rest)
+    return jackknife(estimate, without, whole > 0)
 
 
-def mae_by_pair(counts: FloatArray, bins: Bins, content: int, form: str, values: dict[str, FloatArray]) -> tuple[FloatArray, Interval]:
+def mae_by_pair(counts: FloatArray, bins: Bins, content: int, form: str, values: dict[str, FloatArray]) -> Estimate:
     """Return the mean over pairs of |cosine − model| of each head, with an interval at which the fit is held fixed.
 
     Args:
@@ -109,8 +109,8 @@ def mae_by_pair(counts: FloatArray, bins: Bins, content: int, form: str, values:
     return pooled(part, whole)
 
 
-def negative_share(fraction: FloatArray, pairs: FloatArray) -> tuple[FloatArray, Interval]:
-    """Return the share of negative cosines among all content pairs and its interval.
+def negative_share(fraction: FloatArray, pairs: FloatArray) -> Estimate:
+    """Return the share of negative cosines among all content pairs.
 
     Args:
         fraction: share at each lag, shape (document, head, lag); NaN where unknown.

@@ -6,13 +6,16 @@ logit scale and carried back. Totals of fitted weights have theirs on the log sc
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from geostat.datasets.tokens import LayerTokens
+from geostat.datasets.variable import Value
 from geostat.fits.weights.forms import log_profile
 from geostat.fits.weights.search import FORMS, search, search_monotone
-from geostat.statistics.arrays import BoolArray, FloatArray
-from geostat.statistics.jackknife import Interval, at_estimate, interval, leave_one_out_mean, stored
+from geostat.statistics.arrays import BoolArray, FloatArray, ratio
+from geostat.statistics.jackknife import Estimate, document_mean, jackknife, leave_one_out_mean
 from geostat.statistics.losses import mean_over_documents
 
 SHARED = FORMS.index("shared")
@@ -21,27 +24,26 @@ CURVE = ("b", "eta_osc", "eta_tail", "omega", "t1", "t2")
 PHASES = ("plateau", "oscillation", "tail")
 
 
-def share_interval(share: FloatArray, replicates: FloatArray, carries: BoolArray) -> Interval:
-    """Return the jackknife interval of a share, found on the logit scale where the share and all replicates lie inside (0, 1).
+def share_estimate(share: FloatArray, replicates: FloatArray, carries: BoolArray) -> Estimate:
+    """Return the jackknife of a share, its interval found on the logit scale where the share and all replicates lie inside (0, 1).
 
-    Elsewhere it is the plain one. The standard error is that of the share itself in either case.
+    Elsewhere the interval is the plain one. The standard error is that of the share itself in either case.
 
     Args:
         share: shape (...).
         replicates: shape (document, ...).
         carries: which documents carry it, shape (document, ...).
     """
-    plain = interval(share, replicates, carries)
+    plain = jackknife(share, replicates, carries)
     with np.errstate(divide="ignore", invalid="ignore"):
-        logit, logits = np.log(share / (1.0 - share)), np.log(replicates / (1.0 - replicates))
-    bent = interval(logit, logits, carries)
+        bent = jackknife(np.log(share / (1.0 - share)), np.log(replicates / (1.0 - replicates)), carries)
     inside = np.isfinite(bent.se)
     lower, upper = (np.where(inside, 1.0 / (1.0 + np.exp(-np.where(inside, side, 0.0))), np.nan) for side in (bent.lower, bent.upper))
-    return Interval(se=plain.se, lower=np.where(inside, lower, plain.lower), upper=np.where(inside, upper, plain.upper))
+    return replace(plain, lower=np.where(inside, lower, plain.lower), upper=np.where(inside, upper, plain.upper))
 
 
-def arithmetic(weight: FloatArray, seen: LayerTokens, fit: dict[str, FloatArray], again: dict[str, FloatArray]) -> dict[str, np.ndarray]:
-    """Return the sink, the totals and the masses of the phases with their intervals, and the share of zero weights.
+def arithmetic(weight: FloatArray, seen: LayerTokens, fit: dict[str, FloatArray], again: dict[str, FloatArray]) -> dict[str, Value]:
+    """Return the sink, the totals and the masses of the phases with their errors, and the share of zero weights.
 
     Args:
         weight: attention weights, shape (document, head, token).
@@ -53,23 +55,24 @@ def arithmetic(weight: FloatArray, seen: LayerTokens, fit: dict[str, FloatArray]
     content = weight[..., seen.first_content :]
     total_each = np.where(known.any(axis=-1), np.where(known, weight, 0.0).sum(axis=-1), np.nan)
     sink_each = weight[..., 0] if seen.sink else np.full(total_each.shape, np.nan)
-    sink, sinks, carries = mean_over_documents(sink_each), leave_one_out_mean(sink_each), np.isfinite(sink_each)
-    total = mean_over_documents(total_each)
-    spread = share_interval(sink, sinks, carries)
-    out = stored("p_sink", sink, spread) | stored("mass_sink", sink, spread) | {"document_p_sink": sink_each}
-    out |= stored("total", total, interval(total, leave_one_out_mean(total_each), np.isfinite(total_each)))
+    sink, sinks = mean_over_documents(sink_each), leave_one_out_mean(sink_each)
+    p_sink = share_estimate(sink, sinks, np.isfinite(sink_each))
+    out: dict[str, Value] = {"p_sink": p_sink, "mass_sink": p_sink, "document_p_sink": sink_each, "total": document_mean(total_each)}
     zero = (known[..., seen.first_content :] & (content == 0)).sum(axis=(0, -1))
     number = known[..., seen.first_content :].sum(axis=(0, -1))
-    out["zero_weight_share"] = np.divide(zero, number, out=np.full(zero.shape, np.nan), where=number > 0)
+    out["zero_weight_share"] = ratio(zero, number)
     position = seen.first_content + np.arange(content.shape[-1], dtype=np.float64)
     carries = np.asarray(known.any(axis=-1))
     masses = _masses(mean_over_documents(content), fit, position)
     masses_again = _masses(leave_one_out_mean(content), again, position)
     for name in PHASES:
-        spread = share_interval(masses[name], masses_again[name], carries)
-        out |= stored(f"mass_{name}", masses[name], at_estimate(masses[name], spread, masses[name] > 0))
+        mass = share_estimate(masses[name], masses_again[name], carries)
+        out[f"mass_{name}"] = mass.with_error_where(masses[name] > 0)
     added, added_again = (sink, sinks) if seen.sink else (np.zeros(sink.shape), np.zeros(sinks.shape))
-    return out | _model_total(_fitted_sum(fit, position) + added, _fitted_sum(again, position) + added_again, carries)
+    model, models = _fitted_sum(fit, position) + added, _fitted_sum(again, position) + added_again
+    with np.errstate(divide="ignore", invalid="ignore"):
+        fitted = jackknife(np.log(model), np.log(models), carries).exp(model)
+    return out | {"total_model": fitted, "total_model_differs": (fitted.lower > 1.0) | (fitted.upper < 1.0)}
 
 
 def _masses(mean: FloatArray, fit: dict[str, FloatArray], position: FloatArray) -> dict[str, FloatArray]:
@@ -82,14 +85,6 @@ def _masses(mean: FloatArray, fit: dict[str, FloatArray], position: FloatArray) 
 
 def _fitted_sum(fit: dict[str, FloatArray], position: FloatArray) -> FloatArray:
     return np.asarray(np.exp(log_profile(position, *(fit[name][..., None] for name in CURVE))).sum(axis=-1))
-
-
-def _model_total(total: FloatArray, replicates: FloatArray, carries: BoolArray) -> dict[str, np.ndarray]:
-    """Return the sum of the fitted weights with its interval (log scale), and whether that excludes 1."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        spread = interval(np.log(total), np.log(replicates), carries).exp(total)
-    differs = (spread.lower > 1.0) | (spread.upper < 1.0)
-    return stored("total_model", total, spread) | {"total_model_differs": differs}
 
 
 def alone(log_weight: FloatArray, first: int, shared: BoolArray) -> dict[str, np.ndarray]:

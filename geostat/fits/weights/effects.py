@@ -22,20 +22,21 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import stdtrit
 
+from geostat.datasets.variable import Value
 from geostat.fits.weights.documents import CURVE
 from geostat.fits.weights.forms import log_profile
 from geostat.fits.weights.identified import ABSENT, AT_BOUND, HAS_ONE, NO_REPLICATE, NOT_FITTED
-from geostat.statistics.arrays import BoolArray, FloatArray
-from geostat.statistics.jackknife import LEVEL, Interval, at_estimate, interval, leave_one_out_mean, skewness, stored
-from geostat.statistics.losses import mean_over_documents
+from geostat.statistics.arrays import BoolArray, FloatArray, ratio
+from geostat.statistics.jackknife import LEVEL, Estimate, jackknife, leave_one_out_mean, skewness
+from geostat.statistics.losses import mean_of_known, mean_over_documents
 
 
-def total_log(total: FloatArray, spread: Interval) -> dict[str, np.ndarray]:
-    """Return log Σα̂ with its interval, from Σα̂ and an interval that was found on the log scale; nats."""
-    assert spread.without is not None
+def total_log(total: Estimate) -> Estimate:
+    """Return log Σα̂ from Σα̂, whose interval was found on the log scale; nats."""
+    assert total.without is not None
     with np.errstate(divide="ignore", invalid="ignore"):
-        limits = {"lower": np.log(spread.lower), "upper": np.log(spread.upper), "without": np.log(spread.without)}
-        return stored("total_model_log", np.log(total), replace(spread, se=spread.se / total, **limits))
+        limits = {"lower": np.log(total.lower), "upper": np.log(total.upper), "without": np.log(total.without)}
+        return replace(total, value=np.log(total.value), se=total.se / total.value, **limits)
 
 
 def growth(
@@ -47,7 +48,7 @@ def growth(
     stands_out: BoolArray,
     at_bound: BoolArray,
     carries: BoolArray,
-) -> dict[str, np.ndarray]:
+) -> dict[str, Value]:
     """Return the total growth with its interval, and why either is missing (as `weights_identified.REASONS`); nats, shape (head,).
 
     Args:
@@ -66,15 +67,20 @@ def growth(
     value = np.where(count > 1, mean_over_documents(each), plain)
     away = np.where(np.isfinite(each), each - value, 0.0)
     scatter = (away**2).sum(axis=0) / np.maximum(count * (count - 1.0), 1.0)
-    se = np.maximum(interval(plain, replicates, carries).se, np.where(count == carries.sum(axis=0), np.sqrt(scatter), np.nan))
+    se = np.maximum(jackknife(plain, replicates, carries).se, np.where(count == carries.sum(axis=0), np.sqrt(scatter), np.nan))
     half = stdtrit(np.maximum(count - 1.0, 1.0), 0.5 + LEVEL / 2) * se
-    whole = Interval(
-        se=se, lower=value - half, upper=value + half, skew=skewness(away, count), without=np.moveaxis(leave_one_out_mean(each), 0, -1)
+    without = np.moveaxis(leave_one_out_mean(each), 0, -1)
+    whole = Estimate(
+        value=np.where(stands_out, value, np.nan),
+        se=se,
+        lower=value - half,
+        upper=value + half,
+        skew=skewness(away, count),
+        without=without,
     )
-    spread = at_estimate(value, whole, stands_out & ~at_bound)
-    cases = [~np.isfinite(plain), ~stands_out, at_bound, ~np.isfinite(spread.se)]
-    code = np.select(cases, [NOT_FITTED, ABSENT, AT_BOUND, NO_REPLICATE], default=HAS_ONE)
-    return stored("growth", np.where(stands_out, value, np.nan), spread) | {"growth_reason": code}
+    estimate = whole.with_error_where(stands_out & ~at_bound)
+    cases = [~np.isfinite(plain), ~stands_out, at_bound, ~np.isfinite(estimate.se)]
+    return {"growth": estimate, "growth_reason": np.select(cases, [NOT_FITTED, ABSENT, AT_BOUND, NO_REPLICATE], default=HAS_ONE)}
 
 
 def _rise(log_weight: FloatArray, position: FloatArray, last: float, again: dict[str, FloatArray]) -> FloatArray:
@@ -87,12 +93,12 @@ def _rise(log_weight: FloatArray, position: FloatArray, last: float, again: dict
     arm = np.where(known, ramp - ramp.sum(axis=-1, keepdims=True) / number, 0.0)
     squares = (arm**2).sum(axis=-1)
     slope = (arm * np.where(known, log_weight - wave, 0.0)).sum(axis=-1)
-    return np.divide(slope, squares, out=np.full(squares.shape, np.nan), where=squares > 0) * (last - again["t2"])
+    return ratio(slope, squares) * (last - again["t2"])
 
 
 def distance(
     log_weight: FloatArray, position: FloatArray, fit: dict[str, FloatArray], again: dict[str, FloatArray], carries: BoolArray
-) -> dict[str, np.ndarray]:
+) -> dict[str, Estimate]:
     """Return rmse and misfit with their intervals; nats, shape (head,).
 
     Args:
@@ -105,31 +111,31 @@ def distance(
     model, models = (log_profile(position, *(one[name][..., None] for name in CURVE)) for one in (fit, again))
     mean, means = mean_over_documents(log_weight), leave_one_out_mean(log_weight)
     rmse, each = (np.sqrt(_mean_square(residual)) for residual in (mean - model, means - models))
-    own = interval(rmse, each, carries)
     known = np.isfinite(log_weight)
     # A document's own level leaves the mean residual as it is, for the form has a level too: its spread is no noise here.
-    level = mean_over_documents(np.moveaxis(log_weight - mean, -1, 0))
+    level = mean_of_known(log_weight - mean)
     squares = np.where(known, log_weight - mean - level[..., None], 0.0) ** 2
     # Σ(x − m)² without document k, by Σ(x − m)² − (x_k − m)² K/(K − 1): so no array has two axes of documents.
     count, total = known.sum(axis=0), squares.sum(axis=0)
     fewer = count - known
-    left = np.maximum(total - squares * np.divide(count, fewer, out=np.zeros(known.shape), where=fewer > 0), 0.0)
+    left = np.maximum(total - squares * ratio(count, fewer, 0.0), 0.0)
     square = _mean_square(mean - model, _of_mean(total, count))
-    limits = interval(square, _mean_square(means - models, _of_mean(left, fewer)), carries)
+    limits = jackknife(square, _mean_square(means - models, _of_mean(left, fewer)), carries)
     root, lower, upper = (np.sqrt(np.maximum(value, 0.0)) for value in (square, limits.lower, limits.upper))
     quantile = stdtrit(np.maximum(carries.sum(axis=0) - 1.0, 1.0), 0.5 + LEVEL / 2)
     se = np.maximum(root - lower, upper - root) / quantile
     assert limits.without is not None
-    spread = Interval(se=se, lower=lower, upper=upper, skew=limits.skew, without=np.sqrt(np.maximum(limits.without, 0.0)))
-    return stored("rmse", rmse, own) | stored("misfit", root, spread)
+    without = np.sqrt(np.maximum(limits.without, 0.0))
+    misfit = Estimate(value=root, se=se, lower=lower, upper=upper, skew=limits.skew, without=without)
+    return {"rmse": jackknife(rmse, each, carries), "misfit": misfit}
 
 
 def _of_mean(squares: FloatArray, count: np.ndarray) -> FloatArray:
     """Return the variance of a mean over `count` documents; NaN with fewer than two."""
     pairs = count * (count - 1.0)
-    return np.divide(squares, pairs, out=np.full(squares.shape, np.nan), where=pairs > 0)
+    return ratio(squares, pairs)
 
 
 def _mean_square(residual: FloatArray, noise: FloatArray | float = 0.0) -> FloatArray:
     """Return the mean over known tokens of residual² − noise, shape (...)."""
-    return mean_over_documents(np.moveaxis(residual**2 - noise, -1, 0))
+    return mean_of_known(residual**2 - noise)

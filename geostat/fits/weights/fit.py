@@ -13,6 +13,7 @@ import numpy as np
 import xarray as xr
 
 from geostat.datasets.tokens import LayerTokens, Progress, layer_tokens, require
+from geostat.datasets.variable import Value, sink_flag, stack_layers, variables
 from geostat.errors import InputError
 from geostat.fits.weights.documents import CURVE, alone, arithmetic
 from geostat.fits.weights.effects import distance, growth, total_log
@@ -22,10 +23,10 @@ from geostat.fits.weights.noise import Background, background, lag_one, long_run
 from geostat.fits.weights.rivals import FREE, RIVALS, SIMPLE, compare, simple_fits, simple_slopes
 from geostat.fits.weights.search import FORMS, search
 from geostat.fits.weights.surrogates import judge, without_oscillation
-from geostat.fits.weights.variables import dataset
+from geostat.fits.weights.variables import RECORDS, TOKEN
 from geostat.statistics.arrays import BoolArray, FloatArray
-from geostat.statistics.jackknife import SIGNIFICANCE, interval_of, leave_one_out_mean
-from geostat.statistics.losses import bayesian_information, mean_over_documents, paired_gain
+from geostat.statistics.jackknife import SIGNIFICANCE, Estimate, leave_one_out_mean
+from geostat.statistics.losses import bayesian_information, mean_of_known, mean_over_documents, paired_gain
 
 __all__ = ["FORMS", "MODELS", "fit_weights", "log_profile", "profile"]
 
@@ -78,10 +79,13 @@ def fit_weights(capture: xr.Dataset, progress: Progress | None = None) -> xr.Dat
         parts.append(_fit_layer(capture, layer))
         if progress:
             progress((layer + 1) / layers)
-    return dataset(capture, parts)
+    out = variables(RECORDS, stack_layers(RECORDS, parts)) | {"sink_visible": sink_flag(capture)}
+    coords = {d: capture[d].variable for d in ("document", *TOKEN, "kv_head_of_head") if d in capture.coords}
+    names = {dim: xr.Variable((dim,), np.array(values, dtype=object)) for dim, values in {"form": FORMS, "rival": RIVALS}.items()}
+    return xr.Dataset(out, coords=coords | names)
 
 
-def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, np.ndarray]:
+def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, Value]:
     seen, weight, log_weight = layer_weights(capture, layer)
     documents, heads, content = log_weight.shape
     first, last = seen.first_content, seen.tokens - 1.0
@@ -102,7 +106,8 @@ def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, np.ndarray]:
     long_runs = np.sqrt(np.stack([one.density(np.zeros(1))[:, 0] for one in noises]))
     noise, long_run = noises[len(SIMPLE) :], long_runs[len(SIMPLE) :]
     strong = strength(best, noise, long_run, last)
-    standing, out = _standing(strong, losses, mean, every, noises, first)
+    standing, numbers = _standing(strong, losses, mean, every, noises, first)
+    out: dict[str, Value] = {**numbers}
     half_width = placement(best, noise, position, np.isfinite(mean))
     codes = reasons(best, standing, half_width, at_bound, last)
     by_form = form_values(best, again, carries, codes, half_width)
@@ -112,21 +117,22 @@ def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, np.ndarray]:
     out |= {f"form_{name}_se_tokens": values for name, values in tokens_se.items()}
     out |= {f"{name}_se_tokens": tokens_se[name][pick] for name in ("p_base", "eta", "omega")}
     out |= {f"{name}_at_bound": at_bound[name][pick] for name in ("eta", "omega")}
-    out |= {name: fits[name][pick] for name in ("rmse", "mae", "r2", "bic")} | {
-        f"form_{name}": fits[name] for name in ("rmse", "r2", "bic")
-    }
-    out["form_converged"] = best["converged"] == 1.0
-    out["converged"], out["documents"] = out["form_converged"][pick], carries.sum(axis=0)
+    out |= {name: fits[name][pick] for name in ("mae", "r2", "bic")} | {f"form_{name}": fits[name] for name in ("rmse", "r2", "bic")}
+    out |= {"form_converged": best["converged"] == 1.0, "converged": best["converged"][pick] == 1.0, "documents": carries.sum(axis=0)}
     pairs = [paired_gain(own, np.zeros_like(own)) for own in loss]
-    out["form_loss_left_out"], out["form_loss_left_out_se"] = (np.stack([pair[k] for pair in pairs]) for k in range(2))
-    out |= {name: out[f"form_{name}"][pick] for name in ("loss_left_out", "loss_left_out_se")}
+    for k, name in enumerate(("loss_left_out", "loss_left_out_se")):
+        each = np.stack([pair[k] for pair in pairs])
+        out |= {f"form_{name}": each, name: each[pick]}
     fit = {name: best[name][pick] for name in CURVE}
     fit_again = {name: np.moveaxis(again[name], 1, -1)[pick].T for name in CURVE}
     out |= arithmetic(weight, seen, fit, fit_again)
-    out |= total_log(out["total_model"], interval_of("total_model", out))
+    total = out["total_model"]
+    assert isinstance(total, Estimate)
+    out["total_model_log"] = total_log(total)
     out |= growth(log_weight, position, last, fit, fit_again, standing.growth_seen[pick], at_bound["eta_tail"][pick], carries)
     out |= distance(log_weight, position, fit, fit_again, carries)
-    out |= compare(every, losses, long_runs) | simple_slopes(simple, carries)
+    out |= compare(every, losses, long_runs)
+    out |= simple_slopes(simple, carries)
     out |= alone(log_weight, first, chosen == SHARED)
     out |= _noise(residual[pick], noise, long_run, pick, log_weight - (mean - residual[pick]))
     for name, rows in (
@@ -178,21 +184,21 @@ def _polish(best: dict[str, FloatArray], position: FloatArray, mean: FloatArray)
 def _goodness(residual: FloatArray, mean: FloatArray) -> dict[str, FloatArray]:
     """Return rmse, mae, r2, bic of every form, shape (form, head)."""
     points = np.isfinite(mean).sum(axis=-1)
-    per_token = mean_over_documents(np.moveaxis(residual**2, -1, 0))
-    centre = mean_over_documents(np.moveaxis(mean, -1, 0))[:, None]
-    around = mean_over_documents(np.moveaxis((mean - centre) ** 2, -1, 0))
+    per_token = mean_of_known(residual**2)
+    centre = mean_of_known(mean)[:, None]
+    around = mean_of_known((mean - centre) ** 2)
     rounding = 1e-24 * (1.0 + centre[:, 0] ** 2)
     per_token = np.where(per_token > rounding, per_token, 0.0 * per_token)
     with np.errstate(invalid="ignore", divide="ignore"):
         r2 = np.where(around > rounding, 1.0 - per_token / around, np.nan)
     bic = np.stack([bayesian_information(per_token[k] * points, points, FREE[form]) for k, form in enumerate(FORMS)])
-    return {"rmse": np.sqrt(per_token), "mae": mean_over_documents(np.moveaxis(np.abs(residual), -1, 0)), "r2": r2, "bic": bic}
+    return {"rmse": np.sqrt(per_token), "mae": mean_of_known(np.abs(residual)), "r2": r2, "bic": bic}
 
 
 def _left_out(again: dict[str, FloatArray], position: FloatArray, log_weight: FloatArray) -> FloatArray:
     """Return each document's mean squared residual under the fit to the others, shape (form, document, head), nats²."""
     one_form = ({name: rows[k] for name, rows in again.items()} for k in range(len(FORMS)))  # one at a time, for memory
-    return np.stack([mean_over_documents(np.moveaxis((log_weight - predict(fit, position)) ** 2, -1, 0)) for fit in one_form])
+    return np.stack([mean_of_known((log_weight - predict(fit, position)) ** 2) for fit in one_form])
 
 
 def _backgrounds(residual: FloatArray) -> list[Background]:
@@ -245,13 +251,13 @@ def _noise(
     residual: FloatArray, noise: list[Background], long_run: FloatArray, pick: tuple[np.ndarray, np.ndarray], each: FloatArray
 ) -> dict[str, np.ndarray]:
     """Return how noisy the chosen fit's residuals are, of the mean and of single documents about their own level (`each`)."""
-    about = each - mean_over_documents(np.moveaxis(each, -1, 0))[..., None]
+    about = each - mean_of_known(each)[..., None]
     return {
         "residual_autocorrelation": lag_one(residual),
         "long_run_noise": long_run[pick],
         "long_run_newey_west": long_run_noise(residual),
         "noise_phi": np.stack([one.phi for one in noise])[pick],
         "noise_theta": np.stack([one.theta for one in noise])[pick],
-        "document_noise": mean_over_documents(np.sqrt(mean_over_documents(np.moveaxis(about**2, -1, 0)))),
+        "document_noise": mean_over_documents(np.sqrt(mean_of_known(about**2))),
         "document_autocorrelation": mean_over_documents(lag_one(about)),
     }

@@ -17,15 +17,17 @@ Imports numpy.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import stdtrit
 
+from geostat.datasets.variable import Value, mapped
 from geostat.fits.weights.noise import Background
 from geostat.fits.weights.search import FORMS
-from geostat.statistics.arrays import BoolArray, FloatArray
-from geostat.statistics.jackknife import LEVEL, Interval, at_estimate, interval, stored
+from geostat.statistics.arrays import BoolArray, FloatArray, ratio
+from geostat.statistics.jackknife import LEVEL, Estimate, jackknife
 
 AMPLITUDE = 2.0
 """How many standard errors the amplitude of an oscillation must reach."""
@@ -114,7 +116,7 @@ def _columns(form: str, one: dict[str, FloatArray], position: FloatArray) -> tup
 def _sandwich(columns: FloatArray, density: FloatArray, size: int) -> FloatArray:
     """Return standard errors of least squares in noise of the given spectral density, shape (head, parameter); inf for a column of zeros."""
     length = np.sqrt((columns**2).sum(axis=1))
-    scale = np.divide(1.0, length, out=np.zeros(length.shape), where=length > 0)
+    scale = ratio(1.0, length, 0.0)
     columns = columns * scale[:, None, :]
     inverse = np.linalg.pinv(np.einsum("hta,htb->hab", columns, columns), hermitian=True)
     waves = np.fft.rfft(columns, size, axis=1)
@@ -191,8 +193,8 @@ def form_values(
     carries: BoolArray,
     codes: dict[str, np.ndarray],
     half_width: dict[str, FloatArray],
-) -> dict[str, np.ndarray]:
-    """Return form_x, form_x_se, form_x_lower, form_x_upper, form_x_reason, form_x_identified of every parameter, shape (form, head).
+) -> dict[str, Value]:
+    """Return form_x, an estimate, form_x_reason and form_x_identified of every parameter, and form_x_half_width; shape (form, head).
 
     Args:
         best: estimates, shape (form, head).
@@ -202,21 +204,18 @@ def form_values(
         half_width: from `placement`.
     """
     documents = carries.sum(axis=0)
-    out: dict[str, np.ndarray] = {}
+    out: dict[str, Value] = {}
     for name in PARAMETERS:
         value, replicates = _source(name, best), np.moveaxis(_source(name, again), 1, 0)
-        spread = interval(value, replicates, np.broadcast_to(carries[:, None, :], replicates.shape))
+        estimate = jackknife(value, replicates, np.broadcast_to(carries[:, None, :], replicates.shape))
         if name in BREAKS:
-            spread = _wider(value, spread, half_width[name], documents)
+            estimate = _wider(estimate, half_width[name], documents)
         if name == "p_base":
-            value = np.exp(value)
-            spread = spread.exp(value)
+            estimate = estimate.exp(np.exp(value))
         held = codes[name] != HAS_ONE
-        code = np.where(~held & ~np.isfinite(spread.se), NO_REPLICATE, codes[name])
-        out |= stored(f"form_{name}", value, at_estimate(value, spread, ~held))
-        out |= {f"form_{name}_reason": code, f"form_{name}_identified": ~held}
-    out |= {f"form_{name}_half_width": np.where(np.isfinite(half), half, np.nan) for name, half in half_width.items()}
-    return out
+        code = np.where(~held & ~np.isfinite(estimate.se), NO_REPLICATE, codes[name])
+        out |= {f"form_{name}": estimate.with_error_where(~held), f"form_{name}_reason": code, f"form_{name}_identified": ~held}
+    return out | {f"form_{name}_half_width": np.where(np.isfinite(half), half, np.nan) for name, half in half_width.items()}
 
 
 def _source(name: str, found: dict[str, FloatArray]) -> FloatArray:
@@ -226,14 +225,17 @@ def _source(name: str, found: dict[str, FloatArray]) -> FloatArray:
     return found["b" if name == "p_base" else name]
 
 
-def _wider(value: FloatArray, spread: Interval, half_width: FloatArray, documents: np.ndarray) -> Interval:
+def _wider(estimate: Estimate, half_width: FloatArray, documents: np.ndarray) -> Estimate:
     """Return the wider of a jackknife interval and the one of the given half-width; NaN where there is no jackknife."""
     quantile = stdtrit(np.maximum(documents - 1.0, 1.0), 0.5 + LEVEL / 2)
-    se = np.maximum(spread.se, np.where(np.isfinite(half_width), half_width, np.inf) / quantile)
-    return Interval(se=se, lower=value - quantile * se, upper=value + quantile * se)
+    se = np.maximum(estimate.se, np.where(np.isfinite(half_width), half_width, np.inf) / quantile)
+    return Estimate(value=estimate.value, se=se, lower=estimate.value - quantile * se, upper=estimate.value + quantile * se)
 
 
-def chosen_values(by_form: dict[str, np.ndarray], pick: tuple[np.ndarray, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return x, x_se, x_lower, x_upper, x_reason, x_identified of each head's chosen form, shape (head,)."""
-    ends = ("", "_se", "_lower", "_upper", "_reason", "_identified")
-    return {f"{name}{end}": by_form[f"form_{name}{end}"][pick] for name in OF_CHOSEN for end in ends} | {"form_chosen": np.asarray(pick[0])}
+def chosen_values(by_form: Mapping[str, Value], pick: tuple[np.ndarray, np.ndarray]) -> dict[str, Value]:
+    """Return x, x_reason and x_identified of each head's chosen form, shape (head,), and form_chosen."""
+    out: dict[str, Value] = {"form_chosen": np.asarray(pick[0])}
+    for name in OF_CHOSEN:
+        for end in ("", "_reason", "_identified"):
+            out[f"{name}{end}"] = mapped(by_form[f"form_{name}{end}"], lambda array: array[pick])
+    return out

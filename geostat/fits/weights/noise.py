@@ -21,7 +21,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from geostat.statistics.arrays import FloatArray
+from geostat.statistics.arrays import FloatArray, ratio
 
 LARGEST = 0.97
 """Largest autoregressive coefficient used for prewhitening."""
@@ -39,7 +39,7 @@ def autocovariance(rows: FloatArray, lag: int) -> FloatArray:
     known = np.isfinite(product)
     count = known.sum(axis=-1)
     total = np.where(known, product, 0.0).sum(axis=-1)
-    return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
+    return ratio(total, count)
 
 
 def lag_one(rows: FloatArray) -> FloatArray:
@@ -122,7 +122,7 @@ def background(rows: FloatArray) -> Background:
     count = known.sum(axis=-1)
     filled = np.where(known, rows, 0.0)
     tokens = rows.shape[-1]
-    plain = np.divide((filled**2).sum(axis=-1), count, out=np.full(count.shape, np.nan), where=count > 0)
+    plain = ratio((filled**2).sum(axis=-1), count)
     enough = (count >= 8) & (plain > 0)
     phi, theta, variance = np.zeros(count.shape), np.zeros(count.shape), plain.copy()
     if enough.any():

@@ -17,9 +17,10 @@ import numpy as np
 
 from geostat.fits.weights.noise import lag_one
 from geostat.fits.weights.search import FORMS
-from geostat.statistics.arrays import BoolArray, FloatArray
-from geostat.statistics.jackknife import at_estimate, interval, stored
-from geostat.statistics.losses import bayesian_information, mean_over_documents, paired_gain
+from geostat.statistics import choice
+from geostat.statistics.arrays import BoolArray, FloatArray, ratio
+from geostat.statistics.jackknife import Estimate, jackknife
+from geostat.statistics.losses import bayesian_information, corrected_akaike, mean_of_known, paired_gain
 
 SIMPLE = ("constant", "no_plateau", "power_law")
 RIVALS = SIMPLE + FORMS
@@ -68,14 +69,14 @@ def solve(form: str, position: FloatArray, rows: FloatArray) -> tuple[FloatArray
     known = np.isfinite(rows)
     count = known.sum(axis=-1)
     y = np.where(known, rows, 0.0)
-    level = np.divide(y.sum(axis=-1), count, out=np.full(count.shape, np.nan), where=count > 0)
+    level = ratio(y.sum(axis=-1), count)
     if form == "constant" or not position.size:
         return level, np.where(count > 0, 0.0, np.nan)
     x = design(form, position)
-    middle = np.divide((known * x).sum(axis=-1), count, out=np.zeros(count.shape), where=count > 0)
+    middle = ratio((known * x).sum(axis=-1), count, 0.0)
     about = np.where(known, x - middle[..., None], 0.0)
     squares = (about**2).sum(axis=-1)
-    slope = np.divide((about * y).sum(axis=-1), squares, out=np.zeros(count.shape), where=squares > 0)
+    slope = ratio((about * y).sum(axis=-1), squares, 0.0)
     slope = np.where(count > 0, np.maximum(slope, 0.0), np.nan)
     return level - slope * middle, slope
 
@@ -113,7 +114,7 @@ def simple_fits(position: FloatArray, log_weight: FloatArray, mean: FloatArray, 
         b_out, slope_out = solve(form, position, without)
         squares = (log_weight - b_out[..., None] - slope_out[..., None] * x) ** 2
         found["residual"].append(mean - b[:, None] - slope[:, None] * x)
-        found["loss"].append(mean_over_documents(np.moveaxis(squares, -1, 0)))
+        found["loss"].append(mean_of_known(squares))
         found["slope"].append(slope)
         found["slope_again"].append(slope_out)
     return SimpleFits(**{name: np.stack(values) for name, values in found.items()})
@@ -131,13 +132,13 @@ def compare(residual: FloatArray, loss: FloatArray, long_run: FloatArray) -> dic
         Arrays by rival, named as in `variables`, and `preferred` by head, −1 where nothing can be left out.
     """
     points = np.isfinite(residual[0]).sum(axis=-1)
-    squares = mean_over_documents(np.moveaxis(residual**2, -1, 0))
+    squares = mean_of_known(residual**2)
     pairs = [paired_gain(own, np.zeros_like(own)) for own in loss]
     bic = [bayesian_information(squares[k] * points, points, FREE[form]) for k, form in enumerate(RIVALS)]
     return {
         "rival_rmse": np.sqrt(squares),
         "rival_bic": np.stack(bic),
-        "rival_aicc": np.stack([_aicc(bic[k], points, FREE[form]) for k, form in enumerate(RIVALS)]),
+        "rival_aicc": np.stack([corrected_akaike(bic[k], points, FREE[form], FREE[form]) for k, form in enumerate(RIVALS)]),
         "rival_loss_left_out": np.stack([pair[0] for pair in pairs]),
         "rival_loss_left_out_se": np.stack([pair[1] for pair in pairs]),
         "rival_residual_autocorrelation": np.stack([lag_one(rows) for rows in residual]),
@@ -146,26 +147,16 @@ def compare(residual: FloatArray, loss: FloatArray, long_run: FloatArray) -> dic
     }
 
 
-def simple_slopes(simple: SimpleFits, carries: BoolArray) -> dict[str, np.ndarray]:
-    """Return power_law_gamma and no_plateau_eta with jackknife intervals; none where they are 0, their bound.
+def simple_slopes(simple: SimpleFits, carries: BoolArray) -> dict[str, Estimate]:
+    """Return power_law_gamma and no_plateau_eta; no error where they are 0, their bound.
 
     Args:
         simple: from `simple_fits`.
         carries: which documents carry the head, shape (document, head).
     """
-    out: dict[str, np.ndarray] = {}
-    for name, form in (("power_law_gamma", "power_law"), ("no_plateau_eta", "no_plateau")):
-        k = SIMPLE.index(form)
-        spread = interval(simple.slope[k], simple.slope_again[k], carries)
-        out |= stored(name, simple.slope[k], at_estimate(simple.slope[k], spread, simple.slope[k] > 0))
-    return out
-
-
-def _aicc(bic: FloatArray, points: FloatArray, parameters: int) -> FloatArray:
-    """Return AICc from the BIC; NaN where there are too few points for the correction."""
-    room = points - parameters - 1.0
-    correction = np.divide(2.0 * parameters * points, room, out=np.full(np.shape(points), np.nan), where=room > 0)
-    return bic - parameters * np.log(np.maximum(points, 1)) + correction
+    rows = {"power_law_gamma": SIMPLE.index("power_law"), "no_plateau_eta": SIMPLE.index("no_plateau")}
+    found = {name: jackknife(simple.slope[k], simple.slope_again[k], carries) for name, k in rows.items()}
+    return {name: one.with_error_where(one.value > 0) for name, one in found.items()}
 
 
 def choose(loss: FloatArray) -> np.ndarray:
@@ -174,15 +165,6 @@ def choose(loss: FloatArray) -> np.ndarray:
     Args:
         loss: left-out loss, shape (rival, document, head); NaN for a form or document without one.
     """
-    mean = np.stack([mean_over_documents(own) for own in loss])
     whole = np.isfinite(loss).sum(axis=1) == np.isfinite(loss[0]).sum(axis=0)  # a form that failed in a document cannot be compared
-    mean = np.where(whole & np.isfinite(mean), mean, np.inf)
-    best = np.argmin(mean, axis=0)
-    ahead = np.take_along_axis(loss, best[None, None, :], axis=0)[0]
-    gain, se = (np.stack(parts) for parts in zip(*(paired_gain(own, ahead) for own in loss), strict=True))
-    within = np.isfinite(mean) & ((gain <= se) | (np.arange(len(RIVALS))[:, None] == best))
-    order = np.array([FREE[form] for form in RIVALS], dtype=np.float64)[:, None]
-    key = np.where(within, order, np.inf)
-    tied = np.where(key == key.min(axis=0), mean, np.inf)
-    sound = np.isfinite(se).any(axis=0) & np.isfinite(mean).any(axis=0)
-    return np.where(sound, np.argmin(tied, axis=0), -1)
+    sound = np.where(whole[:, None], loss, np.nan)
+    return choice.choose(sound, np.full(whole.shape, np.nan), np.array([FREE[form] for form in RIVALS])).chosen

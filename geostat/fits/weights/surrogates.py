@@ -30,7 +30,7 @@ from geostat.fits.weights.noise_kernels import best_pair, whiten
 from geostat.fits.weights.rivals import design, solve
 from geostat.fits.weights.search_kernels import MIN_OSCILLATION, monotone_rows
 from geostat.statistics.arrays import FloatArray
-from geostat.statistics.losses import mean_over_documents
+from geostat.statistics.losses import mean_of_known
 
 SURROGATES = 999
 BLOCKS = 24
@@ -64,7 +64,7 @@ def judge(mean: FloatArray, residual: FloatArray, noise: Background, first: int)
     """
     known = np.isfinite(residual)
     enough = known.sum(axis=-1) >= FEWEST
-    around = np.where(known, mean - mean_over_documents(np.moveaxis(mean, -1, 0))[:, None], 0.0)
+    around = np.where(known, mean - mean_of_known(mean)[:, None], 0.0)
     filled = np.where(known, residual, 0.0)
     rounding = 1e-24 * (1.0 + np.where(known, mean, 0.0) ** 2).sum(axis=-1)
     exact = (filled**2).sum(axis=-1) <= rounding

@@ -6,8 +6,11 @@ import xarray as xr
 from scipy import stats
 from support.spine import Finished
 
-from geostat.datasets.words import EFFECTS
-from geostat.statistics.jackknife import interval
+from geostat.datasets.variable import Variable
+from geostat.fits.norms.variables import HEADS
+from geostat.fits.similarity.variables import BY_FORM, BY_HEAD
+from geostat.fits.weights.variables import RECORDS
+from geostat.statistics.jackknife import jackknife
 from geostat.verdicts.claims import CLAIMS, Claim
 from geostat.verdicts.give import give_verdicts
 from geostat.verdicts.replicates import replicates, share_within
@@ -16,7 +19,9 @@ ON_EFFECTS = [claim for claim in CLAIMS if not claim.bounds]
 
 
 def test_every_effect_that_a_claim_is_on_keeps_its_replicates():
-    assert {claim.variable for claim in ON_EFFECTS} == EFFECTS
+    groups: dict[str, tuple[Variable, ...]] = {"norms": HEADS, "similarity": (*BY_FORM, *BY_HEAD), "weights": RECORDS}
+    judged = {(group, one.name) for group, records in groups.items() for one in records if one.judged}
+    assert {(claim.group, claim.variable) for claim in ON_EFFECTS} == judged
 
 
 @pytest.mark.parametrize("claim", ON_EFFECTS, ids=lambda claim: claim.key)
@@ -28,7 +33,7 @@ def test_replicates_have_the_standard_error_that_the_fit_has(finished: Finished,
     value, se, lower, upper = (group[f"{claim.variable}{part}"].values for part in ("", "_se", "_lower", "_upper"))
     assert np.isfinite(again).all(axis=0)[np.isfinite(se)].all()
     assert np.isfinite(se).any() or claim.variable == "growth"
-    found = interval(value, again)
+    found = jackknife(value, again)
     if claim.variable in ("cv_position", "misfit"):
         assert ((lower <= again) & (again <= upper))[..., np.isfinite(se)].all()
     elif claim.variable == "growth":
@@ -47,23 +52,23 @@ def test_a_run_fitted_before_replicates_were_kept_has_none(finished: Finished):
 def test_a_share_counts_heads_and_moves_with_documents():
     effect = np.array([[0.01, 0.04, 0.06, np.nan]])
     again = np.stack([effect, effect + 0.02, effect, effect - 0.02])  # one more, one fewer within 0.05, of three
-    share, spread = share_within(effect, again, 0.05, "at_most")
-    assert share == pytest.approx(2 / 3)
+    share = share_within(effect, again, 0.05, "at_most")
+    assert share.value == pytest.approx(2 / 3)
     shares = np.array([2, 1, 2, 3]) / 3
     se = np.sqrt(3 / 4 * ((shares - shares.mean()) ** 2).sum())
-    assert float(spread.se) == pytest.approx(se)
-    assert float(spread.upper) == pytest.approx(2 / 3 + stats.t(3).ppf(0.975) * se)
-    assert share_within(effect, again, 0.05, "at_least")[0] == pytest.approx(1 / 3)
-    assert share_within(-effect, -again, 0.05, "within")[0] == pytest.approx(2 / 3)
+    assert float(share.se) == pytest.approx(se)
+    assert float(share.upper) == pytest.approx(2 / 3 + stats.t(3).ppf(0.975) * se)
+    assert share_within(effect, again, 0.05, "at_least").value == pytest.approx(1 / 3)
+    assert share_within(-effect, -again, 0.05, "within").value == pytest.approx(2 / 3)
 
 
 def test_without_every_replicate_a_share_has_no_error():
     effect = np.array([[0.01, 0.06]])
     for again in (None, np.array([[[0.01, 0.06]], [[np.nan, 0.06]]])):
-        share, spread = share_within(effect, again, 0.05, "at_most")
-        assert share == 0.5
-        assert np.isnan(spread.se)
-    assert np.isnan(share_within(effect * np.nan, None, 0.05, "at_most")[0])
+        share = share_within(effect, again, 0.05, "at_most")
+        assert share.value == 0.5
+        assert np.isnan(share.se)
+    assert np.isnan(share_within(effect * np.nan, None, 0.05, "at_most").value)
 
 
 def test_verdicts_keep_the_share_with_an_error_where_there_is_one(finished: Finished):

@@ -3,29 +3,16 @@ import pytest
 from statsmodels.stats.proportion import proportion_confint
 from support.synthetic import Sizes, Truth, capture
 
-from geostat.fits.norms.compressed import compressed, secondary_sinks, sink_smallest, wilson
+from geostat.fits.norms.compressed import compressed, secondary_sinks, sink_smallest
 from geostat.fits.norms.fit import fit_norms
-
-
-@pytest.mark.parametrize("trials", [1, 3, 8, 100])
-def test_interval_of_a_share_is_wilsons(trials):
-    for successes in {0, 1, trials // 2, trials}:
-        found = wilson(np.array([successes]), np.array([trials]))
-        assert (float(found.lower[0]), float(found.upper[0])) == pytest.approx(proportion_confint(successes, trials, method="wilson"))
-        assert found.se[0] > 0
-
-
-def test_a_share_of_no_documents_is_not_a_number():
-    found = wilson(np.array([0]), np.array([0]))
-    assert np.isnan([found.se, found.lower, found.upper]).all()
 
 
 def test_sink_is_smallest_only_below_every_content_token_of_its_document():
     norm = np.array([[1.0, 2, 3], [2, 2, 3], [4, 2, 9], [np.nan, 2, 3], [1, np.nan, 3], [1, np.nan, np.nan]])[:, None]
-    share, limits = sink_smallest(norm, 1)
-    assert float(share[0]) == pytest.approx(2 / 4)  # a tie is none; without a sink or content nothing can be said
-    assert float(limits.lower[0]) == pytest.approx(proportion_confint(2, 4, method="wilson")[0])
-    assert np.isnan(sink_smallest(norm, 0)[0]).all()
+    share = sink_smallest(norm, 1)
+    assert float(share.value[0]) == pytest.approx(2 / 4)  # a tie is none; without a sink or content nothing can be said
+    assert float(share.lower[0]) == pytest.approx(proportion_confint(2, 4, method="wilson")[0])
+    assert np.isnan(sink_smallest(norm, 0).value).all()
 
 
 def test_compressed_is_at_most_half_the_median_of_its_own_document():

@@ -6,7 +6,7 @@ from support.synthetic import Sizes, capture
 
 from geostat.errors import InputError
 from geostat.fits.norms.fit import fit_norms
-from geostat.fits.norms.variance import SOURCES, MeanSquares, complete_block, mean_squares, mixed_model, share_limits, shares, split
+from geostat.fits.norms.variance import SOURCES, MeanSquares, complete_block, mean_squares, mixed_model, share_of_variance, shares, split
 from geostat.fits.one_head import fit_head
 
 
@@ -34,10 +34,10 @@ def test_shares_are_the_restricted_likelihood_of_statsmodels_crossed_mixed_model
         result = mixed_model(norm[:, head])
         assert result.converged
         assert str(result.summary()).count(" Var ") == 2
-        if found["share_document_at_zero"][head] or found["share_position_at_zero"][head]:
+        if 0 in (found["share_document"].value[head], found["share_position"].value[head]):
             assert any("boundary" in note for note in result.notes)
         expected = statsmodels_shares(result)
-        np.testing.assert_allclose([found[f"share_{name}"][head] for name in SOURCES], expected, atol=2e-4)
+        np.testing.assert_allclose([found[f"share_{name}"].value[head] for name in SOURCES], expected, atol=2e-4)
 
 
 def test_pooling_maximises_the_restricted_likelihood_also_where_a_component_is_zero():
@@ -87,39 +87,40 @@ def test_leaving_a_document_out_in_closed_form_is_fitting_the_others():
 def test_planted_shares_are_found_and_add_to_one():
     norm = table(np.random.default_rng(8), heads=600)
     found = split(norm)
-    np.testing.assert_allclose(sum(found[f"share_{name}"] for name in SOURCES), 1, rtol=1e-12)
+    np.testing.assert_allclose(sum(found[f"share_{name}"].value for name in SOURCES), 1, rtol=1e-12)
     whole, _ = mean_squares(norm)
     for name, variance in zip(SOURCES, (0.16, 0.09, 1.0), strict=True):
         estimates = whole.variances()[name]  # unbiased
         assert abs(estimates.mean() - variance) < 4 * estimates.std() / np.sqrt(600), name
-    half = 2.3646 * found["cv_position_se"] * 1.0001  # t, 7 degrees of freedom
-    assert (found["cv_position"] - half <= found["cv_position_lower"]).all()
-    assert (found["cv_position_upper"] <= found["cv_position"] + half).all()
-    estimates = found["cv_position"] ** 2 * 100
+    variation = found["cv_position"]
+    half = 2.3646 * variation.se * 1.0001  # t, 7 degrees of freedom
+    assert (variation.value - half <= variation.lower).all()
+    assert (variation.upper <= variation.value + half).all()
+    estimates = variation.value**2 * 100
     assert abs(estimates.mean() - 0.09) < 4 * estimates.std() / np.sqrt(600)
 
 
 def test_without_an_effect_its_share_is_zero_in_about_half_the_heads_and_says_so():
     found = split(table(np.random.default_rng(9), heads=400, positions=200, deviations=(0.3, 0.0, 1.0)))
-    zero = found["share_position_at_zero"]
+    share, variation = found["share_position"], found["cv_position"]
+    zero = share.value == 0
     assert 140 < zero.sum() < 260
-    assert (found["share_position"][zero] == 0).all()
-    assert not found["share_document_at_zero"].any()
+    assert (found["share_document"].value > 0).all()
     # An estimate at 0 still has limits: the unbiased estimate beneath it is no bound.
-    assert np.isfinite(found["share_position_upper"]).all()
-    np.testing.assert_allclose(2.3646 * found["cv_position_se"][zero], found["cv_position_upper"][zero], rtol=1e-4)
-    inside = (found["share_position_lower"] <= 0) & (found["share_position_upper"] >= 0)
+    assert np.isfinite(share.upper).all()
+    np.testing.assert_allclose(2.3646 * variation.se[zero], variation.upper[zero], rtol=1e-4)
+    inside = (share.lower <= 0) & (share.upper >= 0)
     assert inside.sum() >= binom.ppf(1e-3, 400, 0.93)
 
 
 def test_limits_of_the_document_share_cover_with_eight_documents_where_symmetric_ones_do_not():
     norm = table(np.random.default_rng(10), heads=2000, positions=40, deviations=(0.3, 0.2, 1.0))
     truth = 0.09 / (0.09 + 0.04 + 1.0)
-    found = split(norm)
-    inside = (found["share_document_lower"] <= truth) & (found["share_document_upper"] >= truth)
+    found = split(norm)["share_document"]
+    inside = (found.lower <= truth) & (found.upper >= truth)
     assert 0.92 <= inside.mean() <= 0.98
     whole, without = mean_squares(norm)
-    plain = share_limits(whole, without, "document").se * 2.3646  # t, 7 degrees of freedom
+    plain = share_of_variance(whole, without, "document").se * 2.3646  # t, 7 degrees of freedom
     estimate = shares(whole)["document"]
     assert (np.abs(estimate - truth) <= plain).mean() < 0.91
 
@@ -127,27 +128,26 @@ def test_limits_of_the_document_share_cover_with_eight_documents_where_symmetric
 @pytest.mark.parametrize("name", SOURCES)
 def test_limits_hold_the_estimate_and_stay_between_zero_and_one(name):
     for deviations in ((0.0, 0.0, 1.0), (3.0, 0.1, 0.1), (0.1, 3.0, 0.1)):
-        found = split(table(np.random.default_rng(11), heads=50, deviations=deviations))
-        lower, upper, share = (found[f"share_{name}{part}"] for part in ("_lower", "_upper", ""))
-        assert (lower >= 0).all()
-        assert (upper <= 1).all()
+        found = split(table(np.random.default_rng(11), heads=50, deviations=deviations))[f"share_{name}"]
+        assert (found.lower >= 0).all()
+        assert (found.upper <= 1).all()
         # An estimate held at 0 pools its mean square with the residual's, which moves the others a little.
-        assert (lower <= share + 0.02).all()
-        assert (share <= upper + 0.02).all()
+        assert (found.lower <= found.value + 0.02).all()
+        assert (found.value <= found.upper + 0.02).all()
 
 
 def test_documents_that_differ_by_a_constant_alone_have_all_variance_between_them():
     norm = np.broadcast_to(np.array([1.0, 2.0, 4.0])[:, None, None], (3, 1, 6))
     found = split(norm)
-    assert [float(found[f"share_{name}"][0]) for name in SOURCES] == pytest.approx([1, 0, 0], abs=1e-12)
+    assert [float(found[f"share_{name}"].value[0]) for name in SOURCES] == pytest.approx([1, 0, 0], abs=1e-12)
     found = split(np.broadcast_to(np.arange(1.0, 7.0), (3, 1, 6)))
-    assert [float(found[f"share_{name}"][0]) for name in SOURCES] == pytest.approx([0, 1, 0], abs=1e-12)
-    assert float(found["cv_position"][0]) == pytest.approx(np.arange(1.0, 7.0).std(ddof=1) / 3.5)
+    assert [float(found[f"share_{name}"].value[0]) for name in SOURCES] == pytest.approx([0, 1, 0], abs=1e-12)
+    assert float(found["cv_position"].value[0]) == pytest.approx(np.arange(1.0, 7.0).std(ddof=1) / 3.5)
 
 
 def test_norms_that_do_not_vary_have_no_shares():
     constant = np.full((4, 1, 9), np.float32(0.1)).astype(float) * (1 + 1e-9 * np.random.default_rng(12).normal(size=(4, 1, 9)))
-    assert np.isnan(split(constant)["share_residual"]).all()
+    assert np.isnan(split(constant)["share_residual"].value).all()
     assert mixed_model(constant[:, 0]) is None
 
 
@@ -157,7 +157,8 @@ def test_a_short_document_shortens_the_table_not_the_others():
     holes[3, 0, 40:] = np.nan
     found, expected = split(holes), split(norm[..., :40])
     for name in expected:
-        np.testing.assert_allclose(found[name], expected[name], rtol=1e-9, err_msg=name)
+        for part, array in expected[name].arrays().items():
+            np.testing.assert_allclose(found[name].arrays()[part], array, rtol=1e-9, err_msg=f"{name} {part}")
 
 
 def test_statsmodels_report_of_a_head_is_one_call_away_and_the_same_split():

@@ -12,7 +12,7 @@ from geostat.fits.pooled.depth_models import line, mixed
 from geostat.fits.pooled.fit import POOLED, fit_pooled
 from geostat.fits.pooled.values import TRENDS, Values, place_of, pooled_values
 from geostat.fits.similarity.fit import layer_cosines
-from geostat.statistics.jackknife import interval
+from geostat.statistics.jackknife import jackknife
 
 TRUTH = Truth(beta=0.3, offset=0.1)
 LAYERS = 8
@@ -96,7 +96,7 @@ def test_a_curve_s_replicates_are_fits_to_the_other_documents(data):
     less = data.isel(document=[k for k in range(8) if k != 3])
     again = pooled_values(less, "beta_offset")
     assert values.replicates[3] == pytest.approx(again.estimate, rel=1e-6)
-    assert interval(values.estimate, values.replicates).se.shape == (LAYERS + 1,)
+    assert jackknife(values.estimate, values.replicates).se.shape == (LAYERS + 1,)
 
 
 def test_parameters_at_a_bound_are_left_out_of_the_line(data):
@@ -129,7 +129,7 @@ def test_its_errors_are_those_of_documents(data, run, pooled):
     for name in ("C", "lam"):  # there means over heads, here of the mean over heads
         assert norms.params[name].stderr == pytest.approx(float(pooled["whole_se"].sel(parameter=name)), rel=0.02)
     growth = pooled_values(data, "eta")  # whose error in /pooled is that of its logarithm, carried over
-    assert weights.params["eta"].stderr == pytest.approx(interval(growth.estimate, growth.replicates).se[1], rel=1e-3)
+    assert weights.params["eta"].stderr == pytest.approx(jackknife(growth.estimate, growth.replicates).se[1], rel=1e-3)
 
 
 def test_statsmodels_own_results_are_one_call_away(run):

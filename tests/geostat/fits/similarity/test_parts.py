@@ -3,8 +3,9 @@ import pytest
 import xarray as xr
 from scipy.stats import binom
 
-from geostat.datasets.flags import combined, flag_variable, reasons
+from geostat.datasets.flags import combined, flags, reasons
 from geostat.datasets.tokens import LayerTokens
+from geostat.datasets.variable import variables
 from geostat.fits.similarity.drift import Blocks, drift, sink_cosines
 from geostat.fits.similarity.feasible import feasible_edges
 from geostat.fits.similarity.forms import FORM, FORMS, PARAMETERS, by_lag, fitted_gram
@@ -68,7 +69,7 @@ def test_error_by_pair_is_the_integral_over_uniform_bins():
             x = bins.left[:, None] + fine * (bins.right - bins.left)[:, None]
             total += share * (counts[at] * np.abs(x - (0.2 + 0.8 * np.exp(-0.3 * lag))).mean(axis=1)).sum()
     values = {"beta": np.array([0.3]), "offset": np.array([0.2]), "stretch": np.ones(1)}
-    found, _ = mae_by_pair(counts[None, None], bins, 10, "offset", values)
+    found = mae_by_pair(counts[None, None], bins, 10, "offset", values).value
     assert found[0] == pytest.approx(total / counts.sum(), rel=1e-5)
 
 
@@ -82,10 +83,10 @@ def test_error_by_bin_of_a_model_beyond_the_bins_is_the_distance_to_their_centre
 
 def test_pooled_share_leaves_documents_out_of_both_sides():
     part, whole = np.array([[1.0], [4.0], [0.0], [np.nan]]), np.array([[10.0], [20.0], [30.0], [0.0]])
-    found, spread = pooled(np.nan_to_num(part), whole)
-    assert found[0] == pytest.approx(5 / 60)
+    found = pooled(np.nan_to_num(part), whole)
+    assert found.value[0] == pytest.approx(5 / 60)
     without = np.array([4 / 50, 1 / 40, 5 / 30])
-    assert spread.se[0] == pytest.approx(np.sqrt(2 / 3 * ((without - without.mean()) ** 2).sum()))
+    assert found.se[0] == pytest.approx(np.sqrt(2 / 3 * ((without - without.mean()) ** 2).sum()))
 
 
 def test_chance_floors_are_those_of_random_directions():
@@ -162,58 +163,57 @@ def drifting(slope, heads=1, documents=8, noise=0.0, own=0.0, seed=0):
 def test_a_planted_drift_is_found_and_levels_of_lags_are_not_drift():
     cosine, blocks = drifting(0.08)
     found = drift(cosine, blocks)
-    assert found["drift_slope"][0] == pytest.approx(0.08)
-    np.testing.assert_allclose(found["drift_slope_by_lag"][0], 0.08)
+    assert found.slope.value[0] == pytest.approx(0.08)
+    np.testing.assert_allclose(found.slope_by_lag.value[0], 0.08)
     middle = (blocks.pairs * blocks.place[:, None]).sum(axis=0) / blocks.pairs.sum(axis=0)
     spread = np.sqrt((blocks.pairs * (blocks.place[:, None] - middle) ** 2).sum() / blocks.pairs.sum())
-    assert found["drift_rms"][0] == pytest.approx(0.08 * spread)
-    assert found["drift_document_rms"][0] == pytest.approx(0.08 * spread)
+    assert found.rms.value[0] == pytest.approx(0.08 * spread)
+    assert found.document_rms[0] == pytest.approx(0.08 * spread)
     still = drift(*drifting(0.0))
-    assert abs(still["drift_slope"][0]) < 1e-12
-    assert still["drift_rms"][0] < 1e-9
+    assert abs(still.slope.value[0]) < 1e-12
+    assert still.rms.value[0] < 1e-9
 
 
 @pytest.mark.parametrize("slope", [0.0, 0.1])
 def test_intervals_of_drift_cover_and_noise_is_no_drift(slope):
     cosine, blocks = drifting(slope, heads=600, noise=0.03, own=0.02)
     found = drift(cosine, blocks)
-    limits = found["drift_slope_interval"]
+    limits = found.slope
     inside = ((limits.lower <= slope) & (limits.upper >= slope)).sum()
     assert binom.ppf(1e-4, 600, 0.95) <= inside <= binom.ppf(1 - 1e-4, 600, 0.95)
-    root = found["drift_rms_interval"]
-    true = drift(*drifting(slope))["drift_rms"][0]
+    root = found.rms
+    true = drift(*drifting(slope)).rms.value[0]
     assert ((root.lower <= true) & (root.upper >= true)).mean() > 0.92
-    assert np.median(found["drift_rms"]) == pytest.approx(true, abs=0.005)
-    assert np.median(found["drift_document_rms"]) > 0.02
+    assert np.median(root.value) == pytest.approx(true, abs=0.005)
+    assert np.median(found.document_rms) > 0.02
 
 
 def test_one_block_has_no_drift():
     cosine, _ = drifting(0.1)
     blocks = Blocks.of(WHOLE, *(edge[:1] for edge in EDGES[:2]), *EDGES[2:])
     found = drift(cosine[:, :, :1], blocks)
-    for name in ("drift_slope", "drift_rms", "drift_document_rms"):
-        assert np.isnan(found[name]).all(), name
+    assert np.isnan([found.slope.value, found.rms.value, found.document_rms]).all()
 
 
 def test_sink_slope_runs_from_the_first_content_token_to_the_last():
     place = np.linspace(0, 1, 50)
     cosine = np.stack([0.1 + slope * (place - 0.5) for slope in (0.2, 0.4)])[:, None]
     found = sink_cosines(cosine)
-    assert found["rho0"][0] == pytest.approx(0.1)
-    assert found["sink_slope"][0] == pytest.approx(0.3)
-    assert found["sink_slope_interval"].se[0] == pytest.approx(0.1)
-    assert found["rho0_spread"][0] == pytest.approx(np.sqrt((0.2**2 + 0.4**2) / 2 * place.var()))
+    assert found["rho0"].value[0] == pytest.approx(0.1)
+    assert found["sink_slope"].value[0] == pytest.approx(0.3)
+    assert found["sink_slope"].se[0] == pytest.approx(0.1)
+    assert found["rho0_spread"].value[0] == pytest.approx(np.sqrt((0.2**2 + 0.4**2) / 2 * place.var()))
     cosine[0, 0, 10:30] = np.nan
-    assert sink_cosines(cosine)["sink_slope"][0] == pytest.approx(0.3)
+    assert sink_cosines(cosine)["sink_slope"].value[0] == pytest.approx(0.3)
     one = sink_cosines(cosine[..., :1])
-    assert np.isnan(one["sink_slope"]).all()
-    assert np.isnan(sink_cosines(cosine[..., :0])["rho0"]).all()
+    assert np.isnan(one["sink_slope"].value).all()
+    assert np.isnan(sink_cosines(cosine[..., :0])["rho0"].value).all()
 
 
 def test_flags_hold_several_reasons_and_name_them():
     order = ("lost", "rough", "late")
     bits = combined({"late": np.array([True, False]), "lost": np.array([True, True])}, order)
-    array = xr.DataArray(flag_variable(("head",), bits, dict.fromkeys(order, "…"), long_name="why"))
+    array = xr.DataArray(variables([flags("why", "why", dict.fromkeys(order, "…"), ("head",))], {"why": bits})["why"])
     assert [reasons(array[0]), reasons(array[1])] == [["lost", "late"], ["lost"]]
 
 

@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import t as student
 from support.synthetic import Sizes, Spread, Truth, capture
 
-from geostat.fits.weights.documents import share_interval
+from geostat.fits.weights.documents import share_estimate
 from geostat.fits.weights.fit import fit_weights
 from geostat.fits.weights.search import search
 from geostat.statistics.jackknife import leave_one_out_mean
@@ -12,14 +12,14 @@ from geostat.statistics.jackknife import leave_one_out_mean
 def test_interval_of_a_share_stays_inside_it():
     each = np.array([0.9, 0.97, 0.99, 0.5, 0.98, 0.99, 0.97, 0.95])
     mean = each.mean()
-    found = share_interval(mean, leave_one_out_mean(each), np.ones(8, dtype=bool))
+    found = share_estimate(mean, leave_one_out_mean(each), np.ones(8, dtype=bool))
     logit = np.log(leave_one_out_mean(each) / (1 - leave_one_out_mean(each)))
     half = student.ppf(0.975, 7) * np.sqrt(7 / 8 * ((logit - logit.mean()) ** 2).sum())
     expected = 1 / (1 + np.exp(-(np.log(mean / (1 - mean)) + np.array([-half, half]))))
     np.testing.assert_allclose([found.lower, found.upper], expected, rtol=1e-12)
     assert float(found.se) == pytest.approx(each.std(ddof=1) / np.sqrt(8))
     assert found.upper < 1 < mean + student.ppf(0.975, 7) * float(found.se)
-    whole = share_interval(np.float64(1.0), np.ones(8), np.ones(8, dtype=bool))
+    whole = share_estimate(np.float64(1.0), np.ones(8), np.ones(8, dtype=bool))
     np.testing.assert_array_equal([whole.se, whole.lower, whole.upper], [0.0, 1.0, 1.0])
 
 
@@ -27,7 +27,7 @@ def test_interval_of_a_skewed_share_covers_where_the_plain_one_does_not():
     random = np.random.default_rng(2)
     each = 1 / (1 + np.exp(2.5 - 1.6 * random.normal(size=(8, 4000))))
     truth = (1 / (1 + np.exp(2.5 - 1.6 * np.random.default_rng(3).normal(size=1_000_000)))).mean()
-    found = share_interval(each.mean(axis=0), leave_one_out_mean(each), np.ones(each.shape, dtype=bool))
+    found = share_estimate(each.mean(axis=0), leave_one_out_mean(each), np.ones(each.shape, dtype=bool))
     covers = ((found.lower < truth) & (truth < found.upper)).mean()
     half = student.ppf(0.975, 7) * found.se
     plain = (abs(each.mean(axis=0) - truth) < half).mean()

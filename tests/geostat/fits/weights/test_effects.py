@@ -10,7 +10,7 @@ from geostat.fits.weights.effects import growth as growth_of
 from geostat.fits.weights.fit import fit_weights
 from geostat.fits.weights.forms import log_profile
 from geostat.fits.weights.identified import ABSENT, HAS_ONE
-from geostat.statistics.jackknife import interval
+from geostat.statistics.jackknife import jackknife
 from studies.verdicts import Row, growth, oscillation, shape, study
 
 
@@ -46,10 +46,10 @@ def test_growth_is_measured_in_each_document_where_the_others_have_it():
             known = np.isfinite(rows[k, head])
             ramp = np.maximum(position - again["t2"][k, head], 0)[known]
             each.append(np.polyfit(ramp, rows[k, head][known], 1)[0] * (30 - again["t2"][k, head]))
-        assert found["growth"][head] == pytest.approx(np.mean(each))
-        assert found["growth_without"][head] == pytest.approx((np.sum(each) - np.array(each)) / 3)
-        plain = interval(np.asarray(0.0), 0.1 * (30 - again["t2"][:, head])).se
-        assert found["growth_se"][head] == pytest.approx(max(plain, np.std(each, ddof=1) / 2))
+        assert found["growth"].value[head] == pytest.approx(np.mean(each))
+        assert found["growth"].without[head] == pytest.approx((np.sum(each) - np.array(each)) / 3)
+        plain = jackknife(np.asarray(0.0), 0.1 * (30 - again["t2"][:, head])).se
+        assert found["growth"].se[head] == pytest.approx(max(plain, np.std(each, ddof=1) / 2))
 
 
 def test_the_log_total_is_that_of_the_total(fits):
@@ -97,14 +97,14 @@ def test_distances_are_those_of_their_definition():
     replicates = [by_hand(kept, one) for kept, one in zip(left, again, strict=True)]
     joined = {name: np.stack([one[name] for one in again]) for name in CURVE}
     found = distance(rows, position, fit, joined, np.ones((5, 3), bool))
-    assert found["rmse_se"] == pytest.approx(interval(rmse, np.stack([one[0] for one in replicates])).se)
-    limits = interval(square, np.stack([one[1] for one in replicates]))
-    assert found["misfit"] == pytest.approx(np.sqrt(np.maximum(square, 0)))
-    assert found["misfit_upper"] == pytest.approx(np.sqrt(limits.upper))
+    assert found["rmse"].se == pytest.approx(jackknife(rmse, np.stack([one[0] for one in replicates])).se)
+    limits = jackknife(square, np.stack([one[1] for one in replicates]))
+    assert found["misfit"].value == pytest.approx(np.sqrt(np.maximum(square, 0)))
+    assert found["misfit"].upper == pytest.approx(np.sqrt(limits.upper))
     rows[2, 1, 7] = rows[0, 1, 7] = np.nan  # a weight of 0 in two documents
     holes = distance(rows, position, fit, joined, np.ones((5, 3), bool))
-    assert holes["misfit"] == pytest.approx(found["misfit"], rel=0.2)
-    assert np.isfinite(holes["misfit_se"]).all()
+    assert holes["misfit"].value == pytest.approx(found["misfit"].value, rel=0.2)
+    assert np.isfinite(holes["misfit"].se).all()
 
 
 def test_the_misfit_is_what_more_documents_would_leave_and_levels_of_documents_are_no_noise():
@@ -113,10 +113,10 @@ def test_the_misfit_is_what_more_documents_would_leave_and_levels_of_documents_a
         fit = level_of(rows.mean(axis=0))
         again = [level_of(np.delete(rows, k, axis=0).mean(axis=0)) for k in range(8)]
         joined = {name: np.stack([one[name] for one in again]) for name in CURVE}
-        found = distance(rows, 1.0 + np.arange(200), fit, joined, np.ones((8, 400), bool))
-        square = np.where(found["misfit"] > 0, found["misfit"] ** 2, 0)
+        found = distance(rows, 1.0 + np.arange(200), fit, joined, np.ones((8, 400), bool))["misfit"]
+        square = np.where(found.value > 0, found.value**2, 0)
         assert square.mean() == pytest.approx(0.4**2 * (1 - 1 / 200), abs=4 * square.std() / 20)
-        covered = (found["misfit_lower"] <= 0.4) & (found["misfit_upper"] >= 0.4)
+        covered = (found.lower <= 0.4) & (found.upper >= 0.4)
         assert covered.mean() >= 0.93
 
 
