@@ -176,10 +176,10 @@ def answers(p: PValues, known: NDArray[np.bool_], level: float = FALSE_DISCOVERI
     Returns:
         HOLDS, FAILS, UNDETERMINED (neither; or an estimate without standard error) or NO_ESTIMATE. Both at once cannot happen for q < 1/2.
     """
-    found = np.where(known, UNDETERMINED, NO_ESTIMATE).astype(np.int8)
+    result = np.where(known, UNDETERMINED, NO_ESTIMATE).astype(np.int8)
     for values, answer in ((p.holds, HOLDS), (p.fails, FAILS)):
-        found[_procedure(values, level)[0] & known] = answer
-    return found
+        result[_procedure(values, level)[0] & known] = answer
+    return result
 
 
 def adjusted(p: PValues) -> PValues:

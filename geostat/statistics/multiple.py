@@ -41,7 +41,7 @@ def _procedure(p: FloatArray, level: float) -> tuple[NDArray[np.bool_], FloatArr
     from statsmodels.stats.multitest import multipletests
 
     tested = np.isfinite(p)
-    found, corrected = np.zeros(p.shape, dtype=bool), np.full(p.shape, np.nan)
+    result, corrected = np.zeros(p.shape, dtype=bool), np.full(p.shape, np.nan)
     if tested.any():
-        found[tested], corrected[tested] = multipletests(p[tested], alpha=level, method="fdr_bh")[:2]
-    return found, corrected
+        result[tested], corrected[tested] = multipletests(p[tested], alpha=level, method="fdr_bh")[:2]
+    return result, corrected
