@@ -247,7 +247,7 @@ def slopes(heads: int, tokens: int, seed: int) -> Iterator[Kind]:
         along = np.linspace(0.0, 1.0, tokens - 1)
         of_sink = setting.draw(heads, random)[..., None] * along
         sink = sink_cosines(of_sink + setting.noise * random.standard_normal(of_sink.shape))
-        at_lag = setting.draw(heads, random)[..., None, None] * blocks.place[:, None]
+        at_lag = setting.draw(heads, random)[..., None, None] * blocks.centre[:, None]
         means = at_lag + setting.noise * random.standard_normal((*at_lag.shape[:-1], lag.size - 1)) / np.sqrt(np.maximum(blocks.pairs, 1))
         moved = drift(np.where(blocks.pairs > 0, means, np.nan), blocks)
         for name, found in (("drift_slope", moved.slope), ("sink_slope", sink["sink_slope"])):

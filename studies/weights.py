@@ -28,12 +28,12 @@ import numpy as np
 import xarray as xr
 from scipy.special import expit
 
-from geostat.fits.weights.documents import CURVE
+from geostat.fits.weights.autocorrelation import Background
+from geostat.fits.weights.break_points import FORMS
 from geostat.fits.weights.fit import fit_weights
 from geostat.fits.weights.forms import log_profile
-from geostat.fits.weights.identified import RESOLUTION, placement
-from geostat.fits.weights.noise import Background
-from geostat.fits.weights.search import FORMS
+from geostat.fits.weights.identifiability import RESOLUTION, placement
+from geostat.fits.weights.phase_mass import CURVE
 from geostat.fits.weights.surrogates import statistics, surrogates
 from geostat.statistics.arrays import BoolArray, FloatArray
 

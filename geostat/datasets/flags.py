@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 from geostat.datasets.variable import Variable
 
 
-def combined(said: Mapping[str, NDArray[np.bool_]], order: tuple[str, ...]) -> NDArray[np.int64]:
-    """Return the sum of 2^i over the reasons that apply, i the place of the reason in `order`.
+def combined(applies: Mapping[str, NDArray[np.bool_]], order: tuple[str, ...]) -> NDArray[np.int64]:
+    """Return the sum of 2^i over the reasons that apply, i the index of the reason in `order`.
 
     Args:
-        said: where each reason applies, arrays of one shape; a reason that is left out applies nowhere.
+        applies: where each reason applies, arrays of one shape; a reason that is left out applies nowhere.
         order: every reason, in the order of its bits.
     """
-    shape = np.broadcast_shapes(*(array.shape for array in said.values()))
+    shape = np.broadcast_shapes(*(array.shape for array in applies.values()))
     total = np.zeros(shape, dtype=np.int64)
-    for name, where in said.items():
+    for name, where in applies.items():
         total += where.astype(np.int64) << order.index(name)
     return total
 

@@ -68,16 +68,16 @@ class Variable:
         return replace(self, name=f"{self.name}_{part}", long_name=long_name.format(self.long_name), symbol=symbol.format(self.symbol))
 
 
-def variables(records: Iterable[Variable], found: Mapping[str, Value]) -> dict[str, xr.Variable]:
+def variables(records: Iterable[Variable], values: Mapping[str, Value]) -> dict[str, xr.Variable]:
     """Return a group's numbers as described variables.
 
     Args:
         records: of every variable.
-        found: the numbers, by the names of the records; an Estimate for each that is `estimated`.
+        values: the numbers, by the names of the records; an Estimate for each that is `estimated`.
     """
     out: dict[str, xr.Variable] = {}
     for record in records:
-        value = found[record.name]
+        value = values[record.name]
         arrays: Mapping[str, NDArray[Any]] = value.arrays() if isinstance(value, Estimate) else {"value": value}
         out |= {part.name: xr.Variable(part.dims, arrays[key], part.attributes) for key, part in record.parts().items()}
     return out

@@ -1,4 +1,4 @@
-"""Document jackknife in lmfit's own result: errors and correlations of parameters over documents, in place of lmfit's.
+"""Document jackknife inside lmfit's ModelResult: errors and correlations of parameters over documents, in place of lmfit's.
 
 lmfit takes lags and tokens as independent. Those of one document are not, and its errors come out many times too small. Source: Efron & Stein (1981), as
 in `jackknife`. Imports numpy, lmfit and the room that counts in words.

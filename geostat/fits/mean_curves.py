@@ -1,4 +1,4 @@
-"""One mean curve fitted by lmfit, with document errors: norms by token, cosines by lag, log weights by position."""
+"""Mean curves of one head fitted by lmfit, with document errors: norms by token, cosines by lag, log weights by position."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from geostat.fits.similarity import forms
 from geostat.fits.similarity.one_form import Cosines, fit_batched, regular
 from geostat.fits.weights import fit as weights
 from geostat.fits.weights import forms as phases
-from geostat.fits.weights.search import search
+from geostat.fits.weights.break_points import search
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.jackknife import leave_one_out_mean
 from geostat.statistics.least_squares import LMFIT_KEYWORDS
@@ -71,8 +71,8 @@ def by_lag(data: Cosines, form: str) -> DocumentResult | None:
 def by_position(log_weight: FloatArray, seen: LayerTokens, form: str) -> DocumentResult | None:
     """Fit a form of Assumption 3 to mean log weights, shape (document, content token), with lmfit; None where it cannot be fitted."""
     mean = mean_over_documents(log_weight)
-    found = search(np.concatenate([mean[None], leave_one_out_mean(log_weight)]), seen.first_content)
-    rows = {name: each[weights.FORMS.index(form)] for name, each in found.items()}
+    results = search(np.concatenate([mean[None], leave_one_out_mean(log_weight)]), seen.first_content)
+    rows = {name: each[weights.FORMS.index(form)] for name, each in results.items()}
     start = {name: float(each[0]) for name, each in rows.items()}
     if not np.isfinite(start["b"]):
         return None

@@ -201,7 +201,7 @@ def answers(p: PValues, known: NDArray[np.bool_], level: float = FALSE_DISCOVERI
     >>> answers(p, np.array([True, True])).tolist()
     [1, -1]
     """
-    found, over_heads = np.where(known, UNDETERMINED, NO_ESTIMATE).astype(np.int8), p.adjusted()
+    result, over_heads = np.where(known, UNDETERMINED, NO_ESTIMATE).astype(np.int8), p.adjusted()
     for values, answer in ((over_heads.holds, HOLDS), (over_heads.fails, FAILS)):
-        found[(values <= level) & known] = answer
-    return found
+        result[(values <= level) & known] = answer
+    return result

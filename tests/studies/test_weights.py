@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from geostat.fits.weights.autocorrelation import lag_one
 from geostat.fits.weights.forms import log_profile
-from geostat.fits.weights.noise import lag_one
 from geostat.fits.weights.surrogates import statistics, surrogates
 from studies.weights import Setting, Tally, draw, limits, lines, main, mean_noise, plant, recover, settings
 

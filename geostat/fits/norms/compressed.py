@@ -1,4 +1,4 @@
-"""Who else is compressed: whether the sink has the smallest norm of its document, and which other tokens and positions have small ones.
+"""Compressed tokens and secondary sinks: whether the sink has the smallest norm of its document, and which other tokens and positions have small ones.
 
 A content token is *compressed* where its norm is at most COMPRESSED times the median content norm of its document: the factor to which Assumption 1.2 holds
 the sink (`norms.sink` in tolerances.toml: λ ≪ 1, of which half is the weakest reading). Source: arXiv 2602.01893, Assumption 1.
@@ -77,9 +77,9 @@ def compressed_share(content: FloatArray, small: BoolArray) -> Estimate:
     """
     count = np.isfinite(content).sum(axis=-1)
     each = ratio(small.sum(axis=-1), count)
-    found = document_mean(each)
-    cut = replace(found, lower=np.maximum(found.lower, 0.0), upper=np.minimum(found.upper, 1.0))
-    return cut.with_error_where((found.value > 0) & (found.value < 1))
+    result = document_mean(each)
+    cut = replace(result, lower=np.maximum(result.lower, 0.0), upper=np.minimum(result.upper, 1.0))
+    return cut.with_error_where((result.value > 0) & (result.value < 1))
 
 
 def secondary_sinks(content: FloatArray, small: BoolArray) -> BoolArray:

@@ -1,4 +1,4 @@
-"""Assumption 1: value norms are a constant C behind a compressed sink, ‖v₀‖ = λC.
+"""Fit of value norms, Assumption 1: they are a constant C behind a compressed sink, ‖v₀‖ = λC.
 
 Source: arXiv 2602.01893, §3.1, Assumption 1 and Fig. 2. Two coefficients of variation are kept apart, because the paper's
 figure averages over texts before it measures spread: CV per token (within a document) and CV of the mean profile. Trend, split of the variance and other
@@ -94,8 +94,8 @@ def estimates(norm: FloatArray, first_content: int) -> dict[str, Estimate]:
     best, without = estimate(mean_over_documents(norm), first_content), estimate(leave_one_out_mean(norm), first_content)
     cv = by_document(norm, first_content)["cv"]
     best["cv_token"], without["cv_token"] = mean_over_documents(cv), leave_one_out_mean(cv)
-    found = {name: jackknife(best[name], without[name], carries) for name in ("C", "lam", "cv_token", "cv_profile")}
-    return found | split(content) | {
+    out = {name: jackknife(best[name], without[name], carries) for name in ("C", "lam", "cv_token", "cv_profile")}
+    return out | split(content) | {
         "trend": trend_of_mean(content, carries),
         "sink_smallest_share": sink_smallest(norm, first_content),
         "compressed_share": compressed_share(content, compressed(content)),
@@ -132,13 +132,13 @@ def fit_layer(norm: FloatArray, first_content: int) -> dict[str, Value]:
     }
 
 
-def problems(norm: FloatArray, first_content: int, found: Mapping[str, Estimate]) -> dict[str, BoolArray]:
+def problems(norm: FloatArray, first_content: int, fitted: Mapping[str, Estimate]) -> dict[str, BoolArray]:
     """Return where each of FLAGS applies, shape (kv_head,): together they account for every NaN of a result.
 
     Args:
         norm: ‖v_i‖, shape (document, kv_head, token); NaN where unknown.
         first_content: 1 if token 0 is the sink, else 0.
-        found: what was fitted to it.
+        fitted: what was fitted to it.
     """
     known = np.isfinite(norm[..., first_content:])
     carries: BoolArray = np.asarray(known.any(axis=-1))
@@ -152,10 +152,10 @@ def problems(norm: FloatArray, first_content: int, found: Mapping[str, Estimate]
         "two_documents": documents == 2,
         "few_tokens": seen & ((known.any(axis=0).sum(axis=-1) < FEWEST_TOKENS) | (positions < 2)),
         "holes": seen & (known != carries[..., None]).any(axis=(0, 2)),
-        "zero_norms": seen & ~(found["C"].value > 0),
-        "constant": (documents > 1) & (positions > 1) & ~np.isfinite(found["share_residual"].value),
+        "zero_norms": seen & ~(fitted["C"].value > 0),
+        "constant": (documents > 1) & (positions > 1) & ~np.isfinite(fitted["share_residual"].value),
         "no_sink": seen & ~(sink & carries).all(axis=0, where=carries),
-        "none_compressed": seen & (found["compressed_share"].value == 0),
+        "none_compressed": seen & (fitted["compressed_share"].value == 0),
     }
 
 
@@ -185,12 +185,12 @@ def fit_norms(capture: xr.Dataset, progress: Progress | None = None) -> xr.Datas
         seen = layer_tokens(capture, layer)
         norm = capture["value_norm"][:, layer, :, seen.start :].values.astype(np.float64)
         norm[~np.isfinite(norm)] = np.nan
-        found = fit_layer(norm, seen.first_content)
-        small, secondary = (np.asarray(found[name]) for name in ("compressed", "secondary"))
+        result = fit_layer(norm, seen.first_content)
+        small, secondary = (np.asarray(result[name]) for name in ("compressed", "secondary"))
         first = seen.start + seen.first_content
         lists.add(norm[..., seen.first_content :], small, secondary, first)
-        found["compressed_documents"] = np.pad(small.sum(axis=0), ((0, 0), (first, 0)))
-        layers.append(found)
+        result["compressed_documents"] = np.pad(small.sum(axis=0), ((0, 0), (first, 0)))
+        layers.append(result)
         if progress:
             progress((layer + 1) / capture.sizes["layer"])
     out = variables(HEADS, stack_layers(HEADS, layers)) | {"sink_visible": sink_flag(capture)}

@@ -1,4 +1,4 @@
-"""Assumption 1 over position: does the norm of a content token drift from the start of a document to its end?
+"""Trend of value norms over position: does the norm of a content token drift from the start of a document to its end?
 
 The trend is the least-squares slope of the mean content profile times the distance of its ends, over C: the relative change over a document, without
 unit. Sources: arXiv 2602.01893, Assumption 1.1 (constant norms); Newey & West (1987), Econometrica 55; Lazarus, Lewis, Stock & Watson (2018),

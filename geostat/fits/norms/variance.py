@@ -1,4 +1,4 @@
-"""Where the spread of value norms comes from: document, position, or neither.
+"""Variance components of value norms: document, position, and what neither accounts for.
 
 Model: ‖v_di‖ = μ + a_d + b_i + e_di for document d and content position i, all three random with mean 0; one norm to each cell. The variances have a
 closed form, so that every head and every jackknife replicate is exact: those of an analysis of variance, and, where that makes one negative, the
@@ -122,10 +122,10 @@ def _mean_squares(
 
 def shares(squares: MeanSquares) -> dict[str, FloatArray]:
     """Return each component over the sum of the three; they add to 1, and are NaN where norms do not vary."""
-    found = squares.variances()
-    total = found["document"] + found["position"] + found["residual"]
+    result = squares.variances()
+    total = result["document"] + result["position"] + result["residual"]
     varies = total > (FLAT * squares.level) ** 2
-    return {name: np.divide(part, total, out=np.full(total.shape, np.nan), where=varies) for name, part in found.items()}
+    return {name: np.divide(part, total, out=np.full(total.shape, np.nan), where=varies) for name, part in result.items()}
 
 
 def share_of_variance(whole: MeanSquares, without: MeanSquares, name: str) -> Estimate:
@@ -148,9 +148,9 @@ def share_of_variance(whole: MeanSquares, without: MeanSquares, name: str) -> Es
 def _document_limits(whole: MeanSquares, without: MeanSquares) -> tuple[FloatArray, FloatArray]:
     with np.errstate(divide="ignore", invalid="ignore"):
         log, logs = np.log(whole.document), np.log(without.document)
-    found = jackknife(log, logs, without.documents < whole.documents).exp(whole.document)
+    result = jackknife(log, logs, without.documents < whole.documents).exp(whole.document)
     rest = np.maximum(whole.variances()["position"], 0.0) + whole.residual
-    lower, upper = (np.maximum(limit - whole.residual, 0.0) / whole.positions for limit in (found.lower, found.upper))
+    lower, upper = (np.maximum(limit - whole.residual, 0.0) / whole.positions for limit in (result.lower, result.upper))
     with np.errstate(invalid="ignore"):
         return lower / (lower + rest), upper / (upper + rest)
 
@@ -166,8 +166,8 @@ def split(content: FloatArray) -> dict[str, Estimate]:
         deviation of the position effect over the mean: what `cv_profile` tends to with ever more documents), each (kv_head,).
     """
     whole, without = mean_squares(complete_block(content))
-    found = {f"share_{name}": share_of_variance(whole, without, name) for name in SOURCES}
-    return found | {"cv_position": _position_variation(whole, without)}
+    out = {f"share_{name}": share_of_variance(whole, without, name) for name in SOURCES}
+    return out | {"cv_position": _position_variation(whole, without)}
 
 
 def _position_variation(whole: MeanSquares, without: MeanSquares) -> Estimate:
@@ -201,8 +201,8 @@ def mixed_model(content: FloatArray) -> MixedLMResultsWrapper | None:
         statsmodels' result, or None where the norms cannot be split (fewer than two documents or positions, or norms that do not vary).
     """
     block = complete_block(content[:, None])[:, 0]
-    found = mean_squares(block[:, None])[0]
-    if not np.isfinite(shares(found)["residual"][0]):
+    results = mean_squares(block[:, None])[0]
+    if not np.isfinite(shares(results)["residual"][0]):
         return None
     from scipy import sparse
     from statsmodels.regression.mixed_linear_model import MixedLM, MixedLMParams, VCSpec
@@ -211,14 +211,14 @@ def mixed_model(content: FloatArray) -> MixedLMResultsWrapper | None:
     effects = [sparse.csr_array(np.repeat(np.eye(table.shape[0]), table.shape[1], axis=0))]
     effects.append(sparse.csr_array(sparse.kron(np.ones((table.shape[0], 1)), sparse.eye_array(table.shape[1]))))
     names = [[[f"{name} {k}" for k in range(size)]] for name, size in zip(SOURCES, table.shape, strict=False)]
-    variances = found.pooled().variances()
+    variances = results.pooled().variances()
     start = [max(float(variances[name][0] / variances["residual"][0]), 1e-3) for name in ("document", "position")]
     one = np.ones((table.size, 1))
     model = MixedLM(table.ravel(), one, groups=one[:, 0], exog_vc=VCSpec(list(SOURCES[:2]), names, [[effect] for effect in effects]))
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         first = MixedLMParams.from_components(fe_params=np.array([table.mean()]), vcomp=np.array(start))
         result = model.fit(reml=True, method="lbfgs", start_params=first)
     # statsmodels warns whenever a component is near 0, also where the fit is sound: its words stay with the result.
-    result.notes = tuple(dict.fromkeys(str(one.message) for one in said))
+    result.notes = tuple(dict.fromkeys(str(one.message) for one in warned))
     return result

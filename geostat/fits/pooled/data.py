@@ -1,4 +1,4 @@
-"""A layer's heads, or all of a model's, pooled into one, document by document: cosines by lag, log weights and norms by token.
+"""Pooled measurements: a layer's heads, or all of a model's, as one, document by document: cosines by lag, log weights and norms by token.
 
 Value heads of one layer have equally many pairs at a lag, so their mean cosine is that of all their pairs; over layers, pairs are counted. Log weights
 and norms are averaged over heads; over layers, those that see the most tokens. Imports numpy and xarray.
@@ -34,8 +34,8 @@ def pooled_cosines(capture: xr.Dataset, layers: list[int]) -> Cosines:
         total = total + (np.where(there, cosine, 0.0) * own).sum(axis=1)
         known = known + (there * own).sum(axis=1)
         pairs += own
-    found = np.divide(total, known, out=np.full(np.shape(total), np.nan), where=np.asarray(known) > 0)
-    return Cosines(lag=lag, pairs=pairs, cosine=found[:, None])
+    result = np.divide(total, known, out=np.full(np.shape(total), np.nan), where=np.asarray(known) > 0)
+    return Cosines(lag=lag, pairs=pairs, cosine=result[:, None])
 
 
 def pooled_log_weights(capture: xr.Dataset, layers: list[int]) -> tuple[LayerTokens, FloatArray]:

@@ -1,4 +1,4 @@
-"""How pooled parameters change with depth: a line over the layers of a model, from its first to its last.
+"""Change of pooled parameters with depth: a line over the layers of a model, from its first to its last.
 
 The value of a layer is that of its heads pooled. A line through the values, or their logarithms, is fitted by least squares against depth, 0 at the first layer
 and 1 at the last, so that its slope is the change over the model. The layers are all there are, documents are a sample: the slope's error is the
@@ -16,7 +16,7 @@ import xarray as xr
 
 from geostat.datasets.variable import Value, Variable, variables
 from geostat.fits.pooled.depth_models import line
-from geostat.fits.pooled.values import FEWEST_LAYERS, TRENDS, place_of, pooled_values
+from geostat.fits.pooled.values import FEWEST_LAYERS, TRENDS, depth_of, pooled_values
 from geostat.fits.similarity.one_form import Cosines
 from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.statistics.jackknife import jackknife, joined
@@ -24,8 +24,8 @@ from geostat.statistics.jackknife import jackknife, joined
 
 def _slope_known(values: FloatArray, known: BoolArray) -> FloatArray:
     """The slope over the known layers, at their own depths."""
-    place = place_of(known.size)[known]
-    arm = place - place.mean()
+    depth = depth_of(known.size)[known]
+    arm = depth - depth.mean()
     return np.asarray((values[..., known] * arm).sum(axis=-1) / (arm**2).sum())
 
 
@@ -76,9 +76,9 @@ def depth_variables(capture: xr.Dataset, cosines: list[Cosines]) -> dict[str, xr
         changes.append(jackknife(_slope_known(y, known), replicates, np.asarray(carries[:, :-1].any(axis=1))))
         errors.append(float(line(np.where(known, y, np.nan)).bse["depth"]))
     both = joined(values, np.stack)
-    found: dict[str, Value] = {"by_layer": replace(both, without=None).map(lambda array: array[:, :-1])}
-    found |= {"whole": replace(both, without=None).map(lambda array: array[:, -1]), "change": joined(changes, np.stack)}
-    found |= {"change_se_hac": np.array(errors), "layers_used": np.array(used)}
+    out: dict[str, Value] = {"by_layer": replace(both, without=None).map(lambda array: array[:, :-1])}
+    out |= {"whole": replace(both, without=None).map(lambda array: array[:, -1]), "change": joined(changes, np.stack)}
+    out |= {"change_se_hac": np.array(errors), "layers_used": np.array(used)}
     for key, column in zip(("about", "unit", "latex", "source", "logarithm"), zip(*TRENDS.values(), strict=True), strict=True):
-        found[key] = np.array(column, dtype=bool if key == "logarithm" else object)
-    return variables(RECORDS, found)
+        out[key] = np.array(column, dtype=bool if key == "logarithm" else object)
+    return variables(RECORDS, out)

@@ -1,4 +1,4 @@
-"""How a pooled parameter changes with depth, as statsmodels hands it back: a line over layers, or a mixed model of documents and layers.
+"""Regression on depth of a pooled parameter, as statsmodels hands it back: a line over layers, or a mixed model of documents and layers.
 
 Imports numpy, xarray and, lazily, pandas, scipy.sparse and statsmodels.
 """
@@ -14,7 +14,7 @@ import xarray as xr
 
 from geostat.errors import InputError
 from geostat.fits.norms.trend import bandwidth
-from geostat.fits.pooled.values import FEWEST_LAYERS, TRENDS, place_of, pooled_values
+from geostat.fits.pooled.values import FEWEST_LAYERS, TRENDS, depth_of, pooled_values
 from geostat.statistics.arrays import FloatArray
 
 if TYPE_CHECKING:
@@ -66,9 +66,9 @@ def line(values: FloatArray, name: str = "value") -> RegressionResultsWrapper:
     from statsmodels.regression.linear_model import OLS
 
     known = np.isfinite(values)
-    place = place_of(values.size)[known]
-    table = pd.DataFrame({"first layer": np.ones(place.size), "depth": place})
-    keywords = {"maxlags": min(bandwidth(place.size), math.ceil(place.size / 2)), "kernel": "bartlett", "use_correction": True}
+    depth = depth_of(values.size)[known]
+    table = pd.DataFrame({"first layer": np.ones(depth.size), "depth": depth})
+    keywords = {"maxlags": min(bandwidth(depth.size), math.ceil(depth.size / 2)), "kernel": "bartlett", "use_correction": True}
     return OLS(pd.Series(values[known], name=name), table).fit(cov_type="HAC", cov_kwds=keywords, use_t=True)
 
 
@@ -85,17 +85,17 @@ def mixed(each: FloatArray, name: str = "value") -> MixedLMResultsWrapper:
 
     document, layer = np.nonzero(np.isfinite(each))
     values = each[document, layer]
-    place = place_of(each.shape[1])[layer]
+    depth = depth_of(each.shape[1])[layer]
     own = np.eye(each.shape[0])[document]
-    effects = [own, own * (place - place.mean())[:, None], np.eye(each.shape[1])[layer]]
+    effects = [own, own * (depth - depth.mean())[:, None], np.eye(each.shape[1])[layer]]
     effects = [effect[:, effect.any(axis=0)] for effect in effects]
     labels = [[[f"{word} {k}" for k in range(effect.shape[1])]] for word, effect in zip(EFFECTS, effects, strict=True)]
-    table = pd.DataFrame({"first layer": np.ones(values.size), "depth": place})
+    table = pd.DataFrame({"first layer": np.ones(values.size), "depth": depth})
     components = VCSpec(list(EFFECTS), labels, [[sparse.csr_array(effect)] for effect in effects])
     fitted = MixedLM(pd.Series(values, name=name), table, groups=np.ones(values.size), exog_vc=components)
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         result = fitted.fit(reml=True, method="lbfgs")
     # statsmodels warns whenever a component is near 0, also where the fit is sound: its words stay with the result.
-    result.notes = tuple(dict.fromkeys(str(one.message) for one in said))
+    result.notes = tuple(dict.fromkeys(str(one.message) for one in warned))
     return result

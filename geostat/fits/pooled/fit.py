@@ -1,4 +1,4 @@
-"""Fits to heads taken together: one for each layer and one for the whole model, and how their parameters change with depth.
+"""Pooled fits, of heads taken together: one for each layer and one for the whole model, and how their parameters change with depth.
 
 Source: arXiv 2602.01893, Assumptions 1-3. Cosines, log weights and norms are pooled over the heads of a layer, or of all layers (`data`), and fitted
 by lmfit as a single head's are. Documents stay the sampling unit: every interval is a document jackknife. `pooled_fit` hands back lmfit's ModelResult;
@@ -121,9 +121,9 @@ def fit_pooled(capture: xr.Dataset) -> xr.Dataset:
     rows: list[dict[str, Value]] = [{} for _ in range(count)]
     for size in sorted({one.lag.size for one in each}):
         alike = [layer for layer, one in enumerate(each) if one.lag.size == size]
-        found = _fit_rows(_together([each[layer] for layer in alike]))
+        result = _fit_rows(_together([each[layer] for layer in alike]))
         for row, layer in enumerate(alike):
-            rows[layer] = _row(found, row)
+            rows[layer] = _row(result, row)
     layers = {name: join([row[name] for row in rows], partial(np.stack, axis=-1)) for name in rows[0]}
     total = {f"overall_{name}": value for name, value in _row(_fit_rows(whole), 0).items()}
     out = variables((*LAYER, *OVERALL), layers | total) | depth.depth_variables(capture, [*each, whole])
@@ -138,9 +138,9 @@ def _together(alike: list[Cosines]) -> Cosines:
     return Cosines(lag=alike[0].lag, pairs=alike[0].pairs, cosine=np.concatenate([one.cosine for one in alike], axis=1))
 
 
-def _row(found: dict[str, Value], row: int) -> dict[str, Value]:
+def _row(rows: dict[str, Value], row: int) -> dict[str, Value]:
     """Return the numbers of one row of `_fit_rows`."""
-    return {name: mapped(value, lambda array: array[..., row]) for name, value in found.items()}
+    return {name: mapped(value, lambda array: array[..., row]) for name, value in rows.items()}
 
 
 def _fit_rows(data: Cosines) -> dict[str, Value]:
@@ -161,6 +161,6 @@ def _fit_rows(data: Cosines) -> dict[str, Value]:
         parts.append(part | {"converged": fit.estimate.converged})
         losses.append(loss)
         criteria.append(np.where(good["squares"] <= 0, -np.inf, good["bic"]))
-    found = {name: join([part[name] for part in parts], np.stack) for name in parts[0]}
+    out = {name: join([part[name] for part in parts], np.stack) for name in parts[0]}
     numbers = np.array([FORM[form].number for form in POOLED])
-    return found | {"chosen": choose(np.stack(losses), np.stack(criteria), numbers).chosen}
+    return out | {"chosen": choose(np.stack(losses), np.stack(criteria), numbers).chosen}

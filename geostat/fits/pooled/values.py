@@ -13,12 +13,12 @@ from geostat.fits.norms import fit
 from geostat.fits.pooled.data import pooled_cosines, pooled_log_weights
 from geostat.fits.similarity import solver
 from geostat.fits.similarity.one_form import Cosines
-from geostat.fits.weights.search import search_monotone
+from geostat.fits.weights.break_points import search_monotone
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.jackknife import leave_one_out_mean
 from geostat.statistics.losses import mean_of_known, mean_over_documents
 
-__all__ = ["FEWEST_LAYERS", "TRENDS", "Values", "place_of", "pooled_values"]
+__all__ = ["FEWEST_LAYERS", "TRENDS", "Values", "depth_of", "pooled_values"]
 
 TRENDS: Final = {
     "C": ("norm of a content token", "value norm", "C", "Assumption 1.1", True),
@@ -70,8 +70,8 @@ def pooled_values(capture: xr.Dataset, name: str, cosines: list[Cosines] | None 
         return _joined([_decay(one, "exponential" if name == "beta" else "offset", name.removesuffix("_offset")) for one in pooled])
     if name == "eta":
         return _joined([_growth(*pooled_log_weights(capture, rows)) for rows in (*([layer] for layer in layers), layers)])
-    found = [_means(capture, layer, name) for layer in layers]
-    return _joined([*found, _average(found)])
+    out = [_means(capture, layer, name) for layer in layers]
+    return _joined([*out, _average(out)])
 
 
 def _joined(rows: list[Values]) -> Values:
@@ -88,9 +88,9 @@ def _average(rows: list[Values]) -> Values:
 
 def _decay(data: Cosines, form: str, name: str) -> Values:
     stacked = np.concatenate([data.mean, leave_one_out_mean(data.cosine)[:, 0], data.cosine[:, 0]])
-    found = solver.solve(form, data.lag, stacked, data.pairs)
-    sound = found.converged & ~found.at_bound(name)
-    return _split(np.where(sound, found.values()[name], np.nan), data.cosine.shape[0])
+    result = solver.solve(form, data.lag, stacked, data.pairs)
+    sound = result.converged & ~result.at_bound(name)
+    return _split(np.where(sound, result.values()[name], np.nan), data.cosine.shape[0])
 
 
 def _growth(seen: LayerTokens, log_weight: FloatArray) -> Values:
@@ -121,6 +121,6 @@ def _means(capture: xr.Dataset, layer: int, name: str) -> Values:
     return _split(np.concatenate([mean_of_known(row) for row in rows]), data.shape[0])
 
 
-def place_of(layers: int) -> FloatArray:
+def depth_of(layers: int) -> FloatArray:
     """Return the depth of each layer: 0 at the first, 1 at the last."""
     return np.linspace(0.0, 1.0, layers)

@@ -1,4 +1,4 @@
-"""Does similarity depend on the lag alone? Mean cosines at one lag, compared between blocks of absolute position.
+"""Stationarity of similarity: does it depend on the lag alone? Mean cosines at one lag, compared between blocks of absolute position.
 
 Source: arXiv 2602.01893, Assumption 2.1, which has no position in it. A pair belongs to the block of its later token. Blocks and lag bins count by
 their pairs; the mean of each lag bin is taken out, so that only a change with position is left. Imports numpy.
@@ -18,10 +18,10 @@ from geostat.statistics.losses import mean_over_documents
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocks:
-    """Number of pairs in each (position_block, lag_bin), and the place of each block's centre, 0 the first token, 1 the last."""
+    """Number of pairs in each (position_block, lag_bin), and where each block's centre lies, 0 the first token, 1 the last."""
 
     pairs: FloatArray
-    place: FloatArray
+    centre: FloatArray
 
     @classmethod
     def of(cls, seen: LayerTokens, block_start: np.ndarray, block_stop: np.ndarray, lag_start: np.ndarray, lag_stop: np.ndarray) -> Blocks:
@@ -42,7 +42,7 @@ class Blocks:
             np.stack([by_lag[:, a - 1 : b].sum(axis=-1) for a, b in zip(lag_start, lag_stop, strict=True)], axis=-1) if lag.size else None
         )
         place = (first + last) / 2.0 / max(seen.tokens - 1, 1)
-        return cls(pairs=np.zeros((first.size, 0)) if pairs is None else pairs, place=place)
+        return cls(pairs=np.zeros((first.size, 0)) if pairs is None else pairs, centre=place)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +72,9 @@ def drift(cosine: FloatArray, blocks: Blocks) -> Drift:
     total = weight.sum(axis=-2, keepdims=True)
     value = np.where(known, cosine, 0.0)
     centre = ratio((weight * value).sum(axis=-2, keepdims=True), total, 0.0)
-    middle = ratio((weight * blocks.place[:, None]).sum(axis=-2, keepdims=True), total, 0.0)
+    middle = ratio((weight * blocks.centre[:, None]).sum(axis=-2, keepdims=True), total, 0.0)
     deviation = np.where(weight > 0, value - centre, 0.0)
-    arm = np.where(weight > 0, blocks.place[:, None] - middle, 0.0)
+    arm = np.where(weight > 0, blocks.centre[:, None] - middle, 0.0)
     top, bottom = (weight * arm * deviation).sum(axis=-2), (weight * arm**2).sum(axis=-2)
     rms, document_rms = _spread(weight, deviation, (bottom > 1e-12).any(axis=-1))
     slope = document_mean(_ratio(top.sum(axis=-1), bottom.sum(axis=-1)))

@@ -20,7 +20,7 @@ def feasible_edges(form: str, beta: FloatArray, offset: FloatArray, stretch: Flo
     """Return the largest |ρ₀| for which each fitted Gram matrix is positive semidefinite.
 
     Args:
-        form: one of `decay.FORMS`.
+        form: one of `forms.FORMS`.
         beta: β ≥ 0, shape (row,); NaN where a row was not fitted (all of the constant's are).
         offset: c, same shape.
         stretch: s, same shape.

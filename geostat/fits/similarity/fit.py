@@ -1,4 +1,4 @@
-"""Assumption 2: cosines of content values decay with the lag, and the sink's cosine with every token is a constant ρ₀.
+"""Fit of cosine similarity, Assumption 2: cosines of content values decay with the lag, and the sink's cosine with every token is a constant ρ₀.
 
 Source: arXiv 2602.01893, §3.2, eq. (6), Assumption 2, Figure 3. Each value head is fitted with e^{−βk} and its rivals (`geostat.fits.similarity.forms`), to the
 document mean of the mean cosine by lag, lags weighted by their pairs; rivals are chosen by left-out loss (`geostat.statistics.choice`).
@@ -65,8 +65,8 @@ class _Group:
 
     def heads(self, name: str) -> FloatArray:
         """Return a variable as (document, head, ...) in double precision."""
-        found = self.capture[name][:, self.layers].values
-        return found.reshape(found.shape[0], -1, *found.shape[3:]).astype(np.float64)
+        result = self.capture[name][:, self.layers].values
+        return result.reshape(result.shape[0], -1, *result.shape[3:]).astype(np.float64)
 
     def cosines(self) -> Cosines:
         lag = self.capture["lag"].values.astype(np.float64)
@@ -130,7 +130,7 @@ def fit_similarity(capture: xr.Dataset, progress: Progress | None = None) -> xr.
     return xr.Dataset(out, coords=coords | {"gram": names})
 
 
-def _all_layers(groups: list[_Group], found: list[dict[str, Value]], lead: int) -> dict[str, Value]:
+def _all_layers(groups: list[_Group], parts: list[dict[str, Value]], lead: int) -> dict[str, Value]:
     """Put the numbers of groups (…, head, …) together as those of all layers, (…, layer, kv_head, …); `lead` dims stand before the head."""
     order = np.argsort(np.concatenate([group.layers for group in groups]))
     kv_heads = groups[0].capture.sizes["kv_head"]
@@ -139,7 +139,7 @@ def _all_layers(groups: list[_Group], found: list[dict[str, Value]], lead: int) 
         by_layer = [array.reshape(*array.shape[:lead], -1, kv_heads, *array.shape[lead + 1 :]) for array in arrays]
         return np.concatenate(by_layer, axis=lead).take(order, axis=lead)
 
-    return {name: join([part[name] for part in found], whole) for name in found[0]}
+    return {name: join([part[name] for part in parts], whole) for name in parts[0]}
 
 
 def _fit_group(group: _Group, progress: Progress) -> tuple[dict[str, Value], dict[str, Value]]:
@@ -178,16 +178,16 @@ def _of_form(fit: Fit, seen: LayerTokens, data: Cosines, rho0: FloatArray, loss:
     """
     edge = feasible_edges(fit.form, **fit.estimate.values(), content=seen.content)
     feasible = np.isfinite(edge) & (np.abs(rho0) <= edge) if seen.sink else np.isfinite(edge)
-    found: dict[str, np.ndarray] = {"feasible": feasible, "rho0_edge": edge if seen.sink else np.full(edge.shape, np.nan)}
-    found["loss_left_out"], found["loss_left_out_se"] = mean_loss(loss)
+    out: dict[str, np.ndarray] = {"feasible": feasible, "rho0_edge": edge if seen.sink else np.full(edge.shape, np.nan)}
+    out["loss_left_out"], out["loss_left_out_se"] = mean_loss(loss)
     for name in PARAMETERS:
-        found |= {f"{name}_at_bound": fit.estimate.at_bound(name), f"{name}_se_lags": fit.se_lags.get(name, np.full(edge.shape, np.nan))}
-    return found | {"converged": fit.estimate.converged, "singular": fit.singular, "flags": _fit_flags(fit, data, edge)}
+        out |= {f"{name}_at_bound": fit.estimate.at_bound(name), f"{name}_se_lags": fit.se_lags.get(name, np.full(edge.shape, np.nan))}
+    return out | {"converged": fit.estimate.converged, "singular": fit.singular, "flags": _fit_flags(fit, data, edge)}
 
 
 def _fit_flags(fit: Fit, data: Cosines, edge: FloatArray) -> np.ndarray:
     fitted, some = np.isfinite(fit.estimate.squares), np.isfinite(data.mean).any(axis=-1)
-    said = {
+    reasons = {
         "no_data": ~some,
         "too_few_lags": some & ~fitted,
         "not_converged": fitted & ~fit.estimate.converged,
@@ -198,7 +198,7 @@ def _fit_flags(fit: Fit, data: Cosines, edge: FloatArray) -> np.ndarray:
         "infeasible_content": fitted & ~np.isfinite(edge),
         "saturated": fitted & saturated(fit.form, data),
     }
-    return combined(said, tuple(FIT_REASONS))
+    return combined(reasons, tuple(FIT_REASONS))
 
 
 def _by_head(group: _Group, data: Cosines) -> dict[str, Value]:
@@ -210,17 +210,17 @@ def _by_head(group: _Group, data: Cosines) -> dict[str, Value]:
     blocks = Blocks.of(seen, *(capture[name].values for name in edges))
     sinks, moved = sink_cosines(sink), drift(group.heads("cosine_block_mean"), blocks)
     rho0 = sinks["rho0"].value
-    found: dict[str, Value] = {**sinks, "drift_slope": moved.slope, "drift_slope_by_lag": moved.slope_by_lag}
-    found |= {"drift_rms": moved.rms, "drift_document_rms": moved.document_rms}
-    found["negative_fraction"] = negative_share(group.heads("cosine_negative_fraction")[..., : data.lag.size], data.pairs)
+    out: dict[str, Value] = {**sinks, "drift_slope": moved.slope, "drift_slope_by_lag": moved.slope_by_lag}
+    out |= {"drift_rms": moved.rms, "drift_document_rms": moved.document_rms}
+    out["negative_fraction"] = negative_share(group.heads("cosine_negative_fraction")[..., : data.lag.size], data.pairs)
     documents = data.carries.sum(axis=0)
     dimension = int(capture.attrs.get("dimension", 0))
     nothing = np.full(documents.shape, np.nan)
-    found["chance_by_lag"] = chance_by_lag(dimension, data.pairs, documents) if dimension else nothing
-    found["rho0_spread_floor"] = (1.0 - rho0**2) / np.sqrt(dimension) if dimension else nothing
+    out["chance_by_lag"] = chance_by_lag(dimension, data.pairs, documents) if dimension else nothing
+    out["rho0_spread_floor"] = (1.0 - rho0**2) / np.sqrt(dimension) if dimension else nothing
     mean = data.mean
     steady = np.nanmax(mean, axis=-1, initial=-np.inf) - np.nanmin(mean, axis=-1, initial=np.inf) <= STEADY
-    said = {
+    reasons = {
         "no_data": documents == 0,
         "one_document": documents == 1,
         "no_sink_visible": np.full(documents.shape, not seen.sink),
@@ -230,7 +230,7 @@ def _by_head(group: _Group, data: Cosines) -> dict[str, Value]:
         "two_documents": documents == 2,
         "no_dimension": np.full(documents.shape, dimension == 0),
     }
-    return found | {"documents": documents, "head_flags": combined(said, tuple(HEAD_REASONS))}
+    return out | {"documents": documents, "head_flags": combined(reasons, tuple(HEAD_REASONS))}
 
 
 STEADY = 4.0 * float(np.finfo(np.float32).eps)

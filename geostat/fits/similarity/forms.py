@@ -1,4 +1,4 @@
-"""The forms of similarity decay, one table: formula, lmfit Model, parameters and bounds, number of parameters.
+"""Forms of similarity decay, one table: formula, lmfit Model, parameters and bounds, number of parameters.
 
 Source: arXiv 2602.01893, Assumption 2.1: the exponential e^{−βk}; the others are its rivals. Every form is c + (1−c)e^{−b·x(k)} with
 b = β and x = k (exponential, offset), x = ln(1+k) (power, offset power), or b = β^s and x = k^s (stretched); the constant has b = ∞.
@@ -147,8 +147,8 @@ class Solution:
 
     def at_bound(self, name: str) -> BoolArray:
         """Say which rows have a parameter at its bound."""
-        found: BoolArray = getattr(self, f"{name}_at_bound")
-        return found
+        result: BoolArray = getattr(self, f"{name}_at_bound")
+        return result
 
 
 def parameters(form: str, start: Solution, row: int) -> lmfit.Parameters:
@@ -172,12 +172,12 @@ def jacobian(form: str, lag: FloatArray, beta: float, offset: float, stretch: fl
     fall = np.exp(-exponent)
     slope = s * beta ** (s - 1.0) * x if beta > 0 else np.where(s == 1.0, x, 0.0)
     amplitude = 1.0 - offset if "offset" in FORM[form].parameters else 1.0
-    found = {"beta": -amplitude * slope * fall}
+    out = {"beta": -amplitude * slope * fall}
     if "offset" in FORM[form].parameters:
-        found["offset"] = 1.0 - fall
+        out["offset"] = 1.0 - fall
     if "stretch" in FORM[form].parameters:
-        found["stretch"] = -exponent * np.log(beta * lag) * fall if beta > 0 else np.zeros(lag.shape)
-    return found
+        out["stretch"] = -exponent * np.log(beta * lag) * fall if beta > 0 else np.zeros(lag.shape)
+    return out
 
 
 def keywords(form: str) -> dict[str, Any]:

@@ -118,7 +118,7 @@ def goodness(fit: Fit, data: Cosines) -> dict[str, FloatArray]:
         r2 = np.where(around > FLAT * total, 1.0 - squares / around, np.nan)
         mae = np.abs(residual).sum(axis=-1) / np.where(points > 0, points, np.nan)
     fitted = np.where(np.isfinite(fit.estimate.squares) & ~saturated(fit.form, data), 0.0, np.nan)
-    found = {
+    out = {
         "mae_by_lag": mae,
         "rmse": np.sqrt(squares / total),
         "r2": r2,
@@ -126,7 +126,7 @@ def goodness(fit: Fit, data: Cosines) -> dict[str, FloatArray]:
         "aicc": corrected_akaike(bic, points, number, number + 1),
         "squares": squares,
     }
-    return {name: values + fitted for name, values in found.items()}
+    return {name: values + fitted for name, values in out.items()}
 
 
 def saturated(form: str, data: Cosines) -> BoolArray:
@@ -163,7 +163,7 @@ def estimates(fit: Fit, data: Cosines) -> dict[str, Estimate]:
 
     No error where the form lacks the parameter or it is at a bound, where the fit did not converge, or its covariance is singular.
     """
-    shape, found = data.cosine.shape[:2], {}
+    shape, result = data.cosine.shape[:2], {}
     for name in PARAMETERS:
         value, replicates = fit.estimate.values()[name], fit.replicate(name, shape)
         if name == "beta":
@@ -172,8 +172,8 @@ def estimates(fit: Fit, data: Cosines) -> dict[str, Estimate]:
         else:
             estimate = jackknife(value, replicates, data.carries)
         keep = ~fit.estimate.at_bound(name) & fit.estimate.converged & ~fit.singular & (name in FORM[fit.form].parameters)
-        found[name] = estimate.with_error_where(keep)
-    return found
+        result[name] = estimate.with_error_where(keep)
+    return result
 
 
 def replicate_trouble(fit: Fit, data: Cosines) -> BoolArray:

@@ -1,4 +1,4 @@
-"""Statistics over single pairs of content tokens, from histograms: the error of a fitted form, and the share of negative cosines.
+"""Cosines of single pairs, from histograms: mean absolute error of a fitted form, share of negative cosines, chance levels.
 
 Source: arXiv 2602.01893, eq. (6) and Figure 3. A pooled share has its interval by leaving documents out of numerator and denominator alike.
 A floor is what no similarity at all would give. Imports numpy and scipy.special.
@@ -91,7 +91,7 @@ def mae_by_pair(counts: FloatArray, bins: Bins, content: int, form: str, values:
         counts: pairs, shape (document, head, lag_bin, cosine_bin).
         bins: their edges.
         content: number of content tokens.
-        form: one of `decay.FORMS`.
+        form: one of `forms.FORMS`.
         values: beta, offset and stretch, shape (head,).
 
     Returns:

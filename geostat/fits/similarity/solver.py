@@ -1,4 +1,4 @@
-"""Least squares for many rows at once: the starts of lmfit, and all leave-one-document-out replicates.
+"""Batched least squares of similarity decays, many rows at once: the starts of lmfit, and all leave-one-document-out replicates.
 
 Every form is c + (1−c)e^{−bx}, x a function of the lag (`geostat.fits.similarity.forms`), so with z = 1 − c̄, h = 1 − e^{−bx} and A = 1 − c the
 fit is z ≈ A·h(b): A has a closed form given b (variable projection; Golub & Pereyra 1973), b comes from a grid by matrix products and then Newton's method
@@ -51,7 +51,7 @@ def solve(form: str, lag: FloatArray, cosine: FloatArray, pairs: FloatArray) -> 
     """Fit many rows at once.
 
     Args:
-        form: one of `decay.FORMS`.
+        form: one of `forms.FORMS`.
         lag: k ≥ 1, rising, shape (lag,).
         cosine: c̄_k, shape (row, lag); NaN where unknown.
         pairs: m_k, shape (lag,).
@@ -69,8 +69,8 @@ def solve(form: str, lag: FloatArray, cosine: FloatArray, pairs: FloatArray) -> 
     for start in range(0, usable.size, step):
         at = usable[start : start + step]
         part = Rows(np.where(known[at], 1.0 - cosine[at], 0.0), known[at] * pairs)
-        for name, found in _solve(form, lag, part).items():
-            (values if name in values else flags)[name][at] = found
+        for name, result in _solve(form, lag, part).items():
+            (values if name in values else flags)[name][at] = result
     return Solution(**values, **flags)
 
 

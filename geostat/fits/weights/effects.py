@@ -1,11 +1,11 @@
-"""What verdicts on Assumption 3 rest on: the total of the fitted weights, the total growth, and the distance of the form from the log weights.
+"""Effects of Assumption 3 that claims are on: the total of the fitted weights, the total growth, and the distance of the form from the log weights.
 
 Source: arXiv 2602.01893, §3.3, Assumption 3 and Figure 4. Every number is of the head's chosen form: four phases where an oscillation stands
 out of the noise, else three, which the paper's note (T₁ = T₂) allows. Intervals are document jackknives whose replicates repeat the search.
 
 - `total_model_log`, nats: log Σα̂, 0 where the fitted weights sum to 1.
 - `growth`, nats: η(L − T₂), log of the last weight over the plateau's. A search for T₂ finds a growth in any noise, so there is an estimate only
-  where growth stands out of it (`identified`); `growth_reason` tells why there is none. And it finds the largest one, so that η(L − T₂) is too large
+  where growth stands out of it (`identifiability`); `growth_reason` tells why there is none. And it finds the largest one, so that η(L − T₂) is too large
   where noise is: this is the mean over documents of the growth of one from the T₂ found in the others, by least squares. Standard error: the larger of
   that mean's and of the jackknife's of η(L − T₂), which knows of T₂.
 - `rmse`, nats: of the document mean of log α, noise of so few documents included.
@@ -23,9 +23,9 @@ import numpy as np
 from scipy.special import stdtrit
 
 from geostat.datasets.variable import Value
-from geostat.fits.weights.documents import CURVE
 from geostat.fits.weights.forms import log_profile
-from geostat.fits.weights.identified import ABSENT, AT_BOUND, HAS_ONE, NO_REPLICATE, NOT_FITTED
+from geostat.fits.weights.identifiability import ABSENT, AT_BOUND, HAS_ONE, NO_REPLICATE, NOT_FITTED
+from geostat.fits.weights.phase_mass import CURVE
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import LEVEL, Estimate, jackknife, leave_one_out_mean, skewness
 from geostat.statistics.losses import mean_of_known, mean_over_documents
@@ -49,7 +49,7 @@ def growth(
     at_bound: BoolArray,
     carries: BoolArray,
 ) -> dict[str, Value]:
-    """Return the total growth with its interval, and why either is missing (as `weights_identified.REASONS`); nats, shape (head,).
+    """Return the total growth with its interval, and why either is missing (as `identifiability.REASONS`); nats, shape (head,).
 
     Args:
         log_weight: of content tokens, shape (document, head, token), nats; NaN where unknown.

@@ -1,10 +1,10 @@
-"""Assumption 3: attention weights have a sink, a plateau, an oscillation, and exponential growth to the last token.
+"""Fit of the four-phase attention profile, Assumption 3: attention weights have a sink, a plateau, an oscillation, and exponential growth to the last token.
 
 Source: arXiv 2602.01893, §3.3, Assumption 3 and Figure 4. The profile is fitted to the document mean of log α over visible tokens behind
 the sink; p_sink, Σα and the masses of the phases are those of the arithmetic mean. Forms: *shared* (as printed: one η for oscillation and
 growth), *separate* (η_osc and η_tail), *monotone* (T₁ = T₂: no oscillation); `rivals` adds simpler ones and chooses. Break points are
-integers and are searched (`search`). Noise is taken as it is, with its autocorrelation (`noise`); what stands out of it, and
-which break points it lets the data place, is decided in `identified`. Imports numpy and xarray.
+integers and are searched (`break_points`). Noise is taken as it is, with its autocorrelation (`autocorrelation`); what stands out of it, and
+which break points it lets the data place, is decided in `identifiability`. Imports numpy and xarray.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import xarray as xr
 from geostat.datasets.tokens import LayerTokens, Progress, layer_tokens, require
 from geostat.datasets.variable import Value, sink_flag, stack_layers, variables
 from geostat.errors import InputError
-from geostat.fits.weights.documents import CURVE, alone, arithmetic
+from geostat.fits.weights.autocorrelation import Background, background, lag_one, long_run_noise
+from geostat.fits.weights.break_points import FORMS, search
 from geostat.fits.weights.effects import distance, growth, total_log
 from geostat.fits.weights.forms import MODELS, fit_row, log_profile, profile
-from geostat.fits.weights.identified import AMPLITUDE, Standing, chosen_values, form_values, placement, reasons, strength
-from geostat.fits.weights.noise import Background, background, lag_one, long_run_noise
+from geostat.fits.weights.identifiability import AMPLITUDE, Standing, chosen_values, form_values, placement, reasons, strength
+from geostat.fits.weights.phase_mass import CURVE, alone, arithmetic
 from geostat.fits.weights.rivals import FREE, RIVALS, SIMPLE, compare, simple_fits, simple_slopes
-from geostat.fits.weights.search import FORMS, search
 from geostat.fits.weights.surrogates import judge, without_oscillation
 from geostat.fits.weights.variables import RECORDS, TOKEN
 from geostat.statistics.arrays import BoolArray, FloatArray
@@ -93,9 +93,9 @@ def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, Value]:
     carries: BoolArray = np.asarray(np.isfinite(log_weight).any(axis=-1))
     mean = mean_over_documents(log_weight)
     without = leave_one_out_mean(log_weight)
-    found = search(np.concatenate([mean, without.reshape(documents * heads, content)]), first)
-    best = {name: rows[:, :heads].copy() for name, rows in found.items()}
-    again = {name: rows[:, heads:].reshape(len(FORMS), documents, heads) for name, rows in found.items()}
+    result = search(np.concatenate([mean, without.reshape(documents * heads, content)]), first)
+    best = {name: rows[:, :heads].copy() for name, rows in result.items()}
+    again = {name: rows[:, heads:].reshape(len(FORMS), documents, heads) for name, rows in result.items()}
     at_bound, tokens_se = _polish(best, position, mean)
     residual = mean - predict(best, position)
     fits = _goodness(residual, mean)
@@ -146,9 +146,9 @@ def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, Value]:
     return out
 
 
-def predict(found: dict[str, FloatArray], position: FloatArray) -> FloatArray:
+def predict(parameters: dict[str, FloatArray], position: FloatArray) -> FloatArray:
     """Return log α of every fit, shape (..., token)."""
-    return log_profile(position, *(found[name][..., None] for name in CURVE))
+    return log_profile(position, *(parameters[name][..., None] for name in CURVE))
 
 
 def _polish(best: dict[str, FloatArray], position: FloatArray, mean: FloatArray) -> tuple[dict[str, BoolArray], dict[str, FloatArray]]:
@@ -204,8 +204,8 @@ def _left_out(again: dict[str, FloatArray], position: FloatArray, log_weight: Fl
 def _backgrounds(residual: FloatArray) -> list[Background]:
     """Return the background of each form's residuals, shape (form, head, token), all in one call."""
     forms, heads, content = residual.shape
-    found = background(residual.reshape(forms * heads, content))
-    phi, theta, variance = (values.reshape(forms, heads) for values in (found.phi, found.theta, found.variance))
+    result = background(residual.reshape(forms * heads, content))
+    phi, theta, variance = (values.reshape(forms, heads) for values in (result.phi, result.theta, result.variance))
     return [Background(phi=phi[k], theta=theta[k], variance=variance[k]) for k in range(forms)]
 
 

@@ -1,4 +1,4 @@
-"""The phases of Assumption 3 as functions of position, as lmfit Models, and their fit at given break points.
+"""Four-phase attention profile (sink, plateau, oscillation, growth): log weight as a function of position, lmfit Models, and their fit at given break points.
 
 Source: arXiv 2602.01893, Assumption 3. Forms: *shared* (as printed: one η for oscillation and growth), *separate* (η_osc and η_tail),
 *monotone* (T₁ = T₂: no oscillation). Weights are unitless, their logarithms in nats. Imports numpy and lmfit.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import lmfit
 import numpy as np
 
-from geostat.fits.weights.search_kernels import ETA_MAX
+from geostat.fits.weights.break_point_kernels import ETA_MAX
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.least_squares import LMFIT_KEYWORDS
 

@@ -1,6 +1,6 @@
 """Rivals of Assumption 3's phases, and the choice among all forms by what they predict of a document left out.
 
-Beside the three forms of `search`: *constant*, log α = b; *no_plateau*, growth from the first content token on, b + η(i − i₀);
+Beside the three forms of `break_points`: *constant*, log α = b; *no_plateau*, growth from the first content token on, b + η(i − i₀);
 *power_law*, recency as a power of the distance to the query, b − γ log(L + 1 − i). Slopes are not negative, as the paper's. These are linear, so
 least squares is closed; lmfit's Models of the same name stand beside it, and tests hold the two equal.
 
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import lmfit
 import numpy as np
 
-from geostat.fits.weights.noise import lag_one
-from geostat.fits.weights.search import FORMS
+from geostat.fits.weights.autocorrelation import lag_one
+from geostat.fits.weights.break_points import FORMS
 from geostat.statistics import choice
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, jackknife
@@ -107,17 +107,17 @@ def simple_fits(position: FloatArray, log_weight: FloatArray, mean: FloatArray, 
         mean: its document mean, shape (head, token).
         without: its means without one document, shape (document, head, token).
     """
-    found: dict[str, list[FloatArray]] = {"residual": [], "loss": [], "slope": [], "slope_again": []}
+    out: dict[str, list[FloatArray]] = {"residual": [], "loss": [], "slope": [], "slope_again": []}
     for form in SIMPLE:
         x = design(form, position)
         b, slope = solve(form, position, mean)
         b_out, slope_out = solve(form, position, without)
         squares = (log_weight - b_out[..., None] - slope_out[..., None] * x) ** 2
-        found["residual"].append(mean - b[:, None] - slope[:, None] * x)
-        found["loss"].append(mean_of_known(squares))
-        found["slope"].append(slope)
-        found["slope_again"].append(slope_out)
-    return SimpleFits(**{name: np.stack(values) for name, values in found.items()})
+        out["residual"].append(mean - b[:, None] - slope[:, None] * x)
+        out["loss"].append(mean_of_known(squares))
+        out["slope"].append(slope)
+        out["slope_again"].append(slope_out)
+    return SimpleFits(**{name: np.stack(values) for name, values in out.items()})
 
 
 def compare(residual: FloatArray, loss: FloatArray, long_run: FloatArray) -> dict[str, np.ndarray]:
@@ -155,8 +155,8 @@ def simple_slopes(simple: SimpleFits, carries: BoolArray) -> dict[str, Estimate]
         carries: which documents carry the head, shape (document, head).
     """
     rows = {"power_law_gamma": SIMPLE.index("power_law"), "no_plateau_eta": SIMPLE.index("no_plateau")}
-    found = {name: jackknife(simple.slope[k], simple.slope_again[k], carries) for name, k in rows.items()}
-    return {name: one.with_error_where(one.value > 0) for name, one in found.items()}
+    out = {name: jackknife(simple.slope[k], simple.slope_again[k], carries) for name, k in rows.items()}
+    return {name: one.with_error_where(one.value > 0) for name, one in out.items()}
 
 
 def choose(loss: FloatArray) -> np.ndarray:

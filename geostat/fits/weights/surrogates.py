@@ -1,8 +1,8 @@
-"""Is an oscillation, is growth, more than the noise makes? Tests against surrogates that have the residuals' own autocorrelation.
+"""Surrogate tests: is an oscillation, is growth, more than the noise makes? Tests against surrogates that have the residuals' own autocorrelation.
 
 A residual that resembles its neighbour wanders, and a search over break points and frequencies finds an oscillation in any wandering. So:
 
-1. the noise of a head is the ARMA(1,1) background (`noise`) of the residuals of its fit without an oscillation: the monotone form or the
+1. the noise of a head is the ARMA(1,1) background (`autocorrelation`) of the residuals of its fit without an oscillation: the monotone form or the
    power law of `rivals`, whichever leaves less. (The misfit of a bend, taken for noise, would hide oscillations);
 2. the profile is whitened: turned into that noise's innovations, which are independent where the background is right;
 3. *oscillation*: over every frequency, and all pairs of break points on BLOCKS blocks, the largest drop of the sum of squares of the whitened
@@ -13,7 +13,7 @@ A residual that resembles its neighbour wanders, and a search over break points 
 
 Surrogates need not be drawn with each head's own φ and θ, since whitening takes these out: the distribution of the statistics hardly depends
 on them (tests hold it to that), so all heads of one length share one set of surrogates, drawn with a fixed seed.
-Source: surrogates after Theiler et al. (1992), Physica D 58. Imports numpy; numba by `noise_kernels`, `profile_kernels`.
+Source: surrogates after Theiler et al. (1992), Physica D 58. Imports numpy; numba by `surrogate_kernels`, `break_point_kernels`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from geostat.fits.weights.noise import Background, background
-from geostat.fits.weights.noise_kernels import best_pair, whiten
+from geostat.fits.weights.autocorrelation import Background, background
+from geostat.fits.weights.break_point_kernels import MIN_OSCILLATION, monotone_rows
 from geostat.fits.weights.rivals import design, solve
-from geostat.fits.weights.search_kernels import MIN_OSCILLATION, monotone_rows
+from geostat.fits.weights.surrogate_kernels import best_pair, whiten
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.losses import mean_of_known
 
@@ -70,16 +70,16 @@ def judge(mean: FloatArray, residual: FloatArray, noise: Background, first: int)
     exact = (filled**2).sum(axis=-1) <= rounding
     grows = (around**2).sum(axis=-1) > rounding
     sound = enough & ~exact
-    found = {"oscillation": np.where(enough, 0.0, np.nan), "growth": np.where(enough, np.where(grows, np.inf, 0.0), np.nan)}
+    out = {"oscillation": np.where(enough, 0.0, np.nan), "growth": np.where(enough, np.where(grows, np.inf, 0.0), np.nan)}
     if sound.any():
         own = Background(phi=noise.phi[sound], theta=noise.theta[sound], variance=noise.variance[sound])
         for name, values in statistics(around[sound], filled[sound], own, first).items():
-            found[name][sound] = values
-    p = {name: np.full(enough.shape, np.nan) for name in found}
+            out[name][sound] = values
+    p = {name: np.full(enough.shape, np.nan) for name in out}
     if enough.any():
         for name, null in zip(p, surrogates(mean.shape[-1], first), strict=True):
-            p[name][enough] = (1.0 + (null[None, :] >= found[name][enough, None]).sum(axis=1)) / (1.0 + SURROGATES)
-    return Judged(oscillation=found["oscillation"], growth=found["growth"], oscillation_p=p["oscillation"], growth_p=p["growth"])
+            p[name][enough] = (1.0 + (null[None, :] >= out[name][enough, None]).sum(axis=1)) / (1.0 + SURROGATES)
+    return Judged(oscillation=out["oscillation"], growth=out["growth"], oscillation_p=p["oscillation"], growth_p=p["growth"])
 
 
 @lru_cache(maxsize=16)
@@ -92,8 +92,8 @@ def surrogates(tokens: int, first: int) -> tuple[FloatArray, FloatArray]:
     position = first + np.arange(tokens, dtype=np.float64)
     b, slope = solve("power_law", position, rows)
     residual = without_oscillation(monotone, rows - b[:, None] - slope[:, None] * design("power_law", position))
-    found = statistics(rows, residual, background(residual), first)
-    return found["oscillation"], found["growth"]
+    result = statistics(rows, residual, background(residual), first)
+    return result["oscillation"], result["growth"]
 
 
 def without_oscillation(monotone: FloatArray, power_law: FloatArray) -> FloatArray:

@@ -9,9 +9,9 @@ from typing import Final
 
 from geostat.datasets.flags import codes
 from geostat.datasets.variable import Variable
-from geostat.fits.weights.identified import REASONS
+from geostat.fits.weights.break_points import FORMS
+from geostat.fits.weights.identifiability import REASONS
 from geostat.fits.weights.rivals import RIVALS
-from geostat.fits.weights.search import FORMS
 
 HEAD, FORM, RIVAL, TOKEN = ("layer", "head"), ("form", "layer", "head"), ("rival", "layer", "head"), ("layer", "head", "position")
 DOCUMENT = ("document", "layer", "head")

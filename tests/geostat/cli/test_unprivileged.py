@@ -25,10 +25,10 @@ ratios = np.empty(0)
 print(theory.editions.sharp_kernels.pair_ratios(np.eye(2), *np.ones((3, 2)), 1.0, 0, 2, 0.0, ratios))
 """
 ROOMS = """
-import empirical.measure.head_kernels, geostat.fits.weights.noise_kernels
+import empirical.measure.head_kernels, geostat.fits.weights.surrogate_kernels
 print(empirical.measure.head_kernels.padded(5, 8))
 rows, ones = np.ones((1, 3)), np.zeros(1)
-geostat.fits.weights.noise_kernels.whiten(rows, ones, ones, ones + 1, rows)
+geostat.fits.weights.surrogate_kernels.whiten(rows, ones, ones, ones + 1, rows)
 print(rows.sum())
 """
 
@@ -85,7 +85,7 @@ def test_kernels_are_compiled_and_kept_for_a_user_without_a_home(prefix: tuple[s
     assert (done.stdout.split(), done.stderr) == (["8", "3.0", "0"], "")
     own = here / "open" / f"geostat-{NOBODY if prefix else os.getuid()}"
     kept = {path.name.split("-")[0] for path in own.rglob("*.nbi")}
-    assert {"head_kernels.padded", "noise_kernels.whiten", "sharp_kernels.pair_ratios"} <= kept
+    assert {"head_kernels.padded", "surrogate_kernels.whiten", "sharp_kernels.pair_ratios"} <= kept
 
 
 @pytest.mark.parametrize("first", ["", ROOMS], ids=["theory", "all"])

@@ -10,7 +10,7 @@ from geostat.errors import InputError
 from geostat.fits.pooled.data import pooled_cosines, pooled_log_weights
 from geostat.fits.pooled.depth_models import line, mixed
 from geostat.fits.pooled.fit import POOLED, fit_pooled
-from geostat.fits.pooled.values import TRENDS, Values, place_of, pooled_values
+from geostat.fits.pooled.values import TRENDS, Values, depth_of, pooled_values
 from geostat.fits.similarity.fit import layer_cosines
 from geostat.statistics.jackknife import jackknife
 
@@ -142,7 +142,7 @@ def test_statsmodels_own_results_are_one_call_away(run):
 
 def test_the_mixed_model_finds_what_was_planted():
     random = np.random.default_rng(0)
-    depth = place_of(20)
+    depth = depth_of(20)
     each = (
         1.0
         + 2.0 * depth

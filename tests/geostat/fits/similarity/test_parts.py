@@ -156,7 +156,7 @@ def drifting(slope, heads=1, documents=8, noise=0.0, own=0.0, seed=0):
     blocks = Blocks.of(WHOLE, *EDGES)
     each = slope + own * random.standard_normal((documents, heads, 1, 1))
     level = np.array([0.5, 0.3, 0.1, 0.05])
-    cosine = level + each * blocks.place[:, None] + noise * random.standard_normal((documents, heads, 4, 4))
+    cosine = level + each * blocks.centre[:, None] + noise * random.standard_normal((documents, heads, 4, 4))
     return np.where(blocks.pairs > 0, cosine, np.nan), blocks
 
 
@@ -165,8 +165,8 @@ def test_a_planted_drift_is_found_and_levels_of_lags_are_not_drift():
     found = drift(cosine, blocks)
     assert found.slope.value[0] == pytest.approx(0.08)
     np.testing.assert_allclose(found.slope_by_lag.value[0], 0.08)
-    middle = (blocks.pairs * blocks.place[:, None]).sum(axis=0) / blocks.pairs.sum(axis=0)
-    spread = np.sqrt((blocks.pairs * (blocks.place[:, None] - middle) ** 2).sum() / blocks.pairs.sum())
+    middle = (blocks.pairs * blocks.centre[:, None]).sum(axis=0) / blocks.pairs.sum(axis=0)
+    spread = np.sqrt((blocks.pairs * (blocks.centre[:, None] - middle) ** 2).sum() / blocks.pairs.sum())
     assert found.rms.value[0] == pytest.approx(0.08 * spread)
     assert found.document_rms[0] == pytest.approx(0.08 * spread)
     still = drift(*drifting(0.0))

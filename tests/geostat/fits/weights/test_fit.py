@@ -7,9 +7,9 @@ from support.synthetic import Sizes, Spread, Truth, capture, log_weights
 from geostat.errors import InputError
 from geostat.fits.weights import fit as weights
 from geostat.fits.weights import forms
+from geostat.fits.weights.break_point_kernels import scan
+from geostat.fits.weights.break_points import FORMS, search
 from geostat.fits.weights.fit import fit_weights, log_profile, profile
-from geostat.fits.weights.search import FORMS, search
-from geostat.fits.weights.search_kernels import scan
 from geostat.statistics.least_squares import LMFIT_KEYWORDS
 from geostat.statistics.losses import mean_over_documents
 

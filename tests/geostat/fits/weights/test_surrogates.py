@@ -4,10 +4,10 @@ from scipy.signal import lfilter
 from scipy.stats import binom
 from support.noise import arma
 
-from geostat.fits.weights.noise import Background, background
+from geostat.fits.weights.autocorrelation import Background, background
+from geostat.fits.weights.break_point_kernels import MIN_OSCILLATION
+from geostat.fits.weights.break_points import search_monotone
 from geostat.fits.weights.rivals import design, solve
-from geostat.fits.weights.search import search_monotone
-from geostat.fits.weights.search_kernels import MIN_OSCILLATION
 from geostat.fits.weights.surrogates import BLOCKS, FEWEST, SURROGATES, judge, statistics, surrogates, without_oscillation
 
 

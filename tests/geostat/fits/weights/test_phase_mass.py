@@ -3,9 +3,9 @@ import pytest
 from scipy.stats import t as student
 from support.synthetic import Sizes, Spread, Truth, capture
 
-from geostat.fits.weights.documents import share_estimate
+from geostat.fits.weights.break_points import search
 from geostat.fits.weights.fit import fit_weights
-from geostat.fits.weights.search import search
+from geostat.fits.weights.phase_mass import share_estimate
 from geostat.statistics.jackknife import leave_one_out_mean
 
 

@@ -1,4 +1,4 @@
-"""Compiled kernels of the search for Assumption 3's phases; `search` says what is fitted and how.
+"""Compiled kernels of the search for break points; `break_points` says what is fitted and how.
 
 theta = (b, η_osc, ω, η_tail), the last unused when η is shared; indices j count content tokens from 0, `first` is the position of the
 first, T₁ and T₂ are j1 and j2. w is 1 for a known token and 0 for an unknown one, whose y is 0.
@@ -415,8 +415,8 @@ def search_rows(rows, first, frequencies, cosines, block_cos, block_cos2, starts
 def monotone_rows(rows, out):  # type: ignore[no-untyped-def]
     """Write the residuals of the best plateau-and-growth fit of each row of finite numbers."""
     n = rows.shape[1]
-    w, found = np.ones(n), np.zeros(8)
+    w, result = np.ones(n), np.zeros(8)
     for i in range(rows.shape[0]):
-        _monotone(rows[i], w, found)
+        _monotone(rows[i], w, result)
         for j in range(n):
-            out[i, j] = rows[i, j] - found[1] - found[3] * max(j - found[5], 0.0)
+            out[i, j] = rows[i, j] - result[1] - result[3] * max(j - result[5], 0.0)

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from support.noise import arma
 
+from geostat.fits.weights.autocorrelation import Background
+from geostat.fits.weights.break_points import FORMS, search_monotone
 from geostat.fits.weights.forms import log_profile
-from geostat.fits.weights.identified import ABSENT, AT_BOUND, BELOW, HAS_ONE, NOT_FITTED, ROUGH, Standing, placement, reasons, strength
-from geostat.fits.weights.noise import Background
-from geostat.fits.weights.search import FORMS, search_monotone
+from geostat.fits.weights.identifiability import ABSENT, AT_BOUND, BELOW, HAS_ONE, NOT_FITTED, ROUGH, Standing, placement, reasons, strength
 
 POSITION = np.arange(1.0, 401)
 LAST = 400.0

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from support.noise import arma
 
-from geostat.fits.weights.noise import autocovariance, background, lag_one, long_run_noise
+from geostat.fits.weights.autocorrelation import autocovariance, background, lag_one, long_run_noise
 
 
 def test_autocovariance_takes_pairs_of_known_tokens_only():

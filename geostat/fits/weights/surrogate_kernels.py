@@ -1,4 +1,4 @@
-"""Compiled kernels of the tests in `surrogates`: whitening, and the scan over pairs of break points.
+"""Compiled kernels of the surrogate tests: whitening, and the scan over pairs of break points.
 
 No kernel here calls one of another file, so numba's cache, which watches a kernel's own file, never goes stale. Imports numpy and numba.
 """

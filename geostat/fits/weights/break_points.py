@@ -1,4 +1,4 @@
-"""The break points, frequency and amplitude of Assumption 3, searched rather than guessed.
+"""Break points, frequency and amplitude of the four-phase profile: least squares by exhaustive search.
 
 Source: arXiv 2602.01893, Assumption 3, on the logarithm: b on the plateau i ≤ T₁, b + log(1 + η cos ωi) on T₁ < i ≤ T₂,
 b + η(i − T₂) beyond; least squares over tokens. Three forms: *monotone* (T₁ = T₂, no oscillation), *shared* (as printed) and
@@ -24,7 +24,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from geostat.fits.weights.search_kernels import search_rows
+from geostat.fits.weights.break_point_kernels import search_rows
 from geostat.statistics.arrays import FloatArray
 
 BLOCKS = 64
@@ -96,5 +96,5 @@ def _found(rows: FloatArray, first: int, forms: int) -> dict[str, FloatArray]:
 
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(one, range(0, rows.shape[0], size)))
-    found = {name: out[:, :, k].T for k, name in enumerate(COLUMNS)}
-    return found | {name: found[name] + first for name in ("t1", "t2")}
+    results = {name: out[:, :, k].T for k, name in enumerate(COLUMNS)}
+    return results | {name: results[name] + first for name in ("t1", "t2")}

@@ -1,4 +1,4 @@
-"""Which phases of Assumption 3 stand out of the noise, and how exactly the data place their break points and frequency.
+"""Identifiability of phases and break points: which phases stand out of the noise, how exactly the data place break points and frequency.
 
 A phase *stands out* if
 
@@ -24,8 +24,8 @@ import numpy as np
 from scipy.special import stdtrit
 
 from geostat.datasets.variable import Value, mapped
-from geostat.fits.weights.noise import Background
-from geostat.fits.weights.search import FORMS
+from geostat.fits.weights.autocorrelation import Background
+from geostat.fits.weights.break_points import FORMS
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import LEVEL, Estimate, jackknife
 
@@ -218,11 +218,11 @@ def form_values(
     return out | {f"form_{name}_half_width": np.where(np.isfinite(half), half, np.nan) for name, half in half_width.items()}
 
 
-def _source(name: str, found: dict[str, FloatArray]) -> FloatArray:
+def _source(name: str, parameters: dict[str, FloatArray]) -> FloatArray:
     """Return a parameter of every form; "eta" is that of the oscillation where there is one, and p_base is still a logarithm."""
     if name == "eta":
-        return np.concatenate([found["eta_tail"][:1], found["eta_osc"][1:]])
-    return found["b" if name == "p_base" else name]
+        return np.concatenate([parameters["eta_tail"][:1], parameters["eta_osc"][1:]])
+    return parameters["b" if name == "p_base" else name]
 
 
 def _wider(estimate: Estimate, half_width: FloatArray, documents: np.ndarray) -> Estimate:

@@ -1,4 +1,4 @@
-"""What of Assumption 3 rests on the arithmetic mean of the weights, and what each document says on its own. Imports numpy.
+"""Attention mass by phase, from the arithmetic mean of the weights, and the profile fitted to each document alone. Imports numpy.
 
 Shares of attention (p_sink, phase masses) lie between 0 and 1 and differ a lot between documents, so their intervals are found on the
 logit scale and carried back. Totals of fitted weights have theirs on the log scale.
@@ -12,8 +12,8 @@ import numpy as np
 
 from geostat.datasets.tokens import LayerTokens
 from geostat.datasets.variable import Value
+from geostat.fits.weights.break_points import FORMS, search, search_monotone
 from geostat.fits.weights.forms import log_profile
-from geostat.fits.weights.search import FORMS, search, search_monotone
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, document_mean, jackknife, leave_one_out_mean
 from geostat.statistics.losses import mean_over_documents
@@ -100,8 +100,8 @@ def alone(log_weight: FloatArray, first: int, shared: BoolArray) -> dict[str, np
         the break points, t1_document_sd and t2_document_sd, shape (head,), NaN with fewer than two documents.
     """
     documents, heads, content = log_weight.shape
-    found = search_monotone(log_weight.reshape(documents * heads, content), first)
-    each = {name: rows.reshape(documents, heads).copy() for name, rows in found.items()}
+    result = search_monotone(log_weight.reshape(documents * heads, content), first)
+    each = {name: rows.reshape(documents, heads).copy() for name, rows in result.items()}
     if shared.any():
         wave = search(log_weight[:, shared].reshape(-1, content), first)
         for name in each:

@@ -1,4 +1,4 @@
-"""The noise that a profile's residuals have, as it is: neighbours resemble each other, so tokens are not independent.
+"""Autocorrelated residuals: their long-run variance and ARMA(1,1) background. Neighbours resemble each other, so tokens are not independent.
 
 Three descriptions, all of the residuals of a fit to the mean log weight, tokens in order, unknown tokens left out of sums:
 
@@ -49,8 +49,8 @@ def lag_one(rows: FloatArray) -> FloatArray:
         rows: residuals about 0, shape (row, token), nats; NaN where unknown.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = autocovariance(rows, 1) / autocovariance(rows, 0)
-    return np.where(np.isfinite(found), found, np.nan)
+        result = autocovariance(rows, 1) / autocovariance(rows, 0)
+    return np.where(np.isfinite(result), result, np.nan)
 
 
 def long_run_noise(rows: FloatArray) -> FloatArray:

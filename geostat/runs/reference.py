@@ -1,0 +1,78 @@
+"""Reference of a run's variables: every record of every group as a Markdown page.
+
+`python -m geostat.runs.reference docs/reference/variables.md` writes it. Imports the groups' records.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from empirical import schema
+from geostat.datasets.variable import SINK_VISIBLE, Variable
+from geostat.experiments.chance import VARIABLES as SEPARABLE
+from geostat.experiments.head_regimes import VARIABLES as REGIMES
+from geostat.experiments.sink import VARIABLES as SINK
+from geostat.fits.norms.variables import HEADS, POSITIONS, TOKENS
+from geostat.fits.pooled.depth import RECORDS as DEPTH
+from geostat.fits.pooled.fit import LAYER, OVERALL
+from geostat.fits.similarity.variables import BY_FORM, BY_HEAD
+from geostat.fits.weights.variables import RECORDS as WEIGHTS
+
+__all__ = ["RECORDS", "reference"]
+
+
+def _measured(rows: Mapping[str, schema.Variable]) -> tuple[Variable, ...]:
+    return tuple(
+        Variable(name, row.long_name, row.units, row.symbol, row.equation, dims=("document", *row.dims)) for name, row in rows.items()
+    )
+
+
+RECORDS: Final[Mapping[str, tuple[Variable, ...]]] = {
+    "capture": _measured(schema.CAPTURE | schema.PRINCIPAL),
+    "null": _measured(schema.NULL),
+    "norms": (*HEADS, *TOKENS, *POSITIONS, SINK_VISIBLE),
+    "similarity": (*BY_FORM, *BY_HEAD, SINK_VISIBLE),
+    "weights": (*WEIGHTS, SINK_VISIBLE),
+    "pooled": (*LAYER, *OVERALL, *DEPTH),
+    "sink": SINK,
+    "heads": REGIMES,
+    "separable": SEPARABLE,
+}
+"""Records of a run's variables, by group."""
+
+HEAD: Final = """# Variables of a run
+
+Written by `python -m geostat.runs.reference docs/reference/variables.md` from the records that the results themselves are labelled with.
+
+An estimate, marked \\*, is four variables: `x`, `x_se` (standard error), `x_lower` and `x_upper` (95% interval; over documents unless its attribute
+`interval` says otherwise). Where a claim is on it, marked \\*\\*, there are also `x_skew` (skewness of single documents) and `x_without` (the estimate
+without each document, along `document`). Each variable carries its meaning, unit, symbol and equation as the attributes `long_name`, `units`, `symbol`
+and `equation`; equation numbers are those of arXiv 2602.01893.
+"""
+
+
+def reference(records: Mapping[str, Iterable[Variable]] = RECORDS) -> str:
+    """Return the page: a table a group, a row a record.
+
+    >>> record = Variable("C", "norm of a content token", "value norm", "C", dims=("layer", "kv_head"))
+    >>> print(reference({"norms": [record]}).splitlines()[-1])
+    | `C` | layer, kv_head | value norm | $C$ | norm of a content token |  |
+    """
+    return HEAD + "".join(f"\n## /{group}\n\n{_table(rows)}" for group, rows in records.items())
+
+
+def _table(rows: Iterable[Variable]) -> str:
+    lines = ["| variable | over | unit | symbol | meaning | equation |", "|---|---|---|---|---|---|"]
+    for row in rows:
+        mark = r"\*\*" if row.judged else r"\*" if row.estimated else ""
+        symbol = f"${row.symbol}$".replace("|", r"\|") if row.symbol else ""
+        meaning = row.long_name.replace("|", r"\|")
+        lines.append(f"| `{row.name}`{mark} | {', '.join(row.dims)} | {row.units} | {symbol} | {meaning} | {row.equation} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(reference(), encoding="utf-8")
