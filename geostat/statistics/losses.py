@@ -61,6 +61,10 @@ def paired_gain(simple: FloatArray, rival: FloatArray) -> tuple[FloatArray, Floa
 
     Returns:
         Gain and its standard error, shape (...); the standard error is NaN with fewer than two documents.
+
+    >>> gain, se = paired_gain(np.array([3.0, 4.0, 5.0]), np.array([2.0, 2.0, 2.0]))
+    >>> print(f"{gain} ± {se:.3f}")
+    2.0 ± 0.577
     """
     gain = simple - rival
     finite = np.isfinite(gain)
