@@ -25,8 +25,9 @@ from geostat.fits.one_head import fit_head as fit_one
 from geostat.fits.pooled.depth_models import depth_trend as trend_over_depth
 from geostat.fits.pooled.fit import pooled_fit as fit_together
 from geostat.runs import pipeline, stages
-from geostat.runs.groups import ASSUMPTIONS, CONFRONTED, FITTED, maker
+from geostat.runs.groups import ASSUMPTIONS
 from geostat.runs.paths import store_path
+from geostat.runs.trees import group_of, joined, tree_of, without_results
 from geostat.verdicts.claims import tolerances as read_tolerances
 from geostat.verdicts.give import refuse_older
 from geostat.what_if.elasticities import elasticities as tell_elasticities
@@ -154,7 +155,7 @@ def fit(run: xr.DataTree) -> xr.DataTree:
     >>> fits = fit(open("report"))  # doctest: +SKIP
     >>> float(fits["norms"]["cv_token"].median())  # doctest: +SKIP
     """
-    return _tree(stages.fitted(_group(run, "capture")))
+    return tree_of(stages.fitted(group_of(run, "capture")))
 
 
 @_one_error
@@ -176,7 +177,7 @@ def fit_head(
 
     >>> print(fit_head(open("report"), 5, 3, "similarity").fit_report())  # doctest: +SKIP
     """
-    return fit_one(_group(run, "capture"), layer, head, which=which, form=form)
+    return fit_one(group_of(run, "capture"), layer, head, which=which, form=form)
 
 
 @_one_error
@@ -194,7 +195,7 @@ def pooled_fit(run: xr.DataTree, what: str = "similarity", layer: int | None = N
 
     >>> print(pooled_fit(open("report"), "weights", layer=5).fit_report())  # doctest: +SKIP
     """
-    return fit_together(_group(run, "capture"), what=what, layer=layer, form=form)
+    return fit_together(group_of(run, "capture"), what=what, layer=layer, form=form)
 
 
 @_one_error
@@ -211,7 +212,7 @@ def depth_trend(run: xr.DataTree, name: str, model: str = "line") -> RegressionR
 
     >>> depth_trend(open("report"), "rho0").summary()  # doctest: +SKIP
     """
-    return trend_over_depth(_group(run, "capture"), name, model=model)
+    return trend_over_depth(group_of(run, "capture"), name, model=model)
 
 
 @_one_error
@@ -240,11 +241,11 @@ def confront(
     >>> env = confront(run, run, editions=("sharp",))  # doctest: +SKIP
     """
     held = read_tolerances(None if tolerances is None else Path(tolerances))
-    _group(run, "capture")
+    group_of(run, "capture")
     for name in ASSUMPTIONS:
-        _group(fits, name)
+        group_of(fits, name)
     asked: dict[str, Any] = {"editions": editions, "points": points, "held_against": held, "swap": swap, "predict": predict}
-    return _tree(stages.confronted(_joined(_measured(run), fits), **asked))
+    return tree_of(stages.confronted(joined(without_results(run), fits), **asked))
 
 
 @_one_error
@@ -257,9 +258,9 @@ def report(run: xr.DataTree, fits: xr.DataTree, env: xr.DataTree, *, out: str | 
 
     for tree, names in ((run, ("capture",)), (fits, ASSUMPTIONS), (env, ("envelope", "summary"))):
         for name in names:
-            _group(tree, name)
+            group_of(tree, name)
     refuse_older("env", env)
-    return write_page(_joined(_joined(_measured(run), fits), env), Path(out))
+    return write_page(joined(joined(without_results(run), fits), env), Path(out))
 
 
 @_one_error
@@ -292,35 +293,3 @@ whatif = _one_error(evaluate_grid)
 
 elasticities = _one_error(tell_elasticities)
 """Tell how each bound responds to each parameter at one point: `geostat.what_if.elasticities.elasticities`."""
-
-
-def _group(tree: xr.DataTree, name: str) -> xr.Dataset:
-    """One group of a DataTree, whose makers are named where it is not there."""
-    if isinstance(tree, xr.DataTree) and name in tree.children:
-        return tree[name].to_dataset()
-    held = (
-        f"has no /{name}, only {', '.join(f'/{child}' for child in tree.children) or 'nothing'}"
-        if isinstance(tree, xr.DataTree)
-        else "is none"
-    )
-    raise InputError(f"{type(tree).__name__}: expected an xarray.DataTree with /{name}, but it {held}. Use what {maker(name)} returned.")
-
-
-def _measured(run: xr.DataTree) -> xr.DataTree:
-    """A run without what was made of its measurements."""
-    kept = xr.DataTree.from_dict(
-        {f"/{name}": node.to_dataset() for name, node in run.children.items() if name not in (*FITTED, *CONFRONTED)}
-    )
-    kept.attrs = dict(run.attrs)
-    return kept
-
-
-def _joined(first: xr.DataTree, second: xr.DataTree) -> xr.DataTree:
-    groups = {f"/{name}": tree[name].to_dataset() for tree in (first, second) for name in tree.children}
-    joined = xr.DataTree.from_dict(groups)
-    joined.attrs = dict(first.attrs)
-    return joined
-
-
-def _tree(found: dict[str, xr.Dataset]) -> xr.DataTree:
-    return xr.DataTree.from_dict({f"/{name}": dataset for name, dataset in found.items()})

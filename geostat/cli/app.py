@@ -17,6 +17,7 @@ import typer
 
 from geostat.cli import stops, streams
 from geostat.cli.errors import Guarded
+from geostat.cli.judging import judged_by, met
 from geostat.cli.options import JUDGING, MEASURING, Json, Quiet, Require, Run, Tolerances, taking
 from geostat.cli.whatif_options import WHATIF
 
@@ -38,7 +39,7 @@ def run_command(given: dict[str, Any]) -> None:
     from geostat.runs import pipeline
     from geostat.runs.paths import store_path
 
-    out, (held, required) = given["out"], _judged_by(given["tolerances"], given["require"])
+    out, (held, required) = given["out"], judged_by(given["tolerances"], given["require"])
     page = pipeline.run(_settings(given), out, held_against=held, **_how_to_measure(given))
     store = store_path(out)
     _print({"report": str(page), "run": str(store), **_sentences(store)}, as_json=given["as_json"], quiet=given["quiet"])
@@ -93,7 +94,7 @@ def confront_command(
     from geostat.runs.render import outdated
     from geostat.runs.settings import chosen_editions, envelope_points
 
-    held, required = _judged_by(tolerances, require)
+    held, required = judged_by(tolerances, require)
     store = _open(run)
     asked = {"editions": chosen_editions(edition), "points": envelope_points(n), "held_against": held, "swap": swap}
     pipeline.confront(store, **asked, predict=predict, console=_talk(quiet=quiet))
@@ -113,7 +114,7 @@ def report_command(
     """Write the page, figures and tables of a confronted run."""
     from geostat.runs.render import write_report
 
-    _, required = _judged_by(None, require)
+    _, required = judged_by(None, require)
     store = _open(run)
     page = write_report(store, out or store.path.parent, console=_talk(quiet=quiet))
     _print({"report": str(page)}, as_json=False, quiet=quiet)
@@ -226,25 +227,9 @@ def doctor_command(
     _print(examine(run), as_json=as_json, quiet=False)
 
 
-def _judged_by(tolerances: Path | None, require: list[str] | None) -> tuple[Any, list[Any]]:
-    """What the verdicts are held against, and what is required of them; read before any work is done."""
-    from geostat.verdicts.claims import tolerances as read
-    from geostat.verdicts.requirements import requirement
-
-    return read(tolerances), [requirement(text) for text in require or ()]
-
-
 def _hold_to(store: Path, required: list[Any], *, quiet: bool) -> None:
-    """Say of each requirement whether it is met.
-
-    Raises:
-        Unmet: if one is not.
-    """
-    from empirical.store.store import Store
-    from geostat.verdicts.requirements import hold_to
-
     if required:
-        _print({"required": hold_to(Store.open(store).tree(only=("verdicts",)), required)}, as_json=False, quiet=quiet)
+        _print({"required": met(store, required)}, as_json=False, quiet=quiet)
 
 
 def _talk(*, quiet: bool) -> Any:

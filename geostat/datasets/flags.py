@@ -44,6 +44,11 @@ def codes(name: str, long_name: str, values: tuple[str, ...], *, missing: str = 
 
 
 def reasons(flags: xr.DataArray) -> list[str]:
-    """Return the names of the reasons that a single flag holds, such as `reasons(similarity["flags"].sel(gram="offset")[5, 1])`."""
+    """Return the names of the reasons that a single flag holds, such as `reasons(similarity["flags"].sel(gram="offset")[5, 1])`.
+
+    >>> record = flags("flags", "why", {"lost": "no data", "rough": "two documents"}, ())
+    >>> reasons(xr.DataArray(np.int64(2), attrs=record.attributes))
+    ['rough']
+    """
     names = str(flags.attrs["flag_meanings"]).split()
     return [name for name, mask in zip(names, flags.attrs["flag_masks"], strict=True) if int(flags) & int(mask)]

@@ -6,7 +6,6 @@ Source: arXiv 2602.01893, §4.2, Figures 7, 8, 10 and 11; the rules stand in `ge
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -14,8 +13,9 @@ import xarray as xr
 
 from geostat.datasets.separability import STATISTICS
 from geostat.datasets.tokens import require
-from geostat.datasets.variable import Variable, variables
+from geostat.datasets.variable import variables
 from geostat.experiments.head_regime_rules import CRITERIA, REGIMES, SWEEP, THRESHOLDS, UNKNOWN, Features, Thresholds, labels, slack
+from geostat.experiments.head_regime_variables import VARIABLES
 from geostat.statistics.arrays import FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, jackknife, leave_one_out_mean
 
@@ -38,47 +38,6 @@ NEEDS: Final = {
     "value_norm": ("document", "layer", "kv_head", "position"),
     "sink_cosine": ("document", "layer", "kv_head", "position"),
 }
-SIZES: Final = {
-    "sink": ("the sink's contribution", r"\|\alpha_0 v_0\|"),
-    "last": ("the last token's contribution", r"\|\alpha_L v_L\|"),
-    "rest": ("the other tokens' contributions, norm of their sum", r"\|\sum_{0<i<L} \alpha_i v_i\|"),
-    "rest_total": ("the other tokens' contributions, sum of their norms", r"\sum_{0<i<L} \|\alpha_i v_i\|"),
-}
-
-
-SYMBOLS: Final = {"precision": r"P(r_{\max},N)", "recall": r"R(r_{\min},N)"}
-"""Of the measured curves, as /capture has them."""
-
-_of_head = partial(Variable, equation="§4.2", dims=("criterion", "layer", "head"))
-_count = partial(Variable, equation="§4.2")
-VARIABLES: Final = (
-    *(
-        Variable(f"contribution_{name}", long_name, "value norm", symbol, "§4.2", dims=("layer", "head"), estimated=True)
-        for name, (long_name, symbol) in SIZES.items()
-    ),
-    _of_head("stability_left_out", "share of documents left out one by one that give the same label"),
-    _of_head("stability_resampled", "share of resamples of the documents that give the same label"),
-    _of_head("stability_sweep", "share of the sweep's settings that give the same label"),
-    _count("sweep_heads", "heads of a regime under other thresholds", dims=("criterion", "sweep", "regime")),
-    _count("told", "heads that sizes and alignment both classify"),
-    _count("agreed", "those of them that both give the same regime"),
-    _count("kappa", "Cohen's kappa of sizes and alignment, over the heads that both classify", symbol=r"\kappa", estimated=True),
-    _of_head(
-        "label",
-        "regime of the head; codes in the attribute codes",
-        more={"codes": [f"{code} {name}" for code, name in ((UNKNOWN, "cannot be told"), *enumerate(REGIMES))]},
-    ),
-    Variable("count", "heads of a regime, by layer", equation="Fig. 8", dims=("criterion", "regime", "layer")),
-    _count("heads", "heads of a regime", dims=("criterion", "regime")),
-    *(
-        Variable(name, f"mean {name} of a regime's heads", "1", symbol, "Fig. 11", dims=("criterion", "regime", "n"), estimated=True)
-        for name, symbol in SYMBOLS.items()
-    ),
-    *(
-        Variable(f"typical_{dim}", f"index of the {dim} of a typical head of the regime, -1 for none", equation="Fig. 7", dims=("regime",))
-        for dim in ("layer", "head")
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,6 +84,9 @@ def leave_one_out_mean(values: FloatArray) -> FloatArray:
 
     Returns:
         Shape (document, ...), entry k being the mean without document k; NaN where nothing is left.
+
+    >>> leave_one_out_mean(np.array([1.0, 2.0, 6.0]))
+    array([4. , 3.5, 1.5])
     """
     finite = np.isfinite(values)
     filled = np.where(finite, values, 0.0)
@@ -131,6 +134,10 @@ def document_mean(each: FloatArray) -> Estimate:
 
     Args:
         each: shape (document, ...); NaN where a document has no value, and does not carry the mean.
+
+    >>> mean = document_mean(np.array([1.0, 2.0, 4.0, 7.0]))
+    >>> print(f"{mean.value} ± {mean.se:.3f}, {mean.lower:.2f} to {mean.upper:.2f}")
+    3.5 ± 1.323, -0.71 to 7.71
     """
     return jackknife(mean_over_documents(each), leave_one_out_mean(each), np.isfinite(each))
 

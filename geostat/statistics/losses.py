@@ -32,9 +32,6 @@ def bayesian_information(squares: FloatArray, points: FloatArray | int, paramete
 
     Returns:
         BIC, same shape; NaN where the fit is exact (S = 0) and the likelihood has no bound.
-
-    >>> round(float(bayesian_information(np.array(2.0), 100, 3)), 1)
-    -377.4
     """
     n = np.asarray(points, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -65,9 +62,9 @@ def paired_gain(simple: FloatArray, rival: FloatArray) -> tuple[FloatArray, Floa
     Returns:
         Gain and its standard error, shape (...); the standard error is NaN with fewer than two documents.
 
-    >>> gain, se = paired_gain(np.array([1.0, 1.2, 1.1]), np.array([0.9, 1.0, 1.1]))
-    >>> round(float(gain), 3), round(float(se), 3)
-    (0.1, 0.058)
+    >>> gain, se = paired_gain(np.array([3.0, 4.0, 5.0]), np.array([2.0, 2.0, 2.0]))
+    >>> print(f"{gain} ± {se:.3f}")
+    2.0 ± 0.577
     """
     gain = simple - rival
     finite = np.isfinite(gain)

@@ -19,6 +19,10 @@ def wilson(successes: NDArray[Any], trials: NDArray[Any]) -> Estimate:
     Args:
         successes: how often, any shape.
         trials: of how many, same shape; NaN results where 0.
+
+    >>> share = wilson(np.array([7]), np.array([8]))
+    >>> print(f"{share.value[0]:.3f}, {share.lower[0]:.3f} to {share.upper[0]:.3f}")
+    0.875, 0.529 to 0.978
     """
     from statsmodels.stats.proportion import proportion_confint
 

@@ -37,6 +37,9 @@ def profile(position: FloatArray, C: float, lam: float = 1.0) -> FloatArray:
 
     Returns:
         Norms, shape of `position`, units of the value states.
+
+    >>> profile(np.arange(4), C=2.0, lam=0.25)
+    array([0.5, 2. , 2. , 2. ])
     """
     return np.where(np.asarray(position) == 0, lam * C, C)
 
@@ -54,6 +57,10 @@ def estimate(norm: FloatArray, first_content: int) -> dict[str, FloatArray]:
 
     Returns:
         C, lam, cv_profile (population standard deviation over mean), rmse (units of the value states); each shape (...).
+
+    >>> best = estimate(np.array([0.5, 1.9, 2.1]), first_content=1)
+    >>> print(f"C = {best['C']:.2f}, λ = {best['lam']:.2f}, CV = {best['cv_profile']:.3f}")
+    C = 2.00, λ = 0.25, CV = 0.050
     """
     content = np.moveaxis(norm[..., first_content:], -1, 0)
     level = mean_over_documents(content)

@@ -52,6 +52,9 @@ def by_lag(
 
     Returns:
         Cosines, broadcast shape.
+
+    >>> by_lag("offset", np.array([1.0, 100.0]), beta=np.log(2), offset=0.2)
+    array([0.6, 0.2])
     """
     has = FORM[form].parameters
     c = np.asarray(offset) if "offset" in has else np.asarray(0.0)

@@ -55,7 +55,12 @@ def profile(
     *,
     sink: bool = True,
 ) -> FloatArray:
-    """Return α under Assumption 3: p_sink at position 0 if `sink`, exp `log_profile` elsewhere. Not normalised, as in print."""
+    """Return α under Assumption 3: p_sink at position 0 if `sink`, exp `log_profile` elsewhere. Not normalised, as in print.
+
+    >>> weights = profile(np.arange(6), p_sink=0.4, p_base=0.02, eta_osc=0.0, eta_tail=0.5, omega=np.nan, t1=3, t2=3)
+    >>> weights.round(3)
+    array([0.4  , 0.02 , 0.02 , 0.02 , 0.033, 0.054])
+    """
     i = np.asarray(position, dtype=np.float64)
     content = np.exp(log_profile(i, np.log(p_base), eta_osc, eta_tail, omega, t1, t2))
     return np.where((i == 0) & sink, p_sink, content)
