@@ -250,7 +250,7 @@ class _Run:
             layer=tapped.index,
             document=document,
             seed=(self.shape.seed, int(self.windows.sha256[document][:8], 16), tapped.index),
-            alpha=tapped.weights[slot, :, first:].float().cpu(),
+            alpha=tapped.alpha[slot, :, first:].float().cpu(),
             values=tapped.values[slot, :, first:].float().cpu(),
             first=first,
             shape=self.shape,

@@ -278,7 +278,7 @@ def _unreadable(source: Source, error: Exception) -> str:
 def _described(source: Source, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, dtype: str, device: str) -> LoadedModel:
     """Put a loaded model together with what its layers show of themselves when two tokens go through the tap."""
     shapes: list[tuple[int, int, int]] = []
-    tap(model, torch.tensor([[0, 1]]), lambda layer: shapes.append((layer.weights.shape[1], layer.values.shape[1], layer.values.shape[3])))
+    tap(model, torch.tensor([[0, 1]]), lambda layer: shapes.append((layer.alpha.shape[1], layer.values.shape[1], layer.values.shape[3])))
     if len(set(shapes)) != 1:
         raise InputError(f"{source.model}: its layers differ in heads or in their dimension, expected the same in each. Use another model.")
     heads, kv_heads, dimension = shapes[0]

@@ -53,10 +53,9 @@ def analysed_row(
         scores = scores.masked_fill(~visible[:, None, None, :], float("-inf"))
     if sinks is not None:
         logits = sinks.float().reshape(1, kv_heads, heads // kv_heads, 1).expand(documents, -1, -1, -1)
-        weights = torch.softmax(torch.cat([scores, logits], dim=-1), dim=-1)[..., :-1]
-    else:
-        weights = torch.softmax(scores, dim=-1)
-    return weights.reshape(documents, heads, -1)
+        scores = torch.cat([scores, logits], dim=-1)
+    alpha = torch.softmax(scores, dim=-1)[..., : key.shape[2]]
+    return alpha.reshape(documents, heads, -1)
 
 
 def layer_output(

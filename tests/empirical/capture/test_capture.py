@@ -59,7 +59,7 @@ def test_stored_curves_are_those_of_the_tapped_tensors(tmp_path: Path) -> None:
     found = small_run(tmp_path / "run.zarr", documents=1).read("capture")
     layers: list[tuple[torch.Tensor, torch.Tensor]] = []
     ids = torch.as_tensor(random_windows(1, 40).token_ids.astype(np.int64))
-    tap(loaded("llama").model, ids, lambda layer: layers.append((layer.weights[0], layer.values[0])))
+    tap(loaded("llama").model, ids, lambda layer: layers.append((layer.alpha[0], layer.values[0])))
     for index, (weights, values) in enumerate(layers):
         np.testing.assert_array_equal(found["attention_weight"][0, index].values, weights.numpy())
         np.testing.assert_allclose(found["value_norm"][0, index].values, values.norm(dim=-1).numpy(), rtol=1e-6)
