@@ -32,7 +32,7 @@ class LastWeight:
 
     def plan(self, shape: RunShape) -> GroupPlan:
         variables = {"last_weight": Variable(dims=("layer", "head"), **WORDS)}
-        return GroupPlan(variables=variables, coordinates=shape.coordinates("layer", "head"), sizes=shape.sizes())
+        return GroupPlan(variables=variables, coordinates=shape.coordinates("layer", "head"))
 
     def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
         return {"last_weight": view.alpha[:, -1].numpy()}
