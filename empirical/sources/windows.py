@@ -54,10 +54,6 @@ class Windows:
         """Return what a run records of one document, in plain types."""
         return {"name": self.names[document], "sha256": self.sha256[document], "text_sha256": self.text_sha256[document]}
 
-    def provenance(self) -> dict[str, Any]:
-        """Return what a run records of all its text; it does not change when documents are added."""
-        return {"name": self.corpus}
-
 
 def windows(
     documents: Iterable[Document], tokenizer: PreTrainedTokenizerBase, *, length: int, count: int, special_tokens: str = "default"
