@@ -18,7 +18,8 @@ from empirical.measure import layer as summaries
 from empirical.measure import nulls
 from empirical.measure.selection import default_n, separability
 from empirical.sources.models import LoadedModel, load
-from empirical.sources.windows import builtin, windows
+from empirical.sources.texts import builtin
+from empirical.sources.windows import windows
 from empirical.tap.tap import TappedLayer, decoder_of, tap
 
 OnLayer = Callable[[np.ndarray, torch.Tensor, int], object]

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from empirical.errors import InputError
 
-__all__ = ["path_of", "shown"]
-
 
 def path_of(text: str | Path, *, home: bool = False) -> Path:
     """Return the path that `text` names, whether or not something is there.

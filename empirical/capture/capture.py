@@ -30,8 +30,6 @@ from empirical.store.store import Store
 from empirical.tap.parity import parity
 from empirical.tap.tap import TappedLayer, tap
 
-__all__ = ["LayerView", "Observer", "Progress", "RunShape", "capture"]
-
 PARITY_TOKENS = 1024
 """The parity check materialises eager weights, so it reads at most this many tokens of one document."""
 

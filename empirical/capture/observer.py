@@ -16,8 +16,6 @@ from empirical.measure.selection import Convention
 from empirical.schema import Coordinate, coordinates
 from empirical.store.layout import GroupPlan
 
-__all__ = ["Buffers", "LayerView", "Observer", "Progress", "RunShape"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunShape:

@@ -14,8 +14,6 @@ import numpy as np
 from empirical.compiled import compiled
 from empirical.measure.head_kernels import ROWS, count_up_to, distance, extremum, find, product, square
 
-__all__ = ["COSINE_BINS", "NO_PAIR", "add_pairs", "cosine_rows", "running_maxima", "unit_values", "walk"]
-
 COSINE_BINS: Final = 64
 """Equal bins on [−1, 1]. A power of two: finding the bin is then exact."""
 

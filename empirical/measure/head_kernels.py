@@ -16,22 +16,6 @@ import numpy as np
 
 from empirical.compiled import compiled
 
-__all__ = [
-    "ROWS",
-    "STEP",
-    "contributions",
-    "count_up_to",
-    "curves_of_head",
-    "distance",
-    "extremum",
-    "find",
-    "padded",
-    "product",
-    "representatives",
-    "separability_of_head",
-    "square",
-]
-
 ROWS: Final = 4
 """Rows of a product made at once: each loaded column serves all of them."""
 

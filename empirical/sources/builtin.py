@@ -22,8 +22,6 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from empirical.caches import own_folder, place_in_cache
 from empirical.errors import InputError
 
-__all__ = ["BUILTIN", "converted", "file_sha256", "gguf_file", "told"]
-
 BUILTIN = "SmolLM2-135M-Instruct"
 """Name of the built-in model in provenance."""
 

@@ -17,8 +17,6 @@ from empirical.errors import InputError
 from empirical.paths import path_of, shown
 from empirical.sources.builtin import BUILTIN, converted, file_sha256, gguf_file
 
-__all__ = ["Source", "source_of"]
-
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 

@@ -25,8 +25,6 @@ from empirical.sources.checkpoints import gguf_tensors, impossible, safetensors_
 from empirical.sources.folders import Source, source_of
 from empirical.tap.tap import attention_layers, decoder_of, refuse_too_long, tap
 
-__all__ = ["DEVICES", "DTYPES", "FoundModel", "LoadedModel", "find", "load", "pick_device"]
-
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 DEVICES = ("auto", "cpu", "cuda", "mps")
 

@@ -16,8 +16,6 @@ from pathlib import Path
 from empirical.errors import InputError
 from empirical.paths import path_of, shown
 
-__all__ = ["TEXT_SUFFIXES", "Corpus", "Document", "builtin", "from_hub", "from_paths"]
-
 TEXT_SUFFIXES = frozenset(
     {".txt", ".text", ".md", ".markdown", ".rst", ".org", ".adoc", ".tex", ".html", ".htm", ".xml", ".csv", ".tsv", ".py"}
 )

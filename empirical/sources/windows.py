@@ -15,12 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirical.errors import InputError
-from empirical.sources.texts import Corpus, Document, builtin, from_hub, from_paths
+from empirical.sources.texts import Document
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
-
-__all__ = ["LEAST_LENGTH", "SPECIAL_TOKENS", "Corpus", "Document", "Windows", "builtin", "from_hub", "from_paths", "windows"]
 
 SPECIAL_TOKENS = ("default", "none")
 

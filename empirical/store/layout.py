@@ -13,8 +13,6 @@ from zarr.codecs import BloscCodec, Crc32cCodec
 
 from empirical.schema import Coordinate, Variable
 
-__all__ = ["COMPRESSORS", "GroupPlan", "array_of", "group_of", "lay_out", "write_group"]
-
 COMPRESSORS = (BloscCodec(cname="lz4", shuffle="shuffle"), Crc32cCodec())
 """Shuffled bytes under LZ4: smaller than Zstandard on floats as they are, and faster. The checksum comes last, over what is on disk."""
 

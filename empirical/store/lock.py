@@ -15,8 +15,6 @@ from empirical.errors import InputError, StoreError
 from empirical.store.disk import writing
 from empirical.store.manifest import UNFINISHED, beside, finish, stored
 
-__all__ = ["alone", "put_back", "recover"]
-
 
 def put_back(path: Path) -> None:
     """Finish what a killed process left when a new run took the place of the one at `path`."""

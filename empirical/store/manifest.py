@@ -22,22 +22,6 @@ import google_crc32c
 from empirical.errors import InputError, StoreError
 from empirical.store.disk import digest, reading, replace, writing
 
-__all__ = [
-    "Mark",
-    "below",
-    "beside",
-    "check",
-    "chunks_of",
-    "digests",
-    "files_below",
-    "finish",
-    "layout",
-    "mark_of",
-    "save",
-    "stored",
-    "under_way",
-]
-
 PARTS: Final = frozenset({"documents", "captured", "layout", "results", "own_sha256"})
 """What every manifest holds."""
 

@@ -27,8 +27,6 @@ from empirical.store.layout import GroupPlan, array_of, group_of, lay_out, write
 from empirical.store.manifest import below, beside, chunks_of, digests, files_below, finish, layout, mark_of, save, stored, under_way
 from empirical.store.stored_run import StoredRun
 
-__all__ = ["GroupPlan", "Store"]
-
 
 class Store(StoredRun):
     """A run on disk, to be written too. `create` or `open` it; `append` documents; `write` result groups.

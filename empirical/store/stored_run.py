@@ -22,8 +22,6 @@ from empirical.store.disk import reading, settled
 from empirical.store.lock import alone
 from empirical.store.manifest import FIT_AGAIN, MEASURE_AGAIN, Mark, beside, check, mark_of, stored
 
-__all__ = ["StoredRun"]
-
 Read = TypeVar("Read")
 
 PATIENCE: Final = 10.0

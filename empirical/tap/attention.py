@@ -12,8 +12,6 @@ from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-__all__ = ["QUERY_BLOCK", "analysed_row", "layer_output"]
-
 QUERY_BLOCK = 128
 """Queries whose scores may exist at once where the fused kernel cannot take the whole layer."""
 

@@ -18,8 +18,6 @@ from transformers import PreTrainedModel
 from empirical.errors import InputError
 from empirical.tap.tap import TappedLayer, checked_mask, decoder_of, forward, implementation, last_tokens, tap
 
-__all__ = ["LOG_FLOOR", "Parity", "parity"]
-
 LOG_FLOOR = 1e-12
 """Weights at or below it are left out of the comparison of logarithms."""
 

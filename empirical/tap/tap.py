@@ -21,8 +21,6 @@ from transformers.masking_utils import sdpa_mask
 from empirical.errors import InputError
 from empirical.tap.attention import analysed_row, layer_output
 
-__all__ = ["TappedLayer", "attention_layers", "decoder_of", "tap"]
-
 NAME = "geostat_tap"
 """The name under which both the attention and the mask function are registered."""
 

@@ -34,7 +34,7 @@ from geostat.verdicts.claims import Tolerance
 __all__ = ["Settings", "confront", "fit", "measure", "run", "sizes"]
 
 
-def text_of(settings: Settings) -> corpus.Corpus:
+def text_of(settings: Settings) -> texts.Corpus:
     """Find the asked-for text; it is read when windows are cut from it.
 
     Raises:

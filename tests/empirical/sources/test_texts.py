@@ -15,7 +15,8 @@ import pytest
 from support.families import letters
 
 from empirical.errors import InputError
-from empirical.sources.windows import Corpus, Windows, from_hub, from_paths, windows
+from empirical.sources.texts import Corpus, from_hub, from_paths
+from empirical.sources.windows import Windows, windows
 
 
 def cut(documents: Corpus, **options: Any) -> Windows:

@@ -19,7 +19,8 @@ from transformers import PreTrainedTokenizerFast
 from transformers.utils import logging
 
 from empirical.errors import InputError
-from empirical.sources.windows import LEAST_LENGTH, Corpus, Document, Windows, _tokens, builtin, windows
+from empirical.sources.texts import Corpus, Document, builtin
+from empirical.sources.windows import LEAST_LENGTH, Windows, _tokens, windows
 
 # The first topics of Python's language reference with 1,025 SmolLM2 tokens or more, and the sha256 of their text in Python 3.11.7.
 TOPICS = {

@@ -14,7 +14,8 @@ from support.families import FAMILIES, OTHERS, WINDOW, builtin_model, tiny, toke
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import empirical.tap.tap as tap_module
-from empirical.sources.windows import builtin, windows
+from empirical.sources.texts import builtin
+from empirical.sources.windows import windows
 from empirical.tap.attention import QUERY_BLOCK, analysed_row
 from empirical.tap.parity import Parity, parity
 from empirical.tap.tap import NAME, TappedLayer, tap
