@@ -69,20 +69,6 @@ def lay_out(group: zarr.Group, plan: GroupPlan, documents: int) -> None:
     group.attrs.update(dict(plan.attributes) | {"coordinates": " ".join(sorted(labels))})
 
 
-def group_of(root: zarr.Group, name: str) -> zarr.Group:
-    """A group below `root`."""
-    node = root[name]
-    assert isinstance(node, zarr.Group)
-    return node
-
-
-def array_of(group: zarr.Group, name: str) -> zarr.Array:
-    """An array of a group."""
-    node = group[name]
-    assert isinstance(node, zarr.Array)
-    return node
-
-
 def write_group(dataset: xr.Dataset, folder: Path) -> None:
     """Write a dataset as a group of its own, its chunks checksummed."""
     encoding = {str(name): {"compressors": COMPRESSORS, "_FillValue": None} for name in dataset.variables}
