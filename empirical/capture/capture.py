@@ -25,7 +25,7 @@ from empirical.sources.models import LoadedModel
 from empirical.sources.windows import Windows
 from empirical.store.layout import GroupPlan
 from empirical.store.lock import alone
-from empirical.store.manifest import stored
+from empirical.store.manifest import read_root
 from empirical.store.store import Store
 from empirical.tap.parity import parity
 from empirical.tap.tap import TappedLayer, tap
@@ -151,7 +151,7 @@ class _Run:
         if not self.path.exists():
             return None
         if self.fresh:
-            stored(self.path, damaged=True)  # refuses what is no run
+            read_root(self.path, damaged=True)  # refuses what is no run
             return None
         store = Store.open(self.path)
         _refuse_other(store, self.recorded, self.windows)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from empirical.compiled import compiled
+from empirical.measure.compiled import compiled
 from empirical.measure.head_kernels import ROWS, count_up_to, distance, extremum, find, product, square
 
 COSINE_BINS: Final = 64

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from empirical.compiled import compiled
+from empirical.measure.compiled import compiled
 
 ROWS: Final = 4
 """Rows of a product made at once: each loaded column serves all of them."""

@@ -83,7 +83,7 @@ def converted(gguf: Path, sha256: str) -> Path:
     return place
 
 
-def told() -> str | None:
+def conversion_notice() -> str | None:
     """Say that the built-in model is about to be converted into a temporary folder; None where it has a cache or was converted before.
 
     Raises:

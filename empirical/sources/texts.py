@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 
 from empirical.errors import InputError
-from empirical.paths import path_of, shown
+from empirical.sources.paths import path_of, shown
 
 TEXT_SUFFIXES = frozenset(
     {".txt", ".text", ".md", ".markdown", ".rst", ".org", ".adoc", ".tex", ".html", ".htm", ".xml", ".csv", ".tsv", ".py"}

@@ -40,7 +40,7 @@ def beside(path: Path, what: str) -> Path:
     return path.with_name(f".{path.name}.{what}")
 
 
-def stored(path: Path, *, damaged: bool = False) -> dict[str, Any]:
+def read_root(path: Path, *, damaged: bool = False) -> dict[str, Any]:
     """Read the provenance and manifest of the run at `path`.
 
     Args:
@@ -111,7 +111,7 @@ def mark_of(path: Path) -> Mark:
 def under_way(path: Path) -> bool:
     """Whether moves are recorded as under way in the run at `path`."""
     try:
-        return "pending" in stored(path)["manifest"]
+        return "pending" in read_root(path)["manifest"]
     except (InputError, StoreError):
         return False
 
@@ -201,7 +201,7 @@ def digests(files: Iterable[Path], folder: Path) -> dict[str, str]:
 
 def finish(path: Path) -> None:
     """Finish the moves that a killed process began: what it had ready beside the store takes its place."""
-    attributes = stored(path)
+    attributes = read_root(path)
     manifest = attributes["manifest"]
     pending = manifest.get("pending")
     if pending is None:

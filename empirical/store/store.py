@@ -24,7 +24,7 @@ from zarr.core.buffer import default_buffer_prototype
 from empirical.errors import InputError
 from empirical.store.disk import digest, flush_all, flush_folder, settled, writing
 from empirical.store.layout import GroupPlan, lay_out, write_group
-from empirical.store.manifest import below, beside, chunks_of, digests, files_below, finish, layout, mark_of, save, stored, under_way
+from empirical.store.manifest import below, beside, chunks_of, digests, files_below, finish, layout, mark_of, read_root, save, under_way
 from empirical.store.stored_run import StoredRun
 
 
@@ -187,7 +187,7 @@ class Store(StoredRun):
             del manifest["pending"]
             raise
         finish(self.path)
-        self._attributes, self._seen = stored(self.path), mark_of(self.path)
+        self._attributes, self._seen = read_root(self.path), mark_of(self.path)
         self._open.clear()
 
     def _save(self) -> None:

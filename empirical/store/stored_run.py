@@ -21,7 +21,7 @@ from empirical.schema import with_f_scores
 from empirical.store.disk import reading, settled
 from empirical.store.integrity import check
 from empirical.store.lock import alone
-from empirical.store.manifest import FIT_AGAIN, MEASURE_AGAIN, Mark, beside, mark_of, stored
+from empirical.store.manifest import FIT_AGAIN, MEASURE_AGAIN, Mark, beside, mark_of, read_root
 
 Read = TypeVar("Read")
 
@@ -68,7 +68,7 @@ class StoredRun:
         """Read the manifest and compare every file with it, once more where another process wrote meanwhile."""
         until = time.monotonic() + PATIENCE
         while True:
-            mark, attributes = mark_of(self.path), stored(self.path)
+            mark, attributes = mark_of(self.path), read_root(self.path)
             if "pending" in attributes["manifest"]:
                 self._wait(mark, until)
                 continue

@@ -161,7 +161,7 @@ def test_a_run_of_a_geostat_that_kept_no_such_digests_says_so(store: Store) -> N
     (store.path / "zarr.json").write_text(json.dumps(root), encoding="utf-8")
     with pytest.raises(StoreError, match=r"older geostat \(0.0.9\).*`--fresh` \(of `geostat run` or `geostat capture`\)"):
         Store.open(store.path)
-    assert manifest.stored(store.path, damaged=True)["geostat_version"] == "0.0.9"
+    assert manifest.read_root(store.path, damaged=True)["geostat_version"] == "0.0.9"
 
 
 def test_a_complete_run_opens_in_plain_xarray_without_a_word(store: Store) -> None:
@@ -231,7 +231,7 @@ def test_a_reader_who_read_while_another_wrote_reads_again(store: Store, monkeyp
 
 
 def test_a_reader_waits_while_another_moves_its_results(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    attributes = manifest.stored(store.path)
+    attributes = manifest.read_root(store.path)
     attributes["manifest"]["pending"] = {"moves": [], "drops": [], "then": {}}
     manifest.save(store.path, attributes)
     monkeypatch.setattr(stored_run, "PATIENCE", 0.1)

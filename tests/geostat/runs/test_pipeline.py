@@ -228,7 +228,7 @@ def test_a_stage_that_writes_is_the_only_one_that_does(tmp_path: Path, stage):
 
 def test_a_run_without_a_complete_document_cannot_be_fitted(tmp_path: Path):
     made = small_run(tmp_path / "run.zarr", documents=1)
-    attributes = manifest.stored(made.path)
+    attributes = manifest.read_root(made.path)
     attributes["manifest"]["documents"] = []
     manifest.save(made.path, attributes)
     with pytest.raises(InputError, match="holds no complete document"):
