@@ -49,6 +49,9 @@ def builtin() -> Corpus:
     """Return the topics of Python's language reference, in the order of their names; the same for one version of Python.
 
     A text that stands under two names ("else" is that of "if") is one document, under the first.
+
+    >>> next(iter(builtin())).name
+    'assert'
     """
 
     def read() -> Iterator[Document]:

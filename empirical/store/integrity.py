@@ -37,7 +37,7 @@ def check(path: Path, attributes: Mapping[str, Any], *, results: bool = True) ->
     chunks = chunks_of(path, manifest["layout"])
     chunked = chunked_folders(path, manifest["layout"])
     for group in manifest["captured"]:  # chunks of a document that was not completed may be there
-        _refuse_strangers(path / group, {path / name for name in manifest["layout"]}, chunked)
+        _refuse_strangers(path / group, {path / name for name in manifest["layout"]}, chunked, MEASURE_AGAIN)
     for index, row in enumerate(manifest["documents"]):
         files = chunks(index)
         with _present(path, lambda: _unsound(files), MEASURE_AGAIN):  # noqa: B023
@@ -46,12 +46,14 @@ def check(path: Path, attributes: Mapping[str, Any], *, results: bool = True) ->
             raise StoreError(f"{_unsound(files) or path}: damaged, for document {row['name']!r} is not what was written. {MEASURE_AGAIN}")
     for group, written in manifest["results"].items() if results else ():
         _check_each(path, written, FIT_AGAIN.format(path=path))
-        _refuse_strangers(path / group, {path / name for name in written}, set())
+        _refuse_strangers(path / group, {path / name for name in written}, set(), FIT_AGAIN.format(path=path))
 
 
-def _refuse_strangers(group: Path, known: Set[Path], chunked: Set[Path]) -> None:
+def _refuse_strangers(group: Path, known: Set[Path], chunked: Set[Path], remedy: str) -> None:
     """Refuse a file of a group that nobody wrote there: it would be read as if it were measured."""
-    for file in files_below(group):
+    with _present(group, lambda: group, remedy):  # another process may move the group while it is listed
+        files = files_below(group)
+    for file in files:
         if file not in known and chunked.isdisjoint(file.parents):
             raise StoreError(f"{file}: damaged, for this file does not belong to the run. Remove it.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -20,7 +21,7 @@ from support.runs import contents
 from support.stores import NORMS, arrays, row, small_store
 
 from empirical.errors import InputError, StoreError
-from empirical.store import manifest, stored_run
+from empirical.store import integrity, manifest, stored_run
 from empirical.store import store as module
 from empirical.store.manifest import beside
 from empirical.store.store import Store
@@ -271,3 +272,12 @@ def test_a_reader_beside_a_writer_sees_one_state_whenever_it_looks(store: Store)
         assert process.returncode == 0, process.stderr.read() if process.stderr else ""
     assert seen == sorted(seen)
     assert len(set(seen)) > 2
+
+
+def test_a_group_that_vanishes_while_it_is_listed_is_missing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def vanished(folder: Path) -> list[Path]:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder))
+
+    monkeypatch.setattr(integrity, "files_below", vanished)
+    with pytest.raises(StoreError, match=r"capture: damaged, for it is missing"):
+        Store.open(store.path)
