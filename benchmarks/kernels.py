@@ -18,7 +18,8 @@ from empirical.measure import layer as summaries
 from empirical.measure import nulls
 from empirical.measure.selection import default_n, separability
 from empirical.sources.models import LoadedModel, load
-from empirical.sources.windows import builtin, windows
+from empirical.sources.texts import builtin
+from empirical.sources.windows import windows
 from empirical.tap.tap import TappedLayer, decoder_of, tap
 
 OnLayer = Callable[[np.ndarray, torch.Tensor, int], object]
@@ -53,7 +54,7 @@ def time_with(model: LoadedModel, ids: torch.Tensor, on_layer: OnLayer) -> tuple
     def measure(layer: TappedLayer) -> None:
         nonlocal inside
         start = time.perf_counter()
-        on_layer(layer.weights[0].numpy(), layer.values[0].numpy(), layer.index)
+        on_layer(layer.alpha[0].numpy(), layer.values[0].numpy(), layer.index)
         inside += time.perf_counter() - start
 
     start = time.perf_counter()

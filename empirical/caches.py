@@ -14,8 +14,6 @@ from pathlib import Path
 
 from empirical.errors import InputError
 
-__all__ = ["cache_folder", "lend_caches", "own_folder", "place_in_cache", "writable"]
-
 PACKAGE = Path(__file__).parent
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 
-__all__ = ["DENIED", "FULL", "InputError", "StoreError"]
-
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 """A disk without space."""
 DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})

@@ -5,7 +5,7 @@ Source: the definitions (1)-(8), (18)-(20) of arXiv 2602.01893 and the figures t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -48,7 +48,7 @@ class Variable:
         return attrs | ({"note": self.note} if self.note else {})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Coordinate:
     """One labelled axis, or a second label of one: values, dimension and meaning."""
 
@@ -56,7 +56,10 @@ class Coordinate:
     values: np.ndarray
     long_name: str
     units: str = "1"
-    extra: dict[str, str] = field(default_factory=dict)
+
+    def attributes(self) -> dict[str, str]:
+        """The attributes that travel with the labels in the store."""
+        return {"long_name": self.long_name, "units": self.units}
 
 
 def _row(dims: str, long_name: str, units: str, symbol: str, equation: str, **more: Any) -> Variable:
@@ -132,15 +135,49 @@ CAPTURE: Final = TOKENS | BY_POSITION | BY_LAG | SEPARABILITY | CURVES
 NULLS: Final = ("random_selection", "random_directions")
 
 NULL: Final = {
-    name: Variable(
-        dims=("layer", "head", "null", "n"),
-        long_name=f"{row.long_name}, null baseline",
-        units=row.units,
-        symbol=row.symbol,
-        equation=row.equation,
-    )
+    name: replace(row, dims=("layer", "head", "null", "n"), long_name=f"{row.long_name}, null baseline")
     for name, row in SEPARABILITY.items()
 }
+
+F_SCORES: Final = {
+    "f_outer": _row(_CURVE, "F-score at the outer radius", "1", r"F(r_{\max},N)", "(5), Corollary 1"),
+    "f_inner": _row(_CURVE, "F-score at the inner radius", "1", r"F(r_{\min},N)", "(5), Corollary 1"),
+}
+"""Not stored: derived from Precision and Recall where these are read (`with_f_scores`)."""
+
+LABELS: Final = {
+    "layer": ("layer", "layer", "1"),
+    "tokens": ("layer", "visible tokens T", "tokens"),
+    "sink_visible": ("layer", "position 0 is visible", "1"),
+    "head": ("head", "head", "1"),
+    "kv_head_of_head": ("head", "kv_head of a head", "1"),
+    "kv_head": ("kv_head", "kv_head", "1"),
+    "position": ("position", "position", "1"),
+    "n": ("n", "selected tokens N", "1"),
+    "lag": ("lag", "lag |i-j|", "tokens"),
+    "lag_bin": ("lag_bin", "lag bin", "1"),
+    "lag_bin_start": ("lag_bin", "first lag of the bin", "tokens"),
+    "lag_bin_stop": ("lag_bin", "last lag of the bin", "tokens"),
+    "cosine_bin": ("cosine_bin", "cosine bin", "1"),
+    "cosine_bin_left": ("cosine_bin", "left edge of the cosine bin", "1"),
+    "cosine_bin_right": ("cosine_bin", "right edge of the cosine bin", "1"),
+    "position_block": ("position_block", "position bin", "1"),
+    "position_block_start": ("position_block", "first position of the bin", "1"),
+    "position_block_stop": ("position_block", "last position of the bin", "1"),
+    "named_head": ("named_head", "named head", "1"),
+    "component": ("component", "principal component", "1"),
+    "null": ("null", "null baseline", "1"),
+}
+"""Every coordinate of /capture and /null: its dimension, long name and unit."""
+
+
+def coordinates(**values: np.ndarray) -> dict[str, Coordinate]:
+    """Return axes and their labels by name, each as `LABELS` describes it.
+
+    >>> coordinates(lag=np.arange(1, 4))["lag"].attributes()
+    {'long_name': 'lag |i-j|', 'units': 'tokens'}
+    """
+    return {name: Coordinate((LABELS[name][0],), array, *LABELS[name][1:]) for name, array in values.items()}
 
 
 def with_f_scores(dataset: xr.Dataset) -> xr.Dataset:
@@ -156,8 +193,6 @@ def with_f_scores(dataset: xr.Dataset) -> xr.Dataset:
         outer = inner = xr.where(total > 0, 2 * precision * recall / total.where(total > 0, 1.0), total)
     else:
         outer, inner = 2 * precision / (1 + precision), 2 * recall / (1 + recall)
-    words = {"units": "1", "equation": "(5), Corollary 1"}
     return dataset.assign(
-        f_outer=outer.assign_attrs(words, long_name="F-score at the outer radius", symbol=r"F(r_{\max},N)"),
-        f_inner=inner.assign_attrs(words, long_name="F-score at the inner radius", symbol=r"F(r_{\min},N)"),
+        f_outer=outer.assign_attrs(F_SCORES["f_outer"].attributes()), f_inner=inner.assign_attrs(F_SCORES["f_inner"].attributes())
     )

@@ -15,7 +15,7 @@ import lmfit
 import xarray as xr
 
 from empirical.errors import InputError as MeasurementError
-from empirical.paths import path_of
+from empirical.sources.paths import path_of
 from empirical.store.store import Store
 from geostat.bounds.by_document import EDITIONS, ENVELOPE_POINTS
 from geostat.comparison.compare import Source

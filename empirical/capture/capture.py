@@ -25,12 +25,10 @@ from empirical.sources.models import LoadedModel
 from empirical.sources.windows import Windows
 from empirical.store.layout import GroupPlan
 from empirical.store.lock import alone
-from empirical.store.manifest import stored
+from empirical.store.manifest import read_root
 from empirical.store.store import Store
 from empirical.tap.parity import parity
 from empirical.tap.tap import TappedLayer, tap
-
-__all__ = ["LayerView", "Observer", "Progress", "RunShape", "capture"]
 
 PARITY_TOKENS = 1024
 """The parity check materialises eager weights, so it reads at most this many tokens of one document."""
@@ -89,19 +87,7 @@ def capture(
     )
     path = path.resolve() if path.is_symlink() else path
     with alone(path):
-        run = _Run(
-            model=model,
-            windows=windows,
-            path=path,
-            observers=observers,
-            recorded=recorded,
-            shape=shape,
-            batch=batch,
-            fresh=fresh,
-            on_progress=on_progress,
-            on_kept=on_kept,
-        )
-        return run.complete()
+        return _Run(model, windows, path, observers, recorded, shape, batch, fresh, on_progress, on_kept).complete()
 
 
 def _refuse_other(store: Store, recorded: Mapping[str, Any], windows: Windows) -> None:
@@ -124,7 +110,7 @@ def _refuse_other(store: Store, recorded: Mapping[str, Any], windows: Windows) -
             )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class _Run:
     """The state of one capture: which documents are done, the one being measured, and the one being written behind it."""
 
@@ -146,7 +132,7 @@ class _Run:
     def complete(self) -> Store:
         """Check what stands at `path`, the observers and the tap itself, then measure what is missing."""
         self._plans()  # an observer refuses here what it cannot measure
-        self.store = self._standing()
+        self.store = self._existing()
         checked = None
         if self.store is None or "parity" not in self.store.attributes:
             ids = torch.as_tensor(self.windows.token_ids[:1, :PARITY_TOKENS].astype(np.int64), device=self.model.model.device)
@@ -160,12 +146,12 @@ class _Run:
             self.store.note(skipped=self.windows.skipped)
         return self.store
 
-    def _standing(self) -> Store | None:
+    def _existing(self) -> Store | None:
         """The run that stands at `path` and is to be completed."""
         if not self.path.exists():
             return None
         if self.fresh:
-            stored(self.path, damaged=True)  # refuses what is no run
+            read_root(self.path, damaged=True)  # refuses what is no run
             return None
         store = Store.open(self.path)
         _refuse_other(store, self.recorded, self.windows)
@@ -185,16 +171,16 @@ class _Run:
                 for start in range(done, total, self.batch):
                     documents = range(start, min(start + self.batch, total))
                     buffers = self._measure_batch(documents)
-                    self._settle()
+                    self._await_writer()
                     self.pending = writer.submit(self._append, documents, buffers)
                     self._report(documents.stop, 0)
             except KeyboardInterrupt as error:
-                self._settle()
+                self._await_writer()
                 raise KeyboardInterrupt(self._interrupted()) from error
             finally:
-                self._settle()
+                self._await_writer()
 
-    def _settle(self) -> None:
+    def _await_writer(self) -> None:
         """Wait for the document that is being written, and pass on what went wrong with it."""
         if self.pending is not None:
             self.pending.exception()  # waits; where Ctrl-C breaks in, it is still pending
@@ -250,7 +236,7 @@ class _Run:
             layer=tapped.index,
             document=document,
             seed=(self.shape.seed, int(self.windows.sha256[document][:8], 16), tapped.index),
-            alpha=tapped.weights[slot, :, first:].float().cpu(),
+            alpha=tapped.alpha[slot, :, first:].float().cpu(),
             values=tapped.values[slot, :, first:].float().cpu(),
             first=first,
             shape=self.shape,

@@ -43,17 +43,14 @@ IDENTITY = (
 
 def git_commit() -> str:
     """Commit of the checkout this package runs from, with +changes when files differ from it; empty outside a checkout."""
-    folder = Path(__file__).resolve().parents[1]
-    if not (folder.parent / ".git").exists():
+    checkout = Path(__file__).resolve().parents[2]
+    if not (checkout / ".git").exists():
         return ""
+    describe = ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty=+changes"]  # no tag stands in for the commit
     try:
-        commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
-        changes = subprocess.run(
-            ["git", "status", "--porcelain", "--untracked-files=no"], cwd=folder, capture_output=True, text=True, check=True
-        )
+        return subprocess.run(describe, cwd=checkout, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return ""
-    return commit + ("+changes" if changes.stdout.strip() else "")
 
 
 def provenance(
@@ -70,7 +67,7 @@ def provenance(
         "git_commit": git_commit(),
         "versions": {name: version(name) for name in LIBRARIES},
         "model": model.provenance(),
-        "corpus": windows.provenance(),
+        "corpus": {"name": windows.corpus},  # it does not change when documents are added
         "length": int(windows.token_ids.shape[1]),
         "n": {
             "count": len(n),

@@ -13,10 +13,8 @@ import numpy as np
 import torch
 
 from empirical.measure.selection import Convention
-from empirical.schema import Coordinate
+from empirical.schema import Coordinate, coordinates
 from empirical.store.layout import GroupPlan
-
-__all__ = ["Buffers", "LayerView", "Observer", "Progress", "RunShape"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,22 +34,15 @@ class RunShape:
 
     def coordinates(self, *names: str) -> dict[str, Coordinate]:
         """The axes that every group shares, those of them that `names` asks for, with the labels that hang on them."""
-        counts = {"layer": self.layers, "head": self.heads, "kv_head": self.kv_heads, "position": self.positions}
-        found = {name: Coordinate(dims=(name,), values=np.arange(counts[name]), long_name=name) for name in names if name in counts}
-        if "n" in names:
-            found["n"] = Coordinate(dims=("n",), values=np.asarray(self.n, dtype=np.int64), long_name="selected tokens N")
-        if "layer" in names:
-            tokens = np.asarray(self.visible, dtype=np.int64)
-            found["tokens"] = Coordinate(dims=("layer",), values=tokens, long_name="visible tokens T", units="tokens")
-            found["sink_visible"] = Coordinate(dims=("layer",), values=tokens == self.positions, long_name="position 0 is visible")
-        if "head" in names:
-            group = self.heads // self.kv_heads
-            found["kv_head_of_head"] = Coordinate(dims=("head",), values=np.arange(self.heads) // group, long_name="kv_head of a head")
-        return found
-
-    def sizes(self) -> dict[str, int]:
-        """Lengths of the shared dimensions."""
-        return {"layer": self.layers, "head": self.heads, "kv_head": self.kv_heads, "position": self.positions, "n": len(self.n)}
+        tokens, heads = np.asarray(self.visible, dtype=np.int64), np.arange(self.heads)
+        labels = {
+            "layer": {"layer": np.arange(self.layers), "tokens": tokens, "sink_visible": tokens == self.positions},
+            "head": {"head": heads, "kv_head_of_head": heads // (self.heads // self.kv_heads)},
+            "kv_head": {"kv_head": np.arange(self.kv_heads)},
+            "position": {"position": np.arange(self.positions)},
+            "n": {"n": np.asarray(self.n, dtype=np.int64)},
+        }
+        return coordinates(**{name: values for axis in names for name, values in labels[axis].items()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

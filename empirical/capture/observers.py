@@ -13,9 +13,9 @@ import numpy as np
 
 from empirical.capture.observer import LayerView, RunShape
 from empirical.errors import InputError
-from empirical.measure import layer as summaries
 from empirical.measure import nulls
-from empirical.schema import CAPTURE, NULL, NULLS, PRINCIPAL, Coordinate
+from empirical.measure.layer import COMPONENTS, cosine_bins, lag_bins, measure_layer, position_blocks, principal_components
+from empirical.schema import CAPTURE, NULL, NULLS, PRINCIPAL, coordinates
 from empirical.store.layout import GroupPlan
 
 MOST_NAMED_HEADS = 12
@@ -32,53 +32,38 @@ class Geometry:
     def plan(self, shape: RunShape) -> GroupPlan:
         """Lay out /capture."""
         refuse_unknown_heads(self.named, layers=shape.layers, heads=shape.heads)
-        bins = summaries.lag_bins(shape.positions)
-        cosines = summaries.cosine_bins()
-        blocks = summaries.position_blocks(shape.positions)
-        sizes = shape.sizes() | {
-            "lag": max(shape.positions - 2, 0),
-            "lag_bin": len(bins),
-            "cosine_bin": len(cosines) - 1,
-            "position_block": len(blocks),
-            "named_head": len(self.named),
-            "component": 3,
-        }
-        coordinates = shape.coordinates("layer", "head", "kv_head", "position", "n") | {
-            "lag": Coordinate(dims=("lag",), values=np.arange(1, sizes["lag"] + 1), long_name="lag |i-j|", units="tokens"),
-            **_ranges("lag_bin", bins, "lag", "tokens"),
-            "cosine_bin": Coordinate(dims=("cosine_bin",), values=np.arange(sizes["cosine_bin"]), long_name="cosine bin"),
-            "cosine_bin_left": Coordinate(dims=("cosine_bin",), values=cosines[:-1], long_name="left edge of the cosine bin"),
-            "cosine_bin_right": Coordinate(dims=("cosine_bin",), values=cosines[1:], long_name="right edge of the cosine bin"),
-            **_ranges("position_block", blocks, "position", "1"),
-        }
-        variables = dict(CAPTURE)
+        bins, edges, blocks = lag_bins(shape.positions), cosine_bins(), position_blocks(shape.positions)
+        axes = shape.coordinates("layer", "head", "kv_head", "position", "n") | coordinates(
+            lag=np.arange(1, max(shape.positions - 1, 1)),
+            lag_bin=np.arange(len(bins)),
+            lag_bin_start=bins[:, 0],
+            lag_bin_stop=bins[:, 1],
+            cosine_bin=np.arange(len(edges) - 1),
+            cosine_bin_left=edges[:-1],
+            cosine_bin_right=edges[1:],
+            position_block=np.arange(len(blocks)),
+            position_block_start=blocks[:, 0],
+            position_block_stop=blocks[:, 1],
+        )
         if self.named:
-            variables |= PRINCIPAL
-            coordinates |= {
-                "named_head": Coordinate(
-                    dims=("named_head",), values=np.array([f"L{a}H{b}" for a, b in self.named]), long_name="named head"
-                ),
-                "component": Coordinate(dims=("component",), values=np.arange(3), long_name="principal component"),
-            }
+            axes |= coordinates(named_head=np.array([f"L{a}H{b}" for a, b in self.named]), component=np.arange(COMPONENTS))
         attributes = {"dimension": shape.dimension, "convention": shape.convention.value, "positions": shape.positions}
-        return GroupPlan(variables=variables, coordinates=coordinates, sizes=sizes, attributes=attributes)
+        return GroupPlan(variables=CAPTURE | (PRINCIPAL if self.named else {}), coordinates=axes, attributes=attributes)
 
     def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
         """Measure one layer of one document."""
         shape = view.shape
-        measured = summaries.measure_layer(
-            view.alpha, view.values, shape.n, sink=view.sink, convention=shape.convention, positions=shape.positions
-        )
+        measured = measure_layer(view.alpha, view.values, shape.n, sink=view.sink, convention=shape.convention, positions=shape.positions)
         return measured | ({"principal_components": self._components(view)} if self.named else {})
 
     def _components(self, view: LayerView) -> np.ndarray:
         """Principal components of the named heads of this layer; NaN for those of other layers."""
         shape = view.shape
-        components = np.full((len(self.named), shape.positions, 3), np.nan, dtype=np.float32)
+        components = np.full((len(self.named), shape.positions, COMPONENTS), np.nan, dtype=np.float32)
         for index, (layer, head) in enumerate(self.named):
             if layer == view.layer:
                 values = view.values[head // (shape.heads // shape.kv_heads)]
-                components[index, view.first :] = summaries.principal_components(view.alpha[head], values)
+                components[index, view.first :] = principal_components(view.alpha[head], values)
         return components
 
 
@@ -90,23 +75,12 @@ class Baselines:
 
     def plan(self, shape: RunShape) -> GroupPlan:
         """Lay out /null."""
-        coordinates = shape.coordinates("layer", "head", "n") | {
-            "null": Coordinate(dims=("null",), values=np.array(NULLS), long_name="null baseline")
-        }
-        sizes = shape.sizes() | {"null": len(NULLS)}
-        return GroupPlan(variables=NULL, coordinates=coordinates, sizes=sizes, attributes={"convention": shape.convention.value})
+        axes = shape.coordinates("layer", "head", "n") | coordinates(null=np.array(NULLS))
+        return GroupPlan(variables=NULL, coordinates=axes, attributes={"convention": shape.convention.value})
 
     def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
         """Draw both baselines for one layer of one document; the seed depends on run, window and layer only."""
         return nulls.measure_layer(view.alpha, view.values, view.shape.n, seed=view.seed, convention=view.shape.convention)
-
-
-def _ranges(name: str, bins: np.ndarray, what: str, units: str) -> dict[str, Coordinate]:
-    return {
-        name: Coordinate(dims=(name,), values=np.arange(len(bins)), long_name=f"{what} bin"),
-        f"{name}_start": Coordinate(dims=(name,), values=bins[:, 0], long_name=f"first {what} of the bin", units=units),
-        f"{name}_stop": Coordinate(dims=(name,), values=bins[:, 1], long_name=f"last {what} of the bin", units=units),
-    }
 
 
 def refuse_unknown_heads(named: Sequence[tuple[int, int]], *, layers: int, heads: int) -> None:

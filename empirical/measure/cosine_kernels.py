@@ -11,10 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from empirical.compiled import compiled
+from empirical.measure.compiled import compiled
 from empirical.measure.head_kernels import ROWS, count_up_to, distance, extremum, find, product, square
-
-__all__ = ["COSINE_BINS", "NO_PAIR", "add_pairs", "cosine_rows", "running_maxima", "unit_values", "walk"]
 
 COSINE_BINS: Final = 64
 """Equal bins on [−1, 1]. A power of two: finding the bin is then exact."""
@@ -69,7 +67,7 @@ def cosine_rows(unit: Array, unit_t: Array, start: int, stop: int, first: int, c
 
 @compiled()
 def running_maxima(cosine: Array, first: int, order: Array, enters: Array, rank: Array, n: Array, inside: Array, outside: Array) -> None:
-    r"""Raise ρ_in and ρ_out of one head by what one block of columns holds; (7), (8).
+    """Raise ρ_in and ρ_out of one head by what one block of columns holds; (7), (8).
 
     Tokens enter I in the order of selection. Each column keeps its largest cosine with the content tokens in I so far: when a token
     enters, its column holds its largest cosine with those before it; the columns still outside hold the candidates for ρ_out.
@@ -77,12 +75,9 @@ def running_maxima(cosine: Array, first: int, order: Array, enters: Array, rank:
     Args:
         cosine: all rows, this block's columns, C-contiguous.
         first: token of the block's first column.
-        order: tokens in the order of selection, (token) int64.
-        enters: whether a token counts in I\0: neither the sink nor a zero vector, (token) bool.
-        rank: place of each of the block's tokens in `order`; −1 for a zero vector, (column) int32.
-        n: sizes, (n) int64, ascending.
-        inside: ρ_in so far, (n); `NO_PAIR` where there is none.
-        outside: ρ_out so far, (n).
+        order, enters, n: as in `head_kernels`.
+        rank: index of each of the block's tokens in `order`; −1 for a zero vector, (column) int32.
+        inside, outside: ρ_in and ρ_out so far, (n); `NO_PAIR` where there is none.
     """
     best = np.full(rank.shape[0], cosine.dtype.type(NO_PAIR))
     scratch = np.empty_like(best)
@@ -91,7 +86,7 @@ def running_maxima(cosine: Array, first: int, order: Array, enters: Array, rank:
     for row in range(n.shape[0]):
         while selected < n[row]:
             token = order[selected]
-            if enters[token]:
+            if enters[token]:  # its row raises every column, its own column tells ρ_in
                 highest = _enter(cosine[token], token - first, best, highest)
             selected += 1
         inside[row] = max(inside[row], highest)
@@ -151,14 +146,30 @@ def _raise_by_four(best: Array, x0: Array, x1: Array, x2: Array, x3: Array) -> N
 
 
 @compiled()
-def _split(weight: Array, sums: Array, place: Array, size: int, inside: Array, outside: Array) -> None:
+def _split(weight: Array, sums: Array, rank: Array, size: int, inside: Array, outside: Array) -> None:
     """Write h_l = a_l² − 2 a_l c_l of tokens in I to `inside` (−∞ elsewhere), of the others to `outside` (+∞ elsewhere)."""
     bound, infinity = np.int32(size), inside.dtype.type(np.inf)
-    for j in range(place.shape[0]):
+    for j in range(rank.shape[0]):
         h = inside.dtype.type(weight[j] * (weight[j] - (sums[j] + sums[j])))
-        selected = place[j] < bound
+        selected = rank[j] < bound
         inside[j] = h if selected else -infinity
         outside[j] = infinity if selected else h
+
+
+@compiled()
+def _balls(inside: Array, outside: Array, y: Array, s: Array, size: int, strict: bool, out: Array) -> None:
+    """Write precision, recall, r_min, r_max of one N from the two halves of `_split`; (2), (3), (18)."""
+    tokens = y.shape[0]
+    # Which token is farthest or nearest is told by h; its distance is then summed anew in float64.
+    outer = extremum(inside, 1)
+    out[3] = distance(s, y[find(inside, outer)])
+    if size == tokens:
+        out[0], out[1], out[2] = 1.0, 1.0, np.nan
+        return
+    inner = extremum(outside, -1)
+    out[0] = size / (size + count_up_to(outside, outer, False))
+    out[1] = (count_up_to(inside, inner, strict) - (tokens - size)) / size  # each token outside counts in `inside`, as −∞
+    out[2] = distance(s, y[find(outside, inner)])
 
 
 @compiled()
@@ -175,7 +186,7 @@ def walk(
     out: Array,
     rho: Array,
 ) -> None:
-    r"""Measure separability and the largest cosines of one head at every N of ascending `n`, from the cosines of all pairs.
+    """Measure separability and the largest cosines of one head at every N, from the cosines of all pairs.
 
     One walk over tokens in the order of selection: c_l = Σ_{k∈I} a_k cos_kl grows by one row a token, in float64, and D_l − ‖s‖² = a_l² −
     2 a_l c_l. That costs T operations a pair (N, l) less than a product of representatives with contributions, however many N are asked
@@ -184,35 +195,33 @@ def walk(
     Args:
         cosine: all pairs, at least (token, token), C-contiguous.
         y: contributions αv, (token, dimension).
-        weight: effective weights a = α‖v‖, (token) float64.
-        order: tokens in the order of selection, (token) int64.
-        enters: whether a token counts in I\0, (token) bool.
-        rank: place of each token in `order`, −1 for a zero vector, (token) int32.
-        n: sizes, (n) int64, ascending.
-        strict: whether the inner ball is open.
-        s: representatives, (n, dimension) float64.
+        weight, order, enters, n, strict, s: as in `head_kernels`; weight in float64.
+        rank: index of each token in `order`, −1 for a zero vector, (token) int32.
         out: filled with precision, recall, r_min, r_max, (n, 4) float64.
         rho: filled with ρ_in and ρ_out, (2, n); `NO_PAIR` where there is none.
     """
     tokens = order.shape[0]
-    place = np.empty(tokens, np.int32)
+    rank_of_all = np.empty(tokens, np.int32)  # zero vectors too: they are selected as any other
     for r in range(tokens):
-        place[order[r]] = r
+        rank_of_all[order[r]] = r
     sums = np.zeros(tokens)
     best = np.full(tokens, cosine.dtype.type(NO_PAIR))
     inside, outside = np.empty_like(best), np.empty_like(best)
     highest = best[0]
     selected = 0
     for row in range(n.shape[0]):
+        # Content tokens enter by fours: one sweep over c_l and over the columns' largest cosines instead of four.
         while selected + 4 <= n[row]:
             t0, t1, t2, t3 = order[selected], order[selected + 1], order[selected + 2], order[selected + 3]
             if not (enters[t0] and enters[t1] and enters[t2] and enters[t3]):
                 break
             x0, x1, x2, x3 = cosine[t0], cosine[t1], cosine[t2], cosine[t3]
             _add_four(sums, (weight[t0], weight[t1], weight[t2], weight[t3]), x0, x1, x2, x3)
+            # ρ_in: each against those before the four, then the six pairs among them.
             highest = max(highest, best[t0], best[t1], best[t2], best[t3], x0[t1], x0[t2], x0[t3], x1[t2], x1[t3], x2[t3])
             _raise_by_four(best, x0, x1, x2, x3)
             selected += 4
+        # The sink, zero vectors and what is left over enter one by one.
         while selected < n[row]:
             token = order[selected]
             line = cosine[token]
@@ -221,16 +230,8 @@ def walk(
                 highest = _enter(line, token, best, highest)
             selected += 1
         rho[0, row], rho[1, row] = highest, _largest_outside(best, rank, selected, inside)
-        _split(weight, sums, place, selected, inside, outside)
-        outer = extremum(inside, 1)
-        out[row, 3] = distance(s[row], y[find(inside, outer)])
-        if selected == tokens:
-            out[row, 0], out[row, 1], out[row, 2] = 1.0, 1.0, np.nan
-            continue
-        inner = extremum(outside, -1)
-        out[row, 0] = selected / (selected + count_up_to(outside, outer, False))
-        out[row, 1] = (count_up_to(inside, inner, strict) - (tokens - selected)) / selected
-        out[row, 2] = distance(s[row], y[find(outside, inner)])
+        _split(weight, sums, rank_of_all, selected, inside, outside)
+        _balls(inside, outside, y, s[row], selected, strict, out[row])
 
 
 @compiled()
@@ -278,6 +279,7 @@ def add_pairs(
         if begin >= first + columns:
             break
         line = cosine[i, begin - first : columns]
+        # Σ cos by position block: the row is cut where the blocks of the later token end.
         lag = begin - i - 1
         start = begin
         for block in range(stops.shape[0]):
@@ -287,11 +289,13 @@ def add_pairs(
                 for j in range(part.shape[0]):
                     total[j] += part[j]
                 start = stop
+        # Σ cos² and the count of negatives, each a loop of its own so that it vectorises.
         square, negative = squares[lag:], negatives[lag:]
         for j in range(line.shape[0]):
             square[j] += np.float64(line[j]) * np.float64(line[j])
         for j in range(line.shape[0]):
             negative[j] = np.int32(negative[j] + np.int32(line[j] < zero))
+        # The histogram: cells first, then counts, into four tables in turn.
         _cells(line, cell_of_lag[lag:], cells)
         whole = line.shape[0] - line.shape[0] % TABLES
         for j in range(0, whole, TABLES):

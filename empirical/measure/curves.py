@@ -7,7 +7,6 @@ this room's kernels.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -17,9 +16,8 @@ import numpy as np
 from empirical.measure.cosine_kernels import NO_PAIR, running_maxima, walk
 from empirical.measure.head_kernels import contributions, curves_of_head, representatives, separability_of_head
 from empirical.measure.pairs import Block, Pairs
+from empirical.measure.parallel import Task
 from empirical.measure.selection import MEASURES, Convention, Sizes, by_size, order_by_weight
-
-__all__ = ["CURVES", "Curves"]
 
 CURVES: Final = (
     "representative_norm",
@@ -35,8 +33,6 @@ CURVES: Final = (
     "s_in",
 )
 """Columns that `kernels.curves_of_head` writes for each N; "without" leaves the token's contribution out of the same representative."""
-
-Task = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

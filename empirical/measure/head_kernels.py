@@ -1,4 +1,4 @@
-"""Compiled kernels of one head: separability and the curves over N.
+r"""Compiled kernels of one head: separability and the curves over N.
 
 Source: arXiv 2602.01893, (1)-(8), (18)-(20). Tokens come in the order of selection, so I_N is always a head of the array and J its tail.
 
@@ -6,6 +6,16 @@ Distances are compared without the constant ‖s‖²: D_l − ‖s‖² = ‖y_
 order for every token, so equal contributions tie exactly, wherever they stand (a BLAS product does not promise that: its last bits depend
 on the column). Kernels take float32 or float64 and compute comparisons in that type; representatives and radii are summed in float64.
 Imports numpy and numba.
+
+Arguments that kernels of heads share, here and in `cosine_kernels`:
+    alpha: attention row, (token).
+    values: value states of the head's kv_head, (token, dimension), of α's type.
+    weight: effective weights a = α‖v‖, (token).
+    order: tokens in the order of selection, (token) int64.
+    enters: whether a token counts in I\0: neither the sink nor a zero vector, (token) bool.
+    n: sizes, (n) int64, ascending, 1 <= N <= T.
+    strict: whether the inner ball is open (the follow-up's protocol).
+    s: representatives, (n, dimension) float64.
 """
 
 from __future__ import annotations
@@ -14,23 +24,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from empirical.compiled import compiled
-
-__all__ = [
-    "ROWS",
-    "STEP",
-    "contributions",
-    "count_up_to",
-    "curves_of_head",
-    "distance",
-    "extremum",
-    "find",
-    "padded",
-    "product",
-    "representatives",
-    "separability_of_head",
-    "square",
-]
+from empirical.measure.compiled import compiled
 
 ROWS: Final = 4
 """Rows of a product made at once: each loaded column serves all of them."""
@@ -79,6 +73,7 @@ def product(a: Array, i: int, bt: Array, column: int, out: Array, row: int, star
     out3[:] = 0
     low, high = column + start, column + stop
     for k in range(0, bt.shape[0], STEP):
+        # Four rows share each loaded piece of eight dimensions: the product is bound by loads, not by arithmetic.
         a0 = _eight(a[i], k)
         a1 = _eight(a[i + 1], k)
         a2 = _eight(a[i + 2], k)
@@ -100,6 +95,7 @@ def extremum(x: Array, sign: int) -> Any:
     By folding: compilers do not vectorise the plain loop.
     """
     unit = x.dtype.type(sign)
+    # Each lane keeps the maximum of every 128th entry; so the loop over a part has no chain from entry to entry.
     fold = np.full(LANES, unit * x[0], x.dtype)
     whole = x.shape[0] - x.shape[0] % LANES
     for start in range(0, whole, LANES):
@@ -110,6 +106,7 @@ def extremum(x: Array, sign: int) -> Any:
             fold[j] = here if here > best else best
     for j in range(whole, x.shape[0]):
         fold[j - whole] = max(fold[j - whole], unit * x[j])
+    # The lanes are folded in halves, 128 → 64 → … → 1.
     width = LANES
     while width > 1:
         width //= 2
@@ -138,7 +135,7 @@ def find(x: Array, wanted: Any) -> int:
     """Return the first index at which `wanted`, known to be there, stands."""
     for start in range(0, x.shape[0], LANES):
         part = x[start : start + LANES]
-        hits = np.int32(0)
+        hits = np.int32(0)  # a count without a branch vectorises; only the part that holds the entry is searched one by one
         for j in range(part.shape[0]):
             hits = np.int32(hits + np.int32(part[j] == wanted))
         if hits > 0:
@@ -218,6 +215,7 @@ def _balls(h: Array, y: Array, order: Array, s: Array, n: int, strict: bool, out
     """Write precision, recall, r_min, r_max of one N from h = D − ‖s‖² in the order of selection; (2), (3), (18)."""
     inside = h[:n]
     outside = h[n : y.shape[0]]
+    # Which token is farthest or nearest is told by h; its distance is then summed anew in float64.
     outer = extremum(inside, 1)
     out[3] = distance(s, y[order[find(inside, outer)]])
     if n == y.shape[0]:
@@ -232,17 +230,8 @@ def _balls(h: Array, y: Array, order: Array, s: Array, n: int, strict: bool, out
 
 @compiled()
 def separability_of_head(alpha: Array, values: Array, order: Array, n: Array, strict: bool, s: Array, out: Array) -> None:
-    """Measure one head at every N of ascending `n` (1 <= N <= T).
-
-    Args:
-        alpha: attention row, (token).
-        values: value states of the head's kv_head, (token, dimension), same type.
-        order: tokens in the order of selection, (token) int64.
-        n: sizes, (n) int64, ascending.
-        strict: whether the inner ball is open (the follow-up's protocol).
-        s: filled with the representatives, (n, dimension) float64.
-        out: filled with precision, recall, r_min, r_max, (n, 4) float64.
-    """
+    """Measure one head at every N: fill `s`, and `out` with precision, recall, r_min, r_max, (n, 4) float64."""
+    # Contributions as columns in the order of selection: I_N is the first N columns, J the others.
     y = contributions(alpha, values)
     yt = _columns(y, order)
     representatives(y, order, n, s)
@@ -250,10 +239,12 @@ def separability_of_head(alpha: Array, values: Array, order: Array, n: Array, st
     rows = np.zeros((ROWS, yt.shape[0]), y.dtype)
     h = np.empty((ROWS, yt.shape[1]), y.dtype)
     for start in range(0, n.shape[0], ROWS):
+        # ⟨s(N), y_l⟩ of four N at once, in the type of the input.
         here = min(ROWS, n.shape[0] - start)
         rows[:here, : y.shape[1]] = s[start : start + here]
         product(rows, 0, yt, 0, h, 0, 0, yt.shape[1])
         for r in range(here):
+            # h_l = ‖y_l‖² − 2⟨s, y_l⟩, in place.
             line = h[r]
             for j in range(line.shape[0]):
                 line[j] = squares[j] - (line[j] + line[j])
@@ -277,19 +268,15 @@ def _against(s: Array, v: Array, weight: Any) -> tuple[float, float]:
 
 @compiled()
 def curves_of_head(alpha: Array, values: Array, weight: Array, order: Array, n: Array, sink: bool, s: Array, out: Array) -> None:
-    """Describe representatives and effective weights of one head at every N of ascending `n`; (1), (7), (8), Figure 7.
+    """Describe representatives and effective weights of one head at every N; (1), (7), (8), Figure 7.
 
     Args:
-        alpha: attention row, (token).
-        values: value states, (token, dimension).
-        weight: effective weights a = α‖v‖, (token).
-        order: tokens in the order of selection, (token) int64.
-        n: sizes, (n) int64, ascending.
+        alpha, values, weight, order, n, s: as above.
         sink: whether token 0 is the sink; otherwise no token is.
-        s: representatives, (n, dimension) float64.
-        out: filled with the columns of `summaries.CURVES`, (n, 11) float64; NaN where undefined.
+        out: filled with the columns of `curves.CURVES`, (n, 11) float64; NaN where undefined.
     """
     tokens = order.shape[0]
+    # a_max_out for every N: the running maximum from the tail of the order.
     beyond = np.full(tokens + 1, -np.inf)
     for r in range(tokens - 1, -1, -1):
         beyond[r] = max(beyond[r + 1], np.float64(weight[order[r]]))
@@ -300,6 +287,7 @@ def curves_of_head(alpha: Array, values: Array, weight: Array, order: Array, n: 
     total = 0.0
     selected = 0
     for row in range(n.shape[0]):
+        # Tokens that enter with this N raise the running extremes and the sum; the sink is kept out of those of (7).
         while selected < n[row]:
             token = order[selected]
             a = np.float64(weight[token])
@@ -311,6 +299,7 @@ def curves_of_head(alpha: Array, values: Array, weight: Array, order: Array, n: 
             if token == tokens - 1:
                 last_weight = alpha[token]
             selected += 1
+        # ‖s‖, and ‖s‖ without a token that is selected: its contribution is taken off, or nothing is (weight 0).
         out[row, 0] = _against(s[row], values[0], nothing)[0]
         out[row, 1], out[row, 3] = _against(s[row], values[0], sink_weight)
         out[row, 2], out[row, 4] = _against(s[row], values[tokens - 1], last_weight)

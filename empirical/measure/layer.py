@@ -13,12 +13,10 @@ import numpy as np
 
 from empirical.errors import InputError
 from empirical.measure.cosine_kernels import COSINE_BINS
-from empirical.measure.curves import CURVES, Curves
+from empirical.measure.curves import Curves
 from empirical.measure.pairs import Pairs
 from empirical.measure.parallel import spread
 from empirical.measure.selection import ArrayLike, Convention, Sizes, head_arrays
-
-__all__ = ["CURVES", "cosine_bins", "lag_bins", "measure_layer", "position_blocks", "principal_components"]
 
 UNIT_LAGS: Final = 16
 """Each lag up to here is a bin of its own."""

@@ -19,13 +19,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from empirical.compiled import compiled
+from empirical.measure.compiled import compiled
 from empirical.measure.head_kernels import square
 from empirical.measure.parallel import spread
-from empirical.measure.selection import ArrayLike, Convention, Head, Sizes, by_size, head_arrays, measure_heads, order_by_weight
-from empirical.schema import NULLS
-
-__all__ = ["NULLS", "measure_layer", "random_directions", "random_orders"]
+from empirical.measure.selection import ArrayLike, Convention, Sizes, by_size, head_arrays, order_by_weight, separability_tasks
 
 
 def random_orders(seed: np.random.SeedSequence, heads: int, tokens: int) -> np.ndarray:
@@ -70,26 +67,19 @@ def measure_layer(
         threads: how many threads share the heads; the result does not depend on it.
 
     Returns:
-        precision, recall, r_min, r_max, each (head, null, n), `null` as in `NULLS`; NaN for N > T.
+        precision, recall, r_min, r_max, each (head, null, n), `null` as in `schema.NULLS`; NaN for N > T.
 
     Raises:
         InputError: as `selection.separability`.
     """
     convention = Convention(convention)
-    weights, states = head_arrays(alpha, values)
-    heads, tokens = weights.shape
+    rows, states = head_arrays(alpha, values)
+    heads, tokens = rows.shape
     sizes = Sizes.of(n, tokens)
-    group = heads // len(states)
     seeds = np.random.SeedSequence([int(word) for word in seed]).spawn(len(states) + 1)
     drawn = np.empty_like(states)
     spread([partial(random_directions, states[k], seeds[k], drawn[k]) for k in range(len(states))], threads=threads)
-    by_chance, by_weight = random_orders(seeds[-1], heads, tokens), order_by_weight(weights)
-    rows = [
-        Head(alpha=weights[h], values=source[h // group], order=order[h])
-        for h in range(heads)
-        for source, order in ((states, by_chance), (drawn, by_weight))
-    ]
-    _, measured, tasks = measure_heads(rows, sizes.inside, convention)
-    spread(tasks, threads=threads)
-    named = by_size(measured, sizes, tokens, convention, weights.dtype)
-    return {name: array.reshape(heads, len(NULLS), -1) for name, array in named.items()}
+    selected = separability_tasks(rows, states, random_orders(seeds[-1], heads, tokens), sizes.inside, convention)
+    turned = separability_tasks(rows, drawn, order_by_weight(rows), sizes.inside, convention)
+    spread([*selected[1], *turned[1]], threads=threads)
+    return by_size(np.stack([selected[0], turned[0]], axis=1), sizes, tokens, convention, rows.dtype)

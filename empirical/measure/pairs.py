@@ -7,7 +7,7 @@ not depend on it. Imports numpy and this room's kernels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -17,8 +17,7 @@ import numpy as np
 
 from empirical.measure.cosine_kernels import COSINE_BINS, STRIPE, TABLES, add_pairs, cosine_rows, unit_values
 from empirical.measure.head_kernels import STEP, padded
-
-__all__ = ["Block", "Pairs"]
+from empirical.measure.parallel import Task
 
 CELLS: Final = 1 << 24
 """Cosines held at a time: 64 MB in float32, all of T = 1,025 for 15 kv_heads, a quarter of T = 8,192 for one."""
@@ -31,8 +30,6 @@ STRIPES: Final = 4
 
 ALIGNED: Final = 16
 """Rows and columns of the matrix are padded to a multiple of it, so that no column is treated apart."""
-
-Task = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

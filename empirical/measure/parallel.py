@@ -16,7 +16,7 @@ from functools import cache
 
 import torch
 
-__all__ = ["spread"]
+Task = Callable[[], object]
 
 
 @cache
@@ -25,7 +25,7 @@ def _pool(process: int, threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=threads, thread_name_prefix=f"geostat-kernels-{process}")
 
 
-def spread(tasks: Iterable[Callable[[], object]], *, threads: int | None = None) -> None:
+def spread(tasks: Iterable[Task], *, threads: int | None = None) -> None:
     """Run every task once, on `threads` threads (default: as many as torch uses), and return when all have ended.
 
     Tasks are handed out in the given order, the next one to whoever is free: put the longest first.

@@ -9,7 +9,6 @@ torch and the compiled kernels.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -20,9 +19,7 @@ import torch
 
 from empirical.errors import InputError
 from empirical.measure.head_kernels import separability_of_head
-from empirical.measure.parallel import spread
-
-__all__ = ["MEASURES", "Convention", "Head", "Sizes", "by_size", "default_n", "head_arrays", "order_by_weight", "separability"]
+from empirical.measure.parallel import Task, spread
 
 DENSE = 64
 """Up to here the default grid takes every N: Tables and Figures of the paper look at small N."""
@@ -47,7 +44,11 @@ class Convention(StrEnum):
 
 
 def default_n(tokens: int) -> np.ndarray:
-    """Return the default grid of N: every N up to 64, then about 96 log-spaced values, the last one T; int64, ascending."""
+    """Return the default grid of N: every N up to 64, then about 96 log-spaced values, the last one T; int64, ascending.
+
+    >>> default_n(1024)[[0, 63, 64, 65, -1]]
+    array([   1,   64,   66,   68, 1024])
+    """
     if tokens < 1:
         raise InputError(f"{tokens} tokens: a head needs at least one. Use a longer window.")
     sparse = np.geomspace(DENSE, tokens, LOG_SPACED + 1).round().astype(np.int64) if tokens > DENSE else np.array([tokens])
@@ -81,8 +82,8 @@ class Sizes:
             return measured
         if self.inside.size == 0:
             return np.full((*measured.shape[:-1], self.asked.size), np.nan, measured.dtype)
-        found = np.take(measured, np.searchsorted(self.inside, self.asked).clip(max=self.inside.size - 1), axis=-1)
-        return np.where(self.asked <= self.inside[-1], found, found.dtype.type(np.nan))
+        taken = np.take(measured, np.searchsorted(self.inside, self.asked).clip(max=self.inside.size - 1), axis=-1)
+        return np.where(self.asked <= self.inside[-1], taken, taken.dtype.type(np.nan))
 
 
 def head_arrays(alpha: ArrayLike, values: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -140,41 +141,34 @@ def order_by_weight(alpha: np.ndarray) -> np.ndarray:
     return (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
-    """One head to measure: its row of weights, its kv_head's value states, the order in which tokens are selected."""
-
-    alpha: np.ndarray
-    values: np.ndarray
-    order: np.ndarray
-
-
-def measure_heads(heads: list[Head], n: np.ndarray, convention: Convention) -> tuple[np.ndarray, np.ndarray, list[Callable[[], None]]]:
-    """Lay out the results of several heads, and the tasks that fill them.
+def separability_tasks(
+    alpha: np.ndarray, values: np.ndarray, order: np.ndarray, n: np.ndarray, convention: Convention
+) -> tuple[np.ndarray, list[Task]]:
+    """Lay out the separability of several heads, and the tasks that fill it in.
 
     Args:
-        heads: heads of equal shapes.
+        alpha: attention rows, (head, token).
+        values: value states, (kv_head, token, dimension).
+        order: each head's tokens in the order of selection, (head, token).
         n: distinct N <= T, ascending.
         convention: how balls are counted.
 
     Returns:
-        Representatives s(N), (head, n, dimension) float64; `MEASURES`, (head, n, 4) float64; one task a head.
+        `MEASURES`, (head, n, 4) float64; one task a head.
     """
-    dimension = heads[0].values.shape[-1]
-    s = np.empty((len(heads), n.size, dimension))
-    measured = np.empty((len(heads), n.size, len(MEASURES)))
-    strict = convention is Convention.FOLLOWUP
-    tasks: list[Callable[[], None]] = [
-        partial(separability_of_head, head.alpha, head.values, head.order, n, strict, s[index], measured[index])
-        for index, head in enumerate(heads)
+    s = np.empty((len(alpha), n.size, values.shape[-1]))
+    measured = np.empty((len(alpha), n.size, len(MEASURES)))
+    group, strict = len(alpha) // len(values), convention is Convention.FOLLOWUP
+    return measured, [
+        partial(separability_of_head, row, values[head // group], order[head], n, strict, s[head], measured[head])
+        for head, row in enumerate(alpha)
     ]
-    return s, measured, tasks
 
 
 def by_size(measured: np.ndarray, sizes: Sizes, tokens: int, convention: Convention, kind: Any) -> dict[str, np.ndarray]:
-    """Take (head, n, 4) to named arrays (head, n) of a type; NaN for N > T, and at N = T where the convention stops before it."""
+    """Take (head, …, n, 4) to named arrays (head, …, n) of a type; NaN for N > T, and at N = T where the convention stops before it."""
     if convention is Convention.FOLLOWUP:
-        measured[:, sizes.inside == tokens, :2] = np.nan
+        measured[..., sizes.inside == tokens, :2] = np.nan
     spread_out = sizes.scatter(np.moveaxis(measured, -1, 0).astype(kind, order="C"))
     return dict(zip(MEASURES, spread_out, strict=True))
 
@@ -195,8 +189,7 @@ def separability(alpha: A, values: A, n: Any = None, *, convention: Convention |
     Args:
         alpha: attention rows, (..., T), non-negative.
         values: value states, (..., T, d). The dimension before T may be smaller than that of `alpha` by a whole factor (grouped-query
-            attention):
-            head h uses kv_head h // (heads // kv_heads).
+            attention): head h uses kv_head h // (heads // kv_heads).
         n: sizes N, integers from 1 in any order; None: `default_n(T)`.
         convention: "paper" or "followup".
 
@@ -206,17 +199,23 @@ def separability(alpha: A, values: A, n: Any = None, *, convention: Convention |
 
     Raises:
         InputError: if shapes do not fit, an N is not a positive integer, or a head holds NaN, infinity or a negative weight.
+
+    Of three tokens the two heaviest point apart: the ball that holds both holds the third too, which is nearest to their sum.
+
+    >>> values = torch.tensor([[1.0, 0.0], [-0.5, 0.5], [1.0, 0.2]])
+    >>> measured = separability(torch.tensor([0.5, 0.3, 0.2]), values, n=[1, 2])
+    >>> measured["precision"], measured["recall"]
+    (tensor([1.0000, 0.6667]), tensor([1., 0.]))
+    >>> measured["r_min"], measured["r_max"]
+    (tensor([0.3027, 0.1860]), tensor([0.0000, 0.5000]))
     """
     convention = Convention(convention)
     a, v, leading = _flatten(alpha, values)
-    weights, states = head_arrays(a, v)
-    sizes = Sizes.of(n, weights.shape[-1])
-    group = len(weights) // len(states)
-    order = order_by_weight(weights)
-    heads = [Head(alpha=row, values=states[h // group], order=order[h]) for h, row in enumerate(weights)]
-    _, measured, tasks = measure_heads(heads, sizes.inside, convention)
+    rows, states = head_arrays(a, v)
+    sizes = Sizes.of(n, rows.shape[-1])
+    measured, tasks = separability_tasks(rows, states, order_by_weight(rows), sizes.inside, convention)
     spread(tasks)
-    named = by_size(measured, sizes, weights.shape[-1], convention, weights.dtype)
+    named = by_size(measured, sizes, rows.shape[-1], convention, rows.dtype)
     named["f_outer"], named["f_inner"] = f_scores(named["precision"], named["recall"], convention)
     shaped = {name: array.reshape(*leading, sizes.asked.size) for name, array in named.items()}
     if isinstance(alpha, torch.Tensor):

@@ -22,8 +22,6 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from empirical.caches import own_folder, place_in_cache
 from empirical.errors import InputError
 
-__all__ = ["BUILTIN", "converted", "file_sha256", "gguf_file", "told"]
-
 BUILTIN = "SmolLM2-135M-Instruct"
 """Name of the built-in model in provenance."""
 
@@ -85,7 +83,7 @@ def converted(gguf: Path, sha256: str) -> Path:
     return place
 
 
-def told() -> str | None:
+def conversion_notice() -> str | None:
     """Say that the built-in model is about to be converted into a temporary folder; None where it has a cache or was converted before.
 
     Raises:

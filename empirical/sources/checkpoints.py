@@ -22,8 +22,6 @@ from transformers.modeling_gguf_pytorch_utils import TENSOR_PROCESSORS, TensorPr
 
 from empirical.errors import InputError
 
-__all__ = ["gguf_tensors", "impossible", "safetensors_files", "safetensors_tensors", "unfit", "unfit_gguf"]
-
 MOST_NAMED = 3
 """How many tensors a message names before it counts them."""
 

@@ -14,10 +14,8 @@ from huggingface_hub import HfApi, try_to_load_from_cache
 from huggingface_hub.errors import GatedRepoError, HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
 
 from empirical.errors import InputError
-from empirical.paths import path_of, shown
 from empirical.sources.builtin import BUILTIN, converted, file_sha256, gguf_file
-
-__all__ = ["Source", "source_of"]
+from empirical.sources.paths import path_of, shown
 
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 

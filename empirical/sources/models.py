@@ -25,8 +25,6 @@ from empirical.sources.checkpoints import gguf_tensors, impossible, safetensors_
 from empirical.sources.folders import Source, source_of
 from empirical.tap.tap import attention_layers, decoder_of, refuse_too_long, tap
 
-__all__ = ["DEVICES", "DTYPES", "FoundModel", "LoadedModel", "find", "load", "pick_device"]
-
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
@@ -278,7 +276,7 @@ def _unreadable(source: Source, error: Exception) -> str:
 def _described(source: Source, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, dtype: str, device: str) -> LoadedModel:
     """Put a loaded model together with what its layers show of themselves when two tokens go through the tap."""
     shapes: list[tuple[int, int, int]] = []
-    tap(model, torch.tensor([[0, 1]]), lambda layer: shapes.append((layer.weights.shape[1], layer.values.shape[1], layer.values.shape[3])))
+    tap(model, torch.tensor([[0, 1]]), lambda layer: shapes.append((layer.alpha.shape[1], layer.values.shape[1], layer.values.shape[3])))
     if len(set(shapes)) != 1:
         raise InputError(f"{source.model}: its layers differ in heads or in their dimension, expected the same in each. Use another model.")
     heads, kv_heads, dimension = shapes[0]

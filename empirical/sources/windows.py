@@ -15,12 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirical.errors import InputError
-from empirical.sources.texts import Corpus, Document, builtin, from_hub, from_paths
+from empirical.sources.texts import Document
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
-
-__all__ = ["LEAST_LENGTH", "SPECIAL_TOKENS", "Corpus", "Document", "Windows", "builtin", "from_hub", "from_paths", "windows"]
 
 SPECIAL_TOKENS = ("default", "none")
 
@@ -53,10 +51,6 @@ class Windows:
     def row(self, document: int) -> dict[str, Any]:
         """Return what a run records of one document, in plain types."""
         return {"name": self.names[document], "sha256": self.sha256[document], "text_sha256": self.text_sha256[document]}
-
-    def provenance(self) -> dict[str, Any]:
-        """Return what a run records of all its text; it does not change when documents are added."""
-        return {"name": self.corpus}
 
 
 def windows(

@@ -18,8 +18,6 @@ from zarr.core.sync import sync
 
 from empirical.errors import DENIED, FULL, InputError
 
-__all__ = ["digest", "flush_all", "flush_folder", "reading", "replace", "settled", "writing"]
-
 NO_FOLDERS = frozenset({errno.EINVAL, errno.ENOTSUP} | ({errno.EACCES} if os.name == "nt" else set()))
 """What a system says that can flush files but not folders: Windows and some network disks."""
 

@@ -13,24 +13,24 @@ from zarr.codecs import BloscCodec, Crc32cCodec
 
 from empirical.schema import Coordinate, Variable
 
-__all__ = ["COMPRESSORS", "GroupPlan", "array_of", "group_of", "lay_out", "write_group"]
-
 COMPRESSORS = (BloscCodec(cname="lz4", shuffle="shuffle"), Crc32cCodec())
 """Shuffled bytes under LZ4: smaller than Zstandard on floats as they are, and faster. The checksum comes last, over what is on disk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPlan:
-    """What a captured group will hold: variables by name, coordinates by name, and the length of every dimension but `document`."""
+    """What a captured group will hold: variables and coordinates by name."""
 
     variables: Mapping[str, Variable]
     coordinates: Mapping[str, Coordinate]
-    sizes: Mapping[str, int]
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """Lengths of the dimensions that have no coordinate of their name."""
     attributes: Mapping[str, str | int] = field(default_factory=dict)
 
     def shape(self, variable: Variable) -> tuple[int, ...]:
         """Lengths of a variable's dimensions, `document` left out."""
-        return tuple(self.sizes[name] for name in variable.dims)
+        lengths = {name: len(axis.values) for name, axis in self.coordinates.items()} | dict(self.sizes)
+        return tuple(lengths[name] for name in variable.dims)
 
 
 def lay_out(group: zarr.Group, plan: GroupPlan, documents: int) -> None:
@@ -60,27 +60,13 @@ def lay_out(group: zarr.Group, plan: GroupPlan, documents: int) -> None:
             dtype=str if text else values.dtype,
             fill_value="" if text else (float("nan") if values.dtype.kind == "f" else 0),
             dimension_names=coordinate.dims,
-            attributes={"long_name": coordinate.long_name, "units": coordinate.units} | coordinate.extra,
+            attributes=coordinate.attributes(),
             **create,
         )
         array[...] = values.astype(object) if text else values
         if coordinate.dims != (name,):
             labels.append(name)
     group.attrs.update(dict(plan.attributes) | {"coordinates": " ".join(sorted(labels))})
-
-
-def group_of(root: zarr.Group, name: str) -> zarr.Group:
-    """A group below `root`."""
-    node = root[name]
-    assert isinstance(node, zarr.Group)
-    return node
-
-
-def array_of(group: zarr.Group, name: str) -> zarr.Array:
-    """An array of a group."""
-    node = group[name]
-    assert isinstance(node, zarr.Array)
-    return node
 
 
 def write_group(dataset: xr.Dataset, folder: Path) -> None:

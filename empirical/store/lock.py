@@ -13,9 +13,7 @@ from pathlib import Path
 
 from empirical.errors import InputError, StoreError
 from empirical.store.disk import writing
-from empirical.store.manifest import UNFINISHED, beside, finish, stored
-
-__all__ = ["alone", "put_back", "recover"]
+from empirical.store.manifest import UNFINISHED, beside, finish, read_root
 
 
 def put_back(path: Path) -> None:
@@ -40,7 +38,7 @@ def recover(path: Path) -> None:
         shutil.rmtree(beside(path, "draft"), ignore_errors=True)
         path.with_name(f".{path.stem}.json.draft").unlink(missing_ok=True)
         try:
-            attributes = stored(path)
+            attributes = read_root(path)
         except (InputError, StoreError):  # no run, or a damaged one: who opens it says so, and nothing in it is touched
             return
         manifest = attributes["manifest"]

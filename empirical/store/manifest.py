@@ -2,7 +2,7 @@
 
 The root's zarr.json holds it: `layout` and `results`, a digest for each file of metadata, coordinates and result groups; one for the chunks of each
 document; and one of the text itself. `pending` lists moves that are under way: drafts lie ready beside the store, so a
-killed process's moves can be finished (`finish`). Imports the standard library, and google_crc32c for the checksum that ends every chunk.
+killed process's moves can be finished (`finish`). Imports the standard library.
 """
 
 from __future__ import annotations
@@ -12,31 +12,13 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-import google_crc32c
-
 from empirical.errors import InputError, StoreError
-from empirical.store.disk import digest, reading, replace, writing
-
-__all__ = [
-    "Mark",
-    "below",
-    "beside",
-    "check",
-    "chunks_of",
-    "digests",
-    "files_below",
-    "finish",
-    "layout",
-    "mark_of",
-    "save",
-    "stored",
-    "under_way",
-]
+from empirical.store.disk import reading, replace, writing
 
 PARTS: Final = frozenset({"documents", "captured", "layout", "results", "own_sha256"})
 """What every manifest holds."""
@@ -52,16 +34,13 @@ UNFINISHED: Final = ".partial"
 DIGITS: Final = 16
 """Hexadecimal digits that are kept of a file's sha256: 64 bits, for damage is no forgery."""
 
-CHECKSUM_BYTES: Final = 4
-"""CRC-32C, little-endian, at the end of every chunk."""
-
 
 def beside(path: Path, what: str) -> Path:
     """A hidden file or folder that belongs to the store at `path` and lies beside it."""
     return path.with_name(f".{path.name}.{what}")
 
 
-def stored(path: Path, *, damaged: bool = False) -> dict[str, Any]:
+def read_root(path: Path, *, damaged: bool = False) -> dict[str, Any]:
     """Read the provenance and manifest of the run at `path`.
 
     Args:
@@ -132,7 +111,7 @@ def mark_of(path: Path) -> Mark:
 def under_way(path: Path) -> bool:
     """Whether moves are recorded as under way in the run at `path`."""
     try:
-        return "pending" in stored(path)["manifest"]
+        return "pending" in read_root(path)["manifest"]
     except (InputError, StoreError):
         return False
 
@@ -185,6 +164,11 @@ def _by_document(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, tupl
                 yield name.removesuffix("/zarr.json"), tuple(array["shape"])
 
 
+def chunked_folders(folder: Path, names: Iterable[str]) -> set[Path]:
+    """Return the folders that hold the chunks of documents. names: of the layout."""
+    return {folder / name / "c" for name, _ in _by_document(folder, names)}
+
+
 def chunks_of(folder: Path, names: Iterable[str]) -> Callable[[int], list[Path]]:
     """Return what tells the chunk files of a document by its index: one for each array that has any, whether they are there or not.
 
@@ -206,7 +190,7 @@ def files_below(folder: Path) -> list[Path]:
 def layout(folder: Path, captured: Sequence[str]) -> dict[str, str]:
     """Return a digest for each file of the captured groups that belongs to no document: metadata and coordinates."""
     files = [file for group in captured for file in files_below(folder / group)]
-    chunked = {folder / name / "c" for name, _ in _by_document(folder, [below(file, folder) for file in files])}
+    chunked = chunked_folders(folder, [below(file, folder) for file in files])
     return digests([file for file in files if chunked.isdisjoint(file.parents)], folder)
 
 
@@ -215,75 +199,9 @@ def digests(files: Iterable[Path], folder: Path) -> dict[str, str]:
     return {below(file, folder): hashlib.sha256(file.read_bytes()).hexdigest()[:DIGITS] for file in files}
 
 
-def check(path: Path, attributes: Mapping[str, Any], *, results: bool = True) -> None:
-    """Compare every file of a run with its digest.
-
-    Args:
-        path: where the run lies.
-        attributes: provenance and manifest.
-        results: look at result groups too.
-
-    Raises:
-        StoreError: naming the first file that is missing or is not what was written.
-        InputError: if a file may not be read.
-    """
-    manifest = attributes["manifest"]
-    _check_each(path, manifest["layout"], MEASURE_AGAIN)
-    chunks = chunks_of(path, manifest["layout"])
-    chunked = {path / name / "c" for name, _ in _by_document(path, manifest["layout"])}
-    for group in manifest["captured"]:  # chunks of a document that was not completed may be there
-        _refuse_strangers(path / group, {path / name for name in manifest["layout"]}, chunked)
-    for index, row in enumerate(manifest["documents"]):
-        files = chunks(index)
-        with _present(path, lambda: _unsound(files), MEASURE_AGAIN):  # noqa: B023
-            found = digest(files, path)
-        if found != row["digest"]:
-            raise StoreError(f"{_unsound(files) or path}: damaged, for document {row['name']!r} is not what was written. {MEASURE_AGAIN}")
-    for group, written in manifest["results"].items() if results else ():
-        _check_each(path, written, FIT_AGAIN.format(path=path))
-        _refuse_strangers(path / group, {path / name for name in written}, set())
-
-
-def _refuse_strangers(group: Path, known: Set[Path], chunked: Set[Path]) -> None:
-    """Refuse a file of a group that nobody wrote there: it would be read as if it were measured."""
-    for file in files_below(group):
-        if file not in known and chunked.isdisjoint(file.parents):
-            raise StoreError(f"{file}: damaged, for this file does not belong to the run. Remove it.")
-
-
-def _check_each(path: Path, written: Mapping[str, str], remedy: str) -> None:
-    for name, wanted in written.items():
-        with _present(path, lambda: path / name, remedy):  # noqa: B023
-            found = digests([path / name], path)[name]
-        if found != wanted:
-            raise StoreError(f"{path / name}: damaged, for it is not what was written. {remedy}")
-
-
-@contextmanager
-def _present(path: Path, which: Callable[[], Path | None], remedy: str) -> Iterator[None]:
-    """Turn a file that is not there into a line that names it."""
-    try:
-        with reading(path):
-            yield
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
-        raise StoreError(f"{which() or path}: damaged, for it is missing. {remedy}") from error
-
-
-def _unsound(chunks: Iterable[Path]) -> Path | None:
-    """Return the first chunk that is missing or does not end in its own checksum."""
-    for file in chunks:
-        try:
-            data = file.read_bytes()
-        except OSError:
-            return file
-        if not data or google_crc32c.value(data[:-CHECKSUM_BYTES]) != int.from_bytes(data[-CHECKSUM_BYTES:], "little"):
-            return file
-    return None
-
-
 def finish(path: Path) -> None:
     """Finish the moves that a killed process began: what it had ready beside the store takes its place."""
-    attributes = stored(path)
+    attributes = read_root(path)
     manifest = attributes["manifest"]
     pending = manifest.get("pending")
     if pending is None:

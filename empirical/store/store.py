@@ -23,15 +23,13 @@ from zarr.core.buffer import default_buffer_prototype
 
 from empirical.errors import InputError
 from empirical.store.disk import digest, flush_all, flush_folder, settled, writing
-from empirical.store.layout import GroupPlan, array_of, group_of, lay_out, write_group
-from empirical.store.manifest import below, beside, chunks_of, digests, files_below, finish, layout, mark_of, save, stored, under_way
+from empirical.store.layout import GroupPlan, lay_out, write_group
+from empirical.store.manifest import below, beside, chunks_of, digests, files_below, finish, layout, mark_of, read_root, save, under_way
 from empirical.store.stored_run import StoredRun
-
-__all__ = ["GroupPlan", "Store"]
 
 
 class Store(StoredRun):
-    """A run on disk, to be written too. `create` or `open` it; `append` documents; `write` result groups.
+    """A run on disk, to be written too. `create` or `open` it; `append` documents; `put` result groups.
 
     Raises:
         StoreError: when what is on disk contradicts the manifest.
@@ -40,7 +38,7 @@ class Store(StoredRun):
 
     def __init__(self, path: Path, attributes: dict[str, Any], draft: Path | None = None) -> None:
         super().__init__(path, attributes)
-        self._lies = draft or self.path
+        self._folder = draft or self.path
 
     @classmethod
     def create(
@@ -61,12 +59,12 @@ class Store(StoredRun):
         attributes = dict(provenance) | {"manifest": manifest}
         store = cls(path, attributes, draft=beside(path, "draft"))
         with store._or_nothing(), writing(path), settled():
-            shutil.rmtree(store._lies, ignore_errors=True)
+            shutil.rmtree(store._folder, ignore_errors=True)
             path.parent.mkdir(parents=True, exist_ok=True)
-            root = zarr.create_group(store=store._lies, zarr_format=3)
+            root = zarr.create_group(store=store._folder, zarr_format=3)
             for name, group in plan.items():
                 lay_out(root.create_group(name), group, documents)
-            manifest["layout"] = layout(store._lies, manifest["captured"])
+            manifest["layout"] = layout(store._folder, manifest["captured"])
             store._save()
         return store
 
@@ -78,11 +76,10 @@ class Store(StoredRun):
 
     def extend(self, documents: int) -> None:
         """Make room for `documents` documents in all; never cuts."""
-        root = zarr.open_group(self.path, mode="r", use_consolidated=False)
         ready, known, files = beside(self.path, "ready"), self._manifest["layout"], []
         with writing(self.path), settled():
             for name in self._manifest["captured"]:
-                for key, array in group_of(root, name).arrays():
+                for key, array in zarr.open_group(self.path / name, mode="r", use_consolidated=False).arrays():
                     if "document" in (array.metadata.dimension_names or ()) and array.shape[0] < documents:
                         larger = array.metadata.update_shape((documents, *array.shape[1:]))
                         files.append(ready / name / key / "zarr.json")
@@ -101,22 +98,23 @@ class Store(StoredRun):
             if self._manifest["results"]:
                 self._exchange([], drops=list(self._manifest["results"]), then={"results": {}})
             asyncio.run(self._set(index, str(row["name"]), arrays))
-            chunks = chunks_of(self._lies, self._manifest["layout"])(index)
-            flush_all(chunks if self._lies == self.path else files_below(self._lies), self._lies)
-            entry = dict(row) | {"chunks": len(chunks), "digest": digest(chunks, self._lies)}
+            chunks = chunks_of(self._folder, self._manifest["layout"])(index)
+            flush_all(chunks if self._folder == self.path else files_below(self._folder), self._folder)
+            entry = dict(row) | {"chunks": len(chunks), "digest": digest(chunks, self._folder)}
             self._manifest["documents"].append(entry)
             self._save()
-            if self._lies != self.path:
+            if self._folder != self.path:
                 self._take_place()
 
     async def _set(self, index: int, name: str, arrays: Mapping[str, Mapping[str, np.ndarray]]) -> None:
         """Write one document's chunks side by side; opening an array costs as much as writing it, so they stay open."""
         if not self._open:
-            root = zarr.open_group(self._lies, mode="r+", use_consolidated=False)
             # A chunk of nothing but fill is written too, so that its absence is damage.
             with zarr.config.set({"array.write_empty_chunks": True}):
                 for group in self._manifest["captured"]:
-                    self._open |= {(group, key): array_of(group_of(root, group), key) for key in ("document", *arrays[group])}
+                    self._open |= {
+                        (group, key): zarr.open_array(self._folder / group / key, mode="r+") for key in ("document", *arrays[group])
+                    }
         values = {
             (group, key): value for group in arrays for key, value in (("document", np.array(name, dtype=object)), *arrays[group].items())
         }
@@ -128,8 +126,8 @@ class Store(StoredRun):
         try:
             yield
         except BaseException:
-            if self._lies != self.path:
-                shutil.rmtree(self._lies, ignore_errors=True)
+            if self._folder != self.path:
+                shutil.rmtree(self._folder, ignore_errors=True)
             raise
 
     def _take_place(self) -> None:
@@ -139,20 +137,16 @@ class Store(StoredRun):
         if replaces:
             os.replace(self.path, aside)
         try:
-            os.replace(self._lies, self.path)
+            os.replace(self._folder, self.path)
         except BaseException:
             if replaces:
                 os.replace(aside, self.path)
             raise
         flush_folder(self.path.parent)
-        self._lies = self.path
+        self._folder = self.path
         self._seen = mark_of(self.path)
         self._open.clear()
         shutil.rmtree(aside, ignore_errors=True)
-
-    def write(self, group: str, dataset: xr.Dataset) -> None:
-        """Write or replace one result group; a reader sees the old one or the whole new one."""
-        self.put({group: dataset})
 
     def put(self, groups: Mapping[str, xr.Dataset], *, drops: Collection[str] = ()) -> None:
         """Write or replace result groups together, and take others away: a reader sees what was there before or all that is there then.
@@ -193,9 +187,9 @@ class Store(StoredRun):
             del manifest["pending"]
             raise
         finish(self.path)
-        self._attributes, self._seen = stored(self.path), mark_of(self.path)
+        self._attributes, self._seen = read_root(self.path), mark_of(self.path)
         self._open.clear()
 
     def _save(self) -> None:
-        save(self._lies, self._attributes)
-        self._seen = mark_of(self._lies)
+        save(self._folder, self._attributes)
+        self._seen = mark_of(self._folder)

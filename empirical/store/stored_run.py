@@ -19,10 +19,9 @@ from zarr.errors import ZarrUserWarning
 from empirical.errors import InputError, StoreError
 from empirical.schema import with_f_scores
 from empirical.store.disk import reading, settled
+from empirical.store.integrity import check
 from empirical.store.lock import alone
-from empirical.store.manifest import FIT_AGAIN, MEASURE_AGAIN, Mark, beside, check, mark_of, stored
-
-__all__ = ["StoredRun"]
+from empirical.store.manifest import FIT_AGAIN, MEASURE_AGAIN, Mark, beside, mark_of, read_root
 
 Read = TypeVar("Read")
 
@@ -69,7 +68,7 @@ class StoredRun:
         """Read the manifest and compare every file with it, once more where another process wrote meanwhile."""
         until = time.monotonic() + PATIENCE
         while True:
-            mark, attributes = mark_of(self.path), stored(self.path)
+            mark, attributes = mark_of(self.path), read_root(self.path)
             if "pending" in attributes["manifest"]:
                 self._wait(mark, until)
                 continue
@@ -121,13 +120,13 @@ class StoredRun:
         """Return what `read` reads of one state of the run: again where another process wrote meanwhile."""
         while True:
             try:
-                found = read()
+                result = read()
             except StoreError:
                 if self._alone or mark_of(self.path) == self._seen:
                     raise
             else:
                 if self._alone or mark_of(self.path) == self._seen:
-                    return found
+                    return result
             self._load()
 
     @property
@@ -187,14 +186,6 @@ class StoredRun:
         tree = xr.DataTree.from_dict({f"/{name}": dataset for name, dataset in groups.items()})
         tree.attrs = {**self._attributes, "manifest": {name: self._manifest[name] for name in ("captured", "documents")}}
         return tree
-
-    def verify(self) -> None:
-        """Compare every file with its digest, as `open` does.
-
-        Raises:
-            StoreError: naming the first that is missing or differs.
-        """
-        check(self.path, self._attributes, results=self._results)
 
 
 def _first_line(error: BaseException) -> str:

@@ -12,8 +12,6 @@ from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-__all__ = ["QUERY_BLOCK", "analysed_row", "layer_output"]
-
 QUERY_BLOCK = 128
 """Queries whose scores may exist at once where the fused kernel cannot take the whole layer."""
 
@@ -53,10 +51,9 @@ def analysed_row(
         scores = scores.masked_fill(~visible[:, None, None, :], float("-inf"))
     if sinks is not None:
         logits = sinks.float().reshape(1, kv_heads, heads // kv_heads, 1).expand(documents, -1, -1, -1)
-        weights = torch.softmax(torch.cat([scores, logits], dim=-1), dim=-1)[..., :-1]
-    else:
-        weights = torch.softmax(scores, dim=-1)
-    return weights.reshape(documents, heads, -1)
+        scores = torch.cat([scores, logits], dim=-1)
+    alpha = torch.softmax(scores, dim=-1)[..., : key.shape[2]]
+    return alpha.reshape(documents, heads, -1)
 
 
 def layer_output(

@@ -8,6 +8,7 @@ Imports torch and transformers only.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -15,13 +16,10 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from empirical.errors import InputError
-from empirical.tap.tap import TappedLayer, checked_mask, decoder_of, forward, implementation, last_tokens, run
-
-__all__ = ["LOG_FLOOR", "Parity", "parity"]
+from empirical.tap.tap import TappedLayer, checked_mask, decoder_of, forward, implementation, last_tokens, tap
 
 LOG_FLOOR = 1e-12
 """Weights at or below it are left out of the comparison of logarithms."""
-
 
 FAULT = {"float32": 1e-3}
 FAULT_OTHERWISE = 0.2
@@ -73,25 +71,18 @@ def parity(model: PreTrainedModel, input_ids: Tensor, attention_mask: Tensor | N
         InputError: as `tap` does, where the eager implementation hands over no weights, or where the weights are damaged: every value state is
             zero, or what follows the attention is no number. A captured row that is none is left to who captures it, and can name it.
     """
-    kept: list[tuple[Tensor, Tensor]] = []
+    kept: list[tuple[torch.nn.Module, Tensor, Tensor]] = []
     largest: list[float] = []
 
     def keep(layer: TappedLayer) -> None:
-        kept.append((layer.weights, layer.visible))
-        largest.append(float(layer.values.abs().max() + layer.weights.max()) if bool(layer.values.any()) else 0.0)
+        kept.append((layer.module, layer.alpha, layer.visible))
+        largest.append(float(layer.values.abs().max() + layer.alpha.max()) if bool(layer.values.any()) else 0.0)
 
-    tapped, session = run(model, input_ids, keep, attention_mask)
+    tapped = tap(model, input_ids, keep, attention_mask)
     decoder = decoder_of(model)
     mask = checked_mask(decoder, input_ids, attention_mask)
-    comparison = _Comparison(kept, None if mask is None else last_tokens(mask))
-    hooks = [module.register_forward_hook(comparison) for module in session.modules]
-    try:
-        with implementation(decoder, "eager"):
-            eager = forward(decoder, input_ids, mask)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    if comparison.layers != len(kept):
+    eager, rows = _eager(decoder, input_ids, mask, [module for module, _, _ in kept])
+    if len(rows) != len(kept):
         raise InputError(f"{decoder.config.model_type}: its eager attention hands over no weights to compare with. Use another model.")
     error = (tapped.float() - eager.float()).norm(dim=-1) / eager.float().norm(dim=-1)
     hidden = float((error if mask is None else error[mask]).max())
@@ -104,41 +95,38 @@ def parity(model: PreTrainedModel, input_ids: Tensor, attention_mask: Tensor | N
             f"{decoder.config.model_type}: its last hidden states are NaN, infinite or zero though its attention is sound, so weights are damaged. "
             "Get the model again, or try --dtype float32."
         )
-    return Parity(
-        weights=comparison.weights,
-        log_weights=comparison.log_weights,
-        hidden=hidden,
-        invisible=comparison.invisible,
-        layer=comparison.layer,
-    )
-
-
-class _Comparison:
-    """A forward hook of attention modules that compares one row of their weights and lets go of the rest."""
-
-    def __init__(self, kept: list[tuple[Tensor, Tensor]], rows: Tensor | None) -> None:
-        self.kept = kept
-        self.rows = rows
-        self.layers = 0
-        self.layer = 0
-        self.weights = 0.0
-        self.log_weights = 0.0
-        self.invisible = 0.0
-
-    def __call__(self, module: torch.nn.Module, args: object, output: object) -> None:
-        """Take eager's weights, (document, head, query, position), from the second entry of a module's output."""
-        if not isinstance(output, tuple) or len(output) < 2 or not isinstance(output[1], Tensor) or output[1].ndim != 4:
-            return
-        every = output[1]
-        documents = torch.arange(every.shape[0], device=every.device)
-        eager = (every[:, :, -1] if self.rows is None else every[documents, :, self.rows]).float()
-        tapped, visible = self.kept[self.layers]
-        difference = float((tapped - eager).abs().max())
-        if difference > self.weights:
-            self.weights, self.layer = difference, self.layers
-        both = (tapped > LOG_FLOOR) & (eager > LOG_FLOOR)
+    weights = log_weights = invisible = 0.0
+    worst = 0
+    for index, ((_, alpha, visible), row) in enumerate(zip(kept, rows, strict=True)):
+        difference = float((alpha - row).abs().max())
+        if difference > weights:  # never of a row that is no number
+            weights, worst = difference, index
+        both = (alpha > LOG_FLOOR) & (row > LOG_FLOOR)
         if bool(both.any()):
-            self.log_weights = max(self.log_weights, float((tapped[both].log() - eager[both].log()).abs().max()))
-        hidden = ~visible[:, None, :]
-        self.invisible = max(self.invisible, float((tapped * hidden).max()), float((eager * hidden).max()))
-        self.layers += 1
+            log_weights = max(log_weights, float((alpha[both].log() - row[both].log()).abs().max()))
+        hides = ~visible[:, None, :]
+        invisible = max(invisible, float((alpha * hides).max()), float((row * hides).max()))
+    return Parity(weights=weights, log_weights=log_weights, hidden=hidden, invisible=invisible, layer=worst)
+
+
+def _eager(
+    decoder: PreTrainedModel, input_ids: Tensor, mask: Tensor | None, modules: Sequence[torch.nn.Module]
+) -> tuple[Tensor, list[Tensor]]:
+    """Return the last hidden states of the eager implementation, and the analysed query's weights in each module that gives any."""
+    rows: list[Tensor] = []
+
+    def keep_row(module: torch.nn.Module, args: object, output: object) -> None:
+        """Take eager's weights, (document, head, query, position), from the second entry of a module's output."""
+        if isinstance(output, tuple) and len(output) > 1 and isinstance(output[1], Tensor) and output[1].ndim == 4:
+            every = output[1]
+            documents = torch.arange(every.shape[0], device=every.device)
+            last = torch.full_like(documents, -1) if mask is None else last_tokens(mask)
+            rows.append(every[documents, :, last].float())  # a copy, for all weights of all layers would not fit
+
+    hooks = [module.register_forward_hook(keep_row) for module in modules]
+    try:
+        with implementation(decoder, "eager"):
+            return forward(decoder, input_ids, mask), rows
+    finally:
+        for hook in hooks:
+            hook.remove()

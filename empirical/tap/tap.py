@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -20,8 +20,6 @@ from transformers.masking_utils import sdpa_mask
 
 from empirical.errors import InputError
 from empirical.tap.attention import analysed_row, layer_output
-
-__all__ = ["TappedLayer", "attention_layers", "decoder_of", "tap"]
 
 NAME = "geostat_tap"
 """The name under which both the attention and the mask function are registered."""
@@ -39,7 +37,9 @@ class TappedLayer:
 
     index: int
     """Number of the layer, from 0."""
-    weights: Tensor
+    module: torch.nn.Module
+    """Its attention module."""
+    alpha: Tensor
     """α of the analysed query, (document, head, position) float32, unitless; exactly 0 where invisible."""
     values: Tensor
     """(document, kv_head, position, dimension) float32, one for each kv_head, never repeated."""
@@ -54,8 +54,8 @@ class Session:
     on_layer: Callable[[TappedLayer], None]
     rows: Tensor | None
     """Position of each document's analysed query, (document,); None: the last of the window."""
-    modules: list[torch.nn.Module] = field(default_factory=list)
-    """The attention modules that called, in order."""
+    layers: int = 0
+    """How many attention modules called so far."""
     masks: int = 0
     """How often the model asked for a mask."""
 
@@ -88,39 +88,25 @@ def tap(
         InputError: shapes do not fit, a window is longer than the model reads, or the model is one whose weights cannot be told: it is
             in training mode, is not causal, uses a mask, bias or keyword that is not understood, or its layers do not call the tap.
     """
-    hidden, _ = run(model, input_ids, on_layer, attention_mask)
-    return hidden
-
-
-def run(
-    model: PreTrainedModel, input_ids: Tensor, on_layer: Callable[[TappedLayer], None], attention_mask: Tensor | None
-) -> tuple[Tensor, Session]:
-    """Do what `tap` does and return the session too, which knows the modules that called."""
     decoder = decoder_of(model)
     layers = attention_layers(decoder.config)
     mask = checked_mask(decoder, input_ids, attention_mask)
-    if not decoder._can_set_attn_implementation():
-        raise InputError(_refusal(decoder, 0, layers))
     session = Session(on_layer=on_layer, rows=None if mask is None else last_tokens(mask))
-    AttentionInterface.register(NAME, _attend)
-    AttentionMaskInterface.register(NAME, _mask)
-    with implementation(decoder, NAME):
-        token = _session.set(session)
-        try:
-            hidden = forward(decoder, input_ids, mask)
-        finally:
-            _session.reset(token)
-    if len(session.modules) != layers:
-        raise InputError(_refusal(decoder, len(session.modules), layers))
-    return hidden, session
-
-
-def _refusal(decoder: PreTrainedModel, called: int, layers: int) -> str:
-    """Say that not every layer comes through the tap."""
-    return (
-        f"{decoder.config.model_type}: {called} of {layers} layers call the attention interface of transformers, "
-        "so the weights of the others are unknown. Use a model whose family supports AttentionInterface."
-    )
+    if decoder._can_set_attn_implementation():
+        AttentionInterface.register(NAME, _attend)
+        AttentionMaskInterface.register(NAME, _mask)
+        with implementation(decoder, NAME):
+            token = _session.set(session)
+            try:
+                hidden = forward(decoder, input_ids, mask)
+            finally:
+                _session.reset(token)
+    if session.layers != layers:
+        raise InputError(
+            f"{decoder.config.model_type}: {session.layers} of {layers} layers call the attention interface of transformers, "
+            "so the weights of the others are unknown. Use a model whose family supports AttentionInterface."
+        )
+    return hidden
 
 
 def decoder_of(model: PreTrainedModel) -> PreTrainedModel:
@@ -231,7 +217,7 @@ def _attend(
 ) -> tuple[Tensor, None]:
     """Compute one layer's output, hand the layer over, and return the output as the interface wants it."""
     session = _session.get()
-    index = len(session.modules)
+    index = session.layers
     seen = f"layer {index} of {type(module).__name__}"
     unknown = sorted(name for name, given in keywords.items() if given is not None and name not in SILENT_KEYWORDS)
     if unknown:
@@ -241,15 +227,15 @@ def _attend(
     _check_mask(seen, session, query, key, attention_mask, sliding_window)
     if s_aux is not None and s_aux.numel() != query.shape[1]:
         raise InputError(f"{seen}: has {s_aux.numel()} learned sinks for {query.shape[1]} heads, expected one a head. Use another model.")
-    session.modules.append(module)
+    session.layers += 1
 
     factor = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
     output = layer_output(module, query, key, value, attention_mask, scaling=factor, softcap=softcap, sinks=s_aux)
     last, visible = _analysed(session, query, attention_mask)
-    weights = analysed_row(last, key, visible, scaling=factor, softcap=softcap, sinks=s_aux)
+    alpha = analysed_row(last, key, visible, scaling=factor, softcap=softcap, sinks=s_aux)
     if visible is None:
         visible = torch.ones(key.shape[0], key.shape[2], dtype=torch.bool, device=key.device)
-    session.on_layer(TappedLayer(index=index, weights=weights, values=value.float(), visible=visible))
+    session.on_layer(TappedLayer(index=index, module=module, alpha=alpha, values=value.float(), visible=visible))
     return output, None
 
 
@@ -276,11 +262,7 @@ def _analysed(session: Session, query: Tensor, mask: Tensor | None) -> tuple[Ten
     """Return the analysed queries, (document, head, dimension), and what they see, (document, position) bool or None: everything."""
     documents = query.shape[0]
     if session.rows is None:
-        last = query[:, :, -1]
-        visible = None if mask is None else mask[:, 0, -1].expand(documents, -1)
-    else:
-        assert mask is not None
-        every = torch.arange(documents, device=query.device)
-        last = query[every, :, session.rows]
-        visible = mask.expand(documents, -1, -1, -1)[every, 0, session.rows]
-    return last, visible
+        return query[:, :, -1], None if mask is None else mask[:, 0, -1].expand(documents, -1)
+    assert mask is not None
+    every = torch.arange(documents, device=query.device)
+    return query[every, :, session.rows], mask.expand(documents, -1, -1, -1)[every, 0, session.rows]

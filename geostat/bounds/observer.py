@@ -35,9 +35,7 @@ class MeasuredEnvelope:
         }
         dims = ("layer", "edition", "head", "n_envelope")
         variables = {name: Variable(dims=dims, **bound_attributes(name)) for name in ALL_BOUNDS}
-        return GroupPlan(
-            variables=variables, coordinates=coordinates, sizes=shape.sizes() | {"edition": len(EDITIONS), "n_envelope": len(grid)}
-        )
+        return GroupPlan(variables=variables, coordinates=coordinates)
 
     def __call__(self, view: LayerView) -> dict[str, np.ndarray]:
         """Evaluate the bounds of one layer of one document at its own Gram."""

@@ -279,7 +279,7 @@ def _print(result: dict[str, Any], *, as_json: bool, quiet: bool) -> None:
         return
     if quiet:
         return
-    from empirical.paths import shown  # a name that is not UTF-8 can be printed
+    from empirical.sources.paths import shown  # a name that is not UTF-8 can be printed
 
     for name, value in result.items():
         lines = [f"{name}:", *(f"  {item}" for item in value)] if isinstance(value, list) else [f"{name}: {value}"]

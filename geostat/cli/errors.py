@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 from empirical.errors import DENIED, FULL, StoreError
 from empirical.errors import InputError as MeasurementError
-from empirical.paths import shown
+from empirical.sources.paths import shown
 from geostat.cli.stops import exit_code
 from geostat.cli.streams import say
 from geostat.errors import InputError, Unmet

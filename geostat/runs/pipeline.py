@@ -15,10 +15,10 @@ from empirical.capture.capture import capture
 from empirical.capture.observer import Observer
 from empirical.capture.observers import Baselines, Geometry, refuse_unknown_heads
 from empirical.measure.selection import Convention
-from empirical.paths import path_of
 from empirical.sources import builtin, models, texts
 from empirical.sources import windows as corpus
-from empirical.store.manifest import stored
+from empirical.sources.paths import path_of
+from empirical.store.manifest import read_root
 from empirical.store.store import Store
 from geostat.bounds.observer import MeasuredEnvelope
 from geostat.errors import InputError
@@ -34,7 +34,7 @@ from geostat.verdicts.claims import Tolerance
 __all__ = ["Settings", "confront", "fit", "measure", "run", "sizes"]
 
 
-def text_of(settings: Settings) -> corpus.Corpus:
+def text_of(settings: Settings) -> texts.Corpus:
     """Find the asked-for text; it is read when windows are cut from it.
 
     Raises:
@@ -78,11 +78,11 @@ def measure(settings: Settings, out: Path, *, fresh: bool = False, null: bool = 
     n = sizes(settings.n, settings.length)
     path = path_of(store_path(out))
     if path.exists():
-        stored(path, damaged=fresh)  # refuses what is no run
+        read_root(path, damaged=fresh)  # refuses what is no run
     refuse_unwritable(path.parent)
     refuse_text_as_model(settings)
     with capture_session(path) as kept:
-        if settings.model in (None, "builtin") and (notice := builtin.told()):
+        if settings.model in (None, "builtin") and (notice := builtin.conversion_notice()):
             console.stage(notice)
         console.stage("read the text")
         documents, found = text_of(settings), find_model(settings)

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from empirical.measure.selection import Convention, default_n
-from empirical.paths import path_of
 from empirical.sources import models, windows
+from empirical.sources.paths import path_of
 from geostat.bounds.by_document import EDITIONS, ENVELOPE_POINTS
 from geostat.errors import InputError
 from theory.head.results import Edition

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from empirical.compiled import compiled
+from empirical.measure.compiled import compiled
 
 CANDIDATES = 5
 """How many of the best frequencies of the coarse search are refined."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from empirical.compiled import compiled
+from empirical.measure.compiled import compiled
 
 
 @compiled()

@@ -17,6 +17,7 @@ from empirical.capture.observers import Baselines, Geometry
 from empirical.errors import InputError, StoreError
 from empirical.measure.selection import separability
 from empirical.schema import CAPTURE, NULLS, Variable
+from empirical.store.integrity import check
 from empirical.store.layout import GroupPlan
 from empirical.store.store import Store
 from empirical.tap.parity import Parity
@@ -32,7 +33,7 @@ class LastWeight:
 
     def plan(self, shape: RunShape) -> GroupPlan:
         variables = {"last_weight": Variable(dims=("layer", "head"), **WORDS)}
-        return GroupPlan(variables=variables, coordinates=shape.coordinates("layer", "head"), sizes=shape.sizes())
+        return GroupPlan(variables=variables, coordinates=shape.coordinates("layer", "head"))
 
     def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
         return {"last_weight": view.alpha[:, -1].numpy()}
@@ -59,7 +60,7 @@ def test_stored_curves_are_those_of_the_tapped_tensors(tmp_path: Path) -> None:
     found = small_run(tmp_path / "run.zarr", documents=1).read("capture")
     layers: list[tuple[torch.Tensor, torch.Tensor]] = []
     ids = torch.as_tensor(random_windows(1, 40).token_ids.astype(np.int64))
-    tap(loaded("llama").model, ids, lambda layer: layers.append((layer.weights[0], layer.values[0])))
+    tap(loaded("llama").model, ids, lambda layer: layers.append((layer.alpha[0], layer.values[0])))
     for index, (weights, values) in enumerate(layers):
         np.testing.assert_array_equal(found["attention_weight"][0, index].values, weights.numpy())
         np.testing.assert_allclose(found["value_norm"][0, index].values, values.norm(dim=-1).numpy(), rtol=1e-6)
@@ -117,7 +118,7 @@ def test_a_run_that_was_interrupted_and_resumed_equals_one_that_was_not(tmp_path
         small_run(tmp_path / "cut.zarr", on_progress=stop)
     kept = Store.open(tmp_path / "cut.zarr")
     assert len(kept.documents) == 2
-    kept.verify()
+    check(kept.path, kept.attributes)
     resumed = small_run(tmp_path / "cut.zarr")
     assert contents(resumed.path) == contents(whole.path)
 

@@ -5,8 +5,9 @@ import pytest
 from support import loops
 
 from empirical.errors import InputError
-from empirical.measure.nulls import NULLS, measure_layer, random_directions, random_orders
+from empirical.measure.nulls import measure_layer, random_directions, random_orders
 from empirical.measure.selection import order_by_weight
+from empirical.schema import NULLS
 
 MEASURES = ("precision", "recall", "r_min", "r_max")
 

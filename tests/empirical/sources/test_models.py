@@ -256,15 +256,15 @@ def test_a_conversion_into_a_temporary_folder_is_told_once(tmp_path: Path, monke
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     monkeypatch.delenv("GEOSTAT_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert builtin.told() is None  # a cache can be made
+    assert builtin.conversion_notice() is None  # a cache can be made
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "small.gguf"))
-    told = builtin.told()
+    told = builtin.conversion_notice()
     assert told is not None
     assert told.startswith(f"convert the built-in model into {tmp_path}/tmp/geostat-")
     assert told.endswith("Set GEOSTAT_CACHE to keep it")
     place = builtin.converted(tmp_path / "small.gguf", builtin.file_sha256(tmp_path / "small.gguf"))
     assert place.is_relative_to(tmp_path / "tmp")
-    assert builtin.told() is None
+    assert builtin.conversion_notice() is None
 
 
 def test_an_interrupted_conversion_leaves_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

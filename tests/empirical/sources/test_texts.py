@@ -15,7 +15,8 @@ import pytest
 from support.families import letters
 
 from empirical.errors import InputError
-from empirical.sources.windows import Corpus, Windows, from_hub, from_paths, windows
+from empirical.sources.texts import Corpus, from_hub, from_paths
+from empirical.sources.windows import Windows, windows
 
 
 def cut(documents: Corpus, **options: Any) -> Windows:
@@ -121,7 +122,7 @@ def test_a_file_name_that_is_not_utf8_is_shown_and_told_from_others(tmp_path: Pa
     found = cut(from_paths([Path(os.fsdecode(odd)), plain]), length=4, count=2)
     assert found.names == (f"{tmp_path}/\\xff\\\\.txt", str(plain))
     assert found.corpus == ", ".join(found.names)
-    json.dumps([found.row(0), found.provenance()], ensure_ascii=False).encode()
+    json.dumps([found.row(0), found.corpus], ensure_ascii=False).encode()
 
 
 def test_a_file_without_permission_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

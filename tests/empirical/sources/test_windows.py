@@ -19,7 +19,8 @@ from transformers import PreTrainedTokenizerFast
 from transformers.utils import logging
 
 from empirical.errors import InputError
-from empirical.sources.windows import LEAST_LENGTH, Corpus, Document, Windows, _tokens, builtin, windows
+from empirical.sources.texts import Corpus, Document, builtin
+from empirical.sources.windows import LEAST_LENGTH, Windows, _tokens, windows
 
 # The first topics of Python's language reference with 1,025 SmolLM2 tokens or more, and the sha256 of their text in Python 3.11.7.
 TOPICS = {
@@ -77,7 +78,7 @@ def test_a_window_is_the_first_tokens_of_a_document_and_short_ones_are_counted()
 def test_a_row_is_plain_and_provenance_does_not_grow_with_documents() -> None:
     texts_ = named(one="abcdef", two="ghijkl")
     one, two = cut(texts_, length=4, count=1), cut(texts_, length=4, count=2)
-    assert one.provenance() == two.provenance() == {"name": "notes"}
+    assert one.corpus == two.corpus == "notes"
     assert json.loads(json.dumps(two.row(1))) == {
         "name": "two",
         "sha256": two.sha256[1],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -20,7 +21,7 @@ from support.runs import contents
 from support.stores import NORMS, arrays, row, small_store
 
 from empirical.errors import InputError, StoreError
-from empirical.store import manifest, stored_run
+from empirical.store import integrity, manifest, stored_run
 from empirical.store import store as module
 from empirical.store.manifest import beside
 from empirical.store.store import Store
@@ -161,7 +162,7 @@ def test_a_run_of_a_geostat_that_kept_no_such_digests_says_so(store: Store) -> N
     (store.path / "zarr.json").write_text(json.dumps(root), encoding="utf-8")
     with pytest.raises(StoreError, match=r"older geostat \(0.0.9\).*`--fresh` \(of `geostat run` or `geostat capture`\)"):
         Store.open(store.path)
-    assert manifest.stored(store.path, damaged=True)["geostat_version"] == "0.0.9"
+    assert manifest.read_root(store.path, damaged=True)["geostat_version"] == "0.0.9"
 
 
 def test_a_complete_run_opens_in_plain_xarray_without_a_word(store: Store) -> None:
@@ -231,7 +232,7 @@ def test_a_reader_who_read_while_another_wrote_reads_again(store: Store, monkeyp
 
 
 def test_a_reader_waits_while_another_moves_its_results(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    attributes = manifest.stored(store.path)
+    attributes = manifest.read_root(store.path)
     attributes["manifest"]["pending"] = {"moves": [], "drops": [], "then": {}}
     manifest.save(store.path, attributes)
     monkeypatch.setattr(stored_run, "PATIENCE", 0.1)
@@ -271,3 +272,12 @@ def test_a_reader_beside_a_writer_sees_one_state_whenever_it_looks(store: Store)
         assert process.returncode == 0, process.stderr.read() if process.stderr else ""
     assert seen == sorted(seen)
     assert len(set(seen)) > 2
+
+
+def test_a_group_that_vanishes_while_it_is_listed_is_missing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def vanished(folder: Path) -> list[Path]:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder))
+
+    monkeypatch.setattr(integrity, "files_below", vanished)
+    with pytest.raises(StoreError, match=r"capture: damaged, for it is missing"):
+        Store.open(store.path)

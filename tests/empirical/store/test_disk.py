@@ -19,6 +19,7 @@ from empirical.errors import InputError, StoreError
 from empirical.schema import Variable
 from empirical.store import disk
 from empirical.store import store as module
+from empirical.store.integrity import check
 from empirical.store.layout import GroupPlan
 from empirical.store.store import Store
 
@@ -79,7 +80,7 @@ def test_a_run_that_may_not_be_read_is_not_called_damaged(store: Store, monkeypa
         with pytest.raises(InputError, match=r"a file: cannot be read \(Permission denied\). Check its permissions"):
             Store.open(store.path)
         with pytest.raises(InputError, match="cannot be read"):
-            store.verify()
+            check(store.path, store.attributes)
     with monkeypatch.context() as patched:
         patched.setattr(xr, "open_zarr", denied)
         with pytest.raises(InputError, match="cannot be read"):
@@ -87,7 +88,7 @@ def test_a_run_that_may_not_be_read_is_not_called_damaged(store: Store, monkeypa
 
 
 def test_a_result_that_cannot_be_written_leaves_the_old_one_and_no_draft(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    store.write("norms", NORMS)
+    store.put({"norms": NORMS})
     before = contents(store.path.parent)
 
     def full(*args: object, **keywords: object) -> None:
@@ -97,7 +98,7 @@ def test_a_result_that_cannot_be_written_leaves_the_old_one_and_no_draft(store: 
         with monkeypatch.context() as patched:
             patched.setattr(*broken, full)
             with pytest.raises(InputError, match="no space left"):
-                store.write("norms", NORMS * 2)
+                store.put({"norms": NORMS * 2})
         assert contents(store.path.parent) == before
         assert names(store.path.parent) == ["run.zarr"]
     with monkeypatch.context() as patched:
@@ -111,7 +112,7 @@ def test_a_result_that_cannot_be_written_leaves_the_old_one_and_no_draft(store: 
 def test_a_process_killed_while_results_are_dropped_leaves_none_that_count(
     store: Store, monkeypatch: pytest.MonkeyPatch, after: str
 ) -> None:
-    store.write("norms", NORMS)
+    store.put({"norms": NORMS})
 
     def kill(*args: object, **keywords: object) -> None:
         raise SystemExit
@@ -122,13 +123,13 @@ def test_a_process_killed_while_results_are_dropped_leaves_none_that_count(
             store.append(row("three"), arrays(3))
     assert (store.path / "norms").exists()
     found = Store.open(store.path)
-    found.verify()
+    check(found.path, found.attributes)
     assert found.results == []
     assert list(found.tree().children) == ["capture"]
     if after == "append":
         found.append(row("three"), arrays(3))
     else:
-        found.write("weights", NORMS)
+        found.put({"weights": NORMS})
     assert not (store.path / "norms").exists()
     assert "stale" not in Store.open(store.path).attributes["manifest"]
 
@@ -187,7 +188,7 @@ def test_a_first_document_brings_the_layout_of_the_store_to_the_disk_too(tmp_pat
 
 def test_a_result_and_its_folders_are_on_the_disk_before_the_manifest_names_it(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = flushed(monkeypatch)
-    store.write("norms", NORMS)
+    store.put({"norms": NORMS})
     draft = store.path.with_name(".run.zarr.ready") / "norms"
     before = seen[: seen.index(store.path / "norms")]
     for path in (store.path / "norms").rglob("*"):

@@ -11,6 +11,7 @@ from support.runs import contents
 from support.stores import NORMS, names, small_store
 
 from empirical.errors import InputError, StoreError
+from empirical.store.integrity import check
 from empirical.store.lock import alone, put_back
 from empirical.store.store import Store
 
@@ -100,10 +101,10 @@ def test_a_writer_sees_what_another_wrote_before_it(tmp_path: Path) -> None:
     one = small_store(tmp_path / "run.zarr")
     other = Store.open(one.path)
     with one.alone():
-        one.write("norms", NORMS)
+        one.put({"norms": NORMS})
     with other.alone():
         assert other.results == ["norms"]
-        other.write("weights", NORMS)
+        other.put({"weights": NORMS})
     found = Store.open(one.path)
-    found.verify()
+    check(found.path, found.attributes)
     assert found.results == ["norms", "weights"]

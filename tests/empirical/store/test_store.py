@@ -11,6 +11,7 @@ from support.stores import NORMS, PLAN, WORDS, arrays, names, row, small_store
 from empirical.errors import InputError, StoreError
 from empirical.schema import with_f_scores
 from empirical.store import store as module
+from empirical.store.integrity import check
 from empirical.store.store import Store
 
 
@@ -42,8 +43,8 @@ def test_a_result_group_round_trips_with_attributes(store: Store) -> None:
         coords={"gram": np.array(["exponential", "offset"], dtype=object)},
         attrs={"sentences": ["one", "two"]},
     )
-    store.write("similarity", dataset)
-    store.write("similarity", dataset)
+    store.put({"similarity": dataset})
+    store.put({"similarity": dataset})
     found = Store.open(store.path).read("similarity")
     xr.testing.assert_identical(found.assign_coords(gram=found["gram"].values.astype(object)), dataset)
     assert Store.open(store.path).results == ["similarity"]
@@ -79,7 +80,7 @@ def test_a_document_that_is_not_in_the_manifest_does_not_count(store: Store, mon
     monkeypatch.undo()
     found = Store.open(store.path)
     assert found.read("capture").sizes["document"] == 2
-    found.verify()
+    check(found.path, found.attributes)
 
 
 def test_a_flipped_bit_that_comes_after_opening_is_found(store: Store) -> None:
@@ -120,9 +121,9 @@ def test_a_created_store_takes_its_place_with_its_first_document(tmp_path: Path)
     made.append(row("one"), arrays(1))
     assert names(tmp_path) == ["run.zarr"]
     made.append(row("two"), arrays(2))
-    made.write("norms", NORMS)
+    made.put({"norms": NORMS})
     found = Store.open(path)
-    found.verify()
+    check(found.path, found.attributes)
     assert (len(found.documents), found.results) == (2, ["norms"])
 
 
@@ -132,7 +133,7 @@ def test_a_fresh_store_leaves_the_old_one_until_its_first_document_is_complete(s
     assert contents(store.path) == before
     fresh.append(row("other"), arrays(3))
     found = Store.open(store.path)
-    found.verify()
+    check(found.path, found.attributes)
     assert [entry["name"] for entry in found.documents] == ["other"]
     assert found.attributes["new"]
     assert names(store.path.parent) == ["run.zarr"]
@@ -140,18 +141,18 @@ def test_a_fresh_store_leaves_the_old_one_until_its_first_document_is_complete(s
 
 def test_a_group_of_the_users_own_is_left_alone(store: Store) -> None:
     NORMS.to_zarr(store.path, group="mine", zarr_format=3, consolidated=False)
-    store.write("norms", NORMS)
+    store.put({"norms": NORMS})
     store.append(row("three"), arrays(3))
     assert (store.path / "mine" / "zarr.json").exists()
 
 
 def test_results_are_dropped_when_a_document_is_added(store: Store) -> None:
-    store.write("norms", xr.Dataset({"C": ("layer", [1.0, 2.0])}))
+    store.put({"norms": xr.Dataset({"C": ("layer", [1.0, 2.0])})})
     store.append(row("three"), arrays(3))
     found = Store.open(store.path)
     assert found.results == []
     assert not (store.path / "norms").exists()
-    found.verify()
+    check(found.path, found.attributes)
 
 
 @pytest.mark.parametrize("convention", ["paper", "followup"])

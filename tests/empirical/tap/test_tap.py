@@ -14,7 +14,8 @@ from support.families import FAMILIES, OTHERS, WINDOW, builtin_model, tiny, toke
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import empirical.tap.tap as tap_module
-from empirical.sources.windows import builtin, windows
+from empirical.sources.texts import builtin
+from empirical.sources.windows import windows
 from empirical.tap.attention import QUERY_BLOCK, analysed_row
 from empirical.tap.parity import Parity, parity
 from empirical.tap.tap import NAME, TappedLayer, tap
@@ -93,7 +94,7 @@ def test_the_mean_weight_of_the_sink_is_the_published_one() -> None:
         pytest.skip("another Python has another text")
     weights: list[float] = []
     for row in torch.as_tensor(found.token_ids, dtype=torch.long):
-        tap(builtin_model().model, row[None], lambda layer: weights.append(float(layer.weights[..., 0].mean())))
+        tap(builtin_model().model, row[None], lambda layer: weights.append(float(layer.alpha[..., 0].mean())))
     assert sum(weights) / len(weights) == pytest.approx(SINK_WEIGHT, abs=1e-6)
 
 
@@ -103,11 +104,11 @@ def test_weights_are_rows_of_a_softmax_over_the_visible_positions(family: str) -
         sliding = layer.index in SLIDING.get(family, ())
         assert layer.visible.sum(dim=1).tolist() == [WINDOW if sliding else 300] * 2
         assert bool(layer.visible[:, -1].all())
-        assert layer.weights.shape == (2, 4, 300)
-        assert layer.weights.dtype == layer.values.dtype == torch.float32
+        assert layer.alpha.shape == (2, 4, 300)
+        assert layer.alpha.dtype == layer.values.dtype == torch.float32
         assert layer.values.shape == (2, 4 if family == "gpt2" else 2, 300, 16)
-        assert bool((layer.weights[~layer.visible[:, None].expand(-1, 4, -1)] == 0).all())
-        total = layer.weights.sum(dim=-1)
+        assert bool((layer.alpha[~layer.visible[:, None].expand(-1, 4, -1)] == 0).all())
+        total = layer.alpha.sum(dim=-1)
         if family == "gpt_oss":
             assert bool((total < 1).all())
         else:
@@ -118,7 +119,7 @@ def test_the_tiny_models_attend_far_from_uniformly() -> None:
     # Otherwise the parity tests could not tell a wrong scaling, mask or soft-cap.
     for family in FAMILIES:
         peak = torch.stack(
-            [(layer.weights.amax(-1) * layer.visible.sum(-1)[:, None]).mean() for layer in layers(model(family), tokens(2, 300))]
+            [(layer.alpha.amax(-1) * layer.visible.sum(-1)[:, None]).mean() for layer in layers(model(family), tokens(2, 300))]
         )
         assert float(peak.mean()) > 4, family
 
@@ -140,15 +141,15 @@ def test_the_analysed_query_of_a_padded_document_is_its_last_token() -> None:
     mask = torch.ones(2, 60, dtype=torch.long)
     mask[0, 45:] = 0
     for padded, alone in zip(layers(model("llama"), ids, mask), layers(model("llama"), ids[:1, :45]), strict=True):
-        torch.testing.assert_close(padded.weights[0, :, :45], alone.weights[0], atol=1e-5, rtol=1e-4)
-        assert not bool(padded.weights[0, :, 45:].any())
+        torch.testing.assert_close(padded.alpha[0, :, :45], alone.alpha[0], atol=1e-5, rtol=1e-4)
+        assert not bool(padded.alpha[0, :, 45:].any())
         assert padded.visible[0].tolist() == [True] * 45 + [False] * 15
 
 
 def test_a_mask_without_padding_changes_nothing() -> None:
     ids = tokens(2, 60)
     for masked, plain in zip(layers(model("llama"), ids, torch.ones(2, 60)), layers(model("llama"), ids), strict=True):
-        assert torch.equal(masked.weights, plain.weights)
+        assert torch.equal(masked.alpha, plain.alpha)
 
 
 def test_hidden_states_are_bit_for_bit_those_of_the_fused_kernel() -> None:
@@ -162,9 +163,9 @@ def test_hidden_states_are_bit_for_bit_those_of_the_fused_kernel() -> None:
 def test_a_bfloat16_model_gives_float32_rows() -> None:
     half = copy.deepcopy(model("llama")).to(torch.bfloat16)
     for layer in layers(half, tokens(1, 100)):
-        assert layer.weights.dtype == layer.values.dtype == torch.float32
+        assert layer.alpha.dtype == layer.values.dtype == torch.float32
         # bfloat16 keeps 8 bits: rows rounded to it would miss 1 by up to 4e-3.
-        torch.testing.assert_close(layer.weights.sum(-1), torch.ones(1, 4), atol=1e-6, rtol=0)
+        torch.testing.assert_close(layer.alpha.sum(-1), torch.ones(1, 4), atol=1e-6, rtol=0)
 
 
 class Largest(TorchDispatchMode):

@@ -166,7 +166,7 @@ def test_the_measured_envelope_is_theorys_on_the_heads_own_gram(full, windowed, 
     tree = full if family == "llama" else windowed
     tapped: list[tuple[torch.Tensor, torch.Tensor]] = []
     ids = torch.as_tensor(random_windows(1, LENGTH).token_ids.astype(np.int64))
-    tap(loaded(family).model, ids, lambda view: tapped.append((view.weights[0], view.values[0])))
+    tap(loaded(family).model, ids, lambda view: tapped.append((view.alpha[0], view.values[0])))
     tokens = int(tree["capture"]["tokens"][layer])
     alpha, values = (array.double().numpy() for array in tapped[layer])
     own = tree["measured_envelope"].to_dataset().isel(document=0, layer=layer).sel(edition=edition)
@@ -312,7 +312,7 @@ def test_a_followup_run_meets_bounds_of_its_own_convention(tmp_path: Path):
     assert found["precision_lower"].sel(edition="printed").isel(n_envelope=2).notnull().all()
     alpha, states = [], []
     ids = torch.as_tensor(random_windows(1, LENGTH).token_ids.astype(np.int64))
-    tap(loaded("llama").model, ids, lambda view: (alpha.append(view.weights[0]), states.append(view.values[0])))
+    tap(loaded("llama").model, ids, lambda view: (alpha.append(view.alpha[0]), states.append(view.values[0])))
     own = separability(alpha[0], states[0], grid, convention="followup")
     np.testing.assert_allclose(found["f_inner"].values[0], own["f_inner"], rtol=1e-5)
 

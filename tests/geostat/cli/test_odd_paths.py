@@ -15,7 +15,7 @@ from support.spine import LENGTH, geostat, refused
 from transformers import PreTrainedModel
 
 import geostat as gs
-from empirical.paths import path_of, shown
+from empirical.sources.paths import path_of, shown
 
 LONG = "x" * 300
 

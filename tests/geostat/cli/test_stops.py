@@ -14,6 +14,7 @@ import pytest
 from support.runs import contents
 from support.spine import LENGTH, Finished, Said, geostat, refused
 
+from empirical.store.integrity import check
 from empirical.store.store import Store
 
 PROGRAM = (
@@ -86,7 +87,7 @@ def test_a_stopped_capture_keeps_its_documents_and_ends_like_one_that_was_not(
     else:
         assert process.returncode == -signal.SIGKILL
     found = Store.open(store)
-    found.verify()
+    check(found.path, found.attributes)
     assert found.read("capture").sizes["document"] == there
     assert geostat(*command, "--resume", "--quiet") == Said(0, "", "")
     assert contents(store) == contents(uninterrupted)

@@ -20,6 +20,7 @@ from empirical.sources import models
 from empirical.sources.windows import LEAST_LENGTH
 from empirical.store import disk, manifest
 from empirical.store import store as module
+from empirical.store.integrity import check
 from empirical.store.lock import alone
 from empirical.store.store import Store
 from geostat.errors import InputError
@@ -132,7 +133,7 @@ def test_a_full_disk_keeps_the_documents_before_it(tmp_path: Path, asked: Settin
     monkeypatch.undo()
     kept = Store.open(tmp_path / "full" / "run.zarr")
     assert [row["name"] for row in kept.documents] == [whole.documents[0]["name"]]
-    kept.verify()
+    check(kept.path, kept.attributes)
     pipeline.measure(asked, tmp_path / "full")
     assert contents(kept.path) == contents(whole.path)
 
@@ -171,7 +172,7 @@ def confronted(finished: Finished, tmp_path: Path) -> Store:
 def test_new_fits_take_away_what_rested_on_the_old_ones(confronted: Store, tmp_path: Path):
     store = confronted
     for name in ("ingredients", "predictive"):
-        store.write(name, store.read("sink"))  # whatever it holds
+        store.put({name: store.read("sink")})  # whatever it holds
     assert set(store.results) >= set(CONFRONTED)
     pipeline.fit(store)
     assert not set(store.results) & set(CONFRONTED)
@@ -227,7 +228,7 @@ def test_a_stage_that_writes_is_the_only_one_that_does(tmp_path: Path, stage):
 
 def test_a_run_without_a_complete_document_cannot_be_fitted(tmp_path: Path):
     made = small_run(tmp_path / "run.zarr", documents=1)
-    attributes = manifest.stored(made.path)
+    attributes = manifest.read_root(made.path)
     attributes["manifest"]["documents"] = []
     manifest.save(made.path, attributes)
     with pytest.raises(InputError, match="holds no complete document"):

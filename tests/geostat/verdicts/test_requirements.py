@@ -98,9 +98,8 @@ def test_a_run_whose_verdicts_answer_a_withdrawn_claim_is_to_be_confronted_again
     held = Store.open(store)
     with held.alone():
         verdicts = held.read("verdicts")
-        held.write(
-            "verdicts", verdicts.assign_attrs(claims=verdicts.attrs["claims"].replace("bounds.sharp_offset", "bounds.sharp_measured"))
-        )
+        claims = verdicts.attrs["claims"].replace("bounds.sharp_offset", "bounds.sharp_measured")
+        held.put({"verdicts": verdicts.assign_attrs(claims=claims)})
     for command in (("report", store), ("tables", store), ("figures", store), ("compare", finished.store, store)):
         line = refused(geostat(*command, "--out", tmp_path / "out", "--quiet"))
         assert line.startswith(f"{store}: its claim bounds.sharp_measured was withdrawn: ")

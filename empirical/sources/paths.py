@@ -7,8 +7,6 @@ from pathlib import Path
 
 from empirical.errors import InputError
 
-__all__ = ["path_of", "shown"]
-
 
 def path_of(text: str | Path, *, home: bool = False) -> Path:
     """Return the path that `text` names, whether or not something is there.
@@ -19,6 +17,9 @@ def path_of(text: str | Path, *, home: bool = False) -> Path:
 
     Raises:
         InputError: it holds a NUL character, a name in it is too long for the disk, or the home folder is of nobody.
+
+    >>> path_of("notes/one.txt").name
+    'one.txt'
     """
     if "\0" in str(text):
         raise InputError(f"{shown(str(text).replace(chr(0), '�'))}: holds a NUL character, expected a path. Check it.")
@@ -38,6 +39,9 @@ def shown(path: str | Path) -> str:
     r"""Return a path as text that can be printed and written: bytes that are not UTF-8 as `\xff`, and then each backslash twice.
 
     So that different names stay different, and names in UTF-8 are what they are.
+
+    >>> shown("caf\udce9.txt")
+    'caf\\xe9.txt'
     """
     text = path.as_posix() if isinstance(path, Path) else path
     try:

@@ -10,8 +10,6 @@ from typing import Any
 
 import numba
 
-__all__ = ["compiled"]
-
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator that compiles a function when it is first called; it releases the interpreter's lock.
