@@ -13,8 +13,8 @@ from typing import Literal, get_args
 
 import sympy as sp
 
-from theory.errata.record import Erratum
-from theory.errata.report import ERRATA, PREFACE, shown
+from theory.errata.record import ERRATA, PREFACE, Erratum
+from theory.errata.report import shown
 from theory.errors import InputError
 from theory.statements.dimensions import check
 from theory.statements.every import Entry, entries
