@@ -21,8 +21,8 @@ from theory.arrays import BoolArray, FloatArray, IntArray, selection_order
 from theory.audit.heads import Head, Sample, heads
 from theory.audit.simulate import Directions, draw_directions, shares_of_draws
 from theory.errors import InputError
-from theory.evaluate.envelopes import UNDER_MODEL_G, envelopes
-from theory.head.results import CLAIMS, QUANTITIES, Convention, Edition, Envelope
+from theory.evaluate.envelopes import envelopes
+from theory.head.results import CLAIMS, QUANTITIES, UNDER_MODEL_G, Convention, Edition, Envelope
 
 SIGMAS: Final = 4.0
 """Standard errors beyond which a bound counts as violated."""

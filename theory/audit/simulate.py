@@ -8,23 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from theory.arrays import (
-    FloatArray,
-    IntArray,
-    attention_rows,
-    selection_order,
-    selection_sizes,
-    sink_position,
-    value_norms,
-    whole_dimension,
-)
+from theory.arrays import FloatArray, IntArray, selection_order
 from theory.editions.sharp import SUM_ROUNDING
 from theory.errors import InputError
-from theory.head.gram import Gram, LagGram, as_matrix, is_feasible
+from theory.head.gram import Gram, LagGram, as_matrix
+from theory.head.inputs import checked_input
 from theory.head.results import QUANTITIES, Convention
 
 CHUNK_NUMBERS = 2**23
@@ -86,20 +78,17 @@ def simulate(
     Raises:
         InputError: on bad input or an infeasible Gram.
     """
-    rows = attention_rows(alpha)
-    if rows.ndim != 1 or draws < 2 or directions not in ("gaussian", "unit") or convention not in ("paper", "followup"):
+    if draws < 2 or directions not in get_args(Directions) or convention not in get_args(Convention):
         raise InputError(
-            f"alpha of shape {rows.shape}, draws={draws}, directions={directions!r}, convention={convention!r}: "
-            "expected (T,), at least 2 draws, 'gaussian' or 'unit', 'paper' or 'followup'."
+            f"draws={draws}, directions={directions!r}, convention={convention!r}: "
+            "expected at least 2 draws, 'gaussian' or 'unit', 'paper' or 'followup'."
         )
-    a, sizes = rows * value_norms(norms, rows.shape), selection_sizes(n)
-    sink = sink_position(sink, len(rows))
-    if not is_feasible(gram, len(rows), sink=sink):
-        raise InputError("the Gram is infeasible: no vectors have these cosines, expected a positive semidefinite one. Use gram.project.")
-    inner = np.unique(sizes[sizes < len(rows)])
+    head = checked_input(alpha, norms, gram, dimension, n, sink=sink)
+    a, sizes = head.alpha * head.norms, head.n
+    inner = np.unique(sizes[sizes < head.tokens])
     total, square = np.zeros((2, len(QUANTITIES), len(inner)))
-    order = selection_order(rows)
-    for units in draw_directions(gram, len(rows), whole_dimension(dimension), draws, seed, sink=sink):
+    order = selection_order(head.alpha)
+    for units in draw_directions(gram, head.tokens, head.dimension, draws, seed, sink=head.sink):
         if directions == "unit":
             units /= np.linalg.norm(units, axis=2, keepdims=True)
         seen = separability_of_draws(units * a[:, None, None], order, inner, convention)
@@ -107,7 +96,7 @@ def simulate(
         square += (seen**2).sum(axis=2)
     mean = total / draws
     error = np.sqrt(np.maximum(square / draws - mean**2, 0) / (draws - 1))
-    return _spread(mean, error, inner, sizes, len(rows), draws, directions, convention)
+    return _spread(mean, error, inner, sizes, head.tokens, draws, directions, convention)
 
 
 def draw_directions(gram: Gram, tokens: int, dimension: int, draws: int, seed: int, *, sink: int | None = 0) -> Iterator[FloatArray]:

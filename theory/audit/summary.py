@@ -15,7 +15,7 @@ import numpy as np
 from theory.arrays import BoolArray, FloatArray
 from theory.audit.heads import Sample, heads
 from theory.audit.rows import LARGE_ERROR, Audit, Rows, audit
-from theory.head.results import Edition
+from theory.head.results import UNDER_MODEL_G, Edition
 
 __all__ = ["Accuracy", "Audit", "Line", "Rows", "accuracy", "audit", "heads", "relative_width", "sharp_beyond_repaired", "table"]
 
@@ -149,9 +149,6 @@ def _accuracy(quantity: str, rows: Rows) -> Accuracy:
 
 SAMPLES: tuple[Sample, ...] = get_args(Sample)
 """What is audited, in order."""
-
-UNDER_MODEL_G = ("sharp", "conditional", "predicted")
-"""The editions that speak of small heads: the others speak of independent directions, or of lag Grams."""
 
 
 def all_samples(

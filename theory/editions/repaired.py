@@ -15,16 +15,7 @@ from scipy.special import ndtr
 from theory.arrays import FloatArray
 from theory.editions.printed import harmonic
 from theory.head.ranked import Ranked, Summary
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RepairedBounds:
-    """Lower bounds and upper approximations, each a (lower, upper) pair in [0, 1]."""
-
-    precision: tuple[float, float]
-    recall: tuple[float, float]
-    f_outer: tuple[float, float]
-    f_inner: tuple[float, float]
+from theory.head.results import BoundPairs
 
 
 def exact_means(head: Ranked, summary: Summary, at: int) -> FloatArray:
@@ -128,7 +119,7 @@ def _diagonal(head: Ranked, n: int, sigma_j: FloatArray, mend: FloatArray) -> Fl
     return np.asarray(total + 2 * mend * at_i + 2 * sigma_j * at_j + mend**2 + sigma_j**2 + 2 * mend * sigma_j * square[:, n:])
 
 
-def repaired_bounds(head: Ranked, summary: Summary, at: int, dimension: int, kappa: float) -> RepairedBounds:
+def repaired_bounds(head: Ranked, summary: Summary, at: int, dimension: int, kappa: float) -> BoundPairs[float]:
     """Return the repaired lower bounds and the upper approximations for one selection.
 
     E F(r_max) ≥ f(P_lo), E F(r_min) ≥ R_lo (not f(R_lo), erratum 8); upper sides f of the upper approximations.
@@ -142,6 +133,6 @@ def repaired_bounds(head: Ranked, summary: Summary, at: int, dimension: int, kap
     chance = np.where(spread > 0, beyond, floor)
     p_high = 1 - float(chance.max()) / (n + 1)
     r_high = 1 - float(chance.max(axis=1).mean())
-    return RepairedBounds(
+    return BoundPairs(
         precision=(p_low, p_high), recall=(r_low, r_high), f_outer=(harmonic(p_low), harmonic(p_high)), f_inner=(r_low, harmonic(r_high))
     )

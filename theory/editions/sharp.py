@@ -19,6 +19,7 @@ from scipy.special import stdtr
 from theory.arrays import FloatArray
 from theory.errors import InputError
 from theory.head.ranked import Ranked, Summary
+from theory.head.results import BoundPairs
 
 SUM_ROUNDING = 64 * float(np.finfo(np.float64).eps)
 """Relative rounding of sums of a few thousand float64 terms: a determinant this near 0 is 0, tokens this near are tied."""
@@ -96,18 +97,8 @@ def pair_sums(law: PairwiseLaw, *, followup: bool) -> PairSums:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharpBounds:
-    """Bounds on E P(r_max), E R(r_min), E F(r_max), E F(r_min); each a (lower, upper) pair in [0, 1]."""
-
-    precision: tuple[float, float]
-    recall: tuple[float, float]
-    f_outer: tuple[float, float]
-    f_inner: tuple[float, float]
-
-
-def best_bounds(sums: PairSums, *, followup: bool) -> SharpBounds:
-    """Return the best bounds that the pairwise probabilities alone allow.
+def best_bounds(sums: PairSums, *, followup: bool) -> BoundPairs[float]:
+    """Return the best bounds that the pairwise probabilities alone allow, in [0, 1].
 
     Lower sides by Jensen on the integers, upper sides by the comonotone coupling (F(r_min) the other way round, being concave).
     """
@@ -126,13 +117,13 @@ def best_bounds(sums: PairSums, *, followup: bool) -> SharpBounds:
     if followup:
         top = 2 * p[1] * r[1] / (p[1] + r[1]) if p[1] + r[1] > 0 else 0.0
         one_f = (max(0.0, p[0] + r[0] - 1), top)
-        return SharpBounds(precision=p, recall=r, f_outer=one_f, f_inner=one_f)
+        return BoundPairs(precision=p, recall=r, f_outer=one_f, f_inner=one_f)
     f_outer = (_between(covered, outer), 1 - float(-np.diff(outer) @ largest))
     f_inner = (float(np.diff(inner) @ kept_low), _between(float(kept_high.sum()), inner))
-    return SharpBounds(precision=p, recall=r, f_outer=f_outer, f_inner=f_inner)
+    return BoundPairs(precision=p, recall=r, f_outer=f_outer, f_inner=f_inner)
 
 
-def exact_bounds(head: Ranked, summary: Summary, at: int, dimension: int, *, followup: bool) -> SharpBounds:
+def exact_bounds(head: Ranked, summary: Summary, at: int, dimension: int, *, followup: bool) -> BoundPairs[float]:
     """Return the sharp bounds of one selection, every pair's probability computed exactly."""
     return best_bounds(pair_sums(pairwise_law(head, summary, at, dimension), followup=followup), followup=followup)
 

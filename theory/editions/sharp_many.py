@@ -18,8 +18,9 @@ import numpy.typing as npt
 from scipy.special import betaln, stdtr
 
 from theory.arrays import FloatArray, IntArray, selection_order
-from theory.editions.sharp import GRAM_ROUNDING, SUM_ROUNDING, PairSums, SharpBounds, best_bounds, infeasible
+from theory.editions.sharp import GRAM_ROUNDING, SUM_ROUNDING, PairSums, best_bounds, infeasible
 from theory.head.ranked import Ranked, RunningSums, Summary, rank_of, summary_of
+from theory.head.results import BoundPairs
 
 TABULATED_FROM = 7
 """Smallest d the table serves: below it the law's density is too steep at r = ±1 for a cubic."""
@@ -103,7 +104,7 @@ def prepare(alpha: FloatArray, norms: FloatArray, cosines: npt.NDArray[Any], sin
     return head, summary_of(head, n, sums)
 
 
-def sharp_bounds(heads: list[tuple[Ranked, Summary]], dimension: int, *, followup: bool) -> list[list[SharpBounds]]:
+def sharp_bounds(heads: list[tuple[Ranked, Summary]], dimension: int, *, followup: bool) -> list[list[BoundPairs[float]]]:
     """Return the sharp bounds of every head (rows) at every size of its summary (columns).
 
     Raises:
@@ -113,7 +114,7 @@ def sharp_bounds(heads: list[tuple[Ranked, Summary]], dimension: int, *, followu
     costs = sorted(((-n * (head.tokens - n), h, k) for h, (head, summary) in enumerate(heads) for k, n in enumerate(summary.n.tolist())))
     shares = [costs[share :: 2 * workers()] for share in range(2 * workers())]
 
-    def work(share: list[tuple[int, int, int]]) -> list[tuple[int, int, SharpBounds]]:
+    def work(share: list[tuple[int, int, int]]) -> list[tuple[int, int, BoundPairs[float]]]:
         return [(h, k, _one(heads[h][0], heads[h][1], k, table, followup)) for _, h, k in share]
 
     answers = {(h, k): bounds for part in in_threads(work, shares) for h, k, bounds in part}
@@ -134,5 +135,5 @@ def pair_sums(head: Ranked, summary: Summary, at: int, table: FloatArray, *, fol
     return PairSums(column_total=columns[0], column_largest=columns[1], row_total=rows[0], row_largest=rows[1])
 
 
-def _one(head: Ranked, summary: Summary, at: int, table: FloatArray, followup: bool) -> SharpBounds:
+def _one(head: Ranked, summary: Summary, at: int, table: FloatArray, followup: bool) -> BoundPairs[float]:
     return best_bounds(pair_sums(head, summary, at, table, followup=followup), followup=followup)

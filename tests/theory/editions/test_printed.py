@@ -67,14 +67,14 @@ def test_printed_and_repaired_bounds_equal_exact_arithmetic(name: str, run: int)
     d, kappa, n = int(args["d"]), number(args["kappa"]), int(summary.n[0])
     scale = printed_margins(summary, delta0=args.get("delta0", "out"), sink_in_b=args.get("B", "incl") == "incl", sink_visible=True)
     found = printed_bounds(head, summary, scale, d, kappa)
-    close(found.precision_lower[0], number(expected["P_lo_12"]))
-    close(found.precision_upper[0], number(expected["P_hi_13"]))
-    close(found.recall_lower[0], number(expected["R_lo_14"]))
-    close(found.recall_upper[0], number(expected["R_hi_15"]))
-    close(found.f_inner_lower[0], number(expected["F_rmin_lo_16"]))
-    close(found.f_inner_upper[0], number(expected["F_rmin_hi_16"]))
-    close(found.f_outer_lower[0], number(expected["F_rmax_lo_17"]))
-    close(found.f_outer_upper[0], number(expected["F_rmax_hi_17"]))
+    close(found.precision[0][0], number(expected["P_lo_12"]))
+    close(found.precision[1][0], number(expected["P_hi_13"]))
+    close(found.recall[0][0], number(expected["R_lo_14"]))
+    close(found.recall[1][0], number(expected["R_hi_15"]))
+    close(found.f_inner[0][0], number(expected["F_rmin_lo_16"]))
+    close(found.f_inner[1][0], number(expected["F_rmin_hi_16"]))
+    close(found.f_outer[0][0], number(expected["F_rmax_lo_17"]))
+    close(found.f_outer[1][0], number(expected["F_rmax_hi_17"]))
     sigma = float(scale.scale[0] / np.sqrt(2 * kappa * d))
     close(sigma, number(expected["sigma"]))
     levels = pair_levels(head, summary, 0)
@@ -208,9 +208,9 @@ def test_printed_bounds_equal_their_symbols(case: RationalHead) -> None:
     # Print leaves Δ undefined when only the sink is selected; its term is then dropped.
     scalars[symbols.Delta] = sp.oo if np.isnan(found.margin[0]) else found.margin[0]
     low = float(bounds.RECALL_LOWER.subs(scalars))
-    np.testing.assert_allclose(numeric.precision_lower[0], float(bounds.PRECISION_LOWER.subs(scalars)), rtol=1e-10)
-    np.testing.assert_allclose(numeric.recall_lower[0], low, rtol=1e-10, atol=1e-13)
-    np.testing.assert_allclose(numeric.f_inner_lower[0], float(bounds.F_INNER_LOWER.subs(symbols.R_lower, low)), rtol=1e-8)
+    np.testing.assert_allclose(numeric.precision[0][0], float(bounds.PRECISION_LOWER.subs(scalars)), rtol=1e-10)
+    np.testing.assert_allclose(numeric.recall[0][0], low, rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(numeric.f_inner[0][0], float(bounds.F_INNER_LOWER.subs(symbols.R_lower, low)), rtol=1e-8)
     levels = pair_levels(head, summary, 0)
     sigma = float(margins.SIGMA.subs(scalars))
     floors = {
@@ -219,8 +219,8 @@ def test_printed_bounds_equal_their_symbols(case: RationalHead) -> None:
         for column in members[symbols.J]
     }
     size = {symbols.N: case.n}
-    close(numeric.precision_upper[0], float(symbols.spell_out(bounds.PRECISION_UPPER, members).subs(floors).subs(size)))
-    close(numeric.recall_upper[0], float(symbols.spell_out(bounds.RECALL_UPPER, members).subs(floors).subs(size)))
+    close(numeric.precision[1][0], float(symbols.spell_out(bounds.PRECISION_UPPER, members).subs(floors).subs(size)))
+    close(numeric.recall[1][0], float(symbols.spell_out(bounds.RECALL_UPPER, members).subs(floors).subs(size)))
 
 
 @given(rational_heads())

@@ -48,9 +48,9 @@ from theory.editions.conditional.error import CONFIDENCE, TOLERANCE, WITHIN, con
 from theory.editions.conditional.rows import GivenSum, GivenToken, given_sum, given_token, nearer_outside, residual_correlation, token_nodes
 from theory.editions.conditional.sphere import sphere_bounds
 from theory.editions.conditional.sums import beyond_line, interpolated, none_of
-from theory.editions.sharp import PairwiseLaw, SharpBounds, best_bounds, pair_sums, pairwise_law
+from theory.editions.sharp import PairwiseLaw, best_bounds, pair_sums, pairwise_law
 from theory.head.ranked import Ranked, Summary
-from theory.head.results import QUANTITIES, ROUNDING
+from theory.head.results import QUANTITIES, ROUNDING, BoundPairs
 
 NODES_FIRST, NODES_MOST = 2**10, 2**14
 """Nodes of all selected tokens together, at first and at most."""
@@ -89,18 +89,14 @@ ON_RECALL = np.array([name in ("recall", "f_inner") for name in QUANTITIES for _
 """Which of the eight bound R and F(r_min)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConditionalBounds:
-    """Bounds on E P(r_max), E R(r_min), E F(r_max), E F(r_min), each (lower, upper) in [0, 1], moved outwards by what their averages may be off.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ConditionalBounds(BoundPairs[float]):
+    """Bounds in [0, 1], moved outwards by what their averages may be off.
 
     error: by how much an average that mattered may be off, the largest; above `WITHIN`: that average was left out, the bounds it was to narrow
     are those of the others, `sharp` at least. They hold either way.
     """
 
-    precision: tuple[float, float]
-    recall: tuple[float, float]
-    f_outer: tuple[float, float]
-    f_inner: tuple[float, float]
     error: float
 
 
@@ -126,7 +122,7 @@ def conditional_bounds(head: Ranked, summary: Summary, at: int, dimension: int, 
     return ConditionalBounds(**pairs, error=error)
 
 
-def _eight(bounds: SharpBounds) -> FloatArray:
+def _eight(bounds: BoundPairs[float]) -> FloatArray:
     """Return lower and upper bounds of each quantity, shape (8,)."""
     return np.array([side for name in QUANTITIES for side in getattr(bounds, name)])
 
