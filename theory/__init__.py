@@ -37,8 +37,8 @@ _HOME = {
     "find_erratum": "theory.statements.catalogue",
     "offset_exponential": "theory.head.gram",
     "project": "theory.head.gram",
-    "render": "theory.statements.catalogue",
-    "render_erratum": "theory.statements.catalogue",
+    "render": "theory.statements.rendering",
+    "render_erratum": "theory.statements.rendering",
     "statement": "theory.statements.catalogue",
 }
 

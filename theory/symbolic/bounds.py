@@ -8,6 +8,7 @@ from __future__ import annotations
 import sympy as sp
 
 from theory.symbolic.margins import DELTA, DELTA_0_OUT, SCALE, TAIL, TAIL_SINK
+from theory.symbolic.operations import MaxOver, Mean, MinOver, SumOver
 from theory.symbolic.symbols import (
     I_N,
     B,
@@ -18,15 +19,11 @@ from theory.symbolic.symbols import (
     Gamma_jj,
     J,
     L,
-    MaxOver,
-    Mean,
-    MinOver,
     N,
     P_lower,
     P_upper,
     R_lower,
     R_upper,
-    SumOver,
     T,
     beat,
     beat_ranked,
@@ -91,6 +88,21 @@ REPAIRED_PRECISION_LOWER = N / (N + SumOver(sp.Min(1, SumOver(p[i, j], i, I_N)),
 
 REPAIRED_RECALL_LOWER = 1 - SumOver(sp.Min(1, SumOver(p[i, j], j, J)), i, I_N) / N
 """Union bound with each selected token counted at most once; with the exact p_ij it is the sharp lower bound."""
+
+REPAIRED_PRECISION_UPPER = 1 - MaxOver(p[i, j], i, I_N, j, J) / (N + 1)
+"""Eq. (13) with the normal probability of the pair in place of the floor: an approximation, no bound."""
+
+SHARP_RECALL_UPPER = SumOver(1 - MaxOver(p[i, j], j, J), i, I_N) / N
+"""Upper bound of E R with the exact pairwise law p_ij; with normal ones it is the repaired approximation."""
+
+REPAIRED_F_INNER_LOWER = R_lower
+"""F(r_min) ≥ R(r_min), as P(r_min) = 1 wherever R(r_min) > 0; not 2R/(1+R) of it (erratum 8)."""
+
+REPAIRED_RECALL_UPPER, SHARP_RECALL_LOWER = SHARP_RECALL_UPPER, REPAIRED_RECALL_LOWER
+"""The same expressions, of other p_ij."""
+
+REPAIRED_F_OUTER_LOWER, REPAIRED_F_OUTER_UPPER, REPAIRED_F_INNER_UPPER = F_OUTER_LOWER, F_OUTER_UPPER, F_INNER_UPPER
+"""As printed, of the repaired bounds on E P and E R."""
 
 _LOW = sp.floor(total)
 _FRACTION = total - _LOW
@@ -163,12 +175,6 @@ _SAFE = sp.floor(safe_most)
 CONDITIONAL_F_INNER_UPPER = 2 * _SAFE / (N + _SAFE) + (safe_most - _SAFE) * 2 * N / ((N + _SAFE) * (N + _SAFE + 1))
 """g_int(Σ_i hi_i), hi_i ≥ P{K_i = 0}: Jensen's inequality for an integer count."""
 
-REPAIRED_PRECISION_UPPER = 1 - MaxOver(p[i, j], i, I_N, j, J) / (N + 1)
-"""Eq. (13) with the normal probability of the pair in place of the floor: an approximation, no bound."""
-
-REPAIRED_F_INNER_LOWER = R_lower
-"""F(r_min) ≥ R(r_min), as P(r_min) = 1 wherever R(r_min) > 0; not 2R/(1+R) of it (erratum 8)."""
-
 SPELLED_OUT = {Delta: DELTA, Delta_0: DELTA_0_OUT, B: SCALE}
 """What stands for the margins and the scale in the printed tails, Δ₀ as in eq. (29)."""
 
@@ -177,6 +183,3 @@ COUNT_OF_LOSSES = (N - 1) * (L + 1 - N) / N
 
 COUNT_OF_SINK_LOSSES = (L + 1 - N) / N
 """Tokens outside divided by N: what (L − N)/N stands for in (12) and (14) (erratum 3)."""
-
-SHARP_RECALL_UPPER = SumOver(1 - MaxOver(p[i, j], j, J), i, I_N) / N
-"""Upper bound of E R with the exact pairwise law."""

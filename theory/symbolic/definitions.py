@@ -8,25 +8,20 @@ from __future__ import annotations
 
 import sympy as sp
 
+from theory.symbolic.operations import Indicator, Inner, MaxOver, MinOver, Norm, SumOver
 from theory.symbolic.symbols import (
     I_N,
     T_1,
     T_2,
     C,
     D,
-    Indicator,
-    Inner,
     J,
     K_in,
     K_out,
-    MaxOver,
-    MinOver,
     N,
-    Norm,
     P,
     R,
     S_in,
-    SumOver,
     a,
     a_0,
     alpha,

@@ -21,6 +21,7 @@ from theory.head.ranked import Ranked, Summary, ranked, summarise
 from theory.head.results import QUANTITIES
 from theory.statements import catalogue
 from theory.symbolic import bounds, margins, symbols
+from theory.symbolic.operations import spell_out
 
 ALL = json.loads((GOLDEN / "theory.json").read_text())["cases"]
 CASES = {case["id"]: case for case in ALL}
@@ -152,7 +153,7 @@ def exact_head(head: RationalHead) -> tuple[Ranked, Summary, dict, dict]:
 
 
 def value(expression: sp.Expr, members: dict, values: dict) -> float:
-    return float(symbols.spell_out(expression, members).subs(values))
+    return float(spell_out(expression, members).subs(values))
 
 
 @given(rational_heads())
@@ -185,7 +186,7 @@ def test_sums_and_margins_equal_their_symbols(case: RationalHead) -> None:
 def test_pair_means_and_widths_equal_their_symbols(case: RationalHead) -> None:
     head, summary, members, values = exact_head(case)
     levels, exact, widths = pair_levels(head, summary, 0), exact_means(head, summary, 0), pair_widths(head, case.n)
-    means = {symbols.M[t]: symbols.spell_out(margins.M_J.subs(symbols.j, t), members).subs(values) for t in range(head.tokens)}
+    means = {symbols.M[t]: spell_out(margins.M_J.subs(symbols.j, t), members).subs(values) for t in range(head.tokens)}
     for row in members[symbols.I_N]:
         for column in members[symbols.J]:
             at = {symbols.i: row, symbols.j: column}
@@ -219,8 +220,8 @@ def test_printed_bounds_equal_their_symbols(case: RationalHead) -> None:
         for column in members[symbols.J]
     }
     size = {symbols.N: case.n}
-    close(numeric.precision[1][0], float(symbols.spell_out(bounds.PRECISION_UPPER, members).subs(floors).subs(size)))
-    close(numeric.recall[1][0], float(symbols.spell_out(bounds.RECALL_UPPER, members).subs(floors).subs(size)))
+    close(numeric.precision[1][0], float(spell_out(bounds.PRECISION_UPPER, members).subs(floors).subs(size)))
+    close(numeric.recall[1][0], float(spell_out(bounds.RECALL_UPPER, members).subs(floors).subs(size)))
 
 
 @given(rational_heads())
@@ -236,7 +237,7 @@ def test_repaired_values_equal_their_symbols(case: RationalHead) -> None:
         each = tail if name.endswith("lower") else chance
         given_p = {symbols.p[row, column]: each[row, column - case.n] for row in members[symbols.I_N] for column in members[symbols.J]}
         known = {symbols.MEANINGS[key].symbol: found[of] for key, of in STANDS_FOR.items() if of in found}
-        spelled = symbols.spell_out(catalogue.statement(name).expression, members)
+        spelled = spell_out(catalogue.statement(name).expression, members)
         found[name] = float(spelled.subs(given_p | known | {symbols.N: case.n}))
     for quantity in QUANTITIES:
         expected = [found[f"repaired_{quantity}_{side}"] for side in ("lower", "upper")]

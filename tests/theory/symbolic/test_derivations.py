@@ -14,9 +14,10 @@ from scipy.optimize import linprog
 
 from theory.audit.simulate import separability_of_draws
 from theory.editions.sharp import PairwiseLaw, best_bounds, pair_sums
-from theory.statements import catalogue
+from theory.statements import catalogue, rendering
 from theory.symbolic import bounds, definitions, margins, symbols
-from theory.symbolic.symbols import I_N, I_content, Inner, J, M, a, a_0, i, j, l, rho, rho_0, spell_out, y
+from theory.symbolic.operations import Inner, spell_out
+from theory.symbolic.symbols import I_N, I_content, J, M, a, a_0, i, j, l, rho, rho_0, y
 
 INSIDE, OUTSIDE = [0, 1, 2], [3, 4]
 SETS = {I_N: INSIDE, I_content: [1, 2], J: OUTSIDE}
@@ -186,7 +187,7 @@ def test_comonotone_events_are_extremal(marginals: list[Fraction], n: int) -> No
     for entry, name in (("sharp_precision_upper", "precision"), ("sharp_f_outer_upper", "f_outer")):
         value = [float(FUNCTIONS[name][0](n, count)) for count in range(len(ranked) + 1)]
         scope: dict = {"N": n, "T": n + len(ranked), "pi": dict(enumerate(ranked, 1))}
-        exec(f"import builtins\n{catalogue.render(catalogue.find(entry)[0], 'python')}", scope)
+        exec(f"import builtins\n{rendering.render(catalogue.find(entry)[0], 'python')}", scope)
         assert float(scope[entry]) == pytest.approx(extreme(value, [float(x) for x in marginals], 1), abs=1e-9)
 
 
@@ -198,7 +199,7 @@ def test_comonotone_events_are_extremal_for_the_inner_f(marginals: list[Fraction
     value = [float(FUNCTIONS["f_inner"][0](n, count)) for count in range(n + 1)]
     scope: dict = {"N": n, "nu": dict(enumerate(ranked, 1)), "kept": sum(ranked)}
     for entry in ("sharp_f_inner_lower", "sharp_f_inner_upper"):
-        exec(f"import builtins, math\n{catalogue.render(catalogue.find(entry)[0], 'python')}", scope)
+        exec(f"import builtins, math\n{rendering.render(catalogue.find(entry)[0], 'python')}", scope)
     plain = [float(x) for x in marginals]
     assert float(scope["sharp_f_inner_lower"]) == pytest.approx(extreme(value, plain, -1), abs=1e-9)
     assert float(scope["sharp_f_inner_upper"]) == pytest.approx(extreme(value, plain, 1), abs=1e-9)
@@ -230,7 +231,7 @@ def test_sharp_numbers_equal_their_symbols_at_rational_points(rows: int, columns
     }
     for quantity, names in SHARP.items():
         for side, name in enumerate(names):
-            exec(f"import builtins, math\n{catalogue.render(catalogue.find(name)[0], 'python')}", scope)
+            exec(f"import builtins, math\n{rendering.render(catalogue.find(name)[0], 'python')}", scope)
             assert getattr(found, quantity)[side] == pytest.approx(float(scope[name]), abs=1e-12)
 
 
@@ -243,7 +244,7 @@ def test_the_reductions_hold_of_any_distances(distances: list[int], data: st.Dat
     scope: dict = {"D": distances, "I_N": inside, "J": outside, "N": n}
 
     def value(name: str, **known: int) -> float:
-        exec(f"import math\n{catalogue.render(catalogue.find(name)[0], 'python')}", scope | known, at := {})
+        exec(f"import math\n{rendering.render(catalogue.find(name)[0], 'python')}", scope | known, at := {})
         return at[name]
 
     scope["r_max"], scope["r_min"] = value("r_max_squared") ** 0.5, value("r_min_squared") ** 0.5
@@ -274,7 +275,7 @@ def test_the_metrics_are_those_of_the_simulation() -> None:
     scope: dict = {"alpha": alpha, "v": values, "I_N": inside, "J": outside, "N": 3, "norm": np.linalg.norm, "sum": sum}
 
     def value(name: str) -> float:
-        exec(catalogue.render(catalogue.find(name)[0], "python"), scope)
+        exec(rendering.render(catalogue.find(name)[0], "python"), scope)
         return scope[name]
 
     scope["s"] = value("representative")

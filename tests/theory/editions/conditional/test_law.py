@@ -21,6 +21,7 @@ from theory.editions.sharp import pairwise_law
 from theory.head.ranked import Ranked, Summary, ranked, summarise
 from theory.statements import catalogue
 from theory.symbolic import symbols
+from theory.symbolic.operations import Mean, spell_out
 
 # The law of a distance.
 
@@ -212,8 +213,8 @@ def test_conditional_f_equals_its_symbols_at_rational_points(rows: int, columns:
         values |= {symbols.count[k]: count[k], symbols.spread[k]: spread[k]}
         values |= {symbols.beat_ranked[k, m + 1]: value for m, value in enumerate(sorted(beat[k], reverse=True))}
     for name, number in expected.items():
-        plain = catalogue.statement(f"conditional_{name}").expression.replace(symbols.Mean, lambda value: value)
-        spelled = symbols.spell_out(plain, members).subs({symbols.N: rows, symbols.T: rows + columns})
+        plain = catalogue.statement(f"conditional_{name}").expression.replace(Mean, lambda value: value)
+        spelled = spell_out(plain, members).subs({symbols.N: rows, symbols.T: rows + columns})
         spelled = spelled.replace(sp.Sum, lambda *arguments: sp.Sum(*arguments).doit())
         assert float(spelled.subs(values)) == pytest.approx(number, rel=1e-10, abs=1e-13), name
 
