@@ -16,9 +16,6 @@ from theory.arrays import FloatArray
 from theory.head.ranked import Ranked, Summary
 from theory.head.results import BoundPairs
 
-KAPPA = 0.125
-"""κ where none is given: 1/8, the constant with which the repaired tails are proven (the paper states none, erratum 13)."""
-
 FLOOR_PEAK = float(np.sqrt(np.sqrt(2.0) - 1.0))
 """ξ at which the printed floor φ(ξ)/(ξ+1/ξ) is largest: it rises before and falls after."""
 

@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from theory.arrays import BoolArray, FloatArray
-from theory.editions.printed import KAPPA, Margins, printed_margins
+from theory.editions.printed import Margins, printed_margins
 from theory.evaluate.values import Reading, Settings, conditional_values, predicted_values, printed_or_repaired_values, sharp_values
 from theory.head.gram import Gram
 from theory.head.inputs import HeadInput, checked_input
 from theory.head.ranked import Ranked, Summary, rank_tokens, summarise
-from theory.head.results import CLAIMS, QUANTITIES, UNDER_MODEL_G, Envelope, Validity
+from theory.head.results import CLAIMS, KAPPA, QUANTITIES, UNDER_MODEL_G, Envelope, Validity
 
 UNIT_NORM = 1e-6
 """How far a content norm may lie from 1 for the flag C = 1, and Σα above 1 for the flag Σα ≤ 1."""

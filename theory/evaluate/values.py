@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from theory.arrays import BoolArray, FloatArray, IntArray
 from theory.editions.conditional.error import WITHIN
-from theory.editions.printed import KAPPA, Margins, printed_bounds
+from theory.editions.printed import Margins, printed_bounds
 from theory.errors import InputError
 from theory.head.ranked import Ranked, Summary
-from theory.head.results import QUANTITIES, UNDER_MODEL_G, Convention, Edition
+from theory.head.results import KAPPA, QUANTITIES, UNDER_MODEL_G, Convention, Edition
 
 
 class Reading(TypedDict, total=False):

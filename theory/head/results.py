@@ -28,6 +28,9 @@ CLAIMS: dict[Edition, tuple[Claim, Claim]] = {
 UNDER_MODEL_G: tuple[Edition, ...] = ("sharp", "conditional", "predicted")
 """Editions that need a Gram some vectors have, and that know both conventions. The others speak of independent directions, or of lag Grams."""
 
+KAPPA = 0.125
+"""κ where none is given: 1/8, the constant with which the repaired tails are proven (the paper states none, erratum 13)."""
+
 ROUNDING = 1e-7
 """How far a bound may leave [0, 1] or its partner by rounding: a thousand pairs of the table's 1e-10."""
 

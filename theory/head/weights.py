@@ -1,4 +1,4 @@
-"""Assumptions 1 and 3 as generators: value norms, attention weights, the order of entry into I_N and its regimes.
+"""Attention weights of Assumption 3, four phases, for one head or many; value norms of Assumption 1; the regimes of N that follow.
 
 Source: arXiv 2602.01893, Assumptions 1 and 3, Table 2; normalisation is erratum 10. Assumption 2 is in `theory.head.gram`.
 Positions 0..L; position 0 is the sink. Weights are unitless. Imports numpy only.
@@ -6,12 +6,17 @@ Positions 0..L; position 0 is the sink. Weights are unitless. Imports numpy only
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from theory.arrays import BoolArray, FloatArray
 from theory.errors import InputError
+
+SUM = 1e-6
+"""How far above 1 the weights of a profile may sum: rounding of a p_base that somebody wrote down."""
 
 
 def value_norm_profile(tokens: int, *, norm: float = 1.0, sink_ratio: float = 1.0) -> FloatArray:
@@ -25,6 +30,37 @@ def value_norm_profile(tokens: int, *, norm: float = 1.0, sink_ratio: float = 1.
     norms = np.full(tokens, float(norm))
     norms[0] = sink_ratio * norm
     return norms
+
+
+def oscillation(position: Any, eta: Any, omega: Any, t1: Any, t2: Any) -> FloatArray:
+    """Return η cos ωi for T₁ < i ≤ T₂, else 0: by how much the weights of that phase leave the plateau, over p_base. Arguments broadcast.
+
+    Example:
+        >>> oscillation([1, 2, 3, 4], 0.5, 3.141592653589793, 1, 3).round(3).tolist()
+        [0.0, 0.5, -0.5, 0.0]
+    """
+    i = np.asarray(position)
+    return np.where((i > t1) & (i <= t2), eta * np.cos(omega * i), 0.0)
+
+
+def growth(position: Any, rate: Any, t2: Any) -> FloatArray:
+    """Return rate·(i − T₂)⁺, the exponent of the tail's growth; the rate is η as printed. Arguments broadcast.
+
+    Example:
+        >>> growth([3, 4, 5], 0.5, 3).tolist()
+        [0.0, 0.5, 1.0]
+    """
+    return np.asarray(rate * np.maximum(np.asarray(position) - t2, 0))
+
+
+def profile_shape(position: Any, *, eta: Any, rate: Any, omega: Any, t1: Any, t2: Any) -> FloatArray:
+    """Return α_i / p_base of Assumption 3 at positions i > 0: plateau, oscillation and growth are one product. Arguments broadcast.
+
+    Example:
+        >>> profile_shape([1, 2, 3, 4], eta=0.5, rate=0.5, omega=3.141592653589793, t1=1, t2=3).round(3).tolist()
+        [1.0, 1.5, 0.5, 1.649]
+    """
+    return np.asarray(np.exp(growth(position, rate, t2)) * (1 + oscillation(position, eta, omega, t1, t2)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +93,9 @@ class WeightProfile:
 
     def shape(self) -> FloatArray:
         """Return α_i / p_base for i = 1..L, shape (L,)."""
+        rate = self.eta if self.growth is None else self.growth
         i = np.arange(1, self.length + 1)
-        growth = self.eta if self.growth is None else self.growth
-        rising = np.exp(growth * np.maximum(i - self.growth_start, 0))
-        waving = np.where(self.oscillates(), 1 + self.eta * np.cos(self.omega * i), 1.0)
-        return np.asarray(rising * waving)
+        return profile_shape(i, eta=self.eta, rate=rate, omega=self.omega, t1=self.plateau_end, t2=self.growth_start)
 
     def oscillates(self) -> BoolArray:
         """Return which of the positions 1..L lie in the oscillation, T₁ < i ≤ T₂."""
@@ -75,6 +109,40 @@ class WeightProfile:
     def weights(self) -> FloatArray:
         """Return α, shape (T,)."""
         return np.concatenate([[self.p_sink], self.base() * self.shape()])
+
+
+def many_weights(length: int, points: Mapping[str, FloatArray]) -> FloatArray:
+    """Return α of many profiles of one length, shape (profile, T).
+
+    Args:
+        length: L; T = L + 1.
+        points: p_sink, p_base (NaN: what makes Σα = 1), eta, growth (NaN: η serves both), omega, T1, T2, each (profile,).
+
+    Raises:
+        InputError: where a profile is none: phases out of order, p_sink ≥ 1, a negative weight, Σα above 1.
+    """
+    at = {name: np.asarray(values, dtype=np.float64)[:, None] for name, values in points.items()}
+    _refuse(~((at["T1"] >= 0) & (at["T1"] <= at["T2"]) & (at["T2"] <= length)), points, f"0 <= T1 <= T2 <= L = {length}", "T1", "T2")
+    _refuse(~((at["p_sink"] >= 0) & (at["p_sink"] < 1)), points, "0 <= p_sink < 1, or nothing is left for the other tokens", "p_sink")
+    rate = np.where(np.isnan(at["growth"]), at["eta"], at["growth"])
+    with np.errstate(over="ignore"):
+        shape = profile_shape(np.arange(1, length + 1)[None], eta=at["eta"], rate=rate, omega=at["omega"], t1=at["T1"], t2=at["T2"])
+    _refuse(~np.asarray(np.isfinite(shape).all(axis=1)), points, "a growth that stays finite up to L", "eta", "growth", "T2")
+    _refuse(np.asarray((shape < 0).any(axis=1)), points, "|eta| <= 1 where the cosine reaches -1, so that no weight is negative", "eta")
+    total = shape.sum(axis=1, keepdims=True)
+    base = np.where(np.isnan(at["p_base"]), (1 - at["p_sink"]) / total, at["p_base"])
+    _refuse(
+        at["p_sink"] + base * total > 1 + SUM, points, "weights that sum to at most 1 (leave p_base out and it follows)", "p_base", "p_sink"
+    )
+    return np.concatenate([at["p_sink"], base * shape], axis=1)
+
+
+def _refuse(wrong: BoolArray, points: Mapping[str, FloatArray], expected: str, *names: str) -> None:
+    """Raise for the first profile that is wrong, naming its parameters."""
+    if wrong.any():
+        first = int(np.flatnonzero(wrong.reshape(len(wrong), -1).any(axis=1))[0])
+        seen = ", ".join(f"{name} = {points[name][first]:g}" for name in names if np.isfinite(points[name][first]))
+        raise InputError(f"{seen}: no such attention profile, expected {expected}. Change the values set.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -93,8 +93,8 @@ def study_elasticities(fixed: Mapping[str, float | str] | None = None, question:
         except InputError:
             return None
 
-    real = partial(_real, step=WIDE_STEP, jump=JUMP) if question.edition == "predicted" else partial(_real, step=STEP, jump=0.0)
-    rows = [(_whole if PARAMETERS[name].whole else real)(partial(at, name), here, value) for name, value in values.items()]
+    real = partial(derivative, step=WIDE_STEP, jump=JUMP) if question.edition == "predicted" else derivative
+    rows = [(difference if PARAMETERS[name].whole else real)(partial(at, name), here, value) for name, value in values.items()]
     reasons = np.array([row.reasons for row in rows]).reshape(len(rows), len(question.bounds))
     shown = _sayable(question, here)
     reasons = np.where(np.isfinite(shown), reasons, SAYS_NOTHING)
@@ -142,36 +142,65 @@ def _sayable(question: Question, bounds: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Row:
+class Response:
+    """Slope and elasticity of some bounds in one parameter, NaN with a reason where there is none; step: what they are between."""
+
     step: str
     slope: FloatArray
     elasticity: FloatArray
     reasons: np.ndarray
 
 
-def _nothing(step: str, reason: str, size: int) -> _Row:
-    return _Row(step=step, slope=np.full(size, np.nan), elasticity=np.full(size, np.nan), reasons=np.full(size, reason, dtype=object))
+def _nothing(step: str, reason: str, size: int) -> Response:
+    return Response(step=step, slope=np.full(size, np.nan), elasticity=np.full(size, np.nan), reasons=np.full(size, reason, dtype=object))
 
 
-def _real(at: Callable[[float], FloatArray | None], here: FloatArray, value: float, step: float, jump: float) -> _Row:
-    """The derivative in the logarithm of a real parameter."""
+def derivative(
+    at: Callable[[float], FloatArray | None],
+    here: FloatArray,
+    value: float,
+    step: float = STEP,
+    jump: float = 0.0,
+    rounding: float = ROUNDING,
+) -> Response:
+    """Return the derivative in the logarithm of a real parameter.
+
+    Args:
+        at: bounds at a value of the parameter, (bound,); None where there is no such point.
+        here: bounds at `value`.
+        value: of the parameter.
+        step: relative, to either side.
+        jump: how far a bound may jump of itself.
+        rounding: relative difference of two evaluations that is none.
+
+    Example:
+        >>> squares = lambda x: np.array([x**2])
+        >>> derivative(squares, squares(3.0), 3.0).elasticity.round(6).tolist()
+        [2.0]
+    """
     if value == 0:
         return _nothing(DERIVATIVE, ZERO, here.size)
     below, above = at(value * (1 - step)), at(value * (1 + step))
     if below is None or above is None:
         return _nothing(DERIVATIVE, NO_PROFILE, here.size)
-    row = _between(DERIVATIVE, below, above, np.log1p(step) - np.log1p(-step))
+    row = _between(DERIVATIVE, below, above, np.log1p(step) - np.log1p(-step), rounding)
     sides = np.stack([above - here, here - below]) / step
     apart, most = np.abs(sides[0] - sides[1]), np.abs(sides).max(axis=0)
     kinked = (apart > KINK * most + (ROUNDING * 100 * np.abs(here) + jump) / step) & (row.reasons != NO_VECTORS)
-    return _Row(
+    return Response(
         step=row.step, slope=np.where(kinked, np.nan, row.slope), elasticity=np.where(kinked, np.nan, row.elasticity),
         reasons=np.where(kinked, NO_DERIVATIVE, row.reasons),
     )  # fmt: skip
 
 
-def _whole(at: Callable[[float], FloatArray | None], here: FloatArray, value: float) -> _Row:
-    """The difference to the neighbours of a whole number; to one of them where there is no other."""
+def difference(at: Callable[[float], FloatArray | None], here: FloatArray, value: float) -> Response:
+    """Return the difference between the neighbours of a whole number, or to one of them where there is no other; arguments as `derivative`.
+
+    Example:
+        >>> squares = lambda x: np.array([x**2])
+        >>> difference(squares, squares(3), 3).elasticity.round(6).tolist()
+        [2.0]
+    """
     below, above = (at(value - 1) if value > 1 else None), at(value + 1)
     if below is not None and above is not None:
         return _between(BOTH, below, above, np.log((value + 1) / (value - 1)))
@@ -182,14 +211,14 @@ def _whole(at: Callable[[float], FloatArray | None], here: FloatArray, value: fl
     return _nothing(BOTH, NO_PROFILE if value else ZERO, here.size)
 
 
-def _between(step: str, low: FloatArray, high: FloatArray, width: float) -> _Row:
+def _between(step: str, low: FloatArray, high: FloatArray, width: float, rounding: float = ROUNDING) -> Response:
     """Slope and elasticity between two evaluations `width` apart in the logarithm of the parameter."""
-    change = np.where(np.abs(high - low) <= ROUNDING * np.maximum(np.abs(low), np.abs(high)), 0.0, high - low)
+    change = np.where(np.abs(high - low) <= rounding * np.maximum(np.abs(low), np.abs(high)), 0.0, high - low)
     positive = (low > 0) & (high > 0)
     ratio = np.divide(high, low, out=np.ones_like(high), where=positive)
     logarithm = np.where(change == 0, 0.0, np.log(ratio))
     known = np.isfinite(low) & np.isfinite(high)
-    return _Row(
+    return Response(
         step=step, slope=np.where(known, change / width, np.nan), elasticity=np.where(known & positive, logarithm / width, np.nan),
         reasons=np.where(~known, NO_VECTORS, np.where(positive, "", NOT_POSITIVE)),
     )  # fmt: skip

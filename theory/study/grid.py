@@ -16,7 +16,7 @@ import numpy as np
 from theory.arrays import BoolArray, FloatArray
 from theory.errors import InputError
 from theory.head.gram import Gram, LagGram, decaying
-from theory.head.many_weights import weights
+from theory.head.weights import many_weights
 from theory.study.parameters import GRAM, PARAMETERS, PROFILE, Question
 
 AT_ONCE: Final = 2**21
@@ -200,7 +200,7 @@ def heads_of(profiles: Sequence[Mapping[str, float]]) -> tuple[FloatArray, Float
     """Return α and ‖v‖ of profiles of one length, each (profile, T)."""
     length = int(profiles[0]["L"])
     at = {name: np.array([profile[name] for profile in profiles]) for name in PROFILE}
-    alpha = weights(length, {name: at[name] for name in ("p_sink", "p_base", "eta", "growth", "omega", "T1", "T2")})
+    alpha = many_weights(length, {name: at[name] for name in ("p_sink", "p_base", "eta", "growth", "omega", "T1", "T2")})
     norms = np.repeat(at["C"][:, None].astype(np.float64), alpha.shape[1], axis=1)
     norms[:, 0] *= at["lam"]
     return alpha, norms

@@ -13,7 +13,7 @@ import numpy as np
 
 from theory.arrays import FloatArray
 from theory.errors import InputError
-from theory.head.results import QUANTITIES, Edition
+from theory.head.results import KAPPA, QUANTITIES, Edition
 from theory.study.measured import Measured
 
 Decay = Literal["exponential", "offset", "stretched", "power", "measured"]
@@ -92,7 +92,7 @@ PARAMETERS: Final = _table(
     Parameter(name="N", meaning="selected tokens", units="tokens", symbol="N", default=8, low=1, whole=True),
     Parameter(name="L", meaning="last position; there are L + 1 tokens", units="tokens", symbol="L", default=1024, low=1, whole=True),
     Parameter(name="d", meaning="head size", units="1", symbol="d", default=64, low=1, whole=True),
-    Parameter(name="kappa", meaning="constant of the printed tails", units="1", symbol=r"\kappa", default=0.125, open_low=True),
+    Parameter(name="kappa", meaning="constant of the printed tails", units="1", symbol=r"\kappa", default=KAPPA, open_low=True),
     Parameter(name="beta", meaning="decay of similarity", units="1/token", symbol=r"\beta", default=0.1, open_low=True),
     Parameter(name="rho0", meaning="cosine with the sink", units="1", symbol=r"\rho_0", default=0.05, low=-1, high=1),
     Parameter(name="c", meaning="similarity at long lag", units="1", symbol="c", default=0, low=-1, high=1),

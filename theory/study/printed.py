@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from theory.arrays import BoolArray, FloatArray
-from theory.head.many_weights import Selections, selections
+from theory.head.selections import Selections, selections
 from theory.study.grid import Grid, Similarity, batches, heads_of
 from theory.study.parameters import BOUNDS, PARAMETERS, Decay
 

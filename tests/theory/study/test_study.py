@@ -8,8 +8,7 @@ import pytest
 from theory.errors import InputError
 from theory.evaluate.envelopes import envelope
 from theory.head.gram import decaying, offset_exponential, smallest_eigenvalue
-from theory.head.many_weights import weights
-from theory.head.weights import WeightProfile
+from theory.head.weights import WeightProfile, many_weights
 from theory.study.solve import find
 from theory.study.study import BOUNDS, LOWER, Question, heads_of, study
 
@@ -91,7 +90,7 @@ def test_profiles_in_arrays_equal_the_profile_of_one_head():
         "T1": [10, 0],
         "T2": [60, 0],
     }
-    found = weights(80, {name: np.array(values) for name, values in points.items()})
+    found = many_weights(80, {name: np.array(values) for name, values in points.items()})
     for k, row in enumerate(found):
         growth, base = points["growth"][k], points["p_base"][k]
         alone = WeightProfile(

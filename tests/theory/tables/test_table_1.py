@@ -16,9 +16,11 @@ from theory.arrays import selection_order
 from theory.errors import InputError
 from theory.statements import catalogue
 from theory.symbolic import bounds, symbols
+from theory.tables.elasticity import elasticities
 from theory.tables.neighbours import Point, larger_least, larger_outside, longer, one_more, sample_points
 from theory.tables.signs import printed_partials, sign_of
-from theory.tables.table_1 import ROWS, Effect, Share, effect, elasticities, markdown, settled, true_change
+from theory.tables.table_1 import ROWS, markdown, settled
+from theory.tables.witnesses import Effect, Share, effect, true_change
 
 # THEORY of the paper settled: the sign of the printed lower bound where Δ, Δ₀ > 0.
 SIGNS = {
