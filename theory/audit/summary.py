@@ -157,7 +157,7 @@ def all_samples(
     """Audit the grid, the random heads and the small ones; `progress` is called with the share done."""
     sizes = [len(heads(sample, seed=seed)[::every]) for sample in SAMPLES]
 
-    def told(before: int) -> Callable[[int, int], None] | None:
+    def counted_from(before: int) -> Callable[[int, int], None] | None:
         return None if progress is None else lambda done, _: progress((before + done) / sum(sizes))
 
     return [
@@ -168,7 +168,7 @@ def all_samples(
             seed=seed,
             every=every,
             workers=workers,
-            progress=told(sum(sizes[:at])),
+            progress=counted_from(sum(sizes[:at])),
         )
         for at, sample in enumerate(SAMPLES)
     ]

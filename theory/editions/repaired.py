@@ -7,8 +7,6 @@ Repairs eq. (8)-(17) of arXiv 2602.01893 (errata 1, 4, 5, 7, 8). Imports numpy a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.special import ndtr
 
@@ -23,31 +21,6 @@ def exact_means(head: Ranked, summary: Summary, at: int) -> FloatArray:
     n = int(summary.n[at])
     moment = head.a**2 - 2 * summary.sigma[at]
     return np.asarray(moment[None, n:] - moment[:n, None])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoarseMargins:
-    """Δ and Δ₀ with the sink's terms put back, units a²; NaN where undefined."""
-
-    margin: float
-    margin_sink: float
-
-
-def coarse_margins(head: Ranked, summary: Summary, at: int) -> CoarseMargins:
-    """Return Δ and Δ₀ (with ρ_out) with the terms of a selected sink put back (erratum 4), NaN where the sink is not selected.
-
-    ρ₀ ≥ 0: Δ + 2a₀ρ₀(a_min_in − a_max_out), Δ₀ + 2a₀ρ₀(S − a_max_out); ρ₀ < 0: a_max_in and a_min_out instead. ρ₀ is the sink's
-    cosine with the token of the next rank: all its cosines are taken to be equal, as in Assumption 2.
-    """
-    if head.sink is None or not summary.sink_selected[at]:
-        return CoarseMargins(margin=float("nan"), margin_sink=float("nan"))
-    n, s_in = int(summary.n[at]), float(summary.s_in[at])
-    rho0 = float(head.cosines[head.sink, n])
-    out = summary.a_max_out[at] if rho0 >= 0 else head.a[n:].min()
-    inside = summary.a_min_in[at] if rho0 >= 0 else summary.a_max_in[at]
-    margin = summary.a_min_in[at] ** 2 - 2 * summary.a_max_out[at] * s_in * summary.rho_out[at] + 2 * summary.a_sink * rho0 * (inside - out)
-    margin_sink = summary.a_sink**2 - (s_in * summary.rho_out[at]) ** 2 + 2 * summary.a_sink * rho0 * (s_in - out)
-    return CoarseMargins(margin=float(margin) if np.isfinite(summary.a_min_in[at]) else float("nan"), margin_sink=float(margin_sink))
 
 
 def pair_widths(head: Ranked, n: int) -> FloatArray:

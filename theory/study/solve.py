@@ -112,6 +112,8 @@ def _whole(between: tuple[float, float]) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Search:
+    """One search: a bound as a function of one parameter, the others fixed."""
+
     parameter: str
     target: float
     fixed: Mapping[str, float | str]
@@ -122,7 +124,8 @@ class _Search:
         name = self.question.bounds[0]
         return np.asarray(study({self.parameter: values}, self.fixed, self.question).full(name), dtype=np.float64)
 
-    def told(self, values: FloatArray, bounds: FloatArray, value: float | None) -> Crossing:
+    def crossing(self, values: FloatArray, bounds: FloatArray, value: float | None) -> Crossing:
+        """Return what was found, with the best of the bounds seen."""
         known = np.isfinite(bounds)
         best = int(np.nanargmax(bounds)) if known.any() else -1
         return Crossing(
@@ -137,37 +140,39 @@ class _Search:
         bounds = self.at(values)
         reached = bounds >= self.target
         if not reached.any():
-            return self.told(values, bounds, None)
+            return self.crossing(values, bounds, None)
         start = int(np.argmax(reached))
         missed = np.flatnonzero(~reached[start:])
-        return self.told(values, bounds, float(values[start + missed[0] - 1] if missed.size else values[-1]))
+        return self.crossing(values, bounds, float(values[start + missed[0] - 1] if missed.size else values[-1]))
 
     def smallest_whole(self, low: float, high: float) -> Crossing:
+        """The smallest whole value: bracketed by doubling, then halved down to one."""
         steps = np.ceil(np.log2(max(high / max(low, 1), 1)))
         values = np.unique(np.minimum(np.ceil(low) * 2.0 ** np.arange(steps + 1), np.floor(high)))
         bounds = self.at(values)
         reached = np.flatnonzero(bounds >= self.target)
         if not reached.size:
-            return self.told(values, bounds, None)
+            return self.crossing(values, bounds, None)
         above = float(values[reached[0]])
         below = float(values[reached[0] - 1]) if reached[0] else above
         while above - below > 1:
             middle = np.floor((below + above) / 2)
             below, above = (below, middle) if self.at(np.array([middle]))[0] >= self.target else (middle, above)
-        return self.told(values, bounds, above)
+        return self.crossing(values, bounds, above)
 
     def first_crossing(self, low: float, high: float) -> Crossing:
+        """The first crossing of a scan, refined by Brent's method between the two points around it."""
         from scipy.optimize import brentq
 
         values = np.geomspace(low, high, SCAN) if low > 0 else np.linspace(low, high, SCAN)
         bounds = self.at(values)
         reached = np.flatnonzero(bounds >= self.target)
         if not reached.size:
-            return self.told(values, bounds, None)
+            return self.crossing(values, bounds, None)
         first = int(reached[0])
         if first == 0 or not np.isfinite(bounds[first - 1]):
-            return self.told(values, bounds, float(values[first]))
+            return self.crossing(values, bounds, float(values[first]))
         root = brentq(lambda x: float(self.at(np.array([x]))[0]) - self.target, values[first - 1], values[first], xtol=1e-12, rtol=1e-12)
         near = root + np.array([0.0, 1e-12, 1e-9, 1e-6]) * abs(root)  # the first that is there in spite of rounding
         there = np.flatnonzero(self.at(near) >= self.target)
-        return self.told(values, bounds, float(near[there[0]] if there.size else values[first]))
+        return self.crossing(values, bounds, float(near[there[0]] if there.size else values[first]))

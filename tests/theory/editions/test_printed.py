@@ -14,7 +14,7 @@ from support.places import GOLDEN
 from support.strategies import Head, RationalHead, heads, rational_heads
 
 from theory.editions.printed import FLOOR_PEAK, floor_by_row, floor_probability, harmonic, pair_levels, printed_bounds, printed_margins
-from theory.editions.repaired import coarse_margins, exact_means, pair_variances, pair_widths, repaired_bounds, tails, union_bounds
+from theory.editions.repaired import exact_means, pair_variances, pair_widths, repaired_bounds, tails, union_bounds
 from theory.evaluate.envelopes import envelope
 from theory.head.gram import feasible_edge
 from theory.head.ranked import Ranked, Summary, ranked, summarise
@@ -54,10 +54,18 @@ def test_margins_equal_exact_arithmetic(name: str) -> None:
     levels = pair_levels(head, summary, 0)
     np.testing.assert_allclose(levels[None, n:] - levels[:n, None], array(expected["mu_printed"]), rtol=1e-10, atol=1e-13)
     np.testing.assert_allclose(exact_means(head, summary, 0), array(expected["mu_exact"]), rtol=1e-10, atol=1e-13)
-    coarse = coarse_margins(head, summary, 0)
-    for key, value in (("Delta_corr", coarse.margin), ("Delta0_corr", coarse.margin_sink)):
+    out = printed_margins(summary, delta0="out", sink_in_b=True, sink_visible=True)
+    known = {
+        symbols.Delta: out.margin[0],
+        symbols.Delta_0: out.margin_sink[0],
+        symbols.a_min_out: head.a[n:].min(),
+        symbols.a_0: summary.a_sink,
+    }
+    known |= {getattr(symbols, key): getattr(summary, key.lower())[0] for key in ("S_in", "a_min_in", "a_max_in", "a_max_out")}
+    known[symbols.rho_0] = head.cosines[head.sink, n]
+    for key, statement in (("Delta_corr", margins.DELTA_WITH_SINK), ("Delta0_corr", margins.DELTA_0_WITH_SINK)):
         if key in expected:
-            close(value, number(expected[key]))
+            close(float(statement.subs(known)), number(expected[key]))
 
 
 @pytest.mark.parametrize(("name", "run"), RUNS)

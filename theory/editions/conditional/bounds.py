@@ -186,8 +186,8 @@ def _by_rows(given: GivenSum, tokens: list[GivenToken], known: Known, *, followu
 
     def sums(rows: IntArray, start: int, stop: int, *, recall: bool) -> FloatArray:
         chosen = [tokens[i] for i in rows]
-        told = None if given.outside is None else correlation
-        return _sums_of_rows(given, chosen, start, stop, parts, told, recall=recall, followup=followup)
+        between = None if given.outside is None else correlation
+        return _sums_of_rows(given, chosen, start, stop, parts, between, recall=recall, followup=followup)
 
     first = max(ROW_LEAST, 2 ** int(np.log2(max(1.0, NODES_FIRST / (n * parts)))))
     size, settled = np.full(n, first), None

@@ -57,14 +57,14 @@ UPPER = [1, 3]
 class Crowd:
     """Given the m tokens of A, in units of σ_ss. The e_A are combinations of r ≤ m independent unit directions u.
 
-    pull (m,): b_i. factor (m, r): e_A = factor u. told (1 + r + r(r+1)/2, M): what multiplies t, √t⟨s/‖s‖, u_k⟩ and ⟨u_k, u_l⟩, k ≥ l, in the
+    pull (m,): b_i. factor (m, r): e_A = factor u. known_part (1 + r + r(r+1)/2, M): what multiplies t, √t⟨s/‖s‖, u_k⟩ and ⟨u_k, u_l⟩, k ≥ l, in the
     squared length of the known part of s − y_j, less t. variance (M,): v_{j|A}; 0: D_j is known, −1: tied with one of A.
     correlation (M, M): |ρ̃| of what is left of J; None where the variance of the count is not asked for.
     """
 
     pull: FloatArray
     factor: FloatArray
-    told: FloatArray
+    known_part: FloatArray
     variance: FloatArray
     correlation: FloatArray | None
 
@@ -118,7 +118,7 @@ def given_crowd(given: GivenSum, chosen: IntArray) -> Crowd:
     return Crowd(
         pull=given.pull[chosen],
         factor=scale[:, None] * vectors * np.sqrt(values),
-        told=np.concatenate([-(pulls * (2 - pulls))[None], -2 * (1 - pulls) * along, products]),
+        known_part=np.concatenate([-(pulls * (2 - pulls))[None], -2 * (1 - pulls) * along, products]),
         variance=np.where(given.ties[chosen].any(axis=0), -1.0, variance),
         correlation=correlation,
     )
@@ -182,7 +182,7 @@ def _chances(given: GivenSum, crowd: Crowd, draws: Draws) -> FloatArray:
     radius, u = draws.radius, draws.u
     e, t = crowd.factor @ u, radius**2
     excess = (e**2).sum(axis=2) - 2 * (1 - crowd.pull) * radius[:, None] * e[:, :, 0] - crowd.pull * (2 - crowd.pull) * t[:, None]
-    chance = np.concatenate([t[:, None], radius[:, None] * u[:, :, 0], draws.inner], axis=1) @ crowd.told
+    chance = np.concatenate([t[:, None], radius[:, None] * u[:, :, 0], draws.inner], axis=1) @ crowd.known_part
     chances_of_known(distance_table(given.dimension), given.dimension, crowd.variance, t, excess.max(axis=1), chance)
     return np.asarray(chance)
 

@@ -30,12 +30,6 @@ QUANTILE_REACH = 8.5
 """Normal scores between which quantiles of χ_d are tabulated."""
 
 
-def distance_law(distance: FloatArray, variance: FloatArray, offset: FloatArray, dimension: int) -> FloatArray:
-    """Return P{D ≤ distance} exactly, D = (v/d)·χ'²_d(dδ/v); variance v > 0 and offset δ in units a², broadcast together."""
-    share = dimension / np.asarray(variance)
-    return np.asarray(chndtr(share * distance, float(dimension), share * offset))
-
-
 @lru_cache(maxsize=8)
 def distance_table(dimension: int) -> FloatArray:
     """Return P{D ≤ distance} on the grid of √q (rows, 0 to 1) and w (columns, −7 to 7): computed at `SHARE_CELLS`, a spline between."""

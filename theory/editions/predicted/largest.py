@@ -177,7 +177,7 @@ def all_below(height: FloatArray, correlation: FloatArray, counted: FloatArray, 
             follow = min(max(shared[k, m], -1.0), 1.0)
             rest = 1 / math.sqrt(max(1 - follow * follow * lost, 1e-6))
             counted[m] = (counted[m] + follow * shift) * rest
-            told = follow * lost
+            lost_along = follow * lost
             for y in range(k + 1, size):
-                shared[y, m] = (shared[y, m] - told * correlation[k, y]) * (rest * inverse[y])
+                shared[y, m] = (shared[y, m] - lost_along * correlation[k, y]) * (rest * inverse[y])
     return chance

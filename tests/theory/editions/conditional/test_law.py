@@ -9,12 +9,12 @@ import pytest
 import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import stdtr
+from scipy.special import chndtr, stdtr
 from support.conditional_heads import one_selection
 
 from theory.editions.conditional.bounds import SIDES_UPPER, Known, _from_rows
 from theory.editions.conditional.kernels import NodeColumns, distance_rows
-from theory.editions.conditional.law import distance_law, distance_table, radius_quantiles
+from theory.editions.conditional.law import distance_table, radius_quantiles
 from theory.editions.conditional.rows import given_sum, given_token, nearer_outside, residual_correlation, token_nodes
 from theory.editions.conditional.sums import Chances, comonotone, interpolated, none_of, quadratic
 from theory.editions.sharp import pairwise_law
@@ -36,7 +36,9 @@ def test_tabulated_distance_law_is_the_noncentral_chi_square(dimension: int) -> 
     distance_rows(distance_table(dimension), dimension, variance, pull, slope, NodeColumns(radius, z, tau, excess), found, sums)
     offset = ((1 - pull) * radius[:, None] - slope * z[:, None]) ** 2 + slope**2 * tau[:, None]
     # 2e-7 from d = 3 on; at d = 2 the law has a kink that the table rounds off.
-    np.testing.assert_allclose(found, distance_law(distance[:, None], variance, offset, dimension), atol=5e-5 if dimension == 2 else 3e-7)
+    share = dimension / variance
+    exact = chndtr(share * distance[:, None], float(dimension), share * offset)  # D = (v/d)·χ'²_d(dδ/v)
+    np.testing.assert_allclose(found, exact, atol=5e-5 if dimension == 2 else 3e-7)
     np.testing.assert_allclose(sums, [found.sum(axis=1), (found**2).sum(axis=1), found.max(axis=1)])
 
 
