@@ -77,6 +77,12 @@ def simulate(
 
     Raises:
         InputError: on bad input or an infeasible Gram.
+
+    Example:
+        >>> from theory.head.gram import exponential
+        >>> found = simulate([0.5, 0.1, 0.2, 0.2], 1.0, exponential(1.0, 0.0, 4), 64, [2], draws=100, seed=0)
+        >>> bool(0 < found.precision[0] <= 1), found.draws
+        (True, 100)
     """
     if draws < 2 or directions not in get_args(Directions) or convention not in get_args(Convention):
         raise InputError(

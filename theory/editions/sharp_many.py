@@ -53,6 +53,11 @@ class WorkArrays:
     """T×T arrays that heads use one after another: fresh memory costs more to touch than a head's cosines cost to sort.
 
     Keeps arrays of one T only, and no more than were in use at once. Safe to call from several threads.
+
+    Example:
+        >>> arrays = WorkArrays()
+        >>> arrays.take(3).shape
+        (3, 3)
     """
 
     def __init__(self) -> None:
@@ -78,12 +83,22 @@ BY_RANK = WorkArrays()
 
 
 def workers() -> int:
-    """Return how many threads to use: the CPUs this process may run on, at most 16."""
+    """Return how many threads to use: the CPUs this process may run on, at most 16.
+
+    Example:
+        >>> 1 <= workers() <= 16
+        True
+    """
     return max(1, min(16, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1))
 
 
 def in_threads(work: Callable[[Task], Answer], tasks: Iterable[Task]) -> list[Answer]:
-    """Return [work(task) for task in tasks], run on a few threads."""
+    """Return [work(task) for task in tasks], run on a few threads.
+
+    Example:
+        >>> in_threads(abs, [-1, 2, -3])
+        [1, 2, 3]
+    """
     with ThreadPoolExecutor(workers()) as pool:
         return list(pool.map(work, tasks))
 

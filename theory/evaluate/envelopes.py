@@ -66,7 +66,7 @@ def envelope(
         >>> from theory import envelope, exponential
         >>> found = envelope([0.5, 0.1, 0.2, 0.2], 1.0, exponential(1.0, 0.0, 4), 64, [1, 2], edition="sharp")
         >>> found.recall_lower.round(3).tolist()
-        [1.0, 0.5]
+        [1.0, 0.946]
     """
     settings = Settings(fast=False, **reading)
     heads = checked_input(alpha, norms, gram, dimension, n, sink=sink, feasible=feasible, exists=settings.edition in UNDER_MODEL_G)

@@ -35,6 +35,10 @@ class LagGram:
 
     by_lag[k] is the cosine of two content tokens k positions apart (by_lag[0] is 1); rho0 that of the sink with any other token.
     beta and offset are set where the sequence is offset + (1 − offset)e^{−beta·lag}: feasibility is then known in closed form.
+
+    Example:
+        >>> LagGram([1.0, 0.5], rho0=0.1).matrix(3).tolist()
+        [[1.0, 0.1, 0.1], [0.1, 1.0, 0.5], [0.1, 0.5, 1.0]]
     """
 
     by_lag: FloatArray
@@ -96,6 +100,10 @@ def feasible_edge(beta: float, content: int, *, offset: float = 0.0) -> float:
 
     |ρ₀| ≤ √(c + (1−c)(1+φ)/(L(1−φ)+2φ)), φ = e^{−β}, capped at 1. Unitless. NaN for an offset below its own edge,
     c ≥ −(1−c)·(1+φ)/(L(1−φ)+2φ), where the lag part stops being positive semidefinite.
+
+    Example:
+        >>> round(feasible_edge(0.1, 1024), 3)
+        0.139
     """
     if beta <= 0 or content < 1 or offset > 1:
         raise InputError(f"beta={beta}, content={content}, offset={offset}: expected beta > 0, at least one token and offset <= 1.")
@@ -105,12 +113,22 @@ def feasible_edge(beta: float, content: int, *, offset: float = 0.0) -> float:
 
 
 def exponential(beta: float, rho0: float, tokens: int) -> LagGram:
-    """Return the printed Gram of Assumption 2, e^{−β·lag}, for windows of up to `tokens` positions."""
+    """Return the printed Gram of Assumption 2, e^{−β·lag}, for windows of up to `tokens` positions.
+
+    Example:
+        >>> exponential(0.7, 0.0, 3).by_lag.round(3).tolist()
+        [1.0, 0.497, 0.247]
+    """
     return offset_exponential(beta, 0.0, rho0, tokens)
 
 
 def offset_exponential(beta: float, offset: float, rho0: float, tokens: int) -> LagGram:
-    """Return the offset Gram c + (1−c)e^{−β·lag}, for windows of up to `tokens` positions."""
+    """Return the offset Gram c + (1−c)e^{−β·lag}, for windows of up to `tokens` positions.
+
+    Example:
+        >>> offset_exponential(0.7, 0.2, 0.0, 3).by_lag.round(3).tolist()
+        [1.0, 0.597, 0.397]
+    """
     if not beta > 0:
         raise InputError(f"beta is {beta}, expected a decay > 0 per position. Use a small positive value for a slow decay.")
     by_lag = offset + (1 - offset) * np.exp(-beta * np.arange(tokens))
@@ -121,6 +139,10 @@ def constant(cosine: float, rho0: float, tokens: int) -> LagGram:
     """Return one cosine at every lag, for windows of up to `tokens` positions: the offset Gram's limit of an infinite decay.
 
     Feasible for cosine ≥ −1/(L−1) and |ρ₀| ≤ √(cosine + (1 − cosine)/L) with L content tokens: the closed edge at β = ∞.
+
+    Example:
+        >>> constant(0.3, 0.0, 3).by_lag.tolist()
+        [1.0, 0.3, 0.3]
     """
     by_lag = np.full(max(tokens, 1), float(cosine))
     by_lag[0] = 1.0
@@ -142,6 +164,10 @@ def decaying(
 
     Raises:
         InputError: if β or s is not positive, or the form is unknown.
+
+    Example:
+        >>> decaying("power", 1.0, 3).by_lag.round(3).tolist()
+        [1.0, 0.5, 0.333]
     """
     if form == "exponential":
         return offset_exponential(beta, offset, rho0, tokens)
@@ -157,6 +183,10 @@ def as_matrix(gram: Gram, tokens: int, *, sink: int | None = 0) -> npt.NDArray[A
 
     Raises:
         InputError: if a matrix is not T×T, symmetric, finite and 1 on the diagonal.
+
+    Example:
+        >>> as_matrix(exponential(1.0, 0.0, 3), 3).shape
+        (3, 3)
     """
     if isinstance(gram, LagGram):
         return gram.matrix(tokens, sink=sink)
@@ -187,6 +217,10 @@ def is_feasible(gram: Gram, tokens: int, *, sink: int | None = 0) -> bool:
     """Say whether vectors with these cosines exist: the matrix is positive semidefinite up to rounding.
 
     Closed form for exponential and offset Grams, the Toeplitz edge of ρ₀ for other lag Grams, the smallest eigenvalue otherwise.
+
+    Example:
+        >>> is_feasible(exponential(0.1, 0.5, 65), 65)
+        False
     """
     if isinstance(gram, LagGram):
         if sink is None or tokens == 1:
@@ -218,7 +252,13 @@ class Projection:
 
 
 def project(gram: Gram, tokens: int, *, sink: int | None = 0) -> Projection:
-    """Return the nearest feasible Gram: ρ₀ at its edge where the lag part is feasible, else the nearest correlation matrix."""
+    """Return the nearest feasible Gram: ρ₀ at its edge where the lag part is feasible, else the nearest correlation matrix.
+
+    Example:
+        >>> found = project(exponential(0.1, 0.5, 65), 65)
+        >>> found.kind, round(found.gram.rho0, 3)
+        ('sink', 0.491)
+    """
     if is_feasible(gram, tokens, sink=sink):
         kept = gram if isinstance(gram, LagGram) else np.asarray(gram, dtype=np.float64)
         return Projection(gram=kept, kind="none", distance=0.0)

@@ -35,6 +35,10 @@ def clip_spectrum(by_lag: FloatArray) -> LagProjection:
 
     Raises:
         InputError: if it is not a finite 1-d sequence that starts with 1.
+
+    Example:
+        >>> clip_spectrum(np.array([1.0, -0.9, 0.9])).by_lag.round(3).tolist()
+        [1.0, -0.9, 0.9]
     """
     given = np.asarray(by_lag, dtype=np.float64)
     if given.ndim != 1 or given.size == 0 or not np.isfinite(given).all() or abs(given[0] - 1) > 1e-12:

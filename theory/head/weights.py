@@ -24,6 +24,10 @@ def value_norm_profile(tokens: int, *, norm: float = 1.0, sink_ratio: float = 1.
 
     Raises:
         InputError: if a parameter is negative.
+
+    Example:
+        >>> value_norm_profile(3, norm=2.0, sink_ratio=0.25).tolist()
+        [0.5, 2.0, 2.0]
     """
     if tokens < 1 or norm < 0 or sink_ratio < 0:
         raise InputError(f"tokens={tokens}, norm={norm}, sink_ratio={sink_ratio}: expected at least one token and norms >= 0.")
@@ -70,6 +74,10 @@ class WeightProfile:
     length: L, the last position. plateau_end: T₁. growth_start: T₂ ≥ T₁ (equal: no oscillation). p_sink: weight of the sink.
     eta: strength of the oscillation and, unless `growth` is given, rate of the growth per position. omega: radians per position.
     p_base: weight of the plateau; None: the one that makes Σα = 1, which the paper never imposes (erratum 10).
+
+    Example:
+        >>> WeightProfile(length=4, plateau_end=4, growth_start=4, p_sink=0.2, eta=0.1, omega=1.0).weights().round(3).tolist()
+        [0.2, 0.2, 0.2, 0.2, 0.2]
     """
 
     length: int
@@ -166,6 +174,11 @@ def regimes(profile: WeightProfile) -> Regimes:
 
     Raises:
         InputError: if η is outside (0, 1], where that order does not hold.
+
+    Example:
+        >>> found = regimes(WeightProfile(length=40, plateau_end=10, growth_start=30, p_sink=0.5, eta=0.2, omega=0.7))
+        >>> found.m1, found.m2, found.m3
+        (12, 23, 33)
     """
     if not 0 < profile.eta <= 1 or not (profile.growth is None or profile.growth > 0):
         raise InputError(f"eta is {profile.eta}, expected 0 < eta <= 1 (and growth > 0): otherwise the order of entry differs.")

@@ -50,14 +50,24 @@ _EQUATION = re.compile(r"(?:(?:eq|eqn|eqs|equation|formula)\.?[\s_-]*)?\(?0*(\d+
 
 @cache
 def entries() -> tuple[Entry, ...]:
-    """Return every statement, printed ones first, by equation number; rows of tables after them."""
+    """Return every statement, printed ones first, by equation number; rows of tables after them.
+
+    Example:
+        >>> next(entry.name for entry in entries() if entry.equation == "12")
+        'precision_lower'
+    """
     numbered = [*setting(), *margin_definitions(), *printed_bounds(), *appendix_margins(), *sink_effect()]
     numbered.sort(key=lambda entry: (entry.edition != "printed", int(entry.equation or 0)))
     return (*numbered, *table_1(), *table_2(), *repaired(), *sharp(), *conditional(), *predicted())
 
 
 def errata() -> tuple[Erratum, ...]:
-    """Return all errata, by number."""
+    """Return all errata, by number.
+
+    Example:
+        >>> errata()[0].title
+        'Units'
+    """
     return ERRATA
 
 
@@ -68,6 +78,10 @@ def find(name: str | int) -> tuple[Entry, ...]:
 
     Raises:
         InputError: if there is none, with the nearest names, a few.
+
+    Example:
+        >>> [entry.name for entry in find("Theorem 1")]
+        ['precision_lower', 'precision_upper']
     """
     asked = part_of(str(name))
     number = _EQUATION.fullmatch(asked)
@@ -105,7 +119,12 @@ def _near(asked: str) -> list[str]:
 
 
 def part_of(name: str) -> str:
-    """Return a name with Greek letters spelled out and a part of the paper as the paper calls it: "thm1" is "Theorem 1"."""
+    """Return a name with Greek letters spelled out and a part of the paper as the paper calls it: "thm1" is "Theorem 1".
+
+    Example:
+        >>> part_of("thm1")
+        'Theorem 1'
+    """
     asked = "".join(GREEK.get(sign, sign) for sign in name.strip())
     match = _PART.fullmatch(asked)
     word = PARTS.get(match["word"].lower()) if match else None
@@ -120,6 +139,10 @@ def statement(name: str | int) -> Entry:
 
     Raises:
         InputError: if there is none, or several, with their names.
+
+    Example:
+        >>> statement(12).name
+        'precision_lower'
     """
     found = find(name)
     if len(found) > 1:
@@ -133,6 +156,10 @@ def find_erratum(number: str | int) -> Erratum:
 
     Raises:
         InputError: if there is none.
+
+    Example:
+        >>> find_erratum("erratum 17").title
+        'N = L'
     """
     digits = re.fullmatch(r"(?:(?:erratum|errata|err)\.?\s*)?(\d+)", str(number).strip(), flags=re.IGNORECASE)
     found = [erratum for erratum in ERRATA if digits and erratum.number == int(digits[1])]

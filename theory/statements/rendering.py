@@ -38,7 +38,12 @@ TEX = (
 
 
 def preface(style: Style) -> str:
-    """Return what stands before the list of all errata, for text and LaTeX."""
+    """Return what stands before the list of all errata, for text and LaTeX.
+
+    Example:
+        >>> preface("text").split("“")[0]
+        'Report on '
+    """
     paragraphs = (
         [_tex(paragraph) for paragraph in PREFACE] if style == "latex" else ["\n".join(wrap(paragraph, 140)) for paragraph in PREFACE]
     )
@@ -50,6 +55,11 @@ def render(entry: Entry, style: Style) -> str:
 
     Raises:
         InputError: if the style is unknown.
+
+    Example:
+        >>> from theory import render, statement
+        >>> render(statement("Delta"), "python").splitlines()[-1]
+        'Delta = -2*S_in*a_max_out*rho_out + a_min_in**2'
     """
     if style == "latex":
         return f"{entry.left_latex} {LATEX_RELATIONS[entry.relation]} {symbols.latex(entry.expression)}"
@@ -69,6 +79,11 @@ def render_erratum(erratum: Erratum, style: Style) -> str:
 
     Raises:
         InputError: if the style is unknown.
+
+    Example:
+        >>> from theory import find_erratum, render_erratum
+        >>> render_erratum(find_erratum(3), "text").splitlines()[-1].strip()
+        'shown:   four tokens, N = 2. Tokens outside I_N: 1 as printed, 2 in truth.'
     """
     if style not in get_args(Style):
         raise InputError(f"style is {style!r}, expected one of {', '.join(get_args(Style))}.")

@@ -78,6 +78,11 @@ def study_elasticities(fixed: Mapping[str, float | str] | None = None, question:
 
     Raises:
         InputError: for a point that cannot be, or whose Gram no vectors have.
+
+    Example:
+        >>> found = study_elasticities({"L": 64, "N": 4})
+        >>> found.parameters[:3], found.elasticity.shape == (len(found.parameters), len(found.bounds))
+        (('N', 'L', 'd'), True)
     """
     question, fixed = question or Question(), dict(fixed or {})
     grid = Grid.of({}, fixed, question)
@@ -198,7 +203,7 @@ def difference(at: Callable[[float], FloatArray | None], here: FloatArray, value
 
     Example:
         >>> squares = lambda x: np.array([x**2])
-        >>> difference(squares, squares(3), 3).elasticity.round(6).tolist()
+        >>> difference(squares, squares(3.0), 3.0).elasticity.round(6).tolist()
         [2.0]
     """
     below, above = (at(value - 1) if value > 1 else None), at(value + 1)

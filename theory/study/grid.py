@@ -217,7 +217,11 @@ def batches(profiles: list[tuple[tuple[int, ...], dict[str, float]]]) -> Iterato
 
 
 def refuse_beyond_memory(needed: float, what: str) -> None:
-    """Raise where `needed` bytes are more than may be taken of the free memory."""
+    """Raise where `needed` bytes are more than may be taken of the free memory.
+
+    Example:
+        >>> refuse_beyond_memory(8.0, "one number")
+    """
     room = MEMORY_SHARE * free_memory()
     if needed > room:
         raise InputError(f"{what} need {needed / 2**30:,.1f} GiB, expected at most {room / 2**30:,.1f} GiB. Use fewer values.")

@@ -46,6 +46,10 @@ def measured_gram(cosines: Any, *, rho0: float = 0.0, projected: bool = False) -
 
     Raises:
         InputError: for a wrong shape, entries that are no cosines, asymmetry, or no vectors that have it.
+
+    Example:
+        >>> measured_gram([1.0, 0.5, 0.25], rho0=0.1).tokens
+        4
     """
     if isinstance(cosines, LagGram):
         gram: LagGram | FloatArray = cosines

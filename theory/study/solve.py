@@ -83,6 +83,11 @@ def find(
 
     Raises:
         InputError: for a target outside (0, 1], a parameter that cannot be searched, or an empty range.
+
+    Example:
+        >>> found = find("d", 0.5, {"L": 64, "N": 4, "beta": 5.0, "p_sink": 0.5})
+        >>> found.parameter, found.quantity
+        ('d', 'recall_lower')
     """
     question = question or Question(bounds=("recall_lower",))
     if len(question.bounds) != 1:

@@ -60,6 +60,11 @@ def study(
 
     Raises:
         InputError: for an unknown parameter, a value that is none, a profile that is none, or more points than memory holds.
+
+    Example:
+        >>> found = study({"N": [2, 4], "beta": [0.5, 1.0]}, {"L": 64})
+        >>> found.shape, sorted(found.values)[:2]
+        ((2, 2), ['f_inner_lower', 'f_outer_lower'])
     """
     question = question or Question()
     grid = Grid.of(axes, fixed or {}, question)

@@ -193,7 +193,12 @@ TABLE_2: tuple[RegimeRow, ...] = (
 
 
 def markdown() -> str:
-    """Return Table 2 with its verdicts as a Markdown table."""
+    """Return Table 2 with its verdicts as a Markdown table.
+
+    Example:
+        >>> markdown().splitlines()[0]
+        '| row | printed | true | verdict | numbers |'
+    """
     lines = ["| row | printed | true | verdict | numbers |", "|---|---|---|---|---|"]
     lines += [f"| {row.row} | {row.printed} | {row.true} | {row.verdict} | {row.evidence()} |" for row in TABLE_2]
     return "\n".join(lines)
