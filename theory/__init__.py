@@ -36,7 +36,7 @@ _HOME = {
     "find": "theory.statements.catalogue",
     "find_erratum": "theory.statements.catalogue",
     "offset_exponential": "theory.head.gram",
-    "project": "theory.head.gram",
+    "project": "theory.head.projection",
     "render": "theory.statements.rendering",
     "render_erratum": "theory.statements.rendering",
     "statement": "theory.statements.catalogue",

@@ -70,7 +70,7 @@ def from_head(run: xr.DataTree, head: str, *, gram: Decay = "exponential") -> di
 def measured_of_head(run: xr.DataTree, head: str) -> np.ndarray:
     """Return the cosines that were measured of one head: the mean by lag between content tokens and the mean with the sink by position.
 
-    Both are means over documents. No vectors need have them: project them (`theory.head.gram.project`).
+    Both are means over documents. No vectors need have them: project them (`theory.project`).
 
     Args:
         run: a run with /capture.

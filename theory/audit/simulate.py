@@ -147,13 +147,16 @@ def _markov_chunk(gram: LagGram, tokens: int, dimension: int, count: int, genera
     content = units if sink is None else units[1:]
     length = len(content)
     generator.standard_normal(out=content)
+    # AR(1): each token is φ of the one before and fresh noise
     step = np.sqrt(1 - phi**2)
     for t in range(1, length):
         content[t] *= step
         content[t] += phi * content[t - 1]
+    # a part common to all gives the offset c
     content *= np.sqrt(1 - offset)
     content += np.sqrt(offset) * generator.standard_normal((count, dimension))
     if sink is not None:
+        # A⁻¹1 in closed form (the inverse of an AR(1) matrix is tridiagonal), then with the offset by Sherman and Morrison
         ends = np.full(length, (1 - phi) / (1 + phi))
         ends[[0, -1]] = 1 / (1 + phi) if length > 1 else 1.0
         solved = ends / (1 - offset)
@@ -189,10 +192,12 @@ def shares_of_draws(y: FloatArray, order: IntArray, n: IntArray) -> FloatArray:
     own = np.einsum("tmd,tmd->tm", y, y)
     s, start = np.zeros((count, dimension)), 0
     for at, stop in enumerate(n.tolist()):
+        # s grows by the tokens that enter between two sizes
         s += y[order[start:stop]].sum(axis=0)
         start = stop
         distance = own - 2 * np.einsum("tmd,md->tm", y, s)
         inside, outside = distance[order[:stop]], distance[order[stop:]]
+        # r_max and r_min; a tie within rounding counts for the closed balls
         farthest, nearest = inside.max(axis=0), outside.min(axis=0)
         margin = TIE * np.abs(nearest)
         out = (outside <= farthest + TIE * np.abs(farthest)).sum(axis=0)

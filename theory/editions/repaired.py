@@ -55,6 +55,7 @@ def pair_variances(head: Ranked, summary: Summary, at: int, dimension: int) -> F
     a_i, a_j = a[:n, None], a[None, n:]
     cosines = head.cosines[:n]
     cross = a_i * a_j * cosines[:, n:]
+    # tr[(W R)²], W of rank four: inner products of contributions, s and the pair
     wide = 2 * ((sigma_i - own_i) ** 2 + own_i * (ss - 2 * sigma_i + own_i)) + 2 * (sigma_j**2 + own_j * ss)
     wide = wide - 4 * ((sigma_j - cross) * sigma_i + (ss - sigma_i) * cross)
     mend = 2 * own_i - sigma_i

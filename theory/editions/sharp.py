@@ -82,7 +82,7 @@ def pairwise_law(head: Ranked, summary: Summary, at: int, dimension: int) -> Pai
 def infeasible(worst: float) -> InputError:
     """Return the error for a Gram that no vectors have; `worst` is the offending determinant over its scale."""
     return InputError(
-        f"the Gram is infeasible: a 2x2 determinant is {worst:.2g} of its scale, expected >= 0. Project it first with theory.head.gram.project."
+        f"the Gram is infeasible: a 2x2 determinant is {worst:.2g} of its scale, expected >= 0. Project it first with theory.project."
     )
 
 

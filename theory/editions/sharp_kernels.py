@@ -34,12 +34,14 @@ def pair_ratios(
     odd = 0
     for m in range(out.shape[0]):
         j = n + m
+        # E‖y_i − y_j‖² and E‖2s − y_i − y_j‖²: their product less the squared rise is 4(Γ_ii Γ_jj − Γ_ij²)
         twice = double * a[j] * cosines[i, j]
         both = own[i] + own[j]
         apart = both - twice
         opposite = base + 2 * moment[j] - own[j] + twice
         r = (moment[j] - moment[i]) / np.sqrt(apart * opposite)
         out[m] = r
+        # a tie, or an r that rounding brought out of (−1, 1): settled by `mend_row`
         odd += 0 if (apart > fine * both) & (abs(r) < 1.0) else 1
     return odd
 
@@ -87,16 +89,19 @@ def mend_row(
         both = own[i] + own[j]
         apart = both - twice
         opposite = 4 * sigma_ss + 2 * (moment[i] + moment[j]) - both + twice
+        # what the terms of the determinant are made of: its rounding is relative to that
         size = (inside + a[j]) ** 2
         rise = moment[j] - moment[i]
         determinant = apart * opposite - rise * rise
         slack = both * abs(opposite) + apart * size + abs(rise) * (abs(moment[i]) + abs(moment[j]))
         if determinant < -coarse * slack:
             worst = min(worst, determinant / slack)
+        # y_i = y_j, or y_i + y_j = 2s: the distances are equal
         if apart <= fine * both or opposite <= fine * size:
             r[m] = -1.0
             ties += 1
             continue
+        # the difference of distances has no spread: its sign decides
         if determinant <= fine * slack:
             r[m] = 1.0 if rise > 0 else -1.0
         least = min(least, r[m])
@@ -134,6 +139,7 @@ def sum_pairs(
             worst = min(worst, bad)
         total, least = add_row(table, r, column_total, column_least)
         least = apart_least if odd > 0 else least
+        # ties count for the outer ball always, for the inner one under `followup` alone
         strict = ties > 0 and not followup
         row_total[i] = total - ties if strict else total
         row_largest[i] = look_up(table, -1.0 if (ties > 0 and followup) else least)
@@ -159,18 +165,22 @@ def rank_and_sum(
     nearest = np.full(tokens, -np.inf)
     rho_in, farthest, at = -np.inf, np.inf, 0
     for k in range(tokens):
+        # the row of the token of rank k, its columns by rank too
         position = order[k]
         for m in range(tokens):
             by_rank[k, m] = cosines[position, order[m]]
         by_rank[k, k] = 1.0
+        # Σ_{k∈I} a_k ρ_kl, one token more
         for m in range(tokens):
             load[m] += a[k] * by_rank[k, m]
         if k != sink:
+            # its largest cosine with content selected before it, then its own cosines with all
             rho_in = max(rho_in, nearest[k])
             least = 1.0
             for m in range(tokens):
                 nearest[m] = max(nearest[m], by_rank[k, m])
                 least = min(least, by_rank[k, m])
+            # the least cosine may be the sink's, which does not count
             if sink >= 0 and least == by_rank[k, sink]:
                 least = 1.0
                 for m in range(tokens):

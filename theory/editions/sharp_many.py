@@ -35,12 +35,14 @@ def law_table(dimension: int) -> FloatArray:
 
     Cells of width 1/(64√d) or less keep the error near 1e-10 (fourth derivative of order d²).
     """
+    # cells fine enough for the steepest part, of width 1/√d
     cells = max(512, int(2 ** np.ceil(np.log2(64 * np.sqrt(dimension)))))
     r = np.linspace(0.0, 1.0, cells + 1)
     rest = (1 - r) * (1 + r)
     with np.errstate(divide="ignore"):
         value = stdtr(dimension, -np.sqrt(dimension) * r / np.sqrt(rest))
     value[-1] = 0.0
+    # values by Student's law, slopes by its density: a cubic Hermite piece in each cell
     slope = -np.exp(-betaln(dimension / 2, 0.5)) * rest ** (dimension / 2 - 1) / cells
     rise, here, there = value[1:] - value[:-1], slope[:-1], slope[1:]
     table = np.zeros((cells + 1, 4))

@@ -1,4 +1,4 @@
-"""Assumption 2: Gram matrices of cosines, when one exists, and the nearest one where none does.
+"""Gram matrices of cosines (Assumption 2), and whether vectors exist that have them.
 
 Source: arXiv 2602.01893, Assumption 2; the feasible edge of ρ₀ is erratum 9. Unitless.
 A Gram is either a `LagGram` (cosine by lag, and ρ₀ to the sink) or a full T×T matrix. Imports numpy and scipy.linalg.
@@ -238,63 +238,6 @@ def smallest_eigenvalue(gram: Gram, tokens: int, *, sink: int | None = 0) -> flo
     return float(eigvalsh(np.asarray(as_matrix(gram, tokens, sink=sink), dtype=np.float64), subset_by_index=[0, 0])[0])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Projection:
-    """A feasible Gram and how far it lies from the one asked for.
-
-    kind: "none" (it was feasible), "sink" (ρ₀ moved to its edge), "nearest" (nearest positive semidefinite with unit diagonal).
-    distance: |Δρ₀| for "sink", Frobenius norm of the change for "nearest".
-    """
-
-    gram: LagGram | FloatArray
-    kind: Literal["none", "sink", "nearest"]
-    distance: float
-
-
-def project(gram: Gram, tokens: int, *, sink: int | None = 0) -> Projection:
-    """Return the nearest feasible Gram: ρ₀ at its edge where the lag part is feasible, else the nearest correlation matrix.
-
-    Example:
-        >>> found = project(exponential(0.1, 0.5, 65), 65)
-        >>> found.kind, round(found.gram.rho0, 3)
-        ('sink', 0.491)
-    """
-    if is_feasible(gram, tokens, sink=sink):
-        kept = gram if isinstance(gram, LagGram) else np.asarray(gram, dtype=np.float64)
-        return Projection(gram=kept, kind="none", distance=0.0)
-    if isinstance(gram, LagGram) and sink in (0, tokens - 1):
-        edge = gram.edge(tokens - 1)
-        if np.isfinite(edge):
-            moved = LagGram(gram.by_lag, float(np.copysign(edge, gram.rho0)), beta=gram.beta, offset=gram.offset)
-            return Projection(gram=moved, kind="sink", distance=abs(moved.rho0 - gram.rho0))
-    before = np.asarray(as_matrix(gram, tokens, sink=sink), dtype=np.float64)
-    after = nearest_correlation(before)
-    return Projection(gram=after, kind="nearest", distance=float(np.linalg.norm(after - before)))
-
-
-def nearest_correlation(matrix: FloatArray) -> FloatArray:
-    """Return the positive semidefinite matrix with unit diagonal nearest to `matrix` in Frobenius norm.
-
-    Minimises the smooth dual ½‖(G + Diag y)₊‖² − Σy of Malick (2004); its gradient is diag((G + Diag y)₊) − 1.
-    """
-    from scipy.linalg import eigh
-    from scipy.optimize import minimize
-
-    def positive_part(y: FloatArray) -> FloatArray:
-        values, vectors = eigh(matrix + np.diag(y))
-        kept = values > 0
-        return np.asarray((vectors[:, kept] * values[kept]) @ vectors[:, kept].T)
-
-    def dual(y: FloatArray) -> tuple[float, FloatArray]:
-        part = positive_part(y)
-        return 0.5 * float(np.vdot(part, part)) - float(y.sum()), np.diagonal(part) - 1.0
-
-    found = minimize(dual, np.zeros(len(matrix)), jac=True, method="L-BFGS-B", options={"maxiter": 200, "ftol": 1e-15, "gtol": 1e-9})
-    part = positive_part(found.x)
-    scale = 1 / np.sqrt(np.diagonal(part))
-    return np.asarray(part * np.outer(scale, scale))
-
-
 def _semidefinite(matrix: npt.NDArray[Any]) -> bool:
     """Whether the smallest eigenvalue is ≥ −rounding·‖R‖, by a Cholesky factorisation of the shifted matrix (ten times faster)."""
     from scipy.linalg import LinAlgError, cholesky
@@ -314,12 +257,14 @@ def _largest_sink_cosine(lag_part: FloatArray) -> float:
 
     try:
         factor = cholesky(lag_part, lower=True, check_finite=False)
+        # 1ᵀA⁻¹1 = ‖L⁻¹1‖²
         if (np.diagonal(factor) > WELL_CONDITIONED).all():
             solved = solve_triangular(factor, np.ones(len(lag_part)), lower=True, check_finite=False)
             return min(1.0, 1 / float(np.linalg.norm(solved)))
     except LinAlgError:
         if not _semidefinite(lag_part):
             return float("nan")
+    # nearly singular: by eigenvectors; where 1 has a part in the null space no sink's cosine but 0 is feasible
     values, vectors = eigh(lag_part)
     load = vectors.sum(axis=0) ** 2
     floor = ROUNDING[lag_part.dtype] * len(lag_part) * values[-1]

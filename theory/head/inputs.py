@@ -75,5 +75,5 @@ def checked_input(
     sizes, sink = selection_sizes(n), sink_position(sink, tokens)
     known = is_feasible(gram, tokens, sink=sink) if feasible is None else feasible
     if exists and not known:
-        raise InputError("the Gram is infeasible: no vectors have these cosines, expected a positive semidefinite one. Use gram.project.")
+        raise InputError("the Gram is infeasible: no vectors have these cosines, expected a positive semidefinite one. Use theory.project.")
     return HeadInput(alpha=rows, norms=given, gram=gram, dimension=whole_dimension(dimension), n=sizes, sink=sink, feasible=known)

@@ -45,6 +45,7 @@ def selections(alpha: FloatArray, norms: FloatArray, n: IntArray, *, sink_in_b: 
     content = order != 0
     before = n - 1
     kept = np.where(content, a, 0.0)
+    # running extremes and sums by rank, read at rank N − 1 (inside) and from rank N on (outside)
     lowest = np.minimum.accumulate(np.where(content, a, np.inf), axis=1)[:, before]
     beyond = np.concatenate([np.maximum.accumulate(a[:, ::-1], axis=1)[:, ::-1], np.full((len(a), 1), np.nan)], axis=1)[:, n]
     sink_in = np.argmin(content, axis=1)[:, None] < n[None]

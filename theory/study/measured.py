@@ -12,7 +12,8 @@ import numpy as np
 
 from theory.arrays import FloatArray
 from theory.errors import InputError
-from theory.head.gram import LagGram, as_matrix, is_feasible, project, smallest_eigenvalue
+from theory.head.gram import LagGram, as_matrix, is_feasible, smallest_eigenvalue
+from theory.head.projection import project
 
 SYMMETRY = 1e-5
 """How far cos(v_i, v_j) may lie from cos(v_j, v_i): float32 rounding."""

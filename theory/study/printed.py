@@ -30,6 +30,7 @@ def printed_lower(grid: Grid, similarity: Similarity) -> dict[str, tuple[tuple[s
     across = np.where(s["content_out"], nearest, -np.inf)
     across = np.where(s["sink_in"], across, np.maximum(across, at["rho0"]))
     rho_out = np.where(s["content_in"] & np.isfinite(across), across, 0.0)
+    # eq. (8), every point at once
     margin = s["a_min_in"] ** 2 - 2 * s["a_max_out"] * s["s_in"] * rho_out
     margin_sink = s["a_sink"] ** 2 - (s["s_in"] * rho_out) ** 2
     scale = s["a_max_in"] + s["a_max_out"] + s["s_in"]

@@ -5,7 +5,8 @@ import pytest
 
 from theory.errors import InputError
 from theory.evaluate.envelopes import envelope
-from theory.head.gram import LagGram, nearest_correlation, offset_exponential, smallest_eigenvalue
+from theory.head.gram import LagGram, offset_exponential, smallest_eigenvalue
+from theory.head.projection import nearest_correlation
 from theory.head.weights import WeightProfile
 from theory.study import grid
 from theory.study.measured import measured_gram

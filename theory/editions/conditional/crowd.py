@@ -84,6 +84,7 @@ def crowd_bounds(given: GivenSum, chosen: IntArray) -> tuple[FloatArray, FloatAr
     while True:
         for part, draws in enumerate(_draws(given.dimension, crowd.factor.shape[1])):
             total[part] += _sums(given, crowd, draws.some(start, stop), sorting=sorting)
+        # how far the mean may be off: the spread of the parts, the last change, and what no node saw
         parts = total / stop
         now, off = parts.mean(axis=0), off_by(spread_of(parts, axis=0), REPLICATES - 1)
         if before is not None:
@@ -98,11 +99,13 @@ def given_crowd(given: GivenSum, chosen: IntArray) -> Crowd:
     """Return the selection given s and the chosen ranks < n."""
     n, scale = given.n, np.sqrt(given.own[chosen])
     inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+    # independent directions behind the e_A; those within rounding of none are dropped
     values, vectors = np.linalg.eigh(given.rows[np.ix_(chosen, chosen)] * inverse[:, None] * inverse)
     rounding = np.divide(given.floor[chosen], given.own[chosen], out=np.zeros_like(scale), where=scale > 0)
     kept = values > len(chosen) * max(float(rounding.max()), SUM_ROUNDING)
     values, vectors = values[kept], vectors[:, kept]
     vectors = vectors * np.where(np.cos(np.arange(1.0, len(chosen) + 1)) @ vectors < 0, -1.0, 1.0)  # a sign that rounding does not decide
+    # the e_j along these directions, and what is left of them
     along = (vectors / np.sqrt(values)).T @ (given.rows[chosen, n:] * inverse[:, None])
     left = given.own[n:] - (along**2).sum(axis=0)
     regression = np.abs(inverse[:, None] * (vectors / np.sqrt(values)) @ along)

@@ -146,6 +146,7 @@ def _main_direction(given: GivenSum, i: int, slope: FloatArray, variance: FloatA
     weight = chance / (np.sqrt(2 * variance * (variance + 2 * known)) + np.sqrt(np.finfo(float).eps * v) + TINIEST)
     gains = ((pulls - pull) * (2 - pull - pulls), -np.sqrt(2 * v) * (1 - pull - (1 - pulls) * slope), v * (1 - slope**2))
     gradient = np.array([float(gain @ weight) for gain in gains])
+    # Householder's reflection that takes the first axis to the gradient
     length = float(np.linalg.norm(gradient))
     first = gradient / length if np.isfinite(length) and length > 0 else np.array([1.0, 0.0, 0.0])
     mirror = first - np.array([-np.copysign(1.0, first[0]), 0.0, 0.0])
@@ -215,11 +216,13 @@ def token_nodes(given: GivenSum, tokens: list[GivenToken], start: int, stop: int
     d = given.dimension
     points = lattice_points(start, stop, np.array([token.i for token in tokens]), parts)
     scores = np.empty_like(points)
+    # along the main direction even steps with normal weights, across it folded normal quantiles
     scores[0] = SCORE_REACH * (2 * points[0] - 1)
     scores[1:] = ndtri(np.clip(1 - np.abs(2 * points[1:] - 1), 1e-15, 1 - 1e-15))
     weight = np.exp(-(scores[0] ** 2) / 2) * (2 * SCORE_REACH / np.sqrt(2 * np.pi))
     by_t, by_z, by_tau = np.einsum("tab,atk->btk", np.stack([token.rotation for token in tokens]), scores)
     spread, pull = (np.array([[getattr(token, name)] for token in tokens]) for name in ("spread", "pull"))
+    # back from normal scores to √t, z and τ, and D_i − t from them
     radius = np.interp(by_t, *radius_quantiles(d))
     z = np.sqrt(spread / d) * by_z
     tau = spread * (d - 1) / d * np.interp(by_tau, *radius_quantiles(d - 1)) ** 2

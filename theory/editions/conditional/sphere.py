@@ -55,11 +55,13 @@ def sphere_bounds(given: GivenSum) -> tuple[FloatArray, FloatArray]:
     scores = np.asarray(step * (np.arange(SCORES_FIRST) + OFFSET) - SCORE_REACH, dtype=np.float64)
     best = _best_spheres(given, scores, blocks)
     while True:
+        # the spread of the coarse grids tells how far their union may be off
         now = _averaged(best, scores)
         coarse = [_averaged(best[:, grid::GRIDS], scores[grid::GRIDS]) for grid in range(GRIDS)]
         off = np.abs(np.array(coarse) - now).max(axis=0) + BEYOND_REACH + FLOOR
         if off.max() <= TOLERANCE or 2 * len(scores) > SCORES_MOST:
             return now, off
+        # double the scores: the new ones lie between the old
         step /= 2
         between = np.asarray(scores + step, dtype=np.float64)
         best = np.stack([best, _best_spheres(given, between, blocks)], axis=2).reshape(len(best), -1)

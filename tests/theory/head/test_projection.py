@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.linalg import eigvalsh, toeplitz
 
 from theory.errors import InputError
-from theory.head.lag_projection import clip_spectrum
+from theory.head.projection import clip_spectrum
 
 COSINES = st.lists(st.floats(-1, 1), min_size=0, max_size=40).map(lambda rest: np.array([1.0, *rest]))
 
