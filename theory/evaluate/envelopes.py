@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from theory.arrays import BoolArray, FloatArray
 from theory.editions.printed import Margins, printed_margins
-from theory.evaluate.values import Reading, Settings, conditional_values, predicted_values, printed_or_repaired_values, sharp_values
+from theory.evaluate.values import Choices, Settings, conditional_values, predicted_values, printed_or_repaired_values, sharp_values
 from theory.head.gram import Gram
 from theory.head.inputs import HeadInput, checked_input
 from theory.head.ranked import Ranked, Summary, rank_tokens, summarise
@@ -29,17 +29,7 @@ WORK_BYTES = 128 * 1024**2
 """Memory that heads may hold together; one takes 8 MB at T = 1024."""
 
 
-def envelope(
-    alpha: Any,
-    norms: Any,
-    gram: Gram,
-    dimension: int,
-    n: Any,
-    *,
-    sink: int | None = 0,
-    feasible: bool | None = None,
-    **reading: Unpack[Reading],
-) -> Envelope:
+def envelope(alpha: Any, norms: Any, gram: Gram, dimension: int, n: Any, **choices: Unpack[Choices]) -> Envelope:
     """Return the bounds of one head, every entry computed exactly.
 
     Args:
@@ -48,13 +38,13 @@ def envelope(
         gram: T×T cosines, or a `LagGram`.
         dimension: head size d.
         n: sizes N >= 1; N = T gives 1, N > T gives NaN.
-        sink: position of the sink among the tokens, None where it is not visible.
-        feasible: whether some vectors have this Gram, where the caller knows; None: find out.
-        reading: edition: "printed", "repaired", "sharp", "conditional" or "predicted" (an approximation, no bound).
-            kappa: the constant of the printed and repaired tails; None is 1/8. The others have none.
+        choices: edition: "printed", "repaired", "sharp", "conditional" or "predicted" (an approximation, no bound); has to be given.
+            kappa: the constant of the printed and repaired tails; None (default) is 1/8. The others have none.
+            sink: position of the sink among the tokens (default 0), None where it is not visible.
             delta0: reading of Δ₀: "out" (default) as eq. (29), "in" as eq. (8).
             sink_in_b: whether a_max_in in B includes the sink (default).
             convention: "paper" (default), or "followup" for strict inner balls and one F (not for printed and repaired).
+            feasible: whether some vectors have this Gram, where the caller knows; None (default): find out.
 
     Returns:
         An `Envelope` with arrays of shape (K,).
@@ -68,24 +58,14 @@ def envelope(
         >>> found.recall_lower.round(3).tolist()
         [1.0, 0.946]
     """
-    settings = Settings(fast=False, **reading)
-    heads = checked_input(alpha, norms, gram, dimension, n, sink=sink, feasible=feasible, exists=settings.edition in UNDER_MODEL_G)
+    settings = Settings(fast=False, **choices)
+    heads = _checked(alpha, norms, gram, dimension, n, settings, axes=1)
     found = _evaluate(replace(heads, alpha=heads.alpha[None], norms=heads.norms[None]), settings)
     arrays = {name: getattr(found, name)[0] for name in Envelope.__slots__ if name != "n" and isinstance(getattr(found, name), np.ndarray)}
     return replace(found, valid=Validity(**{name: getattr(found.valid, name)[0] for name in Validity.__slots__}), **arrays)
 
 
-def envelopes(
-    alpha: Any,
-    norms: Any,
-    gram: Gram,
-    dimension: int,
-    n: Any,
-    *,
-    sink: int | None = 0,
-    feasible: bool | None = None,
-    **reading: Unpack[Reading],
-) -> Envelope:
+def envelopes(alpha: Any, norms: Any, gram: Gram, dimension: int, n: Any, **choices: Unpack[Choices]) -> Envelope:
     """Return the bounds of H heads that share one Gram: `envelope` for each, on a few threads.
 
     The sharp edition uses a tabulated law (1e-8 absolute) for d >= 7. Arguments as `envelope`, but alpha is (H, T), norms (H, T) or
@@ -100,9 +80,13 @@ def envelopes(
         >>> envelopes(alpha, 1.0, exponential(1.0, 0.0, 4), 4, [1, 2], edition="printed").margin.shape
         (2, 2)
     """
-    settings = Settings(fast=True, **reading)
+    settings = Settings(fast=True, **choices)
+    return _evaluate(_checked(alpha, norms, gram, dimension, n, settings, axes=2), settings)
+
+
+def _checked(alpha: Any, norms: Any, gram: Gram, dimension: int, n: Any, settings: Settings, *, axes: int) -> HeadInput:
     exists = settings.edition in UNDER_MODEL_G
-    return _evaluate(checked_input(alpha, norms, gram, dimension, n, sink=sink, feasible=feasible, axes=2, exists=exists), settings)
+    return checked_input(alpha, norms, gram, dimension, n, sink=settings.sink, feasible=settings.feasible, axes=axes, exists=exists)
 
 
 def _evaluate(heads: HeadInput, settings: Settings) -> Envelope:

@@ -19,26 +19,30 @@ from theory.head.ranked import Ranked, Summary
 from theory.head.results import KAPPA, QUANTITIES, UNDER_MODEL_G, Convention, Edition
 
 
-class Reading(TypedDict, total=False):
-    """Which bounds, and how print is read where it leaves a choice; `theory.envelope` says what each may be."""
+class Choices(TypedDict, total=False):
+    """Which bounds, how print is read where it leaves a choice, and what is known of the head; `theory.envelope` says what each may be."""
 
     edition: Required[Edition]
     kappa: float | None
+    sink: int | None
     delta0: Literal["out", "in"]
     sink_in_b: bool
     convention: Convention
+    feasible: bool | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """A `Reading`, checked; fast: the sharp law from a table."""
+    """`Choices`, checked; fast: the sharp law from a table."""
 
     fast: bool
     edition: Edition
     kappa: float | None = None
+    sink: int | None = 0
     delta0: Literal["out", "in"] = "out"
     sink_in_b: bool = True
     convention: Convention = "paper"
+    feasible: bool | None = None
 
     def __post_init__(self) -> None:
         for name, allowed in (("edition", get_args(Edition)), ("delta0", ("out", "in")), ("convention", get_args(Convention))):

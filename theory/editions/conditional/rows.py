@@ -238,10 +238,10 @@ def nearer_outside(given: GivenSum, tokens: Sequence[GivenToken], nodes: Nodes) 
 
 def within(dimension: int, variance: FloatArray, pull: FloatArray, slope: FloatArray, nodes: Nodes) -> Chances:
     """Return P{D_l ≤ t + excess | node}, (tokens, K, M), with these v and g (tokens, M) and b (M,); v = 0: D_l is known, −1: written as 0."""
-    from theory.editions.conditional.kernels import NodeColumns, distances_of_each
+    from theory.editions.conditional.kernels import Columns, Residuals, distances_of_each
 
     each, sums = np.empty((*nodes.radius.shape, len(pull))), np.empty((len(variance), 3, nodes.radius.shape[1]))
     table = distance_table(dimension)
-    columns = NodeColumns(*(np.ascontiguousarray(part) for part in (nodes.radius, nodes.z, nodes.tau, nodes.excess)))
-    distances_of_each(table, dimension, variance, pull, slope, columns, each, sums)
+    columns = Columns(*(np.ascontiguousarray(part) for part in (nodes.radius, nodes.z, nodes.tau, nodes.excess)))
+    distances_of_each(table, dimension, Residuals(variance, pull, slope), columns, each, sums)
     return Chances(each=each, expected=sums[:, 0], squares=sums[:, 1], largest=sums[:, 2])

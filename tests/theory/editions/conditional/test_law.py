@@ -13,7 +13,7 @@ from scipy.special import chndtr, stdtr
 from support.conditional_heads import one_selection
 
 from theory.editions.conditional.bounds import SIDES_UPPER, Known, _from_rows
-from theory.editions.conditional.kernels import NodeColumns, distance_rows
+from theory.editions.conditional.kernels import Columns, Residuals, distance_rows
 from theory.editions.conditional.law import distance_table, radius_quantiles
 from theory.editions.conditional.rows import given_sum, given_token, nearer_outside, residual_correlation, token_nodes
 from theory.editions.conditional.sums import Chances, comonotone, interpolated, none_of, quadratic
@@ -33,7 +33,7 @@ def test_tabulated_distance_law_is_the_noncentral_chi_square(dimension: int) -> 
     radius, z, tau, distance = 1 + rng.normal(size=50) * 0.1, rng.normal(size=50) * 0.3, rng.random(50), rng.random(50) * 2
     excess = distance - radius**2
     found, sums = np.empty((50, 300)), np.empty((3, 50))
-    distance_rows(distance_table(dimension), dimension, variance, pull, slope, NodeColumns(radius, z, tau, excess), found, sums)
+    distance_rows(distance_table(dimension), dimension, Residuals(variance, pull, slope), Columns(radius, z, tau, excess), found, sums)
     offset = ((1 - pull) * radius[:, None] - slope * z[:, None]) ** 2 + slope**2 * tau[:, None]
     # 2e-7 from d = 3 on; at d = 2 the law has a kink that the table rounds off.
     share = dimension / variance
@@ -46,7 +46,12 @@ def test_known_distances_are_compared_and_ties_left_out() -> None:
     found, sums = np.empty((1, 3)), np.empty((3, 1))
     one, variance = np.ones(1), np.array([0.0, 0.0, -1.0])
     distance_rows(
-        distance_table(8), 8, variance, np.array([0.0, -1.0, 1.0]), np.zeros(3), NodeColumns(one, 0 * one, 0 * one, 0 * one), found, sums
+        distance_table(8),
+        8,
+        Residuals(variance, np.array([0.0, -1.0, 1.0]), np.zeros(3)),
+        Columns(one, 0 * one, 0 * one, 0 * one),
+        found,
+        sums,
     )
     np.testing.assert_array_equal(found, [[1.0, 0.0, 0.0]])
 
@@ -59,7 +64,9 @@ def test_distances_of_tokens_of_no_weight_keep_their_digits() -> None:
     chances = []
     for scale in (1e-7, 1e-18):
         z, excess = np.array([0.3, -0.2]) * scale, np.array([0.5, -1.2]) * scale
-        distance_rows(distance_table(16), 16, np.full(40, scale**2), pull * scale, slope, NodeColumns(radius, z, z**2, excess), found, sums)
+        distance_rows(
+            distance_table(16), 16, Residuals(np.full(40, scale**2), pull * scale, slope), Columns(radius, z, z**2, excess), found, sums
+        )
         chances.append(found.copy())
     assert 0.2 < chances[1].mean() < 0.8
     np.testing.assert_allclose(chances[0], chances[1], atol=1e-5)
