@@ -18,7 +18,7 @@ from geostat.bounds.evaluate import (
     envelope_grid,
     evaluate,
 )
-from theory.editions.sharp_many import WorkArrays
+from theory.editions.sharp.many_heads import WorkArrays
 
 __all__ = ["MeasuredEnvelope"]
 

@@ -14,7 +14,7 @@ import xarray as xr
 from geostat.datasets.tokens import index_of
 from geostat.errors import InputError
 from theory.head.gram import LagGram
-from theory.study.study import PARAMETERS, Decay
+from theory.what_if.study import PARAMETERS, Decay
 
 __all__ = ["from_head", "measured_of_head"]
 

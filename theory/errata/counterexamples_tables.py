@@ -12,7 +12,7 @@ import numpy as np
 
 from theory.arrays import selection_order
 from theory.errata.counterexamples import Numbers, four, head_of
-from theory.head.weights import regimes
+from theory.head.attention_profile import regimes
 from theory.tables.neighbours import Head, Point, one_more
 from theory.tables.table_2 import EXAMPLE, alias, entry_order, figure_4_profile, sink_rank, tail_trend
 from theory.tables.witnesses import true_change

@@ -124,7 +124,7 @@ def _head_rows(heads: HeadInput, cosines: npt.NDArray[Any], settings: Settings) 
         return head, summarise(head, inner)
 
     def compiled(h: int) -> tuple[Ranked, Summary]:
-        return sharp_many.prepare(alpha[h], norms[h], cosines, sink, inner)
+        return many_heads.prepare(alpha[h], norms[h], cosines, sink, inner)
 
     def finish(item: tuple[int, tuple[Ranked, Summary]]) -> _HeadPart:
         h, (head, summary) = item
@@ -147,16 +147,16 @@ def _head_rows(heads: HeadInput, cosines: npt.NDArray[Any], settings: Settings) 
             weights_within_one=bool(alpha[h].sum() <= 1 + UNIT_NORM),
         )
 
-    from theory.editions import sharp_many
+    from theory.editions.sharp import many_heads
 
-    spread = sharp_many.in_threads if settings.fast else _in_turn
+    spread = many_heads.in_threads if settings.fast else _in_turn
     ready = spread(compiled if settings.fast else exact, range(len(alpha)))
     try:
         sharp = sharp_values(ready, dimension, settings) if settings.edition == "sharp" else []
         return spread(finish, enumerate(ready))
     finally:
         if settings.fast:
-            sharp_many.BY_RANK.give_back(head.cosines for head, _ in ready)
+            many_heads.BY_RANK.give_back(head.cosines for head, _ in ready)
 
 
 def _in_turn(work: Callable[[Any], Any], tasks: Iterable[Any]) -> list[Any]:

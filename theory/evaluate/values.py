@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from theory.arrays import BoolArray, FloatArray, IntArray
-from theory.editions.conditional.error import WITHIN
+from theory.editions.conditional.quadrature_error import WITHIN
 from theory.editions.printed import Margins, printed_bounds
 from theory.errors import InputError
 from theory.head.ranked import Ranked, Summary
@@ -61,12 +61,12 @@ class Settings:
 
 def sharp_values(ready: list[tuple[Ranked, Summary]], dimension: int, settings: Settings) -> list[FloatArray]:
     """Return sharp bounds (8, K') of each head, tabulated where asked for and where the table serves."""
-    from theory.editions import sharp_many
-    from theory.editions.sharp import exact_bounds
+    from theory.editions.sharp import many_heads
+    from theory.editions.sharp.pairwise_law import exact_bounds
 
     followup = settings.convention == "followup"
-    if settings.fast and dimension >= sharp_many.TABULATED_FROM:
-        found = sharp_many.sharp_bounds(ready, dimension, followup=followup)
+    if settings.fast and dimension >= many_heads.TABULATED_FROM:
+        found = many_heads.sharp_bounds(ready, dimension, followup=followup)
     else:
         found = [[exact_bounds(*item, k, dimension, followup=followup) for k in range(len(item[1].n))] for item in ready]
     return [_columns(bounds) for bounds in found]
@@ -74,7 +74,7 @@ def sharp_values(ready: list[tuple[Ranked, Summary]], dimension: int, settings: 
 
 def conditional_values(head: Ranked, summary: Summary, dimension: int, settings: Settings) -> tuple[FloatArray, BoolArray]:
     """Return conditional bounds (8, K') of one head, and at which sizes no average was left out (K',)."""
-    from theory.editions.conditional.bounds import conditional_bounds
+    from theory.editions.conditional.conditional_edition import conditional_bounds
 
     followup = settings.convention == "followup"
     found = [conditional_bounds(head, summary, k, dimension, followup=followup) for k in range(len(summary.n))]

@@ -12,12 +12,12 @@ from functools import cache
 
 from theory.errata.record import ERRATA, Erratum
 from theory.errors import InputError
-from theory.statements.beyond import conditional, repaired, sharp
+from theory.statements.other_editions import conditional, repaired, sharp
 from theory.statements.predicted import predicted
-from theory.statements.printed import appendix_margins, margin_definitions, printed_bounds
 from theory.statements.record import Entry
 from theory.statements.setting import setting
 from theory.statements.tables import sink_effect, table_1, table_2
+from theory.statements.theorems import appendix_margins, margin_definitions, printed_bounds
 
 __all__ = ["Entry", "Erratum", "entries", "errata", "find", "find_erratum", "part_of", "statement"]
 

@@ -1,6 +1,6 @@
 """Elasticities at a head of Table 1: by how many per cent a bound moves when a parameter moves by one per cent, all others still.
 
-Source: arXiv 2602.01893, Table 1, eq. (12)-(15). `theory.study.elasticity` takes the differences. Unitless. Imports numpy.
+Source: arXiv 2602.01893, Table 1, eq. (12)-(15). `theory.what_if.elasticity` takes the differences. Unitless. Imports numpy.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 from theory.arrays import FloatArray
 from theory.errors import InputError
 from theory.head.results import Edition
-from theory.study.elasticity import derivative, difference
 from theory.tables.neighbours import Point
+from theory.what_if.elasticity import derivative, difference
 
 BOUNDS = ("precision_lower", "precision_upper", "recall_lower", "recall_upper")
 """Bounds whose response is asked for."""

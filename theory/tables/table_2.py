@@ -1,7 +1,7 @@
 """Table 2 settled: the order in which tokens enter I_N, where its composition changes, and what each printed row is worth.
 
 For 0 < η ≤ 1 tokens enter by weight: the tail from L down to T₂+1, oscillation peaks by falling cosine, the plateau, valleys; the sink
-at rank 1 + #{weights above p_sink}. The boundaries m₁, m₂, m₃ that print leaves undefined follow (`theory.head.weights.regimes`).
+at rank 1 + #{weights above p_sink}. The boundaries m₁, m₂, m₃ that print leaves undefined follow (`theory.head.attention_profile.regimes`).
 Source: arXiv 2602.01893, Assumption 3, Figure 4, Table 2 (errata 21-23, 28). Unitless. Imports numpy.
 """
 
@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from theory.arrays import IntArray
-from theory.head.weights import WeightProfile, regimes
+from theory.head.attention_profile import WeightProfile, regimes
 
 Verdict = Literal["right", "conditional", "wrong"]
 

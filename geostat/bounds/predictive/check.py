@@ -16,7 +16,7 @@ import xarray as xr
 from geostat.datasets.words import described
 from geostat.statistics.arrays import FloatArray
 from theory.audit.simulate import simulate
-from theory.editions.sharp_many import in_threads, workers
+from theory.editions.sharp.many_heads import in_threads, workers
 from theory.head.gram import LagGram
 
 CHECKED_HEADS = 16

@@ -20,7 +20,7 @@ from theory.head.gram import feasible_edge
 from theory.head.ranked import Ranked, Summary, ranked, summarise
 from theory.head.results import QUANTITIES
 from theory.statements import catalogue
-from theory.symbolic import bounds, margins, symbols
+from theory.symbolic import margins, symbols, theorems
 from theory.symbolic.operations import spell_out
 
 ALL = json.loads((GOLDEN / "theory.json").read_text())["cases"]
@@ -216,10 +216,10 @@ def test_printed_bounds_equal_their_symbols(case: RationalHead) -> None:
     scalars[symbols.Delta_0] = found.margin_sink[0]
     # Print leaves Δ undefined when only the sink is selected; its term is then dropped.
     scalars[symbols.Delta] = sp.oo if np.isnan(found.margin[0]) else found.margin[0]
-    low = float(bounds.RECALL_LOWER.subs(scalars))
-    np.testing.assert_allclose(numeric.precision[0][0], float(bounds.PRECISION_LOWER.subs(scalars)), rtol=1e-10)
+    low = float(theorems.RECALL_LOWER.subs(scalars))
+    np.testing.assert_allclose(numeric.precision[0][0], float(theorems.PRECISION_LOWER.subs(scalars)), rtol=1e-10)
     np.testing.assert_allclose(numeric.recall[0][0], low, rtol=1e-10, atol=1e-13)
-    np.testing.assert_allclose(numeric.f_inner[0][0], float(bounds.F_INNER_LOWER.subs(symbols.R_lower, low)), rtol=1e-8)
+    np.testing.assert_allclose(numeric.f_inner[0][0], float(theorems.F_INNER_LOWER.subs(symbols.R_lower, low)), rtol=1e-8)
     levels = pair_levels(head, summary, 0)
     sigma = float(margins.SIGMA.subs(scalars))
     floors = {
@@ -228,8 +228,8 @@ def test_printed_bounds_equal_their_symbols(case: RationalHead) -> None:
         for column in members[symbols.J]
     }
     size = {symbols.N: case.n}
-    close(numeric.precision[1][0], float(spell_out(bounds.PRECISION_UPPER, members).subs(floors).subs(size)))
-    close(numeric.recall[1][0], float(spell_out(bounds.RECALL_UPPER, members).subs(floors).subs(size)))
+    close(numeric.precision[1][0], float(spell_out(theorems.PRECISION_UPPER, members).subs(floors).subs(size)))
+    close(numeric.recall[1][0], float(spell_out(theorems.RECALL_UPPER, members).subs(floors).subs(size)))
 
 
 @given(rational_heads())

@@ -18,7 +18,7 @@ from theory.editions.printed import harmonic
 from theory.errata import report as errata
 from theory.errors import InputError
 from theory.statements import catalogue, dimensions, rendering
-from theory.symbolic import bounds, margins, symbols
+from theory.symbolic import margins, symbols, theorems
 from theory.symbolic.operations import MaxOver, Over, SumOver, spell_out
 
 
@@ -320,9 +320,9 @@ def test_every_erratum_renders(style: str) -> None:
 def test_pairwise_law_is_students_and_lies_below_its_chernoff_bound() -> None:
     for r in (-0.7, 0.0, 0.2, 0.9):
         for d in (1, 5, 64):
-            law = float(bounds.PAIRWISE_LAW.subs({symbols.r: sp.Float(r, 30), symbols.d: d}).evalf())
+            law = float(theorems.PAIRWISE_LAW.subs({symbols.r: sp.Float(r, 30), symbols.d: d}).evalf())
             assert law == pytest.approx(stdtr(d, -np.sqrt(d) * r / np.sqrt(1 - r * r)), rel=1e-9)
-            assert r <= 0 or law <= float(bounds.CHERNOFF.subs({symbols.r: r, symbols.d: d}))
+            assert r <= 0 or law <= float(theorems.CHERNOFF.subs({symbols.r: r, symbols.d: d}))
 
 
 def test_every_symbol_has_a_meaning_and_a_unit_of_norm() -> None:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from theory.audit.simulate import separability_of_draws
-from theory.editions.sharp import PairwiseLaw, best_bounds, pair_sums
+from theory.editions.sharp.pairwise_law import PairwiseLaw, best_bounds, pair_sums
 from theory.statements import catalogue, rendering
-from theory.symbolic import bounds, definitions, margins, symbols
+from theory.symbolic import definitions, margins, symbols, theorems
 from theory.symbolic.operations import Inner, spell_out
 from theory.symbolic.symbols import I_N, I_content, J, M, a, a_0, i, j, l, rho, rho_0, y
 
@@ -104,9 +104,9 @@ def test_the_change_of_delta_on_entry() -> None:
 
 def test_the_count_of_pairs_rises_up_to_the_root_of_the_length() -> None:
     # Errata 3 and 25.
-    slope = sp.diff(bounds.COUNT_OF_LOSSES, symbols.N)
+    slope = sp.diff(theorems.COUNT_OF_LOSSES, symbols.N)
     assert sp.simplify(slope - ((symbols.L + 1) / symbols.N**2 - 1)) == 0
-    short = sp.factor(bounds.COUNT_OF_LOSSES - (symbols.L - symbols.N))
+    short = sp.factor(theorems.COUNT_OF_LOSSES - (symbols.L - symbols.N))
     assert sp.simplify(short * symbols.N - (2 * symbols.N - symbols.L - 1)) == 0
 
 
@@ -115,8 +115,8 @@ def test_separation_is_the_correlation_of_difference_and_sum() -> None:
     ii, jj, ij = symbols.Gamma_ii, symbols.Gamma_jj, symbols.Gamma_ij
     covariance = jj - ii
     variances = (ii + jj - 2 * ij) * (ii + jj + 2 * ij)
-    assert sp.simplify(bounds.SEPARATION**2 - covariance**2 / variances) == 0
-    assert sp.simplify(bounds.SEPARATION.subs({ii: 1, jj: 3, ij: 1}) - 2 / sp.sqrt(12)) == 0
+    assert sp.simplify(theorems.SEPARATION**2 - covariance**2 / variances) == 0
+    assert sp.simplify(theorems.SEPARATION.subs({ii: 1, jj: 3, ij: 1}) - 2 / sp.sqrt(12)) == 0
 
 
 def test_chernoff_bound_follows_from_the_generating_function_of_a_product() -> None:
@@ -129,7 +129,7 @@ def test_chernoff_bound_follows_from_the_generating_function_of_a_product() -> N
     assert sp.expand(u**2 / 2 - given_u - base * u**2 / 2) == 0
     (best,) = sp.solve(sp.diff(base, theta), theta)
     assert sp.diff(base, theta, 2).subs(r, sp.Rational(1, 2)) < 0  # base is largest, E e^{−θX} least
-    assert sp.simplify(base.subs(theta, best) ** (-d / 2) / bounds.CHERNOFF).subs({r: sp.Rational(3, 5), d: 7}) == 1
+    assert sp.simplify(base.subs(theta, best) ** (-d / 2) / theorems.CHERNOFF).subs({r: sp.Rational(3, 5), d: 7}) == 1
     one, other = np.random.default_rng(0).standard_normal((2, 400_000))
     seen = np.exp(-0.3 * one * (0.4 * one + np.sqrt(1 - 0.16) * other))
     exact = float(base.subs({theta: 0.3, r: 0.4})) ** -0.5

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from theory.arrays import selection_order
 from theory.errors import InputError
 from theory.evaluate.envelopes import envelope
+from theory.head.attention_profile import WeightProfile, regimes
 from theory.head.gram import exponential
-from theory.head.weights import WeightProfile, regimes
 from theory.statements import catalogue
 from theory.symbolic import margins, symbols
 from theory.tables.table_2 import (

@@ -1,4 +1,4 @@
-"""Compiled inner loops of the conditional edition. Imported lazily by `theory.editions.conditional.rows`: importing it loads numba.
+"""Compiled inner loops of the conditional edition. Imported lazily by `theory.editions.conditional.conditioning`: importing it loads numba.
 
 For nodes (‖s‖, z, τ) and tokens j: the probability that token j lies no farther from s than token i does, by lookup in a table.
 Imports numpy and numba.
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from theory.arrays import FloatArray
 from theory.compiled import compiled
-from theory.editions.conditional.law import SCORE_CELLS, SCORE_REACH
+from theory.editions.conditional.distance_distribution import SCORE_CELLS, SCORE_REACH
 
 SQRT_HALF = float(np.sqrt(0.5))
 

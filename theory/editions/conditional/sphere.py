@@ -18,10 +18,10 @@ from __future__ import annotations
 import numpy as np
 
 from theory.arrays import FloatArray
-from theory.editions.conditional.error import FLOOR, TOLERANCE
-from theory.editions.conditional.law import radius_quantiles
-from theory.editions.conditional.rows import GivenSum, Nodes, within
-from theory.editions.conditional.sums import Chances, comonotone, interpolated, none_of, quadratic
+from theory.editions.conditional.conditioning import GivenSum, Nodes, within
+from theory.editions.conditional.count_bounds import Chances, comonotone, interpolated, none_of, quadratic
+from theory.editions.conditional.distance_distribution import radius_quantiles
+from theory.editions.conditional.quadrature_error import FLOOR, TOLERANCE
 
 SCORE_REACH = 4.0
 """Normal scores of ‖s‖ lie within ±4."""

@@ -12,12 +12,12 @@ from support.strategies import Head, heads
 
 from theory.audit.heads import KINDS, random_heads, small_head
 from theory.audit.simulate import draw_directions, simulate
-from theory.editions.conditional import bounds
-from theory.editions.conditional.bounds import conditional_bounds
-from theory.editions.conditional.error import TOLERANCE
-from theory.editions.conditional.rows import given_sum
+from theory.editions.conditional import conditional_edition
+from theory.editions.conditional.conditional_edition import conditional_bounds
+from theory.editions.conditional.conditioning import given_sum
+from theory.editions.conditional.quadrature_error import TOLERANCE
 from theory.editions.conditional.sphere import sphere_bounds
-from theory.editions.sharp import exact_bounds
+from theory.editions.sharp.pairwise_law import exact_bounds
 from theory.evaluate import values
 from theory.evaluate.envelopes import envelope, envelopes
 from theory.head.gram import exponential
@@ -157,8 +157,8 @@ def test_tokens_of_no_weight_are_in_or_out_by_their_own_directions() -> None:
 def test_what_may_be_too_far_off_is_flagged_and_left_to_sharp(monkeypatch: pytest.MonkeyPatch) -> None:
     head, summary = one_selection()
     sharp = exact_bounds(head, summary, 0, 16, followup=False)
-    monkeypatch.setattr(bounds, "NODES_MOST", 64)
-    monkeypatch.setattr(bounds, "WITHIN", 1e-9)
+    monkeypatch.setattr(conditional_edition, "NODES_MOST", 64)
+    monkeypatch.setattr(conditional_edition, "WITHIN", 1e-9)
     monkeypatch.setattr(values, "WITHIN", 1e-9)
     found = conditional_bounds(head, summary, 0, 16, followup=False)
     assert found.error > 1e-9
@@ -253,7 +253,7 @@ def test_bounds_of_small_heads_hold_in_both_conventions(kind: str) -> None:
 def test_without_the_variance_bounds_hold_and_are_wider(monkeypatch: pytest.MonkeyPatch) -> None:
     head, summary = one_selection(n=8, length=40)
     full = conditional_bounds(head, summary, 0, 16, followup=False)
-    monkeypatch.setattr(bounds, "VARIANCE_UP_TO", 40)
+    monkeypatch.setattr(conditional_edition, "VARIANCE_UP_TO", 40)
     cheap = conditional_bounds(head, summary, 0, 16, followup=False)
     sharp = exact_bounds(head, summary, 0, 16, followup=False)
     assert full.recall[1] + 0.01 < cheap.recall[1] < sharp.recall[1]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import sympy as sp
 
 from theory.statements.record import MEANS, MODEL_G, PAIR, Edition, Entry, bound, stated
-from theory.symbolic import bounds, margins, symbols
+from theory.symbolic import margins, symbols, theorems
 from theory.symbolic.operations import SumOver
 
 UNIT = "independent uniform directions"
@@ -35,8 +35,8 @@ def repaired() -> list[Entry]:
         ("Delta_0_with_sink", "Δ₀ with the sink's terms", "Delta_0", r"\Delta_0", margins.DELTA_0_WITH_SINK, WITH_SINK),
     ]
     counts = [
-        ("count_of_losses", "content pairs a selected token, in place of L - N", bounds.COUNT_OF_LOSSES),
-        ("count_of_sink_losses", "sink pairs a selected token, in place of (L - N)/N", bounds.COUNT_OF_SINK_LOSSES),
+        ("count_of_losses", "content pairs a selected token, in place of L - N", theorems.COUNT_OF_LOSSES),
+        ("count_of_sink_losses", "sink pairs a selected token, in place of (L - N)/N", theorems.COUNT_OF_SINK_LOSSES),
     ]
     rows += [(name, title, name, "n", value, WITH_SINK) for name, title, value in counts]
     pairs = [
@@ -69,9 +69,9 @@ def repaired() -> list[Entry]:
 def sharp() -> list[Entry]:
     """Return the sharp edition: the exact law of a pair, then the bounds."""
     law: list[tuple[str, str, str, str, sp.Expr, str]] = [
-        ("separation", "standardised separation of a pair", "r", "r_{ij}", bounds.SEPARATION, MODEL_G),
-        ("pairwise_law", "exact law of a pair", "p[i, j]", "p_{ij}", bounds.PAIRWISE_LAW, MODEL_G),
-        ("chernoff", "best Chernoff bound of a pair", "p[i, j]", "p_{ij}", bounds.CHERNOFF, f"{MODEL_G}; r > 0"),
+        ("separation", "standardised separation of a pair", "r", "r_{ij}", theorems.SEPARATION, MODEL_G),
+        ("pairwise_law", "exact law of a pair", "p[i, j]", "p_{ij}", theorems.PAIRWISE_LAW, MODEL_G),
+        ("chernoff", "best Chernoff bound of a pair", "p[i, j]", "p_{ij}", theorems.CHERNOFF, f"{MODEL_G}; r > 0"),
     ]
     pairs = [
         stated(name, title, left, "<=" if name == "chernoff" else "=", value, edition="sharp", left_latex=latex, conditions=conditions)
@@ -95,13 +95,13 @@ def conditional() -> list[Entry]:
 
 
 def _bounds(edition: Edition, conditions: Mapping[str, str]) -> list[Entry]:
-    """Return the bounds of an edition, in the order of their conditions; its expressions are `theory.symbolic.bounds.EDITION_QUANTITY_SIDE`."""
+    """Return the bounds of an edition, in the order of their conditions; its expressions are `theory.symbolic.theorems.EDITION_QUANTITY_SIDE`."""
     return [
         bound(
             f"{edition}_{name}",
             "",
             name.rsplit("_", 1)[0],
-            getattr(bounds, f"{edition}_{name}".upper()),
+            getattr(theorems, f"{edition}_{name}".upper()),
             edition,
             condition,
             relation="<~" if edition == "repaired" and name.endswith("upper") else None,

@@ -5,13 +5,13 @@ import pytest
 
 from theory.errors import InputError
 from theory.evaluate.envelopes import envelope
+from theory.head.attention_profile import WeightProfile
 from theory.head.gram import LagGram, offset_exponential, smallest_eigenvalue
 from theory.head.projection import nearest_correlation
-from theory.head.weights import WeightProfile
-from theory.study import grid
-from theory.study.measured import measured_gram
-from theory.study.solve import find
-from theory.study.study import BOUNDS, LOWER, Question, study
+from theory.what_if import grid
+from theory.what_if.crossing import find_crossing
+from theory.what_if.given_gram import measured_gram
+from theory.what_if.study import BOUNDS, LOWER, Question, study
 
 TOKENS = 25
 AXES = {"N": [2, 5, 25], "d": [16, 64], "kappa": [0.1, 0.5], "p_sink": [0.05, 0.4]}
@@ -100,7 +100,7 @@ def test_rounding_is_no_asymmetry():
 
 
 def test_the_length_of_a_search_is_the_grams():
-    found = find(
+    found = find_crossing(
         "N", 0.01, FIXED, Question(edition="sharp", decay="measured", measured=measured_gram(random_gram()), bounds=("precision_lower",))
     )
     assert found.searched == (1, 24)

@@ -1,4 +1,4 @@
-"""Compiled inner loop of the sharp edition. Imported lazily by `theory.editions.sharp_many`: importing it loads numba.
+"""Compiled inner loop of the sharp edition. Imported lazily by `theory.editions.sharp.many_heads`: importing it loads numba.
 
 With r = (Γ_jj − Γ_ii)/√((Γ_ii+Γ_jj)² − 4Γ_ij²) the pairwise law is P{D_j ≤ D_i} = ∫_r^1 (1−u²)^{d/2−1} du / ∫_{−1}^1 (1−u²)^{d/2−1} du:
 one square root, one division and a cubic table lookup a pair. The kernel holds no state and releases the interpreter lock.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sympy as sp
 
 from theory.statements.record import PAIR, PRINTED_CONDITIONS, Entry, bound, definition, stated
-from theory.symbolic import bounds, margins, symbols
+from theory.symbolic import margins, symbols, theorems
 
 CONTENT = "I_N without the sink is not empty"
 SECTION = "Section 3.4"
@@ -133,14 +133,14 @@ def printed_bounds() -> list[Entry]:
     """Return eq. (12)-(17)."""
     lower = (1, 3, 13, 16, 17, 19)
     rows: list[tuple[str, str, str, str, sp.Expr, tuple[int, ...]]] = [
-        ("precision_lower", "12", "Theorem 1", "precision", bounds.PRECISION_LOWER, lower),
-        ("precision_upper", "13", "Theorem 1", "precision", bounds.PRECISION_UPPER, (1, 4, 5, 7, 11, 12)),
-        ("recall_lower", "14", "Theorem 2", "recall", bounds.RECALL_LOWER, tuple(sorted({*lower, 18}))),
-        ("recall_upper", "15", "Theorem 2", "recall", bounds.RECALL_UPPER, (1, 4, 5, 7, 11, 12)),
-        ("f_inner_lower", "16", "Corollary 1", "f_inner", bounds.F_INNER_LOWER, (8, 18)),
-        ("f_inner_upper", "16", "Corollary 1", "f_inner", bounds.F_INNER_UPPER, (7,)),
-        ("f_outer_lower", "17", "Corollary 1", "f_outer", bounds.F_OUTER_LOWER, (8,)),
-        ("f_outer_upper", "17", "Corollary 1", "f_outer", bounds.F_OUTER_UPPER, (7,)),
+        ("precision_lower", "12", "Theorem 1", "precision", theorems.PRECISION_LOWER, lower),
+        ("precision_upper", "13", "Theorem 1", "precision", theorems.PRECISION_UPPER, (1, 4, 5, 7, 11, 12)),
+        ("recall_lower", "14", "Theorem 2", "recall", theorems.RECALL_LOWER, tuple(sorted({*lower, 18}))),
+        ("recall_upper", "15", "Theorem 2", "recall", theorems.RECALL_UPPER, (1, 4, 5, 7, 11, 12)),
+        ("f_inner_lower", "16", "Corollary 1", "f_inner", theorems.F_INNER_LOWER, (8, 18)),
+        ("f_inner_upper", "16", "Corollary 1", "f_inner", theorems.F_INNER_UPPER, (7,)),
+        ("f_outer_lower", "17", "Corollary 1", "f_outer", theorems.F_OUTER_LOWER, (8,)),
+        ("f_outer_upper", "17", "Corollary 1", "f_outer", theorems.F_OUTER_UPPER, (7,)),
     ]
     return [
         bound(name, equation, quantity, expression, "printed", PRINTED_CONDITIONS, errata, part)

@@ -5,7 +5,7 @@ import pytest
 import sympy as sp
 
 from theory.errors import InputError
-from theory.study.elasticity import (
+from theory.what_if.elasticity import (
     BOTH,
     DERIVATIVE,
     LESS,
@@ -18,8 +18,8 @@ from theory.study.elasticity import (
     ZERO,
     study_elasticities,
 )
-from theory.study.measured import measured_gram
-from theory.study.study import BOUNDS, LOWER, Question, study
+from theory.what_if.given_gram import measured_gram
+from theory.what_if.study import BOUNDS, LOWER, Question, study
 
 POINT = {"L": 64, "N": 4, "rho0": 0.05, "eta": 0.1, "p_sink": 0.05, "beta": 1.0}
 

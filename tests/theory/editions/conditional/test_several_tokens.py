@@ -7,12 +7,12 @@ import pytest
 from support.conditional_heads import one_selection, profile_head
 
 from theory.audit.simulate import draw_directions, simulate
-from theory.editions.conditional import bounds
-from theory.editions.conditional import crowd as conditional_crowd
-from theory.editions.conditional.bounds import conditional_bounds
-from theory.editions.conditional.crowd import crowd_bounds, given_crowd
-from theory.editions.conditional.error import WITHIN
-from theory.editions.conditional.rows import GivenSum, given_sum
+from theory.editions.conditional import conditional_edition
+from theory.editions.conditional import several_tokens as conditional_crowd
+from theory.editions.conditional.conditional_edition import conditional_bounds
+from theory.editions.conditional.conditioning import GivenSum, given_sum
+from theory.editions.conditional.quadrature_error import WITHIN
+from theory.editions.conditional.several_tokens import crowd_bounds, given_crowd
 from theory.evaluate.envelopes import envelope
 from theory.head.ranked import rank_tokens, summarise
 
@@ -98,9 +98,9 @@ def test_duplicates_within_and_across_the_cut() -> None:
 def test_without_convergence_the_others_bounds_stand(monkeypatch: pytest.MonkeyPatch) -> None:
     head, summary = one_selection(n=5)
     full = conditional_bounds(head, summary, 0, 16, followup=False)
-    monkeypatch.setattr(bounds, "crowd_bounds", lambda given, chosen: (np.full(4, 0.5), np.full(4, 2 * WITHIN)))
+    monkeypatch.setattr(conditional_edition, "crowd_bounds", lambda given, chosen: (np.full(4, 0.5), np.full(4, 2 * WITHIN)))
     left = conditional_bounds(head, summary, 0, 16, followup=False)
-    monkeypatch.setattr(bounds, "sphere_bounds", lambda given: (np.full(4, 0.5), np.full(4, 2 * WITHIN)))
+    monkeypatch.setattr(conditional_edition, "sphere_bounds", lambda given: (np.full(4, 0.5), np.full(4, 2 * WITHIN)))
     neither = conditional_bounds(head, summary, 0, 16, followup=False)
     assert max(full.error, left.error) <= WITHIN < neither.error
     assert left.precision[0] < full.precision[0] + 1e-9

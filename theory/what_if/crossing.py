@@ -1,9 +1,9 @@
-"""Where a bound reaches a target: the largest N, the smallest d, or the smallest value of any other parameter.
+"""Crossing of a target: where a bound reaches it, the largest N, the smallest d, or the smallest value of any other parameter.
 
 N and d are whole: every N up to L is tried, and the answer ends the first run of sizes that reach the target; d is bracketed by
 doubling and halved down to one. Other parameters are scanned on a grid and the
 first crossing is refined by Brent's method. A bound need not rise steadily in a parameter; what is found is the first crossing of the
-scan, and where there is none the best value seen is told. Imports numpy, scipy.optimize and `theory.study`.
+scan, and where there is none the best value seen is told. Imports numpy, scipy.optimize and `theory.what_if`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 
 from theory.arrays import FloatArray
 from theory.errors import InputError
-from theory.study.grid import WORD, refuse_beyond_memory
-from theory.study.study import PARAMETERS, Question, study
+from theory.what_if.grid import WORD, refuse_beyond_memory
+from theory.what_if.study import PARAMETERS, Question, study
 
 LARGEST_D: Final = 2**20
 SCAN: Final = 240
@@ -64,7 +64,7 @@ class Crossing:
         return f"no solution: {self.quantity} reaches {self.target:g} for no {self.parameter} from {low:g} to {high:g}; {seen}"
 
 
-def find(
+def find_crossing(
     parameter: str,
     target: float,
     fixed: Mapping[str, float | str] | None = None,
@@ -75,7 +75,7 @@ def find(
     """Return where a bound first reaches a target: the largest N, else the smallest value.
 
     Args:
-        parameter: one of `SEARCHED`: "N", "d", or any other of `theory.study.PARAMETERS` but L, T1 and T2.
+        parameter: one of `SEARCHED`: "N", "d", or any other of `theory.what_if.PARAMETERS` but L, T1 and T2.
         target: in (0, 1].
         fixed: values of the other parameters.
         question: with exactly one bound; by default the printed lower bound on E R(r_min).
@@ -85,7 +85,7 @@ def find(
         InputError: for a target outside (0, 1], a parameter that cannot be searched, or an empty range.
 
     Example:
-        >>> found = find("d", 0.5, {"L": 64, "N": 4, "beta": 5.0, "p_sink": 0.5})
+        >>> found = find_crossing("d", 0.5, {"L": 64, "N": 4, "beta": 5.0, "p_sink": 0.5})
         >>> found.parameter, found.quantity
         ('d', 'recall_lower')
     """

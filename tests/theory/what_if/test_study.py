@@ -7,10 +7,10 @@ import pytest
 
 from theory.errors import InputError
 from theory.evaluate.envelopes import envelope
+from theory.head.attention_profile import WeightProfile, many_weights
 from theory.head.gram import decaying, offset_exponential, smallest_eigenvalue
-from theory.head.weights import WeightProfile, many_weights
-from theory.study.solve import find
-from theory.study.study import BOUNDS, LOWER, Question, heads_of, study
+from theory.what_if.crossing import find_crossing
+from theory.what_if.study import BOUNDS, LOWER, Question, heads_of, study
 
 AXES = {"N": [1, 2, 8, 40, 65], "beta": [0.1, 0.5], "rho0": [-0.1, 0.05, 0.9], "d": [16, 64], "kappa": [0.1, 0.5], "p_sink": [0.01, 0.4]}
 FIXED = {"L": 64, "T1": 20, "T2": 50, "lam": 0.3, "C": 2.0}
@@ -162,7 +162,7 @@ def test_a_parameter_that_the_edition_does_not_use_is_refused(edition):
         ):
             study(axes, fixed, question)
     with pytest.raises(InputError, match=f"kappa is set, but the {edition} edition"):
-        find("kappa", 0.5, {"L": 16, "N": 2}, question)
+        find_crossing("kappa", 0.5, {"L": 16, "N": 2}, question)
     study({}, {"kappa": 0.125, "L": 16, "N": 2}, question)  # the default is no choice
 
 
@@ -171,14 +171,14 @@ SHARP = Question(edition="sharp", bounds=("precision_lower",))
 
 def test_the_smallest_dimension_is_the_smallest():
     fixed = {"rho0": 0.0, "L": 64, "N": 4, "beta": 1.0}
-    found = find("d", 0.9, fixed, SHARP)
+    found = find_crossing("d", 0.9, fixed, SHARP)
     around = study({"d": [found.value - 1, found.value]}, fixed, SHARP).full("precision_lower")
     assert around[0] < 0.9 <= around[1] == found.bound
 
 
 def test_the_largest_size_ends_the_first_run_that_reaches_the_target():
     fixed = {"rho0": 0.0, "L": 64, "beta": 10.0, "d": 64, "eta": 0.1, "p_sink": 0.05}
-    found = find("N", 0.5, fixed, SHARP)
+    found = find_crossing("N", 0.5, fixed, SHARP)
     curve = study({"N": np.arange(1, 65)}, fixed, SHARP).full("precision_lower")
     assert (curve[: int(found.value)] >= 0.5).all()
     assert curve[int(found.value)] < 0.5 < curve[-1]
@@ -187,17 +187,17 @@ def test_the_largest_size_ends_the_first_run_that_reaches_the_target():
 
 def test_the_decay_found_is_a_crossing():
     fixed = {"rho0": 0.0, "L": 48, "N": 3, "d": 64, "eta": 0.1, "p_sink": 0.05}
-    found = find("beta", 0.5, fixed, SHARP)
+    found = find_crossing("beta", 0.5, fixed, SHARP)
     assert found.bound == pytest.approx(0.5, abs=1e-9)
     below = study({"beta": np.geomspace(1e-3, found.value * 0.999, 50)}, fixed, SHARP).full("precision_lower")
     assert (below < 0.5).all()
 
 
 def test_no_solution_is_said_plainly_with_the_best_that_there_is():
-    found = find("d", 0.5, {"N": 3, "beta": 2.0, "rho0": 0.0}, Question(bounds=("precision_lower",)))
+    found = find_crossing("d", 0.5, {"N": 3, "beta": 2.0, "rho0": 0.0}, Question(bounds=("precision_lower",)))
     assert found.value is None
     assert str(found).startswith("no solution: precision_lower reaches 0.5 for no d from 1 to")
-    never = find("beta", 0.5, {"rho0": 0.9, "L": 64}, Question(bounds=("precision_lower",)), between=(0.5, 2))
+    never = find_crossing("beta", 0.5, {"rho0": 0.9, "L": 64}, Question(bounds=("precision_lower",)), between=(0.5, 2))
     assert str(never).endswith("no point is feasible")
 
 
@@ -213,4 +213,4 @@ def test_no_solution_is_said_plainly_with_the_best_that_there_is():
 )
 def test_a_search_that_cannot_be_says_why(arguments, message):
     with pytest.raises(InputError, match=message):
-        find(*arguments)
+        find_crossing(*arguments)

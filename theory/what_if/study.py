@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from theory.arrays import FloatArray
-from theory.study.grid import Grid, Similarity, batches, heads_of
-from theory.study.parameters import BOUNDS, GRAM, LOWER, PARAMETERS, Decay, Parameter, Question
-from theory.study.printed import printed_lower
+from theory.what_if.grid import Grid, Similarity, batches, heads_of
+from theory.what_if.parameters import BOUNDS, GRAM, LOWER, PARAMETERS, Decay, Parameter, Question
+from theory.what_if.printed_grid import printed_lower
 
 __all__ = ["BOUNDS", "LOWER", "PARAMETERS", "Decay", "Parameter", "Question", "Study", "heads_of", "study"]
 

@@ -1,6 +1,6 @@
 """Sharp bounds for many heads that share one Gram: ranked once a head, pairs summed by a compiled kernel on a few threads.
 
-Same law as `theory.editions.sharp`, tabulated to 1e-8 absolute. Plain Python threads and a kernel that releases the interpreter lock:
+Same law as `theory.editions.sharp.pairwise_law`, tabulated to 1e-8 absolute. Plain Python threads and a kernel that releases the interpreter lock:
 no threading layer of numba is used, so any one thread may call it. Imports numpy and scipy.special; numba on first use.
 """
 
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy.special import betaln, stdtr
 
 from theory.arrays import FloatArray, IntArray, selection_order
-from theory.editions.sharp import GRAM_ROUNDING, SUM_ROUNDING, PairSums, best_bounds, infeasible
+from theory.editions.sharp.pairwise_law import GRAM_ROUNDING, SUM_ROUNDING, PairSums, best_bounds, infeasible
 from theory.head.ranked import Ranked, RunningSums, Summary, rank_of, summary_of
 from theory.head.results import BoundPairs
 
@@ -110,7 +110,7 @@ def prepare(alpha: FloatArray, norms: FloatArray, cosines: npt.NDArray[Any], sin
 
     The cosines by rank lie in an array of `BY_RANK`: give it back when they have been read.
     """
-    from theory.editions.sharp_kernels import rank_and_sum
+    from theory.editions.sharp.sharp_kernels import rank_and_sum
 
     order = selection_order(alpha)
     a, rank, sizes = (alpha * norms)[order], rank_of(order, sink), np.unique(n)
@@ -140,7 +140,7 @@ def sharp_bounds(heads: list[tuple[Ranked, Summary]], dimension: int, *, followu
 
 def pair_sums(head: Ranked, summary: Summary, at: int, table: FloatArray, *, followup: bool) -> PairSums:
     """Return `sharp.pair_sums` of one selection from the tabulated law."""
-    from theory.editions.sharp_kernels import sum_pairs
+    from theory.editions.sharp.sharp_kernels import sum_pairs
 
     n = int(summary.n[at])
     columns, rows = np.empty((2, head.tokens - n)), np.empty((2, n))

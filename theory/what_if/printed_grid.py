@@ -11,8 +11,8 @@ import numpy as np
 
 from theory.arrays import BoolArray, FloatArray
 from theory.head.selections import Selections, selections
-from theory.study.grid import Grid, Similarity, batches, heads_of
-from theory.study.parameters import BOUNDS, PARAMETERS, Decay
+from theory.what_if.grid import Grid, Similarity, batches, heads_of
+from theory.what_if.parameters import BOUNDS, PARAMETERS, Decay
 
 
 def printed_lower(grid: Grid, similarity: Similarity) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:

@@ -1,6 +1,6 @@
 r"""Edition `conditional`: bounds under Model G from the exact law of every distance given s and one selected token Z_i = (s, y_i).
 
-Given Z_i, D_i is known and the D_j are noncentral chi-square (`rows`). F_j = P{D_j ≤ D_i | Z_i}, κ_i = Σ_j F_j,
+Given Z_i, D_i is known and the D_j are noncentral chi-square (`conditioning`). F_j = P{D_j ≤ D_i | Z_i}, κ_i = Σ_j F_j,
 K_i = #{j∈J: D_j ≤ D_i}, V_i = Σ_jk |ρ̃_jk| √(F_j(1−F_j)F_k(1−F_k)) with ρ̃ the correlation of what is left of y_j, y_k. Gebelein's inequality
 |Cov(φ(x), ψ(y))| ≤ |ρ| √(Var φ Var ψ) for jointly Gaussian vectors, coordinates independent and each pair of correlation ρ, gives Var(K_i | Z_i) ≤ V_i.
 f(k) = N/(N+k), F(k) = 2N/(2N+k), g(k) = 2k/(N+k), δ_m = f(m−1) − f(m); h_int interpolates between integers; x_(m): the m-th largest.
@@ -19,12 +19,12 @@ f(K) ≤ 1, also ≤ N/(N+κ_i) + V_i/(N+κ_i)²:
 
     E P ≥ 1 − Σ_i E[1 − f_int(κ_i)]   E P ≤ min_i E min(1 − Σ_m δ_m F_(m), N/(N+κ_i) + V_i/(N+κ_i)²)
 
-Narrower, and what is computed: the same for the few tokens with the most expected intruders at once (`crowd`), the sum over the
+Narrower, and what is computed: the same for the few tokens with the most expected intruders at once (`several_tokens`), the sum over the
 others. Two more bounds of E P condition on s alone (`sphere`). **F(r_max)** = F(max_i K_i): as P, with 2N for N.
 
 All are intersected with `sharp`. Averages are quadratures: over (t, z, τ) independently shifted lattice rules, more nodes where a token's own
 average is still uncertain, and freed where that pays of what they share with κ_i, whose mean is known exactly; over ‖s‖ interleaved grids; over
-several tokens scrambled Sobol points. Each may be off by what the spread of its parts says (`error`: but for one case in 10,000 at
+several tokens scrambled Sobol points. Each may be off by what the spread of its parts says (`quadrature_error`: but for one case in 10,000 at
 each look, and there is a look after each doubling) and by an event that no node saw, and every bound is moved outwards by both. What is averaged is
 a bound at each node, and what is made of the averages is linear or rises with them, so that a moved bound is one still: least and largest of several
 bounds that were moved each, a sum moved by the sum, F(r_min) by the order of the tokens' exact law, not of their averages. An average that may be
@@ -43,12 +43,20 @@ import numpy.typing as npt
 from scipy.special import stdtrit
 
 from theory.arrays import BoolArray, FloatArray, IntArray
-from theory.editions.conditional.crowd import MOST_TOKENS, crowd_bounds
-from theory.editions.conditional.error import CONFIDENCE, TOLERANCE, WITHIN, controlled, spread_of, sums_off_by, unseen
-from theory.editions.conditional.rows import GivenSum, GivenToken, given_sum, given_token, nearer_outside, residual_correlation, token_nodes
+from theory.editions.conditional.conditioning import (
+    GivenSum,
+    GivenToken,
+    given_sum,
+    given_token,
+    nearer_outside,
+    residual_correlation,
+    token_nodes,
+)
+from theory.editions.conditional.count_bounds import beyond_line, interpolated, none_of
+from theory.editions.conditional.quadrature_error import CONFIDENCE, TOLERANCE, WITHIN, controlled, spread_of, sums_off_by, unseen
+from theory.editions.conditional.several_tokens import MOST_TOKENS, crowd_bounds
 from theory.editions.conditional.sphere import sphere_bounds
-from theory.editions.conditional.sums import beyond_line, interpolated, none_of
-from theory.editions.sharp import PairwiseLaw, best_bounds, pair_sums, pairwise_law
+from theory.editions.sharp.pairwise_law import PairwiseLaw, best_bounds, pair_sums, pairwise_law
 from theory.head.ranked import Ranked, Summary
 from theory.head.results import QUANTITIES, ROUNDING, BoundPairs
 

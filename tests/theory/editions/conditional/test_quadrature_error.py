@@ -7,15 +7,15 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from theory.editions.conditional import error
-from theory.editions.conditional.error import FLOOR, controlled, off_by, spread_of, sums_off_by, unseen
-from theory.editions.conditional.rows import lattice_points
-from theory.editions.conditional.sums import beyond_line, interpolated
+from theory.editions.conditional import quadrature_error
+from theory.editions.conditional.conditioning import lattice_points
+from theory.editions.conditional.count_bounds import beyond_line, interpolated
+from theory.editions.conditional.quadrature_error import FLOOR, controlled, off_by, spread_of, sums_off_by, unseen
 
 
 @pytest.mark.parametrize("scales", [np.ones(1), np.ones(40), np.array([1.0, *[0.01] * 20])])
 def test_a_sum_over_rows_is_off_by_more_in_no_more_cases_than_said(monkeypatch: pytest.MonkeyPatch, scales: np.ndarray) -> None:
-    monkeypatch.setattr(error, "CONFIDENCE", 0.02)
+    monkeypatch.setattr(quadrature_error, "CONFIDENCE", 0.02)
     parts = np.random.default_rng(1).normal(size=(20_000, len(scales), 4)) * scales[:, None]
     variances = spread_of(parts, axis=2)
     off = np.array([sums_off_by(row[:, None], 3)[0] for row in variances])
@@ -31,7 +31,7 @@ def test_few_parts_count_for_less_and_nothing_is_exact() -> None:
 
 
 def test_an_event_that_no_node_saw_is_that_rare() -> None:
-    assert (1 - unseen(500)) ** 500 == pytest.approx(error.CONFIDENCE, rel=0.2)
+    assert (1 - unseen(500)) ** 500 == pytest.approx(quadrature_error.CONFIDENCE, rel=0.2)
 
 
 @pytest.mark.parametrize(("n", "others", "ties"), [(2, 30, 0), (8, 4, 2), (128, 129, 0), (1, 1, 0), (3, 0, 2)])

@@ -15,9 +15,9 @@ import numpy as np
 
 from theory.arrays import BoolArray, FloatArray
 from theory.errors import InputError
+from theory.head.attention_profile import many_weights
 from theory.head.gram import Gram, LagGram, decaying
-from theory.head.weights import many_weights
-from theory.study.parameters import GRAM, PARAMETERS, PROFILE, Question
+from theory.what_if.parameters import GRAM, PARAMETERS, PROFILE, Question
 
 AT_ONCE: Final = 2**21
 """Weights of profiles laid out at once: 16 MB of float64 an array."""

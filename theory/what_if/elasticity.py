@@ -18,8 +18,8 @@ import numpy as np
 from theory.arrays import FloatArray
 from theory.errors import InputError
 from theory.evaluate.envelopes import envelope
-from theory.study.grid import WITH_KAPPA, Grid, heads_of
-from theory.study.parameters import GRAM, PARAMETERS, Question
+from theory.what_if.grid import WITH_KAPPA, Grid, heads_of
+from theory.what_if.parameters import GRAM, PARAMETERS, Question
 
 STEP: Final = 1e-4
 """Relative step to either side of a real parameter."""

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from scipy.special import chndtr, stdtr
 from support.conditional_heads import one_selection
 
-from theory.editions.conditional.bounds import SIDES_UPPER, Known, _from_rows
+from theory.editions.conditional.conditional_edition import SIDES_UPPER, Known, _from_rows
+from theory.editions.conditional.conditioning import given_sum, given_token, nearer_outside, residual_correlation, token_nodes
+from theory.editions.conditional.count_bounds import Chances, comonotone, interpolated, none_of, quadratic
+from theory.editions.conditional.distance_distribution import distance_table, radius_quantiles
 from theory.editions.conditional.kernels import Columns, Residuals, distance_rows
-from theory.editions.conditional.law import distance_table, radius_quantiles
-from theory.editions.conditional.rows import given_sum, given_token, nearer_outside, residual_correlation, token_nodes
-from theory.editions.conditional.sums import Chances, comonotone, interpolated, none_of, quadratic
 from theory.editions.sharp import pairwise_law
 from theory.head.ranked import Ranked, Summary, ranked, summarise
 from theory.statements import catalogue

@@ -2,7 +2,7 @@ r"""Bounds of E P from several selected tokens at once: those that the most othe
 
 Let A ⊆ I, Z = (s, y_i : i ∈ A), R = max_{i∈A} D_i, K = #{j∈J : D_j ≤ R}. Given Z, R is known and the D_j are noncentral chi-square: e_j is
 regressed on the e_i of A (g_jk, what is left has variance v_{j|A}), D_j = ‖(1−b_j)s − Σ_k g_jk e_k − r_j‖². With F_j = P{D_j ≤ R | Z}, κ = Σ_j F_j
-and V by the correlations of the r_j, as in `theory.editions.conditional.bounds`, and K_i = #{j : D_j ≤ D_i}, P = f(max_{i∈I} K_i) ≤ f(K) and
+and V by the correlations of the r_j, as in `theory.editions.conditional.conditional_edition`, and K_i = #{j : D_j ≤ D_i}, P = f(max_{i∈I} K_i) ≤ f(K) and
 1 − P ≤ (1 − f(K)) + Σ_{i∈I∖A} (1 − f(K_i)), so that
 
     E P ≤ E min(1 − Σ_m δ_m F_(m), N/(N+κ) + V/(N+κ)²)        E P ≥ E f_int(κ) − Σ_{i∈I∖A} E[1 − f_int(κ_i)]
@@ -22,11 +22,11 @@ import numpy as np
 from scipy.special import ndtri
 
 from theory.arrays import FloatArray, IntArray
-from theory.editions.conditional.error import TOLERANCE, off_by, spread_of, unseen
-from theory.editions.conditional.law import distance_table, radius_quantiles
-from theory.editions.conditional.rows import GivenSum
-from theory.editions.conditional.sums import comonotone, interpolated, quadratic
-from theory.editions.sharp import SUM_ROUNDING
+from theory.editions.conditional.conditioning import GivenSum
+from theory.editions.conditional.count_bounds import comonotone, interpolated, quadratic
+from theory.editions.conditional.distance_distribution import distance_table, radius_quantiles
+from theory.editions.conditional.quadrature_error import TOLERANCE, off_by, spread_of, unseen
+from theory.editions.sharp.pairwise_law import SUM_ROUNDING
 
 MOST_TOKENS = 8
 """Tokens in A at most."""
@@ -179,7 +179,7 @@ def _drawn(dimension: int, rank: int, scores: FloatArray) -> Draws:
 
 
 def _chances(given: GivenSum, crowd: Crowd, draws: Draws) -> FloatArray:
-    """Return F_j at each node, (K, M). Distances are held less t = ‖s‖², as in `rows`."""
+    """Return F_j at each node, (K, M). Distances are held less t = ‖s‖², as in `conditioning`."""
     from theory.editions.conditional.kernels import chances_of_known
 
     radius, u = draws.radius, draws.u

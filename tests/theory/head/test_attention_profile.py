@@ -13,7 +13,7 @@ from support.places import GOLDEN
 
 from theory.arrays import selection_order
 from theory.errors import InputError
-from theory.head.weights import WeightProfile, regimes, value_norm_profile
+from theory.head.attention_profile import WeightProfile, regimes, value_norm_profile
 
 ALL = json.loads((GOLDEN / "theory.json").read_text())["cases"]
 GOLDEN = next(case for case in ALL if case["kind"] == "profile")

@@ -14,7 +14,7 @@ import numpy as np
 from theory.arrays import FloatArray
 from theory.errors import InputError
 from theory.head.results import KAPPA, QUANTITIES, Edition
-from theory.study.measured import Measured
+from theory.what_if.given_gram import Measured
 
 Decay = Literal["exponential", "offset", "stretched", "power", "measured"]
 
