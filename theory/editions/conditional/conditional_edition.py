@@ -34,7 +34,7 @@ Source: Model G replaces eq. (9)-(17) of arXiv 2602.01893. Unit-free. Imports nu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -56,7 +56,7 @@ from theory.editions.conditional.count_bounds import beyond_line, interpolated, 
 from theory.editions.conditional.quadrature_error import CONFIDENCE, TOLERANCE, WITHIN, controlled, spread_of, sums_off_by, unseen
 from theory.editions.conditional.several_tokens import MOST_TOKENS, crowd_bounds
 from theory.editions.conditional.sphere import sphere_bounds
-from theory.editions.sharp.pairwise_law import PairwiseLaw, best_bounds, pair_sums, pairwise_law
+from theory.editions.sharp.pairwise_law import PairwiseLaw, best_bounds, followup_f, pair_sums, pairwise_law
 from theory.head.ranked import Ranked, Summary
 from theory.head.results import QUANTITIES, ROUNDING, BoundPairs
 
@@ -124,9 +124,7 @@ def conditional_bounds(head: Ranked, summary: Summary, at: int, dimension: int, 
         found, error = _narrowed(given, law, sharp, followup=followup)
     pairs = {name: (float(found[2 * k]), float(found[2 * k + 1])) for k, name in enumerate(QUANTITIES)}
     if followup:
-        (p_low, p_high), (r_low, r_high) = pairs["precision"], pairs["recall"]
-        top = 2 * p_high * r_high / (p_high + r_high) if p_high + r_high > 0 else 0.0
-        pairs["f_outer"] = pairs["f_inner"] = (max(0.0, p_low + r_low - 1), top)
+        pairs["f_outer"] = pairs["f_inner"] = followup_f(pairs["precision"], pairs["recall"])
     return ConditionalBounds(**pairs, error=error)
 
 
@@ -261,11 +259,6 @@ def _from_rows(means: FloatArray, known: Known, off: FloatArray | None = None) -
     return _moved_outwards(found, np.zeros(8) if off is None else off, known.bounds, SIDES_UPPER)
 
 
-def _blocks(start: int, stop: int, columns: int) -> Iterator[tuple[int, int]]:
-    step = max(1, BLOCK_NUMBERS // columns)
-    return ((at, min(at + step, stop)) for at in range(start, stop, step))
-
-
 def _sums_of_rows(
     given: GivenSum,
     tokens: list[GivenToken],
@@ -283,8 +276,9 @@ def _sums_of_rows(
     """
     n, nodes = given.n, token_nodes(given, tokens, start, stop, parts)
     strict, none, found = np.empty_like(nodes.radius), np.zeros_like(nodes.radius), np.zeros((len(tokens), parts, 2 * SUMS + 2))
-    for first, last in _blocks(0, strict.shape[1], len(tokens) * (given.pull.size - n)):
-        columns = slice(first, last)
+    step = max(1, BLOCK_NUMBERS // (len(tokens) * (given.pull.size - n)))
+    for first in range(0, strict.shape[1], step):
+        columns = slice(first, first + step)
         some = nodes.part(columns)
         chances = nearer_outside(given, tokens, some)
         strict[:, columns] = chances.expected

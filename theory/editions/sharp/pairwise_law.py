@@ -115,12 +115,16 @@ def best_bounds(sums: PairSums, *, followup: bool) -> BoundPairs[float]:
     p = (_between(covered, precision), 1 - float(-np.diff(precision) @ largest))
     r = (float(kept_low.mean()), float(kept_high.mean()))
     if followup:
-        top = 2 * p[1] * r[1] / (p[1] + r[1]) if p[1] + r[1] > 0 else 0.0
-        one_f = (max(0.0, p[0] + r[0] - 1), top)
+        one_f = followup_f(p, r)
         return BoundPairs(precision=p, recall=r, f_outer=one_f, f_inner=one_f)
     f_outer = (_between(covered, outer), 1 - float(-np.diff(outer) @ largest))
     f_inner = (float(np.diff(inner) @ kept_low), _between(float(kept_high.sum()), inner))
     return BoundPairs(precision=p, recall=r, f_outer=f_outer, f_inner=f_inner)
+
+
+def followup_f(p: tuple[float, float], r: tuple[float, float]) -> tuple[float, float]:
+    """Return bounds on the follow-up's one F, 2PR/(P+R), from those on E P and E R: F ≥ P + R − 1, and F is concave in (P, R)."""
+    return max(0.0, p[0] + r[0] - 1), 2 * p[1] * r[1] / (p[1] + r[1]) if p[1] + r[1] > 0 else 0.0
 
 
 def exact_bounds(head: Ranked, summary: Summary, at: int, dimension: int, *, followup: bool) -> BoundPairs[float]:
