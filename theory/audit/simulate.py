@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from theory.arrays import FloatArray, IntArray, selection_order
-from theory.editions.sharp.pairwise_law import SUM_ROUNDING
+from theory.editions.sharp.sharp_law import SUM_ROUNDING
 from theory.errors import InputError
 from theory.head.gram import Gram, LagGram, as_matrix
 from theory.head.inputs import checked_input

@@ -62,7 +62,7 @@ class Settings:
 def sharp_values(ready: list[tuple[Ranked, Summary]], dimension: int, settings: Settings) -> list[FloatArray]:
     """Return sharp bounds (8, K') of each head, tabulated where asked for and where the table serves."""
     from theory.editions.sharp import many_heads
-    from theory.editions.sharp.pairwise_law import exact_bounds
+    from theory.editions.sharp.sharp_law import exact_bounds
 
     followup = settings.convention == "followup"
     if settings.fast and dimension >= many_heads.TABULATED_FROM:

@@ -1,6 +1,6 @@
 """Theorems 1-2 and Corollary 1 as printed, what repairs them, and the exact pairwise law of the sharp edition.
 
-Source: arXiv 2602.01893, eq. (12)-(17); the sharp law stands under Model G (see `theory.editions.sharp.pairwise_law`). Unitless. Imports sympy only.
+Source: arXiv 2602.01893, eq. (12)-(17); the sharp law stands under Model G (see `theory.editions.sharp.sharp_law`). Unitless. Imports sympy only.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from theory.audit.simulate import separability_of_draws
-from theory.editions.sharp.pairwise_law import PairwiseLaw, best_bounds, pair_sums
+from theory.editions.sharp.sharp_law import PairwiseLaw, best_bounds, pair_sums
 from theory.statements import catalogue, rendering
 from theory.symbolic import definitions, margins, symbols, theorems
 from theory.symbolic.operations import Inner, spell_out

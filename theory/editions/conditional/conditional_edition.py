@@ -56,7 +56,7 @@ from theory.editions.conditional.count_bounds import beyond_line, interpolated, 
 from theory.editions.conditional.quadrature_error import CONFIDENCE, TOLERANCE, WITHIN, controlled, spread_of, sums_off_by, unseen
 from theory.editions.conditional.several_tokens import MOST_TOKENS, crowd_bounds
 from theory.editions.conditional.sphere import sphere_bounds
-from theory.editions.sharp.pairwise_law import PairwiseLaw, best_bounds, followup_f, pair_sums, pairwise_law
+from theory.editions.sharp.sharp_law import PairwiseLaw, best_bounds, followup_f, pair_sums, pairwise_law
 from theory.head.ranked import Ranked, Summary
 from theory.head.results import QUANTITIES, ROUNDING, BoundPairs
 

@@ -23,7 +23,7 @@ from scipy.special import ndtri
 from theory.arrays import BoolArray, FloatArray, IntArray
 from theory.editions.conditional.count_bounds import Chances
 from theory.editions.conditional.distance_distribution import distance_table, radius_quantiles
-from theory.editions.sharp.pairwise_law import SUM_ROUNDING
+from theory.editions.sharp.sharp_law import SUM_ROUNDING
 from theory.head.ranked import Ranked, Summary
 
 LATTICE = np.array([1, 364981, 245389])
@@ -87,7 +87,7 @@ def given_sum(head: Ranked, summary: Summary, at: int, dimension: int, *, varian
 
 
 def _ties(unit: FloatArray, b: FloatArray, cross: FloatArray) -> BoolArray:
-    """Return which pairs (n, M) have y_i = y_j or y_i + y_j = 2s, hence equal distances, up to rounding; as in `sharp.pairwise_law.pairwise_law`."""
+    """Return which pairs (n, M) have y_i = y_j or y_i + y_j = 2s, hence equal distances, up to rounding; as in `sharp_law.pairwise_law`."""
     n = len(cross)
     square = unit**2
     moment = square - 2 * b

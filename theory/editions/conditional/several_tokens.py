@@ -26,7 +26,7 @@ from theory.editions.conditional.conditioning import GivenSum
 from theory.editions.conditional.count_bounds import comonotone, interpolated, quadratic
 from theory.editions.conditional.distance_distribution import distance_table, radius_quantiles
 from theory.editions.conditional.quadrature_error import TOLERANCE, off_by, spread_of, unseen
-from theory.editions.sharp.pairwise_law import SUM_ROUNDING
+from theory.editions.sharp.sharp_law import SUM_ROUNDING
 
 MOST_TOKENS = 8
 """Tokens in A at most."""

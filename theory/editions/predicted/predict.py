@@ -6,7 +6,7 @@ on it the count of tokens on the wrong side. Clark takes a maximum as normal, wh
 compete: tokens are therefore merged in groups of like spread, as a tree, and the groups' maxima compete at last. A value is flagged where
 another order of merging changes it, or another division into groups: of tokens that are equal or parallel, a largest one is no normal, and what
 is merged first then decides.
-Model G and the moments are those of `theory.editions.sharp.pairwise_law` and `theory.editions.predicted.clark`. Imports numpy; scipy.linalg and numba lazily.
+Model G and the moments are those of `theory.editions.sharp.sharp_law` and `theory.editions.predicted.clark`. Imports numpy; scipy.linalg and numba lazily.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from theory.arrays import BoolArray, FloatArray, IntArray
-from theory.editions.sharp.pairwise_law import SUM_ROUNDING
+from theory.editions.sharp.sharp_law import SUM_ROUNDING
 from theory.errors import InputError
 from theory.head.gram import Gram
 from theory.head.inputs import checked_input

@@ -1,6 +1,6 @@
 """Sharp bounds for many heads that share one Gram: ranked once a head, pairs summed by a compiled kernel on a few threads.
 
-Same law as `theory.editions.sharp.pairwise_law`, tabulated to 1e-8 absolute. Plain Python threads and a kernel that releases the interpreter lock:
+Same law as `theory.editions.sharp.sharp_law`, tabulated to 1e-8 absolute. Plain Python threads and a kernel that releases the interpreter lock:
 no threading layer of numba is used, so any one thread may call it. Imports numpy and scipy.special; numba on first use.
 """
 
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy.special import betaln, stdtr
 
 from theory.arrays import FloatArray, IntArray, selection_order
-from theory.editions.sharp.pairwise_law import GRAM_ROUNDING, SUM_ROUNDING, PairSums, best_bounds, infeasible
+from theory.editions.sharp.sharp_law import GRAM_ROUNDING, SUM_ROUNDING, PairSums, best_bounds, infeasible
 from theory.head.ranked import Ranked, RunningSums, Summary, rank_of, summary_of
 from theory.head.results import BoundPairs
 

@@ -17,7 +17,7 @@ from theory.editions.conditional.conditional_edition import conditional_bounds
 from theory.editions.conditional.conditioning import given_sum
 from theory.editions.conditional.quadrature_error import TOLERANCE
 from theory.editions.conditional.sphere import sphere_bounds
-from theory.editions.sharp.pairwise_law import exact_bounds
+from theory.editions.sharp.sharp_law import exact_bounds
 from theory.evaluate import values
 from theory.evaluate.envelopes import envelope, envelopes
 from theory.head.gram import exponential

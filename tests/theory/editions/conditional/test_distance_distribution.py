@@ -17,7 +17,7 @@ from theory.editions.conditional.conditioning import given_sum, given_token, nea
 from theory.editions.conditional.count_bounds import Chances, comonotone, interpolated, none_of, quadratic
 from theory.editions.conditional.distance_distribution import distance_table, radius_quantiles
 from theory.editions.conditional.kernels import Columns, Residuals, distance_rows
-from theory.editions.sharp import pairwise_law
+from theory.editions.sharp.sharp_law import pairwise_law
 from theory.head.ranked import Ranked, Summary, ranked, summarise
 from theory.statements import catalogue
 from theory.symbolic import symbols

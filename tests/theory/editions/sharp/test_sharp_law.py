@@ -11,7 +11,7 @@ from support.golden import array, given_selection, number
 from support.places import GOLDEN
 from support.strategies import Head, heads
 
-from theory.editions.sharp.pairwise_law import PairSums, best_bounds, exact_bounds, pair_sums, pairwise_law
+from theory.editions.sharp.sharp_law import PairSums, best_bounds, exact_bounds, pair_sums, pairwise_law
 from theory.errors import InputError
 from theory.evaluate.envelopes import envelope
 from theory.head.gram import exponential
