@@ -22,8 +22,8 @@ ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL", 
 
 def long_head() -> tuple:
     """α, norms and Gram at L = 1024."""
+    from theory.head.attention_profile import WeightProfile, value_norm_profile
     from theory.head.gram import offset_exponential
-    from theory.head.weights import WeightProfile, value_norm_profile
 
     shape = WeightProfile(length=TOKENS - 1, plateau_end=300, growth_start=900, p_sink=0.4, eta=0.5, omega=0.9, growth=0.06)
     return shape.weights(), value_norm_profile(TOKENS, sink_ratio=0.2), offset_exponential(0.1, 0.2, 0.1, TOKENS)
@@ -57,7 +57,7 @@ def conditional(heads: int) -> dict[str, float]:
     import numpy as np
 
     from theory.audit import heads as audit_heads
-    from theory.editions.conditional.bounds import conditional_bounds
+    from theory.editions.conditional.conditional_edition import conditional_bounds
     from theory.head.ranked import rank_tokens, summarise
 
     audit_heads.RANGES["length"] = (256, 256.001)

@@ -16,8 +16,8 @@ from collections.abc import Callable
 import numpy as np
 import sympy as sp
 
-from theory.head.weights import WeightProfile
-from theory.study.study import Question, study
+from theory.head.attention_profile import WeightProfile
+from theory.what_if.study import Question, study
 
 AXES = {"N": np.arange(1, 101), "beta": np.geomspace(0.01, 0.5, 100), "d": np.arange(16, 176, 16), "kappa": np.linspace(0.05, 0.5, 10)}
 FIXED = {"rho0": 0.01, "L": 1024}

@@ -36,9 +36,9 @@ _HOME = {
     "find": "theory.statements.catalogue",
     "find_erratum": "theory.statements.catalogue",
     "offset_exponential": "theory.head.gram",
-    "project": "theory.head.gram",
-    "render": "theory.statements.catalogue",
-    "render_erratum": "theory.statements.catalogue",
+    "project": "theory.head.projection",
+    "render": "theory.statements.rendering",
+    "render_erratum": "theory.statements.rendering",
     "statement": "theory.statements.catalogue",
 }
 

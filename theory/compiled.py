@@ -1,29 +1,26 @@
-"""Compiled functions, kept between processes where a folder for them can be written. Imports numba.
+"""Compiled functions: numba's `njit` without the interpreter's lock, kept between processes where they can be. Imports numba.
 
-numba looks for that folder beside the function's file, then in the user's cache, and refuses to compile where it may write to neither.
+numba keeps what it compiled beside the function's file, else in the user's cache, and refuses to compile where it may write to neither: then each
+process compiles anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 import numba
 
 __all__ = ["compiled"]
 
 
-def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Return a decorator that compiles a function when it is first called; it releases the interpreter's lock.
+def _can_be_kept() -> bool:
+    """Say whether there is a folder that numba may write to: it is asked when a function is decorated."""
+    try:
+        numba.njit(cache=True)(_can_be_kept)
+    except RuntimeError:
+        return False
+    return True
 
-    Args:
-        options: of `numba.njit`.
-    """
 
-    def decorate(function: Callable[..., Any]) -> Any:
-        try:
-            return numba.njit(nogil=True, cache=True, **options)(function)
-        except RuntimeError:  # no folder can be written: each process compiles anew
-            return numba.njit(nogil=True, **options)(function)
-
-    return decorate
+compiled = partial(numba.njit, nogil=True, cache=_can_be_kept())
+"""Decorator with the options of `numba.njit`: compiles a function when it is first called."""

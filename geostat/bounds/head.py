@@ -14,8 +14,8 @@ import xarray as xr
 
 from geostat.datasets.tokens import LayerTokens, layer_tokens
 from geostat.statistics.arrays import FloatArray
-from theory.head.gram import LagGram, offset_exponential, project
-from theory.head.lag_projection import clip_spectrum
+from theory.head.gram import LagGram, offset_exponential
+from theory.head.projection import clip_spectrum, project
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from empirical.schema import Coordinate, Variable
 from empirical.store.layout import GroupPlan
 from geostat.bounds.by_document import EDITIONS, ENVELOPE_POINTS, envelope_grid, evaluate
 from geostat.datasets.separability import ALL_BOUNDS, bound_attributes
-from theory.editions.sharp_many import WorkArrays
+from theory.editions.sharp.many_heads import WorkArrays
 
 __all__ = ["MeasuredEnvelope"]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from geostat.errors import InputError
 from theory.errors import InputError as TheoryError
-from theory.statements import catalogue
+from theory.statements import catalogue, rendering
 
 if TYPE_CHECKING:
     from geostat.runs.console import Console
@@ -40,16 +40,16 @@ def statement(name: str | None, *, style: str = "text", errata: bool = False) ->
     if asked:
         name, errata = asked[1], True
     if errata:
-        parts = [catalogue.render_erratum(erratum, chosen) for erratum in _errata(name)]
+        parts = [rendering.render_erratum(erratum, chosen) for erratum in _errata(name)]
         return _joined(parts if name else _report(parts, chosen), chosen)
     if name is None and style == "text":
         width = max(len(entry.name) for entry in catalogue.entries())
         lines = [f"{entry.name:<{width}}  {_place(entry):<16} {entry.edition:<11} {entry.title}" for entry in catalogue.entries()]
         return "\n".join([*lines, "", "geostat theory NAME prints one, by name or equation number; --errata what is wrong in print."])
     if name is not None and (concern := _of_figure(name)):
-        return _joined([catalogue.render_erratum(erratum, chosen) for erratum in concern], chosen)
+        return _joined([rendering.render_erratum(erratum, chosen) for erratum in concern], chosen)
     entries = catalogue.entries() if name is None else _found(name)
-    parts = [catalogue.render(entry, chosen) for entry in entries]
+    parts = [rendering.render(entry, chosen) for entry in entries]
     return _joined([*parts, *(_verdicts(entries) if name is not None and chosen == "text" else [])], chosen)
 
 
@@ -98,8 +98,8 @@ def _place(entry: catalogue.Entry) -> str:
 def _report(parts: list[str], style: Style) -> list[str]:
     """Return all errata with what stands before them; in LaTeX a list of items."""
     if style == "latex":
-        return [catalogue.preface(style), r"\begin{description}", *parts, r"\end{description}"]
-    return [catalogue.preface(style), *parts] if style == "text" else parts
+        return [rendering.preface(style), r"\begin{description}", *parts, r"\end{description}"]
+    return [rendering.preface(style), *parts] if style == "text" else parts
 
 
 def _joined(parts: list[str], style: Style) -> str:

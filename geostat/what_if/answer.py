@@ -16,7 +16,7 @@ from geostat.what_if.gram_files import is_file, read_gram
 from geostat.what_if.grid import Cosines, Setting, find_value, parse, whatif
 from geostat.what_if.start import from_head, measured_of_head
 from theory.head.results import Edition
-from theory.study.study import BOUNDS, LOWER, Decay
+from theory.what_if.study import BOUNDS, LOWER, Decay
 
 __all__ = ["Asked", "answer"]
 

@@ -1,6 +1,6 @@
 """Elasticities of the bounds at one point of a study, as a labelled dataset and as lines of text.
 
-Source: arXiv 2602.01893, Table 1; `theory.study.elasticity` evaluates. Imports numpy, xarray and the theory room.
+Source: arXiv 2602.01893, Table 1; `theory.what_if.elasticity` evaluates. Imports numpy, xarray and the theory room.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import xarray as xr
 
 from geostat.what_if.grid import SUBJECTS, Cosines, describe, question_of
 from theory.head.results import Edition
-from theory.study.elasticity import study_elasticities
-from theory.study.study import LOWER, PARAMETERS, Decay
+from theory.what_if.elasticity import study_elasticities
+from theory.what_if.study import LOWER, PARAMETERS, Decay
 
 __all__ = ["elasticities", "lines_of"]
 

@@ -1,6 +1,6 @@
 """What-if studies: the theory's bounds over a grid of parameters, as a labelled dataset, and the parameter at which one reaches a target.
 
-Source: arXiv 2602.01893, eq. (8), (12)-(17); `theory.study` evaluates. A study starts from example values, from values given, or from
+Source: arXiv 2602.01893, eq. (8), (12)-(17); `theory.what_if` evaluates. A study starts from example values, from values given, or from
 the fits of one head of a run (`geostat.what_if.start`). Imports numpy, xarray and the theory room.
 """
 
@@ -18,10 +18,10 @@ from geostat.errors import InputError
 from theory.errors import InputError as TooMany
 from theory.head.gram import LagGram
 from theory.head.results import Edition
-from theory.study.grid import WORD, refuse_beyond_memory
-from theory.study.measured import measured_gram
-from theory.study.solve import Crossing, find
-from theory.study.study import BOUNDS, LOWER, PARAMETERS, Decay, Question, study
+from theory.what_if.crossing import Crossing, find_crossing
+from theory.what_if.given_gram import measured_gram
+from theory.what_if.grid import WORD, refuse_beyond_memory
+from theory.what_if.study import BOUNDS, LOWER, PARAMETERS, Decay, Question, study
 
 __all__ = ["Cosines", "Setting", "find_value", "parse", "question_of", "whatif"]
 
@@ -207,7 +207,7 @@ def find_value(
     between: tuple[float, float] | None = None,
     project: bool = False,
 ) -> Crossing:
-    """Return the largest N, or the smallest value of another parameter, at which a bound reaches a target; see `theory.study.solve.find`.
+    """Return the largest N, or the smallest value of another parameter, at which a bound reaches a target; see `theory.what_if.crossing.find_crossing`.
 
     >>> print(find_value("N", 0.5, base={"L": 64.0}))
     largest N with recall_lower >= 0.5: 64 (there it is 1)
@@ -215,7 +215,7 @@ def find_value(
     if bound not in BOUNDS:
         raise InputError(f"{bound!r} is no bound, expected one of {', '.join(BOUNDS)}. Use one of those.")
     question, rest = question_of(gram, base or {}, edition=edition, bounds=(bound,), project=project)
-    return find(parameter, target, rest, question, between=between)
+    return find_crossing(parameter, target, rest, question, between=between)
 
 
 def _coordinate(name: str, values: np.ndarray, *, share: bool) -> tuple[np.ndarray, dict[str, str]]:

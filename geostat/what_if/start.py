@@ -14,7 +14,7 @@ import xarray as xr
 from geostat.datasets.tokens import index_of
 from geostat.errors import InputError
 from theory.head.gram import LagGram
-from theory.study.study import PARAMETERS, Decay
+from theory.what_if.study import PARAMETERS, Decay
 
 __all__ = ["from_head", "measured_of_head"]
 
@@ -70,7 +70,7 @@ def from_head(run: xr.DataTree, head: str, *, gram: Decay = "exponential") -> di
 def measured_of_head(run: xr.DataTree, head: str) -> np.ndarray:
     """Return the cosines that were measured of one head: the mean by lag between content tokens and the mean with the sink by position.
 
-    Both are means over documents. No vectors need have them: project them (`theory.head.gram.project`).
+    Both are means over documents. No vectors need have them: project them (`theory.project`).
 
     Args:
         run: a run with /capture.

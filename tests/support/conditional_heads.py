@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from theory.head.attention_profile import WeightProfile, value_norm_profile
 from theory.head.gram import feasible_edge, offset_exponential
 from theory.head.ranked import Ranked, Summary, rank_tokens, summarise
-from theory.head.weights import WeightProfile, value_norm_profile
 
 
 def profile_head(length: int, beta: float, offset: float, rho0: float, p_sink: float, growth: float = 0.05) -> tuple:

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from theory.audit import heads
-from theory.audit.rows import AGAIN, AGAIN_IN_DOUBT, FOLLOWUP, FOLLOWUP_RECALL, IN_DOUBT, LADDER, LARGE_ERROR, NEAR, SIGMAS, Audit
+from theory.audit.rows import AGAIN, AGAIN_IN_DOUBT, IN_DOUBT, LADDER, LARGE_ERROR, NEAR, SIGMAS, Audit
 from theory.audit.summary import SMALL_N, Accuracy, Line, accuracy, relative_width, sharp_beyond_repaired, table
+from theory.audit.truth import FOLLOWUP, FOLLOWUP_RECALL
 from theory.head.results import QUANTITIES
 
 WORDS = {

@@ -13,8 +13,8 @@ from typing import Final, Literal, get_args
 import numpy as np
 
 from theory.arrays import FloatArray, IntArray
+from theory.head.attention_profile import WeightProfile, value_norm_profile
 from theory.head.gram import Gram, feasible_edge, is_feasible, offset_exponential
-from theory.head.weights import WeightProfile, value_norm_profile
 
 Sample = Literal["grid", "random", "small"]
 

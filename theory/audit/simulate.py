@@ -8,23 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from theory.arrays import (
-    FloatArray,
-    IntArray,
-    attention_rows,
-    selection_order,
-    selection_sizes,
-    sink_position,
-    value_norms,
-    whole_dimension,
-)
-from theory.editions.sharp import SUM_ROUNDING
+from theory.arrays import FloatArray, IntArray, selection_order
+from theory.editions.sharp.sharp_law import SUM_ROUNDING
 from theory.errors import InputError
-from theory.head.gram import Gram, LagGram, as_matrix, is_feasible
+from theory.head.gram import Gram, LagGram, as_matrix
+from theory.head.inputs import checked_input
 from theory.head.results import QUANTITIES, Convention
 
 CHUNK_NUMBERS = 2**23
@@ -85,21 +77,24 @@ def simulate(
 
     Raises:
         InputError: on bad input or an infeasible Gram.
+
+    Example:
+        >>> from theory.head.gram import exponential
+        >>> found = simulate([0.5, 0.1, 0.2, 0.2], 1.0, exponential(1.0, 0.0, 4), 64, [2], draws=100, seed=0)
+        >>> bool(0 < found.precision[0] <= 1), found.draws
+        (True, 100)
     """
-    rows = attention_rows(alpha)
-    if rows.ndim != 1 or draws < 2 or directions not in ("gaussian", "unit") or convention not in ("paper", "followup"):
+    if draws < 2 or directions not in get_args(Directions) or convention not in get_args(Convention):
         raise InputError(
-            f"alpha of shape {rows.shape}, draws={draws}, directions={directions!r}, convention={convention!r}: "
-            "expected (T,), at least 2 draws, 'gaussian' or 'unit', 'paper' or 'followup'."
+            f"draws={draws}, directions={directions!r}, convention={convention!r}: "
+            "expected at least 2 draws, 'gaussian' or 'unit', 'paper' or 'followup'."
         )
-    a, sizes = rows * value_norms(norms, rows.shape), selection_sizes(n)
-    sink = sink_position(sink, len(rows))
-    if not is_feasible(gram, len(rows), sink=sink):
-        raise InputError("the Gram is infeasible: no vectors have these cosines, expected a positive semidefinite one. Use gram.project.")
-    inner = np.unique(sizes[sizes < len(rows)])
+    head = checked_input(alpha, norms, gram, dimension, n, sink=sink)
+    a, sizes = head.alpha * head.norms, head.n
+    inner = np.unique(sizes[sizes < head.tokens])
     total, square = np.zeros((2, len(QUANTITIES), len(inner)))
-    order = selection_order(rows)
-    for units in draw_directions(gram, len(rows), whole_dimension(dimension), draws, seed, sink=sink):
+    order = selection_order(head.alpha)
+    for units in draw_directions(gram, head.tokens, head.dimension, draws, seed, sink=head.sink):
         if directions == "unit":
             units /= np.linalg.norm(units, axis=2, keepdims=True)
         seen = separability_of_draws(units * a[:, None, None], order, inner, convention)
@@ -107,7 +102,7 @@ def simulate(
         square += (seen**2).sum(axis=2)
     mean = total / draws
     error = np.sqrt(np.maximum(square / draws - mean**2, 0) / (draws - 1))
-    return _spread(mean, error, inner, sizes, len(rows), draws, directions, convention)
+    return _spread(mean, error, inner, sizes, head.tokens, draws, directions, convention)
 
 
 def draw_directions(gram: Gram, tokens: int, dimension: int, draws: int, seed: int, *, sink: int | None = 0) -> Iterator[FloatArray]:
@@ -152,13 +147,16 @@ def _markov_chunk(gram: LagGram, tokens: int, dimension: int, count: int, genera
     content = units if sink is None else units[1:]
     length = len(content)
     generator.standard_normal(out=content)
+    # AR(1): each token is φ of the one before and fresh noise
     step = np.sqrt(1 - phi**2)
     for t in range(1, length):
         content[t] *= step
         content[t] += phi * content[t - 1]
+    # a part common to all gives the offset c
     content *= np.sqrt(1 - offset)
     content += np.sqrt(offset) * generator.standard_normal((count, dimension))
     if sink is not None:
+        # A⁻¹1 in closed form (the inverse of an AR(1) matrix is tridiagonal), then with the offset by Sherman and Morrison
         ends = np.full(length, (1 - phi) / (1 + phi))
         ends[[0, -1]] = 1 / (1 + phi) if length > 1 else 1.0
         solved = ends / (1 - offset)
@@ -194,10 +192,12 @@ def shares_of_draws(y: FloatArray, order: IntArray, n: IntArray) -> FloatArray:
     own = np.einsum("tmd,tmd->tm", y, y)
     s, start = np.zeros((count, dimension)), 0
     for at, stop in enumerate(n.tolist()):
+        # s grows by the tokens that enter between two sizes
         s += y[order[start:stop]].sum(axis=0)
         start = stop
         distance = own - 2 * np.einsum("tmd,md->tm", y, s)
         inside, outside = distance[order[:stop]], distance[order[stop:]]
+        # r_max and r_min; a tie within rounding counts for the closed balls
         farthest, nearest = inside.max(axis=0), outside.min(axis=0)
         margin = TIE * np.abs(nearest)
         out = (outside <= farthest + TIE * np.abs(farthest)).sum(axis=0)

@@ -15,7 +15,7 @@ import numpy as np
 from theory.arrays import BoolArray, FloatArray
 from theory.audit.heads import Sample, heads
 from theory.audit.rows import LARGE_ERROR, Audit, Rows, audit
-from theory.head.results import Edition
+from theory.head.results import UNDER_MODEL_G, Edition
 
 __all__ = ["Accuracy", "Audit", "Line", "Rows", "accuracy", "audit", "heads", "relative_width", "sharp_beyond_repaired", "table"]
 
@@ -150,9 +150,6 @@ def _accuracy(quantity: str, rows: Rows) -> Accuracy:
 SAMPLES: tuple[Sample, ...] = get_args(Sample)
 """What is audited, in order."""
 
-UNDER_MODEL_G = ("sharp", "conditional", "predicted")
-"""The editions that speak of small heads: the others speak of independent directions, or of lag Grams."""
-
 
 def all_samples(
     draws: int = 1000, *, seed: int = 0, every: int = 1, workers: int = 1, progress: Callable[[float], None] | None = None
@@ -160,7 +157,7 @@ def all_samples(
     """Audit the grid, the random heads and the small ones; `progress` is called with the share done."""
     sizes = [len(heads(sample, seed=seed)[::every]) for sample in SAMPLES]
 
-    def told(before: int) -> Callable[[int, int], None] | None:
+    def counted_from(before: int) -> Callable[[int, int], None] | None:
         return None if progress is None else lambda done, _: progress((before + done) / sum(sizes))
 
     return [
@@ -171,7 +168,7 @@ def all_samples(
             seed=seed,
             every=every,
             workers=workers,
-            progress=told(sum(sizes[:at])),
+            progress=counted_from(sum(sizes[:at])),
         )
         for at, sample in enumerate(SAMPLES)
     ]

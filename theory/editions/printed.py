@@ -14,9 +14,7 @@ import numpy as np
 
 from theory.arrays import FloatArray
 from theory.head.ranked import Ranked, Summary
-
-KAPPA = 0.125
-"""κ where none is given: 1/8, the constant with which the repaired tails are proven (the paper states none, erratum 13)."""
+from theory.head.results import BoundPairs
 
 FLOOR_PEAK = float(np.sqrt(np.sqrt(2.0) - 1.0))
 """ξ at which the printed floor φ(ξ)/(ξ+1/ξ) is largest: it rises before and falls after."""
@@ -53,22 +51,8 @@ def printed_margins(summary: Summary, *, delta0: Literal["out", "in"], sink_in_b
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PrintedBounds:
-    """Lower and upper values of eq. (12)-(17) for each of K sizes, unclipped."""
-
-    precision_lower: FloatArray
-    precision_upper: FloatArray
-    recall_lower: FloatArray
-    recall_upper: FloatArray
-    f_outer_lower: FloatArray
-    f_outer_upper: FloatArray
-    f_inner_lower: FloatArray
-    f_inner_upper: FloatArray
-
-
-def printed_bounds(head: Ranked, summary: Summary, margins: Margins, dimension: int, kappa: float) -> PrintedBounds:
-    """Return eq. (12)-(17), unclipped: a recall bound may be negative, and F's then anything (erratum 18)."""
+def printed_bounds(head: Ranked, summary: Summary, margins: Margins, dimension: int, kappa: float) -> BoundPairs[FloatArray]:
+    """Return eq. (12)-(17) for each of K sizes, unclipped: a recall bound may be negative, and F's then anything (erratum 18)."""
     n, outside = summary.n.astype(float), head.tokens - 1.0 - summary.n
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         tail, tail_sink = (
@@ -80,15 +64,11 @@ def printed_bounds(head: Ranked, summary: Summary, margins: Margins, dimension: 
         p_low, r_low = 1 / (1 + loss), 1 - loss
         p_high = 1 - np.array([rows.max() for rows in floors]) / (n + 1)
         r_high = np.array([1 - rows.mean() for rows in floors])
-        return PrintedBounds(
-            precision_lower=p_low,
-            precision_upper=p_high,
-            recall_lower=r_low,
-            recall_upper=r_high,
-            f_outer_lower=harmonic(p_low),
-            f_outer_upper=harmonic(p_high),
-            f_inner_lower=harmonic(r_low),
-            f_inner_upper=harmonic(r_high),
+        return BoundPairs(
+            precision=(p_low, p_high),
+            recall=(r_low, r_high),
+            f_outer=(harmonic(p_low), harmonic(p_high)),
+            f_inner=(harmonic(r_low), harmonic(r_high)),
         )
 
 

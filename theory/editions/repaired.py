@@ -7,24 +7,13 @@ Repairs eq. (8)-(17) of arXiv 2602.01893 (errata 1, 4, 5, 7, 8). Imports numpy a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.special import ndtr
 
 from theory.arrays import FloatArray
 from theory.editions.printed import harmonic
 from theory.head.ranked import Ranked, Summary
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RepairedBounds:
-    """Lower bounds and upper approximations, each a (lower, upper) pair in [0, 1]."""
-
-    precision: tuple[float, float]
-    recall: tuple[float, float]
-    f_outer: tuple[float, float]
-    f_inner: tuple[float, float]
+from theory.head.results import BoundPairs
 
 
 def exact_means(head: Ranked, summary: Summary, at: int) -> FloatArray:
@@ -32,31 +21,6 @@ def exact_means(head: Ranked, summary: Summary, at: int) -> FloatArray:
     n = int(summary.n[at])
     moment = head.a**2 - 2 * summary.sigma[at]
     return np.asarray(moment[None, n:] - moment[:n, None])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoarseMargins:
-    """Δ and Δ₀ with the sink's terms put back, units a²; NaN where undefined."""
-
-    margin: float
-    margin_sink: float
-
-
-def coarse_margins(head: Ranked, summary: Summary, at: int) -> CoarseMargins:
-    """Return Δ and Δ₀ (with ρ_out) with the terms of a selected sink put back (erratum 4), NaN where the sink is not selected.
-
-    ρ₀ ≥ 0: Δ + 2a₀ρ₀(a_min_in − a_max_out), Δ₀ + 2a₀ρ₀(S − a_max_out); ρ₀ < 0: a_max_in and a_min_out instead. ρ₀ is the sink's
-    cosine with the token of the next rank: all its cosines are taken to be equal, as in Assumption 2.
-    """
-    if head.sink is None or not summary.sink_selected[at]:
-        return CoarseMargins(margin=float("nan"), margin_sink=float("nan"))
-    n, s_in = int(summary.n[at]), float(summary.s_in[at])
-    rho0 = float(head.cosines[head.sink, n])
-    out = summary.a_max_out[at] if rho0 >= 0 else head.a[n:].min()
-    inside = summary.a_min_in[at] if rho0 >= 0 else summary.a_max_in[at]
-    margin = summary.a_min_in[at] ** 2 - 2 * summary.a_max_out[at] * s_in * summary.rho_out[at] + 2 * summary.a_sink * rho0 * (inside - out)
-    margin_sink = summary.a_sink**2 - (s_in * summary.rho_out[at]) ** 2 + 2 * summary.a_sink * rho0 * (s_in - out)
-    return CoarseMargins(margin=float(margin) if np.isfinite(summary.a_min_in[at]) else float("nan"), margin_sink=float(margin_sink))
 
 
 def pair_widths(head: Ranked, n: int) -> FloatArray:
@@ -91,6 +55,7 @@ def pair_variances(head: Ranked, summary: Summary, at: int, dimension: int) -> F
     a_i, a_j = a[:n, None], a[None, n:]
     cosines = head.cosines[:n]
     cross = a_i * a_j * cosines[:, n:]
+    # tr[(W R)²], W of rank four: inner products of contributions, s and the pair
     wide = 2 * ((sigma_i - own_i) ** 2 + own_i * (ss - 2 * sigma_i + own_i)) + 2 * (sigma_j**2 + own_j * ss)
     wide = wide - 4 * ((sigma_j - cross) * sigma_i + (ss - sigma_i) * cross)
     mend = 2 * own_i - sigma_i
@@ -128,7 +93,7 @@ def _diagonal(head: Ranked, n: int, sigma_j: FloatArray, mend: FloatArray) -> Fl
     return np.asarray(total + 2 * mend * at_i + 2 * sigma_j * at_j + mend**2 + sigma_j**2 + 2 * mend * sigma_j * square[:, n:])
 
 
-def repaired_bounds(head: Ranked, summary: Summary, at: int, dimension: int, kappa: float) -> RepairedBounds:
+def repaired_bounds(head: Ranked, summary: Summary, at: int, dimension: int, kappa: float) -> BoundPairs[float]:
     """Return the repaired lower bounds and the upper approximations for one selection.
 
     E F(r_max) ≥ f(P_lo), E F(r_min) ≥ R_lo (not f(R_lo), erratum 8); upper sides f of the upper approximations.
@@ -142,6 +107,6 @@ def repaired_bounds(head: Ranked, summary: Summary, at: int, dimension: int, kap
     chance = np.where(spread > 0, beyond, floor)
     p_high = 1 - float(chance.max()) / (n + 1)
     r_high = 1 - float(chance.max(axis=1).mean())
-    return RepairedBounds(
+    return BoundPairs(
         precision=(p_low, p_high), recall=(r_low, r_high), f_outer=(harmonic(p_low), harmonic(p_high)), f_inner=(r_low, harmonic(r_high))
     )

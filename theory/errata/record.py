@@ -1,11 +1,28 @@
-"""What an erratum is: a frozen record with a counterexample that can be evaluated. Imports nothing but its counterexamples' type."""
+"""Errata: what is wrong in print, in words (errata.toml), each with a counterexample that is evaluated when it is asked for.
+
+Source: arXiv 2602.01893; equation numbers are the paper's. Errata 1-20 concern the theorems, 21-29 the analysis of Appendix A.2.
+Imports numpy, through the counterexamples, when one is evaluated.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 
-from theory.errata.shown_setting import Finding
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A number as printed, the true one, and whether they contradict in the way the erratum says.
+
+    what: the quantity. given: the head or the numbers it is computed from.
+    """
+
+    printed: float
+    true: float
+    shown: bool
+    what: str
+    given: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,17 +30,39 @@ class Erratum:
     """A statement of the paper that does not hold, why, and what does.
 
     equations: where it stands: equation numbers, or parts such as "Assumption 2" and "Table 1 row beta".
+    what, given: of its counterexample, with the numbers that it quotes in braces. shown_by: the function that computes it, "module.name".
     """
 
     number: int
     title: str
+    equations: tuple[str, ...]
     printed: str
     why: str
     true: str
-    equations: tuple[str, ...]
-    counterexample: Callable[[], Finding]
+    what: str
+    given: str
+    shown_by: str
 
     @property
     def where(self) -> str:
         """Return the places, equation numbers in brackets."""
         return ", ".join(f"({place})" if place.isdigit() else place for place in self.equations)
+
+    def counterexample(self) -> Finding:
+        """Evaluate the counterexample."""
+        from theory.errata import counterexamples, counterexamples_tables
+
+        modules = {"counterexamples": counterexamples, "counterexamples_tables": counterexamples_tables}
+        module, name = self.shown_by.split(".")
+        numbers = getattr(modules[module], name)()
+        what, given = (text.format(**numbers.quoted) if numbers.quoted else text for text in (self.what, self.given))
+        return Finding(printed=numbers.printed, true=numbers.true, shown=numbers.contradict, what=what, given=given)
+
+
+_WORDS = tomllib.loads(Path(__file__).with_name("errata.toml").read_text(encoding="utf-8"))
+
+PREFACE: tuple[str, ...] = tuple(_WORDS["preface"])
+"""What stands before the list."""
+
+ERRATA: tuple[Erratum, ...] = tuple(Erratum(**words | {"equations": tuple(words["equations"])}) for words in _WORDS["erratum"])
+"""All errata, by number."""

@@ -1,4 +1,4 @@
-"""Assumption 2: Gram matrices of cosines, when one exists, and the nearest one where none does.
+"""Gram matrices of cosines (Assumption 2), and whether vectors exist that have them.
 
 Source: arXiv 2602.01893, Assumption 2; the feasible edge of ρ₀ is erratum 9. Unitless.
 A Gram is either a `LagGram` (cosine by lag, and ρ₀ to the sink) or a full T×T matrix. Imports numpy and scipy.linalg.
@@ -35,6 +35,10 @@ class LagGram:
 
     by_lag[k] is the cosine of two content tokens k positions apart (by_lag[0] is 1); rho0 that of the sink with any other token.
     beta and offset are set where the sequence is offset + (1 − offset)e^{−beta·lag}: feasibility is then known in closed form.
+
+    Example:
+        >>> LagGram([1.0, 0.5], rho0=0.1).matrix(3).tolist()
+        [[1.0, 0.1, 0.1], [0.1, 1.0, 0.5], [0.1, 0.5, 1.0]]
     """
 
     by_lag: FloatArray
@@ -96,6 +100,10 @@ def feasible_edge(beta: float, content: int, *, offset: float = 0.0) -> float:
 
     |ρ₀| ≤ √(c + (1−c)(1+φ)/(L(1−φ)+2φ)), φ = e^{−β}, capped at 1. Unitless. NaN for an offset below its own edge,
     c ≥ −(1−c)·(1+φ)/(L(1−φ)+2φ), where the lag part stops being positive semidefinite.
+
+    Example:
+        >>> round(feasible_edge(0.1, 1024), 3)
+        0.139
     """
     if beta <= 0 or content < 1 or offset > 1:
         raise InputError(f"beta={beta}, content={content}, offset={offset}: expected beta > 0, at least one token and offset <= 1.")
@@ -105,12 +113,22 @@ def feasible_edge(beta: float, content: int, *, offset: float = 0.0) -> float:
 
 
 def exponential(beta: float, rho0: float, tokens: int) -> LagGram:
-    """Return the printed Gram of Assumption 2, e^{−β·lag}, for windows of up to `tokens` positions."""
+    """Return the printed Gram of Assumption 2, e^{−β·lag}, for windows of up to `tokens` positions.
+
+    Example:
+        >>> exponential(0.7, 0.0, 3).by_lag.round(3).tolist()
+        [1.0, 0.497, 0.247]
+    """
     return offset_exponential(beta, 0.0, rho0, tokens)
 
 
 def offset_exponential(beta: float, offset: float, rho0: float, tokens: int) -> LagGram:
-    """Return the offset Gram c + (1−c)e^{−β·lag}, for windows of up to `tokens` positions."""
+    """Return the offset Gram c + (1−c)e^{−β·lag}, for windows of up to `tokens` positions.
+
+    Example:
+        >>> offset_exponential(0.7, 0.2, 0.0, 3).by_lag.round(3).tolist()
+        [1.0, 0.597, 0.397]
+    """
     if not beta > 0:
         raise InputError(f"beta is {beta}, expected a decay > 0 per position. Use a small positive value for a slow decay.")
     by_lag = offset + (1 - offset) * np.exp(-beta * np.arange(tokens))
@@ -121,6 +139,10 @@ def constant(cosine: float, rho0: float, tokens: int) -> LagGram:
     """Return one cosine at every lag, for windows of up to `tokens` positions: the offset Gram's limit of an infinite decay.
 
     Feasible for cosine ≥ −1/(L−1) and |ρ₀| ≤ √(cosine + (1 − cosine)/L) with L content tokens: the closed edge at β = ∞.
+
+    Example:
+        >>> constant(0.3, 0.0, 3).by_lag.tolist()
+        [1.0, 0.3, 0.3]
     """
     by_lag = np.full(max(tokens, 1), float(cosine))
     by_lag[0] = 1.0
@@ -142,6 +164,10 @@ def decaying(
 
     Raises:
         InputError: if β or s is not positive, or the form is unknown.
+
+    Example:
+        >>> decaying("power", 1.0, 3).by_lag.round(3).tolist()
+        [1.0, 0.5, 0.333]
     """
     if form == "exponential":
         return offset_exponential(beta, offset, rho0, tokens)
@@ -157,6 +183,10 @@ def as_matrix(gram: Gram, tokens: int, *, sink: int | None = 0) -> npt.NDArray[A
 
     Raises:
         InputError: if a matrix is not T×T, symmetric, finite and 1 on the diagonal.
+
+    Example:
+        >>> as_matrix(exponential(1.0, 0.0, 3), 3).shape
+        (3, 3)
     """
     if isinstance(gram, LagGram):
         return gram.matrix(tokens, sink=sink)
@@ -187,6 +217,10 @@ def is_feasible(gram: Gram, tokens: int, *, sink: int | None = 0) -> bool:
     """Say whether vectors with these cosines exist: the matrix is positive semidefinite up to rounding.
 
     Closed form for exponential and offset Grams, the Toeplitz edge of ρ₀ for other lag Grams, the smallest eigenvalue otherwise.
+
+    Example:
+        >>> is_feasible(exponential(0.1, 0.5, 65), 65)
+        False
     """
     if isinstance(gram, LagGram):
         if sink is None or tokens == 1:
@@ -202,57 +236,6 @@ def smallest_eigenvalue(gram: Gram, tokens: int, *, sink: int | None = 0) -> flo
     from scipy.linalg import eigvalsh
 
     return float(eigvalsh(np.asarray(as_matrix(gram, tokens, sink=sink), dtype=np.float64), subset_by_index=[0, 0])[0])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Projection:
-    """A feasible Gram and how far it lies from the one asked for.
-
-    kind: "none" (it was feasible), "sink" (ρ₀ moved to its edge), "nearest" (nearest positive semidefinite with unit diagonal).
-    distance: |Δρ₀| for "sink", Frobenius norm of the change for "nearest".
-    """
-
-    gram: LagGram | FloatArray
-    kind: Literal["none", "sink", "nearest"]
-    distance: float
-
-
-def project(gram: Gram, tokens: int, *, sink: int | None = 0) -> Projection:
-    """Return the nearest feasible Gram: ρ₀ at its edge where the lag part is feasible, else the nearest correlation matrix."""
-    if is_feasible(gram, tokens, sink=sink):
-        kept = gram if isinstance(gram, LagGram) else np.asarray(gram, dtype=np.float64)
-        return Projection(gram=kept, kind="none", distance=0.0)
-    if isinstance(gram, LagGram) and sink in (0, tokens - 1):
-        edge = gram.edge(tokens - 1)
-        if np.isfinite(edge):
-            moved = LagGram(gram.by_lag, float(np.copysign(edge, gram.rho0)), beta=gram.beta, offset=gram.offset)
-            return Projection(gram=moved, kind="sink", distance=abs(moved.rho0 - gram.rho0))
-    before = np.asarray(as_matrix(gram, tokens, sink=sink), dtype=np.float64)
-    after = nearest_correlation(before)
-    return Projection(gram=after, kind="nearest", distance=float(np.linalg.norm(after - before)))
-
-
-def nearest_correlation(matrix: FloatArray) -> FloatArray:
-    """Return the positive semidefinite matrix with unit diagonal nearest to `matrix` in Frobenius norm.
-
-    Minimises the smooth dual ½‖(G + Diag y)₊‖² − Σy of Malick (2004); its gradient is diag((G + Diag y)₊) − 1.
-    """
-    from scipy.linalg import eigh
-    from scipy.optimize import minimize
-
-    def positive_part(y: FloatArray) -> FloatArray:
-        values, vectors = eigh(matrix + np.diag(y))
-        kept = values > 0
-        return np.asarray((vectors[:, kept] * values[kept]) @ vectors[:, kept].T)
-
-    def dual(y: FloatArray) -> tuple[float, FloatArray]:
-        part = positive_part(y)
-        return 0.5 * float(np.vdot(part, part)) - float(y.sum()), np.diagonal(part) - 1.0
-
-    found = minimize(dual, np.zeros(len(matrix)), jac=True, method="L-BFGS-B", options={"maxiter": 200, "ftol": 1e-15, "gtol": 1e-9})
-    part = positive_part(found.x)
-    scale = 1 / np.sqrt(np.diagonal(part))
-    return np.asarray(part * np.outer(scale, scale))
 
 
 def _semidefinite(matrix: npt.NDArray[Any]) -> bool:
@@ -274,12 +257,14 @@ def _largest_sink_cosine(lag_part: FloatArray) -> float:
 
     try:
         factor = cholesky(lag_part, lower=True, check_finite=False)
+        # 1ᵀA⁻¹1 = ‖L⁻¹1‖²
         if (np.diagonal(factor) > WELL_CONDITIONED).all():
             solved = solve_triangular(factor, np.ones(len(lag_part)), lower=True, check_finite=False)
             return min(1.0, 1 / float(np.linalg.norm(solved)))
     except LinAlgError:
         if not _semidefinite(lag_part):
             return float("nan")
+    # nearly singular: by eigenvectors; where 1 has a part in the null space no sink's cosine but 0 is feasible
     values, vectors = eigh(lag_part)
     load = vectors.sum(axis=0) ** 2
     floor = ROUNDING[lag_part.dtype] * len(lag_part) * values[-1]

@@ -102,15 +102,18 @@ def running_sums(head: Ranked, sizes: IntArray) -> RunningSums:
     total, nearest, farthest, rho_in = np.zeros(head.tokens), np.full(head.tokens, -np.inf), np.inf, -np.inf
     start = 0
     for at, stop in enumerate(sizes.tolist()):
+        # σ_l grows by the covariances with the tokens that enter between two sizes
         total += head.a * (head.a[start:stop] @ head.cosines[start:stop])
         sigma[at] = total
         rows = np.flatnonzero(content[start:stop]) + start
         if rows.size:
+            # cosines of the entering content with what was selected before, then among itself
             rho_in = max(rho_in, float(nearest[rows].max()))
             block = head.cosines[start:stop][rows - start]
             inner = block[:, rows]
             if rows.size > 1:
                 rho_in = max(rho_in, float(inner[~np.eye(rows.size, dtype=bool)].max()))
+            # largest cosine of every token with selected content, and the least of selected with any content
             nearest = np.maximum(nearest, block.max(axis=0))
             farthest = min(farthest, float(block[:, content].min()))
         cosine[:, at] = rho_in, nearest[stop:].max(), farthest

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 import numpy as np
 
@@ -25,8 +25,27 @@ CLAIMS: dict[Edition, tuple[Claim, Claim]] = {
 }
 """What the lower and the upper values of each edition are. Only those called a bound are one."""
 
+UNDER_MODEL_G: tuple[Edition, ...] = ("sharp", "conditional", "predicted")
+"""Editions that need a Gram some vectors have, and that know both conventions. The others speak of independent directions, or of lag Grams."""
+
+KAPPA = 0.125
+"""κ where none is given: 1/8, the constant with which the repaired tails are proven (the paper states none, erratum 13)."""
+
 ROUNDING = 1e-7
 """How far a bound may leave [0, 1] or its partner by rounding: a thousand pairs of the table's 1e-10."""
+
+
+Value = TypeVar("Value", float, FloatArray)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BoundPairs(Generic[Value]):
+    """Bounds on E P(r_max), E R(r_min), E F(r_max), E F(r_min), a (lower, upper) pair each: of one selection, or arrays (K,) of K of them."""
+
+    precision: tuple[Value, Value]
+    recall: tuple[Value, Value]
+    f_outer: tuple[Value, Value]
+    f_inner: tuple[Value, Value]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,50 +1,25 @@
-"""Finding and printing statements and errata: as LaTeX, text, Python or JSON.
+"""Catalogue of statements and errata: all of them in order, and finding one by name, equation number or part of the paper.
 
-The statements themselves are in `theory.statements`, the errata in `theory.errata`. Imports sympy.
+Source: arXiv 2602.01893, eq. (1)-(33), Definitions 1-3, Assumptions 1-3, Theorems 1-2, Corollary 1, Tables 1-2, and what is true beyond print.
+`theory.statements.rendering` prints them. Imports sympy.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from difflib import get_close_matches
-from textwrap import wrap
-from typing import Literal, get_args
+from functools import cache
 
-import sympy as sp
-
-from theory.errata.record import Erratum
-from theory.errata.report import ERRATA, PREFACE, shown
+from theory.errata.record import ERRATA, Erratum
 from theory.errors import InputError
-from theory.statements.dimensions import check
-from theory.statements.every import Entry, entries
-from theory.statements.record import LATEX_RELATIONS
-from theory.symbolic import symbols
+from theory.statements.other_editions import conditional, repaired, sharp
+from theory.statements.predicted import predicted
+from theory.statements.record import Entry
+from theory.statements.setting import setting
+from theory.statements.tables import sink_effect, table_1, table_2
+from theory.statements.theorems import appendix_margins, margin_definitions, printed_bounds
 
-__all__ = [
-    "Entry",
-    "Erratum",
-    "Style",
-    "entries",
-    "errata",
-    "find",
-    "find_erratum",
-    "preface",
-    "render",
-    "render_erratum",
-    "statement",
-]
-
-Style = Literal["latex", "text", "python", "json"]
-
-_MATHEMATICS = {
-    "κ": r"\kappa", "σ": r"\sigma", "ξ": r"\xi", "μ": r"\mu", "ρ": r"\rho", "φ": r"\varphi", "β": r"\beta", "η": r"\eta",
-    "α": r"\alpha", "Δ": r"\Delta", "Σ": r"\Sigma", "≥": r"\ge", "≤": r"\le", "≠": r"\ne", "≲": r"\lesssim", "≳": r"\gtrsim", "≡": r"\equiv", "√": r"\surd",
-    "λ": r"\lambda", "π": r"\pi", "ω": r"\omega", "∈": r"\in", "∖": r"\setminus", "·": r"\cdot", "×": r"\times", "≈": r"\approx",
-    "→": r"\to", "↦": r"\mapsto", "↑": r"\uparrow", "↓": r"\downarrow", "…": r"\ldots", "‖": r"\|", "⟨": r"\langle", "⟩": r"\rangle",
-    "¹": "^{1}", "³": "^{3}", "⁶": "^{6}", "ᵀ": "^{T}", "₁": "_{1}", "₂": "_{2}", "₃": "_{3}", "₊": "_{+}", "₋": "_{-}",
-    "−": "-", "½": r"\frac12", "²": "^{2}", "⁵": "^{5}", "⁻": "^{-}", "₀": "_{0}", "\u2119": r"\underline{p}",
-}  # fmt: skip
+__all__ = ["Entry", "Erratum", "entries", "errata", "find", "find_erratum", "part_of", "statement"]
 
 GREEK = {
     "α": "alpha", "β": "beta", "η": "eta", "κ": "kappa", "λ": "lam", "μ": "mu", "ξ": "xi", "ρ": "rho", "σ": "sigma", "ω": "omega",
@@ -72,25 +47,28 @@ _PART = re.compile(
 )
 _EQUATION = re.compile(r"(?:(?:eq|eqn|eqs|equation|formula)\.?[\s_-]*)?\(?0*(\d+)\)?", re.IGNORECASE)
 
-TEX = (
-    {"_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "$": r"\$", "^": r"\^{}", "{": r"\{", "}": r"\}"}
-    | {x: rf"\({y}\)" for x, y in _MATHEMATICS.items()}
-    | {"“": "``", "”": "''"}
-)
-"""Signs of the errata's prose in LaTeX."""
+
+@cache
+def entries() -> tuple[Entry, ...]:
+    """Return every statement, printed ones first, by equation number; rows of tables after them.
+
+    Example:
+        >>> next(entry.name for entry in entries() if entry.equation == "12")
+        'precision_lower'
+    """
+    numbered = [*setting(), *margin_definitions(), *printed_bounds(), *appendix_margins(), *sink_effect()]
+    numbered.sort(key=lambda entry: (entry.edition != "printed", int(entry.equation or 0)))
+    return (*numbered, *table_1(), *table_2(), *repaired(), *sharp(), *conditional(), *predicted())
 
 
 def errata() -> tuple[Erratum, ...]:
-    """Return all errata, by number."""
+    """Return all errata, by number.
+
+    Example:
+        >>> errata()[0].title
+        'Units'
+    """
     return ERRATA
-
-
-def preface(style: Style) -> str:
-    """Return what stands before the list of all errata, for text and LaTeX."""
-    paragraphs = (
-        [_tex(paragraph) for paragraph in PREFACE] if style == "latex" else ["\n".join(wrap(paragraph, 140)) for paragraph in PREFACE]
-    )
-    return "\n\n".join(paragraphs)
 
 
 def find(name: str | int) -> tuple[Entry, ...]:
@@ -100,6 +78,10 @@ def find(name: str | int) -> tuple[Entry, ...]:
 
     Raises:
         InputError: if there is none, with the nearest names, a few.
+
+    Example:
+        >>> [entry.name for entry in find("Theorem 1")]
+        ['precision_lower', 'precision_upper']
     """
     asked = part_of(str(name))
     number = _EQUATION.fullmatch(asked)
@@ -137,7 +119,12 @@ def _near(asked: str) -> list[str]:
 
 
 def part_of(name: str) -> str:
-    """Return a name with Greek letters spelled out and a part of the paper as the paper calls it: "thm1" is "Theorem 1"."""
+    """Return a name with Greek letters spelled out and a part of the paper as the paper calls it: "thm1" is "Theorem 1".
+
+    Example:
+        >>> part_of("thm1")
+        'Theorem 1'
+    """
     asked = "".join(GREEK.get(sign, sign) for sign in name.strip())
     match = _PART.fullmatch(asked)
     word = PARTS.get(match["word"].lower()) if match else None
@@ -152,6 +139,10 @@ def statement(name: str | int) -> Entry:
 
     Raises:
         InputError: if there is none, or several, with their names.
+
+    Example:
+        >>> statement(12).name
+        'precision_lower'
     """
     found = find(name)
     if len(found) > 1:
@@ -165,6 +156,10 @@ def find_erratum(number: str | int) -> Erratum:
 
     Raises:
         InputError: if there is none.
+
+    Example:
+        >>> find_erratum("erratum 17").title
+        'N = L'
     """
     digits = re.fullmatch(r"(?:(?:erratum|errata|err)\.?\s*)?(\d+)", str(number).strip(), flags=re.IGNORECASE)
     found = [erratum for erratum in ERRATA if digits and erratum.number == int(digits[1])]
@@ -179,123 +174,3 @@ def _plain(text: str) -> str:
 
 def _last_number() -> int:
     return max(int(entry.equation) for entry in entries() if entry.equation)
-
-
-def render(entry: Entry, style: Style) -> str:
-    """Return the statement as LaTeX, text, Python or JSON.
-
-    Raises:
-        InputError: if the style is unknown.
-    """
-    if style == "latex":
-        return f"{entry.left_latex} {LATEX_RELATIONS[entry.relation]} {symbols.latex(entry.expression)}"
-    if style == "python":
-        source = _python(entry.expression)
-        imports = [f"import {module}\n" for module in ("math", "scipy.special") if f"{module}." in source]
-        return f"{''.join(imports)}# of {', '.join(_free(entry))}\n{entry.name} = {source}"
-    if style == "json":
-        return json.dumps(_record(entry), ensure_ascii=False, allow_nan=False, indent=2)
-    if style == "text":
-        return _text(entry)
-    raise InputError(f"style is {style!r}, expected one of {', '.join(get_args(Style))}.")
-
-
-def render_erratum(erratum: Erratum, style: Style) -> str:
-    """Return the erratum, with its counterexample evaluated, as text (for `python` in comments), LaTeX or JSON.
-
-    Raises:
-        InputError: if the style is unknown.
-    """
-    if style not in get_args(Style):
-        raise InputError(f"style is {style!r}, expected one of {', '.join(get_args(Style))}.")
-    found = erratum.counterexample()
-    if style == "json":
-        record: dict[str, object] = {name: getattr(erratum, name) for name in ("number", "title", "printed", "why", "true", "equations")}
-        record["counterexample"] = {"what": found.what, "given": found.given, "printed": found.printed, "true": found.true}
-        return json.dumps(record, ensure_ascii=False, allow_nan=False, indent=2)
-    if style == "latex":
-        sentences = (erratum.printed, erratum.why, erratum.true, f"{shown(found)}.")
-        labels = ("Printed:", "Why it fails:", "True:", "Counterexample:")
-        body = " ".join(rf"\emph{{{label}}} {_tex(text)}" for label, text in zip(labels, sentences, strict=True))
-        return rf"\item[{erratum.number}.] \textbf{{{_tex(erratum.title)}}}, {_tex(erratum.where)}. {body}"
-    lines = [
-        f"{erratum.number}. {erratum.title}, {erratum.where}",
-        *_paragraph("printed", erratum.printed),
-        *_paragraph("why", erratum.why),
-        *_paragraph("true", erratum.true),
-        *_paragraph("shown", f"{shown(found)}."),
-    ]
-    return "\n".join(f"# {line}" for line in lines) if style == "python" else "\n".join(lines)
-
-
-def _paragraph(label: str, text: str) -> list[str]:
-    return wrap(text, width=130, initial_indent=f"   {label + ':':<9}", subsequent_indent=" " * 12, break_long_words=False)
-
-
-def _tex(text: str) -> str:
-    """Return prose as plain-ASCII LaTeX: signs beyond ASCII become mathematics (amssymb for one of them)."""
-    return "".join(TEX.get(sign, sign) for sign in text.replace("p\u0332", "\u2119"))
-
-
-def _python(expression: sp.Basic) -> str:
-    """Return Python source; `numpy`-free, with the names of `symbols`, and scipy.special's name for the incomplete beta function."""
-    beta = sp.Function("betainc")
-    plain = expression.replace(sp.betainc_regularized, lambda a, b, _, upper: beta(a, b, upper))
-    return str(sp.pycode(plain, user_functions={"betainc": "scipy.special.betainc"})).replace("builtins.", "")
-
-
-def _free(entry: Entry) -> list[str]:
-    """Return what the Python of a statement has to be given: symbols, sets, sequences, and functions of vectors."""
-    bound = {index for over in entry.expression.atoms(symbols.Over) for index, _ in over.pairs()}
-    bound |= {index for total in entry.expression.atoms(sp.Sum) for index in total.variables}
-    kinds = ((symbols.Norm, "norm(vector)"), (symbols.Inner, "inner(vector, vector)"), (symbols.Mean, "mean(value)"))
-    names = [str(meaning.symbol) for meaning in _used(entry) if meaning.symbol not in bound]
-    return [*names, *(name for kind, name in kinds if entry.expression.atoms(kind))] or ["nothing"]
-
-
-def _used(entry: Entry) -> list[symbols.Meaning]:
-    names = {symbol.name for symbol in entry.expression.atoms(sp.Symbol)}
-    return [meaning for name, meaning in symbols.MEANINGS.items() if name in names]
-
-
-def _said(entry: Entry, meaning: symbols.Meaning) -> str:
-    """Return what a symbol means in a statement: an index that runs over sets of tokens is one of these, another is any token."""
-    sets = {str(members) for over in entry.expression.atoms(symbols.Over) for index, members in over.pairs() if index == meaning.symbol}
-    return f"{meaning.meaning} of {' or of '.join(sorted(sets))}" if sets else meaning.meaning
-
-
-def _text(entry: Entry) -> str:
-    lines = [
-        f"{entry.name}: {entry.title} [{entry.edition}]",
-        f"  {entry.left} {entry.relation} {entry.expression}",
-        f"  source: {entry.source}",
-    ]
-    if entry.units:
-        lines.append(f"  units: {entry.units}")
-    if entry.conditions:
-        lines.append(f"  conditions: {entry.conditions}")
-    lines += [f"  dimension: {fault.what}: {fault.where}" for fault in check(entry)]
-    lines += [f"  {meaning.symbol}: {_said(entry, meaning)}{f' [{meaning.unit}]' if meaning.unit else ''}" for meaning in _used(entry)]
-    lines += [f"  erratum {item.number}: {item.title}. {item.true}" for item in ERRATA if item.number in entry.errata]
-    return "\n".join(lines)
-
-
-def _record(entry: Entry) -> dict[str, object]:
-    return {
-        "name": entry.name,
-        "title": entry.title,
-        "equation": entry.equation,
-        "part": entry.part,
-        "source": entry.source,
-        "edition": entry.edition,
-        "left": entry.left,
-        "relation": entry.relation,
-        "text": str(entry.expression),
-        "latex": render(entry, "latex"),
-        "python": render(entry, "python"),
-        "conditions": entry.conditions,
-        "units": entry.units,
-        "dimension": [f"{fault.what}: {fault.where}" for fault in check(entry)],
-        "errata": list(entry.errata),
-        "symbols": {str(meaning.symbol): _said(entry, meaning) for meaning in _used(entry)},
-    }

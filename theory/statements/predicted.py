@@ -33,40 +33,40 @@ def _stated(
 def _moments() -> list[Entry]:
     k, l = s.k, s.l  # noqa: E741
     return [
-        _stated("share", "regression of a contribution on the representative", s.share[l], "=", x.SHARE, MODEL_G),
+        _stated("share", "regression of a contribution on the representative", x.share[l], "=", x.SHARE, MODEL_G),
         _stated(
             "residual_covariance",
             "covariance of two contributions given the representative",
-            s.residual[k, l],
+            x.residual[k, l],
             "=",
             x.RESIDUAL,
             MODEL_G,
             "norm²",
         ),
         _stated(
-            "distance_mean", "mean squared distance given the representative's length", s.D_mean[l], "=", x.MEAN_GIVEN_T, GIVEN_T, "norm²"
+            "distance_mean", "mean squared distance given the representative's length", x.D_mean[l], "=", x.MEAN_GIVEN_T, GIVEN_T, "norm²"
         ),
         _stated(
             "distance_covariance",
             "covariance of two squared distances given the representative's length",
-            s.D_cov[k, l],
+            x.D_cov[k, l],
             "=",
             x.COVARIANCE_GIVEN_T,
             GIVEN_T,
             "norm⁴",
         ),
-        _stated("cube_root", "squared distance made nearly normal", s.W[l], "=", x.CUBE_ROOT, GIVEN_T),
-        _stated("cube_root_mean", "mean of the cube root, to second order", s.W_mean[l], "~", x.CUBE_ROOT_MEAN, GIVEN_T),
+        _stated("cube_root", "squared distance made nearly normal", x.W[l], "=", x.CUBE_ROOT, GIVEN_T),
+        _stated("cube_root_mean", "mean of the cube root, to second order", x.W_mean[l], "~", x.CUBE_ROOT_MEAN, GIVEN_T),
         _stated(
-            "cube_root_covariance", "covariance of two cube roots, to first order", s.W_cov[k, l], "~", x.CUBE_ROOT_COVARIANCE, GIVEN_T
+            "cube_root_covariance", "covariance of two cube roots, to first order", x.W_cov[k, l], "~", x.CUBE_ROOT_COVARIANCE, GIVEN_T
         ),
     ]
 
 
 def _clark() -> list[Entry]:
     rows: list[tuple[str, str, str | sp.Basic, sp.Expr, str]] = [
-        ("clark_spread", "standard deviation of the difference of the two", s.theta, x.CLARK_SPREAD, ""),
-        ("clark_ratio", "standardised difference of the two", s.z, x.CLARK_RATIO, ""),
+        ("clark_spread", "standard deviation of the difference of the two", x.theta, x.CLARK_SPREAD, ""),
+        ("clark_ratio", "standardised difference of the two", x.z, x.CLARK_RATIO, ""),
         ("clark_mean", "mean of the larger of two", "E max(Y, W[k])", x.CLARK_MEAN, r"\mathbb{E}\max(Y, W_k)"),
         ("clark_square", "mean square of the larger of two", "E max(Y, W[k])**2", x.CLARK_SQUARE, r"\mathbb{E}\max(Y, W_k)^2"),
         (
@@ -83,15 +83,15 @@ def _clark() -> list[Entry]:
 def _count() -> list[Entry]:
     j, k = s.j, s.k
     return [
-        _stated("count_rest", "standard deviation given the largest", s.rest[j], "=", x.REST, COUNTED),
-        _stated("count_threshold", "standardised distance below the largest", s.h[j], "=", x.STANDARDISED, COUNTED),
+        _stated("count_rest", "standard deviation given the largest", x.rest[j], "=", x.REST, COUNTED),
+        _stated("count_threshold", "standardised distance below the largest", x.h[j], "=", x.STANDARDISED, COUNTED),
         _stated(
-            "count_threshold_of_groups", "that distance, given that another group's largest is below too", s.h[j], "~", x.SHIFTED, RIVALS
+            "count_threshold_of_groups", "that distance, given that another group's largest is below too", x.h[j], "~", x.SHIFTED, RIVALS
         ),
-        _stated("count_correlation", "correlation given the largest", s.R_res[j, k], "=", x.RESIDUAL_CORRELATION, COUNTED),
-        _stated("count_mean", "mean count of tokens outside within the largest distance", s.K_mean, "=", x.COUNT_MEAN, COUNTED),
-        _stated("count_covariance", "tetrachoric series, and its end at R = 1", s.K_cov[j, k], "~", x.PAIR_COVARIANCE, COUNTED),
-        _stated("count_variance", "variance of that count", s.K_var, "~", x.COUNT_VARIANCE, COUNTED),
+        _stated("count_correlation", "correlation given the largest", x.R_res[j, k], "=", x.RESIDUAL_CORRELATION, COUNTED),
+        _stated("count_mean", "mean count of tokens outside within the largest distance", x.K_mean, "=", x.COUNT_MEAN, COUNTED),
+        _stated("count_covariance", "tetrachoric series, and its end at R = 1", x.K_cov[j, k], "~", x.PAIR_COVARIANCE, COUNTED),
+        _stated("count_variance", "variance of that count", x.K_var, "~", x.COUNT_VARIANCE, COUNTED),
     ]
 
 

@@ -120,8 +120,8 @@ def stated(
 MEANS = {
     "precision": ("E P(r_max, N)", r"\mathbb{E}P(r_{\max}, N)"),
     "recall": ("E R(r_min, N)", r"\mathbb{E}R(r_{\min}, N)"),
-    "f_inner": ("E F(r_min, N)", r"\mathbb{E}F(r_{\min}, N)"),
     "f_outer": ("E F(r_max, N)", r"\mathbb{E}F(r_{\max}, N)"),
+    "f_inner": ("E F(r_min, N)", r"\mathbb{E}F(r_{\min}, N)"),
 }
 """What is bounded, in text and in LaTeX."""
 

@@ -10,6 +10,7 @@ import sympy as sp
 from theory.statements.record import Entry, definition, stated
 from theory.symbolic import definitions as d
 from theory.symbolic import symbols as s
+from theory.symbolic.operations import Indicator, Norm
 
 SQUARED = "norm²"
 
@@ -54,9 +55,9 @@ def assumptions() -> list[Entry]:
     exact = "every layer and head; true in expectation at best"
     return [
         stated("cosine", "cosine of two value states", s.rho[s.i, s.j], "=", d.COSINE, equation="6", part="Section 3.2"),
-        stated("stable_norms", "stable norms", s.Norm(s.v[s.i]), "=", s.C, part="Assumption 1.1", conditions="i > 0, C > 0", units="norm"),
+        stated("stable_norms", "stable norms", Norm(s.v[s.i]), "=", s.C, part="Assumption 1.1", conditions="i > 0, C > 0", units="norm"),
         stated(
-            "sink_norm", "norm of the sink", s.Norm(s.v[0]), "=", d.SINK_NORM, part="Assumption 1.2", conditions="0 < λ ≪ 1", units="norm"
+            "sink_norm", "norm of the sink", Norm(s.v[0]), "=", d.SINK_NORM, part="Assumption 1.2", conditions="0 < λ ≪ 1", units="norm"
         ),
         stated(
             "similarity_decay",
@@ -147,7 +148,7 @@ def notation() -> list[Entry]:
 
 def reductions() -> list[Entry]:
     """Return eq. (21)-(25)."""
-    out, inside = s.Indicator(s.D[s.j] <= s.r_max**2), s.Indicator(s.D[s.i] > s.r_min**2)
+    out, inside = Indicator(s.D[s.j] <= s.r_max**2), Indicator(s.D[s.i] > s.r_min**2)
     where, always = "Appendix A.1", "none: true of any numbers D"
     return [
         stated(

@@ -10,10 +10,10 @@ from __future__ import annotations
 import sympy as sp
 
 from theory.statements.record import Entry, stated
-from theory.symbolic import bounds, definitions, margins, symbols
+from theory.symbolic import definitions, margins, symbols, theorems
 from theory.symbolic.symbols import T_2, L, N, a_0, a_max_out, a_min_in, beta, d, m_1, m_2, m_3, n_minus, n_plus, rho_out
 
-RECALL_LOWER = bounds.RECALL_LOWER.subs(bounds.SPELLED_OUT)
+RECALL_LOWER = theorems.RECALL_LOWER.subs(theorems.SPELLED_OUT)
 """Eq. (14) in sums and extremes of a, and ρ_out."""
 
 IMPROVES, WEAKENS, MIXED = "printed: improves", "printed: weakens", "printed: mixed"

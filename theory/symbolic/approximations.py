@@ -12,42 +12,31 @@ from typing import Any
 
 import sympy as sp
 
-from theory.symbolic.symbols import (
-    D,
-    D_cov,
-    D_mean,
-    J,
-    K_cov,
-    K_mean,
-    K_var,
-    Mean,
-    N,
-    R_below,
-    R_res,
-    SumOver,
-    W_cov,
-    W_mean,
-    Y_cov,
-    Y_mean,
-    Y_std,
-    a,
-    below,
-    d,
-    edge,
-    h,
-    j,
-    k,
-    l,
-    residual,
-    rest,
-    rho,
-    share,
-    sigma_of,
-    sigma_ss,
-    t,
-    theta,
-    z,
-)
+from theory.symbolic.operations import Mean, SumOver
+from theory.symbolic.symbols import D, J, N, a, d, family, j, k, l, rho, sigma_of, sigma_ss, symbol
+
+t = symbol("t", "t", "squared norm of the representative", "norm²", positive=True)
+share = family("b", "b", "regression of a contribution on the representative, sigma[l]/sigma_ss", real=True)
+residual = family("C_res", r"\tilde C", "covariance of two contributions given the representative", "norm²", real=True)
+D_mean = family("D_mean", r"\bar D", "mean squared distance given t", "norm²", positive=True)
+D_cov = family("D_cov", r"V^D", "covariance of two squared distances given t", "norm⁴", real=True)
+W = family("W", "W", "cube root of a squared distance over t, less 1", real=True)
+W_mean = family("W_mean", r"\bar W", "mean of W given t", real=True)
+W_cov = family("W_cov", "V", "covariance of two W given t", real=True)
+Y_mean = symbol("Y_mean", r"\bar Y", "mean of the largest W of some tokens", real=True)
+Y_std = symbol("Y_std", r"\sigma_Y", "standard deviation of the largest W of some tokens", positive=True)
+Y_cov = family("Y_cov", "c", "covariance of the largest W of some tokens with another", real=True)
+theta = symbol("theta", r"\theta_k", "standard deviation of the largest W of some tokens less W[k]", positive=True)
+z = symbol("z", "z_k", "mean of the largest W of some tokens less W[k], over theta", real=True)
+edge = symbol("y_edge", r"\upsilon", "value of the largest W", real=True)
+h = family("h", "h", "standardised distance of W[j] below the largest W", real=True)
+rest = family("rest", "s", "standard deviation of W[j] given the largest W", positive=True)
+below = symbol("g", "g", "standardised distance of another group's largest W below the largest W", real=True)
+R_below = family("R_g", "R^g", "correlation of W[j] with another group's largest W given the largest W", real=True)
+R_res = family("R_res", "R", "correlation of W[j] and W[k] given the largest W", real=True)
+K_mean = symbol("K_mean", r"\bar K", "mean count of tokens on the wrong side, given t and the largest W", nonnegative=True)
+K_var = symbol("K_var", "V_K", "variance of that count", nonnegative=True)
+K_cov = family("K_cov", "C^K", "covariance of two tokens' being counted", real=True)
 
 SHARE = sigma_of[l] / sigma_ss
 """b_l: y_l = b_l s + e_l with e_l independent of s."""

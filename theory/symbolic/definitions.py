@@ -1,32 +1,27 @@
 """Setting, metrics and assumptions of the paper, and the deterministic steps of its proofs.
 
 Source: arXiv 2602.01893, eq. (1)-(6), (18)-(25), (32)-(33), Assumptions 1-3. Units: vectors and radii in units of value norm.
-Statements are names; the margins and bounds are in `theory.symbolic.margins` and `theory.symbolic.bounds`. Imports sympy only.
+Statements are names; the margins and bounds are in `theory.symbolic.margins` and `theory.symbolic.theorems`. Imports sympy only.
 """
 
 from __future__ import annotations
 
 import sympy as sp
 
+from theory.symbolic.operations import Indicator, Inner, MaxOver, MinOver, Norm, SumOver
 from theory.symbolic.symbols import (
     I_N,
     T_1,
     T_2,
     C,
     D,
-    Indicator,
-    Inner,
     J,
     K_in,
     K_out,
-    MaxOver,
-    MinOver,
     N,
-    Norm,
     P,
     R,
     S_in,
-    SumOver,
     a,
     a_0,
     alpha,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sympy as sp
 
+from theory.symbolic.operations import MaxOver, MinOver, SumOver
 from theory.symbolic.symbols import (
     I_N,
     B,
@@ -17,10 +18,7 @@ from theory.symbolic.symbols import (
     I_content,
     J,
     M,
-    MaxOver,
-    MinOver,
     S_in,
-    SumOver,
     a,
     a_0,
     a_max_in,

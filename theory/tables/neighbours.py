@@ -13,11 +13,10 @@ import numpy as np
 
 from theory.arrays import FloatArray, selection_order
 from theory.audit.simulate import draw_directions, separability_of_draws
-from theory.editions.printed import KAPPA
 from theory.evaluate.envelopes import envelope
+from theory.head.attention_profile import WeightProfile, value_norm_profile
 from theory.head.gram import exponential, feasible_edge
-from theory.head.results import Edition, Envelope
-from theory.head.weights import WeightProfile, value_norm_profile
+from theory.head.results import KAPPA, Edition, Envelope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

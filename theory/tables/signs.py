@@ -11,7 +11,7 @@ from typing import Literal
 
 import sympy as sp
 
-from theory.symbolic import bounds, margins, symbols
+from theory.symbolic import margins, symbols, theorems
 
 Sign = Literal["+", "-", "0", "mixed"]
 
@@ -23,7 +23,7 @@ def printed_partials() -> Mapping[str, tuple[sp.Expr, ...]]:
     Δ and Δ₀ are positive symbols, L − N is one, a_max_in is apart from a₀ except in "a_0, sink in B".
     """
     delta, delta_0, outside = sp.symbols("Delta_plus Delta_0_plus outside", positive=True)
-    recall = bounds.RECALL_LOWER
+    recall = theorems.RECALL_LOWER
     positive = {symbols.Delta: delta, symbols.Delta_0: delta_0, symbols.L: symbols.N + outside}
     strict = {
         symbol: sp.Symbol(f"{symbol.name}_plus", positive=True)
@@ -59,7 +59,7 @@ def printed_partials() -> Mapping[str, tuple[sp.Expr, ...]]:
 
 def _true_counts() -> tuple[sp.Expr, ...]:
     """Return minus the derivatives of the true counts of pairs in N: the content's rises up to N = √(L+1) (erratum 25)."""
-    return tuple(sp.factor(-sp.diff(count, symbols.N)) for count in (bounds.COUNT_OF_LOSSES, bounds.COUNT_OF_SINK_LOSSES))
+    return tuple(sp.factor(-sp.diff(count, symbols.N)) for count in (theorems.COUNT_OF_LOSSES, theorems.COUNT_OF_SINK_LOSSES))
 
 
 def sign_of(terms: tuple[sp.Expr, ...]) -> Sign:

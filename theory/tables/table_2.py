@@ -1,24 +1,22 @@
 """Table 2 settled: the order in which tokens enter I_N, where its composition changes, and what each printed row is worth.
 
 For 0 < η ≤ 1 tokens enter by weight: the tail from L down to T₂+1, oscillation peaks by falling cosine, the plateau, valleys; the sink
-at rank 1 + #{weights above p_sink}. The boundaries m₁, m₂, m₃ that print leaves undefined follow (`theory.head.weights.regimes`).
+at rank 1 + #{weights above p_sink}. The boundaries m₁, m₂, m₃ that print leaves undefined follow (`theory.head.attention_profile.regimes`).
 Source: arXiv 2602.01893, Assumption 3, Figure 4, Table 2 (errata 21-23, 28). Unitless. Imports numpy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from theory.arrays import IntArray
-from theory.errors import InputError
-from theory.head.weights import WeightProfile, regimes
+from theory.head.attention_profile import WeightProfile, regimes
 
 Verdict = Literal["right", "conditional", "wrong"]
-Phase = Literal["sink", "tail", "peaks", "plateau", "valleys"]
 
 FIGURE_4 = {"length": 1024, "plateau_end": 100, "growth_start": 800, "p_base": 1e-5, "p_sink": 1e-3}
 """Figure 4 and Section 3.3: plateau 1-100 around 1e-5, oscillation to 800, growth to 1024, a sink two orders of magnitude above."""
@@ -54,20 +52,6 @@ def entry_order(profile: WeightProfile) -> IntArray:
     return np.insert(content, sink_rank(profile) - 1, 0)
 
 
-def phase_of_entry(profile: WeightProfile, n: int) -> Phase:
-    """Return what kind of token enters at size n; needs 1 <= n <= T."""
-    order = entry_order(profile)
-    if not 1 <= n <= len(order):
-        raise InputError(f"n is {n}, expected a size from 1 to {len(order)}.")
-    position = int(order[n - 1])
-    if position == 0:
-        return "sink"
-    if position > profile.growth_start:
-        return "tail"
-    cosine = np.cos(profile.omega * position) if position > profile.plateau_end else 0.0
-    return "peaks" if cosine > 0 else "valleys" if cosine < 0 else "plateau"
-
-
 def alias(omega: float) -> float:
     """Return 2π − ω: at integer positions it gives the very weights that ω gives, so no larger ω can be said to help."""
     return 2 * np.pi - omega
@@ -82,12 +66,6 @@ def tail_margin(eta: float, beta: float, selected: int) -> tuple[float, float]:
     inside = (1 - x**selected) / (1 - x)
     margin = x ** (2 * selected - 2) - 2 * x**selected * inside * np.exp(-beta)
     return float(margin), float(1 + x**selected + inside)
-
-
-def least_decay(eta: float, selected: int) -> float:
-    """Return the β above which Δ > 0 with the top m of an exponential tail: ln 2 + ln[(1 − x^m)/((1 − x) x^{m−2})], x = e^{−η}."""
-    x = np.exp(-eta)
-    return float(np.log(2) + np.log((1 - x**selected) / ((1 - x) * x ** (selected - 2))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +109,7 @@ def figure_4_profile(p_base: float = FIGURE_4["p_base"]) -> WeightProfile:
     return profile(low)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RegimeRow:
     """A row of Table 2: what is printed, what is true, and the numbers that decide."""
 
@@ -162,13 +140,10 @@ def _row_2() -> str:
 
 def _row_3() -> str:
     apart = max(
-        float(np.abs(_with_omega(omega).weights() - _with_omega(alias(omega)).weights()).max()) for omega in np.linspace(0.05, 3.1, 62)
+        float(np.abs(replace(EXAMPLE, omega=omega).weights() - replace(EXAMPLE, omega=alias(omega)).weights()).max())
+        for omega in np.linspace(0.05, 3.1, 62)
     )
     return f"weights at omega and at 2 pi - omega differ by {'less than 1e-12' if apart < 1e-12 else f'{apart:.1g}'} over 62 frequencies"
-
-
-def _with_omega(omega: float) -> WeightProfile:
-    return WeightProfile(length=40, plateau_end=10, growth_start=30, p_sink=0.5, eta=0.2, omega=omega)
 
 
 def _row_4() -> str:
@@ -185,46 +160,45 @@ def _row_5() -> str:
 
 TABLE_2: tuple[RegimeRow, ...] = (
     RegimeRow(
-        row="I",
-        printed="N = 1: {0} only; all statistics equal to 1.",
-        true="P = R = 1 for any single token; it is the sink only where p_sink is the largest weight.",
-        verdict="conditional",
-        evidence=_row_1,
+        "I",
+        "N = 1: {0} only; all statistics equal to 1.",
+        "P = R = 1 for any single token; it is the sink only where p_sink is the largest weight.",
+        "conditional",
+        _row_1,
     ),
     RegimeRow(
-        row="II",
-        printed="1 < N < m₁: {0} and the top of the tail; Δ/B grows, bounds near 1.",
-        true="The composition holds with m₁ = L − T₂ + 2 and the sink first; Δ/B falls while Δ > 0: Δ falls, B rises.",
-        verdict="wrong",
-        evidence=_row_2,
+        "II",
+        "1 < N < m₁: {0} and the top of the tail; Δ/B grows, bounds near 1.",
+        "The composition holds with m₁ = L − T₂ + 2 and the sink first; Δ/B falls while Δ > 0: Δ falls, B rises.",
+        "wrong",
+        _row_2,
     ),
     RegimeRow(
-        row="III",
-        printed="m₁ ≤ N < m₂: oscillatory peaks; Δ/B falls slowly; larger η, ω help.",
-        true="The composition holds, m₂ = m₁ + n₊. Larger ω cannot help: integer positions cannot tell ω from 2π − ω.",
-        verdict="wrong",
-        evidence=_row_3,
+        "III",
+        "m₁ ≤ N < m₂: oscillatory peaks; Δ/B falls slowly; larger η, ω help.",
+        "The composition holds, m₂ = m₁ + n₊. Larger ω cannot help: integer positions cannot tell ω from 2π − ω.",
+        "wrong",
+        _row_3,
     ),
     RegimeRow(
-        row="IV",
-        printed="m₂ ≤ N < m₃: valleys and 1..T₁.",
-        true="The plateau alone, m₃ = L + 2 − n₋: a valley weighs less than the plateau and enters after it.",
-        verdict="wrong",
-        evidence=_row_4,
+        "IV",
+        "m₂ ≤ N < m₃: valleys and 1..T₁.",
+        "The plateau alone, m₃ = L + 2 − n₋: a valley weighs less than the plateau and enters after it.",
+        "wrong",
+        _row_4,
     ),
-    RegimeRow(
-        row="V",
-        printed="N ≥ m₃: all oscillations and the tail.",
-        true="The valleys; the tail entered in regime II.",
-        verdict="wrong",
-        evidence=_row_5,
-    ),
+    RegimeRow("V", "N ≥ m₃: all oscillations and the tail.", "The valleys; the tail entered in regime II.", "wrong", _row_5),
 )
 """Table 2 row by row."""
 
 
 def markdown() -> str:
-    """Return Table 2 with its verdicts as a Markdown table."""
+    """Return Table 2 with its verdicts as a Markdown table.
+
+    Example:
+        >>> markdown().splitlines()[0]
+        '| row | printed | true | verdict | numbers |'
+    """
     lines = ["| row | printed | true | verdict | numbers |", "|---|---|---|---|---|"]
     lines += [f"| {row.row} | {row.printed} | {row.true} | {row.verdict} | {row.evidence()} |" for row in TABLE_2]
     return "\n".join(lines)

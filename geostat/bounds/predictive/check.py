@@ -18,7 +18,7 @@ from geostat.datasets.separability import LETTERS, STATISTICS
 from geostat.datasets.variable import Variable, variables
 from geostat.statistics.arrays import FloatArray
 from theory.audit.simulate import simulate
-from theory.editions.sharp_many import in_threads, workers
+from theory.editions.sharp.many_heads import in_threads, workers
 from theory.head.gram import LagGram
 
 CHECKED_HEADS = 16

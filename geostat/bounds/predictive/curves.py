@@ -29,7 +29,7 @@ from geostat.errors import InputError
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.t_test import critical_value
 from theory.editions.predicted.predict import predict
-from theory.editions.sharp_many import in_threads
+from theory.editions.sharp.many_heads import in_threads
 from theory.head.gram import LagGram, as_matrix
 
 BASELINES: Final = ("heads", "floor")

@@ -8,7 +8,7 @@ from geostat.cli.progress import Console
 from geostat.cli.theory import statement, trial
 from geostat.errors import InputError
 from theory.errors import InputError as TheoryError
-from theory.statements import catalogue
+from theory.statements import catalogue, rendering
 from theory.tables import table_2
 from theory.tables.table_1 import ROWS
 
@@ -25,7 +25,7 @@ def test_the_list_names_every_statement_once():
 def test_a_statement_is_found_by_number_and_by_name_and_said_in_each_style(style):
     by_number = statement("12", style=style)
     entries = catalogue.find("12")
-    assert by_number == "\n\n".join(catalogue.render(entry, style) for entry in entries)
+    assert by_number == "\n\n".join(rendering.render(entry, style) for entry in entries)
     assert statement(entries[0].name, style=style) in by_number
 
 

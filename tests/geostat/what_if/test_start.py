@@ -10,8 +10,9 @@ from geostat.errors import InputError
 from geostat.what_if.answer import Asked, answer
 from geostat.what_if.gram_files import is_file, read_gram
 from geostat.what_if.start import from_head, measured_of_head
-from theory.head.gram import nearest_correlation, smallest_eigenvalue
-from theory.study.measured import measured_gram
+from theory.head.gram import smallest_eigenvalue
+from theory.head.projection import nearest_correlation
+from theory.what_if.given_gram import measured_gram
 
 
 def by_hand(captured: xr.Dataset, layer: int, kv_head: int) -> np.ndarray:

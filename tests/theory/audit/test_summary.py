@@ -9,8 +9,9 @@ import pytest
 
 from theory.audit import heads, summary
 from theory.audit import rows as audit_rows
-from theory.audit.rows import AUDITED, FOLLOWUP, FOLLOWUP_RECALL, Truth, drawn_truth
+from theory.audit import truth as audit_truth
 from theory.audit.simulate import simulate
+from theory.audit.truth import AUDITED, FOLLOWUP, FOLLOWUP_RECALL, Truth, drawn_truth
 from theory.errors import InputError
 from theory.head.gram import is_feasible
 from theory.head.results import QUANTITIES
@@ -127,7 +128,7 @@ def test_a_chance_flag_clears_when_drawn_again(monkeypatch: pytest.MonkeyPatch):
         mean, error = once(head, directions, n, draws, seed)
         return mean + 0.5 * (draws == 300), error
 
-    monkeypatch.setattr(audit_rows, "drawn_truth", unlucky)
+    monkeypatch.setattr(audit_truth, "drawn_truth", unlucky)
     monkeypatch.setattr(audit_rows, "AGAIN", 2)
     for line in summary.table(summary.audit(("sharp",), draws=300, every=119)):
         assert line.flagged > 0

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from support.strategies import Head, heads
 
 from theory.audit.simulate import simulate
-from theory.evaluate.envelopes import UNDER_MODEL_G, envelope
+from theory.evaluate.envelopes import envelope
 from theory.head.gram import LagGram, feasible_edge, offset_exponential
-from theory.head.results import QUANTITIES, Edition, Envelope
+from theory.head.results import QUANTITIES, UNDER_MODEL_G, Edition, Envelope
 
 DIMENSIONS = st.sampled_from([1, 2, 3, 8, 64, 1024, 4096])
 

@@ -14,13 +14,14 @@ from support.places import GOLDEN
 from support.strategies import Head, RationalHead, heads, rational_heads
 
 from theory.editions.printed import FLOOR_PEAK, floor_by_row, floor_probability, harmonic, pair_levels, printed_bounds, printed_margins
-from theory.editions.repaired import coarse_margins, exact_means, pair_variances, pair_widths, repaired_bounds, tails, union_bounds
+from theory.editions.repaired import exact_means, pair_variances, pair_widths, repaired_bounds, tails, union_bounds
 from theory.evaluate.envelopes import envelope
 from theory.head.gram import feasible_edge
 from theory.head.ranked import Ranked, Summary, ranked, summarise
 from theory.head.results import QUANTITIES
 from theory.statements import catalogue
-from theory.symbolic import bounds, margins, symbols
+from theory.symbolic import margins, symbols, theorems
+from theory.symbolic.operations import spell_out
 
 ALL = json.loads((GOLDEN / "theory.json").read_text())["cases"]
 CASES = {case["id"]: case for case in ALL}
@@ -53,10 +54,18 @@ def test_margins_equal_exact_arithmetic(name: str) -> None:
     levels = pair_levels(head, summary, 0)
     np.testing.assert_allclose(levels[None, n:] - levels[:n, None], array(expected["mu_printed"]), rtol=1e-10, atol=1e-13)
     np.testing.assert_allclose(exact_means(head, summary, 0), array(expected["mu_exact"]), rtol=1e-10, atol=1e-13)
-    coarse = coarse_margins(head, summary, 0)
-    for key, value in (("Delta_corr", coarse.margin), ("Delta0_corr", coarse.margin_sink)):
+    out = printed_margins(summary, delta0="out", sink_in_b=True, sink_visible=True)
+    known = {
+        symbols.Delta: out.margin[0],
+        symbols.Delta_0: out.margin_sink[0],
+        symbols.a_min_out: head.a[n:].min(),
+        symbols.a_0: summary.a_sink,
+    }
+    known |= {getattr(symbols, key): getattr(summary, key.lower())[0] for key in ("S_in", "a_min_in", "a_max_in", "a_max_out")}
+    known[symbols.rho_0] = head.cosines[head.sink, n]
+    for key, statement in (("Delta_corr", margins.DELTA_WITH_SINK), ("Delta0_corr", margins.DELTA_0_WITH_SINK)):
         if key in expected:
-            close(value, number(expected[key]))
+            close(float(statement.subs(known)), number(expected[key]))
 
 
 @pytest.mark.parametrize(("name", "run"), RUNS)
@@ -67,14 +76,14 @@ def test_printed_and_repaired_bounds_equal_exact_arithmetic(name: str, run: int)
     d, kappa, n = int(args["d"]), number(args["kappa"]), int(summary.n[0])
     scale = printed_margins(summary, delta0=args.get("delta0", "out"), sink_in_b=args.get("B", "incl") == "incl", sink_visible=True)
     found = printed_bounds(head, summary, scale, d, kappa)
-    close(found.precision_lower[0], number(expected["P_lo_12"]))
-    close(found.precision_upper[0], number(expected["P_hi_13"]))
-    close(found.recall_lower[0], number(expected["R_lo_14"]))
-    close(found.recall_upper[0], number(expected["R_hi_15"]))
-    close(found.f_inner_lower[0], number(expected["F_rmin_lo_16"]))
-    close(found.f_inner_upper[0], number(expected["F_rmin_hi_16"]))
-    close(found.f_outer_lower[0], number(expected["F_rmax_lo_17"]))
-    close(found.f_outer_upper[0], number(expected["F_rmax_hi_17"]))
+    close(found.precision[0][0], number(expected["P_lo_12"]))
+    close(found.precision[1][0], number(expected["P_hi_13"]))
+    close(found.recall[0][0], number(expected["R_lo_14"]))
+    close(found.recall[1][0], number(expected["R_hi_15"]))
+    close(found.f_inner[0][0], number(expected["F_rmin_lo_16"]))
+    close(found.f_inner[1][0], number(expected["F_rmin_hi_16"]))
+    close(found.f_outer[0][0], number(expected["F_rmax_lo_17"]))
+    close(found.f_outer[1][0], number(expected["F_rmax_hi_17"]))
     sigma = float(scale.scale[0] / np.sqrt(2 * kappa * d))
     close(sigma, number(expected["sigma"]))
     levels = pair_levels(head, summary, 0)
@@ -152,7 +161,7 @@ def exact_head(head: RationalHead) -> tuple[Ranked, Summary, dict, dict]:
 
 
 def value(expression: sp.Expr, members: dict, values: dict) -> float:
-    return float(symbols.spell_out(expression, members).subs(values))
+    return float(spell_out(expression, members).subs(values))
 
 
 @given(rational_heads())
@@ -185,7 +194,7 @@ def test_sums_and_margins_equal_their_symbols(case: RationalHead) -> None:
 def test_pair_means_and_widths_equal_their_symbols(case: RationalHead) -> None:
     head, summary, members, values = exact_head(case)
     levels, exact, widths = pair_levels(head, summary, 0), exact_means(head, summary, 0), pair_widths(head, case.n)
-    means = {symbols.M[t]: symbols.spell_out(margins.M_J.subs(symbols.j, t), members).subs(values) for t in range(head.tokens)}
+    means = {symbols.M[t]: spell_out(margins.M_J.subs(symbols.j, t), members).subs(values) for t in range(head.tokens)}
     for row in members[symbols.I_N]:
         for column in members[symbols.J]:
             at = {symbols.i: row, symbols.j: column}
@@ -207,10 +216,10 @@ def test_printed_bounds_equal_their_symbols(case: RationalHead) -> None:
     scalars[symbols.Delta_0] = found.margin_sink[0]
     # Print leaves Δ undefined when only the sink is selected; its term is then dropped.
     scalars[symbols.Delta] = sp.oo if np.isnan(found.margin[0]) else found.margin[0]
-    low = float(bounds.RECALL_LOWER.subs(scalars))
-    np.testing.assert_allclose(numeric.precision_lower[0], float(bounds.PRECISION_LOWER.subs(scalars)), rtol=1e-10)
-    np.testing.assert_allclose(numeric.recall_lower[0], low, rtol=1e-10, atol=1e-13)
-    np.testing.assert_allclose(numeric.f_inner_lower[0], float(bounds.F_INNER_LOWER.subs(symbols.R_lower, low)), rtol=1e-8)
+    low = float(theorems.RECALL_LOWER.subs(scalars))
+    np.testing.assert_allclose(numeric.precision[0][0], float(theorems.PRECISION_LOWER.subs(scalars)), rtol=1e-10)
+    np.testing.assert_allclose(numeric.recall[0][0], low, rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(numeric.f_inner[0][0], float(theorems.F_INNER_LOWER.subs(symbols.R_lower, low)), rtol=1e-8)
     levels = pair_levels(head, summary, 0)
     sigma = float(margins.SIGMA.subs(scalars))
     floors = {
@@ -219,8 +228,8 @@ def test_printed_bounds_equal_their_symbols(case: RationalHead) -> None:
         for column in members[symbols.J]
     }
     size = {symbols.N: case.n}
-    close(numeric.precision_upper[0], float(symbols.spell_out(bounds.PRECISION_UPPER, members).subs(floors).subs(size)))
-    close(numeric.recall_upper[0], float(symbols.spell_out(bounds.RECALL_UPPER, members).subs(floors).subs(size)))
+    close(numeric.precision[1][0], float(spell_out(theorems.PRECISION_UPPER, members).subs(floors).subs(size)))
+    close(numeric.recall[1][0], float(spell_out(theorems.RECALL_UPPER, members).subs(floors).subs(size)))
 
 
 @given(rational_heads())
@@ -236,7 +245,7 @@ def test_repaired_values_equal_their_symbols(case: RationalHead) -> None:
         each = tail if name.endswith("lower") else chance
         given_p = {symbols.p[row, column]: each[row, column - case.n] for row in members[symbols.I_N] for column in members[symbols.J]}
         known = {symbols.MEANINGS[key].symbol: found[of] for key, of in STANDS_FOR.items() if of in found}
-        spelled = symbols.spell_out(catalogue.statement(name).expression, members)
+        spelled = spell_out(catalogue.statement(name).expression, members)
         found[name] = float(spelled.subs(given_p | known | {symbols.N: case.n}))
     for quantity in QUANTITIES:
         expected = [found[f"repaired_{quantity}_{side}"] for side in ("lower", "upper")]

@@ -14,7 +14,7 @@ from scipy.special import stdtr
 from support.strategies import Head, heads
 
 from theory.audit.simulate import simulate
-from theory.editions.sharp_many import TABULATED_FROM, law_table, prepare
+from theory.editions.sharp.many_heads import TABULATED_FROM, law_table, prepare
 from theory.errors import InputError
 from theory.evaluate.envelopes import envelope, envelopes
 from theory.head.gram import LagGram, exponential, offset_exponential
@@ -27,7 +27,7 @@ ALPHA = np.array([0.5, 0.05, 0.1, 0.35])
 
 @pytest.mark.parametrize("dimension", [7, 8, 13, 64, 96, 256, 1024])
 def test_tabulated_law_is_students_within_1e_8(dimension: int) -> None:
-    from theory.editions.sharp_kernels import look_up
+    from theory.editions.sharp.sharp_kernels import look_up
 
     table, r = law_table(dimension), np.linspace(-1, 1, 20_001)[1:-1]
     exact = stdtr(dimension, -np.sqrt(dimension) * r / np.sqrt((1 - r) * (1 + r)))

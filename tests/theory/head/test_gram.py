@@ -16,11 +16,10 @@ from theory.head.gram import (
     exponential,
     feasible_edge,
     is_feasible,
-    nearest_correlation,
     offset_exponential,
-    project,
     smallest_eigenvalue,
 )
+from theory.head.projection import nearest_correlation, project
 
 
 @given(st.integers(2, 40), st.floats(0.02, 4), st.floats(0, 0.95))

@@ -17,8 +17,9 @@ from theory.audit.simulate import simulate
 from theory.editions.printed import harmonic
 from theory.errata import report as errata
 from theory.errors import InputError
-from theory.statements import catalogue, dimensions
-from theory.symbolic import bounds, margins, symbols
+from theory.statements import catalogue, dimensions, rendering
+from theory.symbolic import margins, symbols, theorems
+from theory.symbolic.operations import MaxOver, Over, SumOver, spell_out
 
 
 @pytest.mark.parametrize("erratum", catalogue.errata(), ids=lambda item: f"{item.number}")
@@ -114,8 +115,8 @@ LEGENDS = {
 @pytest.mark.parametrize("name", sorted(LEGENDS))
 def test_the_legend_says_which_tokens_an_index_stands_for(name: str) -> None:
     (entry,) = catalogue.find(name)
-    told = json.loads(catalogue.render(entry, "json"))["symbols"]
-    lines = catalogue.render(entry, "text").splitlines()
+    told = json.loads(rendering.render(entry, "json"))["symbols"]
+    lines = rendering.render(entry, "text").splitlines()
     for index, meaning in LEGENDS[name].items():
         assert told[index] == meaning
         assert f"  {index}: {meaning}" in lines
@@ -123,8 +124,8 @@ def test_the_legend_says_which_tokens_an_index_stands_for(name: str) -> None:
 
 def test_no_legend_calls_an_index_selected_that_no_sum_over_selected_tokens_binds() -> None:
     for entry in catalogue.entries():
-        told = json.loads(catalogue.render(entry, "json"))["symbols"]
-        bound = {str(index): str(members) for over in entry.expression.atoms(symbols.Over) for index, members in over.pairs()}
+        told = json.loads(rendering.render(entry, "json"))["symbols"]
+        bound = {str(index): str(members) for over in entry.expression.atoms(Over) for index, members in over.pairs()}
         for index in {"i", "j", "k", "l"} & set(told):
             assert told[index] == (f"a token of {bound[index]}" if index in bound else "a token"), entry.name
     for name in ("xi", "mu", "mu_exact", "width", "tail_repaired"):  # of a selected token and one outside
@@ -235,7 +236,7 @@ def test_the_dimension_check_sees_sums_comparisons_and_conditions_of_unlike_term
         sp.Piecewise((symbols.Delta, symbols.a_0 > symbols.Delta), (symbols.Delta_0, True)),
         symbols.a_0,
         symbols.Delta * sp.cos(symbols.a_0),
-        symbols.SumOver(symbols.a[symbols.k] + symbols.D[symbols.k], symbols.k, symbols.J),
+        SumOver(symbols.a[symbols.k] + symbols.D[symbols.k], symbols.k, symbols.J),
         symbols.Delta**symbols.a_0,
     ):
         assert dimensions.check(replace(entry, expression=wrong)), wrong
@@ -280,31 +281,31 @@ def test_a_missing_name_lists_near_ones_and_a_missing_number_the_range() -> None
     with pytest.raises(InputError, match=r"number 99, expected 1 to 33\."):
         catalogue.find("99")
     with pytest.raises(InputError, match="style is 'html'"):
-        catalogue.render(catalogue.find("12")[0], "html")
+        rendering.render(catalogue.find("12")[0], "html")
     with pytest.raises(InputError, match="style is 'html'"):
-        catalogue.render_erratum(catalogue.errata()[0], "html")
+        rendering.render_erratum(catalogue.errata()[0], "html")
 
 
 def test_python_of_the_recall_bound_runs() -> None:
     (entry,) = catalogue.find("recall_upper")
     floors = {(0, 2): 0.1, (0, 3): 0.2, (1, 2): 0.4, (1, 3): 0.3}
     scope: dict = {"N": 2, "I_N": [0, 1], "J": [2, 3], "p_floor": floors}
-    exec(catalogue.render(entry, "python"), scope)
+    exec(rendering.render(entry, "python"), scope)
     assert scope["recall_upper"] == pytest.approx((0.8 + 0.6) / 2)
 
 
 def test_latex_of_the_margin() -> None:
     (entry,) = catalogue.find("Delta")
-    assert catalogue.render(entry, "latex") == (
+    assert rendering.render(entry, "latex") == (
         r"\Delta = - 2 S_{\mathrm{in}} a_{\max}^{\mathrm{out}} \rho_{\mathrm{out}} + \left(a_{\min}^{\mathrm{in}}\right)^{2}"
     )
 
 
-@pytest.mark.parametrize("style", get_args(catalogue.Style))
+@pytest.mark.parametrize("style", get_args(rendering.Style))
 def test_every_erratum_renders(style: str) -> None:
-    assert catalogue.preface("latex").isascii()
+    assert rendering.preface("latex").isascii()
     for erratum in catalogue.errata():
-        text = catalogue.render_erratum(erratum, style)
+        text = rendering.render_erratum(erratum, style)
         if style == "latex":
             assert text.isascii(), text
         elif style == "json":
@@ -319,9 +320,9 @@ def test_every_erratum_renders(style: str) -> None:
 def test_pairwise_law_is_students_and_lies_below_its_chernoff_bound() -> None:
     for r in (-0.7, 0.0, 0.2, 0.9):
         for d in (1, 5, 64):
-            law = float(bounds.PAIRWISE_LAW.subs({symbols.r: sp.Float(r, 30), symbols.d: d}).evalf())
+            law = float(theorems.PAIRWISE_LAW.subs({symbols.r: sp.Float(r, 30), symbols.d: d}).evalf())
             assert law == pytest.approx(stdtr(d, -np.sqrt(d) * r / np.sqrt(1 - r * r)), rel=1e-9)
-            assert r <= 0 or law <= float(bounds.CHERNOFF.subs({symbols.r: r, symbols.d: d}))
+            assert r <= 0 or law <= float(theorems.CHERNOFF.subs({symbols.r: r, symbols.d: d}))
 
 
 def test_every_symbol_has_a_meaning_and_a_unit_of_norm() -> None:
@@ -334,8 +335,8 @@ def test_every_symbol_has_a_meaning_and_a_unit_of_norm() -> None:
 
 
 def test_sums_and_extremes_spell_out_over_distinct_tokens() -> None:
-    pairs = symbols.MaxOver(symbols.rho[symbols.k, symbols.l], symbols.k, symbols.I_content, symbols.l, symbols.I_content)
-    spelled = symbols.spell_out(pairs, {symbols.I_content: [1, 2]})
+    pairs = MaxOver(symbols.rho[symbols.k, symbols.l], symbols.k, symbols.I_content, symbols.l, symbols.I_content)
+    spelled = spell_out(pairs, {symbols.I_content: [1, 2]})
     assert spelled == sp.Max(symbols.rho[1, 2], symbols.rho[2, 1])
     assert str(pairs) == "max(rho[k, l] for k in I_content for l in I_content if k != l)"
-    assert symbols.spell_out(symbols.SumOver(symbols.a[symbols.k], symbols.k, symbols.J), {symbols.J: []}) == 0
+    assert spell_out(SumOver(symbols.a[symbols.k], symbols.k, symbols.J), {symbols.J: []}) == 0

@@ -15,9 +15,10 @@ from theory.editions.predicted.counts import counts_alone, of_count, shared_vari
 from theory.editions.predicted.largest import all_below
 from theory.editions.predicted.predict import conditional_law, predict, squared_sum_nodes
 from theory.head.ranked import rank_tokens, summarise
-from theory.statements import catalogue, dimensions
+from theory.statements import catalogue, dimensions, rendering
 from theory.symbolic import approximations as x
 from theory.symbolic import symbols as s
+from theory.symbolic.operations import spell_out
 
 SEEDS = range(5)
 
@@ -44,18 +45,18 @@ def head_at(seed: int) -> tuple[Any, Any, FloatArray]:
 
 def moments(head: Any, summary: Any, ratio: float, d: int) -> dict[str, Any]:
     """The law given t by the statements alone."""
-    ranks, given = range(5), {s.sigma_ss: summary.sigma_ss[0], s.t: ratio * summary.sigma_ss[0], s.d: d}
+    ranks, given = range(5), {s.sigma_ss: summary.sigma_ss[0], x.t: ratio * summary.sigma_ss[0], s.d: d}
     given |= {s.a[m]: head.a[m] for m in ranks} | {s.sigma_of[m]: summary.sigma[0, m] for m in ranks}
     given |= {s.rho[m, n]: head.cosines[m, n] for m in ranks for n in ranks}
-    share = {s.share[m]: number(x.SHARE.subs(s.l, m), given) for m in ranks}
-    residual = {s.residual[m, n]: number(x.RESIDUAL.subs({s.k: m, s.l: n}), given) for m in ranks for n in ranks}
+    share = {x.share[m]: number(x.SHARE.subs(s.l, m), given) for m in ranks}
+    residual = {x.residual[m, n]: number(x.RESIDUAL.subs({s.k: m, s.l: n}), given) for m in ranks for n in ranks}
     given |= share | residual
     mean = np.array([number(x.MEAN_GIVEN_T.subs(s.l, m), given) for m in ranks])
     cov = np.array([[number(x.COVARIANCE_GIVEN_T.subs({s.k: m, s.l: n}), given) for n in ranks] for m in ranks])
-    given |= {s.D_mean[m]: mean[m] for m in ranks} | {s.D_cov[m, n]: cov[m, n] for m in ranks for n in ranks}
+    given |= {x.D_mean[m]: mean[m] for m in ranks} | {x.D_cov[m, n]: cov[m, n] for m in ranks for n in ranks}
     root = np.array([number(x.CUBE_ROOT_MEAN.subs(s.l, m), given) for m in ranks])
     root_cov = np.array([[number(x.CUBE_ROOT_COVARIANCE.subs({s.k: m, s.l: n}), given) for n in ranks] for m in ranks])
-    return {"t": given[s.t], "mean": mean, "cov": cov, "root": root, "root_cov": root_cov}
+    return {"t": given[x.t], "mean": mean, "cov": cov, "root": root, "root_cov": root_cov}
 
 
 def all_covariances(law: Law) -> FloatArray:
@@ -79,9 +80,9 @@ def test_moments_given_t_and_of_cube_roots_are_the_statements(seed: int) -> None
 
 def clark(mean: Any, variance: Any, next_mean: Any, next_variance: Any, covariance: Any) -> dict[sp.Basic, Any]:
     """Spread and ratio of one step of the recursion, and what they are of."""
-    given = {s.Y_mean: mean, s.Y_std: sp.sqrt(variance), s.W_mean[0]: next_mean, s.W_cov[0, 0]: next_variance, s.Y_cov[0]: covariance}
-    given[s.theta] = x.CLARK_SPREAD.subs(s.k, 0).subs(given)
-    given[s.z] = x.CLARK_RATIO.subs(s.k, 0).subs(given)
+    given = {x.Y_mean: mean, x.Y_std: sp.sqrt(variance), x.W_mean[0]: next_mean, x.W_cov[0, 0]: next_variance, x.Y_cov[0]: covariance}
+    given[x.theta] = x.CLARK_SPREAD.subs(s.k, 0).subs(given)
+    given[x.z] = x.CLARK_RATIO.subs(s.k, 0).subs(given)
     return given
 
 
@@ -96,7 +97,7 @@ def test_the_larger_of_two_is_clarks(seed: int) -> None:
     above, spread, kept, new = larger_of_two(float(mean - next_mean), float(variance), float(next_variance), float(covariance))
     assert float(next_mean) + above == pytest.approx(larger, rel=1e-12)
     assert spread == pytest.approx(square - larger**2, rel=1e-10)
-    assert (kept, new) == pytest.approx((number(x.Phi(s.z), given), number(x.Phi(-s.z), given)), rel=1e-12)
+    assert (kept, new) == pytest.approx((number(x.Phi(x.z), given), number(x.Phi(-x.z), given)), rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -112,7 +113,7 @@ def test_the_recursion_over_three_tokens_is_the_statements(seed: int) -> None:
         mean = number(x.CLARK_MEAN.subs(s.k, 0), given)
         variance = number(x.CLARK_SQUARE.subs(s.k, 0), given) - mean**2
         step = x.CLARK_COVARIANCE.subs(s.k, 0)
-        along = np.array([number(step, given | {s.Y_cov[s.l]: along[m], s.W_cov[0, s.l]: covariance[k, m]}) for m in range(5)])
+        along = np.array([number(step, given | {x.Y_cov[s.l]: along[m], x.W_cov[0, s.l]: covariance[k, m]}) for m in range(5)])
     assert found == pytest.approx((mean, variance), rel=1e-8)
     np.testing.assert_allclose(load, along, rtol=1e-8, atol=1e-13)
 
@@ -126,21 +127,21 @@ def test_the_count_given_the_largest_is_the_statements(seed: int) -> None:
     mean, variance = largest(law, np.array([0, 1, 2]), rows, np.empty(3))
     load = rows[0]
     edge = float(law.mean[3] + 0.3 * np.sqrt(law.variance[3]))
-    given = {s.Y_mean: mean, s.Y_std: np.sqrt(variance), s.edge: edge}
-    given |= {s.Y_cov[m]: load[m] for m in outside} | {s.W_mean[m]: law.mean[m] for m in outside}
-    given |= {s.W_cov[m, n]: covariance[m, n] for m in outside for n in outside}
-    given |= {s.rest[m]: number(x.REST.subs(s.j, m), given) for m in outside}
-    h = {s.h[m]: number(x.STANDARDISED.subs(s.j, m), given) for m in outside}
-    between = {s.R_res[m, n]: number(x.RESIDUAL_CORRELATION.subs({s.j: m, s.k: n}), given) for m in outside for n in outside if m != n}
+    given = {x.Y_mean: mean, x.Y_std: np.sqrt(variance), x.edge: edge}
+    given |= {x.Y_cov[m]: load[m] for m in outside} | {x.W_mean[m]: law.mean[m] for m in outside}
+    given |= {x.W_cov[m, n]: covariance[m, n] for m in outside for n in outside}
+    given |= {x.rest[m]: number(x.REST.subs(s.j, m), given) for m in outside}
+    h = {x.h[m]: number(x.STANDARDISED.subs(s.j, m), given) for m in outside}
+    between = {x.R_res[m, n]: number(x.RESIDUAL_CORRELATION.subs({s.j: m, s.k: n}), given) for m in outside for n in outside if m != n}
     given |= h | between
-    pair = {s.K_cov[m, n]: number(x.PAIR_COVARIANCE.subs({s.j: m, s.k: n}), given) for m in outside for n in outside if m != n}
-    spelled = [s.spell_out(value, {s.J: list(outside)}) for value in (x.COUNT_MEAN, x.COUNT_VARIANCE)]
+    pair = {x.K_cov[m, n]: number(x.PAIR_COVARIANCE.subs({s.j: m, s.k: n}), given) for m in outside for n in outside if m != n}
+    spelled = [spell_out(value, {s.J: list(outside)}) for value in (x.COUNT_MEAN, x.COUNT_VARIANCE)]
     stated = [number(value, given | pair) for value in spelled]
     deviation = float(np.sqrt(variance))
     along = load[3:] / deviation
-    rest = np.array([given[s.rest[m]] for m in outside])
+    rest = np.array([given[x.rest[m]] for m in outside])
     node, certain = np.array([(edge - mean) / deviation]), np.zeros(2, dtype=np.bool_)
-    heights = np.array([[h[s.h[m]] for m in outside]])
+    heights = np.array([[h[x.h[m]] for m in outside]])
     count, alone, waves = np.empty(1), np.empty(1), np.empty((1, 4, 2))
     counts_alone(law, mean, deviation, node, heights, 3, along, rest, certain, True, count, alone)
     waves_at(heights[0], rest, certain, waves[0])
@@ -153,7 +154,7 @@ def test_the_count_given_the_largest_is_the_statements(seed: int) -> None:
 def test_a_rival_below_moves_the_threshold_as_stated(seed: int) -> None:
     rng = np.random.default_rng(seed)
     g, h, follow = (float(rational(rng, -9, 9)) / 10 for _ in range(3))
-    stated = number(x.SHIFTED, {s.below: g, s.h[s.j]: h, s.R_below[s.j]: follow})
+    stated = number(x.SHIFTED, {x.below: g, x.h[s.j]: h, x.R_below[s.j]: follow})
     counted = np.array([h])
     all_below(np.array([g]), np.eye(1), counted, np.array([[follow]]))
     assert counted[0] == pytest.approx(stated, rel=1e-12)
@@ -171,7 +172,7 @@ def test_the_covariance_of_two_counts_is_the_series_and_exact_at_its_end(correla
     waves = np.empty((1, 4, 2))
     waves_at(h, np.ones(2), np.zeros(2, dtype=np.bool_), waves[0])
     found = shared_variance(law, 0, np.zeros((1, 2)), np.full((1, 2), math.sqrt(row[0])), np.array([0, 1]), waves)
-    given = {s.h[s.j]: first, s.h[s.k]: second, s.R_res[s.j, s.k]: correlation}
+    given = {x.h[s.j]: first, x.h[s.k]: second, x.R_res[s.j, s.k]: correlation}
     assert found[0] / 2 == pytest.approx(number(x.PAIR_COVARIANCE, given), rel=1e-6, abs=1e-12)
     if correlation == 1.0:
         assert found[0] / 2 == pytest.approx(below[1] * (1 - below[0]), rel=1e-6)
@@ -182,7 +183,7 @@ def test_means_of_a_count_are_the_statements_where_it_is_large(seed: int) -> Non
     rng = np.random.default_rng(seed)
     size, most = int(rng.integers(50, 400)), 100_000
     mean, variance = float(rng.integers(20_000, 60_000)), float(rng.integers(5_000, 20_000))
-    given = {s.N: size, s.K_mean: mean, s.K_var: variance}
+    given = {s.N: size, x.K_mean: mean, x.K_var: variance}
     stated = [number(value.args[0], given) for value in (x.PRECISION, x.F_OUTER)]
     assert of_count(mean, variance, most, size, False) == pytest.approx(stated, rel=1e-12)
 
@@ -191,13 +192,13 @@ def test_means_of_a_count_are_the_statements_where_it_is_large(seed: int) -> Non
 def test_means_of_a_count_of_selected_tokens_are_the_statements(seed: int) -> None:
     rng = np.random.default_rng(seed)
     size, mean, variance = 12, float(rational(rng, 1, 120)), float(rational(rng, 1, 9))
-    given = {s.N: size, s.K_mean: mean, s.K_var: variance}
+    given = {s.N: size, x.K_mean: mean, x.K_var: variance}
     stated = [number(value.args[0], given) for value in (x.RECALL, x.F_INNER)]
     assert of_count(mean, variance, size, size, True) == pytest.approx(stated, rel=1e-12)
 
 
 def test_a_small_count_of_the_beta_binomial_law_is_near_the_second_order() -> None:
-    given = {s.N: 20, s.K_mean: 3.0, s.K_var: 4.0}
+    given = {s.N: 20, x.K_mean: 3.0, x.K_var: 4.0}
     assert of_count(3.0, 4.0, 40, 20, False)[0] == pytest.approx(number(x.PRECISION.args[0], given), abs=2e-3)
 
 
@@ -216,7 +217,7 @@ def test_a_prediction_is_the_mean_over_its_nodes_of_what_is_stated() -> None:
         nodes, weights = np.polynomial.hermite_e.hermegauss(40)
         rest = np.sqrt(covariance[2, 2] - (load[2] / deviation) ** 2)
         h = (mean + deviation * nodes - law.mean[2] - load[2] / deviation * nodes) / rest
-        beaten = np.array([number(x.Phi(s.z), {s.z: value}) for value in h])
+        beaten = np.array([number(x.Phi(x.z), {x.z: value}) for value in h])
         total += weight * float((weights / weights.sum()) @ (1 - beaten / 3))  # N/(N+K) is 1 or 2/3
     assert found.precision[0] == pytest.approx(total, abs=2e-3)
 
@@ -232,12 +233,12 @@ def test_every_statement_of_the_edition_keeps_its_dimension_and_is_no_bound() ->
 
 
 def test_functions_of_the_normal_law_are_printed_and_evaluated() -> None:
-    assert str(x.Phi(s.z)) == "Phi(z)"
-    assert str(x.NormalDensity(s.z)) == "phi(z)"
-    assert s.latex(x.Phi(s.z) * x.NormalDensity(s.z)) == r"\varphi\left(z_k\right) \Phi\left(z_k\right)"
-    assert number(x.Phi(s.z), {s.z: 1}) == pytest.approx(0.8413447460685429, rel=1e-14)
-    assert number(x.NormalDensity(s.z), {s.z: 1}) == pytest.approx(0.24197072451914337, rel=1e-14)
+    assert str(x.Phi(x.z)) == "Phi(z)"
+    assert str(x.NormalDensity(x.z)) == "phi(z)"
+    assert s.latex(x.Phi(x.z) * x.NormalDensity(x.z)) == r"\varphi\left(z_k\right) \Phi\left(z_k\right)"
+    assert number(x.Phi(x.z), {x.z: 1}) == pytest.approx(0.8413447460685429, rel=1e-14)
+    assert number(x.NormalDensity(x.z), {x.z: 1}) == pytest.approx(0.24197072451914337, rel=1e-14)
     for entry in catalogue.find("clark_mean"):
         scope: dict[str, Any] = {"math": math, "Y_mean": 1.0, "theta": 2.0, "z": 0.5, "W_mean": [3.0], "k": 0}
-        exec(catalogue.render(entry, "python"), scope)
+        exec(rendering.render(entry, "python"), scope)
         assert scope["clark_mean"] == pytest.approx(1.0 * 0.6914624612740131 + 3.0 * 0.3085375387259869 + 2 * 0.3520653267642995)

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 import sympy as sp
 
-from theory.statements import catalogue, dimensions
+from theory.statements import catalogue, dimensions, rendering
 from theory.symbolic import symbols
+from theory.symbolic.operations import Indicator, Inner, Mean, Norm, spell_out
 
 SETS = {symbols.I_N: [0, 1, 2], symbols.I_content: [1, 2], symbols.J: [3, 4]}
 NUMBERS = {"L": 9, "N": 3, "T": 10, "T_1": 2, "T_2": 5, "d": 6, "i": 1, "j": 3, "k": 2, "l": 4, "m": 1, "m_1": 6, "m_2": 8, "m_3": 9}
@@ -42,25 +43,25 @@ def by_sympy(expression: sp.Basic) -> Any:
         meaning.symbol: scope()[str(meaning.symbol)] for meaning in symbols.MEANINGS.values() if isinstance(meaning.symbol, sp.Symbol)
     }
     numbers = {symbol: sp.nsimplify(value) for symbol, value in numbers.items() if symbol not in SETS}
-    for kind, meant in ((symbols.Norm, sp.Abs), (symbols.Inner, sp.Mul), (symbols.Mean, lambda value: value)):
+    for kind, meant in ((Norm, sp.Abs), (Inner, sp.Mul), (Mean, lambda value: value)):
         expression = expression.replace(kind, meant)
-    spelled = symbols.spell_out(expression, SETS).subs(numbers)
+    spelled = spell_out(expression, SETS).subs(numbers)
     spelled = spelled.replace(sp.Sum, lambda *arguments: sp.Sum(*arguments).doit())
     spelled = spelled.replace(lambda node: isinstance(node, sp.Indexed), lambda node: sp.nsimplify(Family()[tuple(map(int, node.indices))]))
-    spelled = spelled.replace(symbols.Indicator, lambda holds: sp.Integer(1) if holds else sp.Integer(0))
+    spelled = spelled.replace(Indicator, lambda holds: sp.Integer(1) if holds else sp.Integer(0))
     return bool(spelled) if isinstance(spelled, sp.logic.boolalg.Boolean) else float(spelled.evalf())
 
 
 @pytest.mark.parametrize("entry", catalogue.entries(), ids=lambda entry: entry.name)
 def test_the_python_of_every_statement_gives_the_number_of_its_symbol(entry: catalogue.Entry) -> None:
     given = scope()
-    exec(catalogue.render(entry, "python"), given)
+    exec(rendering.render(entry, "python"), given)
     assert given[entry.name] == pytest.approx(by_sympy(entry.expression), rel=1e-12)
 
 
 @pytest.mark.parametrize("entry", catalogue.entries(), ids=lambda entry: entry.name)
 def test_the_python_of_every_statement_says_all_that_it_needs(entry: catalogue.Entry) -> None:
-    source = catalogue.render(entry, "python")
+    source = rendering.render(entry, "python")
     (line,) = [line for line in source.splitlines() if line.startswith("# of ")]
     needed = {name.split("(")[0] for name in line.removeprefix("# of ").split(", ")}
     exec(source, {name: value for name, value in scope().items() if name in needed})
@@ -68,11 +69,11 @@ def test_the_python_of_every_statement_says_all_that_it_needs(entry: catalogue.E
 
 @pytest.mark.parametrize("entry", catalogue.entries(), ids=lambda entry: entry.name)
 def test_every_statement_renders_in_every_style(entry: catalogue.Entry) -> None:
-    assert "Over" not in catalogue.render(entry, "text")
-    latex = catalogue.render(entry, "latex")
+    assert "Over" not in rendering.render(entry, "text")
+    latex = rendering.render(entry, "latex")
     assert latex.isascii()
     assert latex.count("{") == latex.count("}")
-    record = json.loads(catalogue.render(entry, "json"))
+    record = json.loads(rendering.render(entry, "json"))
     assert record["name"] == entry.name
     assert set(record["errata"]) <= set(range(1, 30))
     assert record["source"] == entry.source
@@ -82,9 +83,9 @@ def test_every_statement_renders_in_every_style(entry: catalogue.Entry) -> None:
 def test_the_latex_of_every_statement_and_erratum_compiles(tmp_path: Path) -> None:
     if shutil.which("pdflatex") is None:
         pytest.skip("needs pdflatex")
-    formulas = [rf"\texttt{{\detokenize{{{entry.name}}}}} \[ {catalogue.render(entry, 'latex')} \]" for entry in catalogue.entries()]
-    errata = [catalogue.render_erratum(erratum, "latex") for erratum in catalogue.errata()]
-    lines = [r"\documentclass{article}\usepackage{amsmath,amssymb}\begin{document}", *formulas, catalogue.preface("latex")]
+    formulas = [rf"\texttt{{\detokenize{{{entry.name}}}}} \[ {rendering.render(entry, 'latex')} \]" for entry in catalogue.entries()]
+    errata = [rendering.render_erratum(erratum, "latex") for erratum in catalogue.errata()]
+    lines = [r"\documentclass{article}\usepackage{amsmath,amssymb}\begin{document}", *formulas, rendering.preface("latex")]
     lines += [r"\begin{description}", *errata, r"\end{description}\end{document}"]
     (tmp_path / "all.tex").write_text("\n\n".join(lines), encoding="ascii")
     command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "-no-shell-escape", "all.tex"]

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from theory.audit.simulate import separability_of_draws
-from theory.editions.sharp import PairwiseLaw, best_bounds, pair_sums
-from theory.statements import catalogue
-from theory.symbolic import bounds, definitions, margins, symbols
-from theory.symbolic.symbols import I_N, I_content, Inner, J, M, a, a_0, i, j, l, rho, rho_0, spell_out, y
+from theory.editions.sharp.sharp_law import PairwiseLaw, best_bounds, pair_sums
+from theory.statements import catalogue, rendering
+from theory.symbolic import definitions, margins, symbols, theorems
+from theory.symbolic.operations import Inner, spell_out
+from theory.symbolic.symbols import I_N, I_content, J, M, a, a_0, i, j, l, rho, rho_0, y
 
 INSIDE, OUTSIDE = [0, 1, 2], [3, 4]
 SETS = {I_N: INSIDE, I_content: [1, 2], J: OUTSIDE}
@@ -103,9 +104,9 @@ def test_the_change_of_delta_on_entry() -> None:
 
 def test_the_count_of_pairs_rises_up_to_the_root_of_the_length() -> None:
     # Errata 3 and 25.
-    slope = sp.diff(bounds.COUNT_OF_LOSSES, symbols.N)
+    slope = sp.diff(theorems.COUNT_OF_LOSSES, symbols.N)
     assert sp.simplify(slope - ((symbols.L + 1) / symbols.N**2 - 1)) == 0
-    short = sp.factor(bounds.COUNT_OF_LOSSES - (symbols.L - symbols.N))
+    short = sp.factor(theorems.COUNT_OF_LOSSES - (symbols.L - symbols.N))
     assert sp.simplify(short * symbols.N - (2 * symbols.N - symbols.L - 1)) == 0
 
 
@@ -114,8 +115,8 @@ def test_separation_is_the_correlation_of_difference_and_sum() -> None:
     ii, jj, ij = symbols.Gamma_ii, symbols.Gamma_jj, symbols.Gamma_ij
     covariance = jj - ii
     variances = (ii + jj - 2 * ij) * (ii + jj + 2 * ij)
-    assert sp.simplify(bounds.SEPARATION**2 - covariance**2 / variances) == 0
-    assert sp.simplify(bounds.SEPARATION.subs({ii: 1, jj: 3, ij: 1}) - 2 / sp.sqrt(12)) == 0
+    assert sp.simplify(theorems.SEPARATION**2 - covariance**2 / variances) == 0
+    assert sp.simplify(theorems.SEPARATION.subs({ii: 1, jj: 3, ij: 1}) - 2 / sp.sqrt(12)) == 0
 
 
 def test_chernoff_bound_follows_from_the_generating_function_of_a_product() -> None:
@@ -128,7 +129,7 @@ def test_chernoff_bound_follows_from_the_generating_function_of_a_product() -> N
     assert sp.expand(u**2 / 2 - given_u - base * u**2 / 2) == 0
     (best,) = sp.solve(sp.diff(base, theta), theta)
     assert sp.diff(base, theta, 2).subs(r, sp.Rational(1, 2)) < 0  # base is largest, E e^{−θX} least
-    assert sp.simplify(base.subs(theta, best) ** (-d / 2) / bounds.CHERNOFF).subs({r: sp.Rational(3, 5), d: 7}) == 1
+    assert sp.simplify(base.subs(theta, best) ** (-d / 2) / theorems.CHERNOFF).subs({r: sp.Rational(3, 5), d: 7}) == 1
     one, other = np.random.default_rng(0).standard_normal((2, 400_000))
     seen = np.exp(-0.3 * one * (0.4 * one + np.sqrt(1 - 0.16) * other))
     exact = float(base.subs({theta: 0.3, r: 0.4})) ** -0.5
@@ -186,7 +187,7 @@ def test_comonotone_events_are_extremal(marginals: list[Fraction], n: int) -> No
     for entry, name in (("sharp_precision_upper", "precision"), ("sharp_f_outer_upper", "f_outer")):
         value = [float(FUNCTIONS[name][0](n, count)) for count in range(len(ranked) + 1)]
         scope: dict = {"N": n, "T": n + len(ranked), "pi": dict(enumerate(ranked, 1))}
-        exec(f"import builtins\n{catalogue.render(catalogue.find(entry)[0], 'python')}", scope)
+        exec(f"import builtins\n{rendering.render(catalogue.find(entry)[0], 'python')}", scope)
         assert float(scope[entry]) == pytest.approx(extreme(value, [float(x) for x in marginals], 1), abs=1e-9)
 
 
@@ -198,7 +199,7 @@ def test_comonotone_events_are_extremal_for_the_inner_f(marginals: list[Fraction
     value = [float(FUNCTIONS["f_inner"][0](n, count)) for count in range(n + 1)]
     scope: dict = {"N": n, "nu": dict(enumerate(ranked, 1)), "kept": sum(ranked)}
     for entry in ("sharp_f_inner_lower", "sharp_f_inner_upper"):
-        exec(f"import builtins, math\n{catalogue.render(catalogue.find(entry)[0], 'python')}", scope)
+        exec(f"import builtins, math\n{rendering.render(catalogue.find(entry)[0], 'python')}", scope)
     plain = [float(x) for x in marginals]
     assert float(scope["sharp_f_inner_lower"]) == pytest.approx(extreme(value, plain, -1), abs=1e-9)
     assert float(scope["sharp_f_inner_upper"]) == pytest.approx(extreme(value, plain, 1), abs=1e-9)
@@ -230,7 +231,7 @@ def test_sharp_numbers_equal_their_symbols_at_rational_points(rows: int, columns
     }
     for quantity, names in SHARP.items():
         for side, name in enumerate(names):
-            exec(f"import builtins, math\n{catalogue.render(catalogue.find(name)[0], 'python')}", scope)
+            exec(f"import builtins, math\n{rendering.render(catalogue.find(name)[0], 'python')}", scope)
             assert getattr(found, quantity)[side] == pytest.approx(float(scope[name]), abs=1e-12)
 
 
@@ -243,7 +244,7 @@ def test_the_reductions_hold_of_any_distances(distances: list[int], data: st.Dat
     scope: dict = {"D": distances, "I_N": inside, "J": outside, "N": n}
 
     def value(name: str, **known: int) -> float:
-        exec(f"import math\n{catalogue.render(catalogue.find(name)[0], 'python')}", scope | known, at := {})
+        exec(f"import math\n{rendering.render(catalogue.find(name)[0], 'python')}", scope | known, at := {})
         return at[name]
 
     scope["r_max"], scope["r_min"] = value("r_max_squared") ** 0.5, value("r_min_squared") ** 0.5
@@ -274,7 +275,7 @@ def test_the_metrics_are_those_of_the_simulation() -> None:
     scope: dict = {"alpha": alpha, "v": values, "I_N": inside, "J": outside, "N": 3, "norm": np.linalg.norm, "sum": sum}
 
     def value(name: str) -> float:
-        exec(catalogue.render(catalogue.find(name)[0], "python"), scope)
+        exec(rendering.render(catalogue.find(name)[0], "python"), scope)
         return scope[name]
 
     scope["s"] = value("representative")

@@ -15,10 +15,12 @@ from support.places import DOCS
 from theory.arrays import selection_order
 from theory.errors import InputError
 from theory.statements import catalogue
-from theory.symbolic import bounds, symbols
+from theory.symbolic import symbols, theorems
+from theory.tables.elasticity import elasticities
 from theory.tables.neighbours import Point, larger_least, larger_outside, longer, one_more, sample_points
 from theory.tables.signs import printed_partials, sign_of
-from theory.tables.table_1 import ROWS, Effect, Share, effect, elasticities, markdown, settled, true_change
+from theory.tables.table_1 import ROWS, markdown, settled
+from theory.tables.witnesses import Effect, Share, effect, true_change
 
 # THEORY of the paper settled: the sign of the printed lower bound where Δ, Δ₀ > 0.
 SIGNS = {
@@ -113,7 +115,7 @@ def test_the_spelled_out_bound_is_the_printed_edition_in_numbers() -> None:
         symbols.d: POINT.dimension,
         symbols.kappa: POINT.kappa,
     }
-    value = bounds.RECALL_LOWER.subs(bounds.SPELLED_OUT).subs(known)
+    value = theorems.RECALL_LOWER.subs(theorems.SPELLED_OUT).subs(known)
     assert float(value) == pytest.approx(found.recall_lower[0], rel=1e-10)
 
 

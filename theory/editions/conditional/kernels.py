@@ -1,4 +1,4 @@
-"""Compiled inner loops of the conditional edition. Imported lazily by `theory.editions.conditional.rows`: importing it loads numba.
+"""Compiled inner loops of the conditional edition. Imported lazily by `theory.editions.conditional.conditioning`: importing it loads numba.
 
 For nodes (‖s‖, z, τ) and tokens j: the probability that token j lies no farther from s than token i does, by lookup in a table.
 Imports numpy and numba.
@@ -7,15 +7,33 @@ Imports numpy and numba.
 from __future__ import annotations
 
 from math import erf
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from theory.arrays import FloatArray
 from theory.compiled import compiled
-from theory.editions.conditional.law import SCORE_CELLS, SCORE_REACH
+from theory.editions.conditional.distance_distribution import SCORE_CELLS, SCORE_REACH
 
 SQRT_HALF = float(np.sqrt(0.5))
+
+
+class Residuals(NamedTuple):
+    """What is left of tokens j given s and y_i: variance v_{j|i} (0: D_j is known, negative: a tie, written as 0), pull b_j, slope g_j."""
+
+    variance: FloatArray
+    pull: FloatArray
+    slope: FloatArray
+
+
+class Columns(NamedTuple):
+    """Nodes as compiled passes take them, (K,) or (G, K): √t, z the part of y_i − b_i s along s, τ its squared length across, the excess D_i − t."""
+
+    radius: FloatArray
+    z: FloatArray
+    tau: FloatArray
+    excess: FloatArray
 
 
 @compiled(inline="always")
@@ -88,46 +106,34 @@ def chances_within(
 
 
 @compiled(error_model="numpy", fastmath={"contract", "nsz", "arcp", "reassoc"})
-def distance_rows(
-    table: FloatArray,
-    dimension: int,
-    variance: FloatArray,
-    pull: FloatArray,
-    slope: FloatArray,
-    radius: FloatArray,
-    z: FloatArray,
-    tau: FloatArray,
-    excess: FloatArray,
-    out: FloatArray,
-    sums: FloatArray,
-) -> None:
+def distance_rows(table: FloatArray, d: int, tokens: Residuals, nodes: Columns, out: FloatArray, sums: FloatArray) -> None:
     """Write F_kj = P{D_j ≤ t_k + excess_k | node k} to out (K, M), and Σ_j F, Σ_j F² and max_j F of each node to sums (3, K).
 
     Args:
-        table: `law.distance_table`.
-        dimension: d.
-        variance: (M,) v_{j|i}; 0: D_j is known; negative: a tie, written as 0.
-        pull: (M,) b_j.
-        slope: (M,) g_j.
-        radius: (K,) √t.
-        z: (K,) component of y_i − b_i s along s.
-        tau: (K,) squared length of its other components.
-        excess: (K,) D_i − t.
+        table: `distance_table`.
+        d: head size.
+        tokens: of J, (M,) each.
+        nodes: (K,) columns.
         out, sums: (K, M), (3, K).
     """
+    variance, pull, slope = tokens.variance, tokens.pull, tokens.slope
+    radius, z, tau, excess = nodes.radius, nodes.z, nodes.tau, nodes.excess
     offset, lead = np.empty(variance.shape[0]), np.empty(variance.shape[0])
     spread = np.where(variance > 0, variance, 1.0)
-    scale = np.sqrt(2.0 * dimension / spread)
+    scale = np.sqrt(2.0 * d / spread)
     plain = bool((variance > 0).all())
     for k in range(radius.shape[0]):
+        # the sphere around s through token i: its radius is √D_i = √(t + excess)
         t, across = radius[k] * radius[k], z[k] * z[k] + tau[k]
         far = np.sqrt(max(t + excess[k], 0.0))
+        # the known part of s − y_j: its squared length δ_j, and D_i − δ_j from differences that keep their digits
         for j in range(variance.shape[0]):
             away, g = 1 - pull[j], slope[j]
             first = away * radius[k] - g * z[k]
             offset[j] = first * first + g * g * tau[k]
             lead[j] = excess[k] + pull[j] * (1 + away) * t + g * (2 * away * radius[k] * z[k] - g * across)
-        chances_within(table, dimension, spread, scale, offset, far, lead, out[k])
+        chances_within(table, d, spread, scale, offset, far, lead, out[k])
+        # what is known is nearer or not; a tie is written as 0 and counted apart
         if not plain:
             for j in range(variance.shape[0]):
                 if variance[j] <= 0:
@@ -142,22 +148,12 @@ def distance_rows(
 
 
 @compiled()
-def distances_of_each(
-    table: FloatArray,
-    dimension: int,
-    variance: FloatArray,
-    pull: FloatArray,
-    slope: FloatArray,
-    radius: FloatArray,
-    z: FloatArray,
-    tau: FloatArray,
-    excess: FloatArray,
-    out: FloatArray,
-    sums: FloatArray,
-) -> None:
+def distances_of_each(table: FloatArray, d: int, tokens: Residuals, nodes: Columns, out: FloatArray, sums: FloatArray) -> None:
     """Do what `distance_rows` does for each of G tokens: variance and slope (G, M), nodes (G, K), out (G, K, M), sums (G, 3, K)."""
-    for i in range(variance.shape[0]):
-        distance_rows(table, dimension, variance[i], pull, slope[i], radius[i], z[i], tau[i], excess[i], out[i], sums[i])
+    for i in range(tokens.variance.shape[0]):
+        left = Residuals(tokens.variance[i], tokens.pull, tokens.slope[i])
+        own = Columns(nodes.radius[i], nodes.z[i], nodes.tau[i], nodes.excess[i])
+        distance_rows(table, d, left, own, out[i], sums[i])
 
 
 @compiled(fastmath={"contract", "nsz", "arcp"})

@@ -18,10 +18,10 @@ from __future__ import annotations
 import numpy as np
 
 from theory.arrays import FloatArray
-from theory.editions.conditional.error import FLOOR, TOLERANCE
-from theory.editions.conditional.law import radius_quantiles
-from theory.editions.conditional.rows import GivenSum, Nodes, within
-from theory.editions.conditional.sums import Chances, comonotone, interpolated, none_of, quadratic
+from theory.editions.conditional.conditioning import GivenSum, Nodes, within
+from theory.editions.conditional.count_bounds import Chances, comonotone, interpolated, none_of, quadratic
+from theory.editions.conditional.distance_distribution import radius_quantiles
+from theory.editions.conditional.quadrature_error import FLOOR, TOLERANCE
 
 SCORE_REACH = 4.0
 """Normal scores of ‖s‖ lie within ±4."""
@@ -55,11 +55,13 @@ def sphere_bounds(given: GivenSum) -> tuple[FloatArray, FloatArray]:
     scores = np.asarray(step * (np.arange(SCORES_FIRST) + OFFSET) - SCORE_REACH, dtype=np.float64)
     best = _best_spheres(given, scores, blocks)
     while True:
+        # the spread of the coarse grids tells how far their union may be off
         now = _averaged(best, scores)
         coarse = [_averaged(best[:, grid::GRIDS], scores[grid::GRIDS]) for grid in range(GRIDS)]
         off = np.abs(np.array(coarse) - now).max(axis=0) + BEYOND_REACH + FLOOR
         if off.max() <= TOLERANCE or 2 * len(scores) > SCORES_MOST:
             return now, off
+        # double the scores: the new ones lie between the old
         step /= 2
         between = np.asarray(scores + step, dtype=np.float64)
         best = np.stack([best, _best_spheres(given, between, blocks)], axis=2).reshape(len(best), -1)

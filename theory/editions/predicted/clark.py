@@ -105,6 +105,7 @@ def larger_of_two(rise: float, variance: float, other: float, covariance: float)
     spread = variance + other - 2 * covariance
     if spread <= SAME * (variance + other):
         return (rise, variance, 1.0, 0.0) if rise >= 0 else (0.0, other, 0.0, 1.0)
+    # Clark (1961): moments of a maximum from the standardised difference
     spread = math.sqrt(spread)
     ratio = rise / spread
     first, second, density = normal_cdf(ratio), normal_cdf(-ratio), normal_density(ratio)
@@ -131,15 +132,19 @@ def largest(law: Law, members: IntArray, load: FloatArray, share: FloatArray) ->
     first, depth = np.zeros(len(load), dtype=np.int64), 0
     share[:] = 1.0
     for at in range(len(members)):
+        # a leaf of the tree: one token, with its covariances
         covariances(law, members[at], 0, load[depth])
         mean[depth], variance[depth], first[depth] = law.mean[members[at]], law.variance[members[at]], at
         depth, halves = depth + 1, at + 1
+        # merge as long as both halves of a branch are there
         while depth > 1 and (halves % 2 == 0 or at == len(members) - 1):
             start, middle, both = first[depth - 2], first[depth - 1], 0.0
+            # covariance of the two maxima, from that of the left one with the members of the right
             for m in range(middle, at + 1):
                 both += share[m] * load[depth - 2, members[m]]
             rise = mean[depth - 2] - mean[depth - 1]
             above, spread, kept, new = larger_of_two(rise, variance[depth - 2], variance[depth - 1], both)
+            # covariances and shares follow Clark's weights P{X > Z}, P{Z > X}
             merge_rows(load[depth - 2], load[depth - 1], kept, new)
             share[start:middle] *= kept
             share[middle : at + 1] *= new
@@ -159,6 +164,7 @@ def contenders(law: Law, start: int, stop: int) -> IntArray:
 @compiled(error_model="numpy")
 def chances_to_lead(mean: FloatArray, deviation: FloatArray) -> FloatArray:
     """Return how likely each of these normals would be the largest if they were independent, roughly; it only says where to cut."""
+    # midpoint rule over where the largest can lie: density of one times distribution functions of the others
     low, high = (mean - 3 * deviation).max(), (mean + 3 * deviation).max()
     found, logs, step = np.zeros(len(mean)), np.zeros(len(mean)), (high - low) / LEADING_NODES
     for q in range(LEADING_NODES):
@@ -220,10 +226,12 @@ def group_maxima(law: Law, members: IntArray, first: IntArray) -> Groups:
         own = slice(first[p], first[p + 1])
         mean[p], variance[p] = largest(law, members[own], scratch, share[own])
         load[p] = scratch[0]
+    # covariance of two maxima: the shares of one over the covariances of the other, made symmetric
     between = np.zeros((groups, groups))
     for p in range(groups):
         for q in range(groups):
             for m in range(first[q], first[q + 1]):
                 between[p, q] += share[m] * load[p, members[m]]
+    # a group too low to lead is left out of the integrals
     live = mean + 5 * np.sqrt(variance) >= (mean - 3 * np.sqrt(variance)).max()
     return Groups(mean, variance, load, 0.5 * (between + between.T), live)

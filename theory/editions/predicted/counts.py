@@ -53,10 +53,12 @@ def expected_counts(
         if not groups.live[p]:
             continue
         deviation = math.sqrt(groups.variance[p])
+        # regression of the counted on Y_p: covariance in its standard deviations, and what is left
         for m in range(stop - start):
             load[p, m] = groups.load[p, start + m] / deviation if deviation > 0 else 0.0
             left = law.variance[start + m] - load[p, m] ** 2
             rest[p, m] = math.sqrt(left) if left > 100 * SAME * law.variance[start + m] else 0.0
+        # where Y_p lies and is the largest: cells, their probability, heights of the counted
         edges = cells(groups, p, deviation, law.mean[start:stop], load[p], rest[p])
         middles, weights, heights = weigh(law, groups, p, deviation, edges, start, load[p], rest[p], NEAR_INNER if inner else NEAR_OUTER)
         n = held[p] = len(middles)
@@ -66,6 +68,7 @@ def expected_counts(
         counts_alone(
             law, groups.mean[p], deviation, middles, heights, start, load[p], rest[p], always, ties_below, mean[p, :n], alone[p, :n]
         )
+        # a few nodes of even mass, at which the pairs are summed
         chosen = spread_over(weights)
         first[p + 1] = first[p] + len(chosen)
         nodes[first[p] : first[p + 1]] = chosen
@@ -74,6 +77,7 @@ def expected_counts(
     shared, total, one, two = shared_variance(law, start, load, rest, first, waves[: first[-1]]), 0.0, 0.0, 0.0
     for p in range(several):
         n, own = held[p], nodes[first[p] : first[p + 1]]
+        # ratio of the count's variance to the independent one at those nodes, interpolated between them
         over = np.ones(max(len(own), 1))
         for x in range(len(own)):
             by_itself = alone[p, own[x]]
@@ -161,6 +165,7 @@ def shared_variance(law: Law, start: int, load: FloatArray, rest: FloatArray, fi
     """
     several, size = load.shape
     row, found, loudest, inverse = np.empty(size), np.zeros(len(waves)), np.zeros((several, size)), np.zeros((several, size))
+    # how loud each variable is at its loudest node: a pair of faint ones is skipped
     powers = np.empty((4, size), dtype=waves.dtype)
     for p in range(several):
         for m in range(size):
@@ -216,6 +221,7 @@ def of_count(mean: float, variance: float, most: int, size: int, inner: bool) ->
     variance = min(max(variance, 0.0), mean * (most - mean))
     if inner:
         return 1 - mean / size, max(2 * (size - mean) / (2 * size - mean) - 2 * size * variance / (2 * size - mean) ** 3, 0.0)
+    # beta-binomial law with these moments, on fewer trials where its variance would be below a binomial's
     trials = most
     if variance < mean * (1 - mean / most):
         trials = max(1, min(most, math.ceil(mean * mean / (mean - variance) - 1e-9)))
@@ -223,6 +229,7 @@ def of_count(mean: float, variance: float, most: int, size: int, inner: bool) ->
     single = trials * p * (1 - p)
     within = (variance / single - 1) / (trials - 1) if trials > 1 and single > 0 else 0.0
     within = min(max(within, 1e-7), 1 - 1e-9)
+    # its two parameters, and the chance of no hit by log-gamma functions
     hits, misses = p * (1 - within) / within, (1 - p) * (1 - within) / within
     start = -math.inf
     if 1e-12 < p < 1 - 1e-9:
@@ -231,6 +238,7 @@ def of_count(mean: float, variance: float, most: int, size: int, inner: bool) ->
         return size / (size + mean) + variance * size / (size + mean) ** 3, 2 * size * (
             1 / (2 * size + mean) + variance / (2 * size + mean) ** 3
         )
+    # sum by the recursion of its probabilities, until what is left is negligible
     chance, total, one, two = math.exp(start), 0.0, 0.0, 0.0
     for k in range(trials + 1):
         total += chance

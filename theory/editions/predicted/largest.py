@@ -52,9 +52,11 @@ def cells(groups: Groups, p: int, deviation: float, mean: FloatArray, load: Floa
     if deviation == 0:
         return np.array([-2 * REACH, 2 * REACH])
     edges, n = np.empty(most_cells(len(groups.mean))), 0
+    # even cells over the whole range
     for q in range(CELLS + 1):
         edges[n] = REACH * (2 * q / CELLS - 1)
         n += 1
+    # finer where a rival maximum crosses Y_p
     for other in range(len(groups.mean)):
         follows = groups.between[p, other] / deviation
         if other == p or not groups.live[other] or follows >= deviation:
@@ -64,6 +66,7 @@ def cells(groups: Groups, p: int, deviation: float, mean: FloatArray, load: Floa
             for step in (-1.8, 0.0, 1.8):
                 edges[n] = (groups.mean[other] - groups.mean[p]) / (deviation - follows) + width * step
                 n += 1
+    # finer where the counted variables cross it: quantiles of their crossings, and the middle of a narrow crowd
     crossing, width, found = np.empty(len(mean)), 0.0, 0
     for m in range(0, len(mean), max(1, len(mean) // PLACES)):
         pace = deviation - load[m]
@@ -80,6 +83,7 @@ def cells(groups: Groups, p: int, deviation: float, mean: FloatArray, load: Floa
             for step in range(-3, 4):
                 edges[n] = crossing[found // 2] + 0.8 * width * step
                 n += 1
+    # rising, within reach, none narrower than `NARROW`
     edges, kept = np.sort(np.minimum(np.maximum(edges[:n], -REACH), REACH)), 1
     for q in range(1, n):
         if edges[q] - edges[kept - 1] >= NARROW:
@@ -127,11 +131,13 @@ def weigh(
                     weight *= normal_cdf(h)
             elif above < 0 or (above == 0 and other < p):
                 weight = 0.0
+        # a cell that one rival alone makes faint is left out before the others are looked at
         least = height[:rivals].min() if rivals > 0 else SURELY
         if weight * normal_cdf(least) <= FAINT_CELL:
             continue
         for m in range(len(load)):
             heights[n, m] = (groups.mean[p] - law.mean[start + m] + (deviation - load[m]) * middle) / rest[m] if rest[m] > 0 else 0.0
+        # correlations of the rivals that are left once Y_p is known
         for x in range(rivals):
             for y in range(x):
                 k, m = rival[x], rival[y]
@@ -158,6 +164,7 @@ def all_below(height: FloatArray, correlation: FloatArray, counted: FloatArray, 
         chance *= below
         if chance < 1e-7:
             return 0.0
+        # mean and variance that X_k loses by being below: those who follow it lose their share
         shift = normal_density(height[k]) / below
         lost = shift * (shift + height[k])
         for x in range(k + 1, size):
@@ -177,7 +184,7 @@ def all_below(height: FloatArray, correlation: FloatArray, counted: FloatArray, 
             follow = min(max(shared[k, m], -1.0), 1.0)
             rest = 1 / math.sqrt(max(1 - follow * follow * lost, 1e-6))
             counted[m] = (counted[m] + follow * shift) * rest
-            told = follow * lost
+            lost_along = follow * lost
             for y in range(k + 1, size):
-                shared[y, m] = (shared[y, m] - told * correlation[k, y]) * (rest * inverse[y])
+                shared[y, m] = (shared[y, m] - lost_along * correlation[k, y]) * (rest * inverse[y])
     return chance

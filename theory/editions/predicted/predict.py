@@ -6,7 +6,7 @@ on it the count of tokens on the wrong side. Clark takes a maximum as normal, wh
 compete: tokens are therefore merged in groups of like spread, as a tree, and the groups' maxima compete at last. A value is flagged where
 another order of merging changes it, or another division into groups: of tokens that are equal or parallel, a largest one is no normal, and what
 is merged first then decides.
-Model G and the moments are those of `theory.editions.sharp` and `theory.editions.predicted.clark`. Imports numpy; scipy.linalg and numba lazily.
+Model G and the moments are those of `theory.editions.sharp.sharp_law` and `theory.editions.predicted.clark`. Imports numpy; scipy.linalg and numba lazily.
 """
 
 from __future__ import annotations
@@ -16,19 +16,11 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from theory.arrays import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    attention_rows,
-    selection_sizes,
-    sink_position,
-    value_norms,
-    whole_dimension,
-)
-from theory.editions.sharp import SUM_ROUNDING
+from theory.arrays import BoolArray, FloatArray, IntArray
+from theory.editions.sharp.sharp_law import SUM_ROUNDING
 from theory.errors import InputError
-from theory.head.gram import Gram, as_matrix, is_feasible
+from theory.head.gram import Gram
+from theory.head.inputs import checked_input
 from theory.head.ranked import Ranked, Summary, rank_tokens, summarise
 from theory.head.results import QUANTITIES, Convention
 
@@ -129,18 +121,12 @@ def predict(
     Raises:
         InputError: on bad input or an infeasible Gram.
     """
-    rows = attention_rows(alpha)
-    if rows.ndim != 1:
-        raise InputError(f"alpha has shape {rows.shape}, expected (T,) for one head. Predict one head at a time.")
     if convention not in get_args(Convention):
         raise InputError(f"convention is {convention!r}, expected one of {', '.join(get_args(Convention))}.")
-    tokens, sizes, d = len(rows), selection_sizes(n), whole_dimension(dimension)
-    sink = sink_position(sink, tokens)
-    cosines = as_matrix(gram, tokens, sink=sink)
-    if not (is_feasible(gram, tokens, sink=sink) if feasible is None else feasible):
-        raise InputError("the Gram is infeasible: no vectors have these cosines, expected a positive semidefinite one. Use gram.project.")
+    given = checked_input(alpha, norms, gram, dimension, n, sink=sink, feasible=feasible)
+    tokens, sizes, d = given.tokens, given.n, given.dimension
     inner, back = np.unique(sizes[sizes < tokens], return_inverse=True)
-    head = rank_tokens(_of_order_one(rows), _of_order_one(value_norms(norms, rows.shape)), cosines, sink)
+    head = rank_tokens(_of_order_one(given.alpha), _of_order_one(given.norms), given.cosines(), given.sink)
     values = np.full((len(QUANTITIES) + 2, len(sizes)), np.nan)
     if inner.size:
         summary = summarise(head, inner)

@@ -1,0 +1,192 @@
+"""Compiled inner loop of the sharp edition. Imported lazily by `theory.editions.sharp.many_heads`: importing it loads numba.
+
+With r = (Γ_jj − Γ_ii)/√((Γ_ii+Γ_jj)² − 4Γ_ij²) the pairwise law is P{D_j ≤ D_i} = ∫_r^1 (1−u²)^{d/2−1} du / ∫_{−1}^1 (1−u²)^{d/2−1} du:
+one square root, one division and a cubic table lookup a pair. The kernel holds no state and releases the interpreter lock.
+Imports numpy and numba.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from theory.arrays import FloatArray, IntArray
+from theory.compiled import compiled
+
+
+@compiled(inline="always")
+def look_up(table: FloatArray, r: float) -> float:
+    """Return the pairwise probability at r in [−1, 1] from cubic coefficients over |r|."""
+    cells = table.shape[0] - 1
+    x = abs(r) * cells
+    k = int(x)
+    f = x - k
+    p = max(table[k, 0] + f * (table[k, 1] + f * (table[k, 2] + f * table[k, 3])), 0.0)
+    return p if r >= 0 else 1.0 - p
+
+
+@compiled(error_model="numpy", fastmath={"contract", "nsz", "arcp"})
+def pair_ratios(
+    cosines: FloatArray, a: FloatArray, own: FloatArray, moment: FloatArray, sigma_ss: float, i: int, n: int, fine: float, out: FloatArray
+) -> int:
+    """Write r_ij for one selected rank i and all unselected ranks j = n.. into `out`; return how many are ties or not inside (−1, 1)."""
+    base = 4 * sigma_ss + 2 * moment[i] - own[i]
+    double = 2 * a[i]
+    odd = 0
+    for m in range(out.shape[0]):
+        j = n + m
+        # E‖y_i − y_j‖² and E‖2s − y_i − y_j‖²: their product less the squared rise is 4(Γ_ii Γ_jj − Γ_ij²)
+        twice = double * a[j] * cosines[i, j]
+        both = own[i] + own[j]
+        apart = both - twice
+        opposite = base + 2 * moment[j] - own[j] + twice
+        r = (moment[j] - moment[i]) / np.sqrt(apart * opposite)
+        out[m] = r
+        # a tie, or an r that rounding brought out of (−1, 1): settled by `mend_row`
+        odd += 0 if (apart > fine * both) & (abs(r) < 1.0) else 1
+    return odd
+
+
+@compiled(error_model="numpy", fastmath={"contract", "nsz", "nnan", "reassoc"})
+def add_row(table: FloatArray, r: FloatArray, column_total: FloatArray, column_least: FloatArray) -> tuple[float, float]:
+    """Add one row's probabilities to the columns, and its r to their least; return the row's total and least. No r may be NaN.
+
+    The lookup is `look_up`, written out: as a call the loop took a third longer.
+    """
+    cells = table.shape[0] - 1
+    total, least = 0.0, 1.0
+    for m in range(r.shape[0]):
+        x = abs(r[m]) * cells
+        k = int(x)
+        f = x - k
+        p = max(table[k, 0] + f * (table[k, 1] + f * (table[k, 2] + f * table[k, 3])), 0.0)
+        p = p if r[m] >= 0 else 1.0 - p
+        total += p
+        column_total[m] += p
+        column_least[m] = min(column_least[m], r[m])
+        least = min(least, r[m])
+    return total, least
+
+
+@compiled(error_model="numpy")
+def mend_row(
+    cosines: FloatArray,
+    own: FloatArray,
+    moment: FloatArray,
+    sigma_ss: float,
+    a: FloatArray,
+    inside: float,
+    i: int,
+    n: int,
+    rounding: tuple[float, float],
+    r: FloatArray,
+) -> tuple[int, float, float]:
+    """Settle ties (r = −1) and determinants within rounding of 0 (r = ±1) in one row; return ties, least r off ties, worst determinant."""
+    fine, coarse = rounding
+    ties, least, worst = 0, 1.0, 0.0
+    for m in range(r.shape[0]):
+        j = n + m
+        twice = 2 * a[i] * a[j] * cosines[i, j]
+        both = own[i] + own[j]
+        apart = both - twice
+        opposite = 4 * sigma_ss + 2 * (moment[i] + moment[j]) - both + twice
+        # what the terms of the determinant are made of: its rounding is relative to that
+        size = (inside + a[j]) ** 2
+        rise = moment[j] - moment[i]
+        determinant = apart * opposite - rise * rise
+        slack = both * abs(opposite) + apart * size + abs(rise) * (abs(moment[i]) + abs(moment[j]))
+        if determinant < -coarse * slack:
+            worst = min(worst, determinant / slack)
+        # y_i = y_j, or y_i + y_j = 2s: the distances are equal
+        if apart <= fine * both or opposite <= fine * size:
+            r[m] = -1.0
+            ties += 1
+            continue
+        # the difference of distances has no spread: its sign decides
+        if determinant <= fine * slack:
+            r[m] = 1.0 if rise > 0 else -1.0
+        least = min(least, r[m])
+    return ties, least, worst
+
+
+@compiled(error_model="numpy")
+def sum_pairs(
+    cosines: FloatArray,
+    a: FloatArray,
+    sigma: FloatArray,
+    sigma_ss: float,
+    n: int,
+    table: FloatArray,
+    rounding: tuple[float, float],
+    followup: bool,
+    column_total: FloatArray,
+    column_largest: FloatArray,
+    row_total: FloatArray,
+    row_largest: FloatArray,
+) -> float:
+    """Fill the four arrays of `sharp.PairSums` for one selection; return the worst clearly negative determinant on its scale, else 0."""
+    own = a * a
+    moment = own - 2 * sigma
+    inside = a[:n].sum()
+    r = np.empty(len(a) - n)
+    column_total[:] = 0.0
+    column_least = np.ones(len(a) - n)
+    worst = 0.0
+    for i in range(n):
+        odd = pair_ratios(cosines, a, own, moment, sigma_ss, i, n, rounding[0], r)
+        ties, apart_least = 0, 1.0
+        if odd > 0:
+            ties, apart_least, bad = mend_row(cosines, own, moment, sigma_ss, a, inside, i, n, rounding, r)
+            worst = min(worst, bad)
+        total, least = add_row(table, r, column_total, column_least)
+        least = apart_least if odd > 0 else least
+        # ties count for the outer ball always, for the inner one under `followup` alone
+        strict = ties > 0 and not followup
+        row_total[i] = total - ties if strict else total
+        row_largest[i] = look_up(table, -1.0 if (ties > 0 and followup) else least)
+    for m in range(len(r)):
+        column_largest[m] = look_up(table, column_least[m])
+    return worst
+
+
+@compiled(error_model="numpy")
+def rank_and_sum(
+    cosines: FloatArray,
+    order: IntArray,
+    a: FloatArray,
+    sink: int,
+    sizes: IntArray,
+    by_rank: FloatArray,
+    sigma: FloatArray,
+    extremes: FloatArray,
+) -> None:
+    """Fill `by_rank` (T, T) with the cosines by rank, and sigma (K, T), extremes (3, K) as `ranked.running_sums`; sink −1 for none."""
+    tokens = len(order)
+    load = np.zeros(tokens)
+    nearest = np.full(tokens, -np.inf)
+    rho_in, farthest, at = -np.inf, np.inf, 0
+    for k in range(tokens):
+        # the row of the token of rank k, its columns by rank too
+        position = order[k]
+        for m in range(tokens):
+            by_rank[k, m] = cosines[position, order[m]]
+        by_rank[k, k] = 1.0
+        # Σ_{k∈I} a_k ρ_kl, one token more
+        for m in range(tokens):
+            load[m] += a[k] * by_rank[k, m]
+        if k != sink:
+            # its largest cosine with content selected before it, then its own cosines with all
+            rho_in = max(rho_in, nearest[k])
+            least = 1.0
+            for m in range(tokens):
+                nearest[m] = max(nearest[m], by_rank[k, m])
+                least = min(least, by_rank[k, m])
+            # the least cosine may be the sink's, which does not count
+            if sink >= 0 and least == by_rank[k, sink]:
+                least = 1.0
+                for m in range(tokens):
+                    least = min(least, by_rank[k, m] if m != sink else 1.0)
+            farthest = min(farthest, least)
+        if at < len(sizes) and k + 1 == sizes[at]:
+            sigma[at] = load * a
+            extremes[0, at], extremes[1, at], extremes[2, at] = rho_in, nearest[k + 1 :].max(), farthest
+            at += 1

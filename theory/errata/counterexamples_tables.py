@@ -1,0 +1,107 @@
+"""Counterexamples to Appendix A.2 and Figure 4: the number that contradicts print, for each of errata 21-29 (Tables 1 and 2, eq. (32)-(33)).
+
+Source: arXiv 2602.01893; equation numbers are the paper's. The words of each erratum, and the head it is shown at, are in errata.toml.
+Simulation is under Model G with a fixed seed. Imports numpy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from theory.arrays import selection_order
+from theory.errata.counterexamples import Numbers, four, head_of
+from theory.head.attention_profile import regimes
+from theory.tables.neighbours import Head, Point, one_more
+from theory.tables.table_2 import EXAMPLE, alias, entry_order, figure_4_profile, sink_rank, tail_trend
+from theory.tables.witnesses import true_change
+
+TABLE_1_POINT = Point(
+    length=32, plateau_end=8, growth_start=24, n=4, dimension=32, beta=2.0, eta=0.3, omega=0.7, p_sink=0.4, sink_ratio=0.5
+)
+"""A head with Δ > 0 and Δ₀ > 0, for Table 1."""
+
+DRAWS = 4000
+"""Simulated heads of a counterexample."""
+
+
+def _change(before: Head, after: Head) -> tuple[float, float, float]:
+    """Return the change of the printed lower bound of E P, of the true E P, and its standard error."""
+    low, high = (float(head.bounds("printed").precision_lower[0]) for head in (before, after))
+    seen = true_change(before, after, draws=DRAWS, seed=1)
+    return high - low, seen.precision, seen.precision_se
+
+
+def order_of_entry() -> Numbers:
+    """Erratum 21: valleys enter last."""
+    found, order = regimes(EXAMPLE), entry_order(EXAMPLE).tolist()
+    plateau = min(order.index(i) for i in range(1, EXAMPLE.plateau_end + 1)) + 1
+    assert order == selection_order(EXAMPLE.weights()).tolist()
+    return Numbers(plateau, found.m3, plateau == found.m2 < found.m3)
+
+
+def trend_of_the_tail() -> Numbers:
+    """Erratum 22: Δ/B falls in the tail."""
+    found = tail_trend()
+    return Numbers(found.steps, found.grew, found.grew == 0 < found.steps)
+
+
+def frequency() -> Numbers:
+    """Erratum 23: ω and 2π − ω cannot be told apart."""
+    low, high = (replace(TABLE_1_POINT, n=10, omega=omega).head().bounds("printed").precision_lower[0] for omega in (0.7, alias(0.7)))
+    change = float(high - low)
+    return Numbers(1.0, float(np.sign(change)) if abs(change) > 1e-12 else 0.0, abs(change) <= 1e-12)
+
+
+def decay() -> Numbers:
+    """Erratum 24: larger β lowers the truth."""
+    bound, truth, error = _change(TABLE_1_POINT.head(), replace(TABLE_1_POINT, beta=4.0).head())
+    return Numbers(bound, truth, bound > 0 and truth < -8 * error, {"error": error})
+
+
+def count_of_pairs() -> Numbers:
+    """Erratum 25: the count of pairs first rises with N."""
+    length = 1023
+    printed = (length - 4) - (length - 2)
+    true = 3 * (length + 1 - 4) / 4 - (length + 1 - 2) / 2
+    return Numbers(printed, true, printed < 0 < true)
+
+
+def heavier_sink() -> Numbers:
+    """Erratum 26: a heavier sink lowers the truth."""
+    point = replace(TABLE_1_POINT, n=3)
+    bound, truth, error = _change(point.head(), replace(point, sink_ratio=1.0).head())
+    return Numbers(bound, truth, bound > 0 and truth < -8 * error, {"error": error})
+
+
+def pull_of_the_sink() -> Numbers:
+    """Erratum 27: a negative ρ₀ draws tokens closer, by a₀ and not by a_i."""
+    rho0, token = -0.3, 2
+    distances = []
+    for cosine in (rho0, 0.0):
+        head, summary = head_of(*four(cosine), [0, 3])
+        by_rank = summary.sigma_ss[0] + head.a**2 - 2 * summary.sigma[0]
+        distances.append(float(by_rank[head.order.tolist().index(token)]))
+    a, _ = four()
+    printed, true = 2 * a[token] * a[3] * rho0, distances[0] - distances[1]
+    return Numbers(
+        printed, true, true < 0 and bool(np.isclose(true, 2 * a[0] * rho0 * (a[3] - a[token]))) and not np.isclose(printed, true)
+    )
+
+
+def rank_of_the_sink() -> Numbers:
+    """Erratum 28: Figure 4's numbers do not put the sink first."""
+    profile = figure_4_profile()
+    rank = sink_rank(profile)
+    return Numbers(1.0, rank, rank > 1 and int(selection_order(profile.weights())[0]) == profile.length, {"eta": profile.eta})
+
+
+def peaks() -> Numbers:
+    """Erratum 29: a peak that enters need not help."""
+    point = replace(TABLE_1_POINT, n=regimes(TABLE_1_POINT.profile()).m1 - 1)
+    pair = one_more(point, "peak")
+    assert pair is not None
+    seen = true_change(*pair, draws=DRAWS, seed=1)
+    quoted = {"fall": -seen.recall, "error": seen.recall_se, "n": point.n, "one_more": point.n + 1}
+    return Numbers(1.0, float(np.sign(seen.recall)), seen.recall < -8 * seen.recall_se, quoted)

@@ -1,0 +1,180 @@
+"""Rendering of statements and errata: as LaTeX, text, Python or JSON. Imports sympy."""
+
+from __future__ import annotations
+
+import json
+from textwrap import wrap
+from typing import Literal, get_args
+
+import sympy as sp
+
+from theory.errata.record import ERRATA, PREFACE, Erratum
+from theory.errata.report import shown
+from theory.errors import InputError
+from theory.statements.dimensions import check
+from theory.statements.record import LATEX_RELATIONS, Entry
+from theory.symbolic import symbols
+from theory.symbolic.operations import Inner, Mean, Norm, Over
+
+__all__ = ["Style", "preface", "render", "render_erratum"]
+
+Style = Literal["latex", "text", "python", "json"]
+
+_MATHEMATICS = {
+    "κ": r"\kappa", "σ": r"\sigma", "ξ": r"\xi", "μ": r"\mu", "ρ": r"\rho", "φ": r"\varphi", "β": r"\beta", "η": r"\eta",
+    "α": r"\alpha", "Δ": r"\Delta", "Σ": r"\Sigma", "≥": r"\ge", "≤": r"\le", "≠": r"\ne", "≲": r"\lesssim", "≳": r"\gtrsim", "≡": r"\equiv", "√": r"\surd",
+    "λ": r"\lambda", "π": r"\pi", "ω": r"\omega", "∈": r"\in", "∖": r"\setminus", "·": r"\cdot", "×": r"\times", "≈": r"\approx",
+    "→": r"\to", "↦": r"\mapsto", "↑": r"\uparrow", "↓": r"\downarrow", "…": r"\ldots", "‖": r"\|", "⟨": r"\langle", "⟩": r"\rangle",
+    "¹": "^{1}", "³": "^{3}", "⁶": "^{6}", "ᵀ": "^{T}", "₁": "_{1}", "₂": "_{2}", "₃": "_{3}", "₊": "_{+}", "₋": "_{-}",
+    "−": "-", "½": r"\frac12", "²": "^{2}", "⁵": "^{5}", "⁻": "^{-}", "₀": "_{0}", "\u2119": r"\underline{p}",
+}  # fmt: skip
+
+TEX = (
+    {"_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "$": r"\$", "^": r"\^{}", "{": r"\{", "}": r"\}"}
+    | {x: rf"\({y}\)" for x, y in _MATHEMATICS.items()}
+    | {"“": "``", "”": "''"}
+)
+"""Signs of the errata's prose in LaTeX."""
+
+
+def preface(style: Style) -> str:
+    """Return what stands before the list of all errata, for text and LaTeX.
+
+    Example:
+        >>> preface("text").split("“")[0]
+        'Report on '
+    """
+    paragraphs = (
+        [_tex(paragraph) for paragraph in PREFACE] if style == "latex" else ["\n".join(wrap(paragraph, 140)) for paragraph in PREFACE]
+    )
+    return "\n\n".join(paragraphs)
+
+
+def render(entry: Entry, style: Style) -> str:
+    """Return the statement as LaTeX, text, Python or JSON.
+
+    Raises:
+        InputError: if the style is unknown.
+
+    Example:
+        >>> from theory import render, statement
+        >>> render(statement("Delta"), "python").splitlines()[-1]
+        'Delta = -2*S_in*a_max_out*rho_out + a_min_in**2'
+    """
+    if style == "latex":
+        return f"{entry.left_latex} {LATEX_RELATIONS[entry.relation]} {symbols.latex(entry.expression)}"
+    if style == "python":
+        source = _python(entry.expression)
+        imports = [f"import {module}\n" for module in ("math", "scipy.special") if f"{module}." in source]
+        return f"{''.join(imports)}# of {', '.join(_free(entry))}\n{entry.name} = {source}"
+    if style == "json":
+        return json.dumps(_record(entry), ensure_ascii=False, allow_nan=False, indent=2)
+    if style == "text":
+        return _text(entry)
+    raise InputError(f"style is {style!r}, expected one of {', '.join(get_args(Style))}.")
+
+
+def render_erratum(erratum: Erratum, style: Style) -> str:
+    """Return the erratum, with its counterexample evaluated, as text (for `python` in comments), LaTeX or JSON.
+
+    Raises:
+        InputError: if the style is unknown.
+
+    Example:
+        >>> from theory import find_erratum, render_erratum
+        >>> render_erratum(find_erratum(3), "text").splitlines()[-1].strip()
+        'shown:   four tokens, N = 2. Tokens outside I_N: 1 as printed, 2 in truth.'
+    """
+    if style not in get_args(Style):
+        raise InputError(f"style is {style!r}, expected one of {', '.join(get_args(Style))}.")
+    found = erratum.counterexample()
+    if style == "json":
+        record: dict[str, object] = {name: getattr(erratum, name) for name in ("number", "title", "printed", "why", "true", "equations")}
+        record["counterexample"] = {"what": found.what, "given": found.given, "printed": found.printed, "true": found.true}
+        return json.dumps(record, ensure_ascii=False, allow_nan=False, indent=2)
+    if style == "latex":
+        sentences = (erratum.printed, erratum.why, erratum.true, f"{shown(found)}.")
+        labels = ("Printed:", "Why it fails:", "True:", "Counterexample:")
+        body = " ".join(rf"\emph{{{label}}} {_tex(text)}" for label, text in zip(labels, sentences, strict=True))
+        return rf"\item[{erratum.number}.] \textbf{{{_tex(erratum.title)}}}, {_tex(erratum.where)}. {body}"
+    lines = [
+        f"{erratum.number}. {erratum.title}, {erratum.where}",
+        *_paragraph("printed", erratum.printed),
+        *_paragraph("why", erratum.why),
+        *_paragraph("true", erratum.true),
+        *_paragraph("shown", f"{shown(found)}."),
+    ]
+    return "\n".join(f"# {line}" for line in lines) if style == "python" else "\n".join(lines)
+
+
+def _paragraph(label: str, text: str) -> list[str]:
+    return wrap(text, width=130, initial_indent=f"   {label + ':':<9}", subsequent_indent=" " * 12, break_long_words=False)
+
+
+def _tex(text: str) -> str:
+    """Return prose as plain-ASCII LaTeX: signs beyond ASCII become mathematics (amssymb for one of them)."""
+    return "".join(TEX.get(sign, sign) for sign in text.replace("p\u0332", "\u2119"))
+
+
+def _python(expression: sp.Basic) -> str:
+    """Return Python source; `numpy`-free, with the names of `symbols`, and scipy.special's name for the incomplete beta function."""
+    beta = sp.Function("betainc")
+    plain = expression.replace(sp.betainc_regularized, lambda a, b, _, upper: beta(a, b, upper))
+    return str(sp.pycode(plain, user_functions={"betainc": "scipy.special.betainc"})).replace("builtins.", "")
+
+
+def _free(entry: Entry) -> list[str]:
+    """Return what the Python of a statement has to be given: symbols, sets, sequences, and functions of vectors."""
+    bound = {index for over in entry.expression.atoms(Over) for index, _ in over.pairs()}
+    bound |= {index for total in entry.expression.atoms(sp.Sum) for index in total.variables}
+    kinds = ((Norm, "norm(vector)"), (Inner, "inner(vector, vector)"), (Mean, "mean(value)"))
+    names = [str(meaning.symbol) for meaning in _used(entry) if meaning.symbol not in bound]
+    return [*names, *(name for kind, name in kinds if entry.expression.atoms(kind))] or ["nothing"]
+
+
+def _used(entry: Entry) -> list[symbols.Meaning]:
+    names = {symbol.name for symbol in entry.expression.atoms(sp.Symbol)}
+    return [meaning for name, meaning in symbols.MEANINGS.items() if name in names]
+
+
+def _said(entry: Entry, meaning: symbols.Meaning) -> str:
+    """Return what a symbol means in a statement: an index that runs over sets of tokens is one of these, another is any token."""
+    sets = {str(members) for over in entry.expression.atoms(Over) for index, members in over.pairs() if index == meaning.symbol}
+    return f"{meaning.meaning} of {' or of '.join(sorted(sets))}" if sets else meaning.meaning
+
+
+def _text(entry: Entry) -> str:
+    lines = [
+        f"{entry.name}: {entry.title} [{entry.edition}]",
+        f"  {entry.left} {entry.relation} {entry.expression}",
+        f"  source: {entry.source}",
+    ]
+    if entry.units:
+        lines.append(f"  units: {entry.units}")
+    if entry.conditions:
+        lines.append(f"  conditions: {entry.conditions}")
+    lines += [f"  dimension: {fault.what}: {fault.where}" for fault in check(entry)]
+    lines += [f"  {meaning.symbol}: {_said(entry, meaning)}{f' [{meaning.unit}]' if meaning.unit else ''}" for meaning in _used(entry)]
+    lines += [f"  erratum {item.number}: {item.title}. {item.true}" for item in ERRATA if item.number in entry.errata]
+    return "\n".join(lines)
+
+
+def _record(entry: Entry) -> dict[str, object]:
+    return {
+        "name": entry.name,
+        "title": entry.title,
+        "equation": entry.equation,
+        "part": entry.part,
+        "source": entry.source,
+        "edition": entry.edition,
+        "left": entry.left,
+        "relation": entry.relation,
+        "text": str(entry.expression),
+        "latex": render(entry, "latex"),
+        "python": render(entry, "python"),
+        "conditions": entry.conditions,
+        "units": entry.units,
+        "dimension": [f"{fault.what}: {fault.where}" for fault in check(entry)],
+        "errata": list(entry.errata),
+        "symbols": {str(meaning.symbol): _said(entry, meaning) for meaning in _used(entry)},
+    }

@@ -1,0 +1,137 @@
+"""Operations of the statements: indicator, inner product, norm, mean, and sums and extremes over a set of tokens, with how they are printed.
+
+Imports sympy only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import sympy as sp
+from sympy.printing.precedence import PRECEDENCE
+
+
+class Written(sp.Function):
+    """A function with words of its own: `text` and `tex` are filled with its printed arguments."""
+
+    is_commutative = True
+    text = tex = ""
+
+    def _sympystr(self, printer: Any) -> str:
+        return self.text.format(*map(printer._print, self.args))
+
+    _pythoncode = _numpycode = _sympystr
+
+    def _latex(self, printer: Any, exp: Any = None) -> str:
+        body = self.tex.format(*map(printer._print, self.args))
+        return rf"{body}^{{{exp}}}" if exp else body
+
+
+class Indicator(Written):
+    """1 where the condition holds, else 0."""
+
+    text, tex = "(1 if {} else 0)", r"\mathbf{{1}}\left\{{{}\right\}}"
+
+
+class Inner(Written):
+    """Inner product of two vectors."""
+
+    text, tex = "inner({}, {})", r"\left\langle {}, {}\right\rangle"
+
+
+class Norm(Written):
+    """Length of a vector."""
+
+    text, tex = "norm({})", r"\left\|{}\right\|"
+
+
+class Mean(Written):
+    """Expectation over what is random in its argument."""
+
+    text, tex = "mean({})", r"\mathbb{{E}}\left[{}\right]"
+
+
+class Over(sp.Function):
+    """An operation over tokens of given sets: Over(expression, index, set, index, set, …), indices distinct."""
+
+    is_commutative = True
+    python_name = ""
+    latex_name = ""
+
+    @classmethod
+    def eval(cls, *args: Any) -> None:
+        """Stay unevaluated until `spell_out`."""
+        return
+
+    def pairs(self) -> list[tuple[sp.Symbol, sp.Symbol]]:
+        """Return (index, set) pairs."""
+        return list(zip(self.args[1::2], self.args[2::2], strict=True))
+
+    def within_one_set(self) -> bool:
+        """Return whether several indices run over one set, so that saying they are distinct matters."""
+        return len(self.args) > 3 and len(set(self.args[2::2])) == 1
+
+    def _sympystr(self, printer: Any) -> str:
+        loops = " ".join(f"for {printer._print(index)} in {printer._print(members)}" for index, members in self.pairs())
+        indices = " != ".join(printer._print(index) for index, _ in self.pairs())
+        return f"{self.python_name}({printer._print(self.args[0])} {loops}{f' if {indices}' if self.within_one_set() else ''})"
+
+    _pythoncode = _numpycode = _sympystr
+
+    def _latex(self, printer: Any, exp: Any = None) -> str:
+        if self.within_one_set():
+            indices = r" \neq ".join(printer._print(index) for index, _ in self.pairs())
+            under = rf"{indices} \in {printer._print(self.args[2])}"
+        else:
+            under = r",\,".join(rf"{printer._print(index)} \in {printer._print(members)}" for index, members in self.pairs())
+        body = rf"{self.latex_name}_{{{under}}} {printer.parenthesize(self.args[0], PRECEDENCE['Mul'], strict=True)}"
+        return rf"\left({body}\right)^{{{exp}}}" if exp else body
+
+    def combine(self, terms: Sequence[sp.Expr]) -> sp.Expr:
+        """Return the operation applied to explicit terms."""
+        raise NotImplementedError
+
+
+class SumOver(Over):
+    """A sum over tokens."""
+
+    python_name, latex_name = "sum", r"\sum"
+
+    def combine(self, terms: Sequence[sp.Expr]) -> sp.Expr:
+        """Return the sum; 0 of no terms."""
+        return sp.Add(*terms)
+
+
+class MaxOver(Over):
+    """A maximum over tokens."""
+
+    python_name, latex_name = "max", r"\max"
+
+    def combine(self, terms: Sequence[sp.Expr]) -> sp.Expr:
+        """Return the maximum."""
+        return sp.Max(*terms)
+
+
+class MinOver(Over):
+    """A minimum over tokens."""
+
+    python_name, latex_name = "min", r"\min"
+
+    def combine(self, terms: Sequence[sp.Expr]) -> sp.Expr:
+        """Return the minimum."""
+        return sp.Min(*terms)
+
+
+def spell_out(expression: sp.Expr, members: Mapping[sp.Symbol, Sequence[int]]) -> sp.Expr:
+    """Return the expression with every sum and extreme written out over the given tokens of each set."""
+
+    def written(node: Over) -> sp.Expr:
+        indices = [index for index, _ in node.pairs()]
+        choices = product(*(members[tokens] for _, tokens in node.pairs()))
+        distinct = [choice for choice in choices if len(set(choice)) == len(choice)]
+        body = spell_out(node.args[0], members)
+        return node.combine([body.subs(dict(zip(indices, choice, strict=True))) for choice in distinct])
+
+    return expression.replace(lambda node: isinstance(node, Over), written)

@@ -1,0 +1,183 @@
+"""Crossing of a target: where a bound reaches it, the largest N, the smallest d, or the smallest value of any other parameter.
+
+N and d are whole: every N up to L is tried, and the answer ends the first run of sizes that reach the target; d is bracketed by
+doubling and halved down to one. Other parameters are scanned on a grid and the
+first crossing is refined by Brent's method. A bound need not rise steadily in a parameter; what is found is the first crossing of the
+scan, and where there is none the best value seen is told. Imports numpy, scipy.optimize and `theory.what_if`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from theory.arrays import FloatArray
+from theory.errors import InputError
+from theory.what_if.grid import WORD, refuse_beyond_memory
+from theory.what_if.study import PARAMETERS, Question, study
+
+LARGEST_D: Final = 2**20
+SCAN: Final = 240
+"""Points of a scan: one in 4% over four decades."""
+
+RANGES: Final = {
+    "beta": (1e-3, 10.0),
+    "kappa": (1e-3, 10.0),
+    "lam": (1e-3, 10.0),
+    "p_sink": (0.0, 0.99),
+    "rho0": (-0.99, 0.99),
+    "c": (0.0, 0.99),
+}
+"""Where a scan looks unless told."""
+
+SEARCHED: Final = tuple(name for name, parameter in PARAMETERS.items() if name in ("N", "d") or not parameter.whole)
+"""What can be searched for: N, d and the real parameters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crossing:
+    """Where a bound reaches a target.
+
+    value: the parameter there, None where no value searched does. bound: the bound at `value`. best, best_at: the largest bound seen and
+    the parameter there (NaN if no point was feasible). searched: first and last value tried.
+    """
+
+    parameter: str
+    quantity: str
+    target: float
+    value: float | None
+    bound: float
+    best: float
+    best_at: float
+    searched: tuple[float, float]
+
+    def __str__(self) -> str:
+        """Say in one line what was found."""
+        if self.value is not None:
+            which = "largest" if self.parameter == "N" else "smallest"
+            return f"{which} {self.parameter} with {self.quantity} >= {self.target:g}: {self.value:.6g} (there it is {self.bound:.6g})"
+        low, high = self.searched
+        seen = f"the most is {self.best:.6g} at {self.parameter} = {self.best_at:.6g}" if np.isfinite(self.best) else "no point is feasible"
+        return f"no solution: {self.quantity} reaches {self.target:g} for no {self.parameter} from {low:g} to {high:g}; {seen}"
+
+
+def find_crossing(
+    parameter: str,
+    target: float,
+    fixed: Mapping[str, float | str] | None = None,
+    question: Question | None = None,
+    *,
+    between: tuple[float, float] | None = None,
+) -> Crossing:
+    """Return where a bound first reaches a target: the largest N, else the smallest value.
+
+    Args:
+        parameter: one of `SEARCHED`: "N", "d", or any other of `theory.what_if.PARAMETERS` but L, T1 and T2.
+        target: in (0, 1].
+        fixed: values of the other parameters.
+        question: with exactly one bound; by default the printed lower bound on E R(r_min).
+        between: range to search; needed where `RANGES` has none.
+
+    Raises:
+        InputError: for a target outside (0, 1], a parameter that cannot be searched, or an empty range.
+
+    Example:
+        >>> found = find_crossing("d", 0.5, {"L": 64, "N": 4, "beta": 5.0, "p_sink": 0.5})
+        >>> found.parameter, found.quantity
+        ('d', 'recall_lower')
+    """
+    question = question or Question(bounds=("recall_lower",))
+    if len(question.bounds) != 1:
+        raise InputError(f"{len(question.bounds)} bounds are asked for, expected the one that is to reach the target. Name one.")
+    if not 0 < target <= 1:
+        raise InputError(f"target is {target:g}, expected a probability above 0 and up to 1. Change the target.")
+    if parameter not in SEARCHED:
+        remedy = f"Use one of those, or let {parameter} vary with --set." if parameter in PARAMETERS else "Use one of those."
+        raise InputError(f"{parameter!r} cannot be searched for, expected one of {', '.join(SEARCHED)}. {remedy}")
+    given = {name: value for name, value in (fixed or {}).items() if name != parameter}
+    search = _Search(parameter=parameter, target=target, fixed=given, question=question)
+    if parameter == "N":
+        length = int(given.get("L", PARAMETERS["L"].default or 1)) if question.measured is None else question.measured.tokens - 1
+        return search.largest(np.arange(1, length + 1, dtype=np.float64) if between is None else _whole(between))
+    if parameter == "d":
+        return search.smallest_whole(*(between or (1, LARGEST_D)))
+    low, high = between or RANGES.get(parameter, (np.nan, np.nan))
+    if not low < high:
+        raise InputError(f"{parameter}: expected a range to search, low below high. Give one, as in {parameter}=0.1:2.")
+    return search.first_crossing(low, high)
+
+
+def _whole(between: tuple[float, float]) -> FloatArray:
+    refuse_beyond_memory(WORD * max(0.0, between[1] - between[0]), f"{between[1] - between[0]:,.0f} values of N")
+    return np.arange(np.ceil(between[0]), np.floor(between[1]) + 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Search:
+    """One search: a bound as a function of one parameter, the others fixed."""
+
+    parameter: str
+    target: float
+    fixed: Mapping[str, float | str]
+    question: Question
+
+    def at(self, values: FloatArray) -> FloatArray:
+        """The bound at values of the parameter, NaN where infeasible."""
+        name = self.question.bounds[0]
+        return np.asarray(study({self.parameter: values}, self.fixed, self.question).full(name), dtype=np.float64)
+
+    def crossing(self, values: FloatArray, bounds: FloatArray, value: float | None) -> Crossing:
+        """Return what was found, with the best of the bounds seen."""
+        known = np.isfinite(bounds)
+        best = int(np.nanargmax(bounds)) if known.any() else -1
+        return Crossing(
+            parameter=self.parameter, quantity=self.question.bounds[0], target=self.target, value=value,
+            bound=float(self.at(np.array([value]))[0]) if value is not None else float("nan"),
+            best=float(bounds[best]) if known.any() else float("nan"), best_at=float(values[best]) if known.any() else float("nan"),
+            searched=(float(values[0]), float(values[-1])),
+        )  # fmt: skip
+
+    def largest(self, values: FloatArray) -> Crossing:
+        """The last of the first consecutive sizes that reach the target: near N = L bounds rise again, as little is left outside."""
+        bounds = self.at(values)
+        reached = bounds >= self.target
+        if not reached.any():
+            return self.crossing(values, bounds, None)
+        start = int(np.argmax(reached))
+        missed = np.flatnonzero(~reached[start:])
+        return self.crossing(values, bounds, float(values[start + missed[0] - 1] if missed.size else values[-1]))
+
+    def smallest_whole(self, low: float, high: float) -> Crossing:
+        """The smallest whole value: bracketed by doubling, then halved down to one."""
+        steps = np.ceil(np.log2(max(high / max(low, 1), 1)))
+        values = np.unique(np.minimum(np.ceil(low) * 2.0 ** np.arange(steps + 1), np.floor(high)))
+        bounds = self.at(values)
+        reached = np.flatnonzero(bounds >= self.target)
+        if not reached.size:
+            return self.crossing(values, bounds, None)
+        above = float(values[reached[0]])
+        below = float(values[reached[0] - 1]) if reached[0] else above
+        while above - below > 1:
+            middle = np.floor((below + above) / 2)
+            below, above = (below, middle) if self.at(np.array([middle]))[0] >= self.target else (middle, above)
+        return self.crossing(values, bounds, above)
+
+    def first_crossing(self, low: float, high: float) -> Crossing:
+        """The first crossing of a scan, refined by Brent's method between the two points around it."""
+        from scipy.optimize import brentq
+
+        values = np.geomspace(low, high, SCAN) if low > 0 else np.linspace(low, high, SCAN)
+        bounds = self.at(values)
+        reached = np.flatnonzero(bounds >= self.target)
+        if not reached.size:
+            return self.crossing(values, bounds, None)
+        first = int(reached[0])
+        if first == 0 or not np.isfinite(bounds[first - 1]):
+            return self.crossing(values, bounds, float(values[first]))
+        root = brentq(lambda x: float(self.at(np.array([x]))[0]) - self.target, values[first - 1], values[first], xtol=1e-12, rtol=1e-12)
+        near = root + np.array([0.0, 1e-12, 1e-9, 1e-6]) * abs(root)  # the first that is there in spite of rounding
+        there = np.flatnonzero(self.at(near) >= self.target)
+        return self.crossing(values, bounds, float(near[there[0]] if there.size else values[first]))

@@ -1,0 +1,121 @@
+"""The user's own Gram in a what-if study: checked, and moved to the nearest one that some vectors have where that was asked for.
+
+Source: arXiv 2602.01893, Assumption 2, which it stands in for; erratum 9. Unitless. Imports numpy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from theory.arrays import FloatArray
+from theory.errors import InputError
+from theory.head.gram import LagGram, as_matrix, is_feasible, smallest_eigenvalue
+from theory.head.projection import project
+
+SYMMETRY = 1e-5
+"""How far cos(v_i, v_j) may lie from cos(v_j, v_i): float32 rounding."""
+
+UNIT = 1e-3
+"""How far a cosine may lie beyond 1, or a token's cosine with itself from it: three written digits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Measured:
+    """A Gram that some vectors have, of `tokens` tokens, the sink first.
+
+    kind: what was done to it ("none", "sink": ρ₀ moved to its edge, "nearest": nearest positive semidefinite matrix). distance: |Δρ₀| or
+    the Frobenius norm of the change. rho0: the cosine with the sink that was asked of a lag profile, None for a matrix.
+    """
+
+    gram: LagGram | FloatArray
+    tokens: int
+    kind: Literal["none", "sink", "nearest"] = "none"
+    distance: float = 0.0
+    rho0: float | None = None
+
+
+def measured_gram(cosines: Any, *, rho0: float = 0.0, projected: bool = False) -> Measured:
+    """Read a Gram: (T, T) cosines with the sink at position 0, or a lag profile, the cosines at lags 0, 1, …, T − 2 of T − 1 content tokens.
+
+    Args:
+        cosines: a square array, a 1-d array, or a `LagGram`.
+        rho0: cosine of the sink with every other token, for a 1-d array.
+        projected: move an infeasible Gram to the nearest feasible one, instead of refusing it.
+
+    Raises:
+        InputError: for a wrong shape, entries that are no cosines, asymmetry, or no vectors that have it.
+
+    Example:
+        >>> measured_gram([1.0, 0.5, 0.25], rho0=0.1).tokens
+        4
+    """
+    if isinstance(cosines, LagGram):
+        gram: LagGram | FloatArray = cosines
+        tokens = cosines.by_lag.size + 1
+    else:
+        array = _numbers(cosines)
+        gram = _lag_profile(array, rho0) if array.ndim == 1 else _matrix(array)
+        tokens = array.shape[0] + (array.ndim == 1)
+    if not projected and not is_feasible(gram, tokens):
+        raise InputError(
+            f"gram: its smallest eigenvalue is {smallest_eigenvalue(gram, tokens):.3g}, expected none below 0, as no vectors have these cosines. "
+            "Use --project (project=True) to move it to the nearest that some have."
+        )
+    found = project(gram, tokens)
+    asked = gram.rho0 if isinstance(gram, LagGram) else None
+    return Measured(gram=found.gram, tokens=tokens, kind=found.kind, distance=found.distance, rho0=asked)
+
+
+def _numbers(cosines: Any) -> np.ndarray:
+    try:
+        array = np.asarray(cosines)
+        array = array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError("gram: expected numbers, a square matrix or the cosines by lag. Drop headers and text.") from None
+    square = array.ndim == 2 and array.shape[0] == array.shape[1]
+    if not (square or array.ndim == 1) or array.shape[0] < (1 if array.ndim == 1 else 2):
+        raise InputError(f"gram has shape {array.shape}, expected (T, T) for T >= 2 tokens, or cosines by lag. Give every pair of tokens.")
+    if not np.isfinite(array).all():
+        place = tuple(int(k) for k in np.argwhere(~np.isfinite(array))[0])
+        raise InputError(f"gram is {array[place]} at {_place(place)}, expected finite cosines. Fill or leave out tokens without a value.")
+    if np.abs(array).max() > 1 + UNIT:
+        place = tuple(int(k) for k in np.unravel_index(np.abs(array).argmax(), array.shape))
+        raise InputError(
+            f"gram is {array[place]:.6g} at {_place(place)}, expected cosines from -1 to 1. Divide inner products by both norms."
+        )
+    return array
+
+
+def _lag_profile(array: np.ndarray, rho0: float) -> LagGram:
+    if abs(array[0] - 1) > UNIT:
+        raise InputError(f"gram by lag starts with {array[0]:.6g}, expected the cosine at lag 0, which is 1. Prepend 1.")
+    cosines = np.clip(array.astype(np.float64), -1, 1)
+    cosines[0] = 1.0
+    return LagGram(cosines, rho0)
+
+
+def _matrix(array: np.ndarray) -> FloatArray:
+    """The matrix, exactly symmetric and 1 on its diagonal."""
+    off = np.abs(np.diagonal(array) - 1)
+    if off.max() > UNIT:
+        at = int(off.argmax())
+        raise InputError(
+            f"gram is {array[at, at]:.6g} at {_place((at, at))}, expected 1 on the diagonal. Divide inner products by both norms."
+        )
+    apart = np.abs(array - array.T)
+    if apart.max() > SYMMETRY:
+        i, j = (int(k) for k in np.unravel_index(apart.argmax(), apart.shape))
+        raise InputError(
+            f"gram is {array[i, j]:.6g} at {_place((i, j))} but {array[j, i]:.6g} at {_place((j, i))}, expected a symmetric matrix. "
+            "Use (gram + gram.T) / 2."
+        )
+    settled = np.clip((array + array.T) / 2, -1, 1)
+    np.fill_diagonal(settled, 1.0)
+    return as_matrix(settled, len(settled))
+
+
+def _place(index: tuple[int, ...]) -> str:
+    return f"row {index[0]}, column {index[1]}" if len(index) == 2 else f"lag {index[0]}"
