@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from reports.comparison.shared import key_of, letters, said_by_paper
 from reports.figures import ink
-from reports.words import NULLS
+from reports.run import NULLS
 
 COLOURS: Final = (ink.BLUE, ink.VERMILLION, ink.GREEN, ink.PURPLE, ink.ORANGE, ink.BLACK)
 DASHES: Final[tuple[Any, ...]] = ("-", (0, (5, 1.5)), (0, (3, 1.2, 1, 1.2)), (0, (1, 1)))

@@ -13,10 +13,10 @@ from markupsafe import Markup
 
 from reports.comparison.shared import REPORTED, Row, beside, key_of, letters, said_by_paper, wide
 from reports.comparison.tables_heads import head_tables
+from reports.run import NULLS
 from reports.tables.cells import Cell, Table, missing, mixed, number, text, whole
 from reports.tables.experiments import interval
 from reports.text.number import MISSING, count
-from reports.words import NULLS
 
 LEVEL = 0.05
 """A difference is told from noise where its p-value, after Holm, is at most this."""

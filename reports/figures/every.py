@@ -20,7 +20,7 @@ from reports.figures.captions import Caption
 from reports.figures.experiments import figure_regime_curves, figure_regime_depth, figure_regimes, figure_sink
 from reports.figures.predictive import figure_predictive
 from reports.files import replaced
-from reports.run import Run, pairs_of_bounds
+from reports.run import Run
 
 __all__ = [
     "EXPERIMENTS",
@@ -68,11 +68,11 @@ def _map_height(run: Run) -> float:
 
 
 def _coverage_height(run: Run) -> float:
-    return 1.7 + 0.36 * len(pairs_of_bounds(run))
+    return 1.7 + 0.36 * len(run.bounds)
 
 
 FIGURES: Final = (
-    Plan("idea", "What is measured", "Figure 1", (1, 2), lambda run: 3.4, lambda axes, tree: figure_idea(axes), captions.idea),
+    Plan("idea", "What is measured", "Figure 1", (1, 2), lambda run: 3.4, figure_idea, captions.idea),
     Plan("norms", "Are value vectors of one length?", "Figure 2", (1, 2), lambda run: 3.5, figure_norms, captions.norms),
     Plan("similarity", "Does similarity decay exponentially?", "Figure 3", (1, 2), lambda run: 3.7, figure_similarity, captions.similarity),
     Plan("weights", "Do weights have four phases?", "Figure 4", (1, 2), lambda run: 3.6, figure_weights, captions.weights),

@@ -16,7 +16,6 @@ from matplotlib.ticker import MaxNLocator
 from reports.errors import InputError
 from reports.figures import ink
 from reports.run import Run
-from reports.statistics import mean
 
 REGIMES = {
     "retriever": ("Retriever", ink.BLUE, "-"),
@@ -34,12 +33,12 @@ def group_of(run: Run, name: str) -> xr.Dataset:
     Raises:
         InputError: if the run lacks it.
     """
-    found: xr.Dataset | None = getattr(run, name)
-    if found is None:
+    data: xr.Dataset | None = getattr(run, name)
+    if data is None:
         raise InputError(
             f"the run holds no /{'heads' if name == 'regimes' else name}; expected the paper's experiments. Confront it again."
         )
-    return found
+    return data
 
 
 def figure_sink(axes: Sequence[Axes], tree: xr.DataTree) -> Sequence[Axes]:
@@ -141,8 +140,8 @@ def _lowest(run: Run, data: xr.Dataset) -> float:
 
 def curve_of(run: Run, name: str, layer: int, head: int) -> np.ndarray:
     """A head's curve over n, mean over documents."""
-    values = run.capture[name].transpose("document", "layer", "head", "n").values[:, layer, head]
-    return mean(values.astype(np.float64))
+    chosen = run.capture[name].isel(layer=layer, head=head).transpose("document", "n")
+    return np.asarray(chosen.astype(np.float64).mean("document").values)
 
 
 def _curve(
@@ -158,7 +157,7 @@ def _empty(axes: Axes, words: str) -> None:
 
 def _legend_of_rows(axes: Any) -> None:
     """One legend for all panels, below them: the entries of each row come in one line."""
-    rows: list[Any] = [next((found for axis in row if (found := axis.get_legend_handles_labels())[0]), ([], [])) for row in axes]
+    rows: list[Any] = [next((entries for axis in row if (entries := axis.get_legend_handles_labels())[0]), ([], [])) for row in axes]
     pairs = [list(zip(*row, strict=True)) for row in rows]
     columns = max(len(row) for row in pairs)
     if columns:

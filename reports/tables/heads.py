@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import xarray as xr
 
-from reports.run import Run, coverage_by_head, shown_bounds
+from reports.run import Run
 from reports.tables.cells import Cell, Table, missing, mixed, number, share, stacked, whole
 from reports.text.number import count, percent
 
@@ -163,8 +163,8 @@ def _values(data: xr.Dataset, columns: Sequence[Column]) -> list[list[list[Cell]
 
 def _covered(run: Run) -> tuple[list[list[list[Cell]]], list[Cell]]:
     """Shares inside the sharp bounds (or the only ones) by layer and head, and their headers."""
-    edition, gram = shown_bounds(run)[-1]
-    shares = [coverage_by_head(run, name).sel(edition=edition, gram=gram).values for name in ("precision", "recall")]
+    edition, gram = run.drawn_bounds[-1]
+    shares = [run.envelope[f"{name}_inside_by_head"].sel(edition=edition, gram=gram).values for name in ("precision", "recall")]
     cells = [
         [
             [share(float(part[i, j]), percent(float(part[i, j]), 0)) if np.isfinite(part[i, j]) else missing() for part in shares]

@@ -14,8 +14,8 @@ import numpy as np
 import xarray as xr
 from markupsafe import Markup
 
-from reports.run import Run, own_cosines, pairs_of_bounds
-from reports.statistics import median, quantiles
+from reports.run import Run, own_cosines
+from reports.statistics import flat, median, quartiles
 from reports.tables.cells import Cell, Table, between, missing, mixed, number, share, stacked, symbol, text, whole
 from reports.text.number import MISSING, count, percent, rounded
 
@@ -31,15 +31,13 @@ def _parameter(data: xr.Dataset, name: str, *, label: str | None = None, meaning
     """A row: one parameter over all heads."""
     values = data[name]
     attrs = values.attrs
-    known = np.asarray(values.values, dtype=np.float64).reshape(-1, 1)
-    low, middle, high = quantiles(known, (0.25, 0.5, 0.75))[:, 0]
     error = f"{name}_se"
     typical = number(median(data[error]), digits=2) if error in data else Cell("–", text("–").html, "--")
     shown = symbol(label or str(attrs.get("symbol") or "")) if (label or attrs.get("symbol")) else text(name)
     unit = str(attrs.get("units", "1"))
-    heads = whole(float(np.isfinite(known).sum()))
+    heads = whole(float(flat(values).size))
     words = f"{meaning or attrs.get('long_name', name)}{'' if unit == '1' else f' ({unit})'}"
-    return [shown, mixed(words + _source(attrs)), between(middle, low, high), typical, heads]
+    return [shown, mixed(words + _source(attrs)), between(*quartiles(values)), typical, heads]
 
 
 def _source(attrs: dict[str, object]) -> str:
@@ -226,7 +224,7 @@ def coverage(run: Run) -> Table:
     headers = [mixed("edition"), mixed("Gram"), *(stacked(words[name], "inside") for name in names)]
     headers += [*(stacked(words[name], "clearly outside") for name in beyond), *(stacked(words[name], "width") for name in wide)]
     rows = []
-    for edition, gram in pairs_of_bounds(run):
+    for edition, gram in run.bounds:
         point = run.summary.sel(edition=edition, gram=gram)
         clearly = [float(point[f"{name}_outside"]) for name in beyond]
         inside = [_inside(point, name, edition) for name in names]

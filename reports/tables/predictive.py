@@ -79,7 +79,7 @@ def _check(run: Run) -> Table:
         row += [number(float(data[f"{name}_check_{key}"])) for key in ("far", "surely_far", "caught")]
         rows.append(row)
     headers = [mixed("curve"), mixed("median"), mixed("90%"), mixed("largest"), stacked("simulation’s", "standard error"),
-               stacked("beyond", "0.02"), stacked("surely", "beyond"), stacked("of these", "flagged")]  # fmt: skip
+               stacked("beyond", f"{float(data['far']):g}"), stacked("surely", "beyond"), stacked("of these", "flagged")]  # fmt: skip
     flagged = int(data["check_flagged"].sum())
     caption = (
         f"The approximation judged by simulation: {count(cells, '(head, N) cell')}, spread evenly over layers, sizes and ingredients, drawn "

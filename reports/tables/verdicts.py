@@ -77,7 +77,7 @@ def _overall(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
         true = share(0.5 * (low + high), words)
         rows.append(
             [_linked(mixed(claim["says"]), claim["key"]), mixed(f"{_held_against(claim)}; {claim['source']}"),
-             *(whole(float(at[name])) for name in ("holds", "fails", "undetermined")), true, _within(at, run.documents)]
+             *(whole(float(at[name])) for name in ("holds", "fails", "undetermined")), true, _within(at)]
         )  # fmt: skip
     rate = percent(float(data.attrs["false_discovery_rate"]), 0)
     settled = (
@@ -102,16 +102,16 @@ def _overall(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
     )  # fmt: skip
 
 
-def _within(at: xr.Dataset, documents: int) -> Cell:
+def _within(at: xr.Dataset) -> Cell:
     """The share of heads whose estimate is within the tolerance, as percent; n/a where the run does not keep it.
 
-    An error of 0 is too small to see, not none: it reads as less than that of one head which one document takes across, (K − 1)/K over the heads.
+    An error of 0 is too small to see, not none: it reads as less than that of one head which one document takes across.
     """
     if "within" not in at:
         return missing()
     value, error = float(at["within"]), float(at["within_se"])
     if error == 0:
-        return _unbroken(value, f"{percent(value)} ± < {percent((documents - 1) / documents / int(at['tested']))}")
+        return _unbroken(value, f"{percent(value)} ± < {percent(float(at['within_least_error']))}")
     shown = rounded(100 * value, 100 * error)
     if shown.value is None:
         return missing()

@@ -11,6 +11,7 @@ from support.experiments import FULL, experimented
 from support.figures import texts
 from support.reports_tree import POSITIONS, run_tree
 
+from geostat.display.experiments import separable_side
 from reports.errors import InputError
 from reports.figures import captions_experiments, ink
 from reports.figures.captions import figures_of
@@ -18,7 +19,7 @@ from reports.figures.every import EXPERIMENTS, FIGURES, draw, plans
 from reports.figures.experiments import figure_regime_curves, figure_regime_depth, figure_sink
 from reports.run import Run
 from reports.tables.every import tables, write_table
-from reports.tables.experiments import experiment_tables, where
+from reports.tables.experiments import beyond_nulls, experiment_tables
 
 TABLES = ["sink", "regimes", "regime_sweep", "separable"]
 
@@ -151,7 +152,7 @@ def test_sizes_beyond_a_null_are_told_as_stretches():
     p[n == 8] = 0.01
     data["recall_p_holm"][:] = p
     data["recall_gain"][:] = np.where(n < 8, -0.1, 0.1)
-    said = where(data)
+    said = beyond_nulls(data.assign(separable_side(data)))
     assert "Recall against random selection: above it at N = 8 and below it at N = 2 to 3." in said
 
 
