@@ -26,6 +26,7 @@ from geostat.errors import InputError
 from geostat.paper import REPORTED
 from geostat.runs.console import QUIET, Console
 from geostat.runs.paths import store_path
+from geostat.statistics.jackknife import SIGNIFICANCE
 from geostat.statistics.multiple import adjusted
 from geostat.verdicts.give import claim_rows, refuse_older
 
@@ -89,7 +90,7 @@ def compare(sources: Sequence[Source], *, quick: bool = False, console: Console 
     data.attrs = {
         "long_name": "runs side by side", "letters": list(LETTERS[: len(held)]), "notes": notes(held), "reported": json.dumps(REPORTED, ensure_ascii=False),
         "claims": json.dumps(list(claims.values()), ensure_ascii=False), "provenance": json.dumps([one.provenance for one in held], default=str),
-        "topics": json.dumps({topic: what for topic, (what, *_) in SETTINGS.items()}),
+        "significance": SIGNIFICANCE, "topics": json.dumps({topic: what for topic, (what, *_) in SETTINGS.items()}),
     }  # fmt: skip
     data.attrs["sentences"] = sentences(data)
     return data

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reports.run import Run
-from reports.tables.cells import Cell, Table, mixed, share, text, whole
+from reports.tables.cells import Cell, Table, header, share, text, whole
 from reports.text.number import count, percent
 
 MOST = 12
@@ -26,7 +26,7 @@ def compressed_tables(run: Run) -> list[Table]:
         part = float(at["secondary_sink_share"])
         counts = [float(at["secondary_sink_position"]), float(at["secondary_sink_documents"]), float(norms["documents"].sum())]
         rows.append([text("position"), *map(whole, counts), share(part, percent(part)), whole(float(at["secondary_sink_heads"]))])
-    headers = [mixed(word) for word in ("what", "token id or position", "compressed", "of occurrences", "share", "value heads")]
+    headers = header("what", "token id or position", "compressed", "of occurrences", "share", "value heads")
     sinks = int(norms.sizes.get("secondary_sink", 0))
     caption = (
         "A token is compressed where its norm is at most half the median content norm of its document. Counts are over documents and "

@@ -9,8 +9,8 @@ import numpy as np
 import xarray as xr
 
 from reports.run import NULLS, Run, at_size, notes
-from reports.tables.cells import Cell, Table, mixed, number, share, stacked, text, whole
-from reports.text.number import MISSING, count, percent, rounded
+from reports.tables.cells import Cell, Table, header, interval, mixed, number, p_value, share, stacked, text, whole
+from reports.text.number import count, percent, rounded
 
 SIZES = (2, 3, 4, 6, 8, 16, 64, 256, 1024, 4096)
 """Sizes N of the tables, of which a run shows those it holds below its T."""
@@ -31,14 +31,6 @@ def experiment_tables(run: Run) -> list[Table]:
     if run.separable is not None:
         made.append(_separable(run, run.separable))
     return made
-
-
-def interval(low: float, high: float) -> Cell:
-    """A cell that holds the limits of an interval; n/a where unknown."""
-    if not (np.isfinite(low) and np.isfinite(high)):
-        return Cell(MISSING, text(MISSING).html, MISSING, "")
-    a, b = rounded(low, digits=2), rounded(high, digits=2)
-    return Cell(f"{a.plain} to {b.plain}", text(f"{a.plain} to {b.plain}".replace("-", "−")).html, f"{a.latex} to {b.latex}", low)
 
 
 def _below(run: Run, data: xr.Dataset) -> list[int]:
@@ -82,7 +74,7 @@ def _sink(run: Run, data: xr.Dataset) -> Table:
     )
     headers = ["coefficient", "N", "as measured", "95% interval", "bootstrap", "free of noise", "95% interval", "slope"]
     return Table(
-        name="sink", title="The sink's similarity and Recall (Figure 6)", headers=[mixed(word) for word in headers], rows=rows,
+        name="sink", title="The sink's similarity and Recall (Figure 6)", headers=header(*headers), rows=rows,
         align="llrrrrrr",
         on_paper=[range(5), [0, 1, 5, 6, 7]], caption=f"{said} {notes(data)}".strip(),
     )  # fmt: skip
@@ -153,7 +145,7 @@ def _separable(run: Run, data: xr.Dataset) -> Table:
                 value = {name: at_size(at[f"{statistic}_{name}"], n) for name in PARTS}
                 rows.append(
                     [text(statistic.capitalize()), mixed(NULLS.get(null, null.replace("_", " "))), whole(n), number(value["gain"], value["gain_se"]),
-                     interval(value["gain_band_lower"], value["gain_band_upper"]), _p(value["p_holm"]),
+                     interval(value["gain_band_lower"], value["gain_band_upper"]), p_value(value["p_holm"]),
                      *(whole(value[name]) for name in ("above", "more", "less", "heads"))]
                 )  # fmt: skip
     rate = f"{float(data.attrs['false_discovery_rate']):g}"
@@ -168,7 +160,7 @@ def _separable(run: Run, data: xr.Dataset) -> Table:
     )
     headers = ["statistic", "null", "N", "measured − null", "95%, all N", "p", "heads above", "more", "less", "of"]
     return Table(
-        name="separable", title="More separable than chance?", headers=[mixed(word) for word in headers], rows=rows, align="llrrrrrrrr",
+        name="separable", title="More separable than chance?", headers=header(*headers), rows=rows, align="llrrrrrrrr",
         on_paper=[range(6), [0, 1, 2, 6, 7, 8, 9]],
         caption=(said + beyond_nulls(data) + " " + notes(data)).strip(),
     )  # fmt: skip
@@ -200,10 +192,3 @@ def _runs(chosen: np.ndarray, tested: np.ndarray) -> str:
     kept = np.isin(tested, chosen)
     stretches = np.split(tested, np.flatnonzero(np.diff(kept)) + 1)
     return ", ".join(str(part[0]) if part.size == 1 else f"{part[0]} to {part[-1]}" for part in stretches if part[0] in chosen)
-
-
-def _p(value: float) -> Cell:
-    """A p-value to two digits; below 0.0001 only that."""
-    if np.isfinite(value) and value < 1e-4:
-        return Cell("<0.0001", text("<0.0001").html, "$<0.0001$", value)
-    return number(value, digits=2)

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from reports.run import Run, own_cosines
 from reports.statistics import flat, median, quartiles
-from reports.tables.cells import Cell, Table, between, missing, mixed, number, share, stacked, symbol, text, whole
+from reports.tables.cells import Cell, Table, between, header, missing, mixed, number, share, stacked, symbol, text, whole
 from reports.text.number import MISSING, count, percent, rounded
 
 PARAMETER_HEADERS = tuple(mixed(word) for word in ("parameter", "meaning (unit); source", "median [quartiles]", "typical ±", "heads"))
@@ -275,7 +275,7 @@ def errata(run: Run) -> Table:
         [whole(float(row.get("number", 0))), *(mixed(str(row.get(key) or "")) for key in ("title", "printed", "true", "reading"))]
         for row in found
     ]
-    headers = [mixed(word) for word in ("no.", "what", "printed", "true", "why it matters here")]
+    headers = header("no.", "what", "printed", "true", "why it matters here")
     return Table(
         name="errata", title="Errata", headers=headers, rows=rows, align="rpppp", widths={1: "1.8cm", 2: "2.4cm", 3: "3.7cm", 4: "2.7cm"},
         paper_rows=5,
