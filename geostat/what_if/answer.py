@@ -160,7 +160,8 @@ def _summary(dataset: xr.Dataset) -> dict[str, Any]:
     told: dict[str, Any] = {"points": f"{points:,}, {hidden:,} of them left out because no vectors have their Gram"}
     for name in names:
         values = dataset[name].values[np.isfinite(dataset[name].values)]
-        known = values[(values >= 0) & (values <= 1)] if name == "f_inner_lower" else values  # erratum 18
+        low, high = dataset[name].attrs.get("readable_range", (-np.inf, np.inf))
+        known = values[(values >= low) & (values <= high)]
         said = [f"{known.min():.4g} to {known.max():.4g}"] if known.size else []
         if known.size < values.size or not values.size:
             said.append("n/a" + (f" at {values.size - known.size:,} points, where the bound on R is negative" if values.size else ""))

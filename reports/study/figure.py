@@ -154,9 +154,10 @@ def _multiples(dataset: xr.Dataset, varying: list[str], bound: str) -> Figure:
     return figure
 
 
-def says_nothing(bound: str, values: np.ndarray | np.floating) -> np.ndarray:
-    """Where a lower bound on F(r_min) lies outside [0, 1]: it follows from a negative one on R and says nothing (erratum 18)."""
-    return np.asarray(((values < 0) | (values > 1)) & (bound == "f_inner_lower"))
+def unreadable(bound: xr.DataArray) -> np.ndarray:
+    """Where a bound lies outside its readable_range, if it has one: it says nothing there (erratum 18)."""
+    low, high = bound.attrs.get("readable_range", (-np.inf, np.inf))
+    return np.asarray((bound.values < low) | (bound.values > high))
 
 
 def gram_of(dataset: xr.Dataset) -> str:
@@ -168,7 +169,7 @@ def gram_of(dataset: xr.Dataset) -> str:
 def _shown(dataset: xr.Dataset, bound: str) -> xr.DataArray:
     """A bound cut to [0, 1], left out where it says nothing."""
     values = dataset[bound]
-    return values.where(~says_nothing(bound, values.values)).clip(0, 1)
+    return values.where(~unreadable(values)).clip(0, 1)
 
 
 def _feasible(dataset: xr.Dataset, dims: tuple[str, ...]) -> np.ndarray:
@@ -212,7 +213,7 @@ SILENT: Final = r"no line for $F(r_{\min})$: n/a where the bound on $R$ is negat
 
 
 def _title_of_lines(dataset: xr.Dataset, bounds: list[str]) -> str:
-    silent = any(says_nothing(name, dataset[name].values).any() for name in bounds)
+    silent = any(unreadable(dataset[name]).any() for name in bounds)
     return _wrapped([_title(dataset), *([SILENT] if silent else [])])
 
 
@@ -221,7 +222,7 @@ def _map_title(dataset: xr.Dataset, bound: str) -> str:
     notes = [r"line: $\Delta=0$"] if "margin" in dataset else []
     if not dataset["feasible"].all():
         notes.append("hatched: no vectors have this Gram")
-    if says_nothing(bound, dataset[bound].values).any():
+    if unreadable(dataset[bound]).any():
         notes.append("white: n/a, the bound on $R$ is negative")
     values = _shown(dataset, bound).values
     values = values[np.isfinite(values)]
