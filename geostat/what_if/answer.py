@@ -183,7 +183,7 @@ def write(dataset: xr.Dataset, out: Path) -> list[Path]:
 
     Elasticities go to files of their own, without a figure. Files of an earlier study that this one has no new one for are removed, at the end.
     """
-    from reports.figures.ink import rendered
+    from reports.figures.style import rendered
     from reports.files import replaced
     from reports.study.figure import draw_study, study_axes
     from reports.study.table import table_of_elasticities, table_of_study

@@ -28,8 +28,8 @@ def comparison_tables(data: xr.Dataset) -> dict[str, Table]:
 
 def _runs(data: xr.Dataset) -> Table:
     rows = []
-    for place, letter in enumerate(letters(data)):
-        run = data.isel(run=place)
+    for index, letter in enumerate(letters(data)):
+        run = data.isel(run=index)
         layers, heads, value_heads = (int(run[name]) for name in ("layers", "heads_a_layer", "value_heads_a_layer"))
         rows.append(
             [text(letter), text(run["run"].item()), text(run["text"].item()), whole(float(run["documents"])), whole(float(run["tokens"])),
@@ -47,7 +47,7 @@ def _numbers(data: xr.Dataset) -> Table:
     rows: list[Row] = []
     for key in data["quantity"].values:
         at = data.sel(quantity=key)
-        cells = [_estimate(at.isel(run=place)) for place in range(data.sizes["run"])]
+        cells = [_estimate(at.isel(run=index)) for index in range(data.sizes["run"])]
         rows.append(([mixed(_words(at))], cells, [beside(data, str(key))]))
     caption = (
         f"{key_of(data)}. Mean over heads ± one standard error over documents (jackknife); N of a largest value in brackets, chosen by looking. "
@@ -75,9 +75,9 @@ def _estimate(at: xr.Dataset) -> Cell:
 def _differences(data: xr.Dataset) -> Table:
     topics, level = json.loads(str(data.attrs["topics"])), float(data.attrs["significance"])
     rows = []
-    for place, pair in enumerate(data["pair"].values):
+    for index, pair in enumerate(data["pair"].values):
         for key in data["quantity"].values:
-            at = data.isel(pair=place).sel(quantity=key)
+            at = data.isel(pair=index).sel(quantity=key)
             value, p = float(at["difference"]), float(at["p_holm"])
             if not np.isfinite(value):
                 continue
@@ -87,7 +87,7 @@ def _differences(data: xr.Dataset) -> Table:
                 [text(pair), mixed(at["long_name"].item()), number(value, float(at["difference_se"])),
                  interval(float(at["difference_lower"]), float(at["difference_upper"])), p_value(p), text(answer), mixed(minds or "–")]
             )  # fmt: skip
-    made = "; ".join(f"{pair}: {data['pairing'].values[place]}" for place, pair in enumerate(data["pair"].values))
+    made = "; ".join(f"{pair}: {data['pairing'].values[index]}" for index, pair in enumerate(data["pair"].values))
     caption = (
         f"{key_of(data)}. First minus second, ± one standard error; 95% interval, Student’s t, not adjusted. Standard errors: {made}; a document that both "
         "runs hold is left out of both at once. p: two-sided, Holm over all differences of this table; a difference is told from noise where p is at most "
@@ -109,8 +109,8 @@ def _best(data: xr.Dataset) -> Table:
             gain = data[f"{statistic}_gain"].sel(null=null)
             words = f"{statistic.capitalize()} minus that of {NULLS.get(null, null.replace('_', ' '))}: largest gain"
             cells = [
-                _largest(gain.isel(run=place), data[f"{statistic}_gain_se"].sel(null=null).isel(run=place))
-                for place in range(data.sizes["run"])
+                _largest(gain.isel(run=index), data[f"{statistic}_gain_se"].sel(null=null).isel(run=index))
+                for index in range(data.sizes["run"])
             ]
             if any(cell.plain != MISSING for cell in cells):
                 rows.append(([mixed(words)], cells, paper))
@@ -125,9 +125,9 @@ def _largest(curve: xr.DataArray, error: xr.DataArray) -> Cell:
     values = curve.values
     if not np.isfinite(values).any():
         return missing()
-    place = int(np.nanargmax(values))
-    cell = number(float(values[place]), float(error.values[place]))
-    return _found_at(cell, float(curve["n"].values[place]))
+    index = int(np.nanargmax(values))
+    cell = number(float(values[index]), float(error.values[index]))
+    return _found_at(cell, float(curve["n"].values[index]))
 
 
 def _found_at(cell: Cell, n: float) -> Cell:

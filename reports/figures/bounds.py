@@ -14,14 +14,14 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.patches import Circle
 
-from reports.figures import ink
+from reports.figures import style
 from reports.run import Run
 
 NULL_WORDS = {
-    "random_selection": ("null: random selection", ink.GREY, (0, (5, 1.5))),
-    "random_directions": ("null: random directions", ink.PURPLE, (0, (1, 1))),
+    "random_selection": ("null: random selection", style.GREY, (0, (5, 1.5))),
+    "random_directions": ("null: random directions", style.PURPLE, (0, (1, 1))),
 }
-BOUND_COLOURS = {"printed": ink.VERMILLION, "sharp": ink.GREEN}
+BOUND_COLOURS = {"printed": style.VERMILLION, "sharp": style.GREEN}
 WORDS = {"precision": "Precision $P$", "recall": "Recall $R$"}
 
 
@@ -37,10 +37,10 @@ def figure_separability(axes: Sequence[Axes], tree: xr.DataTree) -> Sequence[Axe
         _bounds(axis, run, statistic)
         _nulls(axis, run, statistic)
         _measured(axis, run, statistic)
-        ink.size_axis(axis, float(run.summary["n"].max()), "selected tokens $N$ (log)")
+        style.size_axis(axis, float(run.summary["n"].max()), "selected tokens $N$ (log)")
         axis.set(ylim=(-0.02, 1.03), ylabel="mean over heads and documents")
         axis.set_title(WORDS[statistic])
-        ink.legend_below(axis, columns=1)
+        style.legend_below(axis, columns=1)
     return axes
 
 
@@ -50,7 +50,7 @@ def _bounds(axes: Axes, run: Run, statistic: str) -> None:
     for edition, gram in run.drawn_bounds:
         bounds = run.summary.sel(edition=edition, gram=gram)
         low, high = (np.clip(bounds[f"{statistic}_{side}"].values, 0, 1) for side in ("lower", "upper"))
-        colour, label = BOUND_COLOURS.get(edition, ink.SKY), f"bounds: {bound_label(edition, gram)}"
+        colour, label = BOUND_COLOURS.get(edition, style.SKY), f"bounds: {bound_label(edition, gram)}"
         if edition == "sharp":
             axes.fill_between(n, low, high, color=colour, alpha=0.16, linewidth=0)
             axes.plot(n, low, color=colour, linewidth=1.0)
@@ -64,20 +64,20 @@ def _nulls(axes: Axes, run: Run, statistic: str) -> None:
     summary = run.summary
     if f"{statistic}_null" in summary:
         for null in summary["null"].values:
-            label, colour, dashes = NULL_WORDS.get(str(null), (f"null: {str(null).replace('_', ' ')}", ink.GREY, ":"))
+            label, colour, dashes = NULL_WORDS.get(str(null), (f"null: {str(null).replace('_', ' ')}", style.GREY, ":"))
             axes.plot(summary["n"], summary[f"{statistic}_null"].sel(null=null), color=colour, linestyle=dashes, linewidth=1.3, label=label)
     if statistic == "precision":
         axes.plot(
-            summary["n"], summary["floor"], color=ink.BLACK, linestyle=":", linewidth=1.0, label="floor $N/T$: no choice can be worse"
+            summary["n"], summary["floor"], color=style.BLACK, linestyle=":", linewidth=1.0, label="floor $N/T$: no choice can be worse"
         )
 
 
 def _measured(axes: Axes, run: Run, statistic: str) -> None:
     n, level = run.summary["n"].values, run.summary[f"{statistic}_mean"].values
-    axes.plot(n, level, color=ink.BLUE, linewidth=2.0, label="measured" if run.documents < 2 else "measured, 95% document band")
+    axes.plot(n, level, color=style.BLUE, linewidth=2.0, label="measured" if run.documents < 2 else "measured, 95% document band")
     if run.documents > 1:
         low, high = (np.clip(run.summary[f"{statistic}_band_{side}"].values, 0, 1) for side in ("lower", "upper"))
-        axes.fill_between(n, low, high, color=ink.BLUE, alpha=0.25, linewidth=0)
+        axes.fill_between(n, low, high, color=style.BLUE, alpha=0.25, linewidth=0)
 
 
 def figure_coverage(axes: Sequence[Axes], tree: xr.DataTree) -> Sequence[Axes]:
@@ -142,15 +142,15 @@ def figure_idea(axes: Sequence[Axes], tree: xr.DataTree) -> Sequence[Axes]:
     outer, inner = float(example["outer_radius"]), float(example["inner_radius"])
     reached, kept = int(example["inside_outer"]), int(example["inside_inner"])
     picture, words = axes
-    picture.add_patch(Circle(tuple(s), outer, facecolor=ink.SKY, alpha=0.15, edgecolor="none"))
-    picture.add_patch(Circle(tuple(s), outer, fill=False, edgecolor=ink.BLUE, linewidth=1.3))
-    picture.add_patch(Circle(tuple(s), inner, fill=False, edgecolor=ink.VERMILLION, linewidth=1.3, linestyle=(0, (4, 2))))
+    picture.add_patch(Circle(tuple(s), outer, facecolor=style.SKY, alpha=0.15, edgecolor="none"))
+    picture.add_patch(Circle(tuple(s), outer, fill=False, edgecolor=style.BLUE, linewidth=1.3))
+    picture.add_patch(Circle(tuple(s), inner, fill=False, edgecolor=style.VERMILLION, linewidth=1.3, linestyle=(0, (4, 2))))
     for point in y[selected]:
-        picture.plot([0, point[0]], [0, point[1]], color=ink.BLUE, linewidth=0.7, alpha=0.6)
-    picture.plot([0], [0], "+", color=ink.GREY, markersize=9, linestyle="none", label="origin")
-    picture.plot(*y[~selected].T, "o", color=ink.GREY, markersize=5, linestyle="none", label="other tokens")
-    picture.plot(*y[selected].T, "*", color=ink.BLUE, markersize=11, linestyle="none", label=f"the N = {n} selected tokens")
-    picture.plot(*s, "X", color=ink.BLACK, markersize=8, linestyle="none", label="representative s, their sum")
+        picture.plot([0, point[0]], [0, point[1]], color=style.BLUE, linewidth=0.7, alpha=0.6)
+    picture.plot([0], [0], "+", color=style.GREY, markersize=9, linestyle="none", label="origin")
+    picture.plot(*y[~selected].T, "o", color=style.GREY, markersize=5, linestyle="none", label="other tokens")
+    picture.plot(*y[selected].T, "*", color=style.BLUE, markersize=11, linestyle="none", label=f"the N = {n} selected tokens")
+    picture.plot(*s, "X", color=style.BLACK, markersize=8, linestyle="none", label="representative s, their sum")
     picture.set_aspect("equal")
     low, high = np.minimum(y.min(axis=0), s - outer), np.maximum(y.max(axis=0), s + outer)
     picture.set(xlim=(low[0] - 0.2, high[0] + 0.2), ylim=(low[1] - 0.2, high[1] + 0.2))
@@ -158,8 +158,8 @@ def figure_idea(axes: Sequence[Axes], tree: xr.DataTree) -> Sequence[Axes]:
     outer_words = f"ends at the farthest selected token,\nreaches {reached} tokens, {n} of them selected:\nPrecision = {n}/{reached}"
     inner_words = f"ends at the nearest other token,\nkeeps {kept} of the {n} selected:\nRecall = {kept}/{n}"
     balls = (
-        (0.97, ink.BLUE, "Outer ball about s", outer_words),
-        (0.62, ink.VERMILLION, "Inner ball about s (dashed)", inner_words),
+        (0.97, style.BLUE, "Outer ball about s", outer_words),
+        (0.62, style.VERMILLION, "Inner ball about s (dashed)", inner_words),
     )
     for height, colour, head, text in balls:
         words.text(0.02, height, head, color=colour, weight="bold", va="top", transform=words.transAxes)

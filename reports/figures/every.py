@@ -13,7 +13,7 @@ from typing import Any, Final
 import xarray as xr
 from matplotlib.figure import Figure
 
-from reports.figures import captions, captions_experiments, ink
+from reports.figures import captions, captions_experiments, style
 from reports.figures.assumptions import figure_norms, figure_similarity, figure_weights
 from reports.figures.bounds import figure_coverage, figure_heads, figure_idea, figure_separability
 from reports.figures.captions import Caption
@@ -112,8 +112,8 @@ def plans(tree: xr.DataTree) -> tuple[Plan, ...]:
 
 def draw(plan: Plan, tree: xr.DataTree) -> Figure:
     """Draw one figure of the report on a canvas of its own, which nothing else keeps."""
-    with ink.style():
-        figure = Figure(figsize=(ink.WIDTH, plan.height(Run.of(tree))), layout="constrained")
+    with style.context():
+        figure = Figure(figsize=(style.WIDTH, plan.height(Run.of(tree))), layout="constrained")
         axes = figure.subplots(*plan.grid)
         plan.draw(axes, tree)
         figure.draw_without_rendering()
@@ -137,5 +137,5 @@ def write_figures(tree: xr.DataTree, out: Path) -> list[Path]:
     written = []
     for plan in plans(tree):
         figure = draw(plan, tree)
-        written += [replaced(out / f"{plan.name}.{kind}", ink.rendered(figure, kind)) for kind in ("pdf", "png")]
+        written += [replaced(out / f"{plan.name}.{kind}", style.rendered(figure, kind)) for kind in ("pdf", "png")]
     return written

@@ -11,11 +11,11 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import LinearSegmentedColormap
 
 from reports.errors import InputError
-from reports.figures import ink
+from reports.figures import style
 from reports.run import Run
 
 PANELS = {"exponential": "Exponential fit", "offset": "Offset fit", "all but weights": "Weights fitted", "measured": "All measured"}
-CURVES = {"precision": ("Precision $P$", ink.BLUE), "recall": ("Recall $R$", ink.VERMILLION)}
+CURVES = {"precision": ("Precision $P$", style.BLUE), "recall": ("Recall $R$", style.VERMILLION)}
 BINS = 25
 """Bins of either axis from 0 to 1."""
 
@@ -31,13 +31,13 @@ def figure_predictive(axes: Any, tree: xr.DataTree) -> Any:
         raise InputError("the run holds no /predictive; expected predicted curves. Confront it again with --predict.")
     sources = [source for source in PANELS if source in data["source"].values]
     for bottom, row, (name, (title, colour)) in zip((False, True), axes, CURVES.items(), strict=True):
-        for place, axis in enumerate(row):
-            if place >= len(sources):
+        for column, axis in enumerate(row):
+            if column >= len(sources):
                 axis.set_visible(False)
                 continue
-            _panel(axis, data.sel(source=sources[place]), name, colour)
-            axis.set_title(PANELS[sources[place]])
-            if place:
+            _panel(axis, data.sel(source=sources[column]), name, colour)
+            axis.set_title(PANELS[sources[column]])
+            if column:
                 axis.set_yticklabels([])
             else:
                 axis.set_ylabel(f"measured {title}")
@@ -63,7 +63,7 @@ def _panel(axis: Axes, data: xr.Dataset, name: str, colour: str) -> None:
     shades = LinearSegmentedColormap.from_list("cells", ["#ebebeb", "#8c8c8c"])
     crowd = PolyCollection(squares, array=np.log(counts[counts > 0]), cmap=shades, edgecolors="none", zorder=1)
     axis.add_collection(crowd)
-    axis.plot([0, 1], [0, 1], color=ink.BLACK, linewidth=0.9, linestyle=(0, (4, 2)), label="predicted = measured", zorder=2)
+    axis.plot([0, 1], [0, 1], color=style.BLACK, linewidth=0.9, linestyle=(0, (4, 2)), label="predicted = measured", zorder=2)
     binned = data[[f"{name}_predicted_median", f"{name}_measured_quartile"]].dropna("bin")
     middle, (low, median, high) = (
         binned[f"{name}_predicted_median"].values,
@@ -71,6 +71,6 @@ def _panel(axis: Axes, data: xr.Dataset, name: str, colour: str) -> None:
     )
     axis.fill_between(middle, low, high, color=colour, alpha=0.28, linewidth=0, zorder=3)
     axis.plot(middle, median, color=colour, linewidth=1.8, marker="o", markersize=3.2, zorder=4)
-    axis.plot([], [], color=ink.GREY, linewidth=1.8, marker="o", markersize=3.2, label="median of measured, band: quartiles")
+    axis.plot([], [], color=style.GREY, linewidth=1.8, marker="o", markersize=3.2, label="median of measured, band: quartiles")
     axis.fill_between([], [], [], color="#b9b9b9", linewidth=0, label="cells (darker: more)")
     axis.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1], aspect="equal")

@@ -29,8 +29,8 @@ def table_of_study(dataset: xr.Dataset, name: str = "whatif") -> Table:
     bounds = bounds_of(dataset)
     full = dataset[[*bounds, "feasible"]].isel(kept)
     rows = []
-    for place in product(*(range(len(kept[axis])) for axis in axes)):
-        point = full.isel(dict(zip(axes, place, strict=True)))
+    for index in product(*(range(len(kept[axis])) for axis in axes)):
+        point = full.isel(dict(zip(axes, index, strict=True)))
         labels = [whole(int(point[axis])) if point[axis].dtype.kind == "i" else number(float(point[axis])) for axis in axes]
         rows.append(
             [
@@ -67,8 +67,8 @@ def table_of_elasticities(dataset: xr.Dataset, name: str = "elasticity") -> Tabl
     bounds = [str(bound) for bound in dataset["bound"].values]
     headers = [symbol(f"{one} {_relation(bound)}") for one, bound in zip(dataset["bound_symbol"].values.astype(str), bounds, strict=True)]
     rows = [[text("the bound"), text(""), *(number(float(value)) for value in dataset["at"].values), text("")]]
-    for place, one in enumerate(dataset["parameter_symbol"].values.astype(str)):
-        row = dataset.isel(parameter=place)
+    for index, one in enumerate(dataset["parameter_symbol"].values.astype(str)):
+        row = dataset.isel(parameter=index)
         rows.append(
             [
                 symbol(one),

@@ -216,9 +216,9 @@ class Table:
     def markdown(self) -> str:
         """A Markdown table under its caption."""
         lines = [self.caption, ""]
-        for place, row in enumerate([self.headers, *self.rows]):
+        for index, row in enumerate([self.headers, *self.rows]):
             lines.append("| " + " | ".join(_markdown(cell) for cell in row) + " |")
-            if place == 0:
+            if index == 0:
                 lines.append("|" + "|".join("---:" if letter == "r" else "---" for letter in self.align) + "|")
         return "\n".join(lines) + "\n"
 

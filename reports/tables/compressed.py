@@ -16,13 +16,13 @@ def compressed_tables(run: Run) -> list[Table]:
         return []
     norms = run.norms
     rows: list[list[Cell]] = []
-    for place in range(min(norms.sizes["compressed_token"], MOST)):
-        at = norms.isel(compressed_token=place)
+    for index in range(min(norms.sizes["compressed_token"], MOST)):
+        at = norms.isel(compressed_token=index)
         part = float(at["compressed_token_share"])
         counts = [float(at[f"compressed_token_{name}"]) for name in ("id", "count", "occurrences")]
         rows.append([text("token"), *map(whole, counts), share(part, percent(part)), whole(float(at["compressed_token_heads"]))])
-    for place in range(norms.sizes.get("secondary_sink", 0)):
-        at = norms.isel(secondary_sink=place)
+    for index in range(norms.sizes.get("secondary_sink", 0)):
+        at = norms.isel(secondary_sink=index)
         part = float(at["secondary_sink_share"])
         counts = [float(at["secondary_sink_position"]), float(at["secondary_sink_documents"]), float(norms["documents"].sum())]
         rows.append([text("position"), *map(whole, counts), share(part, percent(part)), whole(float(at["secondary_sink_heads"]))])

@@ -59,7 +59,7 @@ def _sink(run: Run, data: xr.Dataset) -> Table:
                    [number(value["unattenuated"], value["unattenuated_se"]), interval(value["unattenuated_lower"], value["unattenuated_upper"]),
                     number(value["slope"], value["slope_se"])])]
             )  # fmt: skip
-    said = (
+    caption = (
         f"Over {count(int(data.attrs['heads']), 'head')} with {int(data.attrs['distinct'])} distinct ρ₀, "
         f"{count(run.documents, 'document')}. As measured: means over documents "
         "correlated, as the paper does. Free of noise: the same from products of different documents only, which the noise of few "
@@ -76,7 +76,7 @@ def _sink(run: Run, data: xr.Dataset) -> Table:
     return Table(
         name="sink", title="The sink's similarity and Recall (Figure 6)", headers=header(*headers), rows=rows,
         align="llrrrrrr",
-        on_paper=[range(5), [0, 1, 5, 6, 7]], caption=f"{said} {notes(data)}".strip(),
+        on_paper=[range(5), [0, 1, 5, 6, 7]], caption=f"{caption} {notes(data)}".strip(),
     )  # fmt: skip
 
 
@@ -149,7 +149,7 @@ def _separable(run: Run, data: xr.Dataset) -> Table:
                      *(whole(value[name]) for name in ("above", "more", "less", "heads"))]
                 )  # fmt: skip
     rate = f"{float(data.attrs['false_discovery_rate']):g}"
-    said = (
+    caption = (
         f"Measured minus null, mean over heads ± standard error over {count(run.documents, 'document')}. Interval: 95% for all N of one "
         f"null at once (Bonferroni), t({run.documents - 1}). "
         "p: two-sided, Holm over all 1 < N < T, which tells more than the interval. Heads above: those whose mean is higher, tested or "
@@ -162,7 +162,7 @@ def _separable(run: Run, data: xr.Dataset) -> Table:
     return Table(
         name="separable", title="More separable than chance?", headers=header(*headers), rows=rows, align="llrrrrrrrr",
         on_paper=[range(6), [0, 1, 2, 6, 7, 8, 9]],
-        caption=(said + beyond_nulls(data) + " " + notes(data)).strip(),
+        caption=(caption + beyond_nulls(data) + " " + notes(data)).strip(),
     )  # fmt: skip
 
 

@@ -87,7 +87,7 @@ def head_tables(run: Run) -> list[Table]:
 
 def _halves(columns: Sequence[Column], first: Callable[[Column], bool]) -> list[list[int]]:
     """Columns for paper behind the two that name a head: those that come first, then the others."""
-    sides = [[place for place, column in enumerate(columns, start=2) if first(column) is side] for side in (True, False)]
+    sides = [[index for index, column in enumerate(columns, start=2) if first(column) is side] for side in (True, False)]
     return [[0, 1, *side] for side in sides if side]
 
 

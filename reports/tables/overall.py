@@ -190,12 +190,12 @@ def separability(run: Run) -> Table:
         ]
         headers += [stacked("floor of $P$,", "$N/T$")] if short == "P" else []
     rows = []
-    for place, size in enumerate(summary["n"].values):
-        if int(size) not in SIZES or not np.isfinite(summary["precision_mean"].values[place]):
+    for index, size in enumerate(summary["n"].values):
+        if int(size) not in SIZES or not np.isfinite(summary["precision_mean"].values[index]):
             continue
         row = [whole(float(size))]
         for statistic in ("precision", "recall"):
-            point = summary.isel(n=place)
+            point = summary.isel(n=index)
             row.append(number(float(point[f"{statistic}_mean"]), float(point[f"{statistic}_se"])))
             row += [number(float(point[f"{statistic}_null"].sel(null=name)), digits=2) for name in nulls]
             row += [number(float(point["floor"]), digits=2)] if statistic == "precision" else []

@@ -80,11 +80,11 @@ def _rows(
     compared = int((best >= 0).sum())
     dim = next(str(name) for name in misfit.dims if name in ("gram", "rival"))
     rows = []
-    for place, form in enumerate(forms):
-        heads = int((best == place).sum())
+    for index, form in enumerate(forms):
+        heads = int((best == index).sum())
         part = heads / compared if compared else float("nan")
         rows.append([
             mixed(of), mixed(words[str(form)]), whole(float(heads)) if compared else missing(), share(part, percent(part, 0)),
-            whole(float(lowest_bic[place])) if lowest_bic is not None else missing(), between(*quartiles(misfit.sel({dim: form}))),
+            whole(float(lowest_bic[index])) if lowest_bic is not None else missing(), between(*quartiles(misfit.sel({dim: form}))),
         ])  # fmt: skip
     return rows

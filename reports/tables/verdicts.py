@@ -137,8 +137,8 @@ def _by_layer(data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
         answer, code = _answers(data, claim), _codes(data)
         columns.append([(int((row == code["holds"]).sum()), int((row == code["fails"]).sum())) for row in answer])
     rows = [
-        [whole(float(layer)), *(share(holds - fails, f"{holds} / {fails}") for holds, fails in (column[place] for column in columns))]
-        for place, layer in enumerate(data["layer"].values)
+        [whole(float(layer)), *(share(holds - fails, f"{holds} / {fails}") for holds, fails in (column[index] for column in columns))]
+        for index, layer in enumerate(data["layer"].values)
     ]
     headers = [mixed("layer"), *(_name(claim["key"]) for claim in claims)]
     groups = [[0, *range(first, min(first + SIDE_BY_SIDE, len(headers)))] for first in range(1, len(headers), SIDE_BY_SIDE)]

@@ -13,7 +13,7 @@ from support.reports_tree import POSITIONS, run_tree
 
 from geostat.display.experiments import separable_side
 from reports.errors import InputError
-from reports.figures import captions_experiments, ink
+from reports.figures import captions_experiments, style
 from reports.figures.captions import figures_of
 from reports.figures.every import EXPERIMENTS, FIGURES, draw, plans
 from reports.figures.experiments import figure_regime_curves, figure_regime_depth, figure_sink
@@ -30,7 +30,7 @@ DRAWN = tuple(plan for plan in EXPERIMENTS if plan.group != "predictive")  # tha
 @pytest.mark.parametrize("tree", [FULL, experimented(documents=1), experimented(window=40)], ids=["full", "one document", "window"])
 @pytest.mark.parametrize("plan", DRAWN, ids=lambda plan: plan.name)
 def test_no_label_covers_another_or_leaves_the_figure(plan, tree):
-    with ink.style():
+    with style.context():
         figure = draw(plan, tree)
         FigureCanvasAgg(figure)
         figure.canvas.draw()
@@ -60,7 +60,7 @@ def test_the_correlations_drawn_are_the_run_s():
     np.testing.assert_array_equal(lines["measured: Pearson"].get_ydata(), sink["correlation"].sel(measure="pearson"))
     np.testing.assert_array_equal(lines["Pearson, free of document noise"].get_ydata(), sink["unattenuated"].sel(measure="pearson"))
     np.testing.assert_array_equal(lines["measured: given the sink’s weight"].get_ydata(), sink["correlation"].sel(measure="given_weight"))
-    for measure, colour in (("pearson", ink.BLUE), ("spearman", ink.ORANGE)):
+    for measure, colour in (("pearson", style.BLUE), ("spearman", style.ORANGE)):
         dotted = [line.get_ydata() for line in axes[0].get_lines() if (line.get_linestyle(), line.get_color()) == (":", colour)]
         assert len(dotted) == 2
         for side, drawn in zip(("lower", "upper"), dotted, strict=True):

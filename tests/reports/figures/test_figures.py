@@ -14,7 +14,7 @@ from support.reports_tree import POSITIONS, N, run_tree
 from geostat.display.example import CONTRIBUTIONS, SELECTED
 from geostat.display.tree import with_display
 from reports.errors import InputError
-from reports.figures import captions, every, ink
+from reports.figures import captions, every, style
 from reports.figures.every import FIGURES, draw, figure_norms, figure_separability, write_figures
 from reports.run import Run
 
@@ -24,7 +24,7 @@ TREE = run_tree()
 @pytest.mark.parametrize("window", [POSITIONS, 40])
 @pytest.mark.parametrize("plan", FIGURES, ids=lambda plan: plan.name)
 def test_no_label_covers_another_or_leaves_the_figure(plan, window):
-    with ink.style():
+    with style.context():
         figure = draw(plan, TREE if window == POSITIONS else run_tree(window=window))
         FigureCanvasAgg(figure)
         figure.canvas.draw()
@@ -61,7 +61,7 @@ def test_every_figure_is_written_as_pdf_and_png(tmp_path, monkeypatch):
 @pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
 def test_equal_runs_give_equal_files(kind):
     plan = next(plan for plan in FIGURES if plan.name == "weights")
-    assert ink.rendered(draw(plan, run_tree()), kind) == ink.rendered(draw(plan, run_tree()), kind)
+    assert style.rendered(draw(plan, run_tree()), kind) == style.rendered(draw(plan, run_tree()), kind)
 
 
 def test_the_measured_line_is_the_run_s(tmp_path):
