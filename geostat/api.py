@@ -20,6 +20,7 @@ from empirical.store.store import Store
 from geostat.bounds.by_document import EDITIONS, ENVELOPE_POINTS
 from geostat.comparison.compare import Source
 from geostat.comparison.compare import compare as lay_side_by_side
+from geostat.display.tree import with_display
 from geostat.errors import InputError
 from geostat.fits.one_head import fit_head as fit_one
 from geostat.fits.pooled.depth_models import depth_trend as trend_over_depth
@@ -260,7 +261,7 @@ def report(run: xr.DataTree, fits: xr.DataTree, env: xr.DataTree, *, out: str | 
         for name in names:
             group_of(tree, name)
     refuse_older("env", env)
-    return write_page(joined(joined(without_results(run), fits), env), Path(out))
+    return write_page(with_display(joined(joined(without_results(run), fits), env)), Path(out))
 
 
 @_one_error

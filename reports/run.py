@@ -1,7 +1,4 @@
-"""What figures, captions and tables share: a run's groups, and its heads and documents pooled into curves.
-
-Means and quantiles leave out what was not measured (NaN) and never warn about it. Imports numpy, xarray and scipy.special.
-"""
+"""The groups of one run as datasets, and what figures, captions and tables ask of them. Imports numpy and xarray."""
 
 from __future__ import annotations
 
@@ -10,21 +7,16 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from reports.errors import InputError
-from reports.statistics import FloatArray, mean
 
-LEVEL = 0.95
-"""Confidence level of document bands."""
-WORKING_SIZE = 4
-NEEDED = ("capture", "norms", "similarity", "weights", "envelope", "summary")
+NEEDED = ("capture", "norms", "similarity", "weights", "envelope", "summary", "display", "example")
+OPTIONAL = ("verdicts", "sink", "heads", "separable", "ingredients", "predictive", "pooled")
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The groups of one run as datasets. `null` is None where it was not measured, and so is any other that a run may lack."""
+    """The groups of one run as datasets; those that default to None a run may lack."""
 
     attrs: dict[str, Any]
     capture: xr.Dataset
@@ -33,7 +25,9 @@ class Run:
     weights: xr.Dataset
     envelope: xr.Dataset
     summary: xr.Dataset
-    null: xr.Dataset | None
+    display: xr.Dataset
+    """What is derived to be shown: heads and documents pooled into curves; the paper's figures are its attributes."""
+    example: xr.Dataset
     verdicts: xr.Dataset | None = None
     sink: xr.Dataset | None = None
     regimes: xr.Dataset | None = None
@@ -45,7 +39,7 @@ class Run:
 
     @classmethod
     def of(cls, tree: xr.DataTree) -> Run:
-        """Read a run; /null, /verdicts and the experiments may be missing, every other group must be there.
+        """Read a run as `geostat.display.tree.with_display` returns it.
 
         Raises:
             InputError: naming the group that is missing.
@@ -53,22 +47,9 @@ class Run:
         for name in NEEDED:
             if name not in tree.children:
                 raise InputError(f"the run holds no /{name}; expected {', '.join(NEEDED)}. Fit and confront it first.")
-        groups = {name: tree[name].to_dataset() for name in NEEDED}
-        known = {
-            field: tree[name].to_dataset() if name in tree.children else None
-            for field, name in (
-                ("null", "null"),
-                ("verdicts", "verdicts"),
-                ("sink", "sink"),
-                ("regimes", "heads"),
-                ("separable", "separable"),
-                ("ingredients", "ingredients"),
-                ("predictive", "predictive"),
-                ("pooled", "pooled"),
-            )
-        }
+        groups = {name: tree[name].to_dataset() if name in tree.children else None for name in (*NEEDED, *OPTIONAL)}
         attrs = {str(name): value for name, value in tree.attrs.items()}
-        return cls(attrs=attrs, **known, **groups)  # type: ignore[arg-type]
+        return cls(attrs=attrs, regimes=groups.pop("heads"), **groups)  # type: ignore[arg-type]
 
     @property
     def documents(self) -> int:
@@ -94,98 +75,48 @@ class Run:
     def dimension(self) -> int | None:
         """Size d of a head's value states, where the provenance tells."""
         model = self.attrs.get("model")
-        found = model.get("dimension") if isinstance(model, dict) else None
-        found = self.capture.attrs.get("dimension") if found is None else found
-        return None if found is None else int(found)
+        size = model.get("dimension") if isinstance(model, dict) else None
+        size = self.capture.attrs.get("dimension") if size is None else size
+        return None if size is None else int(size)
 
     @property
-    def critical(self) -> float:
-        """Quantile of Student's t that turns a document standard error into a 95% half-width; NaN with one document."""
-        return float(stdtrit(self.documents - 1, 0.5 + LEVEL / 2)) if self.documents > 1 else float("nan")
+    def small_size(self) -> int:
+        """The N at which heads are compared."""
+        return int(self.display.attrs["small_size"])
+
+    @property
+    def bounds(self) -> list[tuple[str, str]]:
+        """Every (edition, gram), in the run's order."""
+        return [(str(edition), str(gram)) for edition in self.envelope["edition"].values for gram in self.envelope["gram"].values]
+
+    @property
+    def drawn_bounds(self) -> list[tuple[str, str]]:
+        """The (edition, gram) that figures draw: printed with the paper's exponential Gram, sharp with the offset one; what there is."""
+        held = self.bounds
+        return [pair for pair in (("printed", "exponential"), ("sharp", "offset")) if pair in held] or held[:1]
 
     def name_of(self, layer: int, head: int) -> str:
         """A head's name, by index: `L5H3`."""
         return f"L{self.capture['layer'].values[layer]}H{self.capture['head'].values[head]}"
 
 
-def norm_profiles(run: Run) -> FloatArray:
-    """Document-mean ‖v_i‖ in units of each head's C, shape (value head, position); NaN where not visible or C is unknown."""
-    norm = run.capture["value_norm"].values.astype(np.float64)
-    scale = run.norms["C"].values.astype(np.float64)
-    scale = np.where(scale > 0, scale, np.nan)
-    return (mean(norm) / scale[..., None]).reshape(-1, run.positions)
-
-
-def weight_means(run: Run) -> tuple[FloatArray, FloatArray]:
-    """Arithmetic and geometric mean of α over heads and documents at each position; a zero weight is left out of the geometric one."""
-    arithmetic = mean(run.weights["weight_mean"].values.astype(np.float64).reshape(-1, run.positions))
-    weight = run.capture["attention_weight"].values.reshape(-1, run.positions)
-    positive = weight > 0
-    logs = np.log(weight, where=positive, out=np.zeros(weight.shape, dtype=np.float32)).sum(axis=0, dtype=np.float64)
-    number = positive.sum(axis=0)
-    geometric = np.exp(np.divide(logs, number, out=np.full(run.positions, np.nan), where=number > 0))
-    return np.where(arithmetic > 0, arithmetic, np.nan), geometric
-
-
-def median_head(array: xr.DataArray, among: NDArray[np.bool_] | None = None) -> tuple[int, int] | None:
-    """Indices (layer, head) of the head nearest to the median of an array over (layer, head); None where nothing is known."""
-    values = np.asarray(array.values, dtype=np.float64)
-    known = np.isfinite(values) if among is None else np.isfinite(values) & among
-    if not known.any():
-        return None
-    distance = np.where(known, np.abs(values - np.median(values[known])), np.inf)
-    layer, head = np.unravel_index(int(distance.argmin()), values.shape)
-    return int(layer), int(head)
-
-
 def at_size(curve: xr.DataArray, n: int) -> float:
-    """The entry of a curve over n at size `n`; NaN where the run holds none."""
+    """The entry of a curve over n at size `n`; NaN where the run holds none.
+
+    >>> at_size(xr.DataArray([0.5, 0.25], coords={"n": [2, 4]}, dims="n"), 4)
+    0.25
+    """
     where = np.flatnonzero(curve["n"].values == n)
     return float(curve.values[where[0]]) if where.size else float("nan")
 
 
-def typical_similarity_head(run: Run) -> tuple[int, int] | None:
-    """Indices (layer, kv_head) of the head whose exponential misfit is nearest to the median."""
-    form = "exponential" if "exponential" in run.similarity["gram"].values else run.similarity["gram"].values[0]
-    return median_head(run.similarity["mae_by_lag"].sel(gram=form).transpose("layer", "kv_head"))
+NULLS = {"random_selection": "random selection", "random_directions": "random directions", "floor": "floor $N/T$"}
+"""How null baselines are called."""
 
 
-def typical_weight_head(run: Run) -> tuple[int, int] | None:
-    """Indices (layer, head) of the head of median misfit among all heads."""
-    return median_head(run.weights["rmse"].transpose("layer", "head"))
-
-
-def _counted(run: Run, statistic: str) -> tuple[xr.DataArray, xr.DataArray]:
-    """Distances outside the bounds, and which cells count: both bounds known and 1 < N < T, where P and R are not 1 by definition."""
-    excess = run.envelope[f"{statistic}_excess"].transpose("edition", "gram", "layer", "head", "n_envelope")
-    tokens = xr.DataArray(run.capture["tokens"].values, dims="layer")
-    between = (excess["n_envelope"] > 1) & (excess["n_envelope"] < tokens)
-    return excess, excess.notnull() & between
-
-
-def small_size(run: Run) -> int:
-    """The N at which heads are compared: 4, the edge of the paper's working range (§4), or the run's size nearest to it."""
-    n = run.summary["n"].values
-    return int(n[np.abs(n - WORKING_SIZE).argmin()])
-
-
-def coverage_by_size(run: Run, statistic: str) -> xr.DataArray:
-    """Share of heads whose measured curve lies within its bounds, dims (edition, gram, n_envelope); NaN where none counts."""
-    excess, counted = _counted(run, statistic)
-    heads = counted.sum(("layer", "head"))
-    return ((excess <= 0) & counted).sum(("layer", "head")) / heads.where(heads > 0)
-
-
-def coverage_by_head(run: Run, statistic: str) -> xr.DataArray:
-    """Share of sizes 1 < N < T at which a head's measured curve lies within its bounds, dims (edition, gram, layer, head)."""
-    excess, counted = _counted(run, statistic)
-    sizes = counted.sum("n_envelope")
-    return ((excess <= 0) & counted).sum("n_envelope") / sizes.where(sizes > 0)
-
-
-def pairs_of_bounds(run: Run) -> list[tuple[str, str]]:
-    """Every (edition, gram) of the run, in its order."""
-    return [(str(edition), str(gram)) for edition in run.envelope["edition"].values for gram in run.envelope["gram"].values]
+def notes(data: xr.Dataset) -> str:
+    """What a group could not determine, in its own words."""
+    return " ".join(str(note) for note in data.attrs.get("notes", ()))
 
 
 OWN_COSINES = (
@@ -197,10 +128,4 @@ OWN_COSINES = (
 
 def own_cosines(run: Run) -> str:
     """A note, behind a space, for a run that holds bounds at each head's own cosines; else nothing."""
-    return f" {OWN_COSINES}" if any(gram == "measured" for _, gram in pairs_of_bounds(run)) else ""
-
-
-def shown_bounds(run: Run) -> list[tuple[str, str]]:
-    """The (edition, gram) that figures draw: printed with the paper's exponential Gram, sharp with the offset one; what there is."""
-    there = pairs_of_bounds(run)
-    return [pair for pair in (("printed", "exponential"), ("sharp", "offset")) if pair in there] or there[:1]
+    return f" {OWN_COSINES}" if any(gram == "measured" for _, gram in run.bounds) else ""

@@ -1,4 +1,4 @@
-"""Means and quantiles over heads and documents, what is missing left out."""
+"""Medians and quartiles over heads, for a summary in words or a cell; what is missing is left out."""
 
 from __future__ import annotations
 
@@ -6,37 +6,39 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-__all__ = ["FloatArray", "flat", "mean", "median", "quantiles"]
+__all__ = ["FloatArray", "flat", "mean", "median", "quartiles"]
 
 FloatArray = NDArray[np.float64]
 
 
-def flat(array: xr.DataArray) -> FloatArray:
-    """The known entries of an array, in one row."""
-    values = np.asarray(array.values, dtype=np.float64).ravel()
+def flat(array: xr.DataArray | FloatArray) -> FloatArray:
+    """The known entries of an array, in one row.
+
+    >>> flat(np.array([[1.0, np.nan], [2.0, 3.0]])).tolist()
+    [1.0, 2.0, 3.0]
+    """
+    values = np.asarray(array, dtype=np.float64).ravel()
     return values[np.isfinite(values)]
 
 
-def mean(values: FloatArray, axis: int | tuple[int, ...] = 0) -> FloatArray:
-    """Mean of the known entries along an axis; NaN where nothing is known."""
-    known = np.isfinite(values)
-    number = known.sum(axis=axis)
-    total = np.where(known, values, 0.0).sum(axis=axis)
-    return np.divide(total, number, out=np.full(np.shape(total), np.nan), where=number > 0)
-
-
-def quantiles(rows: FloatArray, shares: tuple[float, ...]) -> FloatArray:
-    """Quantiles over the known entries of the first axis, shape (share, ...); NaN where nothing is known."""
-    rows = rows.reshape(rows.shape[0], -1)
-    out = np.full((len(shares), rows.shape[1]), np.nan)
-    some = np.isfinite(rows).any(axis=0)
-    if some.any():
-        out[:, some] = np.nanquantile(rows[:, some], shares, axis=0)
-    return out
+def mean(array: xr.DataArray | FloatArray) -> float:
+    """Mean of the known entries; NaN where nothing is known."""
+    values = flat(array)
+    return float(values.mean()) if values.size else float("nan")
 
 
 def median(array: xr.DataArray | FloatArray) -> float:
     """Median of the known entries; NaN where nothing is known."""
-    values = np.asarray(array, dtype=np.float64)
-    values = values[np.isfinite(values)]
+    values = flat(array)
     return float(np.median(values)) if values.size else float("nan")
+
+
+def quartiles(array: xr.DataArray | FloatArray) -> tuple[float, float, float]:
+    """Median, lower and upper quartile of the known entries; NaN where nothing is known.
+
+    >>> quartiles(np.array([1.0, 2.0, 3.0, 4.0, 5.0, np.nan]))
+    (3.0, 2.0, 4.0)
+    """
+    values = flat(array)
+    low, middle, high = np.quantile(values, (0.25, 0.5, 0.75)) if values.size else np.full(3, np.nan)
+    return float(middle), float(low), float(high)

@@ -1,13 +1,12 @@
 """Several runs side by side: each run's numbers with errors, their differences, and what the paper reports beside them, as one dataset.
 
-Runs are read one by one and reduced to numbers; their heads are not kept. Source of what is reported: arXiv 2602.01893, in `reported.toml`.
-Imports numpy, tomllib, xarray, and the store.
+Runs are read one by one and reduced to numbers; their heads are not kept. Source of what is reported: arXiv 2602.01893, in `geostat.paper`.
+Imports numpy, xarray, and the store.
 """
 
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -24,19 +23,20 @@ from geostat.comparison.sentences import sentences
 from geostat.comparison.variables import DIFFERENCES, ESTIMATES
 from geostat.datasets.variable import Value, variables
 from geostat.errors import InputError
+from geostat.paper import REPORTED
 from geostat.runs.console import QUIET, Console
 from geostat.runs.paths import store_path
+from geostat.statistics.jackknife import SIGNIFICANCE
 from geostat.statistics.multiple import adjusted
 from geostat.statistics.t_test import two_sided
 from geostat.verdicts.give import claim_rows, refuse_older
 
-__all__ = ["NEEDED", "Source", "as_json", "compare", "reported"]
+__all__ = ["NEEDED", "Source", "as_json", "compare"]
 
 Source = str | Path | xr.DataTree
 """A run: its store, the folder that holds it, or what `geostat.open` returned."""
 NEEDED: Final = ("capture", "norms", "similarity", "weights", "envelope", "sink", "heads", "separable", "verdicts", "summary")
 MOST_RUNS: Final = len(LETTERS)
-REPORTED: Final = Path(__file__).with_name("reported.toml")
 PARAMETERS: Final = {
     "norms": ("cv_token", "cv_profile", "cv_position", "lam", "trend"),
     "similarity": ("rho0", "negative_fraction"),
@@ -44,11 +44,6 @@ PARAMETERS: Final = {
 }
 """Whose distribution over heads is compared, beside β and the misfit of every form of similarity."""
 QUARTILES: Final = (0.25, 0.5, 0.75)
-
-
-def reported() -> list[dict[str, Any]]:
-    """What the paper reports: quantity, says, source, models, kind, beside, marks."""
-    return list(tomllib.loads(REPORTED.read_text(encoding="utf-8"))["reported"])
 
 
 def compare(sources: Sequence[Source], *, quick: bool = False, console: Console = QUIET) -> xr.Dataset:
@@ -94,9 +89,9 @@ def compare(sources: Sequence[Source], *, quick: bool = False, console: Console 
     data = data.assign_coords(_facts(held))
     claims = {row["key"]: row for one in held for row in claim_rows(one.groups["verdicts"])}
     data.attrs = {
-        "long_name": "runs side by side", "letters": list(LETTERS[: len(held)]), "notes": notes(held), "reported": json.dumps(reported(), ensure_ascii=False),
+        "long_name": "runs side by side", "letters": list(LETTERS[: len(held)]), "notes": notes(held), "reported": json.dumps(REPORTED, ensure_ascii=False),
         "claims": json.dumps(list(claims.values()), ensure_ascii=False), "provenance": json.dumps([one.provenance for one in held], default=str),
-        "topics": json.dumps({topic: what for topic, (what, *_) in SETTINGS.items()}),
+        "significance": SIGNIFICANCE, "topics": json.dumps({topic: what for topic, (what, *_) in SETTINGS.items()}),
     }  # fmt: skip
     data.attrs["sentences"] = sentences(data)
     return data

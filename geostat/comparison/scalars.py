@@ -25,6 +25,7 @@ from geostat.fits.similarity.fit import layer_cosines
 from geostat.fits.similarity.forms import FORMS
 from geostat.fits.similarity.one_form import predicted
 from geostat.fits.similarity.solver import solve
+from geostat.paper import CORRELATION_SIZES, WORKING_SIZE
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.jackknife import Estimate, jackknife, leave_one_out_mean
 from geostat.statistics.losses import mean_of_known
@@ -32,10 +33,6 @@ from geostat.statistics.t_test import critical_value
 
 __all__ = ["Difference", "Quantity", "Scalar", "difference", "quantities", "scalars"]
 
-SIZE: Final = 4
-"""The N at which mean Precision and Recall are compared: the edge of the paper's working range, §4."""
-PAPER_SIZES: Final = (3, 6)
-"""The N at which §4.1 names correlations."""
 KINDS: Final = {"correlation": "as measured", "unattenuated": "free of the documents' noise"}
 FEW_DOCUMENTS: Final = "documents"
 """Of a quantity that averaging over more documents changes: it is not that of one document, nor that of ever more."""
@@ -97,8 +94,8 @@ def quantities(pairs: Sequence[tuple[str, str]]) -> list[Quantity]:
         for form in FORMS
     ]  # fmt: skip
     found += [
-        Quantity(key=f"{name}_at_{SIZE}", long_name=f"mean {name.capitalize()} at N = {SIZE}", symbol=name[0].upper(), equation="Fig. 5", over=heads,
-                 minds=("convention",))
+        Quantity(key=f"{name}_at_{WORKING_SIZE}", long_name=f"mean {name.capitalize()} at N = {WORKING_SIZE}", symbol=name[0].upper(), equation="Fig. 5",
+                 over=heads, minds=("convention",))
         for name in STATISTICS
     ]  # fmt: skip
     for kind, words in KINDS.items():
@@ -106,7 +103,7 @@ def quantities(pairs: Sequence[tuple[str, str]]) -> list[Quantity]:
         common = {"symbol": r"\mathrm{corr}(R,\rho_0)", "equation": "§4.1, Fig. 6", "over": heads}
         label = f"correlation of Recall with the sink's similarity, {words}"
         found.append(Quantity(key=f"{kind}_peak", long_name=f"largest {label}", minds=(*minds, "sizes"), **common))
-        found += [Quantity(key=f"{kind}_at_{n}", long_name=f"{label}, at N = {n}", minds=minds, **common) for n in PAPER_SIZES]
+        found += [Quantity(key=f"{kind}_at_{n}", long_name=f"{label}, at N = {n}", minds=minds, **common) for n in CORRELATION_SIZES]
     found += [
         Quantity(key=f"{name}_inside_{edition}_{gram}", long_name=f"{name.capitalize()} within its bounds, {edition}, {gram} Gram",
                  symbol=r"\mathrm{share}", equation="Theorem 1" if name == "precision" else "Theorem 2", over=heads,
@@ -183,12 +180,12 @@ def _misfits(capture: xr.Dataset, form: str) -> FloatArray:
 def _separability(capture: xr.Dataset) -> dict[str, Scalar]:
     """Mean P and R at one N: heads averaged within a document, then documents."""
     found = {}
-    place = np.flatnonzero(capture["n"].values == SIZE)
+    place = np.flatnonzero(capture["n"].values == WORKING_SIZE)
     for name in STATISTICS:
         if place.size:
             values = capture[name].transpose("document", "layer", "head", "n").values[..., place[0]].astype(np.float64)
             flat = values.reshape(values.shape[0], -1)
-            found[f"{name}_at_{SIZE}"] = _over_heads(flat.mean(axis=0), leave_one_out_mean(flat))
+            found[f"{name}_at_{WORKING_SIZE}"] = _over_heads(flat.mean(axis=0), leave_one_out_mean(flat))
     return found
 
 
@@ -209,7 +206,7 @@ def _correlations(capture: xr.Dataset) -> dict[str, Scalar]:
         others = others if documents > 1 else np.full((1, n.size), np.nan)
         if apart:
             curve = np.where(without_noise(curve, others), curve, np.nan)
-        for size in PAPER_SIZES:
+        for size in CORRELATION_SIZES:
             at = np.flatnonzero((n == size) & inside)
             if at.size:
                 found[f"{kind}_at_{size}"] = Scalar(

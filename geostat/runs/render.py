@@ -7,6 +7,7 @@ from pathlib import Path
 import xarray as xr
 
 from empirical.store.store import Store
+from geostat.display.tree import with_display
 from geostat.errors import InputError
 from geostat.runs.console import QUIET, Console
 from geostat.runs.paths import refuse_unwritable
@@ -60,4 +61,4 @@ def _confronted(store: Store) -> xr.DataTree:
         )
     tree = store.tree()
     refuse_older(str(store.path), tree)
-    return tree
+    return with_display(tree)

@@ -80,7 +80,7 @@ def confronted(
     laid = xr.DataTree.from_dict({f"/{name}": node.to_dataset() for name, node in tree.children.items() if name not in CONFRONTED})
     laid["envelope"] = xr.DataTree(found["envelope"])
     laid.attrs = tree.attrs
-    return found | {"verdicts": give_verdicts(laid, held_against), "summary": summarise(laid)}
+    return found | {"verdicts": give_verdicts(laid, held_against), "summary": summarise(laid, held_against)}
 
 
 def experiments(tree: xr.DataTree) -> dict[str, xr.Dataset]:

@@ -13,15 +13,10 @@ from typing import Final
 import numpy as np
 import xarray as xr
 
+from geostat import paper
 from geostat.bounds.overall import overall
+from geostat.verdicts.claims import Tolerance, tolerances
 from reports.text.number import count, percent, rounded
-
-PAPER_CV: Final = "2% to 3%"
-PAPER_MAE: Final = "0.09"
-"""Figures 2 and 3 of arXiv 2602.01893."""
-
-TOLERANCES: Final[Mapping[str, float]] = {"cv": 0.05, "mae": 0.10}
-"""What the paper calls stable (few CVs above 0.05, §3.1) and a good fit (most errors of 5% to 10%, §3.2)."""
 
 READING: Final[Mapping[int, str]] = {
     1: "The printed bounds move when all values are multiplied by a constant: where they lie against the measured curves is partly an accident of units.",
@@ -38,20 +33,21 @@ READING: Final[Mapping[int, str]] = {
 """Why an erratum matters to someone who reads this report."""
 
 
-def summarise(tree: xr.DataTree) -> xr.Dataset:
+def summarise(tree: xr.DataTree, held_against: Mapping[str, Tolerance] | None = None) -> xr.Dataset:
     """Return /summary: the overall curves and coverage, the five sentences and the errata that matter here.
 
     Args:
         tree: a run with /capture, /norms, /similarity, /weights and /envelope.
+        held_against: tolerances by claim, as of the verdicts; those of `tolerances.toml` by default.
 
     Returns:
         What `geostat.bounds.overall.overall` returns, with attributes `sentences` (list of five) and `errata` (JSON list).
     """
-    found = overall(tree)
+    found, held = overall(tree), {**tolerances(), **(held_against or {})}
     found.attrs["sentences"] = [
         _separability(tree, found),
-        _norms(tree["norms"].to_dataset()),
-        _similarity(tree["similarity"].to_dataset()),
+        _norms(tree["norms"].to_dataset(), held["norms.cv"].value),
+        _similarity(tree["similarity"].to_dataset(), held["similarity.exponential"].value),
         _weights(tree["weights"].to_dataset()),
         _bounds(found),
     ]
@@ -94,6 +90,12 @@ def _hundredths(value: float) -> str:
 def _percent(share: float) -> str:
     """A share as percent: whole from 10% on, else with one decimal."""
     return percent(share, 0 if not np.isfinite(share) or share >= 0.0995 or share == 0 else 1)
+
+
+def _exact(tolerance: float) -> str:
+    """A tolerance with two decimals, or as many as it has."""
+    text = f"{tolerance:.2f}"
+    return text if float(text) == tolerance else f"{tolerance:g}"
 
 
 def _plus_minus(mean: xr.DataArray, error: xr.DataArray) -> str:
@@ -139,16 +141,16 @@ def _separability(tree: xr.DataTree, found: xr.Dataset) -> str:
     return text + "."
 
 
-def _norms(norms: xr.Dataset) -> str:
+def _norms(norms: xr.Dataset, tolerance: float) -> str:
     heads = quartiles(norms["cv_token"])[3]
-    within = int((norms["cv_token"] <= TOLERANCES["cv"]).sum())
+    within = int((norms["cv_token"] <= tolerance).sum())
     (token, tokens), (profile, profiles), (rest, rests) = (
         _spread(norms[name], _percent) for name in ("cv_token", "cv_profile", "cv_position")
     )
     text = (
         f"Assumption 1 (value vectors are of one length, behind a shorter first token, the sink): within a document the standard deviation of the length is "
-        f"{token} of its mean in the median of {heads} value heads {tokens}, and at most {percent(TOLERANCES['cv'], 0)} in {within} of them; once lengths are "
-        f"averaged over documents, which is how the paper finds {PAPER_CV}, it is {profile} {profiles}, and would be "
+        f"{token} of its mean in the median of {heads} value heads {tokens}, and at most {100 * tolerance:g}% in {within} of them; once lengths are "
+        f"averaged over documents, which is how the paper finds {paper.CV_RANGE[0]:.0%} to {paper.CV_RANGE[1]:.0%}, it is {profile} {profiles}, and would be "
         f"{rest} {rests} after averaging over ever more"
     )
     sinks = quartiles(norms["lam"])[3]
@@ -162,17 +164,17 @@ def _norms(norms: xr.Dataset) -> str:
     )
 
 
-def _similarity(similarity: xr.Dataset) -> str:
+def _similarity(similarity: xr.Dataset, tolerance: float) -> str:
     exponential, offset = (similarity.sel(gram=name)["mae_by_lag"] for name in ("exponential", "offset"))
     heads = int(exponential.notnull().sum())
-    within = int((exponential <= TOLERANCES["mae"]).sum())
+    within = int((exponential <= tolerance).sum())
     known = similarity["beta"].sel(gram="exponential").notnull() & similarity["rho0"].notnull()
     impossible = int((~similarity["feasible"].sel(gram="exponential").astype(bool) & known).sum())
     (miss, misses), (rival, rivals) = _spread(exponential, _hundredths), _spread(offset, _short)
     negative = _percent(float(similarity["negative_fraction"].mean()))
     text = (
         f"Assumption 2 (the mean cosine of two value vectors decays as e^(−βk) with their distance of k tokens): the fitted curve misses it by {miss} in "
-        f"the median of {heads} value heads {misses}, where the paper's average is {PAPER_MAE}, and by at most {TOLERANCES['mae']:.2f} in {within} of "
+        f"the median of {heads} value heads {misses}, where the paper's average is {paper.MAE:g}, and by at most {_exact(tolerance)} in {within} of "
         f"them; a decay towards a constant, one parameter more, misses it by {rival} {rivals}; {negative} of all cosines are negative, which no "
         "exponential is"
     )

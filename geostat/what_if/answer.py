@@ -161,7 +161,8 @@ def _summary(dataset: xr.Dataset) -> dict[str, Any]:
     told: dict[str, Any] = {"points": f"{points:,}, {hidden:,} of them left out because no vectors have their Gram"}
     for name in names:
         values = dataset[name].values[np.isfinite(dataset[name].values)]
-        known = values[(values >= 0) & (values <= 1)] if name == "f_inner_lower" else values  # erratum 18
+        low, high = dataset[name].attrs.get("readable_range", (-np.inf, np.inf))
+        known = values[(values >= low) & (values <= high)]
         said = [f"{known.min():.4g} to {known.max():.4g}"] if known.size else []
         if known.size < values.size or not values.size:
             said.append("n/a" + (f" at {values.size - known.size:,} points, where the bound on R is negative" if values.size else ""))
@@ -195,7 +196,8 @@ def write(dataset: xr.Dataset, out: Path, *, figures: bool = True) -> list[Path]
     of_point = "elasticity" in dataset
     made = [(f"{'elasticity' if of_point else 'whatif'}.nc", bytes(plain.to_netcdf(engine="scipy")))]
     if figures and not of_point:
-        from reports.figures.ink import rendered
+        from reports.figures.style import rendered
+
         from reports.study.figure import draw_study, study_axes
 
         figure = draw_study(dataset) if 1 <= len(study_axes(dataset)) <= 3 else None

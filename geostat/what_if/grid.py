@@ -227,7 +227,7 @@ def _coordinate(name: str, values: np.ndarray, *, share: bool) -> tuple[np.ndarr
     return values.astype(np.int64) if parameter.whole and not share else values, attributes
 
 
-def _meaning(name: str, question: Question) -> dict[str, str]:
+def _meaning(name: str, question: Question) -> dict[str, Any]:
     edition, own = question.edition, question.measured is not None
     if name == "feasible":
         return {"long_name": "vectors with this Gram exist", "units": "1", "equation": "erratum 9"}
@@ -245,4 +245,7 @@ def _meaning(name: str, question: Question) -> dict[str, str]:
     quantity, side = name.rsplit("_", 1)
     words, symbol, equation = SUBJECTS[quantity]
     kind = "approximation of" if edition == "predicted" else f"{side} bound on"
-    return {"long_name": f"{kind} {words}, {edition}", "units": "1", "symbol": symbol, "equation": equation, "side": side}
+    readable = (
+        {"readable_range": [0.0, 1.0]} if name == "f_inner_lower" else {}
+    )  # erratum 18: elsewhere it follows from a negative bound on R
+    return {"long_name": f"{kind} {words}, {edition}", "units": "1", "symbol": symbol, "equation": equation, "side": side, **readable}

@@ -16,10 +16,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from reports.comparison.shared import key_of, letters, said_by_paper
-from reports.figures import ink
-from reports.words import NULLS
+from reports.figures import style
+from reports.run import NULLS
 
-COLOURS: Final = (ink.BLUE, ink.VERMILLION, ink.GREEN, ink.PURPLE, ink.ORANGE, ink.BLACK)
+COLOURS: Final = (style.BLUE, style.VERMILLION, style.GREEN, style.PURPLE, style.ORANGE, style.BLACK)
 DASHES: Final[tuple[Any, ...]] = ("-", (0, (5, 1.5)), (0, (3, 1.2, 1, 1.2)), (0, (1, 1)))
 """Beside its colour a run has its dashes; further runs take both up again, in another combination."""
 LABEL_HEIGHT: Final = 0.19
@@ -128,18 +128,18 @@ def figure_sink(axes: Sequence[Axes], data: xr.Dataset) -> Sequence[Axes]:
     for axis, (name, title) in zip(axes, titles.items(), strict=True):
         ends = _curves(axis, data, name, (f"{name}_lower", f"{name}_upper"))
         if name == "correlation" and marks:
-            axis.plot(*zip(*marks, strict=True), linestyle="none", marker="D", markerfacecolor="white", markeredgecolor=ink.GREY, markersize=6,
+            axis.plot(*zip(*marks, strict=True), linestyle="none", marker="D", markerfacecolor="white", markeredgecolor=style.GREY, markersize=6,
                       label="reported by the paper for other models", zorder=5)  # fmt: skip
-            ink.legend_below(axis, columns=1)
+            style.legend_below(axis, columns=1)
         _finish(axis, data, (max(low, -1.03), min(high, 1.03)), title, r"correlation of $R$ with $\rho_0$")
         _label_ends(axis, ends)
     return axes
 
 
 def _finish(axes: Axes, data: xr.Dataset, limits: tuple[float, float], title: str, label: str) -> None:
-    axes.axhline(0, color=ink.GREY, linewidth=0.8)
+    axes.axhline(0, color=style.GREY, linewidth=0.8)
     axes.set_ylim(*limits)
-    ink.size_axis(axes, float(data["n"].max()), "selected tokens $N$ (log)")
+    style.size_axis(axes, float(data["n"].max()), "selected tokens $N$ (log)")
     axes.set_ylabel(label)
     axes.set_title(title)
 
@@ -242,8 +242,8 @@ def plans(data: xr.Dataset) -> list[Compared]:
 
 def draw(plan: Compared, data: xr.Dataset) -> Figure:
     """Draw one figure on a canvas of its own. Labels go where the laid-out axes leave room, so it is laid out first."""
-    with ink.style():
-        figure = Figure(figsize=(ink.WIDTH, plan.height(data)), layout="constrained")
+    with style.context():
+        figure = Figure(figsize=(style.WIDTH, plan.height(data)), layout="constrained")
         axes = figure.subplots(*plan.grid(data))
         plan.draw(axes, data)
         figure.draw_without_rendering()

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from reports.comparison.figures import Compared, draw, plans
 from reports.comparison.shared import letters
 from reports.comparison.tables import comparison_tables
-from reports.figures import ink
+from reports.figures import style
 from reports.files import replaced
 from reports.page import header
 from reports.page.page import inline_svg, panels, template
@@ -55,9 +55,9 @@ def write_comparison(data: xr.Dataset, out: Path) -> Path:
     for place, plan in enumerate(plans(data), start=1):
         figure = draw(plan, data)
         for kind in ("pdf", "png"):
-            replaced(out / "figures" / f"{plan.name}.{kind}", ink.rendered(figure, kind))
+            replaced(out / "figures" / f"{plan.name}.{kind}", style.rendered(figure, kind))
         caption = plan.caption(data)
-        svg = inline_svg(ink.rendered(figure, "svg"), plan.name, f"{plan.title}. {caption}")
+        svg = inline_svg(style.rendered(figure, "svg"), plan.name, f"{plan.title}. {caption}")
         shown.append(Shown(plan, place, svg, panels(figure, plan.name), caption))
     for table in tables.values():
         write_table(table, out / "tables")
@@ -76,8 +76,8 @@ def write_comparison(data: xr.Dataset, out: Path) -> Path:
 
 
 def _lines(data: xr.Dataset, name: str) -> list[str]:
-    found = data.attrs.get(name) or []
-    return [found] if isinstance(found, str) else [str(line) for line in found]
+    lines = data.attrs.get(name) or []
+    return [lines] if isinstance(lines, str) else [str(line) for line in lines]
 
 
 def _attrs(data: xr.Dataset) -> list[dict[str, object]]:

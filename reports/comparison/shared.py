@@ -24,8 +24,8 @@ Row = tuple[Sequence[Cell], Sequence[Cell], Sequence[Cell]]
 
 def letters(data: xr.Dataset) -> list[str]:
     """What runs are called in headers and figures."""
-    found = data.attrs["letters"]
-    return [found] if isinstance(found, str) else [str(letter) for letter in found]
+    names = data.attrs["letters"]
+    return [names] if isinstance(names, str) else [str(letter) for letter in names]
 
 
 def said_by_paper(data: xr.Dataset) -> list[dict[str, Any]]:
@@ -65,7 +65,7 @@ def wide(
     ]
     groups += [[*range(first), *ends]] if ends else []
     align = "p" + "l" * (first - 1) + "r" * len(names) + "p" * len(last)
-    widths = {0: WORDS} | {index: "7cm" for index in ends} | {first + place: each for place in range(len(names)) if each}
+    widths = {0: WORDS} | {index: "7cm" for index in ends} | {first + index: each for index in range(len(names)) if each}
     return Table(
         name=f"comparison_{name}", title=title, caption=caption, headers=headers, rows=[[*a, *b, *c] for a, b, c in rows], align=align, widths=widths,
         on_paper=groups, paper_rows=11,

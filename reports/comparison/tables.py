@@ -13,13 +13,10 @@ from markupsafe import Markup
 
 from reports.comparison.shared import REPORTED, Row, beside, key_of, letters, said_by_paper, wide
 from reports.comparison.tables_heads import head_tables
-from reports.tables.cells import Cell, Table, missing, mixed, number, text, whole
-from reports.tables.experiments import interval
+from reports.run import NULLS
+from reports.tables.cells import Cell, Table, header, interval, missing, mixed, number, p_value, text, whole
 from reports.text.number import MISSING, count
-from reports.words import NULLS
 
-LEVEL = 0.05
-"""A difference is told from noise where its p-value, after Holm, is at most this."""
 STATISTICS = ("precision", "recall")
 
 
@@ -31,8 +28,8 @@ def comparison_tables(data: xr.Dataset) -> dict[str, Table]:
 
 def _runs(data: xr.Dataset) -> Table:
     rows = []
-    for place, letter in enumerate(letters(data)):
-        run = data.isel(run=place)
+    for index, letter in enumerate(letters(data)):
+        run = data.isel(run=index)
         layers, heads, value_heads = (int(run[name]) for name in ("layers", "heads_a_layer", "value_heads_a_layer"))
         rows.append(
             [text(letter), text(run["run"].item()), text(run["text"].item()), whole(float(run["documents"])), whole(float(run["tokens"])),
@@ -40,7 +37,7 @@ def _runs(data: xr.Dataset) -> Table:
         )  # fmt: skip
     headers = ["", "run", "text", "documents", "tokens", "heads", "value heads", "convention"]
     return Table(
-        name="comparison_runs", title="The runs", headers=[mixed(word) for word in headers], rows=rows, align="lpprrrrl", widths={1: "3.6cm", 2: "3.2cm"},
+        name="comparison_runs", title="The runs", headers=header(*headers), rows=rows, align="lpprrrrl", widths={1: "3.6cm", 2: "3.2cm"},
         on_paper=[range(5), [0, 5, 6, 7]],
         caption="What each letter stands for. Tokens: of a document. Value heads: sets of value vectors, which heads may share.",
     )  # fmt: skip
@@ -50,7 +47,7 @@ def _numbers(data: xr.Dataset) -> Table:
     rows: list[Row] = []
     for key in data["quantity"].values:
         at = data.sel(quantity=key)
-        cells = [_estimate(at.isel(run=place)) for place in range(data.sizes["run"])]
+        cells = [_estimate(at.isel(run=index)) for index in range(data.sizes["run"])]
         rows.append(([mixed(_words(at))], cells, [beside(data, str(key))]))
     caption = (
         f"{key_of(data)}. Mean over heads ± one standard error over documents (jackknife); N of a largest value in brackets, chosen by looking. "
@@ -76,37 +73,31 @@ def _estimate(at: xr.Dataset) -> Cell:
 
 
 def _differences(data: xr.Dataset) -> Table:
-    topics = json.loads(str(data.attrs["topics"]))
+    topics, level = json.loads(str(data.attrs["topics"])), float(data.attrs["significance"])
     rows = []
-    for place, pair in enumerate(data["pair"].values):
+    for index, pair in enumerate(data["pair"].values):
         for key in data["quantity"].values:
-            at = data.isel(pair=place).sel(quantity=key)
+            at = data.isel(pair=index).sel(quantity=key)
             value, p = float(at["difference"]), float(at["p_holm"])
             if not np.isfinite(value):
                 continue
-            told = MISSING if not np.isfinite(p) else "yes" if p <= LEVEL else "not told apart"
+            answer = MISSING if not np.isfinite(p) else "yes" if p <= level else "not told apart"
             minds = ", ".join(topics[topic] for topic in str(at["minds"].item()).split())
             rows.append(
                 [text(pair), mixed(at["long_name"].item()), number(value, float(at["difference_se"])),
-                 interval(float(at["difference_lower"]), float(at["difference_upper"])), _p(p), text(told), mixed(minds or "–")]
+                 interval(float(at["difference_lower"]), float(at["difference_upper"])), p_value(p), text(answer), mixed(minds or "–")]
             )  # fmt: skip
-    made = "; ".join(f"{pair}: {data['pairing'].values[place]}" for place, pair in enumerate(data["pair"].values))
+    made = "; ".join(f"{pair}: {data['pairing'].values[index]}" for index, pair in enumerate(data["pair"].values))
     caption = (
         f"{key_of(data)}. First minus second, ± one standard error; 95% interval, Student’s t, not adjusted. Standard errors: {made}; a document that both "
         "runs hold is left out of both at once. p: two-sided, Holm over all differences of this table; a difference is told from noise where p is at most "
-        f"{LEVEL:g}. Mind: settings that differ between the runs and bear on the quantity."
+        f"{level:g}. Mind: settings that differ between the runs and bear on the quantity."
     )
     headers = ["pair", "quantity", "difference", "95% interval", "p (Holm)", "beyond noise", "mind"]
     return Table(
-        name="comparison_differences", title="Differences", headers=[mixed(word) for word in headers], rows=rows, align="lprrrlp",
+        name="comparison_differences", title="Differences", headers=header(*headers), rows=rows, align="lprrrlp",
         on_paper=[range(5), [0, 1, 5, 6]], widths={1: "2.6cm", 6: "4.2cm"}, paper_rows=11, caption=caption,
     )  # fmt: skip
-
-
-def _p(value: float) -> Cell:
-    if np.isfinite(value) and value < 1e-4:
-        return Cell("<0.0001", text("<0.0001").html, "$<0.0001$", value)
-    return number(value, digits=2)
 
 
 def _best(data: xr.Dataset) -> Table:
@@ -118,8 +109,8 @@ def _best(data: xr.Dataset) -> Table:
             gain = data[f"{statistic}_gain"].sel(null=null)
             words = f"{statistic.capitalize()} minus that of {NULLS.get(null, null.replace('_', ' '))}: largest gain"
             cells = [
-                _largest(gain.isel(run=place), data[f"{statistic}_gain_se"].sel(null=null).isel(run=place))
-                for place in range(data.sizes["run"])
+                _largest(gain.isel(run=index), data[f"{statistic}_gain_se"].sel(null=null).isel(run=index))
+                for index in range(data.sizes["run"])
             ]
             if any(cell.plain != MISSING for cell in cells):
                 rows.append(([mixed(words)], cells, paper))
@@ -134,9 +125,9 @@ def _largest(curve: xr.DataArray, error: xr.DataArray) -> Cell:
     values = curve.values
     if not np.isfinite(values).any():
         return missing()
-    place = int(np.nanargmax(values))
-    cell = number(float(values[place]), float(error.values[place]))
-    return _found_at(cell, float(curve["n"].values[place]))
+    index = int(np.nanargmax(values))
+    cell = number(float(values[index]), float(error.values[index]))
+    return _found_at(cell, float(curve["n"].values[index]))
 
 
 def _found_at(cell: Cell, n: float) -> Cell:
@@ -151,7 +142,7 @@ def _reported(data: xr.Dataset) -> Table:
             for row in said_by_paper(data)]  # fmt: skip
     headers = ["quantity", REPORTED, "models", "where", "what kind of number it is"]
     return Table(
-        name="comparison_reported", title="What the paper reports", headers=[mixed(word) for word in headers], rows=rows, align="ppppp",
+        name="comparison_reported", title="What the paper reports", headers=header(*headers), rows=rows, align="ppppp",
         widths={0: "1.8cm", 1: "2.4cm", 2: "1.8cm", 3: "1.4cm", 4: "3.4cm"}, paper_rows=8,
         caption=f"Figures of arXiv 2602.01893, of {count(len(rows), 'quantity', 'quantities')}. None was measured here.",
     )  # fmt: skip

@@ -28,7 +28,7 @@ def _spreads(data: xr.Dataset) -> Table:
         at = data.sel(parameter=key)
         unit = str(at["parameter_units"].item())
         words = f"{at['parameter_long_name'].item()}{'' if unit in ('1', '') else f' ({unit})'}"
-        cells = [_quartiles(at.isel(run=place)) for place in range(data.sizes["run"])]
+        cells = [_quartiles(at.isel(run=index)) for index in range(data.sizes["run"])]
         rows.append(([mixed(words), symbol(str(at["parameter_symbol"].item()))], cells, []))
     caption = f"{key_of(data)}. Median over heads, quartiles in brackets: the middle half of heads. How many heads have an estimate is in the dataset."
     return wide(data, "spreads", "Distributions over heads", caption, ["parameter", "symbol"], rows, each="3.1cm")
@@ -44,7 +44,7 @@ def _verdicts(data: xr.Dataset) -> Table:
     rows: list[Row] = []
     for key in data["claim"].values:
         at = data.sel(claim=key)
-        rows.append(([mixed(claims[str(key)]["says"])], [_answers(at.isel(run=place)) for place in range(data.sizes["run"])], []))
+        rows.append(([mixed(claims[str(key)]["says"])], [_answers(at.isel(run=index)) for index in range(data.sizes["run"])], []))
     caption = (
         f"{key_of(data)}. Of what share of heads each claim is true, at least and at most, by what the false-discovery rate allows; in brackets the heads of "
         "which it holds / fails / that the documents do not settle."
@@ -66,7 +66,7 @@ def _coverage(data: xr.Dataset) -> Table:
         for gram in data["gram"].values:
             for statistic in STATISTICS:
                 at = data.sel(edition=edition, gram=gram)
-                cells = [_inside(at.isel(run=place), statistic) for place in range(data.sizes["run"])]
+                cells = [_inside(at.isel(run=index), statistic) for index in range(data.sizes["run"])]
                 if any(cell.plain != MISSING for cell in cells):
                     rows.append(([mixed(f"{statistic.capitalize()}, {edition}, {gram} Gram")], cells, []))
     caption = (

@@ -12,16 +12,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from reports.figures import ink
-from reports.run import Run, norm_profiles, typical_similarity_head, typical_weight_head, weight_means
-from reports.statistics import FloatArray, flat, mean, median, quantiles
-
-PAPER_CV = (0.02, 0.03)
-"""Where the paper's Figure 2 finds most heads (§3.1)."""
-PAPER_MAE = 0.09
-"""The paper's average error of the exponential form (Figure 3)."""
-BAND = (0.1, 0.9)
-"""Quantiles over heads between which a band is drawn."""
+from reports.figures import style
+from reports.run import Run
+from reports.statistics import FloatArray, flat, median
 
 
 def figure_norms(axes: Sequence[Axes], tree: xr.DataTree) -> Sequence[Axes]:
@@ -33,23 +26,22 @@ def figure_norms(axes: Sequence[Axes], tree: xr.DataTree) -> Sequence[Axes]:
 
 
 def _norm_profile(axes: Axes, run: Run) -> None:
-    rows = norm_profiles(run)
     position = np.arange(run.positions)
-    level, (low, high) = mean(rows), quantiles(rows, BAND)
+    level, low, high = (run.display[name].values for name in ("norm", "norm_low", "norm_high"))
     sink = np.asarray(run.norms["sink_visible"].values, dtype=bool).any()
     content = position >= (1 if sink else 0)
     axes.fill_between(
-        position[content], low[content], high[content], color=ink.SKY, alpha=0.35, linewidth=0, label="middle 80% of value heads"
+        position[content], low[content], high[content], color=style.SKY, alpha=0.35, linewidth=0, label="middle 80% of value heads"
     )
-    axes.plot(position[content], level[content], color=ink.BLUE, linewidth=0.7, label="mean over value heads")
-    axes.axhline(1.0, color=ink.VERMILLION, linestyle=(0, (4, 2)), linewidth=1.1, label="Assumption 1: $\\Vert v_i\\Vert = C$")
+    axes.plot(position[content], level[content], color=style.BLUE, linewidth=0.7, label="mean over value heads")
+    axes.axhline(1.0, color=style.VERMILLION, linestyle=(0, (4, 2)), linewidth=1.1, label="Assumption 1: $\\Vert v_i\\Vert = C$")
     if sink and np.isfinite(level[0]):
         error = np.array([[level[0] - low[0]], [high[0] - level[0]]]).clip(min=0)
         axes.errorbar(
             [0],
             level[:1],
             yerr=error,
-            color=ink.BLACK,
+            color=style.BLACK,
             marker="o",
             markersize=5,
             capsize=2.5,
@@ -65,23 +57,24 @@ def _norm_profile(axes: Axes, run: Run) -> None:
         ylabel="$\\Vert v_i\\Vert\\,/\\,C$",
     )
     axes.set_title("Length of the value vectors")
-    ink.legend_below(axes)
+    style.legend_below(axes)
 
 
 def _norm_spread(axes: Axes, run: Run) -> None:
     kinds = (
-        ("cv_token", "within a document, token by token", ink.BLUE),
-        ("cv_profile", "of the profile averaged over documents", ink.ORANGE),
+        ("cv_token", "within a document, token by token", style.BLUE),
+        ("cv_profile", "of the profile averaged over documents", style.ORANGE),
     )
-    found = [(flat(run.norms[name]), label, colour) for name, label, colour in kinds]
-    every = np.concatenate([values[values > 0] for values, _, _ in found] + [np.array(PAPER_CV)])
+    spreads = [(flat(run.norms[name]), label, colour) for name, label, colour in kinds]
+    low, high = run.display.attrs["paper_cv_range"]
+    every = np.concatenate([values[values > 0] for values, _, _ in spreads] + [np.array([low, high])])
     edges = np.geomspace(every.min() / 1.1, every.max() * 1.1, 33)
-    axes.axvspan(*PAPER_CV, color=ink.PALE, linewidth=0, label="most heads in the paper, 0.02–0.03")
-    _histograms(axes, found, edges)
+    axes.axvspan(low, high, color=style.PALE, linewidth=0, label=f"most heads in the paper, {low:g}–{high:g}")
+    _histograms(axes, spreads, edges)
     _log_ticks(axes, "x", edges[0], edges[-1])
     axes.set(xlabel="coefficient of variation (log)", ylabel="value heads")
     axes.set_title("Spread of the length, by head")
-    ink.legend_below(axes, columns=1)
+    style.legend_below(axes, columns=1)
 
 
 def figure_similarity(axes: Sequence[Axes], tree: xr.DataTree) -> Sequence[Axes]:
@@ -93,59 +86,52 @@ def figure_similarity(axes: Sequence[Axes], tree: xr.DataTree) -> Sequence[Axes]
 
 
 FORM_WORDS = {
-    "exponential": ("exponential $e^{-\\beta k}$ (Assumption 2)", ink.VERMILLION),
-    "offset": ("with an offset, $c+(1-c)e^{-\\beta k}$", ink.GREEN),
+    "exponential": ("exponential $e^{-\\beta k}$ (Assumption 2)", style.VERMILLION),
+    "offset": ("with an offset, $c+(1-c)e^{-\\beta k}$", style.GREEN),
 }
 
 
 def _misfit(axes: Axes, run: Run) -> None:
-    found = [
+    paper = run.display.attrs["paper_mae"]
+    misfits = [
         (flat(run.similarity["mae_by_lag"].sel(gram=form)), label, colour)
         for form, (label, colour) in FORM_WORDS.items()
         if form in run.similarity["gram"].values
     ]
-    most = max([values.max() for values, _, _ in found if values.size] + [1.2 * PAPER_MAE])
-    _histograms(axes, found, np.linspace(0, 1.02 * most, 37))
-    axes.axvline(PAPER_MAE, color=ink.BLACK, linewidth=1.1, linestyle=(0, (4, 2)), label="the paper's average, 0.09")
+    most = max([values.max() for values, _, _ in misfits if values.size] + [1.2 * paper])
+    _histograms(axes, misfits, np.linspace(0, 1.02 * most, 37))
+    axes.axvline(paper, color=style.BLACK, linewidth=1.1, linestyle=(0, (4, 2)), label=f"the paper's average, {paper:g}")
     floor = median(run.similarity["chance_by_lag"]) if "chance_by_lag" in run.similarity else np.nan
     if np.isfinite(floor):
-        axes.axvline(floor, color=ink.PURPLE, linewidth=1.3, linestyle=":", label=f"null: noise alone, mean over pairs, {floor:.2g}")
+        axes.axvline(floor, color=style.PURPLE, linewidth=1.3, linestyle=":", label=f"null: noise alone, mean over pairs, {floor:.2g}")
     axes.set(xlim=(0, 1.02 * most), xlabel="mean absolute error over lags", ylabel="value heads")
     axes.set_title("Misfit of the two forms, by head")
-    ink.legend_below(axes, columns=1)
+    style.legend_below(axes, columns=1)
 
 
 def _cosine_by_lag(axes: Axes, run: Run) -> None:
     lag = run.capture["lag"].values.astype(np.float64)
-    cosine = mean(run.capture["cosine_mean"].values.astype(np.float64))
-    low, high = quantiles(cosine.reshape(-1, lag.size), BAND)
-    axes.fill_between(lag, low, high, color=ink.PALE, alpha=0.7, linewidth=0, label="middle 80% of value heads")
-    axes.axhline(0, color=ink.GREY, linewidth=0.8)
-    head = typical_similarity_head(run)
-    if head is not None:
-        layer, kv_head = head
-        axes.plot(
-            lag,
-            cosine[layer, kv_head],
-            color=ink.BLACK,
-            linewidth=1.2,
-            label=f"measured, median head (layer {layer}, value head {kv_head})",
-        )
+    axes.fill_between(
+        lag,
+        run.display["cosine_low"],
+        run.display["cosine_high"],
+        color=style.PALE,
+        alpha=0.7,
+        linewidth=0,
+        label="middle 80% of value heads",
+    )
+    axes.axhline(0, color=style.GREY, linewidth=0.8)
+    if (head := run.display.attrs["similarity_head"]) is not None:
+        label = f"measured, median head (layer {head[0]}, value head {head[1]})"
+        axes.plot(lag, run.display["cosine"], color=style.BLACK, linewidth=1.2, label=label)
         for form, (label, colour) in FORM_WORDS.items():
             if form in run.similarity["gram"].values:
-                fit = run.similarity.sel(gram=form).isel(layer=layer, kv_head=kv_head)
-                beta, offset = float(fit["beta"]), float(fit["offset"]) if form == "offset" else 0.0
-                axes.plot(
-                    lag,
-                    offset + (1 - offset) * np.exp(-beta * lag),
-                    color=colour,
-                    linestyle=(0, (4, 2)) if form == "exponential" else "-.",
-                    label=label,
-                )
-    ink.size_axis(axes, max(float(lag.max()) if lag.size else 2.0, 2.0), "lag $k=|i-j|$ in tokens (log)")
+                dashes = (0, (4, 2)) if form == "exponential" else "-."
+                axes.plot(lag, run.display["cosine_fitted"].sel(form=form), color=colour, linestyle=dashes, label=label)
+    style.size_axis(axes, max(float(lag.max()) if lag.size else 2.0, 2.0), "lag $k=|i-j|$ in tokens (log)")
     axes.set_ylabel("mean cosine of value vectors")
     axes.set_title("Similarity by distance")
-    ink.legend_below(axes, columns=1)
+    style.legend_below(axes, columns=1)
 
 
 def figure_weights(axes: Sequence[Axes], tree: xr.DataTree) -> Sequence[Axes]:
@@ -158,14 +144,14 @@ def figure_weights(axes: Sequence[Axes], tree: xr.DataTree) -> Sequence[Axes]:
 
 def _weight_profile(axes: Axes, run: Run) -> None:
     position = np.arange(run.positions)
-    arithmetic, geometric = weight_means(run)
+    arithmetic, geometric = (run.display[f"weight_{kind}"].values for kind in ("arithmetic", "geometric"))
     sink = bool(np.asarray(run.weights["sink_visible"].values).any())
     first = 1 if sink else 0
-    for values, colour, label in ((arithmetic, ink.ORANGE, "arithmetic mean"), (geometric, ink.BLUE, "geometric mean")):
+    for values, colour, label in ((arithmetic, style.ORANGE, "arithmetic mean"), (geometric, style.BLUE, "geometric mean")):
         axes.plot(position[first:], values[first:], color=colour, linewidth=0.9, label=label)
         if sink:
             axes.plot([0], values[:1], color=colour, marker="o", markersize=5, linestyle="none", clip_on=False, zorder=5)
-    axes.axhline(1.0 / run.positions, color=ink.PURPLE, linestyle=":", linewidth=1.3, label="null: uniform weight $1/T$")
+    axes.axhline(float(run.display["uniform"]), color=style.PURPLE, linestyle=":", linewidth=1.3, label="null: uniform weight $1/T$")
     axes.set_yscale("log")
     axes.set(
         xlim=(-0.03 * run.positions, 1.01 * run.positions),
@@ -173,39 +159,44 @@ def _weight_profile(axes: Axes, run: Run) -> None:
         ylabel="attention weight $\\alpha_i$ (log)",
     )
     axes.set_title("All heads and documents")
-    ink.legend_below(axes)
+    style.legend_below(axes)
 
 
 def _phases(axes: Axes, run: Run) -> None:
     axes.set_yscale("log")
     axes.set(xlabel="position $i$", ylabel="attention weight $\\alpha_i$ (log)")
-    found = typical_weight_head(run)
-    if found is None:
+    if (chosen := run.display.attrs["weights_head"]) is None:
         axes.set_title("No head could be fitted")
         return
-    layer, head = found
-    weights = run.weights.isel(layer=layer, head=head)
-    tokens = int(run.capture["tokens"].values[layer])
+    layer, head = chosen
     position = np.arange(run.positions)
-    measured, model = np.exp(weights["log_weight_mean"].values), np.exp(weights["log_weight_model"].values)
-    axes.plot(position, measured, color=ink.BLUE, linewidth=0.6, alpha=0.75, label="measured (geometric mean)")
-    axes.plot(position, model, color=ink.BLACK, linewidth=1.3, label="Assumption 3, fitted")
-    if np.isfinite(p_sink := float(weights["p_sink"])) and p_sink > 0:
+    axes.plot(position, run.display["weight"], color=style.BLUE, linewidth=0.6, alpha=0.75, label="measured (geometric mean)")
+    axes.plot(position, run.display["weight_fitted"], color=style.BLACK, linewidth=1.3, label="Assumption 3, fitted")
+    p_sink = float(run.weights["p_sink"].transpose("layer", "head").values[chosen])
+    if np.isfinite(p_sink) and p_sink > 0:
         axes.plot(
-            [0], [p_sink], color=ink.BLACK, marker="o", markersize=5, linestyle="none", clip_on=False, zorder=5, label="$p_\\mathrm{sink}$"
+            [0],
+            [p_sink],
+            color=style.BLACK,
+            marker="o",
+            markersize=5,
+            linestyle="none",
+            clip_on=False,
+            zorder=5,
+            label="$p_\\mathrm{sink}$",
         )
-    axes.axhline(1.0 / tokens, color=ink.PURPLE, linestyle=":", linewidth=1.3, label="null: $1/T$")
+    axes.axhline(float(run.display["uniform_of_head"]), color=style.PURPLE, linestyle=":", linewidth=1.3, label="null: $1/T$")
     axes.set_xlim(-0.03 * run.positions, 1.01 * run.positions)
-    _mark_phases(axes, run.positions - tokens, weights, run.positions)
+    _mark_phases(axes, run)
     axes.set_title(f"Head of median misfit: layer {run.capture['layer'].values[layer]}, head {run.capture['head'].values[head]}")
-    ink.legend_below(axes)
+    style.legend_below(axes)
 
 
-def _mark_phases(axes: Axes, start: int, weights: xr.Dataset, positions: int) -> None:
+def _mark_phases(axes: Axes, run: Run) -> None:
     """Draw T₁ and T₂ as vertical lines, labelled at the top edge: side by side, or with one label where they would meet."""
     low, high = axes.get_ylim()
     axes.set_ylim(low, high * (high / low) ** 0.12)
-    t1, t2 = (start + float(weights[name]) for name in ("t1", "t2"))
+    (t1, t2), positions = run.display["phase_starts"].values.tolist(), run.positions
     if not (np.isfinite([t1, t2]).all() and 0 <= t1 <= t2 < positions):
         return
     near = t2 - t1 < 0.12 * positions
@@ -213,7 +204,7 @@ def _mark_phases(axes: Axes, start: int, weights: xr.Dataset, positions: int) ->
     if near:
         marks = [(t1 if t2 > positions / 2 else t2, "$T_1=T_2$" if t1 == t2 else "$T_1,\\,T_2$")]
     for where in (t1, t2):
-        axes.axvline(where, color=ink.GREY, linewidth=0.9, linestyle=(0, (2, 2)))
+        axes.axvline(where, color=style.GREY, linewidth=0.9, linestyle=(0, (2, 2)))
     for where, label in marks:
         side, shift = ("right", -3) if where > positions / 2 else ("left", 3)
         axes.annotate(
@@ -228,8 +219,8 @@ def _mark_phases(axes: Axes, start: int, weights: xr.Dataset, positions: int) ->
         )
 
 
-def _histograms(axes: Axes, found: Sequence[tuple[FloatArray, str, str]], edges: FloatArray) -> None:
-    for values, label, colour in found:
+def _histograms(axes: Axes, samples: Sequence[tuple[FloatArray, str, str]], edges: FloatArray) -> None:
+    for values, label, colour in samples:
         counts, _ = np.histogram(values, bins=edges)
         axes.stairs(counts, edges, fill=True, color=colour, alpha=0.35)
         axes.stairs(counts, edges, color=colour, linewidth=1.2, label=label)

@@ -14,14 +14,14 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.patches import Circle
 
-from reports.figures import ink
-from reports.run import Run, coverage_by_size, pairs_of_bounds, shown_bounds, small_size
+from reports.figures import style
+from reports.run import Run
 
 NULL_WORDS = {
-    "random_selection": ("null: random selection", ink.GREY, (0, (5, 1.5))),
-    "random_directions": ("null: random directions", ink.PURPLE, (0, (1, 1))),
+    "random_selection": ("null: random selection", style.GREY, (0, (5, 1.5))),
+    "random_directions": ("null: random directions", style.PURPLE, (0, (1, 1))),
 }
-BOUND_COLOURS = {"printed": ink.VERMILLION, "sharp": ink.GREEN}
+BOUND_COLOURS = {"printed": style.VERMILLION, "sharp": style.GREEN}
 WORDS = {"precision": "Precision $P$", "recall": "Recall $R$"}
 
 
@@ -37,20 +37,20 @@ def figure_separability(axes: Sequence[Axes], tree: xr.DataTree) -> Sequence[Axe
         _bounds(axis, run, statistic)
         _nulls(axis, run, statistic)
         _measured(axis, run, statistic)
-        ink.size_axis(axis, float(run.summary["n"].max()), "selected tokens $N$ (log)")
+        style.size_axis(axis, float(run.summary["n"].max()), "selected tokens $N$ (log)")
         axis.set(ylim=(-0.02, 1.03), ylabel="mean over heads and documents")
         axis.set_title(WORDS[statistic])
-        ink.legend_below(axis, columns=1)
+        style.legend_below(axis, columns=1)
     return axes
 
 
 def _bounds(axes: Axes, run: Run, statistic: str) -> None:
     """Mean envelopes, cut to [0, 1]: what lies beyond says nothing about a share."""
     n = run.summary["n_envelope"].values
-    for edition, gram in shown_bounds(run):
+    for edition, gram in run.drawn_bounds:
         bounds = run.summary.sel(edition=edition, gram=gram)
         low, high = (np.clip(bounds[f"{statistic}_{side}"].values, 0, 1) for side in ("lower", "upper"))
-        colour, label = BOUND_COLOURS.get(edition, ink.SKY), f"bounds: {bound_label(edition, gram)}"
+        colour, label = BOUND_COLOURS.get(edition, style.SKY), f"bounds: {bound_label(edition, gram)}"
         if edition == "sharp":
             axes.fill_between(n, low, high, color=colour, alpha=0.16, linewidth=0)
             axes.plot(n, low, color=colour, linewidth=1.0)
@@ -64,28 +64,28 @@ def _nulls(axes: Axes, run: Run, statistic: str) -> None:
     summary = run.summary
     if f"{statistic}_null" in summary:
         for null in summary["null"].values:
-            label, colour, dashes = NULL_WORDS.get(str(null), (f"null: {str(null).replace('_', ' ')}", ink.GREY, ":"))
+            label, colour, dashes = NULL_WORDS.get(str(null), (f"null: {str(null).replace('_', ' ')}", style.GREY, ":"))
             axes.plot(summary["n"], summary[f"{statistic}_null"].sel(null=null), color=colour, linestyle=dashes, linewidth=1.3, label=label)
     if statistic == "precision":
         axes.plot(
-            summary["n"], summary["floor"], color=ink.BLACK, linestyle=":", linewidth=1.0, label="floor $N/T$: no choice can be worse"
+            summary["n"], summary["floor"], color=style.BLACK, linestyle=":", linewidth=1.0, label="floor $N/T$: no choice can be worse"
         )
 
 
 def _measured(axes: Axes, run: Run, statistic: str) -> None:
     n, level = run.summary["n"].values, run.summary[f"{statistic}_mean"].values
-    axes.plot(n, level, color=ink.BLUE, linewidth=2.0, label="measured" if run.documents < 2 else "measured, 95% document band")
+    axes.plot(n, level, color=style.BLUE, linewidth=2.0, label="measured" if run.documents < 2 else "measured, 95% document band")
     if run.documents > 1:
-        half = run.critical * run.summary[f"{statistic}_se"].values
-        axes.fill_between(n, np.clip(level - half, 0, 1), np.clip(level + half, 0, 1), color=ink.BLUE, alpha=0.25, linewidth=0)
+        low, high = (np.clip(run.summary[f"{statistic}_band_{side}"].values, 0, 1) for side in ("lower", "upper"))
+        axes.fill_between(n, low, high, color=style.BLUE, alpha=0.25, linewidth=0)
 
 
 def figure_coverage(axes: Sequence[Axes], tree: xr.DataTree) -> Sequence[Axes]:
     """Draw, for P and R on two axes, the share of heads inside their bounds by edition and Gram (rows) and N (columns)."""
     run = Run.of(tree)
-    pairs = pairs_of_bounds(run)
+    pairs = run.bounds
     for axis, statistic in zip(axes, ("precision", "recall"), strict=True):
-        share = coverage_by_size(run, statistic)
+        share = run.envelope[f"{statistic}_inside_by_size"]
         rows = np.array([share.sel(edition=edition, gram=gram).values for edition, gram in pairs])
         known = np.isfinite(rows).any(axis=0)
         sizes = share["n_envelope"].values[known]
@@ -103,20 +103,14 @@ def figure_heads(axes: Sequence[Axes], tree: xr.DataTree) -> Sequence[Axes]:
     """Draw P and R at N = 4 and the misfit of the exponential similarity as maps of heads by layer, on three axes."""
     run = Run.of(tree)
     for axis, statistic in zip(axes, ("precision", "recall"), strict=False):
-        values = head_values(run, statistic)
-        _map(axis, run, values, "head", f"{WORDS[statistic]} at $N={small_size(run)}$", (0.0, 1.0))
+        values = run.display[f"{statistic}_of_head"].values.astype(np.float64)
+        _map(axis, run, values, "head", f"{WORDS[statistic]} at $N={run.small_size}$", (0.0, 1.0))
     misfit = run.similarity["mae_by_lag"]
     form = "exponential" if "exponential" in misfit["gram"].values else misfit["gram"].values[0]
     known = misfit.sel(gram=form).transpose("layer", "kv_head").values
     _map(axes[2], run, known, "kv_head", f"Misfit of the {form} similarity (mean absolute error over lags)", (0.0, None))
     axes[2].set_xlabel("layer")
     return axes
-
-
-def head_values(run: Run, statistic: str) -> np.ndarray:
-    """P or R of each head at `small_size`, mean over documents, shape (layer, head)."""
-    chosen = run.capture[statistic].sel(n=small_size(run)).transpose("document", "layer", "head")
-    return np.asarray(chosen.mean("document").values, dtype=np.float64)
 
 
 def _map(axes: Axes, run: Run, values: np.ndarray, dim: str, title: str, limits: tuple[float, float | None]) -> None:
@@ -140,48 +134,34 @@ def _cells(axes: Axes, values: np.ndarray, low: float, high: float) -> QuadMesh:
     return mesh
 
 
-TOY_CONTRIBUTIONS = np.array(
-    [[2.9, 0.7], [1.5, 1.5], [0.9, -0.7], [1.0, 0.45], [0.62, 1.0], [0.35, -0.45], [-0.2, 0.55], [-0.7, -0.25], [-0.25, -0.8], [0.1, 1.25]]
-)
-TOY_SELECTED = 3
-
-
-def figure_idea(axes: Sequence[Axes]) -> Sequence[Axes]:
+def figure_idea(axes: Sequence[Axes], tree: xr.DataTree) -> Sequence[Axes]:
     """Draw made-up contributions in a plane, their representative and the two balls, and beside it what they tell (in the manner of Figure 1)."""
-    y, n = TOY_CONTRIBUTIONS, TOY_SELECTED
-    s = y[:n].sum(axis=0)
-    distance = np.linalg.norm(y - s, axis=1)
-    outer, inner = distance[:n].max(), distance[n:].min()
-    reached, kept = int((distance <= outer).sum()), int((distance[:n] <= inner).sum())
+    example = Run.of(tree).example
+    selected = example["selected"].values
+    y, s, n = example["contribution"].values, example["representative"].values, int(selected.sum())
+    outer, inner = float(example["outer_radius"]), float(example["inner_radius"])
+    reached, kept = int(example["inside_outer"]), int(example["inside_inner"])
     picture, words = axes
-    picture.add_patch(Circle(tuple(s), outer, facecolor=ink.SKY, alpha=0.15, edgecolor="none"))
-    picture.add_patch(Circle(tuple(s), outer, fill=False, edgecolor=ink.BLUE, linewidth=1.3))
-    picture.add_patch(Circle(tuple(s), inner, fill=False, edgecolor=ink.VERMILLION, linewidth=1.3, linestyle=(0, (4, 2))))
-    for point in y[:n]:
-        picture.plot([0, point[0]], [0, point[1]], color=ink.BLUE, linewidth=0.7, alpha=0.6)
-    picture.plot([0], [0], "+", color=ink.GREY, markersize=9, linestyle="none", label="origin")
-    picture.plot(*y[n:].T, "o", color=ink.GREY, markersize=5, linestyle="none", label="other tokens")
-    picture.plot(*y[:n].T, "*", color=ink.BLUE, markersize=11, linestyle="none", label=f"the N = {n} selected tokens")
-    picture.plot(*s, "X", color=ink.BLACK, markersize=8, linestyle="none", label="representative s, their sum")
+    picture.add_patch(Circle(tuple(s), outer, facecolor=style.SKY, alpha=0.15, edgecolor="none"))
+    picture.add_patch(Circle(tuple(s), outer, fill=False, edgecolor=style.BLUE, linewidth=1.3))
+    picture.add_patch(Circle(tuple(s), inner, fill=False, edgecolor=style.VERMILLION, linewidth=1.3, linestyle=(0, (4, 2))))
+    for point in y[selected]:
+        picture.plot([0, point[0]], [0, point[1]], color=style.BLUE, linewidth=0.7, alpha=0.6)
+    picture.plot([0], [0], "+", color=style.GREY, markersize=9, linestyle="none", label="origin")
+    picture.plot(*y[~selected].T, "o", color=style.GREY, markersize=5, linestyle="none", label="other tokens")
+    picture.plot(*y[selected].T, "*", color=style.BLUE, markersize=11, linestyle="none", label=f"the N = {n} selected tokens")
+    picture.plot(*s, "X", color=style.BLACK, markersize=8, linestyle="none", label="representative s, their sum")
     picture.set_aspect("equal")
     low, high = np.minimum(y.min(axis=0), s - outer), np.maximum(y.max(axis=0), s + outer)
     picture.set(xlim=(low[0] - 0.2, high[0] + 0.2), ylim=(low[1] - 0.2, high[1] + 0.2))
     picture.set_axis_off()
-    told = (
-        (
-            0.97,
-            ink.BLUE,
-            "Outer ball about s",
-            f"ends at the farthest selected token,\nreaches {reached} tokens, {n} of them selected:\nPrecision = {n}/{reached}",
-        ),
-        (
-            0.62,
-            ink.VERMILLION,
-            "Inner ball about s (dashed)",
-            f"ends at the nearest other token,\nkeeps {kept} of the {n} selected:\nRecall = {kept}/{n}",
-        ),
+    outer_words = f"ends at the farthest selected token,\nreaches {reached} tokens, {n} of them selected:\nPrecision = {n}/{reached}"
+    inner_words = f"ends at the nearest other token,\nkeeps {kept} of the {n} selected:\nRecall = {kept}/{n}"
+    balls = (
+        (0.97, style.BLUE, "Outer ball about s", outer_words),
+        (0.62, style.VERMILLION, "Inner ball about s (dashed)", inner_words),
     )
-    for height, colour, head, text in told:
+    for height, colour, head, text in balls:
         words.text(0.02, height, head, color=colour, weight="bold", va="top", transform=words.transAxes)
         words.text(0.02, height - 0.065, text, color=colour, va="top", linespacing=1.35, transform=words.transAxes)
     words.set_axis_off()

@@ -10,22 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from reports.run import (
-    Run,
-    at_size,
-    coverage_by_head,
-    coverage_by_size,
-    own_cosines,
-    shown_bounds,
-    small_size,
-    typical_weight_head,
-    weight_means,
-)
+from reports.run import Run, at_size, own_cosines
 from reports.statistics import flat, mean, median
 from reports.text.number import MISSING, count, percent
 
-PAPER_CV_LIMIT = 0.03
-"""Upper end of the range in which the paper finds most coefficients of variation (Figure 2)."""
 NULL_WORDS = {"random_selection": "a random selection", "random_directions": "random directions"}
 
 
@@ -73,7 +61,8 @@ def idea(run: Run) -> Caption:
 def norms(run: Run) -> Caption:
     """Caption of the counterpart of Figure 2."""
     token, profile, sinks = (flat(run.norms[name]) for name in ("cv_token", "cv_profile", "lam"))
-    steady, smooth, shorter = int((token <= PAPER_CV_LIMIT).sum()), int((profile <= PAPER_CV_LIMIT).sum()), int((sinks < 1).sum())
+    limit = run.display.attrs["paper_cv_range"][1]
+    steady, smooth, shorter = int((token <= limit).sum()), int((profile <= limit).sum()), int((sinks < 1).sum())
     text = (
         "Left: length of the value vectors at each position, in units of each head’s own mean length C, averaged over "
         f"{_documents(run)}. Line: mean over {_value_heads(run)}; band: the middle 80% of them; circle: the sink, with the same band. "
@@ -82,8 +71,8 @@ def norms(run: Run) -> Caption:
         "low circle, and coefficients near 0."
     )
     finding = (
-        f"From token to token the length varies by {percent(median(token), 0)} in the median head, and by at most 3% in {steady} of "
-        f"{token.size}; averaged over documents first, by {percent(median(profile))} ({smooth} of {profile.size} at most 3%). "
+        f"From token to token the length varies by {percent(median(token), 0)} in the median head, and by at most {limit:.0%} in {steady} of "
+        f"{token.size}; averaged over documents first, by {percent(median(profile))} ({smooth} of {profile.size} at most {limit:.0%}). "
     )
     if not sinks.size:
         return Caption(text, finding + "The analysed query sees no sink.")
@@ -109,7 +98,7 @@ def similarity(run: Run) -> Caption:
         "Left: how far two fitted forms miss the mean cosine between value vectors k tokens apart: the exponential of Assumption 2, "
         f"and the same decay towards an offset c; {_value_heads(run)}, each fitted to the mean over {_documents(run)}.{chance} Right: "
         "the mean cosine by distance in the head of median misfit (black), both fits to it, and the middle 80% of all heads (grey). "
-        "Look for: misfits well below 0.09, the paper’s average, and a black line on the dashed one."
+        f"Look for: misfits well below {run.display.attrs['paper_mae']:g}, the paper’s average, and a black line on the dashed one."
     )
     words = {"exponential": "The exponential misses the mean cosine by", "offset": "the form with an offset by"}
     parts = [f"{words.get(form, f'the {form} form by')} {figures_of(value)}" for form, value in misfit.items()]
@@ -119,7 +108,7 @@ def similarity(run: Run) -> Caption:
         finding += f"; the offset {how} in {_flagged(run.similarity, 'offset_preferred')} of {run.kv_heads} heads"
     finding += "."
     if "negative_fraction" in run.similarity:
-        share = percent(float(mean(flat(run.similarity["negative_fraction"]))), 0)
+        share = percent(mean(run.similarity["negative_fraction"]), 0)
         finding += f" {share} of all cosines are negative, which no exponential is."
     return Caption(text, finding)
 
@@ -127,7 +116,7 @@ def similarity(run: Run) -> Caption:
 def weights(run: Run) -> Caption:
     """Caption of the counterpart of Figure 4."""
     sinks = flat(run.weights["p_sink"])
-    content = weight_means(run)[1][1 if sinks.size else 0 :]
+    content = run.display["weight_geometric"].values[1 if sinks.size else 0 :]
     text = (
         f"Left: attention weight of the last token on each position, over {count(run.heads, 'head')} and {_documents(run)}. The "
         "arithmetic mean is ruled by the few heads that look at a position, the geometric mean by the many that do not; Assumption 3 "
@@ -137,17 +126,16 @@ def weights(run: Run) -> Caption:
     )
     finding = f"The sink takes {percent(median(sinks), 0)} of the attention in the median head. " if sinks.size else ""
     finding += f"The geometric mean weight of half of all positions is below {figures_of(median(content))}; if attention were uniform, "
-    finding += f"all would have {figures_of(1 / run.positions)}"
+    finding += f"all would have {figures_of(float(run.display['uniform']))}"
     return Caption(text, f"{finding}.{_phases(run)}")
 
 
 def _typical(run: Run) -> str:
     """Which head stands for all in the picture of the phases, and how far its fit is off."""
-    found = typical_weight_head(run)
-    if found is None:
+    if (chosen := run.display.attrs["weights_head"]) is None:
         return "(no head could be fitted)"
-    layer, head = found
-    misfit = figures_of(float(run.weights["rmse"].transpose("layer", "head").values[layer, head]))
+    layer, head = chosen
+    misfit = figures_of(float(run.weights["rmse"].transpose("layer", "head").values[chosen]))
     return (
         f"in the head of median misfit (layer {run.capture['layer'].values[layer]}, head {run.capture['head'].values[head]}; root mean "
         f"square {misfit} nats)"
@@ -156,25 +144,24 @@ def _typical(run: Run) -> str:
 
 def _phases(run: Run) -> str:
     """In how many heads growth and oscillation stand out, and how strong the oscillation is there."""
-    found = ""
+    text = ""
     if "growth_identified" in run.weights:
-        found += (
-            f" Growth towards the last token stands out of the noise in {_flagged(run.weights, 'growth_identified')} of {run.heads} heads."
-        )
+        heads = _flagged(run.weights, "growth_identified")
+        text += f" Growth towards the last token stands out of the noise in {heads} of {run.heads} heads."
     if "oscillation_identified" in run.weights:
         waves = run.weights["oscillation_identified"].astype(bool)
-        found += f" An oscillation with the growth’s own η, as printed, does in {int(waves.sum())}"
+        text += f" An oscillation with the growth’s own η, as printed, does in {int(waves.sum())}"
         if int(waves.sum()):
-            found += f", where its amplitude η is {percent(median(run.weights['eta'].where(waves)))} of the plateau in the median"
-        found += "."
-    return found
+            text += f", where its amplitude η is {percent(median(run.weights['eta'].where(waves)))} of the plateau in the median"
+        text += "."
+    return text
 
 
 def separability(run: Run) -> Caption:
     """Caption of the counterpart of Figure 5."""
-    summary, size = run.summary, small_size(run)
+    summary, size = run.summary, run.small_size
     band = "with a 95% band over documents" if run.documents > 1 else "(one document: no band)"
-    bounds = " and ".join(f"{edition} with the {gram} Gram" for edition, gram in shown_bounds(run))
+    bounds = " and ".join(f"{edition} with the {gram} Gram" for edition, gram in run.drawn_bounds)
     nulls = (
         "random selection draws the N tokens by lot; random directions keep weights and lengths and turn every value vector at random; "
         if "precision_null" in summary
@@ -193,48 +180,34 @@ def separability(run: Run) -> Caption:
         two = [figures_of(at_size(summary[f"{statistic}_null"].sel(null=null), size)) for statistic in ("precision", "recall")]
         finding += f"; {NULL_WORDS.get(str(null), str(null))}: {two[0]} and {two[1]}"
     finding += f"; floor of Precision: {figures_of(at_size(summary['floor'], size))}.{_below_null(run)}"
-    return Caption(text, finding + "".join(f" {_means_inside(run, *pair)}" for pair in shown_bounds(run)))
+    return Caption(text, finding + "".join(f" {_means_inside(run, *pair)}" for pair in run.drawn_bounds))
 
 
 def _below_null(run: Run) -> str:
     """At which sizes the measured means lie below a null baseline by more than their 95% document interval; empty where nowhere."""
     summary, n = run.summary, run.summary["n"].values
-    found = ""
+    text = ""
     for statistic in ("precision", "recall"):
-        reach = summary[f"{statistic}_mean"].values + (run.critical * summary[f"{statistic}_se"].values if run.documents > 1 else 0.0)
         for null in summary["null"].values if f"{statistic}_null" in summary else ():
-            below = n[(summary[f"{statistic}_null"].sel(null=null).values > reach) & (n > 1) & (n < run.positions)]
-            if below.size:
-                where = (
-                    f"{below[0]}"
-                    if below.size == 1
-                    else f"{below[0]} to {below[-1]}"
-                    if _unbroken(n, below)
-                    else ", ".join(map(str, below[:4]))
-                )
-                rest = "" if below.size == 1 or _unbroken(n, below) or below.size <= 4 else " and more"
-                found += f" {statistic.capitalize()} is below that of {NULL_WORDS.get(str(null), str(null))} at N = {where}{rest}."
-    return found
-
-
-def _unbroken(n: np.ndarray, some: np.ndarray) -> bool:
-    """Whether `some` are neighbours among the sizes n."""
-    return int(((n >= some[0]) & (n <= some[-1])).sum()) == some.size
+            below = n[summary[f"{statistic}_below_null"].sel(null=null).values]
+            if not below.size:
+                continue
+            unbroken = int(((n >= below[0]) & (n <= below[-1])).sum()) == below.size
+            where = ", ".join(map(str, below[:4])) + (" and more" if below.size > 4 else "")
+            if unbroken and below.size > 1:
+                where = f"{below[0]} to {below[-1]}"
+            text += f" {statistic.capitalize()} is below that of {NULL_WORDS.get(str(null), str(null))} at N = {where}."
+    return text
 
 
 def _means_inside(run: Run, edition: str, gram: str) -> str:
     """How often the mean curves lie within the mean bounds of one edition and Gram."""
-    curves = run.envelope[["precision", "recall"]].mean(("layer", "head"))
-    bounds = run.summary.sel(edition=edition, gram=gram)
-    n = run.summary["n_envelope"].values
-    between = (n > 1) & (n < run.positions)
-    words = []
-    for statistic in ("precision", "recall"):
-        value, low, high = curves[statistic].values, bounds[f"{statistic}_lower"].values, bounds[f"{statistic}_upper"].values
-        known = between & np.isfinite(value + low + high)
-        inside = known & (value >= low - 1e-9) & (value <= high + 1e-9)
-        words.append(f"mean {statistic.capitalize()} at {int(inside.sum())} of {int(known.sum())}")
-    return f"The {edition} bounds ({gram} Gram) contain {' and '.join(words)} sizes N."
+    at = run.summary.sel(edition=edition, gram=gram)
+    curves = [
+        f"mean {name.capitalize()} at {int(at[f'{name}_means_inside'])} of {int(at[f'{name}_means_counted'])}"
+        for name in ("precision", "recall")
+    ]
+    return f"The {edition} bounds ({gram} Gram) contain {' and '.join(curves)} sizes N."
 
 
 def coverage(run: Run) -> Caption:
@@ -246,13 +219,13 @@ def coverage(run: Run) -> Caption:
         f"offset, or the head’s own. Bounds on an expectation may miss a single head.{own_cosines(run)} Look for: bright rows."
     )
     parts = []
-    for edition, gram in shown_bounds(run):
+    for edition, gram in run.drawn_bounds:
         p, r = (percent(float(run.summary[f"{name}_inside"].sel(edition=edition, gram=gram))) for name in ("precision", "recall"))
         parts.append(f"the {edition} bounds ({gram} Gram) contain Precision in {p} and Recall in {r} of all cells (head, N)")
     finding = "; ".join(parts)
     finding = f"{finding[0].upper()}{finding[1:]}."
-    edition, gram = shown_bounds(run)[-1]
-    share = coverage_by_size(run, "recall").sel(edition=edition, gram=gram)
+    edition, gram = run.drawn_bounds[-1]
+    share = run.envelope["recall_inside_by_size"].sel(edition=edition, gram=gram)
     if np.isfinite(share.values).any() and (lowest := float(share.min())) < 1:
         where = int(share["n_envelope"].values[int(np.nanargmin(share.values))])
         finding += f" The {edition} ones miss Recall most often at N = {where}, in {percent(1 - lowest, 0)} of heads."
@@ -261,13 +234,13 @@ def coverage(run: Run) -> Caption:
 
 def heads(run: Run) -> Caption:
     """Caption of the head maps."""
-    size = small_size(run)
+    size = run.small_size
     text = (
         f"Every head of the model, one cell each; mean over {_documents(run)}. Top: Precision and Recall at N = {size}. Bottom: misfit "
         "of the exponential similarity, one cell for each value head (several heads may share one). Look for: layers or heads that "
         "stand out; the table of all heads gives their numbers."
     )
-    precision = run.capture["precision"].sel(n=size).transpose("document", "layer", "head").mean("document").values
+    precision = run.display["precision_of_head"].values
     if not np.isfinite(precision).any():
         return Caption(text)
     (low, first), (high, second) = (
@@ -275,8 +248,8 @@ def heads(run: Run) -> Caption:
         for where in (np.unravel_index(int(pick(precision)), precision.shape) for pick in (np.nanargmin, np.nanargmax))
     )
     finding = f"Precision at N = {size} runs from {figures_of(low)} ({first}) to {figures_of(high)} ({second})."
-    edition, gram = shown_bounds(run)[-1]
-    inside = flat(coverage_by_head(run, "recall").sel(edition=edition, gram=gram))
+    edition, gram = run.drawn_bounds[-1]
+    inside = flat(run.envelope["recall_inside_by_head"].sel(edition=edition, gram=gram))
     if inside.size:
         finding += (
             f" {int((inside >= 1).sum())} of {inside.size} heads keep their Recall within the {edition} bounds ({gram} Gram) at every N."

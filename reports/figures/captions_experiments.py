@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import xarray as xr
 
 from reports.figures.captions import Caption, figures_of
-from reports.run import Run, at_size, small_size
-from reports.statistics import flat
+from reports.run import Run, at_size, notes
 from reports.text.number import count
-from reports.words import PAPER_SIZES, notes
 
-PAPER_CORRELATIONS = "about 0.6 near N = 3 for Gemma and Mistral, about 0.25 near N = 6 for LLaMA-2"
 PREDICTED_FROM = {
     "exponential": "with the exponential fit",
     "offset": "with the offset",
@@ -58,10 +57,11 @@ def sink(run: Run) -> Caption:
         f"{bands}Right: the part "
         "of the correlation that is left between heads of equal sink weight, and of equal weight in the same layer. Look for: the "
         "paper’s peaks, "
-        f"{PAPER_CORRELATIONS}."
+        f"{run.display.attrs['paper_correlations']}."
     )
+    sizes = run.display.attrs["paper_correlation_sizes"]
     parts = []
-    for size in PAPER_SIZES:
+    for size in sizes:
         measured = at_size(data["correlation"].sel(measure="pearson"), size)
         if np.isfinite(measured):
             parts.append(f"at N = {size}, {figures_of(measured)} as measured{_clean(data, 'pearson', size)}")
@@ -69,39 +69,37 @@ def sink(run: Run) -> Caption:
         return Caption(text, notes(data))
     peak = int(data["peak_n"].sel(measure="pearson"))
     top = at_size(data["correlation"].sel(measure="pearson"), peak)
-    finding = f"{_direction(data)}: {'; '.join(parts)}; largest at N = {peak}, {figures_of(top)}. {_other_things_equal(data)}{notes(data)}"
+    finding = f"{_direction(data, sizes)}: {'; '.join(parts)}; largest at N = {peak}, {figures_of(top)}. {_other_things_equal(data, sizes[0])}{notes(data)}"
     return Caption(text, finding.strip())
 
 
-def _direction(data: xr.Dataset) -> str:
+def _direction(data: xr.Dataset, sizes: Sequence[int]) -> str:
     """Whether Recall goes with ρ₀ at the paper's first size that the run holds."""
-    size = next(size for size in PAPER_SIZES if np.isfinite(at_size(data["correlation"].sel(measure="pearson"), size)))
-    _, low, high = estimate(data, "pearson", size)
-    if not np.isfinite(low):  # too noisy to be freed of it
-        _, low, high = estimate(data, "pearson", size, "correlation")
-    if low > 0 or high < 0:
-        return f"Heads whose sink resembles the other tokens have {'more' if low > 0 else 'less'} Recall"
-    return (
-        "Correlation of Recall with the sink’s similarity"
-        if not np.isfinite(low)
-        else "Whether Recall goes with the sink’s similarity is not settled"
-    )
+    at = data.sel(measure="pearson")
+    size = next(size for size in sizes if np.isfinite(at_size(at["correlation"], size)))
+    sign = at_size(at["unattenuated_sign"], size)
+    if not np.isfinite(sign):  # too noisy to be freed of it
+        sign = at_size(at["correlation_sign"], size)
+    if not np.isfinite(sign):
+        return "Correlation of Recall with the sink’s similarity"
+    if not sign:
+        return "Whether Recall goes with the sink’s similarity is not settled"
+    return f"Heads whose sink resembles the other tokens have {'more' if sign > 0 else 'less'} Recall"
 
 
 def _clean(data: xr.Dataset, measure: str, size: int) -> str:
-    found = estimate(data, measure, size)
-    return f" and {_limits(*found)} free of noise" if np.isfinite(found[0]) else ""
+    coefficient = estimate(data, measure, size)
+    return f" and {_limits(*coefficient)} free of noise" if np.isfinite(coefficient[0]) else ""
 
 
-def _other_things_equal(data: xr.Dataset) -> str:
+def _other_things_equal(data: xr.Dataset, size: int) -> str:
     """Whether anything is left of the correlation at the paper's first size once weight and layer are known."""
-    size = PAPER_SIZES[0]
     value, low, high = estimate(data, "given_weight_and_layer", size)
     if not np.isfinite(low):
         return ""
     verdict = (
         "the sink’s similarity tells of Recall beyond what its weight tells"
-        if low > 0 or high < 0
+        if at_size(data["unattenuated_sign"].sel(measure="given_weight_and_layer"), size)
         else "these documents do not settle whether the sink’s similarity tells more than its weight"
     )
     return f"Between heads of equal sink weight in the same layer it is {_limits(value, low, high)} at N = {size}: {verdict}. "
@@ -135,24 +133,19 @@ def regimes(run: Run) -> Caption:
     return Caption(text, finding.strip())
 
 
+CHANCE = {0: ", which these documents cannot tell from chance", 1: ", more often than chance", -1: ", less often than chance"}
+"""What the sign of Cohen's κ by its interval says."""
+
+
 def _agreement(data: xr.Dataset) -> str:
-    told, agreed = int(data["told"]), int(data["agreed"])
-    if not told:
+    if not int(data["told"]):
         return ""
     value, low, high = (float(data[f"kappa{part}"]) for part in ("", "_lower", "_upper"))
-    found = f"Sizes and alignment both name a regime in {told} heads, and the same one in {agreed}"
+    text = f"Sizes and alignment both name a regime in {int(data['told'])} heads, and the same one in {int(data['agreed'])}"
     if not np.isfinite(value):
-        return f"{found}. "
-    word = (
-        ""
-        if not np.isfinite(low)
-        else ", which these documents cannot tell from chance"
-        if low <= 0 <= high
-        else ", more often than chance"
-        if low > 0
-        else ", less often than chance"
-    )
-    return f"{found}{word}: Cohen’s κ is {_limits(value, low, high)}. "
+        return f"{text}. "
+    sign = float(data["kappa_sign"])
+    return f"{text}{CHANCE[int(sign)] if np.isfinite(sign) else ''}: Cohen’s κ is {_limits(value, low, high)}. "
 
 
 def regime_depth(run: Run) -> Caption:
@@ -166,19 +159,13 @@ def regime_depth(run: Run) -> Caption:
         "Mixers from the "
         "lower middle on."
     )
-    layers = data["layer"].values
-    parts = []
-    for name, noun in NOUNS.items():
-        each = data["count"].sel(criterion="both", regime=name).values.astype(np.float64)
-        if each.sum():
-            middle = float((each * np.arange(layers.size)).sum() / each.sum())
-            parts.append(f"{noun} {figures_of(middle)}")
-    finding = f"Mean depth (layers from 0 to {layers.size - 1}) where both agree: {', '.join(parts)}. " if parts else ""
-    stable = data["stability_resampled"].sel(criterion="both")
-    known = flat(stable.where(data["label"].sel(criterion="both") > 0))
-    if known.size:
-        kept = count(int((known >= 0.95).sum()), "head")
-        finding += f"Of these {known.size}, {kept} keep their regime in 95% of {data.attrs['resamples']:,} resamples of the documents."
+    depths = [
+        f"{noun} {figures_of(depth)}" for name, noun in NOUNS.items() if np.isfinite(depth := float(data["mean_depth"].sel(regime=name)))
+    ]
+    finding = f"Mean depth (layers from 0 to {data.sizes['layer'] - 1}) where both agree: {', '.join(depths)}. " if depths else ""
+    if labelled := int(data["labelled"]):
+        kept = count(int(data["kept"]), "head")
+        finding += f"Of these {labelled}, {kept} keep their regime in 95% of {data.attrs['resamples']:,} resamples of the documents."
     return Caption(text, (finding.strip() + (f" {notes(data)}" if notes(data) else "")).strip())
 
 
@@ -195,10 +182,8 @@ def regime_curves(run: Run) -> Caption:
         "more Recall but less Precision at large N for Retrievers, metrics of Resets rising again."
     )
     both = data.sel(criterion="both")
-    n = both["n"].values
-    large = int(n[np.abs(np.log(n / (run.positions / 4))).argmin()])
     parts = []
-    for size in sorted({small_size(run), large}):
+    for size in sorted({run.small_size, int(data["large_size"])}):
         of_size = []
         for name, noun in NOUNS.items():
             p, r = (at_size(both[statistic].sel(regime=name), size) for statistic in ("precision", "recall"))
@@ -222,11 +207,11 @@ def predictive(run: Run) -> Caption:
     )
     parts = []
     for name, word in (("precision", "Precision"), ("recall", "Recall")):
-        told = [
+        misses = [
             f"{figures_of(float(data[f'{name}_pooled_mae'].sel(source=source)))} {words}"
             for source, words in PREDICTED_FROM.items()
             if source in data["source"].values and np.isfinite(float(data[f"{name}_pooled_mae"].sel(source=source)))
         ]
-        if told:
-            parts.append(f"{word} is missed by {', '.join(told)}")
+        if misses:
+            parts.append(f"{word} is missed by {', '.join(misses)}")
     return Caption(text, f"Mean distance of predicted from measured: {'; '.join(parts)}." if parts else "")

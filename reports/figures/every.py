@@ -13,14 +13,14 @@ from typing import Any, Final
 import xarray as xr
 from matplotlib.figure import Figure
 
-from reports.figures import captions, captions_experiments, ink
+from reports.figures import captions, captions_experiments, style
 from reports.figures.assumptions import figure_norms, figure_similarity, figure_weights
 from reports.figures.bounds import figure_coverage, figure_heads, figure_idea, figure_separability
 from reports.figures.captions import Caption
 from reports.figures.experiments import figure_regime_curves, figure_regime_depth, figure_regimes, figure_sink
 from reports.figures.predictive import figure_predictive
 from reports.files import replaced
-from reports.run import Run, pairs_of_bounds
+from reports.run import Run
 
 __all__ = [
     "EXPERIMENTS",
@@ -68,11 +68,11 @@ def _map_height(run: Run) -> float:
 
 
 def _coverage_height(run: Run) -> float:
-    return 1.7 + 0.36 * len(pairs_of_bounds(run))
+    return 1.7 + 0.36 * len(run.bounds)
 
 
 FIGURES: Final = (
-    Plan("idea", "What is measured", "Figure 1", (1, 2), lambda run: 3.4, lambda axes, tree: figure_idea(axes), captions.idea),
+    Plan("idea", "What is measured", "Figure 1", (1, 2), lambda run: 3.4, figure_idea, captions.idea),
     Plan("norms", "Are value vectors of one length?", "Figure 2", (1, 2), lambda run: 3.5, figure_norms, captions.norms),
     Plan("similarity", "Does similarity decay exponentially?", "Figure 3", (1, 2), lambda run: 3.7, figure_similarity, captions.similarity),
     Plan("weights", "Do weights have four phases?", "Figure 4", (1, 2), lambda run: 3.6, figure_weights, captions.weights),
@@ -112,8 +112,8 @@ def plans(tree: xr.DataTree) -> tuple[Plan, ...]:
 
 def draw(plan: Plan, tree: xr.DataTree) -> Figure:
     """Draw one figure of the report on a canvas of its own, which nothing else keeps."""
-    with ink.style():
-        figure = Figure(figsize=(ink.WIDTH, plan.height(Run.of(tree))), layout="constrained")
+    with style.context():
+        figure = Figure(figsize=(style.WIDTH, plan.height(Run.of(tree))), layout="constrained")
         axes = figure.subplots(*plan.grid)
         plan.draw(axes, tree)
         figure.draw_without_rendering()
@@ -137,5 +137,5 @@ def write_figures(tree: xr.DataTree, out: Path) -> list[Path]:
     written = []
     for plan in plans(tree):
         figure = draw(plan, tree)
-        written += [replaced(out / f"{plan.name}.{kind}", ink.rendered(figure, kind)) for kind in ("pdf", "png")]
+        written += [replaced(out / f"{plan.name}.{kind}", style.rendered(figure, kind)) for kind in ("pdf", "png")]
     return written

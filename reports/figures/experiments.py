@@ -14,15 +14,14 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from reports.errors import InputError
-from reports.figures import ink
+from reports.figures import style
 from reports.run import Run
-from reports.statistics import mean
 
 REGIMES = {
-    "retriever": ("Retriever", ink.BLUE, "-"),
-    "mixer": ("Mixer", ink.ORANGE, (0, (5, 1.5))),
-    "reset": ("Reset", ink.VERMILLION, (0, (3, 1.2, 1, 1.2))),
-    "unclassified": ("unclassified", ink.GREY, (0, (1, 1))),
+    "retriever": ("Retriever", style.BLUE, "-"),
+    "mixer": ("Mixer", style.ORANGE, (0, (5, 1.5))),
+    "reset": ("Reset", style.VERMILLION, (0, (3, 1.2, 1, 1.2))),
+    "unclassified": ("unclassified", style.GREY, (0, (1, 1))),
 }
 """Regimes as figures name and colour them, in the order of a legend."""
 CRITERIA = {"size": "By sizes alone", "alignment": "By alignment alone", "both": "Both agree"}
@@ -34,12 +33,12 @@ def group_of(run: Run, name: str) -> xr.Dataset:
     Raises:
         InputError: if the run lacks it.
     """
-    found: xr.Dataset | None = getattr(run, name)
-    if found is None:
+    data: xr.Dataset | None = getattr(run, name)
+    if data is None:
         raise InputError(
             f"the run holds no /{'heads' if name == 'regimes' else name}; expected the paper's experiments. Confront it again."
         )
-    return found
+    return data
 
 
 def figure_sink(axes: Sequence[Axes], tree: xr.DataTree) -> Sequence[Axes]:
@@ -47,23 +46,26 @@ def figure_sink(axes: Sequence[Axes], tree: xr.DataTree) -> Sequence[Axes]:
     run = Run.of(tree)
     data = group_of(run, "sink")
     plain, partial = axes
-    _correlation(plain, data, "pearson", "unattenuated", ink.GREEN, "Pearson, free of document noise", band=True, dashes=(0, (5, 1.5)))
-    _correlation(plain, data, "pearson", "correlation", ink.BLUE, "measured: Pearson", band=False)
-    _correlation(plain, data, "spearman", "correlation", ink.ORANGE, "measured: Spearman", band=False, dashes=(0, (3, 1.2, 1, 1.2)))
+    _correlation(plain, data, "pearson", "unattenuated", style.GREEN, "Pearson, free of document noise", band=True, dashes=(0, (5, 1.5)))
+    _correlation(plain, data, "pearson", "correlation", style.BLUE, "measured: Pearson", band=False)
+    _correlation(plain, data, "spearman", "correlation", style.ORANGE, "measured: Spearman", band=False, dashes=(0, (3, 1.2, 1, 1.2)))
     _bootstrap(plain, data)
     plain.set_title("Sink’s similarity and Recall")
-    given = {"given_weight": ("given the sink’s weight", ink.PURPLE), "given_weight_and_layer": ("given weight and layer", ink.VERMILLION)}
+    given = {
+        "given_weight": ("given the sink’s weight", style.PURPLE),
+        "given_weight_and_layer": ("given weight and layer", style.VERMILLION),
+    }
     for measure, (label, colour) in given.items():
         _correlation(partial, data, measure, "unattenuated", colour, f"{label}, free of noise", band=True, dashes=(0, (5, 1.5)))
         _correlation(partial, data, measure, "correlation", colour, f"measured: {label}", band=False)
     partial.set_title("The same, other things equal")
     low, high = _limits(data)
     for axis in axes:
-        axis.axhline(0, color=ink.GREY, linewidth=0.8)
+        axis.axhline(0, color=style.GREY, linewidth=0.8)
         axis.set_ylim(low, high)
         axis.set_ylabel(r"correlation of $R$ with $\rho_0$ over heads")
-        ink.size_axis(axis, float(data["n"].max()), "selected tokens $N$ (log)")
-        ink.legend_below(axis, columns=1)
+        style.size_axis(axis, float(data["n"].max()), "selected tokens $N$ (log)")
+        style.legend_below(axis, columns=1)
     return axes
 
 
@@ -87,7 +89,7 @@ def _correlation(axes: Axes, data: xr.Dataset, measure: str, name: str, colour: 
 
 def _bootstrap(axes: Axes, data: xr.Dataset) -> None:
     """Percentiles of resampled documents, of both coefficients in their colours."""
-    for measure, colour, label in (("pearson", ink.BLUE, "resampled documents, 95% (too low)"), ("spearman", ink.ORANGE, None)):
+    for measure, colour, label in (("pearson", style.BLUE, "resampled documents, 95% (too low)"), ("spearman", style.ORANGE, None)):
         at = data.sel(measure=measure)
         n, low, high = (at[name].values for name in ("n", "correlation_boot_lower", "correlation_boot_upper"))
         if np.isfinite(low).any():
@@ -110,16 +112,16 @@ def figure_regimes(axes: Any, tree: xr.DataTree) -> Any:
                 _empty(axis, "no head of this regime")
             continue
         above.set_title(f"{REGIMES[name][0]}: {run.name_of(layer, head)}")
-        _curve(above, run, "representative_norm", layer, head, ink.PALE, "norm of all of $s(N)$", width=4.0)
-        _curve(above, run, "representative_norm_without_sink", layer, head, ink.VERMILLION, "without the sink", (0, (3, 1.2, 1, 1.2)))
-        _curve(above, run, "representative_norm_without_last", layer, head, ink.BLUE, "without the last token", (0, (5, 1.5)))
+        _curve(above, run, "representative_norm", layer, head, style.PALE, "norm of all of $s(N)$", width=4.0)
+        _curve(above, run, "representative_norm_without_sink", layer, head, style.VERMILLION, "without the sink", (0, (3, 1.2, 1, 1.2)))
+        _curve(above, run, "representative_norm_without_last", layer, head, style.BLUE, "without the last token", (0, (5, 1.5)))
         above.set_ylim(bottom=0)
-        _curve(below, run, "cosine_to_sink", layer, head, ink.VERMILLION, "cosine with $v_0$")
-        _curve(below, run, "cosine_to_last", layer, head, ink.BLUE, "cosine with $v_L$", (0, (5, 1.5)))
-        below.axhline(0, color=ink.GREY, linewidth=0.8)
+        _curve(below, run, "cosine_to_sink", layer, head, style.VERMILLION, "cosine with $v_0$")
+        _curve(below, run, "cosine_to_last", layer, head, style.BLUE, "cosine with $v_L$", (0, (5, 1.5)))
+        below.axhline(0, color=style.GREY, linewidth=0.8)
         below.set_ylim(lowest, 1.05)
         for axis in (above, below):
-            ink.size_axis(axis, float(data["n"].max()), "")
+            style.size_axis(axis, float(data["n"].max()), "")
             axis.set_xticks([power for power in (1, 8, 64, 512, 4096) if power <= float(data["n"].max())])
             axis.set_xticks([], minor=True)
             axis.xaxis.set_major_formatter("{x:,.0f}")
@@ -141,8 +143,8 @@ def _lowest(run: Run, data: xr.Dataset) -> float:
 
 def curve_of(run: Run, name: str, layer: int, head: int) -> np.ndarray:
     """A head's curve over n, mean over documents."""
-    values = run.capture[name].transpose("document", "layer", "head", "n").values[:, layer, head]
-    return mean(values.astype(np.float64))
+    chosen = run.capture[name].isel(layer=layer, head=head).transpose("document", "n")
+    return np.asarray(chosen.astype(np.float64).mean("document").values)
 
 
 def _curve(
@@ -153,12 +155,12 @@ def _curve(
 
 def _empty(axes: Axes, words: str) -> None:
     axes.set(xticks=[], yticks=[])
-    axes.text(0.5, 0.5, words, ha="center", va="center", color=ink.GREY, transform=axes.transAxes)
+    axes.text(0.5, 0.5, words, ha="center", va="center", color=style.GREY, transform=axes.transAxes)
 
 
 def _legend_of_rows(axes: Any) -> None:
     """One legend for all panels, below them: the entries of each row come in one line."""
-    rows: list[Any] = [next((found for axis in row if (found := axis.get_legend_handles_labels())[0]), ([], [])) for row in axes]
+    rows: list[Any] = [next((entries for axis in row if (entries := axis.get_legend_handles_labels())[0]), ([], [])) for row in axes]
     pairs = [list(zip(*row, strict=True)) for row in rows]
     columns = max(len(row) for row in pairs)
     if columns:
@@ -176,7 +178,7 @@ def figure_regime_depth(axes: Sequence[Axes], tree: xr.DataTree) -> Sequence[Axe
         floor = np.zeros(layers.size)
         for name, (label, colour, _) in REGIMES.items():
             heights = data["count"].sel(criterion=criterion, regime=name).values.astype(np.float64)
-            shade = ink.PALE if name == "unclassified" else colour
+            shade = style.PALE if name == "unclassified" else colour
             axis.bar(place, heights, bottom=floor, color=shade, width=0.82, label=label)
             floor += heights
         step = max(1, -(-layers.size // 16))
@@ -186,7 +188,7 @@ def figure_regime_depth(axes: Sequence[Axes], tree: xr.DataTree) -> Sequence[Axe
         axis.set(xlim=(-0.7, layers.size - 0.3), ylim=(0, run.capture.sizes["head"]), ylabel="heads")
         axis.set_title(title)
     axes[-1].set_xlabel("layer")
-    ink.legend_below(axes[-1], columns=4)
+    style.legend_below(axes[-1], columns=4)
     return axes
 
 
@@ -207,8 +209,8 @@ def figure_regime_curves(axes: Sequence[Axes], tree: xr.DataTree) -> Sequence[Ax
             low, high = (np.clip(at[f"{statistic}_{side}"].values, 0, 1) for side in ("lower", "upper"))
             if np.isfinite(low).any():
                 axis.fill_between(n, low, high, color=colour, alpha=0.15, linewidth=0)
-        ink.size_axis(axis, float(data["n"].max()), "selected tokens $N$ (log)")
+        style.size_axis(axis, float(data["n"].max()), "selected tokens $N$ (log)")
         axis.set(ylim=(-0.02, 1.03), ylabel="mean over heads and documents")
         axis.set_title(title)
-        ink.legend_below(axis, columns=2)
+        style.legend_below(axis, columns=2)
     return axes

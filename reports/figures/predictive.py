@@ -11,18 +11,13 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import LinearSegmentedColormap
 
 from reports.errors import InputError
-from reports.figures import ink
+from reports.figures import style
 from reports.run import Run
-from reports.statistics import FloatArray, quantiles
 
 PANELS = {"exponential": "Exponential fit", "offset": "Offset fit", "all but weights": "Weights fitted", "measured": "All measured"}
-CURVES = {"precision": ("Precision $P$", ink.BLUE), "recall": ("Recall $R$", ink.VERMILLION)}
+CURVES = {"precision": ("Precision $P$", style.BLUE), "recall": ("Recall $R$", style.VERMILLION)}
 BINS = 25
 """Bins of either axis from 0 to 1."""
-LEAST = 10
-"""Cells below which a bin has no median."""
-BANDS = 10
-"""Bins of predicted values in which the measured ones have a median and quartiles."""
 
 
 def figure_predictive(axes: Any, tree: xr.DataTree) -> Any:
@@ -34,17 +29,15 @@ def figure_predictive(axes: Any, tree: xr.DataTree) -> Any:
     data = Run.of(tree).predictive
     if data is None:
         raise InputError("the run holds no /predictive; expected predicted curves. Confront it again with --predict.")
-    shown = [source for source in PANELS if source in data["source"].values]
+    sources = [source for source in PANELS if source in data["source"].values]
     for bottom, row, (name, (title, colour)) in zip((False, True), axes, CURVES.items(), strict=True):
-        measured = data[name].transpose("layer", "head", "n_predicted").values.ravel()
-        for place, axis in enumerate(row):
-            if place >= len(shown):
+        for column, axis in enumerate(row):
+            if column >= len(sources):
                 axis.set_visible(False)
                 continue
-            guess = data[f"{name}_predicted"].sel(source=shown[place]).transpose("layer", "head", "n_predicted").values.ravel()
-            _panel(axis, guess, measured, colour)
-            axis.set_title(PANELS[shown[place]])
-            if place:
+            _panel(axis, data.sel(source=sources[column]), name, colour)
+            axis.set_title(PANELS[sources[column]])
+            if column:
                 axis.set_yticklabels([])
             else:
                 axis.set_ylabel(f"measured {title}")
@@ -57,11 +50,12 @@ def figure_predictive(axes: Any, tree: xr.DataTree) -> Any:
     return axes
 
 
-def _panel(axis: Axes, guess: FloatArray, measured: FloatArray, colour: str) -> None:
+def _panel(axis: Axes, data: xr.Dataset, name: str, colour: str) -> None:
     """One panel: how many cells lie where, the line on which both are equal, and medians of measured by predicted."""
-    known = np.isfinite(guess) & np.isfinite(measured)
-    guess, measured = guess[known], measured[known]
-    counts, edges, _ = np.histogram2d(guess, measured, bins=BINS, range=[[0, 1], [0, 1]])
+    dims = ("layer", "head", "n_predicted")
+    predicted, measured = (data[key].transpose(*dims).values.ravel() for key in (f"{name}_predicted", name))
+    known = np.isfinite(predicted) & np.isfinite(measured)
+    counts, edges, _ = np.histogram2d(predicted[known], measured[known], bins=BINS, range=[[0, 1], [0, 1]])
     squares = [
         [(edges[i], edges[j]), (edges[i + 1], edges[j]), (edges[i + 1], edges[j + 1]), (edges[i], edges[j + 1])]
         for i, j in np.argwhere(counts > 0)
@@ -69,19 +63,14 @@ def _panel(axis: Axes, guess: FloatArray, measured: FloatArray, colour: str) -> 
     shades = LinearSegmentedColormap.from_list("cells", ["#ebebeb", "#8c8c8c"])
     crowd = PolyCollection(squares, array=np.log(counts[counts > 0]), cmap=shades, edgecolors="none", zorder=1)
     axis.add_collection(crowd)
-    axis.plot([0, 1], [0, 1], color=ink.BLACK, linewidth=0.9, linestyle=(0, (4, 2)), label="predicted = measured", zorder=2)
-    middle, level = _medians(guess, measured)
-    axis.fill_between(middle, level[0], level[2], color=colour, alpha=0.28, linewidth=0, zorder=3)
-    axis.plot(middle, level[1], color=colour, linewidth=1.8, marker="o", markersize=3.2, zorder=4)
-    axis.plot([], [], color=ink.GREY, linewidth=1.8, marker="o", markersize=3.2, label="median of measured, band: quartiles")
+    axis.plot([0, 1], [0, 1], color=style.BLACK, linewidth=0.9, linestyle=(0, (4, 2)), label="predicted = measured", zorder=2)
+    binned = data[[f"{name}_predicted_median", f"{name}_measured_quartile"]].dropna("bin")
+    middle, (low, median, high) = (
+        binned[f"{name}_predicted_median"].values,
+        binned[f"{name}_measured_quartile"].transpose("quartile", "bin").values,
+    )
+    axis.fill_between(middle, low, high, color=colour, alpha=0.28, linewidth=0, zorder=3)
+    axis.plot(middle, median, color=colour, linewidth=1.8, marker="o", markersize=3.2, zorder=4)
+    axis.plot([], [], color=style.GREY, linewidth=1.8, marker="o", markersize=3.2, label="median of measured, band: quartiles")
     axis.fill_between([], [], [], color="#b9b9b9", linewidth=0, label="cells (darker: more)")
     axis.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1], aspect="equal")
-
-
-def _medians(guess: FloatArray, measured: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Median predicted value and quartiles of measured ones, (3, bin), over bins of predicted values that hold enough cells."""
-    bin_of = np.clip((guess * BANDS).astype(int), 0, BANDS - 1)
-    kept = [bin_of == k for k in range(BANDS) if (bin_of == k).sum() >= LEAST]
-    middle = np.array([float(np.median(guess[one])) for one in kept])
-    level = np.array([quantiles(measured[one], (0.25, 0.5, 0.75))[:, 0] for one in kept]).reshape(-1, 3).T
-    return middle, level

@@ -66,12 +66,12 @@ PARITY = (
 
 def parity(attrs: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The parity check's largest differences as (what, value); empty where none was kept."""
-    found = attrs.get("parity")
-    if not isinstance(found, Mapping):
+    kept = attrs.get("parity")
+    if not isinstance(kept, Mapping):
         return []
-    known = {name: float(found[name]) for name, _ in PARITY if isinstance(found.get(name), (int, float))}
+    known = {name: float(kept[name]) for name, _ in PARITY if isinstance(kept.get(name), (int, float))}
     rows = [(words, rounded(known[name], digits=2).plain) for name, words in PARITY if name in known]
-    return [*rows, ("layer of the largest |Δα|", str(found["layer"]))] if "layer" in found else rows
+    return [*rows, ("layer of the largest |Δα|", str(kept["layer"]))] if "layer" in kept else rows
 
 
 def _architecture(run: Run, model: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from reports.figures import ink
+from reports.figures import style
 from reports.figures.captions import Caption
 from reports.figures.every import EXPERIMENTS, FIGURES, Plan, draw, plans
 from reports.files import replaced
@@ -62,7 +62,7 @@ def write_page(tree: xr.DataTree, out: Path, *, seconds: Mapping[str, float] | N
     drawn = {plan.name: draw(plan, tree) for plan in plans(tree)}
     for name, figure in drawn.items():
         for kind in ("pdf", "png"):
-            replaced(out / "figures" / f"{name}.{kind}", ink.rendered(figure, kind))
+            replaced(out / "figures" / f"{name}.{kind}", style.rendered(figure, kind))
     made = tables(tree)
     for table in made.values():
         write_table(table, out / "tables")
@@ -77,10 +77,10 @@ def page_html(tree: xr.DataTree, *, seconds: Mapping[str, float] | None = None) 
 def _filled(run: Run, drawn: Mapping[str, Figure], made: Mapping[str, Table], seconds: Mapping[str, float] | None) -> str:
     """Fill the template."""
     shown = []
-    for place, plan in enumerate((plan for plan in (*FIGURES, *EXPERIMENTS) if plan.name in drawn), start=1):
+    for number, plan in enumerate((plan for plan in (*FIGURES, *EXPERIMENTS) if plan.name in drawn), start=1):
         caption = plan.caption(run)
-        svg = inline_svg(ink.rendered(drawn[plan.name], "svg"), plan.name, f"{plan.title} {caption.finding}")
-        shown.append(Shown(plan, place, svg, panels(drawn[plan.name], plan.name), caption))
+        svg = inline_svg(style.rendered(drawn[plan.name], "svg"), plan.name, f"{plan.title} {caption.finding}")
+        shown.append(Shown(plan, number, svg, panels(drawn[plan.name], plan.name), caption))
     sentences = run.summary.attrs.get("sentences") or []
     return template("page.html").render(
         model=header.model_name(run),
@@ -137,7 +137,7 @@ def inline_svg(svg: bytes, name: str, label: str) -> Markup:
 
 def panels(figure: Figure, name: str) -> list[Markup]:
     """Views of the two panels of a figure that `inline_svg` put on the page, cut half-way between them; empty for any other layout."""
-    with ink.style():
+    with style.context():
         FigureCanvasAgg(figure).draw()
     boxes = [box for axes in figure.axes if (box := axes.get_tightbbox()) is not None]
     if len(figure.axes) != 2 or len(boxes) != 2 or boxes[0].x1 > boxes[1].x0:

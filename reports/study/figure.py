@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from reports.errors import InputError
-from reports.figures import ink
+from reports.figures import style
 
 __all__ = ["draw_study", "study_axes"]
 
@@ -31,7 +31,7 @@ TITLE: Final = 80
 """Characters of a title that fit on one line of a figure."""
 
 LINES: Final = {
-    "precision": (ink.BLUE, "-"), "recall": (ink.VERMILLION, "-"), "f_outer": (ink.SKY, (0, (4, 1.5))), "f_inner": (ink.ORANGE, (0, (4, 1.5))),
+    "precision": (style.BLUE, "-"), "recall": (style.VERMILLION, "-"), "f_outer": (style.SKY, (0, (4, 1.5))), "f_inner": (style.ORANGE, (0, (4, 1.5))),
 }  # fmt: skip
 
 
@@ -57,15 +57,15 @@ def draw_study(dataset: xr.Dataset, bound: str | None = None) -> Figure:
     if not 1 <= len(varying) <= 3:
         raise InputError(f"the study varies along {len(varying)} axes, expected one to three to draw. Fix some of the parameters.")
     flat = dataset.isel({name: 0 for name in dataset.dims if name not in varying})
-    with ink.style():
+    with style.context():
         if len(varying) == 1:
-            figure = Figure(figsize=(ink.WIDTH, 3.3), layout="constrained")
+            figure = Figure(figsize=(style.WIDTH, 3.3), layout="constrained")
             _lines(figure.add_subplot(), flat, varying[0], bounds)
         elif len(varying) == 2 and min(flat.sizes[name] for name in varying) <= FEW:
-            figure = Figure(figsize=(ink.WIDTH, 3.3), layout="constrained")
+            figure = Figure(figsize=(style.WIDTH, 3.3), layout="constrained")
             _few_lines(figure.add_subplot(), flat, varying, shown)
         elif len(varying) == 2:
-            figure = Figure(figsize=(ink.WIDTH, 4.4), layout="constrained")
+            figure = Figure(figsize=(style.WIDTH, 4.4), layout="constrained")
             axis = figure.add_subplot()
             mesh = _heat(axis, flat, (varying[0], varying[1]), shown)
             figure.colorbar(mesh, ax=axis, label=_label(flat[shown]))
@@ -94,24 +94,24 @@ def _lines(axes: Axes, dataset: xr.Dataset, along: str, bounds: list[str]) -> No
     feasible = np.broadcast_to(_feasible(dataset, (along,)), x.shape)
     if not feasible.all():
         axes.fill_between(
-            x, 0, 1, where=~feasible, transform=axes.get_xaxis_transform(), color=ink.PALE, linewidth=0, label="no such vectors exist"
+            x, 0, 1, where=~feasible, transform=axes.get_xaxis_transform(), color=style.PALE, linewidth=0, label="no such vectors exist"
         )
     axes.set_title(_title_of_lines(dataset, bounds))
-    ink.legend_below(axes, columns=3)
+    style.legend_below(axes, columns=3)
 
 
 def _few_lines(axes: Axes, dataset: xr.Dataset, varying: list[str], bound: str) -> None:
     """One line for each value of the shorter axis."""
     few, along = sorted(varying, key=lambda name: dataset.sizes[name])
-    x, colours = dataset[along].values, (ink.BLUE, ink.VERMILLION, ink.GREEN, ink.PURPLE)
-    for place, colour in zip(range(dataset.sizes[few]), colours, strict=False):
-        part = dataset.isel({few: place})
+    x, colours = dataset[along].values, (style.BLUE, style.VERMILLION, style.GREEN, style.PURPLE)
+    for index, colour in zip(range(dataset.sizes[few]), colours, strict=False):
+        part = dataset.isel({few: index})
         label = f"${dataset[few].attrs['symbol']} = {_number(float(part[few]))}$"
         axes.plot(x, _shown(part, bound).values, color=colour, linewidth=1.6, label=label, marker="o" if x.size < 12 else "")
     _scale(axes, "x", x)
     axes.set(xlabel=_name(dataset[along]), ylabel=_label(dataset[bound]), ylim=(-0.03, 1.03))
     axes.set_title(_title_of_lines(dataset, [bound]))
-    ink.legend_below(axes, columns=4)
+    style.legend_below(axes, columns=4)
 
 
 def _heat(axes: Axes, dataset: xr.Dataset, along: tuple[str, str], bound: str):  # type: ignore[no-untyped-def]
@@ -125,7 +125,7 @@ def _heat(axes: Axes, dataset: xr.Dataset, along: tuple[str, str], bound: str): 
         margin = np.broadcast_to(_spread(dataset["margin"], (along[1], along[0]), shown.shape), shown.shape)
         known = np.isfinite(margin)
         if (margin[known] > 0).any() and (margin[known] < 0).any():
-            axes.contour(x, y, margin, levels=[0.0], colors=[ink.VERMILLION], linewidths=1.4)
+            axes.contour(x, y, margin, levels=[0.0], colors=[style.VERMILLION], linewidths=1.4)
     axes.grid(False)
     _scale(axes, "x", x)
     _scale(axes, "y", y)
@@ -140,10 +140,10 @@ def _multiples(dataset: xr.Dataset, varying: list[str], bound: str) -> Figure:
     kept = np.unique(np.linspace(0, count - 1, min(count, MOST_PANELS)).round().astype(int))
     columns = min(3, len(kept))
     rows = -(-len(kept) // columns)
-    figure = Figure(figsize=(ink.WIDTH, 2.5 * rows + 0.6), layout="constrained")
+    figure = Figure(figsize=(style.WIDTH, 2.5 * rows + 0.6), layout="constrained")
     grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-    for axis, place in zip(grid.flat, kept.tolist(), strict=False):
-        part = dataset.isel({third: place})
+    for axis, index in zip(grid.flat, kept.tolist(), strict=False):
+        part = dataset.isel({third: index})
         mesh = _heat(axis, part, (varying[0], varying[1]), bound)
         axis.set_title(f"${dataset[third].attrs['symbol']} = {_number(float(part[third]))}$")
         axis.label_outer()
@@ -154,9 +154,10 @@ def _multiples(dataset: xr.Dataset, varying: list[str], bound: str) -> Figure:
     return figure
 
 
-def says_nothing(bound: str, values: np.ndarray | np.floating) -> np.ndarray:
-    """Where a lower bound on F(r_min) lies outside [0, 1]: it follows from a negative one on R and says nothing (erratum 18)."""
-    return np.asarray(((values < 0) | (values > 1)) & (bound == "f_inner_lower"))
+def unreadable(bound: xr.DataArray) -> np.ndarray:
+    """Where a bound lies outside its readable_range, if it has one: it says nothing there (erratum 18)."""
+    low, high = bound.attrs.get("readable_range", (-np.inf, np.inf))
+    return np.asarray((bound.values < low) | (bound.values > high))
 
 
 def gram_of(dataset: xr.Dataset) -> str:
@@ -168,7 +169,7 @@ def gram_of(dataset: xr.Dataset) -> str:
 def _shown(dataset: xr.Dataset, bound: str) -> xr.DataArray:
     """A bound cut to [0, 1], left out where it says nothing."""
     values = dataset[bound]
-    return values.where(~says_nothing(bound, values.values)).clip(0, 1)
+    return values.where(~unreadable(values)).clip(0, 1)
 
 
 def _feasible(dataset: xr.Dataset, dims: tuple[str, ...]) -> np.ndarray:
@@ -212,7 +213,7 @@ SILENT: Final = r"no line for $F(r_{\min})$: n/a where the bound on $R$ is negat
 
 
 def _title_of_lines(dataset: xr.Dataset, bounds: list[str]) -> str:
-    silent = any(says_nothing(name, dataset[name].values).any() for name in bounds)
+    silent = any(unreadable(dataset[name]).any() for name in bounds)
     return _wrapped([_title(dataset), *([SILENT] if silent else [])])
 
 
@@ -221,7 +222,7 @@ def _map_title(dataset: xr.Dataset, bound: str) -> str:
     notes = [r"line: $\Delta=0$"] if "margin" in dataset else []
     if not dataset["feasible"].all():
         notes.append("hatched: no vectors have this Gram")
-    if says_nothing(bound, dataset[bound].values).any():
+    if unreadable(dataset[bound]).any():
         notes.append("white: n/a, the bound on $R$ is negative")
     values = _shown(dataset, bound).values
     values = values[np.isfinite(values)]

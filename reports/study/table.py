@@ -11,8 +11,8 @@ from typing import Final
 import numpy as np
 import xarray as xr
 
-from reports.study.figure import bounds_of, gram_of, says_nothing
-from reports.tables.cells import Cell, Table, missing, number, symbol, text, whole
+from reports.study.figure import bounds_of, gram_of, unreadable
+from reports.tables.cells import Table, missing, number, symbol, text, whole
 
 __all__ = ["table_of_elasticities", "table_of_study"]
 
@@ -29,10 +29,16 @@ def table_of_study(dataset: xr.Dataset, name: str = "whatif") -> Table:
     bounds = bounds_of(dataset)
     full = dataset[[*bounds, "feasible"]].isel(kept)
     rows = []
-    for place in product(*(range(len(kept[axis])) for axis in axes)):
-        point = full.isel(dict(zip(axes, place, strict=True)))
+    for index in product(*(range(len(kept[axis])) for axis in axes)):
+        point = full.isel(dict(zip(axes, index, strict=True)))
         labels = [whole(int(point[axis])) if point[axis].dtype.kind == "i" else number(float(point[axis])) for axis in axes]
-        rows.append([*labels, *(_cell(bound, float(point[bound])) for bound in bounds), text("yes" if bool(point["feasible"]) else "no")])
+        rows.append(
+            [
+                *labels,
+                *(missing() if unreadable(point[bound]) else number(float(point[bound])) for bound in bounds),
+                text("yes" if bool(point["feasible"]) else "no"),
+            ]
+        )
     points = int(np.prod([dataset.sizes[axis] for axis in axes]))
     headers = [symbol(str(dataset[axis].attrs["symbol"])) for axis in axes]
     headers += [symbol(_bound(dataset[bound])) for bound in bounds]
@@ -61,8 +67,8 @@ def table_of_elasticities(dataset: xr.Dataset, name: str = "elasticity") -> Tabl
     bounds = [str(bound) for bound in dataset["bound"].values]
     headers = [symbol(f"{one} {_relation(bound)}") for one, bound in zip(dataset["bound_symbol"].values.astype(str), bounds, strict=True)]
     rows = [[text("the bound"), text(""), *(number(float(value)) for value in dataset["at"].values), text("")]]
-    for place, one in enumerate(dataset["parameter_symbol"].values.astype(str)):
-        row = dataset.isel(parameter=place)
+    for index, one in enumerate(dataset["parameter_symbol"].values.astype(str)):
+        row = dataset.isel(parameter=index)
         rows.append(
             [
                 symbol(one),
@@ -90,11 +96,6 @@ def _caption_of_elasticities(dataset: xr.Dataset) -> str:
     return f"{words} Not available: {'; '.join(reasons)}." if reasons else words
 
 
-def _cell(bound: str, value: float) -> Cell:
-    """A bound; one on F(r_min) that follows from a negative one on R says nothing (erratum 18)."""
-    return missing() if says_nothing(bound, np.float64(value)) else number(value)
-
-
 def _bound(variable: xr.DataArray) -> str:
     return f"{variable.attrs['symbol']} {_relation(str(variable.name))}"
 
@@ -116,6 +117,6 @@ def _caption(dataset: xr.Dataset, shown: int, points: int) -> str:
     if shown < points:
         words += f" {shown} of {points:,} points, evenly spaced."
     absent = [] if dataset["feasible"].all() else ["where no vectors with that Gram exist"]
-    if any(says_nothing(bound, dataset[bound].values).any() for bound in bounds_of(dataset)):
+    if any(unreadable(dataset[bound]).any() for bound in bounds_of(dataset)):
         absent.append("on F(r_min) where the bound on R(r_min) is negative")
     return f"{words} Not available {', and '.join(absent)}." if absent else words

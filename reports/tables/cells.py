@@ -14,7 +14,7 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from reports.text.latex import math_html, mixed_html, mixed_latex, text_latex
-from reports.text.number import MISSING, Number, rounded
+from reports.text.number import MISSING, Number, percent, rounded
 
 LATEX_ROWS = 40
 """Rows of a LaTeX tabular: longer tables go on in another one, as a tabular does not break over pages."""
@@ -93,6 +93,44 @@ def between(middle: float, low: float, high: float) -> Cell:
 def share(value: float, plain: str) -> Cell:
     """A cell that holds a share, written as percent by the caller."""
     return Cell(plain, escape(plain), text_latex(plain), value if math.isfinite(value) else "")
+
+
+def percentage(value: float, digits: int = 1) -> Cell:
+    """A cell that holds a share as percent; n/a where it is unknown.
+
+    >>> percentage(0.25).plain, percentage(float("nan")).plain
+    ('25.0%', 'n/a')
+    """
+    return share(value, percent(value, digits)) if math.isfinite(value) else missing()
+
+
+def p_value(value: float) -> Cell:
+    """A cell that holds a p-value to two digits; below 0.0001 only that.
+
+    >>> p_value(0.0123).plain, p_value(1e-9).plain
+    ('0.012', '<0.0001')
+    """
+    if math.isfinite(value) and value < 1e-4:
+        return Cell("<0.0001", escape("<0.0001"), "$<0.0001$", value)
+    return number(value, digits=2)
+
+
+def interval(low: float, high: float) -> Cell:
+    """A cell that holds the limits of an interval; n/a where unknown.
+
+    >>> interval(-0.5, 0.25).plain
+    '-0.50 to 0.25'
+    """
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return missing()
+    a, b = rounded(low, digits=2), rounded(high, digits=2)
+    plain = f"{a.plain} to {b.plain}"
+    return Cell(plain, escape(plain.replace("-", "−")), f"{a.latex} to {b.latex}", low)
+
+
+def header(*words: str) -> list[Cell]:
+    """A row of headers of our own words."""
+    return [mixed(word) for word in words]
 
 
 def missing() -> Cell:
@@ -178,9 +216,9 @@ class Table:
     def markdown(self) -> str:
         """A Markdown table under its caption."""
         lines = [self.caption, ""]
-        for place, row in enumerate([self.headers, *self.rows]):
+        for index, row in enumerate([self.headers, *self.rows]):
             lines.append("| " + " | ".join(_markdown(cell) for cell in row) + " |")
-            if place == 0:
+            if index == 0:
                 lines.append("|" + "|".join("---:" if letter == "r" else "---" for letter in self.align) + "|")
         return "\n".join(lines) + "\n"
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from reports.run import Run
-from reports.tables.cells import Cell, Table, mixed, share, text, whole
+from reports.tables.cells import Cell, Table, header, share, text, whole
 from reports.text.number import count, percent
 
 MOST = 12
@@ -16,27 +14,20 @@ def compressed_tables(run: Run) -> list[Table]:
     """The table; none where the run did not look for compressed tokens."""
     if "compressed_token_id" not in run.norms:
         return []
-    found = run.norms
+    norms = run.norms
     rows: list[list[Cell]] = []
-    for place in range(min(found.sizes["compressed_token"], MOST)):
-        at = found.isel(compressed_token=place)
+    for index in range(min(norms.sizes["compressed_token"], MOST)):
+        at = norms.isel(compressed_token=index)
         part = float(at["compressed_token_share"])
-        rows.append([
-            text("token"), whole(float(at["compressed_token_id"])), whole(float(at["compressed_token_count"])),
-            whole(float(at["compressed_token_occurrences"])), share(part, percent(part)), whole(float(at["compressed_token_heads"])),
-        ])  # fmt: skip
-    for place in range(found.sizes.get("secondary_sink", 0)):
-        at = found.isel(secondary_sink=place)
-        position = int(at["secondary_sink_position"])
-        times = np.asarray(found["compressed_documents"].isel(position=position).values)
-        seen = float(np.asarray(found["documents"].values).sum())
-        part = float(times.sum()) / seen if seen else float("nan")
-        rows.append([
-            text("position"), whole(float(position)), whole(float(times.sum())), whole(seen), share(part, percent(part)),
-            whole(float(at["secondary_sink_heads"])),
-        ])  # fmt: skip
-    headers = [mixed(word) for word in ("what", "token id or position", "compressed", "of occurrences", "share", "value heads")]
-    sinks = int(found.sizes.get("secondary_sink", 0))
+        counts = [float(at[f"compressed_token_{name}"]) for name in ("id", "count", "occurrences")]
+        rows.append([text("token"), *map(whole, counts), share(part, percent(part)), whole(float(at["compressed_token_heads"]))])
+    for index in range(norms.sizes.get("secondary_sink", 0)):
+        at = norms.isel(secondary_sink=index)
+        part = float(at["secondary_sink_share"])
+        counts = [float(at["secondary_sink_position"]), float(at["secondary_sink_documents"]), float(norms["documents"].sum())]
+        rows.append([text("position"), *map(whole, counts), share(part, percent(part)), whole(float(at["secondary_sink_heads"]))])
+    headers = header("what", "token id or position", "compressed", "of occurrences", "share", "value heads")
+    sinks = int(norms.sizes.get("secondary_sink", 0))
     caption = (
         "A token is compressed where its norm is at most half the median content norm of its document. Counts are over documents and "
         f"{count(run.kv_heads, 'value head')}; value heads: of a token those that compress at least half of its occurrences, of a position those "

@@ -8,10 +8,9 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from reports.run import Run, at_size
-from reports.tables.cells import Cell, Table, mixed, number, share, stacked, text, whole
-from reports.text.number import MISSING, count, rounded
-from reports.words import NULLS, PAPER_SIZES, notes, stable_share
+from reports.run import NULLS, Run, at_size, notes
+from reports.tables.cells import Cell, Table, header, interval, mixed, number, p_value, share, stacked, text, whole
+from reports.text.number import count, percent, rounded
 
 SIZES = (2, 3, 4, 6, 8, 16, 64, 256, 1024, 4096)
 """Sizes N of the tables, of which a run shows those it holds below its T."""
@@ -34,14 +33,6 @@ def experiment_tables(run: Run) -> list[Table]:
     return made
 
 
-def interval(low: float, high: float) -> Cell:
-    """A cell that holds the limits of an interval; n/a where unknown."""
-    if not (np.isfinite(low) and np.isfinite(high)):
-        return Cell(MISSING, text(MISSING).html, MISSING, "")
-    a, b = rounded(low, digits=2), rounded(high, digits=2)
-    return Cell(f"{a.plain} to {b.plain}", text(f"{a.plain} to {b.plain}".replace("-", "−")).html, f"{a.latex} to {b.latex}", low)
-
-
 def _below(run: Run, data: xr.Dataset) -> list[int]:
     held = {int(n) for n in data["n"].values}
     return [n for n in SIZES if n in held and n < run.positions]
@@ -53,7 +44,7 @@ def _sink(run: Run, data: xr.Dataset) -> Table:
     for measure, words in MEASURES.items():
         at = data.sel(measure=measure)
         peak = int(at["peak_n"])
-        for n in dict.fromkeys([*PAPER_SIZES, *([peak] if peak else [])]):
+        for n in dict.fromkeys([*run.display.attrs["paper_correlation_sizes"], *([peak] if peak else [])]):
             if n not in data["n"].values:
                 continue
             value = {name: at_size(at[name], n) for name in at.data_vars if at[name].dims == ("n",)}
@@ -68,7 +59,7 @@ def _sink(run: Run, data: xr.Dataset) -> Table:
                    [number(value["unattenuated"], value["unattenuated_se"]), interval(value["unattenuated_lower"], value["unattenuated_upper"]),
                     number(value["slope"], value["slope_se"])])]
             )  # fmt: skip
-    said = (
+    caption = (
         f"Over {count(int(data.attrs['heads']), 'head')} with {int(data.attrs['distinct'])} distinct ρ₀, "
         f"{count(run.documents, 'document')}. As measured: means over documents "
         "correlated, as the paper does. Free of noise: the same from products of different documents only, which the noise of few "
@@ -83,9 +74,9 @@ def _sink(run: Run, data: xr.Dataset) -> Table:
     )
     headers = ["coefficient", "N", "as measured", "95% interval", "bootstrap", "free of noise", "95% interval", "slope"]
     return Table(
-        name="sink", title="The sink's similarity and Recall (Figure 6)", headers=[mixed(word) for word in headers], rows=rows,
+        name="sink", title="The sink's similarity and Recall (Figure 6)", headers=header(*headers), rows=rows,
         align="llrrrrrr",
-        on_paper=[range(5), [0, 1, 5, 6, 7]], caption=f"{said} {notes(data)}".strip(),
+        on_paper=[range(5), [0, 1, 5, 6, 7]], caption=f"{caption} {notes(data)}".strip(),
     )  # fmt: skip
 
 
@@ -93,26 +84,20 @@ def _regimes(run: Run, data: xr.Dataset) -> Table:
     """One row a criterion and regime: heads, stability, contributions."""
     rows = []
     names = [str(name) for name in data["regime"].values]
-    contributions = ("sink", "last", "rest")
     for criterion, words in CRITERIA.items():
-        label = data["label"].sel(criterion=criterion).values
         for name in (*names[1:], names[0]):
-            code = names.index(name)
-            found = label == code
-            median = [np.median(x) if (x := data[f"contribution_{part}"].values[found]).size else float("nan") for part in contributions]
-            stable = [stable_share(data, criterion, code, f"stability_{kind}") for kind in ("left_out", "resampled", "sweep")]
+            at = data.sel(criterion=criterion, regime=name)
             rows.append(
-                [text(words), text(name), whole(float(data["heads"].sel(criterion=criterion, regime=name))),
-                 *(share(float("nan"), value) for value in stable), *(number(float(value)) for value in median)]
+                [text(words), text(name), whole(float(at["heads"])),
+                 *(share(float("nan"), percent(float(value), 0)) for value in at["stability"]), *(number(float(value)) for value in at["contribution"])]
             )  # fmt: skip
-    told, agreed = int(data["told"]), int(data["agreed"])
     kappa = rounded(float(data["kappa"]), float(data["kappa_se"])).plain
     draws = f"{int(data.attrs['resamples']):,} resamples (seed {int(data.attrs['seed'])})" if run.documents > 1 else "no resamples"
     caption = (
         f"A regime's heads, and in which share of replicates they keep it: {count(run.documents, 'document')} left out one by one, "
         f"{draws}, other thresholds (table below). "
         "Contributions: median over the regime's heads, value norm. Sizes and alignment are the paper's two descriptions (section 4.2); "
-        f"they both name a regime in {told} heads and the same one in {agreed} (Cohen's κ {kappa}; 0 is chance). {notes(data)}"
+        f"they both name a regime in {int(data['told'])} heads and the same one in {int(data['agreed'])} (Cohen's κ {kappa}; 0 is chance). {notes(data)}"
     )
     headers = [
         *(mixed(word) for word in ("told by", "regime", "heads")),
@@ -160,11 +145,11 @@ def _separable(run: Run, data: xr.Dataset) -> Table:
                 value = {name: at_size(at[f"{statistic}_{name}"], n) for name in PARTS}
                 rows.append(
                     [text(statistic.capitalize()), mixed(NULLS.get(null, null.replace("_", " "))), whole(n), number(value["gain"], value["gain_se"]),
-                     interval(value["gain_band_lower"], value["gain_band_upper"]), _p(value["p_holm"]),
+                     interval(value["gain_band_lower"], value["gain_band_upper"]), p_value(value["p_holm"]),
                      *(whole(value[name]) for name in ("above", "more", "less", "heads"))]
                 )  # fmt: skip
     rate = f"{float(data.attrs['false_discovery_rate']):g}"
-    said = (
+    caption = (
         f"Measured minus null, mean over heads ± standard error over {count(run.documents, 'document')}. Interval: 95% for all N of one "
         f"null at once (Bonferroni), t({run.documents - 1}). "
         "p: two-sided, Holm over all 1 < N < T, which tells more than the interval. Heads above: those whose mean is higher, tested or "
@@ -175,50 +160,35 @@ def _separable(run: Run, data: xr.Dataset) -> Table:
     )
     headers = ["statistic", "null", "N", "measured − null", "95%, all N", "p", "heads above", "more", "less", "of"]
     return Table(
-        name="separable", title="More separable than chance?", headers=[mixed(word) for word in headers], rows=rows, align="llrrrrrrrr",
+        name="separable", title="More separable than chance?", headers=header(*headers), rows=rows, align="llrrrrrrrr",
         on_paper=[range(6), [0, 1, 2, 6, 7, 8, 9]],
-        caption=(said + where(data) + " " + notes(data)).strip(),
+        caption=(caption + beyond_nulls(data) + " " + notes(data)).strip(),
     )  # fmt: skip
 
 
 PARTS = ("gain", "gain_se", "gain_band_lower", "gain_band_upper", "p_holm", "above", "more", "less", "heads")
 
 
-def where(data: xr.Dataset, level: float = 0.05) -> str:
+def beyond_nulls(data: xr.Dataset) -> str:
     """At which sizes the measured mean lies beyond each null, all N taken together; empty without tests."""
-    found = []
+    lines = []
     n = data["n"].values
     for statistic in ("precision", "recall"):
         for null in (str(name) for name in data["null"].values if str(name) != "floor"):
-            at = data.sel(null=null)
-            p, gain = at[f"{statistic}_p_holm"].values, at[f"{statistic}_gain"].values
-            told = np.isfinite(p)
-            if not told.any():
+            side = data[f"{statistic}_side"].sel(null=null).values
+            tested = n[np.isfinite(side)]
+            if not tested.size:
                 continue
-            with np.errstate(invalid="ignore"):
-                beyond = {"above": told & (p <= level) & (gain > 0), "below": told & (p <= level) & (gain < 0)}
-            parts = [f"{side} it at N = {_runs(n, n[told], chosen)}" for side, chosen in beyond.items() if chosen.any()]
-            said = " and ".join(parts) or "not told apart from it at any N"
-            found.append(f"{statistic.capitalize()} against {NULLS.get(null, null)}: {said}.")
-    return " ".join(found)
+            parts = [
+                f"{word} it at N = {_runs(n[side == sign], tested)}" for word, sign in (("above", 1), ("below", -1)) if (side == sign).any()
+            ]
+            words = " and ".join(parts) or "not told apart from it at any N"
+            lines.append(f"{statistic.capitalize()} against {NULLS.get(null, null)}: {words}.")
+    return " ".join(lines)
 
 
-def _runs(n: np.ndarray, told: np.ndarray, chosen: np.ndarray) -> str:
+def _runs(chosen: np.ndarray, tested: np.ndarray) -> str:
     """Sizes as stretches of neighbours among those tested: `2 to 3, 5 to 995`."""
-    picked = set(n[chosen].tolist())
-    stretches: list[list[int]] = []
-    for size in told.tolist():
-        if size not in picked:
-            stretches.append([])
-        elif stretches and stretches[-1]:
-            stretches[-1].append(size)
-        else:
-            stretches.append([size])
-    return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]} to {part[-1]}" for part in stretches if part)
-
-
-def _p(value: float) -> Cell:
-    """A p-value to two digits; below 0.0001 only that."""
-    if np.isfinite(value) and value < 1e-4:
-        return Cell("<0.0001", text("<0.0001").html, "$<0.0001$", value)
-    return number(value, digits=2)
+    kept = np.isin(tested, chosen)
+    stretches = np.split(tested, np.flatnonzero(np.diff(kept)) + 1)
+    return ", ".join(str(part[0]) if part.size == 1 else f"{part[0]} to {part[-1]}" for part in stretches if part[0] in chosen)

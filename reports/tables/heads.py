@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from reports.run import Run, coverage_by_head, shown_bounds
-from reports.tables.cells import Cell, Table, missing, mixed, number, share, stacked, whole
-from reports.text.number import count, percent
+from reports.run import Run
+from reports.tables.cells import Cell, Table, header, mixed, number, percentage, stacked, whole
+from reports.text.number import count
 
 VALUE_HEAD = stacked("value", "head")
 Column = tuple[str, str | None, str]
@@ -39,6 +40,22 @@ WEIGHTS: Sequence[Column] = (
     ("rmse", None, "RMSE"),
 )
 
+COLUMNS = {"norms": NORMS, "similarity": SIMILARITY, "weights": WEIGHTS}
+UNITS = (
+    "C is in the model's own unit of its value vectors (value norm), β and η are per token, ω is in radians per token, T₁ and T₂ are positions, MAE is in "
+    "units of cosine, RMSE in nats, the rest has no unit. P and R inside: share of sizes 1 < N < T with the measured curve within "
+    "its bounds."
+)
+ON_PAPER: dict[str, tuple[str, str, str, Callable[[Column], bool] | None]] = {
+    "norms": ("Value lengths", "Assumption 1 by value head", "C is in the model's own unit of its value vectors (value norm).", None),
+    "similarity": ("Similarity", "Assumption 2 by value head", "β is per token.", lambda column: column[1] != "offset"),
+    "weights": (
+        "Attention weights", "Assumption 3 by head", "η is per token, ω in radians per token, T₁ and T₂ are positions, RMSE in nats.",
+        lambda column: column[0] not in {"omega", "t1", "t2"},
+    ),
+}  # fmt: skip
+"""Title, caption, units of each narrow table, and which columns come first on paper where all do not fit side by side."""
+
 
 def head_tables(run: Run) -> list[Table]:
     """All heads in one wide table (for the page) and in three that fit on paper."""
@@ -47,95 +64,35 @@ def head_tables(run: Run) -> list[Table]:
         if run.documents > 1
         else "one document: no standard errors (n/a)"
     )
-    layers, heads, kv_heads = (run.capture.sizes[name] for name in ("layer", "head", "kv_head"))
-    of_norms, of_similarity, of_weights = _values(run.norms, NORMS), _values(run.similarity, SIMILARITY), _values(run.weights, WEIGHTS)
+    names = {name: [whole(float(label)) for label in run.capture[name].values] for name in ("layer", "head", "kv_head")}
+    cells = {data: _values(getattr(run, data), columns) for data, columns in COLUMNS.items()}
+    headers = {data: _headers(getattr(run, data), columns) for data, columns in COLUMNS.items()}
     covered, covered_headers = _covered(run)
-    layer_names, head_names, kv_names = (run.capture[name].values for name in ("layer", "head", "kv_head"))
-    group = run.capture["kv_head_of_head"].values
-
-    wide = [
-        [whole(float(layer_names[i])), whole(float(head_names[j])), whole(float(kv_names[group[j]])),
-         *of_norms[i][group[j]], *of_similarity[i][group[j]], *of_weights[i][j], *covered[i][j]]
-        for i in range(layers) for j in range(heads)
-    ]  # fmt: skip
-    value_rows = {
-        name: [[whole(float(layer_names[i])), whole(float(kv_names[j])), *cells[i][j]] for i in range(layers) for j in range(kv_heads)]
-        for name, cells in (("norms", of_norms), ("similarity", of_similarity))
-    }
-    weight_rows = [
-        [whole(float(layer_names[i])), whole(float(head_names[j])), *of_weights[i][j]] for i in range(layers) for j in range(heads)
-    ]
-    own = [mixed("layer"), mixed("head")]
-    value_own = [mixed("layer"), VALUE_HEAD]
-    units = (
-        "C is in the model's own unit of its value vectors (value norm), β and η are per token, ω is in radians per token, T₁ and T₂ are positions, MAE is in "
-        "units of cosine, RMSE in nats, the rest has no unit. P and R inside: share of sizes 1 < N < T with the measured curve within "
-        "its bounds."
-    )
-    norm_headers, weight_headers = _headers(run.norms, NORMS), _headers(run.weights, WEIGHTS)
-    similarity_headers = _headers(run.similarity, SIMILARITY)
-    all_headers = [*own, VALUE_HEAD, *norm_headers, *similarity_headers, *weight_headers, *covered_headers]
-    of_heads = f"Assumption 3 by head; {errors}. η is per token, ω in radians per token, T₁ and T₂ are positions, RMSE in nats."
-    of_cosines = f"Assumption 2 by value head; {errors}. β is per token."
-    return [
-        _table("heads", "Every head", f"{errors[0].upper()}{errors[1:]}. {units}", all_headers, wide, only_page=True),
-        _table(
-            "heads_norms",
-            "Value lengths",
-            f"Assumption 1 by value head; {errors}. C is in the model's own unit of its value vectors (value norm).",
-            [*value_own, *norm_headers],
-            value_rows["norms"],
-            only_latex=True,
-        ),
-        _table(
-            "heads_similarity",
-            "Similarity",
-            of_cosines,
-            [*value_own, *similarity_headers],
-            value_rows["similarity"],
-            only_latex=True,
-            on_paper=_halves(_there(run.similarity, SIMILARITY), lambda column: column[1] != "offset"),
-        ),
-        _table(
-            "heads_weights",
-            "Attention weights",
-            of_heads,
-            [*own, *weight_headers],
-            weight_rows,
-            only_latex=True,
-            on_paper=_halves(_there(run.weights, WEIGHTS), lambda column: column[0] not in {"omega", "t1", "t2"}),
-        ),
-    ]
+    wide = []
+    for i, layer in enumerate(names["layer"]):
+        for j, k in enumerate(run.capture["kv_head_of_head"].values):
+            own = [*cells["norms"][i][k], *cells["similarity"][i][k], *cells["weights"][i][j], *covered[i][j]]
+            wide.append([layer, names["head"][j], names["kv_head"][k], *own])
+    all_headers = [*header("layer", "head"), VALUE_HEAD, *headers["norms"], *headers["similarity"], *headers["weights"], *covered_headers]
+    made = [_table("heads", "Every head", f"{errors[0].upper()}{errors[1:]}. {UNITS}", all_headers, wide, only_page=True)]
+    for data, (title, about, unit, first) in ON_PAPER.items():
+        dim = "head" if data == "weights" else "kv_head"
+        rows = [[layer, name, *cells[data][i][j]] for i, layer in enumerate(names["layer"]) for j, name in enumerate(names[dim])]
+        lead = [mixed("layer"), mixed("head") if dim == "head" else VALUE_HEAD]
+        groups = [] if first is None else _halves(_there(getattr(run, data), COLUMNS[data]), first)
+        caption = f"{about}; {errors}. {unit}"
+        made.append(_table(f"heads_{data}", title, caption, [*lead, *headers[data]], rows, only_latex=True, on_paper=groups))
+    return made
 
 
 def _halves(columns: Sequence[Column], first: Callable[[Column], bool]) -> list[list[int]]:
     """Columns for paper behind the two that name a head: those that come first, then the others."""
-    sides = [[place for place, column in enumerate(columns, start=2) if first(column) is side] for side in (True, False)]
+    sides = [[index for index, column in enumerate(columns, start=2) if first(column) is side] for side in (True, False)]
     return [[0, 1, *side] for side in sides if side]
 
 
-def _table(
-    name: str,
-    title: str,
-    caption: str,
-    headers: list[Cell],
-    rows: list[list[Cell]],
-    *,
-    only_page: bool = False,
-    only_latex: bool = False,
-    on_paper: Sequence[Sequence[int]] = (),
-) -> Table:
-    return Table(
-        name=name,
-        title=title,
-        caption=caption,
-        headers=headers,
-        rows=rows,
-        align="r" * len(headers),
-        only_page=only_page,
-        only_latex=only_latex,
-        on_paper=on_paper,
-    )
+def _table(name: str, title: str, caption: str, headers: list[Cell], rows: list[list[Cell]], **more: Any) -> Table:
+    return Table(name=name, title=title, caption=caption, headers=headers, rows=rows, align="r" * len(headers), **more)
 
 
 def _there(data: xr.Dataset, columns: Sequence[Column]) -> list[Column]:
@@ -163,13 +120,7 @@ def _values(data: xr.Dataset, columns: Sequence[Column]) -> list[list[list[Cell]
 
 def _covered(run: Run) -> tuple[list[list[list[Cell]]], list[Cell]]:
     """Shares inside the sharp bounds (or the only ones) by layer and head, and their headers."""
-    edition, gram = shown_bounds(run)[-1]
-    shares = [coverage_by_head(run, name).sel(edition=edition, gram=gram).values for name in ("precision", "recall")]
-    cells = [
-        [
-            [share(float(part[i, j]), percent(float(part[i, j]), 0)) if np.isfinite(part[i, j]) else missing() for part in shares]
-            for j in range(shares[0].shape[1])
-        ]
-        for i in range(shares[0].shape[0])
-    ]
+    edition, gram = run.drawn_bounds[-1]
+    shares = [run.envelope[f"{name}_inside_by_head"].sel(edition=edition, gram=gram).values for name in ("precision", "recall")]
+    cells = [[[percentage(float(part[i, j]), 0) for part in shares] for j in range(shares[0].shape[1])] for i in range(shares[0].shape[0])]
     return cells, [mixed(f"${short}$ inside ({edition}, {gram})") for short in ("P", "R")]

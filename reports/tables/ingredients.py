@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 from reports.run import Run
-from reports.tables.cells import Cell, Table, missing, mixed, number, share, stacked
-from reports.text.number import count, percent
+from reports.tables.cells import Cell, Table, missing, mixed, number, percentage, stacked
+from reports.text.number import count
 
 WORDS = {
     "none": "all three fitted",
@@ -31,7 +29,7 @@ def ingredient_tables(run: Run) -> list[Table]:
         at = data.sel(swap=swap)
         row: list[Cell] = [mixed(WORDS.get(str(swap), str(swap)))]
         for statistic in ("precision", "recall"):
-            row += [_percent(float(at[f"{statistic}_inside"])), missing() if swap == "none" else _percent(float(at[f"{statistic}_regained"])),
+            row += [percentage(float(at[f"{statistic}_inside"])), missing() if swap == "none" else percentage(float(at[f"{statistic}_regained"])),
                     number(float(at[f"{statistic}_width"]), digits=2)]  # fmt: skip
         rows.append(row)
     headers = [mixed("ingredients of the sharp bound")]
@@ -55,7 +53,3 @@ def ingredient_tables(run: Run) -> list[Table]:
             caption=caption,
         )
     ]
-
-
-def _percent(value: float) -> Cell:
-    return share(value, percent(value)) if math.isfinite(value) else missing()

@@ -14,9 +14,9 @@ import numpy as np
 import xarray as xr
 from markupsafe import Markup
 
-from reports.run import Run, own_cosines, pairs_of_bounds
-from reports.statistics import median, quantiles
-from reports.tables.cells import Cell, Table, between, missing, mixed, number, share, stacked, symbol, text, whole
+from reports.run import Run, own_cosines
+from reports.statistics import flat, median, quartiles
+from reports.tables.cells import Cell, Table, between, header, missing, mixed, number, share, stacked, symbol, text, whole
 from reports.text.number import MISSING, count, percent, rounded
 
 PARAMETER_HEADERS = tuple(mixed(word) for word in ("parameter", "meaning (unit); source", "median [quartiles]", "typical ±", "heads"))
@@ -31,15 +31,13 @@ def _parameter(data: xr.Dataset, name: str, *, label: str | None = None, meaning
     """A row: one parameter over all heads."""
     values = data[name]
     attrs = values.attrs
-    known = np.asarray(values.values, dtype=np.float64).reshape(-1, 1)
-    low, middle, high = quantiles(known, (0.25, 0.5, 0.75))[:, 0]
     error = f"{name}_se"
     typical = number(median(data[error]), digits=2) if error in data else Cell("–", text("–").html, "--")
     shown = symbol(label or str(attrs.get("symbol") or "")) if (label or attrs.get("symbol")) else text(name)
     unit = str(attrs.get("units", "1"))
-    heads = whole(float(np.isfinite(known).sum()))
+    heads = whole(float(flat(values).size))
     words = f"{meaning or attrs.get('long_name', name)}{'' if unit == '1' else f' ({unit})'}"
-    return [shown, mixed(words + _source(attrs)), between(middle, low, high), typical, heads]
+    return [shown, mixed(words + _source(attrs)), between(*quartiles(values)), typical, heads]
 
 
 def _source(attrs: dict[str, object]) -> str:
@@ -192,12 +190,12 @@ def separability(run: Run) -> Table:
         ]
         headers += [stacked("floor of $P$,", "$N/T$")] if short == "P" else []
     rows = []
-    for place, size in enumerate(summary["n"].values):
-        if int(size) not in SIZES or not np.isfinite(summary["precision_mean"].values[place]):
+    for index, size in enumerate(summary["n"].values):
+        if int(size) not in SIZES or not np.isfinite(summary["precision_mean"].values[index]):
             continue
         row = [whole(float(size))]
         for statistic in ("precision", "recall"):
-            point = summary.isel(n=place)
+            point = summary.isel(n=index)
             row.append(number(float(point[f"{statistic}_mean"]), float(point[f"{statistic}_se"])))
             row += [number(float(point[f"{statistic}_null"].sel(null=name)), digits=2) for name in nulls]
             row += [number(float(point["floor"]), digits=2)] if statistic == "precision" else []
@@ -226,7 +224,7 @@ def coverage(run: Run) -> Table:
     headers = [mixed("edition"), mixed("Gram"), *(stacked(words[name], "inside") for name in names)]
     headers += [*(stacked(words[name], "clearly outside") for name in beyond), *(stacked(words[name], "width") for name in wide)]
     rows = []
-    for edition, gram in pairs_of_bounds(run):
+    for edition, gram in run.bounds:
         point = run.summary.sel(edition=edition, gram=gram)
         clearly = [float(point[f"{name}_outside"]) for name in beyond]
         inside = [_inside(point, name, edition) for name in names]
@@ -277,7 +275,7 @@ def errata(run: Run) -> Table:
         [whole(float(row.get("number", 0))), *(mixed(str(row.get(key) or "")) for key in ("title", "printed", "true", "reading"))]
         for row in found
     ]
-    headers = [mixed(word) for word in ("no.", "what", "printed", "true", "why it matters here")]
+    headers = header("no.", "what", "printed", "true", "why it matters here")
     return Table(
         name="errata", title="Errata", headers=headers, rows=rows, align="rpppp", widths={1: "1.8cm", 2: "2.4cm", 3: "3.7cm", 4: "2.7cm"},
         paper_rows=5,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import xarray as xr
 
 from reports.run import Run
-from reports.tables.cells import Cell, Table, missing, mixed, number, share, stacked
-from reports.text.number import count, percent
+from reports.tables.cells import Cell, Table, mixed, number, percentage, stacked
+from reports.text.number import count
 
 SOURCES = {
     "exponential": "all fitted, exponential",
@@ -41,9 +39,9 @@ def _scores(run: Run) -> Table:
             at = data.sel(source=source)
             row: list[Cell] = [mixed(short), mixed(SOURCES.get(str(source), str(source))), number(float(at[f"{name}_r2_median"]), digits=2)]
             row += [number(*_estimate(at, f"{name}_{key}")) for key in ("pooled_mae", "pooled_bias")]
-            row += [_percent(float(at[f"{name}_better"]))]
+            row += [percentage(float(at[f"{name}_better"]))]
             row += [number(*_estimate(at, f"{name}_{key}")) for key in ("slope", "intercept")]
-            row += [_percent(float(at[f"{name}_within"])), _percent(float(at["flagged_share"]))]
+            row += [percentage(float(at[f"{name}_within"])), percentage(float(at["flagged_share"]))]
             rows.append(row)
     headers = [mixed("curve"), mixed("predicted from")]
     headers += [
@@ -79,7 +77,7 @@ def _check(run: Run) -> Table:
         row += [number(float(data[f"{name}_check_{key}"])) for key in ("far", "surely_far", "caught")]
         rows.append(row)
     headers = [mixed("curve"), mixed("median"), mixed("90%"), mixed("largest"), stacked("simulation’s", "standard error"),
-               stacked("beyond", "0.02"), stacked("surely", "beyond"), stacked("of these", "flagged")]  # fmt: skip
+               stacked("beyond", f"{float(data['far']):g}"), stacked("surely", "beyond"), stacked("of these", "flagged")]  # fmt: skip
     flagged = int(data["check_flagged"].sum())
     caption = (
         f"The approximation judged by simulation: {count(cells, '(head, N) cell')}, spread evenly over layers, sizes and ingredients, drawn "
@@ -96,7 +94,3 @@ def _estimate(data: xr.Dataset, name: str) -> tuple[float, float | None]:
     """A score and its error; exactly 0 without one where it is 0 by construction, as the bias of a mean over heads."""
     value, error = float(data[name]), float(data[f"{name}_se"])
     return (0.0, None) if max(abs(value), error) < ROUNDING else (value, error)
-
-
-def _percent(value: float) -> Cell:
-    return share(value, percent(value)) if math.isfinite(value) else missing()

@@ -6,8 +6,8 @@ import numpy as np
 import xarray as xr
 
 from reports.run import Run
-from reports.statistics import median, quantiles
-from reports.tables.cells import Cell, Table, between, mixed, number, share, stacked, whole
+from reports.statistics import median, quartiles
+from reports.tables.cells import Cell, Table, between, missing, mixed, share, stacked, whole
 from reports.text.number import count, percent
 
 FORMS = {
@@ -36,7 +36,7 @@ def rival_tables(run: Run) -> list[Table]:
             run.similarity["gram"].values,
             run.similarity["mae_by_lag"],
             FORMS,
-            run.similarity.get("bic"),
+            run.similarity.get("lowest_bic"),
         )
     if "preferred" in run.weights:
         words = FORMS | {"constant": "no change"}
@@ -46,7 +46,7 @@ def rival_tables(run: Run) -> list[Table]:
             run.weights["rival"].values,
             run.weights["rival_rmse"],
             words,
-            run.weights.get("rival_bic"),
+            run.weights.get("lowest_bic"),
         )
     if not rows:
         return []
@@ -74,29 +74,17 @@ def rival_tables(run: Run) -> list[Table]:
 
 
 def _rows(
-    of: str, best: xr.DataArray, forms: np.ndarray, misfit: xr.DataArray, words: dict[str, str], bic: xr.DataArray | None
+    of: str, best: xr.DataArray, forms: np.ndarray, misfit: xr.DataArray, words: dict[str, str], lowest_bic: xr.DataArray | None
 ) -> list[list[Cell]]:
     """One row a form, in the order of the run."""
-    told = int((best >= 0).sum())
-    lowest = lowest_bic(bic, len(forms))
+    compared = int((best >= 0).sum())
     dim = next(str(name) for name in misfit.dims if name in ("gram", "rival"))
     rows = []
-    for place, form in enumerate(forms):
-        heads = int((best == place).sum())
-        low, _, high = quantiles(np.asarray(misfit.sel({dim: form}).values, dtype=np.float64).reshape(-1, 1), (0.25, 0.5, 0.75))[:, 0]
-        part = heads / told if told else float("nan")
+    for index, form in enumerate(forms):
+        heads = int((best == index).sum())
+        part = heads / compared if compared else float("nan")
         rows.append([
-            mixed(of), mixed(words[str(form)]), whole(float(heads)) if told else number(float("nan")), share(part, percent(part, 0)),
-            whole(float(lowest[place])) if lowest is not None else number(float("nan")),
-            between(median(misfit.sel({dim: form})), low, high),
+            mixed(of), mixed(words[str(form)]), whole(float(heads)) if compared else missing(), share(part, percent(part, 0)),
+            whole(float(lowest_bic[index])) if lowest_bic is not None else missing(), between(*quartiles(misfit.sel({dim: form}))),
         ])  # fmt: skip
     return rows
-
-
-def lowest_bic(bic: xr.DataArray | None, forms: int) -> np.ndarray | None:
-    """In how many heads each form (first dimension) has the lowest BIC; None where none is known."""
-    if bic is None:
-        return None
-    values = np.asarray(bic.values, dtype=np.float64).reshape(forms, -1)
-    values = values[:, np.isfinite(values).any(axis=0)]
-    return np.bincount(np.where(np.isfinite(values), values, np.inf).argmin(axis=0), minlength=forms) if values.size else None

@@ -15,7 +15,7 @@ import xarray as xr
 from markupsafe import Markup, escape
 
 from reports.run import Run
-from reports.tables.cells import Cell, Table, missing, mixed, number, share, text, whole
+from reports.tables.cells import Cell, Table, header, missing, mixed, number, p_value, share, text, whole
 from reports.text.latex import text_latex
 from reports.text.number import MISSING, count, percent, rounded
 
@@ -77,7 +77,7 @@ def _overall(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
         true = share(0.5 * (low + high), words)
         rows.append(
             [_linked(mixed(claim["says"]), claim["key"]), mixed(f"{_held_against(claim)}; {claim['source']}"),
-             *(whole(float(at[name])) for name in ("holds", "fails", "undetermined")), true, _within(at, run.documents)]
+             *(whole(float(at[name])) for name in ("holds", "fails", "undetermined")), true, _within(at)]
         )  # fmt: skip
     rate = percent(float(data.attrs["false_discovery_rate"]), 0)
     settled = (
@@ -96,22 +96,22 @@ def _overall(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
         else "One document gives no standard errors: nothing is settled."
     )
     return Table(
-        name="verdicts", title="Verdicts", headers=[mixed(word) for word in HEADERS],
+        name="verdicts", title="Verdicts", headers=header(*HEADERS),
         rows=rows, align="pprrrrr", widths={0: "2.9cm", 1: "2.7cm", 5: "1.9cm"}, paper_rows=9, caption=settled,
         on_paper=[range(6), (0, 6)],
     )  # fmt: skip
 
 
-def _within(at: xr.Dataset, documents: int) -> Cell:
+def _within(at: xr.Dataset) -> Cell:
     """The share of heads whose estimate is within the tolerance, as percent; n/a where the run does not keep it.
 
-    An error of 0 is too small to see, not none: it reads as less than that of one head which one document takes across, (K − 1)/K over the heads.
+    An error of 0 is too small to see, not none: it reads as less than that of one head which one document takes across.
     """
     if "within" not in at:
         return missing()
     value, error = float(at["within"]), float(at["within_se"])
     if error == 0:
-        return _unbroken(value, f"{percent(value)} ± < {percent((documents - 1) / documents / int(at['tested']))}")
+        return _unbroken(value, f"{percent(value)} ± < {percent(float(at['within_least_error']))}")
     shown = rounded(100 * value, 100 * error)
     if shown.value is None:
         return missing()
@@ -137,8 +137,8 @@ def _by_layer(data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
         answer, code = _answers(data, claim), _codes(data)
         columns.append([(int((row == code["holds"]).sum()), int((row == code["fails"]).sum())) for row in answer])
     rows = [
-        [whole(float(layer)), *(share(holds - fails, f"{holds} / {fails}") for holds, fails in (column[place] for column in columns))]
-        for place, layer in enumerate(data["layer"].values)
+        [whole(float(layer)), *(share(holds - fails, f"{holds} / {fails}") for holds, fails in (column[index] for column in columns))]
+        for index, layer in enumerate(data["layer"].values)
     ]
     headers = [mixed("layer"), *(_name(claim["key"]) for claim in claims)]
     groups = [[0, *range(first, min(first + SIDE_BY_SIDE, len(headers)))] for first in range(1, len(headers), SIDE_BY_SIDE)]
@@ -170,7 +170,7 @@ def _details(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
             limits = f"{rounded(at['lower']).plain} to {rounded(at['upper']).plain}" if np.isfinite(at["se"]) else MISSING
             rows.append(
                 [text(claim["key"]), text(name), text(words[int(at["answer"])]), number(at["estimate"], at["se"]), text(limits), _skewness(at["skew"]),
-                 text(_held_against(claim)), *map(_p, (*p, at["p_holds_adjusted"], at["p_fails_adjusted"])), text(_source(claim, at, bound))]
+                 text(_held_against(claim)), *map(p_value, (*p, at["p_holds_adjusted"], at["p_fails_adjusted"])), text(_source(claim, at, bound))]
             )  # fmt: skip
     headers = ["claim", "head", "verdict", "estimate", "95% interval", "skewness", "tolerance", "p (holds)", "p (fails)", "adjusted p (holds)",
                "adjusted p (fails)", "estimate from"]  # fmt: skip
@@ -178,7 +178,7 @@ def _details(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
     worse = f" and one up to {data.attrs['skewness_reach']:g} standard errors worse" if "skewness_reach" in data.attrs else ""
     errors = f"± over {count(run.documents, 'document')}" if run.documents > 1 else "One document: no ±"
     return Table(
-        name=DETAILS, title="Every verdict", headers=[mixed(word) for word in headers], rows=rows, align="lllrrrrrrrrl", only_page=True,
+        name=DETAILS, title="Every verdict", headers=header(*headers), rows=rows, align="lllrrrrrrrrl", only_page=True,
         caption="What each verdict rests on. L5V2: value head 2 of layer 5; L5H3: head 3. p (holds): against the claim's failing, p (fails): "
         f"against its holding; each the largest of Student's t and of Hall's transformation of it with the documents' skewness{worse}; so skewed documents "
         "may leave a head undetermined whose interval, which is that of t alone, lies clear of the "
@@ -207,12 +207,3 @@ def _source(claim: Mapping[str, Any], at: Mapping[str, float], bound: str) -> st
     if bound:
         where += f"; one of {count(int(at['cell_count']), 'bound')}"
     return where + (f"; and {claim['second_test']}" if "second_test" in claim else "")
-
-
-def _p(value: float) -> Cell:
-    """A p-value to two digits; below 0.0001 only that."""
-    if not np.isfinite(value):
-        return Cell(MISSING, escape(MISSING), MISSING, "")
-    if value < 1e-4:
-        return replace(text("<0.0001"), sort=value)
-    return number(value, digits=2)

@@ -70,7 +70,7 @@ def test_a_report_shows_what_it_is_given_and_no_earlier_confrontation(run, fits,
         {**{f"/{name}": node.to_dataset() for name, node in run.children.items()}, "/predictive": env["sink"].to_dataset()}
     )
     gs.report(old, fits, env, out=tmp_path)
-    assert shown == [{*run.children, *fits.children, *env.children}]
+    assert shown == [{*run.children, *fits.children, *env.children, "display", "example"}]
 
 
 def test_one_head_is_fitted_by_lmfit_and_agrees_with_the_fits(run, fits):

@@ -11,14 +11,15 @@ from support.experiments import FULL, experimented
 from support.figures import texts
 from support.reports_tree import POSITIONS, run_tree
 
+from geostat.display.experiments import separable_side
 from reports.errors import InputError
-from reports.figures import captions_experiments, ink
+from reports.figures import captions_experiments, style
 from reports.figures.captions import figures_of
 from reports.figures.every import EXPERIMENTS, FIGURES, draw, plans
 from reports.figures.experiments import figure_regime_curves, figure_regime_depth, figure_sink
 from reports.run import Run
 from reports.tables.every import tables, write_table
-from reports.tables.experiments import experiment_tables, where
+from reports.tables.experiments import beyond_nulls, experiment_tables
 
 TABLES = ["sink", "regimes", "regime_sweep", "separable"]
 
@@ -29,7 +30,7 @@ DRAWN = tuple(plan for plan in EXPERIMENTS if plan.group != "predictive")  # tha
 @pytest.mark.parametrize("tree", [FULL, experimented(documents=1), experimented(window=40)], ids=["full", "one document", "window"])
 @pytest.mark.parametrize("plan", DRAWN, ids=lambda plan: plan.name)
 def test_no_label_covers_another_or_leaves_the_figure(plan, tree):
-    with ink.style():
+    with style.context():
         figure = draw(plan, tree)
         FigureCanvasAgg(figure)
         figure.canvas.draw()
@@ -59,7 +60,7 @@ def test_the_correlations_drawn_are_the_run_s():
     np.testing.assert_array_equal(lines["measured: Pearson"].get_ydata(), sink["correlation"].sel(measure="pearson"))
     np.testing.assert_array_equal(lines["Pearson, free of document noise"].get_ydata(), sink["unattenuated"].sel(measure="pearson"))
     np.testing.assert_array_equal(lines["measured: given the sink’s weight"].get_ydata(), sink["correlation"].sel(measure="given_weight"))
-    for measure, colour in (("pearson", ink.BLUE), ("spearman", ink.ORANGE)):
+    for measure, colour in (("pearson", style.BLUE), ("spearman", style.ORANGE)):
         dotted = [line.get_ydata() for line in axes[0].get_lines() if (line.get_linestyle(), line.get_color()) == (":", colour)]
         assert len(dotted) == 2
         for side, drawn in zip(("lower", "upper"), dotted, strict=True):
@@ -151,7 +152,7 @@ def test_sizes_beyond_a_null_are_told_as_stretches():
     p[n == 8] = 0.01
     data["recall_p_holm"][:] = p
     data["recall_gain"][:] = np.where(n < 8, -0.1, 0.1)
-    said = where(data)
+    said = beyond_nulls(data.assign(separable_side(data)))
     assert "Recall against random selection: above it at N = 8 and below it at N = 2 to 3." in said
 
 

@@ -6,6 +6,7 @@ import xarray as xr
 from matplotlib.collections import PolyCollection
 from support.reports_tree import HEADS, LAYERS, run_tree
 
+from geostat.display.tree import with_display
 from reports.errors import InputError
 from reports.figures.captions_experiments import predictive
 from reports.figures.every import draw, figure_predictive, plans
@@ -41,7 +42,7 @@ def group() -> xr.Dataset:
 def run() -> xr.DataTree:
     tree = run_tree()
     tree["predictive"] = xr.DataTree(group())
-    return tree
+    return with_display(tree)
 
 
 def test_the_table_says_how_well_each_source_predicts(run: xr.DataTree):
@@ -73,7 +74,7 @@ def test_the_table_of_the_check_counts_what_simulation_contradicts(run: xr.DataT
     assert table.caption.endswith("1 cell is flagged.")
     tree = run_tree()
     tree["predictive"] = xr.DataTree(group().isel(check=slice(0, 0)))
-    assert "predictive_check" not in tables(tree)
+    assert "predictive_check" not in tables(with_display(tree))
 
 
 def test_the_figure_draws_every_cell_once_in_each_panel(run: xr.DataTree):
@@ -111,5 +112,6 @@ def test_a_run_without_predictions_has_neither():
 def test_a_run_without_a_source_leaves_its_panels_empty():
     tree = run_tree()
     tree["predictive"] = xr.DataTree(group().sel(source=["offset", "measured", "heads", "floor"]))
+    tree = with_display(tree)
     figure = draw(next(plan for plan in plans(tree) if plan.name == "predictive"), tree)
     assert [axis.get_visible() for axis in figure.axes] == [True, True, False, False] * 2

@@ -4,6 +4,7 @@ import numpy as np
 import xarray as xr
 from support.reports_tree import POSITIONS, N, run_tree
 
+from geostat.display.tree import with_display
 from geostat.runs.stages import experiments
 
 CURVES = ("representative_norm", "representative_norm_without_sink", "representative_norm_without_last")
@@ -33,7 +34,7 @@ def experimented(*, documents=6, window=POSITIONS, seed=0, like=True):
     whole.attrs = tree.attrs
     for name, group in experiments(whole).items():
         whole[f"/{name}"] = xr.DataTree(group)
-    return whole
+    return with_display(whole)
 
 
 FULL = experimented()

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from geostat.display.tree import with_display
+
 LAYERS, HEADS, KV_HEADS, POSITIONS = 2, 4, 2, 64
 N = np.unique(np.geomspace(1, POSITIONS, 30).astype(int))
 N_ENVELOPE = N[::3]
@@ -152,6 +154,10 @@ def summary(captured: xr.Dataset, null: xr.Dataset, laid: xr.Dataset, documents:
         found[f"{statistic}_outside"] = laid[f"{statistic}_outside"].mean(("layer", "head", "n_envelope"))
         found[f"{statistic}_width"] = (laid[f"{statistic}_upper"] - laid[f"{statistic}_lower"]).mean(("layer", "head", "n_envelope"))
         found[f"{statistic}_excess"] = laid[f"{statistic}_excess"].mean(("layer", "head", "n_envelope"))
+        curve = laid[statistic].mean(("layer", "head"))
+        counted = curve.notnull() & (curve["n_envelope"] > 1) & (curve["n_envelope"] < POSITIONS)
+        inside = counted & (curve >= found[f"{statistic}_lower"] - 1e-9) & (curve <= found[f"{statistic}_upper"] + 1e-9)
+        found[f"{statistic}_means_inside"], found[f"{statistic}_means_counted"] = inside.sum("n_envelope"), counted.sum("n_envelope")
     return found.drop_vars([name for name in found.coords if name not in found.dims])
 
 
@@ -165,7 +171,7 @@ ERRATUM = {
 
 
 def run_tree(*, documents: int = 3, null: bool = True, window: int = POSITIONS, model: str = "tiny-model", seed: int = 0) -> xr.DataTree:
-    """A confronted run; `window` < 64 gives the second layer a sliding window that does not see the sink."""
+    """A confronted run as it is rendered; `window` < 64 gives the second layer a sliding window that does not see the sink."""
     rng = np.random.default_rng(seed)
     captured = capture(rng, documents, window)
     baseline = xr.Dataset(
@@ -198,4 +204,4 @@ def run_tree(*, documents: int = 3, null: bool = True, window: int = POSITIONS, 
         "parity": {"weights": 1e-7, "log_weights": float("nan")},
         "manifest": {"documents": [{"name": f"document {index}", "sha256": "b" * 64} for index in range(documents)]},
     }
-    return tree
+    return with_display(tree)

@@ -16,7 +16,7 @@ import geostat as gs
 from empirical.store.store import Store
 from geostat.bounds.envelope import envelope_dataset
 from geostat.bounds.overall import overall
-from geostat.comparison.compare import compare, reported
+from geostat.comparison.compare import compare
 from geostat.comparison.coverage import shares_inside
 from geostat.comparison.pairing import document_keys, names_of
 from geostat.comparison.scalars import Scalar, difference, quantities, scalars
@@ -24,6 +24,7 @@ from geostat.errors import InputError
 from geostat.experiments.sink import correlate_with_sink
 from geostat.fits.norms.fit import fit_norms
 from geostat.fits.similarity.fit import fit_similarity
+from geostat.paper import REPORTED
 from geostat.verdicts.claims import Tolerance
 from geostat.verdicts.give import give_verdicts
 
@@ -247,7 +248,7 @@ def test_the_command_writes_the_page_and_tells_all_as_json(pair: list[Path], dat
     assert found["estimates"]["B"]["cv_token"]["estimate"] == float(data["estimate"].sel(quantity="cv_token")[1])
     assert found["estimates"]["A"]["recall_inside_sharp_offset"]["estimate_se"] is None
     assert found["differences"]["A − B"]["cv_token"]["minds"] == ["length"]
-    assert found["reported"] == reported()
+    assert found["reported"] == REPORTED
     assert "0.02 to 0.03" not in json.dumps(found["estimates"])
 
 
@@ -261,7 +262,7 @@ def test_the_same_comparison_from_python(pair: list[Path], data: xr.Dataset, tmp
 
 
 def test_what_the_paper_reports_is_beside_quantities_that_exist():
-    rows = {row["quantity"]: row for row in reported()}
+    rows = {row["quantity"]: row for row in REPORTED}
     keys = {quantity.key for quantity in quantities([("printed", "exponential")])} | {"separability"}
     assert {key for row in rows.values() for key in row["beside"]} <= keys
     assert all(row["source"].startswith("§") and row["kind"] and row["models"] for row in rows.values())
@@ -269,7 +270,7 @@ def test_what_the_paper_reports_is_beside_quantities_that_exist():
     said = [rows[name]["says"] for name in rows]
     assert said[0].startswith("0.02 to 0.03")
     assert said[1].startswith("0.09 on average")
-    assert [mark for row in reported() for mark in row.get("marks", [])] == [{"n": 3, "value": 0.6}, {"n": 6, "value": 0.25}]
+    assert [mark for row in REPORTED for mark in row.get("marks", [])] == [{"n": 3, "value": 0.6}, {"n": 6, "value": 0.25}]
     assert "N in [1, 4]" in said
 
 

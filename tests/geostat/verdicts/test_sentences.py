@@ -105,6 +105,18 @@ def test_the_sentences_of_the_assumptions_say_what_the_fits_hold(finished: Finis
     assert f"the sink takes {spread(weights['p_sink'].values, whole, 'of the attention in the median head')}." in third
 
 
+def test_a_tolerance_of_the_user_reaches_the_sentences_that_count_by_it(finished: Finished, tmp_path: Path):
+    cv = finished.tree["norms"]["cv_token"].values
+    mae = finished.tree["similarity"]["mae_by_lag"].sel(gram="exponential").values
+    between = [float(np.sort(values.ravel())[2:4].mean().round(5)) for values in (cv, mae)]
+    own = tmp_path / "own.toml"
+    own.write_text(f"[norms.cv]\nat_most = {between[0]}\n[similarity.exponential]\nat_most = {between[1]}\n", encoding="utf-8")
+    fits = xr.DataTree.from_dict({f"/{name}": finished.tree[name].to_dataset() for name in ("norms", "similarity", "weights")})
+    _, norms, similarity, *_ = sentences(gs.confront(finished.tree, fits, points=3, tolerances=own))
+    assert f"and at most {100 * between[0]:g}% in 3 of them" in norms
+    assert f"and by at most {between[1]:g} in 3 of them" in similarity
+
+
 def spread(values: np.ndarray, show: Callable[[float], str], between: str = "") -> str:
     low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
     return f"{show(middle)}{' ' * bool(between)}{between} (middle half {show(low)} to {show(high)})"

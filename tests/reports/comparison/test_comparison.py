@@ -19,7 +19,7 @@ from reports.comparison.figures import draw, plans, spaced
 from reports.comparison.page import write_comparison
 from reports.comparison.shared import REPORTED
 from reports.comparison.tables import comparison_tables
-from reports.figures import ink
+from reports.figures import style
 from reports.tables.every import write_table
 
 
@@ -50,7 +50,7 @@ def test_no_two_labels_of_a_figure_overlap(data: xr.Dataset, runs: int):
     seen = 0
     for plan in plans(many):
         figure = draw(plan, many)
-        with ink.style():
+        with style.context():
             FigureCanvasAgg(figure).draw()
         for axes in figure.axes:
             boxes = [

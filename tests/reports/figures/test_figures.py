@@ -11,11 +11,12 @@ from matplotlib.figure import Figure
 from support.figures import texts
 from support.reports_tree import POSITIONS, N, run_tree
 
+from geostat.display.example import CONTRIBUTIONS, SELECTED
+from geostat.display.tree import with_display
 from reports.errors import InputError
-from reports.figures import captions, every, ink
-from reports.figures.bounds import TOY_CONTRIBUTIONS, TOY_SELECTED
+from reports.figures import captions, every, style
 from reports.figures.every import FIGURES, draw, figure_norms, figure_separability, write_figures
-from reports.run import Run, coverage_by_head, coverage_by_size, typical_weight_head, weight_means
+from reports.run import Run
 
 TREE = run_tree()
 
@@ -23,7 +24,7 @@ TREE = run_tree()
 @pytest.mark.parametrize("window", [POSITIONS, 40])
 @pytest.mark.parametrize("plan", FIGURES, ids=lambda plan: plan.name)
 def test_no_label_covers_another_or_leaves_the_figure(plan, window):
-    with ink.style():
+    with style.context():
         figure = draw(plan, TREE if window == POSITIONS else run_tree(window=window))
         FigureCanvasAgg(figure)
         figure.canvas.draw()
@@ -60,7 +61,7 @@ def test_every_figure_is_written_as_pdf_and_png(tmp_path, monkeypatch):
 @pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
 def test_equal_runs_give_equal_files(kind):
     plan = next(plan for plan in FIGURES if plan.name == "weights")
-    assert ink.rendered(draw(plan, run_tree()), kind) == ink.rendered(draw(plan, run_tree()), kind)
+    assert style.rendered(draw(plan, run_tree()), kind) == style.rendered(draw(plan, run_tree()), kind)
 
 
 def test_the_measured_line_is_the_run_s(tmp_path):
@@ -104,39 +105,19 @@ def test_a_measurement_below_a_null_baseline_by_more_than_its_interval_is_told()
     summary["precision_null"] = level.expand_dims(null=summary["null"].values)
     summary["recall_null"] = 0 * summary["recall_null"]
     tree["summary"] = xr.DataTree(summary)
-    finding = captions.separability(Run.of(tree)).finding
+    finding = captions.separability(Run.of(with_display(tree))).finding
     assert "Precision is below that of a random selection at N = 2 to 4." in finding
     assert "Recall is below" not in finding
 
 
-def test_coverage_counts_cells_between_one_and_t():
-    run = Run.of(TREE)
-    printed = coverage_by_size(run, "precision").sel(edition="printed", gram="exponential")
-    expected = np.where((printed["n_envelope"] > 1) & (printed["n_envelope"] < POSITIONS), np.arange(printed.size) < 3, np.nan)
-    np.testing.assert_array_equal(printed.values, expected)
-    inner = int(np.isfinite(expected).sum())
-    np.testing.assert_allclose(
-        coverage_by_head(run, "precision").sel(edition="printed", gram="exponential").values, np.nansum(expected) / inner
-    )
-
-
-def test_weights_are_averaged_where_they_are_visible():
-    run = Run.of(run_tree(window=40))
-    weight = run.capture["attention_weight"].values.astype(np.float64)
-    arithmetic, geometric = weight_means(run)
-    np.testing.assert_allclose(arithmetic[5], weight[:, 0, :, 5].mean(), rtol=1e-5)
-    seen = weight[:, :, :, 60][weight[:, :, :, 60] > 0]
-    np.testing.assert_allclose(geometric[60], np.exp(np.log(seen).mean()), rtol=1e-4)
-
-
 def test_the_toy_picture_tells_precision_and_recall_right():
-    centre = TOY_CONTRIBUTIONS[:TOY_SELECTED].sum(axis=0)
-    distance = np.linalg.norm(TOY_CONTRIBUTIONS - centre, axis=1)
+    centre = CONTRIBUTIONS[:SELECTED].sum(axis=0)
+    distance = np.linalg.norm(CONTRIBUTIONS - centre, axis=1)
     axes = Figure().subplots(1, 2)
     FIGURES[0].draw(axes, TREE)
     words = " ".join(text.get_text() for text in axes[1].texts)
-    assert f"Precision = {TOY_SELECTED}/{(distance <= distance[:TOY_SELECTED].max()).sum()}" in words
-    assert f"Recall = {(distance[:TOY_SELECTED] <= distance[TOY_SELECTED:].min()).sum()}/{TOY_SELECTED}" in words
+    assert f"Precision = {SELECTED}/{(distance <= distance[:SELECTED].max()).sum()}" in words
+    assert f"Recall = {(distance[:SELECTED] <= distance[SELECTED:].min()).sum()}/{SELECTED}" in words
 
 
 def test_a_run_without_fits_is_refused_with_a_remedy():
@@ -166,15 +147,16 @@ def test_the_toy_picture_shows_its_circles_and_tokens_whole():
         assert box.y1 <= inside.y1, circle
         assert box.width == pytest.approx(box.height)
     low, high = picture.transData.inverted().transform([inside.p0, inside.p1])
-    assert (low < TOY_CONTRIBUTIONS).all()
-    assert (high > TOY_CONTRIBUTIONS).all()
+    assert (low < CONTRIBUTIONS).all()
+    assert (high > CONTRIBUTIONS).all()
 
 
 def test_the_head_that_stands_for_all_is_named_the_same_in_picture_and_caption():
     tree = run_tree()
     tree["weights"]["rmse"].values[...] = np.random.default_rng(3).permutation(np.linspace(0.5, 1.4, 8)).reshape(2, 4)
+    tree = with_display(tree)
     run = Run.of(tree)
-    layer, head = typical_weight_head(run)
+    layer, head = run.display.attrs["weights_head"]
     misfit = run.weights["rmse"].values
     assert abs(misfit[layer, head] - np.median(misfit)) == np.abs(misfit - np.median(misfit)).min()
     axes = Figure().subplots(1, 2)

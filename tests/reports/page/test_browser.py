@@ -11,6 +11,7 @@ import pytest
 from support.experiments import FULL
 from support.spine import Finished
 
+from geostat.display.tree import with_display
 from geostat.verdicts.claims import CLAIMS
 from reports.page.page import page_html
 from reports.text.latex import prose_html
@@ -45,7 +46,7 @@ ASKED = """
 
 @pytest.fixture(scope="module")
 def html(finished: Finished) -> str:
-    return page_html(finished.tree)
+    return page_html(with_display(finished.tree))
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no browser is installed (chromium)")

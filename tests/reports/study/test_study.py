@@ -5,7 +5,8 @@ import pytest
 import xarray as xr
 from matplotlib.collections import QuadMesh
 
-from reports.study.figure import draw_study, says_nothing
+import geostat as gs
+from reports.study.figure import draw_study, unreadable
 from reports.study.table import table_of_study
 
 
@@ -17,7 +18,7 @@ def study(values, **axes):
     found = xr.Dataset(
         {
             "recall_lower": (dims, recall, about | {"symbol": "R"}),
-            "f_inner_lower": (dims, 2 * recall / (1 + recall), about | {"symbol": "F"}),
+            "f_inner_lower": (dims, 2 * recall / (1 + recall), about | {"symbol": "F", "readable_range": [0.0, 1.0]}),
             "feasible": ((), True, {"units": "1"}),
         },
         coords={name: (name, values, {"long_name": name, "units": "1", "symbol": name}) for name, values in axes.items()},
@@ -31,8 +32,11 @@ MIXED = [-3.0, -0.5, 0.25, 0.75]
 
 def test_only_bounds_on_f_that_follow_from_a_negative_one_say_nothing():
     values = np.array([-0.5, 0.0, 0.4, 1.0, 1.5, np.nan])
-    assert says_nothing("f_inner_lower", values).tolist() == [True, False, False, False, True, False]
-    assert not says_nothing("recall_lower", values).any()
+    found = gs.whatif({"N": [2, 3, 4, 5, 6, 7]}, base={"L": 16, "d": 16})
+    assert unreadable(found["f_inner_lower"].copy(data=values)).tolist() == [True, False, False, False, True, False]
+    assert not any(
+        unreadable(found[name].copy(data=values)).any() for name in found if str(name).endswith("er") and name != "f_inner_lower"
+    )
 
 
 def test_a_table_shows_them_as_not_available_and_says_why():

@@ -12,6 +12,7 @@ from support.reports_tree import run_tree
 from support.spine import Finished
 
 import geostat as gs
+from geostat.display.tree import with_display
 from reports.comparison.page import comparison_tables
 from reports.run import Run
 from reports.study.table import table_of_elasticities, table_of_study
@@ -44,7 +45,12 @@ def odd_table(header: str) -> Table:
 def made(finished: Finished, model_folder: Path, text_folder: Path) -> dict[str, str]:
     """LaTeX of all tables by name."""
     study = gs.whatif({"N": [2, 4], "beta": [0.5, 1.0]}, base={"L": 16, "d": 16}, edition="sharp")
-    found = [*tables(finished.tree).values(), *tables(run_tree(window=40)).values(), *experiment_tables(Run.of(FULL)), odd_table("what")]
+    found = [
+        *tables(with_display(finished.tree)).values(),
+        *tables(run_tree(window=40)).values(),
+        *experiment_tables(Run.of(FULL)),
+        odd_table("what"),
+    ]
     found += [table_of_study(study), table_of_elasticities(gs.elasticities(base={"L": 16, "d": 16, "N": 4}))]
     found += comparison_tables(compared(finished.store, shorter(finished.store, model_folder, text_folder))).values()
     return {f"{place}_{table.name}": table.latex() for place, table in enumerate(found) if not table.only_page}

@@ -10,6 +10,7 @@ import pytest
 import xarray as xr
 from support.reports_tree import HEADS, KV_HEADS, LAYERS, run_tree
 
+from geostat.display.tree import with_display
 from reports.figures import captions
 from reports.run import Run
 from reports.tables.cells import LATEX_ROWS, Cell, Table, mixed, number, text, whole
@@ -192,7 +193,7 @@ needs_latex = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no La
 
 @needs_latex
 def test_every_table_fits_the_text_of_a_plain_article(tmp_path, finished):
-    assert "Overfull" not in compiled(tmp_path, finished.tree)
+    assert "Overfull" not in compiled(tmp_path, with_display(finished.tree))
 
 
 @needs_latex
@@ -229,7 +230,7 @@ def test_compressed_tokens_and_secondary_sinks_are_listed():
     added |= {f"secondary_sink_{name}": ("secondary_sink", values) for name, values in sink.items()}
     added |= {"compressed_documents": (("layer", "kv_head", "position"), times), "documents": (("layer", "kv_head"), documents)}
     run["norms"] = xr.DataTree(norms.assign(added))
-    table = tables(run)["compressed"]
+    table = tables(with_display(run))["compressed"]
     assert table.frame().to_numpy().tolist() == [
         ["token", "260", "8", "16", "50.0%", "4"],
         ["token", "30", "1", "10", "10.0%", "0"],

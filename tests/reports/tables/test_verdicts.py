@@ -9,6 +9,7 @@ import pytest
 import xarray as xr
 from support.reports_tree import run_tree
 
+from geostat.display.tree import with_display
 from reports.page.page import page_html
 from reports.tables.every import tables
 
@@ -70,7 +71,7 @@ def verdicts(*, errors: bool = True) -> xr.Dataset:
 def tree(*, documents: int = 3) -> xr.DataTree:
     found = run_tree(documents=documents)
     found["verdicts"] = xr.DataTree(verdicts(errors=documents > 1))
-    return found
+    return with_display(found)
 
 
 def test_an_error_too_small_to_see_is_no_error_of_nothing():
@@ -213,7 +214,7 @@ def test_rival_forms_are_counted_where_they_predict_best():
     best = (("layer", "head"), [[0, 0, 0, 1], [0, 0, 0, 1]])
     bic = (("rival", "layer", "head"), [[[1.0, 1, 1, 1], [1, 1, 1, np.nan]], [[2.0, 2, 0, np.nan], [2, 2, 2, np.nan]]])
     run["weights"] = xr.DataTree(weights.assign(preferred=best, rival_rmse=rmse, rival_bic=bic).assign_coords(rival=rivals))
-    rows = tables(run)["rivals"].frame().to_numpy().tolist()
+    rows = tables(with_display(run))["rivals"].frame().to_numpy().tolist()
     assert [row[1:4] for row in rows] == [
         [r"$e^{-\beta k}$, as printed", "1", "33%"],
         [r"$c + (1-c) e^{-\beta k}$", "2", "67%"],

@@ -61,7 +61,7 @@ PNG_DOTS = 200
 """Dots an inch of the PNG files."""
 
 
-def style() -> Any:
+def context() -> Any:
     """Return a context in which figures are drawn and saved."""
     return rc_context(STYLE)  # type: ignore[arg-type]
 
@@ -69,7 +69,7 @@ def style() -> Any:
 def rendered(figure: Figure, kind: str) -> bytes:
     """Return a figure as the bytes of a file: svg, pdf or png. Equal figures give equal bytes."""
     buffer = io.BytesIO()
-    with style():
+    with context():
         figure.savefig(buffer, format=kind, metadata=_UNDATED[kind], dpi=PNG_DOTS if kind == "png" else "figure")
     return buffer.getvalue()
 

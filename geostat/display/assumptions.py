@@ -1,0 +1,135 @@
+"""Norms, cosines and attention weights pooled over heads and documents into curves, beside the curves that were fitted to one head.
+
+Source: arXiv 2602.01893, Assumptions 1-3, Figures 2-4. Imports numpy, xarray and theory's Grams.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import xarray as xr
+
+from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.losses import mean_over_documents
+from theory.head.gram import offset_exponential
+
+__all__ = ["FORMS", "median_head", "norm_curves", "similarity_curves", "weight_curves", "weight_means"]
+
+BAND: Final = (0.1, 0.9)
+"""Quantiles over heads that limit a band."""
+FORMS: Final = ("exponential", "offset")
+"""Forms of similarity whose fitted curve is drawn."""
+
+Variables = dict[str, tuple[tuple[str, ...], FloatArray]]
+"""Values by name, with their dims."""
+
+
+def band(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the quantiles BAND over the known entries of the first axis; NaN where nothing is known.
+
+    >>> low, high = band(np.array([[0.0, np.nan], [10.0, np.nan]]))
+    >>> float(low[0]), float(high[0]), bool(np.isnan(low[1]))
+    (1.0, 9.0, True)
+    """
+    out = np.full((2, *rows.shape[1:]), np.nan)
+    known = np.isfinite(rows).any(axis=0)
+    if known.any():
+        out[:, known] = np.nanquantile(rows[:, known], BAND, axis=0)
+    return out[0], out[1]
+
+
+def median_head(values: FloatArray, among: BoolArray | None = None) -> tuple[int, int] | None:
+    """Return the indices (layer, head) of the head nearest to the median over heads; None where nothing is known.
+
+    >>> median_head(np.array([[1.0, 5.0], [2.0, np.nan]]))
+    (1, 0)
+    """
+    known = np.isfinite(values) if among is None else np.isfinite(values) & among
+    if not known.any():
+        return None
+    distance = np.where(known, np.abs(values - np.median(values[known])), np.inf)
+    layer, head = np.unravel_index(int(distance.argmin()), values.shape)
+    return int(layer), int(head)
+
+
+def norm_curves(capture: xr.Dataset, norms: xr.Dataset) -> Variables:
+    """Return document-mean ‖v_i‖ in units of each head's C, over value heads: mean and band, (position)."""
+    scale = norms["C"].values.astype(np.float64)
+    scale = np.where(scale > 0, scale, np.nan)
+    rows = mean_over_documents(capture["value_norm"].values.astype(np.float64)) / scale[..., None]
+    rows = rows.reshape(-1, rows.shape[-1])
+    low, high = band(rows)
+    along = ("position",)
+    return {"norm": (along, mean_over_documents(rows)), "norm_low": (along, low), "norm_high": (along, high)}
+
+
+def similarity_curves(capture: xr.Dataset, similarity: xr.Dataset) -> tuple[Variables, tuple[int, int] | None]:
+    """Return mean cosines by lag: the band over value heads, and those of the head of median misfit with the curves fitted to it.
+
+    Returns:
+        Variables over (lag) and (form, lag), and the indices (layer, kv_head) of that head; NaN and None where none was fitted.
+    """
+    lag = capture["lag"].values
+    cosine = mean_over_documents(capture["cosine_mean"].values.astype(np.float64))
+    low, high = band(cosine.reshape(-1, lag.size))
+    forms = similarity["gram"].values
+    misfit = similarity["mae_by_lag"].sel(gram="exponential" if "exponential" in forms else forms[0])
+    head = median_head(misfit.transpose("layer", "kv_head").values)
+    measured, fitted = np.full(lag.size, np.nan), np.full((len(FORMS), lag.size), np.nan)
+    if head is not None:
+        measured = cosine[head]
+        for place, form in enumerate(FORMS):
+            if form in forms:
+                at = similarity.sel(gram=form).isel(layer=head[0], kv_head=head[1])
+                fitted[place] = _decay(float(at["beta"]), float(at["offset"]) if form == "offset" else 0.0, lag)
+    along = ("lag",)
+    found: Variables = {"cosine_low": (along, low), "cosine_high": (along, high), "cosine": (along, measured)}
+    return found | {"cosine_fitted": (("form", "lag"), fitted)}, head
+
+
+def _decay(beta: float, offset: float, lag: np.ndarray) -> FloatArray:
+    """Return c + (1−c)e^{−βk} (Assumption 2); theory's Gram wants β > 0, and without decay the cosine stays 1."""
+    if not beta > 0:
+        return np.full(lag.size, 1.0 if beta == 0 else np.nan)
+    return offset_exponential(beta, offset, 0.0, int(lag.max(initial=0)) + 1).by_lag[lag]
+
+
+def weight_means(capture: xr.Dataset, weights: xr.Dataset) -> tuple[FloatArray, FloatArray]:
+    """Return arithmetic and geometric mean of α over heads and documents, (position); a zero weight is left out of the geometric one."""
+    positions = capture.sizes["position"]
+    arithmetic = mean_over_documents(weights["weight_mean"].values.astype(np.float64).reshape(-1, positions))
+    weight = capture["attention_weight"].values.reshape(-1, positions)
+    positive = weight > 0
+    logs = np.log(weight, where=positive, out=np.zeros(weight.shape, dtype=np.float32)).sum(axis=0, dtype=np.float64)
+    number = positive.sum(axis=0)
+    geometric = np.exp(np.divide(logs, number, out=np.full(positions, np.nan), where=number > 0))
+    return np.where(arithmetic > 0, arithmetic, np.nan), geometric
+
+
+def weight_curves(capture: xr.Dataset, weights: xr.Dataset) -> tuple[Variables, tuple[int, int] | None]:
+    """Return mean weights over position, and those of the head of median misfit with Assumption 3 as fitted to it.
+
+    Returns:
+        Variables over (position); phase_starts, (2), T₁ and T₂ as positions of the document; uniform and uniform_of_head, 1/T of all positions and of
+        those the head sees. With them the indices (layer, head) of that head, or None.
+    """
+    positions = capture.sizes["position"]
+    arithmetic, geometric = weight_means(capture, weights)
+    head = median_head(weights["rmse"].transpose("layer", "head").values)
+    along, nothing = ("position",), np.full(positions, np.nan)
+    measured, fitted, starts, tokens = nothing, nothing, np.full(2, np.nan), positions
+    if head is not None:
+        at = weights.isel(layer=head[0], head=head[1])
+        tokens = int(capture["tokens"].values[head[0]])
+        measured, fitted = np.exp(at["log_weight_mean"].values), np.exp(at["log_weight_model"].values)
+        starts = positions - tokens + np.array([float(at["t1"]), float(at["t2"])])
+    return {
+        "weight_arithmetic": (along, arithmetic),
+        "weight_geometric": (along, geometric),
+        "weight": (along, measured),
+        "weight_fitted": (along, fitted),
+        "phase_starts": (("phase_start",), starts),
+        "uniform": ((), np.array(1.0 / positions)),
+        "uniform_of_head": ((), np.array(1.0 / tokens)),
+    }, head

@@ -1,0 +1,136 @@
+"""What intervals and p-values of the experiments say, regimes in numbers, and quartiles of measured by predicted values.
+
+Source: arXiv 2602.01893, §4.1, §4.2, Figures 6-8 and 11. Imports numpy and xarray.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import xarray as xr
+
+from geostat.statistics.arrays import FloatArray
+from geostat.statistics.jackknife import SIGNIFICANCE
+from geostat.statistics.losses import mean_over_documents
+
+__all__ = ["lowest_bic", "predictive_quartiles", "regime_summary", "separable_side", "sign", "sink_signs"]
+
+STABLE: Final = 0.95
+"""Share of the resamples from which a head counts as keeping its regime."""
+LARGE: Final = 4
+"""Regimes are compared at a small N, and at the size nearest to this part of T."""
+KINDS: Final = ("left_out", "resampled", "sweep")
+PARTS: Final = ("sink", "last", "rest")
+PREDICTED_BINS: Final = 10
+"""Bins of predicted values from 0 to 1 in which measured ones have quartiles."""
+LEAST_CELLS: Final = 10
+"""Cells below which a bin has none."""
+QUARTILES: Final = (0.25, 0.5, 0.75)
+
+
+def sign(lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """Return 1 where an interval lies above 0, −1 below it, 0 where it holds 0, and NaN where it is unknown.
+
+    >>> sign(np.array([0.1, -0.2, -0.2, np.nan]), np.array([0.3, -0.1, 0.1, np.nan])).tolist()
+    [1.0, -1.0, 0.0, nan]
+    """
+    return np.where(np.isfinite(lower), (np.asarray(lower) > 0) * 1.0 - (np.asarray(upper) < 0), np.nan)
+
+
+def sink_signs(sink: xr.Dataset) -> xr.Dataset:
+    """Return the sign of each coefficient of /sink by its interval, (measure, n)."""
+    dims = sink["correlation_lower"].dims
+    return xr.Dataset(
+        {
+            f"{name}_sign": (dims, sign(sink[f"{name}_lower"].values, sink[f"{name}_upper"].values))
+            for name in ("correlation", "unattenuated")
+        },
+        coords={name: sink[name] for name in dims},
+    )
+
+
+def separable_side(separable: xr.Dataset) -> xr.Dataset:
+    """Return where the measured mean lies beyond each null at all N at once, s_side (null, n): 1 above, −1 below, 0 neither, NaN untested."""
+    found = xr.Dataset()
+    for statistic in ("precision", "recall"):
+        p, gain = separable[f"{statistic}_p_holm"], separable[f"{statistic}_gain"]
+        found[f"{statistic}_side"] = xr.where(p <= SIGNIFICANCE, (gain > 0) * 1 - (gain < 0) * 1, 0).where(np.isfinite(p))
+    return found
+
+
+def regime_summary(heads: xr.Dataset, positions: int) -> xr.Dataset:
+    """Return what the heads of each regime have in common.
+
+    Returns:
+        (regime): mean_depth, in layers from 0. (criterion, regime, part): contribution, the median over heads. (criterion, regime, kind): stability, the
+        mean share of replicates that give a head its label again. Scalars: kappa_sign; kept and labelled, heads with a regime by both criteria, and
+        those of them that keep it in STABLE of the resamples; large_size, the N beside a small one.
+    """
+    regimes = [str(name) for name in heads["regime"].values]
+    criteria = heads["criterion"].values
+    contribution = np.full((len(criteria), len(regimes), len(PARTS)), np.nan)
+    stability = np.full((len(criteria), len(regimes), len(KINDS)), np.nan)
+    label = heads["label"].transpose("criterion", "layer", "head").values
+    for i, j in np.ndindex(len(criteria), len(regimes)):
+        own = label[i] == j
+        if own.any():
+            contribution[i, j] = [np.median(heads[f"contribution_{part}"].values[own]) for part in PARTS]
+            shares = np.stack([heads[f"stability_{kind}"].transpose("criterion", "layer", "head").values[i][own] for kind in KINDS])
+            stability[i, j] = mean_over_documents(shares.T)
+    each = heads["count"].sel(criterion="both").transpose("regime", "layer").values.astype(np.float64)
+    depth = (each * np.arange(each.shape[1])).sum(axis=1)
+    both = heads["stability_resampled"].sel(criterion="both").where(heads["label"].sel(criterion="both") > 0).values
+    n = heads["n"].values
+    limits = (heads[f"kappa_{side}"].values for side in ("lower", "upper"))
+    return xr.Dataset(
+        {
+            "mean_depth": ("regime", np.divide(depth, each.sum(axis=1), out=np.full(depth.shape, np.nan), where=each.sum(axis=1) > 0)),
+            "contribution": (("criterion", "regime", "part"), contribution),
+            "stability": (("criterion", "regime", "kind"), stability),
+            "kappa_sign": sign(*limits),
+            "labelled": int(np.isfinite(both).sum()),
+            "kept": int((both >= STABLE).sum()),
+            "large_size": int(n[np.abs(np.log(n / (positions / LARGE))).argmin()]),
+        },
+        coords={"regime": heads["regime"], "criterion": heads["criterion"], "part": list(PARTS), "kind": list(KINDS)},
+    )
+
+
+def predictive_quartiles(predictive: xr.Dataset) -> xr.Dataset:
+    """Return the median predicted value, s_predicted_median (source, bin), and the quartiles of measured ones, s_measured_quartile (source, quartile, bin).
+
+    Cells (head, N) are binned by their predicted value; NaN in bins that hold fewer than LEAST_CELLS.
+    """
+    dims = ("layer", "head", "n_predicted")
+    sources = predictive["source"].values
+    found: dict[str, tuple[tuple[str, ...], FloatArray]] = {}
+    for statistic in ("precision", "recall"):
+        measured = predictive[statistic].transpose(*dims).values.ravel()
+        centre = np.full((len(sources), PREDICTED_BINS), np.nan)
+        level = np.full((len(sources), len(QUARTILES), PREDICTED_BINS), np.nan)
+        for place, source in enumerate(sources):
+            predicted = predictive[f"{statistic}_predicted"].sel(source=source).transpose(*dims).values.ravel()
+            known = np.isfinite(predicted) & np.isfinite(measured)
+            bin_of = np.clip((predicted[known] * PREDICTED_BINS).astype(int), 0, PREDICTED_BINS - 1)
+            for k in range(PREDICTED_BINS):
+                if (bin_of == k).sum() >= LEAST_CELLS:
+                    centre[place, k] = np.median(predicted[known][bin_of == k])
+                    level[place, :, k] = np.quantile(measured[known][bin_of == k], QUARTILES)
+        found[f"{statistic}_predicted_median"] = (("source", "bin"), centre)
+        found[f"{statistic}_measured_quartile"] = (("source", "quartile", "bin"), level)
+    return xr.Dataset(found, coords={"source": predictive["source"], "quartile": list(QUARTILES)})
+
+
+def lowest_bic(bic: xr.DataArray, form: str) -> xr.DataArray | None:
+    """Return in how many heads each form has the lowest BIC, along the dimension `form`; None where none is known.
+
+    >>> lowest_bic(xr.DataArray([[1.0, 5.0], [2.0, 3.0], [np.nan, 4.0]], dims=("form", "head")), "form").values.tolist()
+    [1, 1, 0]
+    """
+    values = bic.transpose(form, ...).values.astype(np.float64).reshape(bic.sizes[form], -1)
+    values = values[:, np.isfinite(values).any(axis=0)]
+    if not values.size:
+        return None
+    lowest = np.where(np.isfinite(values), values, np.inf).argmin(axis=0)
+    return xr.DataArray(np.bincount(lowest, minlength=bic.sizes[form]), dims=form)

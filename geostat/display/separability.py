@@ -1,0 +1,64 @@
+"""Measured Precision and Recall beside chance and bounds: document bands, where a null lies above them, and coverage by size and by head.
+
+Source: arXiv 2602.01893, Theorems 1-2, Figure 5. Imports numpy, scipy.special and xarray.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from scipy.special import stdtrit
+
+from geostat.paper import WORKING_SIZE
+from geostat.statistics.jackknife import LEVEL
+
+__all__ = ["bands", "coverage", "head_scores"]
+
+STATISTICS = ("precision", "recall")
+
+
+def bands(summary: xr.Dataset, documents: int, positions: int) -> xr.Dataset:
+    """Return s_band_lower and s_band_upper, (n), 95% over documents by Student's t, and s_below_null, (null, n): 1 < N < T where the null is above them.
+
+    With one document there is no band, and a null is above a curve by itself.
+    """
+    found = xr.Dataset()
+    critical = float(stdtrit(documents - 1, 0.5 + LEVEL / 2)) if documents > 1 else float("nan")
+    n = summary["n"]
+    for statistic in STATISTICS:
+        level = summary[f"{statistic}_mean"]
+        half = critical * summary[f"{statistic}_se"]
+        found[f"{statistic}_band_lower"], found[f"{statistic}_band_upper"] = level - half, level + half
+        if f"{statistic}_null" in summary:
+            reach = level + half if documents > 1 else level
+            found[f"{statistic}_below_null"] = (summary[f"{statistic}_null"] > reach) & (n > 1) & (n < positions)
+    return found
+
+
+def coverage(envelope: xr.Dataset, tokens: np.ndarray) -> xr.Dataset:
+    """Return shares of measured curves within their bounds, counted where both bounds are known and 1 < N < T: P and R are 1 by definition elsewhere.
+
+    Args:
+        envelope: /envelope.
+        tokens: T of each layer.
+
+    Returns:
+        s_inside_by_size, (edition, gram, n_envelope), over heads, and s_inside_by_head, (edition, gram, layer, head), over sizes; NaN where none counts.
+    """
+    found = xr.Dataset()
+    for statistic in STATISTICS:
+        excess = envelope[f"{statistic}_excess"].transpose("edition", "gram", "layer", "head", "n_envelope")
+        between = (excess["n_envelope"] > 1) & (excess["n_envelope"] < xr.DataArray(tokens, dims="layer"))
+        counted = excess.notnull() & between
+        for name, over in (("size", ("layer", "head")), ("head", ("n_envelope",))):
+            cells = counted.sum(over)
+            found[f"{statistic}_inside_by_{name}"] = ((excess <= 0) & counted).sum(over) / cells.where(cells > 0)
+    return found
+
+
+def head_scores(capture: xr.Dataset) -> tuple[xr.Dataset, int]:
+    """Return P and R of each head, (layer, head), mean over documents, at the run's N nearest to the edge of the paper's working range; and that N."""
+    n = capture["n"].values
+    size = int(n[np.abs(n - WORKING_SIZE).argmin()])
+    chosen = capture[list(STATISTICS)].sel(n=size).drop_vars("n").transpose("document", "layer", "head").mean("document")
+    return chosen.rename({name: f"{name}_of_head" for name in STATISTICS}), size
