@@ -132,7 +132,7 @@ def peak(what: str, length: int) -> None:
 
 
 def memory(length: int) -> None:
-    found = {}
+    result = {}
     for what in ("forward", "default n", "every n"):
         done = subprocess.run(
             [sys.executable, "-m", "benchmarks.capture", "--peak", what, "--length", str(length)],
@@ -140,9 +140,9 @@ def memory(length: int) -> None:
             text=True,
             check=True,
         )
-        found[what] = int(done.stdout.split()[-1])
-    print(f"peak memory: forward {found['forward']} MB; capture {found['default n'] - found['forward']:+} MB at the default n, ", end="")
-    print(f"{found['every n'] - found['forward']:+} MB at every n (baselines included)")
+        result[what] = int(done.stdout.split()[-1])
+    print(f"peak memory: forward {result['forward']} MB; capture {result['default n'] - result['forward']:+} MB at the default n, ", end="")
+    print(f"{result['every n'] - result['forward']:+} MB at every n (baselines included)")
 
 
 def main() -> None:

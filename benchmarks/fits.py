@@ -34,13 +34,13 @@ def once(groups: dict[str, xr.Dataset]) -> list[float]:
     """Fit and judge a run, given as /capture and, for verdicts on bounds, /envelope; return seconds of each of STEPS."""
     clock = [time.perf_counter()]
     data = groups["/capture"]
-    found = dict(groups)
+    result = dict(groups)
     for name, fit in (("norms", fit_norms), ("similarity", fit_similarity), ("weights", fit_weights)):
-        found[f"/{name}"] = fit(data)
+        result[f"/{name}"] = fit(data)
         clock.append(time.perf_counter())
-    found["/pooled"] = fit_pooled(data)
+    result["/pooled"] = fit_pooled(data)
     clock.append(time.perf_counter())
-    give_verdicts(xr.DataTree.from_dict(found))
+    give_verdicts(xr.DataTree.from_dict(result))
     clock.append(time.perf_counter())
     return list(np.diff(clock))
 

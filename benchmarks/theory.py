@@ -68,13 +68,13 @@ def conditional(heads: int) -> dict[str, float]:
             summary = summarise(ranked, np.array([n]))
             conditional_bounds(ranked, summary, 0, head.dimension, followup=False)
             starts = time.perf_counter(), time.process_time()
-            found = conditional_bounds(ranked, summary, 0, head.dimension, followup=False)
+            out = conditional_bounds(ranked, summary, 0, head.dimension, followup=False)
             wall.append(time.perf_counter() - starts[0])
             cpu.append(time.process_time() - starts[1])
-            settled += found.error <= 0.01
+            settled += out.error <= 0.01
     shares = {"median": 0.5, "ninth_decile": 0.9, "worst": 1.0}
-    found = {f"{kind}_{name}": float(np.quantile(times, q)) for kind, times in (("wall", wall), ("cpu", cpu)) for name, q in shares.items()}
-    return {"rows": len(wall), "settled": settled / len(wall), **found}
+    out = {f"{kind}_{name}": float(np.quantile(times, q)) for kind, times in (("wall", wall), ("cpu", cpu)) for name, q in shares.items()}
+    return {"rows": len(wall), "settled": settled / len(wall), **out}
 
 
 def fresh(part: str, *arguments: str) -> dict[str, float]:
@@ -114,18 +114,18 @@ def main() -> None:
         return
     print(f"load of the machine before: {os.getloadavg()[0]:.1f}")
     for edition, target in (("sharp", "3 s, 500 MB"), ("predicted", "4 s")):
-        found = fresh(edition)
+        result = fresh(edition)
         print(
-            f"{edition}: one head, L = {TOKENS - 1}, {found['sizes']} values of N: {found['wall']:.2f} s wall, {found['cpu']:.2f} s processor, "
-            f"{found['memory']:.0f} MB (to reach: {target})"
+            f"{edition}: one head, L = {TOKENS - 1}, {result['sizes']} values of N: {result['wall']:.2f} s wall, {result['cpu']:.2f} s processor, "
+            f"{result['memory']:.0f} MB (to reach: {target})"
         )
-    found = fresh("conditional", "--heads", str(asked.heads))
+    result = fresh("conditional", "--heads", str(asked.heads))
     for kind, name in (("wall", "wall"), ("cpu", "processor")):
-        median, decile, worst = (1e3 * found[f"{kind}_{share}"] for share in ("median", "ninth_decile", "worst"))
+        median, decile, worst = (1e3 * result[f"{kind}_{share}"] for share in ("median", "ninth_decile", "worst"))
         print(
-            f"conditional: T = 257, {found['rows']} values of N, ms {name}: median {median:.0f}, 90% {decile:.0f}, worst {worst:.0f} (to reach: 150)"
+            f"conditional: T = 257, {result['rows']} values of N, ms {name}: median {median:.0f}, 90% {decile:.0f}, worst {worst:.0f} (to reach: 150)"
         )
-    print(f"conditional: {found['settled']:.1%} of them settled")
+    print(f"conditional: {result['settled']:.1%} of them settled")
     wall, cpu = import_seconds()
     print(f"import theory: {wall:.2f} s wall, {cpu:.2f} s processor (to reach: 1.5 s)")
 

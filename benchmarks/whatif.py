@@ -90,15 +90,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=7)
     pairs = parser.parse_args().pairs
-    found = study(AXES, FIXED, QUESTION)
+    result = study(AXES, FIXED, QUESTION)
     for name, hand in zip(QUESTION.bounds, by_hand(), strict=True):
-        np.testing.assert_allclose(found.full(name), hand, rtol=1e-12)
+        np.testing.assert_allclose(result.full(name), hand, rtol=1e-12)
     ours, theirs = [], []
     for _ in range(pairs):
         theirs.append(clock(by_hand))
         ours.append(clock(lambda: study(AXES, FIXED, QUESTION)))
     ratio = statistics.median(one / other for one, other in zip(ours, theirs, strict=True))
-    points = int(np.prod(found.shape))
+    points = int(np.prod(result.shape))
     print(
         f"{points:,} points, {pairs} pairs: by hand {statistics.median(theirs):.4f} s, study {statistics.median(ours):.4f} s, median ratio {ratio:.2f}"
     )

@@ -89,7 +89,7 @@ def documents(*patterns: str | Path) -> tuple[Path, ...]:
     >>> documents(__file__)[0].name
     'api.py'
     """
-    found: list[Path] = []
+    out: list[Path] = []
     for pattern in patterns:
         if not str(pattern):
             raise InputError("a pattern is empty, expected a file, a folder or a pattern such as notes/*.txt. Name one.")
@@ -100,8 +100,8 @@ def documents(*patterns: str | Path) -> tuple[Path, ...]:
             raise InputError(f"{pattern}: is no pattern ({error}), expected one such as notes/*.txt. Mend it.") from error
         if not matches:
             raise InputError(f"{pattern}: no such file or folder. Name a text file, a folder, a .jsonl file or a pattern.")
-        found += matches
-    return tuple(found)
+        out += matches
+    return tuple(out)
 
 
 @_one_error

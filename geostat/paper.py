@@ -6,8 +6,6 @@ import tomllib
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["CORRELATIONS", "CORRELATION_SIZES", "CV_RANGE", "MAE", "REPORTED", "WORKING_SIZE"]
-
 
 def _read() -> list[dict[str, Any]]:
     rows = tomllib.loads(Path(__file__).with_name("paper.toml").read_text(encoding="utf-8"))["reported"]

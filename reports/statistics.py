@@ -6,8 +6,6 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-__all__ = ["FloatArray", "flat", "mean", "median", "quartiles"]
-
 FloatArray = NDArray[np.float64]
 
 

@@ -129,8 +129,8 @@ def made(kind: str, documents: int, tokens: int, random: np.random.Generator) ->
     curves, start = np.empty((len(STATISTICS), len(weights), n.size)), 0
     for units in draw_directions(gram, tokens, DIMENSION, len(weights), int(random.integers(2**31))):
         values = np.ascontiguousarray((units * norms[:, None, None]).swapaxes(0, 1))
-        found = separability(weights[start : start + len(values)], values, n)
-        curves[:, start : start + len(values)] = [found[name] for name in STATISTICS]
+        result = separability(weights[start : start + len(values)], values, n)
+        curves[:, start : start + len(values)] = [result[name] for name in STATISTICS]
         start += len(values)
     edges = evaluate(weights, norms, gram, DIMENSION, n, edition="sharp", sink=True, convention="paper")
     bounds = np.array([[edges[f"{name}_{side}"] for side in SIDES] for name in STATISTICS])
@@ -188,8 +188,8 @@ def judged(pool: Pool, bounds: FloatArray, chosen: NDArray[np.int64]) -> dict[st
     groups = {"/capture": capture, "/measured_envelope": own, "/norms": xr.Dataset(), "/similarity": xr.Dataset()}
     envelope = envelope_dataset(xr.DataTree.from_dict(groups), editions=("sharp",), grams=(), points=None)
     groups["/envelope"] = envelope.assign_coords(gram=["offset"])  # bounds by document come in where a run holds those of its own Grams
-    found = give_verdicts(xr.DataTree.from_dict({name: groups[name] for name in ("/capture", "/envelope")})).sel(claim_head=CLAIM)
-    parts = {name: found[f"{name}_head"].values[0] for name in ("estimate", "p_holds", "p_fails")}
+    result = give_verdicts(xr.DataTree.from_dict({name: groups[name] for name in ("/capture", "/envelope")})).sel(claim_head=CLAIM)
+    parts = {name: result[f"{name}_head"].values[0] for name in ("estimate", "p_holds", "p_fails")}
     error, outside = (
         groups["/envelope"][[f"{name}_{part}" for name in STATISTICS]]
         .to_dataarray()
@@ -217,7 +217,7 @@ def planted(
     edges, there = placed(pool, excess)
     places = np.argwhere(there & where)
     far = np.array([FAR[side] for side in SIDES])[:, None, None, None]
-    found: list[dict[str, FloatArray]] = []
+    result: list[dict[str, FloatArray]] = []
     for start in range(0, heads, HEADS_AT_ONCE):
         count = min(HEADS_AT_ONCE, heads - start)
         chosen = random.integers(pool.curves.shape[1], size=(count, DOCUMENTS))
@@ -228,8 +228,8 @@ def planted(
             at[:, *places.T] = True
         parts = judged(pool, np.where(at.transpose(1, 2, 0, 3)[:, :, :, None], edges[:, :, chosen], far), chosen)
         cells = np.asarray(at.any(axis=2)).transpose(1, 0, 2)  # statistic, head, n
-        found.append(parts | {"agree": (parts["alike"] * cells).sum(axis=(0, 2)) / cells.sum(axis=(0, 2))})
-    estimate, holds, fails, agree = (np.concatenate([part[key] for part in found]) for key in ("estimate", "p_holds", "p_fails", "agree"))
+        result.append(parts | {"agree": (parts["alike"] * cells).sum(axis=(0, 2)) / cells.sum(axis=(0, 2))})
+    estimate, holds, fails, agree = (np.concatenate([part[key] for part in result]) for key in ("estimate", "p_holds", "p_fails", "agree"))
     return BoundsRow(
         kind=name[0], planted=name[1], excess=excess, tolerance=tolerances()[CLAIM].value, median=float(np.median(estimate)),
         holds=float((holds <= SIGNIFICANCE).mean()), fails=float((fails <= SIGNIFICANCE).mean()), alike=float(agree.mean()), heads=heads,

@@ -117,9 +117,9 @@ class ReachRow:
 
     def told(self) -> str:
         """The row as lines."""
-        found = "none" if self.reach is None else f"{self.reach:g}"
+        result = "none" if self.reach is None else f"{self.reach:g}"
         worst = "  ".join(f"{reach:g}: {false:.2%}" for reach, false in zip(REACHES, self.worst, strict=True))
-        return f"worst of all kinds, by reach  {worst}\nsmallest reach with at most {SIGNIFICANCE:.0%}: {found} (built in: {REACH:g})"
+        return f"worst of all kinds, by reach  {worst}\nsmallest reach with at most {SIGNIFICANCE:.0%}: {result} (built in: {REACH:g})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,8 +207,8 @@ def in_models(tested: list[PValues]) -> list[NDArray[np.int8]]:
     holds, fails = (
         np.stack([np.roll(values.reshape(models, -1), place, axis=0) for place, values in enumerate(side)], axis=1) for side in sides
     )
-    found = [answers_of_model(PValues(holds=h, fails=f), np.isfinite(h)) for h, f in zip(holds, fails, strict=True)]
-    return list(np.stack(found, axis=1).reshape(len(tested), -1))
+    out = [answers_of_model(PValues(holds=h, fails=f), np.isfinite(h)) for h, f in zip(holds, fails, strict=True)]
+    return list(np.stack(out, axis=1).reshape(len(tested), -1))
 
 
 def planted(setting: recovery_norms.Setting, tokens: int) -> dict[str, float]:
@@ -221,10 +221,10 @@ def norms(heads: int, tokens: int, seed: int) -> Iterator[Kind]:
     """Yield the kinds of heads of Assumption 1, by claim."""
     claims = [claim for claim in CLAIMS if claim.group == "norms"]
     for place, setting in enumerate(NORMS):
-        found = estimates(recovery_norms.draw(setting, heads, DOCUMENTS, tokens, np.random.default_rng(seed + place)), first_content=1)
-        truths = {name: float(found[name].value.mean()) for name in ("cv_token", "cv_profile")} | planted(setting, tokens)
+        result = estimates(recovery_norms.draw(setting, heads, DOCUMENTS, tokens, np.random.default_rng(seed + place)), first_content=1)
+        truths = {name: float(result[name].value.mean()) for name in ("cv_token", "cv_profile")} | planted(setting, tokens)
         for claim in claims:
-            yield Kind(claim=claim, name=setting.name, truth=truths[claim.variable], estimate=found[claim.variable])
+            yield Kind(claim=claim, name=setting.name, truth=truths[claim.variable], estimate=result[claim.variable])
 
 
 def misfit(form: str, setting: recovery_similarity.Setting, lag: FloatArray, pairs: FloatArray) -> float:
@@ -250,8 +250,8 @@ def slopes(heads: int, tokens: int, seed: int) -> Iterator[Kind]:
         at_lag = setting.draw(heads, random)[..., None, None] * blocks.centre[:, None]
         means = at_lag + setting.noise * random.standard_normal((*at_lag.shape[:-1], lag.size - 1)) / np.sqrt(np.maximum(blocks.pairs, 1))
         moved = drift(np.where(blocks.pairs > 0, means, np.nan), blocks)
-        for name, found in (("drift_slope", moved.slope), ("sink_slope", sink["sink_slope"])):
-            yield Kind(claim=claims[name], name=setting.name, truth=setting.slope, estimate=found)
+        for name, result in (("drift_slope", moved.slope), ("sink_slope", sink["sink_slope"])):
+            yield Kind(claim=claims[name], name=setting.name, truth=setting.slope, estimate=result)
 
 
 def similarity(heads: int, tokens: int, seed: int) -> Iterator[Kind]:

@@ -119,11 +119,11 @@ class Row:
 def study(setting: Setting, heads: int, documents: int, length: int, seed: int) -> list[Row]:
     """Fit `heads` synthetic heads of one setting and count coverage."""
     norms = draw(setting, heads, documents, length, np.random.default_rng(seed))
-    found = estimates(norms, first_content=1)
+    result = estimates(norms, first_content=1)
     planted = {"C": setting.C, "lam": setting.lam, "trend": setting.trend, **setting.shares()}
-    rows = [_row(setting, name, value, found[name], name in REQUIRED) for name, value in planted.items()]
+    rows = [_row(setting, name, value, result[name], name in REQUIRED) for name, value in planted.items()]
     error = hac_errors(mean_over_documents(norms[..., 1:]))
-    half, trend = stdtrit(np.inf, 0.5 + LEVEL / 2) * error, found["trend"].value
+    half, trend = stdtrit(np.inf, 0.5 + LEVEL / 2) * error, result["trend"].value
     hac = Estimate(value=trend, se=error, lower=trend - half, upper=trend + half)
     return [*rows, replace(_row(setting, "trend", setting.trend, hac, False), name="trend, HAC")]
 

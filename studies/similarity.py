@@ -175,30 +175,30 @@ def _of_form(setting: Setting, fit: Fit, data: Cosines) -> Iterator[Coverage]:
     gram = fitted_gram(setting.form, setting.tokens, rho0=setting.rho0, **(ABSENT | dict(setting.values)))
     expected = expected_cosine(gram.by_lag[1 : data.lag.size + 1], DIMENSION)
     truth = solve(setting.form, data.lag, expected[None], data.pairs).values()
-    found = estimates(fit, data)
+    result = estimates(fit, data)
     for name in FORM[setting.form].parameters:
-        yield _counted(setting, name, setting.values[name], float(truth[name][0]), found[name])
+        yield _counted(setting, name, setting.values[name], float(truth[name][0]), result[name])
 
 
 def _of_sink(setting: Setting, sink: FloatArray) -> Iterator[Coverage]:
-    found = sink_cosines(sink)
+    result = sink_cosines(sink)
     for name, planted in (("rho0", setting.rho0), ("sink_slope", 0.0)):
-        yield _counted(setting, name, planted, float(expected_cosine(planted, DIMENSION)), found[name])
+        yield _counted(setting, name, planted, float(expected_cosine(planted, DIMENSION)), result[name])
 
 
 def _of_norms(setting: Setting, norm: FloatArray) -> Iterator[Coverage]:
     """Fit Assumption 1 as a run does, and count the intervals of C and λ."""
-    found = norm_estimates(norm, 1)
+    result = norm_estimates(norm, 1)
     for name, planted, truth in (("C", NORM, NORM * expected_norm(DIMENSION)), ("lam", RATIO, RATIO)):
-        yield _counted(setting, name, planted, truth, found[name])
+        yield _counted(setting, name, planted, truth, result[name])
 
 
 def _chosen(fits: list[Fit], data: Cosines) -> dict[str, int]:
     measures = [goodness(fit, data) for fit in fits]
     losses = [resampled(fit, data, measure["mae_by_lag"])[0] for fit, measure in zip(fits, measures, strict=True)]
     bic = np.stack([measure["bic"] for measure in measures])
-    found = choose(np.stack(losses), bic, np.array([FORM[form].number for form in FORMS])).chosen
-    return {form: int((found == place).sum()) for place, form in enumerate(FORMS)}
+    result = choose(np.stack(losses), bic, np.array([FORM[form].number for form in FORMS])).chosen
+    return {form: int((result == place).sum()) for place, form in enumerate(FORMS)}
 
 
 def percent(count: int, of: int) -> str:
@@ -236,10 +236,10 @@ def main(arguments: list[str] | None = None) -> None:
     asked = parser.parse_args(arguments)
     rows, wrong = 0, 0
     for place, setting in enumerate(SETTINGS):
-        found = recover(setting, asked.heads, asked.documents, 1000 * asked.seed + place)
-        print("\n".join(table(found)), flush=True)
-        rows += len(found.coverage)
-        wrong += sum(not ACCEPTED[0] <= row.covered / row.heads <= ACCEPTED[1] for row in found.coverage)
+        result = recover(setting, asked.heads, asked.documents, 1000 * asked.seed + place)
+        print("\n".join(table(result)), flush=True)
+        rows += len(result.coverage)
+        wrong += sum(not ACCEPTED[0] <= row.covered / row.heads <= ACCEPTED[1] for row in result.coverage)
     print(f"{rows - wrong} of {rows} nominal 95% intervals cover 92 to 98% of {asked.heads} heads")
 
 

@@ -138,8 +138,8 @@ def oscillation(share: float, heads: int, tokens: int, random: np.random.Generat
     truth["eta_osc"] = np.full(heads, amplitude)
     every = fit_weights(drawn(truth, tokens, 1.0, random)).isel(layer=0)
     fits = every.sel(form="separate")
-    found = fits["form_oscillation_identified"].values & np.isfinite(fits["form_eta_se"].values)
-    estimate, se = (np.where(found, fits[name].values, np.nan) for name in ("form_eta", "form_eta_se"))
+    result = fits["form_oscillation_identified"].values & np.isfinite(fits["form_eta_se"].values)
+    estimate, se = (np.where(result, fits[name].values, np.nan) for name in ("form_eta", "form_eta_se"))
     return _row("oscillation", "at_least", NOISE, amplitude, np.asarray(amplitude), estimate, se, every["oscillation_p"].values, None)
 
 

@@ -110,8 +110,8 @@ def limits(tokens: int) -> tuple[float, float]:
         None
     ]
     nulls = [float(np.quantile(null, 0.95)) for null in surrogates(content, 1)]
-    found = [statistics(row - row.mean(), row - row.mean(), noise, 1)[name][0] for row, name in ((wave, "oscillation"), (ramp, "growth"))]
-    oscillation, growth = (small * float(np.sqrt(null / value)) for null, value in zip(nulls, found, strict=True))
+    result = [statistics(row - row.mean(), row - row.mean(), noise, 1)[name][0] for row, name in ((wave, "oscillation"), (ramp, "growth"))]
+    oscillation, growth = (small * float(np.sqrt(null / value)) for null, value in zip(nulls, result, strict=True))
     return oscillation, growth
 
 
@@ -171,11 +171,11 @@ def _ask(setting: Setting, truth: dict[str, FloatArray], fit: xr.Dataset, tally:
     waves, grows = setting.oscillation in ("strong", "printed"), setting.growth in ("strong", "printed")
     _cover(tally, "p_sink", truth["p_sink"], fit, "p_sink")
     _cover(tally, "p_base", np.exp(truth["b"]), own, "form_p_base")
-    found = fit["form_oscillation_identified"].values
-    present = found[FORMS.index("shared")] if setting.oscillation == "printed" else found[FORMS.index("separate")]
+    result = fit["form_oscillation_identified"].values
+    present = result[FORMS.index("shared")] if setting.oscillation == "printed" else result[FORMS.index("separate")]
     if setting.oscillation == "absent":
-        tally.add("absent oscillation called present", np.asarray(found.any(axis=0)))
-    tally.add("flag of the oscillation right", np.asarray(present if waves else ~found.any(axis=0)))
+        tally.add("absent oscillation called present", np.asarray(result.any(axis=0)))
+    tally.add("flag of the oscillation right", np.asarray(present if waves else ~result.any(axis=0)))
     grown = own["form_eta_tail_identified"].values
     if grows:
         tally.add("flag of growth right", grown)
@@ -215,8 +215,8 @@ def _planted_half_widths(setting: Setting, truth: dict[str, FloatArray]) -> dict
     noise = mean_noise()
     wide = [Background(phi=np.full(heads, noise.phi[0]), theta=np.zeros(heads), variance=np.full(heads, noise.variance[0]))] * len(FORMS)
     rows = {name: np.broadcast_to(truth[name], (len(FORMS), heads)) for name in CURVE}
-    found = placement(rows, wide, position, np.ones((heads, position.size), dtype=bool))
-    return {name: values[FORMS.index(setting.form)] for name, values in found.items()}
+    result = placement(rows, wide, position, np.ones((heads, position.size), dtype=bool))
+    return {name: values[FORMS.index(setting.form)] for name, values in result.items()}
 
 
 TARGETS = (

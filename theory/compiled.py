@@ -10,8 +10,6 @@ from functools import partial
 
 import numba
 
-__all__ = ["compiled"]
-
 
 def _can_be_kept() -> bool:
     """Say whether there is a folder that numba may write to: it is asked when a function is decorated."""

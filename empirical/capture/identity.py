@@ -85,14 +85,14 @@ def provenance(
 
 def differing(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
     """What bars a resume: (name, stored, asked) of each entry of `IDENTITY` that differs, innermost name first."""
-    found = []
+    out = []
     for name in IDENTITY:
         old, new = stored.get(name), asked.get(name)
         if isinstance(old, Mapping) and isinstance(new, Mapping):
-            found += [(f"{name}.{key}", old.get(key), new.get(key)) for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
+            out += [(f"{name}.{key}", old.get(key), new.get(key)) for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
         elif old != new:
-            found.append((name, old, new))
-    return found
+            out.append((name, old, new))
+    return out
 
 
 def machine() -> dict[str, Any]:

@@ -59,11 +59,11 @@ def safetensors_files(folder: Path) -> list[Path]:
 
 def safetensors_tensors(files: Iterable[Path]) -> dict[str, int]:
     """Return how many elements each tensor of .safetensors files has."""
-    found = {}
+    out = {}
     for file in files:
         with safe_open(file, framework="pt") as opened:
-            found.update({name: _product(opened.get_slice(name).get_shape()) for name in opened.keys()})  # noqa: SIM118 (no mapping)
-    return found
+            out.update({name: _product(opened.get_slice(name).get_shape()) for name in opened.keys()})  # noqa: SIM118 (no mapping)
+    return out
 
 
 def gguf_tensors(file: Path) -> tuple[str, dict[str, int]]:
@@ -99,11 +99,11 @@ def impossible(config: PreTrainedConfig, tensors: Mapping[str, int], model: PreT
     return None
 
 
-def unfit(found: Mapping[str, Collection[Any]]) -> str | None:
+def unfit(loading: Mapping[str, Collection[Any]]) -> str | None:
     """Say which weights are missing, unknown or of another shape by what transformers reports of loading (`loading_info`), or None."""
-    extra = [name for name in found["unexpected_keys"] if not OLD_BUFFERS.search(name)]
-    shapes = [f"{name} {tuple(held)} for {tuple(asked)}" for name, held, asked in found["mismatched_keys"]]
-    return _unlike(missing=found["missing_keys"], extra=extra, shapes=shapes)
+    extra = [name for name in loading["unexpected_keys"] if not OLD_BUFFERS.search(name)]
+    shapes = [f"{name} {tuple(held)} for {tuple(asked)}" for name, held, asked in loading["mismatched_keys"]]
+    return _unlike(missing=loading["missing_keys"], extra=extra, shapes=shapes)
 
 
 def unfit_gguf(architecture: str, tensors: Mapping[str, int], model: PreTrainedModel) -> str | None:

@@ -231,12 +231,12 @@ def _load_weights(source: Source, dtype: torch.dtype, options: dict[str, Any], *
     if source.gguf is None:
         options["use_safetensors"] = None if allow_pickle else True
     try:
-        loaded, found = _load(source, AutoModelForCausalLM, {**options, "attn_implementation": "sdpa"})
+        loaded, result = _load(source, AutoModelForCausalLM, {**options, "attn_implementation": "sdpa"})
     except InputError as error:
         if "scaled_dot_product_attention" not in str(error.__cause__):
             raise
-        loaded, found = _load(source, AutoModelForCausalLM, {**options, "attn_implementation": "eager"})
-    said = unfit(found)
+        loaded, result = _load(source, AutoModelForCausalLM, {**options, "attn_implementation": "eager"})
+    said = unfit(result)
     if said is not None:
         raise InputError(_misfit(source, said))
     return loaded

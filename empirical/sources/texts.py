@@ -100,18 +100,18 @@ def _files(root: Path) -> list[Path]:
     """Return the text files under a folder, or the file itself."""
     if not root.is_dir():
         return [root]
-    found = [
+    out = [
         file
         for file in root.rglob("*")
         if file.suffix.lower() in TEXT_SUFFIXES | {".jsonl"}
         and file.is_file()
         and not any(part.startswith(".") for part in file.relative_to(root).parts)
     ]
-    if not found:
+    if not out:
         raise InputError(
             f"{shown(root)}: holds no text files ({', '.join(sorted(TEXT_SUFFIXES))}, .jsonl). Name the files, or another folder."
         )
-    return sorted(found, key=lambda file: file.relative_to(root).as_posix())
+    return sorted(out, key=lambda file: file.relative_to(root).as_posix())
 
 
 def _whole(file: Path, *, may_be_empty: bool) -> Iterator[Document]:
@@ -127,18 +127,18 @@ def _whole(file: Path, *, may_be_empty: bool) -> Iterator[Document]:
 
 def _records(file: Path, field: str) -> Iterator[Document]:
     """Read a .jsonl file, one document a line, named by the line's number."""
-    offset, found = 0, False
+    offset, result = 0, False
     try:
         with file.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
                 text = _decoded(line, file, offset)
                 offset += len(line)
                 if text.strip():
-                    found = True
+                    result = True
                     yield Document(name=f"{shown(file)}:{number}", text=_field(text, field, f"{shown(file)}:{number}"))
     except OSError as error:
         raise InputError(f"{shown(file)}: cannot be read ({error.strerror}). Check its permissions, or leave it out.") from error
-    if not found:
+    if not result:
         raise InputError(f"{shown(file)}: holds no records. Name another file.")
 
 

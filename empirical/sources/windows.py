@@ -90,14 +90,14 @@ def windows(
         digest = hashlib.sha256(document.text.encode()).hexdigest()
         first = seen.setdefault(tuple(ids[:length]), len(rows))
         if first < len(rows):
-            raise InputError(_twice(names[first], document.name, same_text=digests[first] == digest, length=length, found=len(rows)))
+            raise InputError(_twice(names[first], document.name, same_text=digests[first] == digest, length=length, enough=len(rows)))
         rows.append(ids[:length])
         names.append(document.name)
         digests.append(digest)
         if len(rows) == count:
             break
     if len(rows) < count:
-        raise InputError(f"{corpus}: {_too_few(held, found=len(rows), length=length, count=count)}")
+        raise InputError(f"{corpus}: {_too_few(held, enough=len(rows), length=length, count=count)}")
     token_ids = np.array(rows, dtype=np.int32)
     return Windows(
         token_ids=token_ids,
@@ -110,22 +110,22 @@ def windows(
     )
 
 
-def _too_few(held: list[int], *, found: int, length: int, count: int) -> str:
+def _too_few(held: list[int], *, enough: int, length: int, count: int) -> str:
     """Say which documents there are instead, of `held` tokens each, and what could be asked of them."""
     if not held:
         return "holds no documents. Name other texts."
     long_enough = sorted((tokens for tokens in held if tokens >= LEAST_LENGTH), reverse=True)
     seen = (
-        f"{found} of {len(held)} documents have {length} tokens or more, but --documents is {count}"
-        if found
+        f"{enough} of {len(held)} documents have {length} tokens or more, but --documents is {count}"
+        if enough
         else f"the longest document has {max(held)} tokens, but --length is {length}"
     )
-    remedies = [f"--documents {found}"] if found else []
+    remedies = [f"--documents {enough}"] if enough else []
     if len(long_enough) >= count:
         remedies.append(f"--length {long_enough[count - 1]}")
-    elif long_enough and not found:
+    elif long_enough and not enough:
         remedies.append(f"--length {long_enough[-1]} --documents {len(long_enough)}")
-    return f"{seen}. Use {', '.join([*remedies, ''])}{'or ' if remedies else ''}{'more texts' if found else 'longer texts'}."
+    return f"{seen}. Use {', '.join([*remedies, ''])}{'or ' if remedies else ''}{'more texts' if enough else 'longer texts'}."
 
 
 def _check(*, length: int, count: int, special_tokens: str) -> None:
@@ -137,10 +137,10 @@ def _check(*, length: int, count: int, special_tokens: str) -> None:
         raise InputError(f"--special-tokens {special_tokens}: expected one of {', '.join(SPECIAL_TOKENS)}. Use one of those.")
 
 
-def _twice(first: str, second: str, *, same_text: bool, length: int, found: int) -> str:
+def _twice(first: str, second: str, *, same_text: bool, length: int, enough: int) -> str:
     """Say that two documents are one, and what could be done."""
     seen, remedy = ("hold the same text", "") if same_text else (f"begin with the same {length} tokens", " use a longer --length,")
-    return f"{first} and {second}: {seen}, expected different documents. Leave one out,{remedy} or use --documents {found}."
+    return f"{first} and {second}: {seen}, expected different documents. Leave one out,{remedy} or use --documents {enough}."
 
 
 def _tokens(tokenizer: PreTrainedTokenizerBase, text: str, *, special_tokens: str, length: int) -> list[int]:

@@ -102,10 +102,10 @@ Mark = tuple[int, int, int] | None
 def mark_of(path: Path) -> Mark:
     """Return what changes whenever the root's metadata is replaced; None where there is none."""
     try:
-        found = (path / "zarr.json").stat()
+        result = (path / "zarr.json").stat()
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    return result.st_ino, result.st_mtime_ns, result.st_size
 
 
 def under_way(path: Path) -> bool:
@@ -138,16 +138,16 @@ def save(folder: Path, attributes: dict[str, Any]) -> None:
 def _consolidated(folder: Path, groups: Sequence[str]) -> dict[str, Any]:
     """Return the metadata of groups and their arrays as zarr consolidates it: by path; a group says of itself that it holds no other's."""
     files = sorted(file for group in groups for file in (folder / group).glob("**/zarr.json"))
-    found = {below(file.parent, folder): _json(file) for file in files}
-    for node in found.values():
+    out = {below(file.parent, folder): _json(file) for file in files}
+    for node in out.values():
         if node["node_type"] == "group":
             node["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": {}}
-    return {"kind": "inline", "must_understand": False, "metadata": found}
+    return {"kind": "inline", "must_understand": False, "metadata": out}
 
 
 def _json(file: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return found
+    result: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return result
 
 
 def _room(folder: Path, names: Iterable[str]) -> int | None:

@@ -22,8 +22,6 @@ from theory.evaluate.envelopes import envelopes
 from theory.head.gram import LagGram
 from theory.head.results import Edition
 
-__all__ = ["EDITIONS", "ENVELOPE_POINTS", "FITTED_GRAMS", "bounds_of_layer", "envelope_grid", "evaluate", "fitted_heads", "measured_curves"]
-
 EDITIONS: Final[tuple[Edition, ...]] = ("printed", "sharp")
 FITTED_GRAMS: Final = ("exponential", "offset")
 
@@ -86,12 +84,12 @@ def evaluate(
         convention="followup" if followup and edition == "sharp" else "paper",
         feasible=True,
     )
-    found = {name: np.array(getattr(bounds, name)) for name in ALL_BOUNDS}
+    out = {name: np.array(getattr(bounds, name)) for name in ALL_BOUNDS}
     if followup and edition != "sharp":
         for name in ALL_BOUNDS:
             if name.startswith("f_"):
-                found[name][...] = np.nan
-    return found
+                out[name][...] = np.nan
+    return out
 
 
 def bounds_of_layer(
@@ -123,8 +121,8 @@ def bounds_of_layer(
     if known.any():
         sink, convention = layer_tokens(capture, layer).sink, str(capture.attrs["convention"])
         dimension = int(capture.attrs["dimension"])
-        found = evaluate(rows[known], norms, gram, dimension, grid, edition=edition, sink=sink, convention=convention)
-        stacked[:, known] = np.stack([found[name] for name in names])
+        result = evaluate(rows[known], norms, gram, dimension, grid, edition=edition, sink=sink, convention=convention)
+        stacked[:, known] = np.stack([result[name] for name in names])
     return stacked.reshape(len(names), *weights.shape[:-1], len(grid))
 
 

@@ -6,6 +6,8 @@ Source: arXiv 2602.01893, Theorems 1-2 and Corollary 1. Imports theory; datasets
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -24,14 +26,33 @@ from geostat.bounds.by_document import (
 from geostat.bounds.gaps import clearly_outside, means_and_gaps, standard_error
 from geostat.bounds.head import MEASURED, document_weights
 from geostat.datasets.progress import Progress, part_of
-from geostat.datasets.separability import ALL_BOUNDS, WITH_F, bound_attributes, statistic_attributes
-from geostat.datasets.variable import Variable, variables
+from geostat.datasets.separability import ALL_BOUNDS, SIDES, WITH_F, bound_attributes, statistic_attributes
+from geostat.datasets.variable import Variable, labelled
 from geostat.errors import InputError
 from geostat.statistics.arrays import FloatArray
 from theory.head.results import Edition
 
 DIMS: Final = ("edition", "gram", "layer", "head", "n_envelope")
-PROJECTION: Final = (
+CURVE: Final = ("layer", "head", "n_envelope")
+
+
+def _records(statistic: str) -> tuple[Variable, ...]:
+    label, attributes = statistic.replace("_", " "), statistic_attributes(statistic)
+    measured = partial(Variable, units="1", symbol=attributes["symbol"], equation=attributes["equation"], dims=CURVE)
+    bounds = [Variable(f"{statistic}_{side}", dims=DIMS, **bound_attributes(f"{statistic}_{side}")) for side in SIDES]
+    gap = "standard error over documents of the measured value less the {}"
+    return (
+        *bounds,
+        *(replace(bound, name=f"{bound.name}_gap_se", long_name=gap.format(bound.long_name), symbol="") for bound in bounds),
+        measured(statistic, f"measured {label}, mean over documents"),
+        measured(f"{statistic}_se", f"standard error over documents of {label}"),
+        measured(f"{statistic}_excess", f"how far measured {label} lies outside its bounds", dims=DIMS),
+        measured(f"{statistic}_outside", f"measured {label} lies clearly outside its bounds (tests of the gap at 95%)", dims=DIMS),
+    )
+
+
+VARIABLES: Final = (
+    *(record for statistic in WITH_F for record in _records(statistic)),
     Variable("projected", "fitted Gram is infeasible and was moved", equation="Assumption 2", dims=("fitted_gram", "layer", "kv_head")),
     Variable(
         "projection_distance",
@@ -85,24 +106,25 @@ def envelope_dataset(
             moved[index, layer, kv_head], distance[index, layer, kv_head] = model.projected, model.distance
             weights, measured = document_weights(capture, layer, group), curve_of_each_bound(curves.isel(layer=layer, head=group))
             for at, edition in enumerate(editions):
-                found = bounds_of_layer(capture, layer, weights, model.norms, model.gram, grid, edition=edition)
-                bounds[:, :, at, index, layer, group] = means_and_gaps(found, measured)
+                result = bounds_of_layer(capture, layer, weights, model.norms, model.gram, grid, edition=edition)
+                bounds[:, :, at, index, layer, group] = means_and_gaps(result, measured)
     if MEASURED in names:
         own = tree["measured_envelope"].to_dataset().reindex(n_envelope=grid).transpose("document", *(dim for dim in DIMS if dim != "gram"))
         for at, edition in enumerate(editions):
-            found = np.stack([own[name].sel(edition=edition).values for name in ALL_BOUNDS])
-            bounds[:, :, at, -1] = means_and_gaps(found, curve_of_each_bound(curves))
-    envelope = _bounds_dataset(capture, bounds, editions, names, grid).assign(
-        variables(PROJECTION, {"projected": moved, "projection_distance": distance})
-    )
+            result = np.stack([own[name].sel(edition=edition).values for name in ALL_BOUNDS])
+            bounds[:, :, at, -1] = means_and_gaps(result, curve_of_each_bound(curves))
+    of_value_head = VARIABLES[-1].dims
+    envelope = _bounds_dataset(capture, bounds, editions, names, grid)
+    envelope = envelope.assign(projected=(of_value_head, moved), projection_distance=(of_value_head, distance))
     for statistic in WITH_F:
         envelope = envelope.assign(_against_measured(envelope, curves[statistic]))
+    envelope = labelled(envelope, VARIABLES)
     envelope.attrs = {
         "long_name": "bounds against measurement",
         "documents": capture.sizes["document"],
         "averaging": "each bound at each document's own weights, then averaged over documents",
     }
-    return envelope.drop_vars([name for name in envelope.coords if name not in {*DIMS, *PROJECTION[0].dims, "kv_head_of_head"}])
+    return envelope.drop_vars([name for name in envelope.coords if name not in {*DIMS, *of_value_head, "kv_head_of_head"}])
 
 
 def _bounds_dataset(
@@ -111,9 +133,7 @@ def _bounds_dataset(
     """The bounds (mean or error of the gap, bound, edition, gram, layer, head, n) by name, with coordinates."""
     out: dict[str, Any] = {}
     for name, mean, gap_se in zip(ALL_BOUNDS, *bounds, strict=True):
-        words = bound_attributes(name)
-        gap = {"long_name": f"standard error over documents of the measured value less the {words['long_name']}", "symbol": ""}
-        out |= {name: (DIMS, mean, words), f"{name}_gap_se": (DIMS, gap_se, words | gap)}
+        out |= {name: (DIMS, mean), f"{name}_gap_se": (DIMS, gap_se)}
     fitted = [name for name in names if name != MEASURED]
     labels = {
         "edition": (editions, "edition of the theory"), "gram": (names, "Gram matrix of the values"), "fitted_gram": (fitted, "fitted Gram matrix"),
@@ -127,18 +147,9 @@ def _bounds_dataset(
 def _against_measured(envelope: xr.Dataset, curve: xr.DataArray) -> dict[str, xr.DataArray]:
     """A measured statistic, by document, with its error, how far its mean lies outside its bounds, and whether clearly."""
     statistic, documents = str(curve.name), curve.sizes["document"]
-    label, words = statistic.replace("_", " "), statistic_attributes(statistic)
     lower, upper, mean = envelope[f"{statistic}_lower"], envelope[f"{statistic}_upper"], curve.mean("document")
-    out = {
-        statistic: mean.assign_attrs(long_name=f"measured {label}, mean over documents", **words),
-        f"{statistic}_se": standard_error(curve).assign_attrs(long_name=f"standard error over documents of {label}", **words),
-    }
+    out = {statistic: mean, f"{statistic}_se": standard_error(curve)}
     known = lower.notnull() & upper.notnull() & mean.notnull()
     excess = xr.DataArray(np.maximum(lower - mean, mean - upper)).clip(min=0).where(known)
     outside = clearly_outside(envelope.assign(out), statistic, documents).where(known, False).astype(bool)
-    return out | {
-        f"{statistic}_excess": excess.assign_attrs(words, long_name=f"how far measured {label} lies outside its bounds"),
-        f"{statistic}_outside": outside.assign_attrs(
-            words, long_name=f"measured {label} lies clearly outside its bounds (tests of the gap at 95%)"
-        ),
-    }
+    return out | {f"{statistic}_excess": excess, f"{statistic}_outside": outside}

@@ -42,24 +42,24 @@ def standard_error(values: xr.DataArray) -> xr.DataArray:
     return values.std("document", ddof=1) / np.sqrt(count) if values.sizes["document"] > 1 else values.mean("document") * np.nan
 
 
-def clearly_outside(found: xr.Dataset, statistic: str, documents: int) -> xr.DataArray:
+def clearly_outside(envelope: xr.Dataset, statistic: str, documents: int) -> xr.DataArray:
     """Where a measured mean lies outside a bound surely, each side at 97.5%: its gap by a t-test, or by `mean_of_equals` where all documents agree.
 
     Precision, and F with it, lies close to its floor in most texts and at 1 in some: eight documents may all be of one kind and nearly agree. Their spread
     tells nothing of the other kind, so there the mean must pass `mean_of_equals` as well. With one document, wherever it lies outside.
 
     Args:
-        found: `x`, `x_se`, `x_lower`, `x_upper` and the bounds' `_gap_se` of the statistic x, as /envelope holds them.
+        envelope: `x`, `x_se`, `x_lower`, `x_upper` and the bounds' `_gap_se` of the statistic x, as /envelope holds them.
         statistic: x.
         documents: how many they are means over.
     """
-    mean, alike, level = found[statistic], found[f"{statistic}_se"] == 0, (1 - LEVEL) / 2
+    mean, alike, level = envelope[statistic], envelope[f"{statistic}_se"] == 0, (1 - LEVEL) / 2
     both = documents > 1 and statistic not in SMOOTH
     critical = float(critical_value(documents - 1)) if documents > 1 else 0.0
-    outside = xr.zeros_like(found[f"{statistic}_lower"], dtype=bool)
+    outside = xr.zeros_like(envelope[f"{statistic}_lower"], dtype=bool)
     for side, sign in (("lower", -1.0), ("upper", 1.0)):
-        bound = found[f"{statistic}_{side}"]
-        gap, error = sign * (mean - bound), found[f"{statistic}_{side}_gap_se"].fillna(0.0)
+        bound = envelope[f"{statistic}_{side}"]
+        gap, error = sign * (mean - bound), envelope[f"{statistic}_{side}_gap_se"].fillna(0.0)
         broad_mean, broad_bound = xr.broadcast(mean, bound)
         chance = mean_of_equals(broad_mean.values, broad_bound.values, documents, "at_most" if side == "upper" else "at_least").fails
         seldom = xr.DataArray(chance, dims=broad_bound.dims, coords=broad_bound.coords).transpose(*bound.dims) < level

@@ -83,9 +83,9 @@ def _feasible(by_lag: FloatArray, rho0: float, seen: LayerTokens) -> tuple[LagGr
     if not np.isfinite(LagGram(by_lag).edge(seen.content)):
         clipped = clip_spectrum(by_lag)
         by_lag, moved = clipped.by_lag, clipped.distance
-    found = project(LagGram(by_lag, rho0), seen.tokens, sink=0 if seen.sink else None)
-    assert isinstance(found.gram, LagGram)  # the cosines by lag are feasible, so ρ₀ alone can be too large
-    return found.gram, max(moved, found.distance)
+    result = project(LagGram(by_lag, rho0), seen.tokens, sink=0 if seen.sink else None)
+    assert isinstance(result.gram, LagGram)  # the cosines by lag are feasible, so ρ₀ alone can be too large
+    return result.gram, max(moved, result.distance)
 
 
 def _mean_sink_cosine(capture: xr.Dataset, layer: int, kv_head: int) -> float:
@@ -124,7 +124,7 @@ def fitted_head(capture: xr.Dataset, norms: xr.Dataset, similarity: xr.Dataset, 
     if not np.all(np.isfinite([beta, offset, scale, rho0, ratio])):
         return None
     asked = offset_exponential(beta, offset, rho0, seen.tokens) if beta > 0 else LagGram(np.ones(seen.tokens), rho0)
-    found = project(asked, seen.tokens, sink=0 if seen.sink else None)
+    result = project(asked, seen.tokens, sink=0 if seen.sink else None)
     every = np.full(seen.tokens, scale)
     every[0] *= ratio  # 1 where the first token is no sink
-    return FittedHead(norms=every, gram=found.gram, projected=found.kind != "none", distance=found.distance)
+    return FittedHead(norms=every, gram=result.gram, projected=result.kind != "none", distance=result.distance)

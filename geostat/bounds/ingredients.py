@@ -85,7 +85,7 @@ def swap_ingredients(
         measured = value_head(capture, weights, layer, kv_head, group)
         moved[layer, kv_head] = measured.moved
         for at, swapped in enumerate(SWAPS.values()):
-            found = bounds_of_layer(
+            result = bounds_of_layer(
                 capture,
                 layer,
                 measured.weights if "weights" in swapped else measured.weight_model[None],
@@ -95,7 +95,7 @@ def swap_ingredients(
                 edition="sharp",
                 names=BOUNDS,
             )
-            bounds[:, at, layer, group] = found.mean(axis=1)
+            bounds[:, at, layer, group] = result.mean(axis=1)
     curves = measured_curves(capture, grid).mean("document").transpose("layer", "head", "n_envelope")
     between = (grid > 1) & (grid < capture["tokens"].values[:, None, None])
     numbers: dict[str, np.ndarray] = dict(zip(BOUNDS, bounds, strict=True)) | {"moved": moved}

@@ -14,8 +14,6 @@ from geostat.bounds.by_document import EDITIONS, ENVELOPE_POINTS, envelope_grid,
 from geostat.datasets.separability import ALL_BOUNDS, bound_attributes
 from theory.editions.sharp.many_heads import WorkArrays
 
-__all__ = ["MeasuredEnvelope"]
-
 _GRAMS: Final = WorkArrays()
 
 
@@ -43,7 +41,7 @@ class MeasuredEnvelope:
         values = view.values.double().numpy()
         alpha = view.alpha.double().numpy()
         group = view.shape.heads // view.shape.kv_heads
-        found = {name: np.full((len(EDITIONS), view.shape.heads, len(grid)), np.nan, dtype=np.float32) for name in ALL_BOUNDS}
+        out = {name: np.full((len(EDITIONS), view.shape.heads, len(grid)), np.nan, dtype=np.float32) for name in ALL_BOUNDS}
         for kv_head in range(view.shape.kv_heads):
             heads = slice(kv_head * group, (kv_head + 1) * group)
             norms = np.linalg.norm(values[kv_head], axis=1)
@@ -62,6 +60,6 @@ class MeasuredEnvelope:
                     convention=view.shape.convention.value,
                 )
                 for name in ALL_BOUNDS:
-                    found[name][index, heads] = bounds[name]
+                    out[name][index, heads] = bounds[name]
             _GRAMS.give_back([gram])
-        return found
+        return out

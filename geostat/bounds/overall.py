@@ -6,15 +6,57 @@ Documents are the sampling unit: heads are averaged within a document first, and
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
 import xarray as xr
 
+from empirical.schema import SEPARABILITY
 from geostat.bounds.gaps import standard_error
 from geostat.datasets.separability import SIDES, STATISTICS, WITH_F, bound_attributes, statistic_attributes
+from geostat.datasets.variable import Variable, labelled
 
-CELLS: Final = "(head, N) cells with 1 < N < T, both bounds known"
+CELLS: Final = {"over": "(head, N) cells with 1 < N < T, both bounds known"}
+SIZES: Final = {"over": "sizes 1 < N < T"}
+
+
+def _records(statistic: str) -> tuple[Variable, ...]:
+    """Records of the mean bounds on a statistic, of cells inside them, and of its mean curve inside them."""
+    label, words = statistic.replace("_", " "), statistic_attributes(statistic)
+    share = partial(Variable, dims=("edition", "gram"), units=words["units"], symbol=words["symbol"], equation=words["equation"])
+    return (
+        *(
+            Variable(f"{statistic}_{side}", dims=("edition", "gram", "n_envelope"), **bound_attributes(f"{statistic}_{side}"))
+            for side in SIDES
+        ),
+        share(f"{statistic}_inside", f"share of cells with measured {label} inside its bounds", more=CELLS),
+        share(f"{statistic}_outside", f"share of cells with measured {label} outside by more than the 95% document interval", more=CELLS),
+        share(f"{statistic}_excess", f"mean distance of measured {label} from its bounds where outside", more=CELLS),
+        share(f"{statistic}_cells", "number of cells", more=CELLS),
+        share(f"{statistic}_width", f"mean distance between the bounds of {label}, both cut to [0, 1]", more=CELLS),
+        share(f"{statistic}_means_inside", f"number of sizes N at which mean {label} lies inside the mean bounds", more=SIZES),
+        share(f"{statistic}_means_counted", f"number of sizes N at which mean {label} and its bounds are known", more=SIZES),
+        share(f"{statistic}_means_excess", f"largest distance of mean {label} from the mean bounds", more=SIZES),
+    )
+
+
+def _curves(statistic: str) -> tuple[Variable, ...]:
+    measured = SEPARABILITY[statistic]
+    curve = partial(Variable, units="1", symbol=measured.symbol, equation=measured.equation, dims=("n",))
+    return (
+        curve(f"{statistic}_mean", f"mean {statistic} over heads"),
+        curve(f"{statistic}_se", f"standard error over documents of mean {statistic}"),
+        curve(f"{statistic}_null", f"mean {statistic} of the null baseline", dims=("null", "n")),
+    )
+
+
+VARIABLES: Final = (
+    *(record for statistic in STATISTICS for record in _curves(statistic)),
+    Variable("floor", "smallest possible Precision N/T", "1", "N/T", "(2)", dims=("n",)),
+    *(record for statistic in WITH_F for record in _records(statistic)),
+)
+"""Without null baselines in the run, all but `x_null`."""
 
 
 def mean_and_error(values: xr.DataArray, over: Sequence[str]) -> tuple[xr.DataArray, xr.DataArray]:
@@ -62,26 +104,21 @@ def overall(tree: xr.DataTree) -> xr.Dataset:
     """
     capture, envelope = tree["capture"].to_dataset(), readable(tree["envelope"].to_dataset())
     summary = xr.Dataset(attrs={"long_name": "summary of the run", "documents": capture.sizes["document"]})
-    heads = capture.sizes["layer"] * capture.sizes["head"]
     for name in STATISTICS:
-        mean, error = mean_and_error(capture[name], ("layer", "head"))
-        words = {"units": "1", "symbol": capture[name].attrs["symbol"], "equation": capture[name].attrs["equation"]}
-        summary[f"{name}_mean"] = mean.assign_attrs(words, long_name=f"mean {name} over {heads} heads")
-        summary[f"{name}_se"] = error.assign_attrs(words, long_name=f"standard error over documents of mean {name}")
+        summary[f"{name}_mean"], summary[f"{name}_se"] = mean_and_error(capture[name], ("layer", "head"))
         if "null" in tree:
             null, _ = mean_and_error(tree["null"].to_dataset()[name], ("layer", "head"))
-            summary[f"{name}_null"] = null.transpose("null", "n").assign_attrs(words, long_name=f"mean {name} of the null baseline")
-    floor = (capture["n"] / capture["tokens"]).where(capture["n"] <= capture["tokens"]).mean("layer")
-    summary["floor"] = floor.assign_attrs(long_name="smallest possible Precision N/T", units="1", symbol="N/T", equation="(2)")
+            summary[f"{name}_null"] = null.transpose("null", "n")
+    summary["floor"] = (capture["n"] / capture["tokens"]).where(capture["n"] <= capture["tokens"]).mean("layer")
     between = (envelope["n_envelope"] > 1) & (envelope["n_envelope"] < capture["tokens"].rename(None))
     for statistic in WITH_F:
         summary = summary.merge(_coverage(envelope, statistic, between.drop_vars(["tokens", "sink_visible"], errors="ignore")))
-    return summary.drop_vars([name for name in summary.coords if name not in summary.dims])
+    return labelled(summary.drop_vars([name for name in summary.coords if name not in summary.dims]), VARIABLES)
 
 
 def _coverage(envelope: xr.Dataset, statistic: str, between: xr.DataArray) -> xr.Dataset:
     """Mean bounds of one statistic, and how many cells, and mean curves, lie inside them."""
-    label, cell = statistic.replace("_", " "), ("layer", "head", "n_envelope")
+    cell = ("layer", "head", "n_envelope")
     lower, upper, excess = (envelope[f"{statistic}_{part}"] for part in ("lower", "upper", "excess"))
     counted = excess.notnull() & between
     cells, out = counted.sum(cell), (excess > 0) & counted
@@ -89,29 +126,14 @@ def _coverage(envelope: xr.Dataset, statistic: str, between: xr.DataArray) -> xr
     mean = envelope[statistic].where(lower.notnull()).mean(("layer", "head"))  # over the heads that have bounds, as the bounds' own mean
     beside = xr.DataArray(np.maximum(means["lower"] - mean, mean - means["upper"]))
     sizes = between.any("layer") & means["lower"].notnull()
-    of_cells = {
-        "inside": (1 - out.sum(cell) / cells, f"share of cells with measured {label} inside its bounds"),
-        "outside": (
-            (envelope[f"{statistic}_outside"] & counted).sum(cell) / cells,
-            f"share of cells with measured {label} outside by more than the 95% document interval",
-        ),
-        "excess": (
-            excess.where(out).mean(cell).fillna(0.0).where(cells > 0),
-            f"mean distance of measured {label} from its bounds where outside",
-        ),
-        "cells": (cells, "number of cells"),
-        "width": (
-            (upper.clip(0, 1) - lower.clip(0, 1)).where(counted).mean(cell),
-            f"mean distance between the bounds of {label}, both cut to [0, 1]",
-        ),
+    parts = means | {
+        "inside": 1 - out.sum(cell) / cells,
+        "outside": (envelope[f"{statistic}_outside"] & counted).sum(cell) / cells,
+        "excess": excess.where(out).mean(cell).fillna(0.0).where(cells > 0),
+        "cells": cells,
+        "width": (upper.clip(0, 1) - lower.clip(0, 1)).where(counted).mean(cell),
+        "means_inside": ((beside <= 0) & sizes).sum("n_envelope"),
+        "means_counted": sizes.sum("n_envelope"),
+        "means_excess": beside.where(sizes).max("n_envelope").clip(min=0),
     }
-    of_means = {
-        "means_inside": (((beside <= 0) & sizes).sum("n_envelope"), f"number of sizes N at which mean {label} lies inside the mean bounds"),
-        "means_counted": (sizes.sum("n_envelope"), f"number of sizes N at which mean {label} and its bounds are known"),
-        "means_excess": (beside.where(sizes).max("n_envelope").clip(min=0), f"largest distance of mean {label} from the mean bounds"),
-    }
-    found = {f"{statistic}_{side}": values.assign_attrs(bound_attributes(f"{statistic}_{side}")) for side, values in means.items()}
-    for parts, over in ((of_cells, CELLS), (of_means, "sizes 1 < N < T")):
-        words = statistic_attributes(statistic) | {"over": over}
-        found |= {f"{statistic}_{part}": values.assign_attrs(words, long_name=said) for part, (values, said) in parts.items()}
-    return xr.Dataset(found)
+    return xr.Dataset({f"{statistic}_{part}": values for part, values in parts.items()})

@@ -22,7 +22,7 @@ def examine(run: Path | None = None) -> dict[str, Any]:
     """
     import torch
 
-    found: dict[str, Any] = {
+    out: dict[str, Any] = {
         "python": platform.python_version(),
         "cores": os.cpu_count() or 1,
         "devices": ["cpu", *(["cuda"] if torch.cuda.is_available() else []), *(["mps"] if torch.backends.mps.is_available() else [])],
@@ -37,8 +37,8 @@ def examine(run: Path | None = None) -> dict[str, Any]:
 
         store = Store.open(store_path(run))
         results = ", ".join(f"/{name}" for name in store.results) or "no results yet"
-        found["run"] = f"{store.path} is sound: {len(store.documents)} documents; {results}"
-    return found
+        out["run"] = f"{store.path} is sound: {len(store.documents)} documents; {results}"
+    return out
 
 
 def _version(name: str) -> str:

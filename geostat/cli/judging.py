@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-__all__ = ["judged_by", "met"]
-
 
 def judged_by(tolerances: Path | None, require: list[str] | None) -> tuple[Any, list[Any]]:
     """What the verdicts are held against, and what is required of them; read before any work is done."""

@@ -10,8 +10,6 @@ import warnings
 from types import FrameType
 from typing import NoReturn
 
-__all__ = ["exit_code", "heed"]
-
 STOPS = ("SIGINT", "SIGTERM", "SIGHUP")
 _heeded: list[int] = []
 _received: list[int] = []

@@ -7,8 +7,6 @@ import os
 import sys
 from contextlib import suppress
 
-__all__ = ["prepare", "say", "settle"]
-
 
 def prepare() -> None:
     """Make every stream one that can be used: a closed one is the null device, a letter that it cannot encode is written as its code."""

@@ -129,8 +129,8 @@ def trial(name: str | None, *, draws: int, console: Console, points: int | None 
     if draws < 2:
         raise InputError(f"--draws {draws}: expected at least 2. Change the number.")
     heads = table_1.POINTS if points is None else points
-    found = table_1.effects(heads, draws, progress=lambda done: console.fraction("table 1", done))
-    return table_1.markdown(found, heads, draws).rstrip("\n")
+    result = table_1.effects(heads, draws, progress=lambda done: console.fraction("table 1", done))
+    return table_1.markdown(result, heads, draws).rstrip("\n")
 
 
 def audited(*, draws: int, every: int, seed: int, workers: int, console: Console, out: Path | None = None) -> str:
@@ -150,8 +150,8 @@ def audited(*, draws: int, every: int, seed: int, workers: int, console: Console
         )
     if out is not None and (out.is_dir() or not os.access(out if out.exists() else out.parent, os.W_OK)):
         raise InputError(f"--out {out}: cannot be written, expected a file in a folder that is there. Name another.")
-    found = all_samples(draws, seed=seed, every=every, workers=workers, progress=lambda share: console.fraction("audit", share))
-    written = document(found, every=every)
+    result = all_samples(draws, seed=seed, every=every, workers=workers, progress=lambda share: console.fraction("audit", share))
+    written = document(result, every=every)
     if out is not None:
         out.write_text(written, encoding="utf-8")
     return written

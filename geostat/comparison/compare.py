@@ -31,8 +31,6 @@ from geostat.statistics.multiple import adjusted
 from geostat.statistics.t_test import two_sided
 from geostat.verdicts.give import claim_rows, refuse_older
 
-__all__ = ["NEEDED", "Source", "as_json", "compare"]
-
 Source = str | Path | xr.DataTree
 """A run: its store, the folder that holds it, or what `geostat.open` returned."""
 NEEDED: Final = ("capture", "norms", "similarity", "weights", "envelope", "sink", "heads", "separable", "verdicts", "summary")
@@ -73,17 +71,17 @@ def compare(sources: Sequence[Source], *, quick: bool = False, console: Console 
     stores = [None if isinstance(source, xr.DataTree) else _store(Path(source)) for source in sources]
     _refuse_twice(sources, stores)
     held: list[Held] = []
-    found: list[dict[str, Scalar]] = []
+    result: list[dict[str, Scalar]] = []
     for source, store in zip(sources, stores, strict=True):
         console.stage(f"read {_name_of(source)}")
         groups, attrs = _groups(source, store)
-        found.append(scalars(groups, coverage_errors=not quick, progress=partial(console.fraction, "bounds by document")))
+        result.append(scalars(groups, coverage_errors=not quick, progress=partial(console.fraction, "bounds by document")))
         held.append(_reduced(groups, attrs, None if store is None else store.path))
     names = names_of([one.model for one in held], [one.path for one in held])
     pairs = list(dict.fromkeys(pair for one in held for pair in one.pairs))
     asked = quantities(pairs)
     data = xr.merge(
-        [_estimates(held, found, asked), _differences(held, found, asked), *_side_by_side(held)], combine_attrs="drop", join="exact"
+        [_estimates(held, result, asked), _differences(held, result, asked), *_side_by_side(held)], combine_attrs="drop", join="exact"
     )
     data = data.assign_coords(run=("run", np.array(names, dtype=object), {"long_name": "run"}))
     data = data.assign_coords(_facts(held))
@@ -210,13 +208,13 @@ def _labels(names: Sequence[str]) -> np.ndarray:
     return np.array(list(names), dtype=object)
 
 
-def _estimates(held: Sequence[Held], found: Sequence[Mapping[str, Scalar]], asked: Sequence[Quantity]) -> xr.Dataset:
+def _estimates(held: Sequence[Held], by_run: Sequence[Mapping[str, Scalar]], asked: Sequence[Quantity]) -> xr.Dataset:
     """Each run's numbers, over (run, quantity)."""
     shape = (len(held), len(asked))
     names = ("estimate", "estimate_se", "estimate_lower", "estimate_upper", "at_n")
     table = {name: np.full(shape, np.nan) for name in names}
     heads = np.zeros(shape, dtype=np.int64)
-    for row, run in enumerate(found):
+    for row, run in enumerate(by_run):
         for column, quantity in enumerate(asked):
             scalar = run.get(quantity.key)
             if scalar is None:
@@ -233,7 +231,7 @@ def _estimates(held: Sequence[Held], found: Sequence[Mapping[str, Scalar]], aske
     return data.assign_coords(quantity=_labels([one.key for one in asked]), units=("quantity", _labels(["1"] * len(asked))), **coords)
 
 
-def _differences(held: Sequence[Held], found: Sequence[Mapping[str, Scalar]], asked: Sequence[Quantity]) -> xr.Dataset:
+def _differences(held: Sequence[Held], by_run: Sequence[Mapping[str, Scalar]], asked: Sequence[Quantity]) -> xr.Dataset:
     """Every run minus every later one, over (pair, quantity)."""
     places = [(one, other) for one in range(len(held)) for other in range(one + 1, len(held))]
     shape = (len(places), len(asked))
@@ -242,7 +240,7 @@ def _differences(held: Sequence[Held], found: Sequence[Mapping[str, Scalar]], as
     for row, (one, other) in enumerate(places):
         topics = differing(held[one], held[other])
         for column, quantity in enumerate(asked):
-            first, second = (found[at].get(quantity.key) for at in (one, other))
+            first, second = (by_run[at].get(quantity.key) for at in (one, other))
             if first is not None and second is not None:
                 grid[row, column] = difference(first, second, (held[one].documents, held[other].documents))
             minds[row, column] = " ".join(topic for topic in SETTINGS if topic in topics & {*OF_EVERYTHING, *quantity.minds})

@@ -20,8 +20,6 @@ from geostat.statistics.arrays import FloatArray
 from geostat.statistics.jackknife import leave_one_out_mean
 from theory.head.results import Edition
 
-__all__ = ["Share", "shares_inside"]
-
 CELL: Final = ("layer", "head", "n_envelope")
 Share = tuple[float, FloatArray, int]
 """The share within, the same without each document (NaN where it was not asked for), and how many heads it is of."""
@@ -42,7 +40,7 @@ def shares_inside(
     between = ((grid > 1) & (grid < tokens[:, None]))[:, None, :]
     curves = measured_curves(capture, grid)
     pairs = [(cast(Edition, str(edition)), str(gram)) for edition in envelope["edition"].values for gram in envelope["gram"].values]
-    found: dict[tuple[str, str, str], Share] = {}
+    out: dict[tuple[str, str, str], Share] = {}
     for edition, gram in tracked(pairs, progress):
         at = envelope.sel(edition=edition, gram=gram)
         by_document = _evaluated(groups, edition, gram, grid) if errors and capture.sizes["document"] > 1 else None
@@ -57,8 +55,8 @@ def shares_inside(
                 left = leave_one_out_mean(curves[statistic].transpose("document", *CELL).values)
                 lower, upper = (leave_one_out_mean(by_document[f"{statistic}_{side}"]) for side in ("lower", "upper"))
                 without = np.array([_inside(*row, counted) for row in zip(left, lower, upper, strict=True)])
-            found[statistic, edition, gram] = (_inside(mean, low, high, counted), without, int(counted.any(axis=-1).sum()))
-    return found
+            out[statistic, edition, gram] = (_inside(mean, low, high, counted), without, int(counted.any(axis=-1).sum()))
+    return out
 
 
 def _inside(curve: FloatArray, low: FloatArray, high: FloatArray, counted: np.ndarray) -> float:

@@ -15,8 +15,6 @@ from geostat.comparison.pairing import Held
 from geostat.datasets.separability import STATISTICS
 from geostat.datasets.variable import described
 
-__all__ = ["coverage", "curves", "forms", "regime_counts", "spreads", "verdicts"]
-
 COUNTS = ("tested", "holds", "fails", "undetermined", "true_at_least", "true_at_most", "tolerance")
 COVERAGE = tuple(f"{name}_{part}" for name in STATISTICS for part in ("inside", "outside", "width"))
 SINK = ("correlation", "correlation_lower", "correlation_upper", "unattenuated", "unattenuated_lower", "unattenuated_upper")
@@ -74,7 +72,7 @@ def spreads(held: Sequence[Held], names: Mapping[str, Sequence[str]], shares: Se
 
 
 def _parameters(run: Held, names: Mapping[str, Sequence[str]]) -> list[tuple[str, str, xr.DataArray]]:
-    found = [
+    out = [
         (group, f"{group}.{name}", run.groups[group][name]) for group, those in names.items() for name in those if name in run.groups[group]
     ]
     fits = run.groups["similarity"]
@@ -83,14 +81,14 @@ def _parameters(run: Held, names: Mapping[str, Sequence[str]]) -> list[tuple[str
             values = fits[name].sel(gram=form)
             if np.isfinite(values.values).any():
                 words = f"{form.replace('_', ' ')} form: {values.attrs.get('long_name', name)}"
-                found.append(("similarity", f"similarity.{name} {form}", values.assign_attrs(long_name=words)))
-    return found
+                out.append(("similarity", f"similarity.{name} {form}", values.assign_attrs(long_name=words)))
+    return out
 
 
 def verdicts(held: Sequence[Held]) -> xr.Dataset:
     """Counts of answers and the share of heads of which a claim is true, over (run, claim)."""
-    found = beside([_bare(run.groups["verdicts"], COUNTS) for run in held])
-    return found.rename(holds="claim_holds", fails="claim_fails", undetermined="claim_undetermined", tested="claim_tested")
+    result = beside([_bare(run.groups["verdicts"], COUNTS) for run in held])
+    return result.rename(holds="claim_holds", fails="claim_fails", undetermined="claim_undetermined", tested="claim_tested")
 
 
 def coverage(held: Sequence[Held]) -> xr.Dataset:

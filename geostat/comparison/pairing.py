@@ -14,8 +14,6 @@ import xarray as xr
 
 from geostat.errors import InputError
 
-__all__ = ["LETTERS", "Held", "differing", "names_of", "notes", "shared"]
-
 LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """What runs are called in figures and headers, where a model's name has no room."""
 
@@ -78,13 +76,13 @@ def names_of(models: Sequence[str], paths: Sequence[Path | None]) -> list[str]:
     >>> names_of(["m", "m"], [None, None])
     ['m (run 1)', 'm (run 2)']
     """
-    found = list(models)
+    result = list(models)
     for model in dict.fromkeys(models):
         of = [place for place, name in enumerate(models) if name == model]
         if len(of) > 1:
             for place, end in zip(of, _ends([paths[place] for place in of]), strict=True):
-                found[place] = f"{model} ({end})"
-    return found
+                result[place] = f"{model} ({end})"
+    return result
 
 
 def _ends(paths: Sequence[Path | None]) -> list[str]:
@@ -160,8 +158,8 @@ OF_EVERYTHING: Final = ("length", "text", "special_tokens", "dtype")
 
 def differing(first: Held, second: Held) -> set[str]:
     """Topics in which two runs differ."""
-    found = {topic for topic, (_, say, _) in SETTINGS.items() if say(first) != say(second)}
-    return found - {"text"} if shared(first, second) == max(first.sizes["document"], second.sizes["document"]) else found
+    result = {topic for topic, (_, say, _) in SETTINGS.items() if say(first) != say(second)}
+    return result - {"text"} if shared(first, second) == max(first.sizes["document"], second.sizes["document"]) else result
 
 
 def notes(runs: Sequence[Held]) -> list[str]:
@@ -193,14 +191,14 @@ def _pairs(runs: Sequence[Held]) -> list[tuple[str, Held, Held]]:
 
 def _cut_otherwise(runs: Sequence[Held]) -> list[str]:
     """Equal texts and lengths but other tokens: another tokenizer."""
-    found = []
+    out = []
     for name, one, other in _pairs(runs):
         digests = dict(zip(one.documents, one.windows, strict=True))
         differ = [key for key, window in zip(other.documents, other.windows, strict=True) if key in digests and digests[key] != window]
         if differ and one.sizes["position"] == other.sizes["position"]:
-            found.append(name)
+            out.append(name)
     said = "cut the texts they share into other tokens: as many tokens are not the same words, and their last token, whose attention is measured, is another"
-    return [f"{', '.join(found)} {said}."] if found else []
+    return [f"{', '.join(out)} {said}."] if out else []
 
 
 def _same_measurement(runs: Sequence[Held]) -> list[str]:

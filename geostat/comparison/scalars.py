@@ -31,8 +31,6 @@ from geostat.statistics.jackknife import Estimate, jackknife, leave_one_out_mean
 from geostat.statistics.losses import mean_of_known
 from geostat.statistics.t_test import critical_value
 
-__all__ = ["Difference", "Quantity", "Scalar", "difference", "quantities", "scalars"]
-
 KINDS: Final = {"correlation": "as measured", "unattenuated": "free of the documents' noise"}
 FEW_DOCUMENTS: Final = "documents"
 """Of a quantity that averaging over more documents changes: it is not that of one document, nor that of ever more."""
@@ -81,19 +79,19 @@ class Difference:
 def quantities(pairs: Sequence[tuple[str, str]]) -> list[Quantity]:
     """Every quantity, in the order of the report; those of bounds for each (edition, Gram)."""
     value_heads, heads = "value heads", "heads"
-    found = [
+    out = [
         Quantity(key="cv_token", long_name="CV of value norms within a document", symbol=r"\mathrm{CV}_{\mathrm{token}}", equation="Assumption 1.1",
                  over=value_heads),
         Quantity(key="cv_profile", long_name="CV of value norms averaged over documents", symbol=r"\mathrm{CV}_{\mathrm{profile}}", equation="Fig. 2",
                  over=value_heads, minds=(FEW_DOCUMENTS,)),
         Quantity(key="lam", long_name="norm of the sink's value over the others'", symbol=r"\lambda", equation="Assumption 1.2", over=value_heads),
     ]  # fmt: skip
-    found += [
+    out += [
         Quantity(key=f"mae_{form}", long_name=f"misfit (MAE) of mean cosines, {form.replace('_', ' ')} form", symbol=r"\mathrm{MAE}",
                  equation="§3.2, Fig. 3", over=value_heads, minds=(FEW_DOCUMENTS,))
         for form in FORMS
     ]  # fmt: skip
-    found += [
+    out += [
         Quantity(key=f"{name}_at_{WORKING_SIZE}", long_name=f"mean {name.capitalize()} at N = {WORKING_SIZE}", symbol=name[0].upper(), equation="Fig. 5",
                  over=heads, minds=("convention",))
         for name in STATISTICS
@@ -102,15 +100,15 @@ def quantities(pairs: Sequence[tuple[str, str]]) -> list[Quantity]:
         minds = ("convention", *((FEW_DOCUMENTS,) if kind == "correlation" else ()))
         common = {"symbol": r"\mathrm{corr}(R,\rho_0)", "equation": "§4.1, Fig. 6", "over": heads}
         label = f"correlation of Recall with the sink's similarity, {words}"
-        found.append(Quantity(key=f"{kind}_peak", long_name=f"largest {label}", minds=(*minds, "sizes"), **common))
-        found += [Quantity(key=f"{kind}_at_{n}", long_name=f"{label}, at N = {n}", minds=minds, **common) for n in CORRELATION_SIZES]
-    found += [
+        out.append(Quantity(key=f"{kind}_peak", long_name=f"largest {label}", minds=(*minds, "sizes"), **common))
+        out += [Quantity(key=f"{kind}_at_{n}", long_name=f"{label}, at N = {n}", minds=minds, **common) for n in CORRELATION_SIZES]
+    out += [
         Quantity(key=f"{name}_inside_{edition}_{gram}", long_name=f"{name.capitalize()} within its bounds, {edition}, {gram} Gram",
                  symbol=r"\mathrm{share}", equation="Theorem 1" if name == "precision" else "Theorem 2", over=heads,
                  minds=("convention", FEW_DOCUMENTS, "bound_sizes"))
         for edition, gram in pairs for name in STATISTICS
     ]  # fmt: skip
-    return found
+    return out
 
 
 def scalars(groups: Mapping[str, xr.Dataset], *, coverage_errors: bool = True, progress: Progress | None = None) -> dict[str, Scalar]:
@@ -141,9 +139,9 @@ def _norms(capture: xr.Dataset, norms: xr.Dataset) -> dict[str, Scalar]:
     rows: dict[str, list[FloatArray]] = {"cv_profile": [], "lam": []}
     for layer in range(capture.sizes["layer"]):
         seen = layer_tokens(capture, layer)
-        found = norm_estimate(leave_one_out_mean(_finite(capture["value_norm"][:, layer, :, seen.start :].values)), seen.first_content)
+        result = norm_estimate(leave_one_out_mean(_finite(capture["value_norm"][:, layer, :, seen.start :].values)), seen.first_content)
         for name, values in rows.items():
-            values.append(found[name])
+            values.append(result[name])
     documents = capture.sizes["document"]
     without = {name: np.concatenate(values, axis=1) for name, values in rows.items()}
     without["cv_token"] = leave_one_out_mean(norms["cv_document"].transpose("document", "layer", "kv_head").values.reshape(documents, -1))
@@ -155,38 +153,38 @@ def _finite(values: np.ndarray) -> FloatArray:
 
 
 def _similarity(capture: xr.Dataset, similarity: xr.Dataset) -> dict[str, Scalar]:
-    found = {}
+    out = {}
     for form in FORMS:
         if form in similarity["gram"].values:
             fitted = similarity["mae_by_lag"].sel(gram=form).transpose("layer", "kv_head").values
-            found[f"mae_{form}"] = _over_heads(fitted.ravel(), _misfits(capture, form))
-    return found
+            out[f"mae_{form}"] = _over_heads(fitted.ravel(), _misfits(capture, form))
+    return out
 
 
 def _misfits(capture: xr.Dataset, form: str) -> FloatArray:
     """Mean absolute error by lag of a form that is fitted again without each document, (document, value head)."""
     parts = [layer_cosines(capture, layer) for layer in range(capture.sizes["layer"])]
-    found = np.full((capture.sizes["document"], len(parts), capture.sizes["kv_head"]), np.nan)
+    result = np.full((capture.sizes["document"], len(parts), capture.sizes["kv_head"]), np.nan)
     for lags in {part.lag.size for part in parts}:  # layers that see equally many tokens are fitted together
         of = [place for place, part in enumerate(parts) if part.lag.size == lags]
         without = leave_one_out_mean(np.stack([parts[place].cosine for place in of], axis=1))
         rows, lag = without.reshape(-1, lags), parts[of[0]].lag
         model = predicted(form, lag, solve(form, lag, rows, parts[of[0]].pairs))
         missed = np.abs(rows - model)
-        found[:, of] = mean_of_known(missed).reshape(without.shape[:3])
-    return found.reshape(found.shape[0], -1)
+        result[:, of] = mean_of_known(missed).reshape(without.shape[:3])
+    return result.reshape(result.shape[0], -1)
 
 
 def _separability(capture: xr.Dataset) -> dict[str, Scalar]:
     """Mean P and R at one N: heads averaged within a document, then documents."""
-    found = {}
+    out = {}
     place = np.flatnonzero(capture["n"].values == WORKING_SIZE)
     for name in STATISTICS:
         if place.size:
             values = capture[name].transpose("document", "layer", "head", "n").values[..., place[0]].astype(np.float64)
             flat = values.reshape(values.shape[0], -1)
-            found[f"{name}_at_{WORKING_SIZE}"] = _over_heads(flat.mean(axis=0), leave_one_out_mean(flat))
-    return found
+            out[f"{name}_at_{WORKING_SIZE}"] = _over_heads(flat.mean(axis=0), leave_one_out_mean(flat))
+    return out
 
 
 def _correlations(capture: xr.Dataset) -> dict[str, Scalar]:
@@ -198,7 +196,7 @@ def _correlations(capture: xr.Dataset) -> dict[str, Scalar]:
     whole = np.full((1, documents), 1 / documents)
     without = (1 - np.eye(documents)) / max(documents - 1, 1)
     inside = (n > 1) & (n < capture.sizes["position"])
-    found = {}
+    out = {}
     for kind in KINDS:
         apart = kind == "unattenuated"
         curve, others = (moments.correlation(shares, apart=apart)[0] for shares in (whole, without))
@@ -209,24 +207,24 @@ def _correlations(capture: xr.Dataset) -> dict[str, Scalar]:
         for size in CORRELATION_SIZES:
             at = np.flatnonzero((n == size) & inside)
             if at.size:
-                found[f"{kind}_at_{size}"] = Scalar(
+                out[f"{kind}_at_{size}"] = Scalar(
                     estimate=float(curve[at[0]]), without=others[:, at[0]], heads=table.heads, correlation=True
                 )
         if np.isfinite(curve[inside]).any():
             peak = int(np.where(inside & np.isfinite(curve), curve, -np.inf).argmax())
             among = np.where(inside & np.isfinite(others), others, -np.inf).max(axis=1)
             without_each = np.where(np.isfinite(among), among, np.nan)
-            found[f"{kind}_peak"] = Scalar(
+            out[f"{kind}_peak"] = Scalar(
                 estimate=float(curve[peak]), without=without_each, heads=table.heads, correlation=True, at=float(n[peak])
             )
-    return found
+    return out
 
 
 def _coverage(groups: Mapping[str, xr.Dataset], errors: bool, progress: Progress | None) -> dict[str, Scalar]:
-    found = shares_inside(groups, errors=errors, progress=progress)
+    result = shares_inside(groups, errors=errors, progress=progress)
     return {
         f"{statistic}_inside_{edition}_{gram}": Scalar(estimate=share, without=without, heads=heads)
-        for (statistic, edition, gram), (share, without, heads) in found.items()
+        for (statistic, edition, gram), (share, without, heads) in result.items()
     }
 
 

@@ -13,22 +13,20 @@ import xarray as xr
 from geostat.statistics.jackknife import SIGNIFICANCE
 from reports.text.number import count, rounded
 
-__all__ = ["sentences"]
-
 MOST = 4
 """Differences of a pair that are written out; the table has all."""
 
 
 def sentences(data: xr.Dataset) -> list[str]:
     """Say, pair by pair, what differs beyond noise, and what does not."""
-    found = []
+    out = []
     for pair in range(data.sizes["pair"]):
         at = data.isel(pair=pair)
         p = at["p_holm"].values
         tested, told = np.isfinite(p), np.isfinite(p) & (np.nan_to_num(p, nan=1.0) <= SIGNIFICANCE)
         first, second = str(at["pair"].item()).split(" − ")
         if not tested.any():
-            found.append(f"{first} and {second}: nothing can be told from noise, as a run has one document or no quantity in common.")
+            out.append(f"{first} and {second}: nothing can be told from noise, as a run has one document or no quantity in common.")
             continue
         line = f"{first} and {second} ({at['pairing'].item()}) differ beyond noise in {int(told.sum())} of {count(int(tested.sum()), 'quantity', 'quantities')}"
         if told.any():
@@ -41,8 +39,8 @@ def sentences(data: xr.Dataset) -> list[str]:
         if minds:
             names = json.loads(data.attrs["topics"])
             line += f" Their {_joined([names[topic] for topic in names if topic in minds])} differ too, which may be why."
-        found.append(line)
-    return found
+        out.append(line)
+    return out
 
 
 def _one(at: xr.Dataset, place: int) -> str:

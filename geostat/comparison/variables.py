@@ -7,8 +7,6 @@ from typing import Final
 
 from geostat.datasets.variable import Variable
 
-__all__ = ["DIFFERENCES", "ESTIMATES"]
-
 _JACKKNIFE: Final = {"interval": "95% document jackknife, t(K-1); correlations on Fisher's z"}
 _quantity = partial(Variable, dims=("run", "quantity"))
 _difference = partial(Variable, dims=("pair", "quantity"))

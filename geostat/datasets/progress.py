@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-__all__ = ["Progress", "part_of", "tracked"]
-
 Progress = Callable[[float], None]
 """Called with the share of the work done, 0 to 1."""
 T = TypeVar("T")

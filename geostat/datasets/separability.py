@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-__all__ = ["ALL_BOUNDS", "BOUNDS", "LETTERS", "SIDES", "STATISTICS", "WITH_F", "bound_attributes", "statistic_attributes", "statistic_of"]
-
 STATISTICS: Final = ("precision", "recall")
 WITH_F: Final = (*STATISTICS, "f_outer", "f_inner")
 """Precision and Recall, and F = 2PR/(P+R) at the outer and at the inner radius."""

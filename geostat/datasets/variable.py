@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from geostat.statistics.jackknife import Estimate, joined
 
-__all__ = ["SINK_VISIBLE", "Value", "Variable", "described", "join", "mapped", "sink_flag", "stack_layers", "variables"]
-
 JACKKNIFE: Final = "95% document jackknife, t(K-1)"
 Value = NDArray[Any] | Estimate
 """The numbers of one record."""
@@ -81,6 +79,12 @@ def variables(records: Iterable[Variable], values: Mapping[str, Value]) -> dict[
         arrays: Mapping[str, NDArray[Any]] = value.arrays() if isinstance(value, Estimate) else {"value": value}
         out |= {part.name: xr.Variable(part.dims, arrays[key], part.attributes) for key, part in record.parts().items()}
     return out
+
+
+def labelled(dataset: xr.Dataset, records: Iterable[Variable]) -> xr.Dataset:
+    """Return a dataset whose variables carry the attributes of their records, and no others."""
+    attributes = {part.name: part.attributes for record in records for part in record.parts().values()}
+    return dataset.assign({name: dataset[name].drop_attrs().assign_attrs(attributes[str(name)]) for name in dataset.data_vars})
 
 
 def join(each: Sequence[Value], function: Callable[[Sequence[NDArray[Any]]], NDArray[Any]]) -> Value:

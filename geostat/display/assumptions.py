@@ -14,8 +14,6 @@ from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.statistics.losses import mean_over_documents
 from theory.head.gram import offset_exponential
 
-__all__ = ["FORMS", "median_head", "norm_curves", "similarity_curves", "weight_curves", "weight_means"]
-
 BAND: Final = (0.1, 0.9)
 """Quantiles over heads that limit a band."""
 FORMS: Final = ("exponential", "offset")
@@ -84,8 +82,8 @@ def similarity_curves(capture: xr.Dataset, similarity: xr.Dataset) -> tuple[Vari
                 at = similarity.sel(gram=form).isel(layer=head[0], kv_head=head[1])
                 fitted[place] = _decay(float(at["beta"]), float(at["offset"]) if form == "offset" else 0.0, lag)
     along = ("lag",)
-    found: Variables = {"cosine_low": (along, low), "cosine_high": (along, high), "cosine": (along, measured)}
-    return found | {"cosine_fitted": (("form", "lag"), fitted)}, head
+    out: Variables = {"cosine_low": (along, low), "cosine_high": (along, high), "cosine": (along, measured)}
+    return out | {"cosine_fitted": (("form", "lag"), fitted)}, head
 
 
 def _decay(beta: float, offset: float, lag: np.ndarray) -> FloatArray:

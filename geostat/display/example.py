@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-__all__ = ["CONTRIBUTIONS", "SELECTED", "example"]
-
 CONTRIBUTIONS = np.array(
     [[2.9, 0.7], [1.5, 1.5], [0.9, -0.7], [1.0, 0.45], [0.62, 1.0], [0.35, -0.45], [-0.2, 0.55], [-0.7, -0.25], [-0.25, -0.8], [0.1, 1.25]]
 )

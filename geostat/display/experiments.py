@@ -14,8 +14,6 @@ from geostat.statistics.arrays import FloatArray
 from geostat.statistics.jackknife import SIGNIFICANCE
 from geostat.statistics.losses import mean_over_documents
 
-__all__ = ["lowest_bic", "predictive_quartiles", "regime_summary", "separable_side", "sign", "sink_signs"]
-
 STABLE: Final = 0.95
 """Share of the resamples from which a head counts as keeping its regime."""
 LARGE: Final = 4
@@ -52,11 +50,11 @@ def sink_signs(sink: xr.Dataset) -> xr.Dataset:
 
 def separable_side(separable: xr.Dataset) -> xr.Dataset:
     """Return where the measured mean lies beyond each null at all N at once, s_side (null, n): 1 above, −1 below, 0 neither, NaN untested."""
-    found = xr.Dataset()
+    result = xr.Dataset()
     for statistic in ("precision", "recall"):
         p, gain = separable[f"{statistic}_p_holm"], separable[f"{statistic}_gain"]
-        found[f"{statistic}_side"] = xr.where(p <= SIGNIFICANCE, (gain > 0) * 1 - (gain < 0) * 1, 0).where(np.isfinite(p))
-    return found
+        result[f"{statistic}_side"] = xr.where(p <= SIGNIFICANCE, (gain > 0) * 1 - (gain < 0) * 1, 0).where(np.isfinite(p))
+    return result
 
 
 def regime_summary(heads: xr.Dataset, positions: int) -> xr.Dataset:
@@ -104,7 +102,7 @@ def predictive_quartiles(predictive: xr.Dataset) -> xr.Dataset:
     """
     dims = ("layer", "head", "n_predicted")
     sources = predictive["source"].values
-    found: dict[str, tuple[tuple[str, ...], FloatArray]] = {}
+    out: dict[str, tuple[tuple[str, ...], FloatArray]] = {}
     for statistic in ("precision", "recall"):
         measured = predictive[statistic].transpose(*dims).values.ravel()
         centre = np.full((len(sources), PREDICTED_BINS), np.nan)
@@ -117,9 +115,9 @@ def predictive_quartiles(predictive: xr.Dataset) -> xr.Dataset:
                 if (bin_of == k).sum() >= LEAST_CELLS:
                     centre[place, k] = np.median(predicted[known][bin_of == k])
                     level[place, :, k] = np.quantile(measured[known][bin_of == k], QUARTILES)
-        found[f"{statistic}_predicted_median"] = (("source", "bin"), centre)
-        found[f"{statistic}_measured_quartile"] = (("source", "quartile", "bin"), level)
-    return xr.Dataset(found, coords={"source": predictive["source"], "quartile": list(QUARTILES)})
+        out[f"{statistic}_predicted_median"] = (("source", "bin"), centre)
+        out[f"{statistic}_measured_quartile"] = (("source", "quartile", "bin"), level)
+    return xr.Dataset(out, coords={"source": predictive["source"], "quartile": list(QUARTILES)})
 
 
 def lowest_bic(bic: xr.DataArray, form: str) -> xr.DataArray | None:

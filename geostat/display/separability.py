@@ -12,8 +12,6 @@ from scipy.special import stdtrit
 from geostat.paper import WORKING_SIZE
 from geostat.statistics.jackknife import LEVEL
 
-__all__ = ["bands", "coverage", "head_scores"]
-
 STATISTICS = ("precision", "recall")
 
 
@@ -22,17 +20,17 @@ def bands(summary: xr.Dataset, documents: int, positions: int) -> xr.Dataset:
 
     With one document there is no band, and a null is above a curve by itself.
     """
-    found = xr.Dataset()
+    result = xr.Dataset()
     critical = float(stdtrit(documents - 1, 0.5 + LEVEL / 2)) if documents > 1 else float("nan")
     n = summary["n"]
     for statistic in STATISTICS:
         level = summary[f"{statistic}_mean"]
         half = critical * summary[f"{statistic}_se"]
-        found[f"{statistic}_band_lower"], found[f"{statistic}_band_upper"] = level - half, level + half
+        result[f"{statistic}_band_lower"], result[f"{statistic}_band_upper"] = level - half, level + half
         if f"{statistic}_null" in summary:
             reach = level + half if documents > 1 else level
-            found[f"{statistic}_below_null"] = (summary[f"{statistic}_null"] > reach) & (n > 1) & (n < positions)
-    return found
+            result[f"{statistic}_below_null"] = (summary[f"{statistic}_null"] > reach) & (n > 1) & (n < positions)
+    return result
 
 
 def coverage(envelope: xr.Dataset, tokens: np.ndarray) -> xr.Dataset:
@@ -45,15 +43,15 @@ def coverage(envelope: xr.Dataset, tokens: np.ndarray) -> xr.Dataset:
     Returns:
         s_inside_by_size, (edition, gram, n_envelope), over heads, and s_inside_by_head, (edition, gram, layer, head), over sizes; NaN where none counts.
     """
-    found = xr.Dataset()
+    result = xr.Dataset()
     for statistic in STATISTICS:
         excess = envelope[f"{statistic}_excess"].transpose("edition", "gram", "layer", "head", "n_envelope")
         between = (excess["n_envelope"] > 1) & (excess["n_envelope"] < xr.DataArray(tokens, dims="layer"))
         counted = excess.notnull() & between
         for name, over in (("size", ("layer", "head")), ("head", ("n_envelope",))):
             cells = counted.sum(over)
-            found[f"{statistic}_inside_by_{name}"] = ((excess <= 0) & counted).sum(over) / cells.where(cells > 0)
-    return found
+            result[f"{statistic}_inside_by_{name}"] = ((excess <= 0) & counted).sum(over) / cells.where(cells > 0)
+    return result
 
 
 def head_scores(capture: xr.Dataset) -> tuple[xr.Dataset, int]:

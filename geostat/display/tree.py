@@ -17,8 +17,6 @@ from geostat.display.example import example
 from geostat.display.experiments import lowest_bic, predictive_quartiles, regime_summary, separable_side, sink_signs
 from geostat.display.separability import bands, coverage, head_scores
 
-__all__ = ["with_display"]
-
 Groups = dict[str, xr.Dataset]
 
 NEEDED: Final = ("capture", "norms", "similarity", "weights", "envelope", "summary")
@@ -51,9 +49,9 @@ def _pooled(groups: Groups) -> xr.Dataset:
     cosines, similarity_head = similarity_curves(capture, groups["similarity"])
     weights, weights_head = weight_curves(capture, groups["weights"])
     scores, small_size = head_scores(capture)
-    found = scores.assign(norm_curves(capture, groups["norms"]) | cosines | weights)
+    result = scores.assign(norm_curves(capture, groups["norms"]) | cosines | weights)
     heads: dict[str, Any] = {"similarity_head": similarity_head, "weights_head": weights_head, "small_size": small_size}
-    return found.assign_coords(form=list(FORMS)).assign_attrs(PAPER | heads)
+    return result.assign_coords(form=list(FORMS)).assign_attrs(PAPER | heads)
 
 
 def _norms(groups: Groups) -> xr.Dataset:

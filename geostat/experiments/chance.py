@@ -23,8 +23,6 @@ from geostat.statistics.losses import mean_over_documents
 from geostat.statistics.multiple import FALSE_DISCOVERIES, adjusted
 from geostat.statistics.t_test import two_sided
 
-__all__ = ["FLOOR", "compare_with_nulls", "sign_flip"]
-
 FLOOR: Final = "floor"
 """The trivial floor N/T of Precision, as a null: a ball that holds every token. Recall has none but 0."""
 EXACT_UP_TO: Final = 12
@@ -128,10 +126,10 @@ def _by_head(difference: FloatArray) -> dict[str, FloatArray]:
         nothing = np.full(sizes, np.nan)
         return above | {"more": nothing, "less": nothing}
     p = np.where(tested, sign_flip(np.where(tested, difference, 0.0)), np.nan)
-    found = adjusted(p, "fdr_bh") <= FALSE_DISCOVERIES
+    result = adjusted(p, "fdr_bh") <= FALSE_DISCOVERIES
     counted = heads > 0
     signs = {"more": mean > 0, "less": mean < 0}
-    return above | {name: np.where(counted, (found & side).sum(axis=0), np.nan) for name, side in signs.items()}
+    return above | {name: np.where(counted, (result & side).sum(axis=0), np.nan) for name, side in signs.items()}
 
 
 def sign_flip(difference: FloatArray, *, seed: int = SEED) -> FloatArray:

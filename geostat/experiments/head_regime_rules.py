@@ -13,8 +13,6 @@ import numpy as np
 
 from geostat.statistics.arrays import BoolArray, FloatArray
 
-__all__ = ["CRITERIA", "REGIMES", "SWEEP", "THRESHOLDS", "UNKNOWN", "Features", "Thresholds", "labels"]
-
 REGIMES: Final = ("unclassified", "retriever", "mixer", "reset")
 """Regimes by their code; `UNKNOWN` stands for a head that cannot be told, such as one that does not see the sink."""
 UNKNOWN: Final = -1
@@ -111,10 +109,10 @@ def by_size(sink: FloatArray, last: FloatArray, rest: FloatArray, at: Thresholds
     """
     high, low = np.maximum(sink, rest), np.minimum(sink, rest)
     with np.errstate(invalid="ignore"):
-        found = np.select(
+        result = np.select(
             [last > at.factor * high, (last * at.factor < high) & (last > at.factor * low), last * at.factor < low], [1, 2, 3], default=0
         )
-    return np.where(np.isfinite(sink + last + rest), found, UNKNOWN)
+    return np.where(np.isfinite(sink + last + rest), result, UNKNOWN)
 
 
 def slack(features: Features, at: Thresholds = THRESHOLDS) -> FloatArray:
@@ -138,8 +136,8 @@ def by_alignment(features: Features, at: Thresholds = THRESHOLDS) -> np.ndarray:
     clear = slack(features, at)
     with np.errstate(invalid="ignore"):
         holds: BoolArray = clear >= at.margin
-    found = np.where(holds.sum(axis=0) == 1, holds.argmax(axis=0) + 1, 0)
-    return np.where(np.isfinite(clear).all(axis=0), found, UNKNOWN)
+    result = np.where(holds.sum(axis=0) == 1, holds.argmax(axis=0) + 1, 0)
+    return np.where(np.isfinite(clear).all(axis=0), result, UNKNOWN)
 
 
 def labels(sizes: dict[str, FloatArray], features: Features, at: Thresholds = THRESHOLDS) -> np.ndarray:

@@ -8,8 +8,6 @@ from typing import Final
 from geostat.datasets.variable import Variable
 from geostat.experiments.head_regime_rules import REGIMES, UNKNOWN
 
-__all__ = ["VARIABLES"]
-
 SIZES: Final = {
     "sink": ("the sink's contribution", r"\|\alpha_0 v_0\|"),
     "last": ("the last token's contribution", r"\|\alpha_L v_L\|"),

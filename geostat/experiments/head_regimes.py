@@ -19,8 +19,6 @@ from geostat.experiments.head_regime_variables import VARIABLES
 from geostat.statistics.arrays import FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, jackknife, leave_one_out_mean
 
-__all__ = ["HeadCurves", "classify_heads"]
-
 RESAMPLES: Final = 1000
 SEED: Final = 0
 AT_ONCE: Final = 4_000_000
@@ -87,13 +85,13 @@ class HeadCurves:
     def label(self, shares: FloatArray, at: Thresholds = THRESHOLDS) -> np.ndarray:
         """Label every head from means over documents weighted by `shares` (replicate, document): (criterion, replicate, layer, head)."""
         step = max(1, AT_ONCE // max(self.sink[0].size, 1))
-        found = []
+        out = []
         for first in range(0, len(shares), step):
             some = shares[first : first + step]
             sizes = {name: weighted(values, some) for name, values in self.sizes.items()}
             features = Features.of(weighted(self.sink, some), weighted(self.last, some), self.n, self.tokens, at)
-            found.append(labels(sizes, features, at))
-        return np.concatenate(found, axis=1)
+            out.append(labels(sizes, features, at))
+        return np.concatenate(out, axis=1)
 
     def slack(self) -> FloatArray:
         """By how much each regime's weakest alignment condition holds in the mean over documents, (regime, layer, head)."""
@@ -237,13 +235,13 @@ def _curves(capture: xr.Dataset, of_regime: np.ndarray) -> dict[str, Any]:
 
 def _typical(seen: HeadCurves, label: np.ndarray) -> dict[str, Any]:
     clear, both = seen.slack(), label[list(CRITERIA).index("both")]
-    found = np.full((2, len(REGIMES)), -1)
+    result = np.full((2, len(REGIMES)), -1)
     for code in range(1, len(REGIMES)):
         of = both == code
         if of.any():
             distance = np.where(of, np.abs(clear[code - 1] - np.median(clear[code - 1][of])), np.inf)
-            found[:, code] = np.unravel_index(distance.argmin(), both.shape)
-    return {"typical_layer": found[0], "typical_head": found[1]}
+            result[:, code] = np.unravel_index(distance.argmin(), both.shape)
+    return {"typical_layer": result[0], "typical_head": result[1]}
 
 
 def _notes(seen: HeadCurves, label: np.ndarray) -> list[str]:

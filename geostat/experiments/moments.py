@@ -16,8 +16,6 @@ from geostat.datasets.tokens import require
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.losses import mean_of_known
 
-__all__ = ["LEAST_HEADS", "Moments", "Table"]
-
 LEAST_HEADS: Final = 4
 """Heads that a correlation needs: with fewer than two degrees of freedom it is ±1 or arbitrary."""
 ROUNDING: Final = 1e-12
@@ -124,7 +122,7 @@ class Moments:
 
     def _entries(self, shares: FloatArray, *, apart: bool) -> dict[str, FloatArray]:
         """Each moment of the mean of documents weighted by `shares` (replicate, document), shape (replicate, n); `apart`: of different documents only."""
-        found = {}
+        out = {}
         for name in ("xx", "xy", "yy", "xw", "ww", "wy"):
             moment = getattr(self, name)
             if moment is None:
@@ -136,8 +134,8 @@ class Moments:
                 own = squares @ np.einsum("kkn->kn", moment)
                 rest = 1.0 - squares.sum(axis=1, keepdims=True)
                 value = np.divide(value - own, rest, out=np.full(value.shape, np.nan), where=rest > ROUNDING)
-            found[name] = value
-        return found
+            out[name] = value
+        return out
 
     def correlation(self, shares: FloatArray, *, apart: bool = False) -> tuple[FloatArray, FloatArray]:
         """Return the (partial) correlation of x and y and the slope of y in x, of documents weighted by `shares`.

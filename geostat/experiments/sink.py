@@ -21,8 +21,6 @@ from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.statistics.jackknife import Estimate, jackknife
 from geostat.statistics.ranks import ranks
 
-__all__ = ["MEASURES", "coefficients", "correlate_with_sink", "fisher", "without_noise"]
-
 MEASURES: Final = {
     "pearson": "Pearson's correlation",
     "spearman": "Spearman's rank correlation",
@@ -88,15 +86,15 @@ def coefficients(table: Table, *, resamples: int = RESAMPLES, seed: int = SEED) 
         "given_weight": Moments.of(x, y, table.weight),
         "given_weight_and_layer": Moments.of(x, y, table.weight, table.layer),
     }
-    found = {"spearman": _ranked(table, whole, without, draws)}
+    out = {"spearman": _ranked(table, whole, without, draws)}
     for name, moment in moments.items():
         if moment is None:
-            found[name] = _estimates({}, y.shape[-1])
+            out[name] = _estimates({}, y.shape[-1])
             continue
         apart, slope = (np.concatenate(pair) for pair in zip(*(moment.correlation(w, apart=True) for w in (whole, without)), strict=True))
         parts = {"correlation": np.concatenate([moment.correlation(w)[0] for w in (whole, without)]), "unattenuated": apart, "slope": slope}
-        found[name] = _estimates(parts, y.shape[-1], moment.correlation(draws)[0])
-    return found
+        out[name] = _estimates(parts, y.shape[-1], moment.correlation(draws)[0])
+    return out
 
 
 def _ranked(table: Table, whole: FloatArray, without: FloatArray, draws: FloatArray) -> dict[str, Any]:

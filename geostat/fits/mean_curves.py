@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import lmfit
 import numpy as np
@@ -21,11 +20,6 @@ from geostat.statistics.arrays import FloatArray
 from geostat.statistics.jackknife import leave_one_out_mean
 from geostat.statistics.least_squares import LMFIT_KEYWORDS
 from geostat.statistics.losses import mean_over_documents
-
-if TYPE_CHECKING:
-    pass
-
-__all__ = ["NEEDS", "SEARCHED", "by_lag", "by_position", "two_level"]
 
 NEEDS: dict[str, Mapping[str, tuple[str, ...]]] = {"norms": norms.NEEDS, "similarity": similarity.NEEDS, "weights": weights.NEEDS}
 

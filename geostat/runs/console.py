@@ -10,9 +10,6 @@ if TYPE_CHECKING:
     from empirical.capture.observer import Progress
 
 
-__all__ = ["QUIET", "Console"]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Console:
     """How a stage tells what it does: a line for each stage, progress within it. Silent by default."""

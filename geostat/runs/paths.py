@@ -7,8 +7,6 @@ from pathlib import Path
 
 from geostat.errors import InputError
 
-__all__ = ["STORE_NAME", "refuse_unwritable", "store_path"]
-
 STORE_NAME = "run.zarr"
 
 

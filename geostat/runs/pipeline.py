@@ -31,8 +31,6 @@ from geostat.runs.render import write_report
 from geostat.runs.settings import Settings, refuse_text_as_model, sizes
 from geostat.verdicts.claims import Tolerance
 
-__all__ = ["Settings", "confront", "fit", "measure", "run", "sizes"]
-
 
 def text_of(settings: Settings) -> texts.Corpus:
     """Find the asked-for text; it is read when windows are cut from it.
@@ -51,7 +49,7 @@ def find_model(settings: Settings) -> models.FoundModel:
     Raises:
         InputError: if it is not there, cannot be measured, or has no such heads.
     """
-    found = models.find(
+    result = models.find(
         settings.model,
         revision=settings.revision,
         dtype=settings.dtype,
@@ -59,11 +57,11 @@ def find_model(settings: Settings) -> models.FoundModel:
         trust_remote_code=settings.trust_remote_code,
         allow_pickle=settings.allow_pickle,
     )
-    found.refuse_unreadable(settings.length)
-    if found.heads is not None:
-        layers, heads = found.heads
+    result.refuse_unreadable(settings.length)
+    if result.heads is not None:
+        layers, heads = result.heads
         refuse_unknown_heads(settings.heads, layers=layers, heads=heads)
-    return found
+    return result
 
 
 def measure(settings: Settings, out: Path, *, fresh: bool = False, null: bool = True, console: Console = QUIET) -> Store:
@@ -85,12 +83,12 @@ def measure(settings: Settings, out: Path, *, fresh: bool = False, null: bool = 
         if settings.model in (None, "builtin") and (notice := builtin.conversion_notice()):
             console.stage(notice)
         console.stage("read the text")
-        documents, found = text_of(settings), find_model(settings)
+        documents, result = text_of(settings), find_model(settings)
         windows = corpus.windows(
-            documents, found.tokenizer, length=settings.length, count=settings.documents, special_tokens=settings.special_tokens
+            documents, result.tokenizer, length=settings.length, count=settings.documents, special_tokens=settings.special_tokens
         )
         console.stage("load the model")
-        model = found.load()
+        model = result.load()
         console.stage("capture")
         observers: list[Observer] = [Geometry(named=settings.heads), *([Baselines()] if null else []), MeasuredEnvelope()]
         return capture(
@@ -119,9 +117,9 @@ def fit(store: Store, *, console: Console = QUIET) -> dict[str, xr.Dataset]:
     with store.alone(), timed(store.path, "fit"):
         if not store.documents:
             raise InputError(f"{store.path}: holds no complete document. Run the same `geostat capture` again to go on with it.")
-        found = stages.fitted(store.read("capture"), console=console)
-        store.put(found, drops=CONFRONTED)
-    return found
+        result = stages.fitted(store.read("capture"), console=console)
+        store.put(result, drops=CONFRONTED)
+    return result
 
 
 def confront(store: Store, *, console: Console = QUIET, **asked: Any) -> dict[str, xr.Dataset]:
@@ -138,9 +136,9 @@ def confront(store: Store, *, console: Console = QUIET, **asked: Any) -> dict[st
         missing = sorted(set(ASSUMPTIONS) - set(store.results))
         if missing:
             raise InputError(f"{store.path}: has no fits yet ({', '.join(missing)} missing). Run `geostat fit {store.path}` first.")
-        found = stages.confronted(store.tree(), console=console, **asked)
-        store.put(found, drops=CONFRONTED)
-    return found
+        result = stages.confronted(store.tree(), console=console, **asked)
+        store.put(result, drops=CONFRONTED)
+    return result
 
 
 def run(

@@ -16,8 +16,6 @@ from typing import Any
 from empirical.errors import InputError
 from empirical.store.disk import replace, writing
 
-__all__ = ["capture_session", "seconds_of", "timed"]
-
 
 @contextmanager
 def timed(path: Path, stage: str) -> Iterator[None]:

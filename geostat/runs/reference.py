@@ -11,6 +11,10 @@ from pathlib import Path
 from typing import Final
 
 from empirical import schema
+from geostat.bounds import envelope, ingredients, overall
+from geostat.bounds.predictive import check
+from geostat.bounds.predictive import variables as predictive
+from geostat.datasets.separability import ALL_BOUNDS, bound_attributes
 from geostat.datasets.variable import SINK_VISIBLE, Variable
 from geostat.experiments.chance import VARIABLES as SEPARABLE
 from geostat.experiments.head_regime_variables import VARIABLES as REGIMES
@@ -20,8 +24,7 @@ from geostat.fits.pooled.depth import RECORDS as DEPTH
 from geostat.fits.pooled.fit import LAYER, OVERALL
 from geostat.fits.similarity.variables import BY_FORM, BY_HEAD
 from geostat.fits.weights.variables import RECORDS as WEIGHTS
-
-__all__ = ["RECORDS", "reference"]
+from geostat.verdicts import give
 
 
 def _measured(rows: Mapping[str, schema.Variable]) -> tuple[Variable, ...]:
@@ -30,16 +33,27 @@ def _measured(rows: Mapping[str, schema.Variable]) -> tuple[Variable, ...]:
     )
 
 
+MEASURED: Final = ("document", "layer", "edition", "head", "n_envelope")
 RECORDS: Final[Mapping[str, tuple[Variable, ...]]] = {
     "capture": _measured(schema.CAPTURE | schema.PRINCIPAL),
     "null": _measured(schema.NULL),
+    "measured_envelope": tuple(Variable(name, dims=MEASURED, **bound_attributes(name)) for name in ALL_BOUNDS),
     "norms": (*HEADS, *TOKENS, *POSITIONS, SINK_VISIBLE),
     "similarity": (*BY_FORM, *BY_HEAD, SINK_VISIBLE),
     "weights": (*WEIGHTS, SINK_VISIBLE),
     "pooled": (*LAYER, *OVERALL, *DEPTH),
+    "envelope": envelope.VARIABLES,
+    "ingredients": ingredients.VARIABLES,
+    "predictive": (*predictive.VARIABLES, *check.VARIABLES),
     "sink": SINK,
     "heads": REGIMES,
     "separable": SEPARABLE,
+    "verdicts": (
+        *(record for unit in (give.BY_UNIT, give.OF_BOUNDS) for records in unit.values() for record in records),
+        *give.COUNTS,
+        *give.WITHIN,
+    ),
+    "summary": overall.VARIABLES,
 }
 """Records of a run's variables, by group."""
 

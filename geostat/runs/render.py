@@ -14,8 +14,6 @@ from geostat.runs.paths import refuse_unwritable
 from geostat.runs.record import seconds_of, timed
 from geostat.verdicts.give import refuse_older
 
-__all__ = ["outdated", "write_figures", "write_report", "write_tables"]
-
 
 def write_report(store: Store, out: Path, *, console: Console = QUIET) -> Path:
     """Write report.html, figures and tables of a confronted run below `out`; returns the page's path."""

@@ -85,7 +85,7 @@ def sizes(text: str, positions: int) -> np.ndarray:
         return np.asarray(default_n(positions), dtype=np.int64)
     if text == "all":
         return np.arange(1, positions + 1)
-    found: set[int] = set()
+    result: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
@@ -94,11 +94,11 @@ def sizes(text: str, positions: int) -> np.ndarray:
             raise InputError(f"--n {text}: {part.strip()} is above the {positions} tokens of a window. Use sizes from 1 to {positions}.")
         if int(first) > int(last or first):
             raise InputError(f"--n {text}: {part.strip()} holds no size, expected the smaller one first. Use {last}-{first}.")
-        found |= set(range(int(first), int(last or first) + 1))
-    if not found or min(found) < 1 or max(found) > positions:
-        seen = f"{min(found)} to {max(found)}" if found else "nothing"
+        result |= set(range(int(first), int(last or first) + 1))
+    if not result or min(result) < 1 or max(result) > positions:
+        seen = f"{min(result)} to {max(result)}" if result else "nothing"
         raise InputError(f"--n {text}: sizes {seen}, expected 1 to {positions}, the tokens of a window. Use sizes in that range.")
-    return np.array(sorted(found), dtype=np.int64)
+    return np.array(sorted(result), dtype=np.int64)
 
 
 def refuse_text_as_model(settings: Settings) -> None:

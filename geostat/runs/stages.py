@@ -25,8 +25,6 @@ from geostat.verdicts.give import give_verdicts
 from geostat.verdicts.sentences import summarise
 from theory.head.results import Edition
 
-__all__ = ["confronted", "experiments", "fitted"]
-
 
 def fitted(captured: xr.Dataset, *, console: Console = QUIET) -> dict[str, xr.Dataset]:
     """Fit Assumptions 1-3 to a /capture dataset: norms, similarity, weights, pooled, by group.
@@ -34,13 +32,13 @@ def fitted(captured: xr.Dataset, *, console: Console = QUIET) -> dict[str, xr.Da
     Raises:
         InputError: if a variable is missing or no head can be fitted.
     """
-    found = {}
+    out = {}
     for name, function in (("norms", fit_norms), ("similarity", fit_similarity), ("weights", fit_weights)):
         console.stage(f"fit {name}")
-        found[name] = function(captured, progress=partial(console.fraction, f"fit {name}"))
+        out[name] = function(captured, progress=partial(console.fraction, f"fit {name}"))
     console.stage("fit pooled heads")
-    found["pooled"] = fit_pooled(captured)
-    return found
+    out["pooled"] = fit_pooled(captured)
+    return out
 
 
 def confronted(
@@ -68,19 +66,19 @@ def confronted(
         Datasets by group.
     """
     console.stage("confront")
-    found = {"envelope": envelope_dataset(tree, editions=editions, points=points, progress=partial(console.fraction, "confront"))}
+    out = {"envelope": envelope_dataset(tree, editions=editions, points=points, progress=partial(console.fraction, "confront"))}
     if swap:
         console.stage("swap ingredients")
-        found["ingredients"] = swap_ingredients(tree, progress=partial(console.fraction, "swap ingredients"))
+        out["ingredients"] = swap_ingredients(tree, progress=partial(console.fraction, "swap ingredients"))
     if predict:
         console.stage("predict curves")
-        found["predictive"] = predictive_curves(tree, progress=partial(console.fraction, "predict curves"))
+        out["predictive"] = predictive_curves(tree, progress=partial(console.fraction, "predict curves"))
     console.stage("experiments")
-    found |= experiments(tree)
+    out |= experiments(tree)
     laid = xr.DataTree.from_dict({f"/{name}": node.to_dataset() for name, node in tree.children.items() if name not in CONFRONTED})
-    laid["envelope"] = xr.DataTree(found["envelope"])
+    laid["envelope"] = xr.DataTree(out["envelope"])
     laid.attrs = tree.attrs
-    return found | {"verdicts": give_verdicts(laid, held_against), "summary": summarise(laid, held_against)}
+    return out | {"verdicts": give_verdicts(laid, held_against), "summary": summarise(laid, held_against)}
 
 
 def experiments(tree: xr.DataTree) -> dict[str, xr.Dataset]:

@@ -7,8 +7,6 @@ import xarray as xr
 from geostat.errors import InputError
 from geostat.runs.groups import CONFRONTED, FITTED, maker
 
-__all__ = ["group_of", "joined", "tree_of", "without_results"]
-
 
 def group_of(tree: xr.DataTree, name: str) -> xr.Dataset:
     """One group of a DataTree, whose makers are named where it is not there."""

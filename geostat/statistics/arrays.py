@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["BoolArray", "FloatArray", "ratio"]
-
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from geostat.statistics.arrays import FloatArray, ratio
 
-__all__ = ["bayesian_information", "corrected_akaike", "mean_of_known", "mean_over_documents", "paired_gain"]
-
 
 def mean_over_documents(values: FloatArray) -> FloatArray:
     """Return the mean along axis 0, ignoring NaN; NaN where no document has a value."""

@@ -8,8 +8,6 @@ import numpy as np
 
 from geostat.statistics.arrays import FloatArray
 
-__all__ = ["FALSE_DISCOVERIES", "adjusted"]
-
 FALSE_DISCOVERIES: Final = 0.05
 """q: the share of false answers among those given, in expectation, for *holds* and for *fails* each."""
 

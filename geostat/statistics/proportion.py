@@ -10,8 +10,6 @@ from scipy.special import ndtri
 
 from geostat.statistics.jackknife import LEVEL, Estimate
 
-__all__ = ["wilson"]
-
 
 def wilson(successes: NDArray[Any], trials: NDArray[Any]) -> Estimate:
     """Return a share with Wilson's 95% interval; its standard error is half the interval's width over the normal quantile, and never 0.

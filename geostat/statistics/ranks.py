@@ -7,8 +7,6 @@ from scipy.stats import rankdata
 
 from geostat.statistics.arrays import FloatArray
 
-__all__ = ["ranks"]
-
 
 def ranks(values: FloatArray, *, apart: float = 0.0) -> FloatArray:
     """Return ranks from 1 along the last axis; equal values share the mean of theirs. NaN where a row holds one.

@@ -8,8 +8,6 @@ from scipy.special import stdtr, stdtrit
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.jackknife import LEVEL
 
-__all__ = ["critical_value", "two_sided"]
-
 
 def two_sided(effect: FloatArray, se: FloatArray, degrees: FloatArray) -> FloatArray:
     """Return two-sided p-values of effects against 0; NaN where effect or standard error is.

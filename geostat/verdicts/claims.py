@@ -113,8 +113,8 @@ def tolerances(path: Path | None = None) -> dict[str, Tolerance]:
     >>> tolerances()["norms.cv"].value
     0.05
     """
-    found = _read(DEFAULT_TOLERANCES)
-    return found if path is None else found | _read(path)
+    result = _read(DEFAULT_TOLERANCES)
+    return result if path is None else result | _read(path)
 
 
 def refuse_withdrawn(where: str, key: str, remedy: str = "Leave it out.") -> None:
@@ -135,13 +135,13 @@ def _read(path: Path) -> dict[str, Tolerance]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: is no TOML ({error}). Start from a copy of {DEFAULT_TOLERANCES}.") from None
     known = {claim.key: claim for claim in CLAIMS}
-    found = {}
+    out = {}
     for key, table in _flat(tables).items():
         refuse_withdrawn(f"{path}: [{key}]", key)
         if key not in known:
             raise InputError(f"{path}: [{key}] is no claim, expected one of {', '.join(known)}. Name one of those.")
-        found[key] = _tolerance(path, known[key], table)
-    return found
+        out[key] = _tolerance(path, known[key], table)
+    return out
 
 
 def _flat(tables: Mapping[str, Any]) -> dict[str, Any]:

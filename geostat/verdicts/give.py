@@ -38,8 +38,6 @@ from geostat.statistics.t_test import critical_value
 from geostat.verdicts.claims import CLAIMS, UNITS, Claim, Tolerance, refuse_withdrawn, tolerances
 from geostat.verdicts.replicates import replicates, share_within
 
-__all__ = ["claim_rows", "give_verdicts", "refuse_older"]
-
 PARTS: Final = {
     "estimate": ("estimated effect", "the effect's own"),
     "se": ("standard error of the effect over documents", "the effect's own"),
@@ -59,6 +57,19 @@ CELL: Final = {
     "cell_p_fails": ("p-value of that bound against its holding, times the number tested", "1"),
 }
 """Which bound at which N the estimate of a claim on bounds is of."""
+
+
+def _by_unit(unit: str, words: Mapping[str, tuple[str, str]]) -> tuple[Variable, ...]:
+    dims = (f"claim_{unit}", "layer", unit)
+    return tuple(Variable(f"{name}_{unit}", long_name, units, dims=dims) for name, (long_name, units) in words.items())
+
+
+ANSWER: Final = {"answer": ("1 holds, -1 fails, 0 undetermined, -2 no estimate", "1")}
+BY_UNIT: Final[Mapping[str, tuple[Variable, ...]]] = {unit: _by_unit(unit, ANSWER | PARTS) for unit in UNITS}
+OF_BOUNDS: Final[Mapping[str, tuple[Variable, ...]]] = {
+    unit: _by_unit(unit, CELL) for unit in {claim.of for claim in CLAIMS if claim.bounds}
+}
+"""Of the unit that claims on bounds are of."""
 _claim = partial(Variable, dims=("claim",))
 COUNTS: Final = (
     _claim("tolerance", "tolerance, units of the effect"),
@@ -114,9 +125,9 @@ def give_verdicts(tree: xr.DataTree, held_against: Mapping[str, Tolerance] | Non
         effect = _effect(tree, claim, held[claim.key].value)
         if effect is not None:
             by_unit[claim.of].append((claim, effect))
-    found = [part for unit, effects in by_unit.items() if effects for part in (_by_head(tree, unit, effects),)]
+    result = [part for unit, effects in by_unit.items() if effects for part in (_by_head(tree, unit, effects),)]
     given = [claim for effects in by_unit.values() for claim, _ in effects]
-    whole = xr.merge([*found, _overall(given, found, held), _within(tree, by_unit, held)], combine_attrs="drop")
+    whole = xr.merge([*result, _overall(given, result, held), _within(tree, by_unit, held)], combine_attrs="drop_conflicts")
     whole.attrs = {
         "long_name": "verdicts",
         "false_discovery_rate": FALSE_DISCOVERIES,
@@ -166,10 +177,10 @@ def _effect(tree: xr.DataTree, claim: Claim, tolerance: float) -> _Effect | None
 def _excess(tree: xr.DataTree, bounds: xr.Dataset, tolerance: float) -> _Effect:
     """How far measured curves lie beyond their bounds: each cell is a claim of its own, and all must hold. The estimate is that of the deciding cell."""
     documents = float(bounds.attrs.get("documents", tree["capture"].sizes["document"]))
-    found = cells(bounds, tree["capture"].to_dataset()["tokens"].values, documents, tolerance)
-    p = intersection_union(found.p)
-    known: NDArray[np.bool_] = np.asarray(np.isfinite(found.excess).any(axis=-1))
-    cell = deciding(found, answers(p, known) == FAILS)
+    result = cells(bounds, tree["capture"].to_dataset()["tokens"].values, documents, tolerance)
+    p = intersection_union(result.p)
+    known: NDArray[np.bool_] = np.asarray(np.isfinite(result.excess).any(axis=-1))
+    cell = deciding(result, answers(p, known) == FAILS)
     degrees = np.full(cell.excess.shape, max(documents - 1, 1))
     return _Effect(estimate=cell.excess, se=cell.se, degrees=degrees, p=p, skew=np.full(cell.excess.shape, np.nan), cell=cell)
 
@@ -177,17 +188,16 @@ def _excess(tree: xr.DataTree, bounds: xr.Dataset, tolerance: float) -> _Effect:
 def _by_head(tree: xr.DataTree, unit: str, effects: Sequence[tuple[Claim, _Effect]]) -> xr.Dataset:
     """The answers of one kind of head, with what they rest on."""
     dims = (f"claim_{unit}", "layer", unit)
-    words = {"answer": ("1 holds, -1 fails, 0 undetermined, -2 no estimate", "1"), **PARTS}
+    records = BY_UNIT[unit]
     rows = [_columns(effect) for _, effect in effects]
     if any(claim.bounds for claim, _ in effects):
-        words |= CELL
+        records += OF_BOUNDS[unit]
         rows = [row | _cell_columns(effect) for row, (_, effect) in zip(rows, effects, strict=True)]
-    records = [Variable(f"{name}_{unit}", long_name, units, dims=dims) for name, (long_name, units) in words.items()]
-    found = variables(records, {f"{name}_{unit}": np.stack([row[name] for row in rows]) for name in words})
+    result = variables(records, {f"{name}_{unit}": np.stack([row[name] for row in rows]) for name in rows[0]})
     capture = tree["capture"].to_dataset()
     coords = {name: capture[name].variable for name in ("layer", unit)}
     keys = np.array([claim.key for claim, _ in effects], dtype=object)
-    return xr.Dataset(found, coords=coords | {dims[0]: xr.Variable((dims[0],), keys, {"long_name": "claim"})})
+    return xr.Dataset(result, coords=coords | {dims[0]: xr.Variable((dims[0],), keys, {"long_name": "claim"})})
 
 
 def _columns(effect: _Effect) -> dict[str, np.ndarray]:
@@ -208,11 +218,11 @@ def _cell_columns(effect: _Effect) -> dict[str, np.ndarray]:
     return dict(zip(CELL, (cell.bound, cell.n, cell.cells, cell.p.holds, cell.p.fails), strict=True))
 
 
-def _overall(given: Sequence[Claim], found: Sequence[xr.Dataset], held: Mapping[str, Tolerance]) -> xr.Dataset:
+def _overall(given: Sequence[Claim], answers: Sequence[xr.Dataset], held: Mapping[str, Tolerance]) -> xr.Dataset:
     """Counts of each answer, and the share of heads of which a claim is true."""
     rows: dict[str, list[float]] = {record.name: [] for record in COUNTS}
     for claim in given:
-        data = next(data for data in found if f"claim_{claim.of}" in data.dims)
+        data = next(data for data in answers if f"claim_{claim.of}" in data.dims)
         answer = data[f"answer_{claim.of}"].sel({f"claim_{claim.of}": claim.key}).values
         tested = int((answer != NO_ESTIMATE).sum())
         holds, fails = int((answer == HOLDS).sum()), int((answer == FAILS).sum())

@@ -11,8 +11,6 @@ import xarray as xr
 from geostat.errors import InputError, Unmet
 from geostat.verdicts.claims import CLAIMS, UNITS, refuse_withdrawn
 
-__all__ = ["Requirement", "hold_to", "requirement", "share"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
@@ -31,12 +29,12 @@ class Requirement:
         if self.claim not in verdicts["claim"].values:
             held = ", ".join(str(key) for key in verdicts["claim"].values)
             raise InputError(f"--require {self.claim}: the run has no verdict on it, expected one of {held}. Name one of those.")
-        found, heads = share(verdicts, self.claim, self.answer)
-        met = found >= self.least
+        result, heads = share(verdicts, self.claim, self.answer)
+        met = result >= self.least
         word = "as required" if met else "required"
         left = heads - int(verdicts["tested"].sel(claim=self.claim))
         of = f"{heads} heads ({left} without an estimate)" if left else f"{heads} heads"
-        return met, f"{self.claim} {self.answer} in {found:.1%} of {of}, {word} at least {self.least:.1%}"
+        return met, f"{self.claim} {self.answer} in {result:.1%} of {of}, {word} at least {self.least:.1%}"
 
 
 def share(verdicts: xr.Dataset, claim: str, answer: str) -> tuple[float, int]:
@@ -80,8 +78,8 @@ def hold_to(tree: xr.DataTree, required: Sequence[Requirement]) -> list[str]:
     """
     if "verdicts" not in tree.children:
         raise InputError("the run has no verdicts yet, expected /verdicts. Run `geostat confront` on it first.")
-    found = [one.met(tree["verdicts"].to_dataset()) for one in required]
-    unmet = [line for met, line in found if not met]
+    out = [one.met(tree["verdicts"].to_dataset()) for one in required]
+    unmet = [line for met, line in out if not met]
     if unmet:
         raise Unmet("; ".join(unmet) + ".")
-    return [line for _, line in found]
+    return [line for _, line in out]

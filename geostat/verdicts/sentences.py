@@ -43,16 +43,16 @@ def summarise(tree: xr.DataTree, held_against: Mapping[str, Tolerance] | None = 
     Returns:
         What `geostat.bounds.overall.overall` returns, with attributes `sentences` (list of five) and `errata` (JSON list).
     """
-    found, held = overall(tree), {**tolerances(), **(held_against or {})}
-    found.attrs["sentences"] = [
-        _separability(tree, found),
+    result, held = overall(tree), {**tolerances(), **(held_against or {})}
+    result.attrs["sentences"] = [
+        _separability(tree, result),
         _norms(tree["norms"].to_dataset(), held["norms.cv"].value),
         _similarity(tree["similarity"].to_dataset(), held["similarity.exponential"].value),
         _weights(tree["weights"].to_dataset()),
-        _bounds(found),
+        _bounds(result),
     ]
-    found.attrs["errata"] = json.dumps([_erratum(number) for number in READING], ensure_ascii=False)
-    return found
+    result.attrs["errata"] = json.dumps([_erratum(number) for number in READING], ensure_ascii=False)
+    return result
 
 
 def _erratum(number: int) -> dict[str, str | int]:
@@ -107,12 +107,12 @@ def _model_name(tree: xr.DataTree) -> str:
     return str(model.get("id", "this model")) if isinstance(model, Mapping) else str(model)
 
 
-def _separability(tree: xr.DataTree, found: xr.Dataset) -> str:
+def _separability(tree: xr.DataTree, summary: xr.Dataset) -> str:
     capture = tree["capture"].to_dataset()
     documents, positions = capture.sizes["document"], capture.sizes["position"]
     start = f"In {_model_name(tree)}, "
-    measured = found["precision_mean"].notnull().values
-    chosen = found.isel(n=np.flatnonzero((found["n"].values > 1) & (found["n"].values < positions) & measured))
+    measured = summary["precision_mean"].notnull().values
+    chosen = summary.isel(n=np.flatnonzero((summary["n"].values > 1) & (summary["n"].values < positions) & measured))
     if chosen.sizes["n"] == 0:
         return start + "Precision and Recall are 1 at N = 1 and N = T, as they must be; no other number N of selected tokens was measured."
     ends = [chosen.isel(n=0)]
@@ -128,7 +128,7 @@ def _separability(tree: xr.DataTree, found: xr.Dataset) -> str:
         text += f"; Precision is lowest at N = {int(lowest['n'])}, {precision}, where Recall is {recall}"
     over = f"{count(documents, 'document')} of {positions:,} tokens"
     text += f" (mean of {capture.sizes['layer'] * capture.sizes['head']} heads in {over}{', ± one standard error over documents' * (documents > 1)})"
-    if "precision_null" in found:
+    if "precision_null" in summary:
         selection, directions = (
             " and ".join(_hundredths(float(at["precision_null"].sel(null=name))) for at in ends)
             for name in ("random_selection", "random_directions")
@@ -227,15 +227,15 @@ BOUNDS: Final = (
 """Which bounds the last sentence tells of, and how it calls them; those at each head's own cosines test nothing (docs/bounds.md)."""
 
 
-def _bounds(found: xr.Dataset) -> str:
+def _bounds(summary: xr.Dataset) -> str:
     """How often the bounds hold, how often they clearly fail, and how much they say: a wide bound holds cheaply."""
-    editions, grams = ([str(name) for name in found[axis].values] for axis in ("edition", "gram"))
-    several = int(found.attrs["documents"]) > 1
+    editions, grams = ([str(name) for name in summary[axis].values] for axis in ("edition", "gram"))
+    several = int(summary.attrs["documents"]) > 1
     parts = []
     for edition, gram, label in BOUNDS:
         if edition not in editions or gram not in grams:
             continue
-        chosen = found.sel(edition=edition, gram=gram)
+        chosen = summary.sel(edition=edition, gram=gram)
         if not float(chosen["recall_cells"]):
             continue
         inside, outside, width = (float(chosen[f"recall_{name}"]) for name in ("inside", "outside", "width"))
@@ -247,6 +247,6 @@ def _bounds(found: xr.Dataset) -> str:
         else "on average, on a scale from 0 to 1"
     )
     return (
-        f"Bounds on expected Recall, against {int(found['recall_cells'].max()):,} measured values, one for each head and size N of the selection: "
+        f"Bounds on expected Recall, against {int(summary['recall_cells'].max()):,} measured values, one for each head and size N of the selection: "
         f"{'; '.join(parts) if parts else 'none could be evaluated'} (wide: {words})."
     )

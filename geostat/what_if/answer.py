@@ -16,10 +16,7 @@ from geostat.what_if.gram_files import is_file, read_gram
 from geostat.what_if.grid import Cosines, Setting, find_value, parse, whatif
 from geostat.what_if.start import from_head, measured_of_head
 from theory.head.results import Edition
-from theory.what_if.study import BOUNDS, LOWER, Decay
-
-__all__ = ["Asked", "answer"]
-
+from theory.what_if.parameters import BOUNDS, LOWER, Decay
 
 MEASURED: Final = "measured"
 
@@ -197,7 +194,6 @@ def write(dataset: xr.Dataset, out: Path, *, figures: bool = True) -> list[Path]
     made = [(f"{'elasticity' if of_point else 'whatif'}.nc", bytes(plain.to_netcdf(engine="scipy")))]
     if figures and not of_point:
         from reports.figures.style import rendered
-
         from reports.study.figure import draw_study, study_axes
 
         figure = draw_study(dataset) if 1 <= len(study_axes(dataset)) <= 3 else None

@@ -13,9 +13,7 @@ import xarray as xr
 from geostat.what_if.grid import SUBJECTS, Cosines, describe, question_of
 from theory.head.results import Edition
 from theory.what_if.elasticity import study_elasticities
-from theory.what_if.study import LOWER, PARAMETERS, Decay
-
-__all__ = ["elasticities", "lines_of"]
+from theory.what_if.parameters import LOWER, PARAMETERS, Decay
 
 
 def elasticities(
@@ -50,26 +48,26 @@ def elasticities(
     0.49
     """
     question, fixed = question_of(gram, dict(base or {}) | parameters, edition=edition, bounds=bounds, project=project)
-    found = study_elasticities(fixed, question)
+    result = study_elasticities(fixed, question)
     both = ("parameter", "bound")
     per_cent = {"units": "1", "equation": "Table 1"}
     dataset = xr.Dataset(
         {
-            "elasticity": (both, found.elasticity, {"long_name": "d log bound / d log parameter", **per_cent}),
-            "slope": (both, found.slope, {"long_name": "d bound / d log parameter", **per_cent}),
-            "reason": (both, found.reasons.astype(str), {"long_name": "why a response is not available", "units": ""}),
-            "value": ("parameter", found.values, {"long_name": "value of the parameter", "units": "that of the parameter"}),
-            "step": ("parameter", np.array(found.steps), {"long_name": "derivative, or difference between neighbours", "units": ""}),
-            "at": ("bound", found.at, {"long_name": f"bound at the point, {edition}", "units": "1"}),
+            "elasticity": (both, result.elasticity, {"long_name": "d log bound / d log parameter", **per_cent}),
+            "slope": (both, result.slope, {"long_name": "d bound / d log parameter", **per_cent}),
+            "reason": (both, result.reasons.astype(str), {"long_name": "why a response is not available", "units": ""}),
+            "value": ("parameter", result.values, {"long_name": "value of the parameter", "units": "that of the parameter"}),
+            "step": ("parameter", np.array(result.steps), {"long_name": "derivative, or difference between neighbours", "units": ""}),
+            "at": ("bound", result.at, {"long_name": f"bound at the point, {edition}", "units": "1"}),
         },
         coords={
-            "parameter": ("parameter", np.array(found.parameters), {"long_name": "parameter that moves", "units": ""}),
-            "bound": ("bound", np.array(found.bounds), {"long_name": "bound that responds", "units": ""}),
-            "parameter_symbol": ("parameter", np.array([PARAMETERS[name].symbol for name in found.parameters]), {"units": ""}),
-            "bound_symbol": ("bound", np.array([SUBJECTS[name.rsplit("_", 1)[0]][1] for name in found.bounds]), {"units": ""}),
+            "parameter": ("parameter", np.array(result.parameters), {"long_name": "parameter that moves", "units": ""}),
+            "bound": ("bound", np.array(result.bounds), {"long_name": "bound that responds", "units": ""}),
+            "parameter_symbol": ("parameter", np.array([PARAMETERS[name].symbol for name in result.parameters]), {"units": ""}),
+            "bound_symbol": ("bound", np.array([SUBJECTS[name.rsplit("_", 1)[0]][1] for name in result.bounds]), {"units": ""}),
         },
     )
-    dataset.attrs = describe(question, found.fixed)
+    dataset.attrs = describe(question, result.fixed)
     return dataset
 
 
@@ -91,13 +89,13 @@ def lines_of(dataset: xr.Dataset) -> list[str]:
 def reasons_of(dataset: xr.Dataset) -> list[str]:
     """Return why elasticities are not available, each reason once, with what it is about."""
     reasons = dataset["reason"].values.astype(str)
-    found = []
+    out = []
     for reason in sorted(set(reasons.flat) - {""}):
         where = reasons == reason
         whole = [str(name) for name, column in zip(dataset["bound"].values, where.T, strict=True) if column.all()]
         parameters = [str(name) for name, row in zip(dataset["parameter"].values, where, strict=True) if row.any()]
-        found.append(f"{reason} ({', '.join(whole or parameters)})")
-    return found
+        out.append(f"{reason} ({', '.join(whole or parameters)})")
+    return out
 
 
 def _number(value: float) -> str:

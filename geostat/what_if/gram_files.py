@@ -11,8 +11,6 @@ import numpy as np
 
 from geostat.errors import InputError
 
-__all__ = ["is_file", "read_gram"]
-
 SUFFIXES: Final = (".npy", ".npz", ".csv", ".tsv", ".txt")
 """What a file of cosines may end in."""
 
@@ -57,14 +55,14 @@ def _numpy(path: Path) -> np.ndarray:
         if not file.read(4).startswith(MAGIC):
             raise ValueError("it is no file of NumPy's")
         file.seek(0)
-        found = np.load(file, allow_pickle=False)
-        if isinstance(found, np.ndarray):
-            return found
-        names = list(found.files)
+        result = np.load(file, allow_pickle=False)
+        if isinstance(result, np.ndarray):
+            return result
+        names = list(result.files)
         name = "gram" if "gram" in names else names[0] if len(names) == 1 else None
         if name is None:
             raise ValueError(f"it holds the arrays {', '.join(names)}, none of them called gram" if names else "it holds no array")
-        return np.asarray(found[name])
+        return np.asarray(result[name])
 
 
 def _text(path: Path) -> np.ndarray:

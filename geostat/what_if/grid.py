@@ -21,9 +21,8 @@ from theory.head.results import Edition
 from theory.what_if.crossing import Crossing, find_crossing
 from theory.what_if.given_gram import measured_gram
 from theory.what_if.grid import WORD, refuse_beyond_memory
-from theory.what_if.study import BOUNDS, LOWER, PARAMETERS, Decay, Question, study
-
-__all__ = ["Cosines", "Setting", "find_value", "parse", "question_of", "whatif"]
+from theory.what_if.parameters import BOUNDS, LOWER, PARAMETERS, Decay
+from theory.what_if.study import Question, study
 
 Cosines = np.ndarray | LagGram
 """A Gram of one's own: (T, T) cosines with the sink first, the cosines at lags 0, 1, … of the other tokens, or those with ρ₀."""
@@ -150,15 +149,15 @@ def whatif(
     varying: dict[str, Any] = dict(axes or {}) | several
     still: dict[str, Any] = {name: value for name, value in (dict(base or {}) | single).items() if name not in varying}
     question, rest = question_of(gram, still, edition=edition, bounds=bounds, project=project)
-    found = study(varying, rest, question)
+    result = study(varying, rest, question)
     dataset = xr.Dataset(
         {
             name: (dims, array, _meaning(name, question))
-            for name, (dims, array) in sorted(found.values.items(), key=lambda item: item[0] not in bounds)
+            for name, (dims, array) in sorted(result.values.items(), key=lambda item: item[0] not in bounds)
         },
-        coords={name: (name, *_coordinate(name, values, share=name in found.shares)) for name, values in found.axes.items()},
+        coords={name: (name, *_coordinate(name, values, share=name in result.shares)) for name, values in result.axes.items()},
     )
-    dataset.attrs = describe(question, found.fixed)
+    dataset.attrs = describe(question, result.fixed)
     return dataset
 
 

@@ -14,9 +14,7 @@ import xarray as xr
 from geostat.datasets.tokens import index_of
 from geostat.errors import InputError
 from theory.head.gram import LagGram
-from theory.what_if.study import PARAMETERS, Decay
-
-__all__ = ["from_head", "measured_of_head"]
+from theory.what_if.parameters import PARAMETERS, Decay
 
 
 class _Place(NamedTuple):
@@ -48,7 +46,7 @@ def from_head(run: xr.DataTree, head: str, *, gram: Decay = "exponential") -> di
     captured = run["capture"].to_dataset()
     at, kv_head = _place(captured, head)
     norms, weights = run["norms"].to_dataset().isel(kv_head), run["weights"].to_dataset().isel(at)
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "L": float(captured["tokens"].values[at["layer"]] - 1),
         "d": float(captured.attrs["dimension"]),
         "C": norms["C"], "lam": norms["lam"],
@@ -57,8 +55,8 @@ def from_head(run: xr.DataTree, head: str, *, gram: Decay = "exponential") -> di
     }  # fmt: skip
     if gram != "measured":
         similarity = run["similarity"].to_dataset().sel(gram=gram).isel(kv_head)
-        found |= {"beta": similarity["beta"], "rho0": similarity["rho0"]} | ({"c": similarity["offset"]} if gram == "offset" else {})
-    values = {name: float(value) for name, value in found.items()}
+        result |= {"beta": similarity["beta"], "rho0": similarity["rho0"]} | ({"c": similarity["offset"]} if gram == "offset" else {})
+    values = {name: float(value) for name, value in result.items()}
     unknown = [name for name, value in values.items() if not np.isfinite(value) and name != "omega"]
     if unknown:
         raise InputError(f"{head}: {', '.join(unknown)} could not be fitted, so no study starts there. Choose another head.")

@@ -22,27 +22,6 @@ from reports.figures.predictive import figure_predictive
 from reports.files import replaced
 from reports.run import Run
 
-__all__ = [
-    "EXPERIMENTS",
-    "FIGURES",
-    "Plan",
-    "draw",
-    "figure_coverage",
-    "figure_heads",
-    "figure_idea",
-    "figure_norms",
-    "figure_predictive",
-    "figure_regime_curves",
-    "figure_regime_depth",
-    "figure_regimes",
-    "figure_separability",
-    "figure_similarity",
-    "figure_sink",
-    "figure_weights",
-    "plans",
-    "write_figures",
-]  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class Plan:

@@ -16,8 +16,6 @@ from matplotlib.ticker import NullFormatter
 from reports.errors import InputError
 from reports.figures import style
 
-__all__ = ["draw_study", "study_axes"]
-
 MOST_PANELS: Final = 9
 """Panels of small multiples; a longer third axis is thinned evenly."""
 

@@ -14,8 +14,6 @@ import xarray as xr
 from reports.study.figure import bounds_of, gram_of, unreadable
 from reports.tables.cells import Table, missing, number, symbol, text, whole
 
-__all__ = ["table_of_elasticities", "table_of_study"]
-
 MOST_ROWS: Final = 40
 
 

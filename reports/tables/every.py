@@ -22,8 +22,6 @@ from reports.tables.predictive import predictive_tables
 from reports.tables.rivals import rival_tables
 from reports.tables.verdicts import verdict_tables
 
-__all__ = ["Table", "tables", "write_tables"]
-
 
 def tables(tree: xr.DataTree) -> dict[str, Table]:
     """Make every table of a confronted run.

@@ -42,8 +42,8 @@ def _parameter(data: xr.Dataset, name: str, *, label: str | None = None, meaning
 
 def _source(attrs: dict[str, object]) -> str:
     """The equation of a variable, to stand behind its meaning; the paper's own number is understood."""
-    found = str(attrs.get("equation", "")).removeprefix("arXiv 2602.01893").removeprefix(", ").strip()
-    return f"; {found}" if found else ""
+    result = str(attrs.get("equation", "")).removeprefix("arXiv 2602.01893").removeprefix(", ").strip()
+    return f"; {result}" if result else ""
 
 
 def _flag(data: xr.Dataset, name: str, meaning: str | None = None, *, known: xr.DataArray | None = None) -> list[Cell]:
@@ -270,10 +270,10 @@ def _inside(point: xr.Dataset, name: str, edition: str) -> Cell:
 
 def errata(run: Run) -> Table:
     """What is wrong in print and matters for reading the report."""
-    found = json.loads(run.summary.attrs.get("errata") or "[]")
+    result = json.loads(run.summary.attrs.get("errata") or "[]")
     rows = [
         [whole(float(row.get("number", 0))), *(mixed(str(row.get(key) or "")) for key in ("title", "printed", "true", "reading"))]
-        for row in found
+        for row in result
     ]
     headers = header("no.", "what", "printed", "true", "why it matters here")
     return Table(

@@ -10,8 +10,6 @@ from theory.audit.document import document
 from theory.audit.summary import all_samples
 from theory.errors import InputError
 
-__all__ = ["main"]
-
 
 def main(arguments: list[str] | None = None) -> None:
     """Write the document; progress goes to standard error."""
@@ -25,11 +23,11 @@ def main(arguments: list[str] | None = None) -> None:
         sys.stderr.write(f"\raudit {share:.0%}")
 
     try:
-        found = all_samples(asked.draws, seed=asked.seed, every=asked.every, workers=asked.workers, progress=progress)
+        result = all_samples(asked.draws, seed=asked.seed, every=asked.every, workers=asked.workers, progress=progress)
     except InputError as problem:
         parser.error(str(problem))
     sys.stderr.write("\n")
-    asked.out.write_text(document(found, every=asked.every), encoding="utf-8")
+    asked.out.write_text(document(result, every=asked.every), encoding="utf-8")
 
 
 if __name__ == "__main__":

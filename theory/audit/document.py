@@ -45,16 +45,16 @@ class Verdict:
     met: bool
 
 
-def verdicts(found: Audit) -> list[Verdict]:
+def verdicts(audit: Audit) -> list[Verdict]:
     """Return every target with what was seen; the number of rows is asked of the grid and of the small heads, widths not of these."""
-    lines = {(line.edition, line.quantity): line for line in table(found)}
-    listed = [] if found.sample == "random" else [_rows(found)]
+    lines = {(line.edition, line.quantity): line for line in table(audit)}
+    listed = [] if audit.sample == "random" else [_rows(audit)]
     listed += [_unviolated(edition, lines.values()) for edition in ("sharp", "conditional")]
-    if found.sample == "small":
-        return listed + _of_predicted(accuracy(found))[-1:]
+    if audit.sample == "small":
+        return listed + _of_predicted(accuracy(audit))[-1:]
     lower = sum(line.violated_lower for line in lines.values() if line.edition == "repaired")
     listed.append(Verdict(target="`repaired`, lower, against unit directions: no violation", seen=f"{lower}", met=lower == 0))
-    silent = {quantity: sharp_beyond_repaired(found, quantity) for quantity in QUANTITIES}
+    silent = {quantity: sharp_beyond_repaired(audit, quantity) for quantity in QUANTITIES}
     listed.append(
         Verdict(
             target="`sharp` says something (lower) wherever `repaired` does, in all four quantities",
@@ -72,7 +72,7 @@ def verdicts(found: Audit) -> list[Verdict]:
             )
         )
     for quantity in WIDTH_SMALL:
-        ratio = relative_width(found, quantity)
+        ratio = relative_width(audit, quantity)
         listed.append(
             Verdict(
                 target=f"`conditional`, median width of {WORDS[quantity]} over that of `sharp`, all N: at most {WIDTH_RELATIVE}",
@@ -80,12 +80,12 @@ def verdicts(found: Audit) -> list[Verdict]:
                 met=ratio <= WIDTH_RELATIVE,
             )
         )
-    return listed + _of_predicted(accuracy(found))
+    return listed + _of_predicted(accuracy(audit))
 
 
-def _rows(found: Audit) -> Verdict:
-    rows = max(len(one.n) for one in found.rows.values())
-    if found.sample == "small":
+def _rows(audit: Audit) -> Verdict:
+    rows = max(len(one.n) for one in audit.rows.values())
+    if audit.sample == "small":
         return Verdict(target=f"At least {CELLS_LEAST:,} cells: rows in two conventions", seen=f"{2 * rows:,}", met=2 * rows >= CELLS_LEAST)
     return Verdict(target=f"At least {ROWS_LEAST:,} rows", seen=f"{rows:,}", met=rows >= ROWS_LEAST)
 
@@ -117,21 +117,21 @@ def _of_predicted(rows: list[Accuracy]) -> list[Verdict]:
     ]
 
 
-def document(found: list[Audit], *, every: int = 1) -> str:
+def document(audits: list[Audit], *, every: int = 1) -> str:
     """Return the audits as a Markdown document."""
     lines = ["# Every edition against simulation", "", f"Written by `{COMMAND}` (`geostat theory --audit` prints it).", ""]
-    lines += _how(found, every)
-    lines += ["", "## Targets", "", "| target | " + " | ".join(NAMES[one.sample].lower() + " |  " for one in found) + "|"]
-    lines.append("|---|" + "---|---|" * len(found))
-    lines += _target_lines(found)
-    for one in found:
+    lines += _how(audits, every)
+    lines += ["", "## Targets", "", "| target | " + " | ".join(NAMES[one.sample].lower() + " |  " for one in audits) + "|"]
+    lines.append("|---|" + "---|---|" * len(audits))
+    lines += _target_lines(audits)
+    for one in audits:
         lines += ["", f"## {NAMES[one.sample]}", "", *tables(one)]
     return "\n".join(lines) + "\n"
 
 
-def _target_lines(found: list[Audit]) -> list[str]:
+def _target_lines(audits: list[Audit]) -> list[str]:
     """Return a line for each target, with a cell for what was seen and a cell for the verdict of each audit."""
-    listed = [{verdict.target: verdict for verdict in verdicts(one)} for one in found]
+    listed = [{verdict.target: verdict for verdict in verdicts(one)} for one in audits]
     lines = []
     for target in dict.fromkeys(target for one in listed for target in one):
         cells = [f"{one[target].seen} | {'met' if one[target].met else '**missed**'}" if target in one else "– | –" for one in listed]
@@ -139,8 +139,8 @@ def _target_lines(found: list[Audit]) -> list[str]:
     return lines
 
 
-def _how(found: list[Audit], every: int) -> list[str]:
-    first, thinned = found[0], "" if every == 1 else f" Only every {every}th head is taken here."
+def _how(audits: list[Audit], every: int) -> list[str]:
+    first, thinned = audits[0], "" if every == 1 else f" Only every {every}th head is taken here."
     profiles, values = len(heads.PROFILES), heads
     small = ", ".join(f"{name} {low} to {high}" for name, (low, high) in (("T", values.SMALL_TOKENS), ("d", values.SMALL_DIMENSIONS)))
     low, high = (", ".join(f"{name} {ends[k]:g}" for name, ends in values.RANGES.items()) for k in (0, 1))
@@ -175,10 +175,10 @@ def _listed(values: Iterable[float]) -> str:
     return ", ".join(f"{value:g}".replace("-", "−") for value in values)
 
 
-def tables(found: Audit) -> list[str]:
+def tables(audit: Audit) -> list[str]:
     """Return the tables of one audit, violations first."""
     lines = [
-        f"{found.heads} heads, {max(len(one.n) for one in found.rows.values()):,} rows.",
+        f"{audit.heads} heads, {max(len(one.n) for one in audit.rows.values()):,} rows.",
         "",
         "| edition | of | violated, lower | upper | by at most | vacuous, lower | upper | gap to truth, lower | upper | width, N ≤ 8 | all N | relative |",
         "|" + "---|" * 12,
@@ -187,9 +187,9 @@ def tables(found: Audit) -> list[str]:
         f"| {line.edition} | {WORDS[line.quantity]} | {line.violated_lower} | {line.violated_upper} | {line.worst:.3f} "
         f"| {line.vacuous_lower:.0%} | {line.vacuous_upper:.0%} | {_number(line.gap_lower)} | {_number(line.gap_upper)} "
         f"| {_number(line.width_small)} | {_number(line.width)} | {_number(line.relative, 2)} |"
-        for line in table(found)
+        for line in table(audit)
     ]
-    rows = accuracy(found)
+    rows = accuracy(audit)
     if rows:
         lines += ["", "| predicted | error, median | 90% | largest | largest trusted | distrusted | errors above .05 | of these trusted |"]
         lines.append("|" + "---|" * 8)

@@ -77,7 +77,7 @@ def heads(sample: Sample = "grid", *, seed: int = 0, count: int | None = None) -
 
 def grid_heads() -> list[Head]:
     """Return the heads of the grid, those whose Gram exists."""
-    found = []
+    out = []
     for length, d, beta, rho0, offset, profile in product(LENGTHS, DIMENSIONS, DECAYS, SINK_COSINES, OFFSETS, PROFILES):
         gram = offset_exponential(beta, offset, rho0, length + 1)
         if not is_feasible(gram, length + 1):
@@ -88,8 +88,8 @@ def grid_heads() -> list[Head]:
         )  # fmt: skip
         norms = value_norm_profile(length + 1, sink_ratio=profile["lam"])
         sizes = np.array([n for n in SIZES if n <= length])
-        found.append(Head(alpha=shape.weights(), norms=norms, gram=gram, dimension=d, n=sizes))
-    return found
+        out.append(Head(alpha=shape.weights(), norms=norms, gram=gram, dimension=d, n=sizes))
+    return out
 
 
 def random_heads(seed: int, count: int = RANDOM_HEADS) -> list[Head]:

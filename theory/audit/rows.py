@@ -130,8 +130,8 @@ def audit(
     parts: dict[tuple[str, str], list[Rows]] = {}
     work = partial(judged, editions=editions, draws=draws, closely=sample == "small")
     with _mapping(workers) as spread:
-        for done, found in enumerate(spread(work, taken, range(seed, seed + len(taken)))):
-            for key, rows in found.items():
+        for done, result in enumerate(spread(work, taken, range(seed, seed + len(taken)))):
+            for key, rows in result.items():
                 parts.setdefault(key, []).append(rows)
             if progress:
                 progress(done + 1, len(taken))
@@ -156,7 +156,7 @@ def judged(head: Head, seed: int, *, editions: tuple[str, ...], draws: int, clos
     claimed bound is near the truth; strict inner balls are told apart.
     """
     truths = {kind: Truth.of(head, kind, draws, seed) for kind in dict.fromkeys(JUDGES[edition] for edition in editions)}
-    bounds = {(edition, quantity): found for edition in editions for quantity, found in _evaluated(head, edition, closely).items()}
+    bounds = {(edition, quantity): result for edition in editions for quantity, result in _evaluated(head, edition, closely).items()}
     flagged = {key: _beyond(one, *truths[JUDGES[key[0]]].of_quantity(key[1])) for key, one in bounds.items()}
     for kind, truth in truths.items():
         ours = {key: one for key, one in bounds.items() if JUDGES[key[0]] == kind}
@@ -200,11 +200,11 @@ def _evaluated(head: Head, edition: str, closely: bool) -> dict[str, Bounds]:
     if edition in UNDER_MODEL_G:
         followup = evaluated(head, edition, "followup")
         named += [(FOLLOWUP_RECALL, "recall", followup)] * closely + [(FOLLOWUP, "f_outer", followup)]
-    found = {}
+    out = {}
     for name, of, envelope in named:
         lower, upper = (np.clip(getattr(envelope, f"{of}_{side}")[0], 0, 1) for side in ("lower", "upper"))
-        found[name] = Bounds(lower=lower, upper=upper, reliable=envelope.reliable[0])
-    return found
+        out[name] = Bounds(lower=lower, upper=upper, reliable=envelope.reliable[0])
+    return out
 
 
 def _beyond(bounds: Bounds, mean: FloatArray, error: FloatArray) -> BoolArray:

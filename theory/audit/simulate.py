@@ -188,7 +188,7 @@ def shares_of_draws(y: FloatArray, order: IntArray, n: IntArray) -> FloatArray:
     Squared distances are compared without their common ‖s‖²: D_l − ‖s‖² = ‖y_l‖² − 2⟨s, y_l⟩, so that tiny weights keep their digits.
     """
     _, count, dimension = y.shape
-    found = np.empty((3, len(n), count))
+    result = np.empty((3, len(n), count))
     own = np.einsum("tmd,tmd->tm", y, y)
     s, start = np.zeros((count, dimension)), 0
     for at, stop in enumerate(n.tolist()):
@@ -201,10 +201,10 @@ def shares_of_draws(y: FloatArray, order: IntArray, n: IntArray) -> FloatArray:
         farthest, nearest = inside.max(axis=0), outside.min(axis=0)
         margin = TIE * np.abs(nearest)
         out = (outside <= farthest + TIE * np.abs(farthest)).sum(axis=0)
-        found[0, at] = stop / (stop + out)
-        found[1, at] = (inside <= nearest + margin).sum(axis=0) / stop
-        found[2, at] = (inside < nearest - margin).sum(axis=0) / stop
-    return found
+        result[0, at] = stop / (stop + out)
+        result[1, at] = (inside <= nearest + margin).sum(axis=0) / stop
+        result[2, at] = (inside < nearest - margin).sum(axis=0) / stop
+    return result
 
 
 def _spread(

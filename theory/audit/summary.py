@@ -17,8 +17,6 @@ from theory.audit.heads import Sample, heads
 from theory.audit.rows import LARGE_ERROR, Audit, Rows, audit
 from theory.head.results import UNDER_MODEL_G, Edition
 
-__all__ = ["Accuracy", "Audit", "Line", "Rows", "accuracy", "audit", "heads", "relative_width", "sharp_beyond_repaired", "table"]
-
 SMALL_N = 8
 """Sizes up to here are tabulated apart: the paper looks at small N."""
 
@@ -50,12 +48,12 @@ class Line:
     """Median width over that of `sharp`, both over rows where neither is violated; NaN where there is no `sharp`."""
 
 
-def table(found: Audit) -> list[Line]:
+def table(audit: Audit) -> list[Line]:
     """Sum up an audit, one line for each edition but `predicted` and each quantity."""
-    return [_line(found, edition, quantity, rows) for (edition, quantity), rows in found.rows.items() if edition != "predicted"]
+    return [_line(audit, edition, quantity, rows) for (edition, quantity), rows in audit.rows.items() if edition != "predicted"]
 
 
-def _line(found: Audit, edition: str, quantity: str, rows: Rows) -> Line:
+def _line(audit: Audit, edition: str, quantity: str, rows: Rows) -> Line:
     kept = _kept(rows)
     excess = np.where(rows.violated, np.stack([rows.lower - rows.truth, rows.truth - rows.upper]), 0.0)
     return Line(
@@ -72,7 +70,7 @@ def _line(found: Audit, edition: str, quantity: str, rows: Rows) -> Line:
         gap_upper=_median((rows.upper - rows.truth)[kept]),
         width_small=_median((rows.upper - rows.lower)[kept & (rows.n <= SMALL_N)]),
         width=_median((rows.upper - rows.lower)[kept]),
-        relative=relative_width(found, quantity, edition),
+        relative=relative_width(audit, quantity, edition),
     )
 
 
@@ -92,19 +90,19 @@ def _median(values: FloatArray) -> float:
     return float(np.median(values)) if values.size else float("nan")
 
 
-def relative_width(found: Audit, quantity: str, edition: str = "conditional") -> float:
+def relative_width(audit: Audit, quantity: str, edition: str = "conditional") -> float:
     """Return the median width of an edition over that of `sharp`, over rows where neither is violated; NaN without rows of `sharp`."""
-    if ("sharp", quantity) not in found.rows:
+    if ("sharp", quantity) not in audit.rows:
         return float("nan")
-    both = found.rows[edition, quantity], found.rows["sharp", quantity]
+    both = audit.rows[edition, quantity], audit.rows["sharp", quantity]
     kept = _kept(both[0]) & _kept(both[1])
     ours, theirs = (_median((rows.upper - rows.lower)[kept]) for rows in both)
     return ours / theirs if theirs > 0 else float("nan")
 
 
-def sharp_beyond_repaired(found: Audit, quantity: str) -> int:
+def sharp_beyond_repaired(audit: Audit, quantity: str) -> int:
     """Count rows where the lower bound of `repaired` says something and that of `sharp` does not."""
-    says, silent = (_says_nothing_below(found.rows[edition, quantity], quantity) for edition in ("repaired", "sharp"))
+    says, silent = (_says_nothing_below(audit.rows[edition, quantity], quantity) for edition in ("repaired", "sharp"))
     return int((~says & silent).sum())
 
 
@@ -125,9 +123,9 @@ class Accuracy:
     """Those of them that the flag trusts."""
 
 
-def accuracy(found: Audit) -> list[Accuracy]:
+def accuracy(audit: Audit) -> list[Accuracy]:
     """Sum up the edition `predicted`."""
-    return [_accuracy(quantity, rows) for (edition, quantity), rows in found.rows.items() if edition == "predicted"]
+    return [_accuracy(quantity, rows) for (edition, quantity), rows in audit.rows.items() if edition == "predicted"]
 
 
 def _accuracy(quantity: str, rows: Rows) -> Accuracy:

@@ -144,10 +144,10 @@ def jump() -> Numbers:
 def only_the_sink() -> Numbers:
     """Erratum 12: one selected token."""
     alpha, gram = [0.5, 0.1, 0.2], exponential(float(np.log(4)), 0.1, 3)
-    found = bounds_of(alpha, gram, 128, 1, "printed")
+    result = bounds_of(alpha, gram, 128, 1, "printed")
     truth = float(bounds_of(alpha, gram, 128, 1, "sharp").precision_lower[0])
-    upper = float(found.precision_upper[0])
-    return Numbers(upper, truth, bool(np.isnan(found.margin[0])) and upper < truth)
+    upper = float(result.precision_upper[0])
+    return Numbers(upper, truth, bool(np.isnan(result.margin[0])) and upper < truth)
 
 
 def kappa() -> Numbers:
@@ -183,11 +183,11 @@ def squared() -> Numbers:
     a, gram = short_sink()
     # The sink has a large weight and a short value: it is selected although a₀ is small.
     alpha, norms = np.array([2.0, 1.0, 0.3, 0.01]) / 3.31, np.array([0.025, 1.0, 1.0, 1.0])
-    found = bounds_of(list(alpha), gram, 10**6, 2, "printed", norms=norms)
+    result = bounds_of(list(alpha), gram, 10**6, 2, "printed", norms=norms)
     truth = float(bounds_of(list(alpha), gram, 10**6, 2, "sharp", norms=norms).precision_upper[0])
     assert np.allclose(alpha * norms, np.array(a) / 3.31)
-    printed = float(found.precision_lower[0])
-    return Numbers(printed, truth, float(found.margin_sink[0]) < 0 and printed > truth)
+    printed = float(result.precision_lower[0])
+    return Numbers(printed, truth, float(result.margin_sink[0]) < 0 and printed > truth)
 
 
 def everything_but_one() -> Numbers:
@@ -200,9 +200,9 @@ def everything_but_one() -> Numbers:
 
 def unclipped() -> Numbers:
     """Erratum 18: a negative recall bound."""
-    found = bounds_of([0.5, 0.05, 0.05, 0.05, 0.05, 0.6], exponential(float(np.log(4)), 0.1, 6), 16, 2, "printed")
-    printed = float(found.f_inner_lower[0])
-    return Numbers(printed, 1.0, float(found.recall_lower[0]) < -1 and printed > 2 and found.margin[0] > 0 and found.margin_sink[0] > 0)
+    result = bounds_of([0.5, 0.05, 0.05, 0.05, 0.05, 0.6], exponential(float(np.log(4)), 0.1, 6), 16, 2, "printed")
+    printed = float(result.f_inner_lower[0])
+    return Numbers(printed, 1.0, float(result.recall_lower[0]) < -1 and printed > 2 and result.margin[0] > 0 and result.margin_sink[0] > 0)
 
 
 def sink_left_out() -> Numbers:

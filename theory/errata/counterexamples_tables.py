@@ -35,16 +35,16 @@ def _change(before: Head, after: Head) -> tuple[float, float, float]:
 
 def order_of_entry() -> Numbers:
     """Erratum 21: valleys enter last."""
-    found, order = regimes(EXAMPLE), entry_order(EXAMPLE).tolist()
+    result, order = regimes(EXAMPLE), entry_order(EXAMPLE).tolist()
     plateau = min(order.index(i) for i in range(1, EXAMPLE.plateau_end + 1)) + 1
     assert order == selection_order(EXAMPLE.weights()).tolist()
-    return Numbers(plateau, found.m3, plateau == found.m2 < found.m3)
+    return Numbers(plateau, result.m3, plateau == result.m2 < result.m3)
 
 
 def trend_of_the_tail() -> Numbers:
     """Erratum 22: Δ/B falls in the tail."""
-    found = tail_trend()
-    return Numbers(found.steps, found.grew, found.grew == 0 < found.steps)
+    result = tail_trend()
+    return Numbers(result.steps, result.grew, result.grew == 0 < result.steps)
 
 
 def frequency() -> Numbers:

@@ -15,11 +15,11 @@ def number_of(value: float) -> str:
     return f"{value:.6g}".replace("-", "−")
 
 
-def shown(found: Finding) -> str:
+def shown(finding: Finding) -> str:
     """Return the counterexample in one sentence."""
-    word = found.what[:2].isascii() and found.what[:2].isalpha()
-    what = found.what[0].upper() + found.what[1:] if word else found.what
-    return f"{found.given}. {what}: {number_of(found.printed)} as printed, {number_of(found.true)} in truth"
+    word = finding.what[:2].isascii() and finding.what[:2].isalpha()
+    what = finding.what[0].upper() + finding.what[1:] if word else finding.what
+    return f"{finding.given}. {what}: {number_of(finding.printed)} as printed, {number_of(finding.true)} in truth"
 
 
 def markdown() -> str:

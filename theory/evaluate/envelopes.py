@@ -60,9 +60,11 @@ def envelope(alpha: Any, norms: Any, gram: Gram, dimension: int, n: Any, **choic
     """
     settings = Settings(fast=False, **choices)
     heads = _checked(alpha, norms, gram, dimension, n, settings, axes=1)
-    found = _evaluate(replace(heads, alpha=heads.alpha[None], norms=heads.norms[None]), settings)
-    arrays = {name: getattr(found, name)[0] for name in Envelope.__slots__ if name != "n" and isinstance(getattr(found, name), np.ndarray)}
-    return replace(found, valid=Validity(**{name: getattr(found.valid, name)[0] for name in Validity.__slots__}), **arrays)
+    result = _evaluate(replace(heads, alpha=heads.alpha[None], norms=heads.norms[None]), settings)
+    arrays = {
+        name: getattr(result, name)[0] for name in Envelope.__slots__ if name != "n" and isinstance(getattr(result, name), np.ndarray)
+    }
+    return replace(result, valid=Validity(**{name: getattr(result.valid, name)[0] for name in Validity.__slots__}), **arrays)
 
 
 def envelopes(alpha: Any, norms: Any, gram: Gram, dimension: int, n: Any, **choices: Unpack[Choices]) -> Envelope:

@@ -66,10 +66,10 @@ def sharp_values(ready: list[tuple[Ranked, Summary]], dimension: int, settings: 
 
     followup = settings.convention == "followup"
     if settings.fast and dimension >= many_heads.TABULATED_FROM:
-        found = many_heads.sharp_bounds(ready, dimension, followup=followup)
+        result = many_heads.sharp_bounds(ready, dimension, followup=followup)
     else:
-        found = [[exact_bounds(*item, k, dimension, followup=followup) for k in range(len(item[1].n))] for item in ready]
-    return [_columns(bounds) for bounds in found]
+        result = [[exact_bounds(*item, k, dimension, followup=followup) for k in range(len(item[1].n))] for item in ready]
+    return [_columns(bounds) for bounds in result]
 
 
 def conditional_values(head: Ranked, summary: Summary, dimension: int, settings: Settings) -> tuple[FloatArray, BoolArray]:
@@ -77,8 +77,8 @@ def conditional_values(head: Ranked, summary: Summary, dimension: int, settings:
     from theory.editions.conditional.conditional_edition import conditional_bounds
 
     followup = settings.convention == "followup"
-    found = [conditional_bounds(head, summary, k, dimension, followup=followup) for k in range(len(summary.n))]
-    return _columns(found), np.array([bounds.error <= WITHIN for bounds in found], dtype=bool)
+    out = [conditional_bounds(head, summary, k, dimension, followup=followup) for k in range(len(summary.n))]
+    return _columns(out), np.array([bounds.error <= WITHIN for bounds in out], dtype=bool)
 
 
 def predicted_values(
@@ -96,8 +96,8 @@ def predicted_values(
 
     if not sizes.size:
         return np.empty((2 * len(QUANTITIES), 0)), np.empty(0, dtype=bool)
-    found = predict(alpha, norms, cosines, dimension, sizes, sink=sink, convention=convention, feasible=True)
-    return np.stack([getattr(found, quantity) for quantity in QUANTITIES for _ in range(2)]), np.array(found.reliable)
+    result = predict(alpha, norms, cosines, dimension, sizes, sink=sink, convention=convention, feasible=True)
+    return np.stack([getattr(result, quantity) for quantity in QUANTITIES for _ in range(2)]), np.array(result.reliable)
 
 
 def printed_or_repaired_values(head: Ranked, summary: Summary, margins: Margins, dimension: int, settings: Settings) -> FloatArray:

@@ -71,8 +71,8 @@ def nearest_correlation(matrix: FloatArray) -> FloatArray:
         return 0.5 * float(np.vdot(part, part)) - float(y.sum()), np.diagonal(part) - 1.0
 
     # the dual is smooth and convex: quasi-Newton to its minimum, then rescaled to an exact unit diagonal
-    found = minimize(dual, np.zeros(len(matrix)), jac=True, method="L-BFGS-B", options={"maxiter": 200, "ftol": 1e-15, "gtol": 1e-9})
-    part = positive_part(found.x)
+    result = minimize(dual, np.zeros(len(matrix)), jac=True, method="L-BFGS-B", options={"maxiter": 200, "ftol": 1e-15, "gtol": 1e-9})
+    part = positive_part(result.x)
     scale = 1 / np.sqrt(np.diagonal(part))
     return np.asarray(part * np.outer(scale, scale))
 
@@ -110,6 +110,6 @@ def clip_spectrum(by_lag: FloatArray) -> LagProjection:
     if (spectrum >= 0).all():
         return LagProjection(by_lag=given, distance=0.0)
     clipped = np.fft.ihfft(np.maximum(spectrum, 0.0)).real
-    found = clipped / clipped[0]
+    result = clipped / clipped[0]
     pairs = np.arange(given.size, 0, -1) * np.where(np.arange(given.size) > 0, 2.0, 1.0)
-    return LagProjection(by_lag=found, distance=float(np.sqrt((pairs * (found - given) ** 2).sum() / pairs.sum())))
+    return LagProjection(by_lag=result, distance=float(np.sqrt((pairs * (result - given) ** 2).sum() / pairs.sum())))

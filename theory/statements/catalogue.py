@@ -19,8 +19,6 @@ from theory.statements.setting import setting
 from theory.statements.tables import sink_effect, table_1, table_2
 from theory.statements.theorems import appendix_margins, margin_definitions, printed_bounds
 
-__all__ = ["Entry", "Erratum", "entries", "errata", "find", "find_erratum", "part_of", "statement"]
-
 GREEK = {
     "α": "alpha", "β": "beta", "η": "eta", "κ": "kappa", "λ": "lam", "μ": "mu", "ξ": "xi", "ρ": "rho", "σ": "sigma", "ω": "omega",
     "Δ": "Delta", "₀": "_0", "₁": "_1", "₂": "_2", "₃": "_3", "₊": "_plus", "₋": "_minus",
@@ -86,10 +84,10 @@ def find(name: str | int) -> tuple[Entry, ...]:
     asked = part_of(str(name))
     number = _EQUATION.fullmatch(asked)
     if number:
-        found = tuple(entry for entry in entries() if entry.equation == number.group(1))
-        if not found:
+        result = tuple(entry for entry in entries() if entry.equation == number.group(1))
+        if not result:
             raise InputError(f"no statement has equation number {number.group(1)}, expected 1 to {_last_number()}. Use one of those.")
-        return found
+        return result
     plain = _plain(asked)
     for test in (
         lambda entry: entry.name == asked,
@@ -97,9 +95,9 @@ def find(name: str | int) -> tuple[Entry, ...]:
         lambda entry: _plain(entry.left) == plain and entry.edition == "printed",
         lambda entry: re.match(re.escape(plain) + r"(?![0-9a-z])", _plain(entry.part)) is not None,
     ):
-        found = tuple(entry for entry in entries() if plain and test(entry))
-        if found:
-            return found
+        result = tuple(entry for entry in entries() if plain and test(entry))
+        if result:
+            return result
     if not asked:
         raise InputError("no name was given, expected one, or an equation number from 1 to 33. `geostat theory` lists all.")
     raise InputError(f"no statement is called {str(name)!r}, expected a name or an equation number. Near it: {', '.join(_near(asked))}.")
@@ -114,8 +112,8 @@ def _near(asked: str) -> list[str]:
         )[:NEAR]
     known = [word for entry in entries() for word in (entry.name, entry.part) if word]
     names = {word.lower(): word for word in known}
-    found = get_close_matches(asked.lower(), names, n=NEAR, cutoff=0.4) or get_close_matches(asked.lower(), names, n=NEAR, cutoff=0.0)
-    return [names[key] for key in found]
+    result = get_close_matches(asked.lower(), names, n=NEAR, cutoff=0.4) or get_close_matches(asked.lower(), names, n=NEAR, cutoff=0.0)
+    return [names[key] for key in result]
 
 
 def part_of(name: str) -> str:
@@ -144,11 +142,11 @@ def statement(name: str | int) -> Entry:
         >>> statement(12).name
         'precision_lower'
     """
-    found = find(name)
-    if len(found) > 1:
-        names = ", ".join(entry.name for entry in found)
-        raise InputError(f"{name!r} holds {len(found)} statements, expected one. Name one of {names}, or use find.")
-    return found[0]
+    result = find(name)
+    if len(result) > 1:
+        names = ", ".join(entry.name for entry in result)
+        raise InputError(f"{name!r} holds {len(result)} statements, expected one. Name one of {names}, or use find.")
+    return result[0]
 
 
 def find_erratum(number: str | int) -> Erratum:
@@ -162,10 +160,10 @@ def find_erratum(number: str | int) -> Erratum:
         'N = L'
     """
     digits = re.fullmatch(r"(?:(?:erratum|errata|err)\.?\s*)?(\d+)", str(number).strip(), flags=re.IGNORECASE)
-    found = [erratum for erratum in ERRATA if digits and erratum.number == int(digits[1])]
-    if not found:
+    out = [erratum for erratum in ERRATA if digits and erratum.number == int(digits[1])]
+    if not out:
         raise InputError(f"no erratum has number {str(number).strip()}, expected 1 to {len(ERRATA)}. Use one of those.")
-    return found[0]
+    return out[0]
 
 
 def _plain(text: str) -> str:

@@ -16,8 +16,6 @@ from theory.statements.record import LATEX_RELATIONS, Entry
 from theory.symbolic import symbols
 from theory.symbolic.operations import Inner, Mean, Norm, Over
 
-__all__ = ["Style", "preface", "render", "render_erratum"]
-
 Style = Literal["latex", "text", "python", "json"]
 
 _MATHEMATICS = {
@@ -87,13 +85,13 @@ def render_erratum(erratum: Erratum, style: Style) -> str:
     """
     if style not in get_args(Style):
         raise InputError(f"style is {style!r}, expected one of {', '.join(get_args(Style))}.")
-    found = erratum.counterexample()
+    result = erratum.counterexample()
     if style == "json":
         record: dict[str, object] = {name: getattr(erratum, name) for name in ("number", "title", "printed", "why", "true", "equations")}
-        record["counterexample"] = {"what": found.what, "given": found.given, "printed": found.printed, "true": found.true}
+        record["counterexample"] = {"what": result.what, "given": result.given, "printed": result.printed, "true": result.true}
         return json.dumps(record, ensure_ascii=False, allow_nan=False, indent=2)
     if style == "latex":
-        sentences = (erratum.printed, erratum.why, erratum.true, f"{shown(found)}.")
+        sentences = (erratum.printed, erratum.why, erratum.true, f"{shown(result)}.")
         labels = ("Printed:", "Why it fails:", "True:", "Counterexample:")
         body = " ".join(rf"\emph{{{label}}} {_tex(text)}" for label, text in zip(labels, sentences, strict=True))
         return rf"\item[{erratum.number}.] \textbf{{{_tex(erratum.title)}}}, {_tex(erratum.where)}. {body}"
@@ -102,7 +100,7 @@ def render_erratum(erratum: Erratum, style: Style) -> str:
         *_paragraph("printed", erratum.printed),
         *_paragraph("why", erratum.why),
         *_paragraph("true", erratum.true),
-        *_paragraph("shown", f"{shown(found)}."),
+        *_paragraph("shown", f"{shown(result)}."),
     ]
     return "\n".join(f"# {line}" for line in lines) if style == "python" else "\n".join(lines)
 

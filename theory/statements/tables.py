@@ -42,10 +42,10 @@ def table_1() -> list[Entry]:
         ("a_max_out", a_max_out, f"{IMPROVES} when smaller", "the rest kept", (1,)),
         ("beta", beta, IMPROVES, "ρ_out = e^{−β}, the rest kept", (1, 24)),
     ]
-    found = []
+    out = []
     for name, symbol, claim, conditions, errata in rows:
         bound = RECALL_LOWER.subs(rho_out, sp.exp(-beta)) if symbol == beta else RECALL_LOWER
-        found.append(
+        out.append(
             stated(
                 f"table_1_row_{name}",
                 f"effect of {WORDS[name]} on the lower bounds ({claim})",
@@ -59,7 +59,7 @@ def table_1() -> list[Entry]:
                 errata=errata,
             )
         )
-    return [*found, _profile_row()]
+    return [*out, _profile_row()]
 
 
 def _profile_row() -> Entry:

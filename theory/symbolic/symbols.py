@@ -27,9 +27,9 @@ MEANINGS: dict[str, Meaning] = {}
 
 def symbol(name: str, latex: str, meaning: str, unit: str = "", **assumptions: bool) -> sp.Symbol:
     """Return a symbol and keep what it means."""
-    found = sp.Symbol(name, **assumptions)
-    MEANINGS[name] = Meaning(symbol=found, latex=latex, meaning=meaning, unit=unit)
-    return found
+    result = sp.Symbol(name, **assumptions)
+    MEANINGS[name] = Meaning(symbol=result, latex=latex, meaning=meaning, unit=unit)
+    return result
 
 
 def family(name: str, latex: str, meaning: str, unit: str = "", **assumptions: bool) -> sp.IndexedBase:

@@ -41,6 +41,6 @@ def elasticities(point: Point, edition: Edition, *, bound: str = "precision_lowe
         return np.array([getattr(replace(point, **changes).head().bounds(edition), bound)[0]])
 
     here = at("n", point.n)
-    found = {name: derivative(partial(at, name), here, getattr(point, name), rounding=0.0) for name in REAL}
-    found |= {name: difference(partial(at, name), here, getattr(point, name)) for name in WHOLE}
-    return {name: float(response.elasticity[0]) for name, response in found.items()}
+    out = {name: derivative(partial(at, name), here, getattr(point, name), rounding=0.0) for name in REAL}
+    out |= {name: difference(partial(at, name), here, getattr(point, name)) for name in WHOLE}
+    return {name: float(response.elasticity[0]) for name, response in out.items()}

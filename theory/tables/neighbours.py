@@ -149,12 +149,12 @@ def closer_sink(point: Point) -> tuple[Head, Head]:
 def sample_points(count: int, seed: int = 0) -> list[Point]:
     """Return heads drawn over the range of Assumptions 1-3: short tails and long, sinks weak and strong, N in every phase."""
     generator = np.random.default_rng(seed)
-    found = []
+    out = []
     for _ in range(count):
         beta = float(np.exp(generator.uniform(np.log(0.2), np.log(4))))
         plateau, wave, tail = (int(generator.integers(low, high)) for low, high in ((4, 10), (8, 18), (2, 10)))
         length = plateau + wave + tail
-        found.append(
+        out.append(
             Point(
                 length=length,
                 n=int(generator.choice([2, 3, 4, 6, 8, 12, length - 6, length - 3])),
@@ -169,4 +169,4 @@ def sample_points(count: int, seed: int = 0) -> list[Point]:
                 growth_start=plateau + wave,
             )
         )
-    return found
+    return out

@@ -62,11 +62,11 @@ POINTS, DRAWS = 80, 1000
 
 def effects(points: int = POINTS, draws: int = DRAWS, progress: Callable[[float], None] = lambda done: None) -> list[Effect]:
     """Return what the witnesses say of every row; `progress` hears the share of rows done."""
-    heads, found = sample_points(points), []
+    heads, result = sample_points(points), []
     for row in ROWS:
-        found.append(effect(row, heads, draws=draws))
-        progress(len(found) / len(ROWS))
-    return found
+        result.append(effect(row, heads, draws=draws))
+        progress(len(result) / len(ROWS))
+    return result
 
 
 def settled() -> str:
@@ -76,7 +76,7 @@ def settled() -> str:
     return "\n".join(lines)
 
 
-def markdown(found: list[Effect], points: int = POINTS, draws: int = DRAWS) -> str:
+def markdown(effects: list[Effect], points: int = POINTS, draws: int = DRAWS) -> str:
     """Return Table 1 with its witnesses and verdicts, and elasticities at the example point, as Markdown."""
     lines = [
         "# Table 1, put to the test",
@@ -91,7 +91,7 @@ def markdown(found: list[Effect], points: int = POINTS, draws: int = DRAWS) -> s
         "| parameter raised | printed | symbolic | printed bound | sharp bound | truth | mean change of E P | of E R | verdict | settled |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    lines += [_line(one) for one in found]
+    lines += [_line(one) for one in effects]
     lines += ["", "Elasticities, d log(lower bound of E P) / d log(parameter), at the example point:", ""]
     lines += [f"    {Point()}", "", "| parameter | printed | sharp |", "|---|---|---|"]
     table = {edition: elasticities(Point(), edition) for edition in EDITIONS}

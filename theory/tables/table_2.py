@@ -125,17 +125,17 @@ EXAMPLE = WeightProfile(length=40, plateau_end=10, growth_start=30, p_sink=0.5, 
 
 
 def _row_1() -> str:
-    found = figure_4_profile()
-    order = entry_order(found)
+    result = figure_4_profile()
+    order = entry_order(result)
     return (
-        f"Figure 4's numbers (p_base = 1e-5, p_sink = 1e-3, growth over 224 positions) sum to 1 at eta = {found.eta:.4f}: "
-        f"the sink has rank {sink_rank(found)} and I_1 = {{{order[0]}}}"
+        f"Figure 4's numbers (p_base = 1e-5, p_sink = 1e-3, growth over 224 positions) sum to 1 at eta = {result.eta:.4f}: "
+        f"the sink has rank {sink_rank(result)} and I_1 = {{{order[0]}}}"
     )
 
 
 def _row_2() -> str:
-    found = tail_trend()
-    return f"Delta/B grew in {found.grew} of {found.steps} steps that start at Delta > 0, over 30 eta and 20 beta"
+    result = tail_trend()
+    return f"Delta/B grew in {result.grew} of {result.steps} steps that start at Delta > 0, over 30 eta and 20 beta"
 
 
 def _row_3() -> str:
@@ -147,15 +147,15 @@ def _row_3() -> str:
 
 
 def _row_4() -> str:
-    found, order = regimes(EXAMPLE), entry_order(EXAMPLE).tolist()
-    plateau, valley = order.index(1) + 1, found.m3
+    result, order = regimes(EXAMPLE), entry_order(EXAMPLE).tolist()
+    plateau, valley = order.index(1) + 1, result.m3
     return f"L = 40, T1 = 10, T2 = 30, eta = 0.2, omega = 0.7: the plateau enters from N = {plateau}, the first valley at N = {valley}"
 
 
 def _row_5() -> str:
-    found, order = regimes(EXAMPLE), entry_order(EXAMPLE)
+    result, order = regimes(EXAMPLE), entry_order(EXAMPLE)
     last = max(order.tolist().index(i) for i in range(31, 41)) + 1
-    return f"same profile: the tail is complete at N = {last}, {found.m3 - last} sizes before regime V"
+    return f"same profile: the tail is complete at N = {last}, {result.m3 - last} sizes before regime V"
 
 
 TABLE_2: tuple[RegimeRow, ...] = (

@@ -17,7 +17,8 @@ import numpy as np
 from theory.arrays import FloatArray
 from theory.errors import InputError
 from theory.what_if.grid import WORD, refuse_beyond_memory
-from theory.what_if.study import PARAMETERS, Question, study
+from theory.what_if.parameters import PARAMETERS
+from theory.what_if.study import Question, study
 
 LARGEST_D: Final = 2**20
 SCAN: Final = 240

@@ -133,11 +133,11 @@ def _bounds_at(fixed: Mapping[str, float | str], question: Question) -> FloatArr
     profile = grid.profiles()[1][0][1]
     alpha, norms = heads_of([profile])
     gram = grid.gram(grid.fixed | {"rho0": float(similarity.rho0)})
-    found = envelope(
+    result = envelope(
         alpha[0], norms[0], gram, int(grid.fixed["d"]), [int(grid.fixed["N"])], edition=question.edition, kappa=grid.fixed["kappa"],
         delta0=question.delta0, sink_in_b=question.sink_in_b, feasible=True,
     )  # fmt: skip
-    return np.array([getattr(found, bound)[0] for bound in question.bounds])
+    return np.array([getattr(result, bound)[0] for bound in question.bounds])
 
 
 def _sayable(question: Question, bounds: FloatArray) -> FloatArray:

@@ -64,9 +64,9 @@ def measured_gram(cosines: Any, *, rho0: float = 0.0, projected: bool = False) -
             f"gram: its smallest eigenvalue is {smallest_eigenvalue(gram, tokens):.3g}, expected none below 0, as no vectors have these cosines. "
             "Use --project (project=True) to move it to the nearest that some have."
         )
-    found = project(gram, tokens)
+    result = project(gram, tokens)
     asked = gram.rho0 if isinstance(gram, LagGram) else None
-    return Measured(gram=found.gram, tokens=tokens, kind=found.kind, distance=found.distance, rho0=asked)
+    return Measured(gram=result.gram, tokens=tokens, kind=result.kind, distance=result.distance, rho0=asked)
 
 
 def _numbers(cosines: Any) -> np.ndarray:

@@ -146,10 +146,10 @@ class Grid:
 
     def profiles(self) -> tuple[tuple[str, ...], list[tuple[tuple[int, ...], dict[str, float]]]]:
         """Every profile: the axes they vary along, and place and values of each, T₁ and T₂ filled in."""
-        found = []
+        out = []
         for place, at in self.points(PROFILE):
-            found.append((place, at | {name: float(np.round(at[name] * at["L"])) for name in self.shares}))
-        return self.dims(PROFILE), found
+            out.append((place, at | {name: float(np.round(at[name] * at["L"])) for name in self.shares}))
+        return self.dims(PROFILE), out
 
 
 def _refuse_without_effect(varying: Mapping[str, Any], fixed: Mapping[str, float], question: Question) -> None:

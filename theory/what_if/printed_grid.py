@@ -38,13 +38,13 @@ def printed_lower(grid: Grid, similarity: Similarity) -> dict[str, tuple[tuple[s
         ratio, ratio_sink = (margin / scale) ** 2, (margin_sink / scale) ** 2
     allowed = similarity.spread("feasible", grid)
     whole = at["N"] == at["L"] + 1
-    found = {name: np.where(whole, np.nan, array) for name, array in (("margin", margin), ("margin_sink", margin_sink))}
-    found |= _lower_bounds(grid, at, ratio, ratio_sink, np.isnan(margin), scale)
+    out = {name: np.where(whole, np.nan, array) for name, array in (("margin", margin), ("margin_sink", margin_sink))}
+    out |= _lower_bounds(grid, at, ratio, ratio_sink, np.isnan(margin), scale)
     for name in grid.question.bounds:
-        found[name] = _masked(found[name], allowed, whole)
+        out[name] = _masked(out[name], allowed, whole)
     return {
         name: _own(array, grid, full=name in BOUNDS)
-        for name, array in found.items()
+        for name, array in out.items()
         if name in ("margin", "margin_sink", *grid.question.bounds)
     }
 
@@ -63,17 +63,17 @@ def _lower_bounds(
     loss = loss + sink if loss.shape != np.broadcast_shapes(loss.shape, sink.shape) else np.add(loss, sink, out=loss)
     if not (scale > 0).all():
         loss = np.where(scale > 0, loss, np.nan)
-    found: dict[str, FloatArray] = {}
+    out: dict[str, FloatArray] = {}
     with np.errstate(divide="ignore", invalid="ignore"):
         if {"precision_lower", "f_outer_lower"} & set(grid.question.bounds):
-            found["precision_lower"] = 1 / (1 + loss)
+            out["precision_lower"] = 1 / (1 + loss)
         if "f_outer_lower" in grid.question.bounds:
-            found["f_outer_lower"] = 2 * found["precision_lower"] / (1 + found["precision_lower"])
+            out["f_outer_lower"] = 2 * out["precision_lower"] / (1 + out["precision_lower"])
         if {"recall_lower", "f_inner_lower"} & set(grid.question.bounds):
-            found["recall_lower"] = np.subtract(1, loss, out=loss)
+            out["recall_lower"] = np.subtract(1, loss, out=loss)
         if "f_inner_lower" in grid.question.bounds:
-            found["f_inner_lower"] = 2 * found["recall_lower"] / (1 + found["recall_lower"])
-    return found
+            out["f_inner_lower"] = 2 * out["recall_lower"] / (1 + out["recall_lower"])
+    return out
 
 
 def _masked(array: FloatArray, allowed: BoolArray, whole: BoolArray) -> FloatArray:
@@ -107,10 +107,10 @@ def _all_selections(grid: Grid) -> tuple[Selections, tuple[str, ...]]:
     arrays: dict[str, np.ndarray] = {}
     for batch in batches(profiles):
         alpha, norms = heads_of([values for _, values in batch])
-        found = selections(alpha, norms, sizes, sink_in_b=grid.question.sink_in_b)
+        result = selections(alpha, norms, sizes, sink_in_b=grid.question.sink_in_b)
         where = tuple(np.array([place for place, _ in batch]).T) if dims else (slice(None),)
         for name in Selections.__slots__:
-            part = np.broadcast_to(getattr(found, name), (len(batch), len(sizes)))
+            part = np.broadcast_to(getattr(result, name), (len(batch), len(sizes)))
             room = arrays.setdefault(name, np.empty([*(shape or [1]), len(sizes)], part.dtype))
             room[where] = part
     names = (*dims, "N") if "N" in grid.axes else dims

@@ -14,10 +14,8 @@ import numpy as np
 
 from theory.arrays import FloatArray
 from theory.what_if.grid import Grid, Similarity, batches, heads_of
-from theory.what_if.parameters import BOUNDS, GRAM, LOWER, PARAMETERS, Decay, Parameter, Question
+from theory.what_if.parameters import GRAM, Question
 from theory.what_if.printed_grid import printed_lower
-
-__all__ = ["BOUNDS", "LOWER", "PARAMETERS", "Decay", "Parameter", "Question", "Study", "heads_of", "study"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -92,7 +90,7 @@ def _pointwise(grid: Grid, similarity: Similarity) -> dict[str, tuple[tuple[str,
     shape = tuple(len(values) for values in grid.axes.values())
     flags = ("reliable",) if grid.question.edition in ("conditional", "predicted") else ()
     names = (*grid.question.bounds, "margin", "margin_sink", *flags)
-    found = {name: np.full(shape, np.nan) for name in names}
+    out = {name: np.full(shape, np.nan) for name in names}
     sizes = grid.of_parameter("N").astype(np.int64)
     profile_dims, profiles = grid.profiles()
     outer = (*GRAM, "d", "kappa")
@@ -115,5 +113,5 @@ def _pointwise(grid: Grid, similarity: Similarity) -> dict[str, tuple[tuple[str,
                 index = tuple(slice(None) if name == "N" else position[name] for name in grid.axes)
                 for name in names:
                     row = getattr(bounds, name)[head]
-                    found[name][index] = row if "N" in grid.axes else row[0]
-    return {name: (tuple(grid.axes), array == 1 if name in flags else array) for name, array in found.items()}
+                    out[name][index] = row if "N" in grid.axes else row[0]
+    return {name: (tuple(grid.axes), array == 1 if name in flags else array) for name, array in out.items()}

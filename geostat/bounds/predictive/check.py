@@ -126,7 +126,7 @@ def check(
     one_profile = partial(_simulated, grid=grid, dimension=dimension, convention=convention, seed=seed, draws=draws)
     for start in range(0, len(profiles), together):
         batch = list(enumerate(profiles))[start : start + together]
-        rows += [row for found in in_threads(one_profile, batch) for row in found]
+        rows += [row for result in in_threads(one_profile, batch) for row in result]
         if progress is not None:
             progress((start + len(batch)) / len(profiles))
     return _variables(np.array(rows, dtype=np.float64).reshape(-1, COLUMNS))
@@ -141,11 +141,11 @@ def _simulated(
     if not known:
         return []
     places = chosen_sizes(at, known)
-    found = simulate(
+    result = simulate(
         one.alpha, one.norms, one.gram, dimension, grid[places], draws=draws, seed=seed + at, sink=one.sink,
         convention="followup" if convention == "followup" else "paper",
     )  # fmt: skip
-    seen = [getattr(found, f"{name}{part}") for name in STATISTICS for part in ("", "_se")]
+    seen = [getattr(result, f"{name}{part}") for name in STATISTICS for part in ("", "_se")]
     return [
         (one.source, one.layer, one.head, grid[place], one.reliable[place] < 1, *one.values[:, place], *(each[k] for each in seen))
         for k, place in enumerate(places)

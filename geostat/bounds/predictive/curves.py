@@ -103,8 +103,8 @@ def predictive_curves(
         seen = layer_tokens(capture, layer)
         sink = 0 if seen.sink else None
         tasks = _tasks(capture, norms, similarity, weights, grams, layer, kv_head)
-        found = in_threads(partial(_predicted, grid=grid, dimension=dimension, sink=sink, convention=convention), tasks)
-        for task, (values, reliable) in zip(tasks, found, strict=True):
+        result = in_threads(partial(_predicted, grid=grid, dimension=dimension, sink=sink, convention=convention), tasks)
+        for task, (values, reliable) in zip(tasks, result, strict=True):
             of = slice(None) if task.document is None else task.document
             by_document[:, of, task.source, layer, task.head] = values[:, None] if task.document is None else values
             sound[of, task.source, layer, task.head] = reliable
@@ -126,9 +126,9 @@ def predictive_grid(capture: xr.Dataset, points: int | None) -> np.ndarray:
     """Choose about `points` log-spaced sizes among the measured ones from 2 to T/4, or to T − 1 where there are none."""
     n, tokens = capture["n"].values.astype(np.int64), int(capture["tokens"].values.max())
     for most in (LARGEST * tokens, tokens - 1):
-        found = n[(n > 1) & (n <= most)]
-        if found.size:
-            return envelope_grid(found, points)
+        result = n[(n > 1) & (n <= most)]
+        if result.size:
+            return envelope_grid(result, points)
     raise InputError(f"the run holds N = {', '.join(map(str, n[:5]))}, expected some 1 < N < {tokens}. Capture it with --n default.")
 
 
@@ -163,12 +163,12 @@ def _predicted(task: _Task, *, grid: np.ndarray, dimension: int, sink: int | Non
     values, reliable = np.full((len(STATISTICS), len(grid)), np.nan), np.full(len(grid), np.nan)
     below = grid < len(task.alpha)
     if below.any():
-        found = predict(
+        result = predict(
             task.alpha, task.norms, task.matrix, dimension, grid[below], sink=sink, feasible=True,
             convention="followup" if convention == "followup" else "paper",
         )  # fmt: skip
-        values[:, below] = np.stack([getattr(found, name) for name in STATISTICS])
-        reliable[below] = found.reliable
+        values[:, below] = np.stack([getattr(result, name) for name in STATISTICS])
+        reliable[below] = result.reliable
     return values, reliable
 
 

@@ -103,5 +103,5 @@ def _spread(one: FloatArray, other: FloatArray, known: BoolArray, over: tuple[in
     """Return Σ (x − x̄)(y − ȳ) over known cells; x and y are 0 elsewhere. Rounding is taken as 0."""
     count = np.maximum(known.sum(axis=over, keepdims=True), 1)
     away = [np.where(known, x - x.sum(axis=over, keepdims=True) / count, 0.0) for x in (one, other)]
-    found = (away[0] * away[1]).sum(axis=over)
-    return np.where(np.abs(found) > 1e-20, found, 0.0)
+    result = (away[0] * away[1]).sum(axis=over)
+    return np.where(np.abs(result) > 1e-20, result, 0.0)

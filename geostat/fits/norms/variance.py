@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from statsmodels.regression.mixed_linear_model import MixedLMResultsWrapper
 
 SOURCES: Final = ("document", "position", "residual")
-FEWEST_DOCUMENTS: Final = 3
-"""Documents that a jackknife of the split needs: a replicate must still hold two."""
 FLAT: Final = float(np.finfo(np.float32).eps)
 """Spread over mean below which norms, measured in float32, are constant."""
 

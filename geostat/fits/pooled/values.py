@@ -18,8 +18,6 @@ from geostat.statistics.arrays import FloatArray
 from geostat.statistics.jackknife import leave_one_out_mean
 from geostat.statistics.losses import mean_of_known, mean_over_documents
 
-__all__ = ["FEWEST_LAYERS", "TRENDS", "Values", "depth_of", "pooled_values"]
-
 TRENDS: Final = {
     "C": ("norm of a content token", "value norm", "C", "Assumption 1.1", True),
     "lam": ("the sink's norm over C", "1", r"\lambda", "Assumption 1.2", False),

@@ -38,8 +38,6 @@ from geostat.statistics.choice import choose
 from geostat.statistics.jackknife import Estimate, joined
 from geostat.statistics.losses import paired_gain
 
-__all__ = ["NEEDS", "fit_similarity", "layer_cosines"]
-
 NEEDS = {
     "cosine_mean": ("document", "layer", "kv_head", "lag"),
     "cosine_negative_fraction": ("document", "layer", "kv_head", "lag"),

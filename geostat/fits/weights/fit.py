@@ -18,7 +18,7 @@ from geostat.errors import InputError
 from geostat.fits.weights.autocorrelation import Background, background, lag_one, long_run_noise
 from geostat.fits.weights.break_points import FORMS, search
 from geostat.fits.weights.effects import distance, growth, total_log
-from geostat.fits.weights.forms import MODELS, fit_row, log_profile, profile
+from geostat.fits.weights.forms import fit_row, log_profile
 from geostat.fits.weights.identifiability import AMPLITUDE, Standing, chosen_values, form_values, placement, reasons, strength
 from geostat.fits.weights.phase_mass import CURVE, alone, arithmetic
 from geostat.fits.weights.rivals import FREE, RIVALS, SIMPLE, compare, simple_fits, simple_slopes
@@ -27,8 +27,6 @@ from geostat.fits.weights.variables import RECORDS, TOKEN
 from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.statistics.jackknife import SIGNIFICANCE, Estimate, leave_one_out_mean
 from geostat.statistics.losses import bayesian_information, mean_of_known, mean_over_documents, paired_gain
-
-__all__ = ["FORMS", "MODELS", "fit_weights", "log_profile", "profile"]
 
 NEEDS = {"attention_weight": ("document", "layer", "head", "position")}
 MONOTONE, SHARED = FORMS.index("monotone"), FORMS.index("shared")

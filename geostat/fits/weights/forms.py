@@ -1,7 +1,8 @@
 """Four-phase attention profile (sink, plateau, oscillation, growth): log weight as a function of position, lmfit Models, and their fit at given break points.
 
 Source: arXiv 2602.01893, Assumption 3. Forms: *shared* (as printed: one η for oscillation and growth), *separate* (η_osc and η_tail),
-*monotone* (T₁ = T₂: no oscillation). Weights are unitless, their logarithms in nats. Imports numpy and lmfit.
+*monotone* (T₁ = T₂: no oscillation). Weights are unitless, their logarithms in nats. Imports numpy, lmfit and the phases
+as theory states them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 from geostat.fits.weights.break_point_kernels import ETA_MAX
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.least_squares import LMFIT_KEYWORDS
+from theory.head.attention_profile import growth, oscillation
 
 
 def log_profile(
@@ -38,9 +40,7 @@ def log_profile(
         log α in nats, broadcast shape.
     """
     i = np.asarray(position, dtype=np.float64)
-    wave = (i > t1) & (i <= t2)
-    swing = np.where(wave, np.asarray(eta_osc) * np.cos(np.where(wave, omega, 0.0) * i), 0.0)
-    return log_p_base + np.log1p(swing) + np.where(i > t2, np.asarray(eta_tail) * (i - t2), 0.0)
+    return log_p_base + np.log1p(oscillation(i, eta_osc, omega, t1, t2)) + growth(i, eta_tail, t2)
 
 
 def profile(

@@ -90,12 +90,12 @@ def design(form: str, position: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimpleFits:
-    """Fits of SIMPLE to one layer: residuals of the mean (rival, head, token), left-out losses and slopes of replicates (rival, document, head)."""
+    """Fits of SIMPLE to one layer: residuals of the mean (rival, head, token), left-out losses (rival, document, head), slopes."""
 
     residual: FloatArray
     loss: FloatArray
     slope: FloatArray
-    slope_again: FloatArray
+    """Of the mean, then without each document, (rival, 1 + document, head)."""
 
 
 def simple_fits(position: FloatArray, log_weight: FloatArray, mean: FloatArray, without: FloatArray) -> SimpleFits:
@@ -107,16 +107,13 @@ def simple_fits(position: FloatArray, log_weight: FloatArray, mean: FloatArray, 
         mean: its document mean, shape (head, token).
         without: its means without one document, shape (document, head, token).
     """
-    out: dict[str, list[FloatArray]] = {"residual": [], "loss": [], "slope": [], "slope_again": []}
+    out: dict[str, list[FloatArray]] = {"residual": [], "loss": [], "slope": []}
     for form in SIMPLE:
-        x = design(form, position)
-        b, slope = solve(form, position, mean)
-        b_out, slope_out = solve(form, position, without)
-        squares = (log_weight - b_out[..., None] - slope_out[..., None] * x) ** 2
-        out["residual"].append(mean - b[:, None] - slope[:, None] * x)
-        out["loss"].append(mean_of_known(squares))
+        level, slope = solve(form, position, np.concatenate([mean[None], without]))
+        rise = slope[..., None] * design(form, position)
+        out["residual"].append(mean - level[0, :, None] - rise[0])
+        out["loss"].append(mean_of_known((log_weight - level[1:, :, None] - rise[1:]) ** 2))
         out["slope"].append(slope)
-        out["slope_again"].append(slope_out)
     return SimpleFits(**{name: np.stack(values) for name, values in out.items()})
 
 
@@ -155,7 +152,7 @@ def simple_slopes(simple: SimpleFits, carries: BoolArray) -> dict[str, Estimate]
         carries: which documents carry the head, shape (document, head).
     """
     rows = {"power_law_gamma": SIMPLE.index("power_law"), "no_plateau_eta": SIMPLE.index("no_plateau")}
-    out = {name: jackknife(simple.slope[k], simple.slope_again[k], carries) for name, k in rows.items()}
+    out = {name: jackknife(simple.slope[k, 0], simple.slope[k, 1:], carries) for name, k in rows.items()}
     return {name: one.with_error_where(one.value > 0) for name, one in out.items()}
 
 

@@ -16,11 +16,14 @@ def test_the_page_is_written_from_the_records():
 
 @pytest.mark.parametrize("group", RECORDS)
 def test_a_run_holds_what_the_records_say_and_nothing_else(finished: Finished, group: str):
+    if group not in finished.tree:
+        pytest.skip("made on request")
     held = finished.tree[group].to_dataset()
     parts = {part.name: part for record in RECORDS[group] for part in record.parts().values()}
     # Principal components are of named heads only, and no head is named here; F-scores are derived on opening.
     absent = {"principal_components"} & set(parts)
-    assert set(map(str, held.data_vars)) - {"f_outer", "f_inner"} == set(parts) - absent
+    derived = {"f_outer", "f_inner"} if group in ("capture", "null") else set()
+    assert set(map(str, held.data_vars)) - derived == set(parts) - absent
     for name in set(parts) - absent:
         assert set(held[name].dims) == set(parts[name].dims), name
         assert {key: held[name].attrs[key] for key in ("long_name", "units", "symbol", "equation")} == {

@@ -9,7 +9,7 @@ import geostat as gs
 from geostat.what_if.answer import Asked, answer
 from geostat.what_if.elasticities import lines_of
 from geostat.what_if.start import from_head
-from theory.what_if.study import LOWER
+from theory.what_if.parameters import LOWER
 
 POINT = {"L": 64, "N": 4, "rho0": 0.05, "eta": 0.1, "p_sink": 0.05, "beta": 1.0}
 WORDS = [f"{name}={value}" for name, value in POINT.items()]

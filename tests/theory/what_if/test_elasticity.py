@@ -19,7 +19,8 @@ from theory.what_if.elasticity import (
     study_elasticities,
 )
 from theory.what_if.given_gram import measured_gram
-from theory.what_if.study import BOUNDS, LOWER, Question, study
+from theory.what_if.parameters import BOUNDS, LOWER
+from theory.what_if.study import Question, study
 
 POINT = {"L": 64, "N": 4, "rho0": 0.05, "eta": 0.1, "p_sink": 0.05, "beta": 1.0}
 

@@ -11,7 +11,8 @@ from theory.head.projection import nearest_correlation
 from theory.what_if import grid
 from theory.what_if.crossing import find_crossing
 from theory.what_if.given_gram import measured_gram
-from theory.what_if.study import BOUNDS, LOWER, Question, study
+from theory.what_if.parameters import BOUNDS, LOWER
+from theory.what_if.study import Question, study
 
 TOKENS = 25
 AXES = {"N": [2, 5, 25], "d": [16, 64], "kappa": [0.1, 0.5], "p_sink": [0.05, 0.4]}

@@ -10,7 +10,8 @@ from theory.evaluate.envelopes import envelope
 from theory.head.attention_profile import WeightProfile, many_weights
 from theory.head.gram import decaying, offset_exponential, smallest_eigenvalue
 from theory.what_if.crossing import find_crossing
-from theory.what_if.study import BOUNDS, LOWER, Question, heads_of, study
+from theory.what_if.parameters import BOUNDS, LOWER
+from theory.what_if.study import Question, heads_of, study
 
 AXES = {"N": [1, 2, 8, 40, 65], "beta": [0.1, 0.5], "rho0": [-0.1, 0.05, 0.9], "d": [16, 64], "kappa": [0.1, 0.5], "p_sink": [0.01, 0.4]}
 FIXED = {"L": 64, "T1": 20, "T2": 50, "lam": 0.3, "C": 2.0}

@@ -119,10 +119,10 @@ def conditional_bounds(head: Ranked, summary: Summary, at: int, dimension: int, 
     law = pairwise_law(head, summary, at, dimension)
     sharp = _eight(best_bounds(pair_sums(law, followup=followup), followup=False))
     given = given_sum(head, summary, at, dimension, variance=head.tokens <= VARIANCE_UP_TO)
-    found, error = sharp, 0.0
+    result, error = sharp, 0.0
     if given is not None and (sharp[1::2] - sharp[::2] > TOLERANCE).any():
-        found, error = _narrowed(given, law, sharp, followup=followup)
-    pairs = {name: (float(found[2 * k]), float(found[2 * k + 1])) for k, name in enumerate(QUANTITIES)}
+        result, error = _narrowed(given, law, sharp, followup=followup)
+    pairs = {name: (float(result[2 * k]), float(result[2 * k + 1])) for k, name in enumerate(QUANTITIES)}
     if followup:
         pairs["f_outer"] = pairs["f_inner"] = followup_f(pairs["precision"], pairs["recall"])
     return ConditionalBounds(**pairs, error=error)
@@ -147,10 +147,10 @@ def _narrowed(given: GivenSum, law: PairwiseLaw, sharp: FloatArray, *, followup:
         if crowded.max() <= WITHIN:
             best[OUTER_UPPER] = np.minimum(best[OUTER_UPPER], values[1::2] + crowded[1::2])
             loss, alone[chosen] = 1 - values[::2] + crowded[::2], False
-    found, off = _by_rows(
+    result, off = _by_rows(
         given, tokens, Known(bounds=best, count=law.strict.sum(axis=1), loss=loss, alone=alone, order=order), followup=followup
     )
-    low, high = np.maximum(found[::2], sharp[::2]), np.minimum(found[1::2], sharp[1::2])
+    low, high = np.maximum(result[::2], sharp[::2]), np.minimum(result[1::2], sharp[1::2])
     if (low > high + ROUNDING).any():  # one average is off by more than it says: none is believed
         return sharp, np.inf
     return np.stack([np.minimum(low, high), np.maximum(low, high)], axis=1).ravel(), max(worst, float(off.max()))
@@ -158,8 +158,8 @@ def _narrowed(given: GivenSum, law: PairwiseLaw, sharp: FloatArray, *, followup:
 
 def _moved_outwards(values: FloatArray, off: FloatArray, known: FloatArray, upper: BoolArray) -> FloatArray:
     """Return bounds moved outwards by what they may be off and intersected with `known`; `known` itself where that is too much."""
-    found = np.where(upper, np.minimum(values + off, known), np.maximum(values - off, known))
-    return np.where(off <= WITHIN, found, known)
+    result = np.where(upper, np.minimum(values + off, known), np.maximum(values - off, known))
+    return np.where(off <= WITHIN, result, known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -205,8 +205,8 @@ def _by_rows(given: GivenSum, tokens: list[GivenToken], known: Known, *, followu
         if settled is not None:
             each[..., :2] = settled[0]
         errors, hidden = _effects(spread_of(each, axis=1) ** 0.5, known), unseen(parts * size[:, None]) * _effects(far, known)
-        off, found = sums_off_by(errors**2, parts - 1) + hidden.max(axis=0), _from_rows(each.mean(axis=1), known)
-        off = np.where(found == known.bounds, 0.0, off)
+        off, result = sums_off_by(errors**2, parts - 1) + hidden.max(axis=0), _from_rows(each.mean(axis=1), known)
+        off = np.where(result == known.bounds, 0.0, off)
         if settled is not None:
             off[ON_RECALL] = settled[1]
         rows = _unsettled(np.maximum(errors, hidden)[:, off > TOLERANCE], size)
@@ -227,8 +227,8 @@ def _unsettled(effects: FloatArray, size: IntArray) -> IntArray:
     where single parts are small and only their sum is not.
     """
     large = (effects > TOLERANCE / (2 * -stdtrit(np.inf, CONFIDENCE) * np.sqrt(len(size)))).any(axis=1)
-    found = np.flatnonzero(large | (size * ROW_BEHIND < size.max()))
-    return found if large.any() else np.arange(len(size))
+    result = np.flatnonzero(large | (size * ROW_BEHIND < size.max()))
+    return result if large.any() else np.arange(len(size))
 
 
 def _effects(moves: FloatArray, known: Known) -> FloatArray:
@@ -254,9 +254,9 @@ def _from_rows(means: FloatArray, known: Known, off: FloatArray | None = None) -
     n, g = len(means), _harmonic(len(means))
     low, high = means[:, :2].T
     outer = 1 - known.loss - means[known.alone, 2:].sum(axis=0)
-    found = np.array([outer[0], np.inf, low.mean(), high.mean(), outer[1], np.inf, np.diff(g) @ low[known.order], 0.0])
-    found[-1] = np.interp(high.sum(), np.arange(n + 1), g)
-    return _moved_outwards(found, np.zeros(8) if off is None else off, known.bounds, SIDES_UPPER)
+    result = np.array([outer[0], np.inf, low.mean(), high.mean(), outer[1], np.inf, np.diff(g) @ low[known.order], 0.0])
+    result[-1] = np.interp(high.sum(), np.arange(n + 1), g)
+    return _moved_outwards(result, np.zeros(8) if off is None else off, known.bounds, SIDES_UPPER)
 
 
 def _sums_of_rows(
@@ -275,7 +275,7 @@ def _sums_of_rows(
     Shape (tokens, parts, 10). correlation: |ρ̃| of a rank, None without. recall: whether the first two are wanted; zeros otherwise.
     """
     n, nodes = given.n, token_nodes(given, tokens, start, stop, parts)
-    strict, none, found = np.empty_like(nodes.radius), np.zeros_like(nodes.radius), np.zeros((len(tokens), parts, 2 * SUMS + 2))
+    strict, none, result = np.empty_like(nodes.radius), np.zeros_like(nodes.radius), np.zeros((len(tokens), parts, 2 * SUMS + 2))
     step = max(1, BLOCK_NUMBERS // (len(tokens) * (given.pull.size - n)))
     for first in range(0, strict.shape[1], step):
         columns = slice(first, first + step)
@@ -294,5 +294,5 @@ def _sums_of_rows(
     values = [np.where(out_of_reach, 0.0, value) for value in (plain, none)]
     values += [1 - interpolated(closed, size) for size in (n, 2 * n)]
     for column, value in enumerate([*values, strict, strict**2, *(value * strict for value in values)]):
-        found[..., column] = summed(value)
-    return found
+        result[..., column] = summed(value)
+    return result

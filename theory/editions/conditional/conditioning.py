@@ -161,9 +161,9 @@ def residual_correlation(given: GivenSum, token: GivenToken) -> npt.NDArray[np.f
     assert given.outside is not None
     known = token.variance <= 0
     scale = np.where(known, 0.0, 1 / np.sqrt(np.where(known, 1.0, token.variance)))
-    found = np.empty(given.outside.shape, dtype=np.float32)
-    correlations_left(given.outside, token.slope, given.rows[token.i, given.n :], scale, found)
-    return found
+    result = np.empty(given.outside.shape, dtype=np.float32)
+    correlations_left(given.outside, token.slope, given.rows[token.i, given.n :], scale, result)
+    return result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -185,18 +185,18 @@ class Nodes:
 def _bit_reversed() -> FloatArray:
     """Return 0, 1/2, 1/4, 3/4, 1/8, …: the order in which the lattice's points come."""
     k: IntArray = np.arange(2**LATTICE_BITS)
-    found = np.zeros(k.size)
+    result = np.zeros(k.size)
     for bit in range(LATTICE_BITS):
-        found += ((k >> bit) & 1) * 0.5 ** (bit + 1)
-    return found
+        result += ((k >> bit) & 1) * 0.5 ** (bit + 1)
+    return result
 
 
 @lru_cache(maxsize=8)
 def _shifts(rows: int) -> FloatArray:
     """Return independent shifts of each part of each row, (3, rows, MOST_PARTS); those of a row do not depend on how many there are."""
-    found = np.random.default_rng(SEED).random((rows, MOST_PARTS, 3)).transpose(2, 0, 1)
-    found.flags.writeable = False
-    return found
+    result = np.random.default_rng(SEED).random((rows, MOST_PARTS, 3)).transpose(2, 0, 1)
+    result.flags.writeable = False
+    return result
 
 
 def lattice_points(start: int, stop: int, row: IntArray, parts: int) -> FloatArray:

@@ -46,15 +46,15 @@ def none_of(chances: Chances, correlation: Callable[[int], npt.NDArray[Any]] | N
     V is at least Σ F(1−F): it is computed only where that lets it matter, and where the row's `weight` in an average of mean weight 1 is more
     than `WEIGHTLESS`; the correlation |ρ̃| of group g only then.
     """
-    found, expected = 1 - chances.largest, chances.expected
+    result, expected = 1 - chances.largest, chances.expected
     least = expected - chances.squares
-    where = (weight > WEIGHTLESS) & (found > NEGLIGIBLE) & (least < found * (least + expected**2))
+    where = (weight > WEIGHTLESS) & (result > NEGLIGIBLE) & (least < result * (least + expected**2))
     if correlation is not None:
         for group in np.flatnonzero(where.any(axis=1)):
             rows = where[group]
             v = quadratic(chances.each[group, rows], correlation(int(group)))
-            found[group, rows] = np.minimum(found[group, rows], v / (v + expected[group, rows] ** 2))
-    return np.asarray(found)
+            result[group, rows] = np.minimum(result[group, rows], v / (v + expected[group, rows] ** 2))
+    return np.asarray(result)
 
 
 def comonotone(rising: FloatArray, size: int) -> FloatArray:
@@ -75,13 +75,13 @@ def beyond_line(level: FloatArray, slope: FloatArray, n: int, others: IntArray, 
     What no node saw may lie there: (1−κ)⁺ below the line; the bound of P{K = 0}, which is 1 − κ/others at most, above it; 1 − f_int(κ + ties)
     and 1 − F_int(κ + ties) above it. level, slope (rows, 4); others, ties (rows,). All are linear between whole κ.
     """
-    most, found = others[:, None], np.zeros_like(level)
+    most, result = others[:, None], np.zeros_like(level)
     ends = np.concatenate([np.zeros_like(most), np.minimum(most, 1), most], axis=1)
     low, high = (level[:, k, None] + slope[:, k, None] * ends for k in range(2))
-    found[:, 0] = (low - np.maximum(1 - ends, 0)).max(axis=1)
-    found[:, 1] = (1 - ends / np.maximum(most, 1) - high).max(axis=1)
+    result[:, 0] = (low - np.maximum(1 - ends, 0)).max(axis=1)
+    result[:, 1] = (1 - ends / np.maximum(most, 1) - high).max(axis=1)
     count = np.minimum(np.arange(others.max(initial=0) + 1), most)
     for k, size in ((2, n), (3, 2 * n)):
         lost = 1 - size / (size + count + ties[:, None])
-        found[:, k] = (lost - level[:, k, None] - slope[:, k, None] * count).max(axis=1)
-    return np.maximum(found, 0.0)
+        result[:, k] = (lost - level[:, k, None] - slope[:, k, None] * count).max(axis=1)
+    return np.maximum(result, 0.0)

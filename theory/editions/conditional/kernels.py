@@ -159,23 +159,23 @@ def distances_of_each(table: FloatArray, d: int, tokens: Residuals, nodes: Colum
 @compiled(fastmath={"contract", "nsz", "arcp"})
 def deviations(chance: FloatArray) -> npt.NDArray[np.float32]:
     """Return √(F(1−F)) of each probability (K, M)."""
-    found = np.empty(chance.shape, dtype=np.float32)
+    result = np.empty(chance.shape, dtype=np.float32)
     for k in range(chance.shape[0]):
         for j in range(chance.shape[1]):
-            found[k, j] = np.sqrt(np.float32(chance[k, j] * (1 - chance[k, j])))
-    return found
+            result[k, j] = np.sqrt(np.float32(chance[k, j] * (1 - chance[k, j])))
+    return result
 
 
 @compiled(fastmath={"contract", "nsz", "arcp", "reassoc"})
 def row_products(left: npt.NDArray[np.float32], right: npt.NDArray[np.float32]) -> FloatArray:
     """Return the scalar product of each row of two (K, M), summed in float64."""
-    found = np.empty(left.shape[0])
+    result = np.empty(left.shape[0])
     for k in range(left.shape[0]):
         total = 0.0
         for j in range(left.shape[1]):
             total += left[k, j] * right[k, j]
-        found[k] = total
-    return found
+        result[k] = total
+    return result
 
 
 @compiled(error_model="numpy", fastmath={"contract", "nsz", "arcp"})

@@ -197,7 +197,7 @@ def _blocks(given: GivenSum, crowd: Crowd, draws: Draws) -> Iterator[FloatArray]
 
 def _sums(given: GivenSum, crowd: Crowd, draws: Draws, *, sorting: bool) -> FloatArray:
     """Return sums over the nodes of f_int(κ) and of the upper bound, for P and for F(r_max), (4,)."""
-    found = np.zeros(4)
+    result = np.zeros(4)
     for chance in _blocks(given, crowd, draws):
         count = chance.sum(axis=1)
         spread = np.inf if crowd.correlation is None else quadratic(chance, crowd.correlation)
@@ -206,8 +206,8 @@ def _sums(given: GivenSum, crowd: Crowd, draws: Draws, *, sorting: bool) -> Floa
             high = np.minimum(size / (size + count) + spread / (size + count) ** 2, 1.0)
             if sorting:
                 high = np.minimum(high, comonotone(rising, size))
-            found[2 * k : 2 * k + 2] += interpolated(count, size).sum(), high.sum()
-    return found
+            result[2 * k : 2 * k + 2] += interpolated(count, size).sum(), high.sum()
+    return result
 
 
 def _sorting_pays(given: GivenSum, crowd: Crowd) -> bool:

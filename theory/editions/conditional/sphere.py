@@ -84,14 +84,14 @@ def _best_spheres(given: GivenSum, scores: FloatArray, blocks: tuple[FloatArray,
     chance, count = nearer.each[0], nearer.expected[0]
     rising = np.sort(chance, axis=1)
     spread = np.inf if blocks is None else quadratic(chance, blocks[1])
-    found = np.empty((4, len(scores)))
+    result = np.empty((4, len(scores)))
     for k, size in enumerate((n, 2 * n)):
         least = size / (size + others)
         low = np.maximum(interpolated(count, size) - (1 - least) * some, least)
-        found[2 * k] = low.reshape(x.shape).max(axis=1)
+        result[2 * k] = low.reshape(x.shape).max(axis=1)
         mean = np.minimum(comonotone(rising, size), size / (size + count) + spread / (size + count) ** 2)
-        found[2 * k + 1] = np.minimum(mean + none, 1.0).reshape(x.shape).min(axis=1)
-    return found
+        result[2 * k + 1] = np.minimum(mean + none, 1.0).reshape(x.shape).min(axis=1)
+    return result
 
 
 def _spheres(given: GivenSum, radius: FloatArray) -> FloatArray:

@@ -166,7 +166,7 @@ def chances_to_lead(mean: FloatArray, deviation: FloatArray) -> FloatArray:
     """Return how likely each of these normals would be the largest if they were independent, roughly; it only says where to cut."""
     # midpoint rule over where the largest can lie: density of one times distribution functions of the others
     low, high = (mean - 3 * deviation).max(), (mean + 3 * deviation).max()
-    found, logs, step = np.zeros(len(mean)), np.zeros(len(mean)), (high - low) / LEADING_NODES
+    result, logs, step = np.zeros(len(mean)), np.zeros(len(mean)), (high - low) / LEADING_NODES
     for q in range(LEADING_NODES):
         y, total = low + (q + 0.5) * step, 0.0
         for m in range(len(mean)):
@@ -176,9 +176,9 @@ def chances_to_lead(mean: FloatArray, deviation: FloatArray) -> FloatArray:
                 total += logs[m]
         for m in range(len(mean)):
             if deviation[m] > 0 and y < mean[m] + 4 * deviation[m]:
-                found[m] += math.exp(total - logs[m]) * normal_density((y - mean[m]) / deviation[m]) / deviation[m]
-    total = found.sum()
-    return found / total if total > 0 else np.full(len(mean), 1 / len(mean))
+                result[m] += math.exp(total - logs[m]) * normal_density((y - mean[m]) / deviation[m]) / deviation[m]
+    total = result.sum()
+    return result / total if total > 0 else np.full(len(mean), 1 / len(mean))
 
 
 @compiled(error_model="numpy")

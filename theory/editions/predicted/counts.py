@@ -164,7 +164,7 @@ def shared_variance(law: Law, start: int, load: FloatArray, rest: FloatArray, fi
     What is left of the series at R = 1, where the covariance is min(Φ_j, Φ_k) − Φ_j Φ_k, enters with R⁴ for R > 0.
     """
     several, size = load.shape
-    row, found, loudest, inverse = np.empty(size), np.zeros(len(waves)), np.zeros((several, size)), np.zeros((several, size))
+    row, result, loudest, inverse = np.empty(size), np.zeros(len(waves)), np.zeros((several, size)), np.zeros((several, size))
     # how loud each variable is at its loudest node: a pair of faint ones is skipped
     powers = np.empty((4, size), dtype=waves.dtype)
     for p in range(several):
@@ -180,8 +180,8 @@ def shared_variance(law: Law, start: int, load: FloatArray, rest: FloatArray, fi
             if loudest[p, j] >= FAINT:
                 correlation_powers(row[:j], load[p, j], load[p], inverse[p, j], inverse[p], powers)
                 for x in range(first[p], first[p + 1]):
-                    found[x] += 2 * pairs_with(powers, waves[x], j)
-    return found
+                    result[x] += 2 * pairs_with(powers, waves[x], j)
+    return result
 
 
 @compiled(error_model="numpy", fastmath={"contract", "nsz", "arcp"})
@@ -253,10 +253,10 @@ def of_count(mean: float, variance: float, most: int, size: int, inner: bool) ->
 @compiled(error_model="numpy")
 def twins(cosines: FloatArray, a: FloatArray, n: int) -> BoolArray:
     """Return which ranks have an equal contribution on the other side of the cut after n, shape (T,): ‖y_i − y_j‖² = 0."""
-    found = np.zeros(len(a), dtype=np.bool_)
+    result = np.zeros(len(a), dtype=np.bool_)
     for i in range(n):
         for j in range(n, len(a)):
             both = a[i] * a[i] + a[j] * a[j]
             if both - 2 * a[i] * a[j] * cosines[i, j] <= SAME * both:
-                found[i] = found[j] = True
-    return found
+                result[i] = result[j] = True
+    return result

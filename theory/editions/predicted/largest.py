@@ -67,21 +67,21 @@ def cells(groups: Groups, p: int, deviation: float, mean: FloatArray, load: Floa
                 edges[n] = (groups.mean[other] - groups.mean[p]) / (deviation - follows) + width * step
                 n += 1
     # finer where the counted variables cross it: quantiles of their crossings, and the middle of a narrow crowd
-    crossing, width, found = np.empty(len(mean)), 0.0, 0
+    crossing, width, result = np.empty(len(mean)), 0.0, 0
     for m in range(0, len(mean), max(1, len(mean) // PLACES)):
         pace = deviation - load[m]
         if abs(pace) > SAME * (deviation + abs(load[m])):
-            crossing[found] = (mean[m] - groups.mean[p]) / pace
+            crossing[result] = (mean[m] - groups.mean[p]) / pace
             width += rest[m] / abs(pace)
-            found += 1
-    if found > 0:
-        crossing, width = np.sort(crossing[:found]), width / found
+            result += 1
+    if result > 0:
+        crossing, width = np.sort(crossing[:result]), width / result
         for share in (0.02, 0.15, 0.35, 0.5, 0.65, 0.85, 0.98):
-            edges[n] = crossing[int(share * (found - 1))]
+            edges[n] = crossing[int(share * (result - 1))]
             n += 1
         if width < 0.6:
             for step in range(-3, 4):
-                edges[n] = crossing[found // 2] + 0.8 * width * step
+                edges[n] = crossing[result // 2] + 0.8 * width * step
                 n += 1
     # rising, within reach, none narrower than `NARROW`
     edges, kept = np.sort(np.minimum(np.maximum(edges[:n], -REACH), REACH)), 1
@@ -141,8 +141,8 @@ def weigh(
         for x in range(rivals):
             for y in range(x):
                 k, m = rival[x], rival[y]
-                found = (groups.between[k, m] - follows[k] * follows[m]) / math.sqrt(left[k] * left[m])
-                correlation[x, y] = correlation[y, x] = min(max(found, -1.0), 1.0)
+                result = (groups.between[k, m] - follows[k] * follows[m]) / math.sqrt(left[k] * left[m])
+                correlation[x, y] = correlation[y, x] = min(max(result, -1.0), 1.0)
         weight *= all_below(height[:rivals], correlation, heights[n], shared[rival[:rivals]])
         if weight > FAINT_CELL:
             z[n], mass[n] = middle, weight
@@ -172,8 +172,8 @@ def all_below(height: FloatArray, correlation: FloatArray, counted: FloatArray, 
             height[x] = (height[x] + correlation[k, x] * shift) / rest
             for y in range(k + 1, x):
                 other = math.sqrt(max(1 - correlation[k, y] ** 2 * lost, 1e-6))
-                found = (correlation[x, y] - correlation[k, x] * correlation[k, y] * lost) / (rest * other)
-                correlation[x, y] = correlation[y, x] = min(max(found, -1.0), 1.0)
+                result = (correlation[x, y] - correlation[k, x] * correlation[k, y] * lost) / (rest * other)
+                correlation[x, y] = correlation[y, x] = min(max(result, -1.0), 1.0)
         if shift < FAINT_SHIFT:
             continue
         for y in range(k + 1, size):

@@ -131,8 +131,8 @@ def predict(
     if inner.size:
         summary = summarise(head, inner)
         closely = tokens <= COMPARED_UP_TO or bool((head.cosines >= 1 - SUM_ROUNDING).sum() > tokens)
-        found = [_one_size(head, summary, at, d, followup=convention == "followup", closely=closely) for at in range(len(inner))]
-        values[:, sizes < tokens] = np.stack(found, axis=1)[:, back]
+        result = [_one_size(head, summary, at, d, followup=convention == "followup", closely=closely) for at in range(len(inner))]
+        values[:, sizes < tokens] = np.stack(result, axis=1)[:, back]
     if convention == "paper":
         values[:-2, sizes == tokens] = 1.0
     values[-2:, sizes == tokens] = 0.0
@@ -223,18 +223,18 @@ def _outer(law: Law, n: int, equal: BoolArray, place: FloatArray, *, compare: bo
     from theory.editions.predicted.clark import by_spread, group_maxima
     from theory.editions.predicted.counts import expected_counts
 
-    def found(order: FloatArray, like: float = LIKE) -> Pair:
+    def evaluate(order: FloatArray, like: float = LIKE) -> Pair:
         return expected_counts(law, group_maxima(law, *by_spread(law, 0, n, like, order)), n, len(law.a), n, False, equal[n:], True)
 
-    values = found(law.mean)
+    values = evaluate(law.mean)
     for other in ((place,), (law.mean, 1.0), (place, 1.0)):
         if np.isfinite(values).all():
             break  # else equal means, whose order is rounding's: the moments of such a tree may contradict each other
-        values = found(*other)
+        values = evaluate(*other)
     if not compare:
         return values, (0.0, 0.0)
-    regrouped = _apart(values, found(law.mean, 1.0)) if closely else 0.0
-    return values, (_apart(values, found(place)), regrouped)
+    regrouped = _apart(values, evaluate(law.mean, 1.0)) if closely else 0.0
+    return values, (_apart(values, evaluate(place)), regrouped)
 
 
 def _inner(law: Law, n: int, equal: BoolArray, place: FloatArray, *, followup: bool, compare: bool, closely: bool) -> tuple[Pair, Pair]:
@@ -247,16 +247,16 @@ def _inner(law: Law, n: int, equal: BoolArray, place: FloatArray, *, followup: b
 
     tokens, mirrored, surely = len(law.a), law._replace(mean=-law.mean), equal[:n] & followup
 
-    def found(order: FloatArray, like: float = LIKE, runs: int = RUNS) -> Pair:
+    def evaluate(order: FloatArray, like: float = LIKE, runs: int = RUNS) -> Pair:
         members, first = by_spread(mirrored, n, tokens, like, order)
         groups = group_maxima(mirrored, members, in_runs(mirrored, members, first, runs))
         return expected_counts(mirrored, groups, 0, n, n, True, surely, followup)
 
-    values = found(place)
+    values = evaluate(place)
     if not compare:
         return values, (0.0, 0.0)
-    regrouped = max(_apart(values, found(place, 1.0)) if closely else 0.0, _apart(values, found(place, runs=1)))
-    return values, (_apart(values, found(mirrored.mean)), regrouped)
+    regrouped = max(_apart(values, evaluate(place, 1.0)) if closely else 0.0, _apart(values, evaluate(place, runs=1)))
+    return values, (_apart(values, evaluate(mirrored.mean)), regrouped)
 
 
 def _apart(one: Pair, other: Pair) -> float:
