@@ -40,8 +40,8 @@ def shown(path: str | Path) -> str:
 
     So that different names stay different, and names in UTF-8 are what they are.
 
-    >>> shown("caf\udce9.txt")
-    'caf\\xe9.txt'
+    >>> shown("r\udce9sum\udce9.txt")
+    'r\\xe9sum\\xe9.txt'
     """
     text = path.as_posix() if isinstance(path, Path) else path
     try:
