@@ -81,7 +81,9 @@ def compare(sources: Sequence[Source], *, quick: bool = False, console: Console 
     pairs = list(dict.fromkeys(pair for one in held for pair in one.pairs))
     asked = quantities(pairs)
     data = xr.merge(
-        [_estimates(held, result, asked), _differences(held, result, asked), *_side_by_side(held)], combine_attrs="drop_conflicts", join="exact"
+        [_estimates(held, result, asked), _differences(held, result, asked), *_side_by_side(held)],
+        combine_attrs="drop_conflicts",
+        join="exact",
     )
     data = data.assign_coords(run=("run", np.array(names, dtype=object), {"long_name": "run"}))
     data = data.assign_coords(_facts(held))

@@ -17,18 +17,14 @@ import xarray as xr
 from geostat.comparison.coverage import shares_inside
 from geostat.datasets.progress import Progress
 from geostat.datasets.separability import STATISTICS
-from geostat.datasets.tokens import layer_tokens
 from geostat.experiments.moments import Moments, Table
 from geostat.experiments.sink import fisher, without_noise
-from geostat.fits.norms.fit import estimate as norm_estimate
-from geostat.fits.similarity.fit import layer_cosines
+from geostat.fits.norms.fit import fit_norms
+from geostat.fits.similarity.fit import fit_similarity
 from geostat.fits.similarity.forms import FORMS
-from geostat.fits.similarity.one_form import predicted
-from geostat.fits.similarity.solver import solve
 from geostat.paper import CORRELATION_SIZES, WORKING_SIZE
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.jackknife import Estimate, jackknife, leave_one_out_mean
-from geostat.statistics.losses import mean_of_known
 from geostat.statistics.t_test import critical_value
 
 KINDS: Final = {"correlation": "as measured", "unattenuated": "free of the documents' noise"}
@@ -135,44 +131,22 @@ def _over_heads(estimate: FloatArray, without: FloatArray) -> Scalar:
     return Scalar(estimate=float(estimate[known].mean()), without=without[:, known].mean(axis=1), heads=int(known.sum()))
 
 
+def _fitted(name: str, fits: xr.Dataset) -> Scalar:
+    """Mean over value heads of a fitted number, from its replicates; dims (layer, kv_head)."""
+    value = fits[name].transpose("layer", "kv_head").values.ravel()
+    without = fits[f"{name}_without"].transpose("document", "layer", "kv_head").values
+    return _over_heads(value, without.reshape(len(without), -1))
+
+
 def _norms(capture: xr.Dataset, norms: xr.Dataset) -> dict[str, Scalar]:
-    rows: dict[str, list[FloatArray]] = {"cv_profile": [], "lam": []}
-    for layer in range(capture.sizes["layer"]):
-        seen = layer_tokens(capture, layer)
-        result = norm_estimate(leave_one_out_mean(_finite(capture["value_norm"][:, layer, :, seen.start :].values)), seen.first_content)
-        for name, values in rows.items():
-            values.append(result[name])
-    documents = capture.sizes["document"]
-    without = {name: np.concatenate(values, axis=1) for name, values in rows.items()}
-    without["cv_token"] = leave_one_out_mean(norms["cv_document"].transpose("document", "layer", "kv_head").values.reshape(documents, -1))
-    return {name: _over_heads(norms[name].transpose("layer", "kv_head").values.ravel(), values) for name, values in without.items()}
-
-
-def _finite(values: np.ndarray) -> FloatArray:
-    return np.where(np.isfinite(values), values, np.nan).astype(np.float64)
+    # Runs of an earlier version hold no replicates: those are fitted again.
+    kept = norms if "lam_without" in norms else fit_norms(capture)
+    return {name: _fitted(name, kept) for name in ("cv_profile", "lam", "cv_token")}
 
 
 def _similarity(capture: xr.Dataset, similarity: xr.Dataset) -> dict[str, Scalar]:
-    out = {}
-    for form in FORMS:
-        if form in similarity["gram"].values:
-            fitted = similarity["mae_by_lag"].sel(gram=form).transpose("layer", "kv_head").values
-            out[f"mae_{form}"] = _over_heads(fitted.ravel(), _misfits(capture, form))
-    return out
-
-
-def _misfits(capture: xr.Dataset, form: str) -> FloatArray:
-    """Mean absolute error by lag of a form that is fitted again without each document, (document, value head)."""
-    parts = [layer_cosines(capture, layer) for layer in range(capture.sizes["layer"])]
-    result = np.full((capture.sizes["document"], len(parts), capture.sizes["kv_head"]), np.nan)
-    for lags in {part.lag.size for part in parts}:  # layers that see equally many tokens are fitted together
-        of = [place for place, part in enumerate(parts) if part.lag.size == lags]
-        without = leave_one_out_mean(np.stack([parts[place].cosine for place in of], axis=1))
-        rows, lag = without.reshape(-1, lags), parts[of[0]].lag
-        model = predicted(form, lag, solve(form, lag, rows, parts[of[0]].pairs))
-        missed = np.abs(rows - model)
-        result[:, of] = mean_of_known(missed).reshape(without.shape[:3])
-    return result.reshape(result.shape[0], -1)
+    kept = similarity if "mae_by_lag_without" in similarity else fit_similarity(capture)
+    return {f"mae_{form}": _fitted("mae_by_lag", kept.sel(gram=form)) for form in FORMS if form in similarity["gram"].values}
 
 
 def _separability(capture: xr.Dataset) -> dict[str, Scalar]:

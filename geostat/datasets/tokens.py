@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +10,6 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from geostat.errors import InputError
-
-Progress = Callable[[float], None]
-"""Called with the fraction of the work done, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

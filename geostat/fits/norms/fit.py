@@ -14,7 +14,8 @@ import numpy as np
 import xarray as xr
 
 from geostat.datasets.flags import combined
-from geostat.datasets.tokens import Progress, layer_tokens, require
+from geostat.datasets.progress import Progress, tracked
+from geostat.datasets.tokens import layer_tokens, require
 from geostat.datasets.variable import Value, sink_flag, stack_layers, variables
 from geostat.fits.norms.compressed import TokenLists, compressed, compressed_share, median_norm, secondary_sinks, sink_smallest
 from geostat.fits.norms.trend import FEWEST_TOKENS, hac_errors, trend_of_mean
@@ -188,7 +189,7 @@ def fit_norms(capture: xr.Dataset, progress: Progress | None = None) -> xr.Datas
     require(capture, NEEDS)
     layers: list[dict[str, Value]] = []
     lists = TokenLists(_token_ids(capture))
-    for layer in range(capture.sizes["layer"]):
+    for layer in tracked(range(capture.sizes["layer"]), progress):
         seen = layer_tokens(capture, layer)
         norm = capture["value_norm"][:, layer, :, seen.start :].values.astype(np.float64)
         norm[~np.isfinite(norm)] = np.nan
@@ -198,8 +199,6 @@ def fit_norms(capture: xr.Dataset, progress: Progress | None = None) -> xr.Datas
         lists.add(norm[..., seen.first_content :], small, secondary, first)
         result["compressed_documents"] = np.pad(small.sum(axis=0), ((0, 0), (first, 0)))
         layers.append(result)
-        if progress:
-            progress((layer + 1) / capture.sizes["layer"])
     out = variables(HEADS, stack_layers(HEADS, layers)) | {"sink_visible": sink_flag(capture)}
     known = "token_id" in capture
     out |= variables(TOKENS if known else (), lists.tokens()) | variables(POSITIONS if known else POSITIONS[:-1], lists.positions())

@@ -14,7 +14,8 @@ import numpy as np
 import xarray as xr
 
 from geostat.datasets.flags import combined
-from geostat.datasets.tokens import LayerTokens, Progress, layer_tokens, require
+from geostat.datasets.progress import Progress
+from geostat.datasets.tokens import LayerTokens, layer_tokens, require
 from geostat.datasets.variable import Value, join, sink_flag, variables
 from geostat.fits.similarity.drift import Blocks, drift, sink_cosines
 from geostat.fits.similarity.feasible import feasible_edges

@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from geostat.datasets.tokens import LayerTokens, Progress, layer_tokens, require
+from geostat.datasets.progress import Progress, tracked
+from geostat.datasets.tokens import LayerTokens, layer_tokens, require
 from geostat.datasets.variable import Value, sink_flag, stack_layers, variables
 from geostat.errors import InputError
 from geostat.fits.weights.autocorrelation import Background, background, lag_one, long_run_noise
@@ -71,12 +72,7 @@ def fit_weights(capture: xr.Dataset, progress: Progress | None = None) -> xr.Dat
         InputError: if a variable is missing, misshapen or empty, or a weight is negative.
     """
     require(capture, NEEDS)
-    layers = capture.sizes["layer"]
-    parts = []
-    for layer in range(layers):
-        parts.append(_fit_layer(capture, layer))
-        if progress:
-            progress((layer + 1) / layers)
+    parts = [_fit_layer(capture, layer) for layer in tracked(range(capture.sizes["layer"]), progress)]
     out = variables(RECORDS, stack_layers(RECORDS, parts)) | {"sink_visible": sink_flag(capture)}
     coords = {d: capture[d].variable for d in ("document", *TOKEN, "kv_head_of_head") if d in capture.coords}
     names = {dim: xr.Variable((dim,), np.array(values, dtype=object)) for dim, values in {"form": FORMS, "rival": RIVALS}.items()}
