@@ -25,7 +25,7 @@ from geostat.fits.norms.fit import fit_norms
 from geostat.fits.pooled.fit import fit_pooled
 from geostat.fits.similarity.fit import fit_similarity
 from geostat.fits.weights.fit import fit_weights
-from geostat.verdicts.give import give_verdicts
+from geostat.verdicts.answers import give_verdicts
 
 STEPS = ("norms", "similarity", "weights", "pooled", "verdicts")
 

@@ -29,8 +29,8 @@ from geostat.runs import pipeline, stages
 from geostat.runs.groups import ASSUMPTIONS
 from geostat.runs.paths import store_path
 from geostat.runs.trees import group_of, joined, tree_of, without_results
+from geostat.verdicts.answers import refuse_older
 from geostat.verdicts.claims import tolerances as read_tolerances
-from geostat.verdicts.give import refuse_older
 from geostat.what_if.elasticities import elasticities as tell_elasticities
 from geostat.what_if.grid import whatif as evaluate_grid
 from reports.errors import InputError as ReportError

@@ -6,7 +6,7 @@ A *kind* of head has weights as `weights` draws them, with or without growth, an
 Of each kind a pool of documents is made: curves of Precision and Recall, measured as in a model, and sharp bounds at each document's own weights. A head
 is 8 documents of the pool, with replacement, so its expected curve is the pool's mean, exactly. Bounds move with the document as those of theory do, but
 are shifted (and cut to [0, 1]) until their mean lies where it is planted. Bounds that are planted nowhere are left out at −1 and 2, so that the planted one
-decides. /envelope and the p-values are made by `envelope.confront` and `verdicts.give_verdicts` themselves. Answers are counted one by one, at 5%, as if
+decides. /envelope and the p-values are made by `envelope.confront` and `answers.give_verdicts` themselves. Answers are counted one by one, at 5%, as if
 a head stood alone. Imports numpy and xarray.
 """
 
@@ -27,8 +27,8 @@ from geostat.bounds.envelope import envelope_dataset
 from geostat.datasets.separability import ALL_BOUNDS, SIDES, STATISTICS
 from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.statistics.jackknife import SIGNIFICANCE
+from geostat.verdicts.answers import give_verdicts
 from geostat.verdicts.claims import tolerances
-from geostat.verdicts.give import give_verdicts
 from studies.weights import DOCUMENTS, Setting, draw, plant
 from theory.audit.simulate import draw_directions
 from theory.head.gram import offset_exponential

@@ -30,21 +30,21 @@ from geostat.statistics.equivalence import FAILS, HOLDS, REACH, PValues, one_sid
 from geostat.statistics.equivalence import answers as answers_of_model
 from geostat.statistics.jackknife import SIGNIFICANCE, Estimate
 from geostat.verdicts.claims import CLAIMS, Claim
-from studies import norms as recovery_norms
-from studies import similarity as recovery_similarity
+from studies import norms as study_of_norms
+from studies import similarity as study_of_similarity
 from studies.similarity import DIMENSION, expected_cosine
 
 DOCUMENTS: Final = 8
 SHARES: Final = (0.5, 0.8, 1.0, 1.25, 2.0)
 """True effects, in units of the tolerance."""
 
-NORMS: Final = (*recovery_norms.SETTINGS, recovery_norms.Setting(name="uneven", position=0.05, token=0.05))
+NORMS: Final = (*study_of_norms.SETTINGS, study_of_norms.Setting(name="uneven", position=0.05, token=0.05))
 """Kinds of heads; in the last the norms differ by position more than by chance."""
 
 MISFITS: Final = (
-    ("exponential", recovery_similarity.Setting(form="offset", values={"beta": 0.3, "offset": 0.1}, rho0=0.15)),
-    ("exponential", recovery_similarity.Setting(form="offset_power", values={"beta": 1.5, "offset": 0.2}, rho0=0.2)),
-    ("offset", recovery_similarity.Setting(form="offset_power", values={"beta": 1.0, "offset": 0.1}, rho0=0.2)),
+    ("exponential", study_of_similarity.Setting(form="offset", values={"beta": 0.3, "offset": 0.1}, rho0=0.15)),
+    ("exponential", study_of_similarity.Setting(form="offset_power", values={"beta": 1.5, "offset": 0.2}, rho0=0.2)),
+    ("offset", study_of_similarity.Setting(form="offset_power", values={"beta": 1.0, "offset": 0.1}, rho0=0.2)),
 )
 """A form, and kinds of heads that have another."""
 
@@ -211,7 +211,7 @@ def in_models(tested: list[PValues]) -> list[NDArray[np.int8]]:
     return list(np.stack(out, axis=1).reshape(len(tested), -1))
 
 
-def planted(setting: recovery_norms.Setting, tokens: int) -> dict[str, float]:
+def planted(setting: study_of_norms.Setting, tokens: int) -> dict[str, float]:
     """Return the effects that a kind of head has in expectation."""
     variance = float(np.linspace(-0.5, 0.5, tokens - 1).var())
     return {"lam": setting.lam, "trend": setting.trend, "cv_position": float(np.sqrt(setting.position**2 + setting.trend**2 * variance))}
@@ -221,13 +221,13 @@ def norms(heads: int, tokens: int, seed: int) -> Iterator[Kind]:
     """Yield the kinds of heads of Assumption 1, by claim."""
     claims = [claim for claim in CLAIMS if claim.group == "norms"]
     for place, setting in enumerate(NORMS):
-        result = estimates(recovery_norms.draw(setting, heads, DOCUMENTS, tokens, np.random.default_rng(seed + place)), first_content=1)
+        result = estimates(study_of_norms.draw(setting, heads, DOCUMENTS, tokens, np.random.default_rng(seed + place)), first_content=1)
         truths = {name: float(result[name].value.mean()) for name in ("cv_token", "cv_profile")} | planted(setting, tokens)
         for claim in claims:
             yield Kind(claim=claim, name=setting.name, truth=truths[claim.variable], estimate=result[claim.variable])
 
 
-def misfit(form: str, setting: recovery_similarity.Setting, lag: FloatArray, pairs: FloatArray) -> float:
+def misfit(form: str, setting: study_of_similarity.Setting, lag: FloatArray, pairs: FloatArray) -> float:
     """Return the mean absolute error by lag of a form fitted to the cosines that a kind of head has on average."""
     gram = fitted_gram(setting.form, setting.tokens, rho0=setting.rho0, **(ABSENT | dict(setting.values)))
     expected = expected_cosine(gram.by_lag[1 : lag.size + 1], DIMENSION)
@@ -259,7 +259,7 @@ def similarity(heads: int, tokens: int, seed: int) -> Iterator[Kind]:
     yield from slopes(heads, tokens, seed)
     for place, (form, setting) in enumerate(MISFITS):
         kind = replace(setting, tokens=tokens)
-        data = recovery_similarity.draw(kind, heads, DOCUMENTS, seed + place).cosines
+        data = study_of_similarity.draw(kind, heads, DOCUMENTS, seed + place).cosines
         fit = fit_batched(form, data)
         mae = resampled(fit, data, goodness(fit, data)["mae_by_lag"])[1]
         claim = next(claim for claim in CLAIMS if claim.key == f"similarity.{form}")

@@ -26,8 +26,8 @@ from geostat.fits.similarity.one_form import Cosines, Fit, estimates, fit_batche
 from geostat.fits.similarity.pairs import pairs_by_lag
 from geostat.fits.similarity.solver import solve
 from geostat.statistics.arrays import FloatArray
-from geostat.statistics.choice import choose
 from geostat.statistics.jackknife import Estimate
+from geostat.statistics.one_standard_error import choose
 from theory.audit.simulate import draw_directions
 from theory.head.gram import is_feasible
 

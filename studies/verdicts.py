@@ -29,7 +29,7 @@ from geostat.statistics.equivalence import Side, one_sided, with_presence
 from geostat.statistics.jackknife import SIGNIFICANCE
 from geostat.verdicts.claims import tolerances
 from studies import bounds
-from studies import levels as recovery_levels
+from studies import levels as study_of_levels
 from studies.bounds import BoundsRow, FlagRow
 from studies.levels import LevelRow, ReachRow, SizeRow, answers, calibration
 from studies.weights import DOCUMENTS, NOISE, Setting, draw, limits, plant
@@ -158,7 +158,7 @@ def study(heads: int, tokens: int, seed: int) -> Iterator[Row]:
 
 def main() -> None:
     """Run the studies asked for and print them."""
-    levels = {"norms": recovery_levels.norms, "similarity": recovery_levels.similarity}
+    levels = {"norms": study_of_levels.norms, "similarity": study_of_levels.similarity}
     others: dict[str, Callable[[int, int, int], Iterator[Row | BoundsRow | FlagRow]]] = {"weights": study, "bounds": bounds.study}
     parser = argparse.ArgumentParser(description="Recovery study of the verdicts on Assumptions 1 to 3 and on bounds.")
     parser.add_argument("--heads", type=int, default=1000)

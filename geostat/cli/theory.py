@@ -68,7 +68,7 @@ def _verdicts(entries: Sequence[catalogue.Entry]) -> list[str]:
 
 
 def _recorded(table: int) -> str:
-    from theory.tables import table_1, table_2
+    from theory.paper_tables import table_1, table_2
 
     return table_1.settled() if table == 1 else table_2.markdown()
 
@@ -119,7 +119,7 @@ def trial(name: str | None, *, draws: int, console: Console, points: int | None 
     Raises:
         InputError: for another name, or fewer than two draws.
     """
-    from theory.tables import table_1, table_2
+    from theory.paper_tables import table_1, table_2
 
     part = catalogue.part_of(name or "")
     if part == "Table 2":

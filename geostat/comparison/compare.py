@@ -27,9 +27,9 @@ from geostat.paper import REPORTED
 from geostat.runs.console import QUIET, Console
 from geostat.runs.paths import store_path
 from geostat.statistics.jackknife import SIGNIFICANCE
-from geostat.statistics.multiple import adjusted
+from geostat.statistics.multiple_testing import adjusted
 from geostat.statistics.t_test import two_sided
-from geostat.verdicts.give import claim_rows, refuse_older
+from geostat.verdicts.answers import claim_rows, refuse_older
 
 Source = str | Path | xr.DataTree
 """A run: its store, the folder that holds it, or what `geostat.open` returned."""

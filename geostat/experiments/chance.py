@@ -20,7 +20,7 @@ from geostat.datasets.variable import Value, Variable, join, variables
 from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.statistics.jackknife import LEVEL, document_mean
 from geostat.statistics.losses import mean_over_documents
-from geostat.statistics.multiple import FALSE_DISCOVERIES, adjusted
+from geostat.statistics.multiple_testing import FALSE_DISCOVERIES, adjusted
 from geostat.statistics.t_test import two_sided
 
 FLOOR: Final = "floor"

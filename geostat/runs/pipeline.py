@@ -20,7 +20,7 @@ from empirical.sources import windows as corpus
 from empirical.sources.paths import path_of
 from empirical.store.manifest import read_root
 from empirical.store.store import Store
-from geostat.bounds.observer import MeasuredEnvelope
+from geostat.bounds.own_cosines import MeasuredEnvelope
 from geostat.errors import InputError
 from geostat.runs import stages
 from geostat.runs.console import QUIET, Console

@@ -24,7 +24,7 @@ from geostat.fits.pooled.depth import RECORDS as DEPTH
 from geostat.fits.pooled.fit import LAYER, OVERALL
 from geostat.fits.similarity.variables import BY_FORM, BY_HEAD
 from geostat.fits.weights.variables import RECORDS as WEIGHTS
-from geostat.verdicts import give
+from geostat.verdicts import answers
 
 
 def _measured(rows: Mapping[str, schema.Variable]) -> tuple[Variable, ...]:
@@ -49,9 +49,9 @@ RECORDS: Final[Mapping[str, tuple[Variable, ...]]] = {
     "heads": REGIMES,
     "separable": SEPARABLE,
     "verdicts": (
-        *(record for unit in (give.BY_UNIT, give.OF_BOUNDS) for records in unit.values() for record in records),
-        *give.COUNTS,
-        *give.WITHIN,
+        *(record for unit in (answers.BY_UNIT, answers.OF_BOUNDS) for records in unit.values() for record in records),
+        *answers.COUNTS,
+        *answers.WITHIN,
     ),
     "summary": overall.VARIABLES,
 }

@@ -12,7 +12,7 @@ from geostat.errors import InputError
 from geostat.runs.console import QUIET, Console
 from geostat.runs.paths import refuse_unwritable
 from geostat.runs.record import seconds_of, timed
-from geostat.verdicts.give import refuse_older
+from geostat.verdicts.answers import refuse_older
 
 
 def write_report(store: Store, out: Path, *, console: Console = QUIET) -> Path:

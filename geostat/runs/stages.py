@@ -20,8 +20,8 @@ from geostat.fits.similarity.fit import fit_similarity
 from geostat.fits.weights.fit import fit_weights
 from geostat.runs.console import QUIET, Console
 from geostat.runs.groups import CONFRONTED
+from geostat.verdicts.answers import give_verdicts
 from geostat.verdicts.claims import Tolerance
-from geostat.verdicts.give import give_verdicts
 from geostat.verdicts.sentences import summarise
 from theory.head.results import Edition
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtr
 
 from geostat.statistics.arrays import FloatArray
-from geostat.statistics.multiple import FALSE_DISCOVERIES, adjusted
+from geostat.statistics.multiple_testing import FALSE_DISCOVERIES, adjusted
 
 REACH: Final = 0.75
 """How many standard errors a skewness may differ from its estimate, to the worse: the smallest step of a grid at which no kind of planted heads is answered

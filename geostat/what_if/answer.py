@@ -183,8 +183,8 @@ def write(dataset: xr.Dataset, out: Path, *, figures: bool = True) -> list[Path]
     Elasticities go to files of their own, without a figure. Files of an earlier study that this one has no new one for are removed, at the end.
     """
     from reports.files import replaced
-    from reports.study.table import table_of_elasticities, table_of_study
     from reports.tables.every import write_table
+    from reports.what_if.table import table_of_elasticities, table_of_study
 
     plain = dataset.copy()
     for name in plain.data_vars:
@@ -194,7 +194,7 @@ def write(dataset: xr.Dataset, out: Path, *, figures: bool = True) -> list[Path]
     made = [(f"{'elasticity' if of_point else 'whatif'}.nc", bytes(plain.to_netcdf(engine="scipy")))]
     if figures and not of_point:
         from reports.figures.style import rendered
-        from reports.study.figure import draw_study, study_axes
+        from reports.what_if.figure import draw_study, study_axes
 
         figure = draw_study(dataset) if 1 <= len(study_axes(dataset)) <= 3 else None
         made += [(f"whatif.{kind}", rendered(figure, kind)) for kind in ("pdf", "png") if figure is not None]

@@ -15,10 +15,10 @@ from matplotlib.figure import Figure
 
 from reports.figures import captions, captions_experiments, style
 from reports.figures.assumptions import figure_norms, figure_similarity, figure_weights
-from reports.figures.bounds import figure_coverage, figure_heads, figure_idea, figure_separability
 from reports.figures.captions import Caption
 from reports.figures.experiments import figure_regime_curves, figure_regime_depth, figure_regimes, figure_sink
 from reports.figures.predictive import figure_predictive
+from reports.figures.separability import figure_coverage, figure_heads, figure_idea, figure_separability
 from reports.files import replaced
 from reports.run import Run
 

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from studies import bounds as recovery_bounds
+from studies import bounds as study_of_bounds
 from studies.bounds import FAR, SIDES, Pool, flags_of, judged, made, placed, planted
 from studies.verdicts import main
 
@@ -108,9 +108,9 @@ def test_a_kind_s_documents_are_measured_curves_and_the_bounds_of_their_own_weig
 
 def test_one_command_prints_a_line_for_every_setting(capsys, monkeypatch):
     for name, value in {"BANDS": ((2, 4), (100, 200)), "INSIDE": (-0.1,), "OUTSIDE": (0.1,), "KINDS": {"flat": "absent"}}.items():
-        monkeypatch.setattr(recovery_bounds, name, value)
-    monkeypatch.setattr(recovery_bounds, "made", lambda *rest: pool())
-    monkeypatch.setattr(sys, "argv", ["recovery_verdicts", "--claim", "bounds", "--heads", "20"])
+        monkeypatch.setattr(study_of_bounds, name, value)
+    monkeypatch.setattr(study_of_bounds, "made", lambda *rest: pool())
+    monkeypatch.setattr(sys, "argv", ["verdicts", "--claim", "bounds", "--heads", "20"])
     main()
     lines = capsys.readouterr().out.splitlines()
     answers, flags = ([line for line in lines if line.startswith(word)] for word in ("bounds", "flags"))

@@ -66,14 +66,14 @@ def test_the_table_tells_counts_targets_and_misses():
 
 
 def test_one_setting_can_be_asked_for(capsys, monkeypatch):
-    monkeypatch.setattr("sys.argv", ["recovery_weights", "--heads", "2", "--tokens", "65", "--only", "strong/absent", "printed/printed"])
+    monkeypatch.setattr("sys.argv", ["weights", "--heads", "2", "--tokens", "65", "--only", "strong/absent", "printed/printed"])
     main()
     said = capsys.readouterr().out.splitlines()
     assert {tuple(line.split()[1:3]) for line in said[2:]} == {("strong", "absent"), ("printed", "printed")}
 
 
 def test_an_unknown_setting_is_refused(capsys, monkeypatch):
-    monkeypatch.setattr("sys.argv", ["recovery_weights", "--only", "wild/absent"])
+    monkeypatch.setattr("sys.argv", ["weights", "--only", "wild/absent"])
     with pytest.raises(SystemExit) as stop:
         main()
     assert stop.value.code == 2

@@ -12,7 +12,7 @@ from support.runs import small_run
 from typer.testing import CliRunner
 
 from empirical.capture.observers import Baselines, Geometry
-from geostat.bounds.observer import MeasuredEnvelope
+from geostat.bounds.own_cosines import MeasuredEnvelope
 from geostat.cli.app import app
 
 LENGTH = 40

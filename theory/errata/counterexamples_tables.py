@@ -13,9 +13,9 @@ import numpy as np
 from theory.arrays import selection_order
 from theory.errata.counterexamples import Numbers, four, head_of
 from theory.head.attention_profile import regimes
-from theory.tables.neighbours import Head, Point, one_more
-from theory.tables.table_2 import EXAMPLE, alias, entry_order, figure_4_profile, sink_rank, tail_trend
-from theory.tables.witnesses import true_change
+from theory.paper_tables.neighbours import Head, Point, one_more
+from theory.paper_tables.table_2 import EXAMPLE, alias, entry_order, figure_4_profile, sink_rank, tail_trend
+from theory.paper_tables.witnesses import true_change
 
 TABLE_1_POINT = Point(
     length=32, plateau_end=8, growth_start=24, n=4, dimension=32, beta=2.0, eta=0.3, omega=0.7, p_sink=0.4, sink_ratio=0.5

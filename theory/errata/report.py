@@ -24,7 +24,7 @@ def shown(finding: Finding) -> str:
 
 def markdown() -> str:
     """Return the whole report as Markdown, every counterexample evaluated."""
-    from theory.tables import table_2
+    from theory.paper_tables import table_2
 
     lines = [f"# {PREFACE[0]}", "", f"Written by `{COMMAND}`; `geostat theory --errata` prints the list.", ""]
     for paragraph in PREFACE[1:]:

@@ -1,7 +1,7 @@
 """Statements of Appendix A.2: the rows of Tables 1 and 2, and the effect of the sink's similarity.
 
 A row of Table 1 is the derivative whose sign its arrow claims, of the printed lower bound of recall, (14), spelled out; a row of Table 2
-is the set of sizes N it speaks of. What the rows are worth is in `theory.tables.table_1` and `theory.tables.table_2`.
+is the set of sizes N it speaks of. What the rows are worth is in `theory.paper_tables.table_1` and `theory.paper_tables.table_2`.
 Source: arXiv 2602.01893, Tables 1-2, eq. (32)-(33). Imports sympy.
 """
 

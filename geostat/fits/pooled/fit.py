@@ -28,9 +28,9 @@ from geostat.fits.similarity.forms import FORM, FORMS
 from geostat.fits.similarity.one_form import Cosines, estimates, fit_batched, goodness, refine, resampled
 from geostat.fits.weights import fit as weights
 from geostat.statistics.arrays import FloatArray
-from geostat.statistics.choice import choose
 from geostat.statistics.jackknife import Estimate
 from geostat.statistics.losses import paired_gain
+from geostat.statistics.one_standard_error import choose
 
 FORMS_OF: Final = {"norms": ("two-level",), "similarity": FORMS, "weights": weights.FORMS}
 """Forms that pooled heads can be fitted with, by assumption; the first of weights has no oscillation."""

@@ -1,7 +1,7 @@
 """Fit of cosine similarity, Assumption 2: cosines of content values decay with the lag, and the sink's cosine with every token is a constant ρ₀.
 
 Source: arXiv 2602.01893, §3.2, eq. (6), Assumption 2, Figure 3. Each value head is fitted with e^{−βk} and its rivals (`geostat.fits.similarity.forms`), to the
-document mean of the mean cosine by lag, lags weighted by their pairs; rivals are chosen by left-out loss (`geostat.statistics.choice`).
+document mean of the mean cosine by lag, lags weighted by their pairs; rivals are chosen by left-out loss (`geostat.statistics.one_standard_error`).
 Cosines that no vectors have are told by `feasible`, nothing is clipped. Imports numpy and xarray.
 """
 
@@ -35,9 +35,9 @@ from geostat.fits.similarity.one_form import (
 from geostat.fits.similarity.pairs import Bins, chance_by_lag, chance_by_pair, mae_by_pair, negative_share, pairs_by_lag
 from geostat.fits.similarity.variables import BY_FORM, BY_HEAD, FIT_REASONS, HEAD, HEAD_REASONS
 from geostat.statistics.arrays import FloatArray
-from geostat.statistics.choice import choose
 from geostat.statistics.jackknife import Estimate, joined
 from geostat.statistics.losses import paired_gain
+from geostat.statistics.one_standard_error import choose
 
 NEEDS = {
     "cosine_mean": ("document", "layer", "kv_head", "lag"),

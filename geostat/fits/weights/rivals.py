@@ -17,7 +17,7 @@ import numpy as np
 
 from geostat.fits.weights.autocorrelation import lag_one
 from geostat.fits.weights.break_points import FORMS
-from geostat.statistics import choice
+from geostat.statistics import one_standard_error
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, jackknife
 from geostat.statistics.losses import bayesian_information, corrected_akaike, mean_of_known, paired_gain
@@ -164,4 +164,4 @@ def choose(loss: FloatArray) -> np.ndarray:
     """
     whole = np.isfinite(loss).sum(axis=1) == np.isfinite(loss[0]).sum(axis=0)  # a form that failed in a document cannot be compared
     sound = np.where(whole[:, None], loss, np.nan)
-    return choice.choose(sound, np.full(whole.shape, np.nan), np.array([FREE[form] for form in RIVALS])).chosen
+    return one_standard_error.choose(sound, np.full(whole.shape, np.nan), np.array([FREE[form] for form in RIVALS])).chosen

@@ -8,9 +8,9 @@ from geostat.cli.progress import Console
 from geostat.cli.theory import statement, trial
 from geostat.errors import InputError
 from theory.errors import InputError as TheoryError
+from theory.paper_tables import table_2
+from theory.paper_tables.table_1 import ROWS
 from theory.statements import catalogue, rendering
-from theory.tables import table_2
-from theory.tables.table_1 import ROWS
 
 
 def test_the_list_names_every_statement_once():

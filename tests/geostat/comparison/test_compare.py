@@ -25,8 +25,8 @@ from geostat.experiments.sink import correlate_with_sink
 from geostat.fits.norms.fit import fit_norms
 from geostat.fits.similarity.fit import fit_similarity
 from geostat.paper import REPORTED
+from geostat.verdicts.answers import give_verdicts
 from geostat.verdicts.claims import Tolerance
-from geostat.verdicts.give import give_verdicts
 
 GROUPS = ("capture", "norms", "similarity", "envelope")
 

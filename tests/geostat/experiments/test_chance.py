@@ -7,7 +7,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from geostat.experiments.chance import FLIPS, compare_with_nulls, sign_flip
-from geostat.statistics.multiple import adjusted
+from geostat.statistics.multiple_testing import adjusted
 from geostat.statistics.t_test import two_sided
 
 N = np.array([1, 2, 3, 5, 8, 16])

@@ -11,8 +11,8 @@ from geostat.fits.norms.variables import HEADS
 from geostat.fits.similarity.variables import BY_FORM, BY_HEAD
 from geostat.fits.weights.variables import RECORDS
 from geostat.statistics.jackknife import jackknife
+from geostat.verdicts.answers import give_verdicts
 from geostat.verdicts.claims import CLAIMS, Claim
-from geostat.verdicts.give import give_verdicts
 from geostat.verdicts.replicates import replicates, share_within
 
 ON_EFFECTS = [claim for claim in CLAIMS if not claim.bounds]

@@ -19,7 +19,7 @@ from geostat.fits.similarity.pairs import (
     pooled,
     share_of_lags,
 )
-from geostat.statistics.choice import choose
+from geostat.statistics.one_standard_error import choose
 from theory.head.gram import smallest_eigenvalue
 
 NUMBERS = np.array([form.number for form in FORM.values()])

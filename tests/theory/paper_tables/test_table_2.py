@@ -13,9 +13,7 @@ from theory.errors import InputError
 from theory.evaluate.envelopes import envelope
 from theory.head.attention_profile import WeightProfile, regimes
 from theory.head.gram import exponential
-from theory.statements import catalogue
-from theory.symbolic import margins, symbols
-from theory.tables.table_2 import (
+from theory.paper_tables.table_2 import (
     TABLE_2,
     alias,
     entry_order,
@@ -25,6 +23,8 @@ from theory.tables.table_2 import (
     tail_margin,
     tail_trend,
 )
+from theory.statements import catalogue
+from theory.symbolic import margins, symbols
 
 SIZES = [st.integers(0, 12), st.integers(0, 24), st.integers(0, 16)]
 

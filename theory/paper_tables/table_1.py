@@ -1,6 +1,6 @@
 """Table 1 put to the test: what each parameter does to the bounds and to the truth, and elasticities at an example head.
 
-`python -m theory.tables.table_1 docs/table1.md` writes the table; `theory.tables.witnesses` decides. Source: arXiv 2602.01893, Table 1, eq. (33).
+`python -m theory.paper_tables.table_1 docs/table1.md` writes the table; `theory.paper_tables.witnesses` decides. Source: arXiv 2602.01893, Table 1, eq. (33).
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from theory.tables.elasticity import REAL, WHOLE, elasticities
-from theory.tables.neighbours import Point, closer_sink, larger_least, larger_outside, longer, one_more, sample_points, scaled
-from theory.tables.signs import Sign
-from theory.tables.witnesses import EDITIONS, SIGNIFICANT, Effect, Row, effect, symbolic_signs
+from theory.paper_tables.elasticity import REAL, WHOLE, elasticities
+from theory.paper_tables.neighbours import Point, closer_sink, larger_least, larger_outside, longer, one_more, sample_points, scaled
+from theory.paper_tables.signs import Sign
+from theory.paper_tables.witnesses import EDITIONS, SIGNIFICANT, Effect, Row, effect, symbolic_signs
 
 ROWS: tuple[Row, ...] = (
     Row("d", "↑ exponentially", "+", scaled("dimension", 2), "conditional", "right only where both margins are positive"),
@@ -81,7 +81,7 @@ def markdown(effects: list[Effect], points: int = POINTS, draws: int = DRAWS) ->
     lines = [
         "# Table 1, put to the test",
         "",
-        "Written by `.venv/bin/python -m theory.tables.table_1 docs/table1.md` (about a minute).",
+        "Written by `.venv/bin/python -m theory.paper_tables.table_1 docs/table1.md` (about a minute).",
         "",
         f"Each row raises one parameter at {points} heads of Assumptions 1-3 (those where the move applies), {draws} draws a head under Model G.",
         "`symbolic`: sign of the derivative of the printed lower bounds where Δ, Δ₀ > 0. `printed`, `sharp`: pairs of neighbouring heads in which the",

@@ -33,7 +33,7 @@ from geostat.statistics.equivalence import (
     one_sided,
     with_presence,
 )
-from geostat.statistics.multiple import FALSE_DISCOVERIES
+from geostat.statistics.multiple_testing import FALSE_DISCOVERIES
 from geostat.statistics.t_test import critical_value
 from geostat.verdicts.claims import CLAIMS, UNITS, Claim, Tolerance, refuse_withdrawn, tolerances
 from geostat.verdicts.replicates import replicates, share_within

@@ -14,7 +14,7 @@ import numpy as np
 from theory.arrays import FloatArray
 from theory.errors import InputError
 from theory.head.results import Edition
-from theory.tables.neighbours import Point
+from theory.paper_tables.neighbours import Point
 from theory.what_if.elasticity import derivative, difference
 
 BOUNDS = ("precision_lower", "precision_upper", "recall_lower", "recall_upper")

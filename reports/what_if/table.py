@@ -11,8 +11,8 @@ from typing import Final
 import numpy as np
 import xarray as xr
 
-from reports.study.figure import bounds_of, gram_of, unreadable
 from reports.tables.cells import Table, missing, number, symbol, text, whole
+from reports.what_if.figure import bounds_of, gram_of, unreadable
 
 MOST_ROWS: Final = 40
 

@@ -12,8 +12,8 @@ from support.spine import Finished
 from geostat.bounds.gaps import CODES
 from geostat.errors import InputError
 from geostat.statistics.equivalence import FAILS, HOLDS, NO_ESTIMATE, UNDETERMINED, PValues, answers, mean_of_equals
+from geostat.verdicts.answers import claim_rows, give_verdicts
 from geostat.verdicts.claims import CLAIMS, DEFAULT_TOLERANCES, Tolerance, tolerances
-from geostat.verdicts.give import claim_rows, give_verdicts
 from geostat.verdicts.requirements import requirement, share
 
 

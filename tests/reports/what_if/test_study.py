@@ -6,8 +6,8 @@ import xarray as xr
 from matplotlib.collections import QuadMesh
 
 import geostat as gs
-from reports.study.figure import draw_study, unreadable
-from reports.study.table import table_of_study
+from reports.what_if.figure import draw_study, unreadable
+from reports.what_if.table import table_of_study
 
 
 def study(values, **axes):

@@ -15,9 +15,9 @@ import numpy as np
 
 from theory.errors import InputError
 from theory.head.results import Edition, Envelope
-from theory.tables.elasticity import BOUNDS
-from theory.tables.neighbours import Head, Move, Point
-from theory.tables.signs import Sign, printed_partials, sign_of
+from theory.paper_tables.elasticity import BOUNDS
+from theory.paper_tables.neighbours import Head, Move, Point
+from theory.paper_tables.signs import Sign, printed_partials, sign_of
 
 Verdict = Literal["right", "conditional", "wrong"]
 

@@ -14,13 +14,13 @@ from support.places import DOCS
 
 from theory.arrays import selection_order
 from theory.errors import InputError
+from theory.paper_tables.elasticity import elasticities
+from theory.paper_tables.neighbours import Point, larger_least, larger_outside, longer, one_more, sample_points
+from theory.paper_tables.signs import printed_partials, sign_of
+from theory.paper_tables.table_1 import ROWS, markdown, settled
+from theory.paper_tables.witnesses import Effect, Share, effect, true_change
 from theory.statements import catalogue
 from theory.symbolic import symbols, theorems
-from theory.tables.elasticity import elasticities
-from theory.tables.neighbours import Point, larger_least, larger_outside, longer, one_more, sample_points
-from theory.tables.signs import printed_partials, sign_of
-from theory.tables.table_1 import ROWS, markdown, settled
-from theory.tables.witnesses import Effect, Share, effect, true_change
 
 # THEORY of the paper settled: the sign of the printed lower bound where Δ, Δ₀ > 0.
 SIGNS = {
@@ -239,7 +239,7 @@ def test_docs_hold_the_settled_verdicts() -> None:
 
 @pytest.mark.slow
 def test_table_1_in_docs_is_what_its_command_finds() -> None:
-    # After a change: .venv/bin/python -m theory.tables.table_1 docs/table1.md
+    # After a change: .venv/bin/python -m theory.paper_tables.table_1 docs/table1.md
     points = sample_points(80)
     found: list[Effect] = [effect(one, points, draws=1000) for one in ROWS]
     assert {one.row.name: one.verdict for one in found} == VERDICTS
