@@ -9,7 +9,8 @@ from geostat.fits.weights import fit as weights
 from geostat.fits.weights import forms
 from geostat.fits.weights.break_point_kernels import scan
 from geostat.fits.weights.break_points import FORMS, search
-from geostat.fits.weights.fit import fit_weights, log_profile, profile
+from geostat.fits.weights.fit import fit_weights
+from geostat.fits.weights.forms import log_profile, profile
 from geostat.statistics.least_squares import LMFIT_KEYWORDS
 from geostat.statistics.losses import mean_over_documents
 
