@@ -11,7 +11,8 @@ from typing import Any
 
 import xarray as xr
 
-from reports.tables.cells import Cell, Table, mixed, text
+from reports.tables.cells import Cell, mixed, text
+from reports.tables.table import Table
 
 REPORTED = "reported in the paper"
 """Header of every column that holds no measurement of ours."""

@@ -14,7 +14,8 @@ from markupsafe import Markup
 from reports.comparison.shared import REPORTED, Row, beside, key_of, letters, said_by_paper, wide
 from reports.comparison.tables_heads import head_tables
 from reports.run import NULLS
-from reports.tables.cells import Cell, Table, header, interval, missing, mixed, number, p_value, text, whole
+from reports.tables.cells import Cell, header, interval, missing, mixed, number, p_value, text, whole
+from reports.tables.table import Table
 from reports.text.number import MISSING, count
 
 STATISTICS = ("precision", "recall")

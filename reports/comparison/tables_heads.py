@@ -11,7 +11,8 @@ import numpy as np
 import xarray as xr
 
 from reports.comparison.shared import Row, key_of, wide
-from reports.tables.cells import Cell, Table, between, missing, mixed, share, symbol, text
+from reports.tables.cells import Cell, between, missing, mixed, share, symbol, text
+from reports.tables.table import Table
 from reports.text.number import MISSING, percent, rounded
 
 STATISTICS = ("precision", "recall")

@@ -22,8 +22,8 @@ from reports.figures.every import EXPERIMENTS, FIGURES, Plan, draw, plans
 from reports.files import replaced
 from reports.page import header
 from reports.run import Run
-from reports.tables.cells import Table
 from reports.tables.every import tables, write_table
+from reports.tables.table import Table
 from reports.tables.verdicts import DETAILS
 from reports.text.latex import prose_html
 

@@ -1,32 +1,14 @@
-"""A table as this room knows it: cells that can be written in plain text, HTML and LaTeX, and how a whole table is.
-
-The LaTeX needs booktabs, and amssymb where it has blackboard letters; without them it stops with an error. Imports pandas and markupsafe.
-"""
+"""Cells of tables: numbers, shares, intervals, symbols and words in plain text, HTML and LaTeX. Imports markupsafe."""
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-import pandas as pd
 from markupsafe import Markup, escape
 
 from reports.text.latex import math_html, mixed_html, mixed_latex, text_latex
 from reports.text.number import MISSING, Number, percent, rounded
-
-LATEX_ROWS = 40
-"""Rows of a LaTeX tabular: longer tables go on in another one, as a tabular does not break over pages."""
-
-PACKAGES = {"booktabs": ("cmidrule", r"\\toprule\b"), "amssymb": ("lesssim", r"\\(?:mathbb|lesssim|gtrsim)\b")}
-"""Packages beyond LaTeX itself: a command that only each one defines, and what a table has that needs it."""
-
-_WRAPPED = (
-    "\\renewcommand*{\\arraystretch}{1.3}\n"
-    "\\newcommand*{\\toleft}{\\raggedright\\let\\\\\\tabularnewline}\n\\newcommand*{\\toright}{\\raggedleft\\let\\\\\\tabularnewline}\n"
-)
-"""Ragged cells in columns of fixed width, known within the table's own group only; they keep the end of a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,104 +122,3 @@ def missing() -> Cell:
 
 def _of(shown: Number, value: float) -> Cell:
     return Cell(shown.plain, Markup(shown.html), shown.latex, float(value) if math.isfinite(value) else "")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """A table: its caption, headers, rows of cells, and how wide LaTeX makes the columns that hold sentences."""
-
-    name: str
-    title: str
-    caption: str
-    headers: Sequence[Cell]
-    rows: Sequence[Sequence[Cell]]
-    align: str
-    """One letter a column: l, r or p for sentences."""
-    widths: dict[int, str] = field(default_factory=dict)
-    """LaTeX widths of columns that paper may wrap, by index: all p columns, and right-aligned ones that would be too wide."""
-    on_paper: Sequence[Sequence[int]] = ()
-    """Which columns stand side by side on paper, one tabular after another; all in one where empty."""
-    paper_rows: int = LATEX_ROWS
-    """Rows of a LaTeX tabular at most: fewer than LATEX_ROWS where rows have several lines."""
-    only_latex: bool = False
-    """Whether the page leaves it out, because a wider table there says the same."""
-    only_page: bool = False
-    """Whether it is too wide for paper: no LaTeX."""
-
-    def __post_init__(self) -> None:
-        assert len(self.align) == len(self.headers)
-        assert all(len(row) == len(self.headers) for row in self.rows)
-        assert all(index in self.widths for index, letter in enumerate(self.align) if letter == "p")
-
-    def frame(self, form: str = "plain") -> pd.DataFrame:
-        """The table as strings.
-
-        Args:
-            form: plain, html or latex.
-
-        Returns:
-            A data frame; headers may repeat.
-        """
-        data = [[str(getattr(cell, form)) for cell in row] for row in self.rows]
-        return pd.DataFrame(data, columns=[str(getattr(cell, form)) for cell in self.headers], dtype=object)
-
-    def latex(self) -> str:
-        """Booktabs tabulars, no wider than the text of a plain article, with the caption as a comment.
-
-        A comment names the packages that it needs, of PACKAGES; without one of them it says so as an error, and sets nothing. Columns that do not fit
-        side by side, and rows that do not fit on a page, go on in another tabular.
-        """
-        groups = self.on_paper or [range(len(self.headers))]
-        pieces = [
-            self._tabular(columns, self.rows[first : first + self.paper_rows])
-            for columns in groups
-            for first in range(0, max(1, len(self.rows)), self.paper_rows)
-        ]
-        note = "".join(f"% {line}\n" for line in text_latex(self.caption).split("\n"))
-        opening = "\\begingroup\\footnotesize\\setlength{\\tabcolsep}{3.4pt}\\setlength{\\parindent}{0pt}\n"
-        body = "\n\\par\\medskip\n".join(pieces)
-        return f"{note}{_needs(body)}{opening}{_WRAPPED if self.widths else ''}{body}\n\\endgroup\n"
-
-    def _tabular(self, columns: Sequence[int], rows: Sequence[Sequence[Cell]]) -> str:
-        """One tabular of some columns and rows, without space beside its outer columns."""
-        sides = {index: r"\toright " if self.align[index] == "r" else r"\toleft " for index in self.widths}
-        headers = [sides.get(index, "") + self.headers[index].latex for index in columns]
-        labels = [header.replace("{", "{{").replace("}", "}}") for header in headers]  # relabel_index formats its labels
-        data = [[sides.get(index, "") + row[index].latex for index in columns] for row in rows]
-        kinds = "".join(f"p{{{self.widths[index]}}}" if index in self.widths else self.align[index] for index in columns)
-        styler = pd.DataFrame(data, columns=pd.RangeIndex(len(columns)), dtype=object).style
-        return (
-            styler.hide(axis="index")
-            .relabel_index(labels, axis="columns")
-            .to_latex(hrules=True, column_format=f"@{{}}{kinds}@{{}}")
-            .strip()
-        )
-
-    def markdown(self) -> str:
-        """A Markdown table under its caption."""
-        lines = [self.caption, ""]
-        for index, row in enumerate([self.headers, *self.rows]):
-            lines.append("| " + " | ".join(_markdown(cell) for cell in row) + " |")
-            if index == 0:
-                lines.append("|" + "|".join("---:" if letter == "r" else "---" for letter in self.align) + "|")
-        return "\n".join(lines) + "\n"
-
-
-def _needs(body: str) -> str:
-    """The lines that name the packages a table needs, and leave it out with an error where one is not loaded."""
-    needed = [name for name, (_, pattern) in PACKAGES.items() if re.search(pattern, body)]
-    guards = "".join(
-        rf"\ifdefined\{PACKAGES[name][0]}\else\errmessage{{This table needs \string\usepackage{{{name}}}}}\endinput\fi" "\n"
-        for name in needed
-    )
-    return rf"% needs \usepackage{{{','.join(needed)}}}" "\n" + guards
-
-
-def _markdown(cell: Cell) -> str:
-    """One cell for Markdown, in which mathematics between dollar signs is understood."""
-    plain = cell.plain
-    if cell.maths:
-        return " ".join(plain.replace(r"\|", r"\Vert ").replace("|", r"\vert ").split())
-    for character in "\\`*_<>|$[]":
-        plain = plain.replace(character, "\\" + character)
-    return " ".join(plain.split())

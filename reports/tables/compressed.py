@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from reports.run import Run
-from reports.tables.cells import Cell, Table, header, share, text, whole
+from reports.tables.cells import Cell, header, share, text, whole
+from reports.tables.table import Table
 from reports.text.number import count, percent
 
 MOST = 12

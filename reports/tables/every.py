@@ -11,7 +11,6 @@ import xarray as xr
 
 from reports.files import replaced
 from reports.run import Run
-from reports.tables.cells import Table
 from reports.tables.compressed import compressed_tables
 from reports.tables.experiments import experiment_tables
 from reports.tables.heads import head_tables
@@ -20,6 +19,7 @@ from reports.tables.overall import coverage, errata, norms, separability, simila
 from reports.tables.pooled import pooled_tables
 from reports.tables.predictive import predictive_tables
 from reports.tables.rivals import rival_tables
+from reports.tables.table import Table
 from reports.tables.verdicts import verdict_tables
 
 

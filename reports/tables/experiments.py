@@ -9,7 +9,8 @@ import numpy as np
 import xarray as xr
 
 from reports.run import NULLS, Run, at_size, notes
-from reports.tables.cells import Cell, Table, header, interval, mixed, number, p_value, share, stacked, text, whole
+from reports.tables.cells import Cell, header, interval, mixed, number, p_value, share, stacked, text, whole
+from reports.tables.table import Table
 from reports.text.number import count, percent, rounded
 
 SIZES = (2, 3, 4, 6, 8, 16, 64, 256, 1024, 4096)

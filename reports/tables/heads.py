@@ -9,7 +9,8 @@ import numpy as np
 import xarray as xr
 
 from reports.run import Run
-from reports.tables.cells import Cell, Table, header, mixed, number, percentage, stacked, whole
+from reports.tables.cells import Cell, header, mixed, number, percentage, stacked, whole
+from reports.tables.table import Table
 from reports.text.number import count
 
 VALUE_HEAD = stacked("value", "head")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from reports.run import Run
-from reports.tables.cells import Cell, Table, missing, mixed, number, percentage, stacked
+from reports.tables.cells import Cell, missing, mixed, number, percentage, stacked
+from reports.tables.table import Table
 from reports.text.number import count
 
 WORDS = {

@@ -16,7 +16,8 @@ from markupsafe import Markup
 
 from reports.run import Run, own_cosines
 from reports.statistics import flat, median, quartiles
-from reports.tables.cells import Cell, Table, between, header, missing, mixed, number, share, stacked, symbol, text, whole
+from reports.tables.cells import Cell, between, header, missing, mixed, number, share, stacked, symbol, text, whole
+from reports.tables.table import Table
 from reports.text.number import MISSING, count, percent, rounded
 
 PARAMETER_HEADERS = tuple(mixed(word) for word in ("parameter", "meaning (unit); source", "median [quartiles]", "typical ±", "heads"))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import xarray as xr
 
 from reports.run import Run
-from reports.tables.cells import Cell, Table, mixed, number, stacked, symbol, text, whole
+from reports.tables.cells import Cell, mixed, number, stacked, symbol, text, whole
+from reports.tables.table import Table
 from reports.text.number import count
 
 _SPLIT = (0, 1, 2, 3, 4), (0, 5, 6, 7), (0, 8, 9)

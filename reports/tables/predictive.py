@@ -5,7 +5,8 @@ from __future__ import annotations
 import xarray as xr
 
 from reports.run import Run
-from reports.tables.cells import Cell, Table, mixed, number, percentage, stacked
+from reports.tables.cells import Cell, mixed, number, percentage, stacked
+from reports.tables.table import Table
 from reports.text.number import count
 
 SOURCES = {

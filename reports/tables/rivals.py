@@ -7,7 +7,8 @@ import xarray as xr
 
 from reports.run import Run
 from reports.statistics import median, quartiles
-from reports.tables.cells import Cell, Table, between, missing, mixed, share, stacked, whole
+from reports.tables.cells import Cell, between, missing, mixed, share, stacked, whole
+from reports.tables.table import Table
 from reports.text.number import count, percent
 
 FORMS = {

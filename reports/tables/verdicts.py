@@ -15,7 +15,8 @@ import xarray as xr
 from markupsafe import Markup, escape
 
 from reports.run import Run
-from reports.tables.cells import Cell, Table, header, missing, mixed, number, p_value, share, text, whole
+from reports.tables.cells import Cell, header, missing, mixed, number, p_value, share, text, whole
+from reports.tables.table import Table
 from reports.text.latex import text_latex
 from reports.text.number import MISSING, count, percent, rounded
 

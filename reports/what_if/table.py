@@ -11,7 +11,8 @@ from typing import Final
 import numpy as np
 import xarray as xr
 
-from reports.tables.cells import Table, missing, number, symbol, text, whole
+from reports.tables.cells import missing, number, symbol, text, whole
+from reports.tables.table import Table
 from reports.what_if.figure import bounds_of, gram_of, unreadable
 
 MOST_ROWS: Final = 40

@@ -14,7 +14,8 @@ from reports.page import page as page_module
 from reports.page.header import duration, entries, header, parity
 from reports.page.page import inline_svg, page_html, panels, template, write_page
 from reports.run import Run
-from reports.tables.cells import Table, text, whole
+from reports.tables.cells import text, whole
+from reports.tables.table import Table
 
 FOREIGN = "<b>$x_1$&"
 VOID = {"meta", "link", "input", "br", "path", "use", "rect"}

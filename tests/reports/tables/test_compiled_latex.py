@@ -15,9 +15,10 @@ import geostat as gs
 from geostat.display.tree import with_display
 from reports.comparison.page import comparison_tables
 from reports.run import Run
-from reports.tables.cells import PACKAGES, Table, mixed
+from reports.tables.cells import mixed
 from reports.tables.every import tables
 from reports.tables.experiments import experiment_tables
+from reports.tables.table import PACKAGES, Table
 from reports.what_if.table import table_of_elasticities, table_of_study
 
 BY_ITSELF = set(

@@ -13,8 +13,9 @@ from support.reports_tree import HEADS, KV_HEADS, LAYERS, run_tree
 from geostat.display.tree import with_display
 from reports.figures import captions
 from reports.run import Run
-from reports.tables.cells import LATEX_ROWS, Cell, Table, mixed, number, text, whole
+from reports.tables.cells import Cell, mixed, number, text, whole
 from reports.tables.every import tables, write_tables
+from reports.tables.table import LATEX_ROWS, Table
 from reports.text.number import MISSING
 
 MADE = tables(run_tree(window=40))
