@@ -1,5 +1,6 @@
 """The walls between the rooms, from the outside: what an import brings in."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -34,3 +35,11 @@ def test_an_import_brings_in_nothing_from_behind_the_wall(room: str, absent: tup
 def test_no_module_hides_a_public_name(room: ModuleType) -> None:
     modules = {path.stem for path in Path(str(room.__file__)).parent.iterdir()}
     assert not modules & set(room.__all__)
+
+
+def test_files_that_contributing_names_are_there() -> None:
+    root = Path(__file__).parents[1]
+    table = (root / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## Where is what")[1].split("\n## ")[0]
+    named = re.findall(r"`([a-z_0-9]+/[a-z_0-9/]+\.(?:py|toml))`", table)
+    assert len(named) > 15
+    assert [path for path in named if not (root / path).is_file()] == []
