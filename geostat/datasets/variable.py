@@ -84,7 +84,7 @@ def variables(records: Iterable[Variable], values: Mapping[str, Value]) -> dict[
 def labelled(dataset: xr.Dataset, records: Iterable[Variable]) -> xr.Dataset:
     """Return a dataset whose variables carry the attributes of their records, and no others."""
     attributes = {part.name: part.attributes for record in records for part in record.parts().values()}
-    return dataset.assign({name: dataset[name].drop_attrs().assign_attrs(attributes[str(name)]) for name in dataset.data_vars})
+    return dataset.assign({name: dataset[name].drop_attrs(deep=False).assign_attrs(attributes[str(name)]) for name in dataset.data_vars})
 
 
 def join(each: Sequence[Value], function: Callable[[Sequence[NDArray[Any]]], NDArray[Any]]) -> Value:
