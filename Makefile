@@ -13,7 +13,7 @@ report: $(STAMP)
 	$(BIN)/geostat run --documents 8 --length 1024 --out $(OUT)
 
 test: $(STAMP)
-	$(BIN)/python -m pytest $(WORKERS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(WORKERS)
 
 test-all: $(STAMP)
 	$(BIN)/python -m pytest $(WORKERS) -m "slow or not slow"
