@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import xarray as xr
+from support.shared import once
 from support.spine import LENGTH
 
 from geostat.comparison.compare import compare
@@ -19,10 +20,15 @@ SHORTER = LENGTH - 8
 @cache
 def shorter(store: Path, model: Path, texts: Path) -> Path:
     """The store of the same run on shorter windows, beside a finished one."""
-    run = pipeline.measure(Settings(model=str(model), text=(texts,), documents=3, length=SHORTER), store.parent.parent / "shorter")
-    pipeline.fit(run)
-    pipeline.confront(run)
-    return run.path
+    folder = store.parent.parent / "shorter"
+
+    def make() -> Path:
+        run = pipeline.measure(Settings(model=str(model), text=(texts,), documents=3, length=SHORTER), folder)
+        pipeline.fit(run)
+        pipeline.confront(run)
+        return run.path
+
+    return once(folder, make)
 
 
 @cache

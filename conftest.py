@@ -1,11 +1,15 @@
-"""Runs shared by the tests of geostat's command, pipeline and face: made once a session."""
+"""Fixtures of the tests and of the examples in docstrings: runs that many share are made once a session."""
+
+from __future__ import annotations
 
 import random
 from pathlib import Path
 
 import pytest
 import xarray as xr
+from support.comparisons import shorter
 from support.families import letters, tiny
+from support.shared import once, shared_folder
 from support.spine import LENGTH, Finished, Said, geostat
 
 from empirical.store.store import Store
@@ -23,27 +27,36 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny random Llama with a tokenizer of letters, saved as a user would save one."""
-    folder = tmp_path_factory.mktemp("model")
-    tiny("llama").save_pretrained(folder)
-    letters(bos=True).save_pretrained(folder)
+    folder = shared_folder(tmp_path_factory, "model")
+
+    def save() -> None:
+        tiny("llama").save_pretrained(folder)
+        letters(bos=True).save_pretrained(folder)
+
+    once(folder, save)
     return folder
 
 
 @pytest.fixture(scope="session")
 def text_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Five texts of 60 letters."""
-    folder = tmp_path_factory.mktemp("texts")
-    chance = random.Random(0)
-    for index in range(5):
-        (folder / f"text {index}.txt").write_text("".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=60)), encoding="utf-8")
+    folder = shared_folder(tmp_path_factory, "texts")
+
+    def write() -> None:
+        chance = random.Random(0)
+        for index in range(5):
+            text = "".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=60))
+            (folder / f"text {index}.txt").write_text(text, encoding="utf-8")
+
+    once(folder, write)
     return folder
 
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory, model_folder: Path, text_folder: Path) -> Finished:
     """The main job on three documents, through the command. Read only."""
-    out = tmp_path_factory.mktemp("finished") / "report"
-    said = geostat("run", model_folder, "--text", text_folder, "--documents", 3, "--length", LENGTH, "--out", out)
+    out = shared_folder(tmp_path_factory, "finished") / "report"
+    said = once(out.parent, lambda: geostat("run", model_folder, "--text", text_folder, "--documents", 3, "--length", LENGTH, "--out", out))
     assert said.code == 0, said.stderr
     return Finished(said=said, out=out, tree=Store.open(out / "run.zarr").tree())
 
@@ -76,3 +89,19 @@ def no_fits(monkeypatch: pytest.MonkeyPatch) -> None:
 def asked(model_folder: Path, text_folder: Path) -> Settings:
     """What two documents are asked for."""
     return Settings(model=str(model_folder), text=(text_folder,), documents=2, length=LENGTH, n="1,2,5-7,20")
+
+
+@pytest.fixture(autouse=True)
+def examples_of_the_face(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The examples of geostat's functions run where a user would: beside two runs, a model and a folder of texts."""
+    if not isinstance(request.node, pytest.DoctestItem) or not request.node.name.startswith("geostat.api."):
+        return
+    tmp_path, finished = request.getfixturevalue("tmp_path"), request.getfixturevalue("finished")
+    model, texts = request.getfixturevalue("model_folder"), request.getfixturevalue("text_folder")
+    request.getfixturevalue("one_figure")
+    places = {"report": finished.out, "model": model, "notes": texts}
+    if request.node.name.endswith(".compare"):
+        places["other"] = shorter(finished.store, model, texts).parent
+    for name, place in places.items():
+        (tmp_path / name).symlink_to(place)
+    monkeypatch.chdir(tmp_path)
