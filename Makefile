@@ -16,7 +16,7 @@ test: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(WORKERS)
 
 test-all: $(STAMP)
-	$(BIN)/python -m pytest $(WORKERS) -m "slow or not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(WORKERS) -m "slow or not slow"
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

@@ -150,7 +150,7 @@ def test_noise_of_documents_hides_a_correlation_and_the_unattenuated_interval_co
     for seed in range(draws):
         found, x, y = table(seed, noise=1.9)
         truth = stats.pearsonr(x, y)[0]
-        at = coefficients(found, resamples=100)["pearson"]
+        at = coefficients(found, resamples=40)["pearson"]
         covered += at["unattenuated"].lower[2] < truth < at["unattenuated"].upper[2]
         plain += at["correlation"].lower[2] < truth < at["correlation"].upper[2]
         bootstrap += at["correlation_boot_lower"][2] < truth < at["correlation_boot_upper"][2]

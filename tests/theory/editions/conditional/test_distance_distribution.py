@@ -197,7 +197,7 @@ def test_bounds_of_a_count_by_hand() -> None:
 
 
 @given(st.integers(1, 4), st.integers(1, 4), st.data())
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_conditional_f_equals_its_symbols_at_rational_points(rows: int, columns: int, data: st.DataObject) -> None:
     """At one node, whose mean is itself, what is computed from F_j, V_i and κ_i is what the statements say."""
     part = st.fractions(0, 1, max_denominator=30).map(lambda x: sp.Rational(x.numerator, x.denominator))
