@@ -7,14 +7,14 @@ Source: arXiv 2602.01893, Table 1, eq. (8), (12)-(15). Imports sympy, numpy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
 from typing import Literal
 
 import numpy as np
 
 from theory.errors import InputError
-from theory.head.results import Edition, Envelope
+from theory.head.results import Edition
 from theory.paper_tables.elasticity import BOUNDS
 from theory.paper_tables.neighbours import Head, Move, Point
 from theory.paper_tables.signs import Sign, printed_partials, sign_of
@@ -22,6 +22,12 @@ from theory.paper_tables.signs import Sign, printed_partials, sign_of
 Verdict = Literal["right", "conditional", "wrong"]
 
 EDITIONS: tuple[Edition, ...] = ("printed", "sharp")
+
+SIGNIFICANT = 4.0
+"""Standard errors beyond which a simulated change counts."""
+
+FLAT = 1e-12
+"""Change of a bound that is rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,11 @@ class Share:
     rose: int
     fell: int
     points: int
+
+    @classmethod
+    def of(cls, changes: Sequence[float]) -> Share:
+        """Count how many changes rise and fall by more than rounding."""
+        return cls(rose=sum(change > FLAT for change in changes), fell=sum(change < -FLAT for change in changes), points=len(changes))
 
     def agrees(self, claim: Sign) -> float:
         """Return the share of changes that go the claimed way, NaN of none."""
@@ -66,15 +77,9 @@ def true_change(before: Head, after: Head, *, draws: int, seed: int) -> Change:
     same = (before.point.length, before.point.dimension) == (after.point.length, after.point.dimension)
     other = after.draws(draws, seed if same else seed + 1)
     variance = (other - one).var(axis=1) if same else one.var(axis=1) + other.var(axis=1)
-    error = np.sqrt(variance / draws)
-    difference = other.mean(axis=1) - one.mean(axis=1)
-    floor = 1 / draws
-    return Change(
-        precision=float(difference[0]),
-        precision_se=max(float(error[0]), floor),
-        recall=float(difference[1]),
-        recall_se=max(float(error[1]), floor),
-    )
+    precision, recall = (other.mean(axis=1) - one.mean(axis=1)).tolist()
+    precision_se, recall_se = np.maximum(np.sqrt(variance / draws), 1 / draws).tolist()  # never below one part in the draws
+    return Change(precision=precision, precision_se=precision_se, recall=recall, recall_se=recall_se)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,13 +108,6 @@ class Effect:
         return "right" if truth.agrees(claim) == self.within.agrees(claim) == 1.0 else "conditional"
 
 
-SIGNIFICANT = 4.0
-"""Standard errors beyond which a simulated change counts."""
-
-FLAT = 1e-12
-"""Change of a bound that is rounding."""
-
-
 def effect(row: Row, points: list[Point], *, draws: int = 2000, seed: int = 0) -> Effect:
     """Return what the witnesses say of one row over the points where its move applies.
 
@@ -119,28 +117,26 @@ def effect(row: Row, points: list[Point], *, draws: int = 2000, seed: int = 0) -
     pairs = [pair for pair in map(row.move, points) if pair is not None]
     if not pairs:
         raise InputError(f"row {row.name}: its move applies at none of {len(points)} points. Sample more points.")
-    counts: dict[tuple[Edition, str], list[int]] = {(edition, name): [0, 0] for edition in EDITIONS for name in BOUNDS}
-    within, truth, seen = [0, 0, 0], [0, 0], []
+    sampled: dict[tuple[Edition, str], list[float]] = {(edition, name): [] for edition in EDITIONS for name in BOUNDS}
+    within: list[float] = []
+    truth: list[float] = []
+    seen = []
     for k, (before, after) in enumerate(pairs):
         for edition in EDITIONS:
             low, high = before.bounds(edition), after.bounds(edition)
-            for name in BOUNDS:
-                _count(counts[edition, name], _step(low, high, name))
+            steps = {name: float(getattr(high, name)[0] - getattr(low, name)[0]) for name in BOUNDS}
+            for name, step in steps.items():
+                sampled[edition, name].append(step)
             if edition == "printed" and all((side.margin[0] > 0) and (side.margin_sink[0] > 0) for side in (low, high)):
-                within[2] += 1
-                _count(within, _step(low, high, "recall_lower"))
+                within.append(steps["recall_lower"])
         change = true_change(before, after, draws=draws, seed=seed + 2 * k)
         seen.append(change)
         for value, error in ((change.precision, change.precision_se), (change.recall, change.recall_se)):
-            _count(truth, value if abs(value) > SIGNIFICANT * error else 0.0)
+            truth.append(value if abs(value) > SIGNIFICANT * error else 0.0)
     return Effect(
-        row=row,
-        symbolic=symbolic_signs(row),
-        sampled={key: Share(rose=up, fell=down, points=len(pairs)) for key, (up, down) in counts.items()},
-        within=Share(rose=within[0], fell=within[1], points=within[2]),
-        truth=Share(rose=truth[0], fell=truth[1], points=2 * len(pairs)),
-        mean_change=_mean(seen),
-    )
+        row=row, symbolic=symbolic_signs(row), sampled={key: Share.of(steps) for key, steps in sampled.items()}, within=Share.of(within),
+        truth=Share.of(truth), mean_change=_mean(seen),
+    )  # fmt: skip
 
 
 def symbolic_signs(row: Row) -> dict[str, Sign]:
@@ -148,20 +144,9 @@ def symbolic_signs(row: Row) -> dict[str, Sign]:
     return {name: sign_of(terms) for name, terms in printed_partials().items() if name.split(",")[0] == row.name}
 
 
-def _step(low: Envelope, high: Envelope, name: str) -> float:
-    return float(getattr(high, name)[0] - getattr(low, name)[0])
-
-
-def _count(into: list[int], change: float) -> None:
-    if change > FLAT:
-        into[0] += 1
-    elif change < -FLAT:
-        into[1] += 1
-
-
 def _mean(seen: list[Change]) -> Change:
     """Return the mean change over the pairs; the error is that of the simulation, not of the choice of points."""
-    table = np.array([[getattr(change, item.name) for item in fields(Change)] for change in seen])
+    table = np.array([astuple(change) for change in seen])
     spread = np.sqrt((table[:, 1::2] ** 2).sum(axis=0)) / len(seen)
     mean = table.mean(axis=0)
     return Change(precision=float(mean[0]), precision_se=float(spread[0]), recall=float(mean[2]), recall_se=float(spread[1]))
