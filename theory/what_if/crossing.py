@@ -24,14 +24,7 @@ LARGEST_D: Final = 2**20
 SCAN: Final = 240
 """Points of a scan: one in 4% over four decades."""
 
-RANGES: Final = {
-    "beta": (1e-3, 10.0),
-    "kappa": (1e-3, 10.0),
-    "lam": (1e-3, 10.0),
-    "p_sink": (0.0, 0.99),
-    "rho0": (-0.99, 0.99),
-    "c": (0.0, 0.99),
-}
+RANGES: Final = dict.fromkeys(("beta", "kappa", "lam"), (1e-3, 10.0)) | {"p_sink": (0.0, 0.99), "rho0": (-0.99, 0.99), "c": (0.0, 0.99)}
 """Where a scan looks unless told."""
 
 SEARCHED: Final = tuple(name for name, parameter in PARAMETERS.items() if name in ("N", "d") or not parameter.whole)
@@ -98,10 +91,10 @@ def find_crossing(
     if parameter not in SEARCHED:
         remedy = f"Use one of those, or let {parameter} vary with --set." if parameter in PARAMETERS else "Use one of those."
         raise InputError(f"{parameter!r} cannot be searched for, expected one of {', '.join(SEARCHED)}. {remedy}")
-    given = {name: value for name, value in (fixed or {}).items() if name != parameter}
-    search = _Search(parameter=parameter, target=target, fixed=given, question=question)
+    fixed = {name: value for name, value in (fixed or {}).items() if name != parameter}
+    search = _Search(parameter=parameter, target=target, fixed=fixed, question=question)
     if parameter == "N":
-        length = int(given.get("L", PARAMETERS["L"].default or 1)) if question.measured is None else question.measured.tokens - 1
+        length = int(fixed.get("L", PARAMETERS["L"].default or 1)) if question.measured is None else question.measured.tokens - 1
         return search.largest(np.arange(1, length + 1, dtype=np.float64) if between is None else _whole(between))
     if parameter == "d":
         return search.smallest_whole(*(between or (1, LARGEST_D)))
