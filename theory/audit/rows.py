@@ -90,11 +90,6 @@ class Audit:
     sample: Sample
     heads: int
 
-    @property
-    def editions(self) -> list[str]:
-        """Editions audited, in order."""
-        return list(dict.fromkeys(edition for edition, _ in self.rows))
-
 
 def audit(
     editions: tuple[Edition, ...] = get_args(Edition),

@@ -114,9 +114,17 @@ def simulate(
 
 
 def mean_of_draws(
-    alpha: FloatArray, norms: FloatArray, gram: Gram, dimension: int, n: IntArray, draws: int, seed: int, *, sink: int | None = 0,
+    alpha: FloatArray,
+    norms: FloatArray,
+    gram: Gram,
+    dimension: int,
+    n: IntArray,
+    draws: int,
+    seed: int,
+    *,
+    sink: int | None = 0,
     directions: Directions = "gaussian",
-) -> tuple[FloatArray, FloatArray]:  # fmt: skip
+) -> tuple[FloatArray, FloatArray]:
     """Return mean and standard error of each of `AUDITED` at rising sizes n < T, (6, n) each, all from the same draws; arguments as `simulate`."""
     order, a = selection_order(alpha), alpha * norms
     total, square = np.zeros((2, len(AUDITED), len(n)))

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import sympy as sp
 
 from theory.errata.record import ERRATA, PREFACE, Erratum
-from theory.errata.report import shown
+from theory.errata.report import example_sentence
 from theory.errors import InputError
 from theory.statements.dimensions import check
 from theory.statements.record import LATEX_RELATIONS, Entry
@@ -85,7 +85,7 @@ def render_erratum(erratum: Erratum, style: Style) -> str:
         record: dict[str, object] = {name: getattr(erratum, name) for name in ("number", "title", "printed", "why", "true", "equations")}
         record["counterexample"] = {"what": result.what, "given": result.given, "printed": result.printed, "true": result.true}
         return json.dumps(record, ensure_ascii=False, allow_nan=False, indent=2)
-    sentences = (erratum.printed, erratum.why, erratum.true, f"{shown(result)}.")
+    sentences = (erratum.printed, erratum.why, erratum.true, f"{example_sentence(result)}.")
     if style == "latex":
         labels = ("Printed:", "Why it fails:", "True:", "Counterexample:")
         body = " ".join(rf"\emph{{{label}}} {_tex(text)}" for label, text in zip(labels, sentences, strict=True))

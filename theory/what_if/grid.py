@@ -41,7 +41,7 @@ WITH_KAPPA: Final = ("printed", "repaired")
 """Editions with the constant κ in their tails."""
 
 Profile = tuple[tuple[int, ...], dict[str, float]]
-"""Some parameters of a point: its place along their axes, and their values by name."""
+"""Some parameters of a point: its index along their axes, and their values by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -105,11 +105,11 @@ class Grid:
         return tuple(name for name in self.axes if name in names)
 
     def points(self, names: Sequence[str]) -> Iterator[Profile]:
-        """Every combination of the values of `names`: its place along their axes, and the values."""
+        """Every combination of the values of `names`: its index along their axes, and the values."""
         varying = self.dims(names)
-        for place in product(*(range(len(self.axes[name])) for name in varying)):
-            at = dict(zip(varying, place, strict=True))
-            yield place, {name: float(self.axes[name][at[name]]) if name in at else self.fixed[name] for name in names}
+        for index in product(*(range(len(self.axes[name])) for name in varying)):
+            at = dict(zip(varying, index, strict=True))
+            yield index, {name: float(self.axes[name][at[name]]) if name in at else self.fixed[name] for name in names}
 
     def similarity(self) -> Similarity:
         """Which points have a Gram that vectors can have, and the ρ₀ of each, over the axes that they depend on."""
@@ -121,11 +121,11 @@ class Grid:
         shape = [len(self.axes[name]) for name in dims]
         edge, rho0 = np.empty(shape), np.empty(shape)
         edges: dict[tuple[float, ...], float] = {}
-        for place, at in self.points((*GRAM, "L")):
+        for index, at in self.points((*GRAM, "L")):
             key = (at["beta"], at["c"], at["stretch"], at["L"])
             if key not in edges:
                 edges[key] = self.lag_gram(at).edge(int(at["L"]))
-            edge[place], rho0[place] = edges[key], at["rho0"]
+            edge[index], rho0[index] = edges[key], at["rho0"]
         within = np.abs(rho0) <= edge * (1 + 1e-12)  # an edge that is NaN lets nothing in
         if not self.question.project:
             return Similarity(dims=dims, feasible=within, projected=np.zeros_like(within), rho0=rho0, distance=np.zeros_like(rho0))
@@ -144,8 +144,8 @@ class Grid:
         return decaying(decay, at["beta"], int(at["L"]) + 1, rho0=at["rho0"], offset=at["c"], stretch=at["stretch"])
 
     def profiles(self) -> list[Profile]:
-        """Every profile: its place along the axes that profiles have, and its values, T₁ and T₂ filled in."""
-        return [(place, at | {name: float(np.round(at[name] * at["L"])) for name in self.shares}) for place, at in self.points(PROFILE)]
+        """Every profile: its index along the axes that profiles have, and its values, T₁ and T₂ filled in."""
+        return [(index, at | {name: float(np.round(at[name] * at["L"])) for name in self.shares}) for index, at in self.points(PROFILE)]
 
     def known(self) -> dict[str, float | str]:
         """What stands still and has a value, T₁ and T₂ as "0.5L" where they are shares of L."""

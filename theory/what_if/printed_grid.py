@@ -99,7 +99,7 @@ def _all_selections(grid: Grid) -> tuple[Selections, tuple[str, ...]]:
     for batch in batches(grid.profiles()):
         alpha, norms = heads_of([values for _, values in batch])
         result = selections(alpha, norms, sizes, sink_in_b=grid.question.sink_in_b)
-        where = tuple(np.array([place for place, _ in batch]).T) if dims else (slice(None),)
+        where = tuple(np.array([index for index, _ in batch]).T) if dims else (slice(None),)
         for name in Selections.__slots__:
             part = np.broadcast_to(getattr(result, name), (len(batch), len(sizes)))
             room = arrays.setdefault(name, np.empty([*(shape or [1]), len(sizes)], part.dtype))

@@ -90,8 +90,8 @@ def _pointwise(grid: Grid, similarity: Similarity) -> dict[str, tuple[tuple[str,
     for batch in batches(grid.profiles()):
         alpha, norms = heads_of([values for _, values in batch])
         length = batch[0][1]["L"]
-        for place, at in grid.points(outer):
-            where = dict(zip(grid.dims(outer), place, strict=True))
+        for outer_index, at in grid.points(outer):
+            where = dict(zip(grid.dims(outer), outer_index, strict=True))
             known = where | dict(zip(grid.dims(PROFILE), batch[0][0], strict=True))
             gram_at = tuple(known[name] for name in similarity.dims)
             if not similarity.feasible[gram_at]:
