@@ -169,9 +169,16 @@ def judged(head: Head, seed: int, *, editions: tuple[Edition, ...], draws: int, 
     for (edition, quantity), one in bounds.items():
         mean, error = truths[JUDGES[edition]].of_quantity(quantity)
         rows[edition, quantity] = Rows(
-            n=head.n, tokens=np.full(len(head.n), len(head.alpha)), lower=one.lower, upper=one.upper, truth=mean, error=error,
-            violated=_beyond(one, mean, error), flagged=flagged[edition, quantity], reliable=one.reliable,
-        )  # fmt: skip
+            n=head.n,
+            tokens=np.full(len(head.n), len(head.alpha)),
+            lower=one.lower,
+            upper=one.upper,
+            truth=mean,
+            error=error,
+            violated=_beyond(one, mean, error),
+            flagged=flagged[edition, quantity],
+            reliable=one.reliable,
+        )
     return rows
 
 

@@ -25,18 +25,36 @@ from theory.what_if.elasticity import derivative, difference
 ROWS: tuple[Row, ...] = (
     Row("d", "↑ exponentially", "+", scaled("dimension", 2), "conditional", "right only where both margins are positive"),
     Row("L", "↓ linearly", "-", longer, "right", "right at fixed a"),
-    Row("N", "mixed: (L−N) terms ↓ (improves)", "mixed", one_more, "conditional",
-        "the hedge is right; “(L−N) improves” is wrong for N < √(L+1), where the true count of pairs still grows"),
-    Row("a_0", "↑ (often strong gain)", "+", scaled("sink_ratio", 1.5), "wrong",
-        "right on the bound if B leaves the sink out, mixed if not, and reversed in truth"),
+    Row(
+        "N",
+        "mixed: (L−N) terms ↓ (improves)",
+        "mixed",
+        one_more,
+        "conditional",
+        "the hedge is right; “(L−N) improves” is wrong for N < √(L+1), where the true count of pairs still grows",
+    ),
+    Row(
+        "a_0",
+        "↑ (often strong gain)",
+        "+",
+        scaled("sink_ratio", 1.5),
+        "wrong",
+        "right on the bound if B leaves the sink out, mixed if not, and reversed in truth",
+    ),
     Row("a_min_in", "↑", "+", larger_least, "right", "right at fixed S_in"),
     Row("a_max_out", "↑ when smaller", "-", larger_outside, "right", "right"),
     Row("beta", "↑", "+", scaled("beta", 1.25), "wrong", "right on the bound, mostly reversed in truth"),
     Row("profile: peaks", "peaks entering I_N: ↑", "+", lambda point: one_more(point, "peak"), "wrong", "unsupported as stated"),
     Row("profile: valleys", "valleys entering I_N: ↓", "-", lambda point: one_more(point, "valley"), "wrong", "unsupported as stated"),
-    Row("rho_0", "(33): recall falls for ρ₀ < 0", "+", closer_sink, "conditional",
-        "right in truth where the sink is selected, reversed where it is not; the printed lower bounds contain no ρ₀ and predict nothing"),
-)  # fmt: skip
+    Row(
+        "rho_0",
+        "(33): recall falls for ρ₀ < 0",
+        "+",
+        closer_sink,
+        "conditional",
+        "right in truth where the sink is selected, reversed where it is not; the printed lower bounds contain no ρ₀ and predict nothing",
+    ),
+)
 """The arrows put to the test."""
 
 

@@ -154,16 +154,36 @@ def _row_5() -> str:
 
 
 TABLE_2: tuple[RegimeRow, ...] = (
-    RegimeRow("I", "N = 1: {0} only; all statistics equal to 1.",
-              "P = R = 1 for any single token; it is the sink only where p_sink is the largest weight.", "conditional", _row_1),
-    RegimeRow("II", "1 < N < m₁: {0} and the top of the tail; Δ/B grows, bounds near 1.",
-              "The composition holds with m₁ = L − T₂ + 2 and the sink first; Δ/B falls while Δ > 0: Δ falls, B rises.", "wrong", _row_2),
-    RegimeRow("III", "m₁ ≤ N < m₂: oscillatory peaks; Δ/B falls slowly; larger η, ω help.",
-              "The composition holds, m₂ = m₁ + n₊. Larger ω cannot help: integer positions cannot tell ω from 2π − ω.", "wrong", _row_3),
-    RegimeRow("IV", "m₂ ≤ N < m₃: valleys and 1..T₁.",
-              "The plateau alone, m₃ = L + 2 − n₋: a valley weighs less than the plateau and enters after it.", "wrong", _row_4),
+    RegimeRow(
+        "I",
+        "N = 1: {0} only; all statistics equal to 1.",
+        "P = R = 1 for any single token; it is the sink only where p_sink is the largest weight.",
+        "conditional",
+        _row_1,
+    ),
+    RegimeRow(
+        "II",
+        "1 < N < m₁: {0} and the top of the tail; Δ/B grows, bounds near 1.",
+        "The composition holds with m₁ = L − T₂ + 2 and the sink first; Δ/B falls while Δ > 0: Δ falls, B rises.",
+        "wrong",
+        _row_2,
+    ),
+    RegimeRow(
+        "III",
+        "m₁ ≤ N < m₂: oscillatory peaks; Δ/B falls slowly; larger η, ω help.",
+        "The composition holds, m₂ = m₁ + n₊. Larger ω cannot help: integer positions cannot tell ω from 2π − ω.",
+        "wrong",
+        _row_3,
+    ),
+    RegimeRow(
+        "IV",
+        "m₂ ≤ N < m₃: valleys and 1..T₁.",
+        "The plateau alone, m₃ = L + 2 − n₋: a valley weighs less than the plateau and enters after it.",
+        "wrong",
+        _row_4,
+    ),
     RegimeRow("V", "N ≥ m₃: all oscillations and the tail.", "The valleys; the tail entered in regime II.", "wrong", _row_5),
-)  # fmt: skip
+)
 """Table 2 row by row."""
 
 

@@ -139,9 +139,13 @@ def effect(row: Row, points: list[Point], *, draws: int = 2000, seed: int = 0) -
         for value, error in ((change.precision, change.precision_se), (change.recall, change.recall_se)):
             truth.append(value if abs(value) > SIGNIFICANT * error else 0.0)
     return Effect(
-        row=row, symbolic=symbolic_signs(row), sampled={key: Share.of(steps) for key, steps in sampled.items()}, within=Share.of(within),
-        truth=Share.of(truth), mean_change=_mean(seen),
-    )  # fmt: skip
+        row=row,
+        symbolic=symbolic_signs(row),
+        sampled={key: Share.of(steps) for key, steps in sampled.items()},
+        within=Share.of(within),
+        truth=Share.of(truth),
+        mean_change=_mean(seen),
+    )
 
 
 def symbolic_signs(row: Row) -> dict[str, Sign]:

@@ -23,21 +23,22 @@ BOUNDS = [f"{quantity}_{side}" for quantity in MEANS for side in ("lower", "uppe
 def repaired() -> list[Entry]:
     """Return the repaired edition: pairs, margins and counts mended, then the bounds."""
     mean = "mean of the difference of squared distances, the sink's and the own term included"
+    scaled = "width of the difference with the scale squared"
+    tail, unit = r"\mathbb{P}\{X_{ij} \le 0\}", f"{PAIR}; {UNIT}, κ = 1/8"
+    counts = (
+        ("count_of_losses", "content pairs a selected token, in place of L - N", theorems.COUNT_OF_LOSSES),
+        ("count_of_sink_losses", "sink pairs a selected token, in place of (L - N)/N", theorems.COUNT_OF_SINK_LOSSES),
+    )
     stated = partial(Entry, edition="repaired")
     pairs = [
         stated("mu_exact", mean, "mu", "=", margins.MU_EXACT, PAIR, "norm²", r"\mu_{ij}"),
         stated("width", "scale-free width of a pair", "w[i, j]", "=", margins.WIDTH, PAIR, "norm²", "w_{ij}"),
-        stated("sigma_repaired", "width of the difference with the scale squared", "sigma_ij", "=", margins.SIGMA_REPAIRED, "", "norm²",
-               r"\sigma_{ij}"),
-        stated("tail_repaired", "scale-free tail of a pair", "P{X_ij <= 0}", "<=", margins.TAIL_REPAIRED, f"{PAIR}; {UNIT}, κ = 1/8", "",
-               r"\mathbb{P}\{X_{ij} \le 0\}"),
+        stated("sigma_repaired", scaled, "sigma_ij", "=", margins.SIGMA_REPAIRED, "", "norm²", r"\sigma_{ij}"),
+        stated("tail_repaired", "scale-free tail of a pair", "P{X_ij <= 0}", "<=", margins.TAIL_REPAIRED, unit, "", tail),
         stated("Delta_with_sink", "Δ with the sink's terms", "Delta", "=", margins.DELTA_WITH_SINK, WITH_SINK, "norm²", r"\Delta"),
         stated("Delta_0_with_sink", "Δ₀ with the sink's terms", "Delta_0", "=", margins.DELTA_0_WITH_SINK, WITH_SINK, "norm²", r"\Delta_0"),
-        stated("count_of_losses", "content pairs a selected token, in place of L - N", "count_of_losses", "=",
-               theorems.COUNT_OF_LOSSES, WITH_SINK, "", "n"),
-        stated("count_of_sink_losses", "sink pairs a selected token, in place of (L - N)/N", "count_of_sink_losses", "=",
-               theorems.COUNT_OF_SINK_LOSSES, WITH_SINK, "", "n"),
-    ]  # fmt: skip
+        *(stated(name, title, name, "=", value, WITH_SINK, "", "n") for name, title, value in counts),
+    ]
     conditions = {
         "precision_lower": INDEPENDENT,
         "recall_lower": INDEPENDENT,

@@ -30,17 +30,17 @@ def predicted() -> list[Entry]:
 def _moments() -> list[Entry]:
     k, l = s.k, s.l  # noqa: E741
     given_t = "given the representative's length"
+    roots = "covariance of two cube roots, to first order"
+    two, distances = "covariance of two contributions given the representative", f"covariance of two squared distances {given_t}"
     return [
         _stated("share", "regression of a contribution on the representative", x.share[l], "=", x.SHARE, MODEL_G),
-        _stated("residual_covariance", "covariance of two contributions given the representative", x.residual[k, l], "=", x.RESIDUAL,
-                MODEL_G, "norm²"),
+        _stated("residual_covariance", two, x.residual[k, l], "=", x.RESIDUAL, MODEL_G, "norm²"),
         _stated("distance_mean", f"mean squared distance {given_t}", x.D_mean[l], "=", x.MEAN_GIVEN_T, GIVEN_T, "norm²"),
-        _stated("distance_covariance", f"covariance of two squared distances {given_t}", x.D_cov[k, l], "=", x.COVARIANCE_GIVEN_T,
-                GIVEN_T, "norm⁴"),
+        _stated("distance_covariance", distances, x.D_cov[k, l], "=", x.COVARIANCE_GIVEN_T, GIVEN_T, "norm⁴"),
         _stated("cube_root", "squared distance made nearly normal", x.W[l], "=", x.CUBE_ROOT, GIVEN_T),
         _stated("cube_root_mean", "mean of the cube root, to second order", x.W_mean[l], "~", x.CUBE_ROOT_MEAN, GIVEN_T),
-        _stated("cube_root_covariance", "covariance of two cube roots, to first order", x.W_cov[k, l], "~", x.CUBE_ROOT_COVARIANCE, GIVEN_T),
-    ]  # fmt: skip
+        _stated("cube_root_covariance", roots, x.W_cov[k, l], "~", x.CUBE_ROOT_COVARIANCE, GIVEN_T),
+    ]
 
 
 def _clark() -> list[Entry]:

@@ -35,35 +35,30 @@ def table_1() -> list[Entry]:
         bound = RECALL_LOWER.subs(rho_out, sp.exp(-beta)) if symbol == beta else RECALL_LOWER
         units = "norm⁻¹" if symbols.MEANINGS[name].unit else ""
         latex = rf"\partial R_{{\min}} / \partial {symbols.MEANINGS[name].latex}"
-        title = f"effect of {raised} on the lower bounds ({claim})"
-        out.append(
-            Entry(f"table_1_row_{name}", title, f"dR_lower/d{name}", "=", sp.diff(bound, symbol), conditions, units, latex,
-                  part=f"Table 1 row {name}", errata=errata)
-        )  # fmt: skip
-    profile = Entry(
-        "table_1_row_profile",
-        "change of Δ when the next token enters I_N (printed: peaks that enter improve, valleys that enter weaken the bounds)",
-        "Delta(N + 1) - Delta(N)", "=", margins.ENTRY_STEP, "C = 1; the largest weight outside enters; ρ_out unchanged", "norm²",
-        left_latex=r"\Delta(N + 1) - \Delta(N)", part="Table 1 row profile", errata=(29,),
-    )  # fmt: skip
-    return [*out, profile]
+        title, part = f"effect of {raised} on the lower bounds ({claim})", f"Table 1 row {name}"
+        slope = sp.diff(bound, symbol)
+        out.append(Entry(f"table_1_row_{name}", title, f"dR_lower/d{name}", "=", slope, conditions, units, latex, "", part, errata=errata))
+    title = "change of Δ when the next token enters I_N (printed: peaks that enter improve, valleys that enter weaken the bounds)"
+    conditions, part = "C = 1; the largest weight outside enters; ρ_out unchanged", "Table 1 row profile"
+    step, latex = "Delta(N + 1) - Delta(N)", r"\Delta(N + 1) - \Delta(N)"
+    return [*out, Entry("table_1_row_profile", title, step, "=", margins.ENTRY_STEP, conditions, "norm²", latex, "", part, errata=(29,))]
 
 
 def table_2() -> list[Entry]:
     """Return the rows of Table 2, and in closed form the boundaries it leaves undefined."""
+    undefined = "m₁, m₂, m₃ undefined in print"
     rows: list[tuple[str, str, sp.Basic, str, tuple[int, ...]]] = [
         ("I", "{0} only; Δ/B n/a; all statistics equal to 1", sp.Eq(N, 1), "the sink has the largest weight", (28,)),
-        ("II", "{0} + top of tail; Δ/B grows; bounds near 1", (N > 1) & (m_1 > N), "", (22,)),
-        ("III", "add oscillatory peaks; Δ/B falls slowly; larger η, ω help", (m_1 <= N) & (m_2 > N), "", (23,)),
-        ("IV", "valleys + 1..T₁ in; Δ/B falls fast; Δ often ≤ 0", (m_2 <= N) & (m_3 > N), "", (21,)),
-        ("V", "all oscillations + tail; Δ/B falls; weak guarantees", m_3 <= N, "", (21,)),
+        ("II", "{0} + top of tail; Δ/B grows; bounds near 1", (N > 1) & (m_1 > N), undefined, (22,)),
+        ("III", "add oscillatory peaks; Δ/B falls slowly; larger η, ω help", (m_1 <= N) & (m_2 > N), undefined, (23,)),
+        ("IV", "valleys + 1..T₁ in; Δ/B falls fast; Δ often ≤ 0", (m_2 <= N) & (m_3 > N), undefined, (21,)),
+        ("V", "all oscillations + tail; Δ/B falls; weak guarantees", m_3 <= N, undefined, (21,)),
     ]
-    printed = [
-        Entry(f"table_2_row_{name}", f"sizes of regime {name} (printed: {claim})", f"regime {name}", "iff", sizes,
-              conditions or "m₁, m₂, m₃ undefined in print", left_latex=rf"\mathrm{{regime\ {name}}}",
-              part=f"Table 2 row {name}", errata=errata)
-        for name, claim, sizes, conditions, errata in rows
-    ]  # fmt: skip
+    printed = []
+    for name, claim, sizes, conditions, errata in rows:
+        title, latex = f"sizes of regime {name} (printed: {claim})", rf"\mathrm{{regime\ {name}}}"
+        part = f"Table 2 row {name}"
+        printed.append(Entry(f"table_2_row_{name}", title, f"regime {name}", "iff", sizes, conditions, "", latex, "", part, errata=errata))
     order = "0 < η ≤ 1; sink rank ≤ L − T₂ + 1, T₁ ≥ 1, n₊ ≥ 1, n₋ ≥ 1"
     closed = {"m_1": L - T_2 + 2, "m_2": m_1 + n_plus, "m_3": L + 2 - n_minus}
     return [
@@ -76,13 +71,15 @@ def table_2() -> list[Entry]:
 def sink_effect() -> list[Entry]:
     """Return eq. (32)-(33), the unnumbered step between them, and what is true instead."""
     where = "Appendix A.2"
-    printed = "printed: negative, Δr being r_min at ρ₀ = 0 less r_min at ρ₀ < 0"
+    between, negative = f"{where}, between (32) and (33)", "printed: negative, Δr being r_min at ρ₀ = 0 less r_min at ρ₀ < 0"
+    distance, recall = "distance at a negative ρ₀ from that at ρ₀ = 0", "change of recall from ρ₀ = 0 to a negative ρ₀"
+    exact, selected = "mean squared distance at ρ₀ less that at ρ₀ = 0", "0 ∈ I_N, l ≠ 0 (0 for l = 0)"
+    distance_tex, recall_tex, exact_tex = r"d_i^{\mathrm{neg}}", r"\Delta R(r, N)", r"\Delta\mathbb{E}D_{\ell}"
     return [
         Entry("recall_as_distribution", "recall as a distribution function", "R(r, N)", "=", definitions.RECALL, equation="32", part=where),
-        Entry("distance_shift", "distance at a negative ρ₀ from that at ρ₀ = 0", "d_neg[i]", "~", definitions.DISTANCE_SHIFT, "", "norm",
-              left_latex=r"d_i^{\mathrm{neg}}", part=f"{where}, between (32) and (33)", errata=(27,)),
-        Entry("recall_shift", "change of recall from ρ₀ = 0 to a negative ρ₀", "dR(r, N)", "~", definitions.RECALL_SHIFT, printed,
-              left_latex=r"\Delta R(r, N)", equation="33", part=where, errata=(27,)),
-        Entry("distance_shift_exact", "mean squared distance at ρ₀ less that at ρ₀ = 0", "dD[l]", "=", definitions.DISTANCE_SHIFT_EXACT,
-              "0 ∈ I_N, l ≠ 0 (0 for l = 0)", "norm²", left_latex=r"\Delta\mathbb{E}D_{\ell}", edition="repaired"),
-    ]  # fmt: skip
+        Entry("distance_shift", distance, "d_neg[i]", "~", definitions.DISTANCE_SHIFT, "", "norm", distance_tex, "", between, errata=(27,)),
+        Entry("recall_shift", recall, "dR(r, N)", "~", definitions.RECALL_SHIFT, negative, "", recall_tex, "33", where, errata=(27,)),
+        Entry(
+            "distance_shift_exact", exact, "dD[l]", "=", definitions.DISTANCE_SHIFT_EXACT, selected, "norm²", exact_tex, edition="repaired"
+        ),
+    ]

@@ -5,9 +5,12 @@ Source: arXiv 2602.01893, eq. (7)-(17) and (26)-(31). Imports sympy.
 
 from __future__ import annotations
 
+from functools import partial
+
 from theory.statements.record import PAIR, PRINTED_CONDITIONS, Entry, bound, definition
 from theory.symbolic import margins, symbols
 
+WITH_SINK = "0 ∈ I_N"
 CONTENT = "I_N without the sink is not empty"
 SECTION = "Section 3.4"
 APPENDIX = "Appendix A.1"
@@ -16,18 +19,19 @@ APPENDIX = "Appendix A.1"
 def margin_definitions() -> list[Entry]:
     """Return eq. (7)-(11)."""
     letter, table = "to the letter of (8)", "reading of (29) and Table 1; default"
-    unsaid = "defined nowhere"
+    ceiling, unsaid = "printed ceiling of ρ_out", "defined nowhere"
+    other = f"{unsaid}; other reading"
     return [
         definition("S_in", "7", margins.S_IN, part=SECTION),
         definition("a_min_in", "7", margins.A_MIN_IN, (12,), conditions=CONTENT, part=SECTION),
         definition("a_max_out", "7", margins.A_MAX_OUT, part=SECTION),
         definition("rho_out", "7", margins.RHO_OUT, (19,), conditions=CONTENT, part=SECTION),
-        Entry("rho_out_at_most", "printed ceiling of ρ_out", symbols.rho_out, "<=", margins.RHO_OUT_AT_MOST, "0 ∈ I_N",
-              equation="7", part=SECTION, errata=(19,)),
+        Entry(
+            "rho_out_at_most", ceiling, symbols.rho_out, "<=", margins.RHO_OUT_AT_MOST, WITH_SINK, equation="7", part=SECTION, errata=(19,)
+        ),
         definition("rho_in", "8", margins.RHO_IN, (2,), conditions=f"used in (8), {unsaid}; 0 for fewer than two tokens", part=SECTION),
         definition("a_max_in", "8", margins.A_MAX_IN_WITH_SINK, (15,), conditions=f"{unsaid}; default reading", part=SECTION),
-        definition("a_max_in_without_sink", "8", margins.A_MAX_IN_WITHOUT_SINK, (15,), of="a_max_in", part=SECTION,
-                   conditions=f"{unsaid}; other reading"),
+        definition("a_max_in_without_sink", "8", margins.A_MAX_IN_WITHOUT_SINK, (15,), of="a_max_in", part=SECTION, conditions=other),
         definition("Delta", "8", margins.DELTA, (6,), conditions=CONTENT, part=SECTION),
         definition("Delta_0_in", "8", margins.DELTA_0_IN, (2, 16, 19), of="Delta_0", conditions=letter, part=SECTION),
         definition("Delta_0_out", "29", margins.DELTA_0_OUT, (2, 16, 19), of="Delta_0", conditions=table, part=APPENDIX),
@@ -37,32 +41,32 @@ def margin_definitions() -> list[Entry]:
         definition("mu", "10", margins.MU, (4, 5), part=SECTION, conditions=PAIR),
         definition("sigma", "10", margins.SIGMA, (1, 13), of="sigma_ij", part=SECTION),
         definition("M", "11", margins.M_J, (4,), left="M[j]", left_latex="M_j", part=SECTION),
-    ]  # fmt: skip
+    ]
 
 
 def appendix_margins() -> list[Entry]:
     """Return eq. (26)-(31): the margins again, the mean gaps, the variance proxy and the tails."""
+    stated = partial(Entry, part=APPENDIX)
     pairs = "i ≠ 0; a_i ≥ a_j, ρ₀ ≥ 0 and all cosines ≥ 0, unsaid"
-    proxy = "X_ij − μ_ij sub-Gaussian; c universal, nowhere given"
+    sink, larger = "mean gap of the sink", f"{WITH_SINK}; ρ₀ ≥ 0 and S_in ≥ a_j, unsaid"
+    proxy, unsaid = "variance proxy of X_ij", "X_ij − μ_ij sub-Gaussian; c universal, nowhere given"
     tails = (
-        ("tail", "i", "content token", margins.TAIL, (1, 6, 13)),
-        ("tail_sink", "0", "the sink", margins.TAIL_SINK, (1, 13, 16)),
+        ("tail", "content token", "P{X_ij <= 0}", r"\mathbb{P}\{X_{ij} \le 0\}", margins.TAIL, (1, 6, 13)),
+        ("tail_sink", "the sink", "P{X_0j <= 0}", r"\mathbb{P}\{X_{0j} \le 0\}", margins.TAIL_SINK, (1, 13, 16)),
     )
     return [
         definition("S_in_appendix", "26", margins.S_IN, of="S_in", left="S_in'", left_latex=r"S'_{\mathrm{in}}", part=APPENDIX),
         definition("a_min_in_appendix", "26", margins.A_MIN_IN, (12,), of="a_min_in", conditions=CONTENT, part=APPENDIX),
         definition("a_max_out_appendix", "26", margins.A_MAX_OUT, of="a_max_out", part=APPENDIX),
         definition("B_appendix", "27", margins.SCALE, (1, 15), of="B", part=APPENDIX),
-        Entry("mean_gap", "mean gap of a content token", symbols.mu, ">=", margins.DELTA, pairs, "norm²",
-              equation="28", part=APPENDIX, errata=(4, 6)),
-        Entry("mean_gap_sink", "mean gap of the sink", "mu_0j", ">=", margins.DELTA_0_OUT, "0 ∈ I_N; ρ₀ ≥ 0 and S_in ≥ a_j, unsaid", "norm²",
-              left_latex=r"\mu_{0j}", equation="29", part=APPENDIX, errata=(2, 4, 19)),
-        Entry("variance_proxy", "variance proxy of X_ij", "sigma**2", "<=", margins.VARIANCE_PROXY, proxy, "norm⁴",
-              left_latex=r"\sigma^2", equation="30", part=APPENDIX, errata=(1, 13)),
-        *(Entry(name, f"printed tail of a pair: {token}", f"P{{X_{of}j <= 0}}", "<=", expression, PRINTED_CONDITIONS,
-                left_latex=rf"\mathbb{{P}}\{{X_{{{of}j}} \le 0\}}", equation="31", part=APPENDIX, errata=errata)
-          for name, of, token, expression, errata in tails),
-    ]  # fmt: skip
+        stated("mean_gap", "mean gap of a content token", symbols.mu, ">=", margins.DELTA, pairs, "norm²", equation="28", errata=(4, 6)),
+        stated("mean_gap_sink", sink, "mu_0j", ">=", margins.DELTA_0_OUT, larger, "norm²", r"\mu_{0j}", "29", errata=(2, 4, 19)),
+        stated("variance_proxy", proxy, "sigma**2", "<=", margins.VARIANCE_PROXY, unsaid, "norm⁴", r"\sigma^2", "30", errata=(1, 13)),
+        *(
+            stated(name, f"printed tail of a pair: {token}", left, "<=", tail, PRINTED_CONDITIONS, "", latex, "31", errata=errata)
+            for name, token, left, latex, tail, errata in tails
+        ),
+    ]
 
 
 def printed_bounds() -> list[Entry]:
