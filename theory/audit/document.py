@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from theory.audit import heads
 from theory.audit.rows import AGAIN, AGAIN_IN_DOUBT, IN_DOUBT, LADDER, LARGE_ERROR, NEAR, SIGMAS, Audit
-from theory.audit.summary import SMALL_N, Accuracy, Line, accuracy, relative_width, sharp_beyond_repaired, table
-from theory.audit.truth import FOLLOWUP, FOLLOWUP_RECALL
+from theory.audit.simulate import FOLLOWUP, FOLLOWUP_RECALL
+from theory.audit.summary import SMALL_N, Accuracy, accuracy, relative_width, sharp_beyond_repaired, table
 from theory.head.results import QUANTITIES
 
 WORDS = {
@@ -36,7 +36,7 @@ COMMAND = ".venv/bin/python -m theory.audit docs/audit.md --workers 2"
 NAMES = {"grid": "Grid", "random": "Random heads", "small": "Small heads"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """One target and what an audit says of it."""
 
@@ -49,72 +49,45 @@ def verdicts(audit: Audit) -> list[Verdict]:
     """Return every target with what was seen; the number of rows is asked of the grid and of the small heads, widths not of these."""
     lines = {(line.edition, line.quantity): line for line in table(audit)}
     listed = [] if audit.sample == "random" else [_rows(audit)]
-    listed += [_unviolated(edition, lines.values()) for edition in ("sharp", "conditional")]
+    for edition in ("sharp", "conditional"):
+        count = sum(line.violated_lower + line.violated_upper for line in lines.values() if line.edition == edition)
+        listed.append(Verdict(f"`{edition}` against Model G: no violation", f"{count}", count == 0))
+    of_predicted = _of_predicted(accuracy(audit))
     if audit.sample == "small":
-        return listed + _of_predicted(accuracy(audit))[-1:]
+        return listed + of_predicted[-1:]
     lower = sum(line.violated_lower for line in lines.values() if line.edition == "repaired")
-    listed.append(Verdict(target="`repaired`, lower, against unit directions: no violation", seen=f"{lower}", met=lower == 0))
-    silent = {quantity: sharp_beyond_repaired(audit, quantity) for quantity in QUANTITIES}
-    listed.append(
-        Verdict(
-            target="`sharp` says something (lower) wherever `repaired` does, in all four quantities",
-            seen=f"{sum(silent.values())} rows where it does not",
-            met=not any(silent.values()),
-        )
-    )
+    listed.append(Verdict("`repaired`, lower, against unit directions: no violation", f"{lower}", lower == 0))
+    silent = sum(sharp_beyond_repaired(audit, quantity) for quantity in QUANTITIES)
+    target = "`sharp` says something (lower) wherever `repaired` does, in all four quantities"
+    listed.append(Verdict(target, f"{silent} rows where it does not", silent == 0))
     for quantity, most in WIDTH_SMALL.items():
         width = lines["conditional", quantity].width_small
-        listed.append(
-            Verdict(
-                target=f"`conditional`, median width of {WORDS[quantity]} at N ≤ {SMALL_N}: at most {most:.2f}",
-                seen=f"{width:.3f}",
-                met=width <= most,
-            )
-        )
+        target = f"`conditional`, median width of {WORDS[quantity]} at N ≤ {SMALL_N}: at most {most:.2f}"
+        listed.append(Verdict(target, f"{width:.3f}", width <= most))
     for quantity in WIDTH_SMALL:
         ratio = relative_width(audit, quantity)
-        listed.append(
-            Verdict(
-                target=f"`conditional`, median width of {WORDS[quantity]} over that of `sharp`, all N: at most {WIDTH_RELATIVE}",
-                seen=f"{ratio:.2f}",
-                met=ratio <= WIDTH_RELATIVE,
-            )
-        )
-    return listed + _of_predicted(accuracy(audit))
+        target = f"`conditional`, median width of {WORDS[quantity]} over that of `sharp`, all N: at most {WIDTH_RELATIVE}"
+        listed.append(Verdict(target, f"{ratio:.2f}", ratio <= WIDTH_RELATIVE))
+    return listed + of_predicted
 
 
 def _rows(audit: Audit) -> Verdict:
     rows = max(len(one.n) for one in audit.rows.values())
     if audit.sample == "small":
-        return Verdict(target=f"At least {CELLS_LEAST:,} cells: rows in two conventions", seen=f"{2 * rows:,}", met=2 * rows >= CELLS_LEAST)
-    return Verdict(target=f"At least {ROWS_LEAST:,} rows", seen=f"{rows:,}", met=rows >= ROWS_LEAST)
-
-
-def _unviolated(edition: str, lines: Iterable[Line]) -> Verdict:
-    count = sum(line.violated_lower + line.violated_upper for line in lines if line.edition == edition)
-    return Verdict(target=f"`{edition}` against Model G: no violation", seen=f"{count}", met=count == 0)
+        return Verdict(f"At least {CELLS_LEAST:,} cells: rows in two conventions", f"{2 * rows:,}", 2 * rows >= CELLS_LEAST)
+    return Verdict(f"At least {ROWS_LEAST:,} rows", f"{rows:,}", rows >= ROWS_LEAST)
 
 
 def _of_predicted(rows: list[Accuracy]) -> list[Verdict]:
-    median, decile = max(row.median for row in rows), max(row.ninth_decile for row in rows)
-    missed = sum(row.missed for row in rows)
-    return [
-        Verdict(
-            target=f"`predicted`, error in the median: at most {ERROR_MEDIAN}",
-            seen=f"{median:.4f} (the worst quantity)",
-            met=median <= ERROR_MEDIAN,
-        ),
-        Verdict(
-            target=f"`predicted`, error at the 90th percentile: at most {ERROR_NINTH_DECILE}",
-            seen=f"{decile:.4f} (the worst quantity)",
-            met=decile <= ERROR_NINTH_DECILE,
-        ),
-        Verdict(
-            target=f"`predicted`, errors above {LARGE_ERROR} that its flag does not catch: none",
-            seen=f"{missed}; it distrusts {max(row.distrusted / row.rows for row in rows):.0%} of the rows",
-            met=missed == 0,
-        ),
-    ]
+    listed = []
+    for where, error, most in (
+        ("in the median", max(row.median for row in rows), ERROR_MEDIAN),
+        ("at the 90th percentile", max(row.ninth_decile for row in rows), ERROR_NINTH_DECILE),
+    ):
+        listed.append(Verdict(f"`predicted`, error {where}: at most {most}", f"{error:.4f} (the worst quantity)", error <= most))
+    missed, distrusted = sum(row.missed for row in rows), max(row.distrusted / row.rows for row in rows)
+    target = f"`predicted`, errors above {LARGE_ERROR} that its flag does not catch: none"
+    return [*listed, Verdict(target, f"{missed}; it distrusts {distrusted:.0%} of the rows", missed == 0)]
 
 
 def document(audits: list[Audit], *, every: int = 1) -> str:
@@ -141,19 +114,18 @@ def _target_lines(audits: list[Audit]) -> list[str]:
 
 def _how(audits: list[Audit], every: int) -> list[str]:
     first, thinned = audits[0], "" if every == 1 else f" Only every {every}th head is taken here."
-    profiles, values = len(heads.PROFILES), heads
-    small = ", ".join(f"{name} {low} to {high}" for name, (low, high) in (("T", values.SMALL_TOKENS), ("d", values.SMALL_DIMENSIONS)))
-    low, high = (", ".join(f"{name} {ends[k]:g}" for name, ends in values.RANGES.items()) for k in (0, 1))
+    small = ", ".join(f"{name} {low} to {high}" for name, (low, high) in (("T", heads.SMALL_TOKENS), ("d", heads.SMALL_DIMENSIONS)))
+    low, high = (", ".join(f"{name} {ends[k]:g}" for name, ends in heads.RANGES.items()) for k in (0, 1))
     return [
         "A row is one head at one N: its bounds beside E P, E R and E F of simulated heads with its weights, norms and Gram.",
         "",
-        f"- **Grid.** L {_listed(values.LENGTHS)}; d {_listed(values.DIMENSIONS)}; β {_listed(values.DECAYS)}; ρ₀ {_listed(values.SINK_COSINES)}; "
-        f"offset c {_listed(values.OFFSETS)}; {profiles} weight profiles (no sink to speak of, a usual one, a dominant one with a steep tail); N "
-        f"{_listed(values.SIZES)} as far as N ≤ L. Heads whose Gram no vectors have are left out.{thinned}",
+        f"- **Grid.** L {_listed(heads.LENGTHS)}; d {_listed(heads.DIMENSIONS)}; β {_listed(heads.DECAYS)}; ρ₀ {_listed(heads.SINK_COSINES)}; "
+        f"offset c {_listed(heads.OFFSETS)}; {len(heads.PROFILES)} weight profiles (no sink to speak of, a usual one, a dominant one with a steep tail); N "
+        f"{_listed(heads.SIZES)} as far as N ≤ L. Heads whose Gram no vectors have are left out.{thinned}",
         f"- **Random heads.** Every parameter is drawn on its own: log-uniform from {low} to {high}; offset 0 for a third of the heads, else up "
         "to 0.6; ρ₀ up to 95% of its feasible edge, of either sign; p_sink up to 0.8, η up to 1, ω up to π; T₁ up to 0.6 L, T₂ from there to L; "
-        f"{values.SIZES_OF_ONE} values of N up to {values.LARGEST_N}. They guard against a grid that suits the bounds: another `--seed` gives others.",
-        f"- **Small heads.** {small}, log-uniform; Dirichlet weights; norms 1 or lognormal; up to {values.SIZES_OF_ONE} values of N below T; "
+        f"{heads.SIZES_OF_ONE} values of N up to {heads.LARGEST_N}. They guard against a grid that suits the bounds: another `--seed` gives others.",
+        f"- **Small heads.** {small}, log-uniform; Dirichlet weights; norms 1 or lognormal; up to {heads.SIZES_OF_ONE} values of N below T; "
         "cosines, a sixth of the heads each, of random vectors, of vectors in one to four dimensions, of clusters, with tokens that are equal "
         "(cosine 1, the same weight), with parallel ones (cosine 1, other weights), and with tokens of no weight or no norm. Both conventions.",
         f"- **Judges.** {first.draws:,} draws for each head and kind of directions, seed {first.seed}: Model G for `sharp`, `conditional` and "

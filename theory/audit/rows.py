@@ -19,8 +19,8 @@ import numpy as np
 
 from theory.arrays import BoolArray, FloatArray, IntArray
 from theory.audit.heads import Head, Sample, heads
-from theory.audit.simulate import Directions
-from theory.audit.truth import FOLLOWUP, FOLLOWUP_RECALL, Truth
+from theory.audit.simulate import FOLLOWUP, FOLLOWUP_RECALL, Directions
+from theory.audit.truth import Truth
 from theory.errors import InputError
 from theory.evaluate.envelopes import envelopes
 from theory.head.results import CLAIMS, QUANTITIES, UNDER_MODEL_G, Convention, Edition, Envelope
@@ -50,7 +50,7 @@ PINNED: Final = 1e-6
 AGAIN_IN_DOUBT: Final = 20
 """With so many times the draws: a standard error of .002 or less at a thousand of them."""
 
-JUDGES: Final[dict[str, Directions]] = {
+JUDGES: Final[dict[Edition, Directions]] = {
     "printed": "unit", "repaired": "unit", "sharp": "gaussian", "conditional": "gaussian", "predicted": "gaussian",
 }  # fmt: skip
 """Which simulation each edition speaks of."""
@@ -90,14 +90,9 @@ class Audit:
     sample: Sample
     heads: int
 
-    @property
-    def editions(self) -> list[str]:
-        """Editions audited, in order."""
-        return list(dict.fromkeys(edition for edition, _ in self.rows))
-
 
 def audit(
-    editions: tuple[str, ...] = get_args(Edition),
+    editions: tuple[Edition, ...] = get_args(Edition),
     *,
     sample: Sample = "grid",
     draws: int = 1000,
@@ -135,7 +130,10 @@ def audit(
                 parts.setdefault(key, []).append(rows)
             if progress:
                 progress(done + 1, len(taken))
-    joined = {key: _joined(rows) for key, rows in parts.items()}
+    joined = {
+        key: Rows(**{name: np.concatenate([getattr(part, name) for part in rows], axis=-1) for name in Rows.__slots__})
+        for key, rows in parts.items()
+    }
     return Audit(rows=joined, draws=draws, seed=seed, sample=sample, heads=len(taken))
 
 
@@ -149,7 +147,7 @@ def _mapping(workers: int) -> Iterator[Callable[..., Iterator[dict[tuple[str, st
         yield pool.map
 
 
-def judged(head: Head, seed: int, *, editions: tuple[str, ...], draws: int, closely: bool = False) -> dict[tuple[str, str], Rows]:
+def judged(head: Head, seed: int, *, editions: tuple[Edition, ...], draws: int, closely: bool = False) -> dict[tuple[str, str], Rows]:
     """Return the rows of one head for every edition and quantity, editions in the order given.
 
     Rows at which a claimed bound is flagged are drawn again, and so are those at which `predicted` is in doubt. closely: and those at which a
@@ -167,7 +165,21 @@ def judged(head: Head, seed: int, *, editions: tuple[str, ...], draws: int, clos
         in_doubt = [_in_doubt(one, *truth.of_quantity(key[1])) for key, one in ours.items() if key[0] == "predicted"]
         if in_doubt:
             truth.draw_again(np.any(in_doubt, axis=0), AGAIN_IN_DOUBT)
-    return {key: _compared(head, one, flagged[key], *truths[JUDGES[key[0]]].of_quantity(key[1])) for key, one in bounds.items()}
+    rows: dict[tuple[str, str], Rows] = {}
+    for (edition, quantity), one in bounds.items():
+        mean, error = truths[JUDGES[edition]].of_quantity(quantity)
+        rows[edition, quantity] = Rows(
+            n=head.n,
+            tokens=np.full(len(head.n), len(head.alpha)),
+            lower=one.lower,
+            upper=one.upper,
+            truth=mean,
+            error=error,
+            violated=_beyond(one, mean, error),
+            flagged=flagged[edition, quantity],
+            reliable=one.reliable,
+        )
+    return rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -179,21 +191,14 @@ class Bounds:
     reliable: BoolArray
 
 
-def evaluated(head: Head, edition: str, convention: Convention) -> Envelope:
+def evaluated(head: Head, edition: Edition, convention: Convention) -> Envelope:
     """Return the bounds of one head, arrays (1, n)."""
     return envelopes(
-        head.alpha[None],
-        head.norms[None],
-        head.gram,
-        head.dimension,
-        head.n,
-        edition=edition,  # type: ignore[arg-type]
-        convention=convention,
-        feasible=True,
+        head.alpha[None], head.norms[None], head.gram, head.dimension, head.n, edition=edition, convention=convention, feasible=True
     )
 
 
-def _evaluated(head: Head, edition: str, closely: bool) -> dict[str, Bounds]:
+def _evaluated(head: Head, edition: Edition, closely: bool) -> dict[str, Bounds]:
     """Return the bounds of one head on every quantity that the edition knows; closely: R with strict inner balls apart."""
     paper = evaluated(head, edition, "paper")
     named = [(name, name, paper) for name in QUANTITIES]
@@ -212,37 +217,19 @@ def _beyond(bounds: Bounds, mean: FloatArray, error: FloatArray) -> BoolArray:
     return np.stack([bounds.lower > mean + SIGMAS * error, bounds.upper < mean - SIGMAS * error])
 
 
-def _near(edition: str, bounds: Bounds, mean: FloatArray, error: FloatArray, times: int) -> BoolArray:
+def _near(edition: Edition, bounds: Bounds, mean: FloatArray, error: FloatArray, times: int) -> BoolArray:
     """Return the rows at which a side that the edition claims lies near the truth or beyond it, (row,); pinned ones as far as they are flagged."""
     near = np.stack([bounds.lower > mean - NEAR * error, bounds.upper < mean + NEAR * error])
     pinned = (bounds.upper - bounds.lower <= PINNED) & (times == LADDER[-1])
     return _claimed(edition, np.where(pinned, _beyond(bounds, mean, error), near))
 
 
-def _claimed(edition: str, flagged: BoolArray) -> BoolArray:
+def _claimed(edition: Edition, flagged: BoolArray) -> BoolArray:
     """Return the rows at which a side that the edition claims as a bound is flagged, (row,)."""
-    claimed = np.array([claim.startswith("bound") for claim in CLAIMS[edition]])  # type: ignore[index]
+    claimed = np.array([claim.startswith("bound") for claim in CLAIMS[edition]])
     return np.asarray((flagged & claimed[:, None]).any(axis=0))
 
 
 def _in_doubt(bounds: Bounds, mean: FloatArray, error: FloatArray) -> BoolArray:
     """Return which rows of `predicted` its flag trusts although they may be off by `LARGE_ERROR`, (row,)."""
     return np.asarray(bounds.reliable & (np.abs(bounds.lower - mean) > LARGE_ERROR - IN_DOUBT * error))
-
-
-def _compared(head: Head, bounds: Bounds, flagged: BoolArray, mean: FloatArray, error: FloatArray) -> Rows:
-    return Rows(
-        n=head.n,
-        tokens=np.full(len(head.n), len(head.alpha)),
-        lower=bounds.lower,
-        upper=bounds.upper,
-        truth=mean,
-        error=error,
-        violated=_beyond(bounds, mean, error),
-        flagged=flagged,
-        reliable=bounds.reliable,
-    )
-
-
-def _joined(parts: list[Rows]) -> Rows:
-    return Rows(**{name: np.concatenate([getattr(part, name) for part in parts], axis=-1) for name in Rows.__slots__})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 
@@ -26,6 +26,18 @@ TIE = 1e-9
 """Relative difference of squared distances below which two tokens are tied."""
 
 Directions = Literal["gaussian", "unit"]
+
+FOLLOWUP: Final = "f_followup"
+"""The one F of the follow-up protocol, harmonic mean of P(r_max) and R(r_min) with strict inner balls; no printed or repaired edition."""
+
+FOLLOWUP_RECALL: Final = "recall_followup"
+"""R(r_min) with strict inner balls: told apart for small heads, some of whose tokens are tied."""
+
+AUDITED: Final = (*QUANTITIES, FOLLOWUP_RECALL, FOLLOWUP)
+"""Everything that is simulated: the paper's P(r_max), R(r_min), F(r_max), F(r_min) with closed inner balls, then the follow-up's own."""
+
+AS_AUDITED: Final[dict[Convention, tuple[str, ...]]] = {"paper": QUANTITIES, "followup": ("precision", FOLLOWUP_RECALL, FOLLOWUP, FOLLOWUP)}
+"""What `QUANTITIES` are in each convention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -90,19 +102,41 @@ def simulate(
             "expected at least 2 draws, 'gaussian' or 'unit', 'paper' or 'followup'."
         )
     head = checked_input(alpha, norms, gram, dimension, n, sink=sink)
-    a, sizes = head.alpha * head.norms, head.n
-    inner = np.unique(sizes[sizes < head.tokens])
-    total, square = np.zeros((2, len(QUANTITIES), len(inner)))
-    order = selection_order(head.alpha)
-    for units in draw_directions(gram, head.tokens, head.dimension, draws, seed, sink=head.sink):
+    below = head.n < head.tokens
+    inner, at = np.unique(head.n[below], return_inverse=True)
+    drawn = mean_of_draws(head.alpha, head.norms, gram, head.dimension, inner, draws, seed, sink=head.sink, directions=directions)
+    values = np.full((2, len(QUANTITIES), len(head.n)), np.nan)
+    values[:, :, below] = np.stack(drawn)[:, [AUDITED.index(name) for name in AS_AUDITED[convention]]][:, :, at]
+    if convention == "paper":
+        values[0][:, head.n == head.tokens], values[1][:, head.n == head.tokens] = 1.0, 0.0
+    named = {f"{name}{of}": values[row, k] for row, of in enumerate(("", "_se")) for k, name in enumerate(QUANTITIES)}
+    return Simulation(n=head.n, draws=draws, directions=directions, **named)
+
+
+def mean_of_draws(
+    alpha: FloatArray,
+    norms: FloatArray,
+    gram: Gram,
+    dimension: int,
+    n: IntArray,
+    draws: int,
+    seed: int,
+    *,
+    sink: int | None = 0,
+    directions: Directions = "gaussian",
+) -> tuple[FloatArray, FloatArray]:
+    """Return mean and standard error of each of `AUDITED` at rising sizes n < T, (6, n) each, all from the same draws; arguments as `simulate`."""
+    order, a = selection_order(alpha), alpha * norms
+    total, square = np.zeros((2, len(AUDITED), len(n)))
+    for units in draw_directions(gram, len(a), dimension, draws, seed, sink=sink):
         if directions == "unit":
             units /= np.linalg.norm(units, axis=2, keepdims=True)
-        seen = separability_of_draws(units * a[:, None, None], order, inner, convention)
+        units *= a[:, None, None]
+        seen = separability_of_draws(units, order, n)
         total += seen.sum(axis=2)
         square += (seen**2).sum(axis=2)
     mean = total / draws
-    error = np.sqrt(np.maximum(square / draws - mean**2, 0) / (draws - 1))
-    return _spread(mean, error, inner, sizes, head.tokens, draws, directions, convention)
+    return mean, np.sqrt(np.maximum(square / draws - mean**2, 0) / (draws - 1))
 
 
 def draw_directions(gram: Gram, tokens: int, dimension: int, draws: int, seed: int, *, sink: int | None = 0) -> Iterator[FloatArray]:
@@ -166,29 +200,18 @@ def _markov_chunk(gram: LagGram, tokens: int, dimension: int, count: int, genera
     return units
 
 
-def separability_of_draws(y: FloatArray, order: IntArray, n: IntArray, convention: Convention) -> FloatArray:
-    """Return P(r_max), R(r_min), F(r_max), F(r_min) of each draw, shape (4, K, m).
+def separability_of_draws(y: FloatArray, order: IntArray, n: IntArray) -> FloatArray:
+    """Return each of `AUDITED` in each draw, shape (6, K, m).
+
+    Squared distances are compared without their common ‖s‖²: D_l − ‖s‖² = ‖y_l‖² − 2⟨s, y_l⟩, so that tiny weights keep their digits.
 
     Args:
         y: contributions (T, m, d).
         order: (T,) order of selection.
         n: rising sizes, each 1 <= n < T.
-        convention: closed inner balls (`paper`) or strict ones and one F (`followup`).
-    """
-    p, closed, strict = shares_of_draws(y, order, n)
-    if convention == "followup":
-        f = 2 * p * strict / (p + strict)
-        return np.stack([p, strict, f, f])
-    return np.stack([p, closed, 2 * p / (1 + p), 2 * closed / (1 + closed)])
-
-
-def shares_of_draws(y: FloatArray, order: IntArray, n: IntArray) -> FloatArray:
-    """Return P(r_max), R(r_min) with closed inner balls and R(r_min) with strict ones, of each draw, shape (3, K, m); arguments as above.
-
-    Squared distances are compared without their common ‖s‖²: D_l − ‖s‖² = ‖y_l‖² − 2⟨s, y_l⟩, so that tiny weights keep their digits.
     """
     _, count, dimension = y.shape
-    result = np.empty((3, len(n), count))
+    p, closed, strict = np.empty((3, len(n), count))
     own = np.einsum("tmd,tmd->tm", y, y)
     s, start = np.zeros((count, dimension)), 0
     for at, stop in enumerate(n.tolist()):
@@ -201,29 +224,7 @@ def shares_of_draws(y: FloatArray, order: IntArray, n: IntArray) -> FloatArray:
         farthest, nearest = inside.max(axis=0), outside.min(axis=0)
         margin = TIE * np.abs(nearest)
         out = (outside <= farthest + TIE * np.abs(farthest)).sum(axis=0)
-        result[0, at] = stop / (stop + out)
-        result[1, at] = (inside <= nearest + margin).sum(axis=0) / stop
-        result[2, at] = (inside < nearest - margin).sum(axis=0) / stop
-    return result
-
-
-def _spread(
-    mean: FloatArray,
-    error: FloatArray,
-    inner: IntArray,
-    sizes: IntArray,
-    tokens: int,
-    draws: int,
-    directions: Directions,
-    convention: Convention,
-) -> Simulation:
-    """Return the simulation with n = T (1 by convention) and n > T (NaN) filled in."""
-    at = np.searchsorted(inner, sizes)
-    values = np.full((2, len(QUANTITIES), len(sizes)), np.nan)
-    below = sizes < tokens
-    values[0][:, below], values[1][:, below] = mean[:, at[below]], error[:, at[below]]
-    if convention == "paper":
-        values[0][:, sizes == tokens], values[1][:, sizes == tokens] = 1.0, 0.0
-    named = {name: values[0][k] for k, name in enumerate(QUANTITIES)}
-    named |= {f"{name}_se": values[1][k] for k, name in enumerate(QUANTITIES)}
-    return Simulation(n=sizes, draws=draws, directions=directions, **named)
+        p[at] = stop / (stop + out)
+        closed[at] = (inside <= nearest + margin).sum(axis=0) / stop
+        strict[at] = (inside < nearest - margin).sum(axis=0) / stop
+    return np.stack([p, closed, 2 * p / (1 + p), 2 * closed / (1 + closed), strict, 2 * p * strict / (p + strict)])

@@ -30,7 +30,6 @@ class Line:
 
     edition: str
     quantity: str
-    rows: int
     violated_lower: int
     violated_upper: int
     flagged: int
@@ -59,7 +58,6 @@ def _line(audit: Audit, edition: str, quantity: str, rows: Rows) -> Line:
     return Line(
         edition=edition,
         quantity=quantity,
-        rows=len(rows.n),
         violated_lower=int(rows.violated[0].sum()),
         violated_upper=int(rows.violated[1].sum()),
         flagged=int(rows.flagged.sum()),

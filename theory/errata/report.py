@@ -15,7 +15,7 @@ def number_of(value: float) -> str:
     return f"{value:.6g}".replace("-", "−")
 
 
-def shown(finding: Finding) -> str:
+def example_sentence(finding: Finding) -> str:
     """Return the counterexample in one sentence."""
     word = finding.what[:2].isascii() and finding.what[:2].isalpha()
     what = finding.what[0].upper() + finding.what[1:] if word else finding.what
@@ -40,6 +40,6 @@ def markdown() -> str:
             "",
             f"**Why it fails.** {item.why}",
         ]
-        lines += ["", f"**True.** {item.true}", "", f"**Counterexample.** {shown(item.counterexample())}."]
+        lines += ["", f"**True.** {item.true}", "", f"**Counterexample.** {example_sentence(item.counterexample())}."]
     lines += ["", "## Table 2, row by row", "", table_2.markdown(), "", "Table 1, row by row: [table1.md](table1.md)."]
     return "\n".join(lines) + "\n"

@@ -68,7 +68,7 @@ class Head:
         p, a = self.point, self.alpha * self.norms
         gram, order = exponential(p.beta, p.rho0, p.length + 1), selection_order(self.alpha)
         chunks = draw_directions(gram, p.length + 1, p.dimension, count, seed)
-        seen = [separability_of_draws(units * a[:, None, None], order, np.array([p.n]), "paper")[:2, 0] for units in chunks]
+        seen = [separability_of_draws(units * a[:, None, None], order, np.array([p.n]))[:2, 0] for units in chunks]
         return np.concatenate(seen, axis=1)
 
     def with_norm(self, position: int, norm: float) -> Head:

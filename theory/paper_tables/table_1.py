@@ -1,20 +1,26 @@
 """Table 1 put to the test: what each parameter does to the bounds and to the truth, and elasticities at an example head.
 
-`python -m theory.paper_tables.table_1 docs/table1.md` writes the table; `theory.paper_tables.witnesses` decides. Source: arXiv 2602.01893, Table 1, eq. (33).
+`python -m theory.paper_tables.table_1 docs/table1.md` writes the table; `theory.paper_tables.witnesses` decides, `theory.what_if.elasticity`
+takes the differences. Source: arXiv 2602.01893, Table 1, eq. (33).
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from theory.paper_tables.elasticity import REAL, WHOLE, elasticities
+from theory.arrays import FloatArray
+from theory.errors import InputError
+from theory.head.results import Edition
 from theory.paper_tables.neighbours import Point, closer_sink, larger_least, larger_outside, longer, one_more, sample_points, scaled
-from theory.paper_tables.signs import Sign
-from theory.paper_tables.witnesses import EDITIONS, SIGNIFICANT, Effect, Row, effect, symbolic_signs
+from theory.paper_tables.witnesses import BOUNDS, EDITIONS, SIGNIFICANT, Effect, Row, Sign, effect, symbolic_signs
+from theory.what_if.elasticity import derivative, difference
 
 ROWS: tuple[Row, ...] = (
     Row("d", "↑ exponentially", "+", scaled("dimension", 2), "conditional", "right only where both margins are positive"),
@@ -52,12 +58,12 @@ ROWS: tuple[Row, ...] = (
 """The arrows put to the test."""
 
 
-def _signs(row: Row, symbolic: Mapping[str, Sign]) -> str:
-    return "; ".join(sign if name == row.name else f"{sign} ({name})" for name, sign in symbolic.items()) or "–"
-
-
 POINTS, DRAWS = 80, 1000
 """Heads and draws of the table."""
+
+REAL = ("kappa", "beta", "norm", "sink_ratio", "p_sink", "eta", "omega", "rho0")
+WHOLE = ("dimension", "n", "length")
+"""Parameters that move; where L does, the plateau is lengthened."""
 
 
 def effects(points: int = POINTS, draws: int = DRAWS, progress: Callable[[float], None] = lambda done: None) -> list[Effect]:
@@ -69,11 +75,36 @@ def effects(points: int = POINTS, draws: int = DRAWS, progress: Callable[[float]
     return result
 
 
+def _signs(row: Row, symbolic: Mapping[str, Sign]) -> str:
+    return "; ".join(sign if name == row.name else f"{sign} ({name})" for name, sign in symbolic.items()) or "–"
+
+
 def settled() -> str:
     """Return Table 1 with the signs that sympy finds and the verdicts that docs/table1.md records, as Markdown; nothing is simulated."""
     lines = ["| parameter raised | printed | symbolic | verdict | settled |", "|---|---|---|---|---|"]
     lines += [f"| {row.name} | {row.printed} | {_signs(row, symbolic_signs(row))} | {row.verdict} | {row.settled} |" for row in ROWS]
     return "\n".join(lines)
+
+
+def elasticities(point: Point, edition: Edition, *, bound: str = "precision_lower") -> dict[str, float]:
+    """Return d log bound / d log parameter at a point, for every parameter; NaN where the bound or the parameter is not positive.
+
+    Raises:
+        InputError: for an unknown bound.
+    """
+    if bound not in BOUNDS:
+        raise InputError(f"bound is {bound!r}, expected one of {', '.join(BOUNDS)}.")
+
+    def at(name: str, value: float) -> FloatArray:
+        changes: dict[str, Any] = {name: value}
+        if name == "length":
+            changes |= {end: getattr(point, end) + value - point.length for end in ("plateau_end", "growth_start")}
+        return np.array([getattr(replace(point, **changes).head().bounds(edition), bound)[0]])
+
+    here = at("n", point.n)
+    out = {name: derivative(partial(at, name), here, getattr(point, name), rounding=0.0) for name in REAL}
+    out |= {name: difference(partial(at, name), here, getattr(point, name)) for name in WHOLE}
+    return {name: float(response.elasticity[0]) for name, response in out.items()}
 
 
 def markdown(effects: list[Effect], points: int = POINTS, draws: int = DRAWS) -> str:

@@ -7,8 +7,9 @@ Source: arXiv 2602.01893, Assumption 3, Figure 4, Table 2 (errata 21-23, 28). Un
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Literal
 
 import numpy as np
@@ -18,8 +19,12 @@ from theory.head.attention_profile import WeightProfile, regimes
 
 Verdict = Literal["right", "conditional", "wrong"]
 
-FIGURE_4 = {"length": 1024, "plateau_end": 100, "growth_start": 800, "p_base": 1e-5, "p_sink": 1e-3}
-"""Figure 4 and Section 3.3: plateau 1-100 around 1e-5, oscillation to 800, growth to 1024, a sink two orders of magnitude above."""
+FIGURE_4 = WeightProfile(length=1024, plateau_end=100, growth_start=800, p_base=1e-5, p_sink=1e-3, eta=0.01, omega=1.0)
+"""Figure 4 and Section 3.3: plateau 1-100 around 1e-5, oscillation to 800, growth to 1024, a sink two orders of magnitude above; η and ω are
+not given."""
+
+GROWTHS, DECAYS, LONGEST_TAIL = np.geomspace(0.005, 1, 30), np.geomspace(0.5, 8, 20), 64
+"""η and β of the tails that are tried, and their length."""
 
 
 def sink_rank(profile: WeightProfile) -> int:
@@ -76,37 +81,27 @@ class Trend:
     steps: int
 
 
-def tail_trend(
-    growths: Sequence[float] = tuple(np.geomspace(0.005, 1, 30)),
-    decays: Sequence[float] = tuple(np.geomspace(0.5, 8, 20)),
-    longest: int = 64,
-) -> Trend:
+def tail_trend() -> Trend:
     """Return how often Δ/B grows as tail tokens enter, over a grid of η and β: never, since Δ falls and B rises."""
     grew = steps = 0
-    for eta in growths:
-        for beta in decays:
-            before = tail_margin(eta, beta, 1)
-            for selected in range(2, longest):
-                if before[0] <= 0:
-                    break
-                after = tail_margin(eta, beta, selected)
-                steps, grew = steps + 1, grew + (after[0] / after[1] > before[0] / before[1])
-                before = after
+    for eta, beta in product(GROWTHS, DECAYS):
+        before = tail_margin(eta, beta, 1)
+        for selected in range(2, LONGEST_TAIL):
+            if before[0] <= 0:
+                break
+            after = tail_margin(eta, beta, selected)
+            steps, grew = steps + 1, grew + (after[0] / after[1] > before[0] / before[1])
+            before = after
     return Trend(grew=grew, steps=steps)
 
 
-def figure_4_profile(p_base: float = FIGURE_4["p_base"]) -> WeightProfile:
+def figure_4_profile() -> WeightProfile:
     """Return Figure 4's profile with the η for which its weights sum to 1, by bisection; ω = 1 (it hardly moves the sum)."""
-    numbers = {name: int(FIGURE_4[name]) for name in ("length", "plateau_end", "growth_start")}
-
-    def profile(eta: float) -> WeightProfile:
-        return WeightProfile(**numbers, p_sink=FIGURE_4["p_sink"], p_base=p_base, eta=eta, omega=1.0)
-
     low, high = 1e-6, 0.2
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if profile(middle).weights().sum() < 1 else (low, middle)
-    return profile(low)
+        low, high = (middle, high) if replace(FIGURE_4, eta=middle).weights().sum() < 1 else (low, middle)
+    return replace(FIGURE_4, eta=low)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,21 +7,32 @@ Source: arXiv 2602.01893, Table 1, eq. (8), (12)-(15). Imports sympy, numpy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
+from functools import cache
 from typing import Literal
 
 import numpy as np
+import sympy as sp
 
 from theory.errors import InputError
-from theory.head.results import Edition, Envelope
-from theory.paper_tables.elasticity import BOUNDS
+from theory.head.results import Edition
 from theory.paper_tables.neighbours import Head, Move, Point
-from theory.paper_tables.signs import Sign, printed_partials, sign_of
+from theory.symbolic import margins, symbols, theorems
 
 Verdict = Literal["right", "conditional", "wrong"]
+Sign = Literal["+", "-", "0", "mixed"]
+
+BOUNDS = ("precision_lower", "precision_upper", "recall_lower", "recall_upper")
+"""Bounds whose response is asked for."""
 
 EDITIONS: tuple[Edition, ...] = ("printed", "sharp")
+
+SIGNIFICANT = 4.0
+"""Standard errors beyond which a simulated change counts."""
+
+FLAT = 1e-12
+"""Change of a bound that is rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +54,11 @@ class Share:
     rose: int
     fell: int
     points: int
+
+    @classmethod
+    def of(cls, changes: Sequence[float]) -> Share:
+        """Count how many changes rise and fall by more than rounding."""
+        return cls(rose=sum(change > FLAT for change in changes), fell=sum(change < -FLAT for change in changes), points=len(changes))
 
     def agrees(self, claim: Sign) -> float:
         """Return the share of changes that go the claimed way, NaN of none."""
@@ -66,15 +82,9 @@ def true_change(before: Head, after: Head, *, draws: int, seed: int) -> Change:
     same = (before.point.length, before.point.dimension) == (after.point.length, after.point.dimension)
     other = after.draws(draws, seed if same else seed + 1)
     variance = (other - one).var(axis=1) if same else one.var(axis=1) + other.var(axis=1)
-    error = np.sqrt(variance / draws)
-    difference = other.mean(axis=1) - one.mean(axis=1)
-    floor = 1 / draws
-    return Change(
-        precision=float(difference[0]),
-        precision_se=max(float(error[0]), floor),
-        recall=float(difference[1]),
-        recall_se=max(float(error[1]), floor),
-    )
+    precision, recall = (other.mean(axis=1) - one.mean(axis=1)).tolist()
+    precision_se, recall_se = np.maximum(np.sqrt(variance / draws), 1 / draws).tolist()  # never below one part in the draws
+    return Change(precision=precision, precision_se=precision_se, recall=recall, recall_se=recall_se)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,13 +113,6 @@ class Effect:
         return "right" if truth.agrees(claim) == self.within.agrees(claim) == 1.0 else "conditional"
 
 
-SIGNIFICANT = 4.0
-"""Standard errors beyond which a simulated change counts."""
-
-FLAT = 1e-12
-"""Change of a bound that is rounding."""
-
-
 def effect(row: Row, points: list[Point], *, draws: int = 2000, seed: int = 0) -> Effect:
     """Return what the witnesses say of one row over the points where its move applies.
 
@@ -119,26 +122,28 @@ def effect(row: Row, points: list[Point], *, draws: int = 2000, seed: int = 0) -
     pairs = [pair for pair in map(row.move, points) if pair is not None]
     if not pairs:
         raise InputError(f"row {row.name}: its move applies at none of {len(points)} points. Sample more points.")
-    counts: dict[tuple[Edition, str], list[int]] = {(edition, name): [0, 0] for edition in EDITIONS for name in BOUNDS}
-    within, truth, seen = [0, 0, 0], [0, 0], []
+    sampled: dict[tuple[Edition, str], list[float]] = {(edition, name): [] for edition in EDITIONS for name in BOUNDS}
+    within: list[float] = []
+    truth: list[float] = []
+    seen = []
     for k, (before, after) in enumerate(pairs):
         for edition in EDITIONS:
             low, high = before.bounds(edition), after.bounds(edition)
-            for name in BOUNDS:
-                _count(counts[edition, name], _step(low, high, name))
+            steps = {name: float(getattr(high, name)[0] - getattr(low, name)[0]) for name in BOUNDS}
+            for name, step in steps.items():
+                sampled[edition, name].append(step)
             if edition == "printed" and all((side.margin[0] > 0) and (side.margin_sink[0] > 0) for side in (low, high)):
-                within[2] += 1
-                _count(within, _step(low, high, "recall_lower"))
+                within.append(steps["recall_lower"])
         change = true_change(before, after, draws=draws, seed=seed + 2 * k)
         seen.append(change)
         for value, error in ((change.precision, change.precision_se), (change.recall, change.recall_se)):
-            _count(truth, value if abs(value) > SIGNIFICANT * error else 0.0)
+            truth.append(value if abs(value) > SIGNIFICANT * error else 0.0)
     return Effect(
         row=row,
         symbolic=symbolic_signs(row),
-        sampled={key: Share(rose=up, fell=down, points=len(pairs)) for key, (up, down) in counts.items()},
-        within=Share(rose=within[0], fell=within[1], points=within[2]),
-        truth=Share(rose=truth[0], fell=truth[1], points=2 * len(pairs)),
+        sampled={key: Share.of(steps) for key, steps in sampled.items()},
+        within=Share.of(within),
+        truth=Share.of(truth),
         mean_change=_mean(seen),
     )
 
@@ -148,20 +153,64 @@ def symbolic_signs(row: Row) -> dict[str, Sign]:
     return {name: sign_of(terms) for name, terms in printed_partials().items() if name.split(",")[0] == row.name}
 
 
-def _step(low: Envelope, high: Envelope, name: str) -> float:
-    return float(getattr(high, name)[0] - getattr(low, name)[0])
-
-
-def _count(into: list[int], change: float) -> None:
-    if change > FLAT:
-        into[0] += 1
-    elif change < -FLAT:
-        into[1] += 1
-
-
 def _mean(seen: list[Change]) -> Change:
     """Return the mean change over the pairs; the error is that of the simulation, not of the choice of points."""
-    table = np.array([[getattr(change, item.name) for item in fields(Change)] for change in seen])
+    table = np.array([astuple(change) for change in seen])
     spread = np.sqrt((table[:, 1::2] ** 2).sum(axis=0)) / len(seen)
     mean = table.mean(axis=0)
     return Change(precision=float(mean[0]), precision_se=float(spread[0]), recall=float(mean[2]), recall_se=float(spread[1]))
+
+
+@cache
+def printed_partials() -> Mapping[str, tuple[sp.Expr, ...]]:
+    """Return, for each parameter, the terms of the derivative of 1 − (L−N)e^{…Δ…} − ((L−N)/N)e^{…Δ₀…}, eq. (14), by the chain rule.
+
+    Δ and Δ₀ are positive symbols, L − N is one, a_max_in is apart from a₀ except in "a_0, sink in B".
+    """
+    delta, delta_0, outside = sp.symbols("Delta_plus Delta_0_plus outside", positive=True)
+    recall = theorems.RECALL_LOWER
+    positive = {symbols.Delta: delta, symbols.Delta_0: delta_0, symbols.L: symbols.N + outside}
+    strict = {
+        symbol: sp.Symbol(f"{symbol.name}_plus", positive=True)
+        for symbol in (symbols.S_in, symbols.a_min_in, symbols.a_max_out, symbols.a_0, symbols.rho_out)
+    }
+    paths = {symbols.Delta: margins.DELTA, symbols.Delta_0: margins.DELTA_0_OUT, symbols.B: margins.SCALE}
+    rho_of_beta = {symbols.rho_out: sp.exp(-symbols.beta)}
+
+    def through(symbol: sp.Symbol, steps: Mapping[sp.Symbol, sp.Expr]) -> tuple[sp.Expr, ...]:
+        direct = sp.diff(recall, symbol)
+        terms = [direct, *(sp.diff(recall, middle) * sp.diff(step, symbol) for middle, step in steps.items())]
+        return tuple(sp.simplify(term.subs(positive).subs(strict)) for term in terms if term != 0)
+
+    least_moves_sum = {middle: step.subs(symbols.S_in, symbols.S_in + symbols.a_min_in) for middle, step in paths.items()}
+    with_sink = paths | {symbols.B: margins.SCALE.subs(symbols.a_max_in, symbols.a_0)}
+    return {
+        "d": through(symbols.d, {}),
+        "kappa": through(symbols.kappa, {}),
+        "L": through(symbols.L, {}),
+        "N": through(symbols.N, {}),
+        "N, true counts": _true_counts(),
+        "a_0": through(symbols.a_0, paths),
+        "a_0, sink in B": through(symbols.a_0, with_sink),
+        "a_min_in": through(symbols.a_min_in, paths),
+        "a_min_in, S_in moves": through(symbols.a_min_in, least_moves_sum),
+        "a_max_out": through(symbols.a_max_out, paths),
+        "a_max_in": through(symbols.a_max_in, paths),
+        "S_in": through(symbols.S_in, paths),
+        "beta": through(symbols.beta, {middle: step.subs(rho_of_beta) for middle, step in paths.items()}),
+        "rho_0": through(symbols.rho_0, paths),
+    }
+
+
+def _true_counts() -> tuple[sp.Expr, ...]:
+    """Return minus the derivatives of the true counts of pairs in N: the content's rises up to N = √(L+1) (erratum 25)."""
+    return tuple(sp.factor(-sp.diff(count, symbols.N)) for count in (theorems.COUNT_OF_LOSSES, theorems.COUNT_OF_SINK_LOSSES))
+
+
+def sign_of(terms: tuple[sp.Expr, ...]) -> Sign:
+    """Return the sign that all terms share under their symbols' assumptions; "mixed" where they disagree, "0" of none."""
+    if not terms:
+        return "0"
+    if all(term.is_positive for term in terms):
+        return "+"
+    return "-" if all(term.is_negative for term in terms) else "mixed"

@@ -86,7 +86,8 @@ def find(name: str | int) -> tuple[Entry, ...]:
     if number:
         result = tuple(entry for entry in entries() if entry.equation == number.group(1))
         if not result:
-            raise InputError(f"no statement has equation number {number.group(1)}, expected 1 to {_last_number()}. Use one of those.")
+            last = max(int(entry.equation) for entry in entries() if entry.equation)
+            raise InputError(f"no statement has equation number {number.group(1)}, expected 1 to {last}. Use one of those.")
         return result
     plain = _plain(asked)
     for test in (
@@ -168,7 +169,3 @@ def find_erratum(number: str | int) -> Erratum:
 
 def _plain(text: str) -> str:
     return text.lower().replace(" ", "_").replace("-", "_")
-
-
-def _last_number() -> int:
-    return max(int(entry.equation) for entry in entries() if entry.equation)

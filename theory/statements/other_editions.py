@@ -5,11 +5,9 @@ They replace eq. (7)-(17) and (30)-(31) of arXiv 2602.01893. Imports sympy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import partial
 
-import sympy as sp
-
-from theory.statements.record import MEANS, MODEL_G, PAIR, Edition, Entry, bound, stated
+from theory.statements.record import MEANS, MODEL_G, PAIR, Entry, bound
 from theory.symbolic import margins, symbols, theorems
 from theory.symbolic.operations import SumOver
 
@@ -24,34 +22,22 @@ BOUNDS = [f"{quantity}_{side}" for quantity in MEANS for side in ("lower", "uppe
 
 def repaired() -> list[Entry]:
     """Return the repaired edition: pairs, margins and counts mended, then the bounds."""
-    tail = r"\mathbb{P}\{X_{ij} \le 0\}", margins.TAIL_REPAIRED, f"{PAIR}; {UNIT}, κ = 1/8"
     mean = "mean of the difference of squared distances, the sink's and the own term included"
-    rows: list[tuple[str, str, str, str, sp.Expr, str]] = [
-        ("mu_exact", mean, "mu", r"\mu_{ij}", margins.MU_EXACT, PAIR),
-        ("width", "scale-free width of a pair", "w[i, j]", "w_{ij}", margins.WIDTH, PAIR),
-        ("sigma_repaired", "width of the difference with the scale squared", "sigma_ij", r"\sigma_{ij}", margins.SIGMA_REPAIRED, ""),
-        ("tail_repaired", "scale-free tail of a pair", "P{X_ij <= 0}", *tail),
-        ("Delta_with_sink", "Δ with the sink's terms", "Delta", r"\Delta", margins.DELTA_WITH_SINK, WITH_SINK),
-        ("Delta_0_with_sink", "Δ₀ with the sink's terms", "Delta_0", r"\Delta_0", margins.DELTA_0_WITH_SINK, WITH_SINK),
-    ]
-    counts = [
+    scaled = "width of the difference with the scale squared"
+    tail, unit = r"\mathbb{P}\{X_{ij} \le 0\}", f"{PAIR}; {UNIT}, κ = 1/8"
+    counts = (
         ("count_of_losses", "content pairs a selected token, in place of L - N", theorems.COUNT_OF_LOSSES),
         ("count_of_sink_losses", "sink pairs a selected token, in place of (L - N)/N", theorems.COUNT_OF_SINK_LOSSES),
-    ]
-    rows += [(name, title, name, "n", value, WITH_SINK) for name, title, value in counts]
+    )
+    stated = partial(Entry, edition="repaired")
     pairs = [
-        stated(
-            name,
-            title,
-            left,
-            "<=" if name == "tail_repaired" else "=",
-            value,
-            edition="repaired",
-            left_latex=latex,
-            conditions=conditions,
-            units="" if name.startswith(("count", "tail")) else "norm²",
-        )
-        for name, title, left, latex, value, conditions in rows
+        stated("mu_exact", mean, "mu", "=", margins.MU_EXACT, PAIR, "norm²", r"\mu_{ij}"),
+        stated("width", "scale-free width of a pair", "w[i, j]", "=", margins.WIDTH, PAIR, "norm²", "w_{ij}"),
+        stated("sigma_repaired", scaled, "sigma_ij", "=", margins.SIGMA_REPAIRED, "", "norm²", r"\sigma_{ij}"),
+        stated("tail_repaired", "scale-free tail of a pair", "P{X_ij <= 0}", "<=", margins.TAIL_REPAIRED, unit, "", tail),
+        stated("Delta_with_sink", "Δ with the sink's terms", "Delta", "=", margins.DELTA_WITH_SINK, WITH_SINK, "norm²", r"\Delta"),
+        stated("Delta_0_with_sink", "Δ₀ with the sink's terms", "Delta_0", "=", margins.DELTA_0_WITH_SINK, WITH_SINK, "norm²", r"\Delta_0"),
+        *(stated(name, title, name, "=", value, WITH_SINK, "", "n") for name, title, value in counts),
     ]
     conditions = {
         "precision_lower": INDEPENDENT,
@@ -63,48 +49,26 @@ def repaired() -> list[Entry]:
         "f_outer_upper": f"P_upper is repaired_precision_upper; {NO_BOUND}",
         "f_inner_upper": f"R_upper is repaired_recall_upper; {NO_BOUND}",
     }
-    return [*pairs, *_bounds("repaired", conditions)]
+    bounds = [bound("repaired", name, condition) for name, condition in conditions.items()]
+    return [*pairs, *bounds]
 
 
 def sharp() -> list[Entry]:
     """Return the sharp edition: the exact law of a pair, then the bounds."""
-    law: list[tuple[str, str, str, str, sp.Expr, str]] = [
-        ("separation", "standardised separation of a pair", "r", "r_{ij}", theorems.SEPARATION, MODEL_G),
-        ("pairwise_law", "exact law of a pair", "p[i, j]", "p_{ij}", theorems.PAIRWISE_LAW, MODEL_G),
-        ("chernoff", "best Chernoff bound of a pair", "p[i, j]", "p_{ij}", theorems.CHERNOFF, f"{MODEL_G}; r > 0"),
+    stated = partial(Entry, edition="sharp")
+    return [
+        stated("separation", "standardised separation of a pair", "r", "=", theorems.SEPARATION, MODEL_G, left_latex="r_{ij}"),
+        stated("pairwise_law", "exact law of a pair", "p[i, j]", "=", theorems.PAIRWISE_LAW, MODEL_G, left_latex="p_{ij}"),
+        stated("chernoff", "best Chernoff bound of a pair", "p[i, j]", "<=", theorems.CHERNOFF, f"{MODEL_G}; r > 0", left_latex="p_{ij}"),
+        *(bound("sharp", name, MODEL_G) for name in BOUNDS),
     ]
-    pairs = [
-        stated(name, title, left, "<=" if name == "chernoff" else "=", value, edition="sharp", left_latex=latex, conditions=conditions)
-        for name, title, left, latex, value, conditions in law
-    ]
-    return [*pairs, *_bounds("sharp", dict.fromkeys(BOUNDS, MODEL_G))]
 
 
 def conditional() -> list[Entry]:
     """Return the conditional edition: the sharp argument given the representative and one selected token."""
-    counted = stated(
-        "conditional_count",
-        symbols.MEANINGS["count"].meaning,
-        symbols.count[symbols.i],
-        "=",
-        SumOver(symbols.beat[symbols.i, symbols.j], symbols.j, symbols.J),
-        edition="conditional",
-        conditions=f"i ∈ I_N; {MODEL_G}",
-    )
-    return [counted, *_bounds("conditional", dict.fromkeys(BOUNDS, f"{MODEL_G}; means over s and y_i"))]
-
-
-def _bounds(edition: Edition, conditions: Mapping[str, str]) -> list[Entry]:
-    """Return the bounds of an edition, in the order of their conditions; its expressions are `theory.symbolic.theorems.EDITION_QUANTITY_SIDE`."""
+    count, rivals = symbols.count[symbols.i], SumOver(symbols.beat[symbols.i, symbols.j], symbols.j, symbols.J)
+    title = symbols.MEANINGS["count"].meaning
     return [
-        bound(
-            f"{edition}_{name}",
-            "",
-            name.rsplit("_", 1)[0],
-            getattr(theorems, f"{edition}_{name}".upper()),
-            edition,
-            condition,
-            relation="<~" if edition == "repaired" and name.endswith("upper") else None,
-        )
-        for name, condition in conditions.items()
+        Entry("conditional_count", title, count, "=", rivals, f"i ∈ I_N; {MODEL_G}", edition="conditional"),
+        *(bound("conditional", name, f"{MODEL_G}; means over s and y_i") for name in BOUNDS),
     ]

@@ -6,15 +6,13 @@ Source: arXiv 2602.01893; equation numbers are the paper's. Imports sympy.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import sympy as sp
 
-from theory.symbolic import symbols
+from theory.symbolic import symbols, theorems
 
 PAPER = "arXiv 2602.01893"
-
-UNITLESS = ""
 
 MODEL_G = "Model G: contributions Gaussian with the assumed Gram matrix"
 
@@ -33,31 +31,35 @@ Relation = Literal["=", "<=", ">=", "~", "<~", "iff"]
 LATEX_RELATIONS: dict[str, str] = {"=": "=", "<=": r"\le", ">=": r"\ge", "~": r"\approx", "<~": r"\lesssim", "iff": r"\iff"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One statement.
 
-    name: plain, unique. equation: the paper's number, or "" where it has none. part: where the paper puts it, such as "Theorem 1" or
-    "Table 1 row d". relation: how `left` relates to the expression ("~" an approximation). units: of both sides, "" for none.
-    errata: numbers of the errata that concern it.
+    name: plain, unique. left: of a side given as an expression, its text; left_latex: its LaTeX, by default that of the expression, or the
+    text. relation: how `left` relates to the expression ("~" an approximation). units: of both sides, "" for none. equation: the paper's
+    number, or "" where it has none. part: where the paper puts it, such as "Theorem 1" or "Table 1 row d". errata: numbers of the errata
+    that concern it.
     """
 
     name: str
     title: str
-    equation: str
-    part: str
-    edition: Edition
     left: str
-    left_latex: str
     relation: Relation
     expression: sp.Basic
-    conditions: str
-    units: str
-    errata: tuple[int, ...]
+    conditions: str = ""
+    units: str = ""
+    left_latex: str = ""
+    equation: str = ""
+    part: str = ""
+    edition: Edition = "printed"
+    errata: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.relation not in get_args(Relation):
             raise ValueError(f"{self.name}: relation {self.relation!r}, expected one of {', '.join(get_args(Relation))}.")
+        latex = self.left_latex or (self.left if isinstance(self.left, str) else symbols.latex(self.left))
+        object.__setattr__(self, "left_latex", latex)
+        object.__setattr__(self, "left", str(self.left))
 
     @property
     def source(self) -> str:
@@ -66,55 +68,11 @@ class Entry:
         return f"{PAPER}, {', '.join(places)}" if places else f"not in print; {self.edition} edition"
 
 
-def definition(name: str, equation: str, expression: sp.Basic, errata: tuple[int, ...] = (), **changes: str) -> Entry:
+def definition(name: str, equation: str, expression: sp.Basic, errata: tuple[int, ...] = (), *, of: str = "", **changes: str) -> Entry:
     """Return the definition of a symbol; `of` names it where the entry has a name of its own."""
-    meaning = symbols.MEANINGS[changes.get("of", name)]
-    return Entry(
-        name=name,
-        title=changes.get("title", meaning.meaning),
-        equation=equation,
-        part=changes.get("part", ""),
-        edition="printed",
-        left=changes.get("left", str(meaning.symbol)),
-        left_latex=changes.get("left_latex", meaning.latex),
-        relation="=",
-        expression=expression,
-        conditions=changes.get("conditions", ""),
-        units=meaning.unit,
-        errata=errata,
-    )
-
-
-def stated(
-    name: str,
-    title: str,
-    left: str | sp.Basic,
-    relation: Relation,
-    expression: sp.Basic,
-    *,
-    equation: str = "",
-    part: str = "",
-    edition: Edition = "printed",
-    left_latex: str = "",
-    conditions: str = "",
-    units: str = UNITLESS,
-    errata: tuple[int, ...] = (),
-) -> Entry:
-    """Return a statement whose left side is an expression, or text with its LaTeX."""
-    return Entry(
-        name=name,
-        title=title,
-        equation=equation,
-        part=part,
-        edition=edition,
-        left=str(left),
-        left_latex=left_latex or (str(left) if isinstance(left, str) else symbols.latex(left)),
-        relation=relation,
-        expression=expression,
-        conditions=conditions,
-        units=units,
-        errata=errata,
-    )
+    meaning = symbols.MEANINGS[of or name]
+    fields: dict[str, Any] = {"left": str(meaning.symbol), "left_latex": meaning.latex} | changes
+    return Entry(name, meaning.meaning, relation="=", expression=expression, units=meaning.unit, equation=equation, errata=errata, **fields)
 
 
 MEANS = {
@@ -126,30 +84,14 @@ MEANS = {
 """What is bounded, in text and in LaTeX."""
 
 
-def bound(
-    name: str,
-    equation: str,
-    quantity: str,
-    expression: sp.Expr,
-    edition: Edition,
-    conditions: str,
-    errata: tuple[int, ...] = (),
-    part: str = "",
-    relation: Relation | None = None,
-) -> Entry:
-    """Return a bound on the mean of a quantity; the name says which side, and so the relation unless one is given."""
-    side = "lower" if name.endswith("lower") else "upper"
-    return Entry(
-        name=name,
-        title=f"{side} {'approximation' if relation == '<~' else 'bound'} of {MEANS[quantity][0]}",
-        equation=equation,
-        part=part,
-        edition=edition,
-        left=MEANS[quantity][0],
-        left_latex=MEANS[quantity][1],
-        relation=relation or (">=" if side == "lower" else "<="),
-        expression=expression,
-        conditions=conditions,
-        units=UNITLESS,
-        errata=errata,
-    )
+def bound(edition: Edition, quantity_side: str, conditions: str, **source: Any) -> Entry:
+    """Return a bound on the mean of a quantity, such as "recall_lower"; its expression is `theory.symbolic.theorems.EDITION_QUANTITY_SIDE`.
+
+    The name and the expression of a printed one do without the edition. source: equation, part and errata of a printed one.
+    """
+    name = quantity_side if edition == "printed" else f"{edition}_{quantity_side}"
+    quantity, side = quantity_side.rsplit("_", 1)
+    left, latex = MEANS[quantity]
+    relation: Relation = ">=" if side == "lower" else "<~" if edition == "repaired" else "<="
+    title = f"{side} {'approximation' if relation == '<~' else 'bound'} of {left}"
+    return Entry(name, title, left, relation, getattr(theorems, name.upper()), conditions, left_latex=latex, edition=edition, **source)

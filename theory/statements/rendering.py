@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from textwrap import wrap
+from textwrap import fill, indent
 from typing import Literal, get_args
 
 import sympy as sp
 
 from theory.errata.record import ERRATA, PREFACE, Erratum
-from theory.errata.report import shown
+from theory.errata.report import example_sentence
 from theory.errors import InputError
 from theory.statements.dimensions import check
 from theory.statements.record import LATEX_RELATIONS, Entry
@@ -42,10 +42,7 @@ def preface(style: Style) -> str:
         >>> preface("text").split("“")[0]
         'Report on '
     """
-    paragraphs = (
-        [_tex(paragraph) for paragraph in PREFACE] if style == "latex" else ["\n".join(wrap(paragraph, 140)) for paragraph in PREFACE]
-    )
-    return "\n\n".join(paragraphs)
+    return "\n\n".join(_tex(paragraph) if style == "latex" else fill(paragraph, 140) for paragraph in PREFACE)
 
 
 def render(entry: Entry, style: Style) -> str:
@@ -59,6 +56,7 @@ def render(entry: Entry, style: Style) -> str:
         >>> render(statement("Delta"), "python").splitlines()[-1]
         'Delta = -2*S_in*a_max_out*rho_out + a_min_in**2'
     """
+    _check_style(style)
     if style == "latex":
         return f"{entry.left_latex} {LATEX_RELATIONS[entry.relation]} {symbols.latex(entry.expression)}"
     if style == "python":
@@ -67,9 +65,7 @@ def render(entry: Entry, style: Style) -> str:
         return f"{''.join(imports)}# of {', '.join(_free(entry))}\n{entry.name} = {source}"
     if style == "json":
         return json.dumps(_record(entry), ensure_ascii=False, allow_nan=False, indent=2)
-    if style == "text":
-        return _text(entry)
-    raise InputError(f"style is {style!r}, expected one of {', '.join(get_args(Style))}.")
+    return _text(entry)
 
 
 def render_erratum(erratum: Erratum, style: Style) -> str:
@@ -83,30 +79,28 @@ def render_erratum(erratum: Erratum, style: Style) -> str:
         >>> render_erratum(find_erratum(3), "text").splitlines()[-1].strip()
         'shown:   four tokens, N = 2. Tokens outside I_N: 1 as printed, 2 in truth.'
     """
-    if style not in get_args(Style):
-        raise InputError(f"style is {style!r}, expected one of {', '.join(get_args(Style))}.")
+    _check_style(style)
     result = erratum.counterexample()
     if style == "json":
         record: dict[str, object] = {name: getattr(erratum, name) for name in ("number", "title", "printed", "why", "true", "equations")}
         record["counterexample"] = {"what": result.what, "given": result.given, "printed": result.printed, "true": result.true}
         return json.dumps(record, ensure_ascii=False, allow_nan=False, indent=2)
+    sentences = (erratum.printed, erratum.why, erratum.true, f"{example_sentence(result)}.")
     if style == "latex":
-        sentences = (erratum.printed, erratum.why, erratum.true, f"{shown(result)}.")
         labels = ("Printed:", "Why it fails:", "True:", "Counterexample:")
         body = " ".join(rf"\emph{{{label}}} {_tex(text)}" for label, text in zip(labels, sentences, strict=True))
         return rf"\item[{erratum.number}.] \textbf{{{_tex(erratum.title)}}}, {_tex(erratum.where)}. {body}"
-    lines = [
-        f"{erratum.number}. {erratum.title}, {erratum.where}",
-        *_paragraph("printed", erratum.printed),
-        *_paragraph("why", erratum.why),
-        *_paragraph("true", erratum.true),
-        *_paragraph("shown", f"{shown(result)}."),
+    paragraphs = [
+        fill(text, width=130, initial_indent=f"   {label:<9}", subsequent_indent=" " * 12, break_long_words=False)
+        for label, text in zip(("printed:", "why:", "true:", "shown:"), sentences, strict=True)
     ]
-    return "\n".join(f"# {line}" for line in lines) if style == "python" else "\n".join(lines)
+    whole = "\n".join([f"{erratum.number}. {erratum.title}, {erratum.where}", *paragraphs])
+    return indent(whole, "# ") if style == "python" else whole
 
 
-def _paragraph(label: str, text: str) -> list[str]:
-    return wrap(text, width=130, initial_indent=f"   {label + ':':<9}", subsequent_indent=" " * 12, break_long_words=False)
+def _check_style(style: str) -> None:
+    if style not in get_args(Style):
+        raise InputError(f"style is {style!r}, expected one of {', '.join(get_args(Style))}.")
 
 
 def _tex(text: str) -> str:
@@ -135,7 +129,7 @@ def _used(entry: Entry) -> list[symbols.Meaning]:
     return [meaning for name, meaning in symbols.MEANINGS.items() if name in names]
 
 
-def _said(entry: Entry, meaning: symbols.Meaning) -> str:
+def _legend(entry: Entry, meaning: symbols.Meaning) -> str:
     """Return what a symbol means in a statement: an index that runs over sets of tokens is one of these, another is any token."""
     sets = {str(members) for over in entry.expression.atoms(Over) for index, members in over.pairs() if index == meaning.symbol}
     return f"{meaning.meaning} of {' or of '.join(sorted(sets))}" if sets else meaning.meaning
@@ -147,26 +141,16 @@ def _text(entry: Entry) -> str:
         f"  {entry.left} {entry.relation} {entry.expression}",
         f"  source: {entry.source}",
     ]
-    if entry.units:
-        lines.append(f"  units: {entry.units}")
-    if entry.conditions:
-        lines.append(f"  conditions: {entry.conditions}")
+    lines += [f"  {label}: {getattr(entry, label)}" for label in ("units", "conditions") if getattr(entry, label)]
     lines += [f"  dimension: {fault.what}: {fault.where}" for fault in check(entry)]
-    lines += [f"  {meaning.symbol}: {_said(entry, meaning)}{f' [{meaning.unit}]' if meaning.unit else ''}" for meaning in _used(entry)]
+    lines += [f"  {meaning.symbol}: {_legend(entry, meaning)}{f' [{meaning.unit}]' if meaning.unit else ''}" for meaning in _used(entry)]
     lines += [f"  erratum {item.number}: {item.title}. {item.true}" for item in ERRATA if item.number in entry.errata]
     return "\n".join(lines)
 
 
 def _record(entry: Entry) -> dict[str, object]:
-    return {
-        "name": entry.name,
-        "title": entry.title,
-        "equation": entry.equation,
-        "part": entry.part,
-        "source": entry.source,
-        "edition": entry.edition,
-        "left": entry.left,
-        "relation": entry.relation,
+    plain = ("name", "title", "equation", "part", "source", "edition", "left", "relation")
+    return {name: getattr(entry, name) for name in plain} | {
         "text": str(entry.expression),
         "latex": render(entry, "latex"),
         "python": render(entry, "python"),
@@ -174,5 +158,5 @@ def _record(entry: Entry) -> dict[str, object]:
         "units": entry.units,
         "dimension": [f"{fault.what}: {fault.where}" for fault in check(entry)],
         "errata": list(entry.errata),
-        "symbols": {str(meaning.symbol): _said(entry, meaning) for meaning in _used(entry)},
+        "symbols": {str(meaning.symbol): _legend(entry, meaning) for meaning in _used(entry)},
     }

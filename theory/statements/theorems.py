@@ -5,11 +5,12 @@ Source: arXiv 2602.01893, eq. (7)-(17) and (26)-(31). Imports sympy.
 
 from __future__ import annotations
 
-import sympy as sp
+from functools import partial
 
-from theory.statements.record import PAIR, PRINTED_CONDITIONS, Entry, bound, definition, stated
-from theory.symbolic import margins, symbols, theorems
+from theory.statements.record import PAIR, PRINTED_CONDITIONS, Entry, bound, definition
+from theory.symbolic import margins, symbols
 
+WITH_SINK = "0 ∈ I_N"
 CONTENT = "I_N without the sink is not empty"
 SECTION = "Section 3.4"
 APPENDIX = "Appendix A.1"
@@ -18,34 +19,19 @@ APPENDIX = "Appendix A.1"
 def margin_definitions() -> list[Entry]:
     """Return eq. (7)-(11)."""
     letter, table = "to the letter of (8)", "reading of (29) and Table 1; default"
-    unsaid = "defined nowhere"
+    ceiling, unsaid = "printed ceiling of ρ_out", "defined nowhere"
+    other = f"{unsaid}; other reading"
     return [
         definition("S_in", "7", margins.S_IN, part=SECTION),
         definition("a_min_in", "7", margins.A_MIN_IN, (12,), conditions=CONTENT, part=SECTION),
         definition("a_max_out", "7", margins.A_MAX_OUT, part=SECTION),
         definition("rho_out", "7", margins.RHO_OUT, (19,), conditions=CONTENT, part=SECTION),
-        stated(
-            "rho_out_at_most",
-            "printed ceiling of ρ_out",
-            symbols.rho_out,
-            "<=",
-            margins.RHO_OUT_AT_MOST,
-            equation="7",
-            part=SECTION,
-            conditions="0 ∈ I_N",
-            errata=(19,),
+        Entry(
+            "rho_out_at_most", ceiling, symbols.rho_out, "<=", margins.RHO_OUT_AT_MOST, WITH_SINK, equation="7", part=SECTION, errata=(19,)
         ),
         definition("rho_in", "8", margins.RHO_IN, (2,), conditions=f"used in (8), {unsaid}; 0 for fewer than two tokens", part=SECTION),
         definition("a_max_in", "8", margins.A_MAX_IN_WITH_SINK, (15,), conditions=f"{unsaid}; default reading", part=SECTION),
-        definition(
-            "a_max_in_without_sink",
-            "8",
-            margins.A_MAX_IN_WITHOUT_SINK,
-            (15,),
-            of="a_max_in",
-            conditions=f"{unsaid}; other reading",
-            part=SECTION,
-        ),
+        definition("a_max_in_without_sink", "8", margins.A_MAX_IN_WITHOUT_SINK, (15,), of="a_max_in", part=SECTION, conditions=other),
         definition("Delta", "8", margins.DELTA, (6,), conditions=CONTENT, part=SECTION),
         definition("Delta_0_in", "8", margins.DELTA_0_IN, (2, 16, 19), of="Delta_0", conditions=letter, part=SECTION),
         definition("Delta_0_out", "29", margins.DELTA_0_OUT, (2, 16, 19), of="Delta_0", conditions=table, part=APPENDIX),
@@ -60,89 +46,42 @@ def margin_definitions() -> list[Entry]:
 
 def appendix_margins() -> list[Entry]:
     """Return eq. (26)-(31): the margins again, the mean gaps, the variance proxy and the tails."""
+    stated = partial(Entry, part=APPENDIX)
+    pairs = "i ≠ 0; a_i ≥ a_j, ρ₀ ≥ 0 and all cosines ≥ 0, unsaid"
+    sink, larger = "mean gap of the sink", f"{WITH_SINK}; ρ₀ ≥ 0 and S_in ≥ a_j, unsaid"
+    proxy, unsaid = "variance proxy of X_ij", "X_ij − μ_ij sub-Gaussian; c universal, nowhere given"
+    tails = (
+        ("tail", "content token", "P{X_ij <= 0}", r"\mathbb{P}\{X_{ij} \le 0\}", margins.TAIL, (1, 6, 13)),
+        ("tail_sink", "the sink", "P{X_0j <= 0}", r"\mathbb{P}\{X_{0j} \le 0\}", margins.TAIL_SINK, (1, 13, 16)),
+    )
     return [
         definition("S_in_appendix", "26", margins.S_IN, of="S_in", left="S_in'", left_latex=r"S'_{\mathrm{in}}", part=APPENDIX),
         definition("a_min_in_appendix", "26", margins.A_MIN_IN, (12,), of="a_min_in", conditions=CONTENT, part=APPENDIX),
         definition("a_max_out_appendix", "26", margins.A_MAX_OUT, of="a_max_out", part=APPENDIX),
         definition("B_appendix", "27", margins.SCALE, (1, 15), of="B", part=APPENDIX),
-        stated(
-            "mean_gap",
-            "mean gap of a content token",
-            symbols.mu,
-            ">=",
-            margins.DELTA,
-            equation="28",
-            part=APPENDIX,
-            conditions="i ≠ 0; a_i ≥ a_j, ρ₀ ≥ 0 and all cosines ≥ 0, unsaid",
-            units="norm²",
-            errata=(4, 6),
+        stated("mean_gap", "mean gap of a content token", symbols.mu, ">=", margins.DELTA, pairs, "norm²", equation="28", errata=(4, 6)),
+        stated("mean_gap_sink", sink, "mu_0j", ">=", margins.DELTA_0_OUT, larger, "norm²", r"\mu_{0j}", "29", errata=(2, 4, 19)),
+        stated("variance_proxy", proxy, "sigma**2", "<=", margins.VARIANCE_PROXY, unsaid, "norm⁴", r"\sigma^2", "30", errata=(1, 13)),
+        *(
+            stated(name, f"printed tail of a pair: {token}", left, "<=", tail, PRINTED_CONDITIONS, "", latex, "31", errata=errata)
+            for name, token, left, latex, tail, errata in tails
         ),
-        stated(
-            "mean_gap_sink",
-            "mean gap of the sink",
-            "mu_0j",
-            ">=",
-            margins.DELTA_0_OUT,
-            equation="29",
-            part=APPENDIX,
-            left_latex=r"\mu_{0j}",
-            conditions="0 ∈ I_N; ρ₀ ≥ 0 and S_in ≥ a_j, unsaid",
-            units="norm²",
-            errata=(2, 4, 19),
-        ),
-        stated(
-            "variance_proxy",
-            "variance proxy of X_ij",
-            "sigma**2",
-            "<=",
-            margins.VARIANCE_PROXY,
-            equation="30",
-            part=APPENDIX,
-            left_latex=r"\sigma^2",
-            conditions="X_ij − μ_ij sub-Gaussian; c universal, nowhere given",
-            units="norm⁴",
-            errata=(1, 13),
-        ),
-        *_tails(),
-    ]
-
-
-def _tails() -> list[Entry]:
-    rows: tuple[tuple[str, str, str, sp.Expr, tuple[int, ...]], ...] = (
-        ("tail", "i", "printed tail of a pair: content token", margins.TAIL, (1, 6, 13)),
-        ("tail_sink", "0", "printed tail of a pair: the sink", margins.TAIL_SINK, (1, 13, 16)),
-    )
-    return [
-        stated(
-            name,
-            title,
-            f"P{{X_{of}j <= 0}}",
-            "<=",
-            expression,
-            equation="31",
-            part=APPENDIX,
-            left_latex=rf"\mathbb{{P}}\{{X_{{{of}j}} \le 0\}}",
-            conditions=PRINTED_CONDITIONS,
-            errata=errata,
-        )
-        for name, of, title, expression, errata in rows
     ]
 
 
 def printed_bounds() -> list[Entry]:
     """Return eq. (12)-(17)."""
     lower = (1, 3, 13, 16, 17, 19)
-    rows: list[tuple[str, str, str, str, sp.Expr, tuple[int, ...]]] = [
-        ("precision_lower", "12", "Theorem 1", "precision", theorems.PRECISION_LOWER, lower),
-        ("precision_upper", "13", "Theorem 1", "precision", theorems.PRECISION_UPPER, (1, 4, 5, 7, 11, 12)),
-        ("recall_lower", "14", "Theorem 2", "recall", theorems.RECALL_LOWER, tuple(sorted({*lower, 18}))),
-        ("recall_upper", "15", "Theorem 2", "recall", theorems.RECALL_UPPER, (1, 4, 5, 7, 11, 12)),
-        ("f_inner_lower", "16", "Corollary 1", "f_inner", theorems.F_INNER_LOWER, (8, 18)),
-        ("f_inner_upper", "16", "Corollary 1", "f_inner", theorems.F_INNER_UPPER, (7,)),
-        ("f_outer_lower", "17", "Corollary 1", "f_outer", theorems.F_OUTER_LOWER, (8,)),
-        ("f_outer_upper", "17", "Corollary 1", "f_outer", theorems.F_OUTER_UPPER, (7,)),
+    rows: list[tuple[str, str, str, tuple[int, ...]]] = [
+        ("precision_lower", "12", "Theorem 1", lower),
+        ("precision_upper", "13", "Theorem 1", (1, 4, 5, 7, 11, 12)),
+        ("recall_lower", "14", "Theorem 2", tuple(sorted({*lower, 18}))),
+        ("recall_upper", "15", "Theorem 2", (1, 4, 5, 7, 11, 12)),
+        ("f_inner_lower", "16", "Corollary 1", (8, 18)),
+        ("f_inner_upper", "16", "Corollary 1", (7,)),
+        ("f_outer_lower", "17", "Corollary 1", (8,)),
+        ("f_outer_upper", "17", "Corollary 1", (7,)),
     ]
     return [
-        bound(name, equation, quantity, expression, "printed", PRINTED_CONDITIONS, errata, part)
-        for name, equation, part, quantity, expression, errata in rows
+        bound("printed", name, PRINTED_CONDITIONS, equation=equation, part=part, errata=errata) for name, equation, part, errata in rows
     ]

@@ -8,7 +8,7 @@ scan, and where there is none the best value seen is told. Imports numpy, scipy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,14 +24,7 @@ LARGEST_D: Final = 2**20
 SCAN: Final = 240
 """Points of a scan: one in 4% over four decades."""
 
-RANGES: Final = {
-    "beta": (1e-3, 10.0),
-    "kappa": (1e-3, 10.0),
-    "lam": (1e-3, 10.0),
-    "p_sink": (0.0, 0.99),
-    "rho0": (-0.99, 0.99),
-    "c": (0.0, 0.99),
-}
+RANGES: Final = dict.fromkeys(("beta", "kappa", "lam"), (1e-3, 10.0)) | {"p_sink": (0.0, 0.99), "rho0": (-0.99, 0.99), "c": (0.0, 0.99)}
 """Where a scan looks unless told."""
 
 SEARCHED: Final = tuple(name for name, parameter in PARAMETERS.items() if name in ("N", "d") or not parameter.whole)
@@ -98,17 +91,19 @@ def find_crossing(
     if parameter not in SEARCHED:
         remedy = f"Use one of those, or let {parameter} vary with --set." if parameter in PARAMETERS else "Use one of those."
         raise InputError(f"{parameter!r} cannot be searched for, expected one of {', '.join(SEARCHED)}. {remedy}")
-    given = {name: value for name, value in (fixed or {}).items() if name != parameter}
-    search = _Search(parameter=parameter, target=target, fixed=given, question=question)
+    fixed = {name: value for name, value in (fixed or {}).items() if name != parameter}
+    search = _Search(parameter=parameter, target=target, fixed=fixed, question=question)
     if parameter == "N":
-        length = int(given.get("L", PARAMETERS["L"].default or 1)) if question.measured is None else question.measured.tokens - 1
-        return search.largest(np.arange(1, length + 1, dtype=np.float64) if between is None else _whole(between))
+        length = int(fixed.get("L", PARAMETERS["L"].default or 1)) if question.measured is None else question.measured.tokens - 1
+        return search.crossing(np.arange(1, length + 1, dtype=np.float64) if between is None else _whole(between), search.end_of_run)
     if parameter == "d":
-        return search.smallest_whole(*(between or (1, LARGEST_D)))
+        low, high = between or (1, LARGEST_D)
+        doublings = np.ceil(np.log2(max(high / max(low, 1), 1)))
+        return search.crossing(np.unique(np.minimum(np.ceil(low) * 2.0 ** np.arange(doublings + 1), np.floor(high))), search.halved)
     low, high = between or RANGES.get(parameter, (np.nan, np.nan))
     if not low < high:
         raise InputError(f"{parameter}: expected a range to search, low below high. Give one, as in {parameter}=0.1:2.")
-    return search.first_crossing(low, high)
+    return search.crossing(np.geomspace(low, high, SCAN) if low > 0 else np.linspace(low, high, SCAN), search.root)
 
 
 def _whole(between: tuple[float, float]) -> FloatArray:
@@ -130,9 +125,11 @@ class _Search:
         name = self.question.bounds[0]
         return np.asarray(study({self.parameter: values}, self.fixed, self.question).full(name), dtype=np.float64)
 
-    def crossing(self, values: FloatArray, bounds: FloatArray, value: float | None) -> Crossing:
-        """Return what was found, with the best of the bounds seen."""
-        known = np.isfinite(bounds)
+    def crossing(self, values: FloatArray, refined: Callable[[FloatArray, FloatArray, int], float]) -> Crossing:
+        """Return where the bound first reaches the target among rising values, refined from them, with the best bound seen."""
+        bounds = self.at(values)
+        reached, known = np.flatnonzero(bounds >= self.target), np.isfinite(bounds)
+        value = refined(values, bounds, int(reached[0])) if reached.size else None
         best = int(np.nanargmax(bounds)) if known.any() else -1
         return Crossing(
             parameter=self.parameter, quantity=self.question.bounds[0], target=self.target, value=value,
@@ -141,44 +138,27 @@ class _Search:
             searched=(float(values[0]), float(values[-1])),
         )  # fmt: skip
 
-    def largest(self, values: FloatArray) -> Crossing:
+    def end_of_run(self, values: FloatArray, bounds: FloatArray, first: int) -> float:
         """The last of the first consecutive sizes that reach the target: near N = L bounds rise again, as little is left outside."""
-        bounds = self.at(values)
-        reached = bounds >= self.target
-        if not reached.any():
-            return self.crossing(values, bounds, None)
-        start = int(np.argmax(reached))
-        missed = np.flatnonzero(~reached[start:])
-        return self.crossing(values, bounds, float(values[start + missed[0] - 1] if missed.size else values[-1]))
+        missed = np.flatnonzero(~(bounds[first:] >= self.target))
+        return float(values[first + missed[0] - 1] if missed.size else values[-1])
 
-    def smallest_whole(self, low: float, high: float) -> Crossing:
-        """The smallest whole value: bracketed by doubling, then halved down to one."""
-        steps = np.ceil(np.log2(max(high / max(low, 1), 1)))
-        values = np.unique(np.minimum(np.ceil(low) * 2.0 ** np.arange(steps + 1), np.floor(high)))
-        bounds = self.at(values)
-        reached = np.flatnonzero(bounds >= self.target)
-        if not reached.size:
-            return self.crossing(values, bounds, None)
-        above = float(values[reached[0]])
-        below = float(values[reached[0] - 1]) if reached[0] else above
+    def halved(self, values: FloatArray, bounds: FloatArray, first: int) -> float:
+        """The smallest whole value, by halving down to one the interval below the first that reaches the target."""
+        above = float(values[first])
+        below = float(values[first - 1]) if first else above
         while above - below > 1:
             middle = np.floor((below + above) / 2)
             below, above = (below, middle) if self.at(np.array([middle]))[0] >= self.target else (middle, above)
-        return self.crossing(values, bounds, above)
+        return above
 
-    def first_crossing(self, low: float, high: float) -> Crossing:
-        """The first crossing of a scan, refined by Brent's method between the two points around it."""
+    def root(self, values: FloatArray, bounds: FloatArray, first: int) -> float:
+        """The crossing by Brent's method between the two points of the scan around it."""
         from scipy.optimize import brentq
 
-        values = np.geomspace(low, high, SCAN) if low > 0 else np.linspace(low, high, SCAN)
-        bounds = self.at(values)
-        reached = np.flatnonzero(bounds >= self.target)
-        if not reached.size:
-            return self.crossing(values, bounds, None)
-        first = int(reached[0])
         if first == 0 or not np.isfinite(bounds[first - 1]):
-            return self.crossing(values, bounds, float(values[first]))
+            return float(values[first])
         root = brentq(lambda x: float(self.at(np.array([x]))[0]) - self.target, values[first - 1], values[first], xtol=1e-12, rtol=1e-12)
         near = root + np.array([0.0, 1e-12, 1e-9, 1e-6]) * abs(root)  # the first that is there in spite of rounding
         there = np.flatnonzero(self.at(near) >= self.target)
-        return self.crossing(values, bounds, float(near[there[0]] if there.size else values[first]))
+        return float(near[there[0]] if there.size else values[first])

@@ -9,7 +9,7 @@ rest of the theory room.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -89,7 +89,7 @@ def study_elasticities(fixed: Mapping[str, float | str] | None = None, question:
     if not bool(grid.similarity().feasible):
         raise InputError("no vectors have the Gram of this point, expected a feasible one. Lower |rho0|, or use --project (project=True).")
     here = _bounds_at(fixed, question)
-    profile = grid.profiles()[1][0][1]
+    ((_, profile),) = grid.profiles()
     values = {name: profile.get(name, grid.fixed[name]) for name in _moving(grid, question)}
 
     def at(name: str, value: float) -> FloatArray | None:
@@ -101,26 +101,23 @@ def study_elasticities(fixed: Mapping[str, float | str] | None = None, question:
     real = partial(derivative, step=WIDE_STEP, jump=JUMP) if question.edition == "predicted" else derivative
     rows = [(difference if PARAMETERS[name].whole else real)(partial(at, name), here, value) for name, value in values.items()]
     reasons = np.array([row.reasons for row in rows]).reshape(len(rows), len(question.bounds))
-    shown = _sayable(question, here)
-    reasons = np.where(np.isfinite(shown), reasons, SAYS_NOTHING)
+    sayable = _sayable(question, here)
+    reasons = np.where(np.isfinite(sayable), reasons, SAYS_NOTHING)
     slope, elasticity = (
-        np.where(np.isfinite(shown), np.array([getattr(row, part) for row in rows]), np.nan) for part in ("slope", "elasticity")
+        np.where(np.isfinite(sayable), np.array([getattr(row, part) for row in rows]), np.nan) for part in ("slope", "elasticity")
     )
     return Elasticities(
         parameters=tuple(values), bounds=question.bounds, values=np.array(list(values.values())), steps=tuple(row.step for row in rows),
-        at=shown, slope=slope, elasticity=elasticity, reasons=reasons,
-        fixed={name: f"{value:g}L" if name in grid.shares else value for name, value in grid.fixed.items() if np.isfinite(value)},
+        at=sayable, slope=slope, elasticity=elasticity, reasons=reasons, fixed=grid.known(),
     )  # fmt: skip
 
 
 def _moving(grid: Grid, question: Question) -> list[str]:
     """The parameters that this point has, in the order of the tables."""
-    without: set[str] = {name for name, value in grid.fixed.items() if not np.isfinite(value)}
-    without |= {"c"} if question.decay == "exponential" else set()
-    without |= {"stretch"} if question.decay != "stretched" else set()
-    without |= {"kappa"} if question.edition not in WITH_KAPPA else set()
-    without |= {*GRAM, "L"} if question.measured is not None else set()
-    return [name for name in PARAMETERS if name not in without]
+    used = {"c": question.decay != "exponential", "stretch": question.decay == "stretched", "kappa": question.edition in WITH_KAPPA}
+    if question.measured is not None:
+        used |= dict.fromkeys((*GRAM, "L"), False)
+    return [name for name in PARAMETERS if used.get(name, True) and np.isfinite(grid.fixed[name])]
 
 
 def _bounds_at(fixed: Mapping[str, float | str], question: Question) -> FloatArray:
@@ -130,8 +127,7 @@ def _bounds_at(fixed: Mapping[str, float | str], question: Question) -> FloatArr
     similarity = grid.similarity()
     if not bool(similarity.feasible):
         return np.full(len(question.bounds), np.nan)
-    profile = grid.profiles()[1][0][1]
-    alpha, norms = heads_of([profile])
+    alpha, norms = heads_of([values for _, values in grid.profiles()])
     gram = grid.gram(grid.fixed | {"rho0": float(similarity.rho0)})
     result = envelope(
         alpha[0], norms[0], gram, int(grid.fixed["d"]), [int(grid.fixed["N"])], edition=question.edition, kappa=grid.fixed["kappa"],
@@ -188,14 +184,12 @@ def derivative(
     below, above = at(value * (1 - step)), at(value * (1 + step))
     if below is None or above is None:
         return _nothing(DERIVATIVE, NO_PROFILE, here.size)
-    row = _between(DERIVATIVE, below, above, np.log1p(step) - np.log1p(-step), rounding)
+    response = _between(DERIVATIVE, below, above, np.log1p(step) - np.log1p(-step), rounding)
     sides = np.stack([above - here, here - below]) / step
     apart, most = np.abs(sides[0] - sides[1]), np.abs(sides).max(axis=0)
-    kinked = (apart > KINK * most + (ROUNDING * 100 * np.abs(here) + jump) / step) & (row.reasons != NO_VECTORS)
-    return Response(
-        step=row.step, slope=np.where(kinked, np.nan, row.slope), elasticity=np.where(kinked, np.nan, row.elasticity),
-        reasons=np.where(kinked, NO_DERIVATIVE, row.reasons),
-    )  # fmt: skip
+    kinked = (apart > KINK * most + (ROUNDING * 100 * np.abs(here) + jump) / step) & (response.reasons != NO_VECTORS)
+    response.slope[kinked] = response.elasticity[kinked] = np.nan
+    return replace(response, reasons=np.where(kinked, NO_DERIVATIVE, response.reasons))
 
 
 def difference(at: Callable[[float], FloatArray | None], here: FloatArray, value: float) -> Response:

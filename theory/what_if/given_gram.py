@@ -79,13 +79,11 @@ def _numbers(cosines: Any) -> np.ndarray:
     if not (square or array.ndim == 1) or array.shape[0] < (1 if array.ndim == 1 else 2):
         raise InputError(f"gram has shape {array.shape}, expected (T, T) for T >= 2 tokens, or cosines by lag. Give every pair of tokens.")
     if not np.isfinite(array).all():
-        place = tuple(int(k) for k in np.argwhere(~np.isfinite(array))[0])
-        raise InputError(f"gram is {array[place]} at {_place(place)}, expected finite cosines. Fill or leave out tokens without a value.")
+        at = tuple(int(k) for k in np.argwhere(~np.isfinite(array))[0])
+        raise InputError(f"gram is {array[at]} at {_position(at)}, expected finite cosines. Fill or leave out tokens without a value.")
     if np.abs(array).max() > 1 + UNIT:
-        place = tuple(int(k) for k in np.unravel_index(np.abs(array).argmax(), array.shape))
-        raise InputError(
-            f"gram is {array[place]:.6g} at {_place(place)}, expected cosines from -1 to 1. Divide inner products by both norms."
-        )
+        at = tuple(int(k) for k in np.unravel_index(np.abs(array).argmax(), array.shape))
+        raise InputError(f"gram is {array[at]:.6g} at {_position(at)}, expected cosines from -1 to 1. Divide inner products by both norms.")
     return array
 
 
@@ -103,13 +101,13 @@ def _matrix(array: np.ndarray) -> FloatArray:
     if off.max() > UNIT:
         at = int(off.argmax())
         raise InputError(
-            f"gram is {array[at, at]:.6g} at {_place((at, at))}, expected 1 on the diagonal. Divide inner products by both norms."
+            f"gram is {array[at, at]:.6g} at {_position((at, at))}, expected 1 on the diagonal. Divide inner products by both norms."
         )
     apart = np.abs(array - array.T)
     if apart.max() > SYMMETRY:
         i, j = (int(k) for k in np.unravel_index(apart.argmax(), apart.shape))
         raise InputError(
-            f"gram is {array[i, j]:.6g} at {_place((i, j))} but {array[j, i]:.6g} at {_place((j, i))}, expected a symmetric matrix. "
+            f"gram is {array[i, j]:.6g} at {_position((i, j))} but {array[j, i]:.6g} at {_position((j, i))}, expected a symmetric matrix. "
             "Use (gram + gram.T) / 2."
         )
     settled = np.clip((array + array.T) / 2, -1, 1)
@@ -117,5 +115,5 @@ def _matrix(array: np.ndarray) -> FloatArray:
     return as_matrix(settled, len(settled))
 
 
-def _place(index: tuple[int, ...]) -> str:
+def _position(index: tuple[int, ...]) -> str:
     return f"row {index[0]}, column {index[1]}" if len(index) == 2 else f"lag {index[0]}"

@@ -40,6 +40,9 @@ A_SELECTION: Final = 64
 WITH_KAPPA: Final = ("printed", "repaired")
 """Editions with the constant κ in their tails."""
 
+Profile = tuple[tuple[int, ...], dict[str, float]]
+"""Some parameters of a point: its index along their axes, and their values by name."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Grid:
@@ -101,30 +104,28 @@ class Grid:
         """Those of the axes that are among `names`, in the order of the study."""
         return tuple(name for name in self.axes if name in names)
 
-    def points(self, names: Sequence[str]) -> Iterator[tuple[tuple[int, ...], dict[str, float]]]:
-        """Every combination of the values of `names`: its place along their axes, and the values."""
+    def points(self, names: Sequence[str]) -> Iterator[Profile]:
+        """Every combination of the values of `names`: its index along their axes, and the values."""
         varying = self.dims(names)
-        for place in product(*(range(len(self.axes[name])) for name in varying)):
-            at = dict(zip(varying, place, strict=True))
-            yield place, {name: float(self.axes[name][at[name]]) if name in at else self.fixed[name] for name in names}
+        for index in product(*(range(len(self.axes[name])) for name in varying)):
+            at = dict(zip(varying, index, strict=True))
+            yield index, {name: float(self.axes[name][at[name]]) if name in at else self.fixed[name] for name in names}
 
     def similarity(self) -> Similarity:
         """Which points have a Gram that vectors can have, and the ρ₀ of each, over the axes that they depend on."""
         measured = self.question.measured
         if measured is not None:
-            moved = np.array(measured.kind != "none")
-            return Similarity(
-                dims=(), feasible=np.array(True), projected=moved, rho0=np.array(np.nan), distance=np.array(measured.distance)
-            )
+            moved, rho0, distance = np.array(measured.kind != "none"), np.array(np.nan), np.array(measured.distance)
+            return Similarity(dims=(), feasible=np.array(True), projected=moved, rho0=rho0, distance=distance)
         dims = self.dims((*GRAM, "L"))
         shape = [len(self.axes[name]) for name in dims]
         edge, rho0 = np.empty(shape), np.empty(shape)
         edges: dict[tuple[float, ...], float] = {}
-        for place, at in self.points((*GRAM, "L")):
+        for index, at in self.points((*GRAM, "L")):
             key = (at["beta"], at["c"], at["stretch"], at["L"])
             if key not in edges:
                 edges[key] = self.lag_gram(at).edge(int(at["L"]))
-            edge[place], rho0[place] = edges[key], at["rho0"]
+            edge[index], rho0[index] = edges[key], at["rho0"]
         within = np.abs(rho0) <= edge * (1 + 1e-12)  # an edge that is NaN lets nothing in
         if not self.question.project:
             return Similarity(dims=dims, feasible=within, projected=np.zeros_like(within), rho0=rho0, distance=np.zeros_like(rho0))
@@ -134,9 +135,7 @@ class Grid:
 
     def gram(self, at: Mapping[str, float]) -> Gram:
         """The Gram of one point."""
-        if self.question.measured is not None:
-            return self.question.measured.gram
-        return self.lag_gram(at)
+        return self.lag_gram(at) if self.question.measured is None else self.question.measured.gram
 
     def lag_gram(self, at: Mapping[str, float]) -> LagGram:
         """The Gram of one point, where it follows from parameters."""
@@ -144,12 +143,13 @@ class Grid:
         decay: Any = "exponential" if form == "offset" else form
         return decaying(decay, at["beta"], int(at["L"]) + 1, rho0=at["rho0"], offset=at["c"], stretch=at["stretch"])
 
-    def profiles(self) -> tuple[tuple[str, ...], list[tuple[tuple[int, ...], dict[str, float]]]]:
-        """Every profile: the axes they vary along, and place and values of each, T₁ and T₂ filled in."""
-        out = []
-        for place, at in self.points(PROFILE):
-            out.append((place, at | {name: float(np.round(at[name] * at["L"])) for name in self.shares}))
-        return self.dims(PROFILE), out
+    def profiles(self) -> list[Profile]:
+        """Every profile: its index along the axes that profiles have, and its values, T₁ and T₂ filled in."""
+        return [(index, at | {name: float(np.round(at[name] * at["L"])) for name in self.shares}) for index, at in self.points(PROFILE)]
+
+    def known(self) -> dict[str, float | str]:
+        """What stands still and has a value, T₁ and T₂ as "0.5L" where they are shares of L."""
+        return {name: f"{value:g}L" if name in self.shares else value for name, value in self.fixed.items() if np.isfinite(value)}
 
 
 def _refuse_without_effect(varying: Mapping[str, Any], fixed: Mapping[str, float], question: Question) -> None:
@@ -206,9 +206,9 @@ def heads_of(profiles: Sequence[Mapping[str, float]]) -> tuple[FloatArray, Float
     return alpha, norms
 
 
-def batches(profiles: list[tuple[tuple[int, ...], dict[str, float]]]) -> Iterator[list[tuple[tuple[int, ...], dict[str, float]]]]:
+def batches(profiles: list[Profile]) -> Iterator[list[Profile]]:
     """Yield profiles of one length, a few at a time."""
-    by_length: dict[float, list[tuple[tuple[int, ...], dict[str, float]]]] = {}
+    by_length: dict[float, list[Profile]] = {}
     for item in profiles:
         by_length.setdefault(item[1]["L"], []).append(item)
     for length, group in by_length.items():

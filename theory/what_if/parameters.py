@@ -61,10 +61,9 @@ class Parameter:
         if any(shares) and (self.share is None or not all(shares)):
             why = "only T1 and T2 can be given in L" if self.share is None else "shares of L and positions are mixed"
             raise InputError(f"{self.name}: {why}, expected {self._kind()}. Change the values set.")
-        if any(shares) and not ((values >= 0) & (values <= 1)).all():
-            raise InputError(
-                f"{self.name} = {values[~((values >= 0) & (values <= 1))][0]:g}L: expected from 0L to 1L. Change the values set."
-            )
+        outside = values[~((values >= 0) & (values <= 1))]
+        if any(shares) and outside.size:
+            raise InputError(f"{self.name} = {outside[0]:g}L: expected from 0L to 1L. Change the values set.")
         if not any(shares):
             self.check(values)
         return values, any(shares)
@@ -84,11 +83,7 @@ class Parameter:
             raise InputError(f"{self.name} = {values[wrong][0]:g}: expected {self._kind()} ({self.meaning}). Change the values set.")
 
 
-def _table(*parameters: Parameter) -> dict[str, Parameter]:
-    return {parameter.name: parameter for parameter in parameters}
-
-
-PARAMETERS: Final = _table(
+_ALL: Final = (
     Parameter(name="N", meaning="selected tokens", units="tokens", symbol="N", default=8, low=1, whole=True),
     Parameter(name="L", meaning="last position; there are L + 1 tokens", units="tokens", symbol="L", default=1024, low=1, whole=True),
     Parameter(name="d", meaning="head size", units="1", symbol="d", default=64, low=1, whole=True),
@@ -110,6 +105,8 @@ PARAMETERS: Final = _table(
     Parameter(name="T2", meaning="start of the growth", units="tokens", symbol="T_2", default=None, whole=True, share=0.9),
     Parameter(name="C", meaning="value norm of the content tokens", units="value norm", symbol="C", default=1, open_low=True),
 )  # fmt: skip
+
+PARAMETERS: Final = {parameter.name: parameter for parameter in _ALL}
 """Every parameter by name, in the order of the tables. The defaults are an example, no head in particular; T1 is 0.5L and T2 0.9L."""
 
 PROFILE: Final = ("L", "lam", "p_sink", "p_base", "eta", "growth", "omega", "T1", "T2", "C")

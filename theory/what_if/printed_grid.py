@@ -12,7 +12,7 @@ import numpy as np
 from theory.arrays import BoolArray, FloatArray
 from theory.head.selections import Selections, selections
 from theory.what_if.grid import Grid, Similarity, batches, heads_of
-from theory.what_if.parameters import BOUNDS, PARAMETERS, Decay
+from theory.what_if.parameters import BOUNDS, PARAMETERS, PROFILE, Decay
 
 
 def printed_lower(grid: Grid, similarity: Similarity) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
@@ -40,13 +40,11 @@ def printed_lower(grid: Grid, similarity: Similarity) -> dict[str, tuple[tuple[s
     whole = at["N"] == at["L"] + 1
     out = {name: np.where(whole, np.nan, array) for name, array in (("margin", margin), ("margin_sink", margin_sink))}
     out |= _lower_bounds(grid, at, ratio, ratio_sink, np.isnan(margin), scale)
-    for name in grid.question.bounds:
-        out[name] = _masked(out[name], allowed, whole)
-    return {
-        name: _own(array, grid, full=name in BOUNDS)
-        for name, array in out.items()
-        if name in ("margin", "margin_sink", *grid.question.bounds)
-    }
+    for name in grid.question.bounds:  # 1 where N = T, NaN where no vectors have the Gram
+        out[name] = np.where(whole, 1.0, out[name]) if whole.any() else out[name]
+        out[name] = out[name] if allowed.all() else np.where(allowed, out[name], np.nan)
+    wanted = ("margin", "margin_sink", *grid.question.bounds)
+    return {name: _own(array, grid, full=name in BOUNDS) for name, array in out.items() if name in wanted}
 
 
 def _lower_bounds(
@@ -76,13 +74,6 @@ def _lower_bounds(
     return out
 
 
-def _masked(array: FloatArray, allowed: BoolArray, whole: BoolArray) -> FloatArray:
-    """Put 1 where N = T and NaN where no vectors have the Gram."""
-    if whole.any():
-        array = np.where(whole, 1.0, array)
-    return array if allowed.all() else np.where(allowed, array, np.nan)
-
-
 def _own(array: np.ndarray, grid: Grid, *, full: bool) -> tuple[tuple[str, ...], np.ndarray]:
     """Return an array with the axes it depends on, or with all of them."""
     if full:
@@ -101,14 +92,14 @@ def _at_one(decay: Decay, beta: FloatArray, stretch: FloatArray) -> FloatArray:
 
 def _all_selections(grid: Grid) -> tuple[Selections, tuple[str, ...]]:
     """Return the selections of every profile and N, arrays over the axes of profiles and N in the order of the study."""
-    dims, profiles = grid.profiles()
+    dims = grid.dims(PROFILE)
     sizes = grid.of_parameter("N").astype(np.int64)
     shape = [len(grid.axes[name]) for name in dims]
     arrays: dict[str, np.ndarray] = {}
-    for batch in batches(profiles):
+    for batch in batches(grid.profiles()):
         alpha, norms = heads_of([values for _, values in batch])
         result = selections(alpha, norms, sizes, sink_in_b=grid.question.sink_in_b)
-        where = tuple(np.array([place for place, _ in batch]).T) if dims else (slice(None),)
+        where = tuple(np.array([index for index, _ in batch]).T) if dims else (slice(None),)
         for name in Selections.__slots__:
             part = np.broadcast_to(getattr(result, name), (len(batch), len(sizes)))
             room = arrays.setdefault(name, np.empty([*(shape or [1]), len(sizes)], part.dtype))

@@ -14,7 +14,7 @@ import numpy as np
 
 from theory.arrays import FloatArray
 from theory.what_if.grid import Grid, Similarity, batches, heads_of
-from theory.what_if.parameters import GRAM, Question
+from theory.what_if.parameters import GRAM, LOWER, PROFILE, Question
 from theory.what_if.printed_grid import printed_lower
 
 
@@ -67,39 +67,32 @@ def study(
     question = question or Question()
     grid = Grid.of(axes, fixed or {}, question)
     grid.check()
-    quick = (
-        question.edition == "printed"
-        and question.delta0 == "out"
-        and question.measured is None
-        and not any(bound.endswith("upper") for bound in question.bounds)
-    )
+    lower = set(question.bounds) <= set(LOWER)
+    quick = lower and question.edition == "printed" and question.delta0 == "out" and question.measured is None
     similarity = grid.similarity()
     values: dict[str, tuple[tuple[str, ...], np.ndarray]] = {"feasible": (similarity.dims, similarity.feasible)}
     if question.project:
         values["projected"] = (similarity.dims, similarity.projected)
         values["projection_distance"] = (similarity.dims, similarity.distance)
     values |= printed_lower(grid, similarity) if quick else _pointwise(grid, similarity)
-    kept = {name: f"{value:g}L" if name in grid.shares else float(value) for name, value in grid.fixed.items() if np.isfinite(value)}
-    return Study(axes=grid.axes, fixed=kept, question=question, shares=grid.shares, values=values)
+    return Study(axes=grid.axes, fixed=grid.known(), question=question, shares=grid.shares, values=values)
 
 
 def _pointwise(grid: Grid, similarity: Similarity) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
     """Evaluate any edition by `theory.envelopes`: once for each Gram, length, d and κ, with all profiles of that length."""
     from theory.evaluate.envelopes import envelopes
 
-    shape = tuple(len(values) for values in grid.axes.values())
     flags = ("reliable",) if grid.question.edition in ("conditional", "predicted") else ()
     names = (*grid.question.bounds, "margin", "margin_sink", *flags)
-    out = {name: np.full(shape, np.nan) for name in names}
+    out = {name: np.full([len(values) for values in grid.axes.values()], np.nan) for name in names}
     sizes = grid.of_parameter("N").astype(np.int64)
-    profile_dims, profiles = grid.profiles()
     outer = (*GRAM, "d", "kappa")
-    for batch in batches(profiles):
+    for batch in batches(grid.profiles()):
         alpha, norms = heads_of([values for _, values in batch])
         length = batch[0][1]["L"]
-        for place, at in grid.points(outer):
-            where = dict(zip(grid.dims(outer), place, strict=True))
-            known = where | dict(zip(profile_dims, batch[0][0], strict=True))
+        for outer_index, at in grid.points(outer):
+            where = dict(zip(grid.dims(outer), outer_index, strict=True))
+            known = where | dict(zip(grid.dims(PROFILE), batch[0][0], strict=True))
             gram_at = tuple(known[name] for name in similarity.dims)
             if not similarity.feasible[gram_at]:
                 continue
@@ -109,7 +102,7 @@ def _pointwise(grid: Grid, similarity: Similarity) -> dict[str, tuple[tuple[str,
                 delta0=grid.question.delta0, sink_in_b=grid.question.sink_in_b, feasible=True,
             )  # fmt: skip
             for head, (profile, _) in enumerate(batch):
-                position = where | dict(zip(profile_dims, profile, strict=True))
+                position = where | dict(zip(grid.dims(PROFILE), profile, strict=True))
                 index = tuple(slice(None) if name == "N" else position[name] for name in grid.axes)
                 for name in names:
                     row = getattr(bounds, name)[head]

@@ -38,12 +38,11 @@ def test_drawn_directions_have_the_gram_as_their_mean(gram: Gram, sink: int | No
 def test_separability_by_hand() -> None:
     # arXiv 2602.01893, Figure 1 in one dimension: s = 3, D = 1, 4, 9, 4; N = 2, r_max² = 4, r_min² = 4.
     y = np.array([2.0, 1.0, 0.0, 5.0]).reshape(4, 1, 1)
-    p, r, f_outer, f_inner = separability_of_draws(y, np.arange(4), np.array([2]), "paper")[:, 0, 0]
+    p, r, f_outer, f_inner, r_strict, f_strict = separability_of_draws(y, np.arange(4), np.array([2]))[:, 0, 0]
     assert (p, r) == (2 / 3, 1.0)
     assert (f_outer, f_inner) == (pytest.approx(0.8), 1.0)
-    p, r, f_outer, f_inner = separability_of_draws(y, np.arange(4), np.array([2]), "followup")[:, 0, 0]
-    assert (p, r) == (2 / 3, 0.5)
-    assert f_outer == f_inner == pytest.approx(4 / 7)
+    assert r_strict == 0.5
+    assert f_strict == pytest.approx(4 / 7)
 
 
 @dataclass(frozen=True, kw_only=True)

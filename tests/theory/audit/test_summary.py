@@ -10,8 +10,8 @@ import pytest
 from theory.audit import heads, summary
 from theory.audit import rows as audit_rows
 from theory.audit import truth as audit_truth
-from theory.audit.simulate import simulate
-from theory.audit.truth import AUDITED, FOLLOWUP, FOLLOWUP_RECALL, Truth, drawn_truth
+from theory.audit.simulate import AUDITED, FOLLOWUP, FOLLOWUP_RECALL, mean_of_draws, simulate
+from theory.audit.truth import Truth
 from theory.errors import InputError
 from theory.head.gram import is_feasible
 from theory.head.results import QUANTITIES
@@ -122,13 +122,11 @@ def test_a_bound_that_is_too_tight_is_caught(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_chance_flag_clears_when_drawn_again(monkeypatch: pytest.MonkeyPatch):
-    once = drawn_truth
+    def unlucky(*head: object, directions: str) -> tuple[np.ndarray, np.ndarray]:
+        mean, error = mean_of_draws(*head, directions=directions)
+        return mean + 0.5 * (head[5] == 300), error  # of the draws first asked for
 
-    def unlucky(head: heads.Head, directions: str, n: np.ndarray, draws: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        mean, error = once(head, directions, n, draws, seed)
-        return mean + 0.5 * (draws == 300), error
-
-    monkeypatch.setattr(audit_truth, "drawn_truth", unlucky)
+    monkeypatch.setattr(audit_truth, "mean_of_draws", unlucky)
     monkeypatch.setattr(audit_rows, "AGAIN", 2)
     for line in summary.table(summary.audit(("sharp",), draws=300, every=119)):
         assert line.flagged > 0
@@ -152,7 +150,7 @@ def test_drawn_again_rows_alone_change_and_never_for_fewer_draws():
 @pytest.mark.parametrize("directions", ["gaussian", "unit"])
 def test_the_truth_is_that_of_the_simulation_in_both_conventions(directions: str):
     head = summary.heads("random", seed=2, count=3)[2]
-    mean, error = drawn_truth(head, directions, head.n, 300, 9)
+    mean, error = mean_of_draws(head.alpha, head.norms, head.gram, head.dimension, head.n, 300, 9, directions=directions)
     for convention, names in (("paper", QUANTITIES), ("followup", [FOLLOWUP, FOLLOWUP_RECALL])):
         seen = simulate(
             head.alpha, head.norms, head.gram, head.dimension, head.n, draws=300, seed=9, directions=directions, convention=convention

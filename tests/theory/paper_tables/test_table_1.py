@@ -14,11 +14,9 @@ from support.places import DOCS
 
 from theory.arrays import selection_order
 from theory.errors import InputError
-from theory.paper_tables.elasticity import elasticities
 from theory.paper_tables.neighbours import Point, larger_least, larger_outside, longer, one_more, sample_points
-from theory.paper_tables.signs import printed_partials, sign_of
-from theory.paper_tables.table_1 import ROWS, markdown, settled
-from theory.paper_tables.witnesses import Effect, Share, effect, true_change
+from theory.paper_tables.table_1 import ROWS, elasticities, markdown, settled
+from theory.paper_tables.witnesses import Effect, Share, effect, printed_partials, sign_of, true_change
 from theory.statements import catalogue
 from theory.symbolic import symbols, theorems
 

@@ -57,7 +57,7 @@ def test_the_report_says_where_what_why_and_what_instead_with_numbers() -> None:
     for item in catalogue.errata():
         at = report.index(f"## {item.number}. {item.title}")
         section = report[at : report.index("\n## ", at + 1)]
-        for text in (item.where, item.printed, item.why, item.true, errata.shown(item.counterexample())):
+        for text in (item.where, item.printed, item.why, item.true, errata.example_sentence(item.counterexample())):
             assert text in section
 
 

@@ -279,7 +279,7 @@ def test_the_metrics_are_those_of_the_simulation() -> None:
         return scope[name]
 
     scope["s"] = value("representative")
-    found = separability_of_draws((alpha[:, None] * values)[:, None, :], np.arange(7), np.array([3]), "paper")[:, 0, 0]
+    found = separability_of_draws((alpha[:, None] * values)[:, None, :], np.arange(7), np.array([3]))[:4, 0, 0]
     seen = {}
     for name in ("r_max", "r_min"):
         scope["radius"] = value(name) * (1 + 1e-12)
