@@ -61,6 +61,13 @@ class Estimate:
         without = None if self.without is None else np.exp(self.without)
         return replace(self, value=value, se=self.se * value, lower=np.exp(self.lower), upper=np.exp(self.upper), without=without)
 
+    def root(self, documents: FloatArray | NDArray[np.int64]) -> Estimate:
+        """Carry an estimate of x² over to x, each part cut at 0; the standard error is the longer arm of the interval over Student's t."""
+        value, lower, upper = (np.sqrt(np.maximum(array, 0.0)) for array in (self.value, self.lower, self.upper))
+        se = np.maximum(value - lower, upper - value) / stdtrit(np.maximum(documents - 1.0, 1.0), 0.5 + LEVEL / 2)
+        without = None if self.without is None else np.sqrt(np.maximum(self.without, 0.0))
+        return Estimate(value=value, se=se, lower=lower, upper=upper, skew=self.skew, without=without)
+
     def with_error_where(self, keep: BoolArray) -> Estimate:
         """Return the estimate without error and interval where `keep` is false: a parameter at its bound has none. What it is without a document stays."""
         bare = {name: np.where(keep, array, np.nan) for name, array in self.arrays().items() if name not in ("value", "without")}

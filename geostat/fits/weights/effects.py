@@ -121,13 +121,7 @@ def distance(
     left = np.maximum(total - squares * ratio(count, fewer, 0.0), 0.0)
     square = _mean_square(mean - model, _of_mean(total, count))
     limits = jackknife(square, _mean_square(means - models, _of_mean(left, fewer)), carries)
-    root, lower, upper = (np.sqrt(np.maximum(value, 0.0)) for value in (square, limits.lower, limits.upper))
-    quantile = stdtrit(np.maximum(carries.sum(axis=0) - 1.0, 1.0), 0.5 + LEVEL / 2)
-    se = np.maximum(root - lower, upper - root) / quantile
-    assert limits.without is not None
-    without = np.sqrt(np.maximum(limits.without, 0.0))
-    misfit = Estimate(value=root, se=se, lower=lower, upper=upper, skew=limits.skew, without=without)
-    return {"rmse": jackknife(rmse, each, carries), "misfit": misfit}
+    return {"rmse": jackknife(rmse, each, carries), "misfit": limits.root(carries.sum(axis=0))}
 
 
 def _of_mean(squares: FloatArray, count: np.ndarray) -> FloatArray:
