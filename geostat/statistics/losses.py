@@ -72,3 +72,8 @@ def paired_gain(simple: FloatArray, rival: FloatArray) -> tuple[FloatArray, Floa
     enough = count > 1
     se = np.sqrt(np.divide(squares, (count - 1.0) * count, out=np.full(np.shape(squares), np.nan), where=enough))
     return mean, se
+
+
+def mean_loss(loss: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the mean over documents, axis 0, of a left-out loss and its standard error."""
+    return paired_gain(loss, np.zeros_like(loss))

@@ -7,7 +7,7 @@ Cosines that no vectors have are told by `feasible`, nothing is clipped. Imports
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,24 +20,12 @@ from geostat.datasets.variable import Value, join, sink_flag, variables
 from geostat.fits.similarity.drift import Blocks, drift, sink_cosines
 from geostat.fits.similarity.feasible import feasible_edges
 from geostat.fits.similarity.forms import FORM, FORMS, PARAMETERS
-from geostat.fits.similarity.one_form import (
-    Cosines,
-    Fit,
-    estimates,
-    fit_batched,
-    goodness,
-    mean_loss,
-    refine,
-    replicate_trouble,
-    resampled,
-    saturated,
-)
+from geostat.fits.similarity.one_form import Cosines, Fit, Outcome, chosen_form, fit_form, replicate_trouble, saturated
 from geostat.fits.similarity.pairs import Bins, chance_by_lag, chance_by_pair, mae_by_pair, negative_share, pairs_by_lag
 from geostat.fits.similarity.variables import BY_FORM, BY_HEAD, FIT_REASONS, HEAD, HEAD_REASONS
 from geostat.statistics.arrays import FloatArray
-from geostat.statistics.jackknife import Estimate, joined
+from geostat.statistics.jackknife import Estimate
 from geostat.statistics.losses import paired_gain
-from geostat.statistics.one_standard_error import choose
 
 NEEDS = {
     "cosine_mean": ("document", "layer", "kv_head", "lag"),
@@ -148,43 +136,26 @@ def _fit_group(group: _Group, progress: Progress) -> tuple[dict[str, Value], dic
     rho0 = by_head["rho0"]
     assert isinstance(rho0, Estimate)
     bins, counts = Bins.of(group.capture), group.heads("cosine_histogram")
-    fitted: list[dict[str, Estimate]] = []
-    plain: list[dict[str, np.ndarray]] = []
-    losses = []
+    outcomes: list[Outcome] = []
+    parts: list[dict[str, Value]] = []
     for number, form in enumerate(FORMS):
-        fit = refine(fit_batched(form, data), data)
-        good = goodness(fit, data)
-        loss, mae = resampled(fit, data, good["mae_by_lag"])
+        outcomes.append(fit_form(form, data))
+        fit = outcomes[-1].fit
         pairs = mae_by_pair(counts, bins, group.seen.content, form, fit.estimate.values())
-        fitted.append(estimates(fit, data) | {"mae_by_lag": mae, "mae_by_pair": pairs})
-        plain.append(good | _of_form(fit, group.seen, data, rho0.value, loss))
-        losses.append(loss)
+        parts.append(outcomes[-1].numbers | {"mae_by_pair": pairs, **_of_form(fit, group.seen, data, rho0.value)})
         progress((number + 1) / len(FORMS))
-    arrays = {name: np.stack([part[name] for part in plain]) for name in plain[0]}
-    exact = np.where(arrays["squares"] <= 0, -np.inf, arrays["bic"])
-    loss = np.stack(losses)
-    choice = choose(loss, exact, np.array([FORM[form].number for form in FORMS]))
-    by_form: dict[str, Value] = {name: joined([one[name] for one in fitted], np.stack) for name in fitted[0]}
-    by_form |= {name: array for name, array in arrays.items() if name not in by_form}
+    choice = chosen_form(outcomes)
+    by_form = {name: join([part[name] for part in parts], np.stack) for name in parts[0]}
     by_form |= {"loss_excess": choice.excess, "loss_excess_se": choice.excess_se, "within_one_se": choice.within}
-    return by_form, by_head | {"chosen": choice.chosen} | _offset_gain(loss, arrays["bic"])
+    return by_form, by_head | {"chosen": choice.chosen} | _offset_gain(dict(zip(FORMS, outcomes, strict=True)))
 
 
-def _of_form(fit: Fit, seen: LayerTokens, data: Cosines, rho0: FloatArray, loss: FloatArray) -> dict[str, np.ndarray]:
-    """Return what one form's fit says of each head, estimates and goodness of fit apart.
-
-    The Gram is asked for with the head's own ρ₀, or for the content tokens alone where no sink is visible.
-    """
+def _of_form(fit: Fit, seen: LayerTokens, data: Cosines, rho0: FloatArray) -> dict[str, np.ndarray]:
+    """Return whether the form's Gram is feasible, with the head's own ρ₀ or, where no sink is visible, for the content tokens alone; lmfit's errors, flags."""
     edge = feasible_edges(fit.form, **fit.estimate.values(), content=seen.content)
+    unknown = np.full(edge.shape, np.nan)
     feasible = np.isfinite(edge) & (np.abs(rho0) <= edge) if seen.sink else np.isfinite(edge)
-    out: dict[str, np.ndarray] = {"feasible": feasible, "rho0_edge": edge if seen.sink else np.full(edge.shape, np.nan)}
-    out["loss_left_out"], out["loss_left_out_se"] = mean_loss(loss)
-    for name in PARAMETERS:
-        out |= {f"{name}_at_bound": fit.estimate.at_bound(name), f"{name}_se_lags": fit.se_lags.get(name, np.full(edge.shape, np.nan))}
-    return out | {"converged": fit.estimate.converged, "singular": fit.singular, "flags": _fit_flags(fit, data, edge)}
-
-
-def _fit_flags(fit: Fit, data: Cosines, edge: FloatArray) -> np.ndarray:
+    se_lags = {f"{name}_se_lags": fit.se_lags.get(name, unknown) for name in PARAMETERS}
     fitted, some = np.isfinite(fit.estimate.squares), np.isfinite(data.mean).any(axis=-1)
     reasons = {
         "no_data": ~some,
@@ -197,7 +168,8 @@ def _fit_flags(fit: Fit, data: Cosines, edge: FloatArray) -> np.ndarray:
         "infeasible_content": fitted & ~np.isfinite(edge),
         "saturated": fitted & saturated(fit.form, data),
     }
-    return combined(reasons, tuple(FIT_REASONS))
+    flags = combined(reasons, tuple(FIT_REASONS))
+    return se_lags | {"feasible": feasible, "rho0_edge": edge if seen.sink else unknown, "singular": fit.singular, "flags": flags}
 
 
 def _by_head(group: _Group, data: Cosines) -> dict[str, Value]:
@@ -236,9 +208,9 @@ STEADY = 4.0 * float(np.finfo(np.float32).eps)
 """Range of the mean cosine over lags that rounding alone explains: then every decay is at a bound and R² has no meaning."""
 
 
-def _offset_gain(loss: FloatArray, bic: FloatArray) -> dict[str, np.ndarray]:
+def _offset_gain(outcomes: Mapping[str, Outcome]) -> dict[str, np.ndarray]:
     """Compare the printed form with its offset rival alone: by left-out loss, or with one document by BIC."""
-    printed, rival = FORMS.index("exponential"), FORMS.index("offset")
-    gain, se = paired_gain(loss[printed], loss[rival])
-    preferred = np.where(np.isfinite(se), gain > se, bic[rival] < bic[printed])
+    printed, rival = outcomes["exponential"], outcomes["offset"]
+    gain, se = paired_gain(printed.loss, rival.loss)
+    preferred = np.where(np.isfinite(se), gain > se, np.asarray(rival.numbers["bic"]) < np.asarray(printed.numbers["bic"]))
     return {"offset_gain": gain, "offset_gain_se": se, "offset_preferred": preferred}

@@ -6,15 +6,18 @@ errors that take lags as independent. Imports numpy and geostat's forms.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from geostat.datasets.variable import Value
 from geostat.fits.similarity.forms import FORM, PARAMETERS, Solution, by_lag, fit_row
 from geostat.fits.similarity.solver import solve
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, jackknife, leave_one_out_mean
-from geostat.statistics.losses import bayesian_information, corrected_akaike, mean_over_documents, paired_gain
+from geostat.statistics.losses import bayesian_information, corrected_akaike, mean_loss, mean_over_documents
+from geostat.statistics.one_standard_error import Choice, choose
 
 SINGULAR = 1e-10
 """Parameters whose estimates correlate to within this of ±1 cannot be told apart."""
@@ -176,6 +179,34 @@ def estimates(fit: Fit, data: Cosines) -> dict[str, Estimate]:
     return result
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A form's refined fit, its numbers by variable, (head,), the left-out loss, (document, head), and BIC, −∞ for an exact fit, (head,)."""
+
+    fit: Fit
+    numbers: dict[str, Value]
+    loss: FloatArray
+    criterion: FloatArray
+
+
+def fit_form(form: str, data: Cosines) -> Outcome:
+    """Fit a form with the solver and lmfit: parameters and mae_by_lag with their errors, goodness of fit, mean left-out loss, what is at a bound."""
+    fit = refine(fit_batched(form, data), data)
+    good = goodness(fit, data)
+    loss, mae = resampled(fit, data, good["mae_by_lag"])
+    value, se = mean_loss(loss)
+    numbers: dict[str, Value] = {**good, **estimates(fit, data), "mae_by_lag": mae, "loss_left_out": value, "loss_left_out_se": se}
+    at_bound = {f"{name}_at_bound": fit.estimate.at_bound(name) for name in PARAMETERS}
+    numbers |= at_bound | {"at_bound": np.any(list(at_bound.values()), axis=0), "converged": fit.estimate.converged}
+    return Outcome(fit=fit, numbers=numbers, loss=loss, criterion=np.where(good["squares"] <= 0, -np.inf, good["bic"]))
+
+
+def chosen_form(outcomes: Sequence[Outcome]) -> Choice:
+    """Choose among forms by their left-out loss."""
+    numbers = np.array([FORM[one.fit.form].number for one in outcomes])
+    return choose(np.stack([one.loss for one in outcomes]), np.stack([one.criterion for one in outcomes]), numbers)
+
+
 def replicate_trouble(fit: Fit, data: Cosines) -> BoolArray:
     """Say which heads have a replicate that did not converge, or is at a bound where the estimate is not."""
     shape = data.cosine.shape[:2]
@@ -183,8 +214,3 @@ def replicate_trouble(fit: Fit, data: Cosines) -> BoolArray:
     for name in FORM[fit.form].parameters:
         bad = bad | (fit.replicates.at_bound(name) & ~np.tile(fit.estimate.at_bound(name), shape[0]))
     return np.asarray((bad.reshape(shape) & data.carries).any(axis=0)) & (data.carries.sum(axis=0) > 1)
-
-
-def mean_loss(loss: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the mean over documents of the left-out loss and its standard error."""
-    return paired_gain(loss, np.zeros_like(loss))
