@@ -48,10 +48,10 @@ def _records(statistic: str) -> tuple[Variable, ...]:
     )
 
 
-MOVED: Final = Variable(
-    "moved", "how far the measured cosines by lag were moved to be feasible", equation="erratum 9", dims=("layer", "kv_head")
+VARIABLES: Final = (
+    *(record for statistic in STATISTICS for record in _records(statistic)),
+    Variable("moved", "how far the measured cosines by lag were moved to be feasible", equation="erratum 9", dims=("layer", "kv_head")),
 )
-VARIABLES: Final = (*(record for statistic in STATISTICS for record in _records(statistic)), MOVED)
 
 
 def swap_ingredients(
@@ -85,16 +85,10 @@ def swap_ingredients(
         measured = value_head(capture, weights, layer, kv_head, group)
         moved[layer, kv_head] = measured.moved
         for at, swapped in enumerate(SWAPS.values()):
-            result = bounds_of_layer(
-                capture,
-                layer,
-                measured.weights if "weights" in swapped else measured.weight_model[None],
-                measured.norms if "norms" in swapped else fitted.norms,
-                measured.gram if "similarity" in swapped else fitted.gram,
-                grid,
-                edition="sharp",
-                names=BOUNDS,
-            )
+            weights_of = measured.weights if "weights" in swapped else measured.weight_model[None]
+            norms_of = measured.norms if "norms" in swapped else fitted.norms
+            gram_of = measured.gram if "similarity" in swapped else fitted.gram
+            result = bounds_of_layer(capture, layer, weights_of, norms_of, gram_of, grid, edition="sharp", names=BOUNDS)
             bounds[:, at, layer, group] = result.mean(axis=1)
     curves = measured_curves(capture, grid).mean("document").transpose("layer", "head", "n_envelope")
     between = (grid > 1) & (grid < capture["tokens"].values[:, None, None])
