@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -33,33 +32,14 @@ COLUMNS = ("squares", "b", "eta_osc", "eta_tail", "omega", "t1", "t2", "converge
 FORMS = ("monotone", "shared", "separate")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grids:
-    """Frequencies, block edges, and cosine sums that every row of one length shares."""
-
-    first: int
-    frequencies: FloatArray
-    cosines: FloatArray
-    block_cos: FloatArray
-    block_cos2: FloatArray
-    starts: np.ndarray
-
-
 @lru_cache(maxsize=2)
-def grids(tokens: int, first: int) -> Grids:
-    """Return the search grids for rows of `tokens` content tokens: two frequencies per resolvable one, at most 4096."""
+def _grids(tokens: int, first: int) -> tuple[np.ndarray, ...]:
+    """Return frequencies, two per resolvable one and at most 4096, cosines and their sums (of squares, too) over blocks, and the blocks' edges."""
     number = int(min(max(2 * tokens, 16), 4096))
     frequencies = np.pi * np.arange(1, number + 1) / number
     cosines = np.cos(np.outer(frequencies, first + np.arange(tokens)))
     starts = np.unique(np.linspace(0, tokens, min(BLOCKS, tokens) + 1).astype(np.int64))
-    return Grids(
-        first=first,
-        frequencies=frequencies,
-        cosines=cosines,
-        block_cos=np.add.reduceat(cosines, starts[:-1], axis=1),
-        block_cos2=np.add.reduceat(cosines**2, starts[:-1], axis=1),
-        starts=starts,
-    )
+    return frequencies, cosines, *(np.add.reduceat(x, starts[:-1], axis=1) for x in (cosines, cosines**2)), starts
 
 
 def search(rows: FloatArray, first: int) -> dict[str, FloatArray]:
@@ -85,14 +65,13 @@ def search_monotone(rows: FloatArray, first: int) -> dict[str, FloatArray]:
 def _found(rows: FloatArray, first: int, forms: int) -> dict[str, FloatArray]:
     out = np.full((rows.shape[0], forms, len(COLUMNS)), np.nan)
     if rows.size:
-        g = grids(rows.shape[1], first)
         data = np.ascontiguousarray(rows, dtype=np.float64)
         threads = os.cpu_count() or 1
         size = max(1, min(16, -(-rows.shape[0] // (2 * threads))))
 
         def one(start: int) -> None:
             part = slice(start, start + size)
-            search_rows(data[part], first, g.frequencies, g.cosines, g.block_cos, g.block_cos2, g.starts, ETA_GRID, out[part])
+            search_rows(data[part], first, *_grids(rows.shape[1], first), ETA_GRID, out[part])
 
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(one, range(0, rows.shape[0], size)))

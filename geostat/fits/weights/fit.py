@@ -19,15 +19,15 @@ from geostat.errors import InputError
 from geostat.fits.weights.autocorrelation import Background, background, lag_one, long_run_noise
 from geostat.fits.weights.break_points import FORMS, search
 from geostat.fits.weights.effects import distance, growth, total_log
-from geostat.fits.weights.forms import fit_row, log_profile
+from geostat.fits.weights.forms import CURVE, fit_row, predict
 from geostat.fits.weights.identifiability import AMPLITUDE, Standing, chosen_values, form_values, placement, reasons, strength
-from geostat.fits.weights.phase_mass import CURVE, alone, arithmetic
+from geostat.fits.weights.phase_mass import alone, arithmetic
 from geostat.fits.weights.rivals import FREE, RIVALS, SIMPLE, compare, simple_fits, simple_slopes
 from geostat.fits.weights.surrogates import judge, without_oscillation
 from geostat.fits.weights.variables import RECORDS, TOKEN
 from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.statistics.jackknife import SIGNIFICANCE, Estimate, leave_one_out_mean
-from geostat.statistics.losses import bayesian_information, mean_of_known, mean_over_documents, paired_gain
+from geostat.statistics.losses import bayesian_information, mean_loss, mean_of_known, mean_over_documents, paired_gain
 
 NEEDS = {"attention_weight": ("document", "layer", "head", "position")}
 MONOTONE, SHARED = FORMS.index("monotone"), FORMS.index("shared")
@@ -96,9 +96,9 @@ def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, Value]:
     loss = _left_out(again, position, log_weight)
     simple = simple_fits(position, log_weight, mean, without)
     every, losses = np.concatenate([simple.residual, residual]), np.concatenate([simple.loss, loss])
-    noises = _backgrounds(every)
-    long_runs = np.sqrt(np.stack([one.density(np.zeros(1))[:, 0] for one in noises]))
-    noise, long_run = noises[len(SIMPLE) :], long_runs[len(SIMPLE) :]
+    noises = background(every)
+    long_runs = np.sqrt(noises.density(np.zeros(1))[..., 0])
+    noise, long_run = noises.take(slice(len(SIMPLE), None)), long_runs[len(SIMPLE) :]
     strong = strength(best, noise, long_run, last)
     standing, numbers = _standing(strong, losses, mean, every, noises, first)
     out: dict[str, Value] = {**numbers}
@@ -113,9 +113,8 @@ def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, Value]:
     out |= {f"{name}_at_bound": at_bound[name][pick] for name in ("eta", "omega")}
     out |= {name: fits[name][pick] for name in ("mae", "r2", "bic")} | {f"form_{name}": fits[name] for name in ("rmse", "r2", "bic")}
     out |= {"form_converged": best["converged"] == 1.0, "converged": best["converged"][pick] == 1.0, "documents": carries.sum(axis=0)}
-    pairs = [paired_gain(own, np.zeros_like(own)) for own in loss]
-    for k, name in enumerate(("loss_left_out", "loss_left_out_se")):
-        each = np.stack([pair[k] for pair in pairs])
+    for name, values in zip(("loss_left_out", "loss_left_out_se"), zip(*map(mean_loss, loss), strict=True), strict=True):
+        each = np.stack(values)
         out |= {f"form_{name}": each, name: each[pick]}
     fit = {name: best[name][pick] for name in CURVE}
     fit_again = {name: np.moveaxis(again[name], 1, -1)[pick].T for name in CURVE}
@@ -128,7 +127,7 @@ def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, Value]:
     out |= compare(every, losses, long_runs)
     out |= simple_slopes(simple, carries)
     out |= alone(log_weight, first, chosen == SHARED)
-    out |= _noise(residual[pick], noise, long_run, pick, log_weight - (mean - residual[pick]))
+    out |= _noise(residual[pick], noise.take(pick), long_run[pick], log_weight - (mean - residual[pick]))
     for name, rows in (
         ("log_weight_mean", mean),
         ("log_weight_model", mean - residual[pick]),
@@ -138,11 +137,6 @@ def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, Value]:
         full[:, full.shape[1] - rows.shape[1] :] = rows
         out[name] = full
     return out
-
-
-def predict(parameters: dict[str, FloatArray], position: FloatArray) -> FloatArray:
-    """Return log α of every fit, shape (..., token)."""
-    return log_profile(position, *(parameters[name][..., None] for name in CURVE))
 
 
 def _polish(best: dict[str, FloatArray], position: FloatArray, mean: FloatArray) -> tuple[dict[str, BoolArray], dict[str, FloatArray]]:
@@ -195,23 +189,14 @@ def _left_out(again: dict[str, FloatArray], position: FloatArray, log_weight: Fl
     return np.stack([mean_of_known((log_weight - predict(fit, position)) ** 2) for fit in one_form])
 
 
-def _backgrounds(residual: FloatArray) -> list[Background]:
-    """Return the background of each form's residuals, shape (form, head, token), all in one call."""
-    forms, heads, content = residual.shape
-    result = background(residual.reshape(forms * heads, content))
-    phi, theta, variance = (values.reshape(forms, heads) for values in (result.phi, result.theta, result.variance))
-    return [Background(phi=phi[k], theta=theta[k], variance=variance[k]) for k in range(forms)]
-
-
 def _standing(
-    strong: dict[str, FloatArray], loss: FloatArray, mean: FloatArray, residual: FloatArray, noise: list[Background], first: int
+    strong: dict[str, FloatArray], loss: FloatArray, mean: FloatArray, residual: FloatArray, noise: Background, first: int
 ) -> tuple[Standing, dict[str, np.ndarray]]:
     """Return which phases stand out of the noise, and the numbers that rests on (gains: nats²); loss, residual and noise are by RIVALS."""
     power, constant, ahead = (RIVALS.index(form) for form in ("power_law", "constant", "monotone"))
     least = without_oscillation(residual[ahead], residual[power])
     less = np.nansum(residual[power] ** 2, axis=-1) < np.nansum(residual[ahead] ** 2, axis=-1)
-    own = {name: np.where(less, getattr(noise[power], name), getattr(noise[ahead], name)) for name in ("phi", "theta", "variance")}
-    tested = judge(mean, least, Background(**own), first)
+    tested = judge(mean, least, noise.take((np.where(less, power, ahead), np.arange(less.size))), first)
     out: dict[str, np.ndarray] = {f"form_{phase}_to_noise": value for phase, value in strong.items()}
     out |= {"oscillation_p": tested.oscillation_p, "growth_p": tested.growth_p}
     out["growth_gain"], out["growth_gain_se"], grows = _better(loss[constant], loss[ahead])
@@ -241,17 +226,15 @@ def _better(simple: FloatArray, rich: FloatArray) -> tuple[FloatArray, FloatArra
     return gain, se, np.where(np.isfinite(se), (gain > se) & beyond_rounding, True)
 
 
-def _noise(
-    residual: FloatArray, noise: list[Background], long_run: FloatArray, pick: tuple[np.ndarray, np.ndarray], each: FloatArray
-) -> dict[str, np.ndarray]:
-    """Return how noisy the chosen fit's residuals are, of the mean and of single documents about their own level (`each`)."""
+def _noise(residual: FloatArray, noise: Background, long_run: FloatArray, each: FloatArray) -> dict[str, np.ndarray]:
+    """Return how noisy the chosen fit's residuals are, (head, token), of the mean and of single documents about their own level (`each`)."""
     about = each - mean_of_known(each)[..., None]
     return {
         "residual_autocorrelation": lag_one(residual),
-        "long_run_noise": long_run[pick],
+        "long_run_noise": long_run,
         "long_run_newey_west": long_run_noise(residual),
-        "noise_phi": np.stack([one.phi for one in noise])[pick],
-        "noise_theta": np.stack([one.theta for one in noise])[pick],
+        "noise_phi": noise.phi,
+        "noise_theta": noise.theta,
         "document_noise": mean_over_documents(np.sqrt(mean_of_known(about**2))),
         "document_autocorrelation": mean_over_documents(lag_one(about)),
     }
