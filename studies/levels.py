@@ -249,8 +249,8 @@ def slopes(heads: int, tokens: int, seed: int) -> Iterator[Kind]:
         sink = sink_cosines(of_sink + setting.noise * random.standard_normal(of_sink.shape))
         at_lag = setting.draw(heads, random)[..., None, None] * blocks.centre[:, None]
         means = at_lag + setting.noise * random.standard_normal((*at_lag.shape[:-1], lag.size - 1)) / np.sqrt(np.maximum(blocks.pairs, 1))
-        moved = drift(np.where(blocks.pairs > 0, means, np.nan), blocks)
-        for name, result in (("drift_slope", moved.slope), ("sink_slope", sink["sink_slope"])):
+        moved, _ = drift(np.where(blocks.pairs > 0, means, np.nan), blocks)
+        for name, result in (("drift_slope", moved["drift_slope"]), ("sink_slope", sink["sink_slope"])):
             yield Kind(claim=claims[name], name=setting.name, truth=setting.slope, estimate=result)
 
 

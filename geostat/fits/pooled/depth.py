@@ -41,16 +41,14 @@ def _slope_known(values: FloatArray, known: BoolArray) -> FloatArray:
     return np.asarray((values[..., known] * arm).sum(axis=-1) / (arm**2).sum())
 
 
-_own = partial(Variable, units="the parameter's own", equation="Assumptions 1-3", dims=("parameter",), estimated=True)
+_own = partial(Variable, equation="Assumptions 1-3", dims=("parameter",), estimated=True)
+_OWN: Final = "the parameter's own"
 _plain = partial(Variable, dims=("parameter",))
 RECORDS: Final = (
-    _own("by_layer", "pooled value, the parameter's attributes in `about`; a layer", symbol=r"\theta_\ell", dims=("parameter", "layer")),
-    _own("whole", "pooled value, the parameter's attributes in `about`; the whole model", symbol=r"\theta"),
+    _own("by_layer", "pooled value, the parameter's attributes in `about`; a layer", _OWN, r"\theta_\ell", dims=("parameter", "layer")),
+    _own("whole", "pooled value, the parameter's attributes in `about`; the whole model", _OWN, r"\theta"),
     _own(
-        "change",
-        "change from the first layer to the last, along a line",
-        symbol=r"\Delta_\ell\theta",
-        units="the parameter's own; nat where logarithm",
+        "change", "change from the first layer to the last, along a line", "the parameter's own; nat where logarithm", r"\Delta_\ell\theta"
     ),
     _plain("change_se_hac", "Newey-West standard error of the change: layers scatter about the line, documents held"),
     _plain("layers_used", "layers that the line goes through"),

@@ -113,7 +113,7 @@ def fit_pooled(capture: xr.Dataset) -> xr.Dataset:
     rows: list[dict[str, Value]] = [{} for _ in range(count)]
     for size in sorted({one.lag.size for one in each}):
         alike = [layer for layer, one in enumerate(each) if one.lag.size == size]
-        result = _fit_rows(_together([each[layer] for layer in alike]))
+        result = _fit_rows(replace(each[alike[0]], cosine=np.concatenate([each[layer].cosine for layer in alike], axis=1)))
         for row, layer in enumerate(alike):
             rows[layer] = _row(result, row)
     layers = {name: join([row[name] for row in rows], partial(np.stack, axis=-1)) for name in rows[0]}
@@ -123,11 +123,6 @@ def fit_pooled(capture: xr.Dataset) -> xr.Dataset:
     coords["gram"] = xr.Variable(("gram",), np.array(POOLED, dtype=object), {"long_name": "form of similarity"})
     coords["parameter"] = xr.Variable(("parameter",), np.array(list(TRENDS), dtype=object), {"long_name": "pooled parameter"})
     return xr.Dataset(out, coords=coords)
-
-
-def _together(alike: list[Cosines]) -> Cosines:
-    """Layers of equally many tokens as the heads of one."""
-    return Cosines(lag=alike[0].lag, pairs=alike[0].pairs, cosine=np.concatenate([one.cosine for one in alike], axis=1))
 
 
 def _row(rows: dict[str, Value], row: int) -> dict[str, Value]:

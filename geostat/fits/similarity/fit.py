@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 
 from geostat.datasets.flags import combined
-from geostat.datasets.progress import Progress
+from geostat.datasets.progress import Progress, part_of, tracked
 from geostat.datasets.tokens import LayerTokens, layer_tokens, require
 from geostat.datasets.variable import Value, join, sink_flag, variables
 from geostat.fits.similarity.drift import Blocks, drift, sink_cosines
@@ -86,27 +86,16 @@ def fit_similarity(capture: xr.Dataset, progress: Progress | None = None) -> xr.
         progress: called with the fraction done.
 
     Returns:
-        Dataset; x* stands for x, x_se, x_lower, x_upper. Over (gram, layer, kv_head): beta* (NaN for the constant), offset* and stretch* (0 and 1 for
-        forms without), beta_se_lags, … (lmfit's errors); mae_by_lag* (mean over lags of |c̄_k − f(k)|, the paper's kind), mae_by_pair*, rmse, r2
-        (weighted by pairs), loss_left_out with _se, loss_excess with _se (over the best form), within_one_se, bic, aicc, rho0_edge, feasible,
-        …_at_bound, converged, singular, flags.
-        Over (layer, kv_head): chosen (index of the form), rho0*, rho0_spread*, rho0_spread_floor, sink_slope*, negative_fraction*, drift_slope*,
-        drift_rms*, drift_document_rms, chance_by_lag, offset_gain with _se, offset_preferred, documents, head_flags; drift_slope_by_lag* with
-        lag_bin. Without dimension: chance_by_pair. Over (gram): parameters. The module of each part says more.
+        What `variables` names: over (gram, layer, kv_head) parameters, goodness of fit and left-out loss of each form, over (layer, kv_head) the sink's
+        cosines, negative ones, drift with position, chance levels and the chosen form. beta is NaN for the constant, offset and stretch are 0 and 1 for
+        forms without; x_se_lags are lmfit's errors. chance_by_pair has no dims, parameters (gram,). The module of each part says more.
 
     Raises:
         InputError: if a variable is missing, misshapen or empty.
     """
     require(capture, NEEDS)
     groups = list(_groups(capture))
-    parts = []
-    for number, group in enumerate(groups):
-
-        def part_done(share: float, number: int = number) -> None:
-            if progress:
-                progress((number + share) / len(groups))
-
-        parts.append(_fit_group(group, part_done))
+    parts = [_fit_group(group, part_of(progress, number / len(groups), (number + 1) / len(groups))) for number, group in enumerate(groups)]
     whole = _all_layers(groups, [by_form for by_form, _ in parts], lead=1) | _all_layers(groups, [by_head for _, by_head in parts], lead=0)
     dimension = int(capture.attrs.get("dimension", 0))
     whole["chance_by_pair"] = np.asarray(chance_by_pair(dimension) if dimension else np.nan)
@@ -129,7 +118,7 @@ def _all_layers(groups: list[_Group], parts: list[dict[str, Value]], lead: int) 
     return {name: join([part[name] for part in parts], whole) for name in parts[0]}
 
 
-def _fit_group(group: _Group, progress: Progress) -> tuple[dict[str, Value], dict[str, Value]]:
+def _fit_group(group: _Group, progress: Progress | None) -> tuple[dict[str, Value], dict[str, Value]]:
     """Fit the heads of some layers; returns numbers by form, (form, head), and by head, (head, ...)."""
     data = group.cosines()
     by_head = _by_head(group, data)
@@ -138,12 +127,11 @@ def _fit_group(group: _Group, progress: Progress) -> tuple[dict[str, Value], dic
     bins, counts = Bins.of(group.capture), group.heads("cosine_histogram")
     outcomes: list[Outcome] = []
     parts: list[dict[str, Value]] = []
-    for number, form in enumerate(FORMS):
+    for form in tracked(FORMS, progress):
         outcomes.append(fit_form(form, data))
         fit = outcomes[-1].fit
         pairs = mae_by_pair(counts, bins, group.seen.content, form, fit.estimate.values())
         parts.append(outcomes[-1].numbers | {"mae_by_pair": pairs, **_of_form(fit, group.seen, data, rho0.value)})
-        progress((number + 1) / len(FORMS))
     choice = chosen_form(outcomes)
     by_form = {name: join([part[name] for part in parts], np.stack) for name in parts[0]}
     by_form |= {"loss_excess": choice.excess, "loss_excess_se": choice.excess_se, "within_one_se": choice.within}
@@ -179,10 +167,9 @@ def _by_head(group: _Group, data: Cosines) -> dict[str, Value]:
     sink = np.where(np.isfinite(sink) & seen.sink, sink, np.nan)
     edges = ("position_block_start", "position_block_stop", "lag_bin_start", "lag_bin_stop")
     blocks = Blocks.of(seen, *(capture[name].values for name in edges))
-    sinks, moved = sink_cosines(sink), drift(group.heads("cosine_block_mean"), blocks)
+    sinks, (drifts, document_rms) = sink_cosines(sink), drift(group.heads("cosine_block_mean"), blocks)
     rho0 = sinks["rho0"].value
-    out: dict[str, Value] = {**sinks, "drift_slope": moved.slope, "drift_slope_by_lag": moved.slope_by_lag}
-    out |= {"drift_rms": moved.rms, "drift_document_rms": moved.document_rms}
+    out: dict[str, Value] = {**sinks, **drifts, "drift_document_rms": document_rms}
     out["negative_fraction"] = negative_share(group.heads("cosine_negative_fraction")[..., : data.lag.size], data.pairs)
     documents = data.carries.sum(axis=0)
     dimension = int(capture.attrs.get("dimension", 0))
@@ -197,7 +184,7 @@ def _by_head(group: _Group, data: Cosines) -> dict[str, Value]:
         "no_sink_visible": np.full(documents.shape, not seen.sink),
         "no_sink_cosine": ~np.isfinite(rho0) & seen.sink,
         "steady_cosine": steady & (documents > 0),
-        "no_drift": ~np.isfinite(moved.slope.value),
+        "no_drift": ~np.isfinite(drifts["drift_slope"].value),
         "two_documents": documents == 2,
         "no_dimension": np.full(documents.shape, dimension == 0),
     }

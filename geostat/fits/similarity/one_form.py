@@ -121,14 +121,8 @@ def goodness(fit: Fit, data: Cosines) -> dict[str, FloatArray]:
         r2 = np.where(around > FLAT * total, 1.0 - squares / around, np.nan)
         mae = np.abs(residual).sum(axis=-1) / np.where(points > 0, points, np.nan)
     fitted = np.where(np.isfinite(fit.estimate.squares) & ~saturated(fit.form, data), 0.0, np.nan)
-    out = {
-        "mae_by_lag": mae,
-        "rmse": np.sqrt(squares / total),
-        "r2": r2,
-        "bic": bic,
-        "aicc": corrected_akaike(bic, points, number, number + 1),
-        "squares": squares,
-    }
+    aicc = corrected_akaike(bic, points, number, number + 1)
+    out = {"mae_by_lag": mae, "rmse": np.sqrt(squares / total), "r2": r2, "bic": bic, "aicc": aicc, "squares": squares}
     return {name: values + fitted for name, values in out.items()}
 
 
@@ -151,14 +145,10 @@ def resampled(fit: Fit, data: Cosines, mae: FloatArray) -> tuple[FloatArray, Est
     known = np.isfinite(data.cosine) & np.isfinite(model)
     weight = known * data.pairs
     error = (weight * np.where(known, data.cosine - model, 0.0) ** 2).sum(axis=-1)
-    total = weight.sum(axis=-1)
-    loss = ratio(error, total)
     without = leave_one_out_mean(data.cosine)
     there = np.isfinite(without) & np.isfinite(model)
-    points = there.sum(axis=-1)
     missed = np.abs(np.where(there, without - model, 0.0)).sum(axis=-1)
-    replicates = ratio(missed, points)
-    return loss, jackknife(mae, replicates, data.carries)
+    return ratio(error, weight.sum(axis=-1)), jackknife(mae, ratio(missed, there.sum(axis=-1)), data.carries)
 
 
 def estimates(fit: Fit, data: Cosines) -> dict[str, Estimate]:

@@ -48,13 +48,7 @@ class Optimum:
 
 
 def solve(form: str, lag: FloatArray, cosine: FloatArray, pairs: FloatArray) -> Solution:
-    """Fit many rows at once.
-
-    Args:
-        form: one of `forms.FORMS`.
-        lag: k ≥ 1, rising, shape (lag,).
-        cosine: c̄_k, shape (row, lag); NaN where unknown.
-        pairs: m_k, shape (lag,).
+    """Fit many rows of c̄_k, (row, lag), NaN where unknown, at once; `lag` k ≥ 1 rises, `pairs` are m_k, both (lag,).
 
     Returns:
         Solution, arrays of shape (row,); NaN and not converged where a row knows fewer lags than the form has parameters.

@@ -6,7 +6,7 @@ from support.synthetic import Sizes, Spread, Truth, capture
 
 from geostat.datasets.flags import reasons
 from geostat.fits.similarity.fit import fit_similarity
-from geostat.fits.similarity.forms import FORM, FORMS, MODELS, PARAMETERS, by_lag, fit_row
+from geostat.fits.similarity.forms import FORM, FORMS, PARAMETERS, by_lag, fit_row
 from geostat.fits.similarity.solver import solve
 from geostat.statistics.least_squares import LMFIT_KEYWORDS
 
@@ -76,7 +76,7 @@ def test_left_out_loss_and_excess_are_those_of_refits_by_lmfit():
         others = np.delete(cosine, k, axis=0).mean(axis=0)
         for form, each in loss.items():
             start = {name: 0.2 for name in FORM[form].parameters}
-            result = MODELS[form].fit(others, lag=lag, weights=np.sqrt(pairs), **start, **LMFIT_KEYWORDS)
+            result = FORM[form].model.fit(others, lag=lag, weights=np.sqrt(pairs), **start, **LMFIT_KEYWORDS)
             each.append((pairs * (cosine[k] - result.best_fit) ** 2).sum() / pairs.sum())
     for form, each in loss.items():
         assert float(fit["loss_left_out"].sel(gram=form).squeeze()) == pytest.approx(np.mean(each), rel=1e-6)
