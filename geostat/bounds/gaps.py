@@ -43,10 +43,7 @@ def clearly_outside(envelope: xr.Dataset, statistic: str, documents: int) -> xr.
     Precision, and F with it, lies close to its floor in most texts and at 1 in some: eight documents may all be of one kind and nearly agree. Their spread
     tells nothing of the other kind, so there the mean must pass `mean_of_equals` as well. With one document, wherever it lies outside.
 
-    Args:
-        envelope: `x`, `x_se`, `x_lower`, `x_upper` and the bounds' `_gap_se` of the statistic x, as /envelope holds them.
-        statistic: x.
-        documents: how many they are means over.
+    Of the statistic x, `envelope` holds `x`, `x_se`, `x_lower`, `x_upper` and the bounds' `_gap_se`, as /envelope does: means over `documents`.
     """
     mean, alike, level = envelope[statistic], envelope[f"{statistic}_se"] == 0, (1 - LEVEL) / 2
     both = documents > 1 and statistic not in SMOOTH
@@ -121,10 +118,8 @@ def cells(bounds: xr.Dataset, tokens: NDArray[np.int64], documents: float, toler
 def deciding(all_of_them: Cells, fails: NDArray[np.bool_]) -> Deciding:
     """Return the cell that each head's answer rests on.
 
-    Args:
-        all_of_them: cells of heads.
-        fails: heads whose answer is *fails*, (layer, head): theirs is the cell of the smallest p-value against the bound's holding. That of the others is
-            the cell of the largest p-value against its failing, which has to be small for *holds*. Of equal ones it is the cell of largest excess.
+    Where the answer is *fails*, (layer, head), that is the cell of the smallest p-value against the bound's holding; elsewhere the one of the largest p-value
+    against its failing, which has to be small for *holds*. Of equal ones it is the cell of largest excess.
     """
     p, excess = all_of_them.p, all_of_them.excess
     tested = np.isfinite(p.holds) & np.isfinite(p.fails)

@@ -138,10 +138,8 @@ def fit_norms(capture: xr.Dataset, progress: Progress | None = None) -> xr.Datas
         progress: called with the fraction done after each layer.
 
     Returns:
-        What `variables` names. Over (layer, kv_head), each with _se, _lower, _upper: C, lam, cv_token, cv_profile, cv_position, trend, share_document,
-        share_position, share_residual, sink_smallest_share, compressed_share; also rmse, trend_se_hac, share_document_at_zero, share_position_at_zero,
-        secondary_sinks, documents (how many carry the head) and flags, which say why a number is NaN. By document: cv_document, lam_document; by position:
-        compressed_documents; by layer: sink_visible. Lists along compressed_token (left out without token_id) and secondary_sink.
+        What `variables` names, over (layer, kv_head), by document, by position and by layer; lists along compressed_token (left out without token_id) and
+        secondary_sink. x_se, x_lower and x_upper stand beside an estimate x; flags say why a number is NaN.
 
     Raises:
         InputError: if a variable is missing, misshapen or empty.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from geostat.statistics.arrays import FloatArray
+from geostat.statistics.arrays import FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, jackknife
 
 if TYPE_CHECKING:
@@ -56,10 +56,7 @@ class MeanSquares:
             below = square < mean
             mean = np.where(below, (square * own + mean * degrees) / (own + degrees), mean)
             degrees = np.where(below, own + degrees, degrees)
-        return MeanSquares(
-            document=np.maximum(self.document, mean), position=np.maximum(self.position, mean), residual=mean,
-            documents=self.documents, positions=self.positions, level=self.level,
-        )  # fmt: skip
+        return replace(self, document=np.maximum(self.document, mean), position=np.maximum(self.position, mean), residual=mean)
 
 
 def complete_block(content: FloatArray) -> FloatArray:
@@ -155,8 +152,7 @@ def _position_variation(whole: MeanSquares, without: MeanSquares) -> Estimate:
     """cv_position, the root of what is jackknifed, whose standard error is the longer arm of its interval over Student's t, also at 0."""
 
     def squared(squares: MeanSquares) -> FloatArray:
-        positive = squares.level > 0
-        return np.divide(squares.variances()["position"], squares.level**2, out=np.full(squares.level.shape, np.nan), where=positive)
+        return ratio(squares.variances()["position"], squares.level**2)
 
     limits = jackknife(squared(whole), squared(without), without.documents < whole.documents)
     return replace(limits, value=squared(whole.pooled())).root(whole.documents)

@@ -27,7 +27,7 @@ from geostat.fits.weights.surrogates import judge, without_oscillation
 from geostat.fits.weights.variables import RECORDS, TOKEN
 from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.statistics.jackknife import SIGNIFICANCE, Estimate, leave_one_out_mean
-from geostat.statistics.losses import bayesian_information, mean_loss, mean_of_known, mean_over_documents, paired_gain
+from geostat.statistics.losses import bayesian_information, mean_of_known, mean_over_documents, paired_gain
 
 NEEDS = {"attention_weight": ("document", "layer", "head", "position")}
 MONOTONE, SHARED = FORMS.index("monotone"), FORMS.index("shared")
@@ -108,14 +108,11 @@ def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, Value]:
     chosen = np.where(standing.oscillation[SHARED], SHARED, MONOTONE)
     pick = (chosen, np.arange(heads))
     out |= by_form | chosen_values(by_form, pick)
-    out |= {f"form_{name}_se_tokens": values for name, values in tokens_se.items()}
-    out |= {f"{name}_se_tokens": tokens_se[name][pick] for name in ("p_base", "eta", "omega")}
-    out |= {f"{name}_at_bound": at_bound[name][pick] for name in ("eta", "omega")}
-    out |= {name: fits[name][pick] for name in ("mae", "r2", "bic")} | {f"form_{name}": fits[name] for name in ("rmse", "r2", "bic")}
-    out |= {"form_converged": best["converged"] == 1.0, "converged": best["converged"][pick] == 1.0, "documents": carries.sum(axis=0)}
-    for name, values in zip(("loss_left_out", "loss_left_out_se"), zip(*map(mean_loss, loss), strict=True), strict=True):
-        each = np.stack(values)
-        out |= {f"form_{name}": each, name: each[pick]}
+    rivals = compare(every, losses, long_runs)
+    of_forms = {f"{name}_se_tokens": values for name, values in tokens_se.items()} | fits | {"converged": best["converged"] == 1.0}
+    of_forms |= {name: rivals[f"rival_{name}"][len(SIMPLE) :] for name in ("loss_left_out", "loss_left_out_se")}
+    out |= {f"form_{name}": values for name, values in of_forms.items()} | {name: values[pick] for name, values in of_forms.items()}
+    out |= {f"{name}_at_bound": values[pick] for name, values in at_bound.items()} | {"documents": carries.sum(axis=0)} | rivals
     fit = {name: best[name][pick] for name in CURVE}
     fit_again = {name: np.moveaxis(again[name], 1, -1)[pick].T for name in CURVE}
     out |= arithmetic(weight, seen, fit, fit_again)
@@ -124,19 +121,12 @@ def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, Value]:
     out["total_model_log"] = total_log(total)
     out |= growth(log_weight, position, last, fit, fit_again, standing.growth_seen[pick], at_bound["eta_tail"][pick], carries)
     out |= distance(log_weight, position, fit, fit_again, carries)
-    out |= compare(every, losses, long_runs)
     out |= simple_slopes(simple, carries)
     out |= alone(log_weight, first, chosen == SHARED)
     out |= _noise(residual[pick], noise.take(pick), long_run[pick], log_weight - (mean - residual[pick]))
-    for name, rows in (
-        ("log_weight_mean", mean),
-        ("log_weight_model", mean - residual[pick]),
-        ("weight_mean", mean_over_documents(weight)),
-    ):
-        full = np.full((heads, capture.sizes["position"]), np.nan)
-        full[:, full.shape[1] - rows.shape[1] :] = rows
-        out[name] = full
-    return out
+    curves = {"log_weight_mean": mean, "log_weight_model": mean - residual[pick], "weight_mean": mean_over_documents(weight)}
+    positions = capture.sizes["position"]
+    return out | {name: np.pad(rows, ((0, 0), (positions - rows.shape[1], 0)), constant_values=np.nan) for name, rows in curves.items()}
 
 
 def _polish(best: dict[str, FloatArray], position: FloatArray, mean: FloatArray) -> tuple[dict[str, BoolArray], dict[str, FloatArray]]:
