@@ -232,7 +232,7 @@ def misfit(form: str, setting: study_of_similarity.Setting, lag: FloatArray, pai
     gram = fitted_gram(setting.form, setting.tokens, rho0=setting.rho0, **(ABSENT | dict(setting.values)))
     expected = expected_cosine(gram.by_lag[1 : lag.size + 1], DIMENSION)
     fit = solve(form, lag, expected[None], pairs)
-    return float(np.abs(expected - by_lag(form, lag, **{name: float(value[0]) for name, value in fit.values().items()})).mean())
+    return float(np.abs(expected - by_lag(form, lag, **{name: float(value[0]) for name, value in fit.values.items()})).mean())
 
 
 def slopes(heads: int, tokens: int, seed: int) -> Iterator[Kind]:

@@ -120,8 +120,8 @@ def _combined(rows: list[Values], function: Callable[[FloatArray], FloatArray]) 
 def _decay(data: Cosines, form: str, name: str) -> Values:
     stacked = np.concatenate([data.mean, leave_one_out_mean(data.cosine)[:, 0], data.cosine[:, 0]])
     result = solver.solve(form, data.lag, stacked, data.pairs)
-    sound = result.converged & ~result.at_bound(name)
-    return _split(np.where(sound, result.values()[name], np.nan), data.cosine.shape[0])
+    sound = result.converged & ~result.at_bound[name]
+    return _split(np.where(sound, result.values[name], np.nan), data.cosine.shape[0])
 
 
 def _growth(seen: LayerTokens, log_weight: FloatArray) -> Values:

@@ -130,7 +130,7 @@ def _fit_group(group: _Group, progress: Progress | None) -> tuple[dict[str, Valu
     for form in tracked(FORMS, progress):
         outcomes.append(fit_form(form, data))
         fit = outcomes[-1].fit
-        pairs = mae_by_pair(counts, bins, group.seen.content, form, fit.estimate.values())
+        pairs = mae_by_pair(counts, bins, group.seen.content, form, fit.estimate.values)
         parts.append(outcomes[-1].numbers | {"mae_by_pair": pairs, **_of_form(fit, group.seen, data, rho0.value)})
     choice = chosen_form(outcomes)
     by_form = {name: join([part[name] for part in parts], np.stack) for name in parts[0]}
@@ -140,7 +140,7 @@ def _fit_group(group: _Group, progress: Progress | None) -> tuple[dict[str, Valu
 
 def _of_form(fit: Fit, seen: LayerTokens, data: Cosines, rho0: FloatArray) -> dict[str, np.ndarray]:
     """Return whether the form's Gram is feasible, with the head's own ρ₀ or, where no sink is visible, for the content tokens alone; lmfit's errors, flags."""
-    edge = feasible_edges(fit.form, **fit.estimate.values(), content=seen.content)
+    edge = feasible_edges(fit.form, **fit.estimate.values, content=seen.content)
     unknown = np.full(edge.shape, np.nan)
     feasible = np.isfinite(edge) & (np.abs(rho0) <= edge) if seen.sink else np.isfinite(edge)
     se_lags = {f"{name}_se_lags": fit.se_lags.get(name, unknown) for name in PARAMETERS}
@@ -149,7 +149,7 @@ def _of_form(fit: Fit, seen: LayerTokens, data: Cosines, rho0: FloatArray) -> di
         "no_data": ~some,
         "too_few_lags": some & ~fitted,
         "not_converged": fitted & ~fit.estimate.converged,
-        "at_bound": np.any([fit.estimate.at_bound(name) for name in PARAMETERS], axis=0),
+        "at_bound": np.any([fit.estimate.at_bound[name] for name in PARAMETERS], axis=0),
         "singular": fit.singular,
         "one_document": data.carries.sum(axis=0) == 1,
         "replicates": fitted & replicate_trouble(fit, data),

@@ -132,25 +132,12 @@ FORMS: Final = tuple(FORM)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """Least-squares optima, one for each row, and which parameters are at a bound or undetermined; absent parameters as in ABSENT."""
+    """Least-squares optima, one for each row: parameters, absent ones as in ABSENT, and which are at a bound or undetermined, by PARAMETERS."""
 
-    beta: FloatArray
-    offset: FloatArray
-    stretch: FloatArray
+    values: dict[str, FloatArray]
+    at_bound: dict[str, BoolArray]
     squares: FloatArray
-    beta_at_bound: BoolArray
-    offset_at_bound: BoolArray
-    stretch_at_bound: BoolArray
     converged: BoolArray
-
-    def values(self) -> dict[str, FloatArray]:
-        """Return the parameters by name."""
-        return {name: getattr(self, name) for name in PARAMETERS}
-
-    def at_bound(self, name: str) -> BoolArray:
-        """Say which rows have a parameter at its bound."""
-        result: BoolArray = getattr(self, f"{name}_at_bound")
-        return result
 
 
 def parameters(form: str, start: Solution, row: int) -> lmfit.Parameters:
@@ -159,7 +146,7 @@ def parameters(form: str, start: Solution, row: int) -> lmfit.Parameters:
     out = lmfit.Parameters()
     for name in FORM[form].parameters:
         low, high = limits[name]
-        out.add(name, value=float(start.values()[name][row]), min=low, max=high, vary=not bool(start.at_bound(name)[row]))
+        out.add(name, value=float(start.values[name][row]), min=low, max=high, vary=not bool(start.at_bound[name][row]))
     return out
 
 

@@ -52,10 +52,6 @@ class Fit:
     se_lags: dict[str, FloatArray]
     singular: BoolArray
 
-    def replicate(self, name: str, shape: tuple[int, ...]) -> FloatArray:
-        """Return a parameter's replicates, (document, head)."""
-        return self.replicates.values()[name].reshape(shape)
-
 
 def fit_batched(form: str, data: Cosines) -> Fit:
     """Fit a form with the batched solver alone."""
@@ -68,7 +64,7 @@ def fit_batched(form: str, data: Cosines) -> Fit:
 
 def refine(fit: Fit, data: Cosines) -> Fit:
     """Replace the estimates by lmfit's, started from them, and add lmfit's standard errors."""
-    values = {name: value.copy() for name, value in fit.estimate.values().items()}
+    values = {name: value.copy() for name, value in fit.estimate.values.items()}
     se = {name: value.copy() for name, value in fit.se_lags.items()}
     converged, singular = fit.estimate.converged.copy(), fit.singular.copy()
     mean = data.mean
@@ -83,7 +79,7 @@ def refine(fit: Fit, data: Cosines) -> Fit:
             if name in free and not singular[head]:
                 stderr = result.params[name].stderr
                 se[name][head] = np.nan if stderr is None else stderr
-    estimate = replace(fit.estimate, beta=values["beta"], offset=values["offset"], stretch=values["stretch"], converged=converged)
+    estimate = replace(fit.estimate, values=values, converged=converged)
     return replace(fit, estimate=estimate, se_lags=se, singular=singular)
 
 
@@ -99,7 +95,7 @@ def regular(covariance: FloatArray | None) -> bool:
 
 def predicted(form: str, lag: FloatArray, solution: Solution) -> FloatArray:
     """Return the modelled cosines of a solution's rows, (row, lag); NaN where a row was not fitted."""
-    values = {name: value[:, None] for name, value in solution.values().items()}
+    values = {name: value[:, None] for name, value in solution.values.items()}
     return by_lag(form, lag, **values) + np.where(np.isfinite(solution.squares), 0.0, np.nan)[:, None]
 
 
@@ -158,13 +154,13 @@ def estimates(fit: Fit, data: Cosines) -> dict[str, Estimate]:
     """
     shape, result = data.cosine.shape[:2], {}
     for name in PARAMETERS:
-        value, replicates = fit.estimate.values()[name], fit.replicate(name, shape)
+        value, replicates = fit.estimate.values[name], fit.replicates.values[name].reshape(shape)
         if name == "beta":
             with np.errstate(divide="ignore"):
                 estimate = jackknife(np.log(value), np.log(replicates), data.carries).exp(value)
         else:
             estimate = jackknife(value, replicates, data.carries)
-        keep = ~fit.estimate.at_bound(name) & fit.estimate.converged & ~fit.singular & (name in FORM[fit.form].parameters)
+        keep = ~fit.estimate.at_bound[name] & fit.estimate.converged & ~fit.singular & (name in FORM[fit.form].parameters)
         result[name] = estimate.with_error_where(keep)
     return result
 
@@ -186,7 +182,7 @@ def fit_form(form: str, data: Cosines) -> Outcome:
     loss, mae = resampled(fit, data, good["mae_by_lag"])
     value, se = mean_loss(loss)
     numbers: dict[str, Value] = {**good, **estimates(fit, data), "mae_by_lag": mae, "loss_left_out": value, "loss_left_out_se": se}
-    at_bound = {f"{name}_at_bound": fit.estimate.at_bound(name) for name in PARAMETERS}
+    at_bound = {f"{name}_at_bound": fit.estimate.at_bound[name] for name in PARAMETERS}
     numbers |= at_bound | {"at_bound": np.any(list(at_bound.values()), axis=0), "converged": fit.estimate.converged}
     return Outcome(fit=fit, numbers=numbers, loss=loss, criterion=np.where(good["squares"] <= 0, -np.inf, good["bic"]))
 
@@ -202,5 +198,5 @@ def replicate_trouble(fit: Fit, data: Cosines) -> BoolArray:
     shape = data.cosine.shape[:2]
     bad = ~fit.replicates.converged
     for name in FORM[fit.form].parameters:
-        bad = bad | (fit.replicates.at_bound(name) & ~np.tile(fit.estimate.at_bound(name), shape[0]))
+        bad = bad | (fit.replicates.at_bound[name] & ~np.tile(fit.estimate.at_bound[name], shape[0]))
     return np.asarray((bad.reshape(shape) & data.carries).any(axis=0)) & (data.carries.sum(axis=0) > 1)

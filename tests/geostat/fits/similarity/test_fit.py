@@ -122,7 +122,7 @@ def test_error_of_mae_is_the_jackknife_of_refits():
     for k in range(3):
         others = np.delete(cosine, k, axis=0).mean(axis=0)
         own = solve("offset", lag, others[None], pairs)
-        without.append(np.abs(others - by_lag("offset", lag, own.beta, own.offset)).mean())
+        without.append(np.abs(others - by_lag("offset", lag, own.values["beta"], own.values["offset"])).mean())
     expected = np.sqrt(2 / 3 * ((without - np.mean(without)) ** 2).sum())
     assert float(fit["mae_by_lag_se"]) == pytest.approx(expected, rel=1e-6)
 
@@ -185,8 +185,8 @@ def test_a_window_without_the_sink_has_no_rho0_and_counts_its_own_pairs():
     pairs = 40 - np.arange(1, 40.0)
     cosine = data["cosine_mean"][:, 1, 0, :39].values.astype(float).mean(axis=0)[None]
     own = solve("offset", np.arange(1, 40.0), cosine, pairs)
-    assert float(fit["beta"].sel(gram="offset")[1, 0]) == pytest.approx(own.beta[0], rel=1e-9)
-    model = by_lag("offset", np.arange(1, 40.0), own.beta[0], own.offset[0])
+    assert float(fit["beta"].sel(gram="offset")[1, 0]) == pytest.approx(own.values["beta"][0], rel=1e-9)
+    model = by_lag("offset", np.arange(1, 40.0), own.values["beta"][0], own.values["offset"][0])
     assert float(fit["mae_by_lag"].sel(gram="offset")[1, 0]) == pytest.approx(np.abs(cosine[0] - model).mean(), rel=1e-9)
 
 
