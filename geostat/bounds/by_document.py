@@ -57,15 +57,8 @@ def evaluate(
 
     Only the sharp edition knows the followup convention; there the printed bounds of P and R stand (their balls differ in ties only), those of F do not.
 
-    Args:
-        alpha: weights, (head, token).
-        norms: of the values, (token,).
-        gram: cosines of the values.
-        dimension: of a value.
-        grid: sizes N, (n,).
-        edition: of the theory.
-        sink: whether the first token is the sink.
-        convention: "paper" or "followup".
+    Weights `alpha` are (head, token), `norms` of the values (token,), `gram` holds their cosines, `grid` sizes N, (n,); `sink` tells
+    whether the first token is the sink, `convention` is "paper" or "followup".
 
     >>> gram, alpha = LagGram(0.5 ** np.arange(8.0)), np.full((1, 8), 1 / 8)
     >>> found = evaluate(alpha, np.ones(8), gram, 64, np.array([2, 4]), edition="sharp", sink=False, convention="paper")
@@ -95,8 +88,8 @@ def bounds_of_layer(
 ) -> FloatArray:
     """Bounds at each profile of weights, (…, token) → (bound, …, n); NaN of a profile that holds NaN.
 
-    The heads share one value head, whose `norms`, (token,), and feasible `gram` are given; /capture tells the dimension, the convention and what the layer,
-    by its index, sees. `grid` holds sizes N, (n,), `names` those of the bounds.
+    The heads share one value head, whose `norms`, (token,), and feasible `gram` are given; /capture tells the dimension, the convention and
+    what the layer, by its index, sees. `grid` holds sizes N, (n,), `names` those of the bounds.
     """
     rows = weights.reshape(-1, weights.shape[-1])
     known = np.isfinite(rows).all(axis=-1)

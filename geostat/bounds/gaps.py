@@ -43,7 +43,8 @@ def clearly_outside(envelope: xr.Dataset, statistic: str, documents: int) -> xr.
     Precision, and F with it, lies close to its floor in most texts and at 1 in some: eight documents may all be of one kind and nearly agree. Their spread
     tells nothing of the other kind, so there the mean must pass `mean_of_equals` as well. With one document, wherever it lies outside.
 
-    Of the statistic x, `envelope` holds `x`, `x_se`, `x_lower`, `x_upper` and the bounds' `_gap_se`, as /envelope does: means over `documents`.
+    Of the statistic x, `envelope` holds `x`, `x_se`, `x_lower`, `x_upper` and the bounds' `_gap_se`, as /envelope does: means over
+    `documents`.
     """
     mean, alike, level = envelope[statistic], envelope[f"{statistic}_se"] == 0, (1 - LEVEL) / 2
     both = documents > 1 and statistic not in SMOOTH
@@ -63,7 +64,7 @@ def clearly_outside(envelope: xr.Dataset, statistic: str, documents: int) -> xr.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
-    """All cells of heads: how far the curve lies beyond the bound, its standard error and p-values, (layer, head, cell); NaN where N is 1 or T.
+    """All cells of heads: how far the curve lies beyond the bound, its error and p-values, (layer, head, cell); NaN where N is 1 or T.
 
     `bound` (key of CODES) and `n` are those of each cell, (cell,).
     """
@@ -77,7 +78,7 @@ class Cells:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deciding(Cells):
-    """The cell of each head that an answer rests on, all (layer, head); of `p`, its own, *fails* times `cells`, the head's cells with p-values."""
+    """The cell of each head that an answer rests on, all (layer, head); `p` of *fails* is times `cells`, how many cells have p-values."""
 
     cells: NDArray[np.int64]
 
@@ -118,8 +119,8 @@ def cells(bounds: xr.Dataset, tokens: NDArray[np.int64], documents: float, toler
 def deciding(all_of_them: Cells, fails: NDArray[np.bool_]) -> Deciding:
     """Return the cell that each head's answer rests on.
 
-    Where the answer is *fails*, (layer, head), that is the cell of the smallest p-value against the bound's holding; elsewhere the one of the largest p-value
-    against its failing, which has to be small for *holds*. Of equal ones it is the cell of largest excess.
+    Where the answer is *fails*, (layer, head), that is the cell of the smallest p-value against the bound's holding; elsewhere the one of
+    the largest p-value against its failing, which has to be small for *holds*. Of equal ones it is the cell of largest excess.
     """
     p, excess = all_of_them.p, all_of_them.excess
     tested = np.isfinite(p.holds) & np.isfinite(p.fails)

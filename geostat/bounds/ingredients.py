@@ -70,11 +70,10 @@ def swap_ingredients(
         progress: called with the share of the work done.
 
     Returns:
-        /ingredients: over (swap, layer, head, n_envelope) precision_lower, precision_upper, recall_lower, recall_upper; over (swap): precision_inside,
-        recall_inside (share of (head, N) cells with 1 < N < T inside), precision_regained, recall_regained (of the cells outside under
-        "none", the share inside with the swap; NaN where none was outside), precision_width, recall_width; precision_lost, recall_lost (cells
-        outside under "none"); over (layer, kv_head): moved, by how much measured cosines had to be moved to be feasible (0: not at all; the larger
-        of |Δρ₀| and the root mean squared change of a cosine).
+        /ingredients: what VARIABLES names, over (swap, layer, head, n_envelope), (swap) and (layer, kv_head). `inside` is a share of (head,
+        N) cells with 1 < N < T; of those that are outside under "none" (`lost`), `regained` is the share inside with the swap, NaN where
+        none was outside; `moved` is the larger of |Δρ₀| and the root mean squared change of a cosine, 0 where the measured cosines are
+        feasible.
     """
     capture, norms, similarity, weights = (tree[name].to_dataset() for name in ("capture", "norms", "similarity", "weights"))
     grid = envelope_grid(capture["n"].values, points)

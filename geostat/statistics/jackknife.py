@@ -50,7 +50,7 @@ class Estimate:
         return {name: array for name in PARTS if (array := getattr(self, name)) is not None}
 
     def exp(self, value: FloatArray) -> Estimate:
-        """Carry an estimate of log x over to x, whose `value` is given: limits exponentiated, positive and not symmetric; error by the delta method."""
+        """Carry an estimate of log x over to x, whose `value` is given: limits exponentiated, standard error by the delta method."""
         without = None if self.without is None else np.exp(self.without)
         return replace(self, value=value, se=self.se * value, lower=np.exp(self.lower), upper=np.exp(self.upper), without=without)
 
@@ -142,8 +142,8 @@ def document_mean(each: FloatArray) -> Estimate:
 def skewness(away: FloatArray, count: FloatArray | NDArray[np.int64]) -> FloatArray:
     """Return the sample skewness G₁ = √(K(K−1))/(K−2) · m₃/m₂^{3/2} over documents, as statistical packages give it.
 
-    `away` are distances from the mean over documents, (document, ...), 0 of documents that do not count; `count` is how many do, K. Unitless, (...), at most
-    √K in size; 0 where documents do not differ, NaN where K < 3.
+    `away` are distances from the mean over documents, (document, ...), 0 of documents that do not count; `count` is how many do, K.
+    Unitless, (...), at most √K in size; 0 where documents do not differ, NaN where K < 3.
     """
     number = np.maximum(count, 3).astype(np.float64)
     square, cube = (away**2).sum(axis=0) / number, (away * away * away).sum(axis=0) / number

@@ -114,19 +114,10 @@ def check(
     draws: int = DRAWS,
     progress: Progress | None = None,
 ) -> dict[str, xr.Variable]:
-    """Simulate the chosen cells and lay the predictions beside them.
+    """Simulate the chosen cells and lay predictions beside them: variables over `check`, one entry a cell, and their summary over cells.
 
-    Args:
-        predictions: what was predicted, one a head, and from what.
-        grid: sizes N of the predictions.
-        dimension: head size d.
-        convention: of P and R.
-        seed: of the draws; profile k uses seed + k.
-        draws: how many heads to draw for each profile.
-        progress: called with the share of the work done.
-
-    Returns:
-        Variables over `check`, one entry a cell, and their summary over cells.
+    `predictions` are one a head, with what each was made from; `grid` holds their sizes N, `dimension` is the head size, `convention` that
+    of P and R. Profile k is simulated by `draws` heads with `seed` + k.
     """
     rows: list[tuple[float, ...]] = []
     together = workers()

@@ -25,20 +25,20 @@ def with_replicates(by_document: FloatArray) -> FloatArray:
 
 
 def mean_of_other_heads(measured: FloatArray, known: BoolArray) -> FloatArray:
-    """Return, for each head and N, the mean of the measured curves, (replicate, layer, head, n), of all other heads at that N; NaN where there is none.
+    """Return, for each head and N, the mean of the measured curves of all other heads at that N; NaN where there is no other head.
 
-    `known`, (layer, head, n), tells which cells count.
+    `measured` and the result are (replicate, layer, head, n); `known`, (layer, head, n), tells which cells count.
     """
     kept = np.where(known, measured, 0.0)
     return ratio(kept.sum(axis=(1, 2), keepdims=True) - kept, known.sum(axis=(0, 1)) - known.astype(np.int64))
 
 
 def score(predicted: FloatArray, measured: FloatArray, known: BoolArray) -> dict[str, FloatArray]:
-    """Compare predicted means, (replicate, source, layer, head, n), with measured ones, (replicate, layer, head, n); errors are predicted − measured.
+    """Compare predicted means, (replicate, source, layer, head, n), with measured ones, (replicate, layer, head, n).
 
-    `known`, (layer, head, n), tells which cells count; the same for every source, so that sources can be compared. By head, (replicate, source, layer,
-    head): bias, mae, r2. Over all cells, (replicate, source): pooled_bias, pooled_mae, pooled_r2, slope and intercept of measured on predicted (least
-    squares). NaN where nothing counts or nothing varies.
+    Errors are predicted − measured. `known`, (layer, head, n), tells which cells count; the same for every source, so that sources can be
+    compared. By head, (replicate, source, layer, head): bias, mae, r2. Over all cells, (replicate, source): pooled_bias, pooled_mae,
+    pooled_r2, slope and intercept of measured on predicted (least squares). NaN where nothing counts or nothing varies.
     """
     target = np.broadcast_to(np.where(known, measured, 0.0)[:, None], predicted.shape)
     guess = np.where(known, predicted, 0.0)

@@ -40,7 +40,7 @@ def median_norm(content: FloatArray) -> FloatArray:
 
 
 def compressed(content: FloatArray) -> BoolArray:
-    """Return which content tokens, (..., content), have a norm of at most COMPRESSED times their document's median; unknown ones have not."""
+    """Return which content tokens, (..., content), have a norm of at most COMPRESSED times their document's median; none unknown."""
     median = median_norm(content)
     limit = np.where(median > 0, COMPRESSED * median, -np.inf)
     return np.where(np.isfinite(content), content, np.inf) <= limit[..., None]
@@ -49,8 +49,8 @@ def compressed(content: FloatArray) -> BoolArray:
 def sink_smallest(norm: FloatArray, first_content: int) -> Estimate:
     """Return the share of documents in which the sink's norm is smaller than every content token's, (kv_head,), with Wilson's interval.
 
-    Documents count that know the sink and a content token. `norm` is ‖v_i‖, (document, kv_head, token), NaN where unknown; `first_content` is 1 if
-    token 0 is the sink, else 0, and then all is NaN.
+    Documents count that know the sink and a content token. `norm` is ‖v_i‖, (document, kv_head, token), NaN where unknown; `first_content`
+    is 1 if token 0 is the sink, else 0, and then all is NaN.
     """
     content = norm[..., first_content:]
     asked = np.isfinite(content).any(axis=-1) & (np.isfinite(norm[..., 0]) if first_content else False)
@@ -70,10 +70,10 @@ def compressed_share(content: FloatArray, small: BoolArray) -> Estimate:
 
 
 def secondary_sinks(content: FloatArray, small: BoolArray) -> BoolArray:
-    """Return the positions, (kv_head, content), that are compressed in most documents, and in more than the head's share of compressed tokens explains.
+    """Return the positions that are compressed in most documents, and in more than the head's share of compressed tokens explains.
 
-    More than MOST of the documents that know the position, and so many that fewer than LUCK of a head's positions would be by luck, were its compressed
-    tokens spread evenly (binomial tail times positions).
+    (kv_head, content). More than MOST of the documents that know the position, and so many that fewer than LUCK of a head's positions would
+    be by luck, were its compressed tokens spread evenly (binomial tail times positions).
     """
     hits, known = small.sum(axis=0), np.isfinite(content).sum(axis=0)
     total = known.sum(axis=-1, keepdims=True)

@@ -4,8 +4,8 @@ Source: arXiv 2602.01893, §3.1, Assumption 1 and Fig. 2. Two coefficients of va
 figure averages over texts before it measures spread: CV per token (within a document) and CV of the mean profile. Trend, split of the variance and other
 compressed tokens stand in `trend`, `variance` and `compressed`, names and meanings in `variables`.
 
-Everywhere `norm` is ‖v_i‖ of visible tokens, token last, units of the value states, NaN where unknown; `first_content` is 1 if token 0 is the sink, and 0
-if no sink is visible (λ is then NaN). Imports numpy, xarray, lmfit.
+Everywhere `norm` is ‖v_i‖ of visible tokens, token last, units of the value states, NaN where unknown; `first_content` is 1 if token 0 is
+the sink, and 0 if no sink is visible (λ is then NaN). Imports numpy, xarray, lmfit.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def estimate(norm: FloatArray, first_content: int) -> dict[str, FloatArray]:
 
 
 def by_document(norm: FloatArray, first_content: int) -> dict[str, FloatArray]:
-    """Return, document by document, cv (population standard deviation over mean of i > 0) and lam (‖v₀‖ / median‖v_i‖, i > 0), each (...)."""
+    """Return by document cv (population standard deviation over mean of i > 0) and lam (‖v₀‖ / median‖v_i‖, i > 0), each (...)."""
     median = median_norm(norm[..., first_content:])
     sink = norm[..., 0] if first_content else np.full(median.shape, np.nan)
     return {"cv": estimate(norm, first_content)["cv_profile"], "lam": ratio(sink, median)}
@@ -85,7 +85,8 @@ def estimates(norm: FloatArray, first_content: int) -> dict[str, Estimate]:
 def fit_layer(norm: FloatArray, first_content: int) -> dict[str, Value]:
     """Fit Assumption 1 to the value heads of one layer, (document, kv_head, token).
 
-    Returns what `variables.HEADS` names but compressed_documents, without the dim layer; `compressed` and `secondary` (bool) are masks of the content tokens.
+    Returns what `variables.HEADS` names but compressed_documents, without the dim layer; `compressed` and `secondary` (bool) are masks of
+    the content tokens.
     """
     content = norm[..., first_content:]
     small = compressed(content)
@@ -138,8 +139,8 @@ def fit_norms(capture: xr.Dataset, progress: Progress | None = None) -> xr.Datas
         progress: called with the fraction done after each layer.
 
     Returns:
-        What `variables` names, over (layer, kv_head), by document, by position and by layer; lists along compressed_token (left out without token_id) and
-        secondary_sink. x_se, x_lower and x_upper stand beside an estimate x; flags say why a number is NaN.
+        What `variables` names, over (layer, kv_head), by document, by position and by layer; lists along compressed_token (left out without
+        token_id) and secondary_sink. x_se, x_lower and x_upper stand beside an estimate x; flags say why a number is NaN.
 
     Raises:
         InputError: if a variable is missing, misshapen or empty.

@@ -33,8 +33,8 @@ def bandwidth(positions: int) -> int:
 def trend(profile: FloatArray) -> FloatArray:
     """Return the relative change of the norm over the content positions: slope · (last − first position) / mean.
 
-    `profile` is ‖v_i‖ of content tokens by position, (..., content), NaN where unknown. The result is unitless, (...); NaN where fewer than FEWEST_TOKENS
-    positions are known or the mean norm is not positive.
+    `profile` is ‖v_i‖ of content tokens by position, (..., content), NaN where unknown. The result is unitless, (...); NaN where fewer than
+    FEWEST_TOKENS positions are known or the mean norm is not positive.
     """
     known = np.isfinite(profile)
     count = known.sum(axis=-1)
@@ -74,7 +74,7 @@ def newey_west(response: pd.Series, regressors: pd.DataFrame, lags: int, *, corr
 
 
 def hac_errors(profiles: FloatArray) -> FloatArray:
-    """Return the Newey-West standard error of the trend of each head's mean content profile, (kv_head, content) → (kv_head,); NaN where there is none.
+    """Return the Newey-West standard error of the trend of mean content profiles, (kv_head, content) → (kv_head,); NaN without a trend.
 
     It takes the scatter of the mean profile about its line as the only error. What documents differ in as a whole is not in it, so it answers whether
     *these* documents' mean has a trend; the jackknife answers for documents like them.

@@ -1,10 +1,11 @@
 """Variance components of value norms: document, position, and what neither accounts for.
 
-Model: ‖v_di‖ = μ + a_d + b_i + e_di for document d and content position i, all three random with mean 0; one norm to each cell. The variances have a
-closed form, so that every head and every jackknife replicate is exact: those of an analysis of variance, and, where that makes one negative, the
-restricted maximum likelihood, which pools the offending mean square with the residual's. Sources: Searle, Casella & McCulloch (1992), "Variance
-components", ch. 4; Thompson (1962), Annals of Mathematical Statistics 33 (pooling). `content` is ‖v_i‖ of content tokens, (document, kv_head, content),
-units of the value states, NaN where unknown. Imports numpy, scipy.special and, for one head's mixed model, statsmodels.
+Model: ‖v_di‖ = μ + a_d + b_i + e_di for document d and content position i, all three random with mean 0; one norm to each cell. The
+variances have a closed form, so that every head and every jackknife replicate is exact: those of an analysis of variance, and, where that
+makes one negative, the restricted maximum likelihood, which pools the offending mean square with the residual's. Sources: Searle, Casella &
+McCulloch (1992), "Variance components", ch. 4; Thompson (1962), Annals of Mathematical Statistics 33 (pooling). `content` is ‖v_i‖ of
+content tokens, (document, kv_head, content), units of the value states, NaN where unknown. Imports numpy, scipy.special and, for one head's
+mixed model, statsmodels.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ def shares(squares: MeanSquares) -> dict[str, FloatArray]:
 
 
 def share_of_variance(whole: MeanSquares, without: MeanSquares, name: str) -> Estimate:
-    """Return one share, of SOURCES, by restricted likelihood with its document jackknife, limits cut to 0 and 1; arguments as from `mean_squares`.
+    """Return one share, of SOURCES, by restricted likelihood with its document jackknife, cut to 0 and 1; arguments as from `mean_squares`.
 
     Replicates are those of the method of moments, smooth where the estimate is held at 0. With few documents their variance is far from symmetric, so the
     limits of the document share are those of the logarithm of the documents' mean square, the other two components held.
@@ -140,8 +141,9 @@ def _document_limits(whole: MeanSquares, without: MeanSquares) -> tuple[FloatArr
 def split(content: FloatArray) -> dict[str, Estimate]:
     """Split the variance of content norms into document, position and residual, head by head.
 
-    Returns share_document, share_position, share_residual (0 where the restricted likelihood is largest without the effect), and cv_position (standard
-    deviation of the position effect over the mean: what `cv_profile` tends to with ever more documents), each (kv_head,).
+    Returns share_document, share_position, share_residual (0 where the restricted likelihood is largest without the effect), and
+    cv_position (standard deviation of the position effect over the mean: what `cv_profile` tends to with ever more documents), each
+    (kv_head,).
     """
     whole, without = mean_squares(complete_block(content))
     out = {f"share_{name}": share_of_variance(whole, without, name) for name in SOURCES}
@@ -161,9 +163,9 @@ def _position_variation(whole: MeanSquares, without: MeanSquares) -> Estimate:
 def mixed_model(content: FloatArray) -> MixedLMResultsWrapper | None:
     """Fit one head's split, (document, content), with statsmodels: a linear mixed model with crossed document and position effects.
 
-    `result.vcomp` holds the document and position variances, `result.scale` the residual's, units of the value states squared. Takes seconds, not
-    milliseconds: 8 documents of 1,023 content tokens about six. None where the norms cannot be split (fewer than two documents or positions, or norms
-    that do not vary).
+    `result.vcomp` holds the document and position variances, `result.scale` the residual's, units of the value states squared. Takes
+    seconds, not milliseconds: 8 documents of 1,023 content tokens about six. None where the norms cannot be split (fewer than two documents
+    or positions, or norms that do not vary).
     """
     block = complete_block(content[:, None])[:, 0]
     results = mean_squares(block[:, None])[0]
@@ -186,7 +188,8 @@ def mixed_model(content: FloatArray) -> MixedLMResultsWrapper | None:
 def restricted_likelihood(response: Any, fixed: Any, effects: Mapping[str, Any], start: Any = None) -> MixedLMResultsWrapper:
     """Fit fixed effects and independent random ones by restricted likelihood with statsmodels.
 
-    `effects` holds, by name, how much of each level an observation has, (observation, level). `result.notes` is what statsmodels would have warned of.
+    `effects` holds, by name, how much of each level an observation has, (observation, level). `result.notes` is what statsmodels would have
+    warned of.
     """
     from scipy import sparse
     from statsmodels.regression.mixed_linear_model import MixedLM, VCSpec

@@ -1,8 +1,8 @@
 """Pooled fits, of heads taken together: one for each layer and one for the whole model, and how their parameters change with depth.
 
-Source: arXiv 2602.01893, Assumptions 1-3. Cosines, log weights and norms are pooled over the heads of a layer, or of all layers (`values`), and fitted
-by lmfit as a single head's are. Documents stay the sampling unit: every interval is a document jackknife. `pooled_fit` hands back lmfit's ModelResult;
-trends over depth are in `depth`. Imports numpy, xarray and lmfit.
+Source: arXiv 2602.01893, Assumptions 1-3. Cosines, log weights and norms are pooled over the heads of a layer, or of all layers (`values`),
+and fitted by lmfit as a single head's are. Documents stay the sampling unit: every interval is a document jackknife. `pooled_fit` hands
+back lmfit's ModelResult; trends over depth are in `depth`. Imports numpy, xarray and lmfit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pooled measurements and values: a layer's heads, or all of a model's, as one, document by document: cosines by lag, log weights and norms by token.
+"""Pooled measurements, of a layer's heads or all of a model's as one, document by document, and pooled values of a parameter, by layer.
 
 Value heads of one layer have equally many pairs at a lag, so their mean cosine is that of all their pairs; over layers, pairs are counted. Log weights
 and norms are averaged over heads; over layers, those that see the most tokens. `layers` are indices. Imports numpy and xarray.
@@ -42,7 +42,7 @@ FEWEST_LAYERS: Final = 3
 
 
 def pooled_cosines(capture: xr.Dataset, layers: list[int]) -> Cosines:
-    """Return the mean cosines by lag of all value heads of some layers, as those of one head; lags are those of the layer that sees most."""
+    """Return the mean cosines by lag of all value heads of some layers, as those of one head, at the lags of the layer that sees most."""
     each = [layer_cosines(capture, layer) for layer in layers]
     lag = max((one.lag for one in each), key=len)
     pairs, total, known = np.zeros(lag.size), 0.0, 0.0
@@ -64,7 +64,7 @@ def pooled_log_weights(capture: xr.Dataset, layers: list[int]) -> tuple[LayerTok
 
 
 def pooled_norms(capture: xr.Dataset, layers: list[int]) -> tuple[LayerTokens, FloatArray]:
-    """Return the tokens of the layers that see most and the mean over their value heads of ‖v_i‖, (document, token), units of the value states."""
+    """Return the tokens of the layers that see most and the mean over their value heads of ‖v_i‖, (document, token), value norm."""
     seen, kept = _widest(capture, layers)
     norm = capture["value_norm"][:, kept, :, seen.start :].values.astype(np.float64)
     norm[~np.isfinite(norm)] = np.nan
@@ -98,7 +98,7 @@ def _log(x: FloatArray) -> FloatArray:
 
 
 def pooled_values(capture: xr.Dataset, name: str, cosines: list[Cosines] | None = None) -> Values:
-    """Return one of TRENDS for each layer and, last, for the whole model; `cosines`, the `pooled_cosines` of each layer and of all, are made if needed."""
+    """Return one of TRENDS for each layer and, last, for the whole model; `cosines`, pooled for each layer and all, are made if needed."""
     layers = list(range(capture.sizes["layer"]))
     groups = [*([layer] for layer in layers), layers]
     if name in ("beta", "beta_offset", "offset"):

@@ -25,7 +25,7 @@ class Blocks:
 
     @classmethod
     def of(cls, seen: LayerTokens, block_start: np.ndarray, block_stop: np.ndarray, lag_start: np.ndarray, lag_stop: np.ndarray) -> Blocks:
-        """Count the pairs of a layer; starts and stops, both included, are positions and lags, and a block may begin before the first visible token."""
+        """Count the pairs of a layer; starts and stops, both included, are positions and lags; a block may begin before visible ones."""
         first, last = np.maximum(block_start - seen.start, seen.first_content), block_stop - seen.start
         lag = np.arange(1, int(lag_stop[-1]) + 1 if lag_stop.size else 1)
         later = np.maximum(first[:, None], seen.first_content + lag)
@@ -43,10 +43,10 @@ def drift(cosine: FloatArray, blocks: Blocks) -> tuple[dict[str, Estimate], Floa
         blocks: pairs and places of the blocks.
 
     Returns:
-        NaN with fewer than two blocks in any lag bin. drift_slope (head,): change from the document's first token to its last, by weighted least squares,
-        mean over documents. drift_slope_by_lag (head, lag_bin): the same within each lag bin. drift_rms (head,): root mean square over pairs of the
-        deviation of a block from its lag bin, as it would be with infinitely many documents: products of two documents only, in which noise cancels. And
-        apart from these estimates, the same of single documents, noise and all, (head,).
+        NaN with fewer than two blocks in any lag bin. drift_slope (head,): change from the document's first token to its last, by weighted
+        least squares, mean over documents. drift_slope_by_lag (head, lag_bin): the same within each lag bin. drift_rms (head,): root mean
+        square over pairs of the deviation of a block from its lag bin, as it would be with infinitely many documents: products of two
+        documents only, in which noise cancels. And apart from these estimates, the same of single documents, noise and all, (head,).
     """
     known = np.isfinite(cosine)
     weight = known * blocks.pairs
@@ -89,8 +89,9 @@ def _spread(weight: FloatArray, deviation: FloatArray, carries: BoolArray) -> tu
 def sink_cosines(cosine: FloatArray) -> dict[str, Estimate]:
     """Return ρ₀ and how constant it is, from cosines of the sink with content tokens in order, (document, head, token), NaN where unknown.
 
-    Of shape (head,): rho0: mean over tokens, then documents. rho0_spread: standard deviation over tokens within a document, root mean square over documents.
-    sink_slope: change from the first content token to the last, by least squares in each document, mean over documents; NaN with fewer than two tokens.
+    Of shape (head,): rho0: mean over tokens, then documents. rho0_spread: standard deviation over tokens within a document, root mean
+    square over documents. sink_slope: change from the first content token to the last, by least squares in each document, mean over
+    documents; NaN with fewer than two tokens.
     """
     known = np.isfinite(cosine)
     count = known.sum(axis=-1)

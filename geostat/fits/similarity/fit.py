@@ -86,9 +86,10 @@ def fit_similarity(capture: xr.Dataset, progress: Progress | None = None) -> xr.
         progress: called with the fraction done.
 
     Returns:
-        What `variables` names: over (gram, layer, kv_head) parameters, goodness of fit and left-out loss of each form, over (layer, kv_head) the sink's
-        cosines, negative ones, drift with position, chance levels and the chosen form. beta is NaN for the constant, offset and stretch are 0 and 1 for
-        forms without; x_se_lags are lmfit's errors. chance_by_pair has no dims, parameters (gram,). The module of each part says more.
+        What `variables` names: over (gram, layer, kv_head) parameters, goodness of fit and left-out loss of each form, over (layer,
+        kv_head) the sink's cosines, negative ones, drift with position, chance levels and the chosen form. beta is NaN for the constant,
+        offset and stretch are 0 and 1 for forms without; x_se_lags are lmfit's errors. chance_by_pair has no dims, parameters (gram,). The
+        module of each part says more.
 
     Raises:
         InputError: if a variable is missing, misshapen or empty.
@@ -139,7 +140,7 @@ def _fit_group(group: _Group, progress: Progress | None) -> tuple[dict[str, Valu
 
 
 def _of_form(fit: Fit, seen: LayerTokens, data: Cosines, rho0: FloatArray) -> dict[str, np.ndarray]:
-    """Return whether the form's Gram is feasible, with the head's own ρ₀ or, where no sink is visible, for the content tokens alone; lmfit's errors, flags."""
+    """Return lmfit's errors, flags, whether the Gram is feasible, with the head's own ρ₀ or, without a sink, of content tokens alone."""
     edge = feasible_edges(fit.form, **fit.estimate.values, content=seen.content)
     unknown = np.full(edge.shape, np.nan)
     feasible = np.isfinite(edge) & (np.abs(rho0) <= edge) if seen.sink else np.isfinite(edge)

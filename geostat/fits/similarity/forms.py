@@ -132,7 +132,7 @@ FORMS: Final = tuple(FORM)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """Least-squares optima, one for each row: parameters, absent ones as in ABSENT, and which are at a bound or undetermined, by PARAMETERS."""
+    """Least-squares optima, one for each row: PARAMETERS, absent ones as in ABSENT, and which are at a bound or undetermined."""
 
     values: dict[str, FloatArray]
     at_bound: dict[str, BoolArray]
@@ -194,8 +194,8 @@ def fit_row(form: str, lag: FloatArray, cosine: FloatArray, pairs: FloatArray, s
 def fitted_gram(form: str, tokens: int, beta: float, offset: float, stretch: float, rho0: float) -> LagGram:
     """Return the Gram of fitted parameters for windows of up to T `tokens`, feasible or not.
 
-    β ≥ 0, ignored by the constant; at 0 all content tokens point one way. offset and stretch are 0 and 1 for forms without; `rho0` is the cosine of the
-    sink with every other token, 0 where the sink is not visible.
+    β ≥ 0, ignored by the constant; at 0 all content tokens point one way. offset and stretch are 0 and 1 for forms without; `rho0` is the
+    cosine of the sink with every other token, 0 where the sink is not visible.
     """
     if form == "constant":
         return constant_gram(offset, rho0, tokens)

@@ -167,7 +167,7 @@ def estimates(fit: Fit, data: Cosines) -> dict[str, Estimate]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """A form's refined fit, its numbers by variable, (head,), the left-out loss, (document, head), and BIC, −∞ for an exact fit, (head,)."""
+    """A form's refined fit, its numbers by variable, (head,), left-out loss, (document, head), and BIC, −∞ for an exact fit, (head,)."""
 
     fit: Fit
     numbers: dict[str, Value]
@@ -176,7 +176,7 @@ class Outcome:
 
 
 def fit_form(form: str, data: Cosines) -> Outcome:
-    """Fit a form with the solver and lmfit: parameters and mae_by_lag with their errors, goodness of fit, mean left-out loss, what is at a bound."""
+    """Fit a form with the solver and lmfit: parameters and mae_by_lag with errors, goodness of fit, left-out loss, what is at a bound."""
     fit = refine(fit_batched(form, data), data)
     good = goodness(fit, data)
     loss, mae = resampled(fit, data, good["mae_by_lag"])

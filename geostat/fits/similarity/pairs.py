@@ -71,8 +71,8 @@ def pooled(part: FloatArray, whole: FloatArray) -> Estimate:
 def mae_by_pair(counts: FloatArray, bins: Bins, content: int, form: str, values: dict[str, FloatArray]) -> Estimate:
     """Return the mean over pairs of |cosine − model| of each head, with an interval at which the fit is held fixed; in units of cosine.
 
-    `counts` are pairs, (document, head, lag_bin, cosine_bin), `values` beta, offset and stretch, (head,). NaN for an empty histogram or a head that was not
-    fitted.
+    `counts` are pairs, (document, head, lag_bin, cosine_bin), `values` beta, offset and stretch, (head,). NaN for an empty histogram or a
+    head that was not fitted.
     """
     whole = counts.sum(axis=(-2, -1))
     part = np.zeros(whole.shape)
@@ -101,8 +101,8 @@ def chance_by_pair(dimension: int) -> float:
 def chance_by_lag(dimension: int, pairs: FloatArray, documents: FloatArray) -> FloatArray:
     """Return the mean over lags of E|c̄_k| for independent random directions: the floor of an error by lag.
 
-    c̄_k is the mean over m_k > 0 pairs, (lag,), and K documents, any shape. Their cosines are uncorrelated with variance 1/d (also of pairs that share a
-    token), so it is close to normal with variance 1/(d m_k K), and E|c̄_k| = √(2/(π d m_k K)); NaN where K = 0.
+    c̄_k is the mean over m_k > 0 pairs, (lag,), and K documents, any shape. Their cosines are uncorrelated with variance 1/d (also of pairs
+    that share a token), so it is close to normal with variance 1/(d m_k K), and E|c̄_k| = √(2/(π d m_k K)); NaN where K = 0.
     """
     with np.errstate(divide="ignore"):
         by_document = np.sqrt(2.0 / (np.pi * dimension * np.asarray(documents, dtype=np.float64)))

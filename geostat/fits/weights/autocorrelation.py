@@ -1,6 +1,7 @@
 """Autocorrelated residuals: their long-run variance and ARMA(1,1) background. Neighbours resemble each other, so tokens are not independent.
 
-Three descriptions, all of `rows` of residuals of fits to the mean log weight, (..., token), nats, about 0, tokens in order, NaN where unknown:
+Three descriptions, all of `rows` of residuals of fits to the mean log weight, (..., token), nats, about 0, tokens in order, NaN where
+unknown:
 
 - *lag-one autocorrelation*;
 - *long-run noise*, nats: the square root of the long-run variance, that is n times the variance of a mean over n tokens. Estimator: prewhitened

@@ -34,7 +34,7 @@ FORMS = ("monotone", "shared", "separate")
 
 @lru_cache(maxsize=2)
 def _grids(tokens: int, first: int) -> tuple[np.ndarray, ...]:
-    """Return frequencies, two per resolvable one and at most 4096, cosines and their sums (of squares, too) over blocks, and the blocks' edges."""
+    """Return frequencies (two per resolvable one, at most 4096), cosines, their sums and sums of squares over blocks, the blocks' edges."""
     number = int(min(max(2 * tokens, 16), 4096))
     frequencies = np.pi * np.arange(1, number + 1) / number
     cosines = np.cos(np.outer(frequencies, first + np.arange(tokens)))
@@ -42,27 +42,19 @@ def _grids(tokens: int, first: int) -> tuple[np.ndarray, ...]:
     return frequencies, cosines, *(np.add.reduceat(x, starts[:-1], axis=1) for x in (cosines, cosines**2)), starts
 
 
-def search(rows: FloatArray, first: int) -> dict[str, FloatArray]:
+def search(rows: FloatArray, first: int, forms: int = len(FORMS)) -> dict[str, FloatArray]:
     """Fit many log profiles with every form of Assumption 3, on all processor cores.
 
     Args:
         rows: log weights, shape (row, token), nats; NaN where unknown.
         first: position of the first content token (1 behind a visible sink, else 0).
+        forms: how many of FORMS.
 
     Returns:
         Arrays of shape (form, row), forms as in FORMS: squares (sum of squared residuals, nats²), b (log p_base), eta_osc, eta_tail,
         omega (NaN if monotone), t1, t2 (positions), converged (1 or 0). NaN where a form cannot be fitted: no known token, a
         constant row (monotone fits it exactly), or fewer than MIN_OSCILLATION + 4 known tokens for an oscillating form.
     """
-    return _found(rows, first, len(FORMS))
-
-
-def search_monotone(rows: FloatArray, first: int) -> dict[str, FloatArray]:
-    """Fit many log profiles with the monotone form only, which takes microseconds; as `search`, but of shape (row,)."""
-    return {name: values[0] for name, values in _found(rows, first, 1).items()}
-
-
-def _found(rows: FloatArray, first: int, forms: int) -> dict[str, FloatArray]:
     out = np.full((rows.shape[0], forms, len(COLUMNS)), np.nan)
     if rows.size:
         data = np.ascontiguousarray(rows, dtype=np.float64)
@@ -77,3 +69,8 @@ def _found(rows: FloatArray, first: int, forms: int) -> dict[str, FloatArray]:
             list(pool.map(one, range(0, rows.shape[0], size)))
     results = {name: out[:, :, k].T for k, name in enumerate(COLUMNS)}
     return results | {name: results[name] + first for name in ("t1", "t2")}
+
+
+def search_monotone(rows: FloatArray, first: int) -> dict[str, FloatArray]:
+    """Fit many log profiles with the monotone form only, which takes microseconds; as `search`, but of shape (row,)."""
+    return {name: values[0] for name, values in search(rows, first, 1).items()}

@@ -63,10 +63,10 @@ def fit_weights(capture: xr.Dataset, progress: Progress | None = None) -> xr.Dat
         progress: called with the fraction done after each layer.
 
     Returns:
-        Dataset over (layer, head), and by form (monotone, shared, separate: form_…), by rival (those and three simpler ones: rival_…), by document
-        (document_…) and by position. A parameter x has x_se, x_lower, x_upper, and the code x_reason why it has none where it has none; x_se_tokens is
-        lmfit's own error, with tokens taken as independent. t1 and t2 are positions counted from the first visible token. Where the
-        sink is not visible p_sink is NaN; a head without weights is NaN throughout and not converged.
+        What `variables` names, over (layer, head), by form (form_…), by rival (rival_…), by document (document_…) and by position. x_reason
+        is the code why a parameter x has no x_se, x_se_tokens lmfit's own error, with tokens taken as independent. t1 and t2 are counted
+        from the first visible token. Where the sink is not visible p_sink is NaN; a head without weights is NaN throughout and not
+        converged.
 
     Raises:
         InputError: if a variable is missing, misshapen or empty, or a weight is negative.
@@ -93,7 +93,9 @@ def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, Value]:
     at_bound, tokens_se = _polish(best, position, mean)
     residual = mean - predict(best, position)
     fits = _goodness(residual, mean)
-    loss = _left_out(again, position, log_weight)
+    # Each document's mean squared residual under the fit to the others, (form, document, head), nats²; one form at a time, for memory.
+    fits_again = ({name: rows[k] for name, rows in again.items()} for k in range(len(FORMS)))
+    loss = np.stack([mean_of_known((log_weight - predict(one, position)) ** 2) for one in fits_again])
     simple = simple_fits(position, log_weight, mean, without)
     every, losses = np.concatenate([simple.residual, residual]), np.concatenate([simple.loss, loss])
     noises = background(every)
@@ -173,12 +175,6 @@ def _goodness(residual: FloatArray, mean: FloatArray) -> dict[str, FloatArray]:
     return {"rmse": np.sqrt(per_token), "mae": mean_of_known(np.abs(residual)), "r2": r2, "bic": bic}
 
 
-def _left_out(again: dict[str, FloatArray], position: FloatArray, log_weight: FloatArray) -> FloatArray:
-    """Return each document's mean squared residual under the fit to the others, shape (form, document, head), nats²."""
-    one_form = ({name: rows[k] for name, rows in again.items()} for k in range(len(FORMS)))  # one at a time, for memory
-    return np.stack([mean_of_known((log_weight - predict(fit, position)) ** 2) for fit in one_form])
-
-
 def _standing(
     strong: dict[str, FloatArray], loss: FloatArray, mean: FloatArray, residual: FloatArray, noise: Background, first: int
 ) -> tuple[Standing, dict[str, np.ndarray]]:
@@ -217,7 +213,7 @@ def _better(simple: FloatArray, rich: FloatArray) -> tuple[FloatArray, FloatArra
 
 
 def _noise(residual: FloatArray, noise: Background, long_run: FloatArray, each: FloatArray) -> dict[str, np.ndarray]:
-    """Return how noisy the chosen fit's residuals are, (head, token), of the mean and of single documents about their own level (`each`)."""
+    """Return how noisy the chosen fit's residuals, (head, token), are: of the mean, and of single documents (`each`) about their level."""
     about = each - mean_of_known(each)[..., None]
     return {
         "residual_autocorrelation": lag_one(residual),

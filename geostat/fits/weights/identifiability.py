@@ -13,8 +13,8 @@ own −η beyond it), and Ω the noise's covariance. For T₁, where the mean ju
 two-sided random walk with drift is largest (Bai 1997, Review of Economics and Statistics 79), Q the mean square of log(1 + η cos ωi) and
 V the long-run variance of its product with the noise. All rests on the residuals of the mean, so that a misfit counts as noise.
 
-Everywhere `best` holds the parameters of every form, (form, head), `noise` the background of each form's residuals, (form, head), and `last` is the
-position of the last token, which is L where the sink is visible. Imports numpy.
+Everywhere `best` holds the parameters of every form, (form, head), `noise` the background of each form's residuals, (form, head), and
+`last` is the position of the last token, which is L where the sink is visible. Imports numpy.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ PARAMETERS = ("p_base", "eta", "eta_tail", "omega", "t1", "t2")
 
 
 def strength(best: dict[str, FloatArray], noise: Background, long_run: FloatArray, last: float) -> dict[str, FloatArray]:
-    """Return how large each phase is in units of the noise (see the module, 2), (form, head); NaN without the phase. `long_run` is in nats."""
+    """Return how large each phase is in units of the noise (see the module, 2), (form, head); NaN without the phase."""
     wave, tail = best["t2"] - best["t1"], last - best["t2"]
     density = noise.density(np.nan_to_num(best["omega"])[..., None])[..., 0]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -138,8 +138,8 @@ def reasons(
 ) -> dict[str, np.ndarray]:
     """Return, by parameter, the first of REASONS that denies it a standard error, as a code of shape (form, head).
 
-    NO_REPLICATE is not found here. A code of HAS_ONE (or NO_REPLICATE) means identified. `half_width` is that of `placement`, `at_bound` holds "eta",
-    "eta_tail" and "omega", (form, head).
+    NO_REPLICATE is not found here. A code of HAS_ONE (or NO_REPLICATE) means identified. `half_width` is that of `placement`, `at_bound`
+    holds "eta", "eta_tail" and "omega", (form, head).
     """
     separate, monotone = (np.array([form == name for form in FORMS])[:, None] for name in ("separate", "monotone"))
     wave, small = (standing.oscillation_seen, standing.oscillation), (standing.growth_seen, standing.growth_seen)
@@ -168,10 +168,6 @@ def reasons(
     return out
 
 
-BREAKS = ("t1", "t2")
-OF_CHOSEN = ("p_base", "eta", "omega", "t1", "t2")
-
-
 def form_values(
     best: dict[str, FloatArray],
     again: dict[str, FloatArray],
@@ -181,14 +177,15 @@ def form_values(
 ) -> dict[str, Value]:
     """Return form_x, an estimate, form_x_reason and form_x_identified of every parameter, and form_x_half_width; (form, head).
 
-    `again` holds replicates, (form, document, head), `codes` are those of `reasons`, and `carries`, (document, head), tells which documents carry a head.
+    `again` holds replicates, (form, document, head), `codes` are those of `reasons`, and `carries`, (document, head), tells which documents
+    carry a head.
     """
     documents = carries.sum(axis=0)
     out: dict[str, Value] = {}
     for name in PARAMETERS:
         value, replicates = _source(name, best), np.moveaxis(_source(name, again), 1, 0)
         estimate = jackknife(value, replicates, np.broadcast_to(carries[:, None, :], replicates.shape))
-        if name in BREAKS:
+        if name in ("t1", "t2"):
             estimate = _wider(estimate, half_width[name], documents)
         if name == "p_base":
             estimate = estimate.exp(np.exp(value))
@@ -215,7 +212,7 @@ def _wider(estimate: Estimate, half_width: FloatArray, documents: np.ndarray) ->
 def chosen_values(by_form: Mapping[str, Value], pick: tuple[np.ndarray, np.ndarray]) -> dict[str, Value]:
     """Return x, x_reason and x_identified of each head's chosen form, shape (head,), and form_chosen."""
     out: dict[str, Value] = {"form_chosen": np.asarray(pick[0])}
-    for name in OF_CHOSEN:
+    for name in ("p_base", "eta", "omega", "t1", "t2"):
         for end in ("", "_reason", "_identified"):
             out[f"{name}{end}"] = mapped(by_form[f"form_{name}{end}"], lambda array: array[pick])
     return out

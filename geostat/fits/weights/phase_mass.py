@@ -19,13 +19,13 @@ from geostat.statistics.jackknife import Estimate, document_mean, jackknife, lea
 from geostat.statistics.losses import mean_over_documents
 
 SHARED = FORMS.index("shared")
-PHASES = ("plateau", "oscillation", "tail")
 
 
 def share_estimate(share: FloatArray, replicates: FloatArray, carries: BoolArray) -> Estimate:
     """Return the jackknife of a share, its interval found on the logit scale where the share and all replicates lie inside (0, 1).
 
-    Elsewhere the interval is the plain one. The standard error is that of the share itself in either case. Arguments are those of `jackknife`.
+    Elsewhere the interval is the plain one. The standard error is that of the share itself in either case. Arguments are those of
+    `jackknife`.
     """
     plain = jackknife(share, replicates, carries)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -38,8 +38,8 @@ def share_estimate(share: FloatArray, replicates: FloatArray, carries: BoolArray
 def arithmetic(weight: FloatArray, seen: LayerTokens, fit: dict[str, FloatArray], again: dict[str, FloatArray]) -> dict[str, Value]:
     """Return the sink, the totals and the masses of the phases with their errors, and the share of zero weights.
 
-    Weights are (document, head, token); `fit` holds the parameters (as CURVE) of each head's chosen form, (head,), `again` those of each replicate,
-    (document, head).
+    Weights are (document, head, token); `fit` holds the parameters (as CURVE) of each head's chosen form, (head,), `again` those of each
+    replicate, (document, head).
     """
     known = np.isfinite(weight)
     content = weight[..., seen.first_content :]
@@ -54,9 +54,8 @@ def arithmetic(weight: FloatArray, seen: LayerTokens, fit: dict[str, FloatArray]
     carries = np.asarray(known.any(axis=-1))
     masses = _masses(mean_over_documents(content), fit, position)
     masses_again = _masses(leave_one_out_mean(content), again, position)
-    for name in PHASES:
-        mass = share_estimate(masses[name], masses_again[name], carries)
-        out[f"mass_{name}"] = mass.with_error_where(masses[name] > 0)
+    for name, mass in masses.items():
+        out[f"mass_{name}"] = share_estimate(mass, masses_again[name], carries).with_error_where(mass > 0)
     added, added_again = (sink, sinks) if seen.sink else (np.zeros(sink.shape), np.zeros(sinks.shape))
     model, models = (np.exp(predict(one, position)).sum(axis=-1) for one in (fit, again))
     model, models = model + added, models + added_again
@@ -74,7 +73,7 @@ def _masses(mean: FloatArray, fit: dict[str, FloatArray], position: FloatArray) 
 
 
 def alone(log_weight: FloatArray, first: int, shared: BoolArray) -> dict[str, np.ndarray]:
-    """Fit every document's log weights, (document, head, token), on its own: the monotone form, and the shared one in the heads that `shared`, (head,), names.
+    """Fit every document's log weights, (document, head, token), alone: the shared form in heads that `shared` names, else the monotone.
 
     Returns:
         document_p_base, document_eta, document_omega, document_t1, document_t2, shape (document, head), and the standard deviation over documents of

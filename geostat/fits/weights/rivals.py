@@ -4,8 +4,9 @@ Beside the three forms of `break_points`: *constant*, log α = b; *no_plateau*, 
 *power_law*, recency as a power of the distance to the query, b − γ log(L + 1 − i). Slopes are not negative, as the paper's. These are linear, so
 least squares is closed; tests hold it equal to lmfit's.
 
-The choice: the least left-out loss, and then the simplest form whose loss is within one standard error (over documents, of the paired difference) of it. Of two
-equally simple ones, the one of less loss. AICc and BIC are given as well; they take tokens as independent, which they are not. Imports numpy.
+The choice: the least left-out loss, and then the simplest form whose loss is within one standard error (over documents, of the paired
+difference) of it. Of two equally simple ones, the one of less loss. AICc and BIC are given as well; they take tokens as independent, which
+they are not. Imports numpy.
 """
 
 from __future__ import annotations
@@ -79,7 +80,8 @@ def simple_fits(position: FloatArray, log_weight: FloatArray, mean: FloatArray, 
 def compare(residual: FloatArray, loss: FloatArray, long_run: FloatArray) -> dict[str, np.ndarray]:
     """Lay all six forms side by side, by their residuals of the mean, (rival, head, token), and left-out losses, (rival, document, head).
 
-    Returns arrays by rival, named as in `variables`, `long_run`, (rival, head), among them, and `preferred` by head, −1 where nothing can be left out.
+    Returns arrays by rival, named as in `variables`, `long_run`, (rival, head), among them, and `preferred` by head, −1 where nothing can
+    be left out.
     """
     points = np.isfinite(residual[0]).sum(axis=-1)
     squares = mean_of_known(residual**2)
@@ -98,7 +100,7 @@ def compare(residual: FloatArray, loss: FloatArray, long_run: FloatArray) -> dic
 
 
 def simple_slopes(simple: SimpleFits, carries: BoolArray) -> dict[str, Estimate]:
-    """Return power_law_gamma and no_plateau_eta; no error where they are 0, their bound. `carries`, (document, head), tells which documents carry a head."""
+    """Return power_law_gamma and no_plateau_eta; no error where they are 0, their bound. `carries` is (document, head)."""
     rows = {"power_law_gamma": SIMPLE.index("power_law"), "no_plateau_eta": SIMPLE.index("no_plateau")}
     out = {name: jackknife(simple.slope[k, 0], simple.slope[k, 1:], carries) for name, k in rows.items()}
     return {name: one.with_error_where(one.value > 0) for name, one in out.items()}

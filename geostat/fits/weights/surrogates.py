@@ -52,8 +52,9 @@ class Judged:
 def judge(mean: FloatArray, residual: FloatArray, noise: Background, first: int) -> Judged:
     """Test log weights, (row, token), nats, NaN where unknown, for an oscillation and for growth.
 
-    `residual`, same shape, is what the better fit without an oscillation leaves, `noise` its background, `first` the position of the first token. NaN in a
-    row of fewer than FEWEST known tokens. An exact fit leaves no oscillation (0) and growth beyond every surrogate (inf) unless the row is constant.
+    `residual`, same shape, is what the better fit without an oscillation leaves, `noise` its background, `first` the position of the first
+    token. NaN in a row of fewer than FEWEST known tokens. An exact fit leaves no oscillation (0) and growth beyond every surrogate (inf)
+    unless the row is constant.
     """
     known = np.isfinite(residual)
     enough = known.sum(axis=-1) >= FEWEST
