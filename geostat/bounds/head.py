@@ -102,8 +102,8 @@ def fitted_head(capture: xr.Dataset, norms: xr.Dataset, similarity: xr.Dataset, 
     lam = float(norm["lam"]) if seen.sink else 1.0
     if not np.all(np.isfinite([beta, offset, scale, rho0, lam])):
         return None
-    asked = offset_exponential(beta, offset, rho0, seen.tokens) if beta > 0 else LagGram(np.ones(seen.tokens), rho0)
-    result = project(asked, seen.tokens, sink=0 if seen.sink else None)
+    fitted = offset_exponential(beta, offset, rho0, seen.tokens) if beta > 0 else LagGram(np.ones(seen.tokens), rho0)
+    result = project(fitted, seen.tokens, sink=0 if seen.sink else None)
     every = np.full(seen.tokens, scale)
     every[0] *= lam  # 1 where the first token is no sink
     return FittedHead(norms=every, gram=result.gram, projected=result.kind != "none", distance=result.distance)

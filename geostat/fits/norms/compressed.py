@@ -40,7 +40,7 @@ def median_norm(content: FloatArray) -> FloatArray:
 
 
 def compressed(content: FloatArray) -> BoolArray:
-    """Return which content tokens, (..., content), have a norm of at most COMPRESSED times their document's median; none unknown."""
+    """Return which content tokens, (..., content), have a norm of at most COMPRESSED times their document's median; NaN is none."""
     median = median_norm(content)
     limit = np.where(median > 0, COMPRESSED * median, -np.inf)
     return np.where(np.isfinite(content), content, np.inf) <= limit[..., None]
@@ -53,10 +53,10 @@ def sink_smallest(norm: FloatArray, first_content: int) -> Estimate:
     is 1 if token 0 is the sink, else 0, and then all is NaN.
     """
     content = norm[..., first_content:]
-    asked = np.isfinite(content).any(axis=-1) & (np.isfinite(norm[..., 0]) if first_content else False)
+    counted = np.isfinite(content).any(axis=-1) & (np.isfinite(norm[..., 0]) if first_content else False)
     smallest = np.where(np.isfinite(content), content, np.inf).min(axis=-1, initial=np.inf)
-    below = asked & (np.where(asked, norm[..., 0], np.inf) < smallest)
-    return wilson(below.sum(axis=0), asked.sum(axis=0))
+    below = counted & (np.where(counted, norm[..., 0], np.inf) < smallest)
+    return wilson(below.sum(axis=0), counted.sum(axis=0))
 
 
 def compressed_share(content: FloatArray, small: BoolArray) -> Estimate:

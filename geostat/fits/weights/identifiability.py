@@ -189,9 +189,9 @@ def form_values(
             estimate = _wider(estimate, half_width[name], documents)
         if name == "p_base":
             estimate = estimate.exp(np.exp(value))
-        held = codes[name] != HAS_ONE
-        code = np.where(~held & ~np.isfinite(estimate.se), NO_REPLICATE, codes[name])
-        out |= {f"form_{name}": estimate.with_error_where(~held), f"form_{name}_reason": code, f"form_{name}_identified": ~held}
+        identified = codes[name] == HAS_ONE
+        code = np.where(identified & ~np.isfinite(estimate.se), NO_REPLICATE, codes[name])
+        out |= {f"form_{name}": estimate.with_error_where(identified), f"form_{name}_reason": code, f"form_{name}_identified": identified}
     return out | {f"form_{name}_half_width": np.where(np.isfinite(half), half, np.nan) for name, half in half_width.items()}
 
 
