@@ -108,13 +108,13 @@ def pooled_values(capture: xr.Dataset, name: str, cosines: list[Cosines] | None 
         rows = [_growth(*pooled_log_weights(capture, group)) for group in groups]
     else:
         rows = [_means(capture, layer, name) for layer in layers]
-        rows.append(_combined(rows, mean_over_documents))  # over the layers that have an estimate
-    return _combined(rows, partial(np.moveaxis, source=0, destination=-1))
+        rows.append(_combined(rows, lambda parts: mean_over_documents(np.stack(parts))))  # over the layers that have an estimate
+    return _combined(rows, partial(np.stack, axis=-1))
 
 
-def _combined(rows: list[Values], function: Callable[[FloatArray], FloatArray]) -> Values:
-    """Put each part of some rows, stacked along axis 0, through a function."""
-    return Values(**{part: function(np.stack([getattr(row, part) for row in rows])) for part in ("estimate", "replicates", "each")})
+def _combined(rows: list[Values], function: Callable[[list[FloatArray]], FloatArray]) -> Values:
+    """Make each part of one Values from those of some rows."""
+    return Values(**{part: function([getattr(row, part) for row in rows]) for part in ("estimate", "replicates", "each")})
 
 
 def _decay(data: Cosines, form: str, name: str) -> Values:
