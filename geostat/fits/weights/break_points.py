@@ -48,7 +48,7 @@ def search(rows: FloatArray, first: int, forms: int = len(FORMS)) -> dict[str, F
     Args:
         rows: log weights, shape (row, token), nats; NaN where unknown.
         first: position of the first content token (1 behind a visible sink, else 0).
-        forms: how many of FORMS.
+        forms: how many of FORMS, from the first on.
 
     Returns:
         Arrays of shape (form, row), forms as in FORMS: squares (sum of squared residuals, nats²), b (log p_base), eta_osc, eta_tail,
@@ -57,13 +57,13 @@ def search(rows: FloatArray, first: int, forms: int = len(FORMS)) -> dict[str, F
     """
     out = np.full((rows.shape[0], forms, len(COLUMNS)), np.nan)
     if rows.size:
-        data = np.ascontiguousarray(rows, dtype=np.float64)
+        grids, data = _grids(rows.shape[1], first), np.ascontiguousarray(rows, dtype=np.float64)
         threads = os.cpu_count() or 1
         size = max(1, min(16, -(-rows.shape[0] // (2 * threads))))
 
         def one(start: int) -> None:
             part = slice(start, start + size)
-            search_rows(data[part], first, *_grids(rows.shape[1], first), ETA_GRID, out[part])
+            search_rows(data[part], first, *grids, ETA_GRID, out[part])
 
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(one, range(0, rows.shape[0], size)))
