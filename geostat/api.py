@@ -23,7 +23,7 @@ from geostat.comparison.compare import compare as lay_side_by_side
 from geostat.display.tree import with_display
 from geostat.errors import InputError
 from geostat.fits.one_head import fit_head as fit_one
-from geostat.fits.pooled.depth_models import depth_trend as trend_over_depth
+from geostat.fits.pooled.depth import depth_trend as trend_over_depth
 from geostat.fits.pooled.fit import pooled_fit as fit_together
 from geostat.runs import pipeline, stages
 from geostat.runs.groups import ASSUMPTIONS

@@ -232,7 +232,7 @@ def misfit(form: str, setting: study_of_similarity.Setting, lag: FloatArray, pai
     gram = fitted_gram(setting.form, setting.tokens, rho0=setting.rho0, **(ABSENT | dict(setting.values)))
     expected = expected_cosine(gram.by_lag[1 : lag.size + 1], DIMENSION)
     fit = solve(form, lag, expected[None], pairs)
-    return float(np.abs(expected - by_lag(form, lag, **{name: float(value[0]) for name, value in fit.values().items()})).mean())
+    return float(np.abs(expected - by_lag(form, lag, **{name: float(value[0]) for name, value in fit.values.items()})).mean())
 
 
 def slopes(heads: int, tokens: int, seed: int) -> Iterator[Kind]:
@@ -249,8 +249,8 @@ def slopes(heads: int, tokens: int, seed: int) -> Iterator[Kind]:
         sink = sink_cosines(of_sink + setting.noise * random.standard_normal(of_sink.shape))
         at_lag = setting.draw(heads, random)[..., None, None] * blocks.centre[:, None]
         means = at_lag + setting.noise * random.standard_normal((*at_lag.shape[:-1], lag.size - 1)) / np.sqrt(np.maximum(blocks.pairs, 1))
-        moved = drift(np.where(blocks.pairs > 0, means, np.nan), blocks)
-        for name, result in (("drift_slope", moved.slope), ("sink_slope", sink["sink_slope"])):
+        moved, _ = drift(np.where(blocks.pairs > 0, means, np.nan), blocks)
+        for name, result in (("drift_slope", moved["drift_slope"]), ("sink_slope", sink["sink_slope"])):
             yield Kind(claim=claims[name], name=setting.name, truth=setting.slope, estimate=result)
 
 

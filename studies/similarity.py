@@ -174,7 +174,7 @@ def _of_form(setting: Setting, fit: Fit, data: Cosines) -> Iterator[Coverage]:
     """Count the intervals of the true form's parameters; the estimand is the fit to the expected cosines."""
     gram = fitted_gram(setting.form, setting.tokens, rho0=setting.rho0, **(ABSENT | dict(setting.values)))
     expected = expected_cosine(gram.by_lag[1 : data.lag.size + 1], DIMENSION)
-    truth = solve(setting.form, data.lag, expected[None], data.pairs).values()
+    truth = solve(setting.form, data.lag, expected[None], data.pairs).values
     result = estimates(fit, data)
     for name in FORM[setting.form].parameters:
         yield _counted(setting, name, setting.values[name], float(truth[name][0]), result[name])

@@ -79,8 +79,7 @@ def drawn(
 
 def draw_clean(truth: dict[str, FloatArray], tokens: int) -> FloatArray:
     """The planted log weights, (head, content token), nats."""
-    from geostat.fits.weights.forms import log_profile
-    from geostat.fits.weights.phase_mass import CURVE
+    from geostat.fits.weights.forms import CURVE, log_profile
 
     return log_profile(np.arange(1.0, tokens), *(truth[name][:, None] for name in CURVE))
 

@@ -31,9 +31,8 @@ from scipy.special import expit
 from geostat.fits.weights.autocorrelation import Background
 from geostat.fits.weights.break_points import FORMS
 from geostat.fits.weights.fit import fit_weights
-from geostat.fits.weights.forms import log_profile
+from geostat.fits.weights.forms import CURVE, log_profile
 from geostat.fits.weights.identifiability import RESOLUTION, placement
-from geostat.fits.weights.phase_mass import CURVE
 from geostat.fits.weights.surrogates import statistics, surrogates
 from geostat.statistics.arrays import BoolArray, FloatArray
 
@@ -213,7 +212,8 @@ def _planted_half_widths(setting: Setting, truth: dict[str, FloatArray]) -> dict
     """Return the half-widths of T₁, T₂ and ω that the planted parameters and noise give."""
     heads, position = truth["b"].size, np.arange(1.0, setting.tokens)
     noise = mean_noise()
-    wide = [Background(phi=np.full(heads, noise.phi[0]), theta=np.zeros(heads), variance=np.full(heads, noise.variance[0]))] * len(FORMS)
+    shape = (len(FORMS), heads)
+    wide = Background(phi=np.full(shape, noise.phi[0]), theta=np.zeros(shape), variance=np.full(shape, noise.variance[0]))
     rows = {name: np.broadcast_to(truth[name], (len(FORMS), heads)) for name in CURVE}
     result = placement(rows, wide, position, np.ones((heads, position.size), dtype=bool))
     return {name: values[FORMS.index(setting.form)] for name, values in result.items()}

@@ -7,7 +7,7 @@ Precision. Source: arXiv 2602.01893, Theorems 1-2. Imports theory.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 import xarray as xr
@@ -57,38 +57,21 @@ def evaluate(
 
     Only the sharp edition knows the followup convention; there the printed bounds of P and R stand (their balls differ in ties only), those of F do not.
 
-    Args:
-        alpha: weights, (head, token).
-        norms: of the values, (token,).
-        gram: cosines of the values.
-        dimension: of a value.
-        grid: sizes N, (n,).
-        edition: of the theory.
-        sink: whether the first token is the sink.
-        convention: "paper" or "followup".
+    Weights `alpha` are (head, token), `norms` of the values (token,), `gram` holds their cosines, `grid` sizes N, (n,); `sink` tells
+    whether the first token is the sink, `convention` is "paper" or "followup".
 
     >>> gram, alpha = LagGram(0.5 ** np.arange(8.0)), np.full((1, 8), 1 / 8)
     >>> found = evaluate(alpha, np.ones(8), gram, 64, np.array([2, 4]), edition="sharp", sink=False, convention="paper")
     >>> sorted(found)[:2], found["recall_lower"].shape
     (['f_inner_lower', 'f_inner_upper'], (1, 2))
     """
-    followup = convention == "followup"
-    bounds = envelopes(
-        alpha,
-        np.broadcast_to(norms, alpha.shape),
-        gram,
-        dimension,
-        grid,
-        edition=edition,
-        sink=0 if sink else None,
-        convention="followup" if followup and edition == "sharp" else "paper",
-        feasible=True,
-    )
+    followup, first = convention == "followup", 0 if sink else None
+    known: Literal["paper", "followup"] = "followup" if followup and edition == "sharp" else "paper"
+    norms = np.broadcast_to(norms, alpha.shape)
+    bounds = envelopes(alpha, norms, gram, dimension, grid, edition=edition, sink=first, convention=known, feasible=True)
     out = {name: np.array(getattr(bounds, name)) for name in ALL_BOUNDS}
     if followup and edition != "sharp":
-        for name in ALL_BOUNDS:
-            if name.startswith("f_"):
-                out[name][...] = np.nan
+        out |= {name: np.full_like(array, np.nan) for name, array in out.items() if name.startswith("f_")}
     return out
 
 
@@ -105,23 +88,15 @@ def bounds_of_layer(
 ) -> FloatArray:
     """Bounds at each profile of weights, (…, token) → (bound, …, n); NaN of a profile that holds NaN.
 
-    Args:
-        capture: /capture, which tells the dimension, the convention and what the layer sees.
-        layer: index of the layer.
-        weights: profiles of heads that share one value head.
-        norms: of the values, (token,).
-        gram: feasible cosines of the values.
-        grid: sizes N, (n,).
-        edition: of the theory.
-        names: of the bounds.
+    The heads share one value head, whose `norms`, (token,), and feasible `gram` are given; /capture tells the dimension, the convention and
+    what the layer, by its index, sees. `grid` holds sizes N, (n,), `names` those of the bounds.
     """
     rows = weights.reshape(-1, weights.shape[-1])
     known = np.isfinite(rows).all(axis=-1)
     stacked = np.full((len(names), len(rows), len(grid)), np.nan)
     if known.any():
-        sink, convention = layer_tokens(capture, layer).sink, str(capture.attrs["convention"])
-        dimension = int(capture.attrs["dimension"])
-        result = evaluate(rows[known], norms, gram, dimension, grid, edition=edition, sink=sink, convention=convention)
+        seen, dimension, convention = layer_tokens(capture, layer), int(capture.attrs["dimension"]), str(capture.attrs["convention"])
+        result = evaluate(rows[known], norms, gram, dimension, grid, edition=edition, sink=seen.sink, convention=convention)
         stacked[:, known] = np.stack([result[name] for name in names])
     return stacked.reshape(len(names), *weights.shape[:-1], len(grid))
 

@@ -51,17 +51,11 @@ def _records(statistic: str) -> tuple[Variable, ...]:
     )
 
 
+_moved = partial(Variable, equation="Assumption 2", dims=("fitted_gram", "layer", "kv_head"))
 VARIABLES: Final = (
     *(record for statistic in WITH_F for record in _records(statistic)),
-    Variable("projected", "fitted Gram is infeasible and was moved", equation="Assumption 2", dims=("fitted_gram", "layer", "kv_head")),
-    Variable(
-        "projection_distance",
-        "how far the Gram was moved",
-        "1",
-        r"|\Delta\rho_0|",
-        "Assumption 2",
-        dims=("fitted_gram", "layer", "kv_head"),
-    ),
+    _moved("projected", "fitted Gram is infeasible and was moved"),
+    _moved("projection_distance", "how far the Gram was moved", symbol=r"|\Delta\rho_0|"),
 )
 
 

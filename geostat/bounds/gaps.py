@@ -25,12 +25,7 @@ SMOOTH: Final = ("recall",)
 
 
 def means_and_gaps(bounds: np.ndarray, measured: np.ndarray) -> np.ndarray:
-    """Means of bounds (bound, document, ...) over documents, and standard errors of curve less bound: (2, bound, ...).
-
-    Args:
-        bounds: of each document.
-        measured: the curve that each of them bounds, same shape.
-    """
+    """Means of bounds (bound, document, ...) over documents, and standard errors of curve, same shape, less bound: (2, bound, ...)."""
     documents = bounds.shape[1]
     error = (measured - bounds).std(axis=1, ddof=1) / np.sqrt(documents) if documents > 1 else np.full(bounds[:, 0].shape, np.nan)
     return np.stack([bounds.mean(axis=1), error])
@@ -48,10 +43,8 @@ def clearly_outside(envelope: xr.Dataset, statistic: str, documents: int) -> xr.
     Precision, and F with it, lies close to its floor in most texts and at 1 in some: eight documents may all be of one kind and nearly agree. Their spread
     tells nothing of the other kind, so there the mean must pass `mean_of_equals` as well. With one document, wherever it lies outside.
 
-    Args:
-        envelope: `x`, `x_se`, `x_lower`, `x_upper` and the bounds' `_gap_se` of the statistic x, as /envelope holds them.
-        statistic: x.
-        documents: how many they are means over.
+    Of the statistic x, `envelope` holds `x`, `x_se`, `x_lower`, `x_upper` and the bounds' `_gap_se`, as /envelope does: means over
+    `documents`.
     """
     mean, alike, level = envelope[statistic], envelope[f"{statistic}_se"] == 0, (1 - LEVEL) / 2
     both = documents > 1 and statistic not in SMOOTH
@@ -71,29 +64,23 @@ def clearly_outside(envelope: xr.Dataset, statistic: str, documents: int) -> xr.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
-    """All cells of heads: how far the curve lies beyond the bound, its standard error and p-values, (layer, head, cell); NaN where N is 1 or T."""
+    """All cells of heads: how far the curve lies beyond the bound, its error and p-values, (layer, head, cell); NaN where N is 1 or T.
+
+    `bound` (key of CODES) and `n` are those of each cell, (cell,).
+    """
 
     excess: FloatArray
     se: FloatArray
     p: PValues
     bound: NDArray[np.int64]
-    """Key of CODES, (cell,)."""
     n: NDArray[np.int64]
-    """N, (cell,)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deciding:
-    """The cell of each head that an answer rests on, (layer, head)."""
+class Deciding(Cells):
+    """The cell of each head that an answer rests on, all (layer, head); `p` of *fails* is times `cells`, how many cells have p-values."""
 
-    excess: FloatArray
-    se: FloatArray
-    p: PValues
-    """Its own p-values; that of *fails* times `cells`."""
-    bound: NDArray[np.int64]
-    n: NDArray[np.int64]
     cells: NDArray[np.int64]
-    """How many cells the head has with p-values."""
 
 
 def cells(bounds: xr.Dataset, tokens: NDArray[np.int64], documents: float, tolerance: float) -> Cells:
@@ -110,7 +97,7 @@ def cells(bounds: xr.Dataset, tokens: NDArray[np.int64], documents: float, toler
     """
     sizes = bounds["n_envelope"].values
     between = (sizes > 1) & (sizes < tokens[:, None, None])
-    excesses, errors, holds, fails = [], [], [], []
+    parts = []
     for name in BOUNDS:
         statistic, _, side = name.partition("_")
         measured, se, edge, gap = (
@@ -122,11 +109,9 @@ def cells(bounds: xr.Dataset, tokens: NDArray[np.int64], documents: float, toler
         tested = one_sided(excess, error, max(documents - 1, 1), tolerance, "at_most")
         unseen = mean_of_equals(measured, edge - sign * tolerance, documents, "at_least" if side == "lower" else "at_most")
         alone = (se > 0) & (statistic in SMOOTH)
-        excesses.append(excess)
-        errors.append(error)
-        holds.append(np.maximum(tested.holds, unseen.holds))
-        fails.append(np.where(alone, tested.fails, np.maximum(tested.fails, unseen.fails)))
-    excess, error, p_holds, p_fails = (np.concatenate(parts, axis=-1) for parts in (excesses, errors, holds, fails))
+        fails = np.where(alone, tested.fails, np.maximum(tested.fails, unseen.fails))
+        parts.append((excess, error, np.maximum(tested.holds, unseen.holds), fails))
+    excess, error, p_holds, p_fails = (np.concatenate(arrays, axis=-1) for arrays in zip(*parts, strict=True))
     bound, n = np.repeat(list(CODES), sizes.size), np.tile(sizes.astype(np.int64), len(BOUNDS))
     return Cells(excess=excess, se=error, p=PValues(holds=p_holds, fails=p_fails), bound=bound, n=n)
 
@@ -134,10 +119,8 @@ def cells(bounds: xr.Dataset, tokens: NDArray[np.int64], documents: float, toler
 def deciding(all_of_them: Cells, fails: NDArray[np.bool_]) -> Deciding:
     """Return the cell that each head's answer rests on.
 
-    Args:
-        all_of_them: cells of heads.
-        fails: heads whose answer is *fails*, (layer, head): theirs is the cell of the smallest p-value against the bound's holding. That of the others is
-            the cell of the largest p-value against its failing, which has to be small for *holds*. Of equal ones it is the cell of largest excess.
+    Where the answer is *fails*, (layer, head), that is the cell of the smallest p-value against the bound's holding; elsewhere the one of
+    the largest p-value against its failing, which has to be small for *holds*. Of equal ones it is the cell of largest excess.
     """
     p, excess = all_of_them.p, all_of_them.excess
     tested = np.isfinite(p.holds) & np.isfinite(p.fails)
@@ -150,6 +133,5 @@ def deciding(all_of_them: Cells, fails: NDArray[np.bool_]) -> Deciding:
 
     count = tested.sum(axis=-1)
     own = PValues(holds=at(p.holds), fails=np.minimum(1.0, at(p.fails) * count))
-    return Deciding(
-        excess=at(excess), se=at(all_of_them.se), p=own, bound=all_of_them.bound[decides], n=all_of_them.n[decides], cells=count
-    )
+    bound, n = all_of_them.bound[decides], all_of_them.n[decides]
+    return Deciding(excess=at(excess), se=at(all_of_them.se), p=own, bound=bound, n=n, cells=count)

@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 from geostat.datasets.tokens import LayerTokens, layer_tokens
-from geostat.statistics.arrays import FloatArray
+from geostat.statistics.arrays import FloatArray, ratio
 from theory.head.gram import LagGram, offset_exponential
 from theory.head.projection import clip_spectrum, project
 
@@ -35,27 +35,15 @@ class ValueHead:
 
 
 def value_head(capture: xr.Dataset, weights: xr.Dataset, layer: int, kv_head: int, heads: np.ndarray) -> ValueHead:
-    """Gather the ingredients of one kv_head.
-
-    Args:
-        capture: /capture.
-        weights: /weights.
-        layer: index of the layer.
-        kv_head: index of the value head.
-        heads: indices of the heads that share it.
-    """
+    """Gather the ingredients of one kv_head, and of the heads (indices) that share it, from /capture and /weights."""
     seen = layer_tokens(capture, layer)
     model = _fitted_weights(weights, layer, heads, seen)
     norm = capture["value_norm"][:, layer, kv_head, seen.start :].values.astype(np.float64)
     by_lag = capture["cosine_mean"][:, layer, kv_head].values.astype(np.float64)[:, : max(seen.content - 1, 0)].mean(axis=0)
-    gram, moved = _feasible(np.concatenate([[1.0], np.clip(by_lag, -1, 1)]), _mean_sink_cosine(capture, layer, kv_head), seen)
-    return ValueHead(
-        gram=gram,
-        moved=moved,
-        norms=norm.mean(axis=0),
-        weights=document_weights(capture, layer, heads),
-        weight_model=model,
-    )
+    sink = capture["sink_cosine"][:, layer, kv_head, seen.start + 1 :].values.astype(np.float64)
+    gram, moved = _feasible(np.concatenate([[1.0], np.clip(by_lag, -1, 1)]), float(sink.mean()) if seen.sink else 0.0, seen)
+    own = document_weights(capture, layer, heads)
+    return ValueHead(gram=gram, moved=moved, norms=norm.mean(axis=0), weights=own, weight_model=model)
 
 
 def document_weights(capture: xr.Dataset, layer: int, heads: np.ndarray) -> FloatArray:
@@ -72,8 +60,7 @@ def _fitted_weights(weights: xr.Dataset, layer: int, heads: np.ndarray, seen: La
     model = np.exp(weights["log_weight_model"][layer, heads, seen.start :].values.astype(np.float64))
     content = model[:, seen.first_content :]
     sink = weights["p_sink"][layer, heads].values[:, None] if seen.sink else np.zeros((len(heads), 0))
-    total = content.sum(axis=1, keepdims=True)
-    scale = np.divide(1 - sink.sum(axis=1, keepdims=True), total, out=np.full_like(total, np.nan), where=total > 0)
+    scale = ratio(1 - sink.sum(axis=1, keepdims=True), content.sum(axis=1, keepdims=True))
     return np.concatenate([sink, content * scale], axis=1)
 
 
@@ -86,14 +73,6 @@ def _feasible(by_lag: FloatArray, rho0: float, seen: LayerTokens) -> tuple[LagGr
     result = project(LagGram(by_lag, rho0), seen.tokens, sink=0 if seen.sink else None)
     assert isinstance(result.gram, LagGram)  # the cosines by lag are feasible, so ρ₀ alone can be too large
     return result.gram, max(moved, result.distance)
-
-
-def _mean_sink_cosine(capture: xr.Dataset, layer: int, kv_head: int) -> float:
-    """The mean cosine of the sink with the content tokens; 0 where the sink is not visible."""
-    seen = layer_tokens(capture, layer)
-    if not seen.sink:
-        return 0.0
-    return float(capture["sink_cosine"][:, layer, kv_head, seen.start + 1 :].values.astype(np.float64).mean())
 
 
 MEASURED: Final = "measured"
@@ -120,11 +99,11 @@ def fitted_head(capture: xr.Dataset, norms: xr.Dataset, similarity: xr.Dataset, 
     seen = layer_tokens(capture, layer)
     beta, offset, scale = float(fit["beta"]), float(fit["offset"]), float(norm["C"])
     rho0 = float(fit["rho0"]) if seen.sink else 0.0
-    ratio = float(norm["lam"]) if seen.sink else 1.0
-    if not np.all(np.isfinite([beta, offset, scale, rho0, ratio])):
+    lam = float(norm["lam"]) if seen.sink else 1.0
+    if not np.all(np.isfinite([beta, offset, scale, rho0, lam])):
         return None
-    asked = offset_exponential(beta, offset, rho0, seen.tokens) if beta > 0 else LagGram(np.ones(seen.tokens), rho0)
-    result = project(asked, seen.tokens, sink=0 if seen.sink else None)
+    fitted = offset_exponential(beta, offset, rho0, seen.tokens) if beta > 0 else LagGram(np.ones(seen.tokens), rho0)
+    result = project(fitted, seen.tokens, sink=0 if seen.sink else None)
     every = np.full(seen.tokens, scale)
-    every[0] *= ratio  # 1 where the first token is no sink
+    every[0] *= lam  # 1 where the first token is no sink
     return FittedHead(norms=every, gram=result.gram, projected=result.kind != "none", distance=result.distance)

@@ -48,10 +48,10 @@ def _records(statistic: str) -> tuple[Variable, ...]:
     )
 
 
-MOVED: Final = Variable(
-    "moved", "how far the measured cosines by lag were moved to be feasible", equation="erratum 9", dims=("layer", "kv_head")
+VARIABLES: Final = (
+    *(record for statistic in STATISTICS for record in _records(statistic)),
+    Variable("moved", "how far the measured cosines by lag were moved to be feasible", equation="erratum 9", dims=("layer", "kv_head")),
 )
-VARIABLES: Final = (*(record for statistic in STATISTICS for record in _records(statistic)), MOVED)
 
 
 def swap_ingredients(
@@ -70,11 +70,10 @@ def swap_ingredients(
         progress: called with the share of the work done.
 
     Returns:
-        /ingredients: over (swap, layer, head, n_envelope) precision_lower, precision_upper, recall_lower, recall_upper; over (swap): precision_inside,
-        recall_inside (share of (head, N) cells with 1 < N < T inside), precision_regained, recall_regained (of the cells outside under
-        "none", the share inside with the swap; NaN where none was outside), precision_width, recall_width; precision_lost, recall_lost (cells
-        outside under "none"); over (layer, kv_head): moved, by how much measured cosines had to be moved to be feasible (0: not at all; the larger
-        of |Δρ₀| and the root mean squared change of a cosine).
+        /ingredients: what VARIABLES names, over (swap, layer, head, n_envelope), (swap) and (layer, kv_head). `inside` is a share of (head,
+        N) cells with 1 < N < T; of those that are outside under "none" (`lost`), `regained` is the share inside with the swap, NaN where
+        none was outside; `moved` is the larger of |Δρ₀| and the root mean squared change of a cosine, 0 where the measured cosines are
+        feasible.
     """
     capture, norms, similarity, weights = (tree[name].to_dataset() for name in ("capture", "norms", "similarity", "weights"))
     grid = envelope_grid(capture["n"].values, points)
@@ -85,16 +84,10 @@ def swap_ingredients(
         measured = value_head(capture, weights, layer, kv_head, group)
         moved[layer, kv_head] = measured.moved
         for at, swapped in enumerate(SWAPS.values()):
-            result = bounds_of_layer(
-                capture,
-                layer,
-                measured.weights if "weights" in swapped else measured.weight_model[None],
-                measured.norms if "norms" in swapped else fitted.norms,
-                measured.gram if "similarity" in swapped else fitted.gram,
-                grid,
-                edition="sharp",
-                names=BOUNDS,
-            )
+            weights_of = measured.weights if "weights" in swapped else measured.weight_model[None]
+            norms_of = measured.norms if "norms" in swapped else fitted.norms
+            gram_of = measured.gram if "similarity" in swapped else fitted.gram
+            result = bounds_of_layer(capture, layer, weights_of, norms_of, gram_of, grid, edition="sharp", names=BOUNDS)
             bounds[:, at, layer, group] = result.mean(axis=1)
     curves = measured_curves(capture, grid).mean("document").transpose("layer", "head", "n_envelope")
     between = (grid > 1) & (grid < capture["tokens"].values[:, None, None])

@@ -60,14 +60,10 @@ VARIABLES: Final = (
 
 
 def mean_and_error(values: xr.DataArray, over: Sequence[str]) -> tuple[xr.DataArray, xr.DataArray]:
-    """Average `over` heads within each document, then over documents; the second array is the standard error over documents.
-
-    Args:
-        values: dims (document, *over, ...); NaN is left out.
-        over: dims averaged within a document.
+    """Average (document, *over, ...) `over` heads within each document, then over documents; NaN is left out.
 
     Returns:
-        Mean and standard error, dims those left; the error is NaN with one document.
+        Mean and its standard error over documents, dims those left; the error is NaN with one document.
     """
     each = values.astype(np.float64).mean(over)
     return each.mean("document"), standard_error(each)
@@ -76,12 +72,8 @@ def mean_and_error(values: xr.DataArray, over: Sequence[str]) -> tuple[xr.DataAr
 def readable(envelope: xr.Dataset) -> xr.Dataset:
     """Take out printed lower bounds of F(r_min) that say nothing: eq. (16) of a negative bound of Recall, whose pole lies at -1 (erratum 18).
 
-    Args:
-        envelope: /envelope, dims (edition, gram, layer, head, n_envelope).
-
-    Returns:
-        The same with NaN for f_inner_lower and f_inner_excess, and False for f_inner_outside, where the printed lower bound of Recall is
-        negative, or the lower bound of F(r_min) above 1, which only a bound of Recall below the pole can make.
+    Returns /envelope with NaN for f_inner_lower and f_inner_excess, and False for f_inner_outside, where the printed lower bound of Recall
+    is negative, or the lower bound of F(r_min) above 1, which only a bound of Recall below the pole can make.
     """
     printed = xr.DataArray([str(name) == "printed" for name in envelope["edition"].values], dims="edition")
     void = printed & ((envelope["recall_lower"] < 0) | (envelope["f_inner_lower"] > 1))
@@ -90,17 +82,11 @@ def readable(envelope: xr.Dataset) -> xr.Dataset:
 
 
 def overall(tree: xr.DataTree) -> xr.Dataset:
-    """Summarise a confronted run.
+    """Summarise a confronted run: /capture, /envelope and, if measured, /null.
 
-    Args:
-        tree: a run with /capture, /envelope and, if measured, /null.
-
-    Returns:
-        (n): precision_mean, precision_se, recall_mean, recall_se, floor; (null, n): precision_null, recall_null;
-        (edition, gram, n_envelope): mean bounds; (edition, gram): *_inside (share), *_excess (mean distance of those outside), *_outside (share
-        outside by more than the head's 95% document interval), *_width (mean distance of the bounds), *_means_inside (number of sizes N where the
-        mean curve lies within the mean bounds, out of *_means_counted; *_means_excess by how much it is out at most). What `readable` takes out
-        counts nowhere; where nothing is left, f_inner_* are NaN.
+    Returns what VARIABLES names, over (n), (null, n), (edition, gram, n_envelope) and (edition, gram): mean curves and bounds, and how many
+    cells, and sizes N of the mean curve, lie inside the bounds, and how far outside the others do. What `readable` takes out counts
+    nowhere; where nothing is left, f_inner_* are NaN.
     """
     capture, envelope = tree["capture"].to_dataset(), readable(tree["envelope"].to_dataset())
     summary = xr.Dataset(attrs={"long_name": "summary of the run", "documents": capture.sizes["document"]})

@@ -49,16 +49,8 @@ class MeasuredEnvelope:
             gram = np.matmul(directions, directions.T, out=_GRAMS.take(len(norms)))
             np.fill_diagonal(gram, 1.0)
             for index, edition in enumerate(EDITIONS):
-                bounds = evaluate(
-                    alpha[heads],
-                    norms,
-                    gram,
-                    view.shape.dimension,
-                    grid,
-                    edition=edition,
-                    sink=view.sink,
-                    convention=view.shape.convention.value,
-                )
+                own = (alpha[heads], norms, gram, view.shape.dimension, grid)
+                bounds = evaluate(*own, edition=edition, sink=view.sink, convention=view.shape.convention.value)
                 for name in ALL_BOUNDS:
                     out[name][index, heads] = bounds[name]
             _GRAMS.give_back([gram])

@@ -16,12 +16,7 @@ from geostat.datasets.variable import Variable
 
 
 def combined(applies: Mapping[str, NDArray[np.bool_]], order: tuple[str, ...]) -> NDArray[np.int64]:
-    """Return the sum of 2^i over the reasons that apply, i the index of the reason in `order`.
-
-    Args:
-        applies: where each reason applies, arrays of one shape; a reason that is left out applies nowhere.
-        order: every reason, in the order of its bits.
-    """
+    """Return the sum of 2^i over the reasons that apply, i the index of the reason in `order`; one that is left out applies nowhere."""
     shape = np.broadcast_shapes(*(array.shape for array in applies.values()))
     total = np.zeros(shape, dtype=np.int64)
     for name, where in applies.items():

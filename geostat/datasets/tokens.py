@@ -35,11 +35,7 @@ class LayerTokens:
 
 
 def layer_tokens(capture: xr.Dataset, layer: int) -> LayerTokens:
-    """Return the visible tokens of a layer.
-
-    Args:
-        capture: a /capture dataset with coordinates `tokens` and `sink_visible` on dim layer.
-        layer: index (not label) of the layer.
+    """Return the visible tokens of a layer of /capture, by its index (not label).
 
     Raises:
         InputError: if the layer's number of tokens is not between 1 and the number of positions.

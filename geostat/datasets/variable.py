@@ -67,12 +67,7 @@ class Variable:
 
 
 def variables(records: Iterable[Variable], values: Mapping[str, Value]) -> dict[str, xr.Variable]:
-    """Return a group's numbers as described variables.
-
-    Args:
-        records: of every variable.
-        values: the numbers, by the names of the records; an Estimate for each that is `estimated`.
-    """
+    """Return a group's numbers, by the names of its records, as described variables; an Estimate for each that is `estimated`."""
     out: dict[str, xr.Variable] = {}
     for record in records:
         value = values[record.name]

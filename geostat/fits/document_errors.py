@@ -70,14 +70,10 @@ class DocumentResult(lmfit.model.ModelResult):
 
 
 def with_document_errors(result: lmfit.model.ModelResult, without: Mapping[str, FloatArray]) -> DocumentResult:
-    """Put a document jackknife's errors in place of lmfit's.
+    """Put a document jackknife's errors in place of lmfit's in its fit to the mean over documents, which is changed and returned.
 
-    Args:
-        result: lmfit's fit to the mean over documents; changed.
-        without: each free parameter without each document that carries the fit, by name, shape (document,); NaN where it has no error.
-
-    Returns:
-        The same result. Its errors are None where there are fewer than two documents or one of them was not fitted without.
+    `without` is each free parameter without each document that carries the fit, by name, (document,), NaN where it has no error. Errors are
+    None where there are fewer than two documents or one of them was not fitted without.
     """
     result.__class__ = DocumentResult
     names = list(result.var_names)

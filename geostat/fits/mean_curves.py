@@ -53,7 +53,7 @@ def by_lag(data: Cosines, form: str) -> DocumentResult | None:
         return None
     result = forms.fit_row(form, data.lag, data.mean[0], data.pairs, fit.estimate, 0)
     carries = data.carries[:, 0]
-    without = {name: fit.replicate(name, data.carries.shape)[carries, 0] for name in forms.FORM[form].parameters}
+    without = {name: fit.replicates.values[name].reshape(data.carries.shape)[carries, 0] for name in forms.FORM[form].parameters}
     if "beta" in without:  # the jackknife is of log β, carried over
         positive = np.where(without["beta"] > 0, without["beta"], np.nan)
         without["beta"] = result.params["beta"].value * np.log(positive)

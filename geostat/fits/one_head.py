@@ -5,6 +5,7 @@ Errors in lmfit's results are a document jackknife's (`document_errors`), as in 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import lmfit
@@ -13,11 +14,9 @@ import xarray as xr
 
 from geostat.datasets.tokens import index_of, layer_tokens, require
 from geostat.errors import InputError
-from geostat.fits.document_errors import DocumentResult
 from geostat.fits.mean_curves import NEEDS, by_lag, by_position, two_level
 from geostat.fits.norms import trend, variance
 from geostat.fits.similarity import fit, forms
-from geostat.fits.similarity.one_form import Cosines
 from geostat.fits.weights import fit as weights
 from geostat.statistics.losses import mean_over_documents
 
@@ -59,10 +58,15 @@ def fit_head(
     require(capture, NEEDS[which])
     at_layer, at_head = index_of(capture, "layer", layer), index_of(capture, "head", head)
     kv_head = index_of(capture, "kv_head", int(capture["kv_head_of_head"].values[at_head]))
+    result: lmfit.model.ModelResult | RegressionResultsWrapper | MixedLMResultsWrapper | None
     if which == "weights":
-        result = _weights(capture, at_layer, at_head, form)
+        seen, _, log_weight = weights.layer_weights(capture, at_layer)
+        result = by_position(log_weight[:, at_head], seen, form)
+    elif which == "similarity":
+        data = fit.layer_cosines(capture, at_layer)
+        result = by_lag(replace(data, cosine=data.cosine[:, kv_head : kv_head + 1]), form)
     else:
-        result = (_norms if which == "norms" else _similarity)(capture, at_layer, kv_head, form)
+        result = _norms(capture, at_layer, kv_head, form)
     if result is None:
         raise InputError(f"layer {layer}, head {head}: too little finite data for the {form} form of {which}. Choose another head or form.")
     return result
@@ -78,13 +82,3 @@ def _norms(
     if form == "trend":
         return trend.line_of_profile(mean_over_documents(each)[seen.first_content :])
     return two_level(each, seen)
-
-
-def _similarity(capture: xr.Dataset, layer: int, kv_head: int, form: str) -> DocumentResult | None:
-    data = fit.layer_cosines(capture, layer)
-    return by_lag(Cosines(lag=data.lag, pairs=data.pairs, cosine=data.cosine[:, kv_head : kv_head + 1]), form)
-
-
-def _weights(capture: xr.Dataset, layer: int, head: int, form: str) -> DocumentResult | None:
-    seen, _, log_weight = weights.layer_weights(capture, layer)
-    return by_position(log_weight[:, head], seen, form)

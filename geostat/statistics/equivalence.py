@@ -94,19 +94,11 @@ def one_sided(
 
 
 def without_skew(t: FloatArray, skew: FloatArray, degrees: FloatArray | float, reach: float = REACH) -> FloatArray:
-    """Return Student's t or what Hall's transformation makes of it, whichever is larger.
+    """Return Student's t or what Hall's transformation makes of it, whichever is larger; t where the skewness is unknown, NaN.
 
-    With u = t/√K and a skewness g of single documents it is √K (u + g u²/3 + g² u³/27 + g/(6K)), increasing in t at any g; g is that one which makes it
-    largest between the estimate and `reach` standard errors √(6K(K−1)/((K−2)(K+1)(K+3))) above it.
-
-    Args:
-        t: Student's t, any shape.
-        skew: estimated g, same shape; NaN where unknown.
-        degrees: K − 1 ≥ 2.
-        reach: see above.
-
-    Returns:
-        At least t, which it is where the skewness is unknown.
+    With u = t/√K, K = degrees + 1 ≥ 3, and a skewness g of single documents it is √K (u + g u²/3 + g² u³/27 + g/(6K)), increasing in t at
+    any g; g is that one which makes it largest between the estimate `skew` and `reach` standard errors √(6K(K−1)/((K−2)(K+1)(K+3))) above
+    it.
 
     >>> without_skew(np.array([-2.0]), np.array([0.5]), 7.0).round(3).tolist()
     [-1.478]
@@ -134,11 +126,7 @@ def mean_of_equals(value: FloatArray, limit: FloatArray, count: FloatArray | flo
     Given the mean of documents that differ, it is the probability of K documents without any text of a kind that takes the mean to its limit: a share q of
     texts at 0, or at 1, would, and (1 − q)^K is that of meeting none.
 
-    Args:
-        value: what every document has, or their mean.
-        limit: of the mean.
-        count: documents.
-        side: "at_most" (holds if mean ≤ limit) or "at_least".
+    `value` is what every document has, or their mean; `limit` is of the mean, `side` "at_most" (holds if mean ≤ limit) or "at_least".
 
     >>> mean_of_equals(np.array([0.2]), np.array([0.5]), 8, "at_most").holds.round(3).tolist()
     [0.023]
@@ -172,14 +160,9 @@ def intersection_union(parts: PValues) -> PValues:
 def with_presence(p: PValues, absent: FloatArray, known: NDArray[np.bool_]) -> PValues:
     """Ask of *holds* that the effect be there at all, too, and let heads in which it was not found count among those tested.
 
-    An effect that is looked for is found in noise as well, and largest where noise is largest: its estimate's own test would hold then. So *holds* takes the
-    larger of its p-value and of that of the search in noise (intersection-union), and a head without an estimate has p = 1 of either, lest the
-    procedure over heads see only those that passed.
-
-    Args:
-        p: p-values of the estimates.
-        absent: p-value of the search, against there being no effect, same shape; NaN where no search was made.
-        known: which heads have an estimate.
+    An effect that is looked for is found in noise as well, and largest where noise is largest: its estimate's own test would hold then. So
+    *holds* takes the larger of its p-value and of that of the search in noise, `absent`, NaN where none was made (intersection-union), and
+    a head without an estimate, not `known`, has p = 1 of either, lest the procedure over heads see only those that passed.
     """
     looked = np.isfinite(absent) & ~known
     holds = np.where(looked, 1.0, np.maximum(p.holds, absent))
@@ -187,15 +170,10 @@ def with_presence(p: PValues, absent: FloatArray, known: NDArray[np.bool_]) -> P
 
 
 def answers(p: PValues, known: NDArray[np.bool_], level: float = FALSE_DISCOVERIES) -> NDArray[np.int8]:
-    """Return one answer for each head, by Benjamini and Hochberg's procedure, for *holds* and *fails* apart.
+    """Return one answer for each head, by Benjamini and Hochberg's procedure at the rate `level`, for *holds* and *fails* apart.
 
-    Args:
-        p: p-values of one claim over all heads, any shape; NaN where a test could not be made.
-        known: which heads have an estimate at all.
-        level: false-discovery rate q.
-
-    Returns:
-        HOLDS, FAILS, UNDETERMINED (neither; or an estimate without standard error) or NO_ESTIMATE. Both at once cannot happen for q < 1/2.
+    `p` is that of one claim over all heads, NaN where a test could not be made; `known` tells which heads have an estimate at all. HOLDS,
+    FAILS, UNDETERMINED (neither; or an estimate without standard error) or NO_ESTIMATE. Both at once cannot happen for q < 1/2.
 
     >>> p = one_sided(np.array([0.02, 0.2]), np.array([0.01, 0.01]), 7, 0.1, "at_most")
     >>> answers(p, np.array([True, True])).tolist()

@@ -50,16 +50,16 @@ class Estimate:
         return {name: array for name in PARTS if (array := getattr(self, name)) is not None}
 
     def exp(self, value: FloatArray) -> Estimate:
-        """Carry an estimate of log x over to x: limits exponentiated, standard error by the delta method.
-
-        Args:
-            value: x (not log x), the estimate's shape.
-
-        Returns:
-            Estimate of x; its limits are positive and not symmetric about x.
-        """
+        """Carry an estimate of log x over to x, whose `value` is given: limits exponentiated, standard error by the delta method."""
         without = None if self.without is None else np.exp(self.without)
         return replace(self, value=value, se=self.se * value, lower=np.exp(self.lower), upper=np.exp(self.upper), without=without)
+
+    def root(self, documents: FloatArray | NDArray[np.int64]) -> Estimate:
+        """Carry an estimate of x² over to x, each part cut at 0; the standard error is the longer arm of the interval over Student's t."""
+        value, lower, upper = (np.sqrt(np.maximum(array, 0.0)) for array in (self.value, self.lower, self.upper))
+        se = np.maximum(value - lower, upper - value) / stdtrit(np.maximum(documents - 1.0, 1.0), 0.5 + LEVEL / 2)
+        without = None if self.without is None else np.sqrt(np.maximum(self.without, 0.0))
+        return Estimate(value=value, se=se, lower=lower, upper=upper, skew=self.skew, without=without)
 
     def with_error_where(self, keep: BoolArray) -> Estimate:
         """Return the estimate without error and interval where `keep` is false: a parameter at its bound has none. What it is without a document stays."""
@@ -91,14 +91,11 @@ def leave_one_out_mean(values: FloatArray) -> FloatArray:
     finite = np.isfinite(values)
     filled = np.where(finite, values, 0.0)
     # Summing the others, rather than subtracting from the total, keeps full precision when one document dwarfs the rest.
-    total = _sum_of_others(filled)
-    count = _sum_of_others(finite.astype(np.float64))
-    return ratio(total, count)
+    return ratio(_sum_of_others(filled), _sum_of_others(finite.astype(np.float64)))
 
 
 def _sum_of_others(x: FloatArray) -> FloatArray:
-    before = np.zeros_like(x)
-    after = np.zeros_like(x)
+    before, after = np.zeros_like(x), np.zeros_like(x)
     np.cumsum(x[:-1], axis=0, out=before[1:])
     after[:-1] = np.cumsum(x[:0:-1], axis=0)[::-1]
     return before + after
@@ -145,12 +142,8 @@ def document_mean(each: FloatArray) -> Estimate:
 def skewness(away: FloatArray, count: FloatArray | NDArray[np.int64]) -> FloatArray:
     """Return the sample skewness G₁ = √(K(K−1))/(K−2) · m₃/m₂^{3/2} over documents, as statistical packages give it.
 
-    Args:
-        away: distances from the mean over documents, shape (document, ...), any unit; 0 of documents that do not count.
-        count: how many documents count, K, shape (...).
-
-    Returns:
-        Unitless, shape (...), at most √K in size; 0 where documents do not differ, NaN where K < 3.
+    `away` are distances from the mean over documents, (document, ...), 0 of documents that do not count; `count` is how many do, K.
+    Unitless, (...), at most √K in size; 0 where documents do not differ, NaN where K < 3.
     """
     number = np.maximum(count, 3).astype(np.float64)
     square, cube = (away**2).sum(axis=0) / number, (away * away * away).sum(axis=0) / number

@@ -10,9 +10,7 @@ from geostat.statistics.arrays import FloatArray, ratio
 def mean_over_documents(values: FloatArray) -> FloatArray:
     """Return the mean along axis 0, ignoring NaN; NaN where no document has a value."""
     finite = np.isfinite(values)
-    count = finite.sum(axis=0)
-    total = np.where(finite, values, 0.0).sum(axis=0)
-    return ratio(total, count)
+    return ratio(np.where(finite, values, 0.0).sum(axis=0), finite.sum(axis=0))
 
 
 def mean_of_known(values: FloatArray) -> FloatArray:
@@ -21,15 +19,9 @@ def mean_of_known(values: FloatArray) -> FloatArray:
 
 
 def bayesian_information(squares: FloatArray, points: FloatArray | int, parameters: FloatArray | int) -> FloatArray:
-    """Return the BIC n ln(S/n) + k ln n of least squares, which takes the n points as independent.
+    """Return the BIC n ln(S/n) + k ln n of least squares, S the (weighted) sum of squared residuals; it takes the n points as independent.
 
-    Args:
-        squares: S, the (weighted) sum of squared residuals, any shape.
-        points: n.
-        parameters: k.
-
-    Returns:
-        BIC, same shape; NaN where the fit is exact (S = 0) and the likelihood has no bound.
+    NaN where the fit is exact (S = 0) and the likelihood has no bound.
     """
     n = np.asarray(points, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -38,27 +30,16 @@ def bayesian_information(squares: FloatArray, points: FloatArray | int, paramete
 
 
 def corrected_akaike(bic: FloatArray, points: FloatArray | int, parameters: int, counted: int) -> FloatArray:
-    """Return the corrected AIC that belongs to a BIC; NaN where there are too few points for the correction.
+    """Return the corrected AIC that belongs to a BIC of k `parameters`; NaN where there are too few points for the correction.
 
-    Args:
-        bic: from `bayesian_information`, any shape.
-        points: n.
-        parameters: k, as in the BIC.
-        counted: parameters that the correction counts: k, or k + 1 with the variance.
+    The correction counts k parameters, or k + 1 with the variance: `counted`.
     """
     n = np.maximum(points, 1)
     return bic - parameters * np.log(n) + ratio(2.0 * counted * n, points - counted - 1.0)
 
 
 def paired_gain(simple: FloatArray, rival: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the mean over documents of (loss of the simple form − loss of the rival) and its standard error.
-
-    Args:
-        simple: left-out loss of the simpler form, shape (document, ...).
-        rival: left-out loss of the richer form, same shape.
-
-    Returns:
-        Gain and its standard error, shape (...); the standard error is NaN with fewer than two documents.
+    """Return the mean over documents, axis 0, of (loss of the simple form − loss of the rival) and its standard error, NaN with one.
 
     >>> gain, se = paired_gain(np.array([3.0, 4.0, 5.0]), np.array([2.0, 2.0, 2.0]))
     >>> print(f"{gain} ± {se:.3f}")
@@ -69,6 +50,9 @@ def paired_gain(simple: FloatArray, rival: FloatArray) -> tuple[FloatArray, Floa
     count = finite.sum(axis=0)
     mean = mean_over_documents(gain)
     squares = np.where(finite, (gain - mean) ** 2, 0.0).sum(axis=0)
-    enough = count > 1
-    se = np.sqrt(np.divide(squares, (count - 1.0) * count, out=np.full(np.shape(squares), np.nan), where=enough))
-    return mean, se
+    return mean, np.sqrt(ratio(squares, (count - 1.0) * count))
+
+
+def mean_loss(loss: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the mean over documents, axis 0, of a left-out loss and its standard error."""
+    return paired_gain(loss, np.zeros_like(loss))

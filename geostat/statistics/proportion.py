@@ -14,9 +14,7 @@ from geostat.statistics.jackknife import LEVEL, Estimate
 def wilson(successes: NDArray[Any], trials: NDArray[Any]) -> Estimate:
     """Return a share with Wilson's 95% interval; its standard error is half the interval's width over the normal quantile, and never 0.
 
-    Args:
-        successes: how often, any shape.
-        trials: of how many, same shape; NaN results where 0.
+    `successes` and `trials` have one shape; NaN without trials.
 
     >>> share = wilson(np.array([7]), np.array([8]))
     >>> print(f"{share.value[0]:.3f}, {share.lower[0]:.3f} to {share.upper[0]:.3f}")

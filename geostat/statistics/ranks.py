@@ -11,9 +11,7 @@ from geostat.statistics.arrays import FloatArray
 def ranks(values: FloatArray, *, apart: float = 0.0) -> FloatArray:
     """Return ranks from 1 along the last axis; equal values share the mean of theirs. NaN where a row holds one.
 
-    Args:
-        values: shape (..., item).
-        apart: neighbours in the order that differ by no more are equal, as means are whose sums were rounded differently.
+    Neighbours in the order that differ by no more than `apart` are equal, as means are whose sums were rounded differently.
 
     >>> ranks(np.array([3.0, 1.0, 1.0 + 1e-9, 2.0]), apart=1e-6).tolist()
     [4.0, 1.5, 1.5, 3.0]

@@ -12,10 +12,7 @@ from geostat.statistics.jackknife import LEVEL
 def two_sided(effect: FloatArray, se: FloatArray, degrees: FloatArray) -> FloatArray:
     """Return two-sided p-values of effects against 0; NaN where effect or standard error is.
 
-    Args:
-        effect: any shape.
-        se: its standard errors; one without spread has p = 1 at 0 and 0 elsewhere, as it is known exactly.
-        degrees: of freedom; taken as 1 where there are fewer.
+    An effect without spread, known exactly, has p = 1 at 0 and 0 elsewhere; degrees of freedom are taken as 1 where there are fewer.
 
     >>> two_sided(np.array([0.0, 1.0, 2.0]), np.array([1.0, 1.0, 0.0]), np.array([1.0, 1.0, 1.0])).round(3).tolist()
     [1.0, 0.5, 0.0]

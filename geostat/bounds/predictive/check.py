@@ -6,9 +6,10 @@ Imports theory's `predicted` and `simulate`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
 import numpy as np
 import xarray as xr
@@ -32,7 +33,6 @@ FAR = 0.02
 """Difference from the simulation from which a prediction counts as missed."""
 
 COLUMNS = 11
-
 
 _each = partial(Variable, dims=("check",))
 
@@ -69,26 +69,33 @@ VARIABLES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """What one prediction was made from: a source, a head, and the weights, norms and Gram of its visible tokens."""
+    """What one prediction is made from: a source, a head, and the weights, norms and Gram of its visible tokens."""
 
     source: int
     layer: int
     head: int
+    document: int | None
+    """None for the fitted profile."""
     alpha: FloatArray
     norms: FloatArray
     gram: LagGram | FloatArray
+    matrix: FloatArray
+    """The Gram as a matrix."""
     sink: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """Predicted P and R, (statistic, n), and 1 where the prediction does not flag itself, (n,)."""
+
     values: FloatArray
-    """Predicted P and R, (statistic, n)."""
     reliable: FloatArray
-    """1 where the prediction does not flag itself, (n,)."""
 
 
 def chosen_heads(layers: int, heads: int, sources: int) -> list[tuple[int, int, int]]:
     """Return (layer, head, source) of the heads to be simulated, evenly spread over the model, sources in turn."""
-    total = layers * heads
-    places = np.unique(((np.arange(CHECKED_HEADS) + 0.5) * total / CHECKED_HEADS).astype(int))
-    return [(int(place) // heads, int(place) % heads, at % sources) for at, place in enumerate(places)]
+    spread = np.unique(((np.arange(CHECKED_HEADS) + 0.5) * (layers * heads) / CHECKED_HEADS).astype(int))
+    return [(head // heads, head % heads, at % sources) for at, head in enumerate(spread.tolist())]
 
 
 def chosen_sizes(at: int, known: Sequence[int]) -> list[int]:
@@ -98,57 +105,53 @@ def chosen_sizes(at: int, known: Sequence[int]) -> list[int]:
 
 
 def check(
-    profiles: Sequence[Profile],
+    predictions: Sequence[tuple[Profile, Prediction]],
     grid: np.ndarray,
     dimension: int,
     *,
-    convention: str,
+    convention: Literal["paper", "followup"],
     seed: int = 0,
     draws: int = DRAWS,
     progress: Progress | None = None,
 ) -> dict[str, xr.Variable]:
-    """Simulate the chosen cells and lay the predictions beside them.
+    """Simulate the chosen cells and lay predictions beside them: variables over `check`, one entry a cell, and their summary over cells.
 
-    Args:
-        profiles: what was predicted from, one a head.
-        grid: sizes N of the predictions.
-        dimension: head size d.
-        convention: of P and R.
-        seed: of the draws; profile k uses seed + k.
-        draws: how many heads to draw for each profile.
-        progress: called with the share of the work done.
-
-    Returns:
-        Variables over `check`, one entry a cell, and their summary over cells.
+    `predictions` are one a head, with what each was made from; `grid` holds their sizes N, `dimension` is the head size, `convention` that
+    of P and R. Profile k is simulated by `draws` heads with `seed` + k.
     """
     rows: list[tuple[float, ...]] = []
     together = workers()
     one_profile = partial(_simulated, grid=grid, dimension=dimension, convention=convention, seed=seed, draws=draws)
-    for start in range(0, len(profiles), together):
-        batch = list(enumerate(profiles))[start : start + together]
+    for start in range(0, len(predictions), together):
+        batch = list(enumerate(predictions))[start : start + together]
         rows += [row for result in in_threads(one_profile, batch) for row in result]
         if progress is not None:
-            progress((start + len(batch)) / len(profiles))
+            progress((start + len(batch)) / len(predictions))
     return _variables(np.array(rows, dtype=np.float64).reshape(-1, COLUMNS))
 
 
 def _simulated(
-    item: tuple[int, Profile], *, grid: np.ndarray, dimension: int, convention: str, seed: int, draws: int
+    item: tuple[int, tuple[Profile, Prediction]],
+    *,
+    grid: np.ndarray,
+    dimension: int,
+    convention: Literal["paper", "followup"],
+    seed: int,
+    draws: int,
 ) -> list[tuple[float, ...]]:
     """Simulate one profile at its sizes: source, layer, head, N, flagged, predicted P and R, simulated P with its error, and R with its."""
-    at, one = item
-    known = [k for k, n in enumerate(grid.tolist()) if n < len(one.alpha) and np.isfinite(one.values[:, k]).all()]
+    at, (one, predicted) = item
+    known = [k for k, n in enumerate(grid.tolist()) if n < len(one.alpha) and np.isfinite(predicted.values[:, k]).all()]
     if not known:
         return []
-    places = chosen_sizes(at, known)
+    sizes = chosen_sizes(at, known)
     result = simulate(
-        one.alpha, one.norms, one.gram, dimension, grid[places], draws=draws, seed=seed + at, sink=one.sink,
-        convention="followup" if convention == "followup" else "paper",
-    )  # fmt: skip
-    seen = [getattr(result, f"{name}{part}") for name in STATISTICS for part in ("", "_se")]
+        one.alpha, one.norms, one.gram, dimension, grid[sizes], draws=draws, seed=seed + at, sink=one.sink, convention=convention
+    )
+    simulated = [getattr(result, f"{name}{part}") for name in STATISTICS for part in ("", "_se")]
     return [
-        (one.source, one.layer, one.head, grid[place], one.reliable[place] < 1, *one.values[:, place], *(each[k] for each in seen))
-        for k, place in enumerate(places)
+        (one.source, one.layer, one.head, grid[n], predicted.reliable[n] < 1, *predicted.values[:, n], *(each[k] for each in simulated))
+        for k, n in enumerate(sizes)
     ]
 
 
@@ -157,21 +160,23 @@ def _variables(rows: FloatArray) -> dict[str, xr.Variable]:
         f"check_{name}": rows[:, k].astype(np.int64) for k, name in enumerate(("source", "layer", "head", "n"))
     }
     flagged = numbers["check_flagged"] = rows[:, 4] > 0
+    over_cells: dict[str, Callable[[FloatArray], np.floating]] = {
+        "median": np.median,
+        "ninety": partial(np.quantile, q=0.9),
+        "worst": np.max,
+    }
     for at, name in enumerate(STATISTICS):
         guess, truth, error = rows[:, 5 + at], rows[:, 7 + 2 * at], rows[:, 8 + 2 * at]
         away = np.abs(guess - truth)
         surely = away - 2 * error > FAR
-        parts = {
+        parts = {part: function(away) if len(away) else np.nan for part, function in over_cells.items()} | {
             "predicted": guess,
             "simulated": truth,
             "simulated_se": error,
-            "median": np.median(away) if len(away) else np.nan,
-            "ninety": np.quantile(away, 0.9) if len(away) else np.nan,
-            "worst": away.max() if len(away) else np.nan,
             "noise": np.median(error) if len(away) else np.nan,
-            "far": int((away > FAR).sum()),
-            "surely_far": int(surely.sum()),
-            "caught": int((surely & flagged).sum()),
+            "far": (away > FAR).sum(),
+            "surely_far": surely.sum(),
+            "caught": (surely & flagged).sum(),
         }
         numbers |= {f"{name}_check_{part}": np.asarray(values) for part, values in parts.items()}
     return variables(VARIABLES, numbers)

@@ -10,16 +10,15 @@ Source: arXiv 2602.01893, Assumptions 1-3, Definitions 1-2. Imports theory.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import xarray as xr
 
 from geostat.bounds.by_document import FITTED_GRAMS, envelope_grid, measured_curves
 from geostat.bounds.head import MEASURED, fitted_head, value_head
-from geostat.bounds.predictive.check import DRAWS, Profile, check, chosen_heads
+from geostat.bounds.predictive.check import DRAWS, Prediction, Profile, check, chosen_heads
 from geostat.bounds.predictive.scores import mean_of_other_heads, with_replicates
 from geostat.bounds.predictive.variables import dataset
 from geostat.datasets.progress import Progress, part_of, tracked
@@ -46,19 +45,6 @@ LARGEST: Final = 0.25
 
 PREDICTING: Final = 0.8
 """Share of the time that predicting takes; the rest is simulation."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Task:
-    """One profile of weights to be predicted from; document is None for the fitted profile."""
-
-    source: int
-    head: int
-    document: int | None
-    alpha: FloatArray
-    norms: FloatArray
-    gram: LagGram | FloatArray
-    matrix: FloatArray
 
 
 def predictive_curves(
@@ -97,29 +83,23 @@ def predictive_curves(
     by_document = np.full((len(STATISTICS), documents, len(sources), layers, heads, len(grid)), np.nan)
     sound = np.full(by_document.shape[1:], np.nan)
     wanted = {(layer, head): source for layer, head, source in chosen_heads(layers, heads, len(sources))}
-    profiles: list[Profile] = []
-    dimension, convention = int(capture.attrs["dimension"]), str(capture.attrs["convention"])
+    checked: list[tuple[Profile, Prediction]] = []
+    dimension: int = int(capture.attrs["dimension"])
+    convention: Literal["paper", "followup"] = "followup" if capture.attrs["convention"] == "followup" else "paper"
     for layer, kv_head in tracked(list(np.ndindex(layers, kv_heads)), part_of(progress, 0.0, PREDICTING)):
-        seen = layer_tokens(capture, layer)
-        sink = 0 if seen.sink else None
-        tasks = _tasks(capture, norms, similarity, weights, grams, layer, kv_head)
-        result = in_threads(partial(_predicted, grid=grid, dimension=dimension, sink=sink, convention=convention), tasks)
-        for task, (values, reliable) in zip(tasks, result, strict=True):
-            of = slice(None) if task.document is None else task.document
-            by_document[:, of, task.source, layer, task.head] = values[:, None] if task.document is None else values
-            sound[of, task.source, layer, task.head] = reliable
-            if wanted.get((layer, task.head)) == task.source and task.document in (None, len(profiles) % documents):
-                del wanted[layer, task.head]
-                profiles.append(
-                    Profile(
-                        source=task.source, layer=layer, head=task.head, alpha=task.alpha, norms=task.norms, gram=task.gram, sink=sink,
-                        values=values, reliable=reliable,
-                    )
-                )  # fmt: skip
+        profiles = _profiles(capture, norms, similarity, weights, grams, layer, kv_head)
+        results = in_threads(partial(_predicted, grid=grid, dimension=dimension, convention=convention), profiles)
+        for one, result in zip(profiles, results, strict=True):
+            of = slice(None) if one.document is None else one.document
+            by_document[:, of, one.source, layer, one.head] = result.values[:, None] if one.document is None else result.values
+            sound[of, one.source, layer, one.head] = result.reliable
+            if wanted.get((layer, one.head)) == one.source and one.document in (None, len(checked) % documents):
+                del wanted[layer, one.head]
+                checked.append((one, result))
     rest = part_of(progress, PREDICTING, 1.0)
-    checked = check(profiles, grid, dimension, convention=convention, seed=seed, draws=draws, progress=rest)
+    simulated = check(checked, grid, dimension, convention=convention, seed=seed, draws=draws, progress=rest)
     predictions = _beside_measured(capture, grid, sources, by_document, sound)
-    return predictions.assign(checked).assign_attrs(draws=draws, seed=seed)
+    return predictions.assign(simulated).assign_attrs(draws=draws, seed=seed)
 
 
 def predictive_grid(capture: xr.Dataset, points: int | None) -> np.ndarray:
@@ -132,44 +112,41 @@ def predictive_grid(capture: xr.Dataset, points: int | None) -> np.ndarray:
     raise InputError(f"the run holds N = {', '.join(map(str, n[:5]))}, expected some 1 < N < {tokens}. Capture it with --n default.")
 
 
-def _tasks(
+def _profiles(
     capture: xr.Dataset, norms: xr.Dataset, similarity: xr.Dataset, weights: xr.Dataset, grams: Sequence[str], layer: int, kv_head: int
-) -> list[_Task]:
+) -> list[Profile]:
     """List what is to be predicted for one kv_head; heads whose weights, and Grams whose parameters, could not be fitted are left out."""
     seen = layer_tokens(capture, layer)
     heads = np.flatnonzero(capture["kv_head_of_head"].values == kv_head)
     own = value_head(capture, weights, layer, kv_head, heads)
-    sink, tasks = 0 if seen.sink else None, []
+    sink = 0 if seen.sink else None
+    profiles: list[Profile] = []
 
     def add(source: int, document: int | None, rows: FloatArray, norm: FloatArray, gram: LagGram | FloatArray, matrix: FloatArray) -> None:
-        for head, alpha in zip(heads.tolist(), rows, strict=True):
-            if np.isfinite(alpha).all() and np.isfinite(norm).all():
-                tasks.append(_Task(source=source, head=head, document=document, alpha=alpha, norms=norm, gram=gram, matrix=matrix))
+        each = partial(Profile, source=source, layer=layer, document=document, norms=norm, gram=gram, matrix=matrix, sink=sink)
+        known = [(head, alpha) for head, alpha in zip(heads.tolist(), rows, strict=True) if np.isfinite(alpha).all()]
+        profiles.extend(each(head=head, alpha=alpha) for head, alpha in known if np.isfinite(norm).all())
 
     for source, gram in enumerate(grams):
         fitted = fitted_head(capture, norms, similarity, gram, layer, kv_head)
         if fitted is not None:
-            matrix = as_matrix(fitted.gram, seen.tokens, sink=sink)
-            add(source, None, own.weight_model, fitted.norms, fitted.gram, matrix)
+            add(source, None, own.weight_model, fitted.norms, fitted.gram, as_matrix(fitted.gram, seen.tokens, sink=sink))
     matrix = as_matrix(own.gram, seen.tokens, sink=sink)
     add(len(grams), None, own.weight_model, own.norms, own.gram, matrix)
     for document, rows in enumerate(own.weights):
         add(len(grams) + 1, document, rows, own.norms, own.gram, matrix)
-    return tasks
+    return profiles
 
 
-def _predicted(task: _Task, *, grid: np.ndarray, dimension: int, sink: int | None, convention: str) -> tuple[FloatArray, FloatArray]:
-    """Predict P and R, (statistic, n), NaN from N = T on, and where the prediction does not flag itself, (n,)."""
+def _predicted(one: Profile, *, grid: np.ndarray, dimension: int, convention: Literal["paper", "followup"]) -> Prediction:
+    """Predict P and R, NaN from N = T on."""
     values, reliable = np.full((len(STATISTICS), len(grid)), np.nan), np.full(len(grid), np.nan)
-    below = grid < len(task.alpha)
+    below = grid < len(one.alpha)
     if below.any():
-        result = predict(
-            task.alpha, task.norms, task.matrix, dimension, grid[below], sink=sink, feasible=True,
-            convention="followup" if convention == "followup" else "paper",
-        )  # fmt: skip
+        result = predict(one.alpha, one.norms, one.matrix, dimension, grid[below], sink=one.sink, feasible=True, convention=convention)
         values[:, below] = np.stack([getattr(result, name) for name in STATISTICS])
         reliable[below] = result.reliable
-    return values, reliable
+    return Prediction(values=values, reliable=reliable)
 
 
 def _beside_measured(

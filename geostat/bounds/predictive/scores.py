@@ -6,8 +6,6 @@ Imports numpy and this room's jackknife.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
@@ -27,46 +25,20 @@ def with_replicates(by_document: FloatArray) -> FloatArray:
 
 
 def mean_of_other_heads(measured: FloatArray, known: BoolArray) -> FloatArray:
-    """Return, for each head and N, the mean of the measured curves of all other heads at that N.
+    """Return, for each head and N, the mean of the measured curves of all other heads at that N; NaN where there is no other head.
 
-    Args:
-        measured: (replicate, layer, head, n).
-        known: (layer, head, n), which cells count.
-
-    Returns:
-        Same shape as `measured`; NaN where there is no other head.
+    `measured` and the result are (replicate, layer, head, n); `known`, (layer, head, n), tells which cells count.
     """
     kept = np.where(known, measured, 0.0)
-    others = known.sum(axis=(0, 1)) - known.astype(np.int64)
-    total = kept.sum(axis=(1, 2), keepdims=True) - kept
-    return ratio(total, others)
+    return ratio(kept.sum(axis=(1, 2), keepdims=True) - kept, known.sum(axis=(0, 1)) - known.astype(np.int64))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scores:
-    """Scores of each source; errors are predicted − measured.
+def score(predicted: FloatArray, measured: FloatArray, known: BoolArray) -> dict[str, FloatArray]:
+    """Compare predicted means, (replicate, source, layer, head, n), with measured ones, (replicate, layer, head, n).
 
-    By head, (replicate, source, layer, head): bias, mae, r2. Over all cells, (replicate, source): pooled_bias, pooled_mae, pooled_r2,
-    slope and intercept of measured on predicted (least squares). NaN where nothing counts or nothing varies.
-    """
-
-    bias: FloatArray
-    mae: FloatArray
-    r2: FloatArray
-    pooled_bias: FloatArray
-    pooled_mae: FloatArray
-    pooled_r2: FloatArray
-    slope: FloatArray
-    intercept: FloatArray
-
-
-def score(predicted: FloatArray, measured: FloatArray, known: BoolArray) -> Scores:
-    """Compare predicted with measured means.
-
-    Args:
-        predicted: (replicate, source, layer, head, n).
-        measured: (replicate, layer, head, n).
-        known: (layer, head, n), which cells count; the same for every source, so that sources can be compared.
+    Errors are predicted − measured. `known`, (layer, head, n), tells which cells count; the same for every source, so that sources can be
+    compared. By head, (replicate, source, layer, head): bias, mae, r2. Over all cells, (replicate, source): pooled_bias, pooled_mae,
+    pooled_r2, slope and intercept of measured on predicted (least squares). NaN where nothing counts or nothing varies.
     """
     target = np.broadcast_to(np.where(known, measured, 0.0)[:, None], predicted.shape)
     guess = np.where(known, predicted, 0.0)
@@ -74,25 +46,22 @@ def score(predicted: FloatArray, measured: FloatArray, known: BoolArray) -> Scor
     by_head, over = known.sum(axis=-1), (-3, -2, -1)
     cells = known.sum()
     slope = ratio(_spread(guess, target, known, over), _spread(guess, guess, known, over))
-    return Scores(
-        bias=ratio(error.sum(axis=-1), by_head),
-        mae=ratio(np.abs(error).sum(axis=-1), by_head),
-        r2=1 - ratio((error**2).sum(axis=-1), _spread(target, target, known, (-1,))),
-        pooled_bias=ratio(error.sum(axis=over), cells),
-        pooled_mae=ratio(np.abs(error).sum(axis=over), cells),
-        pooled_r2=1 - ratio((error**2).sum(axis=over), _spread(target, target, known, over)),
-        slope=slope,
-        intercept=ratio(target.sum(axis=over), cells) - slope * ratio(guess.sum(axis=over), cells),
-    )
+    return {
+        "bias": ratio(error.sum(axis=-1), by_head),
+        "mae": ratio(np.abs(error).sum(axis=-1), by_head),
+        "r2": 1 - ratio((error**2).sum(axis=-1), _spread(target, target, known, (-1,))),
+        "pooled_bias": ratio(error.sum(axis=over), cells),
+        "pooled_mae": ratio(np.abs(error).sum(axis=over), cells),
+        "pooled_r2": 1 - ratio((error**2).sum(axis=over), _spread(target, target, known, over)),
+        "slope": slope,
+        "intercept": ratio(target.sum(axis=over), cells) - slope * ratio(guess.sum(axis=over), cells),
+    }
 
 
 def noise_share(measured: FloatArray, error: FloatArray, known: BoolArray) -> FloatArray:
     """Return Σ se² / Σ (measured − mean)² over N, (layer, head): how much of a curve's variance is noise of few documents.
 
-    Args:
-        measured: document means, (layer, head, n).
-        error: their standard errors, same shape.
-        known: which cells count.
+    Document means `measured`, their standard errors `error` and which cells count, `known`, are (layer, head, n).
     """
     noise = np.where(known, error**2, 0.0).sum(axis=-1)
     kept = np.where(known, measured, 0.0)

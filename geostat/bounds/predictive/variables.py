@@ -81,9 +81,7 @@ def dataset(
         critical: quantile of Student's t for 95% document intervals; NaN with one document.
 
     Returns:
-        For x in precision, recall: x_predicted (source, layer, head, n_predicted), x, x_se (layer, head, n_predicted); by head x_bias, x_mae
-        with their jackknife, x_r2, and over (layer, head) x_noise, x_settled; over (source) x_pooled_bias, x_pooled_mae, x_pooled_r2, x_slope,
-        x_intercept with their jackknife, x_within, x_better, x_r2_median; x_cells. flagged and its mean over cells, flagged_share (source).
+        What VARIABLES names, over source, layer, head and n_predicted.
     """
     shares = [float(row[np.isfinite(row)].mean()) if np.isfinite(row).any() else np.nan for row in flagged]
     numbers: dict[str, Any] = {"flagged": flagged, "flagged_share": np.array(shares)}
@@ -104,29 +102,28 @@ def _numbers(part: Mapping[str, Any], critical: float) -> dict[str, Value]:
     """Everything about one statistic, by the ends of the variables' names; the measured curve's is empty."""
     known, guess, measured = part["known"], part["predicted"][0], part["measured"][0]
     scores, noise = score(part["predicted"], part["measured"], known), noise_share(measured, part["error"], known)
-    replicated = {name: getattr(scores, name) for name in ("bias", "mae", "pooled_bias", "pooled_mae", "pooled_r2", "slope", "intercept")}
     inside = known & (np.abs(guess - measured) <= critical * part["error"] + 1e-9)  # rounding, where all documents agree
     share = inside.sum(axis=(1, 2, 3)) / max(int(known.sum()), 1)
-    settled = np.isfinite(scores.r2[0]) & (noise <= SETTLED)
+    r2 = scores.pop("r2")[0]
+    settled = np.isfinite(r2) & (noise <= SETTLED)
     return {
-        **{name: jackknife(values[0], values[1:]) for name, values in replicated.items()},
+        **{name: jackknife(values[0], values[1:]) for name, values in scores.items()},
         "predicted": np.where(known, guess, np.nan),
         "": np.where(known, measured, np.nan),
         "se": np.where(known, part["error"], np.nan),
         "cells": np.array(int(known.sum())),
-        "r2": scores.r2[0],
+        "r2": r2,
         "noise": noise,
         "settled": noise <= SETTLED,
         "within": share if known.any() and np.isfinite(critical) else np.full(len(guess), np.nan),
-        "better": _nearer_than_other_heads(scores.mae[0]),
-        "r2_median": np.array([np.median(row[ok]) if ok.any() else np.nan for row, ok in zip(scores.r2[0], settled, strict=True)]),
+        "better": _nearer_than_other_heads(scores["mae"][0]),
+        "r2_median": np.array([np.median(row[ok]) if ok.any() else np.nan for row, ok in zip(r2, settled, strict=True)]),
     }
 
 
 def _nearer_than_other_heads(mae: FloatArray) -> FloatArray:
     """Share of heads that each source, (source, layer, head), misses by less than the last but one, the mean of the other heads, does."""
     counted = np.isfinite(mae) & np.isfinite(mae[-2])
-    nearer = (counted & (mae < mae[-2])).sum(axis=(1, 2))
-    better = ratio(nearer, counted.sum(axis=(1, 2)))
+    better = ratio((counted & (mae < mae[-2])).sum(axis=(1, 2)), counted.sum(axis=(1, 2)))
     better[-2] = np.nan
     return better

@@ -2,6 +2,7 @@
 
 A content token is *compressed* where its norm is at most COMPRESSED times the median content norm of its document: the factor to which Assumption 1.2 holds
 the sink (`norms.sink` in tolerances.toml: λ ≪ 1, of which half is the weakest reading). Source: arXiv 2602.01893, Assumption 1.
+Everywhere `content` is ‖v_i‖ of content tokens, (document, kv_head, content), NaN where unknown, and `small` what `compressed` says of it.
 Imports numpy and scipy.special.
 """
 
@@ -39,45 +40,31 @@ def median_norm(content: FloatArray) -> FloatArray:
 
 
 def compressed(content: FloatArray) -> BoolArray:
-    """Return which content tokens have a norm of at most COMPRESSED times their document's median.
-
-    Args:
-        content: ‖v_i‖ of content tokens, shape (..., content); NaN where unknown, which is not compressed.
-    """
+    """Return which content tokens, (..., content), have a norm of at most COMPRESSED times their document's median; NaN is none."""
     median = median_norm(content)
     limit = np.where(median > 0, COMPRESSED * median, -np.inf)
     return np.where(np.isfinite(content), content, np.inf) <= limit[..., None]
 
 
 def sink_smallest(norm: FloatArray, first_content: int) -> Estimate:
-    """Return the share of documents in which the sink's norm is smaller than every content token's.
+    """Return the share of documents in which the sink's norm is smaller than every content token's, (kv_head,), with Wilson's interval.
 
-    Args:
-        norm: ‖v_i‖, shape (document, kv_head, token); NaN where unknown.
-        first_content: 1 if token 0 is the sink, else 0 (all NaN then).
-
-    Returns:
-        Share with Wilson's interval over the documents that know the sink and a content token, shape (kv_head,).
+    Documents count that know the sink and a content token. `norm` is ‖v_i‖, (document, kv_head, token), NaN where unknown; `first_content`
+    is 1 if token 0 is the sink, else 0, and then all is NaN.
     """
     content = norm[..., first_content:]
-    asked = np.isfinite(content).any(axis=-1) & (np.isfinite(norm[..., 0]) if first_content else False)
+    counted = np.isfinite(content).any(axis=-1) & (np.isfinite(norm[..., 0]) if first_content else False)
     smallest = np.where(np.isfinite(content), content, np.inf).min(axis=-1, initial=np.inf)
-    below = asked & (np.where(asked, norm[..., 0], np.inf) < smallest)
-    return wilson(below.sum(axis=0), asked.sum(axis=0))
+    below = counted & (np.where(counted, norm[..., 0], np.inf) < smallest)
+    return wilson(below.sum(axis=0), counted.sum(axis=0))
 
 
 def compressed_share(content: FloatArray, small: BoolArray) -> Estimate:
     """Return the share of content tokens that are compressed, mean over documents, and its document jackknife.
 
     A share of 0 or 1 in every document lies at its bound and has no error.
-
-    Args:
-        content: ‖v_i‖ of content tokens, shape (document, kv_head, content).
-        small: what `compressed` says of it.
     """
-    count = np.isfinite(content).sum(axis=-1)
-    each = ratio(small.sum(axis=-1), count)
-    result = document_mean(each)
+    result = document_mean(ratio(small.sum(axis=-1), np.isfinite(content).sum(axis=-1)))
     cut = replace(result, lower=np.maximum(result.lower, 0.0), upper=np.minimum(result.upper, 1.0))
     return cut.with_error_where((result.value > 0) & (result.value < 1))
 
@@ -85,15 +72,8 @@ def compressed_share(content: FloatArray, small: BoolArray) -> Estimate:
 def secondary_sinks(content: FloatArray, small: BoolArray) -> BoolArray:
     """Return the positions that are compressed in most documents, and in more than the head's share of compressed tokens explains.
 
-    More than MOST of the documents that know the position, and so many that fewer than LUCK of a head's positions would be by luck, were its compressed
-    tokens spread evenly (binomial tail times positions).
-
-    Args:
-        content: ‖v_i‖ of content tokens, shape (document, kv_head, content).
-        small: what `compressed` says of it.
-
-    Returns:
-        Shape (kv_head, content).
+    (kv_head, content). More than MOST of the documents that know the position, and so many that fewer than LUCK of a head's positions would
+    be by luck, were its compressed tokens spread evenly (binomial tail times positions).
     """
     hits, known = small.sum(axis=0), np.isfinite(content).sum(axis=0)
     total = known.sum(axis=-1, keepdims=True)
@@ -104,10 +84,7 @@ def secondary_sinks(content: FloatArray, small: BoolArray) -> BoolArray:
 
 @dataclass(slots=True)
 class TokenLists:
-    """Counts compressed tokens and positions layer by layer, and lists the most frequent.
-
-    `token_id` has shape (document, position).
-    """
+    """Counts compressed tokens and positions layer by layer, and lists the most frequent; `token_id` has shape (document, position)."""
 
     token_id: NDArray[np.int64]
     ids: NDArray[np.int64] = field(init=False)

@@ -2,7 +2,10 @@
 
 Source: arXiv 2602.01893, §3.1, Assumption 1 and Fig. 2. Two coefficients of variation are kept apart, because the paper's
 figure averages over texts before it measures spread: CV per token (within a document) and CV of the mean profile. Trend, split of the variance and other
-compressed tokens stand in `trend`, `variance` and `compressed`, names and meanings in `variables`. Imports numpy, xarray, lmfit.
+compressed tokens stand in `trend`, `variance` and `compressed`, names and meanings in `variables`.
+
+Everywhere `norm` is ‖v_i‖ of visible tokens, token last, units of the value states, NaN where unknown; `first_content` is 1 if token 0 is
+the sink, and 0 if no sink is visible (λ is then NaN). Imports numpy, xarray, lmfit.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from geostat.datasets.progress import Progress, tracked
 from geostat.datasets.tokens import layer_tokens, require
 from geostat.datasets.variable import Value, sink_flag, stack_layers, variables
 from geostat.fits.norms.compressed import TokenLists, compressed, compressed_share, median_norm, secondary_sinks, sink_smallest
-from geostat.fits.norms.trend import FEWEST_TOKENS, hac_errors, trend_of_mean
+from geostat.fits.norms.trend import FEWEST_TOKENS, hac_errors, trend
 from geostat.fits.norms.variables import DIMS, FLAGS, HEADS, POSITIONS, TOKENS
 from geostat.fits.norms.variance import split
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
@@ -29,15 +32,7 @@ NEEDS = {"value_norm": ("document", "layer", "kv_head", "position")}
 
 
 def profile(position: FloatArray, C: float, lam: float = 1.0) -> FloatArray:
-    """Return ‖v_i‖ under Assumption 1: λC at the sink (position 0), C behind it.
-
-    Args:
-        position: token positions; leave 0 out where the sink is not visible.
-        C: norm of a content token, units of the value states, positive.
-        lam: λ, the sink's norm in units of C.
-
-    Returns:
-        Norms, shape of `position`, units of the value states.
+    """Return ‖v_i‖ under Assumption 1: λC at the sink (position 0, left out where it is not visible), C > 0 behind it; shape of `position`.
 
     >>> profile(np.arange(4), C=2.0, lam=0.25)
     array([0.5, 2. , 2. , 2. ])
@@ -50,14 +45,9 @@ MODEL = lmfit.Model(profile, independent_vars=["position"])
 
 
 def estimate(norm: FloatArray, first_content: int) -> dict[str, FloatArray]:
-    """Return C, λ and CV of the mean profile from a mean profile of norms: the least-squares optimum of `profile`.
+    """Return the least-squares optimum of `profile` for a mean profile of norms, (..., token).
 
-    Args:
-        norm: ‖v_i‖ averaged over documents, shape (..., token), units of the value states; NaN where unknown.
-        first_content: 1 if token 0 is the sink, 0 if no sink is visible (λ is then NaN).
-
-    Returns:
-        C, lam, cv_profile (population standard deviation over mean), rmse (units of the value states); each shape (...).
+    C, lam, cv_profile (population standard deviation over mean), rmse (units of the value states); each (...).
 
     >>> best = estimate(np.array([0.5, 1.9, 2.1]), first_content=1)
     >>> print(f"C = {best['C']:.2f}, λ = {best['lam']:.2f}, CV = {best['cv_profile']:.3f}")
@@ -67,36 +57,18 @@ def estimate(norm: FloatArray, first_content: int) -> dict[str, FloatArray]:
     level = mean_over_documents(content)
     spread = np.sqrt(mean_over_documents((content - level) ** 2))
     sink = norm[..., 0] if first_content else np.full(level.shape, np.nan)
-    positive = level > 0
-    lam = np.divide(sink, level, out=np.full(level.shape, np.nan), where=positive)
-    cv = np.divide(spread, level, out=np.full(level.shape, np.nan), where=positive)
-    return {"C": level, "lam": lam, "cv_profile": cv, "rmse": spread}
+    return {"C": level, "lam": ratio(sink, level), "cv_profile": ratio(spread, level), "rmse": spread}
 
 
 def by_document(norm: FloatArray, first_content: int) -> dict[str, FloatArray]:
-    """Return CV per token and λ against the median norm, document by document.
-
-    Args:
-        norm: ‖v_i‖, shape (..., token); NaN where unknown.
-        first_content: 1 if token 0 is the sink, else 0.
-
-    Returns:
-        cv (population standard deviation over mean of i > 0) and lam (‖v₀‖ / median‖v_i‖, i > 0), each shape (...).
-    """
-    cv = estimate(norm, first_content)["cv_profile"]
+    """Return by document cv (population standard deviation over mean of i > 0) and lam (‖v₀‖ / median‖v_i‖, i > 0), each (...)."""
     median = median_norm(norm[..., first_content:])
     sink = norm[..., 0] if first_content else np.full(median.shape, np.nan)
-    lam = ratio(sink, median)
-    return {"cv": cv, "lam": lam}
+    return {"cv": estimate(norm, first_content)["cv_profile"], "lam": ratio(sink, median)}
 
 
 def estimates(norm: FloatArray, first_content: int) -> dict[str, Estimate]:
-    """Return every estimate of /norms with its document jackknife, each of shape (kv_head,).
-
-    Args:
-        norm: ‖v_i‖, shape (document, kv_head, token), units of the value states; NaN where unknown.
-        first_content: 1 if token 0 is the sink, 0 if no sink is visible.
-    """
+    """Return every estimate of /norms with its document jackknife, (kv_head,), of norms (document, kv_head, token)."""
     content = norm[..., first_content:]
     carries: BoolArray = np.asarray(np.isfinite(content).any(axis=-1))
     best, without = estimate(mean_over_documents(norm), first_content), estimate(leave_one_out_mean(norm), first_content)
@@ -104,27 +76,22 @@ def estimates(norm: FloatArray, first_content: int) -> dict[str, Estimate]:
     best["cv_token"], without["cv_token"] = mean_over_documents(cv), leave_one_out_mean(cv)
     out = {name: jackknife(best[name], without[name], carries) for name in ("C", "lam", "cv_token", "cv_profile")}
     return out | split(content) | {
-        "trend": trend_of_mean(content, carries),
+        "trend": jackknife(trend(mean_over_documents(content)), trend(leave_one_out_mean(content)), carries),
         "sink_smallest_share": sink_smallest(norm, first_content),
         "compressed_share": compressed_share(content, compressed(content)),
     }  # fmt: skip
 
 
 def fit_layer(norm: FloatArray, first_content: int) -> dict[str, Value]:
-    """Fit Assumption 1 to the value heads of one layer.
+    """Fit Assumption 1 to the value heads of one layer, (document, kv_head, token).
 
-    Args:
-        norm: ‖v_i‖, shape (document, kv_head, token), units of the value states; NaN where unknown.
-        first_content: 1 if token 0 is the sink, 0 if no sink is visible.
-
-    Returns:
-        What `variables.HEADS` names but compressed_documents, without the dim layer; `compressed` and `secondary` (bool) are masks of the content tokens.
+    Returns what `variables.HEADS` names but compressed_documents, without the dim layer; `compressed` and `secondary` (bool) are masks of
+    the content tokens.
     """
     content = norm[..., first_content:]
     small = compressed(content)
     secondary = secondary_sinks(content, small)
     own, fitted = by_document(norm, first_content), estimates(norm, first_content)
-    reasons = combined(problems(norm, first_content, fitted), tuple(FLAGS))
     return fitted | {
         "rmse": estimate(mean_over_documents(norm), first_content)["rmse"],
         "cv_document": own["cv"],
@@ -136,18 +103,12 @@ def fit_layer(norm: FloatArray, first_content: int) -> dict[str, Value]:
         "compressed": small,
         "secondary": secondary,
         "secondary_sinks": secondary.sum(axis=-1),
-        "flags": reasons,
+        "flags": combined(problems(norm, first_content, fitted), tuple(FLAGS)),
     }
 
 
 def problems(norm: FloatArray, first_content: int, fitted: Mapping[str, Estimate]) -> dict[str, BoolArray]:
-    """Return where each of FLAGS applies, shape (kv_head,): together they account for every NaN of a result.
-
-    Args:
-        norm: ‖v_i‖, shape (document, kv_head, token); NaN where unknown.
-        first_content: 1 if token 0 is the sink, else 0.
-        fitted: what was fitted to it.
-    """
+    """Return where each of FLAGS applies, (kv_head,): together they account for every NaN of what was `fitted` to the norms."""
     known = np.isfinite(norm[..., first_content:])
     carries: BoolArray = np.asarray(known.any(axis=-1))
     documents = carries.sum(axis=0)
@@ -178,17 +139,17 @@ def fit_norms(capture: xr.Dataset, progress: Progress | None = None) -> xr.Datas
         progress: called with the fraction done after each layer.
 
     Returns:
-        What `variables` names. Over (layer, kv_head), each with _se, _lower, _upper: C, lam, cv_token, cv_profile, cv_position, trend, share_document,
-        share_position, share_residual, sink_smallest_share, compressed_share; also rmse, trend_se_hac, share_document_at_zero, share_position_at_zero,
-        secondary_sinks, documents (how many carry the head) and flags, which say why a number is NaN. By document: cv_document, lam_document; by position:
-        compressed_documents; by layer: sink_visible. Lists along compressed_token (left out without token_id) and secondary_sink.
+        What `variables` names, over (layer, kv_head), by document, by position and by layer; lists along compressed_token (left out without
+        token_id) and secondary_sink. x_se, x_lower and x_upper stand beside an estimate x; flags say why a number is NaN.
 
     Raises:
         InputError: if a variable is missing, misshapen or empty.
     """
     require(capture, NEEDS)
     layers: list[dict[str, Value]] = []
-    lists = TokenLists(_token_ids(capture))
+    known = "token_id" in capture
+    shape = (capture.sizes["document"], capture.sizes["position"])
+    lists = TokenLists(capture["token_id"].transpose("document", "position").values.astype(np.int64) if known else np.full(shape, -1))
     for layer in tracked(range(capture.sizes["layer"]), progress):
         seen = layer_tokens(capture, layer)
         norm = capture["value_norm"][:, layer, :, seen.start :].values.astype(np.float64)
@@ -200,13 +161,5 @@ def fit_norms(capture: xr.Dataset, progress: Progress | None = None) -> xr.Datas
         result["compressed_documents"] = np.pad(small.sum(axis=0), ((0, 0), (first, 0)))
         layers.append(result)
     out = variables(HEADS, stack_layers(HEADS, layers)) | {"sink_visible": sink_flag(capture)}
-    known = "token_id" in capture
     out |= variables(TOKENS if known else (), lists.tokens()) | variables(POSITIONS if known else POSITIONS[:-1], lists.positions())
     return xr.Dataset(out, coords={d: capture[d].variable for d in ("document", *DIMS, "position") if d in capture.coords})
-
-
-def _token_ids(capture: xr.Dataset) -> np.ndarray:
-    """Token ids (document, position); -1 throughout where the capture has none."""
-    if "token_id" in capture:
-        return capture["token_id"].transpose("document", "position").values.astype(np.int64)
-    return np.full((capture.sizes["document"], capture.sizes["position"]), -1, dtype=np.int64)

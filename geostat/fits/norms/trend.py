@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from geostat.statistics.arrays import BoolArray, FloatArray
-from geostat.statistics.jackknife import Estimate, jackknife, leave_one_out_mean
-from geostat.statistics.losses import mean_over_documents
+from geostat.statistics.arrays import FloatArray
 
 if TYPE_CHECKING:
+    import pandas as pd
     from statsmodels.regression.linear_model import RegressionResultsWrapper
 
 FEWEST_TOKENS: Final = 3
@@ -34,11 +33,8 @@ def bandwidth(positions: int) -> int:
 def trend(profile: FloatArray) -> FloatArray:
     """Return the relative change of the norm over the content positions: slope · (last − first position) / mean.
 
-    Args:
-        profile: ‖v_i‖ of content tokens by position, shape (..., content), units of the value states; NaN where unknown.
-
-    Returns:
-        Unitless, shape (...); NaN where fewer than FEWEST_TOKENS positions are known or the mean norm is not positive.
+    `profile` is ‖v_i‖ of content tokens by position, (..., content), NaN where unknown. The result is unitless, (...); NaN where fewer than
+    FEWEST_TOKENS positions are known or the mean norm is not positive.
     """
     known = np.isfinite(profile)
     count = known.sum(axis=-1)
@@ -53,52 +49,35 @@ def trend(profile: FloatArray) -> FloatArray:
     return np.divide(rise, scale, out=np.full(rise.shape, np.nan), where=sound)
 
 
-def trend_of_mean(content: FloatArray, carries: BoolArray) -> Estimate:
-    """Return the trend of the mean profile of each head and its document jackknife.
-
-    Args:
-        content: ‖v_i‖ of content tokens, shape (document, kv_head, content); NaN where unknown.
-        carries: which documents carry the head, shape (document, kv_head).
-    """
-    return jackknife(trend(mean_over_documents(content)), trend(leave_one_out_mean(content)), carries)
-
-
 def line_of_profile(profile: FloatArray) -> RegressionResultsWrapper | None:
-    """Regress one head's mean profile on position with statsmodels and Newey-West errors.
+    """Regress one head's mean profile, (content,), on position with statsmodels and Newey-West errors; None where `trend` is NaN.
 
     The response is the norm over its mean, the regressor runs from −1/2 to 1/2 over the content positions, so that the coefficient `trend` is the
-    relative change over the document. Unknown positions are left out and those beside the gap count as neighbours.
-
-    Args:
-        profile: ‖v_i‖ of content tokens by position, shape (content,); NaN where unknown.
-
-    Returns:
-        The result of an ordinary least-squares fit with `cov_type="HAC"`, or None where `trend` is NaN.
+    relative change over the document. Unknown positions, NaN, are left out and those beside the gap count as neighbours.
     """
     if not np.isfinite(trend(profile)):
         return None
     import pandas as pd
-    from statsmodels.regression.linear_model import OLS
 
     known = np.isfinite(profile)
     along = np.linspace(-0.5, 0.5, profile.size)[known]
     response = pd.Series(profile[known] / profile[known].mean(), name="norm over C")
-    regressors = pd.DataFrame({"level": np.ones(along.size), "trend": along})
-    keywords = {"maxlags": bandwidth(along.size), "kernel": "bartlett", "use_correction": False}
+    return newey_west(response, pd.DataFrame({"level": np.ones(along.size), "trend": along}), bandwidth(along.size), correction=False)
+
+
+def newey_west(response: pd.Series, regressors: pd.DataFrame, lags: int, *, correction: bool) -> RegressionResultsWrapper:
+    """Fit ordinary least squares with statsmodels; errors count `lags` neighbours by Bartlett's weights."""
+    from statsmodels.regression.linear_model import OLS
+
+    keywords = {"maxlags": lags, "kernel": "bartlett", "use_correction": correction}
     return OLS(response, regressors).fit(cov_type="HAC", cov_kwds=keywords, use_t=True)
 
 
 def hac_errors(profiles: FloatArray) -> FloatArray:
-    """Return the Newey-West standard error of the trend of each head's mean profile.
+    """Return the Newey-West standard error of the trend of mean content profiles, (kv_head, content) → (kv_head,); NaN without a trend.
 
     It takes the scatter of the mean profile about its line as the only error. What documents differ in as a whole is not in it, so it answers whether
     *these* documents' mean has a trend; the jackknife answers for documents like them.
-
-    Args:
-        profiles: mean content profiles, shape (kv_head, content); NaN where unknown.
-
-    Returns:
-        Shape (kv_head,), unitless; NaN where there is no trend.
     """
     lines = [line_of_profile(profile) for profile in profiles]
     return np.array([np.nan if line is None else float(line.bse["trend"]) for line in lines])

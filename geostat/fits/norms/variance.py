@@ -1,23 +1,24 @@
 """Variance components of value norms: document, position, and what neither accounts for.
 
-Model: ‖v_di‖ = μ + a_d + b_i + e_di for document d and content position i, all three random with mean 0; one norm to each cell. The variances have a
-closed form, so that every head and every jackknife replicate is exact: those of an analysis of variance, and, where that makes one negative, the
-restricted maximum likelihood, which pools the offending mean square with the residual's. Sources: Searle, Casella & McCulloch (1992), "Variance
-components", ch. 4; Thompson (1962), Annals of Mathematical Statistics 33 (pooling). Imports numpy,
-scipy.special and, for one head's mixed model, statsmodels.
+Model: ‖v_di‖ = μ + a_d + b_i + e_di for document d and content position i, all three random with mean 0; one norm to each cell. The
+variances have a closed form, so that every head and every jackknife replicate is exact: those of an analysis of variance, and, where that
+makes one negative, the restricted maximum likelihood, which pools the offending mean square with the residual's. Sources: Searle, Casella &
+McCulloch (1992), "Variance components", ch. 4; Thompson (1962), Annals of Mathematical Statistics 33 (pooling). `content` is ‖v_i‖ of
+content tokens, (document, kv_head, content), units of the value states, NaN where unknown. Imports numpy, scipy.special and, for one head's
+mixed model, statsmodels.
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from scipy.special import stdtrit
 
-from geostat.statistics.arrays import FloatArray
-from geostat.statistics.jackknife import LEVEL, Estimate, jackknife
+from geostat.statistics.arrays import FloatArray, ratio
+from geostat.statistics.jackknife import Estimate, jackknife
 
 if TYPE_CHECKING:
     from statsmodels.regression.mixed_linear_model import MixedLMResultsWrapper
@@ -56,31 +57,20 @@ class MeanSquares:
             below = square < mean
             mean = np.where(below, (square * own + mean * degrees) / (own + degrees), mean)
             degrees = np.where(below, own + degrees, degrees)
-        return MeanSquares(
-            document=np.maximum(self.document, mean), position=np.maximum(self.position, mean), residual=mean,
-            documents=self.documents, positions=self.positions, level=self.level,
-        )  # fmt: skip
+        return replace(self, document=np.maximum(self.document, mean), position=np.maximum(self.position, mean), residual=mean)
 
 
 def complete_block(content: FloatArray) -> FloatArray:
-    """Return the norms with NaN outside the documents that carry a head and the positions that all of these know: a table without holes.
-
-    Args:
-        content: ‖v_i‖ of content tokens, shape (document, kv_head, content); NaN where unknown.
-    """
+    """Return the norms with NaN outside the documents that carry a head and the positions that all of these know: a table without holes."""
     known = np.isfinite(content)
     carries = known.any(axis=-1, keepdims=True)
     return np.where(carries & (known | ~carries).all(axis=0), content, np.nan)
 
 
 def mean_squares(block: FloatArray) -> tuple[MeanSquares, MeanSquares]:
-    """Return the mean squares of each head, and those without each document.
+    """Return the mean squares of each head of a complete block, (kv_head,), and those without each document, (document, kv_head); units².
 
-    Args:
-        block: a complete block, shape (document, kv_head, content), units of the value states.
-
-    Returns:
-        Shapes (kv_head,) and (document, kv_head), units². Without a document that does not carry the head, nothing changes.
+    Without a document that does not carry the head, nothing changes.
     """
     known = np.isfinite(block)
     carries = known.any(axis=-1)
@@ -127,15 +117,10 @@ def shares(squares: MeanSquares) -> dict[str, FloatArray]:
 
 
 def share_of_variance(whole: MeanSquares, without: MeanSquares, name: str) -> Estimate:
-    """Return one share by restricted likelihood with its document jackknife, limits cut to 0 and 1.
+    """Return one share, of SOURCES, by restricted likelihood with its document jackknife, cut to 0 and 1; arguments as from `mean_squares`.
 
     Replicates are those of the method of moments, smooth where the estimate is held at 0. With few documents their variance is far from symmetric, so the
     limits of the document share are those of the logarithm of the documents' mean square, the other two components held.
-
-    Args:
-        whole: mean squares, shape (kv_head,).
-        without: those without each document, shape (document, kv_head).
-        name: one of SOURCES.
     """
     plain = jackknife(shares(whole)[name], shares(without)[name], without.documents < whole.documents)
     lower, upper = _document_limits(whole, without) if name == "document" else (plain.lower, plain.upper)
@@ -156,12 +141,9 @@ def _document_limits(whole: MeanSquares, without: MeanSquares) -> tuple[FloatArr
 def split(content: FloatArray) -> dict[str, Estimate]:
     """Split the variance of content norms into document, position and residual, head by head.
 
-    Args:
-        content: ‖v_i‖ of content tokens, shape (document, kv_head, content), units of the value states; NaN where unknown.
-
-    Returns:
-        share_document, share_position, share_residual (0 where the restricted likelihood is largest without the effect), and cv_position (standard
-        deviation of the position effect over the mean: what `cv_profile` tends to with ever more documents), each (kv_head,).
+    Returns share_document, share_position, share_residual (0 where the restricted likelihood is largest without the effect), and
+    cv_position (standard deviation of the position effect over the mean: what `cv_profile` tends to with ever more documents), each
+    (kv_head,).
     """
     whole, without = mean_squares(complete_block(content))
     out = {f"share_{name}": share_of_variance(whole, without, name) for name in SOURCES}
@@ -169,54 +151,55 @@ def split(content: FloatArray) -> dict[str, Estimate]:
 
 
 def _position_variation(whole: MeanSquares, without: MeanSquares) -> Estimate:
-    """cv_position; its limits are those of its square, and its standard error is the longer of their distances over Student's t, also at 0."""
+    """cv_position, the root of what is jackknifed, whose standard error is the longer arm of its interval over Student's t, also at 0."""
 
     def squared(squares: MeanSquares) -> FloatArray:
-        positive = squares.level > 0
-        return np.divide(squares.variances()["position"], squares.level**2, out=np.full(squares.level.shape, np.nan), where=positive)
-
-    def root(square: FloatArray) -> FloatArray:
-        return np.sqrt(np.maximum(square, 0.0))
+        return ratio(squares.variances()["position"], squares.level**2)
 
     limits = jackknife(squared(whole), squared(without), without.documents < whole.documents)
-    assert limits.without is not None
-    value, lower, upper = root(squared(whole.pooled())), root(limits.lower), root(limits.upper)
-    t = stdtrit(np.maximum(whole.documents - 1, 1), 0.5 + LEVEL / 2)
-    se = np.maximum(upper - value, value - lower) / t
-    return Estimate(value=value, se=se, lower=lower, upper=upper, skew=limits.skew, without=root(limits.without))
+    return replace(limits, value=squared(whole.pooled())).root(whole.documents)
 
 
 def mixed_model(content: FloatArray) -> MixedLMResultsWrapper | None:
-    """Fit one head's split with statsmodels: a linear mixed model with crossed document and position effects, by restricted likelihood.
+    """Fit one head's split, (document, content), with statsmodels: a linear mixed model with crossed document and position effects.
 
-    `result.vcomp` holds the document and position variances, `result.scale` the residual's, units of the value states squared, `result.notes` what
-    statsmodels would have warned of. Takes seconds, not milliseconds: 8 documents of 1,023 content tokens about six.
-
-    Args:
-        content: ‖v_i‖ of content tokens of one head, shape (document, content); NaN where unknown.
-
-    Returns:
-        statsmodels' result, or None where the norms cannot be split (fewer than two documents or positions, or norms that do not vary).
+    `result.vcomp` holds the document and position variances, `result.scale` the residual's, units of the value states squared. Takes
+    seconds, not milliseconds: 8 documents of 1,023 content tokens about six. None where the norms cannot be split (fewer than two documents
+    or positions, or norms that do not vary).
     """
     block = complete_block(content[:, None])[:, 0]
     results = mean_squares(block[:, None])[0]
     if not np.isfinite(shares(results)["residual"][0]):
         return None
     from scipy import sparse
-    from statsmodels.regression.mixed_linear_model import MixedLM, MixedLMParams, VCSpec
+    from statsmodels.regression.mixed_linear_model import MixedLMParams
 
     table = block[np.isfinite(block).any(axis=1)][:, np.isfinite(block).any(axis=0)]
-    effects = [sparse.csr_array(np.repeat(np.eye(table.shape[0]), table.shape[1], axis=0))]
-    effects.append(sparse.csr_array(sparse.kron(np.ones((table.shape[0], 1)), sparse.eye_array(table.shape[1]))))
-    names = [[[f"{name} {k}" for k in range(size)]] for name, size in zip(SOURCES, table.shape, strict=False)]
+    effects = {
+        "document": np.repeat(np.eye(table.shape[0]), table.shape[1], axis=0),
+        "position": sparse.kron(np.ones((table.shape[0], 1)), sparse.eye_array(table.shape[1])),
+    }
     variances = results.pooled().variances()
-    start = [max(float(variances[name][0] / variances["residual"][0]), 1e-3) for name in ("document", "position")]
-    one = np.ones((table.size, 1))
-    model = MixedLM(table.ravel(), one, groups=one[:, 0], exog_vc=VCSpec(list(SOURCES[:2]), names, [[effect] for effect in effects]))
+    start = [max(float(variances[name][0] / variances["residual"][0]), 1e-3) for name in effects]
+    first = MixedLMParams.from_components(fe_params=np.array([table.mean()]), vcomp=np.array(start))
+    return restricted_likelihood(table.ravel(), np.ones((table.size, 1)), effects, first)
+
+
+def restricted_likelihood(response: Any, fixed: Any, effects: Mapping[str, Any], start: Any = None) -> MixedLMResultsWrapper:
+    """Fit fixed effects and independent random ones by restricted likelihood with statsmodels.
+
+    `effects` holds, by name, how much of each level an observation has, (observation, level). `result.notes` is what statsmodels would have
+    warned of.
+    """
+    from scipy import sparse
+    from statsmodels.regression.mixed_linear_model import MixedLM, VCSpec
+
+    labels = [[[f"{name} {k}" for k in range(effect.shape[1])]] for name, effect in effects.items()]
+    components = VCSpec(list(effects), labels, [[sparse.csr_array(effect)] for effect in effects.values()])
+    model = MixedLM(response, fixed, groups=np.ones(len(response)), exog_vc=components)
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        first = MixedLMParams.from_components(fe_params=np.array([table.mean()]), vcomp=np.array(start))
-        result = model.fit(reml=True, method="lbfgs", start_params=first)
+        result = model.fit(reml=True, method="lbfgs", start_params=start)
     # statsmodels warns whenever a component is near 0, also where the fit is sound: its words stay with the result.
     result.notes = tuple(dict.fromkeys(str(one.message) for one in warned))
     return result

@@ -2,24 +2,36 @@
 
 The value of a layer is that of its heads pooled. A line through the values, or their logarithms, is fitted by least squares against depth, 0 at the first layer
 and 1 at the last, so that its slope is the change over the model. The layers are all there are, documents are a sample: the slope's error is the
-document jackknife. statsmodels' own reports of it are in `depth_models`. Imports numpy and xarray.
+document jackknife. `depth_trend` hands back statsmodels' own reports of it: a line over layers, or a mixed model of documents and layers.
+Imports numpy, xarray and, lazily, pandas and statsmodels.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import xarray as xr
 
 from geostat.datasets.variable import Value, Variable, variables
-from geostat.fits.pooled.depth_models import line
+from geostat.errors import InputError
+from geostat.fits.norms.trend import bandwidth, newey_west
+from geostat.fits.norms.variance import restricted_likelihood
 from geostat.fits.pooled.values import FEWEST_LAYERS, TRENDS, depth_of, pooled_values
 from geostat.fits.similarity.one_form import Cosines
 from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.statistics.jackknife import jackknife, joined
+
+if TYPE_CHECKING:
+    from statsmodels.regression.linear_model import RegressionResultsWrapper
+    from statsmodels.regression.mixed_linear_model import MixedLMResultsWrapper
+
+MODELS: Final = ("line", "mixed")
+EFFECTS: Final = ("document", "document x depth", "layer")
+"""Random effects of the mixed model."""
 
 
 def _slope_known(values: FloatArray, known: BoolArray) -> FloatArray:
@@ -29,16 +41,14 @@ def _slope_known(values: FloatArray, known: BoolArray) -> FloatArray:
     return np.asarray((values[..., known] * arm).sum(axis=-1) / (arm**2).sum())
 
 
-_own = partial(Variable, units="the parameter's own", equation="Assumptions 1-3", dims=("parameter",), estimated=True)
+_own = partial(Variable, equation="Assumptions 1-3", dims=("parameter",), estimated=True)
+_OWN: Final = "the parameter's own"
 _plain = partial(Variable, dims=("parameter",))
 RECORDS: Final = (
-    _own("by_layer", "pooled value, the parameter's attributes in `about`; a layer", symbol=r"\theta_\ell", dims=("parameter", "layer")),
-    _own("whole", "pooled value, the parameter's attributes in `about`; the whole model", symbol=r"\theta"),
+    _own("by_layer", "pooled value, the parameter's attributes in `about`; a layer", _OWN, r"\theta_\ell", dims=("parameter", "layer")),
+    _own("whole", "pooled value, the parameter's attributes in `about`; the whole model", _OWN, r"\theta"),
     _own(
-        "change",
-        "change from the first layer to the last, along a line",
-        symbol=r"\Delta_\ell\theta",
-        units="the parameter's own; nat where logarithm",
+        "change", "change from the first layer to the last, along a line", "the parameter's own; nat where logarithm", r"\Delta_\ell\theta"
     ),
     _plain("change_se_hac", "Newey-West standard error of the change: layers scatter about the line, documents held"),
     _plain("layers_used", "layers that the line goes through"),
@@ -53,9 +63,9 @@ RECORDS: Final = (
 def depth_variables(capture: xr.Dataset, cosines: list[Cosines]) -> dict[str, xr.Variable]:
     """Return, by TRENDS along `parameter`: by_layer* (parameter, layer), whole* (parameter), change*, change_se_hac, layers_used.
 
-    Errors of lines by statsmodels are those of `depth_models.line`. `by_layer` and `whole` are pooled values with document-jackknife intervals; `change` is
-    that from the first layer to the last along the line, in the unit of the parameter, or in nats where `logarithm`, NaN with fewer than FEWEST_LAYERS
-    layers. Layers count that have an estimate inside its bounds with every document and without any one of them.
+    Errors of lines by statsmodels are those of `line`. `by_layer` and `whole` are pooled values with document-jackknife intervals; `change`
+    is that from the first layer to the last along the line, in the unit of the parameter, or in nats where `logarithm`, NaN with fewer than
+    FEWEST_LAYERS layers. Layers count that have an estimate inside its bounds with every document and without any one of them.
     """
     values, changes, errors, used = [], [], [], []
     for name, (*_, logarithm) in TRENDS.items():
@@ -82,3 +92,61 @@ def depth_variables(capture: xr.Dataset, cosines: list[Cosines]) -> dict[str, xr
     for key, column in zip(("about", "unit", "latex", "source", "logarithm"), zip(*TRENDS.values(), strict=True), strict=True):
         out[key] = np.array(column, dtype=bool if key == "logarithm" else object)
     return variables(RECORDS, out)
+
+
+def depth_trend(capture: xr.Dataset, name: str, model: str = "line") -> RegressionResultsWrapper | MixedLMResultsWrapper:
+    """Return statsmodels' own results for the change of a pooled parameter over depth, 0 at the first layer and 1 at the last.
+
+    The coefficient `depth` is the change over the model, of the parameter's logarithm where TRENDS says so. Its error here is statsmodels'; /pooled has
+    the document jackknife's. `result.summary()` prints it; `result.notes`, of the mixed model, holds what statsmodels would have warned of.
+
+    Args:
+        capture: a /capture dataset.
+        name: one of TRENDS, such as "beta" or "p_sink".
+        model: "line", least squares over the layers' pooled values with Newey-West errors, to which the scatter of layers is noise; "mixed", the values of
+            every document and layer with random effects EFFECTS, by restricted likelihood.
+
+    Raises:
+        InputError: for an unknown name or model, or fewer than FEWEST_LAYERS layers (and for "mixed" two documents) that have a value.
+    """
+    if name not in TRENDS:
+        raise InputError(f"{name!r} is no pooled parameter, expected one of {', '.join(TRENDS)}. Choose one of those.")
+    if model not in MODELS:
+        raise InputError(f"model={model!r} is unknown, expected one of {', '.join(MODELS)}. Choose one of those.")
+    values = pooled_values(capture, name).scaled(TRENDS[name][-1])
+    word = f"log {name}" if TRENDS[name][-1] else name
+    layers, each = values.estimate[:-1], values.each[:, :-1]
+    known = np.isfinite(layers)
+    if known.sum() < FEWEST_LAYERS:
+        raise InputError(
+            f"{name} has an estimate inside its bounds in {int(known.sum())} layers, expected {FEWEST_LAYERS}. Choose another."
+        )
+    if model == "line":
+        return line(layers, word)
+    if (np.isfinite(each).sum(axis=1) >= FEWEST_LAYERS).sum() < 2:
+        raise InputError(f"{name} has values in fewer than two documents, expected two. Capture more documents, or choose model='line'.")
+    return mixed(each, word)
+
+
+def line(values: FloatArray, name: str = "value") -> RegressionResultsWrapper:
+    """Regress values by layer on depth with statsmodels' OLS and Newey-West errors; layers without a value are left out."""
+    import pandas as pd
+
+    known = np.isfinite(values)
+    depth = depth_of(values.size)[known]
+    table = pd.DataFrame({"first layer": np.ones(depth.size), "depth": depth})
+    return newey_west(pd.Series(values[known], name=name), table, min(bandwidth(depth.size), math.ceil(depth.size / 2)), correction=True)
+
+
+def mixed(each: FloatArray, name: str = "value") -> MixedLMResultsWrapper:
+    """Fit value = level + change·depth + document + document·depth + layer + residual, the last four random; (document, layer) or NaN."""
+    import pandas as pd
+
+    document, layer = np.nonzero(np.isfinite(each))
+    values = each[document, layer]
+    depth = depth_of(each.shape[1])[layer]
+    own = np.eye(each.shape[0])[document]
+    effects = (own, own * (depth - depth.mean())[:, None], np.eye(each.shape[1])[layer])
+    table = pd.DataFrame({"first layer": np.ones(values.size), "depth": depth})
+    known = {word: effect[:, effect.any(axis=0)] for word, effect in zip(EFFECTS, effects, strict=True)}
+    return restricted_likelihood(pd.Series(values, name=name), table, known)

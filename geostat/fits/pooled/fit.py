@@ -1,8 +1,8 @@
 """Pooled fits, of heads taken together: one for each layer and one for the whole model, and how their parameters change with depth.
 
-Source: arXiv 2602.01893, Assumptions 1-3. Cosines, log weights and norms are pooled over the heads of a layer, or of all layers (`data`), and fitted
-by lmfit as a single head's are. Documents stay the sampling unit: every interval is a document jackknife. `pooled_fit` hands back lmfit's ModelResult;
-trends over depth are in `depth`. Imports numpy, xarray and lmfit.
+Source: arXiv 2602.01893, Assumptions 1-3. Cosines, log weights and norms are pooled over the heads of a layer, or of all layers (`values`),
+and fitted by lmfit as a single head's are. Documents stay the sampling unit: every interval is a document jackknife. `pooled_fit` hands
+back lmfit's ModelResult; trends over depth are in `depth`. Imports numpy, xarray and lmfit.
 """
 
 from __future__ import annotations
@@ -22,15 +22,11 @@ from geostat.errors import InputError
 from geostat.fits import mean_curves
 from geostat.fits.document_errors import DocumentResult
 from geostat.fits.pooled import depth
-from geostat.fits.pooled.data import pooled_cosines, pooled_log_weights, pooled_norms
-from geostat.fits.pooled.values import TRENDS
-from geostat.fits.similarity.forms import FORM, FORMS
-from geostat.fits.similarity.one_form import Cosines, estimates, fit_batched, goodness, refine, resampled
+from geostat.fits.pooled.values import TRENDS, pooled_cosines, pooled_log_weights, pooled_norms
+from geostat.fits.similarity.forms import FORMS
+from geostat.fits.similarity.one_form import Cosines, chosen_form, fit_form
 from geostat.fits.weights import fit as weights
-from geostat.statistics.arrays import FloatArray
 from geostat.statistics.jackknife import Estimate
-from geostat.statistics.losses import paired_gain
-from geostat.statistics.one_standard_error import choose
 
 FORMS_OF: Final = {"norms": ("two-level",), "similarity": FORMS, "weights": weights.FORMS}
 """Forms that pooled heads can be fitted with, by assumption; the first of weights has no oscillation."""
@@ -78,23 +74,19 @@ def pooled_fit(capture: xr.Dataset, what: str = "similarity", layer: int | None 
         raise InputError(f"form={form!r} is not a form of {what}, expected one of {', '.join(FORMS_OF[what])}. Choose one of those.")
     require(capture, mean_curves.NEEDS[what])
     layers = list(range(capture.sizes["layer"])) if layer is None else [index_of(capture, "layer", layer)]
-    result = {"norms": _norms, "similarity": _similarity, "weights": _weights}[what](capture, layers, form)
+    result = _fitted(capture, layers, what, form)
     if result is None:
         where = "the whole model" if layer is None else f"layer {layer}"
         raise InputError(f"{where}: too little finite data for the {form} form of {what}. Choose another layer or form.")
     return result
 
 
-def _similarity(capture: xr.Dataset, layers: list[int], form: str) -> DocumentResult | None:
-    return mean_curves.by_lag(pooled_cosines(capture, layers), form)
-
-
-def _weights(capture: xr.Dataset, layers: list[int], form: str) -> DocumentResult | None:
-    seen, log_weight = pooled_log_weights(capture, layers)
-    return mean_curves.by_position(log_weight, seen, form)
-
-
-def _norms(capture: xr.Dataset, layers: list[int], form: str) -> DocumentResult | None:
+def _fitted(capture: xr.Dataset, layers: list[int], what: str, form: str) -> DocumentResult | None:
+    if what == "similarity":
+        return mean_curves.by_lag(pooled_cosines(capture, layers), form)
+    if what == "weights":
+        seen, log_weight = pooled_log_weights(capture, layers)
+        return mean_curves.by_position(log_weight, seen, form)
     seen, norm = pooled_norms(capture, layers)
     return mean_curves.two_level(norm, seen)
 
@@ -121,7 +113,7 @@ def fit_pooled(capture: xr.Dataset) -> xr.Dataset:
     rows: list[dict[str, Value]] = [{} for _ in range(count)]
     for size in sorted({one.lag.size for one in each}):
         alike = [layer for layer, one in enumerate(each) if one.lag.size == size]
-        result = _fit_rows(_together([each[layer] for layer in alike]))
+        result = _fit_rows(replace(each[alike[0]], cosine=np.concatenate([each[layer].cosine for layer in alike], axis=1)))
         for row, layer in enumerate(alike):
             rows[layer] = _row(result, row)
     layers = {name: join([row[name] for row in rows], partial(np.stack, axis=-1)) for name in rows[0]}
@@ -133,11 +125,6 @@ def fit_pooled(capture: xr.Dataset) -> xr.Dataset:
     return xr.Dataset(out, coords=coords)
 
 
-def _together(alike: list[Cosines]) -> Cosines:
-    """Layers of equally many tokens as the heads of one."""
-    return Cosines(lag=alike[0].lag, pairs=alike[0].pairs, cosine=np.concatenate([one.cosine for one in alike], axis=1))
-
-
 def _row(rows: dict[str, Value], row: int) -> dict[str, Value]:
     """Return the numbers of one row of `_fit_rows`."""
     return {name: mapped(value, lambda array: array[..., row]) for name, value in rows.items()}
@@ -145,22 +132,10 @@ def _row(rows: dict[str, Value], row: int) -> dict[str, Value]:
 
 def _fit_rows(data: Cosines) -> dict[str, Value]:
     """Fit the forms of POOLED to every row: numbers of shape (form, row), and chosen, (row,)."""
-    parts: list[dict[str, Value]] = []
-    losses: list[FloatArray] = []
-    criteria: list[FloatArray] = []
-    for form in POOLED:
-        fit = refine(fit_batched(form, data), data)
-        good = goodness(fit, data)
-        loss, mae = resampled(fit, data, good["mae_by_lag"])
-        value, se = paired_gain(loss, np.zeros_like(loss))
-        part: dict[str, Value] = {name: one for name, one in estimates(fit, data).items() if name != "stretch"}
-        part |= {"mae_by_lag": mae, "rmse": good["rmse"], "r2": good["r2"], "loss_left_out": value, "loss_left_out_se": se}
-        part["at_bound"] = np.any([fit.estimate.at_bound(name) for name in FORM[form].parameters], axis=0)
-        # What an estimate is without a document has another last axis than the rows, and no verdict is given on these.
-        part = {name: replace(one, without=None) if isinstance(one, Estimate) else one for name, one in part.items()}
-        parts.append(part | {"converged": fit.estimate.converged})
-        losses.append(loss)
-        criteria.append(np.where(good["squares"] <= 0, -np.inf, good["bic"]))
-    out = {name: join([part[name] for part in parts], np.stack) for name in parts[0]}
-    numbers = np.array([FORM[form].number for form in POOLED])
-    return out | {"chosen": choose(np.stack(losses), np.stack(criteria), numbers).chosen}
+    outcomes = [fit_form(form, data) for form in POOLED]
+    # What an estimate is without a document has another last axis than the rows, and no verdict is given on these.
+    parts = [
+        {name: replace(value, without=None) if isinstance(value, Estimate) else value for name, value in one.numbers.items()}
+        for one in outcomes
+    ]
+    return {name: join([part[name] for part in parts], np.stack) for name in parts[0]} | {"chosen": chosen_form(outcomes).chosen}

@@ -1,8 +1,14 @@
-"""Pooled values of a parameter, by layer."""
+"""Pooled measurements, of a layer's heads or all of a model's as one, document by document, and pooled values of a parameter, by layer.
+
+Value heads of one layer have equally many pairs at a lag, so their mean cosine is that of all their pairs; over layers, pairs are counted. Log weights
+and norms are averaged over heads; over layers, those that see the most tokens. `layers` are indices. Imports numpy and xarray.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -10,11 +16,12 @@ import xarray as xr
 
 from geostat.datasets.tokens import LayerTokens, layer_tokens
 from geostat.fits.norms import fit
-from geostat.fits.pooled.data import pooled_cosines, pooled_log_weights
 from geostat.fits.similarity import solver
+from geostat.fits.similarity.fit import layer_cosines
 from geostat.fits.similarity.one_form import Cosines
 from geostat.fits.weights.break_points import search_monotone
-from geostat.statistics.arrays import FloatArray
+from geostat.fits.weights.fit import layer_weights
+from geostat.statistics.arrays import FloatArray, ratio
 from geostat.statistics.jackknife import leave_one_out_mean
 from geostat.statistics.losses import mean_of_known, mean_over_documents
 
@@ -32,6 +39,42 @@ TRENDS: Final = {
 """Pooled parameters: long name, unit, symbol, source, and whether the line is through logarithms."""
 
 FEWEST_LAYERS: Final = 3
+
+
+def pooled_cosines(capture: xr.Dataset, layers: list[int]) -> Cosines:
+    """Return the mean cosines by lag of all value heads of some layers, as those of one head, at the lags of the layer that sees most."""
+    each = [layer_cosines(capture, layer) for layer in layers]
+    lag = max((one.lag for one in each), key=len)
+    pairs, total, known = np.zeros(lag.size), 0.0, 0.0
+    for one in each:
+        room = (0, lag.size - one.lag.size)
+        own, cosine = np.pad(one.pairs, room), np.pad(one.cosine, ((0, 0), (0, 0), room), constant_values=np.nan)
+        there = np.isfinite(cosine)
+        total = total + (np.where(there, cosine, 0.0) * own).sum(axis=1)
+        known = known + (there * own).sum(axis=1)
+        pairs += own
+    return Cosines(lag=lag, pairs=pairs, cosine=ratio(total, known)[:, None])
+
+
+def pooled_log_weights(capture: xr.Dataset, layers: list[int]) -> tuple[LayerTokens, FloatArray]:
+    """Return the tokens of the layers that see most and the mean over their query heads of log α, (document, content token), nats."""
+    seen, kept = _widest(capture, layers)
+    each = [layer_weights(capture, layer)[2] for layer in kept]
+    return seen, mean_over_documents(np.moveaxis(np.concatenate(each, axis=1), 1, 0))
+
+
+def pooled_norms(capture: xr.Dataset, layers: list[int]) -> tuple[LayerTokens, FloatArray]:
+    """Return the tokens of the layers that see most and the mean over their value heads of ‖v_i‖, (document, token), value norm."""
+    seen, kept = _widest(capture, layers)
+    norm = capture["value_norm"][:, kept, :, seen.start :].values.astype(np.float64)
+    norm[~np.isfinite(norm)] = np.nan
+    return seen, mean_over_documents(np.moveaxis(norm.reshape(norm.shape[0], -1, norm.shape[-1]), 1, 0))
+
+
+def _widest(capture: xr.Dataset, layers: list[int]) -> tuple[LayerTokens, list[int]]:
+    seen = {layer: layer_tokens(capture, layer) for layer in layers}
+    most = max(seen.values(), key=lambda one: (one.tokens, one.sink))
+    return most, [layer for layer, one in seen.items() if one == most]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,40 +98,30 @@ def _log(x: FloatArray) -> FloatArray:
 
 
 def pooled_values(capture: xr.Dataset, name: str, cosines: list[Cosines] | None = None) -> Values:
-    """Return one of TRENDS for each layer and, last, for the whole model.
-
-    Args:
-        capture: a /capture dataset.
-        name: one of TRENDS.
-        cosines: what `pooled_cosines` finds for each layer and for all; made when left out and needed.
-    """
+    """Return one of TRENDS for each layer and, last, for the whole model; `cosines`, pooled for each layer and all, are made if needed."""
     layers = list(range(capture.sizes["layer"]))
+    groups = [*([layer] for layer in layers), layers]
     if name in ("beta", "beta_offset", "offset"):
-        pooled = cosines or [pooled_cosines(capture, rows) for rows in (*([layer] for layer in layers), layers)]
-        return _joined([_decay(one, "exponential" if name == "beta" else "offset", name.removesuffix("_offset")) for one in pooled])
-    if name == "eta":
-        return _joined([_growth(*pooled_log_weights(capture, rows)) for rows in (*([layer] for layer in layers), layers)])
-    out = [_means(capture, layer, name) for layer in layers]
-    return _joined([*out, _average(out)])
+        form, parameter = "exponential" if name == "beta" else "offset", name.removesuffix("_offset")
+        rows = [_decay(one, form, parameter) for one in cosines or [pooled_cosines(capture, group) for group in groups]]
+    elif name == "eta":
+        rows = [_growth(*pooled_log_weights(capture, group)) for group in groups]
+    else:
+        rows = [_means(capture, layer, name) for layer in layers]
+        rows.append(_combined(rows, lambda parts: mean_over_documents(np.stack(parts))))  # over the layers that have an estimate
+    return _combined(rows, partial(np.stack, axis=-1))
 
 
-def _joined(rows: list[Values]) -> Values:
-    parts = {part: np.stack([getattr(row, part) for row in rows], axis=-1) for part in ("estimate", "replicates", "each")}
-    return Values(**parts)
-
-
-def _average(rows: list[Values]) -> Values:
-    """The mean over layers that have an estimate."""
-    return Values(
-        **{part: mean_over_documents(np.stack([getattr(row, part) for row in rows])) for part in ("estimate", "replicates", "each")}
-    )
+def _combined(rows: list[Values], function: Callable[[list[FloatArray]], FloatArray]) -> Values:
+    """Make each part of one Values from those of some rows."""
+    return Values(**{part: function([getattr(row, part) for row in rows]) for part in ("estimate", "replicates", "each")})
 
 
 def _decay(data: Cosines, form: str, name: str) -> Values:
     stacked = np.concatenate([data.mean, leave_one_out_mean(data.cosine)[:, 0], data.cosine[:, 0]])
     result = solver.solve(form, data.lag, stacked, data.pairs)
-    sound = result.converged & ~result.at_bound(name)
-    return _split(np.where(sound, result.values()[name], np.nan), data.cosine.shape[0])
+    sound = result.converged & ~result.at_bound[name]
+    return _split(np.where(sound, result.values[name], np.nan), data.cosine.shape[0])
 
 
 def _growth(seen: LayerTokens, log_weight: FloatArray) -> Values:

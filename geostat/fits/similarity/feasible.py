@@ -17,17 +17,10 @@ RESOLVED = 1e-9
 
 
 def feasible_edges(form: str, beta: FloatArray, offset: FloatArray, stretch: FloatArray, content: int) -> FloatArray:
-    """Return the largest |ρ₀| for which each fitted Gram matrix is positive semidefinite.
+    """Return the largest |ρ₀| for which each fitted Gram matrix over `content` tokens is positive semidefinite, (row,).
 
-    Args:
-        form: one of `forms.FORMS`.
-        beta: β ≥ 0, shape (row,); NaN where a row was not fitted (all of the constant's are).
-        offset: c, same shape.
-        stretch: s, same shape.
-        content: L, number of content tokens.
-
-    Returns:
-        Edge, same shape; NaN where the parameters are, where L = 0, or where the content tokens' own Gram is already infeasible.
+    β ≥ 0, c and s are (row,), NaN where a row was not fitted (all β of the constant are). The edge is NaN there, where content = 0, or
+    where the content tokens' own Gram is already infeasible.
     """
     edge = np.full(offset.shape, np.nan)
     fitted = np.isfinite(offset) & np.isfinite(stretch) & (np.isfinite(beta) | (form == "constant"))
@@ -53,13 +46,10 @@ def _edge(form: str, beta: float, offset: float, stretch: float, content: int) -
 
 
 def _durbin(cosine: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return q = 1ᵀP⁻¹1 and the smallest one-step prediction error of Toeplitz matrices P of unit diagonal.
+    """Return q = 1ᵀP⁻¹1 and the smallest one-step prediction error of Toeplitz matrices P, whose first rows are 1 and `cosine`.
 
     P⁻¹ = Σ_n a_n a_nᵀ/σ_n², a_n the filter that predicts token n from those before it and σ_n² its error; P is positive definite
     where every σ_n² is positive.
-
-    Args:
-        cosine: first row of P without its 1, shape (row, lag).
     """
     rows, lags = cosine.shape
     reverse = cosine[:, ::-1]

@@ -7,37 +7,25 @@ Cosines that no vectors have are told by `feasible`, nothing is clipped. Imports
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
 
 from geostat.datasets.flags import combined
-from geostat.datasets.progress import Progress
+from geostat.datasets.progress import Progress, part_of, tracked
 from geostat.datasets.tokens import LayerTokens, layer_tokens, require
 from geostat.datasets.variable import Value, join, sink_flag, variables
 from geostat.fits.similarity.drift import Blocks, drift, sink_cosines
 from geostat.fits.similarity.feasible import feasible_edges
 from geostat.fits.similarity.forms import FORM, FORMS, PARAMETERS
-from geostat.fits.similarity.one_form import (
-    Cosines,
-    Fit,
-    estimates,
-    fit_batched,
-    goodness,
-    mean_loss,
-    refine,
-    replicate_trouble,
-    resampled,
-    saturated,
-)
+from geostat.fits.similarity.one_form import Cosines, Fit, Outcome, chosen_form, fit_form, replicate_trouble, saturated
 from geostat.fits.similarity.pairs import Bins, chance_by_lag, chance_by_pair, mae_by_pair, negative_share, pairs_by_lag
 from geostat.fits.similarity.variables import BY_FORM, BY_HEAD, FIT_REASONS, HEAD, HEAD_REASONS
 from geostat.statistics.arrays import FloatArray
-from geostat.statistics.jackknife import Estimate, joined
+from geostat.statistics.jackknife import Estimate
 from geostat.statistics.losses import paired_gain
-from geostat.statistics.one_standard_error import choose
 
 NEEDS = {
     "cosine_mean": ("document", "layer", "kv_head", "lag"),
@@ -98,27 +86,17 @@ def fit_similarity(capture: xr.Dataset, progress: Progress | None = None) -> xr.
         progress: called with the fraction done.
 
     Returns:
-        Dataset; x* stands for x, x_se, x_lower, x_upper. Over (gram, layer, kv_head): beta* (NaN for the constant), offset* and stretch* (0 and 1 for
-        forms without), beta_se_lags, … (lmfit's errors); mae_by_lag* (mean over lags of |c̄_k − f(k)|, the paper's kind), mae_by_pair*, rmse, r2
-        (weighted by pairs), loss_left_out with _se, loss_excess with _se (over the best form), within_one_se, bic, aicc, rho0_edge, feasible,
-        …_at_bound, converged, singular, flags.
-        Over (layer, kv_head): chosen (index of the form), rho0*, rho0_spread*, rho0_spread_floor, sink_slope*, negative_fraction*, drift_slope*,
-        drift_rms*, drift_document_rms, chance_by_lag, offset_gain with _se, offset_preferred, documents, head_flags; drift_slope_by_lag* with
-        lag_bin. Without dimension: chance_by_pair. Over (gram): parameters. The module of each part says more.
+        What `variables` names: over (gram, layer, kv_head) parameters, goodness of fit and left-out loss of each form, over (layer,
+        kv_head) the sink's cosines, negative ones, drift with position, chance levels and the chosen form. beta is NaN for the constant,
+        offset and stretch are 0 and 1 for forms without; x_se_lags are lmfit's errors. chance_by_pair has no dims, parameters (gram,). The
+        module of each part says more.
 
     Raises:
         InputError: if a variable is missing, misshapen or empty.
     """
     require(capture, NEEDS)
     groups = list(_groups(capture))
-    parts = []
-    for number, group in enumerate(groups):
-
-        def part_done(share: float, number: int = number) -> None:
-            if progress:
-                progress((number + share) / len(groups))
-
-        parts.append(_fit_group(group, part_done))
+    parts = [_fit_group(group, part_of(progress, number / len(groups), (number + 1) / len(groups))) for number, group in enumerate(groups)]
     whole = _all_layers(groups, [by_form for by_form, _ in parts], lead=1) | _all_layers(groups, [by_head for _, by_head in parts], lead=0)
     dimension = int(capture.attrs.get("dimension", 0))
     whole["chance_by_pair"] = np.asarray(chance_by_pair(dimension) if dimension else np.nan)
@@ -141,63 +119,46 @@ def _all_layers(groups: list[_Group], parts: list[dict[str, Value]], lead: int) 
     return {name: join([part[name] for part in parts], whole) for name in parts[0]}
 
 
-def _fit_group(group: _Group, progress: Progress) -> tuple[dict[str, Value], dict[str, Value]]:
+def _fit_group(group: _Group, progress: Progress | None) -> tuple[dict[str, Value], dict[str, Value]]:
     """Fit the heads of some layers; returns numbers by form, (form, head), and by head, (head, ...)."""
     data = group.cosines()
     by_head = _by_head(group, data)
     rho0 = by_head["rho0"]
     assert isinstance(rho0, Estimate)
     bins, counts = Bins.of(group.capture), group.heads("cosine_histogram")
-    fitted: list[dict[str, Estimate]] = []
-    plain: list[dict[str, np.ndarray]] = []
-    losses = []
-    for number, form in enumerate(FORMS):
-        fit = refine(fit_batched(form, data), data)
-        good = goodness(fit, data)
-        loss, mae = resampled(fit, data, good["mae_by_lag"])
-        pairs = mae_by_pair(counts, bins, group.seen.content, form, fit.estimate.values())
-        fitted.append(estimates(fit, data) | {"mae_by_lag": mae, "mae_by_pair": pairs})
-        plain.append(good | _of_form(fit, group.seen, data, rho0.value, loss))
-        losses.append(loss)
-        progress((number + 1) / len(FORMS))
-    arrays = {name: np.stack([part[name] for part in plain]) for name in plain[0]}
-    exact = np.where(arrays["squares"] <= 0, -np.inf, arrays["bic"])
-    loss = np.stack(losses)
-    choice = choose(loss, exact, np.array([FORM[form].number for form in FORMS]))
-    by_form: dict[str, Value] = {name: joined([one[name] for one in fitted], np.stack) for name in fitted[0]}
-    by_form |= {name: array for name, array in arrays.items() if name not in by_form}
+    outcomes: list[Outcome] = []
+    parts: list[dict[str, Value]] = []
+    for form in tracked(FORMS, progress):
+        outcomes.append(fit_form(form, data))
+        fit = outcomes[-1].fit
+        pairs = mae_by_pair(counts, bins, group.seen.content, form, fit.estimate.values)
+        parts.append(outcomes[-1].numbers | {"mae_by_pair": pairs, **_of_form(fit, group.seen, data, rho0.value)})
+    choice = chosen_form(outcomes)
+    by_form = {name: join([part[name] for part in parts], np.stack) for name in parts[0]}
     by_form |= {"loss_excess": choice.excess, "loss_excess_se": choice.excess_se, "within_one_se": choice.within}
-    return by_form, by_head | {"chosen": choice.chosen} | _offset_gain(loss, arrays["bic"])
+    return by_form, by_head | {"chosen": choice.chosen} | _offset_gain(dict(zip(FORMS, outcomes, strict=True)))
 
 
-def _of_form(fit: Fit, seen: LayerTokens, data: Cosines, rho0: FloatArray, loss: FloatArray) -> dict[str, np.ndarray]:
-    """Return what one form's fit says of each head, estimates and goodness of fit apart.
-
-    The Gram is asked for with the head's own ρ₀, or for the content tokens alone where no sink is visible.
-    """
-    edge = feasible_edges(fit.form, **fit.estimate.values(), content=seen.content)
+def _of_form(fit: Fit, seen: LayerTokens, data: Cosines, rho0: FloatArray) -> dict[str, np.ndarray]:
+    """Return lmfit's errors, flags, whether the Gram is feasible, with the head's own ρ₀ or, without a sink, of content tokens alone."""
+    edge = feasible_edges(fit.form, **fit.estimate.values, content=seen.content)
+    unknown = np.full(edge.shape, np.nan)
     feasible = np.isfinite(edge) & (np.abs(rho0) <= edge) if seen.sink else np.isfinite(edge)
-    out: dict[str, np.ndarray] = {"feasible": feasible, "rho0_edge": edge if seen.sink else np.full(edge.shape, np.nan)}
-    out["loss_left_out"], out["loss_left_out_se"] = mean_loss(loss)
-    for name in PARAMETERS:
-        out |= {f"{name}_at_bound": fit.estimate.at_bound(name), f"{name}_se_lags": fit.se_lags.get(name, np.full(edge.shape, np.nan))}
-    return out | {"converged": fit.estimate.converged, "singular": fit.singular, "flags": _fit_flags(fit, data, edge)}
-
-
-def _fit_flags(fit: Fit, data: Cosines, edge: FloatArray) -> np.ndarray:
+    se_lags = {f"{name}_se_lags": fit.se_lags.get(name, unknown) for name in PARAMETERS}
     fitted, some = np.isfinite(fit.estimate.squares), np.isfinite(data.mean).any(axis=-1)
     reasons = {
         "no_data": ~some,
         "too_few_lags": some & ~fitted,
         "not_converged": fitted & ~fit.estimate.converged,
-        "at_bound": np.any([fit.estimate.at_bound(name) for name in PARAMETERS], axis=0),
+        "at_bound": np.any([fit.estimate.at_bound[name] for name in PARAMETERS], axis=0),
         "singular": fit.singular,
         "one_document": data.carries.sum(axis=0) == 1,
         "replicates": fitted & replicate_trouble(fit, data),
         "infeasible_content": fitted & ~np.isfinite(edge),
         "saturated": fitted & saturated(fit.form, data),
     }
-    return combined(reasons, tuple(FIT_REASONS))
+    flags = combined(reasons, tuple(FIT_REASONS))
+    return se_lags | {"feasible": feasible, "rho0_edge": edge if seen.sink else unknown, "singular": fit.singular, "flags": flags}
 
 
 def _by_head(group: _Group, data: Cosines) -> dict[str, Value]:
@@ -207,10 +168,9 @@ def _by_head(group: _Group, data: Cosines) -> dict[str, Value]:
     sink = np.where(np.isfinite(sink) & seen.sink, sink, np.nan)
     edges = ("position_block_start", "position_block_stop", "lag_bin_start", "lag_bin_stop")
     blocks = Blocks.of(seen, *(capture[name].values for name in edges))
-    sinks, moved = sink_cosines(sink), drift(group.heads("cosine_block_mean"), blocks)
+    sinks, (drifts, document_rms) = sink_cosines(sink), drift(group.heads("cosine_block_mean"), blocks)
     rho0 = sinks["rho0"].value
-    out: dict[str, Value] = {**sinks, "drift_slope": moved.slope, "drift_slope_by_lag": moved.slope_by_lag}
-    out |= {"drift_rms": moved.rms, "drift_document_rms": moved.document_rms}
+    out: dict[str, Value] = {**sinks, **drifts, "drift_document_rms": document_rms}
     out["negative_fraction"] = negative_share(group.heads("cosine_negative_fraction")[..., : data.lag.size], data.pairs)
     documents = data.carries.sum(axis=0)
     dimension = int(capture.attrs.get("dimension", 0))
@@ -225,7 +185,7 @@ def _by_head(group: _Group, data: Cosines) -> dict[str, Value]:
         "no_sink_visible": np.full(documents.shape, not seen.sink),
         "no_sink_cosine": ~np.isfinite(rho0) & seen.sink,
         "steady_cosine": steady & (documents > 0),
-        "no_drift": ~np.isfinite(moved.slope.value),
+        "no_drift": ~np.isfinite(drifts["drift_slope"].value),
         "two_documents": documents == 2,
         "no_dimension": np.full(documents.shape, dimension == 0),
     }
@@ -236,9 +196,9 @@ STEADY = 4.0 * float(np.finfo(np.float32).eps)
 """Range of the mean cosine over lags that rounding alone explains: then every decay is at a bound and R² has no meaning."""
 
 
-def _offset_gain(loss: FloatArray, bic: FloatArray) -> dict[str, np.ndarray]:
+def _offset_gain(outcomes: Mapping[str, Outcome]) -> dict[str, np.ndarray]:
     """Compare the printed form with its offset rival alone: by left-out loss, or with one document by BIC."""
-    printed, rival = FORMS.index("exponential"), FORMS.index("offset")
-    gain, se = paired_gain(loss[printed], loss[rival])
-    preferred = np.where(np.isfinite(se), gain > se, bic[rival] < bic[printed])
+    printed, rival = outcomes["exponential"], outcomes["offset"]
+    gain, se = paired_gain(printed.loss, rival.loss)
+    preferred = np.where(np.isfinite(se), gain > se, np.asarray(rival.numbers["bic"]) < np.asarray(printed.numbers["bic"]))
     return {"offset_gain": gain, "offset_gain_se": se, "offset_preferred": preferred}

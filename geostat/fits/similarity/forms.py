@@ -128,30 +128,16 @@ FORM: Final[dict[str, Form]] = {
 }
 """Every form of similarity, the printed one and its offset first: the coordinate `gram` of /similarity."""
 FORMS: Final = tuple(FORM)
-MODELS: Final = {name: form.model for name, form in FORM.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """Least-squares optima, one for each row, and which parameters are at a bound or undetermined; absent parameters as in ABSENT."""
+    """Least-squares optima, one for each row: PARAMETERS, absent ones as in ABSENT, and which are at a bound or undetermined."""
 
-    beta: FloatArray
-    offset: FloatArray
-    stretch: FloatArray
+    values: dict[str, FloatArray]
+    at_bound: dict[str, BoolArray]
     squares: FloatArray
-    beta_at_bound: BoolArray
-    offset_at_bound: BoolArray
-    stretch_at_bound: BoolArray
     converged: BoolArray
-
-    def values(self) -> dict[str, FloatArray]:
-        """Return the parameters by name."""
-        return {name: getattr(self, name) for name in PARAMETERS}
-
-    def at_bound(self, name: str) -> BoolArray:
-        """Say which rows have a parameter at its bound."""
-        result: BoolArray = getattr(self, f"{name}_at_bound")
-        return result
 
 
 def parameters(form: str, start: Solution, row: int) -> lmfit.Parameters:
@@ -160,8 +146,7 @@ def parameters(form: str, start: Solution, row: int) -> lmfit.Parameters:
     out = lmfit.Parameters()
     for name in FORM[form].parameters:
         low, high = limits[name]
-        value = float(start.values()[name][row])
-        out.add(name, value=value, min=low, max=high, vary=not bool(start.at_bound(name)[row]))
+        out.add(name, value=float(start.values[name][row]), min=low, max=high, vary=not bool(start.at_bound[name][row]))
     return out
 
 
@@ -201,19 +186,16 @@ def keywords(form: str) -> dict[str, Any]:
 def fit_row(form: str, lag: FloatArray, cosine: FloatArray, pairs: FloatArray, start: Solution, row: int) -> lmfit.model.ModelResult:
     """Fit one row with lmfit from the solver's optimum; weights are √m_k."""
     known = np.isfinite(cosine)
-    return MODELS[form].fit(cosine[known], parameters(form, start, row), lag=lag[known], weights=np.sqrt(pairs[known]), **keywords(form))
+    return FORM[form].model.fit(
+        cosine[known], parameters(form, start, row), lag=lag[known], weights=np.sqrt(pairs[known]), **keywords(form)
+    )
 
 
 def fitted_gram(form: str, tokens: int, beta: float, offset: float, stretch: float, rho0: float) -> LagGram:
-    """Return the Gram of fitted parameters for windows of up to `tokens` positions, feasible or not.
+    """Return the Gram of fitted parameters for windows of up to T `tokens`, feasible or not.
 
-    Args:
-        form: one of FORMS.
-        tokens: T.
-        beta: β ≥ 0; at 0 all content tokens point one way. Ignored by the constant.
-        offset: c; 0 for forms without.
-        stretch: s; 1 for forms without.
-        rho0: cosine of the sink with every other token; 0 where the sink is not visible.
+    β ≥ 0, ignored by the constant; at 0 all content tokens point one way. offset and stretch are 0 and 1 for forms without; `rho0` is the
+    cosine of the sink with every other token, 0 where the sink is not visible.
     """
     if form == "constant":
         return constant_gram(offset, rho0, tokens)

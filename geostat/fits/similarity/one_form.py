@@ -6,15 +6,18 @@ errors that take lags as independent. Imports numpy and geostat's forms.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from geostat.datasets.variable import Value
 from geostat.fits.similarity.forms import FORM, PARAMETERS, Solution, by_lag, fit_row
 from geostat.fits.similarity.solver import solve
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, jackknife, leave_one_out_mean
-from geostat.statistics.losses import bayesian_information, corrected_akaike, mean_over_documents, paired_gain
+from geostat.statistics.losses import bayesian_information, corrected_akaike, mean_loss, mean_over_documents
+from geostat.statistics.one_standard_error import Choice, choose
 
 SINGULAR = 1e-10
 """Parameters whose estimates correlate to within this of ±1 cannot be told apart."""
@@ -49,10 +52,6 @@ class Fit:
     se_lags: dict[str, FloatArray]
     singular: BoolArray
 
-    def replicate(self, name: str, shape: tuple[int, ...]) -> FloatArray:
-        """Return a parameter's replicates, (document, head)."""
-        return self.replicates.values()[name].reshape(shape)
-
 
 def fit_batched(form: str, data: Cosines) -> Fit:
     """Fit a form with the batched solver alone."""
@@ -65,7 +64,7 @@ def fit_batched(form: str, data: Cosines) -> Fit:
 
 def refine(fit: Fit, data: Cosines) -> Fit:
     """Replace the estimates by lmfit's, started from them, and add lmfit's standard errors."""
-    values = {name: value.copy() for name, value in fit.estimate.values().items()}
+    values = {name: value.copy() for name, value in fit.estimate.values.items()}
     se = {name: value.copy() for name, value in fit.se_lags.items()}
     converged, singular = fit.estimate.converged.copy(), fit.singular.copy()
     mean = data.mean
@@ -80,7 +79,7 @@ def refine(fit: Fit, data: Cosines) -> Fit:
             if name in free and not singular[head]:
                 stderr = result.params[name].stderr
                 se[name][head] = np.nan if stderr is None else stderr
-    estimate = replace(fit.estimate, beta=values["beta"], offset=values["offset"], stretch=values["stretch"], converged=converged)
+    estimate = replace(fit.estimate, values=values, converged=converged)
     return replace(fit, estimate=estimate, se_lags=se, singular=singular)
 
 
@@ -96,7 +95,7 @@ def regular(covariance: FloatArray | None) -> bool:
 
 def predicted(form: str, lag: FloatArray, solution: Solution) -> FloatArray:
     """Return the modelled cosines of a solution's rows, (row, lag); NaN where a row was not fitted."""
-    values = {name: value[:, None] for name, value in solution.values().items()}
+    values = {name: value[:, None] for name, value in solution.values.items()}
     return by_lag(form, lag, **values) + np.where(np.isfinite(solution.squares), 0.0, np.nan)[:, None]
 
 
@@ -118,14 +117,8 @@ def goodness(fit: Fit, data: Cosines) -> dict[str, FloatArray]:
         r2 = np.where(around > FLAT * total, 1.0 - squares / around, np.nan)
         mae = np.abs(residual).sum(axis=-1) / np.where(points > 0, points, np.nan)
     fitted = np.where(np.isfinite(fit.estimate.squares) & ~saturated(fit.form, data), 0.0, np.nan)
-    out = {
-        "mae_by_lag": mae,
-        "rmse": np.sqrt(squares / total),
-        "r2": r2,
-        "bic": bic,
-        "aicc": corrected_akaike(bic, points, number, number + 1),
-        "squares": squares,
-    }
+    aicc = corrected_akaike(bic, points, number, number + 1)
+    out = {"mae_by_lag": mae, "rmse": np.sqrt(squares / total), "r2": r2, "bic": bic, "aicc": aicc, "squares": squares}
     return {name: values + fitted for name, values in out.items()}
 
 
@@ -148,14 +141,10 @@ def resampled(fit: Fit, data: Cosines, mae: FloatArray) -> tuple[FloatArray, Est
     known = np.isfinite(data.cosine) & np.isfinite(model)
     weight = known * data.pairs
     error = (weight * np.where(known, data.cosine - model, 0.0) ** 2).sum(axis=-1)
-    total = weight.sum(axis=-1)
-    loss = ratio(error, total)
     without = leave_one_out_mean(data.cosine)
     there = np.isfinite(without) & np.isfinite(model)
-    points = there.sum(axis=-1)
     missed = np.abs(np.where(there, without - model, 0.0)).sum(axis=-1)
-    replicates = ratio(missed, points)
-    return loss, jackknife(mae, replicates, data.carries)
+    return ratio(error, weight.sum(axis=-1)), jackknife(mae, ratio(missed, there.sum(axis=-1)), data.carries)
 
 
 def estimates(fit: Fit, data: Cosines) -> dict[str, Estimate]:
@@ -165,15 +154,43 @@ def estimates(fit: Fit, data: Cosines) -> dict[str, Estimate]:
     """
     shape, result = data.cosine.shape[:2], {}
     for name in PARAMETERS:
-        value, replicates = fit.estimate.values()[name], fit.replicate(name, shape)
+        value, replicates = fit.estimate.values[name], fit.replicates.values[name].reshape(shape)
         if name == "beta":
             with np.errstate(divide="ignore"):
                 estimate = jackknife(np.log(value), np.log(replicates), data.carries).exp(value)
         else:
             estimate = jackknife(value, replicates, data.carries)
-        keep = ~fit.estimate.at_bound(name) & fit.estimate.converged & ~fit.singular & (name in FORM[fit.form].parameters)
+        keep = ~fit.estimate.at_bound[name] & fit.estimate.converged & ~fit.singular & (name in FORM[fit.form].parameters)
         result[name] = estimate.with_error_where(keep)
     return result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A form's refined fit, its numbers by variable, (head,), left-out loss, (document, head), and BIC, −∞ for an exact fit, (head,)."""
+
+    fit: Fit
+    numbers: dict[str, Value]
+    loss: FloatArray
+    criterion: FloatArray
+
+
+def fit_form(form: str, data: Cosines) -> Outcome:
+    """Fit a form with the solver and lmfit: parameters and mae_by_lag with errors, goodness of fit, left-out loss, what is at a bound."""
+    fit = refine(fit_batched(form, data), data)
+    good = goodness(fit, data)
+    loss, mae = resampled(fit, data, good["mae_by_lag"])
+    value, se = mean_loss(loss)
+    numbers: dict[str, Value] = {**good, **estimates(fit, data), "mae_by_lag": mae, "loss_left_out": value, "loss_left_out_se": se}
+    at_bound = {f"{name}_at_bound": fit.estimate.at_bound[name] for name in PARAMETERS}
+    numbers |= at_bound | {"at_bound": np.any(list(at_bound.values()), axis=0), "converged": fit.estimate.converged}
+    return Outcome(fit=fit, numbers=numbers, loss=loss, criterion=np.where(good["squares"] <= 0, -np.inf, good["bic"]))
+
+
+def chosen_form(outcomes: Sequence[Outcome]) -> Choice:
+    """Choose among forms by their left-out loss."""
+    numbers = np.array([FORM[one.fit.form].number for one in outcomes])
+    return choose(np.stack([one.loss for one in outcomes]), np.stack([one.criterion for one in outcomes]), numbers)
 
 
 def replicate_trouble(fit: Fit, data: Cosines) -> BoolArray:
@@ -181,10 +198,5 @@ def replicate_trouble(fit: Fit, data: Cosines) -> BoolArray:
     shape = data.cosine.shape[:2]
     bad = ~fit.replicates.converged
     for name in FORM[fit.form].parameters:
-        bad = bad | (fit.replicates.at_bound(name) & ~np.tile(fit.estimate.at_bound(name), shape[0]))
+        bad = bad | (fit.replicates.at_bound[name] & ~np.tile(fit.estimate.at_bound[name], shape[0]))
     return np.asarray((bad.reshape(shape) & data.carries).any(axis=0)) & (data.carries.sum(axis=0) > 1)
-
-
-def mean_loss(loss: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the mean over documents of the left-out loss and its standard error."""
-    return paired_gain(loss, np.zeros_like(loss))

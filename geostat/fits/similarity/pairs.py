@@ -42,23 +42,15 @@ def share_of_lags(bins: Bins, content: int) -> FloatArray:
     """Return the share of each lag among the pairs of each lag bin, (lag_bin, lag), for lags 1 to content − 1."""
     lag = np.arange(1, content, dtype=np.float64)
     pairs = pairs_by_lag(lag, content) * ((lag >= bins.start[:, None]) & (lag <= bins.stop[:, None]))
-    mass = pairs.sum(axis=-1, keepdims=True)
-    return ratio(pairs, mass, 0.0)
+    return ratio(pairs, pairs.sum(axis=-1, keepdims=True), 0.0)
 
 
 def error_by_bin(bins: Bins, share: FloatArray, model: FloatArray) -> FloatArray:
-    """Return the expected |cosine − model| of a pair in each cell of the histogram.
+    """Return the expected |cosine − model| of a pair in each cell of the histogram, (lag_bin, cosine_bin).
 
     Exact for a density uniform within each cosine bin and, in a lag bin of several lags, the same at each of its lags (which
     count by their pairs): E|x − f| over a bin [l, r] is |(l+r)/2 − f| for f outside it and ((f−l)² + (r−f)²) / (2(r−l)) inside.
-
-    Args:
-        bins: edges of the histogram.
-        share: share of each lag in each lag bin, (lag_bin, lag).
-        model: modelled cosine f, (lag,).
-
-    Returns:
-        Errors in units of cosine, shape (lag_bin, cosine_bin).
+    `share` is that of each lag in each lag bin, (lag_bin, lag), `model` the modelled cosine f, (lag,).
     """
     error = np.abs((bins.left + bins.right) / 2.0 - model[:, None])
     at = np.clip(np.searchsorted(bins.left, model, side="right") - 1, 0, bins.left.size - 1)
@@ -71,31 +63,16 @@ def error_by_bin(bins: Bins, share: FloatArray, model: FloatArray) -> FloatArray
 
 
 def pooled(part: FloatArray, whole: FloatArray) -> Estimate:
-    """Return Σ part / Σ whole over documents, jackknifed.
-
-    Args:
-        part: numerator by document, shape (document, ...).
-        whole: denominator, same shape; a document with 0 does not carry the statistic.
-    """
+    """Return Σ part / Σ whole over documents, (document, ...), jackknifed; a document with whole = 0 does not carry the statistic."""
     total, below = part.sum(axis=0), whole.sum(axis=0)
-    estimate = ratio(total, below)
-    rest = below - whole
-    without = ratio(total - part, rest)
-    return jackknife(estimate, without, whole > 0)
+    return jackknife(ratio(total, below), ratio(total - part, below - whole), whole > 0)
 
 
 def mae_by_pair(counts: FloatArray, bins: Bins, content: int, form: str, values: dict[str, FloatArray]) -> Estimate:
-    """Return the mean over pairs of |cosine − model| of each head, with an interval at which the fit is held fixed.
+    """Return the mean over pairs of |cosine − model| of each head, with an interval at which the fit is held fixed; in units of cosine.
 
-    Args:
-        counts: pairs, shape (document, head, lag_bin, cosine_bin).
-        bins: their edges.
-        content: number of content tokens.
-        form: one of `forms.FORMS`.
-        values: beta, offset and stretch, shape (head,).
-
-    Returns:
-        Mean absolute error in units of cosine; NaN for an empty histogram or a head that was not fitted.
+    `counts` are pairs, (document, head, lag_bin, cosine_bin), `values` beta, offset and stretch, (head,). NaN for an empty histogram or a
+    head that was not fitted.
     """
     whole = counts.sum(axis=(-2, -1))
     part = np.zeros(whole.shape)
@@ -110,12 +87,7 @@ def mae_by_pair(counts: FloatArray, bins: Bins, content: int, form: str, values:
 
 
 def negative_share(fraction: FloatArray, pairs: FloatArray) -> Estimate:
-    """Return the share of negative cosines among all content pairs.
-
-    Args:
-        fraction: share at each lag, shape (document, head, lag); NaN where unknown.
-        pairs: m_k, shape (lag,).
-    """
+    """Return the share of negative cosines among all content pairs from that at each lag, (document, head, lag), NaN where unknown."""
     known = np.isfinite(fraction)
     weight = known * pairs
     return pooled((weight * np.where(known, fraction, 0.0)).sum(axis=-1), weight.sum(axis=-1))
@@ -129,16 +101,10 @@ def chance_by_pair(dimension: int) -> float:
 def chance_by_lag(dimension: int, pairs: FloatArray, documents: FloatArray) -> FloatArray:
     """Return the mean over lags of E|c̄_k| for independent random directions: the floor of an error by lag.
 
-    c̄_k is the mean over m_k pairs and K documents. Their cosines are uncorrelated with variance 1/d (also of pairs that share a token), so it
-    is close to normal with variance 1/(d m_k K), and E|c̄_k| = √(2/(π d m_k K)).
-
-    Args:
-        dimension: d.
-        pairs: m_k > 0, shape (lag,).
-        documents: K, any shape; NaN in the result where it is 0.
+    c̄_k is the mean over m_k > 0 pairs, (lag,), and K documents, any shape. Their cosines are uncorrelated with variance 1/d (also of pairs
+    that share a token), so it is close to normal with variance 1/(d m_k K), and E|c̄_k| = √(2/(π d m_k K)); NaN where K = 0.
     """
     with np.errstate(divide="ignore"):
-        floor = np.sqrt(2.0 / (np.pi * dimension * np.asarray(documents, dtype=np.float64))) * np.mean(
-            pairs**-0.5 if pairs.size else np.nan
-        )
+        by_document = np.sqrt(2.0 / (np.pi * dimension * np.asarray(documents, dtype=np.float64)))
+        floor = by_document * np.mean(pairs**-0.5 if pairs.size else np.nan)
     return np.where(np.isfinite(floor), floor, np.nan)

@@ -12,7 +12,18 @@ from functools import lru_cache
 
 import numpy as np
 
-from geostat.fits.similarity.forms import ABSENT, FORM, OFFSET_MAX, OFFSET_MIN, RATE_MAX, STRETCH_MAX, STRETCH_MIN, Solution, distance
+from geostat.fits.similarity.forms import (
+    ABSENT,
+    FORM,
+    OFFSET_MAX,
+    OFFSET_MIN,
+    PARAMETERS,
+    RATE_MAX,
+    STRETCH_MAX,
+    STRETCH_MIN,
+    Solution,
+    distance,
+)
 from geostat.statistics.arrays import BoolArray, FloatArray
 
 GRID = 240
@@ -48,21 +59,14 @@ class Optimum:
 
 
 def solve(form: str, lag: FloatArray, cosine: FloatArray, pairs: FloatArray) -> Solution:
-    """Fit many rows at once.
-
-    Args:
-        form: one of `forms.FORMS`.
-        lag: k ≥ 1, rising, shape (lag,).
-        cosine: c̄_k, shape (row, lag); NaN where unknown.
-        pairs: m_k, shape (lag,).
+    """Fit many rows of c̄_k, (row, lag), NaN where unknown, at once; `lag` k ≥ 1 rises, `pairs` are m_k, both (lag,).
 
     Returns:
         Solution, arrays of shape (row,); NaN and not converged where a row knows fewer lags than the form has parameters.
     """
     rows = cosine.shape[0]
-    names = ("beta", "offset", "stretch", "squares")
-    values = {name: np.full(rows, np.nan) for name in names}
-    flags = {name: np.zeros(rows, dtype=bool) for name in ("beta_at_bound", "offset_at_bound", "stretch_at_bound", "converged")}
+    out: dict[str, np.ndarray] = {name: np.full(rows, np.nan) for name in (*PARAMETERS, "squares")}
+    out |= {name: np.zeros(rows, dtype=bool) for name in (*(f"{name}_at_bound" for name in PARAMETERS), "converged")}
     known = np.isfinite(cosine)
     usable = np.flatnonzero(known.sum(axis=-1) >= FORM[form].number)
     step = max(CHUNK // max(lag.size, 1), 1)
@@ -70,14 +74,15 @@ def solve(form: str, lag: FloatArray, cosine: FloatArray, pairs: FloatArray) -> 
         at = usable[start : start + step]
         part = Rows(np.where(known[at], 1.0 - cosine[at], 0.0), known[at] * pairs)
         for name, result in _solve(form, lag, part).items():
-            (values if name in values else flags)[name][at] = result
-    return Solution(**values, **flags)
+            out[name][at] = result
+    values, at_bound = {name: out[name] for name in PARAMETERS}, {name: out[f"{name}_at_bound"] for name in PARAMETERS}
+    return Solution(values=values, at_bound=at_bound, squares=out["squares"], converged=out["converged"])
 
 
 def _solve(form: str, lag: FloatArray, rows: Rows) -> dict[str, np.ndarray]:
     count = rows.z.shape[0]
     no, absent = np.zeros(count, dtype=bool), {name: np.full(count, value) for name, value in ABSENT.items()}
-    out: dict[str, np.ndarray] = absent | {"beta_at_bound": no, "offset_at_bound": no, "stretch_at_bound": no}
+    out: dict[str, np.ndarray] = absent | {f"{name}_at_bound": no for name in PARAMETERS}
     if form == "constant":
         amplitude = np.clip((rows.weight * rows.z).sum(axis=-1) / rows.weight.sum(axis=-1), AMPLITUDE_MIN, AMPLITUDE_MAX)
         squares = (rows.weight * (rows.z - amplitude[:, None]) ** 2).sum(axis=-1)

@@ -1,6 +1,7 @@
 """Autocorrelated residuals: their long-run variance and ARMA(1,1) background. Neighbours resemble each other, so tokens are not independent.
 
-Three descriptions, all of the residuals of a fit to the mean log weight, tokens in order, unknown tokens left out of sums:
+Three descriptions, all of `rows` of residuals of fits to the mean log weight, (..., token), nats, about 0, tokens in order, NaN where
+unknown:
 
 - *lag-one autocorrelation*;
 - *long-run noise*, nats: the square root of the long-run variance, that is n times the variance of a mean over n tokens. Estimator: prewhitened
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -37,35 +39,24 @@ def autocovariance(rows: FloatArray, lag: int) -> FloatArray:
         return np.full(rows.shape[:-1], np.nan)
     product = rows[..., lag:] * rows[..., : rows.shape[-1] - lag]
     known = np.isfinite(product)
-    count = known.sum(axis=-1)
-    total = np.where(known, product, 0.0).sum(axis=-1)
-    return ratio(total, count)
+    return ratio(np.where(known, product, 0.0).sum(axis=-1), known.sum(axis=-1))
 
 
 def lag_one(rows: FloatArray) -> FloatArray:
-    """Return the lag-one autocorrelation of each row of residuals, shape (row,); NaN for an exact fit and without a pair of neighbours.
-
-    Args:
-        rows: residuals about 0, shape (row, token), nats; NaN where unknown.
-    """
+    """Return the lag-one autocorrelation of each row; NaN for an exact fit and without a pair of neighbours."""
     with np.errstate(invalid="ignore", divide="ignore"):
         result = autocovariance(rows, 1) / autocovariance(rows, 0)
     return np.where(np.isfinite(result), result, np.nan)
 
 
 def long_run_noise(rows: FloatArray) -> FloatArray:
-    """Return the square root of the long-run variance of each row, nats, shape (row,); NaN without a pair of neighbours, 0 for an exact fit.
-
-    Args:
-        rows: residuals about 0, shape (row, token), nats; NaN where unknown.
-    """
+    """Return the square root of the long-run variance of each row, nats; NaN without a pair of neighbours, 0 for an exact fit."""
     rho = np.clip(np.nan_to_num(lag_one(rows)), -LARGEST, LARGEST)
     if rows.shape[-1] < 2:
         return np.full(rows.shape[:-1], np.nan)
     innovation = rows[..., 1:] - rho[..., None] * rows[..., :-1]
     count = np.isfinite(innovation).sum(axis=-1)
-    left = np.nan_to_num(lag_one(innovation))
-    left = np.clip(left, -LARGEST, LARGEST)
+    left = np.clip(np.nan_to_num(lag_one(innovation)), -LARGEST, LARGEST)
     reach = 1.1447 * (4.0 * left**2 / (1.0 - left**2) ** 2 * count) ** (1.0 / 3.0)
     total = autocovariance(innovation, 0)
     for lag in range(1, min(int(np.max(reach, initial=0.0)), rows.shape[-1] // 2) + 1):
@@ -76,22 +67,22 @@ def long_run_noise(rows: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Background:
-    """ARMA(1,1) noise of each row; `variance` is that of its innovations, nats². Each of shape (row,), NaN where nothing is known."""
+    """ARMA(1,1) noise of each row; `variance` is that of its innovations, nats². Each of shape (...), NaN where nothing is known."""
 
     phi: FloatArray
     theta: FloatArray
     variance: FloatArray
 
+    def take(self, index: Any) -> Background:
+        """Return the noise of some rows."""
+        return Background(phi=self.phi[index], theta=self.theta[index], variance=self.variance[index])
+
     def density(self, frequency: FloatArray) -> FloatArray:
-        """Return the spectral density, normalised so that its mean over frequency is the noise's variance.
+        """Return the spectral density, (..., frequency), nats², normalised so that its mean over frequency is the noise's variance.
 
-        Args:
-            frequency: radians per token; broadcasts against the rows' last axis, shape (row, frequency) or (frequency,).
-
-        Returns:
-            nats², shape (row, frequency).
+        `frequency`, radians per token, is (..., frequency) or (frequency,).
         """
-        return self.variance[:, None] * _shape(self.phi[:, None], self.theta[:, None], np.cos(frequency))
+        return self.variance[..., None] * _shape(self.phi[..., None], self.theta[..., None], np.cos(frequency))
 
 
 def _shape(phi: FloatArray, theta: FloatArray, cosine: FloatArray) -> FloatArray:
@@ -110,13 +101,9 @@ def _grid(tokens: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
 
 
 def background(rows: FloatArray) -> Background:
-    """Fit the ARMA(1,1) background of each row of residuals by Whittle's likelihood.
+    """Fit the ARMA(1,1) background of each row by Whittle's likelihood; unknown residuals are taken as 0.
 
-    Args:
-        rows: residuals about 0, shape (row, token), nats; NaN where unknown (taken as 0).
-
-    Returns:
-        φ, θ and the innovations' variance; white noise where fewer than 8 tokens are known or the fit is exact.
+    White noise where fewer than 8 tokens are known or the fit is exact.
     """
     known = np.isfinite(rows)
     count = known.sum(axis=-1)

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -33,68 +32,45 @@ COLUMNS = ("squares", "b", "eta_osc", "eta_tail", "omega", "t1", "t2", "converge
 FORMS = ("monotone", "shared", "separate")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grids:
-    """Frequencies, block edges, and cosine sums that every row of one length shares."""
-
-    first: int
-    frequencies: FloatArray
-    cosines: FloatArray
-    block_cos: FloatArray
-    block_cos2: FloatArray
-    starts: np.ndarray
-
-
 @lru_cache(maxsize=2)
-def grids(tokens: int, first: int) -> Grids:
-    """Return the search grids for rows of `tokens` content tokens: two frequencies per resolvable one, at most 4096."""
+def _grids(tokens: int, first: int) -> tuple[np.ndarray, ...]:
+    """Return frequencies (two per resolvable one, at most 4096), cosines, their sums and sums of squares over blocks, the blocks' edges."""
     number = int(min(max(2 * tokens, 16), 4096))
     frequencies = np.pi * np.arange(1, number + 1) / number
     cosines = np.cos(np.outer(frequencies, first + np.arange(tokens)))
     starts = np.unique(np.linspace(0, tokens, min(BLOCKS, tokens) + 1).astype(np.int64))
-    return Grids(
-        first=first,
-        frequencies=frequencies,
-        cosines=cosines,
-        block_cos=np.add.reduceat(cosines, starts[:-1], axis=1),
-        block_cos2=np.add.reduceat(cosines**2, starts[:-1], axis=1),
-        starts=starts,
-    )
+    return frequencies, cosines, *(np.add.reduceat(x, starts[:-1], axis=1) for x in (cosines, cosines**2)), starts
 
 
-def search(rows: FloatArray, first: int) -> dict[str, FloatArray]:
+def search(rows: FloatArray, first: int, forms: int = len(FORMS)) -> dict[str, FloatArray]:
     """Fit many log profiles with every form of Assumption 3, on all processor cores.
 
     Args:
         rows: log weights, shape (row, token), nats; NaN where unknown.
         first: position of the first content token (1 behind a visible sink, else 0).
+        forms: how many of FORMS, from the first on.
 
     Returns:
         Arrays of shape (form, row), forms as in FORMS: squares (sum of squared residuals, nats²), b (log p_base), eta_osc, eta_tail,
         omega (NaN if monotone), t1, t2 (positions), converged (1 or 0). NaN where a form cannot be fitted: no known token, a
         constant row (monotone fits it exactly), or fewer than MIN_OSCILLATION + 4 known tokens for an oscillating form.
     """
-    return _found(rows, first, len(FORMS))
-
-
-def search_monotone(rows: FloatArray, first: int) -> dict[str, FloatArray]:
-    """Fit many log profiles with the monotone form only, which takes microseconds; as `search`, but of shape (row,)."""
-    return {name: values[0] for name, values in _found(rows, first, 1).items()}
-
-
-def _found(rows: FloatArray, first: int, forms: int) -> dict[str, FloatArray]:
     out = np.full((rows.shape[0], forms, len(COLUMNS)), np.nan)
     if rows.size:
-        g = grids(rows.shape[1], first)
-        data = np.ascontiguousarray(rows, dtype=np.float64)
+        grids, data = _grids(rows.shape[1], first), np.ascontiguousarray(rows, dtype=np.float64)
         threads = os.cpu_count() or 1
         size = max(1, min(16, -(-rows.shape[0] // (2 * threads))))
 
         def one(start: int) -> None:
             part = slice(start, start + size)
-            search_rows(data[part], first, g.frequencies, g.cosines, g.block_cos, g.block_cos2, g.starts, ETA_GRID, out[part])
+            search_rows(data[part], first, *grids, ETA_GRID, out[part])
 
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(one, range(0, rows.shape[0], size)))
     results = {name: out[:, :, k].T for k, name in enumerate(COLUMNS)}
     return results | {name: results[name] + first for name in ("t1", "t2")}
+
+
+def search_monotone(rows: FloatArray, first: int) -> dict[str, FloatArray]:
+    """Fit many log profiles with the monotone form only, which takes microseconds; as `search`, but of shape (row,)."""
+    return {name: values[0] for name, values in search(rows, first, 1).items()}

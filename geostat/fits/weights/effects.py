@@ -23,9 +23,8 @@ import numpy as np
 from scipy.special import stdtrit
 
 from geostat.datasets.variable import Value
-from geostat.fits.weights.forms import log_profile
+from geostat.fits.weights.forms import CURVE, log_profile, predict
 from geostat.fits.weights.identifiability import ABSENT, AT_BOUND, HAS_ONE, NO_REPLICATE, NOT_FITTED
-from geostat.fits.weights.phase_mass import CURVE
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import LEVEL, Estimate, jackknife, leave_one_out_mean, skewness
 from geostat.statistics.losses import mean_of_known, mean_over_documents
@@ -49,7 +48,7 @@ def growth(
     at_bound: BoolArray,
     carries: BoolArray,
 ) -> dict[str, Value]:
-    """Return the total growth with its interval, and why either is missing (as `identifiability.REASONS`); nats, shape (head,).
+    """Return the total growth with its interval, and why either is missing (as `identifiability.REASONS`); nats, (head,).
 
     Args:
         log_weight: of content tokens, shape (document, head, token), nats; NaN where unknown.
@@ -69,15 +68,8 @@ def growth(
     scatter = (away**2).sum(axis=0) / np.maximum(count * (count - 1.0), 1.0)
     se = np.maximum(jackknife(plain, replicates, carries).se, np.where(count == carries.sum(axis=0), np.sqrt(scatter), np.nan))
     half = stdtrit(np.maximum(count - 1.0, 1.0), 0.5 + LEVEL / 2) * se
-    without = np.moveaxis(leave_one_out_mean(each), 0, -1)
-    whole = Estimate(
-        value=np.where(stands_out, value, np.nan),
-        se=se,
-        lower=value - half,
-        upper=value + half,
-        skew=skewness(away, count),
-        without=without,
-    )
+    limits = {"se": se, "lower": value - half, "upper": value + half, "skew": skewness(away, count)}
+    whole = Estimate(value=np.where(stands_out, value, np.nan), **limits, without=np.moveaxis(leave_one_out_mean(each), 0, -1))
     estimate = whole.with_error_where(stands_out & ~at_bound)
     cases = [~np.isfinite(plain), ~stands_out, at_bound, ~np.isfinite(estimate.se)]
     return {"growth": estimate, "growth_reason": np.select(cases, [NOT_FITTED, ABSENT, AT_BOUND, NO_REPLICATE], default=HAS_ONE)}
@@ -99,18 +91,10 @@ def _rise(log_weight: FloatArray, position: FloatArray, last: float, again: dict
 def distance(
     log_weight: FloatArray, position: FloatArray, fit: dict[str, FloatArray], again: dict[str, FloatArray], carries: BoolArray
 ) -> dict[str, Estimate]:
-    """Return rmse and misfit with their intervals; nats, shape (head,).
-
-    Args:
-        log_weight: of content tokens, shape (document, head, token), nats; NaN where unknown.
-        position: of content tokens.
-        fit: parameters (as CURVE) of each head's chosen form, shape (head,).
-        again: the same of each replicate, shape (document, head).
-        carries: which documents carry the head, shape (document, head).
-    """
-    model, models = (log_profile(position, *(one[name][..., None] for name in CURVE)) for one in (fit, again))
+    """Return rmse and misfit with their intervals; nats, (head,). Arguments as those of `growth`."""
+    model, models = predict(fit, position), predict(again, position)
     mean, means = mean_over_documents(log_weight), leave_one_out_mean(log_weight)
-    rmse, each = (np.sqrt(_mean_square(residual)) for residual in (mean - model, means - models))
+    rmse, each = (np.sqrt(mean_of_known(residual**2)) for residual in (mean - model, means - models))
     known = np.isfinite(log_weight)
     # A document's own level leaves the mean residual as it is, for the form has a level too: its spread is no noise here.
     level = mean_of_known(log_weight - mean)
@@ -119,23 +103,10 @@ def distance(
     count, total = known.sum(axis=0), squares.sum(axis=0)
     fewer = count - known
     left = np.maximum(total - squares * ratio(count, fewer, 0.0), 0.0)
-    square = _mean_square(mean - model, _of_mean(total, count))
-    limits = jackknife(square, _mean_square(means - models, _of_mean(left, fewer)), carries)
-    root, lower, upper = (np.sqrt(np.maximum(value, 0.0)) for value in (square, limits.lower, limits.upper))
-    quantile = stdtrit(np.maximum(carries.sum(axis=0) - 1.0, 1.0), 0.5 + LEVEL / 2)
-    se = np.maximum(root - lower, upper - root) / quantile
-    assert limits.without is not None
-    without = np.sqrt(np.maximum(limits.without, 0.0))
-    misfit = Estimate(value=root, se=se, lower=lower, upper=upper, skew=limits.skew, without=without)
-    return {"rmse": jackknife(rmse, each, carries), "misfit": misfit}
-
-
-def _of_mean(squares: FloatArray, count: np.ndarray) -> FloatArray:
-    """Return the variance of a mean over `count` documents; NaN with fewer than two."""
-    pairs = count * (count - 1.0)
-    return ratio(squares, pairs)
-
-
-def _mean_square(residual: FloatArray, noise: FloatArray | float = 0.0) -> FloatArray:
-    """Return the mean over known tokens of residual² − noise, shape (...)."""
-    return mean_of_known(residual**2 - noise)
+    # Less the variance of a mean over `count` documents.
+    square, squares_without = (
+        mean_of_known(residual**2 - ratio(scatter, number * (number - 1.0)))
+        for residual, scatter, number in ((mean - model, total, count), (means - models, left, fewer))
+    )
+    limits = jackknife(square, squares_without, carries)
+    return {"rmse": jackknife(rmse, each, carries), "misfit": limits.root(carries.sum(axis=0))}

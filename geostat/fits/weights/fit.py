@@ -19,9 +19,9 @@ from geostat.errors import InputError
 from geostat.fits.weights.autocorrelation import Background, background, lag_one, long_run_noise
 from geostat.fits.weights.break_points import FORMS, search
 from geostat.fits.weights.effects import distance, growth, total_log
-from geostat.fits.weights.forms import fit_row, log_profile
+from geostat.fits.weights.forms import CURVE, fit_row, predict
 from geostat.fits.weights.identifiability import AMPLITUDE, Standing, chosen_values, form_values, placement, reasons, strength
-from geostat.fits.weights.phase_mass import CURVE, alone, arithmetic
+from geostat.fits.weights.phase_mass import alone, arithmetic
 from geostat.fits.weights.rivals import FREE, RIVALS, SIMPLE, compare, simple_fits, simple_slopes
 from geostat.fits.weights.surrogates import judge, without_oscillation
 from geostat.fits.weights.variables import RECORDS, TOKEN
@@ -63,10 +63,10 @@ def fit_weights(capture: xr.Dataset, progress: Progress | None = None) -> xr.Dat
         progress: called with the fraction done after each layer.
 
     Returns:
-        Dataset over (layer, head), and by form (monotone, shared, separate: form_…), by rival (those and three simpler ones: rival_…), by document
-        (document_…) and by position. A parameter x has x_se, x_lower, x_upper, and the code x_reason why it has none where it has none; x_se_tokens is
-        lmfit's own error, with tokens taken as independent. t1 and t2 are positions counted from the first visible token. Where the
-        sink is not visible p_sink is NaN; a head without weights is NaN throughout and not converged.
+        What `variables` names, over (layer, head), by form (form_…), by rival (rival_…), by document (document_…) and by position. x_reason
+        is the code why a parameter x has no x_se, x_se_tokens lmfit's own error, with tokens taken as independent. t1 and t2 are counted
+        from the first visible token. Where the sink is not visible p_sink is NaN; a head without weights is NaN throughout and not
+        converged.
 
     Raises:
         InputError: if a variable is missing, misshapen or empty, or a weight is negative.
@@ -93,12 +93,14 @@ def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, Value]:
     at_bound, tokens_se = _polish(best, position, mean)
     residual = mean - predict(best, position)
     fits = _goodness(residual, mean)
-    loss = _left_out(again, position, log_weight)
+    # Each document's mean squared residual under the fit to the others, (form, document, head), nats²; one form at a time, for memory.
+    fits_again = ({name: rows[k] for name, rows in again.items()} for k in range(len(FORMS)))
+    loss = np.stack([mean_of_known((log_weight - predict(one, position)) ** 2) for one in fits_again])
     simple = simple_fits(position, log_weight, mean, without)
     every, losses = np.concatenate([simple.residual, residual]), np.concatenate([simple.loss, loss])
-    noises = _backgrounds(every)
-    long_runs = np.sqrt(np.stack([one.density(np.zeros(1))[:, 0] for one in noises]))
-    noise, long_run = noises[len(SIMPLE) :], long_runs[len(SIMPLE) :]
+    noises = background(every)
+    long_runs = np.sqrt(noises.density(np.zeros(1))[..., 0])
+    noise, long_run = noises.take(slice(len(SIMPLE), None)), long_runs[len(SIMPLE) :]
     strong = strength(best, noise, long_run, last)
     standing, numbers = _standing(strong, losses, mean, every, noises, first)
     out: dict[str, Value] = {**numbers}
@@ -108,15 +110,11 @@ def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, Value]:
     chosen = np.where(standing.oscillation[SHARED], SHARED, MONOTONE)
     pick = (chosen, np.arange(heads))
     out |= by_form | chosen_values(by_form, pick)
-    out |= {f"form_{name}_se_tokens": values for name, values in tokens_se.items()}
-    out |= {f"{name}_se_tokens": tokens_se[name][pick] for name in ("p_base", "eta", "omega")}
-    out |= {f"{name}_at_bound": at_bound[name][pick] for name in ("eta", "omega")}
-    out |= {name: fits[name][pick] for name in ("mae", "r2", "bic")} | {f"form_{name}": fits[name] for name in ("rmse", "r2", "bic")}
-    out |= {"form_converged": best["converged"] == 1.0, "converged": best["converged"][pick] == 1.0, "documents": carries.sum(axis=0)}
-    pairs = [paired_gain(own, np.zeros_like(own)) for own in loss]
-    for k, name in enumerate(("loss_left_out", "loss_left_out_se")):
-        each = np.stack([pair[k] for pair in pairs])
-        out |= {f"form_{name}": each, name: each[pick]}
+    rivals = compare(every, losses, long_runs)
+    of_forms = {f"{name}_se_tokens": values for name, values in tokens_se.items()} | fits | {"converged": best["converged"] == 1.0}
+    of_forms |= {name: rivals[f"rival_{name}"][len(SIMPLE) :] for name in ("loss_left_out", "loss_left_out_se")}
+    out |= {f"form_{name}": values for name, values in of_forms.items()} | {name: values[pick] for name, values in of_forms.items()}
+    out |= {f"{name}_at_bound": values[pick] for name, values in at_bound.items()} | {"documents": carries.sum(axis=0)} | rivals
     fit = {name: best[name][pick] for name in CURVE}
     fit_again = {name: np.moveaxis(again[name], 1, -1)[pick].T for name in CURVE}
     out |= arithmetic(weight, seen, fit, fit_again)
@@ -125,24 +123,12 @@ def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, Value]:
     out["total_model_log"] = total_log(total)
     out |= growth(log_weight, position, last, fit, fit_again, standing.growth_seen[pick], at_bound["eta_tail"][pick], carries)
     out |= distance(log_weight, position, fit, fit_again, carries)
-    out |= compare(every, losses, long_runs)
     out |= simple_slopes(simple, carries)
     out |= alone(log_weight, first, chosen == SHARED)
-    out |= _noise(residual[pick], noise, long_run, pick, log_weight - (mean - residual[pick]))
-    for name, rows in (
-        ("log_weight_mean", mean),
-        ("log_weight_model", mean - residual[pick]),
-        ("weight_mean", mean_over_documents(weight)),
-    ):
-        full = np.full((heads, capture.sizes["position"]), np.nan)
-        full[:, full.shape[1] - rows.shape[1] :] = rows
-        out[name] = full
-    return out
-
-
-def predict(parameters: dict[str, FloatArray], position: FloatArray) -> FloatArray:
-    """Return log α of every fit, shape (..., token)."""
-    return log_profile(position, *(parameters[name][..., None] for name in CURVE))
+    out |= _noise(residual[pick], noise.take(pick), long_run[pick], log_weight - (mean - residual[pick]))
+    curves = {"log_weight_mean": mean, "log_weight_model": mean - residual[pick], "weight_mean": mean_over_documents(weight)}
+    positions = capture.sizes["position"]
+    return out | {name: np.pad(rows, ((0, 0), (positions - rows.shape[1], 0)), constant_values=np.nan) for name, rows in curves.items()}
 
 
 def _polish(best: dict[str, FloatArray], position: FloatArray, mean: FloatArray) -> tuple[dict[str, BoolArray], dict[str, FloatArray]]:
@@ -189,29 +175,14 @@ def _goodness(residual: FloatArray, mean: FloatArray) -> dict[str, FloatArray]:
     return {"rmse": np.sqrt(per_token), "mae": mean_of_known(np.abs(residual)), "r2": r2, "bic": bic}
 
 
-def _left_out(again: dict[str, FloatArray], position: FloatArray, log_weight: FloatArray) -> FloatArray:
-    """Return each document's mean squared residual under the fit to the others, shape (form, document, head), nats²."""
-    one_form = ({name: rows[k] for name, rows in again.items()} for k in range(len(FORMS)))  # one at a time, for memory
-    return np.stack([mean_of_known((log_weight - predict(fit, position)) ** 2) for fit in one_form])
-
-
-def _backgrounds(residual: FloatArray) -> list[Background]:
-    """Return the background of each form's residuals, shape (form, head, token), all in one call."""
-    forms, heads, content = residual.shape
-    result = background(residual.reshape(forms * heads, content))
-    phi, theta, variance = (values.reshape(forms, heads) for values in (result.phi, result.theta, result.variance))
-    return [Background(phi=phi[k], theta=theta[k], variance=variance[k]) for k in range(forms)]
-
-
 def _standing(
-    strong: dict[str, FloatArray], loss: FloatArray, mean: FloatArray, residual: FloatArray, noise: list[Background], first: int
+    strong: dict[str, FloatArray], loss: FloatArray, mean: FloatArray, residual: FloatArray, noise: Background, first: int
 ) -> tuple[Standing, dict[str, np.ndarray]]:
     """Return which phases stand out of the noise, and the numbers that rests on (gains: nats²); loss, residual and noise are by RIVALS."""
     power, constant, ahead = (RIVALS.index(form) for form in ("power_law", "constant", "monotone"))
     least = without_oscillation(residual[ahead], residual[power])
     less = np.nansum(residual[power] ** 2, axis=-1) < np.nansum(residual[ahead] ** 2, axis=-1)
-    own = {name: np.where(less, getattr(noise[power], name), getattr(noise[ahead], name)) for name in ("phi", "theta", "variance")}
-    tested = judge(mean, least, Background(**own), first)
+    tested = judge(mean, least, noise.take((np.where(less, power, ahead), np.arange(less.size))), first)
     out: dict[str, np.ndarray] = {f"form_{phase}_to_noise": value for phase, value in strong.items()}
     out |= {"oscillation_p": tested.oscillation_p, "growth_p": tested.growth_p}
     out["growth_gain"], out["growth_gain_se"], grows = _better(loss[constant], loss[ahead])
@@ -241,17 +212,15 @@ def _better(simple: FloatArray, rich: FloatArray) -> tuple[FloatArray, FloatArra
     return gain, se, np.where(np.isfinite(se), (gain > se) & beyond_rounding, True)
 
 
-def _noise(
-    residual: FloatArray, noise: list[Background], long_run: FloatArray, pick: tuple[np.ndarray, np.ndarray], each: FloatArray
-) -> dict[str, np.ndarray]:
-    """Return how noisy the chosen fit's residuals are, of the mean and of single documents about their own level (`each`)."""
+def _noise(residual: FloatArray, noise: Background, long_run: FloatArray, each: FloatArray) -> dict[str, np.ndarray]:
+    """Return how noisy the chosen fit's residuals, (head, token), are: of the mean, and of single documents (`each`) about their level."""
     about = each - mean_of_known(each)[..., None]
     return {
         "residual_autocorrelation": lag_one(residual),
-        "long_run_noise": long_run[pick],
+        "long_run_noise": long_run,
         "long_run_newey_west": long_run_noise(residual),
-        "noise_phi": np.stack([one.phi for one in noise])[pick],
-        "noise_theta": np.stack([one.theta for one in noise])[pick],
+        "noise_phi": noise.phi,
+        "noise_theta": noise.theta,
         "document_noise": mean_over_documents(np.sqrt(mean_of_known(about**2))),
         "document_autocorrelation": mean_over_documents(lag_one(about)),
     }

@@ -7,6 +7,8 @@ as theory states them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import lmfit
 import numpy as np
 
@@ -43,27 +45,13 @@ def log_profile(
     return log_p_base + np.log1p(oscillation(i, eta_osc, omega, t1, t2)) + growth(i, eta_tail, t2)
 
 
-def profile(
-    position: FloatArray,
-    p_sink: float,
-    p_base: float,
-    eta_osc: float,
-    eta_tail: float,
-    omega: float,
-    t1: float,
-    t2: float,
-    *,
-    sink: bool = True,
-) -> FloatArray:
-    """Return α under Assumption 3: p_sink at position 0 if `sink`, exp `log_profile` elsewhere. Not normalised, as in print.
+CURVE = ("b", "eta_osc", "eta_tail", "omega", "t1", "t2")
+"""Parameters that `log_profile` takes, in its order, as `break_points` names them."""
 
-    >>> weights = profile(np.arange(6), p_sink=0.4, p_base=0.02, eta_osc=0.0, eta_tail=0.5, omega=np.nan, t1=3, t2=3)
-    >>> weights.round(3)
-    array([0.4  , 0.02 , 0.02 , 0.02 , 0.033, 0.054])
-    """
-    i = np.asarray(position, dtype=np.float64)
-    content = np.exp(log_profile(i, np.log(p_base), eta_osc, eta_tail, omega, t1, t2))
-    return np.where((i == 0) & sink, p_sink, content)
+
+def predict(parameters: Mapping[str, FloatArray], position: FloatArray) -> FloatArray:
+    """Return log α of fits, (...) → (..., token)."""
+    return log_profile(position, *(parameters[name][..., None] for name in CURVE))
 
 
 def monotone(position: FloatArray, log_p_base: float, eta: float, t2: float) -> FloatArray:
@@ -87,10 +75,7 @@ MODELS = {f.__name__: lmfit.Model(f, independent_vars=["position"]) for f in (mo
 def bounds(form: str, start: dict[str, float], last: int) -> dict[str, tuple[float, float, float, bool]]:
     """Return (value, lowest, highest, free) of each lmfit parameter; break points, and a parameter at its bound, are held.
 
-    Args:
-        form: one of FORMS.
-        start: one row of `search`'s result.
-        last: position of the last token; a growth that would begin there has no slope.
+    `start` is one row of `search`'s result, `last` the position of the last token; a growth that would begin there has no slope.
     """
     t1, t2 = start["t1"], start["t2"]
     slope = "eta_tail" if form == "monotone" else "eta_osc"

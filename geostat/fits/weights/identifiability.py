@@ -12,7 +12,9 @@ Half-widths: for T₂ and ω from the sandwich (J'J)⁻¹ J'ΩJ (J'J)⁻¹ with 
 own −η beyond it), and Ω the noise's covariance. For T₁, where the mean jumps and no derivative exists, 11.03 V/Q²: the 95% quantile of where a
 two-sided random walk with drift is largest (Bai 1997, Review of Economics and Statistics 79), Q the mean square of log(1 + η cos ωi) and
 V the long-run variance of its product with the noise. All rests on the residuals of the mean, so that a misfit counts as noise.
-Imports numpy.
+
+Everywhere `best` holds the parameters of every form, (form, head), `noise` the background of each form's residuals, (form, head), and
+`last` is the position of the last token, which is L where the sink is visible. Imports numpy.
 """
 
 from __future__ import annotations
@@ -48,17 +50,10 @@ HAS_ONE, NOT_FITTED, AT_BOUND, ABSENT, BELOW, ROUGH, NO_REPLICATE = range(len(RE
 PARAMETERS = ("p_base", "eta", "eta_tail", "omega", "t1", "t2")
 
 
-def strength(best: dict[str, FloatArray], noise: list[Background], long_run: FloatArray, last: float) -> dict[str, FloatArray]:
-    """Return how large each phase is in units of the noise (see the module, 2), shape (form, head); NaN without the phase.
-
-    Args:
-        best: parameters of every form, shape (form, head).
-        noise: background of each form's residuals.
-        long_run: long-run noise of each form's residuals, shape (form, head), nats.
-        last: position of the last token.
-    """
+def strength(best: dict[str, FloatArray], noise: Background, long_run: FloatArray, last: float) -> dict[str, FloatArray]:
+    """Return how large each phase is in units of the noise (see the module, 2), (form, head); NaN without the phase."""
     wave, tail = best["t2"] - best["t1"], last - best["t2"]
-    density = np.stack([noise[k].density(np.nan_to_num(best["omega"][k])[:, None])[:, 0] for k in range(len(FORMS))])
+    density = noise.density(np.nan_to_num(best["omega"])[..., None])[..., 0]
     with np.errstate(divide="ignore", invalid="ignore"):
         return {
             "oscillation": np.where(wave > 0, best["eta_osc"] * np.sqrt(wave / 2.0 / density), np.nan),
@@ -66,25 +61,21 @@ def strength(best: dict[str, FloatArray], noise: list[Background], long_run: Flo
         }
 
 
-def placement(best: dict[str, FloatArray], noise: list[Background], position: FloatArray, known: BoolArray) -> dict[str, FloatArray]:
-    """Return the half-widths of 95% intervals of T₁, T₂ (tokens) and ω (radians per token), shape (form, head); inf where nothing marks one.
+def placement(best: dict[str, FloatArray], noise: Background, position: FloatArray, known: BoolArray) -> dict[str, FloatArray]:
+    """Return the half-widths of 95% intervals of T₁, T₂ (tokens) and ω (radians per token), (form, head); inf where nothing marks one.
 
-    Args:
-        best: parameters of every form, shape (form, head).
-        noise: background of each form's residuals.
-        position: positions of content tokens.
-        known: which log weights are known, shape (head, token).
+    `position` is that of each content token, `known`, (head, token), tells which log weights are known.
     """
     out = {name: np.full(best["b"].shape, np.inf) for name in ("t1", "t2", "omega")}
     size = 2 * max(position.size, 1)
     frequency = 2.0 * np.pi * np.arange(size // 2 + 1) / size
     share = np.where((np.arange(size // 2 + 1) == 0) | (2 * np.arange(size // 2 + 1) == size), 1.0, 2.0) / size  # of a one-sided sum
     for k, form in enumerate(FORMS):
-        heads = np.flatnonzero(np.isfinite(best["b"][k]) & np.isfinite(noise[k].variance))
+        heads = np.flatnonzero(np.isfinite(best["b"][k]) & np.isfinite(noise.variance[k]))
         if not heads.size:
             continue
         one = {name: rows[k, heads, None] for name, rows in best.items()}
-        density = noise[k].density(frequency)[heads] * share
+        density = noise.take((k, heads)).density(frequency) * share
         columns, swing = _columns(form, one, position)
         columns, swing = columns * known[heads, :, None], swing * known[heads]
         error = _sandwich(columns, density, size)
@@ -147,14 +138,8 @@ def reasons(
 ) -> dict[str, np.ndarray]:
     """Return, by parameter, the first of REASONS that denies it a standard error, as a code of shape (form, head).
 
-    NO_REPLICATE is not found here. A code of HAS_ONE (or NO_REPLICATE) means identified.
-
-    Args:
-        best: parameters of every form.
-        standing: which phases stand out.
-        half_width: from `placement`.
-        at_bound: "eta", "eta_tail", "omega", shape (form, head).
-        last: position of the last token, which is L where the sink is visible.
+    NO_REPLICATE is not found here. A code of HAS_ONE (or NO_REPLICATE) means identified. `half_width` is that of `placement`, `at_bound`
+    holds "eta", "eta_tail" and "omega", (form, head).
     """
     separate, monotone = (np.array([form == name for form in FORMS])[:, None] for name in ("separate", "monotone"))
     wave, small = (standing.oscillation_seen, standing.oscillation), (standing.growth_seen, standing.growth_seen)
@@ -183,10 +168,6 @@ def reasons(
     return out
 
 
-BREAKS = ("t1", "t2")
-OF_CHOSEN = ("p_base", "eta", "omega", "t1", "t2")
-
-
 def form_values(
     best: dict[str, FloatArray],
     again: dict[str, FloatArray],
@@ -194,27 +175,23 @@ def form_values(
     codes: dict[str, np.ndarray],
     half_width: dict[str, FloatArray],
 ) -> dict[str, Value]:
-    """Return form_x, an estimate, form_x_reason and form_x_identified of every parameter, and form_x_half_width; shape (form, head).
+    """Return form_x, an estimate, form_x_reason and form_x_identified of every parameter, and form_x_half_width; (form, head).
 
-    Args:
-        best: estimates, shape (form, head).
-        again: replicates, shape (form, document, head).
-        carries: which documents carry the head, shape (document, head).
-        codes: from `reasons`.
-        half_width: from `placement`.
+    `again` holds replicates, (form, document, head), `codes` are those of `reasons`, and `carries`, (document, head), tells which documents
+    carry a head.
     """
     documents = carries.sum(axis=0)
     out: dict[str, Value] = {}
     for name in PARAMETERS:
         value, replicates = _source(name, best), np.moveaxis(_source(name, again), 1, 0)
         estimate = jackknife(value, replicates, np.broadcast_to(carries[:, None, :], replicates.shape))
-        if name in BREAKS:
+        if name in ("t1", "t2"):
             estimate = _wider(estimate, half_width[name], documents)
         if name == "p_base":
             estimate = estimate.exp(np.exp(value))
-        held = codes[name] != HAS_ONE
-        code = np.where(~held & ~np.isfinite(estimate.se), NO_REPLICATE, codes[name])
-        out |= {f"form_{name}": estimate.with_error_where(~held), f"form_{name}_reason": code, f"form_{name}_identified": ~held}
+        identified = codes[name] == HAS_ONE
+        code = np.where(identified & ~np.isfinite(estimate.se), NO_REPLICATE, codes[name])
+        out |= {f"form_{name}": estimate.with_error_where(identified), f"form_{name}_reason": code, f"form_{name}_identified": identified}
     return out | {f"form_{name}_half_width": np.where(np.isfinite(half), half, np.nan) for name, half in half_width.items()}
 
 
@@ -235,7 +212,7 @@ def _wider(estimate: Estimate, half_width: FloatArray, documents: np.ndarray) ->
 def chosen_values(by_form: Mapping[str, Value], pick: tuple[np.ndarray, np.ndarray]) -> dict[str, Value]:
     """Return x, x_reason and x_identified of each head's chosen form, shape (head,), and form_chosen."""
     out: dict[str, Value] = {"form_chosen": np.asarray(pick[0])}
-    for name in OF_CHOSEN:
+    for name in ("p_base", "eta", "omega", "t1", "t2"):
         for end in ("", "_reason", "_identified"):
             out[f"{name}{end}"] = mapped(by_form[f"form_{name}{end}"], lambda array: array[pick])
     return out

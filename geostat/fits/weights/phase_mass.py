@@ -13,26 +13,19 @@ import numpy as np
 from geostat.datasets.tokens import LayerTokens
 from geostat.datasets.variable import Value
 from geostat.fits.weights.break_points import FORMS, search, search_monotone
-from geostat.fits.weights.forms import log_profile
+from geostat.fits.weights.forms import predict
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, document_mean, jackknife, leave_one_out_mean
 from geostat.statistics.losses import mean_over_documents
 
 SHARED = FORMS.index("shared")
-CURVE = ("b", "eta_osc", "eta_tail", "omega", "t1", "t2")
-"""Parameters that `log_profile` takes, in its order."""
-PHASES = ("plateau", "oscillation", "tail")
 
 
 def share_estimate(share: FloatArray, replicates: FloatArray, carries: BoolArray) -> Estimate:
     """Return the jackknife of a share, its interval found on the logit scale where the share and all replicates lie inside (0, 1).
 
-    Elsewhere the interval is the plain one. The standard error is that of the share itself in either case.
-
-    Args:
-        share: shape (...).
-        replicates: shape (document, ...).
-        carries: which documents carry it, shape (document, ...).
+    Elsewhere the interval is the plain one. The standard error is that of the share itself in either case. Arguments are those of
+    `jackknife`.
     """
     plain = jackknife(share, replicates, carries)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -45,11 +38,8 @@ def share_estimate(share: FloatArray, replicates: FloatArray, carries: BoolArray
 def arithmetic(weight: FloatArray, seen: LayerTokens, fit: dict[str, FloatArray], again: dict[str, FloatArray]) -> dict[str, Value]:
     """Return the sink, the totals and the masses of the phases with their errors, and the share of zero weights.
 
-    Args:
-        weight: attention weights, shape (document, head, token).
-        seen: the layer's tokens.
-        fit: parameters (as CURVE) of each head's chosen form, shape (head,).
-        again: the same of each replicate, shape (document, head).
+    Weights are (document, head, token); `fit` holds the parameters (as CURVE) of each head's chosen form, (head,), `again` those of each
+    replicate, (document, head).
     """
     known = np.isfinite(weight)
     content = weight[..., seen.first_content :]
@@ -58,18 +48,17 @@ def arithmetic(weight: FloatArray, seen: LayerTokens, fit: dict[str, FloatArray]
     sink, sinks = mean_over_documents(sink_each), leave_one_out_mean(sink_each)
     p_sink = share_estimate(sink, sinks, np.isfinite(sink_each))
     out: dict[str, Value] = {"p_sink": p_sink, "mass_sink": p_sink, "document_p_sink": sink_each, "total": document_mean(total_each)}
-    zero = (known[..., seen.first_content :] & (content == 0)).sum(axis=(0, -1))
-    number = known[..., seen.first_content :].sum(axis=(0, -1))
-    out["zero_weight_share"] = ratio(zero, number)
+    of_content = known[..., seen.first_content :]
+    out["zero_weight_share"] = ratio((of_content & (content == 0)).sum(axis=(0, -1)), of_content.sum(axis=(0, -1)))
     position = seen.first_content + np.arange(content.shape[-1], dtype=np.float64)
     carries = np.asarray(known.any(axis=-1))
     masses = _masses(mean_over_documents(content), fit, position)
     masses_again = _masses(leave_one_out_mean(content), again, position)
-    for name in PHASES:
-        mass = share_estimate(masses[name], masses_again[name], carries)
-        out[f"mass_{name}"] = mass.with_error_where(masses[name] > 0)
+    for name, mass in masses.items():
+        out[f"mass_{name}"] = share_estimate(mass, masses_again[name], carries).with_error_where(mass > 0)
     added, added_again = (sink, sinks) if seen.sink else (np.zeros(sink.shape), np.zeros(sinks.shape))
-    model, models = _fitted_sum(fit, position) + added, _fitted_sum(again, position) + added_again
+    model, models = (np.exp(predict(one, position)).sum(axis=-1) for one in (fit, again))
+    model, models = model + added, models + added_again
     with np.errstate(divide="ignore", invalid="ignore"):
         fitted = jackknife(np.log(model), np.log(models), carries).exp(model)
     return out | {"total_model": fitted, "total_model_differs": (fitted.lower > 1.0) | (fitted.upper < 1.0)}
@@ -83,17 +72,8 @@ def _masses(mean: FloatArray, fit: dict[str, FloatArray], position: FloatArray) 
     return {name: np.where(fitted, np.where(inside, filled, 0.0).sum(axis=-1), np.nan) for name, inside in phases.items()}
 
 
-def _fitted_sum(fit: dict[str, FloatArray], position: FloatArray) -> FloatArray:
-    return np.asarray(np.exp(log_profile(position, *(fit[name][..., None] for name in CURVE))).sum(axis=-1))
-
-
 def alone(log_weight: FloatArray, first: int, shared: BoolArray) -> dict[str, np.ndarray]:
-    """Fit every document on its own: the monotone form, and the shared one in heads whose shared oscillation is identified.
-
-    Args:
-        log_weight: shape (document, head, token), nats.
-        first: position of the first content token.
-        shared: which heads, shape (head,).
+    """Fit every document's log weights, (document, head, token), alone: the shared form in heads that `shared` names, else the monotone.
 
     Returns:
         document_p_base, document_eta, document_omega, document_t1, document_t2, shape (document, head), and the standard deviation over documents of

@@ -2,17 +2,17 @@
 
 Beside the three forms of `break_points`: *constant*, log α = b; *no_plateau*, growth from the first content token on, b + η(i − i₀);
 *power_law*, recency as a power of the distance to the query, b − γ log(L + 1 − i). Slopes are not negative, as the paper's. These are linear, so
-least squares is closed; lmfit's Models of the same name stand beside it, and tests hold the two equal.
+least squares is closed; tests hold it equal to lmfit's.
 
-The choice: the least left-out loss, and then the simplest form whose loss is within one standard error (over documents, of the paired difference) of it. Of two
-equally simple ones, the one of less loss. AICc and BIC are given as well; they take tokens as independent, which they are not. Imports numpy and lmfit.
+The choice: the least left-out loss, and then the simplest form whose loss is within one standard error (over documents, of the paired
+difference) of it. Of two equally simple ones, the one of less loss. AICc and BIC are given as well; they take tokens as independent, which
+they are not. Imports numpy.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import lmfit
 import numpy as np
 
 from geostat.fits.weights.autocorrelation import lag_one
@@ -20,7 +20,7 @@ from geostat.fits.weights.break_points import FORMS
 from geostat.statistics import one_standard_error
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, jackknife
-from geostat.statistics.losses import bayesian_information, corrected_akaike, mean_of_known, paired_gain
+from geostat.statistics.losses import bayesian_information, corrected_akaike, mean_loss, mean_of_known
 
 SIMPLE = ("constant", "no_plateau", "power_law")
 RIVALS = SIMPLE + FORMS
@@ -28,43 +28,10 @@ FREE = {"constant": 1, "no_plateau": 2, "power_law": 2, "monotone": 3, "shared":
 """Free parameters of each form: b, slopes, ω, and each free break point."""
 
 
-def constant(position: FloatArray, log_p_base: float) -> FloatArray:
-    """Return the same log α at every position."""
-    return np.full(np.shape(position), log_p_base)
-
-
-def no_plateau(position: FloatArray, log_p_base: float, slope: float, first: float) -> FloatArray:
-    """Return log α that grows from position `first` on, `slope` nats a token."""
-    return log_p_base + slope * (np.asarray(position) - first)
-
-
-def power_law(position: FloatArray, log_p_base: float, slope: float, last: float) -> FloatArray:
-    """Return log α that falls with distance from the query, `last` + 1 − i, to the power −slope."""
-    return log_p_base - slope * np.log(last + 1.0 - np.asarray(position))
-
-
-MODELS = {f.__name__: lmfit.Model(f, independent_vars=["position"]) for f in (constant, no_plateau, power_law)}
-
-
-def fit_row(form: str, position: FloatArray, log_weight: FloatArray) -> lmfit.model.ModelResult:
-    """Fit one simple rival to one profile with lmfit, unknown tokens left out."""
-    parameters = lmfit.Parameters()
-    parameters.add("log_p_base", value=float(np.nanmean(log_weight)))
-    if form != "constant":
-        parameters.add("slope", value=0.01, min=0.0)
-        end = ("first", position[0]) if form == "no_plateau" else ("last", position[-1])
-        parameters.add(end[0], value=float(end[1]), vary=False)
-    known = np.isfinite(log_weight)
-    return MODELS[form].fit(log_weight[known], parameters, position=position[known], method="leastsq", nan_policy="raise")
-
-
 def solve(form: str, position: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return b and the slope of one simple rival's least squares, shape (...,); the slope of a constant is 0.
+    """Return b and the slope of least squares of one of SIMPLE to rows of log weights, (..., token) → (...); the slope of a constant is 0.
 
-    Args:
-        form: one of SIMPLE.
-        position: positions of content tokens.
-        rows: log weights, shape (..., token), nats; NaN where unknown. A row with nothing known has NaN.
+    `position` is that of each content token. NaN where nothing is known of a row.
     """
     known = np.isfinite(rows)
     count = known.sum(axis=-1)
@@ -99,14 +66,7 @@ class SimpleFits:
 
 
 def simple_fits(position: FloatArray, log_weight: FloatArray, mean: FloatArray, without: FloatArray) -> SimpleFits:
-    """Fit the simple rivals to the mean and to the means without one document.
-
-    Args:
-        position: positions of content tokens.
-        log_weight: shape (document, head, token), nats.
-        mean: its document mean, shape (head, token).
-        without: its means without one document, shape (document, head, token).
-    """
+    """Fit the simple rivals to the mean log weight, (head, token), and to the means `without` one document, (document, head, token)."""
     out: dict[str, list[FloatArray]] = {"residual": [], "loss": [], "slope": []}
     for form in SIMPLE:
         level, slope = solve(form, position, np.concatenate([mean[None], without]))
@@ -118,26 +78,21 @@ def simple_fits(position: FloatArray, log_weight: FloatArray, mean: FloatArray, 
 
 
 def compare(residual: FloatArray, loss: FloatArray, long_run: FloatArray) -> dict[str, np.ndarray]:
-    """Lay all six forms side by side.
+    """Lay all six forms side by side, by their residuals of the mean, (rival, head, token), and left-out losses, (rival, document, head).
 
-    Args:
-        residual: of the mean, by RIVALS, shape (rival, head, token), nats.
-        loss: left-out loss, shape (rival, document, head), nats².
-        long_run: long-run noise of the residuals, shape (rival, head), nats.
-
-    Returns:
-        Arrays by rival, named as in `variables`, and `preferred` by head, −1 where nothing can be left out.
+    Returns arrays by rival, named as in `variables`, `long_run`, (rival, head), among them, and `preferred` by head, −1 where nothing can
+    be left out.
     """
     points = np.isfinite(residual[0]).sum(axis=-1)
     squares = mean_of_known(residual**2)
-    pairs = [paired_gain(own, np.zeros_like(own)) for own in loss]
+    left_out, left_out_se = (np.stack(values) for values in zip(*map(mean_loss, loss), strict=True))
     bic = [bayesian_information(squares[k] * points, points, FREE[form]) for k, form in enumerate(RIVALS)]
     return {
         "rival_rmse": np.sqrt(squares),
         "rival_bic": np.stack(bic),
         "rival_aicc": np.stack([corrected_akaike(bic[k], points, FREE[form], FREE[form]) for k, form in enumerate(RIVALS)]),
-        "rival_loss_left_out": np.stack([pair[0] for pair in pairs]),
-        "rival_loss_left_out_se": np.stack([pair[1] for pair in pairs]),
+        "rival_loss_left_out": left_out,
+        "rival_loss_left_out_se": left_out_se,
         "rival_residual_autocorrelation": np.stack([lag_one(rows) for rows in residual]),
         "rival_long_run_noise": long_run,
         "preferred": choose(loss),
@@ -145,22 +100,16 @@ def compare(residual: FloatArray, loss: FloatArray, long_run: FloatArray) -> dic
 
 
 def simple_slopes(simple: SimpleFits, carries: BoolArray) -> dict[str, Estimate]:
-    """Return power_law_gamma and no_plateau_eta; no error where they are 0, their bound.
-
-    Args:
-        simple: from `simple_fits`.
-        carries: which documents carry the head, shape (document, head).
-    """
+    """Return power_law_gamma and no_plateau_eta; no error where they are 0, their bound. `carries` is (document, head)."""
     rows = {"power_law_gamma": SIMPLE.index("power_law"), "no_plateau_eta": SIMPLE.index("no_plateau")}
     out = {name: jackknife(simple.slope[k, 0], simple.slope[k, 1:], carries) for name, k in rows.items()}
     return {name: one.with_error_where(one.value > 0) for name, one in out.items()}
 
 
 def choose(loss: FloatArray) -> np.ndarray:
-    """Return the index of the form chosen for each head (see the module), −1 where there is no standard error.
+    """Return the index of the form chosen for each head by left-out losses, (rival, document, head), −1 where there is no standard error.
 
-    Args:
-        loss: left-out loss, shape (rival, document, head); NaN for a form or document without one.
+    NaN stands for a form or document without a loss.
     """
     whole = np.isfinite(loss).sum(axis=1) == np.isfinite(loss[0]).sum(axis=0)  # a form that failed in a document cannot be compared
     sound = np.where(whole[:, None], loss, np.nan)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -50,17 +50,11 @@ class Judged:
 
 
 def judge(mean: FloatArray, residual: FloatArray, noise: Background, first: int) -> Judged:
-    """Test profiles for an oscillation and for growth.
+    """Test log weights, (row, token), nats, NaN where unknown, for an oscillation and for growth.
 
-    Args:
-        mean: log weights, shape (row, token), nats; NaN where unknown.
-        residual: residuals of the better fit without an oscillation, same shape.
-        noise: their background.
-        first: position of the first token.
-
-    Returns:
-        Statistics and p-values, each of shape (row,); NaN in a row of fewer than FEWEST known tokens. An exact fit leaves no oscillation (0) and
-        growth beyond every surrogate (inf) unless the row is constant.
+    `residual`, same shape, is what the better fit without an oscillation leaves, `noise` its background, `first` the position of the first
+    token. NaN in a row of fewer than FEWEST known tokens. An exact fit leaves no oscillation (0) and growth beyond every surrogate (inf)
+    unless the row is constant.
     """
     known = np.isfinite(residual)
     enough = known.sum(axis=-1) >= FEWEST
@@ -72,8 +66,7 @@ def judge(mean: FloatArray, residual: FloatArray, noise: Background, first: int)
     sound = enough & ~exact
     out = {"oscillation": np.where(enough, 0.0, np.nan), "growth": np.where(enough, np.where(grows, np.inf, 0.0), np.nan)}
     if sound.any():
-        own = Background(phi=noise.phi[sound], theta=noise.theta[sound], variance=noise.variance[sound])
-        for name, values in statistics(around[sound], filled[sound], own, first).items():
+        for name, values in statistics(around[sound], filled[sound], noise.take(sound), first).items():
             out[name][sound] = values
     p = {name: np.full(enough.shape, np.nan) for name in out}
     if enough.any():
@@ -103,16 +96,9 @@ def without_oscillation(monotone: FloatArray, power_law: FloatArray) -> FloatArr
 
 
 def statistics(around: FloatArray, residual: FloatArray, noise: Background, first: int) -> dict[str, FloatArray]:
-    """Return the two statistics of rows without gaps.
+    """Return the two statistics, "oscillation" and "growth", of rows without gaps, each (row,).
 
-    Args:
-        around: log weights about their mean, shape (row, token), nats.
-        residual: residuals of the better fit without an oscillation, same shape.
-        noise: their background.
-        first: position of the first token.
-
-    Returns:
-        "oscillation" and "growth", each of shape (row,).
+    `around` is log weights about their mean, (row, token), nats; the others are those of `judge`.
     """
     return {"oscillation": _oscillation(_whitened(residual, noise), noise, first), "growth": _growth(_whitened(around, noise), noise)}
 
@@ -164,10 +150,9 @@ def _double_sums(edges: np.ndarray, first: int, frequencies: FloatArray) -> np.n
 def _growth(white: FloatArray, noise: Background) -> FloatArray:
     """Scan every row over all T₂ for a ramp beside a constant."""
     rows, tokens = white.shape
-    ones = np.ones((rows, tokens))
-    unit = Background(phi=noise.phi, theta=noise.theta, variance=np.ones(rows))
-    constant = _whitened(ones, unit)
-    ramp = _response(tokens, noise)  # of a ramp that starts at 0, at u = 0, 1, ...
+    unit = replace(noise, variance=np.ones(rows))
+    constant = _whitened(np.ones((rows, tokens)), unit)
+    ramp = _whitened(np.broadcast_to(np.arange(tokens, dtype=np.float64), (rows, tokens)), unit)  # that starts at 0, at u = 0, 1, ...
     # Sums over the tail j > T₂ of white or constant at j times the response at j − T₂, all T₂ at once.
     size = 2 * tokens
     of_ramp = np.fft.rfft(ramp, size, axis=1).conj()
@@ -181,9 +166,3 @@ def _growth(white: FloatArray, noise: Background) -> FloatArray:
     use = (remainder > 1e-9 * own) & (numerator > 0) & (own > 0)
     gain = np.divide(numerator**2, remainder, out=np.zeros_like(own), where=use)
     return gain.max(axis=1)
-
-
-def _response(tokens: int, noise: Background) -> FloatArray:
-    """Return a ramp 0, 1, 2, ... passed through the whitening filter, shape (row, token)."""
-    rows = np.broadcast_to(np.arange(tokens, dtype=np.float64), (noise.phi.size, tokens))
-    return _whitened(rows, Background(phi=noise.phi, theta=noise.theta, variance=np.ones(noise.phi.size)))

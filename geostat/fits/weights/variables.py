@@ -13,8 +13,7 @@ from geostat.fits.weights.break_points import FORMS
 from geostat.fits.weights.identifiability import REASONS
 from geostat.fits.weights.rivals import RIVALS
 
-HEAD, FORM, RIVAL, TOKEN = ("layer", "head"), ("form", "layer", "head"), ("rival", "layer", "head"), ("layer", "head", "position")
-DOCUMENT = ("document", "layer", "head")
+HEAD, TOKEN, DOCUMENT = ("layer", "head"), ("layer", "head", "position"), ("document", "layer", "head")
 _LOG = {"scale": "interval on the log scale, exponentiated"}
 _LOGIT = {"scale": "interval on the logit scale, carried back"}
 _BREAK = {"scale": "integer; interval: the wider of the jackknife's and that of the residuals' noise"}
@@ -136,17 +135,14 @@ def _by(dim: str, words: str, *records: Variable) -> tuple[Variable, ...]:
     )
 
 
-def _by_form(*records: Variable) -> tuple[Variable, ...]:
-    return _by("form", "by form", *records)
-
-
 _separate = replace(_PARAMETERS[1], long_name="sensitivity, in the separate form of the oscillation alone")
 _tail = replace(_PARAMETERS[1], name="eta_tail", long_name="growth rate", symbol=r"\eta_{\mathrm{tail}}")
 _OF_FORMS = (_PARAMETERS[0], _separate, _tail, replace(_PARAMETERS[2], more={}), *_PARAMETERS[3:])
 _BY_FORM = (
-    *(one for record in _by_form(*_OF_FORMS) for one in _reasoned(replace(record, estimated=True))),
-    *_by_form(_RMSE, _R2, _BIC, *_LEFT_OUT, _CONVERGED, _OSCILLATES),
-    *_by_form(
+    *(one for record in _by("form", "by form", *_OF_FORMS) for one in _reasoned(replace(record, estimated=True))),
+    *_by("form", "by form", _RMSE, _R2, _BIC, *_LEFT_OUT, _CONVERGED, _OSCILLATES),
+    *_by(
+        "form", "by form",
         _head(
             "oscillation_to_noise", "amplitude over its standard error in the residuals' noise at its frequency", "1",
             r"\eta\sqrt{(T_2-T_1)/2}/\sqrt{S(\omega)}",

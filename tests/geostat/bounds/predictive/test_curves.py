@@ -187,15 +187,15 @@ def test_scores_are_their_definitions():
     found = score(predicted, measured, known)
     x, y = predicted[1, 0][known], measured[1][known]
     slope, intercept = np.polyfit(x, y, 1)
-    assert found.slope[1, 0] == pytest.approx(slope)
-    assert found.intercept[1, 0] == pytest.approx(intercept)
-    assert found.pooled_mae[1, 0] == pytest.approx(np.abs(x - y).mean())
-    assert found.pooled_bias[1, 0] == pytest.approx((x - y).mean())
-    assert found.pooled_r2[1, 0] == pytest.approx(1 - ((x - y) ** 2).sum() / ((y - y.mean()) ** 2).sum())
+    assert found["slope"][1, 0] == pytest.approx(slope)
+    assert found["intercept"][1, 0] == pytest.approx(intercept)
+    assert found["pooled_mae"][1, 0] == pytest.approx(np.abs(x - y).mean())
+    assert found["pooled_bias"][1, 0] == pytest.approx((x - y).mean())
+    assert found["pooled_r2"][1, 0] == pytest.approx(1 - ((x - y) ** 2).sum() / ((y - y.mean()) ** 2).sum())
     of = known[2, 1]
     x, y = predicted[0, 0, 2, 1][of], measured[0, 2, 1][of]
-    assert found.r2[0, 0, 2, 1] == pytest.approx(1 - ((x - y) ** 2).sum() / ((y - y.mean()) ** 2).sum())
-    assert found.bias[0, 0, 2, 1] == pytest.approx((x - y).mean())
+    assert found["r2"][0, 0, 2, 1] == pytest.approx(1 - ((x - y) ** 2).sum() / ((y - y.mean()) ** 2).sum())
+    assert found["bias"][0, 0, 2, 1] == pytest.approx((x - y).mean())
     error = np.full((3, 4, 5), 0.1)
     assert noise_share(measured[0], error, known)[2, 1] == pytest.approx(0.01 * of.sum() / ((y - y.mean()) ** 2).sum())
 

@@ -7,10 +7,9 @@ from support.synthetic import Sizes, Spread, Truth, capture
 
 import geostat as gs
 from geostat.errors import InputError
-from geostat.fits.pooled.data import pooled_cosines, pooled_log_weights
-from geostat.fits.pooled.depth_models import line, mixed
+from geostat.fits.pooled.depth import line, mixed
 from geostat.fits.pooled.fit import POOLED, fit_pooled
-from geostat.fits.pooled.values import TRENDS, Values, depth_of, pooled_values
+from geostat.fits.pooled.values import TRENDS, Values, depth_of, pooled_cosines, pooled_log_weights, pooled_values
 from geostat.fits.similarity.fit import layer_cosines
 from geostat.statistics.jackknife import jackknife
 

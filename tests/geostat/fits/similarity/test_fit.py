@@ -6,7 +6,7 @@ from support.synthetic import Sizes, Spread, Truth, capture
 
 from geostat.datasets.flags import reasons
 from geostat.fits.similarity.fit import fit_similarity
-from geostat.fits.similarity.forms import FORM, FORMS, MODELS, PARAMETERS, by_lag, fit_row
+from geostat.fits.similarity.forms import FORM, FORMS, PARAMETERS, by_lag, fit_row
 from geostat.fits.similarity.solver import solve
 from geostat.statistics.least_squares import LMFIT_KEYWORDS
 
@@ -76,7 +76,7 @@ def test_left_out_loss_and_excess_are_those_of_refits_by_lmfit():
         others = np.delete(cosine, k, axis=0).mean(axis=0)
         for form, each in loss.items():
             start = {name: 0.2 for name in FORM[form].parameters}
-            result = MODELS[form].fit(others, lag=lag, weights=np.sqrt(pairs), **start, **LMFIT_KEYWORDS)
+            result = FORM[form].model.fit(others, lag=lag, weights=np.sqrt(pairs), **start, **LMFIT_KEYWORDS)
             each.append((pairs * (cosine[k] - result.best_fit) ** 2).sum() / pairs.sum())
     for form, each in loss.items():
         assert float(fit["loss_left_out"].sel(gram=form).squeeze()) == pytest.approx(np.mean(each), rel=1e-6)
@@ -122,7 +122,7 @@ def test_error_of_mae_is_the_jackknife_of_refits():
     for k in range(3):
         others = np.delete(cosine, k, axis=0).mean(axis=0)
         own = solve("offset", lag, others[None], pairs)
-        without.append(np.abs(others - by_lag("offset", lag, own.beta, own.offset)).mean())
+        without.append(np.abs(others - by_lag("offset", lag, own.values["beta"], own.values["offset"])).mean())
     expected = np.sqrt(2 / 3 * ((without - np.mean(without)) ** 2).sum())
     assert float(fit["mae_by_lag_se"]) == pytest.approx(expected, rel=1e-6)
 
@@ -185,8 +185,8 @@ def test_a_window_without_the_sink_has_no_rho0_and_counts_its_own_pairs():
     pairs = 40 - np.arange(1, 40.0)
     cosine = data["cosine_mean"][:, 1, 0, :39].values.astype(float).mean(axis=0)[None]
     own = solve("offset", np.arange(1, 40.0), cosine, pairs)
-    assert float(fit["beta"].sel(gram="offset")[1, 0]) == pytest.approx(own.beta[0], rel=1e-9)
-    model = by_lag("offset", np.arange(1, 40.0), own.beta[0], own.offset[0])
+    assert float(fit["beta"].sel(gram="offset")[1, 0]) == pytest.approx(own.values["beta"][0], rel=1e-9)
+    model = by_lag("offset", np.arange(1, 40.0), own.values["beta"][0], own.values["offset"][0])
     assert float(fit["mae_by_lag"].sel(gram="offset")[1, 0]) == pytest.approx(np.abs(cosine[0] - model).mean(), rel=1e-9)
 
 

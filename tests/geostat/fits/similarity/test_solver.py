@@ -36,7 +36,7 @@ def test_batched_solver_finds_the_optimum_lmfit_finds_from_elsewhere(form):
     cosine = rows(form)
     found = solve(form, LAG, cosine, PAIRS)
     assert found.converged.all()
-    assert not np.any([found.at_bound(name) for name in PARAMETERS])
+    assert not np.any([found.at_bound[name] for name in PARAMETERS])
     for row in range(cosine.shape[0]):
         parameters = forms.parameters(form, found, row)
         for name, change in (("beta", 1.2), ("stretch", 0.9)):
@@ -46,7 +46,7 @@ def test_batched_solver_finds_the_optimum_lmfit_finds_from_elsewhere(form):
             parameters["offset"].value += 0.05
         result = FORM[form].model.fit(cosine[row], parameters, lag=LAG, weights=np.sqrt(PAIRS), **forms.keywords(form))
         for name in FORM[form].parameters:
-            assert result.params[name].value == pytest.approx(found.values()[name][row], rel=1e-6), (row, name)
+            assert result.params[name].value == pytest.approx(found.values[name][row], rel=1e-6), (row, name)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -61,7 +61,7 @@ def test_no_other_point_has_a_smaller_loss_of_pairs(form):
 
         start = [point(form)[name] for name in names]
         best = minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 4000})
-        np.testing.assert_allclose([found.values()[name][row] for name in names], best.x, rtol=1e-5)
+        np.testing.assert_allclose([found.values[name][row] for name in names], best.x, rtol=1e-5)
         assert found.squares[row] == pytest.approx(best.fun, rel=1e-9)
 
 
@@ -74,7 +74,7 @@ def test_the_solver_does_not_depend_on_how_rows_are_batched(monkeypatch):
         parts = solve(form, LAG, cosine, PAIRS)
         monkeypatch.undo()
         for name in FORM[form].parameters:
-            np.testing.assert_allclose(parts.values()[name], whole.values()[name], rtol=1e-9)
+            np.testing.assert_allclose(parts.values[name], whole.values[name], rtol=1e-9)
 
 
 def test_unknown_lags_are_left_out_and_not_read_as_zero():
@@ -85,7 +85,7 @@ def test_unknown_lags_are_left_out_and_not_read_as_zero():
     for form in FORMS:
         found, own = solve(form, LAG, holes, PAIRS), solve(form, LAG[known], cosine[:, known], PAIRS[known])
         for name in FORM[form].parameters:
-            np.testing.assert_allclose(found.values()[name], own.values()[name], rtol=1e-8)
+            np.testing.assert_allclose(found.values[name], own.values[name], rtol=1e-8)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -121,7 +121,7 @@ def test_every_form_is_what_its_formula_says(form):
 @pytest.mark.parametrize(("form", "level", "at"), [("exponential", -0.3, "beta"), ("power", -0.3, "beta"), ("stretched", 0.08, "stretch")])
 def test_a_row_no_form_can_follow_ends_at_a_bound(form, level, at):
     found = solve(form, LAG, np.full((1, LAG.size), level), PAIRS)
-    assert found.at_bound(at).all()
+    assert found.at_bound[at].all()
     assert found.converged.all()
     result = fit_row(form, LAG, np.full(LAG.size, level), PAIRS, found, 0)
     assert not result.params[at].vary
@@ -131,9 +131,9 @@ def test_a_row_no_form_can_follow_ends_at_a_bound(form, level, at):
 def test_the_stretched_form_holds_b_and_not_beta_at_the_bound():
     # e^{−b k^s} with s = 0.1: β = b^{1/s} is huge, b is not.
     found = solve("stretched", LAG, by_lag("stretched", LAG, 3.0**8, stretch=0.125)[None], PAIRS)
-    assert not found.beta_at_bound[0]
-    assert found.beta[0] == pytest.approx(3.0**8, rel=1e-6)
-    assert found.stretch[0] == pytest.approx(0.125, rel=1e-8)
+    assert not found.at_bound["beta"][0]
+    assert found.values["beta"][0] == pytest.approx(3.0**8, rel=1e-6)
+    assert found.values["stretch"][0] == pytest.approx(0.125, rel=1e-8)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -144,6 +144,6 @@ def test_too_few_lags_give_nan_and_not_a_number(form):
     cosine[1, : needed - 1] = 0.5
     found = solve(form, LAG[:5], cosine, PAIRS[:5])
     assert np.isfinite(found.squares[0])
-    for value in (*found.values().values(), found.squares):
+    for value in (*found.values.values(), found.squares):
         assert np.isnan(value[1])
     assert not found.converged[1]

@@ -10,7 +10,7 @@ from geostat.fits.weights import forms
 from geostat.fits.weights.break_point_kernels import scan
 from geostat.fits.weights.break_points import FORMS, search
 from geostat.fits.weights.fit import fit_weights
-from geostat.fits.weights.forms import log_profile, profile
+from geostat.fits.weights.forms import log_profile
 from geostat.statistics.least_squares import LMFIT_KEYWORDS
 from geostat.statistics.losses import mean_over_documents
 
@@ -44,6 +44,11 @@ def planted(number, noise, seed, tokens=300):
         truths.append(Truth(p_base=1e-3, eta=eta, eta_tail=eta, omega=omega, t1=t1, t2=t2))
         out.append(log_weights(truths[-1], np.arange(1, tokens + 1)) + random.normal(0, noise, tokens))
     return np.array(out), truths
+
+
+def profile(position, p_sink, p_base, *curve):
+    """α of all tokens, the sink at position 0."""
+    return np.where(position == 0, p_sink, np.exp(log_profile(position, np.log(p_base), *curve)))
 
 
 def test_profile_is_the_one_in_print():

@@ -18,7 +18,8 @@ def rows(**values):
 
 
 def noise(phi=0.0, variance=1.0):
-    return [Background(phi=np.array([phi]), theta=np.zeros(1), variance=np.array([variance]))] * len(FORMS)
+    shape = (len(FORMS), 1)
+    return Background(phi=np.full(shape, phi), theta=np.zeros(shape), variance=np.full(shape, variance))
 
 
 def half_widths(**values):

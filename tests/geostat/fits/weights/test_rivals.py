@@ -1,9 +1,37 @@
+import lmfit
 import numpy as np
 import pytest
 from support.synthetic import Sizes, Spread, Truth, capture
 
 from geostat.fits.weights.fit import fit_weights
-from geostat.fits.weights.rivals import FREE, RIVALS, SIMPLE, choose, fit_row, solve
+from geostat.fits.weights.rivals import FREE, RIVALS, SIMPLE, choose, solve
+
+
+def constant(position, log_p_base):
+    return np.full(np.shape(position), log_p_base)
+
+
+def no_plateau(position, log_p_base, slope, first):
+    return log_p_base + slope * (position - first)
+
+
+def power_law(position, log_p_base, slope, last):
+    return log_p_base - slope * np.log(last + 1.0 - position)
+
+
+MODELS = {f.__name__: lmfit.Model(f, independent_vars=["position"]) for f in (constant, no_plateau, power_law)}
+
+
+def fit_row(form, position, row):
+    """Fit one simple rival to one profile with lmfit, unknown tokens left out."""
+    parameters = lmfit.Parameters()
+    parameters.add("log_p_base", value=float(np.nanmean(row)))
+    if form != "constant":
+        parameters.add("slope", value=0.01, min=0.0)
+        name, end = ("first", position[0]) if form == "no_plateau" else ("last", position[-1])
+        parameters.add(name, value=float(end), vary=False)
+    known = np.isfinite(row)
+    return MODELS[form].fit(row[known], parameters, position=position[known], method="leastsq", nan_policy="raise")
 
 
 @pytest.mark.parametrize("form", SIMPLE)
