@@ -17,7 +17,7 @@ from theory.editions.conditional.conditional_edition import conditional_bounds
 from theory.editions.conditional.conditioning import given_sum
 from theory.editions.conditional.quadrature_error import TOLERANCE
 from theory.editions.conditional.sphere import sphere_bounds
-from theory.editions.sharp.sharp_law import exact_bounds
+from theory.editions.sharp.sharp_law import exact_bounds, pairwise_law
 from theory.evaluate import values
 from theory.evaluate.envelopes import envelope, envelopes
 from theory.head.gram import exponential
@@ -127,7 +127,7 @@ def test_rare_crowds_are_seen() -> None:
 
 def test_one_sphere_bounds_precision_from_s_alone() -> None:
     head, summary = one_selection(n=16, length=32, rho0=-0.5, p_sink=0.05)
-    given_s = given_sum(head, summary, 0, 16, variance=True)
+    given_s = given_sum(head, summary, 0, 16, pairwise_law(head, summary, 0, 16), variance=True)
     assert given_s is not None
     value, off = sphere_bounds(given_s)
     y = next(draw_directions(head.cosines, 33, 16, 4000, 1, sink=None)) * head.a[:, None, None]
