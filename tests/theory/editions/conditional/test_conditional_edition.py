@@ -18,7 +18,7 @@ from theory.editions.conditional.conditioning import given_sum
 from theory.editions.conditional.quadrature_error import TOLERANCE
 from theory.editions.conditional.sphere import sphere_bounds
 from theory.editions.sharp.sharp_law import exact_bounds, pairwise_law
-from theory.evaluate import values
+from theory.evaluate import envelopes as evaluation
 from theory.evaluate.envelopes import envelope, envelopes
 from theory.head.gram import exponential
 from theory.head.results import CLAIMS, QUANTITIES
@@ -159,7 +159,7 @@ def test_what_may_be_too_far_off_is_flagged_and_left_to_sharp(monkeypatch: pytes
     sharp = exact_bounds(head, summary, 0, 16, followup=False)
     monkeypatch.setattr(conditional_edition, "NODES_MOST", 64)
     monkeypatch.setattr(conditional_edition, "WITHIN", 1e-9)
-    monkeypatch.setattr(values, "WITHIN", 1e-9)
+    monkeypatch.setattr(evaluation, "WITHIN", 1e-9)
     found = conditional_bounds(head, summary, 0, 16, followup=False)
     assert found.error > 1e-9
     assert (found.precision, found.recall) == (sharp.precision, sharp.recall)
