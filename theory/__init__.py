@@ -8,39 +8,21 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__all__ = [
-    "Envelope",
-    "InputError",
-    "LagGram",
-    "Validity",
-    "envelope",
-    "envelopes",
-    "exponential",
-    "find",
-    "find_erratum",
-    "offset_exponential",
-    "project",
-    "render",
-    "render_erratum",
-    "statement",
-]
-
 _HOME = {
-    "Envelope": "theory.head.results",
-    "InputError": "theory.errors",
-    "LagGram": "theory.head.gram",
-    "Validity": "theory.head.results",
-    "envelope": "theory.evaluate.envelopes",
-    "envelopes": "theory.evaluate.envelopes",
-    "exponential": "theory.head.gram",
-    "find": "theory.statements.catalogue",
-    "find_erratum": "theory.statements.catalogue",
-    "offset_exponential": "theory.head.gram",
-    "project": "theory.head.projection",
-    "render": "theory.statements.rendering",
-    "render_erratum": "theory.statements.rendering",
-    "statement": "theory.statements.catalogue",
+    name: module
+    for module, names in {
+        "theory.errors": ("InputError",),
+        "theory.evaluate.envelopes": ("envelope", "envelopes"),
+        "theory.head.gram": ("LagGram", "exponential", "offset_exponential"),
+        "theory.head.projection": ("project",),
+        "theory.head.results": ("Envelope", "Validity"),
+        "theory.statements.catalogue": ("find", "find_erratum", "statement"),
+        "theory.statements.rendering": ("render", "render_erratum"),
+    }.items()
+    for name in names
 }
+
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:
@@ -50,4 +32,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

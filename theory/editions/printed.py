@@ -32,14 +32,9 @@ class Margins:
 def printed_margins(summary: Summary, *, delta0: Literal["out", "in"], sink_in_b: bool, sink_visible: bool) -> Margins:
     """Return Δ, Δ₀ and B of eq. (8).
 
-    Args:
-        summary: sums and extremes of each selection.
-        delta0: "out" reads Δ₀ = a₀² − (S_in ρ_out)² as eq. (29), "in" with ρ_in as eq. (8).
-        sink_in_b: whether a_max_in includes the sink.
-        sink_visible: whether there is a sink at all.
+    delta0: "out" reads Δ₀ = a₀² − (S_in ρ_out)² as eq. (29), "in" with ρ_in as eq. (8). sink_in_b: whether a_max_in includes the sink.
     """
-    defined = np.isfinite(summary.a_min_in)
-    least = np.where(defined, summary.a_min_in, np.nan)
+    least = np.where(np.isfinite(summary.a_min_in), summary.a_min_in, np.nan)
     margin = least**2 - 2 * summary.a_max_out * summary.s_in * summary.rho_out
     cosine = summary.rho_out if delta0 == "out" else summary.rho_in
     margin_sink = summary.a_sink**2 - (summary.s_in * cosine) ** 2

@@ -120,11 +120,9 @@ class WeightProfile:
 
 
 def many_weights(length: int, points: Mapping[str, FloatArray]) -> FloatArray:
-    """Return α of many profiles of one length, shape (profile, T).
+    """Return α of many profiles of one length L = T − 1, shape (profile, T).
 
-    Args:
-        length: L; T = L + 1.
-        points: p_sink, p_base (NaN: what makes Σα = 1), eta, growth (NaN: η serves both), omega, T1, T2, each (profile,).
+    points: p_sink, p_base (NaN: what makes Σα = 1), eta, growth (NaN: η serves both), omega, T1, T2, each (profile,).
 
     Raises:
         InputError: where a profile is none: phases out of order, p_sink ≥ 1, a negative weight, Σα above 1.
@@ -149,8 +147,8 @@ def _refuse(wrong: BoolArray, points: Mapping[str, FloatArray], expected: str, *
     """Raise for the first profile that is wrong, naming its parameters."""
     if wrong.any():
         first = int(np.flatnonzero(wrong.reshape(len(wrong), -1).any(axis=1))[0])
-        seen = ", ".join(f"{name} = {points[name][first]:g}" for name in names if np.isfinite(points[name][first]))
-        raise InputError(f"{seen}: no such attention profile, expected {expected}. Change the values set.")
+        given = ", ".join(f"{name} = {points[name][first]:g}" for name in names if np.isfinite(points[name][first]))
+        raise InputError(f"{given}: no such attention profile, expected {expected}. Change the values set.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
-from theory.arrays import FloatArray, IntArray, attention_rows, selection_sizes, sink_position, value_norms, whole_dimension
+from theory.arrays import FloatArray, IntArray
 from theory.errors import InputError
 from theory.head.gram import Gram, as_matrix, is_feasible
 
@@ -52,28 +53,42 @@ def checked_input(
     axes: int = 1,
     exists: bool = True,
 ) -> HeadInput:
-    """Return the input with its types settled.
+    """Return the input with its types settled; arguments as `theory.envelope`.
 
-    Args:
-        alpha: attention weights of the visible tokens, non-negative; they need not sum to 1.
-        norms: value norms, or one number.
-        gram: T×T cosines, or a `LagGram`.
-        dimension: head size d.
-        n: sizes N >= 1.
-        sink: position of the sink among the tokens, None where it is not visible.
-        feasible: whether some vectors have this Gram, where the caller knows; None: find out.
-        axes: of alpha: 1 for one head, 2 for many.
-        exists: whether a Gram that no vectors have is refused.
+    axes: of alpha: 1 for one head, 2 for many. exists: whether a Gram that no vectors have is refused.
 
     Raises:
         InputError: on bad input, or an infeasible Gram.
     """
-    rows = attention_rows(alpha)
+    rows = np.asarray(alpha, dtype=np.float64)
+    if rows.ndim == 0 or rows.shape[-1] < 1:
+        raise InputError(f"alpha has shape {rows.shape}, expected (..., T) with T >= 1. Pass one weight for each token.")
+    _refuse_negative(rows, "alpha has", "weights")
     if rows.ndim != axes:
         raise InputError(f"alpha has shape {rows.shape}, expected {SHAPES[axes]}.")
-    given, tokens = value_norms(norms, rows.shape), rows.shape[-1]
-    sizes, sink = selection_sizes(n), sink_position(sink, tokens)
+    given, tokens = np.asarray(norms, dtype=np.float64), rows.shape[-1]
+    try:
+        given = np.broadcast_to(given, rows.shape)
+    except ValueError:
+        raise InputError(f"norms have shape {given.shape}, expected {rows.shape} like alpha. Pass one norm for each token.") from None
+    _refuse_negative(given, "norms have", "norms")
+    sizes = np.atleast_1d(np.asarray(n))
+    if sizes.ndim != 1 or sizes.size == 0 or not np.all(np.equal(np.mod(sizes, 1), 0)):
+        raise InputError(f"n is {n!r}, expected a whole number or a 1-d sequence of them. Pass for example n=[1, 2, 4].")
+    if (sizes < 1).any():
+        raise InputError(f"n has entries down to {sizes.min()}, expected sizes from 1 to T. Drop entries below 1.")
+    if sink is not None:
+        if not 0 <= sink < tokens:
+            raise InputError(f"sink is {sink}, expected a position from 0 to {tokens - 1}, or None when no sink is visible.")
+        sink = int(sink)
     known = is_feasible(gram, tokens, sink=sink) if feasible is None else feasible
     if exists and not known:
         raise InputError("the Gram is infeasible: no vectors have these cosines, expected a positive semidefinite one. Use theory.project.")
-    return HeadInput(alpha=rows, norms=given, gram=gram, dimension=whole_dimension(dimension), n=sizes, sink=sink, feasible=known)
+    if int(dimension) != dimension or dimension < 1:
+        raise InputError(f"dimension is {dimension}, expected a whole number >= 1. Pass the head size d.")
+    return HeadInput(alpha=rows, norms=given, gram=gram, dimension=int(dimension), n=sizes.astype(np.int64), sink=sink, feasible=known)
+
+
+def _refuse_negative(array: FloatArray, subject: str, things: str) -> None:
+    if not np.isfinite(array).all() or (array < 0).any():
+        raise InputError(f"{subject} negative or non-finite entries, expected finite {things} >= 0. Keep only visible tokens and drop NaN.")

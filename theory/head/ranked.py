@@ -1,4 +1,4 @@
-"""A head with its tokens in the order of selection, and what each top-N selection sums up to.
+"""A head with its tokens in the order of selection, and what each top-N selection sums up to; the printed part of that for many heads.
 
 Ranks run 0..T-1 in the order of entry: I_N is ranks 0..N-1 and J the rest. a = α‖v‖ in units of value norm,
 C_kl = a_k a_l ρ_kl, σ_l = Σ_{k∈I} C_kl (the mean of ⟨s, y_l⟩), σ_ss = Σ_{l∈I} σ_l.
@@ -35,16 +35,14 @@ class Ranked:
         """T."""
         return len(self.a)
 
+    @property
+    def content(self) -> BoolArray:
+        """Which ranks are not the sink's, shape (T,)."""
+        return np.arange(self.tokens) != (-1 if self.sink is None else self.sink)
+
 
 def rank_tokens(alpha: FloatArray, norms: FloatArray, cosines: npt.NDArray[Any], sink: int | None) -> Ranked:
-    """Return the head in order of selection: largest α first, ties by lower index.
-
-    Args:
-        alpha: (T,) attention weights.
-        norms: (T,) value norms.
-        cosines: (T, T) Gram matrix.
-        sink: position of the sink, or None.
-    """
+    """Return the head in order of selection, largest α first, ties by lower index: α and ‖v‖ (T,), cosines (T, T), the sink's position."""
     order = selection_order(alpha)
     return ranked(order, (alpha * norms)[order], norms[order], cosines, sink)
 
@@ -85,19 +83,9 @@ class Summary:
     sink_selected: BoolArray
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RunningSums:
-    """What summarising costs O(T²) for: sigma (K, T), and rho_in, rho_out, rho_least (K,), infinite where there is no such pair."""
-
-    sigma: FloatArray
-    rho_in: FloatArray
-    rho_out: FloatArray
-    rho_least: FloatArray
-
-
-def running_sums(head: Ranked, sizes: IntArray) -> RunningSums:
-    """Return sums and extremes over the selections of rising `sizes` (each 1 <= n < T), adding tokens block by block."""
-    content = content_ranks(head)
+def summarise(head: Ranked, n: IntArray) -> Summary:
+    """Return the sums and extremes of every selection in `n` (each 1 <= n < T), adding tokens block by block: O(T²) in all."""
+    sizes, content = np.unique(n), head.content
     sigma, cosine = np.empty((len(sizes), head.tokens)), np.empty((3, len(sizes)))
     total, nearest, farthest, rho_in = np.zeros(head.tokens), np.full(head.tokens, -np.inf), np.inf, -np.inf
     start = 0
@@ -118,33 +106,22 @@ def running_sums(head: Ranked, sizes: IntArray) -> RunningSums:
             farthest = min(farthest, float(block[:, content].min()))
         cosine[:, at] = rho_in, nearest[stop:].max(), farthest
         start = stop
-    return RunningSums(sigma=sigma, rho_in=cosine[0], rho_out=cosine[1], rho_least=cosine[2])
+    return summary_of(head, n, sigma, cosine)
 
 
-def content_ranks(head: Ranked) -> BoolArray:
-    """Return which ranks are not the sink's, shape (T,)."""
-    content = np.ones(head.tokens, dtype=bool)
-    if head.sink is not None:
-        content[head.sink] = False
-    return content
+def summary_of(head: Ranked, n: IntArray, sigma: FloatArray, extremes: FloatArray) -> Summary:
+    """Return the summary for sizes `n` from what costs O(T²), for each of np.unique(n): σ_l (K, T), and ρ_in, ρ_out, ρ_least (3, K).
 
-
-def summarise(head: Ranked, n: IntArray) -> Summary:
-    """Return the sums and extremes of every selection in `n` (each 1 <= n < T): O(T²) in all."""
-    return summary_of(head, n, running_sums(head, np.unique(n)))
-
-
-def summary_of(head: Ranked, n: IntArray, sums: RunningSums) -> Summary:
-    """Return the summary for sizes `n`, from the running sums over np.unique(n)."""
+    A ρ is infinite where there is no such pair.
+    """
     sizes, back = np.unique(n, return_inverse=True)
-    before = sizes - 1
-    content = content_ranks(head)
+    before, content = sizes - 1, head.content
     kept = np.where(content, head.a, 0.0)
-    rho_in, rho_out, rho_least = (np.where(np.isfinite(x), x, 0.0)[back] for x in (sums.rho_in, sums.rho_out, sums.rho_least))
+    rho_in, rho_out, rho_least = (np.where(np.isfinite(x), x, 0.0)[back] for x in extremes)
     return Summary(
         n=n,
-        sigma=sums.sigma[back],
-        sigma_ss=np.array([row[:size].sum() for row, size in zip(sums.sigma, sizes.tolist(), strict=True)])[back],
+        sigma=sigma[back],
+        sigma_ss=np.array([row[:size].sum() for row, size in zip(sigma, sizes.tolist(), strict=True)])[back],
         s_in=np.cumsum(kept)[before][back],
         a_min_in=np.minimum.accumulate(np.where(content, head.a, np.inf))[before][back],
         a_max_in=np.maximum.accumulate(kept)[before][back],
@@ -155,4 +132,49 @@ def summary_of(head: Ranked, n: IntArray, sums: RunningSums) -> Summary:
         rho_least=rho_least,
         a_sink=0.0 if head.sink is None else float(head.a[head.sink]),
         sink_selected=np.zeros(len(n), dtype=bool) if head.sink is None else head.sink < n,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Selections:
+    r"""What eq. (8) and (12) need of I_N, arrays (profile, n); in units of value norm.
+
+    a_min_in over I\0 (NaN where that is empty), a_max_in (sink included or not), a_max_out, s_in over I\0; a_sink (profile, 1).
+    content_in, content_out: whether I\0 and J\0 hold a token. sink_in: whether the sink is selected.
+    """
+
+    a_min_in: FloatArray
+    a_max_in: FloatArray
+    a_max_out: FloatArray
+    s_in: FloatArray
+    a_sink: FloatArray
+    content_in: BoolArray
+    content_out: BoolArray
+    sink_in: BoolArray
+
+
+def selections(alpha: FloatArray, norms: FloatArray, n: IntArray, *, sink_in_b: bool) -> Selections:
+    """Select the N largest weights of each profile (ties by lower index) for every N of `n`, 1 ≤ N ≤ T.
+
+    alpha, norms: (profile, T); the sink stands at position 0. sink_in_b: whether a_max_in includes the sink.
+    """
+    order = np.argsort(-alpha, axis=1, kind="stable")
+    a = np.take_along_axis(alpha * norms, order, axis=1)
+    content = order != 0
+    before = n - 1
+    kept = np.where(content, a, 0.0)
+    # running extremes and sums by rank, read at rank N − 1 (inside) and from rank N on (outside)
+    lowest = np.minimum.accumulate(np.where(content, a, np.inf), axis=1)[:, before]
+    beyond = np.concatenate([np.maximum.accumulate(a[:, ::-1], axis=1)[:, ::-1], np.full((len(a), 1), np.nan)], axis=1)[:, n]
+    sink_in = np.argmin(content, axis=1)[:, None] < n[None]
+    inside = n[None] - sink_in
+    return Selections(
+        a_min_in=np.where(np.isfinite(lowest), lowest, np.nan),
+        a_max_in=np.maximum.accumulate(a if sink_in_b else kept, axis=1)[:, before],
+        a_max_out=beyond,
+        s_in=np.cumsum(kept, axis=1)[:, before],
+        a_sink=(alpha[:, 0] * norms[:, 0])[:, None],
+        content_in=inside > 0,
+        content_out=inside < alpha.shape[1] - 1,
+        sink_in=sink_in,
     )

@@ -62,37 +62,38 @@ CUBE_ROOT_COVARIANCE = (D_mean[k] / t) ** _THIRD * (D_mean[l] / t) ** _THIRD * D
 """Cov(W_k, W_l) to first order."""
 
 
-class Phi(sp.Function):
-    """Distribution function of the standard normal."""
+class _OfNormal(sp.Function):
+    """A function of the standard normal: `tex` and `python` name it in print, the latter is filled with its printed argument."""
 
     is_positive = True
+    tex = python = ""
+
+    def _latex(self, printer: Any, exp: Any = None) -> str:
+        return rf"{self.tex}{f'^{{{exp}}}' if exp else ''}\left({printer._print(self.args[0])}\right)"
+
+    def _pythoncode(self, printer: Any) -> str:
+        return self.python.format(printer._print(self.args[0]))
+
+
+class Phi(_OfNormal):
+    """Distribution function of the standard normal."""
+
+    tex, python = r"\Phi", "(math.erfc(-({})/math.sqrt(2))/2)"
 
     def _eval_evalf(self, prec: int) -> sp.Expr:
         return (sp.erfc(-self.args[0] / sp.sqrt(2)) / 2)._eval_evalf(prec)
 
-    def _latex(self, printer: Any, exp: Any = None) -> str:
-        return rf"\Phi{f'^{{{exp}}}' if exp else ''}\left({printer._print(self.args[0])}\right)"
 
-    def _pythoncode(self, printer: Any) -> str:
-        return f"(math.erfc(-({printer._print(self.args[0])})/math.sqrt(2))/2)"
-
-
-class NormalDensity(sp.Function):
+class NormalDensity(_OfNormal):
     """Density of the standard normal."""
 
-    is_positive = True
+    tex, python = r"\varphi", "(math.exp(-({})**2/2)/math.sqrt(2*math.pi))"
 
     def _eval_evalf(self, prec: int) -> sp.Expr:
         return (sp.exp(-(self.args[0] ** 2) / 2) / sp.sqrt(2 * sp.pi))._eval_evalf(prec)
 
     def _sympystr(self, printer: Any) -> str:
         return f"phi({printer._print(self.args[0])})"
-
-    def _latex(self, printer: Any, exp: Any = None) -> str:
-        return rf"\varphi{f'^{{{exp}}}' if exp else ''}\left({printer._print(self.args[0])}\right)"
-
-    def _pythoncode(self, printer: Any) -> str:
-        return f"(math.exp(-({printer._print(self.args[0])})**2/2)/math.sqrt(2*math.pi))"
 
 
 CLARK_SPREAD = sp.sqrt(Y_std**2 + W_cov[k, k] - 2 * Y_cov[k])

@@ -57,8 +57,8 @@ class Over(sp.Function):
     """An operation over tokens of given sets: Over(expression, index, set, index, set, …), indices distinct."""
 
     is_commutative = True
-    python_name = ""
-    latex_name = ""
+    python_name = latex_name = ""
+    combined: type[sp.Expr]
 
     @classmethod
     def eval(cls, *args: Any) -> None:
@@ -89,39 +89,23 @@ class Over(sp.Function):
         body = rf"{self.latex_name}_{{{under}}} {printer.parenthesize(self.args[0], PRECEDENCE['Mul'], strict=True)}"
         return rf"\left({body}\right)^{{{exp}}}" if exp else body
 
-    def combine(self, terms: Sequence[sp.Expr]) -> sp.Expr:
-        """Return the operation applied to explicit terms."""
-        raise NotImplementedError
-
 
 class SumOver(Over):
-    """A sum over tokens."""
+    """A sum over tokens; 0 of no terms."""
 
-    python_name, latex_name = "sum", r"\sum"
-
-    def combine(self, terms: Sequence[sp.Expr]) -> sp.Expr:
-        """Return the sum; 0 of no terms."""
-        return sp.Add(*terms)
+    python_name, latex_name, combined = "sum", r"\sum", sp.Add
 
 
 class MaxOver(Over):
     """A maximum over tokens."""
 
-    python_name, latex_name = "max", r"\max"
-
-    def combine(self, terms: Sequence[sp.Expr]) -> sp.Expr:
-        """Return the maximum."""
-        return sp.Max(*terms)
+    python_name, latex_name, combined = "max", r"\max", sp.Max
 
 
 class MinOver(Over):
     """A minimum over tokens."""
 
-    python_name, latex_name = "min", r"\min"
-
-    def combine(self, terms: Sequence[sp.Expr]) -> sp.Expr:
-        """Return the minimum."""
-        return sp.Min(*terms)
+    python_name, latex_name, combined = "min", r"\min", sp.Min
 
 
 def spell_out(expression: sp.Expr, members: Mapping[sp.Symbol, Sequence[int]]) -> sp.Expr:
@@ -132,6 +116,6 @@ def spell_out(expression: sp.Expr, members: Mapping[sp.Symbol, Sequence[int]]) -
         choices = product(*(members[tokens] for _, tokens in node.pairs()))
         distinct = [choice for choice in choices if len(set(choice)) == len(choice)]
         body = spell_out(node.args[0], members)
-        return node.combine([body.subs(dict(zip(indices, choice, strict=True))) for choice in distinct])
+        return node.combined(*(body.subs(dict(zip(indices, choice, strict=True))) for choice in distinct))
 
     return expression.replace(lambda node: isinstance(node, Over), written)

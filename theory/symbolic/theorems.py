@@ -10,39 +10,33 @@ import sympy as sp
 from theory.symbolic.margins import DELTA, DELTA_0_OUT, SCALE, TAIL, TAIL_SINK
 from theory.symbolic.operations import MaxOver, Mean, MinOver, SumOver
 from theory.symbolic.symbols import (
-    I_N,
-    B,
-    Delta,
-    Delta_0,
-    Gamma_ii,
-    Gamma_ij,
-    Gamma_jj,
-    J,
-    L,
-    N,
-    P_lower,
-    P_upper,
-    R_lower,
-    R_upper,
-    T,
-    beat,
-    beat_ranked,
-    count,
-    d,
-    i,
-    j,
-    kept,
-    m,
-    nu,
-    p,
-    p_floor,
-    pi,
-    r,
-    safe,
-    safe_most,
-    spread,
-    total,
-)
+    I_N, B, Delta, Delta_0, Gamma_ii, Gamma_ij, Gamma_jj, J, L, N, P_lower, P_upper, R_lower, R_upper, T, beat,
+    beat_ranked, count, d, i, j, kept, m, nu, p, p_floor, pi, r, safe, safe_most, spread, total,
+)  # fmt: skip
+
+
+def _interpolated(c: int, number: sp.Expr) -> sp.Expr:
+    """Return cN/(cN + k), joined by straight lines between integers k, at `number`: Jensen's inequality for an integer count."""
+    whole = sp.floor(number)
+    return c * N / (c * N + whole) - (number - whole) * c * N / ((c * N + whole) * (c * N + whole + 1))
+
+
+def _interpolated_f_inner(number: sp.Expr) -> sp.Expr:
+    """Return g(k) = 2k/(N+k), joined by straight lines between integers k, at `number`."""
+    whole = sp.floor(number)
+    return 2 * whole / (N + whole) + (number - whole) * 2 * N / ((N + whole) * (N + whole + 1))
+
+
+def _comonotone(c: int, ranked: sp.Expr) -> sp.Expr:
+    """Return 1 − Σ_m (h(m−1) − h(m)) ranked_m, h(k) = cN/(cN + k): the comonotone coupling of the tokens outside."""
+    return 1 - sp.Sum(c * N / ((c * N + m - 1) * (c * N + m)) * ranked, (m, 1, T - N))
+
+
+def _conditional_upper(c: int) -> sp.Expr:
+    """Return the least over selected i of the mean of the comonotone coupling's bound, or that by the variance of the count."""
+    by_variance = c * N / (c * N + count[i]) + spread[i] / (c * N + count[i]) ** 2
+    return MinOver(Mean(sp.Min(_comonotone(c, beat_ranked[i, m]), by_variance)), i, I_N)
+
 
 LOSS = (L - N) * TAIL + (L - N) / N * TAIL_SINK
 """Printed union of tails in eq. (12) and (14). L + 1 − N tokens lie outside, not L − N (erratum 3)."""
@@ -74,10 +68,9 @@ F_OUTER_UPPER = 2 * P_upper / (1 + P_upper)
 SEPARATION = (Gamma_jj - Gamma_ii) / sp.sqrt((Gamma_ii + Gamma_jj) ** 2 - 4 * Gamma_ij**2)
 """r_ij, all the pairwise law depends on."""
 
-PAIRWISE_LAW = sp.Piecewise(
-    (sp.betainc_regularized(d / 2, sp.Rational(1, 2), 0, 1 - r**2) / 2, r >= 0),
-    (1 - sp.betainc_regularized(d / 2, sp.Rational(1, 2), 0, 1 - r**2) / 2, True),
-)
+_BEYOND = sp.betainc_regularized(d / 2, sp.Rational(1, 2), 0, 1 - r**2) / 2
+
+PAIRWISE_LAW = sp.Piecewise((_BEYOND, r >= 0), (1 - _BEYOND, True))
 """P{D_j ≤ D_i} under Model G: Student's distribution function at −√d·r/√(1−r²), d degrees of freedom."""
 
 CHERNOFF = (1 - r**2) ** (d / 2)
@@ -104,27 +97,22 @@ REPAIRED_RECALL_UPPER, SHARP_RECALL_LOWER = SHARP_RECALL_UPPER, REPAIRED_RECALL_
 REPAIRED_F_OUTER_LOWER, REPAIRED_F_OUTER_UPPER, REPAIRED_F_INNER_UPPER = F_OUTER_LOWER, F_OUTER_UPPER, F_INNER_UPPER
 """As printed, of the repaired bounds on E P and E R."""
 
-_LOW = sp.floor(total)
-_FRACTION = total - _LOW
-
-SHARP_PRECISION_LOWER = N / (N + _LOW) - _FRACTION * N / ((N + _LOW) * (N + _LOW + 1))
+SHARP_PRECISION_LOWER = _interpolated(1, total)
 """f_int(U), f(k) = N/(N+k) joined by straight lines between integers: Jensen's inequality for an integer count."""
 
-SHARP_PRECISION_UPPER = 1 - sp.Sum(N / ((N + m - 1) * (N + m)) * pi[m], (m, 1, T - N))
+SHARP_PRECISION_UPPER = _comonotone(1, pi[m])
 """1 − Σ_m δ_m π_(m), δ_m = f(m−1) − f(m): the comonotone coupling of the tokens outside."""
 
-SHARP_F_OUTER_LOWER = 2 * N / (2 * N + _LOW) - _FRACTION * 2 * N / ((2 * N + _LOW) * (2 * N + _LOW + 1))
+SHARP_F_OUTER_LOWER = _interpolated(2, total)
 """F_int(U), F(k) = 2N/(2N+k)."""
 
-SHARP_F_OUTER_UPPER = 1 - sp.Sum(2 * N / ((2 * N + m - 1) * (2 * N + m)) * pi[m], (m, 1, T - N))
+SHARP_F_OUTER_UPPER = _comonotone(2, pi[m])
 """1 − Σ_m (F(m−1) − F(m)) π_(m)."""
 
 SHARP_F_INNER_LOWER = sp.Sum(2 * N / ((N + m - 1) * (N + m)) * nu[m], (m, 1, N))
 """Σ_m (g(m) − g(m−1)) ν_(m), g(k) = 2k/(N+k), concave."""
 
-_KEPT_LOW = sp.floor(kept)
-
-SHARP_F_INNER_UPPER = 2 * _KEPT_LOW / (N + _KEPT_LOW) + (kept - _KEPT_LOW) * 2 * N / ((N + _KEPT_LOW) * (N + _KEPT_LOW + 1))
+SHARP_F_INNER_UPPER = _interpolated_f_inner(kept)
 """g_int(V), g joined by straight lines between integers."""
 
 CONDITIONAL_RECALL_LOWER = SumOver(Mean(sp.Max(0, 1 - count[i])), i, I_N) / N
@@ -133,46 +121,22 @@ CONDITIONAL_RECALL_LOWER = SumOver(Mean(sp.Max(0, 1 - count[i])), i, I_N) / N
 CONDITIONAL_RECALL_UPPER = SumOver(Mean(sp.Min(1 - MaxOver(beat[i, j], j, J), spread[i] / (spread[i] + count[i] ** 2))), i, I_N) / N
 """Cantelli's inequality given s and y_i, with Gebelein's bound of the variance."""
 
-_WHOLE = sp.floor(count[i])
-
-CONDITIONAL_PRECISION_LOWER = 1 - SumOver(Mean(1 - N / (N + _WHOLE) + (count[i] - _WHOLE) * N / ((N + _WHOLE) * (N + _WHOLE + 1))), i, I_N)
+CONDITIONAL_PRECISION_LOWER = 1 - SumOver(Mean(1 - _interpolated(1, count[i])), i, I_N)
 """Jensen on the integers given s and y_i; K_out is the largest of the counts K_i."""
 
-CONDITIONAL_PRECISION_UPPER = MinOver(
-    Mean(
-        sp.Min(
-            1 - sp.Sum(N / ((N + m - 1) * (N + m)) * beat_ranked[i, m], (m, 1, T - N)),
-            N / (N + count[i]) + spread[i] / (N + count[i]) ** 2,
-        )
-    ),
-    i,
-    I_N,
-)
+CONDITIONAL_PRECISION_UPPER = _conditional_upper(1)
 """The comonotone coupling, or the variance of the count, given s and y_i; the best selected i."""
 
-CONDITIONAL_F_OUTER_LOWER = 1 - SumOver(
-    Mean(1 - 2 * N / (2 * N + _WHOLE) + (count[i] - _WHOLE) * 2 * N / ((2 * N + _WHOLE) * (2 * N + _WHOLE + 1))), i, I_N
-)
+CONDITIONAL_F_OUTER_LOWER = 1 - SumOver(Mean(1 - _interpolated(2, count[i])), i, I_N)
 """As the lower bound of E P, with F(k) = 2N/(2N+k) for f."""
 
-CONDITIONAL_F_OUTER_UPPER = MinOver(
-    Mean(
-        sp.Min(
-            1 - sp.Sum(2 * N / ((2 * N + m - 1) * (2 * N + m)) * beat_ranked[i, m], (m, 1, T - N)),
-            2 * N / (2 * N + count[i]) + spread[i] / (2 * N + count[i]) ** 2,
-        )
-    ),
-    i,
-    I_N,
-)
+CONDITIONAL_F_OUTER_UPPER = _conditional_upper(2)
 """As the upper bound of E P, with F(k) = 2N/(2N+k) for f."""
 
 CONDITIONAL_F_INNER_LOWER = sp.Sum(2 * N / ((N + m - 1) * (N + m)) * safe[m], (m, 1, N))
 """Σ_m (g(m) − g(m−1)) lo_(m), g(k) = 2k/(N+k), concave; lo_i ≤ P{K_i = 0} by Markov's inequality."""
 
-_SAFE = sp.floor(safe_most)
-
-CONDITIONAL_F_INNER_UPPER = 2 * _SAFE / (N + _SAFE) + (safe_most - _SAFE) * 2 * N / ((N + _SAFE) * (N + _SAFE + 1))
+CONDITIONAL_F_INNER_UPPER = _interpolated_f_inner(safe_most)
 """g_int(Σ_i hi_i), hi_i ≥ P{K_i = 0}: Jensen's inequality for an integer count."""
 
 SPELLED_OUT = {Delta: DELTA, Delta_0: DELTA_0_OUT, B: SCALE}

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from theory.arrays import BoolArray, FloatArray
-from theory.head.selections import Selections, selections
+from theory.head.ranked import Selections, selections
 from theory.what_if.grid import Grid, Similarity, batches, heads_of
 from theory.what_if.parameters import BOUNDS, PARAMETERS, PROFILE, Decay
 

@@ -34,7 +34,6 @@ Source: Model G replaces eq. (9)-(17) of arXiv 2602.01893. Unit-free. Imports nu
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -52,7 +51,7 @@ from theory.editions.conditional.conditioning import (
     residual_correlation,
     token_nodes,
 )
-from theory.editions.conditional.count_bounds import beyond_line, interpolated, none_of
+from theory.editions.conditional.count_bounds import Correlations, beyond_line, interpolated, none_of
 from theory.editions.conditional.quadrature_error import CONFIDENCE, TOLERANCE, WITHIN, controlled, spread_of, sums_off_by, unseen
 from theory.editions.conditional.several_tokens import MOST_TOKENS, crowd_bounds
 from theory.editions.conditional.sphere import sphere_bounds
@@ -69,11 +68,8 @@ SHORT = 64
 PARTS = ((4, 16), (16, 8), (np.inf, 4))
 """Up to so many selected tokens, each has so many shifted lattices: many tokens' errors tell their size together."""
 
-ROW_LEAST = 8
-"""Fewest nodes of one lattice."""
-
-ROW_BEHIND = 8
-"""A selected token has at least this part of the nodes that any other has."""
+ROW_LEAST, ROW_BEHIND = 8, 8
+"""Fewest nodes of one lattice; a selected token has at least an eighth of the nodes that any other has."""
 
 VARIANCE_UP_TO = 512
 """Largest T for which V_i is computed; beyond, its terms are dropped (the bounds without them hold too): they cost O(N M²)."""
@@ -118,7 +114,7 @@ def conditional_bounds(head: Ranked, summary: Summary, at: int, dimension: int, 
     """
     law = pairwise_law(head, summary, at, dimension)
     sharp = _eight(best_bounds(pair_sums(law, followup=followup), followup=False))
-    given = given_sum(head, summary, at, dimension, variance=head.tokens <= VARIANCE_UP_TO)
+    given = given_sum(head, summary, at, dimension, law, variance=head.tokens <= VARIANCE_UP_TO)
     result, error = sharp, 0.0
     if given is not None and (sharp[1::2] - sharp[::2] > TOLERANCE).any():
         result, error = _narrowed(given, law, sharp, followup=followup)
@@ -265,7 +261,7 @@ def _sums_of_rows(
     start: int,
     stop: int,
     parts: int,
-    correlation: Callable[[int], npt.NDArray[np.float32]] | None,
+    correlation: Correlations | None,
     *,
     recall: bool,
     followup: bool,

@@ -23,7 +23,7 @@ from scipy.special import ndtri
 from theory.arrays import BoolArray, FloatArray, IntArray
 from theory.editions.conditional.count_bounds import Chances
 from theory.editions.conditional.distance_distribution import distance_table, radius_quantiles
-from theory.editions.sharp.sharp_law import SUM_ROUNDING
+from theory.editions.sharp.sharp_law import SUM_ROUNDING, PairwiseLaw
 from theory.head.ranked import Ranked, Summary
 
 LATTICE = np.array([1, 364981, 245389])
@@ -36,11 +36,8 @@ SCORE_REACH = 5.0
 TINIEST = 1e-100
 """Keeps a division by the spread of a token of no weight finite."""
 
-LATTICE_BITS = 18
-"""The lattice's first 2^18 points are used at most."""
-
-MOST_PARTS = 16
-"""Independently shifted copies of the lattice that a token can have."""
+LATTICE_BITS, MOST_PARTS = 18, 16
+"""The lattice's first 2^18 points are used at most, and 16 independently shifted copies of it for a token."""
 
 SEED = 20_260_202
 """Of the shifts."""
@@ -64,13 +61,12 @@ class GivenSum:
     ties: BoolArray
 
 
-def given_sum(head: Ranked, summary: Summary, at: int, dimension: int, *, variance: bool) -> GivenSum | None:
+def given_sum(head: Ranked, summary: Summary, at: int, dimension: int, law: PairwiseLaw, *, variance: bool) -> GivenSum | None:
     """Return the selection `summary.n[at]` given s, or None where s is 0 with certainty (up to rounding)."""
     n, a, total = int(summary.n[at]), head.a, float(summary.sigma_ss[at])
     if total <= SUM_ROUNDING * float(a[:n].sum()) ** 2:
         return None
     b, unit = summary.sigma[at] / total, a / np.sqrt(total)
-    raw = unit[:n, None] * unit[None] * head.cosines[:n]
     floor = SUM_ROUNDING * (unit**2 + b**2)
     own = unit**2 - b**2
     outside = unit[n:, None] * unit[None, n:] * head.cosines[n:, n:] - np.outer(b[n:], b[n:]) if variance else None
@@ -78,37 +74,23 @@ def given_sum(head: Ranked, summary: Summary, at: int, dimension: int, *, varian
         n=n,
         dimension=dimension,
         pull=b,
-        rows=raw - np.outer(b[:n], b),
+        rows=unit[:n, None] * unit[None] * head.cosines[:n] - np.outer(b[:n], b),
         own=np.where(own > floor, own, 0.0),
         floor=floor,
         outside=outside,
-        ties=_ties(unit, b, raw[:, n:]),
+        ties=law.closed > law.strict,
     )
-
-
-def _ties(unit: FloatArray, b: FloatArray, cross: FloatArray) -> BoolArray:
-    """Return which pairs (n, M) have y_i = y_j or y_i + y_j = 2s, hence equal distances, up to rounding; as in `sharp_law.pairwise_law`."""
-    n = len(cross)
-    square = unit**2
-    moment = square - 2 * b
-    both = square[:n, None] + square[None, n:]
-    apart = both - 2 * cross
-    opposite = 4 + 2 * (moment[:n, None] + moment[None, n:]) - both + 2 * cross
-    size = (unit[:n].sum() + unit[n:]) ** 2
-    return np.asarray((apart <= SUM_ROUNDING * both) | (opposite <= SUM_ROUNDING * size))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GivenToken:
     """One selection given s and the token of rank i, in units of σ_ss.
 
-    spread: v_i (0 where y_i is collinear with s). pull: b_i. slope (M,): g_j. variance (M,): v_{j|i}; 0: D_j is known, −1: tied with D_i.
-    ties: how many of J are tied. rotation (3, 3): of the normal scores of (t, z, τ), its first row the main direction.
+    slope (M,): g_j. variance (M,): v_{j|i}; 0: D_j is known, −1: tied with D_i. ties: how many of J are tied.
+    rotation (3, 3): of the normal scores of (t, z, τ), its first row the main direction.
     """
 
     i: int
-    spread: float
-    pull: float
     slope: FloatArray
     variance: FloatArray
     ties: int
@@ -126,8 +108,6 @@ def given_token(given: GivenSum, i: int, chance: FloatArray) -> GivenToken:
     tied = given.ties[i]
     return GivenToken(
         i=i,
-        spread=spread,
-        pull=float(given.pull[i]),
         slope=slope,
         variance=np.where(tied, -1.0, variance),
         ties=int(tied.sum()),
@@ -214,14 +194,15 @@ def token_nodes(given: GivenSum, tokens: list[GivenToken], start: int, stop: int
     are normal quantiles, folded so that the lattice has no edge.
     """
     d = given.dimension
-    points = lattice_points(start, stop, np.array([token.i for token in tokens]), parts)
+    ranks = np.array([token.i for token in tokens])
+    points = lattice_points(start, stop, ranks, parts)
     scores = np.empty_like(points)
     # along the main direction even steps with normal weights, across it folded normal quantiles
     scores[0] = SCORE_REACH * (2 * points[0] - 1)
     scores[1:] = ndtri(np.clip(1 - np.abs(2 * points[1:] - 1), 1e-15, 1 - 1e-15))
     weight = np.exp(-(scores[0] ** 2) / 2) * (2 * SCORE_REACH / np.sqrt(2 * np.pi))
     by_t, by_z, by_tau = np.einsum("tab,atk->btk", np.stack([token.rotation for token in tokens]), scores)
-    spread, pull = (np.array([[getattr(token, name)] for token in tokens]) for name in ("spread", "pull"))
+    spread, pull = given.own[ranks, None], given.pull[ranks, None]
     # back from normal scores to √t, z and τ, and D_i − t from them
     radius = np.interp(by_t, *radius_quantiles(d))
     z = np.sqrt(spread / d) * by_z

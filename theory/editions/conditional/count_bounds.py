@@ -32,6 +32,16 @@ class Chances:
     largest: FloatArray
 
 
+Correlations = Callable[[int], npt.NDArray[Any]]
+"""|ρ̃| (M, M) of a group, computed where it is needed."""
+
+
+def absolute_correlation(covariance: FloatArray, variance: FloatArray) -> FloatArray:
+    """Return |ρ̃_kl| = |C_kl|/√(v_k v_l), at most 1; 0 where a token is known (v = 0)."""
+    scale = np.divide(1.0, np.sqrt(variance), out=np.zeros_like(variance), where=variance > 0)
+    return np.asarray(np.minimum(np.abs(covariance) * scale[:, None] * scale, 1.0))
+
+
 def quadratic(chance: FloatArray, correlation: npt.NDArray[Any]) -> FloatArray:
     """Return V for each row of F (K, M); correlation |ρ̃| (M, M). In float32: every term is positive, and V is moved up by its rounding."""
     from theory.editions.conditional.kernels import deviations, row_products
@@ -40,7 +50,7 @@ def quadratic(chance: FloatArray, correlation: npt.NDArray[Any]) -> FloatArray:
     return np.asarray(row_products(root @ correlation.astype(np.float32, copy=False), root) * (1 + 1e-5))
 
 
-def none_of(chances: Chances, correlation: Callable[[int], npt.NDArray[Any]] | None, weight: FloatArray | float = 1.0) -> FloatArray:
+def none_of(chances: Chances, correlation: Correlations | None, weight: FloatArray | float = 1.0) -> FloatArray:
     """Return an upper bound of P{K = 0} for each row (G, K): min(1 − max F, V/(V + κ²)), without V where `correlation` is None.
 
     V is at least Σ F(1−F): it is computed only where that lets it matter, and where the row's `weight` in an average of mean weight 1 is more

@@ -107,15 +107,7 @@ def chances_within(
 
 @compiled(error_model="numpy", fastmath={"contract", "nsz", "arcp", "reassoc"})
 def distance_rows(table: FloatArray, d: int, tokens: Residuals, nodes: Columns, out: FloatArray, sums: FloatArray) -> None:
-    """Write F_kj = P{D_j ≤ t_k + excess_k | node k} to out (K, M), and Σ_j F, Σ_j F² and max_j F of each node to sums (3, K).
-
-    Args:
-        table: `distance_table`.
-        d: head size.
-        tokens: of J, (M,) each.
-        nodes: (K,) columns.
-        out, sums: (K, M), (3, K).
-    """
+    """Write F_kj = P{D_j ≤ t_k + excess_k | node k} of the tokens of J to out (K, M), and Σ_j F, Σ_j F² and max_j F to sums (3, K)."""
     variance, pull, slope = tokens.variance, tokens.pull, tokens.slope
     radius, z, tau, excess = nodes.radius, nodes.z, nodes.tau, nodes.excess
     offset, lead = np.empty(variance.shape[0]), np.empty(variance.shape[0])

@@ -14,7 +14,6 @@ average over T is taken by scrambled Sobol points, in `REPLICATES` independent p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -23,7 +22,7 @@ from scipy.special import ndtri
 
 from theory.arrays import FloatArray, IntArray
 from theory.editions.conditional.conditioning import GivenSum
-from theory.editions.conditional.count_bounds import comonotone, interpolated, quadratic
+from theory.editions.conditional.count_bounds import absolute_correlation, comonotone, interpolated, quadratic
 from theory.editions.conditional.distance_distribution import distance_table, radius_quantiles
 from theory.editions.conditional.quadrature_error import TOLERANCE, off_by, spread_of, unseen
 from theory.editions.sharp.sharp_law import SUM_ROUNDING
@@ -111,10 +110,6 @@ def given_crowd(given: GivenSum, chosen: IntArray) -> Crowd:
     regression = np.abs(inverse[:, None] * (vectors / np.sqrt(values)) @ along)
     floor = (np.sqrt(given.floor[n:]) + np.sqrt(given.floor[chosen]) @ regression) ** 2
     variance = np.where(left > floor, left, 0.0)
-    correlation = None
-    if given.outside is not None:
-        roots = np.divide(1.0, np.sqrt(variance), out=np.zeros_like(variance), where=variance > 0)
-        correlation = np.minimum(np.abs(given.outside - along.T @ along) * roots[:, None] * roots, 1.0)
     k, other = np.tril_indices(len(values))
     pulls = given.pull[n:]
     products = np.where(k == other, 1.0, 2.0)[:, None] * along[k] * along[other]
@@ -123,7 +118,7 @@ def given_crowd(given: GivenSum, chosen: IntArray) -> Crowd:
         factor=scale[:, None] * vectors * np.sqrt(values),
         known_part=np.concatenate([-(pulls * (2 - pulls))[None], -2 * (1 - pulls) * along, products]),
         variance=np.where(given.ties[chosen].any(axis=0), -1.0, variance),
-        correlation=correlation,
+        correlation=None if given.outside is None else absolute_correlation(given.outside - along.T @ along, variance),
     )
 
 
@@ -190,15 +185,11 @@ def _chances(given: GivenSum, crowd: Crowd, draws: Draws) -> FloatArray:
     return np.asarray(chance)
 
 
-def _blocks(given: GivenSum, crowd: Crowd, draws: Draws) -> Iterator[FloatArray]:
-    step = max(1, BLOCK_NUMBERS // len(crowd.variance))
-    return (_chances(given, crowd, draws.some(at, at + step)) for at in range(0, len(draws.radius), step))
-
-
 def _sums(given: GivenSum, crowd: Crowd, draws: Draws, *, sorting: bool) -> FloatArray:
     """Return sums over the nodes of f_int(κ) and of the upper bound, for P and for F(r_max), (4,)."""
-    result = np.zeros(4)
-    for chance in _blocks(given, crowd, draws):
+    result, step = np.zeros(4), max(1, BLOCK_NUMBERS // len(crowd.variance))
+    for start in range(0, len(draws.radius), step):
+        chance = _chances(given, crowd, draws.some(start, start + step))
         count = chance.sum(axis=1)
         spread = np.inf if crowd.correlation is None else quadratic(chance, crowd.correlation)
         rising = np.sort(chance, axis=1) if sorting else chance

@@ -19,15 +19,12 @@ import numpy as np
 
 from theory.arrays import FloatArray
 from theory.editions.conditional.conditioning import GivenSum, Nodes, within
-from theory.editions.conditional.count_bounds import Chances, comonotone, interpolated, none_of, quadratic
+from theory.editions.conditional.count_bounds import Chances, absolute_correlation, comonotone, interpolated, none_of, quadratic
 from theory.editions.conditional.distance_distribution import radius_quantiles
 from theory.editions.conditional.quadrature_error import FLOOR, TOLERANCE
 
-SCORE_REACH = 4.0
-"""Normal scores of ‖s‖ lie within ±4."""
-
-BEYOND_REACH = 6.4e-5
-"""Probability of the scores beyond, by which an average may be off."""
+SCORE_REACH, BEYOND_REACH = 4.0, 6.4e-5
+"""Normal scores of ‖s‖ lie within ±4; the probability beyond, by which an average may be off."""
 
 GRIDS = 4
 """Coarse grids of scores."""
@@ -50,7 +47,7 @@ def sphere_bounds(given: GivenSum) -> tuple[FloatArray, FloatArray]:
     blocks = None
     if given.outside is not None:
         n = given.n
-        blocks = _correlation(given.rows[:, :n], given.own[:n]), _correlation(given.outside, given.own[n:])
+        blocks = absolute_correlation(given.rows[:, :n], given.own[:n]), absolute_correlation(given.outside, given.own[n:])
     step = 2 * SCORE_REACH / SCORES_FIRST
     scores = np.asarray(step * (np.arange(SCORES_FIRST) + OFFSET) - SCORE_REACH, dtype=np.float64)
     best = _best_spheres(given, scores, blocks)
@@ -114,9 +111,3 @@ def _within(given: GivenSum, radius: FloatArray, x: FloatArray) -> tuple[Chances
     beyond = 1 - inner
     farther = Chances(each=beyond, expected=beyond.sum(axis=2), squares=(beyond**2).sum(axis=2), largest=1 - inner.min(axis=2))
     return parts[1], farther
-
-
-def _correlation(covariance: FloatArray, own: FloatArray) -> FloatArray:
-    """Return |C̃_kl|/√(C̃_kk C̃_ll), at most 1; 0 where a token is known."""
-    scale = np.divide(1.0, np.sqrt(own), out=np.zeros_like(own), where=own > 0)
-    return np.asarray(np.minimum(np.abs(covariance) * scale[:, None] * scale, 1.0))

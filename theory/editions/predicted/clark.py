@@ -154,14 +154,6 @@ def largest(law: Law, members: IntArray, load: FloatArray, share: FloatArray) ->
 
 
 @compiled(error_model="numpy")
-def contenders(law: Law, start: int, stop: int) -> IntArray:
-    """Return the ranks in start..stop−1 that can be the largest."""
-    spread = np.sqrt(law.variance[start:stop])
-    bar = (law.mean[start:stop] - 3 * spread).max()
-    return np.flatnonzero(law.mean[start:stop] + 6 * spread >= bar) + start
-
-
-@compiled(error_model="numpy")
 def chances_to_lead(mean: FloatArray, deviation: FloatArray) -> FloatArray:
     """Return how likely each of these normals would be the largest if they were independent, roughly; it only says where to cut."""
     # midpoint rule over where the largest can lie: density of one times distribution functions of the others
@@ -182,16 +174,19 @@ def chances_to_lead(mean: FloatArray, deviation: FloatArray) -> FloatArray:
 
 
 @compiled(error_model="numpy")
-def by_spread(law: Law, start: int, stop: int, ratio: float, place: FloatArray) -> tuple[IntArray, IntArray]:
-    """Return the contenders by falling spread, in groups whose spreads differ by `ratio` at most, and where these begin; inside by `place`."""
-    members = contenders(law, start, stop)
+def by_spread(law: Law, start: int, stop: int, ratio: float, order: FloatArray) -> tuple[IntArray, IntArray]:
+    """Return the contenders by falling spread, in groups whose spreads differ by `ratio` at most, and where these begin; inside by `order`."""
+    # contenders: what can be the largest
+    spread = np.sqrt(law.variance[start:stop])
+    bar = (law.mean[start:stop] - 3 * spread).max()
+    members = np.flatnonzero(law.mean[start:stop] + 6 * spread >= bar) + start
     members = members[np.argsort(-law.variance[members], kind="mergesort")]
     first, groups, at = np.zeros(MOST_GROUPS + 1, dtype=np.int64), 0, 0
     while at < len(members):
         begun, widest = at, law.variance[members[at]]
         while at < len(members) and (groups == MOST_GROUPS - 1 or law.variance[members[at]] * ratio * ratio >= widest):
             at += 1
-        members[begun:at] = members[begun:at][np.argsort(place[members[begun:at]], kind="mergesort")]
+        members[begun:at] = members[begun:at][np.argsort(order[members[begun:at]], kind="mergesort")]
         groups += 1
         first[groups] = at
     return members, first[: groups + 1]

@@ -155,12 +155,9 @@ def spread_over(mass: FloatArray) -> IntArray:
 def shared_variance(law: Law, start: int, load: FloatArray, rest: FloatArray, first: IntArray, waves: FloatArray) -> FloatArray:
     """Return Σ_{j≠k} Cov(1{X_j ≤ y}, 1{X_k ≤ y}) at each node, to the digits of `waves`.
 
-    Args:
-        law, start: of the variables.
-        load, rest: (groups, size) of X_j on each Y_p: covariance with Y_p in its standard deviations, and the deviation left.
-        first: (groups + 1,) the nodes first[p]..first[p + 1]−1 are those of Y_p.
-        waves: (nodes, 4, size) of `waves_at`; a prediction keeps them in single precision, for sums over pairs of products of them are most of its cost.
-
+    load, rest (groups, size): of X_j on each Y_p, covariance with Y_p in its standard deviations, and the deviation left. The nodes of Y_p are
+    first[p]..first[p + 1]−1. waves (nodes, 4, size) of `waves_at`: a prediction keeps them in single precision, for sums over pairs of products of
+    them are most of its cost.
     What is left of the series at R = 1, where the covariance is min(Φ_j, Φ_k) − Φ_j Φ_k, enters with R⁴ for R > 0.
     """
     several, size = load.shape

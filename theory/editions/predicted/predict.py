@@ -103,20 +103,7 @@ def predict(
     convention: Convention = "paper",
     feasible: bool | None = None,
 ) -> Prediction:
-    """Return the approximate expected separability of one head under Model G.
-
-    Args:
-        alpha: (T,) attention weights of the visible tokens, non-negative; they need not sum to 1.
-        norms: (T,) value norms, or one number.
-        gram: T×T cosines, or a `LagGram`.
-        dimension: head size d.
-        n: sizes N >= 1; N = T gives 1, N > T gives NaN.
-        sink: position of the sink among the tokens, None where it is not visible.
-        convention: "paper", or "followup" for strict inner balls and one F.
-        feasible: whether some vectors have this Gram, where the caller knows; None: find out.
-
-    Returns:
-        A `Prediction` with arrays of shape (K,).
+    """Return the approximate expected separability of one head under Model G, arrays (K,); arguments as `theory.envelope`.
 
     Raises:
         InputError: on bad input or an infeasible Gram.
@@ -199,7 +186,7 @@ def _one_size(head: Ranked, summary: Summary, at: int, dimension: int, *, follow
     from theory.editions.predicted.counts import twins
 
     n, values, changes = int(summary.n[at]), np.zeros(len(QUANTITIES)), np.zeros(2)
-    place = head.order.astype(np.float64)
+    positions = head.order.astype(np.float64)
     equal = twins(head.cosines, head.a, n)
     if n == 1:
         p, r = 1 / (1 + equal[1:].sum()), 1.0 - (followup and equal[0])
@@ -207,56 +194,49 @@ def _one_size(head: Ranked, summary: Summary, at: int, dimension: int, *, follow
     compared = range(NODES) if closely else (NODES // 2,)
     for node, (ratio, weight) in enumerate(zip(*squared_sum_nodes(dimension), strict=True)):
         law = conditional_law(head, summary, at, float(ratio), dimension)
-        outer, outer_changes = _outer(law, n, equal, place, compare=node in compared, closely=closely)
-        inner, inner_changes = _inner(law, n, equal, place, followup=followup, compare=node in compared, closely=closely)
+        outer, inner, changed = _one_node(law, n, equal, positions, followup=followup, compare=node in compared, closely=closely)
         clipped = np.clip([outer[0], inner[0], outer[1], inner[1]], 0.0, 1.0)
         values += weight * np.array(_finish(*clipped, followup=followup))
-        changes = np.maximum(changes, np.maximum(np.array(outer_changes), np.array(inner_changes)))
+        changes = np.maximum(changes, changed)
     return np.array([*np.clip(values, 0.0, 1.0), *changes])
 
 
 Pair = tuple[float, float]
 
 
-def _outer(law: Law, n: int, equal: BoolArray, place: FloatArray, *, compare: bool, closely: bool) -> tuple[Pair, Pair]:
-    """Return E P and E F(r_max) given t, and how much another order of merging and another grouping change them (0 if not asked)."""
-    from theory.editions.predicted.clark import by_spread, group_maxima
-    from theory.editions.predicted.counts import expected_counts
-
-    def evaluate(order: FloatArray, like: float = LIKE) -> Pair:
-        return expected_counts(law, group_maxima(law, *by_spread(law, 0, n, like, order)), n, len(law.a), n, False, equal[n:], True)
-
-    values = evaluate(law.mean)
-    for other in ((place,), (law.mean, 1.0), (place, 1.0)):
-        if np.isfinite(values).all():
-            break  # else equal means, whose order is rounding's: the moments of such a tree may contradict each other
-        values = evaluate(*other)
-    if not compare:
-        return values, (0.0, 0.0)
-    regrouped = _apart(values, evaluate(law.mean, 1.0)) if closely else 0.0
-    return values, (_apart(values, evaluate(place)), regrouped)
-
-
-def _inner(law: Law, n: int, equal: BoolArray, place: FloatArray, *, followup: bool, compare: bool, closely: bool) -> tuple[Pair, Pair]:
-    """Return E R and E F(r_min) given t, and how much another order of merging and another grouping change them (0 if not asked).
+def _one_node(
+    law: Law, n: int, equal: BoolArray, positions: FloatArray, *, followup: bool, compare: bool, closely: bool
+) -> tuple[Pair, Pair, Pair]:
+    """Return E P and E F(r_max) given t, E R and E F(r_min), and how much another order of merging and another grouping change them.
 
     Many unselected tokens compete on even terms: neighbours, which are most alike, are merged first, and their runs compete at last.
+    compare: whether the changes are asked for, else 0; closely: groups of equal spread alone are tried too.
     """
     from theory.editions.predicted.clark import by_spread, group_maxima, in_runs
     from theory.editions.predicted.counts import expected_counts
 
     tokens, mirrored, surely = len(law.a), law._replace(mean=-law.mean), equal[:n] & followup
 
-    def evaluate(order: FloatArray, like: float = LIKE, runs: int = RUNS) -> Pair:
+    def farthest(order: FloatArray, like: float = LIKE) -> Pair:
+        return expected_counts(law, group_maxima(law, *by_spread(law, 0, n, like, order)), n, tokens, n, False, equal[n:], True)
+
+    def nearest(order: FloatArray, like: float = LIKE, runs: int = RUNS) -> Pair:
         members, first = by_spread(mirrored, n, tokens, like, order)
         groups = group_maxima(mirrored, members, in_runs(mirrored, members, first, runs))
         return expected_counts(mirrored, groups, 0, n, n, True, surely, followup)
 
-    values = evaluate(place)
+    outer, inner = farthest(law.mean), nearest(positions)
+    for other in ((positions,), (law.mean, 1.0), (positions, 1.0)):
+        if np.isfinite(outer).all():
+            break  # else equal means, whose order is rounding's: the moments of such a tree may contradict each other
+        outer = farthest(*other)
     if not compare:
-        return values, (0.0, 0.0)
-    regrouped = max(_apart(values, evaluate(place, 1.0)) if closely else 0.0, _apart(values, evaluate(place, runs=1)))
-    return values, (_apart(values, evaluate(mirrored.mean)), regrouped)
+        return outer, inner, (0.0, 0.0)
+    reordered = max(_apart(outer, farthest(positions)), _apart(inner, nearest(mirrored.mean)))
+    regrouped = _apart(inner, nearest(positions, runs=1))
+    if closely:
+        regrouped = max(regrouped, _apart(outer, farthest(law.mean, 1.0)), _apart(inner, nearest(positions, 1.0)))
+    return outer, inner, (reordered, regrouped)
 
 
 def _apart(one: Pair, other: Pair) -> float:

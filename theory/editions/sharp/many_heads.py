@@ -19,7 +19,7 @@ from scipy.special import betaln, stdtr
 
 from theory.arrays import FloatArray, IntArray, selection_order
 from theory.editions.sharp.sharp_law import GRAM_ROUNDING, SUM_ROUNDING, PairSums, best_bounds, infeasible
-from theory.head.ranked import Ranked, RunningSums, Summary, rank_of, summary_of
+from theory.head.ranked import Ranked, Summary, rank_of, summary_of
 from theory.head.results import BoundPairs
 
 TABULATED_FROM = 7
@@ -117,8 +117,7 @@ def prepare(alpha: FloatArray, norms: FloatArray, cosines: npt.NDArray[Any], sin
     by_rank, sigma, extremes = BY_RANK.take(len(a)), np.empty((len(sizes), len(a))), np.empty((3, len(sizes)))
     rank_and_sum(cosines, order, a, -1 if rank is None else rank, sizes, by_rank, sigma, extremes)
     head = Ranked(order=order, a=a, norms=norms[order], cosines=by_rank, sink=rank)
-    sums = RunningSums(sigma=sigma, rho_in=extremes[0], rho_out=extremes[1], rho_least=extremes[2])
-    return head, summary_of(head, n, sums)
+    return head, summary_of(head, n, sigma, extremes)
 
 
 def sharp_bounds(heads: list[tuple[Ranked, Summary]], dimension: int, *, followup: bool) -> list[list[BoundPairs[float]]]:
@@ -132,7 +131,7 @@ def sharp_bounds(heads: list[tuple[Ranked, Summary]], dimension: int, *, followu
     shares = [costs[share :: 2 * workers()] for share in range(2 * workers())]
 
     def work(share: list[tuple[int, int, int]]) -> list[tuple[int, int, BoundPairs[float]]]:
-        return [(h, k, _one(heads[h][0], heads[h][1], k, table, followup)) for _, h, k in share]
+        return [(h, k, best_bounds(pair_sums(*heads[h], k, table, followup=followup), followup=followup)) for _, h, k in share]
 
     answers = {(h, k): bounds for part in in_threads(work, shares) for h, k, bounds in part}
     return [[answers[h, k] for k in range(len(summary.n))] for h, (_, summary) in enumerate(heads)]
@@ -144,13 +143,8 @@ def pair_sums(head: Ranked, summary: Summary, at: int, table: FloatArray, *, fol
 
     n = int(summary.n[at])
     columns, rows = np.empty((2, head.tokens - n)), np.empty((2, n))
-    rounding = (SUM_ROUNDING, GRAM_ROUNDING)
-    sigma, sigma_ss = summary.sigma[at], float(summary.sigma_ss[at])
-    worst = sum_pairs(head.cosines, head.a, sigma, sigma_ss, n, table, rounding, followup, columns[0], columns[1], rows[0], rows[1])
+    sigma, sigma_ss, rounding = summary.sigma[at], float(summary.sigma_ss[at]), (SUM_ROUNDING, GRAM_ROUNDING)
+    worst = sum_pairs(head.cosines, head.a, sigma, sigma_ss, n, table, rounding, followup, columns, rows)
     if worst < 0:
         raise infeasible(worst)
     return PairSums(column_total=columns[0], column_largest=columns[1], row_total=rows[0], row_largest=rows[1])
-
-
-def _one(head: Ranked, summary: Summary, at: int, table: FloatArray, followup: bool) -> BoundPairs[float]:
-    return best_bounds(pair_sums(head, summary, at, table, followup=followup), followup=followup)

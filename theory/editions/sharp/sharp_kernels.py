@@ -118,17 +118,15 @@ def sum_pairs(
     table: FloatArray,
     rounding: tuple[float, float],
     followup: bool,
-    column_total: FloatArray,
-    column_largest: FloatArray,
-    row_total: FloatArray,
-    row_largest: FloatArray,
+    columns: FloatArray,
+    rows: FloatArray,
 ) -> float:
-    """Fill the four arrays of `sharp.PairSums` for one selection; return the worst clearly negative determinant on its scale, else 0."""
+    """Fill the totals and largest of `sharp_law.PairSums`, columns (2, M) and rows (2, N); return the worst clearly negative determinant, else 0."""
     own = a * a
     moment = own - 2 * sigma
     inside = a[:n].sum()
     r = np.empty(len(a) - n)
-    column_total[:] = 0.0
+    columns[0] = 0.0
     column_least = np.ones(len(a) - n)
     worst = 0.0
     for i in range(n):
@@ -137,14 +135,14 @@ def sum_pairs(
         if odd > 0:
             ties, apart_least, bad = mend_row(cosines, own, moment, sigma_ss, a, inside, i, n, rounding, r)
             worst = min(worst, bad)
-        total, least = add_row(table, r, column_total, column_least)
+        total, least = add_row(table, r, columns[0], column_least)
         least = apart_least if odd > 0 else least
         # ties count for the outer ball always, for the inner one under `followup` alone
         strict = ties > 0 and not followup
-        row_total[i] = total - ties if strict else total
-        row_largest[i] = look_up(table, -1.0 if (ties > 0 and followup) else least)
+        rows[0, i] = total - ties if strict else total
+        rows[1, i] = look_up(table, -1.0 if (ties > 0 and followup) else least)
     for m in range(len(r)):
-        column_largest[m] = look_up(table, column_least[m])
+        columns[1, m] = look_up(table, column_least[m])
     return worst
 
 
@@ -159,7 +157,7 @@ def rank_and_sum(
     sigma: FloatArray,
     extremes: FloatArray,
 ) -> None:
-    """Fill `by_rank` (T, T) with the cosines by rank, and sigma (K, T), extremes (3, K) as `ranked.running_sums`; sink −1 for none."""
+    """Fill `by_rank` (T, T) with the cosines by rank, and sigma (K, T), extremes (3, K) as `ranked.summary_of` takes them; sink −1 for none."""
     tokens = len(order)
     load = np.zeros(tokens)
     nearest = np.full(tokens, -np.inf)

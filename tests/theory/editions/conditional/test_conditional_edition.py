@@ -17,8 +17,8 @@ from theory.editions.conditional.conditional_edition import conditional_bounds
 from theory.editions.conditional.conditioning import given_sum
 from theory.editions.conditional.quadrature_error import TOLERANCE
 from theory.editions.conditional.sphere import sphere_bounds
-from theory.editions.sharp.sharp_law import exact_bounds
-from theory.evaluate import values
+from theory.editions.sharp.sharp_law import exact_bounds, pairwise_law
+from theory.evaluate import envelopes as evaluation
 from theory.evaluate.envelopes import envelope, envelopes
 from theory.head.gram import exponential
 from theory.head.results import CLAIMS, QUANTITIES
@@ -127,7 +127,7 @@ def test_rare_crowds_are_seen() -> None:
 
 def test_one_sphere_bounds_precision_from_s_alone() -> None:
     head, summary = one_selection(n=16, length=32, rho0=-0.5, p_sink=0.05)
-    given_s = given_sum(head, summary, 0, 16, variance=True)
+    given_s = given_sum(head, summary, 0, 16, pairwise_law(head, summary, 0, 16), variance=True)
     assert given_s is not None
     value, off = sphere_bounds(given_s)
     y = next(draw_directions(head.cosines, 33, 16, 4000, 1, sink=None)) * head.a[:, None, None]
@@ -159,7 +159,7 @@ def test_what_may_be_too_far_off_is_flagged_and_left_to_sharp(monkeypatch: pytes
     sharp = exact_bounds(head, summary, 0, 16, followup=False)
     monkeypatch.setattr(conditional_edition, "NODES_MOST", 64)
     monkeypatch.setattr(conditional_edition, "WITHIN", 1e-9)
-    monkeypatch.setattr(values, "WITHIN", 1e-9)
+    monkeypatch.setattr(evaluation, "WITHIN", 1e-9)
     found = conditional_bounds(head, summary, 0, 16, followup=False)
     assert found.error > 1e-9
     assert (found.precision, found.recall) == (sharp.precision, sharp.recall)

@@ -93,7 +93,7 @@ def symbolic_selection() -> tuple[sp.Matrix, Ranked, Summary]:
 def test_conditional_mean_of_a_distance_is_the_noncentral_chi_squares() -> None:
     """E[D_l | s, y_i] from the Gaussian conditional law by Schur complement equals v_{l|i} + δ_l, whatever s, y_i are."""
     c, head, summary = symbolic_selection()
-    given_s = given_sum(head, summary, 0, 16, variance=True)
+    given_s = given_sum(head, summary, 0, 16, pairwise_law(head, summary, 0, 16), variance=True)
     assert given_s is not None
     t, z, tau = sp.symbols("t z tau", positive=True)
     total = (c[:2, :2] * sp.ones(2, 1)).dot(sp.ones(2, 1))
@@ -138,7 +138,7 @@ def test_upper_bound_of_one_count_by_symbols() -> None:
 def test_average_over_the_nodes_is_the_exact_pairwise_law(dimension: int, off: float) -> None:
     head, summary = one_selection()
     law = pairwise_law(head, summary, 0, dimension)
-    given_s = given_sum(head, summary, 0, dimension, variance=False)
+    given_s = given_sum(head, summary, 0, dimension, pairwise_law(head, summary, 0, dimension), variance=False)
     assert given_s is not None
     for i in range(4):
         token = given_token(given_s, i, law.closed[i])
@@ -161,14 +161,14 @@ def student_ratio(head: Ranked, i: int) -> np.ndarray:
 
 def test_variance_of_the_count_given_the_node_is_below_its_bound() -> None:
     head, summary = one_selection()
-    given_s = given_sum(head, summary, 0, 12, variance=True)
+    given_s = given_sum(head, summary, 0, 12, pairwise_law(head, summary, 0, 12), variance=True)
     assert given_s is not None
     token = given_token(given_s, 1, np.ones(21))
     nodes = token_nodes(given_s, [token], 0, 4)
     chances, correlation = nearer_outside(given_s, [token], nodes), residual_correlation(given_s, token)
     bound = quadratic(chances.each[0], correlation)
     # Draw what is left of y_j given Z_i: e_j − g_j e_i has covariance C̃ − g gᵀ v_i over d.
-    left = given_s.outside - np.outer(token.slope, token.slope) * token.spread
+    left = given_s.outside - np.outer(token.slope, token.slope) * given_s.own[token.i]
     noise = np.random.default_rng(0).multivariate_normal(np.zeros(21), left / 12, size=(20_000, 12)).transpose(0, 2, 1)
     for k in range(4):
         known = np.zeros((21, 12))

@@ -13,6 +13,7 @@ from theory.editions.conditional.conditional_edition import conditional_bounds
 from theory.editions.conditional.conditioning import GivenSum, given_sum
 from theory.editions.conditional.quadrature_error import WITHIN
 from theory.editions.conditional.several_tokens import crowd_bounds, given_crowd
+from theory.editions.sharp.sharp_law import pairwise_law
 from theory.evaluate.envelopes import envelope
 from theory.head.ranked import rank_tokens, summarise
 
@@ -20,7 +21,7 @@ from theory.head.ranked import rank_tokens, summarise
 def given_selection(n: int, length: int, dimension: int) -> tuple[GivenSum, np.ndarray]:
     """A selection given s, and simulated squared distances in its units (T, draws)."""
     head, summary = one_selection(n=n, length=length, rho0=-0.5, p_sink=0.1)
-    given = given_sum(head, summary, 0, dimension, variance=True)
+    given = given_sum(head, summary, 0, dimension, pairwise_law(head, summary, 0, dimension), variance=True)
     assert given is not None
     y = next(draw_directions(head.cosines, length + 1, dimension, 6000, 1, sink=None)) * head.a[:, None, None]
     return given, ((y[:n].sum(axis=0) - y) ** 2).sum(axis=2)
