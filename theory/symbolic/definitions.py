@@ -10,9 +10,43 @@ import sympy as sp
 
 from theory.symbolic.operations import Indicator, Inner, MaxOver, MinOver, Norm, SumOver
 from theory.symbolic.symbols import (
-    I_N, T_1, T_2, C, D, J, K_in, K_out, N, P, R, S_in, a, a_0, alpha, beta, d_ort, eta, i, j, k, l, lam, omega, p_base,
-    p_sink, r_max, r_min, radius, rho_0, s, shift, slope, u, v, y,
-)  # fmt: skip
+    I_N,
+    T_1,
+    T_2,
+    C,
+    D,
+    J,
+    K_in,
+    K_out,
+    N,
+    P,
+    R,
+    S_in,
+    a,
+    a_0,
+    alpha,
+    beta,
+    d_ort,
+    eta,
+    i,
+    j,
+    k,
+    l,
+    lam,
+    omega,
+    p_base,
+    p_sink,
+    r_max,
+    r_min,
+    radius,
+    rho_0,
+    s,
+    shift,
+    slope,
+    u,
+    v,
+    y,
+)
 
 REPRESENTATIVE = SumOver(alpha[k] * v[k], k, I_N)
 """s, eq. (1)."""

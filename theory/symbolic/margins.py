@@ -11,9 +11,38 @@ import sympy as sp
 
 from theory.symbolic.operations import MaxOver, MinOver, SumOver
 from theory.symbolic.symbols import (
-    I_N, B, Delta, Delta_0, I_content, J, M, S_in, a, a_0, a_max_in, a_max_out, a_min_in, a_min_out, a_next, beta,
-    c_proxy, d, i, j, k, kappa, l, mu_of, rho, rho_0, rho_in, rho_out, sigma, w, xi,
-)  # fmt: skip
+    I_N,
+    B,
+    Delta,
+    Delta_0,
+    I_content,
+    J,
+    M,
+    S_in,
+    a,
+    a_0,
+    a_max_in,
+    a_max_out,
+    a_min_in,
+    a_min_out,
+    a_next,
+    beta,
+    c_proxy,
+    d,
+    i,
+    j,
+    k,
+    kappa,
+    l,
+    mu_of,
+    rho,
+    rho_0,
+    rho_in,
+    rho_out,
+    sigma,
+    w,
+    xi,
+)
 
 S_IN = SumOver(a[k], k, I_content)
 """Summed effective weight of the selected content, eq. (7)."""

@@ -10,9 +10,39 @@ import sympy as sp
 from theory.symbolic.margins import DELTA, DELTA_0_OUT, SCALE, TAIL, TAIL_SINK
 from theory.symbolic.operations import MaxOver, Mean, MinOver, SumOver
 from theory.symbolic.symbols import (
-    I_N, B, Delta, Delta_0, Gamma_ii, Gamma_ij, Gamma_jj, J, L, N, P_lower, P_upper, R_lower, R_upper, T, beat,
-    beat_ranked, count, d, i, j, kept, m, nu, p, p_floor, pi, r, safe, safe_most, spread, total,
-)  # fmt: skip
+    I_N,
+    B,
+    Delta,
+    Delta_0,
+    Gamma_ii,
+    Gamma_ij,
+    Gamma_jj,
+    J,
+    L,
+    N,
+    P_lower,
+    P_upper,
+    R_lower,
+    R_upper,
+    T,
+    beat,
+    beat_ranked,
+    count,
+    d,
+    i,
+    j,
+    kept,
+    m,
+    nu,
+    p,
+    p_floor,
+    pi,
+    r,
+    safe,
+    safe_most,
+    spread,
+    total,
+)
 
 
 def _interpolated(c: int, number: sp.Expr) -> sp.Expr:
