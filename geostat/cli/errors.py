@@ -38,7 +38,7 @@ class Guarded(TyperGroup):
         """Parse what stands before the command's name."""
         if not args:  # the help is shown
             return super().make_context(info_name, args, *more, **extra)
-        with _told():
+        with _reported():
             if "" in args:  # as a path it would name the current folder
                 before = f" after {shown(args[args.index('') - 1])}" if args.index("") else ""
                 raise InputError(f"an empty word{before}, expected a value. Leave it out, or set the variable that it came from.")
@@ -46,14 +46,14 @@ class Guarded(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was named."""
-        with _told():
+        with _reported():
             done = super().invoke(ctx)
             sys.stdout.flush()
             return done
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _reported() -> Iterator[None]:
     """Tell of what is refused within, and exit."""
     try:
         yield
@@ -78,11 +78,11 @@ def _told() -> Iterator[None]:
 
 def _usage(error: Any) -> str:
     """What a command line that cannot be parsed is told, and where it is told what can."""
-    said = error.format_message().strip().rstrip(".")
+    message = error.format_message().strip().rstrip(".")
     command = error.ctx.command_path if error.ctx else "geostat"
     takes_text = error.ctx is not None and any(parameter.name == "text" for parameter in error.ctx.command.params)
-    repeat = " Repeat --text for each text." if takes_text and "extra argument" in said else ""
-    return f"{said}.{repeat} See `{command} --help`."
+    repeat = " Repeat --text for each text." if takes_text and "extra argument" in message else ""
+    return f"{message}.{repeat} See `{command} --help`."
 
 
 def _refused_by_disk(error: OSError) -> str:
