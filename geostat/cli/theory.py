@@ -20,12 +20,9 @@ Style = Literal["text", "latex", "python", "json"]
 
 
 def statement(name: str | None, *, style: str = "text", errata: bool = False) -> str:
-    """Render one statement, the list of all, or the errata.
+    """Render one statement by its name, equation number or place in the paper, such as "erratum 17", or without a name the list of all.
 
-    Args:
-        name: a statement's name, equation number or place in the paper, or "erratum 17"; None lists them.
-        style: text, latex, python or json.
-        errata: print the errata instead: all, or with `name` the one of that number.
+    With `errata` print the errata instead: all, or with `name` the one of that number.
 
     Raises:
         InputError: for an unknown style, name or erratum; unknown equation numbers are refused by the catalogue.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,11 +18,11 @@ import xarray as xr
 
 from empirical.store.store import Store
 from geostat.bounds.head import MEASURED
+from geostat.comparison.curves import coverage, curves, forms, regime_counts, spreads, verdicts
 from geostat.comparison.pairing import LETTERS, OF_EVERYTHING, SETTINGS, Held, differing, document_keys, names_of, notes, pairing, shared
 from geostat.comparison.scalars import Difference, Quantity, Scalar, difference, quantities, scalars
 from geostat.comparison.sentences import sentences
-from geostat.comparison.variables import DIFFERENCES, ESTIMATES
-from geostat.datasets.variable import Value, variables
+from geostat.datasets.variable import Value, Variable, variables
 from geostat.errors import InputError
 from geostat.paper import REPORTED
 from geostat.runs.console import QUIET, Console
@@ -42,6 +43,34 @@ PARAMETERS: Final = {
 }
 """Whose distribution over heads is compared, beside β and the misfit of every form of similarity."""
 QUARTILES: Final = (0.25, 0.5, 0.75)
+_JACKKNIFE: Final = {"interval": "95% document jackknife, t(K-1); correlations on Fisher's z"}
+_estimate = partial(Variable, dims=("run", "quantity"), more=_JACKKNIFE)
+_difference = partial(Variable, dims=("pair", "quantity"))
+_pair = partial(Variable, dims=("pair",))
+JACKKNIFED: Final = ("estimate", "estimate_se", "estimate_lower", "estimate_upper", "at_n")
+ESTIMATES: Final = (
+    _estimate("estimate", "mean over heads"),
+    _estimate("estimate_se", "its standard error over documents"),
+    _estimate("estimate_lower", "its lower limit"),
+    _estimate("estimate_upper", "its upper limit"),
+    _estimate("at_n", "size N of a largest value"),
+    Variable("heads", "heads it is averaged over", dims=("run", "quantity")),
+    Variable("documents", "documents", dims=("run",)),
+)
+DIFFERENCES: Final = (
+    _difference("difference", "first run's number minus the second's"),
+    _difference("difference_se", "standard error of the first run's number minus the second's"),
+    _difference("difference_lower", "lower limit of the first run's number minus the second's"),
+    _difference("difference_upper", "upper limit of the first run's number minus the second's"),
+    _difference("degrees", "degrees of freedom of the difference"),
+    _difference("p", "two-sided p-value of the difference"),
+    _difference("p_holm", "the same, Holm over all differences here"),
+    _difference("minds", "settings that differ and bear on the difference"),
+    _pair("shared", "documents that both runs hold"),
+    _pair("pairing", "how the standard error was made"),
+    _pair("first", "index of the first run"),
+    _pair("second", "index of the second run"),
+)
 
 
 def compare(sources: Sequence[Source], *, quick: bool = False, console: Console = QUIET) -> xr.Dataset:
@@ -71,22 +100,18 @@ def compare(sources: Sequence[Source], *, quick: bool = False, console: Console 
     stores = [None if isinstance(source, xr.DataTree) else _store(Path(source)) for source in sources]
     _refuse_twice(sources, stores)
     held: list[Held] = []
-    result: list[dict[str, Scalar]] = []
+    by_run: list[dict[str, Scalar]] = []
     for source, store in zip(sources, stores, strict=True):
         console.stage(f"read {_name_of(source)}")
         groups, attrs = _groups(source, store)
-        result.append(scalars(groups, coverage_errors=not quick, progress=partial(console.fraction, "bounds by document")))
+        by_run.append(scalars(groups, coverage_errors=not quick, progress=partial(console.fraction, "bounds by document")))
         held.append(_reduced(groups, attrs, None if store is None else store.path))
     names = names_of([one.model for one in held], [one.path for one in held])
-    pairs = list(dict.fromkeys(pair for one in held for pair in one.pairs))
-    asked = quantities(pairs)
-    data = xr.merge(
-        [_estimates(held, result, asked), _differences(held, result, asked), *_side_by_side(held)],
-        combine_attrs="drop_conflicts",
-        join="exact",
-    )
-    data = data.assign_coords(run=("run", np.array(names, dtype=object), {"long_name": "run"}))
-    data = data.assign_coords(_facts(held))
+    asked = quantities(list(dict.fromkeys(pair for one in held for pair in one.pairs)))
+    parts = [_estimates(held, by_run, asked), _differences(held, by_run, asked), spreads(held, PARAMETERS, QUARTILES)]
+    parts += [part(held) for part in (verdicts, coverage, curves, regime_counts, forms)]
+    data = xr.merge(parts, combine_attrs="drop_conflicts", join="exact")
+    data = data.assign_coords(run=("run", _labels(names), {"long_name": "run"})).assign_coords(_facts(held))
     claims = {row["key"]: row for one in held for row in claim_rows(one.groups["verdicts"])}
     data.attrs = {
         "long_name": "runs side by side", "letters": list(LETTERS[: len(held)]), "notes": notes(held), "reported": json.dumps(REPORTED, ensure_ascii=False),
@@ -105,30 +130,16 @@ def as_json(data: xr.Dataset) -> dict[str, Any]:
         return {name: value if np.isfinite(value) else None for name, value in values.items()}
 
     letters, keys = list(data.attrs["letters"]), [str(key) for key in data["quantity"].values]
-    estimates = {
-        letter: {
-            key: of(data.isel(run=place).sel(quantity=key), "estimate", "estimate_se", "estimate_lower", "estimate_upper", "at_n", "heads")
-            for key in keys
-        }
-        for place, letter in enumerate(letters)
-    }
+    estimates, runs = {}, []
+    for place, letter in enumerate(letters):
+        run = data.isel(run=place)
+        estimates[letter] = {key: of(run.sel(quantity=key), *JACKKNIFED, "heads") for key in keys}
+        runs.append({"letter": letter, "name": str(run["run"].item()), "path": str(run["path"].item()), "documents": int(run["documents"])})
     names = ("difference", "difference_se", "difference_lower", "difference_upper", "p", "p_holm")
-    differences = {
-        str(pair): {
-            key: of(data.sel(pair=pair, quantity=key), *names) | {"minds": str(data["minds"].sel(pair=pair, quantity=key).item()).split()}
-            for key in keys
-        }
-        for pair in data["pair"].values
-    }
-    runs = [
-        {
-            "letter": letter,
-            "name": str(data["run"].values[place]),
-            "path": str(data["path"].values[place]),
-            "documents": int(data["documents"].values[place]),
-        }
-        for place, letter in enumerate(letters)
-    ]
+    differences: dict[str, Any] = {}
+    for pair in data["pair"].values:
+        cells = {key: data.sel(pair=pair, quantity=key) for key in keys}
+        differences[str(pair)] = {key: of(cell, *names) | {"minds": str(cell["minds"].item()).split()} for key, cell in cells.items()}
     return {
         "runs": runs, "notes": list(data.attrs["notes"]), "sentences": list(data.attrs["sentences"]), "estimates": estimates, "differences": differences,
         "reported": json.loads(data.attrs["reported"]),
@@ -140,14 +151,9 @@ def _name_of(source: Source) -> str:
 
 
 def _store(path: Path) -> Store:
-    """Open a run.
-
-    Raises:
-        InputError: if it is none, or not confronted.
-    """
-    at = store_path(path)
-    store = Store.open(at)
-    _refuse_unconfronted(str(at), {"capture", *store.results})
+    """Open a run; refused where it is none, or not confronted."""
+    store = Store.open(store_path(path))
+    _refuse_unconfronted(str(store_path(path)), {"capture", *store.results})
     return store
 
 
@@ -172,8 +178,10 @@ def _refuse_twice(sources: Sequence[Source], stores: Sequence[Store | None]) -> 
 def _groups(source: Source, store: Store | None) -> tuple[dict[str, xr.Dataset], dict[str, Any]]:
     """What a run holds of NEEDED, and its attributes."""
     if store is not None:
-        held = store.attributes["manifest"]["captured"]
-        return _compared(str(store.path), {name: store.read(name) for name in NEEDED}), store.attributes | {"null_measured": "null" in held}
+        captured = store.attributes["manifest"]["captured"]
+        return _compared(str(store.path), {name: store.read(name) for name in NEEDED}), store.attributes | {
+            "null_measured": "null" in captured
+        }
     if not isinstance(source, xr.DataTree):
         raise InputError(f"{type(source).__name__}: expected a path of a run, or an xarray.DataTree. Use what geostat.open returned.")
     _refuse_unconfronted("a DataTree", set(source.children))
@@ -194,11 +202,7 @@ def _reduced(groups: Mapping[str, xr.Dataset], attrs: dict[str, Any], path: Path
     rows = (attrs.get("manifest") or {}).get("documents") or [{"name": str(name)} for name in capture["document"].values]
     model = attrs.get("model")
     name = (model.get("id") or model.get("model")) if isinstance(model, dict) else model
-    kept = {
-        key: data.drop_dims([dim for dim in ("position", "document") if dim in data.dims])
-        for key, data in groups.items()
-        if key != "capture"
-    }
+    kept = {key: data.drop_dims(("position", "document"), errors="ignore") for key, data in groups.items() if key != "capture"}
     return Held(
         model=str(name or "unnamed model"), path=path, attrs=attrs, sizes={str(dim): size for dim, size in capture.sizes.items()}, groups=kept,
         n=capture["n"].values, tokens=capture["tokens"].values, null=bool(attrs["null_measured"]), documents=document_keys(rows),
@@ -213,18 +217,15 @@ def _labels(names: Sequence[str]) -> np.ndarray:
 def _estimates(held: Sequence[Held], by_run: Sequence[Mapping[str, Scalar]], asked: Sequence[Quantity]) -> xr.Dataset:
     """Each run's numbers, over (run, quantity)."""
     shape = (len(held), len(asked))
-    names = ("estimate", "estimate_se", "estimate_lower", "estimate_upper", "at_n")
-    table = {name: np.full(shape, np.nan) for name in names}
+    table = {name: np.full(shape, np.nan) for name in JACKKNIFED}
     heads = np.zeros(shape, dtype=np.int64)
     for row, run in enumerate(by_run):
         for column, quantity in enumerate(asked):
-            scalar = run.get(quantity.key)
-            if scalar is None:
-                continue
-            spread = scalar.jackknifed()
-            for name, value in zip(names, (scalar.estimate, spread.se, spread.lower, spread.upper, scalar.at), strict=True):
-                table[name][row, column] = value
-            heads[row, column] = scalar.heads
+            if (scalar := run.get(quantity.key)) is not None:
+                spread = scalar.jackknifed()
+                for name, value in zip(JACKKNIFED, (scalar.estimate, spread.se, spread.lower, spread.upper, scalar.at), strict=True):
+                    table[name][row, column] = value
+                heads[row, column] = scalar.heads
     numbers: dict[str, Value] = {**table, "heads": heads, "documents": np.array([one.sizes["document"] for one in held])}
     data = xr.Dataset(variables(ESTIMATES, numbers))
     coords: dict[Any, Any] = {
@@ -235,10 +236,9 @@ def _estimates(held: Sequence[Held], by_run: Sequence[Mapping[str, Scalar]], ask
 
 def _differences(held: Sequence[Held], by_run: Sequence[Mapping[str, Scalar]], asked: Sequence[Quantity]) -> xr.Dataset:
     """Every run minus every later one, over (pair, quantity)."""
-    places = [(one, other) for one in range(len(held)) for other in range(one + 1, len(held))]
+    places = list(combinations(range(len(held)), 2))
     shape = (len(places), len(asked))
-    nothing = Difference(value=float("nan"), se=float("nan"), lower=float("nan"), upper=float("nan"), degrees=float("nan"))
-    grid, minds = np.full(shape, nothing, dtype=object), np.full(shape, "", dtype=object)
+    grid, minds = np.full(shape, Difference(), dtype=object), np.full(shape, "", dtype=object)
     for row, (one, other) in enumerate(places):
         topics = differing(held[one], held[other])
         for column, quantity in enumerate(asked):
@@ -251,17 +251,14 @@ def _differences(held: Sequence[Held], by_run: Sequence[Mapping[str, Scalar]], a
     both = [(held[one], held[other]) for one, other in places]
     numbers: dict[str, Value] = {
         "difference": part["value"],
-        "difference_se": part["se"],
-        "difference_lower": part["lower"],
-        "difference_upper": part["upper"],
         "degrees": part["degrees"],
+        **{f"difference_{name}": part[name] for name in ("se", "lower", "upper")},
         "p": p,
         "p_holm": adjusted(p.ravel(), "holm").reshape(shape),
         "minds": minds,
         "shared": np.array([shared(one, other) for one, other in both]),
         "pairing": _labels([pairing(one, other) for one, other in both]),
-        "first": np.array([one for one, _ in places]),
-        "second": np.array([other for _, other in places]),
+        **{name: np.array([place[end] for place in places]) for end, name in enumerate(("first", "second"))},
     }
     data = xr.Dataset(variables(DIFFERENCES, numbers))
     return data.assign_coords(pair=_labels([f"{LETTERS[one]} − {LETTERS[other]}" for one, other in places]))
@@ -276,10 +273,3 @@ def _facts(held: Sequence[Held]) -> dict[str, Any]:
         "convention": [str(one.attrs.get("convention")) for one in held],
     }  # fmt: skip
     return {name: ("run", _labels(values) if isinstance(values[0], str) else np.array(values)) for name, values in facts.items()}
-
-
-def _side_by_side(held: Sequence[Held]) -> list[xr.Dataset]:
-    """What the runs' results say by themselves."""
-    from geostat.comparison.curves import coverage, curves, forms, regime_counts, spreads, verdicts
-
-    return [spreads(held, PARAMETERS, QUARTILES), verdicts(held), coverage(held), curves(held), regime_counts(held), forms(held)]

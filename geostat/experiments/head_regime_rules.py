@@ -130,10 +130,7 @@ def by_alignment(features: Features, at: Thresholds = THRESHOLDS) -> np.ndarray:
 def labels(sizes: dict[str, FloatArray], features: Features, at: Thresholds = THRESHOLDS) -> np.ndarray:
     """Return the codes by size, by alignment and by both, (criterion, ..., layer, head) int8, in the order of `CRITERIA`.
 
-    Args:
-        sizes: sink, last, rest, and rest_total: ‖α₀v₀‖, ‖α_L v_L‖, norm of the rest's sum and sum of its norms.
-        features: of the alignment curves.
-        at: thresholds.
+    `sizes` are sink, last, rest, and rest_total: ‖α₀v₀‖, ‖α_L v_L‖, norm of the rest's sum and sum of its norms.
     """
     size = by_size(sizes["sink"], sizes["last"], sizes["rest_total" if at.total else "rest"], at)
     alignment = by_alignment(features, at)

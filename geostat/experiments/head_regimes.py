@@ -207,12 +207,8 @@ def _stability(seen: HeadCurves, label: np.ndarray, resamples: int, seed: int) -
 def kappa(first: np.ndarray, second: np.ndarray) -> FloatArray:
     """Return Cohen's κ of two labellings along the last axis, over the heads that both classify; 0 is chance, 1 perfect agreement.
 
-    Args:
-        first: codes, shape (..., head); 0 and below are no class.
-        second: same shape.
-
-    Returns:
-        κ, shape (...); NaN where no head is classified twice, or chance alone agrees everywhere.
+    Both are codes of shape (..., head), of which 0 and below are no class. κ of shape (...) is NaN where no head is classified twice, or chance alone
+    agrees everywhere.
 
     >>> round(float(kappa(np.array([1, 2, 2, 3]), np.array([1, 2, 3, 3]))), 3)
     0.636

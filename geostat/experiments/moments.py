@@ -97,11 +97,7 @@ class Moments:
     def of(cls, x: FloatArray, y: FloatArray, w: FloatArray | None = None, layer: np.ndarray | None = None) -> Moments | None:
         """Take the moments over heads, within layers if `layer` is given; None where fewer than two degrees of freedom remain.
 
-        Args:
-            x: shape (document, head).
-            y: shape (document, head, n).
-            w: control, shape (document, head).
-            layer: factor, shape (head).
+        x and the control w have shape (document, head), y (document, head, n), and the factor `layer` (head).
         """
         groups = 1 if layer is None else np.unique(layer).size
         if x.shape[1] - groups - (w is not None) - 1 < LEAST_HEADS - 2:

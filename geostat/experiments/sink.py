@@ -62,12 +62,7 @@ VARIABLES: Final = (
 
 
 def coefficients(table: Table, *, resamples: int = RESAMPLES, seed: int = SEED) -> dict[str, dict[str, Any]]:
-    """Return every coefficient with intervals.
-
-    Args:
-        table: the heads.
-        resamples: how many times the documents are drawn anew, with replacement.
-        seed: of those draws.
+    """Return every coefficient with intervals, and with a band from documents drawn anew, with replacement.
 
     Returns:
         By measure: estimates of correlation, unattenuated and slope, and correlation_boot_lower and _boot_upper; each shape (n).

@@ -50,8 +50,7 @@ RECORDS: Final[Mapping[str, tuple[Variable, ...]]] = {
     "separable": SEPARABLE,
     "verdicts": (
         *(record for unit in (answers.BY_UNIT, answers.OF_BOUNDS) for records in unit.values() for record in records),
-        *answers.COUNTS,
-        *answers.WITHIN,
+        *answers.OVERALL,
     ),
     "summary": overall.VARIABLES,
 }

@@ -51,19 +51,9 @@ def confronted(
     predict: bool = False,
     console: Console = QUIET,
 ) -> dict[str, xr.Dataset]:
-    """Evaluate the bounds of a captured and fitted run, lay them over the measured curves, make the experiments, give the verdicts.
+    """Evaluate the bounds of a captured and fitted run, lay them over the measured curves, make the experiments, give the verdicts: datasets by group.
 
-    Args:
-        tree: a run with /capture and the fits. Earlier confrontations in it are not looked at.
-        editions: editions of the theory.
-        points: about how many log-spaced sizes N; None takes all.
-        held_against: tolerances by claim.
-        swap: also ingredients: bounds with fitted ingredients swapped for measured ones (a minute or two).
-        predict: also predictive: every head's curves as predicted from its fits (a few minutes).
-        console: what is told meanwhile.
-
-    Returns:
-        Datasets by group.
+    Earlier confrontations in `tree` are not looked at; `held_against` holds tolerances by claim. The rest is as for `geostat.confront`.
     """
     console.stage("confront")
     out = {"envelope": envelope_dataset(tree, editions=editions, points=points, progress=partial(console.fraction, "confront"))}
@@ -80,14 +70,7 @@ def confronted(
 
 
 def experiments(tree: xr.DataTree) -> dict[str, xr.Dataset]:
-    """Make every experiment of a run.
-
-    Args:
-        tree: a run with /capture and, if measured, /null.
-
-    Returns:
-        Datasets by the group they are kept in: sink, heads, separable.
-    """
+    """Make every experiment of a run with /capture and, if measured, /null: sink, heads and separable, by group."""
     capture = tree["capture"].to_dataset()
     null = tree["null"].to_dataset() if "null" in tree.children else None
     return {"sink": correlate_with_sink(capture), "heads": classify_heads(capture), "separable": compare_with_nulls(capture, null)}

@@ -41,8 +41,7 @@ def share_within(effect: FloatArray, again: FloatArray | None, tolerance: float,
     known = np.isfinite(effect)
     share = np.array(within(effect[known], tolerance, side).mean() if known.any() else np.nan)
     if again is None or not np.isfinite(again[:, known]).all() or not known.any():
-        nothing = np.array(np.nan)
-        return Estimate(value=share, se=nothing, lower=nothing, upper=nothing)
+        return Estimate(value=share, **dict.fromkeys(("se", "lower", "upper"), np.array(np.nan)))
     return jackknife(share, within(again[:, known], tolerance, side).mean(axis=1))
 
 
