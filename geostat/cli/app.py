@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import typer
 
-from geostat.cli import options, stops, streams
+from geostat.cli import options, process
 from geostat.cli.errors import Guarded
 
 app = typer.Typer(
@@ -76,7 +76,7 @@ def confront_command(run: Path, edition: list[str] | None, n: str, quiet: bool, 
     pipeline.confront(store, editions=editions, points=points, held_against=tolerances, **asked, console=_talk(quiet=quiet))
     _print({"run": str(store.path), **_sentences(store.path)}, as_json=as_json, quiet=quiet)
     if not quiet and (line := outdated(store)):
-        streams.say(line)
+        process.say(line)
     _hold_to(store.path, required, quiet=quiet or as_json)
 
 
@@ -237,9 +237,9 @@ def _print(result: dict[str, Any], *, as_json: bool = False, quiet: bool = False
 def main() -> None:
     """Run the command."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    streams.prepare()
-    stops.heed()
+    process.prepare()
+    process.heed()
     try:
         app()
     finally:
-        streams.settle()
+        process.settle()

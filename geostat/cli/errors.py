@@ -18,8 +18,7 @@ from typer.core import TyperGroup
 from empirical.errors import DENIED, FULL, StoreError
 from empirical.errors import InputError as MeasurementError
 from empirical.sources.paths import shown
-from geostat.cli.stops import exit_code
-from geostat.cli.streams import say
+from geostat.cli.process import exit_code, say
 from geostat.errors import InputError, Unmet
 from reports.errors import InputError as ReportError
 from theory.errors import InputError as TheoryError
@@ -59,12 +58,8 @@ def _reported() -> Iterator[None]:
         yield
     except UsageError as error:
         _fail(_usage(error), 2)
-    except (InputError, MeasurementError, TheoryError, ReportError) as error:
-        _fail(str(error), 2)
-    except Unmet as error:
-        _fail(str(error), 3)
-    except StoreError as error:
-        _fail(str(error), 4)
+    except (InputError, MeasurementError, TheoryError, ReportError, Unmet, StoreError) as error:
+        _fail(str(error), 3 if isinstance(error, Unmet) else 4 if isinstance(error, StoreError) else 2)
     except KeyboardInterrupt as error:
         code = exit_code()
         _fail(str(error) or "interrupted. What was complete is kept: run the same command again.", code)

@@ -15,7 +15,7 @@ from rich.console import Console as Terminal
 from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 
-from geostat.cli.streams import say
+from geostat.cli.process import say
 from geostat.runs.console import QUIET, Console
 
 if TYPE_CHECKING:

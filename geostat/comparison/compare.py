@@ -82,12 +82,10 @@ def compare(sources: Sequence[Source], *, quick: bool = False, console: Console 
         console: told what is done.
 
     Returns:
-        Over (run, quantity): estimate, _se, _lower, _upper (95% document jackknife), heads, documents, at_n; with the coordinates long_name, symbol, units
-        and equation of each quantity. Over (pair, quantity): difference (first minus second), _se, _lower, _upper, p, p_holm (Holm over all of them),
-        minds (topics of settings that differ and bear on it); over (pair): shared, pairing. Over (run, parameter, quartile): spread, and
-        parameter_heads. Over (run, claim): tested, holds, fails, undetermined, true_at_least, true_at_most. Over (run, edition, gram): P's and R's
-        _inside, _outside, _width. Over (run, n): correlation, unattenuated with _lower, _upper; P and R with _se; over (run, null, n): their gains. Over
-        (run, criterion, regime): regime_heads; over (run, form) and (run, rival): heads whose cosines or weights prefer it. What a run lacks is NaN.
+        Over (run, quantity) ESTIMATES, and over (pair, quantity) DIFFERENCES, of the first run minus the second, with the coordinates long_name, symbol,
+        units and equation of each quantity. Over (run, parameter, quartile): spread; over (run, claim): counts of answers; over (run, edition, gram): P's
+        and R's _inside, _outside, _width. Over (run, n): correlation, unattenuated with _lower, _upper; P and R with _se; over (run, null, n): their gains.
+        Over (run, criterion, regime): regime_heads; over (run, form) and (run, rival): heads whose cosines or weights prefer it. What a run lacks is NaN.
         Attributes: notes (what hampers the comparison), sentences, reported (JSON), letters.
 
     Raises:
@@ -97,25 +95,26 @@ def compare(sources: Sequence[Source], *, quick: bool = False, console: Console 
     if not 2 <= len(sources) <= MOST_RUNS:
         seen = "no run" if not sources else f"{_name_of(sources[0])} alone" if len(sources) == 1 else f"{len(sources)} runs"
         raise InputError(f"{seen} was given to compare, expected 2 to {MOST_RUNS} runs. Name them one after another.")
-    stores = [None if isinstance(source, xr.DataTree) else _store(Path(source)) for source in sources]
-    _refuse_twice(sources, stores)
+    runs = [_opened(source) for source in sources]
+    _refuse_twice(sources, runs)
     held: list[Held] = []
     by_run: list[dict[str, Scalar]] = []
-    for source, store in zip(sources, stores, strict=True):
+    for source, run in zip(sources, runs, strict=True):
         console.stage(f"read {_name_of(source)}")
-        groups, attrs = _groups(source, store)
+        groups, attrs = _groups(run)
         by_run.append(scalars(groups, coverage_errors=not quick, progress=partial(console.fraction, "bounds by document")))
-        held.append(_reduced(groups, attrs, None if store is None else store.path))
+        held.append(_reduced(groups, attrs, run.path if isinstance(run, Store) else None))
     names = names_of([one.model for one in held], [one.path for one in held])
     asked = quantities(list(dict.fromkeys(pair for one in held for pair in one.pairs)))
     parts = [_estimates(held, by_run, asked), _differences(held, by_run, asked), spreads(held, PARAMETERS, QUARTILES)]
     parts += [part(held) for part in (verdicts, coverage, curves, regime_counts, forms)]
     data = xr.merge(parts, combine_attrs="drop_conflicts", join="exact")
     data = data.assign_coords(run=("run", _labels(names), {"long_name": "run"})).assign_coords(_facts(held))
+    provenance = [{name: value for name, value in one.attrs.items() if name != "null_measured"} for one in held]
     claims = {row["key"]: row for one in held for row in claim_rows(one.groups["verdicts"])}
     data.attrs = {
         "long_name": "runs side by side", "letters": list(LETTERS[: len(held)]), "notes": notes(held), "reported": json.dumps(REPORTED, ensure_ascii=False),
-        "claims": json.dumps(list(claims.values()), ensure_ascii=False), "provenance": json.dumps([one.provenance for one in held], default=str),
+        "claims": json.dumps(list(claims.values()), ensure_ascii=False), "provenance": json.dumps(provenance, default=str),
         "significance": SIGNIFICANCE, "topics": json.dumps({topic: what for topic, (what, *_) in SETTINGS.items()}),
     }  # fmt: skip
     data.attrs["sentences"] = sentences(data)
@@ -146,54 +145,42 @@ def as_json(data: xr.Dataset) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _name_of(source: Source) -> str:
-    return "a DataTree" if isinstance(source, xr.DataTree) else str(source)
+def _name_of(source: Source | Store) -> str:
+    return "a DataTree" if isinstance(source, xr.DataTree) else str(source.path if isinstance(source, Store) else source)
 
 
-def _store(path: Path) -> Store:
+def _opened(source: Source) -> Store | xr.DataTree:
     """Open a run; refused where it is none, or not confronted."""
-    store = Store.open(store_path(path))
-    _refuse_unconfronted(str(store_path(path)), {"capture", *store.results})
-    return store
-
-
-def _refuse_unconfronted(name: str, groups: set[str]) -> None:
-    missing = [group for group in NEEDED if group not in groups]
-    if missing:
-        lacks = ", ".join(f"/{group}" for group in missing)
+    run = source if isinstance(source, xr.DataTree) else Store.open(store_path(Path(source)))
+    groups = run.children if isinstance(run, xr.DataTree) else ("capture", *run.results)
+    lacks = ", ".join(f"/{group}" for group in NEEDED if group not in groups)
+    if lacks:
         raise InputError(
-            f"{name}: holds no {lacks}, expected a run confronted with the theory. Run `geostat fit` and `geostat confront` on it first."
+            f"{_name_of(run)}: holds no {lacks}, expected a run confronted with the theory. Run `geostat fit` and `geostat confront` on it first."
         )
+    return run
 
 
-def _refuse_twice(sources: Sequence[Source], stores: Sequence[Store | None]) -> None:
+def _refuse_twice(sources: Sequence[Source], runs: Sequence[Store | xr.DataTree]) -> None:
     seen: list[object] = []
-    for source, store in zip(sources, stores, strict=True):
-        mark: object = id(source) if store is None else store.path.resolve()
+    for source, run in zip(sources, runs, strict=True):
+        mark: object = run.path.resolve() if isinstance(run, Store) else id(run)
         if mark in seen:
             raise InputError(f"{_name_of(source)}: stands in the comparison twice, expected runs that differ. Name each run once.")
         seen.append(mark)
 
 
-def _groups(source: Source, store: Store | None) -> tuple[dict[str, xr.Dataset], dict[str, Any]]:
-    """What a run holds of NEEDED, and its attributes."""
-    if store is not None:
-        captured = store.attributes["manifest"]["captured"]
-        return _compared(str(store.path), {name: store.read(name) for name in NEEDED}), store.attributes | {
-            "null_measured": "null" in captured
-        }
-    if not isinstance(source, xr.DataTree):
-        raise InputError(f"{type(source).__name__}: expected a path of a run, or an xarray.DataTree. Use what geostat.open returned.")
-    _refuse_unconfronted("a DataTree", set(source.children))
-    attrs = {str(name): value for name, value in source.attrs.items()}
-    groups = {name: source[name].to_dataset() for name in NEEDED}
-    return _compared("a DataTree", groups), attrs | {"null_measured": "null" in source.children}
-
-
-def _compared(name: str, groups: dict[str, xr.Dataset]) -> dict[str, xr.Dataset]:
-    """The groups without the bounds at each head's own cosines, whose coverage says nothing of a head (docs/bounds.md)."""
-    refuse_older(name, groups)
-    return {key: data.sel(gram=data["gram"] != MEASURED) if key in ("envelope", "summary") else data for key, data in groups.items()}
+def _groups(run: Store | xr.DataTree) -> tuple[dict[str, xr.Dataset], dict[str, Any]]:
+    """What a run holds of NEEDED but the bounds at each head's own cosines, whose coverage says nothing of a head (docs/bounds.md); and its attributes."""
+    if isinstance(run, Store):
+        attrs, measured = run.attributes, run.attributes["manifest"]["captured"]
+        groups = {name: run.read(name) for name in NEEDED}
+    else:
+        attrs, measured = {str(name): value for name, value in run.attrs.items()}, run.children
+        groups = {name: run[name].to_dataset() for name in NEEDED}
+    refuse_older(_name_of(run), groups)
+    groups |= {name: groups[name].sel(gram=groups[name]["gram"] != MEASURED) for name in ("envelope", "summary")}
+    return groups, attrs | {"null_measured": "null" in measured}
 
 
 def _reduced(groups: Mapping[str, xr.Dataset], attrs: dict[str, Any], path: Path | None) -> Held:

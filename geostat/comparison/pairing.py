@@ -45,11 +45,6 @@ class Held:
         return str((corpus.get("name") if isinstance(corpus, dict) else corpus) or "a text without name")
 
     @property
-    def provenance(self) -> dict[str, Any]:
-        """What makes the run this run, as its store tells it."""
-        return {name: value for name, value in self.attrs.items() if name != "null_measured"}
-
-    @property
     def pairs(self) -> list[tuple[str, str]]:
         """Every (edition, Gram) that was laid over its curves."""
         envelope = self.groups["envelope"]

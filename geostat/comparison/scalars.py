@@ -114,17 +114,19 @@ def quantities(pairs: Sequence[tuple[str, str]]) -> list[Quantity]:
 def scalars(groups: Mapping[str, xr.Dataset], *, coverage_errors: bool = True, progress: Progress | None = None) -> dict[str, Scalar]:
     """Every quantity of one run, by key.
 
-    Args:
-        groups: /capture, /norms, /similarity and /envelope, of fitted Grams. Fits and bounds are taken from there; only what leaves a document out is
-            made anew.
-        coverage_errors: whether coverage leaves documents out too, which takes as long as to confront the run.
-        progress: called with the share of that work done.
+    `groups` holds /capture, /norms, /similarity and /envelope, of fitted Grams. Fits and bounds are taken from there; only what leaves a document out is
+    made anew, with `coverage_errors` for coverage too, which takes as long as to confront the run and is told to `progress`.
     """
-    capture = groups["capture"]
-    return {
-        **_norms(capture, groups["norms"]), **_similarity(capture, groups["similarity"]), **_separability(capture), **_correlations(capture),
-        **_coverage(groups, coverage_errors, progress),
-    }  # fmt: skip
+    capture, norms, similarity = (groups[name] for name in ("capture", "norms", "similarity"))
+    forms = [form for form in FORMS if form in similarity["gram"].values]
+    # Runs of an earlier version hold no replicates: those are fitted again.
+    norms = norms if "lam_without" in norms else fit_norms(capture)
+    similarity = similarity if "mae_by_lag_without" in similarity else fit_similarity(capture)
+    out = {name: _fitted(name, norms) for name in ("cv_profile", "lam", "cv_token")}
+    out |= {f"mae_{form}": _fitted("mae_by_lag", similarity.sel(gram=form)) for form in forms}
+    for (statistic, edition, gram), (share, without, heads) in shares_inside(groups, errors=coverage_errors, progress=progress).items():
+        out[f"{statistic}_inside_{edition}_{gram}"] = Scalar(estimate=share, without=without, heads=heads)
+    return out | _separability(capture) | _correlations(capture)
 
 
 def _over_heads(estimate: FloatArray, without: FloatArray) -> Scalar:
@@ -140,17 +142,6 @@ def _fitted(name: str, fits: xr.Dataset) -> Scalar:
     value = fits[name].transpose("layer", "kv_head").values.ravel()
     without = fits[f"{name}_without"].transpose("document", "layer", "kv_head").values
     return _over_heads(value, without.reshape(len(without), -1))
-
-
-def _norms(capture: xr.Dataset, norms: xr.Dataset) -> dict[str, Scalar]:
-    # Runs of an earlier version hold no replicates: those are fitted again.
-    kept = norms if "lam_without" in norms else fit_norms(capture)
-    return {name: _fitted(name, kept) for name in ("cv_profile", "lam", "cv_token")}
-
-
-def _similarity(capture: xr.Dataset, similarity: xr.Dataset) -> dict[str, Scalar]:
-    kept = similarity if "mae_by_lag_without" in similarity else fit_similarity(capture)
-    return {f"mae_{form}": _fitted("mae_by_lag", kept.sel(gram=form)) for form in FORMS if form in similarity["gram"].values}
 
 
 def _separability(capture: xr.Dataset) -> dict[str, Scalar]:
@@ -188,14 +179,6 @@ def _correlations(capture: xr.Dataset) -> dict[str, Scalar]:
             without_each = np.where(np.isfinite(among), among, np.nan)
             out[f"{kind}_peak"] = scalar(estimate=float(curve[peak]), without=without_each, at=float(n[peak]))
     return out
-
-
-def _coverage(groups: Mapping[str, xr.Dataset], errors: bool, progress: Progress | None) -> dict[str, Scalar]:
-    result = shares_inside(groups, errors=errors, progress=progress)
-    return {
-        f"{statistic}_inside_{edition}_{gram}": Scalar(estimate=share, without=without, heads=heads)
-        for (statistic, edition, gram), (share, without, heads) in result.items()
-    }
 
 
 def difference(first: Scalar, second: Scalar, documents: tuple[Sequence[str], Sequence[str]]) -> Difference:

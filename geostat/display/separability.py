@@ -41,12 +41,8 @@ def bands(summary: xr.Dataset, documents: int, positions: int) -> xr.Dataset:
 def coverage(envelope: xr.Dataset, tokens: np.ndarray) -> xr.Dataset:
     """Return shares of measured curves within their bounds, counted where both bounds are known and 1 < N < T: P and R are 1 by definition elsewhere.
 
-    Args:
-        envelope: /envelope.
-        tokens: T of each layer.
-
-    Returns:
-        s_inside_by_size, (edition, gram, n_envelope), over heads, and s_inside_by_head, (edition, gram, layer, head), over sizes; NaN where none counts.
+    `tokens` is T of each layer. They are s_inside_by_size, (edition, gram, n_envelope), over heads, and s_inside_by_head, (edition, gram, layer, head),
+    over sizes; NaN where none counts.
     """
     result = xr.Dataset()
     for statistic in STATISTICS:

@@ -152,13 +152,9 @@ def classify_heads(capture: xr.Dataset, *, resamples: int = RESAMPLES, seed: int
         seed: of the resamples.
 
     Returns:
-        /heads. Over (layer, head): contribution_sink, _last, _rest, _rest_total, each with _se, _lower, _upper (95% document jackknife, t(K−1));
-        over (criterion, layer, head), criteria as in `CRITERIA`: label (code in `REGIMES`, −1 where it cannot be told), stability_left_out and
-        stability_resampled (share of replicates with the same label), stability_sweep (share of the sweep's settings). Over (criterion,
-        regime, layer) count and (criterion, regime) heads; over (criterion, sweep, regime) sweep_heads; over (criterion, regime, n): precision and recall, each
-        with _se, _lower, _upper over documents. Scalars told (heads that sizes and alignment both classify), agreed (alike), kappa (Cohen's, with
-        _se, _lower, _upper). Over (regime): typical_layer and typical_head, indices of the head of that regime
-        (by both criteria) whose alignment conditions hold by the median, −1 for none. Attributes: thresholds, resamples, seed, documents, notes.
+        /heads, as in VARIABLES; criteria are those of `CRITERIA`, labels codes of `REGIMES`, −1 where a head cannot be told. kappa is over the heads that
+        sizes and alignment both classify; typical_layer and typical_head are of the head of a regime (by both criteria) whose alignment conditions hold by
+        the median, −1 for none. Attributes: thresholds, resamples, seed, documents, notes.
     """
     require(capture, NEEDS)
     seen = HeadCurves.of(capture)

@@ -147,11 +147,10 @@ def correlate_with_sink(capture: xr.Dataset, *, resamples: int = RESAMPLES, seed
         seed: of the resamples.
 
     Returns:
-        /sink, over (measure, n), measures as in `MEASURES`: correlation (as measured), unattenuated and slope (Recall per unit of ρ₀), each with _se,
-        _lower, _upper (95% document jackknife with t(K−1), correlations on Fisher's z); correlation_boot_lower and _upper (95% percentile band);
-        peak_n (measure): the N at which the measured coefficient is largest, 1 < N < T, 0 where none is known. NaN where not determined (unattenuated
-        also where the documents' noise is too large to be taken out); the attribute
-        `notes` says why. Other attributes: heads, distinct (values of ρ₀), documents, resamples, seed.
+        /sink, as in VARIABLES, measures as in `MEASURES`; correlations have their interval on Fisher's z, and a 95% percentile band. peak_n (measure) is
+        the N at which the measured coefficient is largest, 1 < N < T, 0 where none is known. NaN where not determined (unattenuated also where the
+        documents' noise is too large to be taken out); the attribute `notes` says why. Other attributes: heads, distinct (values of ρ₀), documents,
+        resamples, seed.
     """
     table, documents = Table.of(capture), capture.sizes["document"]
     n = capture["n"].values

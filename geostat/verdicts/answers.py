@@ -35,8 +35,7 @@ from geostat.statistics.equivalence import (
 )
 from geostat.statistics.multiple_testing import FALSE_DISCOVERIES
 from geostat.statistics.t_test import critical_value
-from geostat.verdicts.claims import CLAIMS, UNITS, Claim, Tolerance, refuse_withdrawn, tolerances
-from geostat.verdicts.replicates import replicates, share_within
+from geostat.verdicts.claims import CLAIMS, UNITS, Claim, Tolerance, refuse_withdrawn, replicates, share_within, tolerances
 
 PARTS: Final = {
     "estimate": ("estimated effect", "the effect's own"),
@@ -114,13 +113,10 @@ def give_verdicts(tree: xr.DataTree, held_against: Mapping[str, Tolerance] | Non
         held_against: tolerances by claim; those of `tolerances.toml` by default.
 
     Returns:
-        /verdicts. For each unit u of kv_head and head, over (claim_u, layer, u): answer_u (1 holds, -1 fails, 0 undetermined, -2 no estimate) and
-        estimate_u, se_u, skew_u, lower_u, upper_u, p_holds_u, p_fails_u and both p-values adjusted over heads. Claims on bounds join all bounds of a head in
-        p_holds and p_fails, and give the estimate of the one that decided: cell_bound_u, cell_n_u, cell_count_u, cell_p_holds_u, cell_p_fails_u (CELL).
-        Over (claim): tolerance, tested (heads with an estimate), no_estimate (heads without), holds, fails, undetermined (counts), true_at_least and
-        true_at_most: the share of heads of which the claim is true, by what the false-discovery rate q allows, (1−q)·holds and 1 − (1−q)·fails in
-        expectation; within, the share of heads whose estimate lies within the tolerance, with within_se, within_lower and within_upper (document
-        jackknife; NaN where the run keeps no replicates). Claims whose bounds or fits the run does not hold are left out.
+        /verdicts. For each unit u of kv_head and head, over (claim_u, layer, u): answer_u, and what it rests on as in PARTS. Claims on bounds join all
+        bounds of a head in p_holds and p_fails, and give the estimate of the one that decided (CELL). Over (claim): OVERALL, of which true_at_least and
+        true_at_most, the share of heads of which the claim is true, are by what the false-discovery rate q allows (1−q)·holds and 1 − (1−q)·fails in
+        expectation, and the error of within is NaN where the run keeps no replicates. Claims whose bounds or fits the run does not hold are left out.
     """
     tolerance = {**tolerances(), **(held_against or {})}
     by_unit: dict[str, list[tuple[Claim, _Effect]]] = {unit: [] for unit in UNITS}
