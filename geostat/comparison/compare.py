@@ -36,13 +36,6 @@ Source = str | Path | xr.DataTree
 """A run: its store, the folder that holds it, or what `geostat.open` returned."""
 NEEDED: Final = ("capture", "norms", "similarity", "weights", "envelope", "sink", "heads", "separable", "verdicts", "summary")
 MOST_RUNS: Final = len(LETTERS)
-PARAMETERS: Final = {
-    "norms": ("cv_token", "cv_profile", "cv_position", "lam", "trend"),
-    "similarity": ("rho0", "negative_fraction"),
-    "weights": ("p_sink", "eta", "r2", "rmse"),
-}
-"""Whose distribution over heads is compared, beside β and the misfit of every form of similarity."""
-QUARTILES: Final = (0.25, 0.5, 0.75)
 _JACKKNIFE: Final = {"interval": "95% document jackknife, t(K-1); correlations on Fisher's z"}
 _estimate = partial(Variable, dims=("run", "quantity"), more=_JACKKNIFE)
 _difference = partial(Variable, dims=("pair", "quantity"))
@@ -106,8 +99,8 @@ def compare(sources: Sequence[Source], *, quick: bool = False, console: Console 
         held.append(_reduced(groups, attrs, run.path if isinstance(run, Store) else None))
     names = names_of([one.model for one in held], [one.path for one in held])
     asked = quantities(list(dict.fromkeys(pair for one in held for pair in one.pairs)))
-    parts = [_estimates(held, by_run, asked), _differences(held, by_run, asked), spreads(held, PARAMETERS, QUARTILES)]
-    parts += [part(held) for part in (verdicts, coverage, curves, regime_counts, forms)]
+    parts = [_estimates(held, by_run, asked), _differences(held, by_run, asked)]
+    parts += [part(held) for part in (spreads, verdicts, coverage, curves, regime_counts, forms)]
     data = xr.merge(parts, combine_attrs="drop_conflicts", join="exact")
     data = data.assign_coords(run=("run", _labels(names), {"long_name": "run"})).assign_coords(_facts(held))
     provenance = [{name: value for name, value in one.attrs.items() if name != "null_measured"} for one in held]

@@ -5,7 +5,7 @@ Nothing is computed anew but quartiles and counts; what a run lacks is NaN. Impo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -16,6 +16,13 @@ from geostat.comparison.pairing import Held
 from geostat.datasets.separability import STATISTICS
 from geostat.datasets.variable import Variable, variables
 
+PARAMETERS = {
+    "norms": ("cv_token", "cv_profile", "cv_position", "lam", "trend"),
+    "similarity": ("rho0", "negative_fraction"),
+    "weights": ("p_sink", "eta", "r2", "rmse"),
+}
+"""Whose distribution over heads is compared, beside β and the misfit of every form of similarity."""
+QUARTILES = (0.25, 0.5, 0.75)
 COUNTS = ("tested", "holds", "fails", "undetermined", "true_at_least", "true_at_most", "tolerance")
 COVERAGE = tuple(f"{name}_{part}" for name in STATISTICS for part in ("inside", "outside", "width"))
 SINK = ("correlation", "correlation_lower", "correlation_upper", "unattenuated", "unattenuated_lower", "unattenuated_upper")
@@ -46,30 +53,30 @@ SPREADS = (
 )
 
 
-def spreads(runs: Sequence[Held], names: Mapping[str, Sequence[str]], shares: Sequence[float]) -> xr.Dataset:
+def spreads(runs: Sequence[Held]) -> xr.Dataset:
     """Quartiles over heads of every parameter, and of how many heads; parameters of a form of similarity are named with it."""
-    by_run = [_parameters(run, names) for run in runs]
+    by_run = [_parameters(run) for run in runs]
     attributes = {name: values.attrs for parameters in reversed(by_run) for name, values in parameters.items()}
     labels = list(dict.fromkeys(name for parameters in by_run for name in parameters))
-    spread = np.full((len(runs), len(labels), len(shares)), np.nan)
+    spread = np.full((len(runs), len(labels), len(QUARTILES)), np.nan)
     heads = np.zeros(spread.shape[:2], dtype=np.int64)
     for row, parameters in enumerate(by_run):
         for name, values in parameters.items():
             known = values.values[np.isfinite(values.values)].astype(np.float64)
             heads[row, labels.index(name)] = known.size
             if known.size:
-                spread[row, labels.index(name)] = np.quantile(known, shares)
+                spread[row, labels.index(name)] = np.quantile(known, QUARTILES)
     texts: dict[str, Any] = {
         f"parameter_{key}": ("parameter", np.array([str(attributes[name].get(key, "")) for name in labels], dtype=object))
         for key in ("long_name", "symbol", "units", "equation")
     }
-    coords = {"parameter": np.array(labels, dtype=object), "quartile": list(shares)}
+    coords = {"parameter": np.array(labels, dtype=object), "quartile": list(QUARTILES)}
     return xr.Dataset(variables(SPREADS, {"spread": spread, "parameter_heads": heads}), coords=coords).assign_coords(texts)
 
 
-def _parameters(run: Held, names: Mapping[str, Sequence[str]]) -> dict[str, xr.DataArray]:
+def _parameters(run: Held) -> dict[str, xr.DataArray]:
     """The parameters of a run's heads by their full name, such as "norms.lam" and "similarity.beta offset"."""
-    out = {f"{group}.{name}": run.groups[group][name] for group, those in names.items() for name in those if name in run.groups[group]}
+    out = {f"{group}.{name}": run.groups[group][name] for group, names in PARAMETERS.items() for name in names if name in run.groups[group]}
     fits = run.groups["similarity"]
     for name, form in product(("beta", "mae_by_lag"), fits["gram"].values):
         values = fits[name].sel(gram=form)

@@ -114,19 +114,16 @@ def _compared(difference: FloatArray, inside: BoolArray) -> Mapping[str, Value]:
 
 def _by_head(difference: FloatArray) -> dict[str, FloatArray]:
     """Count the heads above and below the null at each N, (document, head, n); more and less are NaN with too few documents to tell."""
-    sizes = difference.shape[-1]
     tested = np.isfinite(difference).all(axis=0)
     heads = tested.sum(axis=0).astype(np.float64)
-    mean = np.where(tested, np.where(tested, difference, 0.0).mean(axis=0), np.nan)
+    known = np.where(tested, difference, 0.0)
+    mean = np.where(tested, known.mean(axis=0), np.nan)
     above = {"heads": heads, "above": np.where(heads > 0, (mean > 0).sum(axis=0), np.nan)}
     if difference.shape[0] < LEAST_DOCUMENTS or not heads.any():
-        nothing = np.full(sizes, np.nan)
-        return above | {"more": nothing, "less": nothing}
-    p = np.where(tested, sign_flip(np.where(tested, difference, 0.0)), np.nan)
-    result = adjusted(p, "fdr_bh") <= FALSE_DISCOVERIES
-    counted = heads > 0
+        return above | dict.fromkeys(("more", "less"), np.full(heads.shape, np.nan))
+    apart = adjusted(np.where(tested, sign_flip(known), np.nan), "fdr_bh") <= FALSE_DISCOVERIES
     signs = {"more": mean > 0, "less": mean < 0}
-    return above | {name: np.where(counted, (result & side).sum(axis=0), np.nan) for name, side in signs.items()}
+    return above | {name: np.where(heads > 0, (apart & side).sum(axis=0), np.nan) for name, side in signs.items()}
 
 
 def sign_flip(difference: FloatArray, *, seed: int = SEED) -> FloatArray:

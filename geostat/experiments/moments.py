@@ -124,14 +124,10 @@ class Moments:
         return out
 
     def correlation(self, shares: FloatArray, *, apart: bool = False) -> tuple[FloatArray, FloatArray]:
-        """Return the (partial) correlation of x and y and the slope of y in x, of documents weighted by `shares`.
+        """Return the (partial) correlation of x and y and the slope of y in x, shape (replicate, n), of documents weighted by `shares`.
 
-        Args:
-            shares: shape (replicate, document), rows sum to 1.
-            apart: from products of different documents only, equal in expectation to the moments of the documents' expectations.
-
-        Returns:
-            Correlation and slope, shape (replicate, n); NaN where a variance is 0 or, for `apart`, estimated as not positive.
+        Rows of `shares`, (replicate, document), sum to 1. `apart`: from products of different documents only, equal in expectation to the moments of the
+        documents' expectations. NaN where a variance is 0 or, for `apart`, estimated as not positive.
         """
         at = self._entries(shares, apart=apart)
         xx, xy, yy = at["xx"], at["xy"], at["yy"]

@@ -187,11 +187,9 @@ def _excess(tree: xr.DataTree, bounds: xr.Dataset, tolerance: float) -> _Effect:
 def _by_head(tree: xr.DataTree, unit: str, effects: Sequence[tuple[Claim, _Effect]]) -> xr.Dataset:
     """The answers of one kind of head, with what they rest on."""
     dims = (f"claim_{unit}", "layer", unit)
-    records = BY_UNIT[unit]
-    rows = [_columns(effect) for _, effect in effects]
-    if any(claim.bounds for claim, _ in effects):
-        records += OF_BOUNDS[unit]
-        rows = [row | _cell_columns(effect) for row, (_, effect) in zip(rows, effects, strict=True)]
+    bounds = any(claim.bounds for claim, _ in effects)
+    records = BY_UNIT[unit] + (OF_BOUNDS[unit] if bounds else ())
+    rows = [_columns(effect) | (_cell_columns(effect) if bounds else {}) for _, effect in effects]
     result = variables(records, {f"{name}_{unit}": np.stack([row[name] for row in rows]) for name in rows[0]})
     capture = tree["capture"].to_dataset()
     coords = {name: capture[name].variable for name in ("layer", unit)}
