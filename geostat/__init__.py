@@ -6,6 +6,7 @@ the two. The heavy imports happen when a function is first called.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import empirical  # noqa: F401 - before torch, to whose threads it says how long to wait
@@ -48,16 +49,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import the public names on first use."""
-    if name == "InputError":
-        from geostat.errors import InputError
-
-        return InputError
-    if name == "StoreError":
-        from empirical.errors import StoreError
-
-        return StoreError
-    if name in __all__:
-        from geostat import api
-
-        return getattr(api, name)
-    raise AttributeError(f"module 'geostat' has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module 'geostat' has no attribute {name!r}")
+    module = {"InputError": "geostat.errors", "StoreError": "empirical.errors"}.get(name, "geostat.api")
+    return getattr(import_module(module), name)

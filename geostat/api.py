@@ -26,9 +26,8 @@ from geostat.fits.one_head import fit_head as fit_one
 from geostat.fits.pooled.depth import depth_trend as trend_over_depth
 from geostat.fits.pooled.fit import pooled_fit as fit_together
 from geostat.runs import pipeline, stages
-from geostat.runs.groups import ASSUMPTIONS
+from geostat.runs.groups import ASSUMPTIONS, CONFRONTED, FITTED, group_of, joined, tree_of, without
 from geostat.runs.paths import store_path
-from geostat.runs.trees import group_of, joined, tree_of, without_results
 from geostat.verdicts.answers import refuse_older
 from geostat.verdicts.claims import tolerances as read_tolerances
 from geostat.what_if.elasticities import elasticities as tell_elasticities
@@ -250,12 +249,9 @@ def confront(
     >>> len(env["summary"].attrs["sentences"])
     5
     """
-    held = read_tolerances(None if tolerances is None else Path(tolerances))
-    group_of(run, "capture")
-    for name in ASSUMPTIONS:
-        group_of(fits, name)
-    asked: dict[str, Any] = {"editions": editions, "points": points, "held_against": held, "swap": swap, "predict": predict}
-    return tree_of(stages.confronted(joined(without_results(run), fits), **asked))
+    tolerance = read_tolerances(None if tolerances is None else Path(tolerances))
+    measured = _measured(run, fits)
+    return tree_of(stages.confronted(measured, editions=editions, points=points, held_against=tolerance, swap=swap, predict=predict))
 
 
 @_one_error
@@ -268,11 +264,19 @@ def report(run: xr.DataTree, fits: xr.DataTree, env: xr.DataTree, *, out: str | 
     """
     from reports.page.page import write_page
 
-    for tree, names in ((run, ("capture",)), (fits, ASSUMPTIONS), (env, ("envelope", "summary"))):
-        for name in names:
-            group_of(tree, name)
+    measured = _measured(run, fits)
+    for name in ("envelope", "summary"):
+        group_of(env, name)
     refuse_older("env", env)
-    return write_page(with_display(joined(joined(without_results(run), fits), env)), Path(out))
+    return write_page(with_display(joined(measured, env)), Path(out))
+
+
+def _measured(run: xr.DataTree, fits: xr.DataTree) -> xr.DataTree:
+    """A captured run with fits, and without what was made of others; refused where a group is missing."""
+    group_of(run, "capture")
+    for name in ASSUMPTIONS:
+        group_of(fits, name)
+    return joined(without(run, (*FITTED, *CONFRONTED)), fits)
 
 
 @_one_error

@@ -6,13 +6,8 @@ import tomllib
 from pathlib import Path
 from typing import Any, Final
 
-
-def _read() -> list[dict[str, Any]]:
-    rows = tomllib.loads(Path(__file__).with_name("paper.toml").read_text(encoding="utf-8"))["reported"]
-    return [row | {"says": row["says"].format_map(row)} for row in rows]
-
-
-REPORTED: Final = _read()
+_ROWS: Final = tomllib.loads(Path(__file__).with_name("paper.toml").read_text(encoding="utf-8"))["reported"]
+REPORTED: Final[list[dict[str, Any]]] = [row | {"says": row["says"].format_map(row)} for row in _ROWS]
 """What the paper reports: quantity, says, source, models, kind, beside, marks."""
 
 _BY_QUANTITY = {row["quantity"]: row for row in REPORTED}

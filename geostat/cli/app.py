@@ -9,17 +9,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, Literal
 
 import typer
 
-from geostat.cli import stops, streams
+from geostat.cli import options, process
 from geostat.cli.errors import Guarded
-from geostat.cli.judging import judged_by, met
-from geostat.cli.options import JUDGING, MEASURING, Json, Quiet, Require, Run, Tolerances, taking
-from geostat.cli.whatif_options import WHATIF
 
 app = typer.Typer(
     name="geostat",
@@ -33,22 +29,22 @@ app = typer.Typer(
 
 
 @app.command("run")
-@taking(MEASURING | JUDGING)
-def run_command(given: dict[str, Any]) -> None:
+@options.taking(options.MEASURING | options.JUDGING)
+def run_command(**given: Any) -> None:
     """Capture, fit, confront and report: the main job."""
     from geostat.runs import pipeline
     from geostat.runs.paths import store_path
 
-    out, (held, required) = given["out"], judged_by(given["tolerances"], given["require"])
-    page = pipeline.run(_settings(given), out, held_against=held, **_how_to_measure(given))
+    out, (tolerances, required) = given["out"], _judged_by(given["tolerances"], given["require"])
+    page = pipeline.run(_settings(given), out, held_against=tolerances, **_how_to_measure(given))
     store = store_path(out)
     _print({"report": str(page), "run": str(store), **_sentences(store)}, as_json=given["as_json"], quiet=given["quiet"])
     _hold_to(store, required, quiet=given["quiet"] or given["as_json"])
 
 
 @app.command("capture")
-@taking(MEASURING)
-def capture_command(given: dict[str, Any]) -> None:
+@options.taking(options.MEASURING)
+def capture_command(**given: Any) -> None:
     """Only measure: write run.zarr."""
     from geostat.runs import pipeline
 
@@ -57,14 +53,8 @@ def capture_command(given: dict[str, Any]) -> None:
 
 
 @app.command("fit")
-def fit_command(
-    run: Run,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Throw away fits and all that was made of them, without a look at it: damaged results too.")
-    ] = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
+@options.taking(options.FITTING)
+def fit_command(run: Path, fresh: bool, quiet: bool, as_json: bool) -> None:
     """Fit Assumptions 1-3 to a captured run."""
     from geostat.runs import pipeline
 
@@ -74,90 +64,52 @@ def fit_command(
 
 
 @app.command("confront")
-def confront_command(
-    run: Run,
-    edition: Annotated[list[str] | None, typer.Option(help="Edition of the theory; repeatable. printed and sharp when left out.")] = None,
-    n: Annotated[str, typer.Option("--n", help="default (about 24 log-spaced sizes) or all.")] = "default",
-    swap: Annotated[
-        bool, typer.Option("--swap", help="Also swap fitted ingredients of the bounds for measured ones (a minute or two).")
-    ] = False,
-    predict: Annotated[
-        bool, typer.Option("--predict", help="Also predict every head's curves from its fits, and say how well (a few minutes).")
-    ] = False,
-    tolerances: Tolerances = None,
-    require: Require = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
+@options.taking(options.CONFRONTING)
+def confront_command(run: Path, edition: list[str] | None, n: str, quiet: bool, as_json: bool, **asked: Any) -> None:
     """Evaluate the bounds, lay them over the measured curves, and give the verdicts."""
     from geostat.runs import pipeline
     from geostat.runs.render import outdated
     from geostat.runs.settings import chosen_editions, envelope_points
 
-    held, required = judged_by(tolerances, require)
-    store = _open(run)
-    asked = {"editions": chosen_editions(edition), "points": envelope_points(n), "held_against": held, "swap": swap}
-    pipeline.confront(store, **asked, predict=predict, console=_talk(quiet=quiet))
+    tolerances, required = _judged_by(asked.pop("tolerances"), asked.pop("require"))
+    store, editions, points = _open(run), chosen_editions(edition), envelope_points(n)
+    pipeline.confront(store, editions=editions, points=points, held_against=tolerances, **asked, console=_talk(quiet=quiet))
     _print({"run": str(store.path), **_sentences(store.path)}, as_json=as_json, quiet=quiet)
     if not quiet and (line := outdated(store)):
-        streams.say(line)
+        process.say(line)
     _hold_to(store.path, required, quiet=quiet or as_json)
 
 
 @app.command("report")
-def report_command(
-    run: Run,
-    out: Annotated[Path | None, typer.Option(help="Folder for the report.")] = None,
-    require: Require = None,
-    quiet: Quiet = False,
-) -> None:
+@options.taking(options.REPORTING)
+def report_command(run: Path, out: Path | None, require: list[str] | None, quiet: bool) -> None:
     """Write the page, figures and tables of a confronted run."""
     from geostat.runs.render import write_report
 
-    _, required = judged_by(None, require)
+    _, required = _judged_by(None, require)
     store = _open(run)
     page = write_report(store, out or store.path.parent, console=_talk(quiet=quiet))
-    _print({"report": str(page)}, as_json=False, quiet=quiet)
+    _print({"report": str(page)}, quiet=quiet)
     _hold_to(store.path, required, quiet=quiet)
 
 
 @app.command("tables")
-def tables_command(
-    run: Run,
-    out: Annotated[Path | None, typer.Option(help="Folder for the tables.")] = None,
-    quiet: Quiet = False,
-) -> None:
+@options.taking(options.rendering("tables"))
+def tables_command(**given: Any) -> None:
     """Write the tables of a confronted run as LaTeX and Markdown."""
-    from geostat.runs.render import write_tables
-
-    _write("tables", write_tables, run, out, quiet=quiet)
+    _write("tables", **given)
 
 
 @app.command("figures")
-def figures_command(
-    run: Run,
-    out: Annotated[Path | None, typer.Option(help="Folder for the figures.")] = None,
-    quiet: Quiet = False,
-) -> None:
+@options.taking(options.rendering("figures"))
+def figures_command(**given: Any) -> None:
     """Write the figures of a confronted run as PDF and PNG."""
-    from geostat.runs.render import write_figures
-
-    _write("figures", write_figures, run, out, quiet=quiet)
+    _write("figures", **given)
 
 
 @app.command("compare")
-def compare_command(
-    runs: Annotated[
-        list[Path],
-        typer.Argument(metavar="RUN RUN…", help="Two or more runs: stores such as report/run.zarr, or the folders that hold them."),
-    ],
-    out: Annotated[Path, typer.Option(help="Folder for the page, figures and tables.")] = Path("comparison"),
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Give the coverage of bounds without errors, which take as long as to confront each run again.")
-    ] = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
+@options.taking(options.COMPARING)
+def compare_command(runs: list[Path], out: Path, quick: bool, quiet: bool, as_json: bool) -> None:
     """Lay several confronted runs side by side, with what the paper reports beside them."""
     from geostat.comparison import compare as comparison
     from geostat.runs.paths import refuse_unwritable
@@ -173,66 +125,60 @@ def compare_command(
 
 
 @app.command("theory")
+@options.taking(options.THEORY)
 def theory_command(
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="name", help="Such as 12, theorem 1, table 1, erratum 17 or a statement's name; all are listed when left out."
-        ),
-    ] = None,
-    style: Annotated[str, typer.Option("--as", help="text, latex, python or json.")] = "text",
-    errata: Annotated[bool, typer.Option("--errata", help="Print what is wrong in print, and what is true instead.")] = False,
-    audit: Annotated[
-        bool, typer.Option("--audit", help="Lay every edition over simulated heads and count where it fails (minutes).")
-    ] = False,
-    test: Annotated[bool, typer.Option("--test", help="Put table 1 to the test by simulation (a minute), or table 2.")] = False,
-    draws: Annotated[int, typer.Option(help="Simulated heads of each kind for --audit, of each point for --test.")] = 1000,
-    every: Annotated[int, typer.Option(help="Take each so-many-th head for --audit.")] = 1,
-    seed: Annotated[int, typer.Option(help="Of the draws and the random heads of --audit.")] = 0,
-    workers: Annotated[int, typer.Option(help="Processes for --audit; its counts do not depend on them.")] = 1,
-    out: Annotated[Path | None, typer.Option(help="File that --audit writes to, instead of the terminal.")] = None,
+    words: list[str] | None, style: str, errata: bool, test: bool, audit: bool, draws: int, out: Path | None, **auditing: int
 ) -> None:
     """Print a statement of the theory: its expression, conditions and erratum."""
     from geostat.cli.theory import audited, statement, trial
 
     if audit:
-        written = audited(draws=draws, every=every, seed=seed, workers=workers, console=_talk(quiet=False), out=out)
+        written = audited(draws=draws, console=_talk(), out=out, **auditing)
         if out is None:
             sys.stdout.write(written)
         return
     name = " ".join(words) if words else None
     if test:
-        sys.stdout.write(trial(name, draws=draws, console=_talk(quiet=False)) + "\n")
+        sys.stdout.write(trial(name, draws=draws, console=_talk()) + "\n")
         return
     sys.stdout.write(statement(name, style=style, errata=errata) + "\n")
 
 
 @app.command("whatif")
-@taking(WHATIF)
-def whatif_command(given: dict[str, Any]) -> None:
+@options.taking(options.WHATIF)
+def whatif_command(as_json: bool, quiet: bool, **given: Any) -> None:
     """Evaluate the bounds over a grid of parameters, find where one reaches a target, or tell how one responds to each parameter."""
     from geostat.what_if.answer import Asked, answer
 
-    printing = {"as_json": given.pop("as_json"), "quiet": given.pop("quiet")}
-    _print(answer(Asked(**given | {name: given[name] or () for name in ("sets", "bounds")})), **printing)
+    _print(answer(Asked(**given | {name: given[name] or () for name in ("sets", "bounds")})), as_json=as_json, quiet=quiet)
 
 
 @app.command("doctor")
-def doctor_command(
-    run: Annotated[Path | None, typer.Argument(help="A run to verify, chunk by chunk.")] = None, as_json: Json = False
-) -> None:
+@options.taking(options.DOCTOR)
+def doctor_command(run: Path | None, as_json: bool) -> None:
     """Say what this machine can run, and whether a run on disk is sound."""
     from geostat.cli.doctor import examine
 
-    _print(examine(run), as_json=as_json, quiet=False)
+    _print(examine(run), as_json=as_json)
+
+
+def _judged_by(tolerances: Path | None, require: list[str] | None) -> tuple[Any, list[Any]]:
+    """What the verdicts are held against, and what is required of them; read before any work is done."""
+    from geostat.verdicts.claims import tolerances as read
+    from geostat.verdicts.requirements import requirement
+
+    return read(tolerances), [requirement(text) for text in require or ()]
 
 
 def _hold_to(store: Path, required: list[Any], *, quiet: bool) -> None:
+    from empirical.store.store import Store
+    from geostat.verdicts.requirements import hold_to
+
     if required:
-        _print({"required": met(store, required)}, as_json=False, quiet=quiet)
+        _print({"required": hold_to(Store.open(store).tree(only=("verdicts",)), required)}, quiet=quiet)
 
 
-def _talk(*, quiet: bool) -> Any:
+def _talk(*, quiet: bool = False) -> Any:
     from geostat.cli.progress import talk
 
     return talk(quiet=quiet)
@@ -261,10 +207,12 @@ def _open(run: Path, *, results: bool = True) -> Any:
     return Store.open(store_path(run), results=results)
 
 
-def _write(what: str, write: Callable[[Any, Path], list[Path]], run: Path, out: Path | None, *, quiet: bool) -> None:
+def _write(what: Literal["tables", "figures"], run: Path, out: Path | None, quiet: bool) -> None:
+    from geostat.runs.render import write_part
+
     store = _open(run)
-    paths = write(store, out or store.path.parent / what)
-    _print({what: [str(path) for path in paths]}, as_json=False, quiet=quiet)
+    paths = write_part(what, store, out or store.path.parent / what)
+    _print({what: [str(path) for path in paths]}, quiet=quiet)
 
 
 def _sentences(path: Path) -> dict[str, Any]:
@@ -273,7 +221,7 @@ def _sentences(path: Path) -> dict[str, Any]:
     return {"verdict": Store.open(path).read("summary").attrs["sentences"]}
 
 
-def _print(result: dict[str, Any], *, as_json: bool, quiet: bool) -> None:
+def _print(result: dict[str, Any], *, as_json: bool = False, quiet: bool = False) -> None:
     if as_json:
         sys.stdout.write(json.dumps(result, indent=1, allow_nan=False) + "\n")
         return
@@ -289,9 +237,9 @@ def _print(result: dict[str, Any], *, as_json: bool, quiet: bool) -> None:
 def main() -> None:
     """Run the command."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    streams.prepare()
-    stops.heed()
+    process.prepare()
+    process.heed()
     try:
         app()
     finally:
-        streams.settle()
+        process.settle()

@@ -18,8 +18,7 @@ from typer.core import TyperGroup
 from empirical.errors import DENIED, FULL, StoreError
 from empirical.errors import InputError as MeasurementError
 from empirical.sources.paths import shown
-from geostat.cli.stops import exit_code
-from geostat.cli.streams import say
+from geostat.cli.process import exit_code, say
 from geostat.errors import InputError, Unmet
 from reports.errors import InputError as ReportError
 from theory.errors import InputError as TheoryError
@@ -38,7 +37,7 @@ class Guarded(TyperGroup):
         """Parse what stands before the command's name."""
         if not args:  # the help is shown
             return super().make_context(info_name, args, *more, **extra)
-        with _told():
+        with _reported():
             if "" in args:  # as a path it would name the current folder
                 before = f" after {shown(args[args.index('') - 1])}" if args.index("") else ""
                 raise InputError(f"an empty word{before}, expected a value. Leave it out, or set the variable that it came from.")
@@ -46,25 +45,21 @@ class Guarded(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was named."""
-        with _told():
+        with _reported():
             done = super().invoke(ctx)
             sys.stdout.flush()
             return done
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _reported() -> Iterator[None]:
     """Tell of what is refused within, and exit."""
     try:
         yield
     except UsageError as error:
         _fail(_usage(error), 2)
-    except (InputError, MeasurementError, TheoryError, ReportError) as error:
-        _fail(str(error), 2)
-    except Unmet as error:
-        _fail(str(error), 3)
-    except StoreError as error:
-        _fail(str(error), 4)
+    except (InputError, MeasurementError, TheoryError, ReportError, Unmet, StoreError) as error:
+        _fail(str(error), 3 if isinstance(error, Unmet) else 4 if isinstance(error, StoreError) else 2)
     except KeyboardInterrupt as error:
         code = exit_code()
         _fail(str(error) or "interrupted. What was complete is kept: run the same command again.", code)
@@ -78,11 +73,11 @@ def _told() -> Iterator[None]:
 
 def _usage(error: Any) -> str:
     """What a command line that cannot be parsed is told, and where it is told what can."""
-    said = error.format_message().strip().rstrip(".")
+    message = error.format_message().strip().rstrip(".")
     command = error.ctx.command_path if error.ctx else "geostat"
     takes_text = error.ctx is not None and any(parameter.name == "text" for parameter in error.ctx.command.params)
-    repeat = " Repeat --text for each text." if takes_text and "extra argument" in said else ""
-    return f"{said}.{repeat} See `{command} --help`."
+    repeat = " Repeat --text for each text." if takes_text and "extra argument" in message else ""
+    return f"{message}.{repeat} See `{command} --help`."
 
 
 def _refused_by_disk(error: OSError) -> str:

@@ -1,4 +1,4 @@
-"""The arguments and options that commands share, each with its help, and all those of a measurement. Imports typer."""
+"""The arguments and options that commands share, each with its help, and all those of a measurement and of a what-if study. Imports typer."""
 
 from __future__ import annotations
 
@@ -9,14 +9,6 @@ from typing import Annotated, Any, Final
 
 import typer
 
-Run = Annotated[Path, typer.Argument(help="A run's store, such as report/run.zarr, or the folder that holds it.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Tolerances = Annotated[Path | None, typer.Option(help="A TOML file of tolerances for the verdicts; see docs/verdicts.md.")]
-Require = Annotated[
-    list[str] | None,
-    typer.Option("--require", help='Exit with 3 unless a verdict is met, as in "norms.cv holds 0.9" (share of all heads). Repeatable.'),
-]
 Options = dict[str, tuple[Any, Any]]
 """Kind, with its help, and default of options by the name of their parameter."""
 
@@ -26,9 +18,64 @@ def option(kind: Any, help_: str, *names: str, **more: Any) -> Any:
     return Annotated[kind, typer.Option(*names, help=help_, **more)]
 
 
-PRINTING: Final[Options] = {"quiet": (Quiet, False), "as_json": (Json, False)}
-JUDGING: Final[Options] = {"tolerances": (Tolerances, None), "require": (Require, None)}
+REQUIRED: Final = inspect.Parameter.empty
+_RUN = (Annotated[Path, typer.Argument(help="A run's store, such as report/run.zarr, or the folder that holds it.")], REQUIRED)
+_QUIET = (option(bool, "Print nothing but errors.", "--quiet"), False)
+_JSON = (option(bool, "Print the result as JSON.", "--json"), False)
+_REQUIRE = 'Exit with 3 unless a verdict is met, as in "norms.cv holds 0.9" (share of all heads). Repeatable.'
+PRINTING: Final[Options] = {"quiet": _QUIET, "as_json": _JSON}
+JUDGING: Final[Options] = {
+    "tolerances": (option(Path | None, "A TOML file of tolerances for the verdicts; see docs/verdicts.md."), None),
+    "require": (option(list[str] | None, _REQUIRE, "--require"), None),
+}
 """Options of verdicts."""
+
+_REFIT = "Throw away fits and all that was made of them, without a look at it: damaged results too."
+FITTING: Final[Options] = {"run": _RUN, "fresh": (option(bool, _REFIT, "--fresh"), False), **PRINTING}
+CONFRONTING: Final[Options] = {
+    "run": _RUN,
+    "edition": (option(list[str] | None, "Edition of the theory; repeatable. printed and sharp when left out."), None),
+    "n": (option(str, "default (about 24 log-spaced sizes) or all.", "--n"), "default"),
+    "swap": (option(bool, "Also swap fitted ingredients of the bounds for measured ones (a minute or two).", "--swap"), False),
+    "predict": (option(bool, "Also predict every head's curves from its fits, and say how well (a few minutes).", "--predict"), False),
+    **JUDGING,
+    **PRINTING,
+}
+
+
+def rendering(what: str, **more: Any) -> Options:
+    """Return the options of a command that writes a report, or a part of it."""
+    return {"run": _RUN, "out": (option(Path | None, f"Folder for the {what}."), None), **more, "quiet": _QUIET}
+
+
+REPORTING: Final = rendering("report", require=JUDGING["require"])
+_RUNS = typer.Argument(metavar="RUN RUN…", help="Two or more runs: stores such as report/run.zarr, or the folders that hold them.")
+_QUICK = "Give the coverage of bounds without errors, which take as long as to confront each run again."
+COMPARING: Final[Options] = {
+    "runs": (Annotated[list[Path], _RUNS], REQUIRED),
+    "out": (option(Path, "Folder for the page, figures and tables."), Path("comparison")),
+    "quick": (option(bool, _QUICK, "--quick"), False),
+    **PRINTING,
+}
+_WORDS = typer.Argument(
+    metavar="name", help="Such as 12, theorem 1, table 1, erratum 17 or a statement's name; all are listed when left out."
+)
+THEORY: Final[Options] = {
+    "words": (Annotated[list[str] | None, _WORDS], None),
+    "style": (option(str, "text, latex, python or json.", "--as"), "text"),
+    "errata": (option(bool, "Print what is wrong in print, and what is true instead.", "--errata"), False),
+    "audit": (option(bool, "Lay every edition over simulated heads and count where it fails (minutes).", "--audit"), False),
+    "test": (option(bool, "Put table 1 to the test by simulation (a minute), or table 2.", "--test"), False),
+    "draws": (option(int, "Simulated heads of each kind for --audit, of each point for --test."), 1000),
+    "every": (option(int, "Take each so-many-th head for --audit."), 1),
+    "seed": (option(int, "Of the draws and the random heads of --audit."), 0),
+    "workers": (option(int, "Processes for --audit; its counts do not depend on them."), 1),
+    "out": (option(Path | None, "File that --audit writes to, instead of the terminal."), None),
+}
+DOCTOR: Final[Options] = {
+    "run": (Annotated[Path | None, typer.Argument(help="A run to verify, chunk by chunk.")], None),
+    "as_json": _JSON,
+}
 
 _MODEL = typer.Argument(help="Hub id, local directory or GGUF file; the built-in SmolLM2-135M-Instruct when left out.")
 _TEXT = "File, folder or .jsonl; repeatable. Python's own documentation when left out."
@@ -60,13 +107,43 @@ MEASURING: Final[Options] = {
 }
 """Every option of a measurement."""
 
+_SET = """Values of a parameter: VALUE, V1,V2,… or FROM:TO:COUNT[:log]. An x before them multiplies the value there was (beta=x2), an L behind
+those of T1 and T2 makes them shares of L (T1=0.5L). In a range of whole numbers values are rounded and repeated ones dropped: N=2:3:10 is 2 and 3.
+Repeatable. Names: N, L, d, kappa, beta, rho0, c, stretch, lam, p_sink, p_base, eta, growth, omega, T1, T2, C."""
+_GRAM = "exponential, offset, stretched or power; a .npy, .npz or .csv file of cosines; or measured, those of --head."
+_BOUND = "precision, recall, f_outer or f_inner with _lower or _upper, such as recall_lower. Repeatable; the four lower ones when left out."
+_PROJECT = """Where no vectors have the Gram, move rho0 to its edge, or the cosines of a file to the nearest possible ones, and flag the point;
+without it, points are left out and files refused."""
+WHATIF: Final[Options] = {
+    "sets": (option(list[str] | None, " ".join(_SET.split()), "--set", metavar="NAME=VALUES"), None),
+    "edition": (option(str, "printed, repaired, sharp, conditional or predicted.", metavar="NAME"), "printed"),
+    "gram": (option(str, _GRAM, metavar="NAME|FILE"), "exponential"),
+    "bounds": (option(list[str] | None, _BOUND, "--bound", metavar="NAME"), None),
+    "run": (option(Path | None, "A fitted run to start from, with --head.", "--from", metavar="RUN"), None),
+    "head": (option(str | None, "The head of --from to start from, such as L5H3.", metavar="HEAD"), None),
+    "find": (
+        option(str | None, "Find the N, d, beta=0.1:2, … at which a bound reaches --target; writes nothing.", metavar="NAME[=LOW:HIGH]"),
+        None,
+    ),
+    "target": (option(float | None, "What the bound is to reach, for --find.", metavar="NUMBER"), None),
+    "elasticity": (
+        option(bool, "Tell by how many per cent each bound moves when one parameter moves by one, at one point.", "--elasticity"),
+        False,
+    ),
+    "project": (option(bool, " ".join(_PROJECT.split()), "--project"), False),
+    "figures": (option(bool, "Draw the figure too.", "--figures/--no-figures"), True),
+    "out": (option(Path, "Folder for dataset, figure and tables.", metavar="FOLDER"), Path("whatif")),
+    **PRINTING,
+}
+"""Every option of a what-if study."""
 
-def taking(options: Options) -> Callable[[Callable[[dict[str, Any]], None]], Callable[..., None]]:
+
+def taking(options: Options) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator: a command that takes these options and hands them to what it decorates, by name; its help is that one's."""
 
-    def decorate(act: Callable[[dict[str, Any]], None]) -> Callable[..., None]:
+    def decorate(act: Callable[..., None]) -> Callable[..., None]:
         def command(**given: Any) -> None:
-            act(given)
+            act(**given)
 
         command.__doc__ = act.__doc__
         command.__annotations__ = {name: kind for name, (kind, _) in options.items()}

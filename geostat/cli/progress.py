@@ -8,14 +8,14 @@ from __future__ import annotations
 import atexit
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.console import Console as Terminal
 from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 
-from geostat.cli.streams import say
+from geostat.cli.process import say
 from geostat.runs.console import QUIET, Console
 
 if TYPE_CHECKING:
@@ -38,24 +38,21 @@ def rate(progress: Progress) -> str:
 class _Lines:
     """Plain lines on stderr."""
 
-    last: float = field(default=0.0)
+    last: float = 0.0
 
     def stage(self, text: str) -> None:
-        self._say(text)
+        say(text)
+        self.last = time.monotonic()
 
     def captured(self, progress: Progress) -> None:
         self._now_and_then(rate(progress), final=progress.documents == progress.total)
 
     def fraction(self, stage: str, fraction: float) -> None:
-        self._now_and_then(f"{stage} {fraction:.0%}", final=False)
+        self._now_and_then(f"{stage} {fraction:.0%}")
 
-    def _now_and_then(self, text: str, *, final: bool) -> None:
+    def _now_and_then(self, text: str, *, final: bool = False) -> None:
         if final or time.monotonic() - self.last > SECONDS_BETWEEN_LINES:
-            self._say(text)
-
-    def _say(self, text: str) -> None:
-        say(text)
-        self.last = time.monotonic()
+            self.stage(text)
 
 
 @dataclass(slots=True)
@@ -91,12 +88,10 @@ def talk(*, quiet: bool) -> Console:
     if quiet:
         return QUIET
     terminal = Terminal(file=sys.stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
-    talker: _Lines | _Bar
+    talker: _Lines | _Bar = _Lines()
     if terminal.is_terminal:
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}"), TimeElapsedColumn())
         bars = Bars(*columns, console=terminal, transient=True, redirect_stdout=False)
         atexit.register(bars.stop)
         talker = _Bar(bars)
-    else:
-        talker = _Lines()
     return Console(stage=talker.stage, captured=talker.captured, fraction=talker.fraction)

@@ -20,12 +20,9 @@ Style = Literal["text", "latex", "python", "json"]
 
 
 def statement(name: str | None, *, style: str = "text", errata: bool = False) -> str:
-    """Render one statement, the list of all, or the errata.
+    """Render one statement by its name, equation number or place in the paper, such as "erratum 17", or without a name the list of all.
 
-    Args:
-        name: a statement's name, equation number or place in the paper, or "erratum 17"; None lists them.
-        style: text, latex, python or json.
-        errata: print the errata instead: all, or with `name` the one of that number.
+    With `errata` print the errata instead: all, or with `name` the one of that number.
 
     Raises:
         InputError: for an unknown style, name or erratum; unknown equation numbers are refused by the catalogue.
@@ -36,11 +33,11 @@ def statement(name: str | None, *, style: str = "text", errata: bool = False) ->
     chosen = next((known for known in get_args(Style) if known == style), None)
     if chosen is None:
         raise InputError(f"--as {style}: expected one of {', '.join(get_args(Style))}. Use one of those.")
-    asked = re.fullmatch(r"errat(?:um|a)(?:\s*\W?\s*(\d+))?", name.strip(), flags=re.IGNORECASE) if name else None
-    if asked:
-        name, errata = asked[1], True
+    if name and (numbered := re.fullmatch(r"errat(?:um|a)(?:\s*\W?\s*(\d+))?", name.strip(), flags=re.IGNORECASE)):
+        name, errata = numbered[1], True
     if errata:
-        parts = [rendering.render_erratum(erratum, chosen) for erratum in _errata(name)]
+        listed = catalogue.errata() if name is None else [catalogue.find_erratum(name)]
+        parts = [rendering.render_erratum(erratum, chosen) for erratum in listed]
         return _joined(parts if name else _report(parts, chosen), chosen)
     if name is None and style == "text":
         width = max(len(entry.name) for entry in catalogue.entries())
@@ -61,16 +58,13 @@ def _of_figure(name: str) -> list[catalogue.Erratum]:
 
 def _verdicts(entries: Sequence[catalogue.Entry]) -> list[str]:
     """What has been found of Table 1 or 2, where all its rows are asked for."""
-    for number, command in ((1, "about a minute of simulation"), (2, "at once")):
+    for number, duration in ((1, "about a minute of simulation"), (2, "at once")):
         if tuple(entries) == catalogue.find(f"Table {number}"):
-            return [f"Put to the test (`geostat theory table {number} --test` does it anew, {command}):\n\n{_recorded(number)}"]
+            from theory.paper_tables import table_1, table_2
+
+            recorded = table_1.settled() if number == 1 else table_2.markdown()
+            return [f"Put to the test (`geostat theory table {number} --test` does it anew, {duration}):\n\n{recorded}"]
     return []
-
-
-def _recorded(table: int) -> str:
-    from theory.paper_tables import table_1, table_2
-
-    return table_1.settled() if table == 1 else table_2.markdown()
 
 
 def _found(name: str) -> tuple[catalogue.Entry, ...]:
@@ -83,10 +77,6 @@ def _found(name: str) -> tuple[catalogue.Entry, ...]:
         names = {known.lower(): known for entry in catalogue.entries() for known in (entry.part, entry.name) if known}
         near = [names[key] for key in get_close_matches(catalogue.part_of(name).lower(), names, n=3, cutoff=0.0)]
         raise InputError(f"no statement is called {name!r}. Near it: {', '.join(near)}. `geostat theory` lists all.") from error
-
-
-def _errata(number: str | None) -> list[catalogue.Erratum]:
-    return list(catalogue.errata()) if number is None else [catalogue.find_erratum(number)]
 
 
 def _place(entry: catalogue.Entry) -> str:
@@ -113,7 +103,7 @@ def _joined(parts: list[str], style: Style) -> str:
     return "\n\n".join(parts)
 
 
-def trial(name: str | None, *, draws: int, console: Console, points: int | None = None) -> str:
+def trial(name: str | None, *, draws: int, console: Console) -> str:
     """Put Table 1 to the test by simulation, or Table 2 by its numbers, and write it down as Markdown.
 
     Raises:
@@ -128,9 +118,8 @@ def trial(name: str | None, *, draws: int, console: Console, points: int | None 
         raise InputError(f"--test {name or 'without a name'}: expected table 1 or table 2. Use `geostat theory table 1 --test`.")
     if draws < 2:
         raise InputError(f"--draws {draws}: expected at least 2. Change the number.")
-    heads = table_1.POINTS if points is None else points
-    result = table_1.effects(heads, draws, progress=lambda done: console.fraction("table 1", done))
-    return table_1.markdown(result, heads, draws).rstrip("\n")
+    result = table_1.effects(table_1.POINTS, draws, progress=lambda done: console.fraction("table 1", done))
+    return table_1.markdown(result, table_1.POINTS, draws).rstrip("\n")
 
 
 def audited(*, draws: int, every: int, seed: int, workers: int, console: Console, out: Path | None = None) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,11 +18,11 @@ import xarray as xr
 
 from empirical.store.store import Store
 from geostat.bounds.head import MEASURED
+from geostat.comparison.curves import coverage, curves, forms, regime_counts, spreads, verdicts
 from geostat.comparison.pairing import LETTERS, OF_EVERYTHING, SETTINGS, Held, differing, document_keys, names_of, notes, pairing, shared
 from geostat.comparison.scalars import Difference, Quantity, Scalar, difference, quantities, scalars
 from geostat.comparison.sentences import sentences
-from geostat.comparison.variables import DIFFERENCES, ESTIMATES
-from geostat.datasets.variable import Value, variables
+from geostat.datasets.variable import Value, Variable, variables
 from geostat.errors import InputError
 from geostat.paper import REPORTED
 from geostat.runs.console import QUIET, Console
@@ -35,13 +36,34 @@ Source = str | Path | xr.DataTree
 """A run: its store, the folder that holds it, or what `geostat.open` returned."""
 NEEDED: Final = ("capture", "norms", "similarity", "weights", "envelope", "sink", "heads", "separable", "verdicts", "summary")
 MOST_RUNS: Final = len(LETTERS)
-PARAMETERS: Final = {
-    "norms": ("cv_token", "cv_profile", "cv_position", "lam", "trend"),
-    "similarity": ("rho0", "negative_fraction"),
-    "weights": ("p_sink", "eta", "r2", "rmse"),
-}
-"""Whose distribution over heads is compared, beside β and the misfit of every form of similarity."""
-QUARTILES: Final = (0.25, 0.5, 0.75)
+_JACKKNIFE: Final = {"interval": "95% document jackknife, t(K-1); correlations on Fisher's z"}
+_estimate = partial(Variable, dims=("run", "quantity"), more=_JACKKNIFE)
+_difference = partial(Variable, dims=("pair", "quantity"))
+_pair = partial(Variable, dims=("pair",))
+JACKKNIFED: Final = ("estimate", "estimate_se", "estimate_lower", "estimate_upper", "at_n")
+ESTIMATES: Final = (
+    _estimate("estimate", "mean over heads"),
+    _estimate("estimate_se", "its standard error over documents"),
+    _estimate("estimate_lower", "its lower limit"),
+    _estimate("estimate_upper", "its upper limit"),
+    _estimate("at_n", "size N of a largest value"),
+    Variable("heads", "heads it is averaged over", dims=("run", "quantity")),
+    Variable("documents", "documents", dims=("run",)),
+)
+DIFFERENCES: Final = (
+    _difference("difference", "first run's number minus the second's"),
+    _difference("difference_se", "standard error of the first run's number minus the second's"),
+    _difference("difference_lower", "lower limit of the first run's number minus the second's"),
+    _difference("difference_upper", "upper limit of the first run's number minus the second's"),
+    _difference("degrees", "degrees of freedom of the difference"),
+    _difference("p", "two-sided p-value of the difference"),
+    _difference("p_holm", "the same, Holm over all differences here"),
+    _difference("minds", "settings that differ and bear on the difference"),
+    _pair("shared", "documents that both runs hold"),
+    _pair("pairing", "how the standard error was made"),
+    _pair("first", "index of the first run"),
+    _pair("second", "index of the second run"),
+)
 
 
 def compare(sources: Sequence[Source], *, quick: bool = False, console: Console = QUIET) -> xr.Dataset:
@@ -53,12 +75,10 @@ def compare(sources: Sequence[Source], *, quick: bool = False, console: Console 
         console: told what is done.
 
     Returns:
-        Over (run, quantity): estimate, _se, _lower, _upper (95% document jackknife), heads, documents, at_n; with the coordinates long_name, symbol, units
-        and equation of each quantity. Over (pair, quantity): difference (first minus second), _se, _lower, _upper, p, p_holm (Holm over all of them),
-        minds (topics of settings that differ and bear on it); over (pair): shared, pairing. Over (run, parameter, quartile): spread, and
-        parameter_heads. Over (run, claim): tested, holds, fails, undetermined, true_at_least, true_at_most. Over (run, edition, gram): P's and R's
-        _inside, _outside, _width. Over (run, n): correlation, unattenuated with _lower, _upper; P and R with _se; over (run, null, n): their gains. Over
-        (run, criterion, regime): regime_heads; over (run, form) and (run, rival): heads whose cosines or weights prefer it. What a run lacks is NaN.
+        Over (run, quantity) ESTIMATES, and over (pair, quantity) DIFFERENCES, of the first run minus the second, with the coordinates long_name, symbol,
+        units and equation of each quantity. Over (run, parameter, quartile): spread; over (run, claim): counts of answers; over (run, edition, gram): P's
+        and R's _inside, _outside, _width. Over (run, n): correlation, unattenuated with _lower, _upper; P and R with _se; over (run, null, n): their gains.
+        Over (run, criterion, regime): regime_heads; over (run, form) and (run, rival): heads whose cosines or weights prefer it. What a run lacks is NaN.
         Attributes: notes (what hampers the comparison), sentences, reported (JSON), letters.
 
     Raises:
@@ -68,29 +88,26 @@ def compare(sources: Sequence[Source], *, quick: bool = False, console: Console 
     if not 2 <= len(sources) <= MOST_RUNS:
         seen = "no run" if not sources else f"{_name_of(sources[0])} alone" if len(sources) == 1 else f"{len(sources)} runs"
         raise InputError(f"{seen} was given to compare, expected 2 to {MOST_RUNS} runs. Name them one after another.")
-    stores = [None if isinstance(source, xr.DataTree) else _store(Path(source)) for source in sources]
-    _refuse_twice(sources, stores)
+    runs = [_opened(source) for source in sources]
+    _refuse_twice(sources, runs)
     held: list[Held] = []
-    result: list[dict[str, Scalar]] = []
-    for source, store in zip(sources, stores, strict=True):
+    by_run: list[dict[str, Scalar]] = []
+    for source, run in zip(sources, runs, strict=True):
         console.stage(f"read {_name_of(source)}")
-        groups, attrs = _groups(source, store)
-        result.append(scalars(groups, coverage_errors=not quick, progress=partial(console.fraction, "bounds by document")))
-        held.append(_reduced(groups, attrs, None if store is None else store.path))
+        groups, attrs = _groups(run)
+        by_run.append(scalars(groups, coverage_errors=not quick, progress=partial(console.fraction, "bounds by document")))
+        held.append(_reduced(groups, attrs, run.path if isinstance(run, Store) else None))
     names = names_of([one.model for one in held], [one.path for one in held])
-    pairs = list(dict.fromkeys(pair for one in held for pair in one.pairs))
-    asked = quantities(pairs)
-    data = xr.merge(
-        [_estimates(held, result, asked), _differences(held, result, asked), *_side_by_side(held)],
-        combine_attrs="drop_conflicts",
-        join="exact",
-    )
-    data = data.assign_coords(run=("run", np.array(names, dtype=object), {"long_name": "run"}))
-    data = data.assign_coords(_facts(held))
+    asked = quantities(list(dict.fromkeys(pair for one in held for pair in one.pairs)))
+    parts = [_estimates(held, by_run, asked), _differences(held, by_run, asked)]
+    parts += [part(held) for part in (spreads, verdicts, coverage, curves, regime_counts, forms)]
+    data = xr.merge(parts, combine_attrs="drop_conflicts", join="exact")
+    data = data.assign_coords(run=("run", _labels(names), {"long_name": "run"})).assign_coords(_facts(held))
+    provenance = [{name: value for name, value in one.attrs.items() if name != "null_measured"} for one in held]
     claims = {row["key"]: row for one in held for row in claim_rows(one.groups["verdicts"])}
     data.attrs = {
         "long_name": "runs side by side", "letters": list(LETTERS[: len(held)]), "notes": notes(held), "reported": json.dumps(REPORTED, ensure_ascii=False),
-        "claims": json.dumps(list(claims.values()), ensure_ascii=False), "provenance": json.dumps([one.provenance for one in held], default=str),
+        "claims": json.dumps(list(claims.values()), ensure_ascii=False), "provenance": json.dumps(provenance, default=str),
         "significance": SIGNIFICANCE, "topics": json.dumps({topic: what for topic, (what, *_) in SETTINGS.items()}),
     }  # fmt: skip
     data.attrs["sentences"] = sentences(data)
@@ -105,87 +122,58 @@ def as_json(data: xr.Dataset) -> dict[str, Any]:
         return {name: value if np.isfinite(value) else None for name, value in values.items()}
 
     letters, keys = list(data.attrs["letters"]), [str(key) for key in data["quantity"].values]
-    estimates = {
-        letter: {
-            key: of(data.isel(run=place).sel(quantity=key), "estimate", "estimate_se", "estimate_lower", "estimate_upper", "at_n", "heads")
-            for key in keys
-        }
-        for place, letter in enumerate(letters)
-    }
+    estimates, runs = {}, []
+    for place, letter in enumerate(letters):
+        run = data.isel(run=place)
+        estimates[letter] = {key: of(run.sel(quantity=key), *JACKKNIFED, "heads") for key in keys}
+        runs.append({"letter": letter, "name": str(run["run"].item()), "path": str(run["path"].item()), "documents": int(run["documents"])})
     names = ("difference", "difference_se", "difference_lower", "difference_upper", "p", "p_holm")
-    differences = {
-        str(pair): {
-            key: of(data.sel(pair=pair, quantity=key), *names) | {"minds": str(data["minds"].sel(pair=pair, quantity=key).item()).split()}
-            for key in keys
-        }
-        for pair in data["pair"].values
-    }
-    runs = [
-        {
-            "letter": letter,
-            "name": str(data["run"].values[place]),
-            "path": str(data["path"].values[place]),
-            "documents": int(data["documents"].values[place]),
-        }
-        for place, letter in enumerate(letters)
-    ]
+    differences: dict[str, Any] = {}
+    for pair in data["pair"].values:
+        cells = {key: data.sel(pair=pair, quantity=key) for key in keys}
+        differences[str(pair)] = {key: of(cell, *names) | {"minds": str(cell["minds"].item()).split()} for key, cell in cells.items()}
     return {
         "runs": runs, "notes": list(data.attrs["notes"]), "sentences": list(data.attrs["sentences"]), "estimates": estimates, "differences": differences,
         "reported": json.loads(data.attrs["reported"]),
     }  # fmt: skip
 
 
-def _name_of(source: Source) -> str:
-    return "a DataTree" if isinstance(source, xr.DataTree) else str(source)
+def _name_of(source: Source | Store) -> str:
+    return "a DataTree" if isinstance(source, xr.DataTree) else str(source.path if isinstance(source, Store) else source)
 
 
-def _store(path: Path) -> Store:
-    """Open a run.
-
-    Raises:
-        InputError: if it is none, or not confronted.
-    """
-    at = store_path(path)
-    store = Store.open(at)
-    _refuse_unconfronted(str(at), {"capture", *store.results})
-    return store
-
-
-def _refuse_unconfronted(name: str, groups: set[str]) -> None:
-    missing = [group for group in NEEDED if group not in groups]
-    if missing:
-        lacks = ", ".join(f"/{group}" for group in missing)
+def _opened(source: Source) -> Store | xr.DataTree:
+    """Open a run; refused where it is none, or not confronted."""
+    run = source if isinstance(source, xr.DataTree) else Store.open(store_path(Path(source)))
+    groups = run.children if isinstance(run, xr.DataTree) else ("capture", *run.results)
+    lacks = ", ".join(f"/{group}" for group in NEEDED if group not in groups)
+    if lacks:
         raise InputError(
-            f"{name}: holds no {lacks}, expected a run confronted with the theory. Run `geostat fit` and `geostat confront` on it first."
+            f"{_name_of(run)}: holds no {lacks}, expected a run confronted with the theory. Run `geostat fit` and `geostat confront` on it first."
         )
+    return run
 
 
-def _refuse_twice(sources: Sequence[Source], stores: Sequence[Store | None]) -> None:
+def _refuse_twice(sources: Sequence[Source], runs: Sequence[Store | xr.DataTree]) -> None:
     seen: list[object] = []
-    for source, store in zip(sources, stores, strict=True):
-        mark: object = id(source) if store is None else store.path.resolve()
+    for source, run in zip(sources, runs, strict=True):
+        mark: object = run.path.resolve() if isinstance(run, Store) else id(run)
         if mark in seen:
             raise InputError(f"{_name_of(source)}: stands in the comparison twice, expected runs that differ. Name each run once.")
         seen.append(mark)
 
 
-def _groups(source: Source, store: Store | None) -> tuple[dict[str, xr.Dataset], dict[str, Any]]:
-    """What a run holds of NEEDED, and its attributes."""
-    if store is not None:
-        held = store.attributes["manifest"]["captured"]
-        return _compared(str(store.path), {name: store.read(name) for name in NEEDED}), store.attributes | {"null_measured": "null" in held}
-    if not isinstance(source, xr.DataTree):
-        raise InputError(f"{type(source).__name__}: expected a path of a run, or an xarray.DataTree. Use what geostat.open returned.")
-    _refuse_unconfronted("a DataTree", set(source.children))
-    attrs = {str(name): value for name, value in source.attrs.items()}
-    groups = {name: source[name].to_dataset() for name in NEEDED}
-    return _compared("a DataTree", groups), attrs | {"null_measured": "null" in source.children}
-
-
-def _compared(name: str, groups: dict[str, xr.Dataset]) -> dict[str, xr.Dataset]:
-    """The groups without the bounds at each head's own cosines, whose coverage says nothing of a head (docs/bounds.md)."""
-    refuse_older(name, groups)
-    return {key: data.sel(gram=data["gram"] != MEASURED) if key in ("envelope", "summary") else data for key, data in groups.items()}
+def _groups(run: Store | xr.DataTree) -> tuple[dict[str, xr.Dataset], dict[str, Any]]:
+    """What a run holds of NEEDED but the bounds at each head's own cosines, whose coverage says nothing of a head (docs/bounds.md); and its attributes."""
+    if isinstance(run, Store):
+        attrs, measured = run.attributes, run.attributes["manifest"]["captured"]
+        groups = {name: run.read(name) for name in NEEDED}
+    else:
+        attrs, measured = {str(name): value for name, value in run.attrs.items()}, run.children
+        groups = {name: run[name].to_dataset() for name in NEEDED}
+    refuse_older(_name_of(run), groups)
+    groups |= {name: groups[name].sel(gram=groups[name]["gram"] != MEASURED) for name in ("envelope", "summary")}
+    return groups, attrs | {"null_measured": "null" in measured}
 
 
 def _reduced(groups: Mapping[str, xr.Dataset], attrs: dict[str, Any], path: Path | None) -> Held:
@@ -194,11 +182,7 @@ def _reduced(groups: Mapping[str, xr.Dataset], attrs: dict[str, Any], path: Path
     rows = (attrs.get("manifest") or {}).get("documents") or [{"name": str(name)} for name in capture["document"].values]
     model = attrs.get("model")
     name = (model.get("id") or model.get("model")) if isinstance(model, dict) else model
-    kept = {
-        key: data.drop_dims([dim for dim in ("position", "document") if dim in data.dims])
-        for key, data in groups.items()
-        if key != "capture"
-    }
+    kept = {key: data.drop_dims(("position", "document"), errors="ignore") for key, data in groups.items() if key != "capture"}
     return Held(
         model=str(name or "unnamed model"), path=path, attrs=attrs, sizes={str(dim): size for dim, size in capture.sizes.items()}, groups=kept,
         n=capture["n"].values, tokens=capture["tokens"].values, null=bool(attrs["null_measured"]), documents=document_keys(rows),
@@ -213,18 +197,15 @@ def _labels(names: Sequence[str]) -> np.ndarray:
 def _estimates(held: Sequence[Held], by_run: Sequence[Mapping[str, Scalar]], asked: Sequence[Quantity]) -> xr.Dataset:
     """Each run's numbers, over (run, quantity)."""
     shape = (len(held), len(asked))
-    names = ("estimate", "estimate_se", "estimate_lower", "estimate_upper", "at_n")
-    table = {name: np.full(shape, np.nan) for name in names}
+    table = {name: np.full(shape, np.nan) for name in JACKKNIFED}
     heads = np.zeros(shape, dtype=np.int64)
     for row, run in enumerate(by_run):
         for column, quantity in enumerate(asked):
-            scalar = run.get(quantity.key)
-            if scalar is None:
-                continue
-            spread = scalar.jackknifed()
-            for name, value in zip(names, (scalar.estimate, spread.se, spread.lower, spread.upper, scalar.at), strict=True):
-                table[name][row, column] = value
-            heads[row, column] = scalar.heads
+            if (scalar := run.get(quantity.key)) is not None:
+                spread = scalar.jackknifed()
+                for name, value in zip(JACKKNIFED, (scalar.estimate, spread.se, spread.lower, spread.upper, scalar.at), strict=True):
+                    table[name][row, column] = value
+                heads[row, column] = scalar.heads
     numbers: dict[str, Value] = {**table, "heads": heads, "documents": np.array([one.sizes["document"] for one in held])}
     data = xr.Dataset(variables(ESTIMATES, numbers))
     coords: dict[Any, Any] = {
@@ -235,10 +216,9 @@ def _estimates(held: Sequence[Held], by_run: Sequence[Mapping[str, Scalar]], ask
 
 def _differences(held: Sequence[Held], by_run: Sequence[Mapping[str, Scalar]], asked: Sequence[Quantity]) -> xr.Dataset:
     """Every run minus every later one, over (pair, quantity)."""
-    places = [(one, other) for one in range(len(held)) for other in range(one + 1, len(held))]
+    places = list(combinations(range(len(held)), 2))
     shape = (len(places), len(asked))
-    nothing = Difference(value=float("nan"), se=float("nan"), lower=float("nan"), upper=float("nan"), degrees=float("nan"))
-    grid, minds = np.full(shape, nothing, dtype=object), np.full(shape, "", dtype=object)
+    grid, minds = np.full(shape, Difference(), dtype=object), np.full(shape, "", dtype=object)
     for row, (one, other) in enumerate(places):
         topics = differing(held[one], held[other])
         for column, quantity in enumerate(asked):
@@ -251,17 +231,14 @@ def _differences(held: Sequence[Held], by_run: Sequence[Mapping[str, Scalar]], a
     both = [(held[one], held[other]) for one, other in places]
     numbers: dict[str, Value] = {
         "difference": part["value"],
-        "difference_se": part["se"],
-        "difference_lower": part["lower"],
-        "difference_upper": part["upper"],
         "degrees": part["degrees"],
+        **{f"difference_{name}": part[name] for name in ("se", "lower", "upper")},
         "p": p,
         "p_holm": adjusted(p.ravel(), "holm").reshape(shape),
         "minds": minds,
         "shared": np.array([shared(one, other) for one, other in both]),
         "pairing": _labels([pairing(one, other) for one, other in both]),
-        "first": np.array([one for one, _ in places]),
-        "second": np.array([other for _, other in places]),
+        **{name: np.array([place[end] for place in places]) for end, name in enumerate(("first", "second"))},
     }
     data = xr.Dataset(variables(DIFFERENCES, numbers))
     return data.assign_coords(pair=_labels([f"{LETTERS[one]} − {LETTERS[other]}" for one, other in places]))
@@ -276,10 +253,3 @@ def _facts(held: Sequence[Held]) -> dict[str, Any]:
         "convention": [str(one.attrs.get("convention")) for one in held],
     }  # fmt: skip
     return {name: ("run", _labels(values) if isinstance(values[0], str) else np.array(values)) for name, values in facts.items()}
-
-
-def _side_by_side(held: Sequence[Held]) -> list[xr.Dataset]:
-    """What the runs' results say by themselves."""
-    from geostat.comparison.curves import coverage, curves, forms, regime_counts, spreads, verdicts
-
-    return [spreads(held, PARAMETERS, QUARTILES), verdicts(held), coverage(held), curves(held), regime_counts(held), forms(held)]

@@ -30,10 +30,8 @@ def shares_inside(
 ) -> dict[tuple[str, str, str], Share]:
     """Return the share of (head, 1 < N < T) cells within bounds, by statistic, edition and Gram, with and without each document.
 
-    Args:
-        groups: /capture, /norms, /similarity and /envelope, of fitted Grams.
-        errors: whether to evaluate bounds by document, which takes as long as to confront the run.
-        progress: called with the share of the work done.
+    `groups` holds /capture, /norms, /similarity and /envelope, of fitted Grams. `errors`: evaluate bounds by document too, which takes as long as to
+    confront the run; `progress` is told the share of it done.
     """
     capture, envelope = groups["capture"], groups["envelope"]
     grid, tokens = envelope["n_envelope"].values, capture["tokens"].values

@@ -5,7 +5,8 @@ Nothing is computed anew but quartiles and counts; what a run lacks is NaN. Impo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,15 @@ import xarray as xr
 
 from geostat.comparison.pairing import Held
 from geostat.datasets.separability import STATISTICS
-from geostat.datasets.variable import described
+from geostat.datasets.variable import Variable, variables
 
+PARAMETERS = {
+    "norms": ("cv_token", "cv_profile", "cv_position", "lam", "trend"),
+    "similarity": ("rho0", "negative_fraction"),
+    "weights": ("p_sink", "eta", "r2", "rmse"),
+}
+"""Whose distribution over heads is compared, beside β and the misfit of every form of similarity."""
+QUARTILES = (0.25, 0.5, 0.75)
 COUNTS = ("tested", "holds", "fails", "undetermined", "true_at_least", "true_at_most", "tolerance")
 COVERAGE = tuple(f"{name}_{part}" for name in STATISTICS for part in ("inside", "outside", "width"))
 SINK = ("correlation", "correlation_lower", "correlation_upper", "unattenuated", "unattenuated_lower", "unattenuated_upper")
@@ -39,49 +47,42 @@ def _bare(data: xr.Dataset, names: Sequence[str]) -> xr.Dataset:
     return chosen.drop_vars([name for name in chosen.coords if name not in chosen.dims])
 
 
-def spreads(held: Sequence[Held], names: Mapping[str, Sequence[str]], shares: Sequence[float]) -> xr.Dataset:
+SPREADS = (
+    Variable("spread", "quartiles over heads", "each its own", dims=("run", "parameter", "quartile")),
+    Variable("parameter_heads", "heads with an estimate", dims=("run", "parameter")),
+)
+
+
+def spreads(runs: Sequence[Held]) -> xr.Dataset:
     """Quartiles over heads of every parameter, and of how many heads; parameters of a form of similarity are named with it."""
-    rows: dict[str, dict[str, Any]] = {}
-    for place, run in enumerate(held):
-        for group, name, values in _parameters(run, names):
-            flat = values.values.astype(np.float64).ravel()
-            flat = flat[np.isfinite(flat)]
-            row = rows.setdefault(name, {"attrs": values.attrs, "group": group, "of": {}})
-            row["of"][place] = (np.quantile(flat, shares) if flat.size else np.full(len(shares), np.nan), flat.size)
-    spread = np.full((len(held), len(rows), len(shares)), np.nan)
+    by_run = [_parameters(run) for run in runs]
+    attributes = {name: values.attrs for parameters in reversed(by_run) for name, values in parameters.items()}
+    labels = list(dict.fromkeys(name for parameters in by_run for name in parameters))
+    spread = np.full((len(runs), len(labels), len(QUARTILES)), np.nan)
     heads = np.zeros(spread.shape[:2], dtype=np.int64)
-    for column, row in enumerate(rows.values()):
-        for place, (values, number) in row["of"].items():
-            spread[place, column], heads[place, column] = values, number
-    texts = {
-        key: np.array([str(row["attrs"].get(key, "")) for row in rows.values()], dtype=object)
+    for row, parameters in enumerate(by_run):
+        for name, values in parameters.items():
+            known = values.values[np.isfinite(values.values)].astype(np.float64)
+            heads[row, labels.index(name)] = known.size
+            if known.size:
+                spread[row, labels.index(name)] = np.quantile(known, QUARTILES)
+    texts: dict[str, Any] = {
+        f"parameter_{key}": ("parameter", np.array([str(attributes[name].get(key, "")) for name in labels], dtype=object))
         for key in ("long_name", "symbol", "units", "equation")
     }
-    data = xr.Dataset(
-        {
-            "spread": described(
-                ("run", "parameter", "quartile"), spread, long_name="quartiles over heads", units="each its own", symbol="", equation=""
-            ),
-            "parameter_heads": described(
-                ("run", "parameter"), heads, long_name="heads with an estimate", units="1", symbol="", equation=""
-            ),
-        },
-        coords={"parameter": np.array(list(rows), dtype=object), "quartile": list(shares)},
-    )
-    return data.assign_coords({f"parameter_{key}": ("parameter", values) for key, values in texts.items()})
+    coords = {"parameter": np.array(labels, dtype=object), "quartile": list(QUARTILES)}
+    return xr.Dataset(variables(SPREADS, {"spread": spread, "parameter_heads": heads}), coords=coords).assign_coords(texts)
 
 
-def _parameters(run: Held, names: Mapping[str, Sequence[str]]) -> list[tuple[str, str, xr.DataArray]]:
-    out = [
-        (group, f"{group}.{name}", run.groups[group][name]) for group, those in names.items() for name in those if name in run.groups[group]
-    ]
+def _parameters(run: Held) -> dict[str, xr.DataArray]:
+    """The parameters of a run's heads by their full name, such as "norms.lam" and "similarity.beta offset"."""
+    out = {f"{group}.{name}": run.groups[group][name] for group, names in PARAMETERS.items() for name in names if name in run.groups[group]}
     fits = run.groups["similarity"]
-    for name in ("beta", "mae_by_lag"):
-        for form in fits["gram"].values:
-            values = fits[name].sel(gram=form)
-            if np.isfinite(values.values).any():
-                words = f"{form.replace('_', ' ')} form: {values.attrs.get('long_name', name)}"
-                out.append(("similarity", f"similarity.{name} {form}", values.assign_attrs(long_name=words)))
+    for name, form in product(("beta", "mae_by_lag"), fits["gram"].values):
+        values = fits[name].sel(gram=form)
+        if np.isfinite(values.values).any():
+            words = f"{form.replace('_', ' ')} form: {values.attrs.get('long_name', name)}"
+            out[f"similarity.{name} {form}"] = values.assign_attrs(long_name=words)
     return out
 
 
@@ -98,14 +99,13 @@ def coverage(held: Sequence[Held]) -> xr.Dataset:
 
 def curves(held: Sequence[Held]) -> xr.Dataset:
     """Correlations with the sink's similarity, mean Precision and Recall, over (run, n); gains over nulls, over (run, null, n), where 1 < N < T."""
-    sinks = [_bare(run.groups["sink"].sel(measure="pearson", drop=True), SINK) for run in held]
     parts = []
-    for run, sink in zip(held, sinks, strict=True):
+    for run in held:
+        sink = _bare(run.groups["sink"].sel(measure="pearson", drop=True), SINK)
         gain = _bare(run.groups["separable"], (*GAINS, *TESTS))
         inside = (gain["n"] > 1) & (gain["n"] < run.sizes["position"])
-        parts.append(
-            xr.merge([sink.where(inside), _bare(run.groups["summary"], MEANS), gain.where(inside)], join="exact", combine_attrs="drop")
-        )
+        curve = [sink.where(inside), _bare(run.groups["summary"], MEANS), gain.where(inside)]
+        parts.append(xr.merge(curve, join="exact", combine_attrs="drop"))
     return beside(parts)
 
 
@@ -126,8 +126,6 @@ def forms(held: Sequence[Held]) -> xr.Dataset:
 def _counted(codes: xr.DataArray, dim: str, name: str) -> xr.Dataset:
     """How often each code of a flag variable stands in it, by its meaning."""
     labels = str(codes.attrs["flag_meanings"]).split()
-    values = np.asarray(codes.attrs["flag_values"])
-    number = [int((codes.values == value).sum()) for value in values]
-    what = f"heads by preferred form of {'cosines' if dim == 'form' else 'weights'}"
-    variable = described((dim,), np.array(number, dtype=np.float64), long_name=what, units="1", symbol="", equation="")
-    return xr.Dataset({name: variable}, coords={dim: np.array(labels, dtype=object)})
+    number = np.array([(codes.values == value).sum() for value in codes.attrs["flag_values"]], dtype=np.float64)
+    record = Variable(name, f"heads by preferred form of {'cosines' if dim == 'form' else 'weights'}", dims=(dim,))
+    return xr.Dataset(variables([record], {name: number}), coords={dim: np.array(labels, dtype=object)})

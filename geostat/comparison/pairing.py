@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,11 +45,6 @@ class Held:
         return str((corpus.get("name") if isinstance(corpus, dict) else corpus) or "a text without name")
 
     @property
-    def provenance(self) -> dict[str, Any]:
-        """What makes the run this run, as its store tells it."""
-        return {name: value for name, value in self.attrs.items() if name != "null_measured"}
-
-    @property
     def pairs(self) -> list[tuple[str, str]]:
         """Every (edition, Gram) that was laid over its curves."""
         envelope = self.groups["envelope"]
@@ -78,17 +74,17 @@ def names_of(models: Sequence[str], paths: Sequence[Path | None]) -> list[str]:
     """
     result = list(models)
     for model in dict.fromkeys(models):
-        of = [place for place, name in enumerate(models) if name == model]
+        of = [index for index, name in enumerate(models) if name == model]
         if len(of) > 1:
-            for place, end in zip(of, _ends([paths[place] for place in of]), strict=True):
-                result[place] = f"{model} ({end})"
+            for index, end in zip(of, _ends([paths[index] for index in of]), strict=True):
+                result[index] = f"{model} ({end})"
     return result
 
 
 def _ends(paths: Sequence[Path | None]) -> list[str]:
     known = [path.resolve() for path in paths if path is not None]
     if len(known) < len(paths):
-        return [f"run {place}" for place in range(1, len(paths) + 1)]
+        return [f"run {number}" for number in range(1, len(paths) + 1)]
     parts = [path.parent.parts if path.name == "run.zarr" else path.parts for path in known]
     parts = parts if len(set(parts)) == len(parts) else [path.parts for path in known]
     for depth in range(1, max(map(len, parts)) + 1):
@@ -103,19 +99,13 @@ def shared(first: Held, second: Held) -> int:
     return len(set(first.documents) & set(second.documents))
 
 
-def _grid(held: Held) -> str:
-    n = held.n
+def _sizes(n: np.ndarray) -> str:
     return f"{n.size} from {n[0]} to {n[-1]}"
 
 
 def _window(held: Held) -> str:
     least, most = int(held.tokens.min()), held.sizes["position"]
     return "all of a document" if least == most else f"from {least:,} of {most:,} on"
-
-
-def _bound_sizes(held: Held) -> str:
-    n = held.groups["envelope"]["n_envelope"].values
-    return f"{n.size} from {n[0]} to {n[-1]}"
 
 
 def _tolerances(held: Held) -> str:
@@ -131,8 +121,11 @@ SETTINGS: Final[dict[str, tuple[str, Callable[[Held], str], str]]] = {
         "number alone; those within a document or free of the documents' noise do not",
     ),
     "text": ("texts", lambda held: held.text, "a difference may be the text's"),
-    "sizes": ("sizes N", _grid, "a largest value is sought among each run's own sizes"),
-    "bound_sizes": ("sizes N of the bounds", _bound_sizes, "coverage is a share over each run's own sizes"),
+    "sizes": ("sizes N", lambda held: _sizes(held.n), "a largest value is sought among each run's own sizes"),
+    "bound_sizes": (
+        "sizes N of the bounds", lambda held: _sizes(held.groups["envelope"]["n_envelope"].values),
+        "coverage is a share over each run's own sizes",
+    ),
     "convention": ("conventions", lambda held: str(held.attrs.get("convention")), "Precision, Recall and all that is made of them are other statistics"),
     "editions": (
         "editions and Grams of the bounds", lambda held: ", ".join(" ".join(pair) for pair in held.pairs),
@@ -166,13 +159,12 @@ def notes(runs: Sequence[Held]) -> list[str]:
     """A line for every difference that hampers the comparison, and on which documents are shared."""
     lines = []
     for topic, (what, say, matters) in SETTINGS.items():
-        said = [say(held) for held in runs]
-        said = _without_common(said) if topic == "tolerances" else said
-        if any(topic in differing(one, other) for place, one in enumerate(runs) for other in runs[:place]):
-            values = "; ".join(f"{LETTERS[place]}: {words}" for place, words in enumerate(said))
-            lines.append(f"The {what} differ ({values}): {matters}.")
-    lines += _cut_otherwise(runs)
-    return [*lines, *_same_measurement(runs), *_shared_documents(runs)]
+        values = [say(held) for held in runs]
+        values = _without_common(values) if topic == "tolerances" else values
+        if any(topic in differing(one, other) for _, one, other in _pairs(runs)):
+            by_run = "; ".join(f"{letter}: {words}" for letter, words in zip(LETTERS, values, strict=False))
+            lines.append(f"The {what} differ ({by_run}): {matters}.")
+    return [*lines, *_cut_otherwise(runs), *_same_measurement(runs), *_shared_documents(runs)]
 
 
 def _without_common(lists: Sequence[str]) -> list[str]:
@@ -182,11 +174,7 @@ def _without_common(lists: Sequence[str]) -> list[str]:
 
 
 def _pairs(runs: Sequence[Held]) -> list[tuple[str, Held, Held]]:
-    return [
-        (f"{LETTERS[place]} and {LETTERS[later]}", runs[place], runs[later])
-        for place in range(len(runs))
-        for later in range(place + 1, len(runs))
-    ]
+    return [(f"{a} and {b}", one, other) for (a, one), (b, other) in combinations(zip(LETTERS, runs, strict=False), 2)]
 
 
 def _cut_otherwise(runs: Sequence[Held]) -> list[str]:
@@ -197,18 +185,16 @@ def _cut_otherwise(runs: Sequence[Held]) -> list[str]:
         differ = [key for key, window in zip(other.documents, other.windows, strict=True) if key in digests and digests[key] != window]
         if differ and one.sizes["position"] == other.sizes["position"]:
             out.append(name)
-    said = "cut the texts they share into other tokens: as many tokens are not the same words, and their last token, whose attention is measured, is another"
-    return [f"{', '.join(out)} {said}."] if out else []
+    what = "cut the texts they share into other tokens: as many tokens are not the same words, and their last token, whose attention is measured, is another"
+    return [f"{', '.join(out)} {what}."] if out else []
 
 
 def _same_measurement(runs: Sequence[Held]) -> list[str]:
-    digests = [[row.get("digest") for row in (held.attrs.get("manifest") or {}).get("documents", [])] for held in runs]
-    same = [name for (name, *_), (a, b) in zip(_pairs(runs), _pairs_of(digests), strict=True) if a and None not in a and a == b]
+    def digests(held: Held) -> list[Any]:
+        return [row.get("digest") for row in (held.attrs.get("manifest") or {}).get("documents", [])]
+
+    same = [name for name, one, other in _pairs(runs) if None not in digests(one) and digests(one) == digests(other) != []]
     return [f"{', '.join(same)} hold the same measurement, byte for byte."] if same else []
-
-
-def _pairs_of(values: Sequence[Any]) -> list[tuple[Any, Any]]:
-    return [(values[place], values[later]) for place in range(len(values)) for later in range(place + 1, len(values))]
 
 
 def _shared_documents(runs: Sequence[Held]) -> list[str]:

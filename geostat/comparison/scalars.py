@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 from typing import Final
 
 import numpy as np
@@ -16,8 +18,8 @@ import xarray as xr
 
 from geostat.comparison.coverage import shares_inside
 from geostat.datasets.progress import Progress
-from geostat.datasets.separability import STATISTICS
-from geostat.experiments.moments import Moments, Table
+from geostat.datasets.separability import LETTERS, STATISTICS
+from geostat.experiments.moments import Moments, Table, shares_of
 from geostat.experiments.sink import fisher, without_noise
 from geostat.fits.norms.fit import fit_norms
 from geostat.fits.similarity.fit import fit_similarity
@@ -32,7 +34,7 @@ FEW_DOCUMENTS: Final = "documents"
 """Of a quantity that averaging over more documents changes: it is not that of one document, nor that of ever more."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Quantity:
     """What runs are compared by; `minds` names the settings, beside those of the text, that must be equal for a difference to be the models'."""
 
@@ -63,64 +65,68 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """Estimate of one run minus another's, its standard error, limits, degrees of freedom, and two-sided p-value."""
+    """Estimate of one run minus another's, its standard error, limits, and degrees of freedom; NaN where not known."""
 
-    value: float
-    se: float
-    lower: float
-    upper: float
-    degrees: float
+    value: float = float("nan")
+    se: float = float("nan")
+    lower: float = float("nan")
+    upper: float = float("nan")
+    degrees: float = float("nan")
 
 
 def quantities(pairs: Sequence[tuple[str, str]]) -> list[Quantity]:
     """Every quantity, in the order of the report; those of bounds for each (edition, Gram)."""
-    value_heads, heads = "value heads", "heads"
+    value_heads, few = "value heads", (FEW_DOCUMENTS,)
+    misfit = "misfit (MAE) of mean cosines, {} form"
     out = [
-        Quantity(key="cv_token", long_name="CV of value norms within a document", symbol=r"\mathrm{CV}_{\mathrm{token}}", equation="Assumption 1.1",
-                 over=value_heads),
-        Quantity(key="cv_profile", long_name="CV of value norms averaged over documents", symbol=r"\mathrm{CV}_{\mathrm{profile}}", equation="Fig. 2",
-                 over=value_heads, minds=(FEW_DOCUMENTS,)),
-        Quantity(key="lam", long_name="norm of the sink's value over the others'", symbol=r"\lambda", equation="Assumption 1.2", over=value_heads),
-    ]  # fmt: skip
-    out += [
-        Quantity(key=f"mae_{form}", long_name=f"misfit (MAE) of mean cosines, {form.replace('_', ' ')} form", symbol=r"\mathrm{MAE}",
-                 equation="§3.2, Fig. 3", over=value_heads, minds=(FEW_DOCUMENTS,))
-        for form in FORMS
-    ]  # fmt: skip
-    out += [
-        Quantity(key=f"{name}_at_{WORKING_SIZE}", long_name=f"mean {name.capitalize()} at N = {WORKING_SIZE}", symbol=name[0].upper(), equation="Fig. 5",
-                 over=heads, minds=("convention",))
-        for name in STATISTICS
-    ]  # fmt: skip
+        Quantity("cv_token", "CV of value norms within a document", r"\mathrm{CV}_{\mathrm{token}}", "Assumption 1.1", value_heads),
+        Quantity("cv_profile", "CV of value norms averaged over documents", r"\mathrm{CV}_{\mathrm{profile}}", "Fig. 2", value_heads, few),
+        Quantity("lam", "norm of the sink's value over the others'", r"\lambda", "Assumption 1.2", value_heads),
+        *(
+            Quantity(f"mae_{form}", misfit.format(form.replace("_", " ")), r"\mathrm{MAE}", "§3.2, Fig. 3", value_heads, few)
+            for form in FORMS
+        ),
+        *(
+            Quantity(
+                f"{name}_at_{WORKING_SIZE}",
+                f"mean {name.capitalize()} at N = {WORKING_SIZE}",
+                LETTERS[name],
+                "Fig. 5",
+                "heads",
+                ("convention",),
+            )
+            for name in STATISTICS
+        ),
+    ]
     for kind, words in KINDS.items():
-        minds = ("convention", *((FEW_DOCUMENTS,) if kind == "correlation" else ()))
-        common = {"symbol": r"\mathrm{corr}(R,\rho_0)", "equation": "§4.1, Fig. 6", "over": heads}
+        minds = ("convention", *(few if kind == "correlation" else ()))
+        of_heads = (r"\mathrm{corr}(R,\rho_0)", "§4.1, Fig. 6", "heads")
         label = f"correlation of Recall with the sink's similarity, {words}"
-        out.append(Quantity(key=f"{kind}_peak", long_name=f"largest {label}", minds=(*minds, "sizes"), **common))
-        out += [Quantity(key=f"{kind}_at_{n}", long_name=f"{label}, at N = {n}", minds=minds, **common) for n in CORRELATION_SIZES]
-    out += [
-        Quantity(key=f"{name}_inside_{edition}_{gram}", long_name=f"{name.capitalize()} within its bounds, {edition}, {gram} Gram",
-                 symbol=r"\mathrm{share}", equation="Theorem 1" if name == "precision" else "Theorem 2", over=heads,
-                 minds=("convention", FEW_DOCUMENTS, "bound_sizes"))
-        for edition, gram in pairs for name in STATISTICS
-    ]  # fmt: skip
+        out.append(Quantity(f"{kind}_peak", f"largest {label}", *of_heads, (*minds, "sizes")))
+        out += [Quantity(f"{kind}_at_{n}", f"{label}, at N = {n}", *of_heads, minds) for n in CORRELATION_SIZES]
+    theorems, minds = {"precision": "Theorem 1", "recall": "Theorem 2"}, ("convention", FEW_DOCUMENTS, "bound_sizes")
+    for (edition, gram), name in product(pairs, STATISTICS):
+        words = f"{name.capitalize()} within its bounds, {edition}, {gram} Gram"
+        out.append(Quantity(f"{name}_inside_{edition}_{gram}", words, r"\mathrm{share}", theorems[name], "heads", minds))
     return out
 
 
 def scalars(groups: Mapping[str, xr.Dataset], *, coverage_errors: bool = True, progress: Progress | None = None) -> dict[str, Scalar]:
     """Every quantity of one run, by key.
 
-    Args:
-        groups: /capture, /norms, /similarity and /envelope, of fitted Grams. Fits and bounds are taken from there; only what leaves a document out is
-            made anew.
-        coverage_errors: whether coverage leaves documents out too, which takes as long as to confront the run.
-        progress: called with the share of that work done.
+    `groups` holds /capture, /norms, /similarity and /envelope, of fitted Grams. Fits and bounds are taken from there; only what leaves a document out is
+    made anew, with `coverage_errors` for coverage too, which takes as long as to confront the run and is told to `progress`.
     """
-    capture = groups["capture"]
-    return {
-        **_norms(capture, groups["norms"]), **_similarity(capture, groups["similarity"]), **_separability(capture), **_correlations(capture),
-        **_coverage(groups, coverage_errors, progress),
-    }  # fmt: skip
+    capture, norms, similarity = (groups[name] for name in ("capture", "norms", "similarity"))
+    forms = [form for form in FORMS if form in similarity["gram"].values]
+    # Runs of an earlier version hold no replicates: those are fitted again.
+    norms = norms if "lam_without" in norms else fit_norms(capture)
+    similarity = similarity if "mae_by_lag_without" in similarity else fit_similarity(capture)
+    out = {name: _fitted(name, norms) for name in ("cv_profile", "lam", "cv_token")}
+    out |= {f"mae_{form}": _fitted("mae_by_lag", similarity.sel(gram=form)) for form in forms}
+    for (statistic, edition, gram), (share, without, heads) in shares_inside(groups, errors=coverage_errors, progress=progress).items():
+        out[f"{statistic}_inside_{edition}_{gram}"] = Scalar(estimate=share, without=without, heads=heads)
+    return out | _separability(capture) | _correlations(capture)
 
 
 def _over_heads(estimate: FloatArray, without: FloatArray) -> Scalar:
@@ -138,26 +144,13 @@ def _fitted(name: str, fits: xr.Dataset) -> Scalar:
     return _over_heads(value, without.reshape(len(without), -1))
 
 
-def _norms(capture: xr.Dataset, norms: xr.Dataset) -> dict[str, Scalar]:
-    # Runs of an earlier version hold no replicates: those are fitted again.
-    kept = norms if "lam_without" in norms else fit_norms(capture)
-    return {name: _fitted(name, kept) for name in ("cv_profile", "lam", "cv_token")}
-
-
-def _similarity(capture: xr.Dataset, similarity: xr.Dataset) -> dict[str, Scalar]:
-    kept = similarity if "mae_by_lag_without" in similarity else fit_similarity(capture)
-    return {f"mae_{form}": _fitted("mae_by_lag", kept.sel(gram=form)) for form in FORMS if form in similarity["gram"].values}
-
-
 def _separability(capture: xr.Dataset) -> dict[str, Scalar]:
     """Mean P and R at one N: heads averaged within a document, then documents."""
     out = {}
-    place = np.flatnonzero(capture["n"].values == WORKING_SIZE)
-    for name in STATISTICS:
-        if place.size:
-            values = capture[name].transpose("document", "layer", "head", "n").values[..., place[0]].astype(np.float64)
-            flat = values.reshape(values.shape[0], -1)
-            out[f"{name}_at_{WORKING_SIZE}"] = _over_heads(flat.mean(axis=0), leave_one_out_mean(flat))
+    for name in STATISTICS if WORKING_SIZE in capture["n"].values else ():
+        values = capture[name].sel(n=WORKING_SIZE).transpose("document", "layer", "head").values.astype(np.float64)
+        flat = values.reshape(len(values), -1)
+        out[f"{name}_at_{WORKING_SIZE}"] = _over_heads(flat.mean(axis=0), leave_one_out_mean(flat))
     return out
 
 
@@ -167,9 +160,9 @@ def _correlations(capture: xr.Dataset) -> dict[str, Scalar]:
     if moments is None:
         return {}
     documents, n = table.similarity.shape[0], capture["n"].values
-    whole = np.full((1, documents), 1 / documents)
-    without = (1 - np.eye(documents)) / max(documents - 1, 1)
+    whole, without = shares_of(documents)
     inside = (n > 1) & (n < capture.sizes["position"])
+    scalar = partial(Scalar, heads=table.heads, correlation=True)
     out = {}
     for kind in KINDS:
         apart = kind == "unattenuated"
@@ -178,28 +171,14 @@ def _correlations(capture: xr.Dataset) -> dict[str, Scalar]:
         others = others if documents > 1 else np.full((1, n.size), np.nan)
         if apart:
             curve = np.where(without_noise(curve, others), curve, np.nan)
-        for size in CORRELATION_SIZES:
-            at = np.flatnonzero((n == size) & inside)
-            if at.size:
-                out[f"{kind}_at_{size}"] = Scalar(
-                    estimate=float(curve[at[0]]), without=others[:, at[0]], heads=table.heads, correlation=True
-                )
+        for at in np.flatnonzero(np.isin(n, CORRELATION_SIZES) & inside):
+            out[f"{kind}_at_{n[at]}"] = scalar(estimate=float(curve[at]), without=others[:, at])
         if np.isfinite(curve[inside]).any():
             peak = int(np.where(inside & np.isfinite(curve), curve, -np.inf).argmax())
             among = np.where(inside & np.isfinite(others), others, -np.inf).max(axis=1)
             without_each = np.where(np.isfinite(among), among, np.nan)
-            out[f"{kind}_peak"] = Scalar(
-                estimate=float(curve[peak]), without=without_each, heads=table.heads, correlation=True, at=float(n[peak])
-            )
+            out[f"{kind}_peak"] = scalar(estimate=float(curve[peak]), without=without_each, at=float(n[peak]))
     return out
-
-
-def _coverage(groups: Mapping[str, xr.Dataset], errors: bool, progress: Progress | None) -> dict[str, Scalar]:
-    result = shares_inside(groups, errors=errors, progress=progress)
-    return {
-        f"{statistic}_inside_{edition}_{gram}": Scalar(estimate=share, without=without, heads=heads)
-        for (statistic, edition, gram), (share, without, heads) in result.items()
-    }
 
 
 def difference(first: Scalar, second: Scalar, documents: tuple[Sequence[str], Sequence[str]]) -> Difference:
@@ -208,13 +187,8 @@ def difference(first: Scalar, second: Scalar, documents: tuple[Sequence[str], Se
     With u_k = √((K−1)/K) (θ₍ₖ₎ − θ̄) of each run, and 0 for a document it does not hold, se² = Σ_k (u_k of the first − u_k of the second)². If all
     documents are shared this is the jackknife of the difference; if none is, se² is the sum of both squares (unpaired).
 
-    Args:
-        first: one run's number.
-        second: another's.
-        documents: what tells the documents of each run apart.
-
-    Returns:
-        The difference; t on K−1 degrees of freedom where all documents are shared, Welch and Satterthwaite's where none is, the smaller K−1 in between.
+    `documents` tells those of each run apart. t on K−1 degrees of freedom where all documents are shared, Welch and Satterthwaite's where none is, the
+    smaller K−1 in between.
 
     >>> one = Scalar(estimate=1.0, without=np.array([0.9, 1.1]), heads=3)
     >>> difference(one, one, (("x", "y"), ("x", "y"))).se  # the same documents
@@ -230,7 +204,7 @@ def difference(first: Scalar, second: Scalar, documents: tuple[Sequence[str], Se
             moved[name] += sign * float(part)
     se = float(np.sqrt(sum(part**2 for part in moved.values()))) if min(counts) > 1 else float("nan")
     if not np.isfinite(se) or not np.isfinite(value):
-        return Difference(value=value, se=float("nan"), lower=float("nan"), upper=float("nan"), degrees=float("nan"))
+        return Difference(value=value)
     degrees = float(min(counts) - 1)
     if not set(documents[0]) & set(documents[1]) and sum(squares) > 0:
         degrees = sum(squares) ** 2 / sum(part**2 / (count - 1) for part, count in zip(squares, counts, strict=True))

@@ -23,19 +23,20 @@ def sentences(data: xr.Dataset) -> list[str]:
     for pair in range(data.sizes["pair"]):
         at = data.isel(pair=pair)
         p = at["p_holm"].values
-        tested, told = np.isfinite(p), np.isfinite(p) & (np.nan_to_num(p, nan=1.0) <= SIGNIFICANCE)
+        tested, differs = np.isfinite(p), np.nan_to_num(p, nan=1.0) <= SIGNIFICANCE
         first, second = str(at["pair"].item()).split(" − ")
         if not tested.any():
             out.append(f"{first} and {second}: nothing can be told from noise, as a run has one document or no quantity in common.")
             continue
-        line = f"{first} and {second} ({at['pairing'].item()}) differ beyond noise in {int(told.sum())} of {count(int(tested.sum()), 'quantity', 'quantities')}"
-        if told.any():
+        of = count(int(tested.sum()), "quantity", "quantities")
+        line = f"{first} and {second} ({at['pairing'].item()}) differ beyond noise in {int(differs.sum())} of {of}"
+        if differs.any():
             with np.errstate(divide="ignore"):
-                strength = np.where(told, np.abs(at["difference"].values) / at["difference_se"].values, -np.inf)
-            order = [int(place) for place in np.argsort(-strength, kind="stable") if told[place]]
-            line += "; most clearly: " + ", ".join(_one(at, place) for place in order[:MOST])
+                strength = np.where(differs, np.abs(at["difference"].values) / at["difference_se"].values, -np.inf)
+            order = [place for place in np.argsort(-strength, kind="stable") if differs[place]]
+            line += "; most clearly: " + ", ".join(_one(at.isel(quantity=place)) for place in order[:MOST])
         line += "."
-        minds = {topic for words in at["minds"].values[told] for topic in words.split()}
+        minds = {topic for words in at["minds"].values[differs] for topic in words.split()}
         if minds:
             names = json.loads(data.attrs["topics"])
             line += f" Their {_joined([names[topic] for topic in names if topic in minds])} differ too, which may be why."
@@ -43,9 +44,9 @@ def sentences(data: xr.Dataset) -> list[str]:
     return out
 
 
-def _one(at: xr.Dataset, place: int) -> str:
-    shown = rounded(float(at["difference"].values[place]), float(at["difference_se"].values[place])).plain
-    return f"{at['long_name'].values[place]} ({shown.replace('-', '−')})"
+def _one(at: xr.Dataset) -> str:
+    number = rounded(float(at["difference"]), float(at["difference_se"])).plain
+    return f"{at['long_name'].item()} ({number.replace('-', '−')})"
 
 
 def _joined(words: list[str]) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import xarray as xr
 
-from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.arrays import FloatArray
 from geostat.statistics.losses import mean_over_documents
 from theory.head.gram import offset_exponential
 
@@ -37,13 +37,13 @@ def band(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     return out[0], out[1]
 
 
-def median_head(values: FloatArray, among: BoolArray | None = None) -> tuple[int, int] | None:
+def median_head(values: FloatArray) -> tuple[int, int] | None:
     """Return the indices (layer, head) of the head nearest to the median over heads; None where nothing is known.
 
     >>> median_head(np.array([[1.0, 5.0], [2.0, np.nan]]))
     (1, 0)
     """
-    known = np.isfinite(values) if among is None else np.isfinite(values) & among
+    known = np.isfinite(values)
     if not known.any():
         return None
     distance = np.where(known, np.abs(values - np.median(values[known])), np.inf)

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 import xarray as xr
 
+from geostat.datasets.separability import STATISTICS
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.jackknife import SIGNIFICANCE
 from geostat.statistics.losses import mean_over_documents
@@ -39,19 +40,14 @@ def sign(lower: FloatArray, upper: FloatArray) -> FloatArray:
 def sink_signs(sink: xr.Dataset) -> xr.Dataset:
     """Return the sign of each coefficient of /sink by its interval, (measure, n)."""
     dims = sink["correlation_lower"].dims
-    return xr.Dataset(
-        {
-            f"{name}_sign": (dims, sign(sink[f"{name}_lower"].values, sink[f"{name}_upper"].values))
-            for name in ("correlation", "unattenuated")
-        },
-        coords={name: sink[name] for name in dims},
-    )
+    signs = {name: sign(sink[f"{name}_lower"].values, sink[f"{name}_upper"].values) for name in ("correlation", "unattenuated")}
+    return xr.Dataset({f"{name}_sign": (dims, values) for name, values in signs.items()}, coords={name: sink[name] for name in dims})
 
 
 def separable_side(separable: xr.Dataset) -> xr.Dataset:
     """Return where the measured mean lies beyond each null at all N at once, s_side (null, n): 1 above, −1 below, 0 neither, NaN untested."""
     result = xr.Dataset()
-    for statistic in ("precision", "recall"):
+    for statistic in STATISTICS:
         p, gain = separable[f"{statistic}_p_holm"], separable[f"{statistic}_gain"]
         result[f"{statistic}_side"] = xr.where(p <= SIGNIFICANCE, (gain > 0) * 1 - (gain < 0) * 1, 0).where(np.isfinite(p))
     return result
@@ -80,13 +76,12 @@ def regime_summary(heads: xr.Dataset, positions: int) -> xr.Dataset:
     depth = (each * np.arange(each.shape[1])).sum(axis=1)
     both = heads["stability_resampled"].sel(criterion="both").where(heads["label"].sel(criterion="both") > 0).values
     n = heads["n"].values
-    limits = (heads[f"kappa_{side}"].values for side in ("lower", "upper"))
     return xr.Dataset(
         {
             "mean_depth": ("regime", np.divide(depth, each.sum(axis=1), out=np.full(depth.shape, np.nan), where=each.sum(axis=1) > 0)),
             "contribution": (("criterion", "regime", "part"), contribution),
             "stability": (("criterion", "regime", "kind"), stability),
-            "kappa_sign": sign(*limits),
+            "kappa_sign": sign(heads["kappa_lower"].values, heads["kappa_upper"].values),
             "labelled": int(np.isfinite(both).sum()),
             "kept": int((both >= STABLE).sum()),
             "large_size": int(n[np.abs(np.log(n / (positions / LARGE))).argmin()]),
@@ -103,7 +98,7 @@ def predictive_quartiles(predictive: xr.Dataset) -> xr.Dataset:
     dims = ("layer", "head", "n_predicted")
     sources = predictive["source"].values
     out: dict[str, tuple[tuple[str, ...], FloatArray]] = {}
-    for statistic in ("precision", "recall"):
+    for statistic in STATISTICS:
         measured = predictive[statistic].transpose(*dims).values.ravel()
         centre = np.full((len(sources), PREDICTED_BINS), np.nan)
         level = np.full((len(sources), len(QUARTILES), PREDICTED_BINS), np.nan)

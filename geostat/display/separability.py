@@ -1,6 +1,6 @@
-"""Measured Precision and Recall beside chance and bounds: document bands, where a null lies above them, and coverage by size and by head.
+"""Precision and Recall beside chance and bounds: document bands, where a null lies above them, coverage by size and by head; and of made-up tokens.
 
-Source: arXiv 2602.01893, Theorems 1-2, Figure 5. Imports numpy, scipy.special and xarray.
+Source: arXiv 2602.01893, Definitions 1-2, Theorems 1-2, Figures 1 and 5. Imports numpy, scipy.special and xarray.
 """
 
 from __future__ import annotations
@@ -9,10 +9,15 @@ import numpy as np
 import xarray as xr
 from scipy.special import stdtrit
 
+from geostat.datasets.separability import STATISTICS
 from geostat.paper import WORKING_SIZE
 from geostat.statistics.jackknife import LEVEL
 
-STATISTICS = ("precision", "recall")
+CONTRIBUTIONS = np.array(
+    [[2.9, 0.7], [1.5, 1.5], [0.9, -0.7], [1.0, 0.45], [0.62, 1.0], [0.35, -0.45], [-0.2, 0.55], [-0.7, -0.25], [-0.25, -0.8], [0.1, 1.25]]
+)
+SELECTED = 3
+"""The first so many are selected."""
 
 
 def bands(summary: xr.Dataset, documents: int, positions: int) -> xr.Dataset:
@@ -36,12 +41,8 @@ def bands(summary: xr.Dataset, documents: int, positions: int) -> xr.Dataset:
 def coverage(envelope: xr.Dataset, tokens: np.ndarray) -> xr.Dataset:
     """Return shares of measured curves within their bounds, counted where both bounds are known and 1 < N < T: P and R are 1 by definition elsewhere.
 
-    Args:
-        envelope: /envelope.
-        tokens: T of each layer.
-
-    Returns:
-        s_inside_by_size, (edition, gram, n_envelope), over heads, and s_inside_by_head, (edition, gram, layer, head), over sizes; NaN where none counts.
+    `tokens` is T of each layer. They are s_inside_by_size, (edition, gram, n_envelope), over heads, and s_inside_by_head, (edition, gram, layer, head),
+    over sizes; NaN where none counts.
     """
     result = xr.Dataset()
     for statistic in STATISTICS:
@@ -60,3 +61,30 @@ def head_scores(capture: xr.Dataset) -> tuple[xr.Dataset, int]:
     size = int(n[np.abs(n - WORKING_SIZE).argmin()])
     chosen = capture[list(STATISTICS)].sel(n=size).drop_vars("n").transpose("document", "layer", "head").mean("document")
     return chosen.rename({name: f"{name}_of_head" for name in STATISTICS}), size
+
+
+def example() -> xr.Dataset:
+    """Return the made-up contributions, (token, axis), the representative s, both radii about it, and how many tokens each ball counts.
+
+    Returns:
+        contribution, selected, representative; outer_radius (to the farthest selected token), inside_outer (tokens in that ball), inner_radius (to the
+        nearest other token) and inside_inner (selected tokens in that one).
+
+    >>> toy = example()
+    >>> int(toy["inside_outer"]), int(toy["inside_inner"])
+    (5, 2)
+    """
+    representative = CONTRIBUTIONS[:SELECTED].sum(axis=0)
+    distance = np.linalg.norm(CONTRIBUTIONS - representative, axis=1)
+    outer, inner = distance[:SELECTED].max(), distance[SELECTED:].min()
+    return xr.Dataset(
+        {
+            "contribution": (("token", "axis"), CONTRIBUTIONS),
+            "selected": ("token", np.arange(len(CONTRIBUTIONS)) < SELECTED),
+            "representative": ("axis", representative),
+            "outer_radius": outer,
+            "inner_radius": inner,
+            "inside_outer": int((distance <= outer).sum()),
+            "inside_inner": int((distance[:SELECTED] <= inner).sum()),
+        }
+    )

@@ -13,9 +13,8 @@ import xarray as xr
 from geostat import paper
 from geostat.bounds.predictive.check import FAR
 from geostat.display.assumptions import FORMS, norm_curves, similarity_curves, weight_curves
-from geostat.display.example import example
 from geostat.display.experiments import lowest_bic, predictive_quartiles, regime_summary, separable_side, sink_signs
-from geostat.display.separability import bands, coverage, head_scores
+from geostat.display.separability import bands, coverage, example, head_scores
 
 Groups = dict[str, xr.Dataset]
 

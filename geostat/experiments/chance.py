@@ -61,12 +61,9 @@ def compare_with_nulls(capture: xr.Dataset, null: xr.Dataset | None) -> xr.Datas
         null: a /null dataset of the same documents and sizes, or None where none was measured; the floor is then the only null.
 
     Returns:
-        /separable, over (null, n), nulls as in /null and "floor" (Precision only). For each statistic s: s_gain (measured minus null, mean over heads and
-        documents) with _se, _lower, _upper (95%, t(K−1), each N by itself) and _band_lower, _band_upper (95% for all N at once, Bonferroni); s_p
-        (two-sided) and s_p_holm (Holm over the sizes 1 < N < T of this statistic and null); s_more and s_less: heads above and below the null by an exact
-        sign-flip test over documents, Benjamini-Hochberg over heads at each N, q = 0.05; s_above: heads whose mean is above, untested; s_heads: how many
-        there are. NaN where not determined; the attribute
-        `notes` says why.
+        /separable, over (null, n), as in VARIABLES, nulls as in /null and "floor" (Precision only). Intervals of s_gain are for each N by itself, its bands
+        for all N at once (95%, Bonferroni); s_p_holm is over the sizes 1 < N < T of a statistic and null; s_more and s_less are by an exact sign-flip test
+        over documents, Benjamini-Hochberg over heads at each N, q = 0.05. NaN where not determined; the attribute `notes` says why.
     """
     require(capture, {name: DIMS for name in STATISTICS})
     documents, tokens = capture.sizes["document"], capture["tokens"].values
@@ -117,19 +114,16 @@ def _compared(difference: FloatArray, inside: BoolArray) -> Mapping[str, Value]:
 
 def _by_head(difference: FloatArray) -> dict[str, FloatArray]:
     """Count the heads above and below the null at each N, (document, head, n); more and less are NaN with too few documents to tell."""
-    sizes = difference.shape[-1]
     tested = np.isfinite(difference).all(axis=0)
     heads = tested.sum(axis=0).astype(np.float64)
-    mean = np.where(tested, np.where(tested, difference, 0.0).mean(axis=0), np.nan)
+    known = np.where(tested, difference, 0.0)
+    mean = np.where(tested, known.mean(axis=0), np.nan)
     above = {"heads": heads, "above": np.where(heads > 0, (mean > 0).sum(axis=0), np.nan)}
     if difference.shape[0] < LEAST_DOCUMENTS or not heads.any():
-        nothing = np.full(sizes, np.nan)
-        return above | {"more": nothing, "less": nothing}
-    p = np.where(tested, sign_flip(np.where(tested, difference, 0.0)), np.nan)
-    result = adjusted(p, "fdr_bh") <= FALSE_DISCOVERIES
-    counted = heads > 0
+        return above | dict.fromkeys(("more", "less"), np.full(heads.shape, np.nan))
+    apart = adjusted(np.where(tested, sign_flip(known), np.nan), "fdr_bh") <= FALSE_DISCOVERIES
     signs = {"more": mean > 0, "less": mean < 0}
-    return above | {name: np.where(counted, (result & side).sum(axis=0), np.nan) for name, side in signs.items()}
+    return above | {name: np.where(heads > 0, (apart & side).sum(axis=0), np.nan) for name, side in signs.items()}
 
 
 def sign_flip(difference: FloatArray, *, seed: int = SEED) -> FloatArray:
@@ -137,21 +131,15 @@ def sign_flip(difference: FloatArray, *, seed: int = SEED) -> FloatArray:
 
     Exact where a document's difference is as likely d as −d, whatever its distribution: Precision and Recall at small N are fractions with few values.
 
-    Args:
-        difference: shape (document, ...), no NaN.
-        seed: of the patterns drawn where there are more than `EXACT_UP_TO` documents.
-
-    Returns:
-        P-values of shape (...), at least 2 / 2^K.
+    `difference` has shape (document, ...) and no NaN; p-values have shape (...) and are at least 2 / 2^K. Above `EXACT_UP_TO` documents patterns are
+    drawn by `seed`.
 
     >>> sign_flip(np.array([[1.0], [2.0], [0.5], [1.0], [1.5], [1.0]])).tolist()
     [0.03125]
     """
     documents = difference.shape[0]
-    if documents <= EXACT_UP_TO:
-        signs = 1.0 - 2.0 * (
-            (np.arange(2 ** (documents - 1))[:, None] >> np.arange(documents)) & 1
-        )  # the last sign stays: patterns come in pairs
+    if documents <= EXACT_UP_TO:  # the last sign stays: patterns come in pairs
+        signs = 1.0 - 2.0 * ((np.arange(2 ** (documents - 1))[:, None] >> np.arange(documents)) & 1)
     else:
         signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(FLIPS, documents))
         signs[0] = 1.0

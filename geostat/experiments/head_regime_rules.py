@@ -79,26 +79,16 @@ class Features:
         NaN where a layer has no N that is small, or none that is large and not very large.
         """
         small = np.flatnonzero(n <= at.small)
-        parts: dict[str, list[FloatArray]] = {name: [] for name in cls.__dataclass_fields__}
+        parts = np.full((len(cls.__dataclass_fields__), *sink.shape[:-1]), np.nan)
         for layer, known in enumerate(tokens):
             middle = np.flatnonzero(n <= max(at.large * float(known), 1.0))
-            a, b = sink[..., layer, :, :], last[..., layer, :, :]
-            if not small.size or middle.size <= small.size:
-                for rows in parts.values():
-                    rows.append(np.full(a.shape[:-1], np.nan))
-                continue
-            end = middle[-1]
-            for name, value in (
-                ("early_sink", a[..., small].mean(axis=-1)),
-                ("early_last", b[..., small].mean(axis=-1)),
-                ("late_sink", a[..., end]),
-                ("late_last", b[..., end]),
-                ("least_last", b[..., middle].min(axis=-1)),
-                ("most_last", b[..., middle].max(axis=-1)),
-                ("least_lead", (a[..., middle] - b[..., middle]).min(axis=-1)),
-            ):
-                parts[name].append(value)
-        return cls(**{name: np.stack(rows, axis=-2) for name, rows in parts.items()})
+            if small.size and middle.size > small.size:
+                a, b = sink[..., layer, :, :], last[..., layer, :, :]
+                early = a[..., small].mean(axis=-1), b[..., small].mean(axis=-1)
+                late = a[..., middle[-1]], b[..., middle[-1]]
+                extremes = b[..., middle].min(axis=-1), b[..., middle].max(axis=-1), (a[..., middle] - b[..., middle]).min(axis=-1)
+                parts[..., layer, :] = *early, *late, *extremes
+        return cls(**dict(zip(cls.__dataclass_fields__, parts, strict=True)))
 
 
 def by_size(sink: FloatArray, last: FloatArray, rest: FloatArray, at: Thresholds = THRESHOLDS) -> np.ndarray:
@@ -109,9 +99,8 @@ def by_size(sink: FloatArray, last: FloatArray, rest: FloatArray, at: Thresholds
     """
     high, low = np.maximum(sink, rest), np.minimum(sink, rest)
     with np.errstate(invalid="ignore"):
-        result = np.select(
-            [last > at.factor * high, (last * at.factor < high) & (last > at.factor * low), last * at.factor < low], [1, 2, 3], default=0
-        )
+        between = (last * at.factor < high) & (last > at.factor * low)
+        result = np.select([last > at.factor * high, between, last * at.factor < low], [1, 2, 3], default=0)
     return np.where(np.isfinite(sink + last + rest), result, UNKNOWN)
 
 
@@ -124,11 +113,9 @@ def slack(features: Features, at: Thresholds = THRESHOLDS) -> FloatArray:
     """
     f = features
     retriever = f.least_last - at.strong
-    mixer = np.minimum.reduce(
-        [f.early_sink - f.early_last, f.late_last - f.late_sink, f.early_sink - f.late_sink, f.late_last - f.early_last]
-    )
+    shifts = [f.early_sink - f.early_last, f.late_last - f.late_sink, f.early_sink - f.late_sink, f.late_last - f.early_last]
     reset = np.minimum(f.least_lead, at.strong - f.most_last)
-    return np.stack([retriever, mixer, reset])
+    return np.stack([retriever, np.minimum.reduce(shifts), reset])
 
 
 def by_alignment(features: Features, at: Thresholds = THRESHOLDS) -> np.ndarray:
@@ -143,10 +130,7 @@ def by_alignment(features: Features, at: Thresholds = THRESHOLDS) -> np.ndarray:
 def labels(sizes: dict[str, FloatArray], features: Features, at: Thresholds = THRESHOLDS) -> np.ndarray:
     """Return the codes by size, by alignment and by both, (criterion, ..., layer, head) int8, in the order of `CRITERIA`.
 
-    Args:
-        sizes: sink, last, rest, and rest_total: ‖α₀v₀‖, ‖α_L v_L‖, norm of the rest's sum and sum of its norms.
-        features: of the alignment curves.
-        at: thresholds.
+    `sizes` are sink, last, rest, and rest_total: ‖α₀v₀‖, ‖α_L v_L‖, norm of the rest's sum and sum of its norms.
     """
     size = by_size(sizes["sink"], sizes["last"], sizes["rest_total" if at.total else "rest"], at)
     alignment = by_alignment(features, at)

@@ -6,6 +6,7 @@ Source: arXiv 2602.01893, §4.2, Figures 7, 8, 10 and 11; the rules stand in `ge
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -13,9 +14,8 @@ import xarray as xr
 
 from geostat.datasets.separability import STATISTICS
 from geostat.datasets.tokens import require
-from geostat.datasets.variable import variables
+from geostat.datasets.variable import Variable, variables
 from geostat.experiments.head_regime_rules import CRITERIA, REGIMES, SWEEP, THRESHOLDS, UNKNOWN, Features, Thresholds, labels, slack
-from geostat.experiments.head_regime_variables import VARIABLES
 from geostat.statistics.arrays import FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, jackknife, leave_one_out_mean
 
@@ -38,6 +38,44 @@ NEEDS: Final = {
 }
 
 
+SIZES: Final = {
+    "sink": ("the sink's contribution", r"\|\alpha_0 v_0\|"),
+    "last": ("the last token's contribution", r"\|\alpha_L v_L\|"),
+    "rest": ("the other tokens' contributions, norm of their sum", r"\|\sum_{0<i<L} \alpha_i v_i\|"),
+    "rest_total": ("the other tokens' contributions, sum of their norms", r"\sum_{0<i<L} \|\alpha_i v_i\|"),
+}
+SYMBOLS: Final = {"precision": r"P(r_{\max},N)", "recall": r"R(r_{\min},N)"}
+"""Of the measured curves, as /capture has them."""
+
+_of_head = partial(Variable, equation="§4.2", dims=("criterion", "layer", "head"))
+_count = partial(Variable, equation="§4.2")
+_CODES: Final = [f"{code} {name}" for code, name in ((UNKNOWN, "cannot be told"), *enumerate(REGIMES))]
+VARIABLES: Final = (
+    *(
+        Variable(f"contribution_{name}", long_name, "value norm", symbol, "§4.2", dims=("layer", "head"), estimated=True)
+        for name, (long_name, symbol) in SIZES.items()
+    ),
+    _of_head("stability_left_out", "share of documents left out one by one that give the same label"),
+    _of_head("stability_resampled", "share of resamples of the documents that give the same label"),
+    _of_head("stability_sweep", "share of the sweep's settings that give the same label"),
+    _count("sweep_heads", "heads of a regime under other thresholds", dims=("criterion", "sweep", "regime")),
+    _count("told", "heads that sizes and alignment both classify"),
+    _count("agreed", "those of them that both give the same regime"),
+    _count("kappa", "Cohen's kappa of sizes and alignment, over the heads that both classify", symbol=r"\kappa", estimated=True),
+    _of_head("label", "regime of the head; codes in the attribute codes", more={"codes": _CODES}),
+    Variable("count", "heads of a regime, by layer", equation="Fig. 8", dims=("criterion", "regime", "layer")),
+    _count("heads", "heads of a regime", dims=("criterion", "regime")),
+    *(
+        Variable(name, f"mean {name} of a regime's heads", "1", symbol, "Fig. 11", dims=("criterion", "regime", "n"), estimated=True)
+        for name, symbol in SYMBOLS.items()
+    ),
+    *(
+        Variable(f"typical_{dim}", f"index of the {dim} of a typical head of the regime, -1 for none", equation="Fig. 7", dims=("regime",))
+        for dim in ("layer", "head")
+    ),
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadCurves:
     """Of each document: contributions (document, layer, head) and alignment curves (document, layer, head, n); NaN where no sink is seen."""
@@ -53,19 +91,17 @@ class HeadCurves:
     @classmethod
     def of(cls, capture: xr.Dataset) -> HeadCurves:
         """Read a /capture dataset. The rest's sum comes from ‖s∖0‖² + ‖s∖L‖² − ‖s‖² + 2⟨α₀v₀, α_Lv_L⟩ at N = T: NaN where the run holds no N = T."""
+        values = {name: capture[name].values.astype(np.float64) for name in NEEDS}
         group, n, tokens = capture["kv_head_of_head"].values, capture["n"].values, capture["tokens"].values.astype(int)
-        norm = capture["value_norm"].values.astype(np.float64)[:, :, group]
-        y = capture["attention_weight"].values.astype(np.float64) * np.where(np.isfinite(norm), norm, 0.0)
+        norm = values["value_norm"][:, :, group]
+        y = values["attention_weight"] * np.where(np.isfinite(norm), norm, 0.0)
         y[~np.isfinite(norm).any(axis=-1)] = np.nan
         seen = capture["sink_visible"].values.astype(bool)[:, None]
         sink, last = np.where(seen, y[..., 0], np.nan), y[..., -1]
-        cosine = capture["sink_cosine"].values.astype(np.float64)[:, :, group, -1]
-        whole = [np.flatnonzero(n == count) for count in tokens]
-        at = np.array([place[0] if place.size else -1 for place in whole])
-        norms = [
-            np.where((at >= 0)[:, None], capture[name].values.astype(np.float64)[:, np.arange(at.size), :, at].transpose(1, 0, 2), np.nan)
-            for name in CURVES[:3]
-        ]
+        cosine = values["sink_cosine"][:, :, group, -1]
+        whole = n == tokens[:, None]
+        at, known = whole.argmax(axis=1), whole.any(axis=1)[:, None]
+        norms = [np.where(known, values[name][:, np.arange(at.size), :, at].transpose(1, 0, 2), np.nan) for name in CURVES[:3]]
         inner = np.where(sink * last == 0, 0.0, sink * last * cosine)
         squared = norms[1] ** 2 + norms[2] ** 2 - norms[0] ** 2 + 2 * inner
         sizes = {
@@ -74,7 +110,7 @@ class HeadCurves:
             "rest": np.sqrt(np.maximum(squared, 0.0)),
             "rest_total": np.where(seen, y[..., 1:-1].sum(axis=-1), np.nan),
         }
-        curves = [np.where(seen[..., None], capture[name].values.astype(np.float64), np.nan) for name in CURVES[3:]]
+        curves = [np.where(seen[..., None], values[name], np.nan) for name in CURVES[3:]]
         return cls(sizes=sizes, sink=curves[0], last=curves[1], n=n, tokens=tokens)
 
     @property
@@ -102,13 +138,9 @@ class HeadCurves:
 def weighted(values: FloatArray, shares: FloatArray) -> FloatArray:
     """Return means over documents, shape (replicate, ...), weighted by `shares` (replicate, document); NaN is left out."""
     known = np.isfinite(values)
-    flat = np.where(known, values, 0.0).reshape(len(values), -1)
-    if known.all():
-        out = (shares @ flat) / shares.sum(axis=1, keepdims=True)
-        return out.reshape(len(shares), *values.shape[1:])
-    weight = shares @ known.reshape(len(values), -1).astype(np.float64)
-    out = ratio(shares @ flat, weight)
-    return out.reshape(len(shares), *values.shape[1:])
+    total = shares @ np.where(known, values, 0.0).reshape(len(values), -1)
+    weight = shares.sum(axis=1, keepdims=True) if known.all() else shares @ known.reshape(len(values), -1).astype(np.float64)
+    return ratio(total, weight).reshape(len(shares), *values.shape[1:])
 
 
 def classify_heads(capture: xr.Dataset, *, resamples: int = RESAMPLES, seed: int = SEED) -> xr.Dataset:
@@ -120,28 +152,22 @@ def classify_heads(capture: xr.Dataset, *, resamples: int = RESAMPLES, seed: int
         seed: of the resamples.
 
     Returns:
-        /heads. Over (layer, head): contribution_sink, _last, _rest, _rest_total, each with _se, _lower, _upper (95% document jackknife, t(K−1));
-        over (criterion, layer, head), criteria as in `CRITERIA`: label (code in `REGIMES`, −1 where it cannot be told), stability_left_out and
-        stability_resampled (share of replicates with the same label), stability_sweep (share of the sweep's settings). Over (criterion,
-        regime, layer) count and (criterion, regime) heads; over (criterion, sweep, regime) sweep_heads; over (criterion, regime, n): precision and recall, each
-        with _se, _lower, _upper over documents. Scalars told (heads that sizes and alignment both classify), agreed (alike), kappa (Cohen's, with
-        _se, _lower, _upper). Over (regime): typical_layer and typical_head, indices of the head of that regime
-        (by both criteria) whose alignment conditions hold by the median, −1 for none. Attributes: thresholds, resamples, seed, documents, notes.
+        /heads, as in VARIABLES; criteria are those of `CRITERIA`, labels codes of `REGIMES`, −1 where a head cannot be told. kappa is over the heads that
+        sizes and alignment both classify; typical_layer and typical_head are of the head of a regime (by both criteria) whose alignment conditions hold by
+        the median, −1 for none. Attributes: thresholds, resamples, seed, documents, notes.
     """
     require(capture, NEEDS)
     seen = HeadCurves.of(capture)
     whole = np.full((1, seen.documents), 1.0)
     label = seen.label(whole)[:, 0]
     of_regime = np.stack([label == code for code in range(len(REGIMES))], axis=1)
-    numbers = _contributions(seen) | _stability(seen, label, resamples, seed) | _sweep(seen, label, whole) | _agreement(seen, label)
+    numbers: dict[str, Any] = {f"contribution_{name}": _mean(values) for name, values in seen.sizes.items()}
     numbers |= {"label": label, "count": of_regime.sum(axis=-1), "heads": of_regime.sum(axis=(-1, -2))}
+    numbers |= _stability(seen, label, resamples, seed) | _sweep(seen, label, whole) | _agreement(seen, label)
     numbers |= _curves(capture, of_regime) | _typical(seen, label)
     coords: dict[str, Any] = {name: capture[name].variable for name in ("layer", "head", "n")}
-    coords |= {
-        "criterion": np.array(list(CRITERIA), dtype=object),
-        "regime": np.array(REGIMES, dtype=object),
-        "sweep": np.array(list(SWEEP), dtype=object),
-    }
+    names = {"criterion": CRITERIA, "regime": REGIMES, "sweep": SWEEP}
+    coords |= {dim: np.array(list(labels), dtype=object) for dim, labels in names.items()}
     data = xr.Dataset(variables(VARIABLES, numbers), coords=coords)
     data.attrs = {
         "long_name": "regimes of heads",
@@ -160,10 +186,6 @@ def _mean(values: FloatArray) -> Estimate:
     return jackknife(weighted(values, np.full((1, len(values)), 1.0))[0], leave_one_out_mean(values), np.isfinite(values))
 
 
-def _contributions(seen: HeadCurves) -> dict[str, Any]:
-    return {f"contribution_{name}": _mean(values) for name, values in seen.sizes.items()}
-
-
 def _stability(seen: HeadCurves, label: np.ndarray, resamples: int, seed: int) -> dict[str, Any]:
     """Share of replicates that give a head the same label; NaN with one document, and where there is no label."""
     count = seen.documents
@@ -173,9 +195,7 @@ def _stability(seen: HeadCurves, label: np.ndarray, resamples: int, seed: int) -
     }
     out = {}
     for name, shares in draws.items():
-        same = np.full(label.shape, np.nan)
-        if count > 1 and len(shares):
-            same = (seen.label(shares) == label[:, None]).mean(axis=1)
+        same = (seen.label(shares) == label[:, None]).mean(axis=1) if count > 1 and len(shares) else np.nan
         out[f"stability_{name}"] = np.where(label == UNKNOWN, np.nan, same)
     return out
 
@@ -183,22 +203,18 @@ def _stability(seen: HeadCurves, label: np.ndarray, resamples: int, seed: int) -
 def kappa(first: np.ndarray, second: np.ndarray) -> FloatArray:
     """Return Cohen's κ of two labellings along the last axis, over the heads that both classify; 0 is chance, 1 perfect agreement.
 
-    Args:
-        first: codes, shape (..., head); 0 and below are no class.
-        second: same shape.
-
-    Returns:
-        κ, shape (...); NaN where no head is classified twice, or chance alone agrees everywhere.
+    Both are codes of shape (..., head), of which 0 and below are no class. κ of shape (...) is NaN where no head is classified twice, or chance alone
+    agrees everywhere.
 
     >>> round(float(kappa(np.array([1, 2, 2, 3]), np.array([1, 2, 3, 3]))), 3)
     0.636
     """
-    told = (first > 0) & (second > 0)
-    number = np.maximum(told.sum(axis=-1), 1)
-    observed = ((first == second) & told).sum(axis=-1) / number
-    parts = [((first == code) & told).sum(axis=-1) * ((second == code) & told).sum(axis=-1) for code in range(1, len(REGIMES))]
+    both = (first > 0) & (second > 0)
+    number = np.maximum(both.sum(axis=-1), 1)
+    observed = ((first == second) & both).sum(axis=-1) / number
+    parts = [((first == code) & both).sum(axis=-1) * ((second == code) & both).sum(axis=-1) for code in range(1, len(REGIMES))]
     chance = np.sum(parts, axis=0) / number**2
-    return np.divide(observed - chance, 1 - chance, out=np.full(np.shape(observed), np.nan), where=told.any(axis=-1) & (chance < 1))
+    return np.divide(observed - chance, 1 - chance, out=np.full(np.shape(observed), np.nan), where=both.any(axis=-1) & (chance < 1))
 
 
 def _agreement(seen: HeadCurves, label: np.ndarray) -> dict[str, Any]:
@@ -219,8 +235,7 @@ def _sweep(seen: HeadCurves, label: np.ndarray, whole: FloatArray) -> dict[str, 
 def _curves(capture: xr.Dataset, of_regime: np.ndarray) -> dict[str, Any]:
     """Mean Precision and Recall of each regime's heads: heads averaged within a document, then documents."""
     out = {}
-    criteria, regimes = of_regime.shape[:2]
-    member = of_regime.reshape(criteria * regimes, -1).astype(np.float64)
+    member = of_regime.reshape(-1, of_regime[0, 0].size).astype(np.float64)
     for name in STATISTICS:
         values = capture[name].values.astype(np.float64)
         documents, sizes = values.shape[0], values.shape[-1]
@@ -228,8 +243,7 @@ def _curves(capture: xr.Dataset, of_regime: np.ndarray) -> dict[str, Any]:
         known = np.isfinite(flat)
         number = np.einsum("gh,khn->kgn", member, known, optimize=True)
         total = np.einsum("gh,khn->kgn", member, np.where(known, flat, 0.0), optimize=True)
-        each = ratio(total, number).reshape(documents, criteria, regimes, sizes)
-        out[name] = _mean(each)
+        out[name] = _mean(ratio(total, number).reshape(documents, *of_regime.shape[:2], sizes))
     return out
 
 

@@ -51,14 +51,11 @@ class Table:
         documents, layers, heads = capture["recall"].shape[:3]
         rho = mean_of_known(cosine)[:, :, group].reshape(documents, -1)
         first = (capture.sizes["position"] - capture["tokens"].values).astype(int)
-        weight = (
-            capture["attention_weight"].values[:, np.arange(layers), :, first].transpose(1, 0, 2).astype(np.float64).reshape(documents, -1)
-        )
+        of_sink = capture["attention_weight"].values[:, np.arange(layers), :, first]  # (layer, document, head)
+        weight = of_sink.transpose(1, 0, 2).astype(np.float64).reshape(documents, -1)
         recall = capture["recall"].values.astype(np.float64).reshape(documents, layers * heads, -1)
-        seen = (
-            np.repeat(capture["sink_visible"].values.astype(bool), heads) & np.isfinite(rho).all(axis=0) & np.isfinite(weight).all(axis=0)
-        )
-        seen &= np.isfinite(recall).any(axis=-1).all(axis=0)
+        seen = np.repeat(capture["sink_visible"].values.astype(bool), heads)
+        seen = seen & (np.isfinite(rho) & np.isfinite(weight) & np.isfinite(recall).any(axis=-1)).all(axis=0)
         layer = np.repeat(np.arange(layers), heads)
         return cls(
             similarity=rho[:, seen], weight=weight[:, seen], recall=recall[:, seen], layer=layer[seen],
@@ -88,45 +85,34 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moments:
-    """Covariances over heads of x, w (K, K) and y (K, K, n), entry (k, l) between documents k and l; with w None there is no control.
+    """Covariances over heads of x, the control w, if there is one, and y, by their letters: "xx" and "xw" (K, K), "xy" (K, K, n).
 
-    Every document mean's covariance is a quadratic form of these, so that replicates need no second look at the heads.
+    Entry (k, l) is between documents k and l. Every document mean's covariance is a quadratic form of these, so that replicates need no second look
+    at the heads.
     """
 
-    xx: FloatArray
-    xy: FloatArray
-    yy: FloatArray
-    xw: FloatArray | None = None
-    ww: FloatArray | None = None
-    wy: FloatArray | None = None
+    by_letters: dict[str, FloatArray]
 
     @classmethod
     def of(cls, x: FloatArray, y: FloatArray, w: FloatArray | None = None, layer: np.ndarray | None = None) -> Moments | None:
         """Take the moments over heads, within layers if `layer` is given; None where fewer than two degrees of freedom remain.
 
-        Args:
-            x: shape (document, head).
-            y: shape (document, head, n).
-            w: control, shape (document, head).
-            layer: factor, shape (head).
+        x and the control w have shape (document, head), y (document, head, n), and the factor `layer` (head).
         """
         groups = 1 if layer is None else np.unique(layer).size
         if x.shape[1] - groups - (w is not None) - 1 < LEAST_HEADS - 2:
             return None
         x, y = _within(x, layer), _within(y, layer)
-        known = {"xx": x @ x.T, "xy": np.einsum("kh,lhn->kln", x, y), "yy": np.einsum("khn,lhn->kln", y, y)}
+        moments = {"xx": x @ x.T, "xy": np.einsum("kh,lhn->kln", x, y), "yy": np.einsum("khn,lhn->kln", y, y)}
         if w is not None:
             w = _within(w, layer)
-            known |= {"xw": x @ w.T, "ww": w @ w.T, "wy": np.einsum("kh,lhn->kln", w, y)}
-        return cls(**known)
+            moments |= {"xw": x @ w.T, "ww": w @ w.T, "wy": np.einsum("kh,lhn->kln", w, y)}
+        return cls(by_letters=moments)
 
     def _entries(self, shares: FloatArray, *, apart: bool) -> dict[str, FloatArray]:
         """Each moment of the mean of documents weighted by `shares` (replicate, document), shape (replicate, n); `apart`: of different documents only."""
         out = {}
-        for name in ("xx", "xy", "yy", "xw", "ww", "wy"):
-            moment = getattr(self, name)
-            if moment is None:
-                continue
+        for name, moment in self.by_letters.items():
             moment = moment[..., None] if moment.ndim == 2 else moment
             value = np.einsum("bk,bl,kln->bn", shares, shares, moment, optimize=True)
             if apart:
@@ -138,30 +124,28 @@ class Moments:
         return out
 
     def correlation(self, shares: FloatArray, *, apart: bool = False) -> tuple[FloatArray, FloatArray]:
-        """Return the (partial) correlation of x and y and the slope of y in x, of documents weighted by `shares`.
+        """Return the (partial) correlation of x and y and the slope of y in x, shape (replicate, n), of documents weighted by `shares`.
 
-        Args:
-            shares: shape (replicate, document), rows sum to 1.
-            apart: from products of different documents only, equal in expectation to the moments of the documents' expectations.
-
-        Returns:
-            Correlation and slope, shape (replicate, n); NaN where a variance is 0 or, for `apart`, estimated as not positive.
+        Rows of `shares`, (replicate, document), sum to 1. `apart`: from products of different documents only, equal in expectation to the moments of the
+        documents' expectations. NaN where a variance is 0 or, for `apart`, estimated as not positive.
         """
         at = self._entries(shares, apart=apart)
         xx, xy, yy = at["xx"], at["xy"], at["yy"]
         if "ww" in at:
             ww = at["ww"]
             fit = np.divide(at["xw"], ww, out=np.zeros(ww.shape), where=ww > 0)
-            xx, xy, yy = (
-                xx - fit * at["xw"],
-                xy - fit * at["wy"],
-                yy - np.divide(at["wy"] ** 2, ww, out=np.zeros(at["wy"].shape), where=ww > 0),
-            )
+            explained = np.divide(at["wy"] ** 2, ww, out=np.zeros(at["wy"].shape), where=ww > 0)
+            xx, xy, yy = xx - fit * at["xw"], xy - fit * at["wy"], yy - explained
         sound_x, sound_y = xx > ROUNDING * np.abs(at["xx"]), yy > ROUNDING * np.abs(at["yy"])
         empty = np.full(np.broadcast_shapes(xy.shape, xx.shape), np.nan)
         with np.errstate(invalid="ignore"):
             r = np.divide(xy, np.sqrt(xx * yy), out=empty.copy(), where=sound_x & sound_y & np.isfinite(yy))
         return np.where(np.abs(r) > 1, np.sign(r), r), np.divide(xy, xx, out=empty, where=sound_x & np.isfinite(xy))
+
+
+def shares_of(documents: int) -> tuple[FloatArray, FloatArray]:
+    """Return the weights of the mean over all documents (1, document), and of those over all but one (document, document)."""
+    return np.full((1, documents), 1 / documents), (1 - np.eye(documents)) / max(documents - 1, 1)
 
 
 def _within(values: FloatArray, layer: np.ndarray | None) -> FloatArray:

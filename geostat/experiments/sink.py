@@ -15,8 +15,9 @@ from typing import Any, Final
 import numpy as np
 import xarray as xr
 
+from geostat.datasets.separability import SIDES
 from geostat.datasets.variable import Variable, join, variables
-from geostat.experiments.moments import LEAST_HEADS, Moments, Table
+from geostat.experiments.moments import LEAST_HEADS, Moments, Table, shares_of
 from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.statistics.jackknife import Estimate, jackknife
 from geostat.statistics.ranks import ranks
@@ -36,16 +37,13 @@ SAME: Final = 1e-6
 """Means nearer than this are equal: those of Recall over K documents are multiples of 1/(NK), rounded to single precision on the way."""
 
 _curve = partial(Variable, equation="§4.1, Fig. 6", dims=("measure", "n"))
+_estimated = partial(_curve, estimated=True)
 _AS_MEASURED: Final = r"\mathrm{corr}(R(r_{\min},N),\rho_0)"
 COEFFICIENTS: Final = (
-    _curve("correlation", "correlation of Recall with the sink's similarity, as measured", "1", _AS_MEASURED, estimated=True),
-    _curve("unattenuated", "the same, free of the documents' noise", "1", r"\mathrm{corr}_\infty(R(r_{\min},N),\rho_0)", estimated=True),
-    _curve(
-        "slope",
-        "change of Recall per unit of the sink's similarity, free of the documents' noise",
-        "1",
-        r"\partial R/\partial\rho_0",
-        estimated=True,
+    _estimated("correlation", "correlation of Recall with the sink's similarity, as measured", "1", _AS_MEASURED),
+    _estimated("unattenuated", "the same, free of the documents' noise", "1", r"\mathrm{corr}_\infty(R(r_{\min},N),\rho_0)"),
+    _estimated(
+        "slope", "change of Recall per unit of the sink's similarity, free of the documents' noise", "1", r"\partial R/\partial\rho_0"
     ),
 )
 VARIABLES: Final = (
@@ -57,28 +55,23 @@ VARIABLES: Final = (
             "1",
             _AS_MEASURED,
         )
-        for side in ("lower", "upper")
+        for side in SIDES
     ),
     _curve("peak_n", "size N of the largest correlation, chosen by looking", "1", "N", dims=("measure",)),
 )
 
 
 def coefficients(table: Table, *, resamples: int = RESAMPLES, seed: int = SEED) -> dict[str, dict[str, Any]]:
-    """Return every coefficient with intervals.
-
-    Args:
-        table: the heads.
-        resamples: how many times the documents are drawn anew, with replacement.
-        seed: of those draws.
+    """Return every coefficient with intervals, and with a band from documents drawn anew, with replacement.
 
     Returns:
         By measure: estimates of correlation, unattenuated and slope, and correlation_boot_lower and _boot_upper; each shape (n).
         Correlations have a jackknife-t interval on Fisher's z, the slope on its own scale.
     """
     documents, pooled = table.similarity.shape[0], table.by_value_head()
-    whole, without = np.full((1, documents), 1 / documents), (1 - np.eye(documents)) / max(documents - 1, 1)
+    whole, without = shares_of(documents)
     size = resamples if documents > 1 else 0
-    draws = np.random.default_rng(seed).multinomial(documents, np.full(documents, 1 / documents), size=size) / documents
+    draws = np.random.default_rng(seed).multinomial(documents, whole[0], size=size) / documents
     x, y = table.similarity, table.recall
     moments = {
         "pearson": Moments.of(x, y),
@@ -86,7 +79,7 @@ def coefficients(table: Table, *, resamples: int = RESAMPLES, seed: int = SEED) 
         "given_weight": Moments.of(x, y, table.weight),
         "given_weight_and_layer": Moments.of(x, y, table.weight, table.layer),
     }
-    out = {"spearman": _ranked(table, whole, without, draws)}
+    out = {"spearman": _ranked(table, np.concatenate([whole, without]), draws)}
     for name, moment in moments.items():
         if moment is None:
             out[name] = _estimates({}, y.shape[-1])
@@ -97,7 +90,7 @@ def coefficients(table: Table, *, resamples: int = RESAMPLES, seed: int = SEED) 
     return out
 
 
-def _ranked(table: Table, whole: FloatArray, without: FloatArray, draws: FloatArray) -> dict[str, Any]:
+def _ranked(table: Table, replicates: FloatArray, draws: FloatArray) -> dict[str, Any]:
     """Spearman's coefficient; ranks of a mean are no mean of ranks, so each replicate is ranked anew, and nothing is unattenuated."""
     sizes = table.recall.shape[-1]
     if table.heads < LEAST_HEADS:
@@ -111,7 +104,7 @@ def _ranked(table: Table, whole: FloatArray, without: FloatArray, draws: FloatAr
         return np.divide(y @ x, scale, out=np.full(scale.shape, np.nan), where=scale > 0)
 
     band = np.array([of(row) for row in draws]).reshape(-1, sizes)
-    return _estimates({"correlation": np.array([of(row) for row in np.concatenate([whole, without])])}, sizes, band)
+    return _estimates({"correlation": np.array([of(row) for row in replicates])}, sizes, band)
 
 
 def _estimates(parts: dict[str, FloatArray], sizes: int, draws: FloatArray | None = None) -> dict[str, Any]:
@@ -154,20 +147,16 @@ def correlate_with_sink(capture: xr.Dataset, *, resamples: int = RESAMPLES, seed
         seed: of the resamples.
 
     Returns:
-        /sink, over (measure, n), measures as in `MEASURES`: correlation (as measured), unattenuated and slope (Recall per unit of ρ₀), each with _se,
-        _lower, _upper (95% document jackknife with t(K−1), correlations on Fisher's z); correlation_boot_lower and _upper (95% percentile band);
-        peak_n (measure): the N at which the measured coefficient is largest, 1 < N < T, 0 where none is known. NaN where not determined (unattenuated
-        also where the documents' noise is too large to be taken out); the attribute
-        `notes` says why. Other attributes: heads, distinct (values of ρ₀), documents, resamples, seed.
+        /sink, as in VARIABLES, measures as in `MEASURES`; correlations have their interval on Fisher's z, and a 95% percentile band. peak_n (measure) is
+        the N at which the measured coefficient is largest, 1 < N < T, 0 where none is known. NaN where not determined (unattenuated also where the
+        documents' noise is too large to be taken out); the attribute `notes` says why. Other attributes: heads, distinct (values of ρ₀), documents,
+        resamples, seed.
     """
     table, documents = Table.of(capture), capture.sizes["document"]
     n = capture["n"].values
     by_measure = coefficients(table, resamples=resamples, seed=seed) if table.heads else dict.fromkeys(MEASURES, _estimates({}, n.size))
-    numbers: dict[str, Any] = {}
-    for record in VARIABLES[:-1]:
-        rows = [by_measure[measure][record.name] for measure in MEASURES]
-        numbers[record.name] = join(rows, np.stack)
-    correlation = numbers["correlation"].value
+    numbers = {record.name: join([by_measure[measure][record.name] for measure in MEASURES], np.stack) for record in VARIABLES[:-1]}
+    correlation = np.stack([by_measure[measure]["correlation"].value for measure in MEASURES])
     inside = (n > 1) & (n < capture.sizes["position"])
     curves = np.where(inside & np.isfinite(correlation), correlation, -np.inf)
     numbers["peak_n"] = np.where(np.isfinite(curves).any(axis=1), n[curves.argmax(axis=1)], 0)

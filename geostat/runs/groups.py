@@ -1,45 +1,21 @@
-"""Groups of a run: what each is called, which stage makes it, and what the next stage needs. Imports nothing."""
+"""Groups of a run by the stage that makes them, and as a DataTree: taken out, left out, joined. Imports xarray.
+
+What a stage makes is stale once an earlier stage is repeated, or the stage itself.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Literal
+from collections.abc import Mapping
+from typing import Any, Final
 
-Stage = Literal["capture", "fit", "confront"]
+import xarray as xr
 
+from geostat.errors import InputError
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """A group of a run. `needed`: the next stage cannot do without it."""
-
-    name: str
-    stage: Stage
-    needed: bool = False
-
-
-GROUPS: Final = (
-    Group(name="capture", stage="capture", needed=True),
-    Group(name="null", stage="capture"),
-    Group(name="measured_envelope", stage="capture"),
-    Group(name="norms", stage="fit", needed=True),
-    Group(name="similarity", stage="fit", needed=True),
-    Group(name="weights", stage="fit", needed=True),
-    Group(name="pooled", stage="fit"),
-    Group(name="envelope", stage="confront", needed=True),
-    Group(name="ingredients", stage="confront"),
-    Group(name="predictive", stage="confront"),
-    Group(name="sink", stage="confront"),
-    Group(name="heads", stage="confront"),
-    Group(name="separable", stage="confront"),
-    Group(name="verdicts", stage="confront"),
-    Group(name="summary", stage="confront", needed=True),
-)
-"""Every group, in the order of making. What a stage makes is stale once an earlier stage is repeated, or the stage itself."""
-
-FITTED: Final = tuple(group.name for group in GROUPS if group.stage == "fit")
-ASSUMPTIONS: Final = tuple(group.name for group in GROUPS if group.stage == "fit" and group.needed)
+ASSUMPTIONS: Final = ("norms", "similarity", "weights")
 """The fits that bounds are evaluated from."""
-CONFRONTED: Final = tuple(group.name for group in GROUPS if group.stage == "confront")
+FITTED: Final = (*ASSUMPTIONS, "pooled")
+CONFRONTED: Final = ("envelope", "ingredients", "predictive", "sink", "heads", "separable", "verdicts", "summary")
 """They rest on the fits: they go when fits or bounds are made anew, so that none outlives what it was made from."""
 
 
@@ -49,5 +25,32 @@ def maker(name: str) -> str:
     >>> maker("weights")
     'geostat.fit'
     """
-    stage = next((group.stage for group in GROUPS if group.name == name), "capture")
-    return "geostat.open or geostat.capture" if stage == "capture" else f"geostat.{stage}"
+    return "geostat.fit" if name in FITTED else "geostat.confront" if name in CONFRONTED else "geostat.open or geostat.capture"
+
+
+def group_of(tree: xr.DataTree, name: str) -> xr.Dataset:
+    """One group of a DataTree, whose makers are named where it is not there."""
+    if not isinstance(tree, xr.DataTree):
+        seen = "is none"
+    elif name in tree.children:
+        return tree[name].to_dataset()
+    else:
+        seen = f"has no /{name}, only {', '.join(f'/{child}' for child in tree.children) or 'nothing'}"
+    raise InputError(f"{type(tree).__name__}: expected an xarray.DataTree with /{name}, but it {seen}. Use what {maker(name)} returned.")
+
+
+def tree_of(groups: Mapping[str, xr.Dataset], attrs: Mapping[Any, Any] | None = None) -> xr.DataTree:
+    """Groups by name as a DataTree with a run's attributes."""
+    tree = xr.DataTree.from_dict({f"/{name}": dataset for name, dataset in groups.items()})
+    tree.attrs = dict(attrs or {})
+    return tree
+
+
+def without(run: xr.DataTree, names: tuple[str, ...]) -> xr.DataTree:
+    """A run without some of its groups, such as FITTED and CONFRONTED, which were made of its measurements."""
+    return tree_of({name: node.to_dataset() for name, node in run.children.items() if name not in names}, run.attrs)
+
+
+def joined(first: xr.DataTree, *others: xr.DataTree) -> xr.DataTree:
+    """The groups of several runs as one, of equal ones the last run's."""
+    return tree_of({name: tree[name].to_dataset() for tree in (first, *others) for name in tree.children}, first.attrs)

@@ -50,13 +50,9 @@ def find_model(settings: Settings) -> models.FoundModel:
         InputError: if it is not there, cannot be measured, or has no such heads.
     """
     result = models.find(
-        settings.model,
-        revision=settings.revision,
-        dtype=settings.dtype,
-        device=settings.device,
-        trust_remote_code=settings.trust_remote_code,
-        allow_pickle=settings.allow_pickle,
-    )
+        settings.model, revision=settings.revision, dtype=settings.dtype, device=settings.device,
+        trust_remote_code=settings.trust_remote_code, allow_pickle=settings.allow_pickle,
+    )  # fmt: skip
     result.refuse_unreadable(settings.length)
     if result.heads is not None:
         layers, heads = result.heads
@@ -91,20 +87,11 @@ def measure(settings: Settings, out: Path, *, fresh: bool = False, null: bool = 
         model = result.load()
         console.stage("capture")
         observers: list[Observer] = [Geometry(named=settings.heads), *([Baselines()] if null else []), MeasuredEnvelope()]
+        asked = {"groups": [observer.group for observer in observers], "named_heads": [list(head) for head in settings.heads]}
         return capture(
-            model,
-            windows,
-            path,
-            observers=observers,
-            n=n,
-            convention=Convention(settings.convention),
-            seed=settings.seed,
-            batch=settings.batch,
-            settings={"groups": [observer.group for observer in observers], "named_heads": [list(head) for head in settings.heads]},
-            fresh=fresh,
-            on_progress=console.captured,
-            on_kept=kept.append,
-        )
+            model, windows, path, observers=observers, n=n, convention=Convention(settings.convention), seed=settings.seed, batch=settings.batch,
+            settings=asked, fresh=fresh, on_progress=console.captured, on_kept=kept.append,
+        )  # fmt: skip
 
 
 def fit(store: Store, *, console: Console = QUIET) -> dict[str, xr.Dataset]:

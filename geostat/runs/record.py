@@ -61,8 +61,8 @@ def _add_session(path: Path, kept: Sequence[int], seconds: float) -> None:
     before = _known(path).get("captures") if kept[0] > 1 else None  # a run that starts anew starts its record anew
     sessions = [*(before if isinstance(before, list) else []), {"documents": len(kept), "seconds": seconds}]
     total = round(sum(float(session["seconds"]) for session in sessions), 3)
-    told = {"captures": sessions, "seconds": {"capture": total}, "machine": _machine()}
-    _write(path, told)  # the results of fewer documents, and their times, are gone
+    # the results of fewer documents, and their times, are gone
+    _write(path, {"captures": sessions, "seconds": {"capture": total}, "machine": _machine()})
 
 
 def _machine() -> dict[str, Any]:

@@ -17,7 +17,7 @@ from geostat.bounds.predictive import variables as predictive
 from geostat.datasets.separability import ALL_BOUNDS, bound_attributes
 from geostat.datasets.variable import SINK_VISIBLE, Variable
 from geostat.experiments.chance import VARIABLES as SEPARABLE
-from geostat.experiments.head_regime_variables import VARIABLES as REGIMES
+from geostat.experiments.head_regimes import VARIABLES as REGIMES
 from geostat.experiments.sink import VARIABLES as SINK
 from geostat.fits.norms.variables import HEADS, POSITIONS, TOKENS
 from geostat.fits.pooled.depth import RECORDS as DEPTH
@@ -50,8 +50,7 @@ RECORDS: Final[Mapping[str, tuple[Variable, ...]]] = {
     "separable": SEPARABLE,
     "verdicts": (
         *(record for unit in (answers.BY_UNIT, answers.OF_BOUNDS) for records in unit.values() for record in records),
-        *answers.COUNTS,
-        *answers.WITHIN,
+        *answers.OVERALL,
     ),
     "summary": overall.VARIABLES,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import xarray as xr
 
@@ -26,18 +27,12 @@ def write_report(store: Store, out: Path, *, console: Console = QUIET) -> Path:
         return write_page(tree, out, seconds=seconds_of(store.path))
 
 
-def write_tables(store: Store, out: Path) -> list[Path]:
-    """Write the booktabs tables of a confronted run into `out`; returns their paths."""
-    from reports.tables.every import write_tables as write
-
-    refuse_unwritable(out)
-    return write(_confronted(store), out)
-
-
-def write_figures(store: Store, out: Path) -> list[Path]:
-    """Write the figures of a confronted run into `out` as PDF and PNG; returns their paths."""
-    from reports.figures.every import write_figures as write
-
+def write_part(what: Literal["tables", "figures"], store: Store, out: Path) -> list[Path]:
+    """Write the booktabs tables of a confronted run, or its figures as PDF and PNG, into `out`; returns their paths."""
+    if what == "tables":
+        from reports.tables.every import write_tables as write
+    else:
+        from reports.figures.every import write_figures as write
     refuse_unwritable(out)
     return write(_confronted(store), out)
 

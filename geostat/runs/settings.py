@@ -95,8 +95,8 @@ def sizes(text: str, positions: int) -> np.ndarray:
         if int(first) > int(last or first):
             raise InputError(f"--n {text}: {part.strip()} holds no size, expected the smaller one first. Use {last}-{first}.")
         result |= set(range(int(first), int(last or first) + 1))
-    if not result or min(result) < 1 or max(result) > positions:
-        seen = f"{min(result)} to {max(result)}" if result else "nothing"
+    if min(result) < 1:
+        seen = f"{min(result)} to {max(result)}"
         raise InputError(f"--n {text}: sizes {seen}, expected 1 to {positions}, the tokens of a window. Use sizes in that range.")
     return np.array(sorted(result), dtype=np.int64)
 
@@ -110,8 +110,8 @@ def refuse_text_as_model(settings: Settings) -> None:
     path = path_of(settings.model or ".", home=True)
     if settings.model is None or not path.exists():
         return
-    held = {file.suffix for file in path.iterdir()} | {file.name for file in path.glob("config.json")} if path.is_dir() else {path.suffix}
-    if {".gguf", "config.json"} & held or (path.is_dir() and not settings.text):
+    endings = {file.suffix for file in path.iterdir()} if path.is_dir() else {path.suffix}
+    if ".gguf" in endings or (path / "config.json").exists() or (path.is_dir() and not settings.text):
         return
     if not settings.text:
         raise InputError(

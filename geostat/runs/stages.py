@@ -19,7 +19,7 @@ from geostat.fits.pooled.fit import fit_pooled
 from geostat.fits.similarity.fit import fit_similarity
 from geostat.fits.weights.fit import fit_weights
 from geostat.runs.console import QUIET, Console
-from geostat.runs.groups import CONFRONTED
+from geostat.runs.groups import CONFRONTED, joined, tree_of, without
 from geostat.verdicts.answers import give_verdicts
 from geostat.verdicts.claims import Tolerance
 from geostat.verdicts.sentences import summarise
@@ -51,19 +51,9 @@ def confronted(
     predict: bool = False,
     console: Console = QUIET,
 ) -> dict[str, xr.Dataset]:
-    """Evaluate the bounds of a captured and fitted run, lay them over the measured curves, make the experiments, give the verdicts.
+    """Evaluate the bounds of a captured and fitted run, lay them over the measured curves, make the experiments, give the verdicts: datasets by group.
 
-    Args:
-        tree: a run with /capture and the fits. Earlier confrontations in it are not looked at.
-        editions: editions of the theory.
-        points: about how many log-spaced sizes N; None takes all.
-        held_against: tolerances by claim.
-        swap: also ingredients: bounds with fitted ingredients swapped for measured ones (a minute or two).
-        predict: also predictive: every head's curves as predicted from its fits (a few minutes).
-        console: what is told meanwhile.
-
-    Returns:
-        Datasets by group.
+    Earlier confrontations in `tree` are not looked at; `held_against` holds tolerances by claim. The rest is as for `geostat.confront`.
     """
     console.stage("confront")
     out = {"envelope": envelope_dataset(tree, editions=editions, points=points, progress=partial(console.fraction, "confront"))}
@@ -75,21 +65,12 @@ def confronted(
         out["predictive"] = predictive_curves(tree, progress=partial(console.fraction, "predict curves"))
     console.stage("experiments")
     out |= experiments(tree)
-    laid = xr.DataTree.from_dict({f"/{name}": node.to_dataset() for name, node in tree.children.items() if name not in CONFRONTED})
-    laid["envelope"] = xr.DataTree(out["envelope"])
-    laid.attrs = tree.attrs
+    laid = joined(without(tree, CONFRONTED), tree_of({"envelope": out["envelope"]}))
     return out | {"verdicts": give_verdicts(laid, held_against), "summary": summarise(laid, held_against)}
 
 
 def experiments(tree: xr.DataTree) -> dict[str, xr.Dataset]:
-    """Make every experiment of a run.
-
-    Args:
-        tree: a run with /capture and, if measured, /null.
-
-    Returns:
-        Datasets by the group they are kept in: sink, heads, separable.
-    """
+    """Make every experiment of a run with /capture and, if measured, /null: sink, heads and separable, by group."""
     capture = tree["capture"].to_dataset()
     null = tree["null"].to_dataset() if "null" in tree.children else None
     return {"sink": correlate_with_sink(capture), "heads": classify_heads(capture), "separable": compare_with_nulls(capture, null)}

@@ -35,8 +35,7 @@ from geostat.statistics.equivalence import (
 )
 from geostat.statistics.multiple_testing import FALSE_DISCOVERIES
 from geostat.statistics.t_test import critical_value
-from geostat.verdicts.claims import CLAIMS, UNITS, Claim, Tolerance, refuse_withdrawn, tolerances
-from geostat.verdicts.replicates import replicates, share_within
+from geostat.verdicts.claims import CLAIMS, UNITS, Claim, Tolerance, refuse_withdrawn, replicates, share_within, tolerances
 
 PARTS: Final = {
     "estimate": ("estimated effect", "the effect's own"),
@@ -71,7 +70,7 @@ OF_BOUNDS: Final[Mapping[str, tuple[Variable, ...]]] = {
 }
 """Of the unit that claims on bounds are of."""
 _claim = partial(Variable, dims=("claim",))
-COUNTS: Final = (
+OVERALL: Final = (
     _claim("tolerance", "tolerance, units of the effect"),
     _claim("tested", "heads with an estimate"),
     _claim("no_estimate", "heads without one"),
@@ -80,8 +79,6 @@ COUNTS: Final = (
     _claim("undetermined", "heads that the documents do not settle"),
     _claim("true_at_least", "share of heads of which the claim is true: at least, in expectation"),
     _claim("true_at_most", "share of heads of which the claim is true: at most, in expectation"),
-)
-WITHIN: Final = (
     _claim("within", "share of heads with an estimate whose estimate lies within the tolerance"),
     _claim("within_se", "standard error of that share, document jackknife"),
     _claim("within_lower", "lower limit of that share, 95%"),
@@ -102,6 +99,11 @@ class _Effect:
     cell: Deciding | None = None
     """Of a claim on bounds: the cell that estimate and standard error are of."""
 
+    @property
+    def answer(self) -> NDArray[np.int8]:
+        """A code of ANSWERS for each head."""
+        return answers(self.p, np.isfinite(self.estimate))
+
 
 def give_verdicts(tree: xr.DataTree, held_against: Mapping[str, Tolerance] | None = None) -> xr.Dataset:
     """Give a verdict on every claim of every head.
@@ -111,30 +113,27 @@ def give_verdicts(tree: xr.DataTree, held_against: Mapping[str, Tolerance] | Non
         held_against: tolerances by claim; those of `tolerances.toml` by default.
 
     Returns:
-        /verdicts. For each unit u of kv_head and head, over (claim_u, layer, u): answer_u (1 holds, -1 fails, 0 undetermined, -2 no estimate) and
-        estimate_u, se_u, skew_u, lower_u, upper_u, p_holds_u, p_fails_u and both p-values adjusted over heads. Claims on bounds join all bounds of a head in
-        p_holds and p_fails, and give the estimate of the one that decided: cell_bound_u, cell_n_u, cell_count_u, cell_p_holds_u, cell_p_fails_u (CELL).
-        Over (claim): tolerance, tested (heads with an estimate), no_estimate (heads without), holds, fails, undetermined (counts), true_at_least and
-        true_at_most: the share of heads of which the claim is true, by what the false-discovery rate q allows, (1−q)·holds and 1 − (1−q)·fails in
-        expectation; within, the share of heads whose estimate lies within the tolerance, with within_se, within_lower and within_upper (document
-        jackknife; NaN where the run keeps no replicates). Claims whose bounds or fits the run does not hold are left out.
+        /verdicts. For each unit u of kv_head and head, over (claim_u, layer, u): answer_u, and what it rests on as in PARTS. Claims on bounds join all
+        bounds of a head in p_holds and p_fails, and give the estimate of the one that decided (CELL). Over (claim): OVERALL, of which true_at_least and
+        true_at_most, the share of heads of which the claim is true, are by what the false-discovery rate q allows (1−q)·holds and 1 − (1−q)·fails in
+        expectation, and the error of within is NaN where the run keeps no replicates. Claims whose bounds or fits the run does not hold are left out.
     """
-    held = {**tolerances(), **(held_against or {})}
+    tolerance = {**tolerances(), **(held_against or {})}
     by_unit: dict[str, list[tuple[Claim, _Effect]]] = {unit: [] for unit in UNITS}
     for claim in CLAIMS:
-        effect = _effect(tree, claim, held[claim.key].value)
+        effect = _effect(tree, claim, tolerance[claim.key].value)
         if effect is not None:
             by_unit[claim.of].append((claim, effect))
-    result = [part for unit, effects in by_unit.items() if effects for part in (_by_head(tree, unit, effects),)]
-    given = [claim for effects in by_unit.values() for claim, _ in effects]
-    whole = xr.merge([*result, _overall(given, result, held), _within(tree, by_unit, held)], combine_attrs="drop_conflicts")
+    every = [pair for effects in by_unit.values() for pair in effects]
+    parts = [_by_head(tree, unit, effects) for unit, effects in by_unit.items() if effects]
+    whole = xr.merge([*parts, _overall(tree, every, tolerance)], combine_attrs="drop_conflicts")
     whole.attrs = {
         "long_name": "verdicts",
         "false_discovery_rate": FALSE_DISCOVERIES,
         "skewness_reach": REACH,
         "answers": json.dumps({str(code): word for code, word in ANSWERS.items()}),
         "bounds": json.dumps({str(code): name for code, name in CODES.items()}),
-        "claims": json.dumps([_row(claim, held[claim.key]) for claim in given], ensure_ascii=False),
+        "claims": json.dumps([_row(claim, tolerance[claim.key]) for claim, _ in every], ensure_ascii=False),
     }
     return whole
 
@@ -188,11 +187,9 @@ def _excess(tree: xr.DataTree, bounds: xr.Dataset, tolerance: float) -> _Effect:
 def _by_head(tree: xr.DataTree, unit: str, effects: Sequence[tuple[Claim, _Effect]]) -> xr.Dataset:
     """The answers of one kind of head, with what they rest on."""
     dims = (f"claim_{unit}", "layer", unit)
-    records = BY_UNIT[unit]
-    rows = [_columns(effect) for _, effect in effects]
-    if any(claim.bounds for claim, _ in effects):
-        records += OF_BOUNDS[unit]
-        rows = [row | _cell_columns(effect) for row, (_, effect) in zip(rows, effects, strict=True)]
+    bounds = any(claim.bounds for claim, _ in effects)
+    records = BY_UNIT[unit] + (OF_BOUNDS[unit] if bounds else ())
+    rows = [_columns(effect) | (_cell_columns(effect) if bounds else {}) for _, effect in effects]
     result = variables(records, {f"{name}_{unit}": np.stack([row[name] for row in rows]) for name in rows[0]})
     capture = tree["capture"].to_dataset()
     coords = {name: capture[name].variable for name in ("layer", unit)}
@@ -206,7 +203,7 @@ def _columns(effect: _Effect) -> dict[str, np.ndarray]:
     over = effect.p.adjusted()
     parts = [effect.estimate, effect.se, effect.skew, effect.estimate - half, effect.estimate + half]
     parts += [effect.p.holds, effect.p.fails, over.holds, over.fails]
-    return {"answer": answers(effect.p, np.isfinite(effect.estimate)), **dict(zip(PARTS, parts, strict=True))}
+    return {"answer": effect.answer, **dict(zip(PARTS, parts, strict=True))}
 
 
 def _cell_columns(effect: _Effect) -> dict[str, np.ndarray]:
@@ -218,32 +215,23 @@ def _cell_columns(effect: _Effect) -> dict[str, np.ndarray]:
     return dict(zip(CELL, (cell.bound, cell.n, cell.cells, cell.p.holds, cell.p.fails), strict=True))
 
 
-def _overall(given: Sequence[Claim], answers: Sequence[xr.Dataset], held: Mapping[str, Tolerance]) -> xr.Dataset:
-    """Counts of each answer, and the share of heads of which a claim is true."""
-    rows: dict[str, list[float]] = {record.name: [] for record in COUNTS}
-    for claim in given:
-        data = next(data for data in answers if f"claim_{claim.of}" in data.dims)
-        answer = data[f"answer_{claim.of}"].sel({f"claim_{claim.of}": claim.key}).values
-        tested = int((answer != NO_ESTIMATE).sum())
-        holds, fails = int((answer == HOLDS).sum()), int((answer == FAILS).sum())
-        keep = (1 - FALSE_DISCOVERIES) / tested if tested else float("nan")
-        shares = (keep * holds, 1 - keep * fails)
-        numbers = (held[claim.key].value, tested, answer.size - tested, holds, fails, tested - holds - fails, *shares)
-        for column, number in zip(rows.values(), numbers, strict=True):
-            column.append(number)
-    keys = xr.Variable(("claim",), np.array([claim.key for claim in given], dtype=object), {"long_name": "claim"})
-    return xr.Dataset(variables(COUNTS, {name: np.array(column) for name, column in rows.items()}), coords={"claim": keys})
-
-
-def _within(tree: xr.DataTree, by_unit: Mapping[str, Sequence[tuple[Claim, _Effect]]], held: Mapping[str, Tolerance]) -> xr.Dataset:
-    """The share of heads whose estimate lies within the tolerance, with its document jackknife where replicates are known."""
+def _overall(tree: xr.DataTree, effects: Sequence[tuple[Claim, _Effect]], held_against: Mapping[str, Tolerance]) -> xr.Dataset:
+    """Counts of each answer, the share of heads of which a claim is true, and of those whose estimate lies within the tolerance."""
     rows = []
-    for claim, effect in (pair for effects in by_unit.values() for pair in effects):
+    for claim, effect in effects:
+        tolerance = held_against[claim.key].value
+        tested = int((effect.answer != NO_ESTIMATE).sum())
+        holds, fails = int((effect.answer == HOLDS).sum()), int((effect.answer == FAILS).sum())
+        keep = (1 - FALSE_DISCOVERIES) / tested if tested else float("nan")
+        counts = (tested, effect.answer.size - tested, holds, fails, tested - holds - fails)
         # A cell beyond the tolerance has p (holds) = 1, so the one that decides is beyond it where any is.
-        share = share_within(effect.estimate, replicates(tree, claim), held[claim.key].value, claim.side)
-        rows.append([float(part) for part in (share.value, share.se, share.lower, share.upper)])
-    columns = np.array(rows, dtype=np.float64).reshape(-1, len(WITHIN)).T
-    return xr.Dataset(variables(WITHIN, dict(zip((record.name for record in WITHIN), columns, strict=True))))
+        share = share_within(effect.estimate, replicates(tree, claim), tolerance, claim.side)
+        within = (float(part) for part in (share.value, share.se, share.lower, share.upper))
+        rows.append((tolerance, *counts, keep * holds, 1 - keep * fails, *within))
+    columns = list(zip(*rows, strict=True)) or [()] * len(OVERALL)
+    numbers = {record.name: np.array(column) for record, column in zip(OVERALL, columns, strict=True)}
+    keys = xr.Variable(("claim",), np.array([claim.key for claim, _ in effects], dtype=object), {"long_name": "claim"})
+    return xr.Dataset(variables(OVERALL, numbers), coords={"claim": keys})
 
 
 def claim_rows(verdicts: xr.Dataset) -> list[dict[str, Any]]:

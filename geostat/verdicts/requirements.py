@@ -26,15 +26,16 @@ class Requirement:
         Raises:
             InputError: if the run holds no verdict on the claim.
         """
-        if self.claim not in verdicts["claim"].values:
-            held = ", ".join(str(key) for key in verdicts["claim"].values)
-            raise InputError(f"--require {self.claim}: the run has no verdict on it, expected one of {held}. Name one of those.")
+        given = [str(key) for key in verdicts["claim"].values]
+        if self.claim not in given:
+            raise InputError(
+                f"--require {self.claim}: the run has no verdict on it, expected one of {', '.join(given)}. Name one of those."
+            )
         result, heads = share(verdicts, self.claim, self.answer)
         met = result >= self.least
-        word = "as required" if met else "required"
-        left = heads - int(verdicts["tested"].sel(claim=self.claim))
-        of = f"{heads} heads ({left} without an estimate)" if left else f"{heads} heads"
-        return met, f"{self.claim} {self.answer} in {result:.1%} of {of}, {word} at least {self.least:.1%}"
+        untested = heads - int(verdicts["tested"].sel(claim=self.claim))
+        of = f"{heads} heads" + f" ({untested} without an estimate)" * (untested > 0)
+        return met, f"{self.claim} {self.answer} in {result:.1%} of {of}, {'as ' * met}required at least {self.least:.1%}"
 
 
 def share(verdicts: xr.Dataset, claim: str, answer: str) -> tuple[float, int]:
@@ -66,11 +67,7 @@ def requirement(text: str) -> Requirement:
 
 
 def hold_to(tree: xr.DataTree, required: Sequence[Requirement]) -> list[str]:
-    """Return a line for each requirement.
-
-    Args:
-        tree: a run with /verdicts.
-        required: what its verdicts are held to.
+    """Return a line for each requirement on the verdicts of a run.
 
     Raises:
         Unmet: naming those that are not met.

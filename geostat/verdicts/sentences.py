@@ -36,18 +36,14 @@ READING: Final[Mapping[int, str]] = {
 def summarise(tree: xr.DataTree, held_against: Mapping[str, Tolerance] | None = None) -> xr.Dataset:
     """Return /summary: the overall curves and coverage, the five sentences and the errata that matter here.
 
-    Args:
-        tree: a run with /capture, /norms, /similarity, /weights and /envelope.
-        held_against: tolerances by claim, as of the verdicts; those of `tolerances.toml` by default.
-
-    Returns:
-        What `geostat.bounds.overall.overall` returns, with attributes `sentences` (list of five) and `errata` (JSON list).
+    It is what `geostat.bounds.overall.overall` returns of a run with /capture, the fits and /envelope, with attributes `sentences` (list of five) and
+    `errata` (JSON list). `held_against` holds tolerances by claim, over those of `tolerances.toml`.
     """
-    result, held = overall(tree), {**tolerances(), **(held_against or {})}
+    result, tolerance = overall(tree), {**tolerances(), **(held_against or {})}
     result.attrs["sentences"] = [
         _separability(tree, result),
-        _norms(tree["norms"].to_dataset(), held["norms.cv"].value),
-        _similarity(tree["similarity"].to_dataset(), held["similarity.exponential"].value),
+        _norms(tree["norms"].to_dataset(), tolerance["norms.cv"].value),
+        _similarity(tree["similarity"].to_dataset(), tolerance["similarity.exponential"].value),
         _weights(tree["weights"].to_dataset()),
         _bounds(result),
     ]
@@ -58,7 +54,7 @@ def summarise(tree: xr.DataTree, held_against: Mapping[str, Tolerance] | None = 
 def _erratum(number: int) -> dict[str, str | int]:
     from theory.statements import catalogue  # sympy takes its time to load
 
-    entry = next(row for row in catalogue.errata() if row.number == number)
+    entry = catalogue.find_erratum(number)
     return {"number": number, "title": entry.title, "printed": entry.printed, "true": entry.true, "reading": READING[number]}
 
 
@@ -66,21 +62,14 @@ def quartiles(values: xr.DataArray | np.ndarray) -> tuple[float, float, float, i
     """Median, lower and upper quartile, and how many finite values they rest on."""
     known = np.asarray(values, dtype=np.float64).ravel()
     known = known[np.isfinite(known)]
-    if not known.size:
-        return float("nan"), float("nan"), float("nan"), 0
-    low, middle, high = np.quantile(known, [0.25, 0.5, 0.75])
-    return float(middle), float(low), float(high), int(known.size)
+    low, middle, high = np.quantile(known, [0.25, 0.5, 0.75]) if known.size else np.full(3, np.nan)
+    return float(middle), float(low), float(high), known.size
 
 
 def _spread(values: xr.DataArray, show: Callable[[float], str]) -> tuple[str, str]:
     """The median of the finite values, and their quartiles as words in brackets; n/a where there are none."""
     middle, low, high, known = quartiles(values)
     return (show(middle), f"(middle half {show(low)} to {show(high)})") if known else ("n/a", "(no estimate)")
-
-
-def _short(value: float) -> str:
-    """A number to two significant digits."""
-    return rounded(value, digits=2).plain
 
 
 def _hundredths(value: float) -> str:
@@ -102,15 +91,11 @@ def _plus_minus(mean: xr.DataArray, error: xr.DataArray) -> str:
     return rounded(float(mean), float(error)).plain if np.isfinite(error) else f"{float(mean):.2f}"
 
 
-def _model_name(tree: xr.DataTree) -> str:
-    model = tree.attrs.get("model", {})
-    return str(model.get("id", "this model")) if isinstance(model, Mapping) else str(model)
-
-
 def _separability(tree: xr.DataTree, summary: xr.Dataset) -> str:
     capture = tree["capture"].to_dataset()
     documents, positions = capture.sizes["document"], capture.sizes["position"]
-    start = f"In {_model_name(tree)}, "
+    model = tree.attrs.get("model", {})
+    start = f"In {model.get('id', 'this model') if isinstance(model, Mapping) else model}, "
     measured = summary["precision_mean"].notnull().values
     chosen = summary.isel(n=np.flatnonzero((summary["n"].values > 1) & (summary["n"].values < positions) & measured))
     if chosen.sizes["n"] == 0:
@@ -170,7 +155,7 @@ def _similarity(similarity: xr.Dataset, tolerance: float) -> str:
     within = int((exponential <= tolerance).sum())
     known = similarity["beta"].sel(gram="exponential").notnull() & similarity["rho0"].notnull()
     impossible = int((~similarity["feasible"].sel(gram="exponential").astype(bool) & known).sum())
-    (miss, misses), (rival, rivals) = _spread(exponential, _hundredths), _spread(offset, _short)
+    (miss, misses), (rival, rivals) = _spread(exponential, _hundredths), _spread(offset, lambda value: rounded(value, digits=2).plain)
     negative = _percent(float(similarity["negative_fraction"].mean()))
     text = (
         f"Assumption 2 (the mean cosine of two value vectors decays as e^(−βk) with their distance of k tokens): the fitted curve misses it by {miss} in "
@@ -201,12 +186,12 @@ def _weights(weights: xr.Dataset) -> str:
     )
     if separate:
         text += f", where it runs through {quartiles(_periods(weights))[0]:.1f} periods in the median"
-    told = int((weights["preferred"] >= 0).sum())
-    if told:
-        printed, power = (
-            int((weights["preferred"] == list(weights["rival"].values).index(form)).sum()) for form in ("shared", "power_law")
-        )
-        text += f"; of six forms, the printed one predicts documents left out best in {printed} of {told}, a power of the distance to the last token in {power}"
+    compared = int((weights["preferred"] >= 0).sum())
+    if compared:
+        rivals = list(weights["rival"].values)
+        printed, power = (int((weights["preferred"] == rivals.index(form)).sum()) for form in ("shared", "power_law"))
+        text += f"; of six forms, the printed one predicts documents left out best in {printed} of {compared}, "
+        text += f"a power of the distance to the last token in {power}"
     if not quartiles(weights["p_sink"])[3]:
         return text + "; the sink is not visible to the last token."
     return text + f"; the sink takes {sink} of the attention in the median head {sinks}."
@@ -241,11 +226,7 @@ def _bounds(summary: xr.Dataset) -> str:
         inside, outside, width = (float(chosen[f"recall_{name}"]) for name in ("inside", "outside", "width"))
         clearly = f", with {percent(outside, 0)} clearly outside" if several else ""
         parts.append(f"{label} contain {percent(inside, 0)}{clearly}, and are {_hundredths(width)} wide")
-    words = (
-        "on average, on a scale from 0 to 1; clearly: by more than the 95% interval over documents"
-        if several
-        else "on average, on a scale from 0 to 1"
-    )
+    words = "on average, on a scale from 0 to 1" + "; clearly: by more than the 95% interval over documents" * several
     return (
         f"Bounds on expected Recall, against {int(summary['recall_cells'].max()):,} measured values, one for each head and size N of the selection: "
         f"{'; '.join(parts) if parts else 'none could be evaluated'} (wide: {words})."

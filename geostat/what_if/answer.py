@@ -12,9 +12,8 @@ import xarray as xr
 
 from geostat.errors import InputError
 from geostat.what_if.elasticities import elasticities, lines_of
-from geostat.what_if.gram_files import is_file, read_gram
 from geostat.what_if.grid import Cosines, Setting, find_value, parse, whatif
-from geostat.what_if.start import from_head, measured_of_head
+from geostat.what_if.start import from_head, is_file, measured_of_head, read_gram
 from theory.head.results import Edition
 from theory.what_if.parameters import BOUNDS, LOWER, Decay
 
@@ -52,7 +51,7 @@ class _Start:
     base: dict[str, float | str]
     gram: Decay | Cosines
     project: bool
-    told: dict[str, str]
+    source: dict[str, str]
 
 
 def answer(asked: Asked) -> dict[str, Any]:
@@ -87,33 +86,32 @@ def answer(asked: Asked) -> dict[str, Any]:
     if asked.elasticity and varying:
         raise InputError(f"--set {next(iter(varying))} takes several values, but --elasticity needs one point. Give it one value.")
     dataset = elasticities(**shared) if asked.elasticity else whatif(varying, **shared)
-    dataset.attrs |= start.told
-    said = {"elasticity": lines_of(dataset)} if asked.elasticity else _summary(dataset)
-    return said | _moved(dataset) | {"written": [str(path) for path in write(dataset, asked.out, figures=asked.figures)]}
+    dataset.attrs |= start.source
+    found = {"elasticity": lines_of(dataset)} if asked.elasticity else _summary(dataset)
+    return found | _moved(dataset) | {"written": [str(path) for path in write(dataset, asked.out, figures=asked.figures)]}
 
 
 def _start(asked: Asked) -> _Start:
     """The parameters and the Gram to start from: those of a head of a run, of a file, or none."""
     if (asked.run is None) != (asked.head is None):
         raise InputError("--from and --head go together: name the run and one of its heads, such as --from report --head L5H3.")
+    measured = asked.gram == MEASURED
     gram: Any = read_gram(Path(asked.gram)) if is_file(asked.gram) else asked.gram
-    told = {"gram_file": asked.gram} if is_file(asked.gram) else {}
+    source = {"gram_file": asked.gram} if is_file(asked.gram) else {}
     if asked.run is None or asked.head is None:
-        if asked.gram == MEASURED:
+        if measured:
             raise InputError(
                 "--gram measured needs a head whose Gram that is. Add --from RUN --head L5H3, or name a file: --gram cosines.npy."
             )
-        return _Start(base={}, gram=gram, project=asked.project, told=told)
+        return _Start(base={}, gram=gram, project=asked.project, source=source)
     from empirical.store.store import Store
     from geostat.runs.paths import store_path
 
     run = Store.open(store_path(asked.run)).tree(only=("capture", "norms", "similarity", "weights"))
-    own = asked.gram == MEASURED or bool(told)
-    base = from_head(run, asked.head, gram=MEASURED if own else cast(Decay, asked.gram))
-    if asked.gram == MEASURED:
-        gram = measured_of_head(run, asked.head)
-    told |= {"run": str(asked.run), "head": asked.head}
-    return _Start(base=dict(base), gram=gram, project=asked.project or asked.gram == MEASURED, told=told)
+    base = from_head(run, asked.head, gram=MEASURED if measured or source else cast(Decay, asked.gram))
+    gram = measured_of_head(run, asked.head) if measured else gram
+    source |= {"run": str(asked.run), "head": asked.head}
+    return _Start(base=dict(base), gram=gram, project=asked.project or measured, source=source)
 
 
 def _found(asked: Asked, start: _Start, settings: list[Setting]) -> object:
@@ -137,43 +135,33 @@ def _found(asked: Asked, start: _Start, settings: list[Setting]) -> object:
         except ValueError:
             raise InputError(f"--find {asked.find}: expected a parameter, or one with the range to search, as in beta=0.1:2.") from None
         limits = (low, high)
-    bound = asked.bounds[0] if asked.bounds else "recall_lower"
-    return find_value(
-        name.strip(),
-        asked.target,
-        bound=bound,
-        edition=cast(Edition, asked.edition),
-        gram=start.gram,
-        base=fixed,
-        between=limits,
-        project=start.project,
-    )
+    bound, edition = asked.bounds[0] if asked.bounds else "recall_lower", cast(Edition, asked.edition)
+    where: dict[str, Any] = {"gram": start.gram, "base": fixed, "between": limits, "project": start.project}
+    return find_value(name.strip(), asked.target, bound=bound, edition=edition, **where)
 
 
 def _summary(dataset: xr.Dataset) -> dict[str, Any]:
     """Say how many points there are, how many have no Gram, and the range of each bound."""
-    names = [name for name in BOUNDS if name in dataset]
     points = int(np.prod(list(dataset.sizes.values())))
     hidden = points - int(np.broadcast_to(dataset["feasible"].values.mean(), ()) * points + 0.5)
-    told: dict[str, Any] = {"points": f"{points:,}, {hidden:,} of them left out because no vectors have their Gram"}
-    for name in names:
+    lines = {"points": f"{points:,}, {hidden:,} of them left out because no vectors have their Gram"}
+    for name in (name for name in BOUNDS if name in dataset):
         values = dataset[name].values[np.isfinite(dataset[name].values)]
         low, high = dataset[name].attrs.get("readable_range", (-np.inf, np.inf))
         known = values[(values >= low) & (values <= high)]
-        said = [f"{known.min():.4g} to {known.max():.4g}"] if known.size else []
+        parts = [f"{known.min():.4g} to {known.max():.4g}"] if known.size else []
         if known.size < values.size or not values.size:
-            said.append("n/a" + (f" at {values.size - known.size:,} points, where the bound on R is negative" if values.size else ""))
-        told[name] = "; ".join(said)
-    return told
+            parts.append("n/a" + (f" at {values.size - known.size:,} points, where the bound on R is negative" if values.size else ""))
+        lines[name] = "; ".join(parts)
+    return lines
 
 
 def _moved(dataset: xr.Dataset) -> dict[str, str]:
     """Say how far a Gram of one's own was moved."""
     if dataset.attrs.get("projection", "none") == "none":
         return {}
-    return {
-        "gram": f"no vectors have it; moved to the nearest that some have, by {dataset.attrs['projection_distance']:.4g} (Frobenius norm)"
-    }
+    distance = dataset.attrs["projection_distance"]
+    return {"gram": f"no vectors have it; moved to the nearest that some have, by {distance:.4g} (Frobenius norm)"}
 
 
 def write(dataset: xr.Dataset, out: Path, *, figures: bool = True) -> list[Path]:
@@ -186,12 +174,9 @@ def write(dataset: xr.Dataset, out: Path, *, figures: bool = True) -> list[Path]
     from reports.tables.every import write_table
     from reports.what_if.table import table_of_elasticities, table_of_study
 
-    plain = dataset.copy()
-    for name in plain.data_vars:
-        if plain[name].dtype == bool:
-            plain[name] = plain[name].astype(np.int8)
+    flags = {name: values.astype(np.int8) for name, values in dataset.data_vars.items() if values.dtype == bool}  # netCDF has no bool
     of_point = "elasticity" in dataset
-    made = [(f"{'elasticity' if of_point else 'whatif'}.nc", bytes(plain.to_netcdf(engine="scipy")))]
+    made = [(f"{'elasticity' if of_point else 'whatif'}.nc", bytes(dataset.assign(flags).to_netcdf(engine="scipy")))]
     if figures and not of_point:
         from reports.figures.style import rendered
         from reports.what_if.figure import draw_study, study_axes

@@ -74,12 +74,10 @@ def elasticities(
 def lines_of(dataset: xr.Dataset) -> list[str]:
     """Set elasticities in aligned columns, with what is not available explained below."""
     bounds = [str(name) for name in dataset["bound"].values]
-    rows = [["parameter", "value", *bounds, "step"], ["(the bound)", "", *(_number(value) for value in dataset["at"].values), ""]]
+    rows = [["parameter", "value", *bounds, "step"], ["(the bound)", "", *map(_number, dataset["at"].values), ""]]
     for name in dataset["parameter"].values:
         one = dataset.sel(parameter=name)
-        rows.append(
-            [str(name), f"{float(one['value']):.4g}", *(_number(value) for value in one["elasticity"].values), str(one["step"].values)]
-        )
+        rows.append([str(name), f"{float(one['value']):.4g}", *map(_number, one["elasticity"].values), str(one["step"].values)])
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     inner = range(1, len(widths) - 1)
     text = ["  ".join([row[0].ljust(widths[0]), *(row[k].rjust(widths[k]) for k in inner), row[-1]]).rstrip() for row in rows]

@@ -144,10 +144,8 @@ def whatif(
     >>> study["precision_lower"].values.round(3).tolist()
     [0.133, 0.502, 0.831]
     """
-    several = {name: value for name, value in parameters.items() if np.ndim(value)}
-    single = {name: value for name, value in parameters.items() if not np.ndim(value)}
-    varying: dict[str, Any] = dict(axes or {}) | several
-    still: dict[str, Any] = {name: value for name, value in (dict(base or {}) | single).items() if name not in varying}
+    varying: dict[str, Any] = dict(axes or {}) | {name: value for name, value in parameters.items() if np.ndim(value)}
+    still: dict[str, Any] = {name: value for name, value in (dict(base or {}) | parameters).items() if name not in varying}
     question, rest = question_of(gram, still, edition=edition, bounds=bounds, project=project)
     result = study(varying, rest, question)
     dataset = xr.Dataset(
@@ -228,14 +226,13 @@ def _coordinate(name: str, values: np.ndarray, *, share: bool) -> tuple[np.ndarr
 
 def _meaning(name: str, question: Question) -> dict[str, Any]:
     edition, own = question.edition, question.measured is not None
-    if name == "feasible":
-        return {"long_name": "vectors with this Gram exist", "units": "1", "equation": "erratum 9"}
-    if name == "projected":
-        words = "the Gram was moved to the nearest that vectors have" if own else "ρ₀ was moved to its feasible edge"
-        return {"long_name": words, "units": "1", "equation": "erratum 9"}
-    if name == "projection_distance":
-        words = "Frobenius norm of the Gram's change, or |Δρ₀| where that alone was moved" if own else "|Δρ₀|"
-        return {"long_name": words, "units": "1", "equation": "erratum 9"}
+    of_gram = {
+        "feasible": "vectors with this Gram exist",
+        "projected": "the Gram was moved to the nearest that vectors have" if own else "ρ₀ was moved to its feasible edge",
+        "projection_distance": "Frobenius norm of the Gram's change, or |Δρ₀| where that alone was moved" if own else "|Δρ₀|",
+    }
+    if name in of_gram:
+        return {"long_name": of_gram[name], "units": "1", "equation": "erratum 9"}
     if name == "reliable":
         return {"long_name": "the evaluation trusts itself", "units": "1", "equation": ""}
     if name in MARGINS:
@@ -244,7 +241,6 @@ def _meaning(name: str, question: Question) -> dict[str, Any]:
     quantity, side = name.rsplit("_", 1)
     words, symbol, equation = SUBJECTS[quantity]
     kind = "approximation of" if edition == "predicted" else f"{side} bound on"
-    readable = (
-        {"readable_range": [0.0, 1.0]} if name == "f_inner_lower" else {}
-    )  # erratum 18: elsewhere it follows from a negative bound on R
+    # erratum 18: elsewhere it follows from a negative bound on R
+    readable = {"readable_range": [0.0, 1.0]} if name == "f_inner_lower" else {}
     return {"long_name": f"{kind} {words}, {edition}", "units": "1", "symbol": symbol, "equation": equation, "side": side, **readable}

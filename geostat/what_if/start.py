@@ -1,4 +1,4 @@
-"""Where a what-if study starts from a run: the fitted parameters of one head, and the Gram that was measured of it.
+"""Where a what-if study starts: the fitted parameters of one head of a run, and the Gram that was measured of it or stands in a file.
 
 Source: arXiv 2602.01893, Assumptions 1-3. Imports numpy, xarray and the theory room.
 """
@@ -6,7 +6,10 @@ Source: arXiv 2602.01893, Assumptions 1-3. Imports numpy, xarray and the theory 
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+import warnings
+import zipfile
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -15,6 +18,12 @@ from geostat.datasets.tokens import index_of
 from geostat.errors import InputError
 from theory.head.gram import LagGram
 from theory.what_if.parameters import PARAMETERS, Decay
+
+SUFFIXES: Final = (".npy", ".npz", ".csv", ".tsv", ".txt")
+"""What a file of cosines may end in."""
+MAGIC: Final = (b"\x93NUM", b"PK\x03\x04")
+"""How an .npy and an .npz begin."""
+SEPARATORS: Final = str.maketrans(",;\t", "   ")
 
 
 class _Place(NamedTuple):
@@ -68,14 +77,7 @@ def from_head(run: xr.DataTree, head: str, *, gram: Decay = "exponential") -> di
 def measured_of_head(run: xr.DataTree, head: str) -> np.ndarray:
     """Return the cosines that were measured of one head: the mean by lag between content tokens and the mean with the sink by position.
 
-    Both are means over documents. No vectors need have them: project them (`theory.project`).
-
-    Args:
-        run: a run with /capture.
-        head: such as "L5H3".
-
-    Returns:
-        (T, T), the sink first; unitless.
+    Both are means over documents, (T, T) with the sink first, unitless. No vectors need have them: project them (`theory.project`).
 
     Raises:
         InputError: if the head is unknown, or a cosine was not measured (the sink is out of sight, or a value is zero).
@@ -100,3 +102,60 @@ def _place(captured: xr.Dataset, head: str) -> _Place:
         raise InputError(f"--head {head}: expected a layer and a head, such as L5H3.")
     at = {"layer": index_of(captured, "layer", int(named[1])), "head": index_of(captured, "head", int(named[2]))}
     return _Place(at=at, kv_head={"layer": at["layer"], "kv_head": int(captured["kv_head_of_head"].values[at["head"]])})
+
+
+def is_file(word: str) -> bool:
+    """Say whether `--gram word` names a file rather than a form of the similarity.
+
+    >>> is_file("cosines.npy"), is_file("offset")
+    (True, False)
+    """
+    return word.lower().endswith(SUFFIXES) or "/" in word or Path(word).is_file()
+
+
+def read_gram(path: Path) -> np.ndarray:
+    """Read the cosines in a file: (T, T) with the sink first, or those at lags 0, 1, … in one row or column; not checked any further.
+
+    A .npz holds one array, or one that is called gram. In text, values stand between commas, semicolons, tabs or spaces; # opens a comment.
+
+    Raises:
+        InputError: if there is no such file, or it holds no such array.
+    """
+    if not path.is_file():
+        raise InputError(
+            f"--gram {path}: no such file, expected a .npy, .npz or .csv file, or one of exponential, offset, stretched, power, measured. Check the name."
+        )
+    try:
+        array = _numpy(path) if path.suffix.lower() in (".npy", ".npz") else _text(path)
+    except (ValueError, EOFError, zipfile.BadZipFile, UnicodeDecodeError) as error:
+        why = " ".join(str(error).split(";")[0].split()).rstrip(".")
+        raise InputError(
+            f"--gram {path}: {why}, expected a square array of numbers, or cosines by lag. Leave out headers and save it again."
+        ) from None
+    return array.reshape(-1) if array.ndim == 2 and 1 in array.shape else array
+
+
+def _numpy(path: Path) -> np.ndarray:
+    with open(path, "rb") as file:
+        if not file.read(4).startswith(MAGIC):
+            raise ValueError("it is no file of NumPy's")
+        file.seek(0)
+        result = np.load(file, allow_pickle=False)
+        if isinstance(result, np.ndarray):
+            return result
+        names = list(result.files)
+        name = "gram" if "gram" in names else names[0] if len(names) == 1 else None
+        if name is None:
+            raise ValueError(f"it holds the arrays {', '.join(names)}, none of them called gram" if names else "it holds no array")
+        return np.asarray(result[name])
+
+
+def _text(path: Path) -> np.ndarray:
+    text = path.read_text(encoding="utf-8-sig")
+    lines = [line.translate(SEPARATORS) for line in text.splitlines()]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # an empty file, which is refused below
+        array = np.loadtxt(lines, dtype=np.float64, ndmin=2)
+    if not array.size:
+        raise ValueError("it is empty")
+    return array

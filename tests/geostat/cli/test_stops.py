@@ -125,5 +125,5 @@ def test_a_stopped_stage_says_so_in_a_line_and_can_be_done_again(
 
 def test_a_command_under_nohup_does_not_hear_the_terminal_close():
     before, after = "signal.signal(signal.SIGHUP, signal.SIG_IGN)", "print(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN)"
-    code = f"import signal; {before}; from geostat.cli import stops; stops.heed(); {after}"
+    code = f"import signal; {before}; from geostat.cli import process; process.heed(); {after}"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "True\n"

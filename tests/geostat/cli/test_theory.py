@@ -8,7 +8,7 @@ from geostat.cli.progress import Console
 from geostat.cli.theory import statement, trial
 from geostat.errors import InputError
 from theory.errors import InputError as TheoryError
-from theory.paper_tables import table_2
+from theory.paper_tables import table_1, table_2
 from theory.paper_tables.table_1 import ROWS
 from theory.statements import catalogue, rendering
 
@@ -95,9 +95,10 @@ def test_tables_come_with_what_was_found_of_them():
         assert "| verdict |" not in statement(name, style=style)
 
 
-def test_a_table_is_put_to_the_test_anew():
+def test_a_table_is_put_to_the_test_anew(monkeypatch: pytest.MonkeyPatch):
     far: list[float] = []
-    found = trial("table1", draws=40, points=24, console=Console(fraction=lambda stage, fraction: far.append(fraction)))
+    monkeypatch.setattr(table_1, "POINTS", 24)
+    found = trial("table1", draws=40, console=Console(fraction=lambda stage, fraction: far.append(fraction)))
     assert "at 24 heads of Assumptions 1-3 (those where the move applies), 40 draws a head" in found
     assert all(f"| {row.name} | " in found for row in ROWS)
     assert far == pytest.approx([(count + 1) / len(ROWS) for count in range(len(ROWS))])

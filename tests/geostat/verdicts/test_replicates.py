@@ -12,8 +12,7 @@ from geostat.fits.similarity.variables import BY_FORM, BY_HEAD
 from geostat.fits.weights.variables import RECORDS
 from geostat.statistics.jackknife import jackknife
 from geostat.verdicts.answers import give_verdicts
-from geostat.verdicts.claims import CLAIMS, Claim
-from geostat.verdicts.replicates import replicates, share_within
+from geostat.verdicts.claims import CLAIMS, Claim, replicates, share_within
 
 ON_EFFECTS = [claim for claim in CLAIMS if not claim.bounds]
 

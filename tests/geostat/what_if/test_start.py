@@ -8,8 +8,7 @@ from support.spine import Finished
 import geostat as gs
 from geostat.errors import InputError
 from geostat.what_if.answer import Asked, answer
-from geostat.what_if.gram_files import is_file, read_gram
-from geostat.what_if.start import from_head, measured_of_head
+from geostat.what_if.start import from_head, is_file, measured_of_head, read_gram
 from theory.head.gram import smallest_eigenvalue
 from theory.head.projection import nearest_correlation
 from theory.what_if.given_gram import measured_gram

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from support.figures import texts
 from support.reports_tree import POSITIONS, N, run_tree
 
-from geostat.display.example import CONTRIBUTIONS, SELECTED
+from geostat.display.separability import CONTRIBUTIONS, SELECTED
 from geostat.display.tree import with_display
 from reports.errors import InputError
 from reports.figures import captions, every, style
