@@ -82,17 +82,16 @@ def _overall(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
         )  # fmt: skip
     rate = percent(float(data.attrs["false_discovery_rate"]), 0)
     settled = (
-        f"Two one-sided tests of each head's estimate against the tolerance, with its jackknife standard error over {count(run.documents, 'document')} "
-        f"(Student's t, {run.documents - 1} degrees of freedom) and by Hall's transformation of it, which allows for documents more skewed than "
-        f"they look; of the answers “holds”, and of the answers “fails”, at most {rate} are false in "
-        "expectation (Benjamini–Hochberg over heads), unless documents are strongly skewed. Undetermined: these documents do not settle it. "
-        "No estimate: what the claim is about was not "
-        "found in the head, or could not be fitted; such heads are neither. True of: the share of heads of which the claim is "
-        "true, as far as these answers tell. Estimate within: the share of heads with an estimate whose estimate is within the tolerance, however sure; "
-        "± by the document jackknife, n/a where the run does not keep what that needs, “± <” where no document takes a head across. "
-        "A claim on bounds holds where each bound on Precision and Recall "
-        "does at every N, and fails where one does not (tested by t: the gap of curve and bound; beside it, that texts unlike all of these would have been "
-        "met); bounds on an expectation may miss a single head."
+        "Two one-sided tests of each head's estimate against the tolerance, with its jackknife standard error over "
+        f"{count(run.documents, 'document')} (Student's t, {run.documents - 1} degrees of freedom) and by Hall's transformation of it, "
+        f"which allows for documents more skewed than they look; of the answers “holds”, and of the answers “fails”, at most {rate} are "
+        "false in expectation (Benjamini–Hochberg over heads), unless documents are strongly skewed. Undetermined: these documents do not "
+        "settle it. No estimate: what the claim is about was not found in the head, or could not be fitted; such heads are neither. True "
+        "of: the share of heads of which the claim is true, as far as these answers tell. Estimate within: the share of heads with an "
+        "estimate whose estimate is within the tolerance, however sure; ± by the document jackknife, n/a where the run does not keep what "
+        "that needs, “± <” where no document takes a head across. A claim on bounds holds where each bound on Precision and Recall does at "
+        "every N, and fails where one does not (tested by t: the gap of curve and bound; beside it, that texts unlike all of these would "
+        "have been met); bounds on an expectation may miss a single head."
         if run.documents > 1
         else "One document gives no standard errors: nothing is settled."
     )
