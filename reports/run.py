@@ -51,6 +51,22 @@ class Run:
         attrs = {str(name): value for name, value in tree.attrs.items()}
         return cls(attrs=attrs, regimes=groups.pop("heads"), **groups)  # type: ignore[arg-type]
 
+    def needed(self, name: str) -> xr.Dataset:
+        """A group that a run may lack.
+
+        Raises:
+            InputError: if it does.
+        """
+        data: xr.Dataset | None = getattr(self, name)
+        if data is None:
+            expected = (
+                "predicted curves. Confront it again with --predict."
+                if name == "predictive"
+                else "the paper's experiments. Confront it again."
+            )
+            raise InputError(f"the run holds no /{'heads' if name == 'regimes' else name}; expected {expected}")
+        return data
+
     @property
     def documents(self) -> int:
         """Number K of documents."""
@@ -75,9 +91,8 @@ class Run:
     def dimension(self) -> int | None:
         """Size d of a head's value states, where the provenance tells."""
         model = self.attrs.get("model")
-        size = model.get("dimension") if isinstance(model, dict) else None
-        size = self.capture.attrs.get("dimension") if size is None else size
-        return None if size is None else int(size)
+        known = (held.get("dimension") for held in (model, self.capture.attrs) if isinstance(held, dict))
+        return next((int(size) for size in known if size is not None), None)
 
     @property
     def small_size(self) -> int:

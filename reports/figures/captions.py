@@ -50,11 +50,10 @@ def _flagged(data: xr.Dataset, name: str) -> int:
 def idea(run: Run) -> Caption:
     """Caption of the picture of what is measured."""
     return Caption(
-        "A made-up example in a plane. Each mark is what one token adds to the output of an attention head: its attention weight times "
-        "its value vector. The N tokens with the largest weights are selected (stars); their sum is the representative s (cross). "
-        "Precision: of all tokens no farther from s than the farthest selected one, the share that was selected. Recall: of the "
-        "selected tokens, the share no farther from s than the nearest other one. Both are 1 if the selected tokens stand apart from "
-        "all others."
+        "A made-up example in a plane. Each mark is what one token adds to the output of an attention head: its attention weight times its "
+        "value vector. The N tokens with the largest weights are selected (stars); their sum is the representative s (cross). Precision: "
+        "of all tokens no farther from s than the farthest selected one, the share that was selected. Recall: of the selected tokens, the "
+        "share no farther from s than the nearest other one. Both are 1 if the selected tokens stand apart from all others."
     )
 
 
@@ -118,11 +117,10 @@ def weights(run: Run) -> Caption:
     sinks = flat(run.weights["p_sink"])
     content = run.display["weight_geometric"].values[1 if sinks.size else 0 :]
     text = (
-        f"Left: attention weight of the last token on each position, over {count(run.heads, 'head')} and {_documents(run)}. The "
-        "arithmetic mean is ruled by the few heads that look at a position, the geometric mean by the many that do not; Assumption 3 "
-        f"is fitted to the latter. Right: that fit {_typical(run)}: a sink, a plateau up to T₁, an oscillation up to T₂, "
-        "exponential growth beyond (T₁ = T₂: no oscillation). Look for: a circle far above the line, a flat stretch, waves, a rise at "
-        "the right end."
+        f"Left: attention weight of the last token on each position, over {count(run.heads, 'head')} and {_documents(run)}. The arithmetic "
+        "mean is ruled by the few heads that look at a position, the geometric mean by the many that do not; Assumption 3 is fitted to the "
+        f"latter. Right: that fit {_typical(run)}: a sink, a plateau up to T₁, an oscillation up to T₂, exponential growth beyond (T₁ = "
+        "T₂: no oscillation). Look for: a circle far above the line, a flat stretch, waves, a rise at the right end."
     )
     finding = f"The sink takes {percent(median(sinks), 0)} of the attention in the median head. " if sinks.size else ""
     finding += f"The geometric mean weight of half of all positions is below {figures_of(median(content))}; if attention were uniform, "
@@ -168,11 +166,10 @@ def separability(run: Run) -> Caption:
         else ""
     )
     text = (
-        f"Precision and Recall against the number N of selected tokens, mean over {count(run.heads, 'head')} and {_documents(run)} "
-        f"{band}. Null baselines: {nulls}the floor N/T is the Precision of a ball that holds all tokens. Bounds: {bounds} (Gram: the table of cosines "
-        "put into them), evaluated at "
-        "each document’s own weights, then averaged, cut to 0 to 1. At N = 1 both scores are 1 for any selection. Look for: a blue "
-        "line above the null baselines and between its bounds."
+        f"Precision and Recall against the number N of selected tokens, mean over {count(run.heads, 'head')} and {_documents(run)} {band}. "
+        f"Null baselines: {nulls}the floor N/T is the Precision of a ball that holds all tokens. Bounds: {bounds} (Gram: the table of "
+        "cosines put into them), evaluated at each document’s own weights, then averaged, cut to 0 to 1. At N = 1 both scores are 1 for "
+        "any selection. Look for: a blue line above the null baselines and between its bounds."
     )
     p, r = (figures_of(at_size(summary[name], size)) for name in ("precision_mean", "recall_mean"))
     finding = f"At N = {size}: Precision {p}, Recall {r}"
