@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from reports.errors import InputError
+from reports.text.number import count
 
 NEEDED = ("capture", "norms", "similarity", "weights", "envelope", "summary", "display", "example")
 OPTIONAL = ("verdicts", "sink", "heads", "separable", "ingredients", "predictive", "pooled")
@@ -82,6 +84,10 @@ class Run:
         """Number of value heads over all layers."""
         return self.capture.sizes["layer"] * self.capture.sizes["kv_head"]
 
+    def counted(self, noun: str) -> str:
+        """How many documents, heads or value heads there are, with their noun: `8 documents`."""
+        return count({"document": self.documents, "head": self.heads, "value head": self.kv_heads}[noun], noun)
+
     @property
     def positions(self) -> int:
         """Tokens of a document."""
@@ -129,14 +135,20 @@ NULLS = {"random_selection": "random selection", "random_directions": "random di
 """How null baselines are called."""
 
 
+def listed(attrs: Mapping[Any, Any], name: str) -> list[str]:
+    """The texts of an attribute, of which one alone may have been stored as a text; none where it is missing."""
+    texts = attrs.get(name) or []
+    return [texts] if isinstance(texts, str) else [str(text) for text in texts]
+
+
 def notes(data: xr.Dataset) -> str:
     """What a group could not determine, in its own words."""
     return " ".join(str(note) for note in data.attrs.get("notes", ()))
 
 
 OWN_COSINES = (
-    "The measured Gram, each head’s own cosines, tests nothing: these scatter as the values do, so the scatter enters twice, and even heads drawn from the "
-    "bounds’ own model lie outside."
+    "The measured Gram, each head’s own cosines, tests nothing: these scatter as the values do, so the scatter enters twice, and even "
+    "heads drawn from the bounds’ own model lie outside."
 )
 """Why coverage by bounds at a head's own cosines says nothing of the head; tests/geostat/bounds/test_own_cosines.py draws such heads."""
 

@@ -6,7 +6,7 @@ text and stay out of figures. Imports matplotlib, never pyplot.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -164,40 +164,35 @@ def figure_coverage(axes: Sequence[Axes], data: xr.Dataset) -> Sequence[Axes]:
     return axes
 
 
-def _caption_sink(data: xr.Dataset) -> Caption:
-    return Caption(
-        f"{key_of(data)}. Correlation over heads of Recall with the sink’s similarity ρ₀ at each N. Bands: 95% document jackknife, of each N by itself. Free "
-        "of noise: from products of different documents, so that few documents do not pull it towards 0; runs of unequal numbers of documents are compared "
-        "here. Open marks: what the paper reports for other models; no measurement of geostat."
-    )
-
-
-def _caption_separable(data: xr.Dataset) -> Caption:
-    return Caption(
-        f"{key_of(data)}. Measured minus what the same measurement gives by chance, mean over heads. Bands: 95% over documents, of each N by itself. The paper "
-        "calls N in [1, 4] best, without a null."
-    )
-
-
-def _caption_coverage(data: xr.Dataset) -> Caption:
-    return Caption(
-        f"{key_of(data)}. Share of cells of one head and one N in which the measured curve lies within its bounds, with its 95% document interval. Wide "
+CAPTIONS: Final = {
+    "sink": (
+        "Correlation over heads of Recall with the sink’s similarity ρ₀ at each N. Bands: 95% document jackknife, of each N by itself. "
+        "Free of noise: from products of different documents, so that few documents do not pull it towards 0; runs of unequal numbers of "
+        "documents are compared here. Open marks: what the paper reports for other models; no measurement of geostat."
+    ),
+    "separable": (
+        "Measured minus what the same measurement gives by chance, mean over heads. Bands: 95% over documents, of each N by itself. The "
+        "paper calls N in [1, 4] best, without a null."
+    ),
+    "coverage": (
+        "Share of cells of one head and one N in which the measured curve lies within its bounds, with its 95% document interval. Wide "
         "bounds hold cheaply: the widths are in the table."
-    )
+    ),
+}
+"""What stands under each figure, behind the key of letters."""
 
 
 def plans(data: xr.Dataset) -> list[Plan]:
     """The figures that a comparison can have."""
-    rows, pairs = len(nulls(data)), len(bounds(data))
-    made = [Plan("comparison_sink", "The sink’s similarity and Recall", "Figure 6", (1, 2), lambda data: 3.6, figure_sink, _caption_sink)]
+
+    def plan(name: str, title: str, paper: str, grid: tuple[int, int], height: float, draw: Callable[[Any, xr.Dataset], object]) -> Plan:
+        caption = Caption(f"{key_of(data)}. {CAPTIONS[name]}")
+        return Plan(f"comparison_{name}", title, paper, grid, lambda data: height, draw, lambda data: caption)
+
+    rows, pairs, runs = len(nulls(data)), len(bounds(data)), data.sizes["run"]
+    made = [plan("sink", "The sink’s similarity and Recall", "Figure 6", (1, 2), 3.6, figure_sink)]
     if rows:
-        made.append(
-            Plan("comparison_separable", "More separable than chance?", "Figure 5", (rows, 2), lambda data: 0.6 + 2.5 * rows, figure_separable,
-                 _caption_separable)
-        )  # fmt: skip
+        made += [plan("separable", "More separable than chance?", "Figure 5", (rows, 2), 0.6 + 2.5 * rows, figure_separable)]
     if pairs:
-        made.append(
-            Plan("comparison_coverage", "Do the bounds hold?", "", (1, 2), lambda data: 1.0 + 0.17 * (data.sizes["run"] + 0.8) * pairs, figure_coverage,
-                 _caption_coverage)
-        )  # fmt: skip
+        made += [plan("coverage", "Do the bounds hold?", "", (1, 2), 1.0 + 0.17 * (runs + 0.8) * pairs, figure_coverage)]
     return made

@@ -17,6 +17,7 @@ from reports.figures.every import draw
 from reports.files import replaced
 from reports.page import header
 from reports.page.page import shown, template, write_beside
+from reports.run import listed
 
 PAGE_NAME = "comparison.html"
 FIRST = ("comparison_runs", "comparison_numbers", "comparison_differences", "comparison_reported")
@@ -42,20 +43,11 @@ def write_comparison(data: xr.Dataset, out: Path) -> Path:
     page = template("comparison.html").render(
         names=names,
         facts=[(f"Run {letter}", name) for letter, name in zip(letters(data), names, strict=True)],
-        notes=_lines(data, "notes"),
-        sentences=_lines(data, "sentences"),
+        notes=listed(data.attrs, "notes"),
+        sentences=listed(data.attrs, "sentences"),
         figures=shown(drawn, data, "{plan.title}. {caption.text}"),
         first={name.removeprefix("comparison_"): tables.get(name) for name in FIRST},
         tables=[table for name, table in tables.items() if name not in FIRST],
-        provenance=[(letter, name, header.entries(attrs)) for letter, name, attrs in zip(letters(data), names, _attrs(data), strict=True)],
+        provenance=list(zip(letters(data), names, map(header.entries, json.loads(str(data.attrs["provenance"]))), strict=True)),
     )
     return replaced(out / PAGE_NAME, page)
-
-
-def _lines(data: xr.Dataset, name: str) -> list[str]:
-    lines = data.attrs.get(name) or []
-    return [lines] if isinstance(lines, str) else [str(line) for line in lines]
-
-
-def _attrs(data: xr.Dataset) -> list[dict[str, object]]:
-    return list(json.loads(str(data.attrs["provenance"])))

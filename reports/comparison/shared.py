@@ -11,6 +11,7 @@ from typing import Any
 
 import xarray as xr
 
+from reports.run import listed
 from reports.tables.cells import Cell, mixed, text
 from reports.tables.table import Table
 
@@ -25,8 +26,7 @@ Row = tuple[Sequence[Cell], Sequence[Cell], Sequence[Cell]]
 
 def letters(data: xr.Dataset) -> list[str]:
     """What runs are called in headers and figures."""
-    names = data.attrs["letters"]
-    return [names] if isinstance(names, str) else [str(letter) for letter in names]
+    return listed(data.attrs, "letters")
 
 
 def said_by_paper(data: xr.Dataset) -> list[dict[str, Any]]:

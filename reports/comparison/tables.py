@@ -51,9 +51,9 @@ def _numbers(data: xr.Dataset) -> Table:
         words = f"{at['long_name'].item()} ({at['over'].item()}; {at['equation'].item()})"
         rows.append(([mixed(words)], each_run(at, _estimate), [beside(data, str(key))]))
     caption = (
-        "Mean over heads ± one standard error over documents (jackknife); N of a largest value in brackets, chosen by looking. "
-        "Shares, correlations and ratios have no unit. The last column is the paper’s, of other models and texts, and no measurement of geostat; the table "
-        "at the end says what kind of number each is."
+        "Mean over heads ± one standard error over documents (jackknife); N of a largest value in brackets, chosen by looking. Shares, "
+        "correlations and ratios have no unit. The last column is the paper’s, of other models and texts, and no measurement of geostat; "
+        "the table at the end says what kind of number each is."
     )
     return wide(data, "numbers", "Means over heads", caption, ["mean over heads of"], rows, [REPORTED])
 
@@ -91,9 +91,9 @@ def _differences(data: xr.Dataset) -> Table:
             )  # fmt: skip
     made = "; ".join(f"{pair}: {data['pairing'].values[index]}" for index, pair in enumerate(data["pair"].values))
     caption = (
-        f"{key_of(data)}. First minus second, ± one standard error; 95% interval, Student’s t, not adjusted. Standard errors: {made}; a document that both "
-        "runs hold is left out of both at once. p: two-sided, Holm over all differences of this table; a difference is told from noise where p is at most "
-        f"{level:g}. Mind: settings that differ between the runs and bear on the quantity."
+        f"{key_of(data)}. First minus second, ± one standard error; 95% interval, Student’s t, not adjusted. Standard errors: {made}; a "
+        "document that both runs hold is left out of both at once. p: two-sided, Holm over all differences of this table; a difference is "
+        f"told from noise where p is at most {level:g}. Mind: settings that differ between the runs and bear on the quantity."
     )
     headers = header("pair", "quantity", "difference", "95% interval", "p (Holm)", "beyond noise", "mind")
     return Table(
@@ -151,8 +151,8 @@ def _verdicts(data: xr.Dataset) -> Table:
     says = {claim["key"]: claim["says"] for claim in json.loads(str(data.attrs["claims"]))}
     rows: list[Row] = [([mixed(says[str(key)])], each_run(data.sel(claim=key), _answers), []) for key in data["claim"].values]
     caption = (
-        "Of what share of heads each claim is true, at least and at most, by what the false-discovery rate allows; in brackets the heads of "
-        "which it holds / fails / that the documents do not settle."
+        "Of what share of heads each claim is true, at least and at most, by what the false-discovery rate allows; in brackets the heads "
+        "of which it holds / fails / that the documents do not settle."
     )
     return wide(data, "verdicts", "Claims", caption, ["claim"], rows)
 
@@ -174,8 +174,8 @@ def _coverage(data: xr.Dataset) -> Table:
                 shares = data[[f"{statistic}_{name}" for name in ("inside", "outside", "width")]]
                 rows.append(([mixed(words)], each_run(shares.sel(edition=edition, gram=gram), _inside), []))
     caption = (
-        "Share of (head, N) cells, 1 < N < T, in which the measured curve lies within its bounds; in brackets the share that lies outside by "
-        "more than its 95% document interval, and the width of the bounds. Wide bounds hold cheaply."
+        "Share of (head, N) cells, 1 < N < T, in which the measured curve lies within its bounds; in brackets the share that lies outside "
+        "by more than its 95% document interval, and the width of the bounds. Wide bounds hold cheaply."
     )
     return wide(data, "coverage", "Bounds", caption, ["bounds"], _known(rows))
 
@@ -214,8 +214,8 @@ def _forms(data: xr.Dataset) -> list[Table]:
         preferred = {str(label): at for label, at in zip(data[dim].values, values.transpose(dim, ...), strict=True) if float(at.sum()) > 0}
         rows: list[Row] = [([text(label.replace("_", " "))], _counts(at, values.sum(dim)), []) for label, at in preferred.items()]
         caption = (
-            f"How many {of} prefer each form of {what}: the simplest within one standard error of the best at predicting documents left out. "
-            "Forms that no head prefers are left out."
+            f"How many {of} prefer each form of {what}: the simplest within one standard error of the best at predicting documents left "
+            "out. Forms that no head prefers are left out."
         )
         made.append(wide(data, f"{dim}s", f"Preferred forms of {what}", caption, ["form"], rows))
     return made

@@ -156,7 +156,8 @@ def _mark_phases(axes: Axes, run: Run) -> None:
     for start, label in marks:
         side, shift = ("right", -3) if start > positions / 2 else ("left", 3)
         axes.annotate(
-            label, (start, 1.0), xycoords=("data", "axes fraction"), xytext=(shift, -3), textcoords="offset points", ha=side, va="top", fontsize=8.5,
+            label, (start, 1.0), xycoords=("data", "axes fraction"), xytext=(shift, -3), textcoords="offset points",
+            ha=side, va="top", fontsize=8.5,
         )  # fmt: skip
 
 

@@ -81,8 +81,9 @@ NORMS = (
     ("representative_norm_without_last", style.BLUE, "without the last token", style.DASHED, 1.4),
 )
 COSINES = (
-    ("cosine_to_sink", style.VERMILLION, "cosine with $v_0$", "-", 1.4), ("cosine_to_last", style.BLUE, "cosine with $v_L$", style.DASHED, 1.4),
-)  # fmt: skip
+    ("cosine_to_sink", style.VERMILLION, "cosine with $v_0$", "-", 1.4),
+    ("cosine_to_last", style.BLUE, "cosine with $v_L$", style.DASHED, 1.4),
+)
 """Curves of a head: variable, colour, label, dashes, width."""
 
 

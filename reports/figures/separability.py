@@ -39,7 +39,8 @@ def figure_separability(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
         n, level = run.summary["n"].values, run.summary[f"{statistic}_mean"].values
         axis.plot(n, level, color=style.BLUE, linewidth=2.0, label="measured" if run.documents < 2 else "measured, 95% document band")
         if run.documents > 1:
-            axis.fill_between(n, *_cut(run.summary, f"{statistic}_band"), color=style.BLUE, alpha=0.25, linewidth=0)
+            low, high = _cut(run.summary, f"{statistic}_band")
+            axis.fill_between(n, low, high, color=style.BLUE, alpha=0.25, linewidth=0)
         style.size_axis(axis, float(run.summary["n"].max()), "selected tokens $N$ (log)")
         axis.set(ylim=(-0.02, 1.03), ylabel="mean over heads and documents")
         axis.set_title(title)
@@ -47,9 +48,10 @@ def figure_separability(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
     return axes
 
 
-def _cut(data: xr.Dataset, name: str) -> list[np.ndarray]:
+def _cut(data: xr.Dataset, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Both limits of a band, cut to [0, 1]: what lies beyond says nothing about a share."""
-    return [np.clip(data[f"{name}_{side}"].values, 0, 1) for side in ("lower", "upper")]
+    low, high = (np.clip(data[f"{name}_{side}"].values, 0, 1) for side in ("lower", "upper"))
+    return low, high
 
 
 def _bounds(axes: Axes, run: Run, statistic: str) -> None:

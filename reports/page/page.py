@@ -22,7 +22,7 @@ from reports.figures.captions import Caption
 from reports.figures.every import Plan, draw, plans, write_figure
 from reports.files import replaced
 from reports.page import header
-from reports.run import Run
+from reports.run import Run, listed
 from reports.tables.every import tables, write_table
 from reports.tables.table import Table
 from reports.tables.verdicts import DETAILS
@@ -93,11 +93,10 @@ def shown(drawn: Mapping[Plan, Figure], subject: Any, label: str) -> list[Shown]
 def _filled(run: Run, drawn: Mapping[Plan, Figure], made: Mapping[str, Table], seconds: Mapping[str, float] | None) -> str:
     """Fill the template."""
     idea, *figures = shown(drawn, run, "{plan.title} {caption.finding}")
-    sentences = run.summary.attrs.get("sentences") or []
     return template("page.html").render(
         model=header.model_name(run),
         facts=header.header(run, seconds),
-        sentences=[sentences] if isinstance(sentences, str) else list(sentences),
+        sentences=listed(run.summary.attrs, "sentences"),
         idea=idea,
         figures=figures,
         tables=[table for table in made.values() if not table.only_latex and table.name not in APART],

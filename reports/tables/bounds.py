@@ -1,4 +1,4 @@
-"""Tables of measured curves: separability, coverage by bounds, which assumption breaks them, and how well the theory predicts a head's curve.
+"""Tables of curves: separability, coverage by bounds, which assumption breaks them, how well the theory predicts a head's curve.
 
 Imports this room's cells, numbers and pooled runs.
 """
@@ -42,10 +42,10 @@ def separability(run: Run) -> Table:
             row += [number(float(point[f"{statistic}_null"].sel(null=name)), digits=2) for name in nulls]
             row += [number(float(point["floor"]), digits=2)] if statistic == "precision" else []
         rows.append(row)
-    words = f"± standard error over {count(run.documents, 'document')}" if run.documents > 1 else "one document: no standard error"
+    words = f"± standard error over {run.counted('document')}" if run.documents > 1 else "one document: no standard error"
     return Table(
         name="separability", title="Separability by number of selected tokens", headers=headers, rows=rows, align="r" * len(headers),
-        caption=f"Precision P and Recall R (shares, no unit), mean over {count(run.heads, 'head')} of each document, then over "
+        caption=f"Precision P and Recall R (shares, no unit), mean over {run.counted('head')} of each document, then over "
         f"documents; {words}. Random selection, random directions: null baselines of each.",
         on_paper=[range(3 + len(nulls)), [0, *range(3 + len(nulls), len(headers))]],
     )  # fmt: skip
@@ -67,16 +67,16 @@ def coverage(run: Run) -> Table:
         widths = [number(float(point[f"{name}_width"]), digits=2) for name in wide]
         rows.append([text(edition), text(gram), *inside, *(share(x, percent(x)) for x in clearly), *widths])
     caption = (
-        f"Share of (head, N) cells, {count(run.heads, 'head')}, 1 < N < T, in which the measured curve (mean over "
-        f"{count(run.documents, 'document')}) lies within its bounds; in brackets the mean distance from them where it does not. "
-        "Clearly outside: by more than the 95% document interval of the gap between curve and bound; for P, near its floor in most texts, chance "
-        "must not explain either that no other kind of text was met. Width: mean distance of the bounds, cut to 0 to 1; wide "
-        f"bounds hold cheaply. Shares, no unit. Bounds on an expectation may miss a single head.{own_cosines(run)}"
+        f"Share of (head, N) cells, {run.counted('head')}, 1 < N < T, in which the measured curve (mean over {run.counted('document')}) "
+        "lies within its bounds; in brackets the mean distance from them where it does not. Clearly outside: by more than the 95% document "
+        "interval of the gap between curve and bound; for P, near its floor in most texts, chance must not explain either that no other "
+        "kind of text was met. Width: mean distance of the bounds, cut to 0 to 1; wide bounds hold cheaply. Shares, no unit. Bounds on an "
+        f"expectation may miss a single head.{own_cosines(run)}"
     )
     if any(cell.plain == VOID for row in rows for cell in row):
         caption += (
-            f" {VOID}: the printed lower bound of F at the inner radius is 2x/(1+x) of a lower bound x of Recall; x is negative here, where that has a "
-            "pole at x = −1, and nothing can be read from it."
+            f" {VOID}: the printed lower bound of F at the inner radius is 2x/(1+x) of a lower bound x of Recall; x is negative here, "
+            "where that has a pole at x = −1, and nothing can be read from it."
         )
     align = "ll" + "r" * (len(headers) - 2)
     first = 2 + len(names)
@@ -132,10 +132,10 @@ def ingredient_tables(run: Run) -> list[Table]:
     moved = int((data["moved"] > 0).sum())
     nearest = f", moved to the nearest that vectors can have in {count(moved, 'value head')}" if moved else ""
     caption = (
-        f"Sharp bounds from fitted weights (Assumption 3), norms (Assumption 1) and {data.attrs['gram']} similarity (Assumption 2), with some "
-        f"measured instead. Inside: share of (head, N) cells, {count(run.heads, 'head')}, 1 < N < T, whose measured mean lies within. Regained: of "
-        f"the cells that are outside with all three fitted ({lost}), the share inside. Width: mean distance of the bounds. Measured weights: each "
-        f"document's own; measured norms and cosines: document means by position and by lag{nearest}."
+        f"Sharp bounds from fitted weights (Assumption 3), norms (Assumption 1) and {data.attrs['gram']} similarity (Assumption 2), with "
+        f"some measured instead. Inside: share of (head, N) cells, {run.counted('head')}, 1 < N < T, whose measured mean lies within. "
+        f"Regained: of the cells that are outside with all three fitted ({lost}), the share inside. Width: mean distance of the bounds. "
+        f"Measured weights: each document's own; measured norms and cosines: document means by position and by lag{nearest}."
     )
     title = "Which assumption breaks the bounds?"
     return [Table(name="ingredients", title=title, headers=headers, rows=rows, align="l" + "r" * 6, caption=caption)]
@@ -181,13 +181,13 @@ def _scores(run: Run, data: xr.Dataset) -> Table:
     heads = {name: int(data[f"{name}_settled"].sum()) for name in STATISTICS}
     sizes = data["n_predicted"].values
     caption = (
-        f"Curves of {count(run.heads, 'head')} at {count(len(sizes), 'size')} N from {sizes[0]} to {sizes[-1]}, predicted under Model G, "
-        f"against the means of {count(run.documents, 'document')}. R² counts in heads whose variance over N is at most a quarter noise "
+        f"Curves of {run.counted('head')} at {count(len(sizes), 'size')} N from {sizes[0]} to {sizes[-1]}, predicted under Model G, "
+        f"against the means of {run.counted('document')}. R² counts in heads whose variance over N is at most a quarter noise "
         f"({heads['precision']:,} for P, {heads['recall']:,} for R); it falls below 0 where a flat line would do better. Distance and "
-        "bias: of predicted less measured. Slope and intercept: of measured on predicted, over all (head, N) cells; 1 and 0 if the prediction "
-        "is calibrated. Nearer: heads whose prediction is nearer than the mean of the other heads. Within: share of cells whose "
-        "prediction lies in the 95% document interval of the measured mean. Errors: document jackknife, fitted ingredients held. The last two "
-        "lines of each curve know nothing of the head. Flagged: the approximation itself says that it may be far off."
+        "bias: of predicted less measured. Slope and intercept: of measured on predicted, over all (head, N) cells; 1 and 0 if the "
+        "prediction is calibrated. Nearer: heads whose prediction is nearer than the mean of the other heads. Within: share of cells whose "
+        "prediction lies in the 95% document interval of the measured mean. Errors: document jackknife, fitted ingredients held. The last "
+        "two lines of each curve know nothing of the head. Flagged: the approximation itself says that it may be far off."
     )
     return Table(
         name="predictive", title="How well does the theory predict a head’s curve?", headers=headers, rows=rows, align="ll" + "r" * 8,

@@ -51,7 +51,7 @@ def _sink(run: Run, data: xr.Dataset) -> Table:
             )  # fmt: skip
     caption = (
         f"Over {count(int(data.attrs['heads']), 'head')} with {int(data.attrs['distinct'])} distinct ρ₀, "
-        f"{count(run.documents, 'document')}. As measured: means over documents correlated, as the paper does. Free of noise: the same "
+        f"{run.counted('document')}. As measured: means over documents correlated, as the paper does. Free of noise: the same "
         "from products of different documents only, which the noise of few documents does not pull towards 0. 95% intervals: jackknife "
         f"over documents with t({run.documents - 1}) on Fisher's z; bootstrap: percentiles of {int(data.attrs['resamples']):,} resamples "
         f"(seed {int(data.attrs['seed'])}), for comparison only: they lie too low. Slope: change of Recall per unit of ρ₀, free of noise. "
@@ -80,10 +80,10 @@ def _regimes(run: Run, data: xr.Dataset) -> Table:
     kappa = rounded(float(data["kappa"]), float(data["kappa_se"])).plain
     draws = f"{int(data.attrs['resamples']):,} resamples (seed {int(data.attrs['seed'])})" if run.documents > 1 else "no resamples"
     caption = (
-        f"A regime's heads, and in which share of replicates they keep it: {count(run.documents, 'document')} left out one by one, "
-        f"{draws}, other thresholds (table below). "
-        "Contributions: median over the regime's heads, value norm. Sizes and alignment are the paper's two descriptions (section 4.2); "
-        f"they both name a regime in {int(data['told'])} heads and the same one in {int(data['agreed'])} (Cohen's κ {kappa}; 0 is chance). {notes(data)}"
+        f"A regime's heads, and in which share of replicates they keep it: {run.counted('document')} left out one by one, {draws}, other "
+        "thresholds (table below). Contributions: median over the regime's heads, value norm. Sizes and alignment are the paper's two "
+        f"descriptions (section 4.2); they both name a regime in {int(data['told'])} heads and the same one in {int(data['agreed'])} "
+        f"(Cohen's κ {kappa}; 0 is chance). {notes(data)}"
     )
     headers = [*header("told by", "regime", "heads"), stacked("leave", "one out"), mixed("resampled"), stacked("other", "thresholds")]
     headers += header(r"$\|\alpha_0 v_0\|$", r"$\|\alpha_L v_L\|$", "rest")
@@ -128,7 +128,7 @@ def _separable(run: Run, data: xr.Dataset) -> Table:
                 )  # fmt: skip
     rate = f"{float(data.attrs['false_discovery_rate']):g}"
     caption = (
-        f"Measured minus null, mean over heads ± standard error over {count(run.documents, 'document')}. Interval: 95% for all N of one "
+        f"Measured minus null, mean over heads ± standard error over {run.counted('document')}. Interval: 95% for all N of one "
         f"null at once (Bonferroni), t({run.documents - 1}). p: two-sided, Holm over all 1 < N < T, which tells more than the interval. "
         "Heads above: those whose mean is higher, tested or not. More, less: heads told apart from chance one by one (exact sign-flip test "
         f"over documents, Benjamini-Hochberg over heads at each N, q = {rate}). "

@@ -11,7 +11,6 @@ import xarray as xr
 from reports.run import Run
 from reports.tables.cells import Cell, header, mixed, number, percentage, stacked, whole
 from reports.tables.table import Table
-from reports.text.number import count
 
 VALUE_HEAD = stacked("value", "head")
 Column = tuple[str, str | None, str]
@@ -19,21 +18,22 @@ Column = tuple[str, str | None, str]
 
 COLUMNS: dict[str, list[Column]] = {
     "norms": [
-        ("C", None, "$C$"), ("lam", None, r"$\lambda$"), ("cv_token", None, r"$\mathrm{CV}$ token"), ("cv_profile", None, r"$\mathrm{CV}$ profile"),
+        ("C", None, "$C$"), ("lam", None, r"$\lambda$"), ("cv_token", None, r"$\mathrm{CV}$ token"),
+        ("cv_profile", None, r"$\mathrm{CV}$ profile"),
     ],
     "similarity": [
-        ("beta", "exponential", r"$\beta$ exponential"), ("beta", "offset", r"$\beta$ offset"), ("offset", "offset", "$c$"), ("rho0", None, r"$\rho_0$"),
-        ("mae_by_lag", "exponential", "MAE exponential"), ("mae_by_lag", "offset", "MAE offset"),
+        ("beta", "exponential", r"$\beta$ exponential"), ("beta", "offset", r"$\beta$ offset"), ("offset", "offset", "$c$"),
+        ("rho0", None, r"$\rho_0$"), ("mae_by_lag", "exponential", "MAE exponential"), ("mae_by_lag", "offset", "MAE offset"),
     ],
     "weights": [
-        ("p_sink", None, r"$p_{\mathrm{sink}}$"), ("p_base", None, r"$p_{\mathrm{base}}$"), ("eta", None, r"$\eta$"), ("omega", None, r"$\omega$"),
-        ("t1", None, "$T_1$"), ("t2", None, "$T_2$"), ("rmse", None, "RMSE"),
+        ("p_sink", None, r"$p_{\mathrm{sink}}$"), ("p_base", None, r"$p_{\mathrm{base}}$"), ("eta", None, r"$\eta$"),
+        ("omega", None, r"$\omega$"), ("t1", None, "$T_1$"), ("t2", None, "$T_2$"), ("rmse", None, "RMSE"),
     ],
 }  # fmt: skip
 UNITS = (
-    "C is in the model's own unit of its value vectors (value norm), β and η are per token, ω is in radians per token, T₁ and T₂ are positions, MAE is in "
-    "units of cosine, RMSE in nats, the rest has no unit. P and R inside: share of sizes 1 < N < T with the measured curve within "
-    "its bounds."
+    "C is in the model's own unit of its value vectors (value norm), β and η are per token, ω is in radians per token, T₁ and T₂ are "
+    "positions, MAE is in units of cosine, RMSE in nats, the rest has no unit. P and R inside: share of sizes 1 < N < T with the measured "
+    "curve within its bounds."
 )
 ON_PAPER: dict[str, tuple[str, str, str, Callable[[Column], bool] | None]] = {
     "norms": ("Value lengths", "Assumption 1 by value head", "C is in the model's own unit of its value vectors (value norm).", None),
@@ -48,11 +48,7 @@ ON_PAPER: dict[str, tuple[str, str, str, Callable[[Column], bool] | None]] = {
 
 def head_tables(run: Run) -> list[Table]:
     """All heads in one wide table (for the page) and in three that fit on paper."""
-    errors = (
-        f"± jackknife standard error over {count(run.documents, 'document')}"
-        if run.documents > 1
-        else "one document: no standard errors (n/a)"
-    )
+    errors = f"± jackknife standard error over {run.counted('document')}" if run.documents > 1 else "one document: no standard errors (n/a)"
     names = {name: [whole(float(label)) for label in run.capture[name].values] for name in ("layer", "head", "kv_head")}
     shown = {data: _shown(getattr(run, data), columns) for data, columns in COLUMNS.items()}
     cells = {data: _values(getattr(run, data), columns) for data, columns in shown.items()}

@@ -79,12 +79,13 @@ def _flag(data: xr.Dataset, name: str, meaning: str | None = None, *, known: xr.
 
 def _parameters(run: Run, name: str, title: str, what: str, rows: list[list[Cell]]) -> Table:
     error = (
-        f"typical ± is the median over heads of the standard error of a head's estimate, a jackknife over {count(run.documents, 'document')}"
+        f"typical ± is the median over heads of the standard error of a head's estimate, a jackknife over {run.counted('document')}"
         if run.documents > 1
         else "one document gives no standard errors (n/a)"
     )
     return Table(
-        name=name, title=title, headers=PARAMETER_HEADERS, rows=rows, align="lprrr", widths={1: "4.4cm", 2: "2.7cm"}, paper_rows=PARAMETER_ROWS,
+        name=name, title=title, headers=PARAMETER_HEADERS, rows=rows, align="lprrr",
+        widths={1: "4.4cm", 2: "2.7cm"}, paper_rows=PARAMETER_ROWS,
         caption=f"{what} Median over heads with quartiles in brackets; {error}; heads: those with an estimate. Sources: arXiv 2602.01893.",
     )  # fmt: skip
 
@@ -106,8 +107,9 @@ def compressed_tables(run: Run) -> list[Table]:
     listed = run.norms.isel(compressed_token=slice(MOST_TOKENS)).assign(secondary_sink_occurrences=run.norms["documents"].sum())
     rows = []
     for word, kind, names in (
-        ("token", "compressed_token", ("id", "count", "occurrences")), ("position", "secondary_sink", ("position", "documents", "occurrences")),
-    ):  # fmt: skip
+        ("token", "compressed_token", ("id", "count", "occurrences")),
+        ("position", "secondary_sink", ("position", "documents", "occurrences")),
+    ):
         for index in range(listed.sizes.get(kind, 0)):
             at = listed.isel({kind: index})
             part, *counts = (float(at[f"{kind}_{name}"]) for name in ("share", *names, "heads"))
@@ -115,7 +117,7 @@ def compressed_tables(run: Run) -> list[Table]:
             rows.append([text(word), *counted, share(part, percent(part)), heads])
     caption = (
         "A token is compressed where its norm is at most half the median content norm of its document. Counts are over documents and "
-        f"{count(run.kv_heads, 'value head')}; value heads: of a token those that compress at least half of its occurrences, of a position those "
+        f"{run.counted('value head')}; value heads: of a token those that compress at least half of its occurrences, of a position those "
         "whose secondary sink it is (compressed in most documents, and in more than luck explains: "
         f"{count(listed.sizes.get('secondary_sink', 0), 'such position')}). "
         "The tokens most often compressed; the model’s tokenizer says what an id stands for."
@@ -193,8 +195,8 @@ def rival_tables(run: Run) -> list[Table]:
         mixed("misfit, median [quartiles]"),
     ]
     caption = (
-        "Best: a document left out is predicted with the least squared error by the fit to the others, and of the forms within one standard error of "
-        f"that (over {count(run.documents, 'document')}) this is the simplest. BIC counts neighbouring lags or tokens as "
+        "Best: a document left out is predicted with the least squared error by the fit to the others, and of the forms within one "
+        f"standard error of that (over {run.counted('document')}) this is the simplest. BIC counts neighbouring lags or tokens as "
         "independent, which they are not, and so favours many parameters. Misfit: mean absolute error of the mean cosine by lag; root mean "
         "squared error of log α, nats."
     )
@@ -214,7 +216,7 @@ def pooled_tables(run: Run) -> list[Table]:
 
 
 def _errors(run: Run) -> str:
-    return f"± over {count(run.documents, 'document')} (jackknife)" if run.documents > 1 else "One document gives no standard errors"
+    return f"± over {run.counted('document')} (jackknife)" if run.documents > 1 else "One document gives no standard errors"
 
 
 def _depth(run: Run, data: xr.Dataset) -> Table:
@@ -250,7 +252,8 @@ def _by_layer(run: Run, data: xr.Dataset) -> Table:
     symbols = [symbol(str(data["latex"].sel(parameter=name).item())) for name in data["parameter"].values]
     return Table(
         name="pooled", title="Heads pooled by layer", headers=[mixed("layer"), *symbols], rows=rows, align="r" * (len(symbols) + 1),
-        caption=f"What the table above says of the whole model, layer by layer. {_errors(run)}; n/a: at a bound, or not there.", on_paper=BY_LAYER_ON_PAPER,
+        caption=f"What the table above says of the whole model, layer by layer. {_errors(run)}; n/a: at a bound, or not there.",
+        on_paper=BY_LAYER_ON_PAPER,
     )  # fmt: skip
 
 

@@ -146,14 +146,9 @@ def _sequence(tokens: list[str], start: int) -> tuple[Markup, int]:
     parts: list[Markup] = []
     index = start
     while index < len(tokens) and tokens[index] != "}":
-        token = tokens[index]
-        if token in "_^" and len(token) == 1:
-            body, index = _argument(tokens, index + 1)
-            tag = "sub" if token == "_" else "sup"
-            parts.append(Markup(f"<{tag}>") + body + Markup(f"</{tag}>"))
-        else:
-            body, index = _argument(tokens, index)
-            parts.append(body)
+        tag = {"_": "sub", "^": "sup"}.get(tokens[index])
+        body, index = _argument(tokens, index + 1 if tag else index)
+        parts.append(Markup(f"<{tag}>") + body + Markup(f"</{tag}>") if tag else body)
     return Markup("").join(parts), index + 1
 
 

@@ -194,17 +194,12 @@ def _label(variable: xr.DataArray) -> str:
     return f"{variable.attrs['side']} bound on ${variable.attrs['symbol']}$, cut to [0, 1]"
 
 
-def _title(dataset: xr.Dataset) -> str:
-    return f"{dataset.attrs['edition']} edition, {gram_of(dataset)} Gram"
-
-
 SILENT: Final = r"no line for $F(r_{\min})$: n/a where the bound on $R$ is negative"
 """What the title of lines says where a bound is left out (erratum 18)."""
 
 
 def _title_of_lines(dataset: xr.Dataset, bounds: list[str]) -> str:
-    silent = any(unreadable(dataset[name]).any() for name in bounds)
-    return _wrapped([_title(dataset), *([SILENT] if silent else [])])
+    return _title(dataset, [SILENT] if any(unreadable(dataset[name]).any() for name in bounds) else [])
 
 
 def _map_title(dataset: xr.Dataset, bound: str) -> str:
@@ -218,18 +213,15 @@ def _map_title(dataset: xr.Dataset, bound: str) -> str:
     values = values[np.isfinite(values)]
     if values.size and values.max() < FLAT:
         notes.append(f"at most {max(values.max(), 0):.2g} anywhere: vacuous")
-    return _wrapped([_title(dataset), *notes])
+    return _title(dataset, notes)
 
 
-def _wrapped(parts: list[str]) -> str:
-    """Join the parts of a title, on as many lines as the figure's width asks for."""
-    lines = [parts[0]]
-    for part in parts[1:]:
-        longer = f"{lines[-1]}; {part}"
-        if len(longer.replace("$", "")) <= TITLE:
-            lines[-1] = longer
-        else:
-            lines.append(part)
+def _title(dataset: xr.Dataset, notes: list[str]) -> str:
+    """Edition, Gram and notes, on as many lines as the figure's width asks for."""
+    lines = [f"{dataset.attrs['edition']} edition, {gram_of(dataset)} Gram"]
+    for note in notes:
+        longer = f"{lines[-1]}; {note}"
+        lines[-1:] = [longer] if len(longer.replace("$", "")) <= TITLE else [lines[-1], note]
     return "\n".join(lines)
 
 

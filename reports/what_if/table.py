@@ -69,8 +69,8 @@ def table_of_elasticities(dataset: xr.Dataset, name: str = "elasticity") -> Tabl
 
 def _caption_of_elasticities(dataset: xr.Dataset) -> str:
     words = (
-        f"Per cent by which a bound of the {dataset.attrs['edition']} edition under the {gram_of(dataset)} Gram moves when one parameter grows by "
-        f"one per cent ({dataset.attrs['kind']}). At {_fixed(dataset)}. Whole numbers: difference between neighbours."
+        f"Per cent by which a bound of the {dataset.attrs['edition']} edition under the {gram_of(dataset)} Gram moves when one parameter "
+        f"grows by one per cent ({dataset.attrs['kind']}). At {_fixed(dataset)}. Whole numbers: difference between neighbours."
     )
     reasons = sorted(set(dataset["reason"].values.astype(str).flat) - {""})
     return f"{words} Not available: {'; '.join(reasons)}." if reasons else words
