@@ -97,7 +97,7 @@ class Run:
     def dimension(self) -> int | None:
         """Size d of a head's value states, where the provenance tells."""
         model = self.attrs.get("model")
-        known = (held.get("dimension") for held in (model, self.capture.attrs) if isinstance(held, dict))
+        known = (attrs.get("dimension") for attrs in (model, self.capture.attrs) if isinstance(attrs, dict))
         return next((int(size) for size in known if size is not None), None)
 
     @property
@@ -113,8 +113,8 @@ class Run:
     @property
     def drawn_bounds(self) -> list[tuple[str, str]]:
         """The (edition, gram) that figures draw: printed with the paper's exponential Gram, sharp with the offset one; what there is."""
-        held = self.bounds
-        return [pair for pair in (("printed", "exponential"), ("sharp", "offset")) if pair in held] or held[:1]
+        pairs = self.bounds
+        return [pair for pair in (("printed", "exponential"), ("sharp", "offset")) if pair in pairs] or pairs[:1]
 
     def name_of(self, layer: int, head: int) -> str:
         """A head's name, by index: `L5H3`."""

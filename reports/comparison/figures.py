@@ -14,7 +14,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from scipy.optimize import isotonic_regression
 
-from reports.comparison.shared import key_of, letters, said_by_paper
+from reports.comparison.shared import key_of, letters, reported_by_paper
 from reports.figures import style
 from reports.figures.captions import Caption
 from reports.figures.every import Plan
@@ -55,12 +55,12 @@ def _label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> No
     if not ends:
         return
     bottom, top = axes.get_ylim()
-    height = axes.get_window_extent().height / axes.figure.dpi
-    gap = LABEL_HEIGHT / max(height, 1e-6)
-    places = spaced([(y - bottom) / (top - bottom) for _, y, *_ in ends], gap, 0.02, 0.98)
-    for (x, y, letter, colour), place in zip(ends, places, strict=True):
+    inches = axes.get_window_extent().height / axes.figure.dpi
+    gap = LABEL_HEIGHT / max(inches, 1e-6)
+    heights = spaced([(y - bottom) / (top - bottom) for _, y, *_ in ends], gap, 0.02, 0.98)
+    for (x, y, letter, colour), height in zip(ends, heights, strict=True):
         axes.annotate(
-            letter, xy=(x, y), xycoords="data", xytext=(1.035, float(place)), textcoords="axes fraction", color=colour, fontsize=9, fontweight="bold",
+            letter, xy=(x, y), xycoords="data", xytext=(1.035, float(height)), textcoords="axes fraction", color=colour, fontsize=9, fontweight="bold",
             va="center", ha="left", annotation_clip=False, parse_math=False,
             arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 0},
         )  # fmt: skip
@@ -105,7 +105,7 @@ def _range(data: xr.Dataset, names: Sequence[str], least_top: float = 0.0) -> tu
 def figure_sink(axes: Sequence[Axes], data: xr.Dataset) -> Sequence[Axes]:
     """Draw correlations of Recall with ρ₀ against N, as measured and free of noise, a band a run, on two axes; what the paper reports as open marks."""
     titles = {"correlation": "As measured", "unattenuated": "Free of the documents’ noise"}
-    marks = [(float(mark["n"]), float(mark["value"])) for row in said_by_paper(data) for mark in row.get("marks", [])]
+    marks = [(float(mark["n"]), float(mark["value"])) for row in reported_by_paper(data) for mark in row.get("marks", [])]
     limits = _range(data, list(titles), max((value + 0.06 for _, value in marks), default=0.0))
     for axis, (name, title) in zip(axes, titles.items(), strict=True):
         _curves(axis, data, name, limits, title, r"correlation of $R$ with $\rho_0$")

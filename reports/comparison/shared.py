@@ -29,7 +29,7 @@ def letters(data: xr.Dataset) -> list[str]:
     return listed(data.attrs, "letters")
 
 
-def said_by_paper(data: xr.Dataset) -> list[dict[str, Any]]:
+def reported_by_paper(data: xr.Dataset) -> list[dict[str, Any]]:
     """What the paper reports, as the comparison carries it."""
     return list(json.loads(str(data.attrs["reported"])))
 
@@ -38,7 +38,7 @@ def beside(data: xr.Dataset, key: str) -> Cell:
     """What the paper reports of a quantity, with its models and source; a dash where it reports nothing of the kind."""
     lines = [
         f"reported: {row['says']} ({row['models'].split(' (')[0].split(';')[0]}; {row['source']})"
-        for row in said_by_paper(data)
+        for row in reported_by_paper(data)
         if key in row["beside"]
     ]
     return mixed("; ".join(lines)) if lines else text("–")

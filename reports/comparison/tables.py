@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from markupsafe import Markup
 
-from reports.comparison.shared import REPORTED, Row, beside, each_run, key_of, letters, said_by_paper, wide
+from reports.comparison.shared import REPORTED, Row, beside, each_run, key_of, letters, reported_by_paper, wide
 from reports.run import NULLS
 from reports.tables.cells import Cell, between, header, interval, missing, mixed, number, p_value, share, symbol, text, whole
 from reports.tables.table import Table
@@ -223,7 +223,7 @@ def _forms(data: xr.Dataset) -> list[Table]:
 
 def _reported(data: xr.Dataset) -> Table:
     rows = [[mixed(row["quantity"]), *(mixed(f"{'reported: ' if key == 'says' else ''}{row[key]}") for key in ("says", "models", "source", "kind"))]
-            for row in said_by_paper(data)]  # fmt: skip
+            for row in reported_by_paper(data)]  # fmt: skip
     headers = header("quantity", REPORTED, "models", "where", "what kind of number it is")
     return Table(
         name="comparison_reported", title="What the paper reports", headers=headers, rows=rows, align="ppppp",

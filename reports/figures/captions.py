@@ -65,19 +65,13 @@ def norms(run: Run) -> Caption:
         f"From token to token the length varies by {percent(median(token), 0)} in the median head, and by at most {limit:.0%} in {steady} "
         f"of {token.size}; averaged over documents first, by {percent(median(profile))} ({smooth} of {profile.size} at most {limit:.0%}). "
     )
-    if not sinks.size:
-        return Caption(text, finding + "The analysed query sees no sink.")
     middle = figures_of(median(sinks))
-    return Caption(
-        text,
-        finding + f"The sink is {middle} times as long as a content token in the median head, and shorter in {shorter} of {sinks.size}.",
-    )
+    sink = f"The sink is {middle} times as long as a content token in the median head, and shorter in {shorter} of {sinks.size}."
+    return Caption(text, finding + (sink if sinks.size else "The analysed query sees no sink."))
 
 
 def similarity(run: Run) -> Caption:
     """Caption of the counterpart of Figure 3."""
-    drawn = [str(form) for form in run.similarity["gram"].values if form in ("exponential", "offset")]
-    misfit = {form: median(run.similarity["mae_by_lag"].sel(gram=form)) for form in drawn}
     floors = [median(run.similarity[name]) for name in ("chance_by_lag", "chance_by_pair") if name in run.similarity]
     chance = (
         f" Dotted: a null baseline, how far the mean cosines by lag of random directions in {run.dimension} dimensions lie from 0, "
@@ -92,7 +86,8 @@ def similarity(run: Run) -> Caption:
         f"Look for: misfits well below {run.display.attrs['paper_mae']:g}, the paper’s average, and a black line on the dashed one."
     )
     words = {"exponential": "The exponential misses the mean cosine by", "offset": "the form with an offset by"}
-    parts = [f"{words.get(form, f'the {form} form by')} {figures_of(value)}" for form, value in misfit.items()]
+    misfits = {form: median(run.similarity["mae_by_lag"].sel(gram=form)) for form in run.similarity["gram"].values if form in words}
+    parts = [f"{words[form]} {figures_of(value)}" for form, value in misfits.items()]
     finding = f"{', '.join(parts)} in the median of {run.kv_heads} value heads"
     if "offset_preferred" in run.similarity:
         how = "predicts a document left out better" if run.documents > 1 else "has the better BIC"

@@ -64,18 +64,12 @@ FIGURES: Final = (
 EXPERIMENTS: Final = (
     Plan("sink", "Does the sink’s similarity matter?", "Figure 6", (1, 2), lambda run: 4.2, figure_sink, captions_experiments.sink, "sink"),
     Plan("regimes", "What do heads do?", "Figure 7", (2, 3), lambda run: 4.9, figure_regimes, captions_experiments.regimes, "regimes"),
-    Plan(
-        "regime_depth", "Which regimes at which depth?", "Figure 8", (3, 1), lambda run: 5.6, figure_regime_depth,
-        captions_experiments.regime_depth, "regimes",
-    ),
-    Plan(
-        "regime_curves", "Do regimes differ in separability?", "Figure 11", (1, 2), lambda run: 3.9, figure_regime_curves,
-        captions_experiments.regime_curves, "regimes",
-    ),
-    Plan(
-        "predictive", "Does the theory predict a head’s curve?", "", (2, 4), lambda run: 4.5, figure_predictive,
-        captions_experiments.predictive, "predictive",
-    ),
+    Plan("regime_depth", "Which regimes at which depth?", "Figure 8", (3, 1), lambda run: 5.6, figure_regime_depth,
+         captions_experiments.regime_depth, "regimes"),
+    Plan("regime_curves", "Do regimes differ in separability?", "Figure 11", (1, 2), lambda run: 3.9, figure_regime_curves,
+         captions_experiments.regime_curves, "regimes"),
+    Plan("predictive", "Does the theory predict a head’s curve?", "", (2, 4), lambda run: 4.5, figure_predictive,
+         captions_experiments.predictive, "predictive"),
 )  # fmt: skip
 """Figures of the paper's experiments and of predicted curves, each drawn where the run holds its group."""
 
