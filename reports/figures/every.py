@@ -45,21 +45,17 @@ def _map_height(run: Run) -> float:
     return min(9.0, 2.4 + 0.13 * rows)
 
 
-def _coverage_height(run: Run) -> float:
-    return 1.7 + 0.36 * len(run.bounds)
-
-
 FIGURES: Final = (
     Plan("idea", "What is measured", "Figure 1", (1, 2), lambda run: 3.4, figure_idea, captions.idea),
     Plan("norms", "Are value vectors of one length?", "Figure 2", (1, 2), lambda run: 3.5, figure_norms, captions.norms),
     Plan("similarity", "Does similarity decay exponentially?", "Figure 3", (1, 2), lambda run: 3.7, figure_similarity, captions.similarity),
     Plan("weights", "Do weights have four phases?", "Figure 4", (1, 2), lambda run: 3.6, figure_weights, captions.weights),
-    Plan(
-        "separability", "Do selected tokens stand apart?", "Figure 5", (1, 2), lambda run: 4.3, figure_separability, captions.separability
-    ),
-    Plan("coverage", "Where do the bounds hold, head by head?", "", (2, 1), _coverage_height, figure_coverage, captions.coverage),
+    Plan("separability", "Do selected tokens stand apart?", "Figure 5", (1, 2), lambda run: 4.3, figure_separability,
+         captions.separability),
+    Plan("coverage", "Where do the bounds hold, head by head?", "", (2, 1), lambda run: 1.7 + 0.36 * len(run.bounds), figure_coverage,
+         captions.coverage),
     Plan("heads", "Which heads?", "", (3, 1), _map_height, figure_heads, captions.heads),
-)
+)  # fmt: skip
 
 EXPERIMENTS: Final = (
     Plan("sink", "Does the sink’s similarity matter?", "Figure 6", (1, 2), lambda run: 4.2, figure_sink, captions_experiments.sink, "sink"),

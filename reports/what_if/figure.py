@@ -194,12 +194,10 @@ def _label(variable: xr.DataArray) -> str:
     return f"{variable.attrs['side']} bound on ${variable.attrs['symbol']}$, cut to [0, 1]"
 
 
-SILENT: Final = r"no line for $F(r_{\min})$: n/a where the bound on $R$ is negative"
-"""What the title of lines says where a bound is left out (erratum 18)."""
-
-
 def _title_of_lines(dataset: xr.Dataset, bounds: list[str]) -> str:
-    return _title(dataset, [SILENT] if any(unreadable(dataset[name]).any() for name in bounds) else [])
+    """The title of lines, which says where one is left out (erratum 18)."""
+    silent = r"no line for $F(r_{\min})$: n/a where the bound on $R$ is negative"
+    return _title(dataset, [silent] if any(unreadable(dataset[name]).any() for name in bounds) else [])
 
 
 def _map_title(dataset: xr.Dataset, bound: str) -> str:
