@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from reports.errors import InputError
+from reports.text.number import count
 
 NEEDED = ("capture", "norms", "similarity", "weights", "envelope", "summary", "display", "example")
 OPTIONAL = ("verdicts", "sink", "heads", "separable", "ingredients", "predictive", "pooled")
@@ -51,6 +53,22 @@ class Run:
         attrs = {str(name): value for name, value in tree.attrs.items()}
         return cls(attrs=attrs, regimes=groups.pop("heads"), **groups)  # type: ignore[arg-type]
 
+    def needed(self, name: str) -> xr.Dataset:
+        """A group that a run may lack.
+
+        Raises:
+            InputError: if it does.
+        """
+        data: xr.Dataset | None = getattr(self, name)
+        if data is None:
+            expected = (
+                "predicted curves. Confront it again with --predict."
+                if name == "predictive"
+                else "the paper's experiments. Confront it again."
+            )
+            raise InputError(f"the run holds no /{'heads' if name == 'regimes' else name}; expected {expected}")
+        return data
+
     @property
     def documents(self) -> int:
         """Number K of documents."""
@@ -66,6 +84,10 @@ class Run:
         """Number of value heads over all layers."""
         return self.capture.sizes["layer"] * self.capture.sizes["kv_head"]
 
+    def counted(self, noun: str) -> str:
+        """How many documents, heads or value heads there are, with their noun: `8 documents`."""
+        return count({"document": self.documents, "head": self.heads, "value head": self.kv_heads}[noun], noun)
+
     @property
     def positions(self) -> int:
         """Tokens of a document."""
@@ -75,9 +97,8 @@ class Run:
     def dimension(self) -> int | None:
         """Size d of a head's value states, where the provenance tells."""
         model = self.attrs.get("model")
-        size = model.get("dimension") if isinstance(model, dict) else None
-        size = self.capture.attrs.get("dimension") if size is None else size
-        return None if size is None else int(size)
+        known = (attrs.get("dimension") for attrs in (model, self.capture.attrs) if isinstance(attrs, dict))
+        return next((int(size) for size in known if size is not None), None)
 
     @property
     def small_size(self) -> int:
@@ -92,8 +113,8 @@ class Run:
     @property
     def drawn_bounds(self) -> list[tuple[str, str]]:
         """The (edition, gram) that figures draw: printed with the paper's exponential Gram, sharp with the offset one; what there is."""
-        held = self.bounds
-        return [pair for pair in (("printed", "exponential"), ("sharp", "offset")) if pair in held] or held[:1]
+        pairs = self.bounds
+        return [pair for pair in (("printed", "exponential"), ("sharp", "offset")) if pair in pairs] or pairs[:1]
 
     def name_of(self, layer: int, head: int) -> str:
         """A head's name, by index: `L5H3`."""
@@ -114,14 +135,20 @@ NULLS = {"random_selection": "random selection", "random_directions": "random di
 """How null baselines are called."""
 
 
+def listed(attrs: Mapping[Any, Any], name: str) -> list[str]:
+    """The texts of an attribute, of which one alone may have been stored as a text; none where it is missing."""
+    texts = attrs.get(name) or []
+    return [texts] if isinstance(texts, str) else [str(text) for text in texts]
+
+
 def notes(data: xr.Dataset) -> str:
     """What a group could not determine, in its own words."""
     return " ".join(str(note) for note in data.attrs.get("notes", ()))
 
 
 OWN_COSINES = (
-    "The measured Gram, each head’s own cosines, tests nothing: these scatter as the values do, so the scatter enters twice, and even heads drawn from the "
-    "bounds’ own model lie outside."
+    "The measured Gram, each head’s own cosines, tests nothing: these scatter as the values do, so the scatter enters twice, and even "
+    "heads drawn from the bounds’ own model lie outside."
 )
 """Why coverage by bounds at a head's own cosines says nothing of the head; tests/geostat/bounds/test_own_cosines.py draws such heads."""
 

@@ -6,35 +6,22 @@ Names of models and texts are foreign: the templates escape them.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 import xarray as xr
-from markupsafe import Markup
 
-from reports.comparison.figures import Compared, draw, plans
+from reports.comparison.figures import plans
 from reports.comparison.shared import letters
 from reports.comparison.tables import comparison_tables
-from reports.figures import style
+from reports.figures.every import draw
 from reports.files import replaced
 from reports.page import header
-from reports.page.page import inline_svg, panels, template
-from reports.tables.every import write_table
+from reports.page.page import shown, template, write_beside
+from reports.run import listed
 
 PAGE_NAME = "comparison.html"
 FIRST = ("comparison_runs", "comparison_numbers", "comparison_differences", "comparison_reported")
 """Tables that stand in sections of their own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A figure on the page."""
-
-    plan: Compared
-    number: int
-    svg: Markup
-    halves: list[Markup]
-    caption: str
 
 
 def write_comparison(data: xr.Dataset, out: Path) -> Path:
@@ -50,35 +37,17 @@ def write_comparison(data: xr.Dataset, out: Path) -> Path:
     Raises:
         InputError: if the folder cannot be written.
     """
-    tables = comparison_tables(data)
-    shown = []
-    for place, plan in enumerate(plans(data), start=1):
-        figure = draw(plan, data)
-        for kind in ("pdf", "png"):
-            replaced(out / "figures" / f"{plan.name}.{kind}", style.rendered(figure, kind))
-        caption = plan.caption(data)
-        svg = inline_svg(style.rendered(figure, "svg"), plan.name, f"{plan.title}. {caption}")
-        shown.append(Shown(plan, place, svg, panels(figure, plan.name), caption))
-    for table in tables.values():
-        write_table(table, out / "tables")
+    drawn, tables = {plan: draw(plan, data) for plan in plans(data)}, comparison_tables(data)
+    write_beside(drawn, tables, out)
     names = [str(name) for name in data["run"].values]
     page = template("comparison.html").render(
         names=names,
         facts=[(f"Run {letter}", name) for letter, name in zip(letters(data), names, strict=True)],
-        notes=_lines(data, "notes"),
-        sentences=_lines(data, "sentences"),
-        figures=shown,
+        notes=listed(data.attrs, "notes"),
+        sentences=listed(data.attrs, "sentences"),
+        figures=shown(drawn, data, "{plan.title}. {caption.text}"),
         first={name.removeprefix("comparison_"): tables.get(name) for name in FIRST},
         tables=[table for name, table in tables.items() if name not in FIRST],
-        provenance=[(letter, name, header.entries(attrs)) for letter, name, attrs in zip(letters(data), names, _attrs(data), strict=True)],
+        provenance=list(zip(letters(data), names, map(header.entries, json.loads(str(data.attrs["provenance"]))), strict=True)),
     )
     return replaced(out / PAGE_NAME, page)
-
-
-def _lines(data: xr.Dataset, name: str) -> list[str]:
-    lines = data.attrs.get(name) or []
-    return [lines] if isinstance(lines, str) else [str(line) for line in lines]
-
-
-def _attrs(data: xr.Dataset) -> list[dict[str, object]]:
-    return list(json.loads(str(data.attrs["provenance"])))

@@ -6,11 +6,12 @@ What the paper reports stands in columns of its own, labelled so, and never amon
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import xarray as xr
 
+from reports.run import listed
 from reports.tables.cells import Cell, mixed, text
 from reports.tables.table import Table
 
@@ -25,11 +26,10 @@ Row = tuple[Sequence[Cell], Sequence[Cell], Sequence[Cell]]
 
 def letters(data: xr.Dataset) -> list[str]:
     """What runs are called in headers and figures."""
-    names = data.attrs["letters"]
-    return [names] if isinstance(names, str) else [str(letter) for letter in names]
+    return listed(data.attrs, "letters")
 
 
-def said_by_paper(data: xr.Dataset) -> list[dict[str, Any]]:
+def reported_by_paper(data: xr.Dataset) -> list[dict[str, Any]]:
     """What the paper reports, as the comparison carries it."""
     return list(json.loads(str(data.attrs["reported"])))
 
@@ -38,7 +38,7 @@ def beside(data: xr.Dataset, key: str) -> Cell:
     """What the paper reports of a quantity, with its models and source; a dash where it reports nothing of the kind."""
     lines = [
         f"reported: {row['says']} ({row['models'].split(' (')[0].split(';')[0]}; {row['source']})"
-        for row in said_by_paper(data)
+        for row in reported_by_paper(data)
         if key in row["beside"]
     ]
     return mixed("; ".join(lines)) if lines else text("–")
@@ -49,25 +49,28 @@ def key_of(data: xr.Dataset) -> str:
     return "; ".join(f"{letter}: {name}" for letter, name in zip(letters(data), data["run"].values, strict=True))
 
 
+def each_run(data: xr.Dataset, cell: Callable[[xr.Dataset], Cell]) -> list[Cell]:
+    """A cell for each run."""
+    return [cell(data.isel(run=index)) for index in range(data.sizes["run"])]
+
+
 def wide(
     data: xr.Dataset, name: str, title: str, caption: str, lead: Sequence[str], rows: Sequence[Row],
     last: Sequence[str] = (), each: str = "",
 ) -> Table:  # fmt: skip
     """A table with words at the left, a column for each run, and perhaps words at the right, which paper sets beside a few runs at a time.
 
-    `each` is the width that paper gives to a run whose cells it may wrap.
+    The caption opens with the key of letters; `each` is the width that paper gives to a run whose cells it may wrap.
     """
     names, first = letters(data), len(lead)
     headers = [*(mixed(word) for word in lead), *(text(letter) for letter in names), *(mixed(word) for word in last)]
     ends = list(range(first + len(names), len(headers)))
-    groups = [
-        [*range(first), *range(start, min(start + RUNS_ON_PAPER, first + len(names)))]
-        for start in range(first, first + len(names), RUNS_ON_PAPER)
-    ]
+    runs = range(first, first + len(names))
+    groups = [[*range(first), *runs[start : start + RUNS_ON_PAPER]] for start in range(0, len(names), RUNS_ON_PAPER)]
     groups += [[*range(first), *ends]] if ends else []
     align = "p" + "l" * (first - 1) + "r" * len(names) + "p" * len(last)
-    widths = {0: WORDS} | {index: "7cm" for index in ends} | {first + index: each for index in range(len(names)) if each}
+    widths = {0: WORDS} | {index: "7cm" for index in ends} | {index: each for index in runs if each}
     return Table(
-        name=f"comparison_{name}", title=title, caption=caption, headers=headers, rows=[[*a, *b, *c] for a, b, c in rows], align=align, widths=widths,
-        on_paper=groups, paper_rows=11,
+        name=f"comparison_{name}", title=title, caption=f"{key_of(data)}. {caption}", headers=headers, rows=[[*a, *b, *c] for a, b, c in rows],
+        align=align, widths=widths, on_paper=groups, paper_rows=11,
     )  # fmt: skip

@@ -12,7 +12,7 @@ import xarray as xr
 
 from reports.run import Run, at_size, own_cosines
 from reports.statistics import flat, mean, median
-from reports.text.number import MISSING, count, percent
+from reports.text.number import MISSING, percent
 
 NULL_WORDS = {"random_selection": "a random selection", "random_directions": "random directions"}
 
@@ -35,14 +35,6 @@ def figures_of(value: float, digits: int = 2) -> str:
     return f"{mantissa}×10{str(int(power)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
 
 
-def _documents(run: Run) -> str:
-    return count(run.documents, "document")
-
-
-def _value_heads(run: Run) -> str:
-    return count(run.kv_heads, "value head")
-
-
 def _flagged(data: xr.Dataset, name: str) -> int:
     return int(np.asarray(data[name].values, dtype=bool).sum())
 
@@ -50,11 +42,10 @@ def _flagged(data: xr.Dataset, name: str) -> int:
 def idea(run: Run) -> Caption:
     """Caption of the picture of what is measured."""
     return Caption(
-        "A made-up example in a plane. Each mark is what one token adds to the output of an attention head: its attention weight times "
-        "its value vector. The N tokens with the largest weights are selected (stars); their sum is the representative s (cross). "
-        "Precision: of all tokens no farther from s than the farthest selected one, the share that was selected. Recall: of the "
-        "selected tokens, the share no farther from s than the nearest other one. Both are 1 if the selected tokens stand apart from "
-        "all others."
+        "A made-up example in a plane. Each mark is what one token adds to the output of an attention head: its attention weight times its "
+        "value vector. The N tokens with the largest weights are selected (stars); their sum is the representative s (cross). Precision: "
+        "of all tokens no farther from s than the farthest selected one, the share that was selected. Recall: of the selected tokens, the "
+        "share no farther from s than the nearest other one. Both are 1 if the selected tokens stand apart from all others."
     )
 
 
@@ -65,28 +56,22 @@ def norms(run: Run) -> Caption:
     steady, smooth, shorter = int((token <= limit).sum()), int((profile <= limit).sum()), int((sinks < 1).sum())
     text = (
         "Left: length of the value vectors at each position, in units of each head’s own mean length C, averaged over "
-        f"{_documents(run)}. Line: mean over {_value_heads(run)}; band: the middle 80% of them; circle: the sink, with the same band. "
-        "Right: coefficient of variation (standard deviation over mean) of the length in each head, once from token to token within a "
-        "document, once for the profile averaged over documents, which is what the paper plots. Look for: a flat line at 1 behind a "
-        "low circle, and coefficients near 0."
+        f"{run.counted('document')}. Line: mean over {run.counted('value head')}; band: the middle 80% of them; circle: the sink, with the "
+        "same band. Right: coefficient of variation (standard deviation over mean) of the length in each head, once from token to token "
+        "within a document, once for the profile averaged over documents, which is what the paper plots. Look for: a flat line at 1 behind "
+        "a low circle, and coefficients near 0."
     )
     finding = (
-        f"From token to token the length varies by {percent(median(token), 0)} in the median head, and by at most {limit:.0%} in {steady} of "
-        f"{token.size}; averaged over documents first, by {percent(median(profile))} ({smooth} of {profile.size} at most {limit:.0%}). "
+        f"From token to token the length varies by {percent(median(token), 0)} in the median head, and by at most {limit:.0%} in {steady} "
+        f"of {token.size}; averaged over documents first, by {percent(median(profile))} ({smooth} of {profile.size} at most {limit:.0%}). "
     )
-    if not sinks.size:
-        return Caption(text, finding + "The analysed query sees no sink.")
     middle = figures_of(median(sinks))
-    return Caption(
-        text,
-        finding + f"The sink is {middle} times as long as a content token in the median head, and shorter in {shorter} of {sinks.size}.",
-    )
+    sink = f"The sink is {middle} times as long as a content token in the median head, and shorter in {shorter} of {sinks.size}."
+    return Caption(text, finding + (sink if sinks.size else "The analysed query sees no sink."))
 
 
 def similarity(run: Run) -> Caption:
     """Caption of the counterpart of Figure 3."""
-    drawn = [str(form) for form in run.similarity["gram"].values if form in ("exponential", "offset")]
-    misfit = {form: median(run.similarity["mae_by_lag"].sel(gram=form)) for form in drawn}
     floors = [median(run.similarity[name]) for name in ("chance_by_lag", "chance_by_pair") if name in run.similarity]
     chance = (
         f" Dotted: a null baseline, how far the mean cosines by lag of random directions in {run.dimension} dimensions lie from 0, "
@@ -95,13 +80,14 @@ def similarity(run: Run) -> Caption:
         else ""
     )
     text = (
-        "Left: how far two fitted forms miss the mean cosine between value vectors k tokens apart: the exponential of Assumption 2, "
-        f"and the same decay towards an offset c; {_value_heads(run)}, each fitted to the mean over {_documents(run)}.{chance} Right: "
-        "the mean cosine by distance in the head of median misfit (black), both fits to it, and the middle 80% of all heads (grey). "
+        "Left: how far two fitted forms miss the mean cosine between value vectors k tokens apart: the exponential of Assumption 2, and "
+        f"the same decay towards an offset c; {run.counted('value head')}, each fitted to the mean over {run.counted('document')}.{chance} "
+        "Right: the mean cosine by distance in the head of median misfit (black), both fits to it, and the middle 80% of all heads (grey). "
         f"Look for: misfits well below {run.display.attrs['paper_mae']:g}, the paper’s average, and a black line on the dashed one."
     )
     words = {"exponential": "The exponential misses the mean cosine by", "offset": "the form with an offset by"}
-    parts = [f"{words.get(form, f'the {form} form by')} {figures_of(value)}" for form, value in misfit.items()]
+    misfits = {form: median(run.similarity["mae_by_lag"].sel(gram=form)) for form in run.similarity["gram"].values if form in words}
+    parts = [f"{words[form]} {figures_of(value)}" for form, value in misfits.items()]
     finding = f"{', '.join(parts)} in the median of {run.kv_heads} value heads"
     if "offset_preferred" in run.similarity:
         how = "predicts a document left out better" if run.documents > 1 else "has the better BIC"
@@ -118,11 +104,10 @@ def weights(run: Run) -> Caption:
     sinks = flat(run.weights["p_sink"])
     content = run.display["weight_geometric"].values[1 if sinks.size else 0 :]
     text = (
-        f"Left: attention weight of the last token on each position, over {count(run.heads, 'head')} and {_documents(run)}. The "
-        "arithmetic mean is ruled by the few heads that look at a position, the geometric mean by the many that do not; Assumption 3 "
-        f"is fitted to the latter. Right: that fit {_typical(run)}: a sink, a plateau up to T₁, an oscillation up to T₂, "
-        "exponential growth beyond (T₁ = T₂: no oscillation). Look for: a circle far above the line, a flat stretch, waves, a rise at "
-        "the right end."
+        f"Left: attention weight of the last token on each position, over {run.counted('head')} and {run.counted('document')}. The "
+        "arithmetic mean is ruled by the few heads that look at a position, the geometric mean by the many that do not; Assumption 3 is "
+        f"fitted to the latter. Right: that fit {_typical(run)}: a sink, a plateau up to T₁, an oscillation up to T₂, exponential growth "
+        "beyond (T₁ = T₂: no oscillation). Look for: a circle far above the line, a flat stretch, waves, a rise at the right end."
     )
     finding = f"The sink takes {percent(median(sinks), 0)} of the attention in the median head. " if sinks.size else ""
     finding += f"The geometric mean weight of half of all positions is below {figures_of(median(content))}; if attention were uniform, "
@@ -168,11 +153,10 @@ def separability(run: Run) -> Caption:
         else ""
     )
     text = (
-        f"Precision and Recall against the number N of selected tokens, mean over {count(run.heads, 'head')} and {_documents(run)} "
-        f"{band}. Null baselines: {nulls}the floor N/T is the Precision of a ball that holds all tokens. Bounds: {bounds} (Gram: the table of cosines "
-        "put into them), evaluated at "
-        "each document’s own weights, then averaged, cut to 0 to 1. At N = 1 both scores are 1 for any selection. Look for: a blue "
-        "line above the null baselines and between its bounds."
+        f"Precision and Recall against the number N of selected tokens, mean over {run.counted('head')} and {run.counted('document')} "
+        f"{band}. Null baselines: {nulls}the floor N/T is the Precision of a ball that holds all tokens. Bounds: {bounds} (Gram: the table "
+        "of cosines put into them), evaluated at each document’s own weights, then averaged, cut to 0 to 1. At N = 1 both scores are 1 for "
+        "any selection. Look for: a blue line above the null baselines and between its bounds."
     )
     p, r = (figures_of(at_size(summary[name], size)) for name in ("precision_mean", "recall_mean"))
     finding = f"At N = {size}: Precision {p}, Recall {r}"
@@ -213,7 +197,7 @@ def _means_inside(run: Run, edition: str, gram: str) -> str:
 def coverage(run: Run) -> Caption:
     """Caption of the coverage map."""
     text = (
-        f"Share of {count(run.heads, 'head')} whose measured curve (mean over {_documents(run)}) lies within its own bounds, at each N "
+        f"Share of {run.counted('head')} whose measured curve (mean over {run.counted('document')}) lies within its own bounds, at each N "
         "between 1 and T. Rows: edition of the theory (printed: the paper’s formulas to the letter; sharp: the best that its random "
         "model allows) and the Gram matrix, that is the table of cosines put into it: the fitted exponential, the fitted form with an "
         f"offset, or the head’s own. Bounds on an expectation may miss a single head.{own_cosines(run)} Look for: bright rows."
@@ -236,8 +220,8 @@ def heads(run: Run) -> Caption:
     """Caption of the head maps."""
     size = run.small_size
     text = (
-        f"Every head of the model, one cell each; mean over {_documents(run)}. Top: Precision and Recall at N = {size}. Bottom: misfit "
-        "of the exponential similarity, one cell for each value head (several heads may share one). Look for: layers or heads that "
+        f"Every head of the model, one cell each; mean over {run.counted('document')}. Top: Precision and Recall at N = {size}. Bottom: "
+        "misfit of the exponential similarity, one cell for each value head (several heads may share one). Look for: layers or heads that "
         "stand out; the table of all heads gives their numbers."
     )
     precision = run.display["precision_of_head"].values

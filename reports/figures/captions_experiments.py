@@ -22,10 +22,9 @@ PREDICTED_FROM = {
 NOUNS = {"retriever": "Retrievers", "mixer": "Mixers", "reset": "Resets"}
 
 
-def estimate(data: xr.Dataset, measure: str, size: int, name: str = "unattenuated") -> tuple[float, float, float]:
-    """A coefficient of /sink and its 95% limits at a size; NaN where the run holds none."""
-    at = data.sel(measure=measure)
-    value, low, high = (at_size(at[f"{name}{part}"], size) for part in ("", "_lower", "_upper"))
+def _unattenuated(data: xr.Dataset, measure: str, size: int) -> tuple[float, float, float]:
+    """A coefficient of /sink free of noise, and its 95% limits, at a size; NaN where the run holds none."""
+    value, low, high = (at_size(data[f"unattenuated{part}"].sel(measure=measure), size) for part in ("", "_lower", "_upper"))
     return value, low, high
 
 
@@ -37,34 +36,30 @@ def _limits(value: float, low: float, high: float) -> str:
 
 def sink(run: Run) -> Caption:
     """Caption of the counterpart of Figure 6."""
-    data = run.sink
-    assert data is not None
+    data = run.needed("sink")
     heads, distinct = int(data.attrs["heads"]), int(data.attrs["distinct"])
     bands = (
-        f"Bands: 95% jackknife over {count(run.documents, 'document')}, t with {run.documents - 1} degrees of freedom, on Fisher’s z. "
-        "Noise of few documents "
-        "pulls a correlation towards 0; the dashed lines are freed of it by multiplying different documents only. "
-        f"Dotted, in the colour of the coefficient: percentiles of {data.attrs['resamples']:,} resamples of the documents, which add that noise "
-        "once more and so lie too "
-        "low. "
+        f"Bands: 95% jackknife over {run.counted('document')}, t with {run.documents - 1} degrees of freedom, on Fisher’s z. "
+        "Noise of few documents pulls a correlation towards 0; the dashed lines are freed of it by multiplying different documents only. "
+        f"Dotted, in the colour of the coefficient: percentiles of {data.attrs['resamples']:,} resamples of the documents, which add that "
+        "noise once more and so lie too low. "
         if run.documents > 1
         else ""
     )
     text = (
-        f"Correlation of Recall with ρ₀, a head’s mean cosine between the sink’s value and the others’, over {count(heads, 'head')} "
-        "that see the "
-        f"sink, against the number N of selected tokens. Heads that share a value head share ρ₀: there are {distinct} distinct ones. "
-        f"{bands}Right: the part "
-        "of the correlation that is left between heads of equal sink weight, and of equal weight in the same layer. Look for: the "
-        "paper’s peaks, "
-        f"{run.display.attrs['paper_correlations']}."
+        f"Correlation of Recall with ρ₀, a head’s mean cosine between the sink’s value and the others’, over {count(heads, 'head')} that "
+        f"see the sink, against the number N of selected tokens. Heads that share a value head share ρ₀: there are {distinct} distinct "
+        f"ones. {bands}Right: the part of the correlation that is left between heads of equal sink weight, and of equal weight in the same "
+        f"layer. Look for: the paper’s peaks, {run.display.attrs['paper_correlations']}."
     )
     sizes = run.display.attrs["paper_correlation_sizes"]
     parts = []
     for size in sizes:
         measured = at_size(data["correlation"].sel(measure="pearson"), size)
         if np.isfinite(measured):
-            parts.append(f"at N = {size}, {figures_of(measured)} as measured{_clean(data, 'pearson', size)}")
+            freed = _unattenuated(data, "pearson", size)
+            clean = f" and {_limits(*freed)} free of noise" if np.isfinite(freed[0]) else ""
+            parts.append(f"at N = {size}, {figures_of(measured)} as measured{clean}")
     if not parts:
         return Caption(text, notes(data))
     peak = int(data["peak_n"].sel(measure="pearson"))
@@ -87,14 +82,9 @@ def _direction(data: xr.Dataset, sizes: Sequence[int]) -> str:
     return f"Heads whose sink resembles the other tokens have {'more' if sign > 0 else 'less'} Recall"
 
 
-def _clean(data: xr.Dataset, measure: str, size: int) -> str:
-    coefficient = estimate(data, measure, size)
-    return f" and {_limits(*coefficient)} free of noise" if np.isfinite(coefficient[0]) else ""
-
-
 def _other_things_equal(data: xr.Dataset, size: int) -> str:
     """Whether anything is left of the correlation at the paper's first size once weight and layer are known."""
-    value, low, high = estimate(data, "given_weight_and_layer", size)
+    value, low, high = _unattenuated(data, "given_weight_and_layer", size)
     if not np.isfinite(low):
         return ""
     verdict = (
@@ -107,22 +97,17 @@ def _other_things_equal(data: xr.Dataset, size: int) -> str:
 
 def regimes(run: Run) -> Caption:
     """Caption of the counterpart of Figure 7."""
-    data = run.regimes
-    assert data is not None
+    data = run.needed("regimes")
     at = {key: float(value) for key, value in dict(data.attrs["thresholds"]).items()}
     text = (
         "One head of each regime: of its heads, the one whose alignment fits the rule by the median amount. Top: norm of the "
-        "representative s(N), and without the sink or the last token. "
-        "Bottom: its cosine with the values of the sink, v₀, and of the last token, v_L. "
-        f"Mean over {count(run.documents, 'document')}. A head’s regime is told twice. By sizes, from the last token’s contribution "
-        "‖α_L v_L‖ beside the sink’s "
-        "and the sum of all others: largest for a Retriever, between them for a Mixer, smallest for a Reset. By alignment: strong with "
-        "v_L at all N "
-        f"(cosine above {at['strong']:g}) for a Retriever; from v₀ at N ≤ {at['small']:g} towards v_L later for a Mixer; nearer to v₀ "
-        "throughout, and weak with v_L, for a "
-        f"Reset, all up to N = {at['large']:g} T. Sizes must differ by a factor {at['factor']:g}, cosines by {at['margin']:g}; heads "
-        "that two readings do not agree on are "
-        "unclassified. The paper has the words only; the numbers are ours, not tuned."
+        "representative s(N), and without the sink or the last token. Bottom: its cosine with the values of the sink, v₀, and of the last "
+        f"token, v_L. Mean over {run.counted('document')}. A head’s regime is told twice. By sizes, from the last token’s "
+        "contribution ‖α_L v_L‖ beside the sink’s and the sum of all others: largest for a Retriever, between them for a Mixer, smallest "
+        f"for a Reset. By alignment: strong with v_L at all N (cosine above {at['strong']:g}) for a Retriever; from v₀ at N ≤ "
+        f"{at['small']:g} towards v_L later for a Mixer; nearer to v₀ throughout, and weak with v_L, for a Reset, all up to N = "
+        f"{at['large']:g} T. Sizes must differ by a factor {at['factor']:g}, cosines by {at['margin']:g}; heads that two readings do not "
+        "agree on are unclassified. The paper has the words only; the numbers are ours, not tuned."
     )
     heads = data["heads"].sel(criterion="both")
     total = int(heads.sum())
@@ -150,14 +135,11 @@ def _agreement(data: xr.Dataset) -> str:
 
 def regime_depth(run: Run) -> Caption:
     """Caption of the counterpart of Figure 8."""
-    data = run.regimes
-    assert data is not None
+    data = run.needed("regimes")
     text = (
-        f"Heads of each regime, layer by layer, of {count(run.heads, 'head')}: told by sizes alone, by alignment alone, and where both "
-        "agree (rules under the "
-        "figure before). Look for: the paper’s order for Llama-2-7B, Retrievers in the first two layers, Resets in the next few, "
-        "Mixers from the "
-        "lower middle on."
+        f"Heads of each regime, layer by layer, of {run.counted('head')}: told by sizes alone, by alignment alone, and where both "
+        "agree (rules under the figure before). Look for: the paper’s order for Llama-2-7B, Retrievers in the first two layers, Resets in "
+        "the next few, Mixers from the lower middle on."
     )
     depths = [
         f"{noun} {figures_of(depth)}" for name, noun in NOUNS.items() if np.isfinite(depth := float(data["mean_depth"].sel(regime=name)))
@@ -171,15 +153,11 @@ def regime_depth(run: Run) -> Caption:
 
 def regime_curves(run: Run) -> Caption:
     """Caption of the counterpart of Figure 11."""
-    data = run.regimes
-    assert data is not None
-    band = (
-        f"; bands: 95% over {count(run.documents, 'document')}, t with {run.documents - 1} degrees of freedom" if run.documents > 1 else ""
-    )
+    data = run.needed("regimes")
+    band = f"; bands: 95% over {run.counted('document')}, t with {run.documents - 1} degrees of freedom" if run.documents > 1 else ""
     text = (
-        f"Precision and Recall against the number N of selected tokens, mean over the heads of a regime (both criteria){band}. Look "
-        "for: the paper’s findings, "
-        "more Recall but less Precision at large N for Retrievers, metrics of Resets rising again."
+        f"Precision and Recall against the number N of selected tokens, mean over the heads of a regime (both criteria){band}. Look for: "
+        "the paper’s findings, more Recall but less Precision at large N for Retrievers, metrics of Resets rising again."
     )
     both = data.sel(criterion="both")
     parts = []
@@ -196,14 +174,13 @@ def regime_curves(run: Run) -> Caption:
 
 def predictive(run: Run) -> Caption:
     """Caption of predicted against measured curves."""
-    data = run.predictive
-    assert data is not None
+    data = run.needed("predictive")
     sizes = data["n_predicted"].values
     text = (
-        f"Measured Precision and Recall of {count(run.heads, 'head')} (means of {count(run.documents, 'document')}) at "
-        f"{count(len(sizes), 'size')} N from {sizes[0]} to {sizes[-1]}, against what Model G expects of the head: from its fitted weights, norms "
-        "and similarity (Assumptions 1 to 3; printed exponential, or decay to an offset), from fitted weights with its own norms and mean cosines "
-        "by lag, and from its own weights too. Look for: the coloured line on the dashed one. Where it lies above, the theory predicts too little."
+        f"Measured Precision and Recall of {run.counted('head')} (means of {run.counted('document')}) at {count(len(sizes), 'size')} N "
+        f"from {sizes[0]} to {sizes[-1]}, against what Model G expects of the head: from its fitted weights, norms and similarity "
+        "(Assumptions 1 to 3; printed exponential, or decay to an offset), from fitted weights with its own norms and mean cosines by lag, "
+        "and from its own weights too. Look for: the coloured line on the dashed one. Where it lies above, the theory predicts too little."
     )
     parts = []
     for name, word in (("precision", "Precision"), ("recall", "Recall")):

@@ -1,4 +1,4 @@
-"""Counterparts of the paper's Figures 6, 7, 8 and 11: the sink's similarity and the regimes of heads.
+"""Counterparts of the paper's Figures 6, 7, 8 and 11, the sink's similarity and the regimes of heads; predicted against measured curves.
 
 Source: arXiv 2602.01893, §4.1, §4.2, A.4. Each function draws on given axes and returns them; it neither shows nor saves.
 """
@@ -11,79 +11,57 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.ticker import MaxNLocator
 
-from reports.errors import InputError
 from reports.figures import style
 from reports.run import Run
+from reports.statistics import flat
 
 REGIMES = {
     "retriever": ("Retriever", style.BLUE, "-"),
-    "mixer": ("Mixer", style.ORANGE, (0, (5, 1.5))),
-    "reset": ("Reset", style.VERMILLION, (0, (3, 1.2, 1, 1.2))),
+    "mixer": ("Mixer", style.ORANGE, style.DASHED),
+    "reset": ("Reset", style.VERMILLION, style.DASH_DOTTED),
     "unclassified": ("unclassified", style.GREY, (0, (1, 1))),
 }
 """Regimes as figures name and colour them, in the order of a legend."""
 CRITERIA = {"size": "By sizes alone", "alignment": "By alignment alone", "both": "Both agree"}
 
 
-def group_of(run: Run, name: str) -> xr.Dataset:
-    """A group of experiments.
-
-    Raises:
-        InputError: if the run lacks it.
-    """
-    data: xr.Dataset | None = getattr(run, name)
-    if data is None:
-        raise InputError(
-            f"the run holds no /{'heads' if name == 'regimes' else name}; expected the paper's experiments. Confront it again."
-        )
-    return data
-
-
-def figure_sink(axes: Sequence[Axes], tree: xr.DataTree) -> Sequence[Axes]:
+def figure_sink(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
     """Draw the correlation of Recall with ρ₀ against N, plain and with the sink's weight and the layer known, on two axes (Figure 6)."""
-    run = Run.of(tree)
-    data = group_of(run, "sink")
+    data = run.needed("sink")
     plain, partial = axes
-    _correlation(plain, data, "pearson", "unattenuated", style.GREEN, "Pearson, free of document noise", band=True, dashes=(0, (5, 1.5)))
-    _correlation(plain, data, "pearson", "correlation", style.BLUE, "measured: Pearson", band=False)
-    _correlation(plain, data, "spearman", "correlation", style.ORANGE, "measured: Spearman", band=False, dashes=(0, (3, 1.2, 1, 1.2)))
+    _correlation(plain, data, "pearson", "unattenuated", style.GREEN, "Pearson, free of document noise", style.DASHED)
+    _correlation(plain, data, "pearson", "correlation", style.BLUE, "measured: Pearson")
+    _correlation(plain, data, "spearman", "correlation", style.ORANGE, "measured: Spearman", style.DASH_DOTTED)
     _bootstrap(plain, data)
     plain.set_title("Sink’s similarity and Recall")
-    given = {
-        "given_weight": ("given the sink’s weight", style.PURPLE),
-        "given_weight_and_layer": ("given weight and layer", style.VERMILLION),
-    }
-    for measure, (label, colour) in given.items():
-        _correlation(partial, data, measure, "unattenuated", colour, f"{label}, free of noise", band=True, dashes=(0, (5, 1.5)))
-        _correlation(partial, data, measure, "correlation", colour, f"measured: {label}", band=False)
+    for measure, label, colour in (
+        ("given_weight", "given the sink’s weight", style.PURPLE), ("given_weight_and_layer", "given weight and layer", style.VERMILLION),
+    ):  # fmt: skip
+        _correlation(partial, data, measure, "unattenuated", colour, f"{label}, free of noise", style.DASHED)
+        _correlation(partial, data, measure, "correlation", colour, f"measured: {label}")
     partial.set_title("The same, other things equal")
-    low, high = _limits(data)
+    drawn = np.concatenate([[0.0, 0.3], *(flat(data[name]) for name in ("correlation", "unattenuated"))])
+    low, high = drawn.min() - 0.2, drawn.max() + 0.2
     for axis in axes:
         axis.axhline(0, color=style.GREY, linewidth=0.8)
-        axis.set_ylim(low, high)
-        axis.set_ylabel(r"correlation of $R$ with $\rho_0$ over heads")
+        axis.set(ylim=(max(-1.03, low), min(1.03, high)), ylabel=r"correlation of $R$ with $\rho_0$ over heads")
         style.size_axis(axis, float(data["n"].max()), "selected tokens $N$ (log)")
         style.legend_below(axis, columns=1)
     return axes
 
 
-def _limits(data: xr.Dataset) -> tuple[float, float]:
-    """Range of the axis: what is drawn, zero, and a little room."""
-    parts = [data[name].values for name in ("correlation", "unattenuated")]
-    known = np.concatenate([part[np.isfinite(part)] for part in parts] + [np.array([0.0, 0.3])])
-    return max(-1.03, float(known.min()) - 0.2), min(1.03, float(known.max()) + 0.2)
-
-
-def _correlation(axes: Axes, data: xr.Dataset, measure: str, name: str, colour: str, label: str, *, band: bool, dashes: Any = "-") -> None:
+def _correlation(axes: Axes, data: xr.Dataset, measure: str, name: str, colour: str, label: str, dashes: Any = "-") -> None:
+    """One coefficient against N; with its band where it is freed of noise."""
     at = data.sel(measure=measure)
-    n, level = at["n"].values, at[name].values
+    n, level, low, high = (at[part].values for part in ("n", name, f"{name}_lower", f"{name}_upper"))
     if not np.isfinite(level).any():
         return
     axes.plot(n, level, color=colour, linestyle=dashes, linewidth=1.5, label=label)
-    low, high = at[f"{name}_lower"].values, at[f"{name}_upper"].values
-    if band and np.isfinite(low).any():
+    if name == "unattenuated" and np.isfinite(low).any():
         axes.fill_between(n, low, high, color=colour, alpha=0.18, linewidth=0)
 
 
@@ -97,65 +75,54 @@ def _bootstrap(axes: Axes, data: xr.Dataset) -> None:
             axes.plot(n, high, color=colour, linestyle=":", linewidth=0.9)
 
 
-def figure_regimes(axes: Any, tree: xr.DataTree) -> Any:
+NORMS = (
+    ("representative_norm", style.PALE, "norm of all of $s(N)$", "-", 4.0),
+    ("representative_norm_without_sink", style.VERMILLION, "without the sink", style.DASH_DOTTED, 1.4),
+    ("representative_norm_without_last", style.BLUE, "without the last token", style.DASHED, 1.4),
+)
+COSINES = (
+    ("cosine_to_sink", style.VERMILLION, "cosine with $v_0$", "-", 1.4),
+    ("cosine_to_last", style.BLUE, "cosine with $v_L$", style.DASHED, 1.4),
+)
+"""Curves of a head: variable, colour, label, dashes, width."""
+
+
+def figure_regimes(axes: Any, run: Run) -> Any:
     """Draw norms of s(N) with and without sink and last token, and cosines with v₀ and v_L, of one head a regime, on 2 × 3 axes (Figure 7)."""
-    run = Run.of(tree)
-    data = group_of(run, "regimes")
-    lowest = _lowest(run, data)
-    for column, name in enumerate(("retriever", "mixer", "reset")):
+    data = run.needed("regimes")
+    n = run.capture["n"].values
+    lowest = 0.0
+    for name, above, below in zip(("retriever", "mixer", "reset"), *axes, strict=True):
         at = data.sel(regime=name)
         layer, head = int(at["typical_layer"]), int(at["typical_head"])
-        above, below = axes[0][column], axes[1][column]
         if layer < 0:
             above.set_title(f"{REGIMES[name][0]}: none")
             for axis in (above, below):
-                _empty(axis, "no head of this regime")
+                axis.set(xticks=[], yticks=[])
+                axis.text(0.5, 0.5, "no head of this regime", ha="center", va="center", color=style.GREY, transform=axis.transAxes)
             continue
         above.set_title(f"{REGIMES[name][0]}: {run.name_of(layer, head)}")
-        _curve(above, run, "representative_norm", layer, head, style.PALE, "norm of all of $s(N)$", width=4.0)
-        _curve(above, run, "representative_norm_without_sink", layer, head, style.VERMILLION, "without the sink", (0, (3, 1.2, 1, 1.2)))
-        _curve(above, run, "representative_norm_without_last", layer, head, style.BLUE, "without the last token", (0, (5, 1.5)))
-        above.set_ylim(bottom=0)
-        _curve(below, run, "cosine_to_sink", layer, head, style.VERMILLION, "cosine with $v_0$")
-        _curve(below, run, "cosine_to_last", layer, head, style.BLUE, "cosine with $v_L$", (0, (5, 1.5)))
-        below.axhline(0, color=style.GREY, linewidth=0.8)
-        below.set_ylim(lowest, 1.05)
-        for axis in (above, below):
+        for axis, curves in ((above, NORMS), (below, COSINES)):
+            for variable, colour, label, dashes, width in curves:
+                of_head = run.capture[variable].isel(layer=layer, head=head).transpose("document", "n").astype(np.float64)
+                level = of_head.mean("document").values
+                lowest = float(np.nanmin([lowest, *level])) if axis is below else lowest
+                axis.plot(n, level, color=colour, linestyle=dashes, linewidth=width, label=label)
             style.size_axis(axis, float(data["n"].max()), "")
             axis.set_xticks([power for power in (1, 8, 64, 512, 4096) if power <= float(data["n"].max())])
             axis.set_xticks([], minor=True)
             axis.xaxis.set_major_formatter("{x:,.0f}")
+        above.set_ylim(bottom=0)
         above.set_xticklabels([])
+        below.axhline(0, color=style.GREY, linewidth=0.8)
         below.set_xlabel("selected tokens $N$ (log)")
+    for axis in axes[1]:
+        if axis.lines:
+            axis.set_ylim(max(-1.05, lowest - 0.12), 1.05)
     axes[0][0].set_ylabel(r"norm of $s(N)$")
     axes[1][0].set_ylabel("cosine of $s(N)$")
     _legend_of_rows(axes)
     return axes
-
-
-def _lowest(run: Run, data: xr.Dataset) -> float:
-    """Where the axes of cosines begin: below the smallest one that is drawn."""
-    heads = [(int(i), int(j)) for i, j in zip(data["typical_layer"].values, data["typical_head"].values, strict=True) if i >= 0]
-    drawn = [curve_of(run, name, *head) for head in heads for name in ("cosine_to_sink", "cosine_to_last")]
-    known = np.concatenate([[0.0], *drawn])
-    return max(-1.05, float(np.nanmin(known)) - 0.12)
-
-
-def curve_of(run: Run, name: str, layer: int, head: int) -> np.ndarray:
-    """A head's curve over n, mean over documents."""
-    chosen = run.capture[name].isel(layer=layer, head=head).transpose("document", "n")
-    return np.asarray(chosen.astype(np.float64).mean("document").values)
-
-
-def _curve(
-    axes: Axes, run: Run, name: str, layer: int, head: int, colour: str, label: str, dashes: Any = "-", *, width: float = 1.4
-) -> None:
-    axes.plot(run.capture["n"].values, curve_of(run, name, layer, head), color=colour, linestyle=dashes, linewidth=width, label=label)
-
-
-def _empty(axes: Axes, words: str) -> None:
-    axes.set(xticks=[], yticks=[])
-    axes.text(0.5, 0.5, words, ha="center", va="center", color=style.GREY, transform=axes.transAxes)
 
 
 def _legend_of_rows(axes: Any) -> None:
@@ -168,21 +135,20 @@ def _legend_of_rows(axes: Any) -> None:
         axes[0][0].figure.legend(*zip(*ordered, strict=True), loc="outside lower center", ncols=columns, columnspacing=1.4)
 
 
-def figure_regime_depth(axes: Sequence[Axes], tree: xr.DataTree) -> Sequence[Axes]:
+def figure_regime_depth(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
     """Draw how many heads of each layer are of which regime, by sizes, by alignment and by both, on three axes (Figure 8)."""
-    run = Run.of(tree)
-    data = group_of(run, "regimes")
+    data = run.needed("regimes")
     layers = data["layer"].values
-    place = np.arange(layers.size)
+    across = np.arange(layers.size)
     for axis, (criterion, title) in zip(axes, CRITERIA.items(), strict=True):
         floor = np.zeros(layers.size)
         for name, (label, colour, _) in REGIMES.items():
             heights = data["count"].sel(criterion=criterion, regime=name).values.astype(np.float64)
             shade = style.PALE if name == "unclassified" else colour
-            axis.bar(place, heights, bottom=floor, color=shade, width=0.82, label=label)
+            axis.bar(across, heights, bottom=floor, color=shade, width=0.82, label=label)
             floor += heights
         step = max(1, -(-layers.size // 16))
-        axis.set_xticks(place[::step], [str(layer) for layer in layers[::step]])
+        axis.set_xticks(across[::step], [str(layer) for layer in layers[::step]])
         axis.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
         axis.grid(False, axis="x")
         axis.set(xlim=(-0.7, layers.size - 0.3), ylim=(0, run.capture.sizes["head"]), ylabel="heads")
@@ -192,10 +158,9 @@ def figure_regime_depth(axes: Sequence[Axes], tree: xr.DataTree) -> Sequence[Axe
     return axes
 
 
-def figure_regime_curves(axes: Sequence[Axes], tree: xr.DataTree) -> Sequence[Axes]:
+def figure_regime_curves(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
     """Draw Precision and Recall of each regime's heads against N with document bands, on two axes (Figure 11)."""
-    run = Run.of(tree)
-    data = group_of(run, "regimes").sel(criterion="both")
+    data = run.needed("regimes").sel(criterion="both")
     for axis, (statistic, title) in zip(axes, (("precision", "Precision $P$"), ("recall", "Recall $R$")), strict=True):
         for name, (label, colour, dashes) in REGIMES.items():
             at = data.sel(regime=name)
@@ -214,3 +179,54 @@ def figure_regime_curves(axes: Sequence[Axes], tree: xr.DataTree) -> Sequence[Ax
         axis.set_title(title)
         style.legend_below(axis, columns=2)
     return axes
+
+
+PANELS = {"exponential": "Exponential fit", "offset": "Offset fit", "all but weights": "Weights fitted", "measured": "All measured"}
+CURVES = {"precision": ("Precision $P$", style.BLUE), "recall": ("Recall $R$", style.VERMILLION)}
+BINS = 25
+"""Bins of either axis from 0 to 1."""
+
+
+def figure_predictive(axes: Any, run: Run) -> Any:
+    """Draw measured against predicted values of all (head, N) cells, for P and R and each source of ingredients, on 2 × 4 axes.
+
+    Raises:
+        InputError: if the run holds no predictions.
+    """
+    data = run.needed("predictive")
+    sources = [source for source in PANELS if source in data["source"].values]
+    for row, (name, (title, colour)) in zip(axes, CURVES.items(), strict=True):
+        for axis, source in zip(row, sources, strict=False):
+            _panel(axis, data.sel(source=source), name, colour)
+            axis.set_title(PANELS[source])
+            axis.set(xlabel="predicted", ylabel=f"measured {title}")
+            axis.label_outer()
+        for axis in row[len(sources) :]:
+            axis.set_visible(False)
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    axes[0][0].figure.legend(handles, labels, loc="outside lower center", ncols=3, columnspacing=1.6)
+    return axes
+
+
+def _panel(axis: Axes, data: xr.Dataset, name: str, colour: str) -> None:
+    """One panel: how many cells lie where, the line on which both are equal, and medians of measured by predicted."""
+    dims = ("layer", "head", "n_predicted")
+    predicted, measured = (data[key].transpose(*dims).values.ravel() for key in (f"{name}_predicted", name))
+    known = np.isfinite(predicted) & np.isfinite(measured)
+    cells, edges, _ = np.histogram2d(predicted[known], measured[known], bins=BINS, range=[[0, 1], [0, 1]])
+    squares = [
+        [(edges[i], edges[j]), (edges[i + 1], edges[j]), (edges[i + 1], edges[j + 1]), (edges[i], edges[j + 1])]
+        for i, j in np.argwhere(cells > 0)
+    ]
+    shades = LinearSegmentedColormap.from_list("cells", ["#ebebeb", "#8c8c8c"])
+    crowd = PolyCollection(squares, array=np.log(cells[cells > 0]), cmap=shades, edgecolors="none", zorder=1)
+    axis.add_collection(crowd)
+    axis.plot([0, 1], [0, 1], color=style.BLACK, linewidth=0.9, linestyle=(0, (4, 2)), label="predicted = measured", zorder=2)
+    binned = data[[f"{name}_predicted_median", f"{name}_measured_quartile"]].dropna("bin")
+    middle = binned[f"{name}_predicted_median"].values
+    low, median, high = binned[f"{name}_measured_quartile"].transpose("quartile", "bin").values
+    axis.fill_between(middle, low, high, color=colour, alpha=0.28, linewidth=0, zorder=3)
+    axis.plot(middle, median, color=colour, linewidth=1.8, marker="o", markersize=3.2, zorder=4)
+    axis.plot([], [], color=style.GREY, linewidth=1.8, marker="o", markersize=3.2, label="median of measured, band: quartiles")
+    axis.fill_between([], [], [], color="#b9b9b9", linewidth=0, label="cells (darker: more)")
+    axis.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1], aspect="equal")

@@ -7,6 +7,7 @@ returns them; it neither shows nor saves.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -18,7 +19,7 @@ from reports.figures import style
 from reports.run import Run
 
 NULL_WORDS = {
-    "random_selection": ("null: random selection", style.GREY, (0, (5, 1.5))),
+    "random_selection": ("null: random selection", style.GREY, style.DASHED),
     "random_directions": ("null: random directions", style.PURPLE, (0, (1, 1))),
 }
 BOUND_COLOURS = {"printed": style.VERMILLION, "sharp": style.GREEN}
@@ -30,113 +31,105 @@ def bound_label(edition: str, gram: str) -> str:
     return f"{edition}, {gram} Gram"
 
 
-def figure_separability(axes: Sequence[Axes], tree: xr.DataTree) -> Sequence[Axes]:
+def figure_separability(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
     """Draw Precision and Recall against N with document bands, null baselines, the floor N/T and mean bounds, on two axes (Figure 5)."""
-    run = Run.of(tree)
-    for axis, statistic in zip(axes, ("precision", "recall"), strict=True):
+    for axis, (statistic, title) in zip(axes, WORDS.items(), strict=True):
         _bounds(axis, run, statistic)
-        _nulls(axis, run, statistic)
-        _measured(axis, run, statistic)
+        _nulls(axis, run.summary, statistic)
+        n, level = run.summary["n"].values, run.summary[f"{statistic}_mean"].values
+        axis.plot(n, level, color=style.BLUE, linewidth=2.0, label="measured" if run.documents < 2 else "measured, 95% document band")
+        if run.documents > 1:
+            low, high = _cut(run.summary, f"{statistic}_band")
+            axis.fill_between(n, low, high, color=style.BLUE, alpha=0.25, linewidth=0)
         style.size_axis(axis, float(run.summary["n"].max()), "selected tokens $N$ (log)")
         axis.set(ylim=(-0.02, 1.03), ylabel="mean over heads and documents")
-        axis.set_title(WORDS[statistic])
+        axis.set_title(title)
         style.legend_below(axis, columns=1)
     return axes
 
 
+def _cut(data: xr.Dataset, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Both limits of a band, cut to [0, 1]: what lies beyond says nothing about a share."""
+    low, high = (np.clip(data[f"{name}_{side}"].values, 0, 1) for side in ("lower", "upper"))
+    return low, high
+
+
 def _bounds(axes: Axes, run: Run, statistic: str) -> None:
-    """Mean envelopes, cut to [0, 1]: what lies beyond says nothing about a share."""
+    """Mean envelopes."""
     n = run.summary["n_envelope"].values
     for edition, gram in run.drawn_bounds:
-        bounds = run.summary.sel(edition=edition, gram=gram)
-        low, high = (np.clip(bounds[f"{statistic}_{side}"].values, 0, 1) for side in ("lower", "upper"))
-        colour, label = BOUND_COLOURS.get(edition, style.SKY), f"bounds: {bound_label(edition, gram)}"
+        low, high = _cut(run.summary.sel(edition=edition, gram=gram), statistic)
+        line: dict[str, Any] = {"linewidth": 1.0} if edition == "sharp" else {"linewidth": 1.2, "linestyle": (0, (4, 2))}
+        line["color"] = BOUND_COLOURS.get(edition, style.SKY)
         if edition == "sharp":
-            axes.fill_between(n, low, high, color=colour, alpha=0.16, linewidth=0)
-            axes.plot(n, low, color=colour, linewidth=1.0)
-            axes.plot(n, high, color=colour, linewidth=1.0, label=label)
-        else:
-            axes.plot(n, low, color=colour, linewidth=1.2, linestyle=(0, (4, 2)))
-            axes.plot(n, high, color=colour, linewidth=1.2, linestyle=(0, (4, 2)), label=label)
+            axes.fill_between(n, low, high, color=line["color"], alpha=0.16, linewidth=0)
+        axes.plot(n, low, **line)
+        axes.plot(n, high, **line, label=f"bounds: {bound_label(edition, gram)}")
 
 
-def _nulls(axes: Axes, run: Run, statistic: str) -> None:
-    summary = run.summary
-    if f"{statistic}_null" in summary:
-        for null in summary["null"].values:
-            label, colour, dashes = NULL_WORDS.get(str(null), (f"null: {str(null).replace('_', ' ')}", style.GREY, ":"))
-            axes.plot(summary["n"], summary[f"{statistic}_null"].sel(null=null), color=colour, linestyle=dashes, linewidth=1.3, label=label)
+def _nulls(axes: Axes, summary: xr.Dataset, statistic: str) -> None:
+    for null in summary["null"].values if f"{statistic}_null" in summary else ():
+        label, colour, dashes = NULL_WORDS.get(str(null), (f"null: {str(null).replace('_', ' ')}", style.GREY, ":"))
+        axes.plot(summary["n"], summary[f"{statistic}_null"].sel(null=null), color=colour, linestyle=dashes, linewidth=1.3, label=label)
     if statistic == "precision":
-        axes.plot(
-            summary["n"], summary["floor"], color=style.BLACK, linestyle=":", linewidth=1.0, label="floor $N/T$: no choice can be worse"
-        )
+        label = "floor $N/T$: no choice can be worse"
+        axes.plot(summary["n"], summary["floor"], color=style.BLACK, linestyle=":", linewidth=1.0, label=label)
 
 
-def _measured(axes: Axes, run: Run, statistic: str) -> None:
-    n, level = run.summary["n"].values, run.summary[f"{statistic}_mean"].values
-    axes.plot(n, level, color=style.BLUE, linewidth=2.0, label="measured" if run.documents < 2 else "measured, 95% document band")
-    if run.documents > 1:
-        low, high = (np.clip(run.summary[f"{statistic}_band_{side}"].values, 0, 1) for side in ("lower", "upper"))
-        axes.fill_between(n, low, high, color=style.BLUE, alpha=0.25, linewidth=0)
-
-
-def figure_coverage(axes: Sequence[Axes], tree: xr.DataTree) -> Sequence[Axes]:
+def figure_coverage(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
     """Draw, for P and R on two axes, the share of heads inside their bounds by edition and Gram (rows) and N (columns)."""
-    run = Run.of(tree)
     pairs = run.bounds
-    for axis, statistic in zip(axes, ("precision", "recall"), strict=True):
+    for axis, (statistic, title) in zip(axes, WORDS.items(), strict=True):
         share = run.envelope[f"{statistic}_inside_by_size"]
         rows = np.array([share.sel(edition=edition, gram=gram).values for edition, gram in pairs])
         known = np.isfinite(rows).any(axis=0)
         sizes = share["n_envelope"].values[known]
-        image = _cells(axis, rows[:, known], 0.0, 1.0)
+        image = _cells(axis, rows[:, known], 1.0)
         axis.invert_yaxis()
         axis.set_yticks(np.arange(len(pairs)) + 0.5, [bound_label(*pair) for pair in pairs])
         axis.set_xticks(np.arange(len(sizes)) + 0.5, [f"{size:,}" for size in sizes], rotation=90, fontsize=7.5)
-        axis.set_title(f"{WORDS[statistic]}: share of heads inside the bounds")
+        axis.set_title(f"{title}: share of heads inside the bounds")
         axis.figure.colorbar(image, ax=axis, format=lambda value, _: f"{100 * value:.0f}%", ticks=[0, 0.5, 1], pad=0.015, fraction=0.03)
     axes[-1].set_xlabel("selected tokens $N$")
     return axes
 
 
-def figure_heads(axes: Sequence[Axes], tree: xr.DataTree) -> Sequence[Axes]:
+def figure_heads(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
     """Draw P and R at N = 4 and the misfit of the exponential similarity as maps of heads by layer, on three axes."""
-    run = Run.of(tree)
-    for axis, statistic in zip(axes, ("precision", "recall"), strict=False):
+    for axis, (statistic, title) in zip(axes, WORDS.items(), strict=False):
         values = run.display[f"{statistic}_of_head"].values.astype(np.float64)
-        _map(axis, run, values, "head", f"{WORDS[statistic]} at $N={run.small_size}$", (0.0, 1.0))
+        _map(axis, run, values, "head", f"{title} at $N={run.small_size}$", 1.0)
     misfit = run.similarity["mae_by_lag"]
     form = "exponential" if "exponential" in misfit["gram"].values else misfit["gram"].values[0]
-    known = misfit.sel(gram=form).transpose("layer", "kv_head").values
-    _map(axes[2], run, known, "kv_head", f"Misfit of the {form} similarity (mean absolute error over lags)", (0.0, None))
+    values = misfit.sel(gram=form).transpose("layer", "kv_head").values
+    largest = float(np.nanmax(values)) if np.isfinite(values).any() else 1.0
+    _map(axes[2], run, values, "kv_head", f"Misfit of the {form} similarity (mean absolute error over lags)", largest)
     axes[2].set_xlabel("layer")
     return axes
 
 
-def _map(axes: Axes, run: Run, values: np.ndarray, dim: str, title: str, limits: tuple[float, float | None]) -> None:
-    top = limits[1] if limits[1] is not None else (float(np.nanmax(values)) if np.isfinite(values).any() else 1.0)
-    image = _cells(axes, values.T, limits[0], top)
-    layers, heads = values.shape
-    for axis, number, labels in ((axes.xaxis, layers, run.capture["layer"].values), (axes.yaxis, heads, run.capture[dim].values)):
-        step = max(1, -(-number // (16 if axis is axes.xaxis else 9)))
-        axis.set_ticks(np.arange(0, number, step) + 0.5, [str(label) for label in labels[::step]])
+def _map(axes: Axes, run: Run, values: np.ndarray, dim: str, title: str, largest: float) -> None:
+    image = _cells(axes, values.T, largest)
+    for axis, labels, most in ((axes.xaxis, run.capture["layer"].values, 16), (axes.yaxis, run.capture[dim].values, 9)):
+        step = max(1, -(-labels.size // most))
+        axis.set_ticks(np.arange(0, labels.size, step) + 0.5, [str(label) for label in labels[::step]])
     axes.set_ylabel("head" if dim == "head" else "value head")
     axes.set_title(title)
     axes.figure.colorbar(image, ax=axes, pad=0.015, fraction=0.03)
 
 
-def _cells(axes: Axes, values: np.ndarray, low: float, high: float) -> QuadMesh:
+def _cells(axes: Axes, values: np.ndarray, largest: float) -> QuadMesh:
     """Draw a matrix as vector cells with white joints, cell (i, j) over (j, i) to (j+1, i+1); what is not known stays grey."""
     axes.set_facecolor("#e4e4e4")
-    mesh = axes.pcolormesh(np.ma.masked_invalid(values), cmap="cividis", vmin=low, vmax=high, edgecolors="white", linewidth=0.4)
+    mesh = axes.pcolormesh(np.ma.masked_invalid(values), cmap="cividis", vmin=0.0, vmax=largest, edgecolors="white", linewidth=0.4)
     axes.tick_params(length=0)
     axes.grid(False)
     return mesh
 
 
-def figure_idea(axes: Sequence[Axes], tree: xr.DataTree) -> Sequence[Axes]:
+def figure_idea(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
     """Draw made-up contributions in a plane, their representative and the two balls, and beside it what they tell (in the manner of Figure 1)."""
-    example = Run.of(tree).example
+    example = run.example
     selected = example["selected"].values
     y, s, n = example["contribution"].values, example["representative"].values, int(selected.sum())
     outer, inner = float(example["outer_radius"]), float(example["inner_radius"])

@@ -17,6 +17,7 @@ from matplotlib.transforms import ScaledTranslation
 BLACK, GREY, PALE = "#1a1a1a", "#767676", "#d9d9d9"
 BLUE, ORANGE, GREEN, VERMILLION, PURPLE, SKY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#AA4499", "#56B4E9"
 """PURPLE is darker than the palette's own, which is pale on white."""
+DASHED, DASH_DOTTED = (0, (5, 1.5)), (0, (3, 1.2, 1, 1.2))
 
 WIDTH: Final = 7.4
 """Width of a figure in inches: the page's column at 96 dots an inch."""

@@ -69,8 +69,8 @@ def parity(attrs: Mapping[str, Any]) -> list[tuple[str, str]]:
     kept = attrs.get("parity")
     if not isinstance(kept, Mapping):
         return []
-    known = {name: float(kept[name]) for name, _ in PARITY if isinstance(kept.get(name), (int, float))}
-    rows = [(words, rounded(known[name], digits=2).plain) for name, words in PARITY if name in known]
+    known = [(words, kept[name]) for name, words in PARITY if isinstance(kept.get(name), (int, float))]
+    rows = [(words, rounded(float(value), digits=2).plain) for words, value in known]
     return [*rows, ("layer of the largest |Δα|", str(kept["layer"]))] if "layer" in kept else rows
 
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import xarray as xr
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
@@ -18,10 +19,10 @@ from matplotlib.figure import Figure
 
 from reports.figures import style
 from reports.figures.captions import Caption
-from reports.figures.every import EXPERIMENTS, FIGURES, Plan, draw, plans
+from reports.figures.every import Plan, draw, plans, write_figure
 from reports.files import replaced
 from reports.page import header
-from reports.run import Run
+from reports.run import Run, listed
 from reports.tables.every import tables, write_table
 from reports.tables.table import Table
 from reports.tables.verdicts import DETAILS
@@ -59,35 +60,45 @@ def write_page(tree: xr.DataTree, out: Path, *, seconds: Mapping[str, float] | N
     Raises:
         InputError: if the run lacks a group, or the folder cannot be written.
     """
-    drawn = {plan.name: draw(plan, tree) for plan in plans(tree)}
-    for name, figure in drawn.items():
-        for kind in ("pdf", "png"):
-            replaced(out / "figures" / f"{name}.{kind}", style.rendered(figure, kind))
-    made = tables(tree)
-    for table in made.values():
-        write_table(table, out / "tables")
-    return replaced(out / PAGE_NAME, _filled(Run.of(tree), drawn, made, seconds))
+    run = Run.of(tree)
+    drawn, made = {plan: draw(plan, run) for plan in plans(run)}, tables(tree)
+    write_beside(drawn, made, out)
+    return replaced(out / PAGE_NAME, _filled(run, drawn, made, seconds))
 
 
 def page_html(tree: xr.DataTree, *, seconds: Mapping[str, float] | None = None) -> str:
     """Return the page of `write_page` as text, writing nothing."""
-    return _filled(Run.of(tree), {plan.name: draw(plan, tree) for plan in plans(tree)}, tables(tree), seconds)
+    run = Run.of(tree)
+    return _filled(run, {plan: draw(plan, run) for plan in plans(run)}, tables(tree), seconds)
 
 
-def _filled(run: Run, drawn: Mapping[str, Figure], made: Mapping[str, Table], seconds: Mapping[str, float] | None) -> str:
+def write_beside(drawn: Mapping[Plan, Figure], made: Mapping[str, Table], out: Path) -> None:
+    """Write figures and tables into the folders beside a page."""
+    for plan, figure in drawn.items():
+        write_figure(plan.name, figure, out / "figures")
+    for table in made.values():
+        write_table(table, out / "tables")
+
+
+def shown(drawn: Mapping[Plan, Figure], subject: Any, label: str) -> list[Shown]:
+    """Figures as they stand on a page; what a screen reader says of one is `label`, with `plan` and `caption` to be filled in."""
+    result = []
+    for number, (plan, figure) in enumerate(drawn.items(), start=1):
+        caption = plan.caption(subject)
+        svg = inline_svg(style.rendered(figure, "svg"), plan.name, label.format(plan=plan, caption=caption))
+        result.append(Shown(plan, number, svg, panels(figure, plan.name), caption))
+    return result
+
+
+def _filled(run: Run, drawn: Mapping[Plan, Figure], made: Mapping[str, Table], seconds: Mapping[str, float] | None) -> str:
     """Fill the template."""
-    shown = []
-    for number, plan in enumerate((plan for plan in (*FIGURES, *EXPERIMENTS) if plan.name in drawn), start=1):
-        caption = plan.caption(run)
-        svg = inline_svg(style.rendered(drawn[plan.name], "svg"), plan.name, f"{plan.title} {caption.finding}")
-        shown.append(Shown(plan, number, svg, panels(drawn[plan.name], plan.name), caption))
-    sentences = run.summary.attrs.get("sentences") or []
+    idea, *figures = shown(drawn, run, "{plan.title} {caption.finding}")
     return template("page.html").render(
         model=header.model_name(run),
         facts=header.header(run, seconds),
-        sentences=[sentences] if isinstance(sentences, str) else list(sentences),
-        idea=shown[0],
-        figures=shown[1:],
+        sentences=listed(run.summary.attrs, "sentences"),
+        idea=idea,
+        figures=figures,
         tables=[table for table in made.values() if not table.only_latex and table.name not in APART],
         verdicts=[table for table in made.values() if table.name in VERDICTS],
         details=made.get(DETAILS),

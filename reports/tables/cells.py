@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from markupsafe import Markup, escape
 
 from reports.text.latex import math_html, mixed_html, mixed_latex, text_latex
-from reports.text.number import MISSING, Number, percent, rounded
+from reports.text.number import MISSING, percent, rounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +50,14 @@ def whole(value: float) -> Cell:
     """A cell that holds a count or an index."""
     if not math.isfinite(value):
         return missing()
-    return Cell(
-        f"{int(value)}", Markup(f"{int(value):,}") if abs(value) >= 10_000 else Markup(f"{int(value)}"), f"${int(value)}$", float(value)
-    )
+    html = Markup(f"{int(value):,}" if abs(value) >= 10_000 else f"{int(value)}")
+    return Cell(f"{int(value)}", html, f"${int(value)}$", float(value))
 
 
 def number(value: float, error: float | None = None, *, digits: int = 3) -> Cell:
     """A cell that holds a number, with its standard error if it has one (see `rounded`)."""
-    return _of(rounded(value, error, digits=digits), value)
+    shown = rounded(value, error, digits=digits)
+    return Cell(shown.plain, Markup(shown.html), shown.latex, float(value) if math.isfinite(value) else "")
 
 
 def between(middle: float, low: float, high: float) -> Cell:
@@ -118,7 +118,3 @@ def header(*words: str) -> list[Cell]:
 def missing() -> Cell:
     """A cell for what was not measured."""
     return Cell(MISSING, Markup(MISSING), MISSING, "")
-
-
-def _of(shown: Number, value: float) -> Cell:
-    return Cell(shown.plain, Markup(shown.html), shown.latex, float(value) if math.isfinite(value) else "")

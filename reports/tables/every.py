@@ -5,20 +5,18 @@ One more table: a function that returns a `Table`, and its name in `tables`. Num
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import xarray as xr
 
 from reports.files import replaced
 from reports.run import Run
-from reports.tables.compressed import compressed_tables
+from reports.tables.bounds import coverage, ingredient_tables, predictive_tables, separability
+from reports.tables.cells import header, mixed, whole
 from reports.tables.experiments import experiment_tables
 from reports.tables.heads import head_tables
-from reports.tables.ingredients import ingredient_tables
-from reports.tables.overall import coverage, errata, norms, separability, similarity, weights
-from reports.tables.pooled import pooled_tables
-from reports.tables.predictive import predictive_tables
-from reports.tables.rivals import rival_tables
+from reports.tables.parameters import compressed_tables, norms, pooled_tables, rival_tables, similarity, weights
 from reports.tables.table import Table
 from reports.tables.verdicts import verdict_tables
 
@@ -33,23 +31,25 @@ def tables(tree: xr.DataTree) -> dict[str, Table]:
         InputError: if the run lacks a group.
     """
     run = Run.of(tree)
-    made = [
-        *verdict_tables(run),
-        norms(run),
-        *compressed_tables(run),
-        similarity(run),
-        weights(run),
-        *rival_tables(run),
-        *pooled_tables(run),
-        separability(run),
-        coverage(run),
-        *ingredient_tables(run),
-        *predictive_tables(run),
-        *experiment_tables(run),
-        *head_tables(run),
-        errata(run),
-    ]
+    fitted = [norms(run), *compressed_tables(run), similarity(run), weights(run), *rival_tables(run), *pooled_tables(run)]
+    measured = [separability(run), coverage(run), *ingredient_tables(run), *predictive_tables(run), *experiment_tables(run)]
+    made = [*verdict_tables(run), *fitted, *measured, *head_tables(run), errata(run)]
     return {table.name: table for table in made if table.rows}
+
+
+def errata(run: Run) -> Table:
+    """What is wrong in print and matters for reading the report."""
+    result = json.loads(run.summary.attrs.get("errata") or "[]")
+    rows = [
+        [whole(float(row.get("number", 0))), *(mixed(str(row.get(key) or "")) for key in ("title", "printed", "true", "reading"))]
+        for row in result
+    ]
+    headers = header("no.", "what", "printed", "true", "why it matters here")
+    return Table(
+        name="errata", title="Errata", headers=headers, rows=rows, align="rpppp", widths={1: "1.8cm", 2: "2.4cm", 3: "3.7cm", 4: "2.7cm"},
+        paper_rows=5,
+        caption="Statements of arXiv 2602.01893 that are wrong or undefined in print and matter for reading this report.",
+    )  # fmt: skip
 
 
 def write_tables(tree: xr.DataTree, out: Path) -> list[Path]:

@@ -5,11 +5,13 @@ Imports this room's cells, numbers and pooled runs. A group that the run lacks h
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import xarray as xr
 
 from reports.run import NULLS, Run, at_size, notes
-from reports.tables.cells import Cell, header, interval, mixed, number, p_value, share, stacked, text, whole
+from reports.tables.cells import header, interval, mixed, number, p_value, share, stacked, text, whole
 from reports.tables.table import Table
 from reports.text.number import count, percent, rounded
 
@@ -24,19 +26,8 @@ CRITERIA = {"size": "sizes", "alignment": "alignment", "both": "both agree"}
 
 def experiment_tables(run: Run) -> list[Table]:
     """All tables of the experiments that the run holds."""
-    made = []
-    if run.sink is not None:
-        made.append(_sink(run, run.sink))
-    if run.regimes is not None:
-        made += [_regimes(run, run.regimes), _sweep(run.regimes)]
-    if run.separable is not None:
-        made.append(_separable(run, run.separable))
-    return made
-
-
-def _below(run: Run, data: xr.Dataset) -> list[int]:
-    held = {int(n) for n in data["n"].values}
-    return [n for n in SIZES if n in held and n < run.positions]
+    makers = {"sink": [_sink], "regimes": [_regimes, _sweep], "separable": [_separable]}
+    return [make(run, data) for name, makes in makers.items() if (data := getattr(run, name)) is not None for make in makes]
 
 
 def _sink(run: Run, data: xr.Dataset) -> Table:
@@ -49,9 +40,7 @@ def _sink(run: Run, data: xr.Dataset) -> Table:
             if n not in data["n"].values:
                 continue
             value = {name: at_size(at[name], n) for name in at.data_vars if at[name].dims == ("n",)}
-            size = whole(n)
-            if n == peak:
-                size = Cell(f"{n} (largest)", text(f"{n} (largest)").html, f"${n}$ (largest)", float(n))
+            size = replace(text(f"{n} (largest)"), latex=f"${n}$ (largest)", sort=float(n)) if n == peak else whole(n)
             rows.append(
                 [text(words), size, number(value["correlation"], value["correlation_se"]),
                  interval(value["correlation_lower"], value["correlation_upper"]),
@@ -62,21 +51,17 @@ def _sink(run: Run, data: xr.Dataset) -> Table:
             )  # fmt: skip
     caption = (
         f"Over {count(int(data.attrs['heads']), 'head')} with {int(data.attrs['distinct'])} distinct ρ₀, "
-        f"{count(run.documents, 'document')}. As measured: means over documents "
-        "correlated, as the paper does. Free of noise: the same from products of different documents only, which the noise of few "
-        "documents does not pull "
-        f"towards 0. 95% intervals: jackknife over documents with t({run.documents - 1}) on Fisher's z; bootstrap: percentiles of "
-        f"{int(data.attrs['resamples']):,} resamples "
-        f"(seed {int(data.attrs['seed'])}), for comparison only: they lie too low. Slope: change of Recall per unit of ρ₀, free "
-        "of noise. Layer is a factor. The N of the "
-        "largest correlation was chosen by looking."
+        f"{run.counted('document')}. As measured: means over documents correlated, as the paper does. Free of noise: the same "
+        "from products of different documents only, which the noise of few documents does not pull towards 0. 95% intervals: jackknife "
+        f"over documents with t({run.documents - 1}) on Fisher's z; bootstrap: percentiles of {int(data.attrs['resamples']):,} resamples "
+        f"(seed {int(data.attrs['seed'])}), for comparison only: they lie too low. Slope: change of Recall per unit of ρ₀, free of noise. "
+        "Layer is a factor. The N of the largest correlation was chosen by looking."
         if run.documents > 1
         else f"Over {count(int(data.attrs['heads']), 'head')} with {int(data.attrs['distinct'])} distinct ρ₀."
     )
     headers = ["coefficient", "N", "as measured", "95% interval", "bootstrap", "free of noise", "95% interval", "slope"]
     return Table(
-        name="sink", title="The sink's similarity and Recall (Figure 6)", headers=header(*headers), rows=rows,
-        align="llrrrrrr",
+        name="sink", title="The sink's similarity and Recall (Figure 6)", headers=header(*headers), rows=rows, align="llrrrrrr",
         on_paper=[range(5), [0, 1, 5, 6, 7]], caption=f"{caption} {notes(data)}".strip(),
     )  # fmt: skip
 
@@ -95,26 +80,18 @@ def _regimes(run: Run, data: xr.Dataset) -> Table:
     kappa = rounded(float(data["kappa"]), float(data["kappa_se"])).plain
     draws = f"{int(data.attrs['resamples']):,} resamples (seed {int(data.attrs['seed'])})" if run.documents > 1 else "no resamples"
     caption = (
-        f"A regime's heads, and in which share of replicates they keep it: {count(run.documents, 'document')} left out one by one, "
-        f"{draws}, other thresholds (table below). "
-        "Contributions: median over the regime's heads, value norm. Sizes and alignment are the paper's two descriptions (section 4.2); "
-        f"they both name a regime in {int(data['told'])} heads and the same one in {int(data['agreed'])} (Cohen's κ {kappa}; 0 is chance). {notes(data)}"
+        f"A regime's heads, and in which share of replicates they keep it: {run.counted('document')} left out one by one, {draws}, other "
+        "thresholds (table below). Contributions: median over the regime's heads, value norm. Sizes and alignment are the paper's two "
+        f"descriptions (section 4.2); they both name a regime in {int(data['told'])} heads and the same one in {int(data['agreed'])} "
+        f"(Cohen's κ {kappa}; 0 is chance). {notes(data)}"
     )
-    headers = [
-        *(mixed(word) for word in ("told by", "regime", "heads")),
-        stacked("leave", "one out"),
-        mixed("resampled"),
-        stacked("other", "thresholds"),
-    ]
-    symbols = [r"$\|\alpha_0 v_0\|$", r"$\|\alpha_L v_L\|$", "rest"]
-    return Table(
-        name="regimes", title="Regimes of heads (Figures 8 and 10)", headers=[*headers, *(mixed(word) for word in symbols)],
-        rows=rows, align="llrrrrrrr",
-        caption=caption.strip(),
-    )  # fmt: skip
+    headers = [*header("told by", "regime", "heads"), stacked("leave", "one out"), mixed("resampled"), stacked("other", "thresholds")]
+    headers += header(r"$\|\alpha_0 v_0\|$", r"$\|\alpha_L v_L\|$", "rest")
+    title = "Regimes of heads (Figures 8 and 10)"
+    return Table(name="regimes", title=title, headers=headers, rows=rows, align="llrrrrrrr", caption=caption.strip())
 
 
-def _sweep(data: xr.Dataset) -> Table:
+def _sweep(run: Run, data: xr.Dataset) -> Table:
     """One row a setting: counts by alignment and by both."""
     at = dict(data.attrs["thresholds"])
     names = [str(name) for name in data["regime"].values]
@@ -142,7 +119,7 @@ def _separable(run: Run, data: xr.Dataset) -> Table:
             at = data.sel(null=null)
             if not np.isfinite(at[f"{statistic}_gain"].values).any():
                 continue
-            for n in _below(run, data):
+            for n in (n for n in SIZES if n in data["n"].values and n < run.positions):
                 value = {name: at_size(at[f"{statistic}_{name}"], n) for name in PARTS}
                 rows.append(
                     [text(statistic.capitalize()), mixed(NULLS.get(null, null.replace("_", " "))), whole(n), number(value["gain"], value["gain_se"]),
@@ -151,10 +128,9 @@ def _separable(run: Run, data: xr.Dataset) -> Table:
                 )  # fmt: skip
     rate = f"{float(data.attrs['false_discovery_rate']):g}"
     caption = (
-        f"Measured minus null, mean over heads ± standard error over {count(run.documents, 'document')}. Interval: 95% for all N of one "
-        f"null at once (Bonferroni), t({run.documents - 1}). "
-        "p: two-sided, Holm over all 1 < N < T, which tells more than the interval. Heads above: those whose mean is higher, tested or "
-        "not. More, less: heads told apart from chance one by one (exact sign-flip test "
+        f"Measured minus null, mean over heads ± standard error over {run.counted('document')}. Interval: 95% for all N of one "
+        f"null at once (Bonferroni), t({run.documents - 1}). p: two-sided, Holm over all 1 < N < T, which tells more than the interval. "
+        "Heads above: those whose mean is higher, tested or not. More, less: heads told apart from chance one by one (exact sign-flip test "
         f"over documents, Benjamini-Hochberg over heads at each N, q = {rate}). "
         if run.documents > 1
         else "Measured minus null, mean over heads. "
@@ -162,8 +138,7 @@ def _separable(run: Run, data: xr.Dataset) -> Table:
     headers = ["statistic", "null", "N", "measured − null", "95%, all N", "p", "heads above", "more", "less", "of"]
     return Table(
         name="separable", title="More separable than chance?", headers=header(*headers), rows=rows, align="llrrrrrrrr",
-        on_paper=[range(6), [0, 1, 2, 6, 7, 8, 9]],
-        caption=(caption + beyond_nulls(data) + " " + notes(data)).strip(),
+        on_paper=[range(6), [0, 1, 2, 6, 7, 8, 9]], caption=(caption + beyond_nulls(data) + " " + notes(data)).strip(),
     )  # fmt: skip
 
 

@@ -45,16 +45,16 @@ def verdict_tables(run: Run) -> list[Table]:
 
 
 def _words(data: xr.Dataset) -> dict[int, str]:
+    """What the codes of answers stand for."""
     return {int(code): word for code, word in json.loads(str(data.attrs["answers"])).items()}
 
 
-def _codes(data: xr.Dataset) -> dict[str, int]:
-    return {word: code for code, word in _words(data).items()}
-
-
-def _answers(data: xr.Dataset, claim: Mapping[str, Any]) -> np.ndarray:
-    """The answers of one claim, as codes, (layer, head)."""
-    return data[f"answer_{claim['of']}"].sel({f"claim_{claim['of']}": claim["key"]}).transpose("layer", ...).values
+def _column(data: xr.Dataset, claim: Mapping[str, Any], name: str = "answer") -> np.ndarray:
+    """Codes of answers, or one of NUMBERS, of one claim, (layer, head); NaN where the run does not keep it."""
+    of = claim["of"]
+    answer = data[f"answer_{of}"]
+    values = data.get(f"{name}_{of}", np.nan * answer)
+    return values.sel({f"claim_{of}": claim["key"]}).transpose("layer", of).values
 
 
 def _linked(cell: Cell, claim: str) -> Cell:
@@ -62,37 +62,35 @@ def _linked(cell: Cell, claim: str) -> Cell:
     return replace(cell, html=Markup('<a href="#table-{}" data-show="{}">{}</a>').format(DETAILS, claim, cell.html))
 
 
-def _held_against(claim: Mapping[str, Any]) -> str:
+def _tolerance(claim: Mapping[str, Any]) -> str:
     return f"{SIDES[claim['side']]} {claim['tolerance']:g}"
 
 
 def _overall(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
     """One row a claim: how many heads it holds and fails of, and of what share of heads it is true."""
-    rows, codes = [], _codes(data)
+    rows, codes = [], {word: code for code, word in _words(data).items()}
     for claim in claims:
         at = data.sel(claim=claim["key"])
-        without = int((_answers(data, claim) == codes["no estimate"]).sum())
+        without = int((_column(data, claim) == codes["no estimate"]).sum())
         low, high = (float(at[name]) for name in ("true_at_least", "true_at_most"))
         more = f"; {without:,} more without an estimate" if without else ""
-        words = f"{percent(low, 0)} to {percent(high, 0)} of {count(int(at['tested']), HEADS[claim['of']])}{more}"
-        true = share(0.5 * (low + high), words)
+        true = share(0.5 * (low + high), f"{percent(low, 0)} to {percent(high, 0)} of {count(int(at['tested']), HEADS[claim['of']])}{more}")
         rows.append(
-            [_linked(mixed(claim["says"]), claim["key"]), mixed(f"{_held_against(claim)}; {claim['source']}"),
+            [_linked(mixed(claim["says"]), claim["key"]), mixed(f"{_tolerance(claim)}; {claim['source']}"),
              *(whole(float(at[name])) for name in ("holds", "fails", "undetermined")), true, _within(at)]
         )  # fmt: skip
     rate = percent(float(data.attrs["false_discovery_rate"]), 0)
     settled = (
-        f"Two one-sided tests of each head's estimate against the tolerance, with its jackknife standard error over {count(run.documents, 'document')} "
-        f"(Student's t, {run.documents - 1} degrees of freedom) and by Hall's transformation of it, which allows for documents more skewed than "
-        f"they look; of the answers “holds”, and of the answers “fails”, at most {rate} are false in "
-        "expectation (Benjamini–Hochberg over heads), unless documents are strongly skewed. Undetermined: these documents do not settle it. "
-        "No estimate: what the claim is about was not "
-        "found in the head, or could not be fitted; such heads are neither. True of: the share of heads of which the claim is "
-        "true, as far as these answers tell. Estimate within: the share of heads with an estimate whose estimate is within the tolerance, however sure; "
-        "± by the document jackknife, n/a where the run does not keep what that needs, “± <” where no document takes a head across. "
-        "A claim on bounds holds where each bound on Precision and Recall "
-        "does at every N, and fails where one does not (tested by t: the gap of curve and bound; beside it, that texts unlike all of these would have been "
-        "met); bounds on an expectation may miss a single head."
+        "Two one-sided tests of each head's estimate against the tolerance, with its jackknife standard error over "
+        f"{run.counted('document')} (Student's t, {run.documents - 1} degrees of freedom) and by Hall's transformation of it, "
+        f"which allows for documents more skewed than they look; of the answers “holds”, and of the answers “fails”, at most {rate} are "
+        "false in expectation (Benjamini–Hochberg over heads), unless documents are strongly skewed. Undetermined: these documents do not "
+        "settle it. No estimate: what the claim is about was not found in the head, or could not be fitted; such heads are neither. True "
+        "of: the share of heads of which the claim is true, as far as these answers tell. Estimate within: the share of heads with an "
+        "estimate whose estimate is within the tolerance, however sure; ± by the document jackknife, n/a where the run does not keep what "
+        "that needs, “± <” where no document takes a head across. A claim on bounds holds where each bound on Precision and Recall does at "
+        "every N, and fails where one does not (tested by t: the gap of curve and bound; beside it, that texts unlike all of these would "
+        "have been met); bounds on an expectation may miss a single head."
         if run.documents > 1
         else "One document gives no standard errors: nothing is settled."
     )
@@ -133,14 +131,11 @@ def _skewness(value: float) -> Cell:
 
 def _by_layer(data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
     """Counts of holds / fails by layer."""
-    columns = []
-    for claim in claims:
-        answer, code = _answers(data, claim), _codes(data)
-        columns.append([(int((row == code["holds"]).sum()), int((row == code["fails"]).sum())) for row in answer])
-    rows = [
-        [whole(float(layer)), *(share(holds - fails, f"{holds} / {fails}") for holds, fails in (column[index] for column in columns))]
-        for index, layer in enumerate(data["layer"].values)
-    ]
+    rows, codes = [], {word: code for code, word in _words(data).items()}
+    answers = [_column(data, claim) for claim in claims]
+    for index, layer in enumerate(data["layer"].values):
+        counts = [[int((answer[index] == codes[word]).sum()) for word in ("holds", "fails")] for answer in answers]
+        rows.append([whole(float(layer)), *(share(holds - fails, f"{holds} / {fails}") for holds, fails in counts)])
     headers = [mixed("layer"), *(_name(claim["key"]) for claim in claims)]
     groups = [[0, *range(first, min(first + SIDE_BY_SIDE, len(headers)))] for first in range(1, len(headers), SIDE_BY_SIDE)]
     return Table(
@@ -161,8 +156,7 @@ def _details(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
     words, bounds, rows = _words(data), json.loads(str(data.attrs.get("bounds", "{}"))), []
     for claim in claims:
         of = claim["of"]
-        chosen = data.sel({f"claim_{of}": claim["key"]})
-        parts = {name: _column(chosen, name, of) for name in ("answer", *NUMBERS)}
+        parts = {name: _column(data, claim, name) for name in ("answer", *NUMBERS)}
         for i, j in np.ndindex(parts["answer"].shape):
             at = {name: float(values[i, j]) for name, values in parts.items()}
             bound = bounds.get(f"{at['cell_bound']:.0f}", "")
@@ -171,13 +165,13 @@ def _details(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
             limits = f"{rounded(at['lower']).plain} to {rounded(at['upper']).plain}" if np.isfinite(at["se"]) else MISSING
             rows.append(
                 [text(claim["key"]), text(name), text(words[int(at["answer"])]), number(at["estimate"], at["se"]), text(limits), _skewness(at["skew"]),
-                 text(_held_against(claim)), *map(p_value, (*p, at["p_holds_adjusted"], at["p_fails_adjusted"])), text(_source(claim, at, bound))]
+                 text(_tolerance(claim)), *map(p_value, (*p, at["p_holds_adjusted"], at["p_fails_adjusted"])), text(_source(claim, at, bound))]
             )  # fmt: skip
     headers = ["claim", "head", "verdict", "estimate", "95% interval", "skewness", "tolerance", "p (holds)", "p (fails)", "adjusted p (holds)",
                "adjusted p (fails)", "estimate from"]  # fmt: skip
     rate = percent(float(data.attrs["false_discovery_rate"]), 0)
     worse = f" and one up to {data.attrs['skewness_reach']:g} standard errors worse" if "skewness_reach" in data.attrs else ""
-    errors = f"± over {count(run.documents, 'document')}" if run.documents > 1 else "One document: no ±"
+    errors = f"± over {run.counted('document')}" if run.documents > 1 else "One document: no ±"
     return Table(
         name=DETAILS, title="Every verdict", headers=header(*headers), rows=rows, align="lllrrrrrrrrl", only_page=True,
         caption="What each verdict rests on. L5V2: value head 2 of layer 5; L5H3: head 3. p (holds): against the claim's failing, p (fails): "
@@ -189,12 +183,6 @@ def _details(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
         "multiplied by their number; elsewhere of the largest p (holds). The adjusted p rest on the largest and the smallest of all. Intervals are not "
         f"adjusted. {errors}.",
     )  # fmt: skip
-
-
-def _column(chosen: xr.Dataset, name: str, of: str) -> np.ndarray:
-    """One of NUMBERS of one claim, (layer, head); NaN where the run does not keep it."""
-    answer = chosen[f"answer_{of}"].transpose("layer", of)
-    return chosen[f"{name}_{of}"].transpose("layer", of).values if f"{name}_{of}" in chosen else np.full(answer.shape, np.nan)
 
 
 def _source(claim: Mapping[str, Any], at: Mapping[str, float], bound: str) -> str:

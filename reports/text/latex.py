@@ -7,6 +7,7 @@ Imports markupsafe (with jinja2).
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from markupsafe import Markup, escape
@@ -47,7 +48,9 @@ _SCRIPT_OF_LETTER = re.compile(r"(?<![\w$])(?P<letter>[A-Za-z\u0370-\u03ff])_(?P
 """An exponent, or an index of a single letter: v_L, but no name such as cv_token."""
 
 _LATEX_TEXT: Final = (
-    _pairs(
+    {sign: f"$_{digit}$" for digit, sign in enumerate("₀₁₂₃₄₅₆₇₈₉")}
+    | {sign: f"$^{digit}$" for digit, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}
+    | _pairs(
         r"""\ \textbackslash{} & \& % \% $ \$ # \# _ \_ { \{ } \} ~ \textasciitilde{} ^ \textasciicircum{} < $<$ > $>$ | $|$ " ''
         ± $\pm$ × $\times$ · $\cdot$ − $-$ – -- — --- … \dots{} ≤ $\le$ ≥ $\ge$ ≠ $\ne$ ≈ $\approx$ ≪ $\ll$ ≲ $\lesssim$
         ≳ $\gtrsim$ ∈ $\in$ ∉ $\notin$ ∞ $\infty$ √ $\surd$ ∑ $\sum$ → $\to$ ⇔ $\Leftrightarrow$ ⇒ $\Rightarrow$ ‖ $\|$
@@ -57,8 +60,6 @@ _LATEX_TEXT: Final = (
     | {sign: rf"$\{name}$" for name, sign in _GREEK.items() if not name.startswith("var")}
     | dict.fromkeys("\u0304\u0332", "")
 )
-_SUBSCRIPTS: Final = {sign: f"$_{digit}$" for digit, sign in enumerate("₀₁₂₃₄₅₆₇₈₉")}
-_SUPERSCRIPTS: Final = {sign: f"$^{digit}$" for digit, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}
 _LATEX_LETTERS: Final = re.compile(r"[\x20-\x7e\u00a1-\u017f]")
 
 
@@ -73,59 +74,57 @@ def mixed_html(text: str) -> Markup:
 
     A text with LaTeX commands but no dollar signs is taken as LaTeX throughout.
     """
-    if "$" not in text and _COMMAND.search(text):
-        return math_html(text)
-    pieces = re.split(r"\$([^$]+)\$", text)
-    return Markup("").join(math_html(piece) if index % 2 else _scripts_html(piece) for index, piece in enumerate(pieces))
+    return Markup("").join(_html(kind, words) for kind, words in _pieces(text))
 
 
 def prose_html(text: str) -> Markup:
     """Render a sentence as HTML, in which foreign names may stand: `v_L` and `e^(-x)` become indices and exponents, everything else is escaped."""
-    return _scripts_html(text, _SCRIPT_OF_LETTER)
-
-
-def _scripts_html(text: str, script: re.Pattern[str] = _SCRIPT) -> Markup:
-    """Escape plain words, setting `a_min_in` and `e^{x}` as indices and exponents."""
-    end, out = 0, Markup("")
-    for span in script.finditer(text):
-        tag, body = _script(span)
-        out += (
-            escape(text[end : span.start()] + (span.groupdict().get("letter") or ""))
-            + Markup(f"<{tag}>")
-            + escape(body)
-            + Markup(f"</{tag}>")
-        )
-        end = span.end()
-    return out + escape(text[end:])
-
-
-def _script(span: re.Match[str]) -> tuple[str, str]:
-    """The kind of an index or exponent, sub or sup, and its words."""
-    return ("sub", span["sub"].replace("_", " ")) if span["sub"] else ("sup", span["sup"] or span["round"] or "")
-
-
-def text_latex(text: str) -> str:
-    """Escape any text for LaTeX; characters that plain pdflatex has no letter for are written [U+1234]."""
-    text = "".join(" " if character.isspace() else character for character in text)
-    return "".join(_latex_character(character) for character in text)
+    return Markup("").join(_html(kind, words) for kind, words in _scripts(text, _SCRIPT_OF_LETTER))
 
 
 def mixed_latex(text: str) -> str:
     """Render our own words as LaTeX, as `mixed_html` reads them."""
+    return "".join(_latex(kind, words) for kind, words in _pieces(text))
+
+
+def text_latex(text: str) -> str:
+    """Escape any text for LaTeX; characters that plain pdflatex has no letter for are written [U+1234]."""
+    spaced = (" " if character.isspace() else character for character in text)
+    return "".join(_LATEX_TEXT.get(one, one if _LATEX_LETTERS.match(one) else f"[U+{ord(one):04X}]") for one in spaced)
+
+
+def _pieces(text: str) -> Iterator[tuple[str, str]]:
+    """Our own words as pairs of a kind (maths, plain, sub or sup) and words."""
     if "$" not in text and _COMMAND.search(text):
-        return f"${text}$"
-    pieces = re.split(r"\$([^$]+)\$", text)
-    return "".join(f"${piece}$" if index % 2 else _scripts_latex(piece) for index, piece in enumerate(pieces))
+        yield "maths", text
+        return
+    for index, piece in enumerate(re.split(r"\$([^$]+)\$", text)):
+        if index % 2:
+            yield "maths", piece
+        else:
+            yield from _scripts(piece, _SCRIPT)
 
 
-def _scripts_latex(text: str) -> str:
-    """Escape plain words, setting `a_min_in` and `e^{x}` as indices and exponents."""
-    end, out = 0, ""
-    for span in _SCRIPT.finditer(text):
-        kind, body = _script(span)
-        out += text_latex(text[end : span.start()]) + f"${'_' if kind == 'sub' else '^'}{{{_script_latex(body)}}}$"
+def _scripts(text: str, script: re.Pattern[str]) -> Iterator[tuple[str, str]]:
+    """Plain words, and the indices (sub) and exponents (sup) that stand in them."""
+    end = 0
+    for span in script.finditer(text):
+        yield "plain", text[end : span.start()] + (span.groupdict().get("letter") or "")
+        yield ("sub", span["sub"].replace("_", " ")) if span["sub"] else ("sup", span["sup"] or span["round"] or "")
         end = span.end()
-    return out + text_latex(text[end:])
+    yield "plain", text[end:]
+
+
+def _html(kind: str, words: str) -> Markup:
+    if kind == "maths":
+        return math_html(words)
+    return escape(words) if kind == "plain" else Markup(f"<{kind}>") + escape(words) + Markup(f"</{kind}>")
+
+
+def _latex(kind: str, words: str) -> str:
+    if kind == "maths":
+        return f"${words}$"
+    return text_latex(words) if kind == "plain" else f"${'_' if kind == 'sub' else '^'}{{{_script_latex(words)}}}$"
 
 
 def _script_latex(body: str) -> str:
@@ -142,28 +141,14 @@ def _script_latex(body: str) -> str:
     return out
 
 
-def _latex_character(character: str) -> str:
-    for table in (_LATEX_TEXT, _SUBSCRIPTS, _SUPERSCRIPTS):
-        if character in table:
-            return table[character]
-    if _LATEX_LETTERS.match(character):
-        return character
-    return f"[U+{ord(character):04X}]"
-
-
 def _sequence(tokens: list[str], start: int) -> tuple[Markup, int]:
     """Render tokens up to a closing brace; returns the markup and the index behind it."""
     parts: list[Markup] = []
     index = start
     while index < len(tokens) and tokens[index] != "}":
-        token = tokens[index]
-        if token in "_^" and len(token) == 1:
-            body, index = _argument(tokens, index + 1)
-            tag = "sub" if token == "_" else "sup"
-            parts.append(Markup(f"<{tag}>") + body + Markup(f"</{tag}>"))
-        else:
-            body, index = _argument(tokens, index)
-            parts.append(body)
+        tag = {"_": "sub", "^": "sup"}.get(tokens[index])
+        body, index = _argument(tokens, index + 1 if tag else index)
+        parts.append(Markup(f"<{tag}>") + body + Markup(f"</{tag}>") if tag else body)
     return Markup("").join(parts), index + 1
 
 
@@ -197,16 +182,14 @@ def _command(tokens: list[str], index: int) -> tuple[Markup, int]:
         above, after = _argument(tokens, index + 1)
         below, after = _argument(tokens, after)
         return _bracketed(above) + "/" + _bracketed(below), after
+    if name not in {"sqrt", "overline", "underline", *_ACCENTS}:
+        return escape(name), index + 1
+    body, after = _argument(tokens, index + 1)
     if name == "sqrt":
-        body, after = _argument(tokens, index + 1)
         return Markup("√") + _bracketed(body), after
     if name in _ACCENTS:
-        body, after = _argument(tokens, index + 1)
         return body[:-4] + Markup(_ACCENTS[name]) + Markup("</i>") if body.endswith("</i>") else body + Markup(_ACCENTS[name]), after
-    if name in {"overline", "underline"}:
-        body, after = _argument(tokens, index + 1)
-        return Markup('<span style="text-decoration:{}">{}</span>').format(name, body), after
-    return escape(name), index + 1
+    return Markup('<span style="text-decoration:{}">{}</span>').format(name, body), after
 
 
 def _bracketed(body: Markup) -> Markup:

@@ -5,11 +5,13 @@ Source: arXiv 2602.01893, eq. (8), (12)-(17). Points whose Gram no vectors have 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
@@ -55,20 +57,19 @@ def draw_study(dataset: xr.Dataset, bound: str | None = None) -> Figure:
     if not 1 <= len(varying) <= 3:
         raise InputError(f"the study varies along {len(varying)} axes, expected one to three to draw. Fix some of the parameters.")
     flat = dataset.isel({name: 0 for name in dataset.dims if name not in varying})
+    few = len(varying) == 2 and min(flat.sizes[name] for name in varying) <= FEW
     with style.context():
-        if len(varying) == 1:
-            figure = Figure(figsize=(style.WIDTH, 3.3), layout="constrained")
-            _lines(figure.add_subplot(), flat, varying[0], bounds)
-        elif len(varying) == 2 and min(flat.sizes[name] for name in varying) <= FEW:
-            figure = Figure(figsize=(style.WIDTH, 3.3), layout="constrained")
-            _few_lines(figure.add_subplot(), flat, varying, shown)
-        elif len(varying) == 2:
-            figure = Figure(figsize=(style.WIDTH, 4.4), layout="constrained")
-            axis = figure.add_subplot()
-            mesh = _heat(axis, flat, (varying[0], varying[1]), shown)
-            figure.colorbar(mesh, ax=axis, label=_label(flat[shown]))
+        if len(varying) == 3:
+            return _multiples(flat, varying, shown)
+        lines = few or len(varying) == 1
+        figure = Figure(figsize=(style.WIDTH, 3.3 if lines else 4.4), layout="constrained")
+        axes = figure.add_subplot()
+        if few:
+            _few_lines(axes, flat, varying, shown)
+        elif lines:
+            _lines(axes, flat, varying[0], bounds)
         else:
-            figure = _multiples(flat, varying, shown)
+            figure.colorbar(_heat(axes, flat, varying, shown), ax=axes, label=_label(flat[shown]))
     return figure
 
 
@@ -83,17 +84,13 @@ def _lines(axes: Axes, dataset: xr.Dataset, along: str, bounds: list[str]) -> No
         quantity, side = name.rsplit("_", 1)
         colour, dashes = LINES[quantity]
         label = f"${dataset[name].attrs['symbol']}$, {side}"
-        y = _shown(dataset, name).values
-        axes.plot(
-            x, y, color=colour, linestyle=dashes, linewidth=1.6 if side == "lower" else 0.9, label=label, marker="o" if x.size < 12 else ""
-        )
+        width, marker = 1.6 if side == "lower" else 0.9, "o" if x.size < 12 else ""
+        axes.plot(x, _shown(dataset, name).values, color=colour, linestyle=dashes, linewidth=width, label=label, marker=marker)
     _scale(axes, "x", x)
     axes.set(xlabel=_name(dataset[along]), ylabel="bound, cut to [0, 1]", ylim=(-0.03, 1.03))
-    feasible = np.broadcast_to(_feasible(dataset, (along,)), x.shape)
-    if not feasible.all():
-        axes.fill_between(
-            x, 0, 1, where=~feasible, transform=axes.get_xaxis_transform(), color=style.PALE, linewidth=0, label="no such vectors exist"
-        )
+    hidden, across = ~_over(dataset["feasible"], dataset[along]).astype(bool), axes.get_xaxis_transform()
+    if hidden.any():
+        axes.fill_between(x, 0, 1, where=hidden, transform=across, color=style.PALE, linewidth=0, label="no such vectors exist")
     axes.set_title(_title_of_lines(dataset, bounds))
     style.legend_below(axes, columns=3)
 
@@ -112,15 +109,16 @@ def _few_lines(axes: Axes, dataset: xr.Dataset, varying: list[str], bound: str) 
     style.legend_below(axes, columns=4)
 
 
-def _heat(axes: Axes, dataset: xr.Dataset, along: tuple[str, str], bound: str):  # type: ignore[no-untyped-def]
-    x, y = (dataset[name].values for name in along)
-    shown = _shown(dataset, bound).transpose(along[1], along[0]).values
-    mesh = axes.pcolormesh(x, y, np.ma.masked_invalid(shown), vmin=0, vmax=1, cmap="viridis", shading="nearest", rasterized=True)
-    hidden = ~_feasible(dataset, (along[1], along[0]))
+def _heat(axes: Axes, dataset: xr.Dataset, along: Sequence[str], bound: str) -> QuadMesh:
+    """One map over the first two of `along`."""
+    x, y = (dataset[name].values for name in along[:2])
+    shown = _shown(dataset, bound).transpose(along[1], along[0])
+    mesh = axes.pcolormesh(x, y, np.ma.masked_invalid(shown.values), vmin=0, vmax=1, cmap="viridis", shading="nearest", rasterized=True)
+    hidden = ~_over(dataset["feasible"], shown).astype(bool)
     if hidden.any():
-        axes.contourf(x, y, np.broadcast_to(hidden, shown.shape).astype(float), levels=[0.5, 1.5], colors="none", hatches=["////"])
+        axes.contourf(x, y, hidden.astype(float), levels=[0.5, 1.5], colors="none", hatches=["////"])
     if "margin" in dataset:
-        margin = np.broadcast_to(_spread(dataset["margin"], (along[1], along[0]), shown.shape), shown.shape)
+        margin = _over(dataset["margin"], shown)
         known = np.isfinite(margin)
         if (margin[known] > 0).any() and (margin[known] < 0).any():
             axes.contour(x, y, margin, levels=[0.0], colors=[style.VERMILLION], linewidths=1.4)
@@ -142,7 +140,7 @@ def _multiples(dataset: xr.Dataset, varying: list[str], bound: str) -> Figure:
     grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     for axis, index in zip(grid.flat, kept.tolist(), strict=False):
         part = dataset.isel({third: index})
-        mesh = _heat(axis, part, (varying[0], varying[1]), bound)
+        mesh = _heat(axis, part, varying, bound)
         axis.set_title(f"${dataset[third].attrs['symbol']} = {_number(float(part[third]))}$")
         axis.label_outer()
     for axis in grid.flat[len(kept) :]:
@@ -170,15 +168,9 @@ def _shown(dataset: xr.Dataset, bound: str) -> xr.DataArray:
     return values.where(~unreadable(values)).clip(0, 1)
 
 
-def _feasible(dataset: xr.Dataset, dims: tuple[str, ...]) -> np.ndarray:
-    return _spread(dataset["feasible"], dims, tuple(dataset.sizes[name] for name in dims)).astype(bool)
-
-
-def _spread(array: xr.DataArray, dims: tuple[str, ...], shape: tuple[int, ...]) -> np.ndarray:
-    """The array over these dimensions, repeated along those it does not depend on."""
-    own = [name for name in dims if name in array.dims]
-    values = array.transpose(*own).values.reshape([array.sizes[name] if name in own else 1 for name in dims])
-    return np.broadcast_to(values, shape)
+def _over(array: xr.DataArray, shown: xr.DataArray) -> np.ndarray:
+    """The values of an array over the dimensions of what is shown, repeated along those it does not depend on."""
+    return np.asarray(array.broadcast_like(shown).transpose(*shown.dims).values)
 
 
 def _scale(axes: Axes, which: str, values: np.ndarray) -> None:
@@ -202,17 +194,10 @@ def _label(variable: xr.DataArray) -> str:
     return f"{variable.attrs['side']} bound on ${variable.attrs['symbol']}$, cut to [0, 1]"
 
 
-def _title(dataset: xr.Dataset) -> str:
-    return f"{dataset.attrs['edition']} edition, {gram_of(dataset)} Gram"
-
-
-SILENT: Final = r"no line for $F(r_{\min})$: n/a where the bound on $R$ is negative"
-"""What the title of lines says where a bound is left out (erratum 18)."""
-
-
 def _title_of_lines(dataset: xr.Dataset, bounds: list[str]) -> str:
-    silent = any(unreadable(dataset[name]).any() for name in bounds)
-    return _wrapped([_title(dataset), *([SILENT] if silent else [])])
+    """The title of lines, which says where one is left out (erratum 18)."""
+    silent = r"no line for $F(r_{\min})$: n/a where the bound on $R$ is negative"
+    return _title(dataset, [silent] if any(unreadable(dataset[name]).any() for name in bounds) else [])
 
 
 def _map_title(dataset: xr.Dataset, bound: str) -> str:
@@ -226,18 +211,15 @@ def _map_title(dataset: xr.Dataset, bound: str) -> str:
     values = values[np.isfinite(values)]
     if values.size and values.max() < FLAT:
         notes.append(f"at most {max(values.max(), 0):.2g} anywhere: vacuous")
-    return _wrapped([_title(dataset), *notes])
+    return _title(dataset, notes)
 
 
-def _wrapped(parts: list[str]) -> str:
-    """Join the parts of a title, on as many lines as the figure's width asks for."""
-    lines = [parts[0]]
-    for part in parts[1:]:
-        longer = f"{lines[-1]}; {part}"
-        if len(longer.replace("$", "")) <= TITLE:
-            lines[-1] = longer
-        else:
-            lines.append(part)
+def _title(dataset: xr.Dataset, notes: list[str]) -> str:
+    """Edition, Gram and notes, on as many lines as the figure's width asks for."""
+    lines = [f"{dataset.attrs['edition']} edition, {gram_of(dataset)} Gram"]
+    for note in notes:
+        longer = f"{lines[-1]}; {note}"
+        lines[-1:] = [longer] if len(longer.replace("$", "")) <= TITLE else [lines[-1], note]
     return "\n".join(lines)
 
 

@@ -31,24 +31,15 @@ def table_of_study(dataset: xr.Dataset, name: str = "whatif") -> Table:
     for index in product(*(range(len(kept[axis])) for axis in axes)):
         point = full.isel(dict(zip(axes, index, strict=True)))
         labels = [whole(int(point[axis])) if point[axis].dtype.kind == "i" else number(float(point[axis])) for axis in axes]
-        rows.append(
-            [
-                *labels,
-                *(missing() if unreadable(point[bound]) else number(float(point[bound])) for bound in bounds),
-                text("yes" if bool(point["feasible"]) else "no"),
-            ]
-        )
+        cells = [missing() if unreadable(point[bound]) else number(float(point[bound])) for bound in bounds]
+        rows.append([*labels, *cells, text("yes" if bool(point["feasible"]) else "no")])
     points = int(np.prod([dataset.sizes[axis] for axis in axes]))
     headers = [symbol(str(dataset[axis].attrs["symbol"])) for axis in axes]
-    headers += [symbol(_bound(dataset[bound])) for bound in bounds]
+    headers += [symbol(f"{dataset[bound].attrs['symbol']} {_relation(bound)}") for bound in bounds]
     return Table(
-        name=name,
-        title="What-if study",
-        caption=_caption(dataset, len(rows), points),
-        headers=[*headers, text("feasible")],
-        rows=rows,
-        align="r" * (len(axes) + len(bounds)) + "l",
-    )
+        name=name, title="What-if study", caption=_caption(dataset, len(rows), points), headers=[*headers, text("feasible")], rows=rows,
+        align="r" * len(headers) + "l",
+    )  # fmt: skip
 
 
 def _thinned(sizes: dict[str, int]) -> dict[str, list[int]]:
@@ -68,35 +59,21 @@ def table_of_elasticities(dataset: xr.Dataset, name: str = "elasticity") -> Tabl
     rows = [[text("the bound"), text(""), *(number(float(value)) for value in dataset["at"].values), text("")]]
     for index, one in enumerate(dataset["parameter_symbol"].values.astype(str)):
         row = dataset.isel(parameter=index)
-        rows.append(
-            [
-                symbol(one),
-                number(float(row["value"])),
-                *(number(float(value)) for value in row["elasticity"].values),
-                text(str(row["step"].values)),
-            ]
-        )
+        cells = [number(float(value)) for value in (row["value"], *row["elasticity"].values)]
+        rows.append([symbol(one), *cells, text(str(row["step"].values))])
     return Table(
-        name=name,
-        title="Elasticities",
-        caption=_caption_of_elasticities(dataset),
+        name=name, title="Elasticities", caption=_caption_of_elasticities(dataset), rows=rows, align="lr" + "r" * len(bounds) + "l",
         headers=[text("parameter"), text("value"), *headers, text("from")],
-        rows=rows,
-        align="lr" + "r" * len(bounds) + "l",
-    )
+    )  # fmt: skip
 
 
 def _caption_of_elasticities(dataset: xr.Dataset) -> str:
     words = (
-        f"Per cent by which a bound of the {dataset.attrs['edition']} edition under the {gram_of(dataset)} Gram moves when one parameter grows by "
-        f"one per cent ({dataset.attrs['kind']}). At {_fixed(dataset)}. Whole numbers: difference between neighbours."
+        f"Per cent by which a bound of the {dataset.attrs['edition']} edition under the {gram_of(dataset)} Gram moves when one parameter "
+        f"grows by one per cent ({dataset.attrs['kind']}). At {_fixed(dataset)}. Whole numbers: difference between neighbours."
     )
     reasons = sorted(set(dataset["reason"].values.astype(str).flat) - {""})
     return f"{words} Not available: {'; '.join(reasons)}." if reasons else words
-
-
-def _bound(variable: xr.DataArray) -> str:
-    return f"{variable.attrs['symbol']} {_relation(str(variable.name))}"
 
 
 def _relation(bound: str) -> str:

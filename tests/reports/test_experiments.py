@@ -31,7 +31,7 @@ DRAWN = tuple(plan for plan in EXPERIMENTS if plan.group != "predictive")  # tha
 @pytest.mark.parametrize("plan", DRAWN, ids=lambda plan: plan.name)
 def test_no_label_covers_another_or_leaves_the_figure(plan, tree):
     with style.context():
-        figure = draw(plan, tree)
+        figure = draw(plan, Run.of(tree))
         FigureCanvasAgg(figure)
         figure.canvas.draw()
         boxes = texts(figure)
@@ -46,15 +46,15 @@ def test_no_label_covers_another_or_leaves_the_figure(plan, tree):
 
 
 def test_a_run_has_the_figures_of_its_groups():
-    assert plans(run_tree()) == FIGURES
-    assert plans(FULL) == (*FIGURES, *DRAWN)
+    assert plans(Run.of(run_tree())) == FIGURES
+    assert plans(Run.of(FULL)) == (*FIGURES, *DRAWN)
     with pytest.raises(InputError, match="holds no /sink"):
-        figure_sink(Figure().subplots(1, 2), run_tree())
+        figure_sink(Figure().subplots(1, 2), Run.of(run_tree()))
 
 
 def test_the_correlations_drawn_are_the_run_s():
     axes = Figure().subplots(1, 2)
-    assert figure_sink(axes, FULL) is axes
+    assert figure_sink(axes, Run.of(FULL)) is axes
     lines = {line.get_label(): line for axis in axes for line in axis.get_lines()}
     sink = FULL["sink"].to_dataset()
     np.testing.assert_array_equal(lines["measured: Pearson"].get_ydata(), sink["correlation"].sel(measure="pearson"))
@@ -69,7 +69,7 @@ def test_the_correlations_drawn_are_the_run_s():
 
 def test_the_heights_of_the_bars_are_the_counts():
     axes = Figure().subplots(3, 1)
-    figure_regime_depth(axes, FULL)
+    figure_regime_depth(axes, Run.of(FULL))
     heads = FULL["heads"].to_dataset()
     for axis, criterion in zip(axes, ("size", "alignment", "both"), strict=True):
         heights = {bars.get_label(): [bar.get_height() for bar in bars] for bars in axis.containers}
@@ -79,7 +79,7 @@ def test_the_heights_of_the_bars_are_the_counts():
 
 def test_a_regime_without_heads_has_no_curve():
     axes = Figure().subplots(1, 2)
-    figure_regime_curves(axes, FULL)
+    figure_regime_curves(axes, Run.of(FULL))
     heads = FULL["heads"]["heads"].sel(criterion="both")
     drawn = {line.get_label().split(" (")[0].lower() for line in axes[0].get_lines()}
     assert drawn == {str(name) for name in heads["regime"].values if int(heads.sel(regime=name))}
@@ -141,7 +141,7 @@ def test_a_run_without_experiments_has_no_such_tables():
     part = FULL.copy()
     del part["sink"], part["separable"]
     assert {"regimes", "regime_sweep"} == set(TABLES) & set(tables(part))
-    assert {plan.name for plan in plans(part)} - {plan.name for plan in FIGURES} == {"regimes", "regime_depth", "regime_curves"}
+    assert {plan.name for plan in plans(Run.of(part))} - {plan.name for plan in FIGURES} == {"regimes", "regime_depth", "regime_curves"}
 
 
 def test_sizes_beyond_a_null_are_told_as_stretches():

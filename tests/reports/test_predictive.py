@@ -78,8 +78,8 @@ def test_the_table_of_the_check_counts_what_simulation_contradicts(run: xr.DataT
 
 
 def test_the_figure_draws_every_cell_once_in_each_panel(run: xr.DataTree):
-    plan = next(plan for plan in plans(run) if plan.name == "predictive")
-    figure = draw(plan, run)
+    plan = next(plan for plan in plans(Run.of(run)) if plan.name == "predictive")
+    figure = draw(plan, Run.of(run))
     assert [axis.get_title(loc="left") for axis in figure.axes[:4]] == ["Exponential fit", "Offset fit", "Weights fitted", "All measured"]
     for at, axis in enumerate(figure.axes):
         crowd = next(one for one in axis.collections if isinstance(one, PolyCollection) and one.get_array() is not None)
@@ -104,14 +104,14 @@ def test_the_caption_says_how_far_the_predictions_are(run: xr.DataTree):
 def test_a_run_without_predictions_has_neither():
     tree = run_tree()
     assert "predictive" not in tables(tree)
-    assert "predictive" not in [plan.name for plan in plans(tree)]
+    assert "predictive" not in [plan.name for plan in plans(Run.of(tree))]
     with pytest.raises(InputError, match=r"^the run holds no /predictive; expected predicted curves\. Confront it again with --predict\.$"):
-        figure_predictive(None, tree)
+        figure_predictive(None, Run.of(tree))
 
 
 def test_a_run_without_a_source_leaves_its_panels_empty():
     tree = run_tree()
     tree["predictive"] = xr.DataTree(group().sel(source=["offset", "measured", "heads", "floor"]))
-    tree = with_display(tree)
-    figure = draw(next(plan for plan in plans(tree) if plan.name == "predictive"), tree)
+    shown = Run.of(with_display(tree))
+    figure = draw(next(plan for plan in plans(shown) if plan.name == "predictive"), shown)
     assert [axis.get_visible() for axis in figure.axes] == [True, True, False, False] * 2

@@ -15,11 +15,12 @@ from matplotlib.text import Annotation, Text
 from support.comparisons import compared, of_many, shorter
 from support.spine import Finished
 
-from reports.comparison.figures import draw, plans, spaced
+from reports.comparison.figures import plans, spaced
 from reports.comparison.page import write_comparison
 from reports.comparison.shared import REPORTED
 from reports.comparison.tables import comparison_tables
 from reports.figures import style
+from reports.figures.every import draw
 from reports.tables.every import write_table
 
 

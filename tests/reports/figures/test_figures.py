@@ -25,7 +25,7 @@ TREE = run_tree()
 @pytest.mark.parametrize("plan", FIGURES, ids=lambda plan: plan.name)
 def test_no_label_covers_another_or_leaves_the_figure(plan, window):
     with style.context():
-        figure = draw(plan, TREE if window == POSITIONS else run_tree(window=window))
+        figure = draw(plan, Run.of(TREE if window == POSITIONS else run_tree(window=window)))
         FigureCanvasAgg(figure)
         figure.canvas.draw()
         boxes = texts(figure)
@@ -41,7 +41,7 @@ def test_no_label_covers_another_or_leaves_the_figure(plan, window):
 
 def test_a_figure_draws_on_given_axes_and_returns_them():
     axes = Figure().subplots(1, 2)
-    assert figure_norms(axes, TREE) is axes
+    assert figure_norms(axes, Run.of(TREE)) is axes
     assert all(axis.has_data() for axis in axes)
 
 
@@ -61,12 +61,12 @@ def test_every_figure_is_written_as_pdf_and_png(tmp_path, monkeypatch):
 @pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
 def test_equal_runs_give_equal_files(kind):
     plan = next(plan for plan in FIGURES if plan.name == "weights")
-    assert style.rendered(draw(plan, run_tree()), kind) == style.rendered(draw(plan, run_tree()), kind)
+    assert style.rendered(draw(plan, Run.of(run_tree())), kind) == style.rendered(draw(plan, Run.of(run_tree())), kind)
 
 
 def test_the_measured_line_is_the_run_s(tmp_path):
     axes = Figure().subplots(1, 2)
-    figure_separability(axes, TREE)
+    figure_separability(axes, Run.of(TREE))
     lines = {line.get_label(): line for line in axes[0].get_lines()}
     np.testing.assert_allclose(lines["measured, 95% document band"].get_ydata(), TREE["summary"]["precision_mean"].values)
     assert {"null: random selection", "null: random directions", "bounds: printed, exponential Gram", "bounds: sharp, offset Gram"} <= set(
@@ -76,14 +76,14 @@ def test_the_measured_line_is_the_run_s(tmp_path):
 
 def test_without_null_baselines_their_lines_are_left_out():
     axes = Figure().subplots(1, 2)
-    figure_separability(axes, run_tree(null=False))
+    figure_separability(axes, Run.of(run_tree(null=False)))
     assert not [line for line in axes[0].get_lines() if line.get_label().startswith("null")]
     assert "random selection" not in captions.separability(Run.of(run_tree(null=False))).text
 
 
 def test_the_envelope_is_cut_to_what_a_share_can_be():
     axes = Figure().subplots(1, 2)
-    figure_separability(axes, TREE)
+    figure_separability(axes, Run.of(TREE))
     assert min(np.min(line.get_ydata()) for line in axes[0].get_lines()) >= 0
 
 
@@ -114,7 +114,7 @@ def test_the_toy_picture_tells_precision_and_recall_right():
     centre = CONTRIBUTIONS[:SELECTED].sum(axis=0)
     distance = np.linalg.norm(CONTRIBUTIONS - centre, axis=1)
     axes = Figure().subplots(1, 2)
-    FIGURES[0].draw(axes, TREE)
+    FIGURES[0].draw(axes, Run.of(TREE))
     words = " ".join(text.get_text() for text in axes[1].texts)
     assert f"Precision = {SELECTED}/{(distance <= distance[:SELECTED].max()).sum()}" in words
     assert f"Recall = {(distance[:SELECTED] <= distance[SELECTED:].min()).sum()}/{SELECTED}" in words
@@ -124,18 +124,18 @@ def test_a_run_without_fits_is_refused_with_a_remedy():
     tree = run_tree()
     del tree["weights"]
     with pytest.raises(InputError, match=r"holds no /weights.*confront"):
-        draw(FIGURES[1], tree)
+        draw(FIGURES[1], Run.of(tree))
 
 
 def test_sizes_of_the_run_label_the_axis():
     axes = Figure().subplots(1, 2)
-    figure_separability(axes, TREE)
+    figure_separability(axes, Run.of(TREE))
     assert [label.get_text() for label in axes[0].get_xticklabels()] == ["1", "2", "4", "8", "16", "32", "64"]
     assert axes[0].get_xlim()[1] > N[-1]
 
 
 def test_the_toy_picture_shows_its_circles_and_tokens_whole():
-    figure = draw(FIGURES[0], TREE)
+    figure = draw(FIGURES[0], Run.of(TREE))
     FigureCanvasAgg(figure)
     picture = figure.axes[0]
     inside = picture.get_window_extent()
@@ -160,7 +160,7 @@ def test_the_head_that_stands_for_all_is_named_the_same_in_picture_and_caption()
     misfit = run.weights["rmse"].values
     assert abs(misfit[layer, head] - np.median(misfit)) == np.abs(misfit - np.median(misfit)).min()
     axes = Figure().subplots(1, 2)
-    every.figure_weights(axes, tree)
+    every.figure_weights(axes, run)
     assert axes[1].get_title(loc="left") + axes[1].get_title() == f"Head of median misfit: layer {layer}, head {head}"
     assert (
         f"in the head of median misfit (layer {layer}, head {head}; root mean square {captions.figures_of(misfit[layer, head])} nats)"

@@ -215,7 +215,7 @@ def test_panels_side_by_side_are_shown_one_by_one_in_a_narrow_window(html):
 
 def test_a_figure_is_cut_between_its_panels():
     for plan in FIGURES:
-        figure = draw(plan, run_tree())
+        figure = draw(plan, Run.of(run_tree()))
         views = panels(figure, plan.name)
         assert bool(views) == (plan.grid == (1, 2))
         if views:
