@@ -180,19 +180,24 @@ def coordinates(**values: np.ndarray) -> dict[str, Coordinate]:
     return {name: Coordinate((LABELS[name][0],), array, *LABELS[name][1:]) for name, array in values.items()}
 
 
-def with_f_scores(dataset: xr.Dataset) -> xr.Dataset:
-    """Add f_outer = F(r_max) and f_inner = F(r_min) where Precision and Recall are held, by the run's convention; Corollary 1.
+def f_scores(precision: Any, recall: Any, convention: str) -> tuple[Any, Any]:
+    """Return F(r_max) and F(r_min) of arrays, plain or labelled; (5), Corollary 1.
 
     `paper`: R(r_max) = 1 and P(r_min) = 1, so F(r_max) = 2P/(1+P) and F(r_min) = 2R/(1+R). `followup`: both are its one F = 2PR/(P+R), 0 where both are 0.
     """
+    if convention != "followup":
+        return 2 * precision / (1 + precision), 2 * recall / (1 + recall)
+    total = precision + recall
+    with np.errstate(invalid="ignore"):
+        both = xr.where(total > 0, 2 * precision * recall / total, total)
+    return both, both
+
+
+def with_f_scores(dataset: xr.Dataset) -> xr.Dataset:
+    """Add f_outer and f_inner where Precision and Recall are held, by the run's convention."""
     if not {"precision", "recall"} <= set(dataset.data_vars) or "convention" not in dataset.attrs:
         return dataset
-    precision, recall = dataset["precision"], dataset["recall"]
-    if dataset.attrs["convention"] == "followup":
-        total = precision + recall
-        outer = inner = xr.where(total > 0, 2 * precision * recall / total.where(total > 0, 1.0), total)
-    else:
-        outer, inner = 2 * precision / (1 + precision), 2 * recall / (1 + recall)
+    outer, inner = f_scores(dataset["precision"], dataset["recall"], dataset.attrs["convention"])
     return dataset.assign(
         f_outer=outer.assign_attrs(F_SCORES["f_outer"].attributes()), f_inner=inner.assign_attrs(F_SCORES["f_inner"].attributes())
     )

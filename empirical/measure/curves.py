@@ -7,7 +7,6 @@ this room's kernels.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -35,78 +34,45 @@ CURVES: Final = (
 """Columns that `kernels.curves_of_head` writes for each N; "without" leaves the token's contribution out of the same representative."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Curves:
-    """The heads of one layer and what is measured of them at each N. Leading dimension of every array: head."""
+    """The heads of one layer, weights (head, token), and what is measured of them at each N with the pairs of their kv_heads."""
 
-    alpha: np.ndarray
-    order: np.ndarray
-    pairs: Pairs
-    sizes: Sizes
-    convention: Convention
-    s: np.ndarray
-    """Representatives, (head, n, dimension) float64."""
-    measured: np.ndarray
-    """`MEASURES`, (head, n, 4)."""
-    described: np.ndarray
-    """`CURVES`, (head, n, 11)."""
-    rho: np.ndarray
-    """ρ_in and ρ_out, (head, 2, n)."""
-
-    @classmethod
-    def of(cls, alpha: np.ndarray, pairs: Pairs, sizes: Sizes, convention: Convention) -> Curves:
-        """Lay out the arrays for weights of shape (head, token) and the pairs of their kv_heads."""
+    def __init__(self, alpha: np.ndarray, pairs: Pairs, sizes: Sizes, convention: Convention) -> None:
         heads, count = len(alpha), sizes.inside.size
-        return cls(
-            alpha=alpha,
-            order=order_by_weight(alpha),
-            pairs=pairs,
-            sizes=sizes,
-            convention=convention,
-            s=np.empty((heads, count, pairs.values.shape[-1])),
-            measured=np.empty((heads, count, len(MEASURES))),
-            described=np.empty((heads, count, len(CURVES))),
-            rho=np.full((heads, 2, count), NO_PAIR, alpha.dtype),
-        )
+        self.alpha, self.pairs, self.sizes, self.convention = alpha, pairs, sizes, convention
+        self.order = order_by_weight(alpha)
+        self.s = np.empty((heads, count, pairs.values.shape[-1]))  # representatives
+        self.measured = np.empty((heads, count, len(MEASURES)))
+        self.described = np.empty((heads, count, len(CURVES)))
+        self.rho = np.full((heads, 2, count), NO_PAIR, alpha.dtype)  # ρ_in and ρ_out
 
     def add(self, block: Block) -> list[Task]:
         """Return the tasks that measure, with a filled block of cosines, the heads that use it."""
         group = len(self.alpha) // len(self.pairs.values)
-        measure = self._walk if block.columns == self.pairs.tokens else self._step
-        return [partial(measure, head, block) for head in range(block.kv_head * group, (block.kv_head + 1) * group)]
+        return [partial(self._measure, head, block) for head in range(block.kv_head * group, (block.kv_head + 1) * group)]
 
-    def _walk(self, head: int, block: Block) -> None:
-        """Measure everything of one head from the cosines of all pairs."""
+    def _measure(self, head: int, block: Block) -> None:
+        """Measure one head: everything with a block of all pairs, else its largest cosines, and with the first block all the rest."""
         alpha, order, n, s = self.alpha[head], self.order[head], self.sizes.inside, self.s[head]
-        norm = self.pairs.norm[block.kv_head]
-        y = contributions(alpha, self.pairs.values[block.kv_head])
-        representatives(y, order, n, s)
-        self._describe(head, block.kv_head)
-        weight = alpha.astype(np.float64) * norm
+        values, norm = self.pairs.values[block.kv_head], self.pairs.norm[block.kv_head]
         strict = self.convention is Convention.FOLLOWUP
-        walk(block.cosine, y, weight, order, self._enters(norm), _rank(order, norm), n, strict, s, self.measured[head], self.rho[head])
-
-    def _step(self, head: int, block: Block) -> None:
-        """Raise the largest cosines of one head; with the first block, measure everything else."""
-        alpha, order, n = self.alpha[head], self.order[head], self.sizes.inside
-        norm = self.pairs.norm[block.kv_head]
-        if block.first == 0:
-            strict = self.convention is Convention.FOLLOWUP
-            separability_of_head(alpha, self.pairs.values[block.kv_head], order, n, strict, self.s[head], self.measured[head])
-            self._describe(head, block.kv_head)
-        rank = _rank(order, norm)[block.first : block.first + block.columns]
-        running_maxima(block.cosine, block.first, order, self._enters(norm), rank, n, self.rho[head, 0], self.rho[head, 1])
-
-    def _describe(self, head: int, k: int) -> None:
-        alpha, sink = self.alpha[head], self.pairs.first == 1
-        weight = alpha * self.pairs.norm[k]
-        curves_of_head(alpha, self.pairs.values[k], weight, self.order[head], self.sizes.inside, sink, self.s[head], self.described[head])
-
-    def _enters(self, norm: np.ndarray) -> np.ndarray:
-        r"""Tokens that count in I\0 where cosines are asked for: neither the sink nor zero vectors."""
-        enters = norm > 0
+        enters = norm > 0  # neither the sink nor zero vectors count where cosines are asked for
         enters[: self.pairs.first] = False
-        return enters
+        rank = np.empty(order.size, np.int32)
+        rank[order] = np.arange(order.size, dtype=np.int32)
+        rank[norm == 0] = -1  # zero vectors are no one's neighbour
+        if block.columns == self.pairs.tokens:
+            y = contributions(alpha, values)
+            representatives(y, order, n, s)
+            weight = alpha.astype(np.float64) * norm
+            walk(block.cosine, y, weight, order, enters, rank, n, strict, s, self.measured[head], self.rho[head])
+        else:
+            if block.first == 0:
+                separability_of_head(alpha, values, order, n, strict, s, self.measured[head])
+            rank = rank[block.first : block.first + block.columns]
+            running_maxima(block.cosine, block.first, order, enters, rank, n, *self.rho[head])
+        if block.first == 0:
+            curves_of_head(alpha, values, alpha * norm, order, n, self.pairs.first == 1, s, self.described[head])
 
     def named(self) -> dict[str, np.ndarray]:
         """Return separability, `CURVES`, rho_in and rho_out, each (head, n) of the weights' type; NaN for N > T."""
@@ -119,11 +85,3 @@ class Curves:
             "rho_in": self.sizes.scatter(np.where(inside == NO_PAIR, 0, inside.clip(-1, 1)).astype(kind)),
             "rho_out": self.sizes.scatter(np.where(outside == NO_PAIR, np.nan, outside.clip(-1, 1)).astype(kind)),
         }
-
-
-def _rank(order: np.ndarray, norm: np.ndarray) -> np.ndarray:
-    """Place of each token in the order of selection; −1 for zero vectors, which are no one's neighbour."""
-    rank = np.empty(order.size, np.int32)
-    rank[order] = np.arange(order.size, dtype=np.int32)
-    rank[norm == 0] = -1
-    return rank

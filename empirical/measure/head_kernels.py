@@ -211,21 +211,22 @@ def distance(s: Array, y: Array) -> float:
 
 
 @compiled()
-def _balls(h: Array, y: Array, order: Array, s: Array, n: int, strict: bool, out: Array) -> None:
-    """Write precision, recall, r_min, r_max of one N from h = D − ‖s‖² in the order of selection; (2), (3), (18)."""
-    inside = h[:n]
-    outside = h[n : y.shape[0]]
+def balls(inside: Array, outside: Array, selected: Array, others: Array, y: Array, s: Array, n: int, strict: bool, out: Array) -> None:
+    """Write precision, recall, r_min, r_max of one N from h = D − ‖s‖² of the tokens in I and of the others; (2), (3), (18).
+
+    selected, others: which tokens stand in `inside` and `outside`; these may hold any further ones as −∞ and +∞.
+    """
     # Which token is farthest or nearest is told by h; its distance is then summed anew in float64.
     outer = extremum(inside, 1)
-    out[3] = distance(s, y[order[find(inside, outer)]])
+    out[3] = distance(s, y[selected[find(inside, outer)]])
     if n == y.shape[0]:
         out[:2] = 1.0
         out[2] = np.nan
         return
     inner = extremum(outside, -1)
     out[0] = n / (n + count_up_to(outside, outer, False))
-    out[1] = count_up_to(inside, inner, strict) / n
-    out[2] = distance(s, y[order[n + find(outside, inner)]])
+    out[1] = (count_up_to(inside, inner, strict) - (inside.shape[0] - n)) / n  # each further token counts in `inside`, as −∞
+    out[2] = distance(s, y[others[find(outside, inner)]])
 
 
 @compiled()
@@ -248,7 +249,8 @@ def separability_of_head(alpha: Array, values: Array, order: Array, n: Array, st
             line = h[r]
             for j in range(line.shape[0]):
                 line[j] = squares[j] - (line[j] + line[j])
-            _balls(line, y, order, s[start + r], n[start + r], strict, out[start + r])
+            size = n[start + r]
+            balls(line[:size], line[size : y.shape[0]], order[:size], order[size:], y, s[start + r], size, strict, out[start + r])
 
 
 @compiled(fastmath={"contract", "reassoc", "nsz"})

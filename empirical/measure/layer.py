@@ -35,7 +35,7 @@ def lag_bins(tokens: int, *, sink: bool = True) -> np.ndarray:
 
     Every lag to 16 is a bin, then come about 32 log-spaced bins to the longest lag between content tokens.
     """
-    longest = max(_longest_lag(tokens, sink), 0)
+    longest = max(tokens - 2 if sink else tokens - 1, 0)
     stops = np.arange(1, min(longest, UNIT_LAGS) + 1)
     if longest > UNIT_LAGS:
         stops = np.unique(np.concatenate([stops, np.geomspace(UNIT_LAGS, longest, LOG_LAGS + 1).round().astype(np.int64)]))
@@ -47,10 +47,6 @@ def _shared(array: np.ndarray) -> np.ndarray:
     """Protect an array that every call gets."""
     array.flags.writeable = False
     return array
-
-
-def _longest_lag(tokens: int, sink: bool) -> int:
-    return tokens - 2 if sink else tokens - 1
 
 
 def cosine_bins() -> np.ndarray:
@@ -104,8 +100,8 @@ def measure_layer(
     if positions < tokens:
         raise InputError(f"positions = {positions}, but {tokens} tokens are visible. Give the document's length, at least {tokens}.")
     bins = lag_bins(positions, sink=sink or positions > tokens)
-    pairs = Pairs.of(states, sink=sink, offset=positions - tokens, bins=bins, blocks=position_blocks(positions))
-    curves = Curves.of(weights, pairs, Sizes.of(n, tokens), convention)
+    pairs = Pairs(states, sink=sink, offset=positions - tokens, bins=bins, blocks=position_blocks(positions))
+    curves = Curves(weights, pairs, Sizes(n, tokens), convention)
     spread(pairs.normalise(), threads=threads)
     for blocks in pairs.batches():
         spread([task for block in blocks for task in block.fill], threads=threads)

@@ -75,7 +75,7 @@ def measure_layer(
     convention = Convention(convention)
     rows, states = head_arrays(alpha, values)
     heads, tokens = rows.shape
-    sizes = Sizes.of(n, tokens)
+    sizes = Sizes(n, tokens)
     seeds = np.random.SeedSequence([int(word) for word in seed]).spawn(len(states) + 1)
     drawn = np.empty_like(states)
     spread([partial(random_directions, states[k], seeds[k], drawn[k]) for k in range(len(states))], threads=threads)

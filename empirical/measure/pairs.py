@@ -47,70 +47,31 @@ class Block:
     """Tasks that compute it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Pairs:
-    """Unit vectors of a layer's value states and sums over their pairs. Leading dimension: kv_head, but for `stops` and lags."""
+    """Unit vectors of a layer's value states, (kv_head, token, dimension), and sums over their pairs; token 0 stands at position `offset`."""
 
-    values: np.ndarray
-    unit: np.ndarray
-    unit_t: np.ndarray
-    norm: np.ndarray
-    first: int
-    """First content token: 1 with a sink, else 0."""
-    stops: np.ndarray
-    """Last token plus one of each position block."""
-    bins: np.ndarray
-    cell_of_lag: np.ndarray
-    """First histogram cell of each lag; lags beyond the last bin share a row of cells that is thrown away."""
-    sums: np.ndarray
-    """Σ cos, (kv_head, part, position_block, lag)."""
-    squares: np.ndarray
-    negatives: np.ndarray
-    tables: np.ndarray
-    to_first: np.ndarray
-    """Cosine with token 0, (kv_head, token)."""
-    to_last: np.ndarray
-
-    @classmethod
-    def of(cls, values: np.ndarray, *, sink: bool, offset: int, bins: np.ndarray, blocks: np.ndarray) -> Pairs:
-        """Lay out the arrays for values of shape (kv_head, token, dimension) whose token 0 stands at position `offset`."""
+    def __init__(self, values: np.ndarray, *, sink: bool, offset: int, bins: np.ndarray, blocks: np.ndarray) -> None:
         kv_heads, tokens, dimension = values.shape
         binned = int(bins[-1, 1]) if len(bins) else 0
         lags = max(tokens - 1, binned)
         wide, deep = padded(tokens, ALIGNED), padded(dimension, STEP)
-        cell_of_lag = np.full(lags, len(bins) * COSINE_BINS, np.int32)
-        cell_of_lag[:binned] = np.repeat(np.arange(len(bins)) * COSINE_BINS, bins[:, 1] - bins[:, 0] + 1)
-        return cls(
-            values=values,
-            unit=np.empty((kv_heads, wide, deep), values.dtype),
-            unit_t=np.empty((kv_heads, deep, wide), values.dtype),
-            norm=np.empty((kv_heads, tokens), values.dtype),
-            first=int(sink),
-            stops=(blocks[:, 1] + 1 - offset).clip(0, tokens),
-            bins=bins,
-            cell_of_lag=cell_of_lag,
-            sums=np.empty((kv_heads, PARTS, len(blocks), lags)),
-            squares=np.empty((kv_heads, PARTS, lags)),
-            negatives=np.empty((kv_heads, PARTS, lags), np.int32),
-            tables=np.empty((kv_heads, PARTS, TABLES, (len(bins) + 1) * COSINE_BINS), np.int32),
-            to_first=np.empty((kv_heads, tokens), values.dtype),
-            to_last=np.empty((kv_heads, tokens), values.dtype),
-        )
-
-    @property
-    def tokens(self) -> int:
-        """Visible tokens T."""
-        return self.values.shape[1]
+        self.values, self.bins, self.tokens = values, bins, tokens
+        self.first = int(sink)  # the first content token
+        self.stops = (blocks[:, 1] + 1 - offset).clip(0, tokens)  # last token plus one of each position block
+        # First histogram cell of each lag; lags beyond the last bin share a row of cells that is thrown away.
+        self.cell_of_lag = np.full(lags, len(bins) * COSINE_BINS, np.int32)
+        self.cell_of_lag[:binned] = np.repeat(np.arange(len(bins)) * COSINE_BINS, bins[:, 1] - bins[:, 0] + 1)
+        self.unit = np.empty((kv_heads, wide, deep), values.dtype)
+        self.unit_t = np.empty((kv_heads, deep, wide), values.dtype)
+        self.norm, self.to_first, self.to_last = np.empty((3, kv_heads, tokens), values.dtype)  # cosines with token 0 and with the last
+        self.sums = np.zeros((kv_heads, PARTS, len(blocks), lags))  # Σ cos
+        self.squares = np.zeros((kv_heads, PARTS, lags))
+        self.negatives = np.zeros((kv_heads, PARTS, lags), np.int32)
+        self.tables = np.zeros((kv_heads, PARTS, TABLES, (len(bins) + 1) * COSINE_BINS), np.int32)
 
     def normalise(self) -> list[Task]:
-        """Return the tasks that fill norms and unit vectors, and begin the sums."""
-
-        def begin(k: int) -> None:
-            unit_values(self.values[k], self.norm[k], self.unit[k], self.unit_t[k])
-            for total in (self.sums, self.squares, self.negatives, self.tables):
-                total[k] = 0
-
-        return [partial(begin, k) for k in range(len(self.values))]
+        """Return the tasks that fill norms and unit vectors."""
+        return [partial(unit_values, *arrays) for arrays in zip(self.values, self.norm, self.unit, self.unit_t, strict=True)]
 
     def batches(self) -> Iterator[list[Block]]:
         """Yield the cosines of the layer in pieces that fit in memory together: several kv_heads, or some columns of one."""
@@ -149,10 +110,13 @@ class Pairs:
         return [copy_rows, *(partial(add_part, part) for part in range(PARTS))]
 
     def summaries(self) -> dict[str, np.ndarray]:
-        """Return the variables by position and by lag."""
-        kind = self.norm.dtype
+        """Return the variables by position and by lag; cosines are NaN where a vector is zero."""
+        kind, known = self.norm.dtype, self.norm > 0
+        to_last = np.where(known & known[:, -1:], self.to_last.clip(-1, 1), np.nan)
+        to_sink = np.where(known & known[:, :1] & (self.first == 1), self.to_first.clip(-1, 1), np.nan)
+        to_sink[:, : self.first] = np.nan
         lags = max(self.tokens - 1 - self.first, 0)
-        counts = np.stack([self._counts(norm > 0) for norm in self.norm])
+        counts = np.stack([self._counts(row) for row in known])
         sums, pairs = self.sums.sum(axis=1), counts.sum(axis=1)
         starts, binned = self.bins[:, 0] - 1, int(self.bins[-1, 1]) if len(self.bins) else 0
         with np.errstate(invalid="ignore"):
@@ -162,21 +126,14 @@ class Pairs:
             block_mean = _add_bins(sums[..., :binned], starts) / _add_bins(counts[..., :binned], starts)
         return {
             "value_norm": self.norm,
-            **self._by_position(),
+            "sink_cosine": to_sink.astype(kind),
+            "cosine_to_last_value": to_last.astype(kind),
             "cosine_mean": mean[:, :lags].astype(kind),
             "cosine_std": np.sqrt(variance.clip(min=0))[:, :lags].astype(kind),
             "cosine_negative_fraction": negative[:, :lags].astype(kind),
             "cosine_histogram": self._histogram(pairs),
             "cosine_block_mean": block_mean.astype(kind),
         }
-
-    def _by_position(self) -> dict[str, np.ndarray]:
-        """Cosines with the sink and with the last value; NaN where a vector is zero."""
-        known = self.norm > 0
-        to_last = np.where(known & known[:, -1:], self.to_last.clip(-1, 1), np.nan)
-        to_sink = np.where(known & known[:, :1] & (self.first == 1), self.to_first.clip(-1, 1), np.nan)
-        to_sink[:, : self.first] = np.nan
-        return {"sink_cosine": to_sink.astype(self.norm.dtype), "cosine_to_last_value": to_last.astype(self.norm.dtype)}
 
     def _counts(self, known: np.ndarray) -> np.ndarray:
         """Number of pairs that have a cosine, (position_block, lag)."""
