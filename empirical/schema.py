@@ -48,20 +48,6 @@ class Variable:
         return attrs | ({"note": self.note} if self.note else {})
 
 
-@dataclass(frozen=True, slots=True)
-class Coordinate:
-    """One labelled axis, or a second label of one: values, dimension and meaning."""
-
-    dims: tuple[str, ...]
-    values: np.ndarray
-    long_name: str
-    units: str = "1"
-
-    def attributes(self) -> dict[str, str]:
-        """The attributes that travel with the labels in the store."""
-        return {"long_name": self.long_name, "units": self.units}
-
-
 def _row(dims: str, long_name: str, units: str, symbol: str, equation: str, **more: Any) -> Variable:
     return Variable(dims=tuple(dims.split()), long_name=long_name, units=units, symbol=symbol, equation=equation, **more)
 
@@ -171,13 +157,14 @@ LABELS: Final = {
 """Every coordinate of /capture and /null: its dimension, long name and unit."""
 
 
-def coordinates(**values: np.ndarray) -> dict[str, Coordinate]:
+def coordinates(**values: np.ndarray) -> dict[str, xr.Variable]:
     """Return axes and their labels by name, each as `LABELS` describes it.
 
-    >>> coordinates(lag=np.arange(1, 4))["lag"].attributes()
+    >>> coordinates(lag=np.arange(1, 4))["lag"].attrs
     {'long_name': 'lag |i-j|', 'units': 'tokens'}
     """
-    return {name: Coordinate((LABELS[name][0],), array, *LABELS[name][1:]) for name, array in values.items()}
+    described = [(name, array, *LABELS[name]) for name, array in values.items()]
+    return {name: xr.Variable(dim, array, {"long_name": long_name, "units": units}) for name, array, dim, long_name, units in described}
 
 
 def f_scores(precision: Any, recall: Any, convention: str) -> tuple[Any, Any]:

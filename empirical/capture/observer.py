@@ -11,9 +11,10 @@ from typing import Protocol
 
 import numpy as np
 import torch
+import xarray as xr
 
 from empirical.measure.selection import Convention
-from empirical.schema import Coordinate, coordinates
+from empirical.schema import coordinates
 from empirical.store.layout import GroupPlan
 
 
@@ -32,7 +33,7 @@ class RunShape:
     visible: tuple[int, ...] = ()
     """Visible tokens T of each layer."""
 
-    def coordinates(self, *names: str) -> dict[str, Coordinate]:
+    def coordinates(self, *names: str) -> dict[str, xr.Variable]:
         """The axes that every group shares, those of them that `names` asks for, with the labels that hang on them."""
         tokens, heads = np.asarray(self.visible, dtype=np.int64), np.arange(self.heads)
         labels = {
