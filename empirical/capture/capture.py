@@ -52,7 +52,7 @@ def capture(
     """Measure every window with every observer and append it to the store at `path`, going on where an equal run stopped.
 
     Args:
-        model: what `empirical.sources.models.load` returned.
+        model: found and loaded by `empirical.sources.models`.
         windows: token windows of equal length, shape (document, position).
         path: where the Zarr store lies or will lie.
         observers: one per group of the store.

@@ -11,7 +11,7 @@ import hashlib
 import io
 import shutil
 import tempfile
-from contextlib import redirect_stderr, suppress
+from contextlib import redirect_stderr
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -71,8 +71,10 @@ def converted(gguf: Path, sha256: str) -> Path:
         draft = Path(tempfile.mkdtemp(prefix=".converting-", dir=place.parent))
         try:
             _convert(gguf, draft)
-            with suppress(FileExistsError):
-                _move(draft, place)
+            draft.rename(place)
+        except OSError:
+            if not place.is_dir():  # else another process was first
+                raise
         finally:
             shutil.rmtree(draft, ignore_errors=True)
     except OSError as error:
@@ -114,13 +116,3 @@ def _convert(gguf: Path, folder: Path) -> None:
         del model.config.quantization_config
     model.save_pretrained(folder)
     AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name).save_pretrained(folder)
-
-
-def _move(draft: Path, place: Path) -> None:
-    """Move a finished folder to its place; FileExistsError if another process was first."""
-    try:
-        draft.rename(place)
-    except OSError as error:
-        if place.is_dir():
-            raise FileExistsError(place) from error
-        raise

@@ -1,7 +1,7 @@
 """Checkpoints: what weight files hold, by their headers, against the model that a configuration describes.
 
 transformers gives a weight that it does not find random values, and passes over one that it does not know: neither may be measured.
-Imports torch, transformers, safetensors and gguf only.
+Imports transformers, safetensors and gguf only.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
+from math import prod
 from pathlib import Path
 from typing import Any
 
-import torch
 from gguf import GGUFReader
 from safetensors import safe_open
 from transformers import PreTrainedConfig, PreTrainedModel
@@ -62,7 +62,7 @@ def safetensors_tensors(files: Iterable[Path]) -> dict[str, int]:
     out = {}
     for file in files:
         with safe_open(file, framework="pt") as opened:
-            out.update({name: _product(opened.get_slice(name).get_shape()) for name in opened.keys()})  # noqa: SIM118 (no mapping)
+            out.update({name: prod(opened.get_slice(name).get_shape()) for name in opened.keys()})  # noqa: SIM118 (no mapping)
     return out
 
 
@@ -137,15 +137,13 @@ def unfit_gguf(architecture: str, tensors: Mapping[str, int], model: PreTrainedM
 def _unlike(*, missing: Collection[str], extra: Collection[str], shapes: Collection[str]) -> str | None:
     """Put the three kinds of misfit into one line."""
     kinds = (("missing", sorted(missing)), ("unknown", sorted(extra)), ("of another shape", sorted(shapes)))
-    said = [f"{len(names)} {'weight is' if len(names) == 1 else 'weights are'} {kind} ({_few(names)})" for kind, names in kinds if names]
-    return "; ".join(said) or None
+    return (
+        "; ".join(f"{len(names)} weight{' is' if len(names) == 1 else 's are'} {kind} ({_few(names)})" for kind, names in kinds if names)
+        or None
+    )
 
 
 def _few(names: Collection[str]) -> str:
     """Name the first few and count the rest."""
     named = ", ".join(list(names)[:MOST_NAMED])
     return f"{named} and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else named
-
-
-def _product(shape: Iterable[int]) -> int:
-    return int(torch.Size(shape).numel())

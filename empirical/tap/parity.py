@@ -16,7 +16,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from empirical.errors import InputError
-from empirical.tap.tap import TappedLayer, checked_mask, decoder_of, forward, implementation, last_tokens, tap
+from empirical.tap.tap import TappedLayer, checked_mask, forward, implementation, last_tokens, tap
 
 LOG_FLOOR = 1e-12
 """Weights at or below it are left out of the comparison of logarithms."""
@@ -79,7 +79,7 @@ def parity(model: PreTrainedModel, input_ids: Tensor, attention_mask: Tensor | N
         largest.append(float(layer.values.abs().max() + layer.alpha.max()) if bool(layer.values.any()) else 0.0)
 
     tapped = tap(model, input_ids, keep, attention_mask)
-    decoder = decoder_of(model)
+    decoder = model.get_decoder()
     mask = checked_mask(decoder, input_ids, attention_mask)
     eager, rows = _eager(decoder, input_ids, mask, [module for module, _, _ in kept])
     if len(rows) != len(kept):

@@ -88,7 +88,7 @@ def tap(
         InputError: shapes do not fit, a window is longer than the model reads, or the model is one whose weights cannot be told: it is
             in training mode, is not causal, uses a mask, bias or keyword that is not understood, or its layers do not call the tap.
     """
-    decoder = decoder_of(model)
+    decoder = model.get_decoder()
     layers = attention_layers(decoder.config)
     mask = checked_mask(decoder, input_ids, attention_mask)
     session = Session(on_layer=on_layer, rows=None if mask is None else last_tokens(mask))
@@ -107,11 +107,6 @@ def tap(
             "so the weights of the others are unknown. Use a model whose family supports AttentionInterface."
         )
     return hidden
-
-
-def decoder_of(model: PreTrainedModel) -> PreTrainedModel:
-    """Return the decoder inside `model`, without its vocabulary projection."""
-    return model.get_decoder()
 
 
 def attention_layers(config: PreTrainedConfig) -> int:
