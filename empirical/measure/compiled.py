@@ -12,11 +12,7 @@ import numba
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Return a decorator that compiles a function when it is first called; it releases the interpreter's lock.
-
-    Args:
-        options: of `numba.njit`.
-    """
+    """Return a decorator that compiles a function when it is first called (options of `numba.njit`); it releases the interpreter's lock."""
 
     def decorate(function: Callable[..., Any]) -> Any:
         try:

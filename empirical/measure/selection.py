@@ -78,14 +78,9 @@ class Sizes:
 
 
 def head_arrays(alpha: ArrayLike, values: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Check one layer's arrays and bring them to the CPU, float64 where both are, else float32.
+    """Check one layer's arrays, α (head, token) and v (kv_head, token, dimension), or those of one head without the leading dimension.
 
-    Args:
-        alpha: attention rows, (head, token), or (token) for one head.
-        values: value states, (kv_head, token, dimension), or (token, dimension).
-
-    Returns:
-        α, (head, token), and v, (kv_head, token, dimension), C-contiguous, of one type.
+    They come back with it, on the CPU, C-contiguous, float64 where both are, else float32.
 
     Raises:
         InputError: if shapes do not fit, or a head holds NaN, infinity or a negative weight.
@@ -135,17 +130,9 @@ def order_by_weight(alpha: np.ndarray) -> np.ndarray:
 def separability_tasks(
     alpha: np.ndarray, values: np.ndarray, order: np.ndarray, n: np.ndarray, convention: Convention
 ) -> tuple[np.ndarray, list[Task]]:
-    """Lay out the separability of several heads, and the tasks that fill it in.
+    """Lay out the separability of several heads at distinct N <= T, ascending: `MEASURES`, (head, n, 4) float64, and a task a head to fill it.
 
-    Args:
-        alpha: attention rows, (head, token).
-        values: value states, (kv_head, token, dimension).
-        order: each head's tokens in the order of selection, (head, token).
-        n: distinct N <= T, ascending.
-        convention: how balls are counted.
-
-    Returns:
-        `MEASURES`, (head, n, 4) float64; one task a head.
+    alpha, (head, token), and order, each head's tokens in the order of selection; values, (kv_head, token, dimension).
     """
     s = np.empty((len(alpha), n.size, values.shape[-1]))
     measured = np.empty((len(alpha), n.size, len(MEASURES)))

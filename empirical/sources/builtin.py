@@ -51,14 +51,10 @@ def file_sha256(path: Path) -> str:
 
 
 def converted(gguf: Path, sha256: str) -> Path:
-    """Return the folder that holds the float32 copy of a GGUF file and its tokenizer, made now unless it is there.
+    """Return the folder that holds the float32 copy of a GGUF file (of this sha256) and its tokenizer, made now unless it is there.
 
     The copy is written beside its place and moved there in one step: what stands in its place is whole, also after an interruption,
     and of two processes that convert at once one wins.
-
-    Args:
-        gguf: the file.
-        sha256: of its bytes.
 
     Raises:
         InputError: the cache cannot be written.

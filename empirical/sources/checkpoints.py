@@ -80,12 +80,9 @@ def gguf_tensors(file: Path) -> tuple[str, dict[str, int]]:
 
 
 def impossible(config: PreTrainedConfig, tensors: Mapping[str, int], model: PreTrainedModel | None = None) -> str | None:
-    """Say why files with these tensors cannot hold the model that `config` describes, or None; cheap, before it takes memory or time.
+    """Say why files with these tensors, elements of each, cannot hold the model that `config` describes, or None; before it takes memory or time.
 
-    Args:
-        config: of the model.
-        tensors: elements of each tensor in the files.
-        model: built from `config` on the meta device; None: only the number of layers is judged, which must be done before building.
+    Without `model`, built from `config` on the meta device, only the number of layers is judged, which must be done before building.
     """
     layers = getattr(config.get_text_config(), "num_hidden_layers", 0)
     if isinstance(layers, int) and layers > len(tensors) + SPARE_LAYERS:
@@ -107,12 +104,9 @@ def unfit(loading: Mapping[str, Collection[Any]]) -> str | None:
 
 
 def unfit_gguf(architecture: str, tensors: Mapping[str, int], model: PreTrainedModel) -> str | None:
-    """Say which tensors of a GGUF file transformers would pass over without a word or take apart wrongly, or None.
+    """Say which tensors of a GGUF file, elements of each, transformers would pass over without a word or take apart wrongly, or None.
 
-    Args:
-        architecture: of the file.
-        tensors: elements of each of its tensors.
-        model: built from the file's configuration, on any device.
+    model: built from the file's configuration, on any device.
     """
     with suppress(ImportError):  # what newer versions of transformers read in a newer way is told by `loading_info`
         from transformers.integrations.gguf.utils import is_gguf_arch_supported

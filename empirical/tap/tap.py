@@ -63,12 +63,7 @@ class Session:
 _session: ContextVar[Session] = ContextVar("geostat_tap_session")
 
 
-def tap(
-    model: PreTrainedModel,
-    input_ids: Tensor,
-    on_layer: Callable[[TappedLayer], None],
-    attention_mask: Tensor | None = None,
-) -> Tensor:
+def tap(model: PreTrainedModel, input_ids: Tensor, on_layer: Callable[[TappedLayer], None], attention_mask: Tensor | None = None) -> Tensor:
     """Run the decoder of `model` once and hand each layer to `on_layer` while its tensors live.
 
     The analysed query is the last of each document's tokens: the last position, or, under `attention_mask`, the last that is not padding.
@@ -177,12 +172,10 @@ def implementation(decoder: PreTrainedModel, name: str) -> Iterator[None]:
     Each module asks its own configuration by name in every forward. `set_attn_implementation` would also ask whether the family may take
     PyTorch's kernel, and refuses those that need what the tap itself does beside that kernel.
     """
-    configs = {
-        id(module.config): module.config for module in decoder.modules() if isinstance(getattr(module, "config", None), PreTrainedConfig)
-    }
-    before = [(config, config._attn_implementation) for config in configs.values()]
+    configs = [module.config for module in decoder.modules() if isinstance(getattr(module, "config", None), PreTrainedConfig)]
+    before = [(config, config._attn_implementation) for config in configs]
     try:
-        for config in configs.values():
+        for config in configs:
             config._attn_implementation = name
         yield
     finally:
