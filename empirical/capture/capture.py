@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from empirical.capture.identity import differing, provenance
-from empirical.capture.observer import Buffers, LayerView, Observer, Progress, RunShape
+from empirical.capture.observers import Buffers, LayerView, Observer, Progress, RunShape
 from empirical.errors import InputError
 from empirical.measure.selection import Convention
 from empirical.sources.models import LoadedModel

@@ -12,10 +12,10 @@ from typing import Final
 
 import numpy as np
 
+from empirical.measure.compiled import Task
 from empirical.measure.cosine_kernels import NO_PAIR, running_maxima, walk
 from empirical.measure.head_kernels import contributions, curves_of_head, representatives, separability_of_head
 from empirical.measure.pairs import Block, Pairs
-from empirical.measure.parallel import Task
 from empirical.measure.selection import MEASURES, Convention, Sizes, by_size, order_by_weight
 
 CURVES: Final = (

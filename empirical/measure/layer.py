@@ -12,10 +12,10 @@ from typing import Any, Final
 import numpy as np
 
 from empirical.errors import InputError
+from empirical.measure.compiled import spread
 from empirical.measure.cosine_kernels import COSINE_BINS
 from empirical.measure.curves import Curves
 from empirical.measure.pairs import Pairs
-from empirical.measure.parallel import spread
 from empirical.measure.selection import ArrayLike, Convention, Sizes, head_arrays
 
 UNIT_LAGS: Final = 16

@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from empirical.measure.compiled import compiled
+from empirical.measure.compiled import compiled, spread
 from empirical.measure.head_kernels import square
-from empirical.measure.parallel import spread
 from empirical.measure.selection import ArrayLike, Convention, Sizes, by_size, head_arrays, order_by_weight, separability_tasks
 
 

@@ -15,9 +15,9 @@ from typing import Final
 
 import numpy as np
 
+from empirical.measure.compiled import Task
 from empirical.measure.cosine_kernels import COSINE_BINS, STRIPE, TABLES, add_pairs, cosine_rows, unit_values
 from empirical.measure.head_kernels import STEP, padded
-from empirical.measure.parallel import Task
 
 CELLS: Final = 1 << 24
 """Cosines held at a time: 64 MB in float32, all of T = 1,025 for 15 kv_heads, a quarter of T = 8,192 for one."""

@@ -17,8 +17,8 @@ import numpy as np
 import torch
 
 from empirical.errors import InputError
+from empirical.measure.compiled import Task, spread
 from empirical.measure.head_kernels import separability_of_head
-from empirical.measure.parallel import Task, spread
 from empirical.schema import f_scores
 
 DENSE = 64
