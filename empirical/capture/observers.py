@@ -7,7 +7,7 @@ Source: arXiv 2602.01893, (1)-(8), (18)-(20), Figures 2, 3, 5, 7 and 9. Imports 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -101,24 +101,21 @@ class Progress:
     seconds: float
 
 
-@dataclass(slots=True)
 class Buffers:
     """The arrays of one document while it is measured, filled layer by layer."""
 
-    plans: Mapping[str, GroupPlan]
-    arrays: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for group, plan in self.plans.items():
-            self.arrays[group] = {
-                name: np.full(plan.shape(variable), variable.fill, dtype=variable.dtype) for name, variable in plan.variables.items()
-            }
+    def __init__(self, plans: Mapping[str, GroupPlan]) -> None:
+        self.plans = plans
+        self.arrays = {
+            group: {name: np.full(plan.shape(row), row.fill, row.dtype) for name, row in plan.variables.items()}
+            for group, plan in plans.items()
+        }
 
     def put(self, group: str, layer: int, measured: Mapping[str, np.ndarray]) -> None:
         """Place one layer's arrays: `position` right-aligned (the visible suffix), every other dimension left-aligned."""
         for name, value in measured.items():
             variable = self.plans[group].variables[name]
-            if not variable.layered:
+            if variable.dims[:1] != ("layer",):
                 np.copyto(self.arrays[group][name], value, where=~np.isnan(value))
                 continue
             target = self.arrays[group][name][layer]
@@ -193,11 +190,7 @@ class Baselines:
 
 
 def refuse_unknown_heads(named: Sequence[tuple[int, int]], *, layers: int, heads: int) -> None:
-    """Refuse names (layer, head) of heads that a model of so many layers and heads has not, and more names than are kept.
-
-    Raises:
-        InputError: for either.
-    """
+    """Refuse by an InputError names (layer, head) of heads that a model of so many has not, and more names than are kept."""
     if len(named) > MOST_NAMED_HEADS:
         raise InputError(f"{len(named)} heads were named for principal components, at most {MOST_NAMED_HEADS} are kept. Name fewer.")
     for layer, head in named:

@@ -17,21 +17,10 @@ from empirical.measure.cosine_kernels import NO_PAIR, running_maxima, walk
 from empirical.measure.head_kernels import contributions, curves_of_head, representatives, separability_of_head
 from empirical.measure.pairs import Block, Pairs
 from empirical.measure.selection import MEASURES, Convention, Sizes, by_size, order_by_weight
+from empirical.schema import CURVES
 
-CURVES: Final = (
-    "representative_norm",
-    "representative_norm_without_sink",
-    "representative_norm_without_last",
-    "cosine_to_sink",
-    "cosine_to_last",
-    "a_min_in",
-    "a_min_in_with_sink",
-    "a_max_in_without_sink",
-    "a_max_in",
-    "a_max_out",
-    "s_in",
-)
-"""Columns that `kernels.curves_of_head` writes for each N; "without" leaves the token's contribution out of the same representative."""
+NAMES: Final = tuple(name for name in CURVES if name not in {"rho_in", "rho_out"})
+"""Columns that `head_kernels.curves_of_head` writes for each N; "without" leaves the token's contribution out of the same representative."""
 
 
 class Curves:
@@ -43,7 +32,7 @@ class Curves:
         self.order = order_by_weight(alpha)
         self.s = np.empty((heads, count, pairs.values.shape[-1]))  # representatives
         self.measured = np.empty((heads, count, len(MEASURES)))
-        self.described = np.empty((heads, count, len(CURVES)))
+        self.described = np.empty((heads, count, len(NAMES)))
         self.rho = np.full((heads, 2, count), NO_PAIR, alpha.dtype)  # ρ_in and ρ_out
 
     def add(self, block: Block) -> list[Task]:
@@ -75,13 +64,13 @@ class Curves:
             curves_of_head(alpha, values, alpha * norm, order, n, self.pairs.first == 1, s, self.described[head])
 
     def named(self) -> dict[str, np.ndarray]:
-        """Return separability, `CURVES`, rho_in and rho_out, each (head, n) of the weights' type; NaN for N > T."""
+        """Return separability, `NAMES`, rho_in and rho_out, each (head, n) of the weights' type; NaN for N > T."""
         kind, tokens = self.alpha.dtype, self.pairs.tokens
         described = self.sizes.scatter(np.moveaxis(self.described, -1, 0).astype(kind, order="C"))
         inside, outside = self.rho[:, 0], self.rho[:, 1]
         return {
             **by_size(self.measured, self.sizes, tokens, self.convention, kind),
-            **dict(zip(CURVES, described, strict=True)),
+            **dict(zip(NAMES, described, strict=True)),
             "rho_in": self.sizes.scatter(np.where(inside == NO_PAIR, 0, inside.clip(-1, 1)).astype(kind)),
             "rho_out": self.sizes.scatter(np.where(outside == NO_PAIR, np.nan, outside.clip(-1, 1)).astype(kind)),
         }

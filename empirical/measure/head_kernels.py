@@ -121,12 +121,8 @@ def extremum(x: Array, sign: int) -> Any:
 def count_up_to(x: Array, bound: Any, strict: bool) -> Any:
     """Count x <= bound, or x < bound when strict."""
     count = np.int32(0)
-    if strict:
-        for j in range(x.shape[0]):
-            count = np.int32(count + np.int32(x[j] < bound))
-    else:
-        for j in range(x.shape[0]):
-            count = np.int32(count + np.int32(x[j] <= bound))
+    for j in range(x.shape[0]):
+        count = np.int32(count + np.int32(x[j] < bound if strict else x[j] <= bound))
     return count
 
 
@@ -275,7 +271,7 @@ def curves_of_head(alpha: Array, values: Array, weight: Array, order: Array, n: 
     Args:
         alpha, values, weight, order, n, s: as above.
         sink: whether token 0 is the sink; otherwise no token is.
-        out: filled with the columns of `curves.CURVES`, (n, 11) float64; NaN where undefined.
+        out: filled with the columns of `curves.NAMES`, (n, 11) float64; NaN where undefined.
     """
     tokens = order.shape[0]
     # a_max_out for every N: the running maximum from the tail of the order.
@@ -305,7 +301,7 @@ def curves_of_head(alpha: Array, values: Array, weight: Array, order: Array, n: 
         out[row, 0] = _against(s[row], values[0], nothing)[0]
         out[row, 1], out[row, 3] = _against(s[row], values[0], sink_weight)
         out[row, 2], out[row, 4] = _against(s[row], values[tokens - 1], last_weight)
-        out[row, 5:10] = (low, low_all, high, high_all, beyond[selected])
+        out[row, 5:10] = (low, low_all, high_all, high, beyond[selected])
         out[row, 10] = total
         for column in range(5, 10):
             if np.isinf(out[row, column]):

@@ -87,7 +87,7 @@ def measure_layer(
     Returns:
         attention_weight (head, T); value_norm, sink_cosine, cosine_to_last_value (kv_head, T); cosine_mean, cosine_std,
         cosine_negative_fraction (kv_head, lag) with lag 1..T−2, or 1..T−1 without a sink; cosine_histogram (kv_head, lag_bin, cosine_bin)
-        int32; cosine_block_mean (kv_head, position_block, lag_bin); precision, recall, r_min, r_max, `CURVES`, rho_in and rho_out (head,
+        int32; cosine_block_mean (kv_head, position_block, lag_bin); precision, recall, r_min, r_max, `curves.NAMES`, rho_in and rho_out (head,
         n). NaN where undefined and for N > T. Of the input's type but for the counts.
 
     Raises:
@@ -104,7 +104,7 @@ def measure_layer(
     curves = Curves(weights, pairs, Sizes(n, tokens), convention)
     spread(pairs.normalise(), threads=threads)
     for blocks in pairs.batches():
-        spread([task for block in blocks for task in block.fill], threads=threads)
+        spread([task for block in blocks for task in pairs.fill(block)], threads=threads)
         spread([task for room in (curves, pairs) for block in blocks for task in room.add(block)], threads=threads)
     return {"attention_weight": weights, **pairs.summaries(), **curves.named()}
 

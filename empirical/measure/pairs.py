@@ -43,8 +43,6 @@ class Block:
     """Token of the first column."""
     columns: int
     """Tokens among the columns."""
-    fill: list[Task]
-    """Tasks that compute it."""
 
 
 class Pairs:
@@ -81,18 +79,17 @@ class Pairs:
         room = np.empty((min(batch, len(self.values)), wide, width), self.unit.dtype)
         for low in range(0, len(self.values), batch):
             for first in range(0, self.tokens, width):
-                yield [self._block(k, room[k - low], first) for k in range(low, min(low + batch, len(self.values)))]
+                columns = min(width, self.tokens - first)
+                kv_heads = range(low, min(low + batch, len(self.values)))
+                yield [Block(kv_head=k, cosine=room[k - low], first=first, columns=columns) for k in kv_heads]
 
-    def _block(self, k: int, cosine: np.ndarray, first: int) -> Block:
-        wide, width = cosine.shape
-        columns = min(width, wide - first)
+    def fill(self, block: Block) -> list[Task]:
+        """Return the tasks that compute a block."""
+        wide, width = block.cosine.shape
+        unit, unit_t, columns = self.unit[block.kv_head], self.unit_t[block.kv_head], min(width, wide - block.first)
         edges = [min(padded(wide * part // STRIPES, STRIPE), wide) for part in range(STRIPES + 1)]
-        fill: list[Task] = [
-            partial(cosine_rows, self.unit[k], self.unit_t[k], start, stop, first, columns, cosine)
-            for start, stop in pairwise(edges)
-            if stop > start
-        ]
-        return Block(kv_head=k, cosine=cosine, first=first, columns=min(columns, self.tokens - first), fill=fill)
+        rows = [(start, stop) for start, stop in pairwise(edges) if stop > start]
+        return [partial(cosine_rows, unit, unit_t, start, stop, block.first, columns, block.cosine) for start, stop in rows]
 
     def add(self, block: Block) -> list[Task]:
         """Return the tasks that add a filled block to the sums."""

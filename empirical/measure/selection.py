@@ -71,10 +71,8 @@ class Sizes:
 
     def scatter(self, measured: np.ndarray) -> np.ndarray:
         """Take (..., distinct N) to (..., asked N), NaN for N > T."""
-        if self.inside.size == 0:
-            return np.full((*measured.shape[:-1], self.asked.size), np.nan, measured.dtype)
-        taken = np.take(measured, np.searchsorted(self.inside, self.asked).clip(max=self.inside.size - 1), axis=-1)
-        return np.where(self.asked <= self.inside[-1], taken, taken.dtype.type(np.nan))
+        behind = np.full((*measured.shape[:-1], 1), np.nan, measured.dtype)  # where N > T would stand
+        return np.take(np.concatenate([measured, behind], axis=-1), np.searchsorted(self.inside, self.asked), axis=-1)
 
 
 def head_arrays(alpha: ArrayLike, values: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

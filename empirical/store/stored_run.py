@@ -160,7 +160,8 @@ class StoredRun:
             raise
         except (ValueError, OSError, KeyError, RuntimeError) as error:
             remedy = MEASURE_AGAIN if group in captured else FIT_AGAIN.format(path=self.path)
-            raise StoreError(f"{self.path}/{group}: damaged ({_first_line(error)}). {remedy}") from error
+            reason = next(iter(str(error).splitlines()), type(error).__name__)
+            raise StoreError(f"{self.path}/{group}: damaged ({reason}). {remedy}") from error
 
     def tree(self, *, only: Collection[str] | None = None, known: Mapping[str, xr.Dataset] | None = None) -> xr.DataTree:
         """The run as a DataTree: captured groups and results, of them `only` what is asked for, provenance at the root.
@@ -175,7 +176,3 @@ class StoredRun:
         tree = xr.DataTree.from_dict({f"/{name}": dataset for name, dataset in groups.items()})
         tree.attrs = {**self.attributes, "manifest": {name: self._manifest[name] for name in ("captured", "documents")}}
         return tree
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
