@@ -214,7 +214,15 @@ class _Run:
             first = int(tapped.visible[0].to(torch.int8).argmax())
             visible.append(self.shape.positions - first)
             for slot, document in enumerate(documents):
-                view = self._view(tapped, slot, document, first)
+                view = LayerView(
+                    layer=tapped.index,
+                    document=document,
+                    seed=(self.shape.seed, int(self.windows.sha256[document][:8], 16), tapped.index),
+                    alpha=tapped.alpha[slot, :, first:].float().cpu(),
+                    values=tapped.values[slot, :, first:].float().cpu(),
+                    first=first,
+                    shape=self.shape,
+                )
                 _refuse_non_finite(view, self.windows.names[document])
                 if len(buffers) <= slot:
                     buffers.append(Buffers(self._plans()))
@@ -230,17 +238,6 @@ class _Run:
                     arrays["token_id"][...] = ids[slot]
         self.tokens += ids.size
         return buffers
-
-    def _view(self, tapped: TappedLayer, slot: int, document: int, first: int) -> LayerView:
-        return LayerView(
-            layer=tapped.index,
-            document=document,
-            seed=(self.shape.seed, int(self.windows.sha256[document][:8], 16), tapped.index),
-            alpha=tapped.alpha[slot, :, first:].float().cpu(),
-            values=tapped.values[slot, :, first:].float().cpu(),
-            first=first,
-            shape=self.shape,
-        )
 
     def _report(self, documents: int, layer: int) -> None:
         if self.on_progress is None:

@@ -6,7 +6,6 @@ that the order of selection, the representatives and the matrix of cosines are m
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -29,7 +28,6 @@ POSITION_BLOCKS: Final = 8
 COMPONENTS: Final = 3
 
 
-@lru_cache(maxsize=16)
 def lag_bins(tokens: int, *, sink: bool = True) -> np.ndarray:
     """Return first and last lag of each bin, (lag_bin, 2) int64.
 
@@ -40,13 +38,7 @@ def lag_bins(tokens: int, *, sink: bool = True) -> np.ndarray:
     if longest > UNIT_LAGS:
         stops = np.unique(np.concatenate([stops, np.geomspace(UNIT_LAGS, longest, LOG_LAGS + 1).round().astype(np.int64)]))
     starts = np.concatenate([[1], stops[:-1] + 1])[: stops.size]
-    return _shared(np.stack([starts, stops], axis=1).astype(np.int64))
-
-
-def _shared(array: np.ndarray) -> np.ndarray:
-    """Protect an array that every call gets."""
-    array.flags.writeable = False
-    return array
+    return np.stack([starts, stops], axis=1).astype(np.int64)
 
 
 def cosine_bins() -> np.ndarray:
@@ -54,11 +46,10 @@ def cosine_bins() -> np.ndarray:
     return np.linspace(-1.0, 1.0, COSINE_BINS + 1)
 
 
-@lru_cache(maxsize=16)
 def position_blocks(tokens: int) -> np.ndarray:
     """Return first and last position of 8 equal blocks, (position_block, 2) int64; an empty one ends before it starts."""
     edges = np.arange(POSITION_BLOCKS + 1) * tokens // POSITION_BLOCKS
-    return _shared(np.stack([edges[:-1], edges[1:] - 1], axis=1))
+    return np.stack([edges[:-1], edges[1:] - 1], axis=1)
 
 
 def measure_layer(

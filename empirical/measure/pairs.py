@@ -133,18 +133,15 @@ class Pairs:
         }
 
     def _counts(self, known: np.ndarray) -> np.ndarray:
-        """Number of pairs that have a cosine, (position_block, lag)."""
-        lags = self.squares.shape[-1]
-        return (
-            _all_pairs(self.first, tuple(self.stops.tolist()), lags) if known.all() else _pairs_among(known, self.first, self.stops, lags)
-        )
+        """Number of pairs of known tokens, (position_block, lag)."""
+        return _pair_counts(known.tobytes(), self.first, tuple(self.stops.tolist()), self.squares.shape[-1])
 
     def _histogram(self, pairs: np.ndarray) -> np.ndarray:
         """Add up the tables; pairs without a cosine were counted as 0 and are taken out of that bin."""
         bins = len(self.bins)
         counts = self.tables.sum(axis=(1, 2), dtype=np.int32).reshape(len(self.norm), bins + 1, COSINE_BINS)[:, :bins]
         if bins and not (self.norm > 0).all():
-            every = self._counts(np.ones(1, bool)).sum(axis=0)
+            every = self._counts(np.ones(self.tokens, bool)).sum(axis=0)
             without = _add_bins((every - pairs)[:, : self.bins[-1, 1]], self.bins[:, 0] - 1)
             counts[:, :, COSINE_BINS // 2] -= without.astype(np.int32)
         return counts
@@ -156,23 +153,13 @@ def _add_bins(by_lag: np.ndarray, starts: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=16)
-def _all_pairs(first: int, stops: tuple[int, ...], lags: int) -> np.ndarray:
-    """Count pairs of tokens from `first` on by block of the later token and lag; it runs from max(start, first + lag) to stop."""
-    stop = np.array(stops)
-    start = np.concatenate([[0], stop[:-1]])
-    earliest = np.maximum(start[:, None], first + np.arange(1, lags + 1))
-    counts = (stop[:, None] - earliest).clip(min=0)
-    counts.flags.writeable = False
-    return counts
-
-
-def _pairs_among(known: np.ndarray, first: int, stops: np.ndarray, lags: int) -> np.ndarray:
-    """Count pairs of known tokens from `first` on by block of the later token and lag."""
-    known = known & (np.arange(known.size) >= first)
-    counts = np.zeros((stops.size, lags), np.int64)
-    start = 0
-    for block, stop in enumerate(stops):
-        for later in start + np.flatnonzero(known[start:stop]):
-            counts[block, :later] += known[:later][::-1]
-        start = stop
+def _pair_counts(known: bytes, first: int, stops: tuple[int, ...], lags: int) -> np.ndarray:
+    """Count pairs of known tokens (a byte each, 0 or 1) from `first` on by block of the later token and lag."""
+    content = np.frombuffer(known, bool).copy()
+    content[:first] = False
+    counts = np.zeros((len(stops), lags), np.int64)
+    for block, (start, stop) in enumerate(pairwise((0, *stops))):
+        for later in start + np.flatnonzero(content[start:stop]):
+            counts[block, :later] += content[:later][::-1]
+    counts.flags.writeable = False  # every call gets it
     return counts

@@ -82,11 +82,7 @@ def converted(gguf: Path, sha256: str) -> Path:
 
 
 def conversion_notice() -> str | None:
-    """Say that the built-in model is about to be converted into a temporary folder; None where it has a cache or was converted before.
-
-    Raises:
-        InputError: the package is absent or holds no GGUF file.
-    """
+    """Say that the built-in model is about to be converted into a temporary folder; None where it has a cache or was converted before."""
     gguf = gguf_file()
     place = _place(gguf, file_sha256(gguf))
     if place.is_dir() or place.parent != own_folder():

@@ -67,11 +67,7 @@ def safetensors_tensors(files: Iterable[Path]) -> dict[str, int]:
 
 
 def gguf_tensors(file: Path) -> tuple[str, dict[str, int]]:
-    """Return the architecture of a GGUF file, and how many elements each of its tensors has; refuse one that is damaged.
-
-    Raises:
-        InputError: the file is cut short or is no GGUF file.
-    """
+    """Return the architecture of a GGUF file, and how many elements each of its tensors has; an InputError where it is cut short or none."""
     try:
         reader = GGUFReader(file)
         return reader.fields["general.architecture"].contents(), {tensor.name: int(tensor.n_elements) for tensor in reader.tensors}

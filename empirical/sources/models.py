@@ -75,11 +75,7 @@ class FoundModel:
         return (layers, heads) if isinstance(layers, int) and isinstance(heads, int) else None
 
     def refuse_unreadable(self, length: int) -> None:
-        """Refuse by the configuration a model that cannot be measured, or not on windows of `length` tokens.
-
-        Raises:
-            InputError: some layers do not attend, or it reads fewer tokens.
-        """
+        """Refuse by an InputError a model that, by its configuration, has layers that do not attend or reads fewer than `length` tokens."""
         config = self.config.get_text_config()
         if getattr(config, "num_hidden_layers", None) is not None:
             attention_layers(config)

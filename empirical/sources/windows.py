@@ -68,9 +68,6 @@ def windows(
         count: how many documents, the sampling units.
         special_tokens: "default": as the tokenizer puts them; "none".
 
-    Returns:
-        The windows.
-
     Raises:
         InputError: an option is out of range, no document is long enough, or too few are, or two hold the same text or begin with the same
             tokens; and what reading raises.

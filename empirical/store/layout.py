@@ -65,7 +65,4 @@ def lay_out(group: zarr.Group, plan: GroupPlan, documents: int) -> None:
 def write_group(dataset: xr.Dataset, folder: Path) -> None:
     """Write a dataset as a group of its own, its chunks checksummed."""
     encoding = {str(name): {"compressors": COMPRESSORS, "_FillValue": None} for name in dataset.variables}
-    plain = dataset.copy()
-    for name in plain.variables:
-        plain[name].encoding = {}
-    plain.to_zarr(folder, mode="w", zarr_format=3, consolidated=False, encoding=encoding, write_empty_chunks=True)
+    dataset.drop_encoding().to_zarr(folder, mode="w", zarr_format=3, consolidated=False, encoding=encoding, write_empty_chunks=True)

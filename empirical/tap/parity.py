@@ -43,11 +43,7 @@ class Parity:
     """The layer of the largest |Δα|."""
 
     def judge(self, dtype: str) -> None:
-        """Refuse a tap that does not read what the model computes.
-
-        Raises:
-            InputError: if weights differ by more than rounding explains, or an invisible position has weight.
-        """
+        """Refuse by an InputError weights that differ by more than rounding explains, or an invisible position that has any."""
         limit = FAULT.get(dtype, FAULT_OTHERWISE)
         if not self.weights <= limit or self.invisible > 0:
             raise InputError(
@@ -63,9 +59,6 @@ def parity(model: PreTrainedModel, input_ids: Tensor, attention_mask: Tensor | N
         model: as for `tap`.
         input_ids: (document, position) integers; one document is enough for a check, and eager's memory grows with its length squared.
         attention_mask: (document, position), 0 where padded; None: no padding.
-
-    Returns:
-        The largest differences.
 
     Raises:
         InputError: as `tap` does, where the eager implementation hands over no weights, or where the weights are damaged: every value state is

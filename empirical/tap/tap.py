@@ -119,11 +119,7 @@ def attention_layers(config: PreTrainedConfig) -> int:
 
 
 def refuse_too_long(config: PreTrainedConfig, length: int) -> None:
-    """Refuse windows of `length` tokens where a decoder of this configuration reads fewer.
-
-    Raises:
-        InputError: if it does.
-    """
+    """Refuse by an InputError windows of `length` tokens where a decoder of this configuration reads fewer."""
     longest = getattr(config, "max_position_embeddings", None)
     if longest is not None and length > longest:
         raise InputError(f"{config.model_type}: reads at most {longest} tokens, but a window has {length}. Use --length {longest}.")
