@@ -90,26 +90,6 @@ def capture(
         return _Run(model, windows, path, observers, recorded, shape, batch, fresh, on_progress, on_kept).complete()
 
 
-def _refuse_other(store: Store, recorded: Mapping[str, Any], windows: Windows) -> None:
-    """Refuse to mix two runs in one store."""
-    unlike = differing(store.attributes, recorded)
-    if unlike:
-        name, old, new = unlike[0]
-        raise InputError(
-            f"{store.path}: was measured with {name} = {old}, this run has {new}. Use --fresh to measure again, or another --out."
-        )
-    if len(store.documents) > len(windows.names):
-        raise InputError(
-            f"{store.path}: holds {len(store.documents)} documents, this run asks for {len(windows.names)}. "
-            f"Use --documents {len(store.documents)} or more, --fresh, or another --out."
-        )
-    for row, name, digest in zip(store.documents, windows.names, windows.sha256, strict=False):
-        if row["sha256"] != digest:
-            raise InputError(
-                f"{store.path}: holds document {row['name']!r} where this run reads {name!r} with other tokens. Use --fresh, or another --out."
-            )
-
-
 @dataclass(slots=True)
 class _Run:
     """The state of one capture: which documents are done, the one being measured, and the one being written behind it."""
@@ -147,15 +127,28 @@ class _Run:
         return self.store
 
     def _existing(self) -> Store | None:
-        """The run that stands at `path` and is to be completed."""
+        """The run that stands at `path` and is to be completed; two runs are never mixed in one store."""
         if not self.path.exists():
             return None
         if self.fresh:
             read_root(self.path, damaged=True)  # refuses what is no run
             return None
         store = Store.open(self.path)
-        _refuse_other(store, self.recorded, self.windows)
-        store.extend(len(self.windows.names))
+        held, names = store.documents, self.windows.names
+        for name, old, new in differing(store.attributes, self.recorded):
+            raise InputError(
+                f"{store.path}: was measured with {name} = {old}, this run has {new}. Use --fresh to measure again, or another --out."
+            )
+        if len(held) > len(names):
+            raise InputError(
+                f"{store.path}: holds {len(held)} documents, this run asks for {len(names)}. "
+                f"Use --documents {len(held)} or more, --fresh, or another --out."
+            )
+        for row, name, digest in zip(held, names, self.windows.sha256, strict=False):
+            if row["sha256"] != digest:
+                seen = f"holds document {row['name']!r} where this run reads {name!r} with other tokens"
+                raise InputError(f"{store.path}: {seen}. Use --fresh, or another --out.")
+        store.extend(len(names))
         return store
 
     def _plans(self) -> dict[str, GroupPlan]:

@@ -271,7 +271,7 @@ def curves_of_head(alpha: Array, values: Array, weight: Array, order: Array, n: 
     Args:
         alpha, values, weight, order, n, s: as above.
         sink: whether token 0 is the sink; otherwise no token is.
-        out: filled with the columns of `curves.NAMES`, (n, 11) float64; NaN where undefined.
+        out: filled with the columns of `layer.NAMES`, (n, 11) float64; NaN where undefined.
     """
     tokens = order.shape[0]
     # a_max_out for every N: the running maximum from the tail of the order.
