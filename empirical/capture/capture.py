@@ -200,7 +200,7 @@ class _Run:
 
     def _measure_batch(self, documents: range) -> list[Buffers]:
         ids = self.windows.token_ids[documents.start : documents.stop]
-        buffers: list[Buffers] = []
+        buffers = [Buffers(self._plans()) for _ in documents]
         visible: list[int] = []
 
         def on_layer(tapped: TappedLayer) -> None:
@@ -217,18 +217,16 @@ class _Run:
                     shape=self.shape,
                 )
                 _refuse_non_finite(view, self.windows.names[document])
-                if len(buffers) <= slot:
-                    buffers.append(Buffers(self._plans()))
                 for observer in self.observers:
                     buffers[slot].put(observer.group, view.layer, observer(view))
             self._report(documents.start, tapped.index + 1)
 
         tap(self.model.model, torch.as_tensor(ids.astype(np.int64), device=self.model.model.device), on_layer)
         self.shape = dataclasses.replace(self.shape, visible=tuple(visible))
-        for slot in range(len(documents)):
-            for arrays in buffers[slot].arrays.values():
+        for buffer, row in zip(buffers, ids, strict=True):
+            for arrays in buffer.arrays.values():
                 if "token_id" in arrays:
-                    arrays["token_id"][...] = ids[slot]
+                    arrays["token_id"][...] = row
         self.tokens += ids.size
         return buffers
 

@@ -41,12 +41,9 @@ def _pool(process: int, threads: int) -> ThreadPoolExecutor:
 
 
 def spread(tasks: Iterable[Task], *, threads: int | None = None) -> None:
-    """Run every task once, on `threads` threads (default: as many as torch uses), and return when all have ended.
+    """Run every task once, on `threads` threads (default: as many as torch uses), and return, or raise what one raised, when all have ended.
 
     Tasks are handed out in the given order, the next one to whoever is free: put the longest first.
-
-    Raises:
-        Exception: whatever a task raised.
     """
     queue = deque(tasks)
     workers = min(threads if threads is not None else torch.get_num_threads(), len(queue))

@@ -90,10 +90,7 @@ def product(a: Array, i: int, bt: Array, column: int, out: Array, row: int, star
 
 @compiled()
 def extremum(x: Array, sign: int) -> Any:
-    """Return the maximum (sign 1) or minimum (sign −1) of a non-empty array without NaN.
-
-    By folding: compilers do not vectorise the plain loop.
-    """
+    """Return the maximum (sign 1) or minimum (sign −1) of a non-empty array without NaN, by folding: the plain loop is not vectorised."""
     unit = x.dtype.type(sign)
     # Each lane keeps the maximum of every 128th entry; so the loop over a part has no chain from entry to entry.
     fold = np.full(LANES, unit * x[0], x.dtype)

@@ -121,6 +121,10 @@ class Pairs:
             variance = self.squares.sum(axis=1) / pairs - mean**2
             negative = self.negatives.sum(axis=1) / pairs
             block_mean = _add_bins(sums[..., :binned], starts) / _add_bins(counts[..., :binned], starts)
+        histogram = self.tables.sum(axis=(1, 2), dtype=np.int32).reshape(len(known), -1, COSINE_BINS)[:, : len(self.bins)]
+        if starts.size and not known.all():  # pairs without a cosine were counted as 0 and are taken out of that bin
+            every = self._counts(np.ones(self.tokens, bool)).sum(axis=0)
+            histogram[:, :, COSINE_BINS // 2] -= _add_bins((every - pairs)[:, :binned], starts).astype(np.int32)
         return {
             "value_norm": self.norm,
             "sink_cosine": to_sink.astype(kind),
@@ -128,23 +132,13 @@ class Pairs:
             "cosine_mean": mean[:, :lags].astype(kind),
             "cosine_std": np.sqrt(variance.clip(min=0))[:, :lags].astype(kind),
             "cosine_negative_fraction": negative[:, :lags].astype(kind),
-            "cosine_histogram": self._histogram(pairs),
+            "cosine_histogram": histogram,
             "cosine_block_mean": block_mean.astype(kind),
         }
 
     def _counts(self, known: np.ndarray) -> np.ndarray:
         """Number of pairs of known tokens, (position_block, lag)."""
         return _pair_counts(known.tobytes(), self.first, tuple(self.stops.tolist()), self.squares.shape[-1])
-
-    def _histogram(self, pairs: np.ndarray) -> np.ndarray:
-        """Add up the tables; pairs without a cosine were counted as 0 and are taken out of that bin."""
-        bins = len(self.bins)
-        counts = self.tables.sum(axis=(1, 2), dtype=np.int32).reshape(len(self.norm), bins + 1, COSINE_BINS)[:, :bins]
-        if bins and not (self.norm > 0).all():
-            every = self._counts(np.ones(self.tokens, bool)).sum(axis=0)
-            without = _add_bins((every - pairs)[:, : self.bins[-1, 1]], self.bins[:, 0] - 1)
-            counts[:, :, COSINE_BINS // 2] -= without.astype(np.int32)
-        return counts
 
 
 def _add_bins(by_lag: np.ndarray, starts: np.ndarray) -> np.ndarray:

@@ -17,10 +17,7 @@ from empirical.store.manifest import UNFINISHED, beside, finish, read_root
 
 
 def recover(path: Path) -> None:
-    """Put in order what killed processes left at `path` and beside it: moves under way are finished, what was not written whole is removed.
-
-    For who holds the lock alone.
-    """
+    """Put in order, holding the lock, what killed processes left: moves under way are finished, what was not written whole is removed."""
     with writing(path):
         aside = beside(path, "old")  # the run in whose place a new one was put
         if aside.exists() and path.exists():

@@ -49,7 +49,15 @@ def read_root(path: Path, *, damaged: bool = False) -> dict[str, Any]:
     """
     if not path.exists():
         raise InputError(f"{path}: no such run. Make one with `geostat run --out {path.parent}`.")
-    text, root = _root(path)
+    text, root = "", None  # what is no JSON
+    try:
+        with reading(path):
+            text = (path / "zarr.json").read_bytes().decode("utf-8")
+        root = json.loads(text)
+    except (FileNotFoundError, NotADirectoryError):
+        root = {"zarr_format": None}
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError, IsADirectoryError):
+        pass
     attributes = root.get("attributes") if isinstance(root, dict) else None
     manifest = attributes.get("manifest") if isinstance(attributes, dict) else None
     if isinstance(attributes, dict) and isinstance(manifest, dict):
@@ -64,18 +72,6 @@ def read_root(path: Path, *, damaged: bool = False) -> dict[str, Any]:
         # Where a captured group stands, a run lost its manifest.
         raise InputError(f"{path}: stands there but is not a run of geostat. Name a run, or choose another --out.")
     raise StoreError(f"{path / 'zarr.json'}: the manifest is damaged. {REMOVE}")
-
-
-def _root(path: Path) -> tuple[str, Any]:
-    """Return the text of the root's metadata and what it says: None where it is not JSON, no format where there is none."""
-    try:
-        with reading(path):
-            text = (path / "zarr.json").read_bytes().decode("utf-8")
-        return text, json.loads(text)
-    except (FileNotFoundError, NotADirectoryError):
-        return "", {"zarr_format": None}
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError, IsADirectoryError):
-        return "", None
 
 
 def _digest_of_text(text: str) -> str | None:
