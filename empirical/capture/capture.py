@@ -49,7 +49,7 @@ def capture(
     on_progress: Callable[[Progress], None] | None = None,
     on_kept: Callable[[int], None] | None = None,
 ) -> Store:
-    """Measure every window with every observer and append it to the store at `path`, going on where an equal run stopped.
+    """Measure every window with every observer, append it to the store at `path`, going on where an equal run stopped, and return that, complete.
 
     Args:
         model: found and loaded by `empirical.sources.models`.
@@ -64,9 +64,6 @@ def capture(
         fresh: measure anew. What stands at `path` must be a run; it is thrown away once the first document of the new one is complete.
         on_progress: called after each layer and document.
         on_kept: called with the number of documents in the store whenever one more is safe in it, from the thread that wrote it.
-
-    Returns:
-        The store, complete, opened.
 
     Raises:
         InputError: if a store of other settings stands at `path` or something that is no run, an observer refuses the model, a captured

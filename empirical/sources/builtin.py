@@ -32,11 +32,7 @@ FORMAT = 1
 
 
 def gguf_file() -> Path:
-    """Return the built-in model's GGUF file, found without importing its package, whose own dependencies need not be there.
-
-    Raises:
-        InputError: the package is absent or holds no GGUF file.
-    """
+    """Return the built-in model's GGUF file without importing its package, whose own dependencies need not be there; an InputError if absent."""
     spec = find_spec(PACKAGE)
     for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
         for file in sorted(Path(folder).glob("*.gguf")):

@@ -92,10 +92,8 @@ class FoundModel:
             options["config"] = self.config  # takes seconds to read again
         with _quiet():
             model = _load_weights(self.source, options).to(self.device).eval().requires_grad_(False)
-        shapes: list[tuple[int, int, int]] = []  # of each layer, as two tokens that go through the tap show them
-        tap(
-            model, torch.tensor([[0, 1]]), lambda layer: shapes.append((layer.alpha.shape[1], layer.values.shape[1], layer.values.shape[3]))
-        )
+        shapes: list[tuple[int, ...]] = []  # of each layer, as two tokens that go through the tap show them
+        tap(model, torch.tensor([[0, 1]]), lambda layer: shapes.append((layer.alpha.shape[1], *layer.values.shape[1::2])))
         if len(set(shapes)) != 1:
             raise InputError(
                 f"{self.source.model}: its layers differ in heads or in their dimension, expected the same in each. Use another model."
@@ -156,11 +154,7 @@ def find(
 
 
 def pick_device(device: str = "auto") -> str:
-    """Return "cpu", "cuda" or "mps" for a `--device`.
-
-    Raises:
-        InputError: the name is unknown or the machine has no such device.
-    """
+    """Return "cpu", "cuda" or "mps" for a `--device`; an InputError where the name is unknown or the machine has no such device."""
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if device == "auto":
         return next(name for name, present in there.items() if present)

@@ -105,11 +105,7 @@ def tap(model: PreTrainedModel, input_ids: Tensor, on_layer: Callable[[TappedLay
 
 
 def attention_layers(config: PreTrainedConfig) -> int:
-    """Return how many layers of a decoder attend.
-
-    Raises:
-        InputError: some of its layers do not weigh positions by a softmax (state-space, linear attention, …).
-    """
+    """Return how many layers of a decoder attend; an InputError where some do not, by a softmax (state-space, linear attention, …)."""
     others = sorted(set(getattr(config, "layer_types", None) or ()) - ATTENTION_TYPES)
     if others:
         raise InputError(
