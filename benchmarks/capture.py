@@ -115,7 +115,7 @@ def forget() -> None:
 
 def peak(what: str, length: int) -> None:
     """Run one thing in this process and print the most memory it held, in MB."""
-    model = models.load(None)
+    model = models.find(None).load()
     windows = corpus.windows(texts.builtin(), model.tokenizer, length=length, count=1)
     ids = torch.as_tensor(windows.token_ids.astype(np.int64))
     with tempfile.TemporaryDirectory() as folder:
@@ -155,7 +155,7 @@ def main() -> None:
     if given.peak:
         peak(given.peak, given.length)
         return
-    model = models.load(None)
+    model = models.find(None).load()
     times(model, corpus.windows(texts.builtin(), model.tokenizer, length=given.length, count=1), given.pairs, given.documents)
     memory(given.length)
 

@@ -17,10 +17,10 @@ import torch
 from empirical.measure import layer as summaries
 from empirical.measure import nulls
 from empirical.measure.selection import default_n, separability
-from empirical.sources.models import LoadedModel, load
+from empirical.sources.models import LoadedModel, find
 from empirical.sources.texts import builtin
 from empirical.sources.windows import windows
-from empirical.tap.tap import TappedLayer, decoder_of, tap
+from empirical.tap.tap import TappedLayer, tap
 
 OnLayer = Callable[[np.ndarray, torch.Tensor, int], object]
 
@@ -40,7 +40,7 @@ def parts(tokens: int) -> dict[str, OnLayer]:
 
 def time_plain(model: LoadedModel, ids: torch.Tensor) -> float:
     """Return the seconds of a plain forward of the decoder."""
-    decoder = decoder_of(model.model)
+    decoder = model.model.get_decoder()
     start = time.perf_counter()
     with torch.inference_mode():
         decoder(ids, use_cache=False)
@@ -67,7 +67,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--tokens", type=int, default=1025)
     arguments = parser.parse_args()
-    model = load(None)
+    model = find(None).load()
     ids = torch.as_tensor(windows(builtin(), model.tokenizer, length=arguments.tokens, count=1).token_ids.astype(np.int64))
     what = parts(arguments.tokens)
     for on_layer in what.values():  # compile, and warm the caches

@@ -18,11 +18,7 @@ PACKAGE = Path(__file__).parent
 
 
 def cache_folder() -> Path:
-    """Return the folder of geostat's own cache: $GEOSTAT_CACHE, or geostat/ under $XDG_CACHE_HOME or ~/.cache.
-
-    Raises:
-        InputError: $GEOSTAT_CACHE begins with a home that is not known.
-    """
+    """Return the folder of geostat's own cache: $GEOSTAT_CACHE (an InputError if in no known home), or geostat/ in $XDG_CACHE_HOME or ~/.cache."""
     own = os.environ.get("GEOSTAT_CACHE")
     if not own:
         return _usual("XDG_CACHE_HOME", ".cache") / "geostat"

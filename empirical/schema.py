@@ -6,6 +6,7 @@ Source: the definitions (1)-(8), (18)-(20) of arXiv 2602.01893 and the figures t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -33,11 +34,6 @@ class Variable:
     """What stands at the positions that a layer's query does not see; None: `fill`, as where nothing was measured."""
 
     @property
-    def layered(self) -> bool:
-        """Whether the array is filled one layer at a time."""
-        return bool(self.dims) and self.dims[0] == "layer"
-
-    @property
     def fill(self) -> float | int | str:
         """What stands where nothing was measured: NaN for floats, 0 for counts."""
         return float("nan") if np.dtype(self.dtype).kind == "f" else 0
@@ -48,20 +44,6 @@ class Variable:
         return attrs | ({"note": self.note} if self.note else {})
 
 
-@dataclass(frozen=True, slots=True)
-class Coordinate:
-    """One labelled axis, or a second label of one: values, dimension and meaning."""
-
-    dims: tuple[str, ...]
-    values: np.ndarray
-    long_name: str
-    units: str = "1"
-
-    def attributes(self) -> dict[str, str]:
-        """The attributes that travel with the labels in the store."""
-        return {"long_name": self.long_name, "units": self.units}
-
-
 def _row(dims: str, long_name: str, units: str, symbol: str, equation: str, **more: Any) -> Variable:
     return Variable(dims=tuple(dims.split()), long_name=long_name, units=units, symbol=symbol, equation=equation, **more)
 
@@ -69,20 +51,44 @@ def _row(dims: str, long_name: str, units: str, symbol: str, equation: str, **mo
 VALUE_UNITS: Final = "value norm"
 """Unit of everything measured in value-state space: that of the model's own value states."""
 
-TOKENS: Final = {"token_id": _row("position", "token id", "1", "", "", dtype="int32")}
-
 _POSITION = "layer kv_head position"
 _LAG = "layer kv_head lag"
-_CURVE = "layer head n"
+_curve = partial(_row, "layer head n")
 
-BY_POSITION: Final = {
+SEPARABILITY: Final = {
+    "precision": _curve("Precision at the outer radius", "1", r"P(r_{\max},N)", "(2), Definition 1"),
+    "recall": _curve("Recall at the inner radius", "1", r"R(r_{\min},N)", "(3), Definition 2"),
+    "r_min": _curve("inner radius", VALUE_UNITS, r"r_{\min}", "(18)"),
+    "r_max": _curve("outer radius", VALUE_UNITS, r"r_{\max}", "(18)"),
+}
+
+CURVES: Final = {
+    "representative_norm": _curve("norm of the representative", VALUE_UNITS, r"\|s(N)\|", "(1)"),
+    "representative_norm_without_sink": _curve(
+        "norm of the representative without the sink", VALUE_UNITS, r"\|s(N\setminus 0)\|", "Fig. 7"
+    ),
+    "representative_norm_without_last": _curve(
+        "norm of the representative without the last token", VALUE_UNITS, r"\|s(N\setminus L)\|", "Fig. 7"
+    ),
+    "cosine_to_sink": _curve("cosine of the representative with the sink's value", "1", r"\cos(s,v_0)", "Fig. 7"),
+    "cosine_to_last": _curve("cosine of the representative with the last value", "1", r"\cos(s,v_L)", "Fig. 7"),
+    "a_min_in": _curve("smallest selected effective weight, sink left out", VALUE_UNITS, r"a_{\min}^{\mathrm{in}}", "(7)"),
+    "a_min_in_with_sink": _curve("smallest selected effective weight", VALUE_UNITS, r"\min_{I_N} a_i", "(7)"),
+    "a_max_in": _curve("largest selected effective weight, sink included", VALUE_UNITS, r"a_{\max}^{\mathrm{in}}", "(8)"),
+    "a_max_in_without_sink": _curve("largest selected effective weight, sink left out", VALUE_UNITS, r"\max_{I_N\setminus 0} a_i", "(8)"),
+    "a_max_out": _curve("largest effective weight outside", VALUE_UNITS, r"a_{\max}^{\mathrm{out}}", "(7)"),
+    "s_in": _curve("sum of the selected effective weights, sink left out", VALUE_UNITS, r"S_{\mathrm{in}}", "(7)"),
+    "rho_in": _curve("largest cosine among the selected, sink left out", "1", r"\rho_{\mathrm{in}}", "(8)"),
+    "rho_out": _curve("largest cosine between a selected and another token, selected sink left out", "1", r"\rho_{\mathrm{out}}", "(7)"),
+}
+"""Columns of the compiled `curves_of_head` in its order, then the largest cosines."""
+
+CAPTURE: Final = {
+    "token_id": _row("position", "token id", "1", "", "", dtype="int32"),
     "attention_weight": _row("layer head position", "attention weight of the last query", "1", r"\alpha_i", "§2", invisible=0.0),
     "value_norm": _row(_POSITION, "norm of the value state", VALUE_UNITS, r"\|v_i\|", "Assumption 1"),
     "sink_cosine": _row(_POSITION, "cosine with the sink's value state", "1", r"\cos(v_0,v_i)", "(6), Assumption 2.2"),
     "cosine_to_last_value": _row(_POSITION, "cosine with the last value state", "1", r"\cos(v_i,v_L)", "(6)"),
-}
-
-BY_LAG: Final = {
     "cosine_mean": _row(_LAG, "mean cosine of content values at a lag", "1", r"\overline{\cos}(k)", "(6), Assumption 2.1"),
     "cosine_std": _row(_LAG, "standard deviation of the cosine at a lag", "1", r"\mathrm{sd}\cos(k)", "(6)"),
     "cosine_negative_fraction": _row(_LAG, "share of negative cosines at a lag", "1", r"\Pr(\cos<0)", "(6)"),
@@ -90,47 +96,16 @@ BY_LAG: Final = {
     "cosine_block_mean": _row(
         "layer kv_head position_block lag_bin", "mean cosine by position of the later token and lag", "1", r"\overline{\cos}(k)", "(6)"
     ),
+    **SEPARABILITY,
+    **CURVES,
 }
-
-SEPARABILITY: Final = {
-    "precision": _row(_CURVE, "Precision at the outer radius", "1", r"P(r_{\max},N)", "(2), Definition 1"),
-    "recall": _row(_CURVE, "Recall at the inner radius", "1", r"R(r_{\min},N)", "(3), Definition 2"),
-    "r_min": _row(_CURVE, "inner radius", VALUE_UNITS, r"r_{\min}", "(18)"),
-    "r_max": _row(_CURVE, "outer radius", VALUE_UNITS, r"r_{\max}", "(18)"),
-}
-
-CURVES: Final = {
-    "representative_norm": _row(_CURVE, "norm of the representative", VALUE_UNITS, r"\|s(N)\|", "(1)"),
-    "representative_norm_without_sink": _row(
-        _CURVE, "norm of the representative without the sink", VALUE_UNITS, r"\|s(N\setminus 0)\|", "Fig. 7"
-    ),
-    "representative_norm_without_last": _row(
-        _CURVE, "norm of the representative without the last token", VALUE_UNITS, r"\|s(N\setminus L)\|", "Fig. 7"
-    ),
-    "cosine_to_sink": _row(_CURVE, "cosine of the representative with the sink's value", "1", r"\cos(s,v_0)", "Fig. 7"),
-    "cosine_to_last": _row(_CURVE, "cosine of the representative with the last value", "1", r"\cos(s,v_L)", "Fig. 7"),
-    "a_min_in": _row(_CURVE, "smallest selected effective weight, sink left out", VALUE_UNITS, r"a_{\min}^{\mathrm{in}}", "(7)"),
-    "a_min_in_with_sink": _row(_CURVE, "smallest selected effective weight", VALUE_UNITS, r"\min_{I_N} a_i", "(7)"),
-    "a_max_in": _row(_CURVE, "largest selected effective weight, sink included", VALUE_UNITS, r"a_{\max}^{\mathrm{in}}", "(8)"),
-    "a_max_in_without_sink": _row(
-        _CURVE, "largest selected effective weight, sink left out", VALUE_UNITS, r"\max_{I_N\setminus 0} a_i", "(8)"
-    ),
-    "a_max_out": _row(_CURVE, "largest effective weight outside", VALUE_UNITS, r"a_{\max}^{\mathrm{out}}", "(7)"),
-    "s_in": _row(_CURVE, "sum of the selected effective weights, sink left out", VALUE_UNITS, r"S_{\mathrm{in}}", "(7)"),
-    "rho_in": _row(_CURVE, "largest cosine among the selected, sink left out", "1", r"\rho_{\mathrm{in}}", "(8)"),
-    "rho_out": _row(
-        _CURVE, "largest cosine between a selected and another token, selected sink left out", "1", r"\rho_{\mathrm{out}}", "(7)"
-    ),
-}
+"""Every variable of /capture except the principal components of named heads."""
 
 PRINCIPAL: Final = {
     "principal_components": _row(
         "named_head position component", "principal components of the contributions", VALUE_UNITS, "", "Figs. 1 and 9"
     )
 }
-
-CAPTURE: Final = TOKENS | BY_POSITION | BY_LAG | SEPARABILITY | CURVES
-"""Every variable of /capture except the principal components of named heads."""
 
 NULLS: Final = ("random_selection", "random_directions")
 
@@ -140,8 +115,8 @@ NULL: Final = {
 }
 
 F_SCORES: Final = {
-    "f_outer": _row(_CURVE, "F-score at the outer radius", "1", r"F(r_{\max},N)", "(5), Corollary 1"),
-    "f_inner": _row(_CURVE, "F-score at the inner radius", "1", r"F(r_{\min},N)", "(5), Corollary 1"),
+    "f_outer": _curve("F-score at the outer radius", "1", r"F(r_{\max},N)", "(5), Corollary 1"),
+    "f_inner": _curve("F-score at the inner radius", "1", r"F(r_{\min},N)", "(5), Corollary 1"),
 }
 """Not stored: derived from Precision and Recall where these are read (`with_f_scores`)."""
 
@@ -171,28 +146,34 @@ LABELS: Final = {
 """Every coordinate of /capture and /null: its dimension, long name and unit."""
 
 
-def coordinates(**values: np.ndarray) -> dict[str, Coordinate]:
+def coordinates(**values: np.ndarray) -> dict[str, xr.Variable]:
     """Return axes and their labels by name, each as `LABELS` describes it.
 
-    >>> coordinates(lag=np.arange(1, 4))["lag"].attributes()
+    >>> coordinates(lag=np.arange(1, 4))["lag"].attrs
     {'long_name': 'lag |i-j|', 'units': 'tokens'}
     """
-    return {name: Coordinate((LABELS[name][0],), array, *LABELS[name][1:]) for name, array in values.items()}
+    described = [(name, array, *LABELS[name]) for name, array in values.items()]
+    return {name: xr.Variable(dim, array, {"long_name": long_name, "units": units}) for name, array, dim, long_name, units in described}
 
 
-def with_f_scores(dataset: xr.Dataset) -> xr.Dataset:
-    """Add f_outer = F(r_max) and f_inner = F(r_min) where Precision and Recall are held, by the run's convention; Corollary 1.
+def f_scores(precision: Any, recall: Any, convention: str) -> tuple[Any, Any]:
+    """Return F(r_max) and F(r_min) of arrays, plain or labelled; (5), Corollary 1.
 
     `paper`: R(r_max) = 1 and P(r_min) = 1, so F(r_max) = 2P/(1+P) and F(r_min) = 2R/(1+R). `followup`: both are its one F = 2PR/(P+R), 0 where both are 0.
     """
+    if convention != "followup":
+        return 2 * precision / (1 + precision), 2 * recall / (1 + recall)
+    total = precision + recall
+    with np.errstate(invalid="ignore"):
+        both = xr.where(total > 0, 2 * precision * recall / total, total)
+    return both, both
+
+
+def with_f_scores(dataset: xr.Dataset) -> xr.Dataset:
+    """Add f_outer and f_inner where Precision and Recall are held, by the run's convention."""
     if not {"precision", "recall"} <= set(dataset.data_vars) or "convention" not in dataset.attrs:
         return dataset
-    precision, recall = dataset["precision"], dataset["recall"]
-    if dataset.attrs["convention"] == "followup":
-        total = precision + recall
-        outer = inner = xr.where(total > 0, 2 * precision * recall / total.where(total > 0, 1.0), total)
-    else:
-        outer, inner = 2 * precision / (1 + precision), 2 * recall / (1 + recall)
+    outer, inner = f_scores(dataset["precision"], dataset["recall"], dataset.attrs["convention"])
     return dataset.assign(
         f_outer=outer.assign_attrs(F_SCORES["f_outer"].attributes()), f_inner=inner.assign_attrs(F_SCORES["f_inner"].attributes())
     )

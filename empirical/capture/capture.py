@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from empirical.capture.identity import differing, provenance
-from empirical.capture.observer import Buffers, LayerView, Observer, Progress, RunShape
+from empirical.capture.observers import Buffers, LayerView, Observer, Progress, RunShape
 from empirical.errors import InputError
 from empirical.measure.selection import Convention
 from empirical.sources.models import LoadedModel
@@ -49,10 +49,10 @@ def capture(
     on_progress: Callable[[Progress], None] | None = None,
     on_kept: Callable[[int], None] | None = None,
 ) -> Store:
-    """Measure every window with every observer and append it to the store at `path`, going on where an equal run stopped.
+    """Measure every window with every observer, append it to the store at `path`, going on where an equal run stopped, and return that, complete.
 
     Args:
-        model: what `empirical.sources.models.load` returned.
+        model: found and loaded by `empirical.sources.models`.
         windows: token windows of equal length, shape (document, position).
         path: where the Zarr store lies or will lie.
         observers: one per group of the store.
@@ -64,9 +64,6 @@ def capture(
         fresh: measure anew. What stands at `path` must be a run; it is thrown away once the first document of the new one is complete.
         on_progress: called after each layer and document.
         on_kept: called with the number of documents in the store whenever one more is safe in it, from the thread that wrote it.
-
-    Returns:
-        The store, complete, opened.
 
     Raises:
         InputError: if a store of other settings stands at `path` or something that is no run, an observer refuses the model, a captured
@@ -88,26 +85,6 @@ def capture(
     path = path.resolve() if path.is_symlink() else path
     with alone(path):
         return _Run(model, windows, path, observers, recorded, shape, batch, fresh, on_progress, on_kept).complete()
-
-
-def _refuse_other(store: Store, recorded: Mapping[str, Any], windows: Windows) -> None:
-    """Refuse to mix two runs in one store."""
-    unlike = differing(store.attributes, recorded)
-    if unlike:
-        name, old, new = unlike[0]
-        raise InputError(
-            f"{store.path}: was measured with {name} = {old}, this run has {new}. Use --fresh to measure again, or another --out."
-        )
-    if len(store.documents) > len(windows.names):
-        raise InputError(
-            f"{store.path}: holds {len(store.documents)} documents, this run asks for {len(windows.names)}. "
-            f"Use --documents {len(store.documents)} or more, --fresh, or another --out."
-        )
-    for row, name, digest in zip(store.documents, windows.names, windows.sha256, strict=False):
-        if row["sha256"] != digest:
-            raise InputError(
-                f"{store.path}: holds document {row['name']!r} where this run reads {name!r} with other tokens. Use --fresh, or another --out."
-            )
 
 
 @dataclass(slots=True)
@@ -147,15 +124,28 @@ class _Run:
         return self.store
 
     def _existing(self) -> Store | None:
-        """The run that stands at `path` and is to be completed."""
+        """The run that stands at `path` and is to be completed; two runs are never mixed in one store."""
         if not self.path.exists():
             return None
         if self.fresh:
             read_root(self.path, damaged=True)  # refuses what is no run
             return None
         store = Store.open(self.path)
-        _refuse_other(store, self.recorded, self.windows)
-        store.extend(len(self.windows.names))
+        held, names = store.documents, self.windows.names
+        for name, old, new in differing(store.attributes, self.recorded):
+            raise InputError(
+                f"{store.path}: was measured with {name} = {old}, this run has {new}. Use --fresh to measure again, or another --out."
+            )
+        if len(held) > len(names):
+            raise InputError(
+                f"{store.path}: holds {len(held)} documents, this run asks for {len(names)}. "
+                f"Use --documents {len(held)} or more, --fresh, or another --out."
+            )
+        for row, name, digest in zip(held, names, self.windows.sha256, strict=False):
+            if row["sha256"] != digest:
+                seen = f"holds document {row['name']!r} where this run reads {name!r} with other tokens"
+                raise InputError(f"{store.path}: {seen}. Use --fresh, or another --out.")
+        store.extend(len(names))
         return store
 
     def _plans(self) -> dict[str, GroupPlan]:
@@ -207,40 +197,35 @@ class _Run:
 
     def _measure_batch(self, documents: range) -> list[Buffers]:
         ids = self.windows.token_ids[documents.start : documents.stop]
-        buffers: list[Buffers] = []
+        buffers = [Buffers(self._plans()) for _ in documents]
         visible: list[int] = []
 
         def on_layer(tapped: TappedLayer) -> None:
             first = int(tapped.visible[0].to(torch.int8).argmax())
             visible.append(self.shape.positions - first)
             for slot, document in enumerate(documents):
-                view = self._view(tapped, slot, document, first)
+                view = LayerView(
+                    layer=tapped.index,
+                    document=document,
+                    seed=(self.shape.seed, int(self.windows.sha256[document][:8], 16), tapped.index),
+                    alpha=tapped.alpha[slot, :, first:].float().cpu(),
+                    values=tapped.values[slot, :, first:].float().cpu(),
+                    first=first,
+                    shape=self.shape,
+                )
                 _refuse_non_finite(view, self.windows.names[document])
-                if len(buffers) <= slot:
-                    buffers.append(Buffers(self._plans()))
                 for observer in self.observers:
                     buffers[slot].put(observer.group, view.layer, observer(view))
             self._report(documents.start, tapped.index + 1)
 
         tap(self.model.model, torch.as_tensor(ids.astype(np.int64), device=self.model.model.device), on_layer)
         self.shape = dataclasses.replace(self.shape, visible=tuple(visible))
-        for slot in range(len(documents)):
-            for arrays in buffers[slot].arrays.values():
+        for buffer, row in zip(buffers, ids, strict=True):
+            for arrays in buffer.arrays.values():
                 if "token_id" in arrays:
-                    arrays["token_id"][...] = ids[slot]
+                    arrays["token_id"][...] = row
         self.tokens += ids.size
         return buffers
-
-    def _view(self, tapped: TappedLayer, slot: int, document: int, first: int) -> LayerView:
-        return LayerView(
-            layer=tapped.index,
-            document=document,
-            seed=(self.shape.seed, int(self.windows.sha256[document][:8], 16), tapped.index),
-            alpha=tapped.alpha[slot, :, first:].float().cpu(),
-            values=tapped.values[slot, :, first:].float().cpu(),
-            first=first,
-            shape=self.shape,
-        )
 
     def _report(self, documents: int, layer: int) -> None:
         if self.on_progress is None:

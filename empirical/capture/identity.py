@@ -24,21 +24,8 @@ from empirical.sources.windows import Windows
 LIBRARIES = ("torch", "transformers", "numpy", "numba")
 """Whose versions can move a measured number."""
 
-IDENTITY = (
-    "schema_version",
-    "geostat_version",
-    "versions",
-    "model",
-    "corpus",
-    "length",
-    "n",
-    "convention",
-    "special_tokens",
-    "seed",
-    "batch",
-    "settings",
-)
-"""Provenance that must agree before documents are added to a store; the git commit is recorded but does not bar."""
+RECORDED_ONLY = "git_commit"
+"""All other provenance must agree before documents are added to a store."""
 
 
 def git_commit() -> str:
@@ -84,13 +71,13 @@ def provenance(
 
 
 def differing(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
-    """What bars a resume: (name, stored, asked) of each entry of `IDENTITY` that differs, innermost name first."""
+    """What bars a resume: (name, stored, asked) of each entry of the provenance asked for that differs, innermost name first."""
     out = []
-    for name in IDENTITY:
-        old, new = stored.get(name), asked.get(name)
+    for name, new in asked.items():
+        old = stored.get(name)
         if isinstance(old, Mapping) and isinstance(new, Mapping):
             out += [(f"{name}.{key}", old.get(key), new.get(key)) for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
-        elif old != new:
+        elif old != new and name != RECORDED_ONLY:
             out.append((name, old, new))
     return out
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from empirical.measure.compiled import compiled
-from empirical.measure.head_kernels import ROWS, count_up_to, distance, extremum, find, product, square
+from empirical.measure.head_kernels import ROWS, balls, extremum, product, square
 
 COSINE_BINS: Final = 64
 """Equal bins on [−1, 1]. A power of two: finding the bin is then exact."""
@@ -157,22 +157,6 @@ def _split(weight: Array, sums: Array, rank: Array, size: int, inside: Array, ou
 
 
 @compiled()
-def _balls(inside: Array, outside: Array, y: Array, s: Array, size: int, strict: bool, out: Array) -> None:
-    """Write precision, recall, r_min, r_max of one N from the two halves of `_split`; (2), (3), (18)."""
-    tokens = y.shape[0]
-    # Which token is farthest or nearest is told by h; its distance is then summed anew in float64.
-    outer = extremum(inside, 1)
-    out[3] = distance(s, y[find(inside, outer)])
-    if size == tokens:
-        out[0], out[1], out[2] = 1.0, 1.0, np.nan
-        return
-    inner = extremum(outside, -1)
-    out[0] = size / (size + count_up_to(outside, outer, False))
-    out[1] = (count_up_to(inside, inner, strict) - (tokens - size)) / size  # each token outside counts in `inside`, as −∞
-    out[2] = distance(s, y[find(outside, inner)])
-
-
-@compiled()
 def walk(
     cosine: Array,
     y: Array,
@@ -204,6 +188,7 @@ def walk(
     rank_of_all = np.empty(tokens, np.int32)  # zero vectors too: they are selected as any other
     for r in range(tokens):
         rank_of_all[order[r]] = r
+    every = np.arange(tokens)
     sums = np.zeros(tokens)
     best = np.full(tokens, cosine.dtype.type(NO_PAIR))
     inside, outside = np.empty_like(best), np.empty_like(best)
@@ -231,7 +216,7 @@ def walk(
             selected += 1
         rho[0, row], rho[1, row] = highest, _largest_outside(best, rank, selected, inside)
         _split(weight, sums, rank_of_all, selected, inside, outside)
-        _balls(inside, outside, y, s[row], selected, strict, out[row])
+        balls(inside, outside, every, every, y, s[row], selected, strict, out[row])
 
 
 @compiled()

@@ -90,10 +90,7 @@ def product(a: Array, i: int, bt: Array, column: int, out: Array, row: int, star
 
 @compiled()
 def extremum(x: Array, sign: int) -> Any:
-    """Return the maximum (sign 1) or minimum (sign −1) of a non-empty array without NaN.
-
-    By folding: compilers do not vectorise the plain loop.
-    """
+    """Return the maximum (sign 1) or minimum (sign −1) of a non-empty array without NaN, by folding: the plain loop is not vectorised."""
     unit = x.dtype.type(sign)
     # Each lane keeps the maximum of every 128th entry; so the loop over a part has no chain from entry to entry.
     fold = np.full(LANES, unit * x[0], x.dtype)
@@ -121,12 +118,8 @@ def extremum(x: Array, sign: int) -> Any:
 def count_up_to(x: Array, bound: Any, strict: bool) -> Any:
     """Count x <= bound, or x < bound when strict."""
     count = np.int32(0)
-    if strict:
-        for j in range(x.shape[0]):
-            count = np.int32(count + np.int32(x[j] < bound))
-    else:
-        for j in range(x.shape[0]):
-            count = np.int32(count + np.int32(x[j] <= bound))
+    for j in range(x.shape[0]):
+        count = np.int32(count + np.int32(x[j] < bound if strict else x[j] <= bound))
     return count
 
 
@@ -211,21 +204,22 @@ def distance(s: Array, y: Array) -> float:
 
 
 @compiled()
-def _balls(h: Array, y: Array, order: Array, s: Array, n: int, strict: bool, out: Array) -> None:
-    """Write precision, recall, r_min, r_max of one N from h = D − ‖s‖² in the order of selection; (2), (3), (18)."""
-    inside = h[:n]
-    outside = h[n : y.shape[0]]
+def balls(inside: Array, outside: Array, selected: Array, others: Array, y: Array, s: Array, n: int, strict: bool, out: Array) -> None:
+    """Write precision, recall, r_min, r_max of one N from h = D − ‖s‖² of the tokens in I and of the others; (2), (3), (18).
+
+    selected, others: which tokens stand in `inside` and `outside`; these may hold any further ones as −∞ and +∞.
+    """
     # Which token is farthest or nearest is told by h; its distance is then summed anew in float64.
     outer = extremum(inside, 1)
-    out[3] = distance(s, y[order[find(inside, outer)]])
+    out[3] = distance(s, y[selected[find(inside, outer)]])
     if n == y.shape[0]:
         out[:2] = 1.0
         out[2] = np.nan
         return
     inner = extremum(outside, -1)
     out[0] = n / (n + count_up_to(outside, outer, False))
-    out[1] = count_up_to(inside, inner, strict) / n
-    out[2] = distance(s, y[order[n + find(outside, inner)]])
+    out[1] = (count_up_to(inside, inner, strict) - (inside.shape[0] - n)) / n  # each further token counts in `inside`, as −∞
+    out[2] = distance(s, y[others[find(outside, inner)]])
 
 
 @compiled()
@@ -248,7 +242,8 @@ def separability_of_head(alpha: Array, values: Array, order: Array, n: Array, st
             line = h[r]
             for j in range(line.shape[0]):
                 line[j] = squares[j] - (line[j] + line[j])
-            _balls(line, y, order, s[start + r], n[start + r], strict, out[start + r])
+            size = n[start + r]
+            balls(line[:size], line[size : y.shape[0]], order[:size], order[size:], y, s[start + r], size, strict, out[start + r])
 
 
 @compiled(fastmath={"contract", "reassoc", "nsz"})
@@ -273,7 +268,7 @@ def curves_of_head(alpha: Array, values: Array, weight: Array, order: Array, n: 
     Args:
         alpha, values, weight, order, n, s: as above.
         sink: whether token 0 is the sink; otherwise no token is.
-        out: filled with the columns of `curves.CURVES`, (n, 11) float64; NaN where undefined.
+        out: filled with the columns of `layer.NAMES`, (n, 11) float64; NaN where undefined.
     """
     tokens = order.shape[0]
     # a_max_out for every N: the running maximum from the tail of the order.
@@ -303,7 +298,7 @@ def curves_of_head(alpha: Array, values: Array, weight: Array, order: Array, n: 
         out[row, 0] = _against(s[row], values[0], nothing)[0]
         out[row, 1], out[row, 3] = _against(s[row], values[0], sink_weight)
         out[row, 2], out[row, 4] = _against(s[row], values[tokens - 1], last_weight)
-        out[row, 5:10] = (low, low_all, high, high_all, beyond[selected])
+        out[row, 5:10] = (low, low_all, high_all, high, beyond[selected])
         out[row, 10] = total
         for column in range(5, 10):
             if np.isinf(out[row, column]):

@@ -1,22 +1,25 @@
 """What a head's values, weights and representatives look like: by position, by lag, over N.
 
-Source: arXiv 2602.01893, (1), (6)-(8), Assumptions 1-2, Figures 1, 3, 5, 7 and 9. One call measures a whole layer of one document, so
-that the order of selection, the representatives and the matrix of cosines are made once. Imports numpy and this room's kernels.
+Source: arXiv 2602.01893, (1)-(8), (18)-(20), Assumptions 1-2, Figures 1, 3, 5, 7 and 9. One call measures a whole layer of one document, so
+that the order of selection, the representatives and the matrix of cosines are made once. Where all cosines of a kv_head fit in memory, its
+heads read them in one walk over their tokens; else separability comes from products of representatives with contributions, as in
+`selection`. Imports numpy and this room's kernels.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
 from empirical.errors import InputError
-from empirical.measure.cosine_kernels import COSINE_BINS
-from empirical.measure.curves import Curves
-from empirical.measure.pairs import Pairs
-from empirical.measure.parallel import spread
-from empirical.measure.selection import ArrayLike, Convention, Sizes, head_arrays
+from empirical.measure.compiled import Task, spread
+from empirical.measure.cosine_kernels import COSINE_BINS, NO_PAIR, running_maxima, walk
+from empirical.measure.head_kernels import contributions, curves_of_head, representatives, separability_of_head
+from empirical.measure.pairs import Block, Pairs
+from empirical.measure.selection import MEASURES, ArrayLike, Convention, Sizes, by_size, head_arrays, order_by_weight
+from empirical.schema import CURVES
 
 UNIT_LAGS: Final = 16
 """Each lag up to here is a bin of its own."""
@@ -28,29 +31,21 @@ POSITION_BLOCKS: Final = 8
 
 COMPONENTS: Final = 3
 
+NAMES: Final = tuple(name for name in CURVES if name not in {"rho_in", "rho_out"})
+"""Columns that `head_kernels.curves_of_head` writes for each N; "without" leaves the token's contribution out of the same representative."""
 
-@lru_cache(maxsize=16)
+
 def lag_bins(tokens: int, *, sink: bool = True) -> np.ndarray:
     """Return first and last lag of each bin, (lag_bin, 2) int64.
 
     Every lag to 16 is a bin, then come about 32 log-spaced bins to the longest lag between content tokens.
     """
-    longest = max(_longest_lag(tokens, sink), 0)
+    longest = max(tokens - 2 if sink else tokens - 1, 0)
     stops = np.arange(1, min(longest, UNIT_LAGS) + 1)
     if longest > UNIT_LAGS:
         stops = np.unique(np.concatenate([stops, np.geomspace(UNIT_LAGS, longest, LOG_LAGS + 1).round().astype(np.int64)]))
     starts = np.concatenate([[1], stops[:-1] + 1])[: stops.size]
-    return _shared(np.stack([starts, stops], axis=1).astype(np.int64))
-
-
-def _shared(array: np.ndarray) -> np.ndarray:
-    """Protect an array that every call gets."""
-    array.flags.writeable = False
-    return array
-
-
-def _longest_lag(tokens: int, sink: bool) -> int:
-    return tokens - 2 if sink else tokens - 1
+    return np.stack([starts, stops], axis=1).astype(np.int64)
 
 
 def cosine_bins() -> np.ndarray:
@@ -58,11 +53,63 @@ def cosine_bins() -> np.ndarray:
     return np.linspace(-1.0, 1.0, COSINE_BINS + 1)
 
 
-@lru_cache(maxsize=16)
 def position_blocks(tokens: int) -> np.ndarray:
     """Return first and last position of 8 equal blocks, (position_block, 2) int64; an empty one ends before it starts."""
     edges = np.arange(POSITION_BLOCKS + 1) * tokens // POSITION_BLOCKS
-    return _shared(np.stack([edges[:-1], edges[1:] - 1], axis=1))
+    return np.stack([edges[:-1], edges[1:] - 1], axis=1)
+
+
+class Curves:
+    """The heads of one layer, weights (head, token), and what is measured of them at each N with the pairs of their kv_heads."""
+
+    def __init__(self, alpha: np.ndarray, pairs: Pairs, sizes: Sizes, convention: Convention) -> None:
+        heads, count = len(alpha), sizes.inside.size
+        self.alpha, self.pairs, self.sizes, self.convention = alpha, pairs, sizes, convention
+        self.order = order_by_weight(alpha)
+        self.s = np.empty((heads, count, pairs.values.shape[-1]))  # representatives
+        self.measured = np.empty((heads, count, len(MEASURES)))
+        self.described = np.empty((heads, count, len(NAMES)))
+        self.rho = np.full((heads, 2, count), NO_PAIR, alpha.dtype)  # ρ_in and ρ_out
+
+    def add(self, block: Block) -> list[Task]:
+        """Return the tasks that measure, with a filled block of cosines, the heads that use it."""
+        group = len(self.alpha) // len(self.pairs.values)
+        return [partial(self._measure, head, block) for head in range(block.kv_head * group, (block.kv_head + 1) * group)]
+
+    def _measure(self, head: int, block: Block) -> None:
+        """Measure one head: everything with a block of all pairs, else its largest cosines, and with the first block all the rest."""
+        alpha, order, n, s = self.alpha[head], self.order[head], self.sizes.inside, self.s[head]
+        values, norm = self.pairs.values[block.kv_head], self.pairs.norm[block.kv_head]
+        strict = self.convention is Convention.FOLLOWUP
+        enters = norm > 0  # neither the sink nor zero vectors count where cosines are asked for
+        enters[: self.pairs.first] = False
+        rank = np.empty(order.size, np.int32)
+        rank[order] = np.arange(order.size, dtype=np.int32)
+        rank[norm == 0] = -1  # zero vectors are no one's neighbour
+        if block.columns == self.pairs.tokens:
+            y = contributions(alpha, values)
+            representatives(y, order, n, s)
+            weight = alpha.astype(np.float64) * norm
+            walk(block.cosine, y, weight, order, enters, rank, n, strict, s, self.measured[head], self.rho[head])
+        else:
+            if block.first == 0:
+                separability_of_head(alpha, values, order, n, strict, s, self.measured[head])
+            rank = rank[block.first : block.first + block.columns]
+            running_maxima(block.cosine, block.first, order, enters, rank, n, *self.rho[head])
+        if block.first == 0:
+            curves_of_head(alpha, values, alpha * norm, order, n, self.pairs.first == 1, s, self.described[head])
+
+    def named(self) -> dict[str, np.ndarray]:
+        """Return separability, `NAMES`, rho_in and rho_out, each (head, n) of the weights' type; NaN for N > T."""
+        kind, tokens = self.alpha.dtype, self.pairs.tokens
+        described = self.sizes.scatter(np.moveaxis(self.described, -1, 0).astype(kind, order="C"))
+        inside, outside = self.rho[:, 0], self.rho[:, 1]
+        return {
+            **by_size(self.measured, self.sizes, tokens, self.convention, kind),
+            **dict(zip(NAMES, described, strict=True)),
+            "rho_in": self.sizes.scatter(np.where(inside == NO_PAIR, 0, inside.clip(-1, 1)).astype(kind)),
+            "rho_out": self.sizes.scatter(np.where(outside == NO_PAIR, np.nan, outside.clip(-1, 1)).astype(kind)),
+        }
 
 
 def measure_layer(
@@ -91,7 +138,7 @@ def measure_layer(
     Returns:
         attention_weight (head, T); value_norm, sink_cosine, cosine_to_last_value (kv_head, T); cosine_mean, cosine_std,
         cosine_negative_fraction (kv_head, lag) with lag 1..T−2, or 1..T−1 without a sink; cosine_histogram (kv_head, lag_bin, cosine_bin)
-        int32; cosine_block_mean (kv_head, position_block, lag_bin); precision, recall, r_min, r_max, `CURVES`, rho_in and rho_out (head,
+        int32; cosine_block_mean (kv_head, position_block, lag_bin); precision, recall, r_min, r_max, `NAMES`, rho_in and rho_out (head,
         n). NaN where undefined and for N > T. Of the input's type but for the counts.
 
     Raises:
@@ -104,11 +151,11 @@ def measure_layer(
     if positions < tokens:
         raise InputError(f"positions = {positions}, but {tokens} tokens are visible. Give the document's length, at least {tokens}.")
     bins = lag_bins(positions, sink=sink or positions > tokens)
-    pairs = Pairs.of(states, sink=sink, offset=positions - tokens, bins=bins, blocks=position_blocks(positions))
-    curves = Curves.of(weights, pairs, Sizes.of(n, tokens), convention)
+    pairs = Pairs(states, sink=sink, offset=positions - tokens, bins=bins, blocks=position_blocks(positions))
+    curves = Curves(weights, pairs, Sizes(n, tokens), convention)
     spread(pairs.normalise(), threads=threads)
     for blocks in pairs.batches():
-        spread([task for block in blocks for task in block.fill], threads=threads)
+        spread([task for block in blocks for task in pairs.fill(block)], threads=threads)
         spread([task for room in (curves, pairs) for block in blocks for task in room.add(block)], threads=threads)
     return {"attention_weight": weights, **pairs.summaries(), **curves.named()}
 

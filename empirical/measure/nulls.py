@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from empirical.measure.compiled import compiled
+from empirical.measure.compiled import compiled, spread
 from empirical.measure.head_kernels import square
-from empirical.measure.parallel import spread
 from empirical.measure.selection import ArrayLike, Convention, Sizes, by_size, head_arrays, order_by_weight, separability_tasks
 
 
@@ -75,7 +74,7 @@ def measure_layer(
     convention = Convention(convention)
     rows, states = head_arrays(alpha, values)
     heads, tokens = rows.shape
-    sizes = Sizes.of(n, tokens)
+    sizes = Sizes(n, tokens)
     seeds = np.random.SeedSequence([int(word) for word in seed]).spawn(len(states) + 1)
     drawn = np.empty_like(states)
     spread([partial(random_directions, states[k], seeds[k], drawn[k]) for k in range(len(states))], threads=threads)

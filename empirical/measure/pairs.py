@@ -15,9 +15,9 @@ from typing import Final
 
 import numpy as np
 
+from empirical.measure.compiled import Task
 from empirical.measure.cosine_kernels import COSINE_BINS, STRIPE, TABLES, add_pairs, cosine_rows, unit_values
 from empirical.measure.head_kernels import STEP, padded
-from empirical.measure.parallel import Task
 
 CELLS: Final = 1 << 24
 """Cosines held at a time: 64 MB in float32, all of T = 1,025 for 15 kv_heads, a quarter of T = 8,192 for one."""
@@ -43,74 +43,33 @@ class Block:
     """Token of the first column."""
     columns: int
     """Tokens among the columns."""
-    fill: list[Task]
-    """Tasks that compute it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Pairs:
-    """Unit vectors of a layer's value states and sums over their pairs. Leading dimension: kv_head, but for `stops` and lags."""
+    """Unit vectors of a layer's value states, (kv_head, token, dimension), and sums over their pairs; token 0 stands at position `offset`."""
 
-    values: np.ndarray
-    unit: np.ndarray
-    unit_t: np.ndarray
-    norm: np.ndarray
-    first: int
-    """First content token: 1 with a sink, else 0."""
-    stops: np.ndarray
-    """Last token plus one of each position block."""
-    bins: np.ndarray
-    cell_of_lag: np.ndarray
-    """First histogram cell of each lag; lags beyond the last bin share a row of cells that is thrown away."""
-    sums: np.ndarray
-    """Σ cos, (kv_head, part, position_block, lag)."""
-    squares: np.ndarray
-    negatives: np.ndarray
-    tables: np.ndarray
-    to_first: np.ndarray
-    """Cosine with token 0, (kv_head, token)."""
-    to_last: np.ndarray
-
-    @classmethod
-    def of(cls, values: np.ndarray, *, sink: bool, offset: int, bins: np.ndarray, blocks: np.ndarray) -> Pairs:
-        """Lay out the arrays for values of shape (kv_head, token, dimension) whose token 0 stands at position `offset`."""
+    def __init__(self, values: np.ndarray, *, sink: bool, offset: int, bins: np.ndarray, blocks: np.ndarray) -> None:
         kv_heads, tokens, dimension = values.shape
         binned = int(bins[-1, 1]) if len(bins) else 0
         lags = max(tokens - 1, binned)
         wide, deep = padded(tokens, ALIGNED), padded(dimension, STEP)
-        cell_of_lag = np.full(lags, len(bins) * COSINE_BINS, np.int32)
-        cell_of_lag[:binned] = np.repeat(np.arange(len(bins)) * COSINE_BINS, bins[:, 1] - bins[:, 0] + 1)
-        return cls(
-            values=values,
-            unit=np.empty((kv_heads, wide, deep), values.dtype),
-            unit_t=np.empty((kv_heads, deep, wide), values.dtype),
-            norm=np.empty((kv_heads, tokens), values.dtype),
-            first=int(sink),
-            stops=(blocks[:, 1] + 1 - offset).clip(0, tokens),
-            bins=bins,
-            cell_of_lag=cell_of_lag,
-            sums=np.empty((kv_heads, PARTS, len(blocks), lags)),
-            squares=np.empty((kv_heads, PARTS, lags)),
-            negatives=np.empty((kv_heads, PARTS, lags), np.int32),
-            tables=np.empty((kv_heads, PARTS, TABLES, (len(bins) + 1) * COSINE_BINS), np.int32),
-            to_first=np.empty((kv_heads, tokens), values.dtype),
-            to_last=np.empty((kv_heads, tokens), values.dtype),
-        )
-
-    @property
-    def tokens(self) -> int:
-        """Visible tokens T."""
-        return self.values.shape[1]
+        self.values, self.bins, self.tokens = values, bins, tokens
+        self.first = int(sink)  # the first content token
+        self.stops = (blocks[:, 1] + 1 - offset).clip(0, tokens)  # last token plus one of each position block
+        # First histogram cell of each lag; lags beyond the last bin share a row of cells that is thrown away.
+        self.cell_of_lag = np.full(lags, len(bins) * COSINE_BINS, np.int32)
+        self.cell_of_lag[:binned] = np.repeat(np.arange(len(bins)) * COSINE_BINS, bins[:, 1] - bins[:, 0] + 1)
+        self.unit = np.empty((kv_heads, wide, deep), values.dtype)
+        self.unit_t = np.empty((kv_heads, deep, wide), values.dtype)
+        self.norm, self.to_first, self.to_last = np.empty((3, kv_heads, tokens), values.dtype)  # cosines with token 0 and with the last
+        self.sums = np.zeros((kv_heads, PARTS, len(blocks), lags))  # Σ cos
+        self.squares = np.zeros((kv_heads, PARTS, lags))
+        self.negatives = np.zeros((kv_heads, PARTS, lags), np.int32)
+        self.tables = np.zeros((kv_heads, PARTS, TABLES, (len(bins) + 1) * COSINE_BINS), np.int32)
 
     def normalise(self) -> list[Task]:
-        """Return the tasks that fill norms and unit vectors, and begin the sums."""
-
-        def begin(k: int) -> None:
-            unit_values(self.values[k], self.norm[k], self.unit[k], self.unit_t[k])
-            for total in (self.sums, self.squares, self.negatives, self.tables):
-                total[k] = 0
-
-        return [partial(begin, k) for k in range(len(self.values))]
+        """Return the tasks that fill norms and unit vectors."""
+        return [partial(unit_values, *arrays) for arrays in zip(self.values, self.norm, self.unit, self.unit_t, strict=True)]
 
     def batches(self) -> Iterator[list[Block]]:
         """Yield the cosines of the layer in pieces that fit in memory together: several kv_heads, or some columns of one."""
@@ -120,18 +79,17 @@ class Pairs:
         room = np.empty((min(batch, len(self.values)), wide, width), self.unit.dtype)
         for low in range(0, len(self.values), batch):
             for first in range(0, self.tokens, width):
-                yield [self._block(k, room[k - low], first) for k in range(low, min(low + batch, len(self.values)))]
+                columns = min(width, self.tokens - first)
+                kv_heads = range(low, min(low + batch, len(self.values)))
+                yield [Block(kv_head=k, cosine=room[k - low], first=first, columns=columns) for k in kv_heads]
 
-    def _block(self, k: int, cosine: np.ndarray, first: int) -> Block:
-        wide, width = cosine.shape
-        columns = min(width, wide - first)
+    def fill(self, block: Block) -> list[Task]:
+        """Return the tasks that compute a block."""
+        wide, width = block.cosine.shape
+        unit, unit_t, columns = self.unit[block.kv_head], self.unit_t[block.kv_head], min(width, wide - block.first)
         edges = [min(padded(wide * part // STRIPES, STRIPE), wide) for part in range(STRIPES + 1)]
-        fill: list[Task] = [
-            partial(cosine_rows, self.unit[k], self.unit_t[k], start, stop, first, columns, cosine)
-            for start, stop in pairwise(edges)
-            if stop > start
-        ]
-        return Block(kv_head=k, cosine=cosine, first=first, columns=min(columns, self.tokens - first), fill=fill)
+        rows = [(start, stop) for start, stop in pairwise(edges) if stop > start]
+        return [partial(cosine_rows, unit, unit_t, start, stop, block.first, columns, block.cosine) for start, stop in rows]
 
     def add(self, block: Block) -> list[Task]:
         """Return the tasks that add a filled block to the sums."""
@@ -149,10 +107,13 @@ class Pairs:
         return [copy_rows, *(partial(add_part, part) for part in range(PARTS))]
 
     def summaries(self) -> dict[str, np.ndarray]:
-        """Return the variables by position and by lag."""
-        kind = self.norm.dtype
+        """Return the variables by position and by lag; cosines are NaN where a vector is zero."""
+        kind, known = self.norm.dtype, self.norm > 0
+        to_last = np.where(known & known[:, -1:], self.to_last.clip(-1, 1), np.nan)
+        to_sink = np.where(known & known[:, :1] & (self.first == 1), self.to_first.clip(-1, 1), np.nan)
+        to_sink[:, : self.first] = np.nan
         lags = max(self.tokens - 1 - self.first, 0)
-        counts = np.stack([self._counts(norm > 0) for norm in self.norm])
+        counts = np.stack([self._counts(row) for row in known])
         sums, pairs = self.sums.sum(axis=1), counts.sum(axis=1)
         starts, binned = self.bins[:, 0] - 1, int(self.bins[-1, 1]) if len(self.bins) else 0
         with np.errstate(invalid="ignore"):
@@ -160,40 +121,24 @@ class Pairs:
             variance = self.squares.sum(axis=1) / pairs - mean**2
             negative = self.negatives.sum(axis=1) / pairs
             block_mean = _add_bins(sums[..., :binned], starts) / _add_bins(counts[..., :binned], starts)
+        histogram = self.tables.sum(axis=(1, 2), dtype=np.int32).reshape(len(known), -1, COSINE_BINS)[:, : len(self.bins)]
+        if starts.size and not known.all():  # pairs without a cosine were counted as 0 and are taken out of that bin
+            every = self._counts(np.ones(self.tokens, bool)).sum(axis=0)
+            histogram[:, :, COSINE_BINS // 2] -= _add_bins((every - pairs)[:, :binned], starts).astype(np.int32)
         return {
             "value_norm": self.norm,
-            **self._by_position(),
+            "sink_cosine": to_sink.astype(kind),
+            "cosine_to_last_value": to_last.astype(kind),
             "cosine_mean": mean[:, :lags].astype(kind),
             "cosine_std": np.sqrt(variance.clip(min=0))[:, :lags].astype(kind),
             "cosine_negative_fraction": negative[:, :lags].astype(kind),
-            "cosine_histogram": self._histogram(pairs),
+            "cosine_histogram": histogram,
             "cosine_block_mean": block_mean.astype(kind),
         }
 
-    def _by_position(self) -> dict[str, np.ndarray]:
-        """Cosines with the sink and with the last value; NaN where a vector is zero."""
-        known = self.norm > 0
-        to_last = np.where(known & known[:, -1:], self.to_last.clip(-1, 1), np.nan)
-        to_sink = np.where(known & known[:, :1] & (self.first == 1), self.to_first.clip(-1, 1), np.nan)
-        to_sink[:, : self.first] = np.nan
-        return {"sink_cosine": to_sink.astype(self.norm.dtype), "cosine_to_last_value": to_last.astype(self.norm.dtype)}
-
     def _counts(self, known: np.ndarray) -> np.ndarray:
-        """Number of pairs that have a cosine, (position_block, lag)."""
-        lags = self.squares.shape[-1]
-        return (
-            _all_pairs(self.first, tuple(self.stops.tolist()), lags) if known.all() else _pairs_among(known, self.first, self.stops, lags)
-        )
-
-    def _histogram(self, pairs: np.ndarray) -> np.ndarray:
-        """Add up the tables; pairs without a cosine were counted as 0 and are taken out of that bin."""
-        bins = len(self.bins)
-        counts = self.tables.sum(axis=(1, 2), dtype=np.int32).reshape(len(self.norm), bins + 1, COSINE_BINS)[:, :bins]
-        if bins and not (self.norm > 0).all():
-            every = self._counts(np.ones(1, bool)).sum(axis=0)
-            without = _add_bins((every - pairs)[:, : self.bins[-1, 1]], self.bins[:, 0] - 1)
-            counts[:, :, COSINE_BINS // 2] -= without.astype(np.int32)
-        return counts
+        """Number of pairs of known tokens, (position_block, lag)."""
+        return _pair_counts(known.tobytes(), self.first, tuple(self.stops.tolist()), self.squares.shape[-1])
 
 
 def _add_bins(by_lag: np.ndarray, starts: np.ndarray) -> np.ndarray:
@@ -202,23 +147,13 @@ def _add_bins(by_lag: np.ndarray, starts: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=16)
-def _all_pairs(first: int, stops: tuple[int, ...], lags: int) -> np.ndarray:
-    """Count pairs of tokens from `first` on by block of the later token and lag; it runs from max(start, first + lag) to stop."""
-    stop = np.array(stops)
-    start = np.concatenate([[0], stop[:-1]])
-    earliest = np.maximum(start[:, None], first + np.arange(1, lags + 1))
-    counts = (stop[:, None] - earliest).clip(min=0)
-    counts.flags.writeable = False
-    return counts
-
-
-def _pairs_among(known: np.ndarray, first: int, stops: np.ndarray, lags: int) -> np.ndarray:
-    """Count pairs of known tokens from `first` on by block of the later token and lag."""
-    known = known & (np.arange(known.size) >= first)
-    counts = np.zeros((stops.size, lags), np.int64)
-    start = 0
-    for block, stop in enumerate(stops):
-        for later in start + np.flatnonzero(known[start:stop]):
-            counts[block, :later] += known[:later][::-1]
-        start = stop
+def _pair_counts(known: bytes, first: int, stops: tuple[int, ...], lags: int) -> np.ndarray:
+    """Count pairs of known tokens (a byte each, 0 or 1) from `first` on by block of the later token and lag."""
+    content = np.frombuffer(known, bool).copy()
+    content[:first] = False
+    counts = np.zeros((len(stops), lags), np.int64)
+    for block, (start, stop) in enumerate(pairwise((0, *stops))):
+        for later in start + np.flatnonzero(content[start:stop]):
+            counts[block, :later] += content[:later][::-1]
+    counts.flags.writeable = False  # every call gets it
     return counts

@@ -9,7 +9,6 @@ torch and the compiled kernels.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import Any, TypeVar
@@ -18,8 +17,9 @@ import numpy as np
 import torch
 
 from empirical.errors import InputError
+from empirical.measure.compiled import Task, spread
 from empirical.measure.head_kernels import separability_of_head
-from empirical.measure.parallel import Task, spread
+from empirical.schema import f_scores
 
 DENSE = 64
 """Up to here the default grid takes every N: Tables and Figures of the paper look at small N."""
@@ -55,46 +55,30 @@ def default_n(tokens: int) -> np.ndarray:
     return np.unique(np.concatenate([np.arange(1, min(tokens, DENSE) + 1), sparse])).astype(np.int64)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """The requested N: the distinct ones up to T, ascending, and where each stands in the request."""
+    """The requested N, `asked`, and the distinct ones up to T, ascending, `inside`; both int64. None asks for the default grid.
 
-    asked: np.ndarray
-    inside: np.ndarray
-    """Distinct N <= T, ascending, int64."""
+    Raises:
+        InputError: if an N is not a positive integer.
+    """
 
-    @classmethod
-    def of(cls, n: Any, tokens: int) -> Sizes:
-        """Check a request; None asks for the default grid.
-
-        Raises:
-            InputError: if an N is not a positive integer.
-        """
+    def __init__(self, n: Any, tokens: int) -> None:
         asked = np.atleast_1d(default_n(tokens) if n is None else np.asarray(n))
         if asked.ndim != 1 or (asked.size and (asked.dtype.kind not in "iu" or asked.min() < 1)):
             raise InputError(f"n = {np.asarray(n).tolist()!r}: expected a list of integers from 1. Use range(1, T + 1) for every N.")
-        asked = asked.astype(np.int64)
-        return cls(asked=asked, inside=np.unique(asked[asked <= tokens]))
+        self.asked = asked.astype(np.int64)
+        self.inside = np.unique(self.asked[self.asked <= tokens])
 
     def scatter(self, measured: np.ndarray) -> np.ndarray:
         """Take (..., distinct N) to (..., asked N), NaN for N > T."""
-        if self.inside.size == self.asked.size and (self.inside == self.asked).all():
-            return measured
-        if self.inside.size == 0:
-            return np.full((*measured.shape[:-1], self.asked.size), np.nan, measured.dtype)
-        taken = np.take(measured, np.searchsorted(self.inside, self.asked).clip(max=self.inside.size - 1), axis=-1)
-        return np.where(self.asked <= self.inside[-1], taken, taken.dtype.type(np.nan))
+        behind = np.full((*measured.shape[:-1], 1), np.nan, measured.dtype)  # where N > T would stand
+        return np.take(np.concatenate([measured, behind], axis=-1), np.searchsorted(self.inside, self.asked), axis=-1)
 
 
 def head_arrays(alpha: ArrayLike, values: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Check one layer's arrays and bring them to the CPU, float64 where both are, else float32.
+    """Check one layer's arrays, α (head, token) and v (kv_head, token, dimension), or those of one head without the leading dimension.
 
-    Args:
-        alpha: attention rows, (head, token), or (token) for one head.
-        values: value states, (kv_head, token, dimension), or (token, dimension).
-
-    Returns:
-        α, (head, token), and v, (kv_head, token, dimension), C-contiguous, of one type.
+    They come back with it, on the CPU, C-contiguous, float64 where both are, else float32.
 
     Raises:
         InputError: if shapes do not fit, or a head holds NaN, infinity or a negative weight.
@@ -144,17 +128,9 @@ def order_by_weight(alpha: np.ndarray) -> np.ndarray:
 def separability_tasks(
     alpha: np.ndarray, values: np.ndarray, order: np.ndarray, n: np.ndarray, convention: Convention
 ) -> tuple[np.ndarray, list[Task]]:
-    """Lay out the separability of several heads, and the tasks that fill it in.
+    """Lay out the separability of several heads at distinct N <= T, ascending: `MEASURES`, (head, n, 4) float64, and a task a head to fill it.
 
-    Args:
-        alpha: attention rows, (head, token).
-        values: value states, (kv_head, token, dimension).
-        order: each head's tokens in the order of selection, (head, token).
-        n: distinct N <= T, ascending.
-        convention: how balls are counted.
-
-    Returns:
-        `MEASURES`, (head, n, 4) float64; one task a head.
+    alpha, (head, token), and order, each head's tokens in the order of selection; values, (kv_head, token, dimension).
     """
     s = np.empty((len(alpha), n.size, values.shape[-1]))
     measured = np.empty((len(alpha), n.size, len(MEASURES)))
@@ -171,14 +147,6 @@ def by_size(measured: np.ndarray, sizes: Sizes, tokens: int, convention: Convent
         measured[..., sizes.inside == tokens, :2] = np.nan
     spread_out = sizes.scatter(np.moveaxis(measured, -1, 0).astype(kind, order="C"))
     return dict(zip(MEASURES, spread_out, strict=True))
-
-
-def f_scores(precision: A, recall: A, convention: Convention) -> tuple[A, A]:
-    """Return (F at the outer radius, F at the inner radius), Corollary 1; under `followup` both are its one F of Precision and Recall."""
-    if convention is Convention.PAPER:
-        return 2 * precision / (1 + precision), 2 * recall / (1 + recall)
-    both = 2 * precision * recall / (precision + recall)
-    return both, both
 
 
 def separability(alpha: A, values: A, n: Any = None, *, convention: Convention | str = Convention.PAPER) -> dict[str, A]:
@@ -212,7 +180,7 @@ def separability(alpha: A, values: A, n: Any = None, *, convention: Convention |
     convention = Convention(convention)
     a, v, leading = _flatten(alpha, values)
     rows, states = head_arrays(a, v)
-    sizes = Sizes.of(n, rows.shape[-1])
+    sizes = Sizes(n, rows.shape[-1])
     measured, tasks = separability_tasks(rows, states, order_by_weight(rows), sizes.inside, convention)
     spread(tasks)
     named = by_size(measured, sizes, rows.shape[-1], convention, rows.dtype)

@@ -11,7 +11,7 @@ import hashlib
 import io
 import shutil
 import tempfile
-from contextlib import redirect_stderr, suppress
+from contextlib import redirect_stderr
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,11 +32,7 @@ FORMAT = 1
 
 
 def gguf_file() -> Path:
-    """Return the built-in model's GGUF file, found without importing its package, whose own dependencies need not be there.
-
-    Raises:
-        InputError: the package is absent or holds no GGUF file.
-    """
+    """Return the built-in model's GGUF file without importing its package, whose own dependencies need not be there; an InputError if absent."""
     spec = find_spec(PACKAGE)
     for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
         for file in sorted(Path(folder).glob("*.gguf")):
@@ -51,14 +47,10 @@ def file_sha256(path: Path) -> str:
 
 
 def converted(gguf: Path, sha256: str) -> Path:
-    """Return the folder that holds the float32 copy of a GGUF file and its tokenizer, made now unless it is there.
+    """Return the folder that holds the float32 copy of a GGUF file (of this sha256) and its tokenizer, made now unless it is there.
 
     The copy is written beside its place and moved there in one step: what stands in its place is whole, also after an interruption,
     and of two processes that convert at once one wins.
-
-    Args:
-        gguf: the file.
-        sha256: of its bytes.
 
     Raises:
         InputError: the cache cannot be written.
@@ -71,8 +63,10 @@ def converted(gguf: Path, sha256: str) -> Path:
         draft = Path(tempfile.mkdtemp(prefix=".converting-", dir=place.parent))
         try:
             _convert(gguf, draft)
-            with suppress(FileExistsError):
-                _move(draft, place)
+            draft.rename(place)
+        except OSError:
+            if not place.is_dir():  # else another process was first
+                raise
         finally:
             shutil.rmtree(draft, ignore_errors=True)
     except OSError as error:
@@ -84,11 +78,7 @@ def converted(gguf: Path, sha256: str) -> Path:
 
 
 def conversion_notice() -> str | None:
-    """Say that the built-in model is about to be converted into a temporary folder; None where it has a cache or was converted before.
-
-    Raises:
-        InputError: the package is absent or holds no GGUF file.
-    """
+    """Say that the built-in model is about to be converted into a temporary folder; None where it has a cache or was converted before."""
     gguf = gguf_file()
     place = _place(gguf, file_sha256(gguf))
     if place.is_dir() or place.parent != own_folder():
@@ -114,13 +104,3 @@ def _convert(gguf: Path, folder: Path) -> None:
         del model.config.quantization_config
     model.save_pretrained(folder)
     AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name).save_pretrained(folder)
-
-
-def _move(draft: Path, place: Path) -> None:
-    """Move a finished folder to its place; FileExistsError if another process was first."""
-    try:
-        draft.rename(place)
-    except OSError as error:
-        if place.is_dir():
-            raise FileExistsError(place) from error
-        raise

@@ -1,7 +1,7 @@
 """Checkpoints: what weight files hold, by their headers, against the model that a configuration describes.
 
 transformers gives a weight that it does not find random values, and passes over one that it does not know: neither may be measured.
-Imports torch, transformers, safetensors and gguf only.
+Imports transformers, safetensors and gguf only.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
+from math import prod
 from pathlib import Path
 from typing import Any
 
-import torch
 from gguf import GGUFReader
 from safetensors import safe_open
 from transformers import PreTrainedConfig, PreTrainedModel
@@ -62,16 +62,12 @@ def safetensors_tensors(files: Iterable[Path]) -> dict[str, int]:
     out = {}
     for file in files:
         with safe_open(file, framework="pt") as opened:
-            out.update({name: _product(opened.get_slice(name).get_shape()) for name in opened.keys()})  # noqa: SIM118 (no mapping)
+            out.update({name: prod(opened.get_slice(name).get_shape()) for name in opened.keys()})  # noqa: SIM118 (no mapping)
     return out
 
 
 def gguf_tensors(file: Path) -> tuple[str, dict[str, int]]:
-    """Return the architecture of a GGUF file, and how many elements each of its tensors has; refuse one that is damaged.
-
-    Raises:
-        InputError: the file is cut short or is no GGUF file.
-    """
+    """Return the architecture of a GGUF file, and how many elements each of its tensors has; an InputError where it is cut short or none."""
     try:
         reader = GGUFReader(file)
         return reader.fields["general.architecture"].contents(), {tensor.name: int(tensor.n_elements) for tensor in reader.tensors}
@@ -80,12 +76,9 @@ def gguf_tensors(file: Path) -> tuple[str, dict[str, int]]:
 
 
 def impossible(config: PreTrainedConfig, tensors: Mapping[str, int], model: PreTrainedModel | None = None) -> str | None:
-    """Say why files with these tensors cannot hold the model that `config` describes, or None; cheap, before it takes memory or time.
+    """Say why files with these tensors, elements of each, cannot hold the model that `config` describes, or None; before it takes memory or time.
 
-    Args:
-        config: of the model.
-        tensors: elements of each tensor in the files.
-        model: built from `config` on the meta device; None: only the number of layers is judged, which must be done before building.
+    Without `model`, built from `config` on the meta device, only the number of layers is judged, which must be done before building.
     """
     layers = getattr(config.get_text_config(), "num_hidden_layers", 0)
     if isinstance(layers, int) and layers > len(tensors) + SPARE_LAYERS:
@@ -107,12 +100,9 @@ def unfit(loading: Mapping[str, Collection[Any]]) -> str | None:
 
 
 def unfit_gguf(architecture: str, tensors: Mapping[str, int], model: PreTrainedModel) -> str | None:
-    """Say which tensors of a GGUF file transformers would pass over without a word or take apart wrongly, or None.
+    """Say which tensors of a GGUF file, elements of each, transformers would pass over without a word or take apart wrongly, or None.
 
-    Args:
-        architecture: of the file.
-        tensors: elements of each of its tensors.
-        model: built from the file's configuration, on any device.
+    model: built from the file's configuration, on any device.
     """
     with suppress(ImportError):  # what newer versions of transformers read in a newer way is told by `loading_info`
         from transformers.integrations.gguf.utils import is_gguf_arch_supported
@@ -137,15 +127,13 @@ def unfit_gguf(architecture: str, tensors: Mapping[str, int], model: PreTrainedM
 def _unlike(*, missing: Collection[str], extra: Collection[str], shapes: Collection[str]) -> str | None:
     """Put the three kinds of misfit into one line."""
     kinds = (("missing", sorted(missing)), ("unknown", sorted(extra)), ("of another shape", sorted(shapes)))
-    said = [f"{len(names)} {'weight is' if len(names) == 1 else 'weights are'} {kind} ({_few(names)})" for kind, names in kinds if names]
-    return "; ".join(said) or None
+    return (
+        "; ".join(f"{len(names)} weight{' is' if len(names) == 1 else 's are'} {kind} ({_few(names)})" for kind, names in kinds if names)
+        or None
+    )
 
 
 def _few(names: Collection[str]) -> str:
     """Name the first few and count the rest."""
     named = ", ".join(list(names)[:MOST_NAMED])
     return f"{named} and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else named
-
-
-def _product(shape: Iterable[int]) -> int:
-    return int(torch.Size(shape).numel())

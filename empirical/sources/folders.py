@@ -43,12 +43,7 @@ class Source:
 
 
 def source_of(model: str | None, revision: str | None, *, allow_pickle: bool) -> Source:
-    """Find out which of the four kinds of source `model` names.
-
-    Args:
-        model: None or "builtin"; a folder; a .gguf file; or a Hugging Face id.
-        revision: branch, tag or commit of a hub id; it is resolved to a commit here.
-        allow_pickle: also take weights that are not safetensors.
+    """Find out which of the four kinds of source `model` names; arguments as of `models.find`.
 
     Raises:
         InputError: it names nothing that can be a model, or the hub does not have it or cannot be reached.

@@ -7,8 +7,8 @@ Imports torch, transformers and safetensors only.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stderr
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
 from copy import deepcopy
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -23,7 +23,7 @@ from empirical.errors import InputError
 from empirical.sources.builtin import BUILTIN
 from empirical.sources.checkpoints import gguf_tensors, impossible, safetensors_files, safetensors_tensors, unfit, unfit_gguf
 from empirical.sources.folders import Source, source_of
-from empirical.tap.tap import attention_layers, decoder_of, refuse_too_long, tap
+from empirical.tap.tap import attention_layers, refuse_too_long, tap
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 DEVICES = ("auto", "cpu", "cuda", "mps")
@@ -66,7 +66,6 @@ class FoundModel:
     """What `from_pretrained` takes beside the folder."""
     dtype: str
     device: str
-    allow_pickle: bool
 
     @property
     def heads(self) -> tuple[int, int] | None:
@@ -76,11 +75,7 @@ class FoundModel:
         return (layers, heads) if isinstance(layers, int) and isinstance(heads, int) else None
 
     def refuse_unreadable(self, length: int) -> None:
-        """Refuse by the configuration a model that cannot be measured, or not on windows of `length` tokens.
-
-        Raises:
-            InputError: some layers do not attend, or it reads fewer tokens.
-        """
+        """Refuse by an InputError a model that, by its configuration, has layers that do not attend or reads fewer than `length` tokens."""
         config = self.config.get_text_config()
         if getattr(config, "num_hidden_layers", None) is not None:
             attention_layers(config)
@@ -92,22 +87,32 @@ class FoundModel:
         Raises:
             InputError: weights are missing, unknown, of another shape or unreadable, or the tap refuses the model.
         """
-        options = self.options if self.source.gguf is None else {**self.options, "config": self.config}  # seconds to read from GGUF again
-        with _quiet(), _no_bar(self.source):
-            loaded = _load_weights(self.source, DTYPES[self.dtype], options, allow_pickle=self.allow_pickle)
-        return _described(self.source, loaded.to(self.device).eval().requires_grad_(False), self.tokenizer, self.dtype, self.device)
-
-
-def load(model: str | None = None, **options: Any) -> LoadedModel:
-    """Load a model and its tokenizer: `find`, which takes the options, and then the weights.
-
-    Returns:
-        The model in evaluation mode, gradients off.
-
-    Raises:
-        InputError: no such model or device, weights missing or unreadable, or a model that the tap refuses.
-    """
-    return find(model, **options).load()
+        options = {**self.options, "dtype": DTYPES[self.dtype]}
+        if self.source.gguf is not None:
+            options["config"] = self.config  # takes seconds to read again
+        with _quiet():
+            model = _load_weights(self.source, options).to(self.device).eval().requires_grad_(False)
+        shapes: list[tuple[int, ...]] = []  # of each layer, as two tokens that go through the tap show them
+        tap(model, torch.tensor([[0, 1]]), lambda layer: shapes.append((layer.alpha.shape[1], *layer.values.shape[1::2])))
+        if len(set(shapes)) != 1:
+            raise InputError(
+                f"{self.source.model}: its layers differ in heads or in their dimension, expected the same in each. Use another model."
+            )
+        heads, kv_heads, dimension = shapes[0]
+        return LoadedModel(
+            model=model,
+            tokenizer=self.tokenizer,
+            id=self.source.model,
+            revision=self.source.revision,
+            sha256=self.source.identity(),
+            family=model.get_decoder().config.model_type,
+            layers=len(shapes),
+            heads=heads,
+            kv_heads=kv_heads,
+            dimension=dimension,
+            dtype=self.dtype,
+            device=self.device,
+        )
 
 
 def find(
@@ -138,23 +143,18 @@ def find(
     with _quiet():
         source = source_of(model, revision, allow_pickle=allow_pickle)
         options: dict[str, Any] = {"revision": source.revision, "trust_remote_code": trust_remote_code}
-        with _no_bar(source):
-            headers = _headers(source)
-            config = _load(source, AutoConfig, options)
-            if headers is not None:
-                _refuse_unfit(source, headers, config, trust_remote_code=trust_remote_code)
-            tokenizer = _load(source, AutoTokenizer, options)
-    return FoundModel(
-        tokenizer=tokenizer, config=config, source=source, options=options, dtype=dtype, device=target, allow_pickle=allow_pickle
-    )
+        headers = _headers(source)
+        config = _load(source, AutoConfig, options)
+        if headers is not None:
+            _refuse_unfit(source, *headers, config, trust_remote_code=trust_remote_code)
+        tokenizer = _load(source, AutoTokenizer, options)
+    if source.gguf is None:
+        options["use_safetensors"] = None if allow_pickle else True
+    return FoundModel(tokenizer=tokenizer, config=config, source=source, options=options, dtype=dtype, device=target)
 
 
 def pick_device(device: str = "auto") -> str:
-    """Return "cpu", "cuda" or "mps" for a `--device`.
-
-    Raises:
-        InputError: the name is unknown or the machine has no such device.
-    """
+    """Return "cpu", "cuda" or "mps" for a `--device`; an InputError where the name is unknown or the machine has no such device."""
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if device == "auto":
         return next(name for name, present in there.items() if present)
@@ -178,119 +178,85 @@ def _quiet() -> Iterator[None]:
         logging.set_tqdm_hook(hook)
 
 
-def _no_bar(source: Source) -> AbstractContextManager[Any]:
-    """Silence the bar of GGUF's unpacking, which asks nobody whether it may be shown."""
-    return nullcontext() if source.gguf is None else redirect_stderr(io.StringIO())
+def _headers(source: Source) -> tuple[str, dict[str, int]] | None:
+    """Read the architecture, of a GGUF file, and how many elements each tensor has in a model's files.
 
-
-@dataclass(frozen=True, slots=True)
-class _Headers:
-    """Elements of each tensor in a model's files; the architecture of a GGUF file."""
-
-    tensors: dict[str, int]
-    architecture: str = ""
-
-
-def _headers(source: Source) -> _Headers | None:
-    """Read what a model's files hold; None for those of the hub, not here yet, and for pickles, which tell nothing unless they are loaded."""
+    None for those of the hub, not here yet, and for pickles, which tell nothing unless they are loaded.
+    """
     folder = Path(source.folder)
     if source.gguf is not None:
-        architecture, tensors = gguf_tensors(folder / source.gguf)
-        return _Headers(tensors, architecture)
+        return gguf_tensors(folder / source.gguf)
     if source.revision is None and any(folder.glob("*.safetensors")):
-        return _Headers(_told(source, lambda: safetensors_tensors(safetensors_files(folder))))
+        with _one_line(source):
+            return "", safetensors_tensors(safetensors_files(folder))
     return None
 
 
-def _refuse_unfit(source: Source, headers: _Headers, config: PreTrainedConfig, *, trust_remote_code: bool) -> None:
+def _refuse_unfit(source: Source, architecture: str, tensors: dict[str, int], config: PreTrainedConfig, *, trust_remote_code: bool) -> None:
     """Refuse files that do not hold what the configuration tells, before either costs time or memory."""
-    said = impossible(config, headers.tensors)
-    if said is None:
+    misfit = impossible(config, tensors)
+    if misfit is None:
         # What a configuration asks for beside shapes, such as FlashAttention, need not be here: it is loaded without.
         plain: dict[str, Any] = {"attn_implementation": "eager", "dtype": torch.float32, "trust_remote_code": trust_remote_code}
-        with torch.device("meta"):
-            model = _told(source, lambda: AutoModelForCausalLM.from_config(deepcopy(config), **plain))
-        said = impossible(config, headers.tensors, model)
-        if said is None and headers.architecture:
-            said = _told(source, lambda: unfit_gguf(headers.architecture, headers.tensors, model))
-    if said is not None:
-        raise InputError(_misfit(source, said))
+        with _one_line(source), torch.device("meta"):
+            model = AutoModelForCausalLM.from_config(deepcopy(config), **plain)
+        misfit = impossible(config, tensors, model)
+        if misfit is None and architecture:
+            with _one_line(source):
+                misfit = unfit_gguf(architecture, tensors, model)
+    _refuse(source, misfit)
 
 
-def _misfit(source: Source, said: str) -> str:
-    """Say in one line that weights and configuration are not of one model."""
+def _refuse(source: Source, misfit: str | None) -> None:
+    """Say in one line that weights and configuration are not of one model, if they are not."""
+    if misfit is None:
+        return
     if source.model == BUILTIN:
-        return f"{source.folder}: the converted built-in model is damaged: {said}. Remove that folder; it is made anew."
+        raise InputError(f"{source.folder}: the converted built-in model is damaged: {misfit}. Remove that folder; it is made anew.")
     remedy = "Get a whole copy of the model." if source.gguf is None else "Get a whole copy of the model, or one as .safetensors."
-    return f"{source.model}: weights and configuration do not belong together: {said}. {remedy}"
+    raise InputError(f"{source.model}: weights and configuration do not belong together: {misfit}. {remedy}")
 
 
-def _load_weights(source: Source, dtype: torch.dtype, options: dict[str, Any], *, allow_pickle: bool) -> PreTrainedModel:
+def _load_weights(source: Source, options: dict[str, Any]) -> PreTrainedModel:
     """Load the weights with PyTorch's attention where the family may take it, and else with its own; refuse those that were made up."""
-    options = {**options, "dtype": dtype, "output_loading_info": True, "ignore_mismatched_sizes": True}  # the misfits are named below
-    if source.gguf is None:
-        options["use_safetensors"] = None if allow_pickle else True
+    options = {**options, "output_loading_info": True, "ignore_mismatched_sizes": True}  # the misfits are named below
     try:
         loaded, result = _load(source, AutoModelForCausalLM, {**options, "attn_implementation": "sdpa"})
     except InputError as error:
         if "scaled_dot_product_attention" not in str(error.__cause__):
             raise
         loaded, result = _load(source, AutoModelForCausalLM, {**options, "attn_implementation": "eager"})
-    said = unfit(result)
-    if said is not None:
-        raise InputError(_misfit(source, said))
+    _refuse(source, unfit(result))
     return loaded
 
 
 def _load(source: Source, kind: Any, options: dict[str, Any]) -> Any:
     """Call `from_pretrained` and turn its errors into one line."""
-    if source.gguf is not None:
-        options = {**options, "gguf_file": source.gguf}
-    return _told(source, lambda: kind.from_pretrained(source.folder, **options))
+    with _one_line(source):
+        if source.gguf is None:
+            return kind.from_pretrained(source.folder, **options)
+        with redirect_stderr(io.StringIO()):  # the bar of the unpacking asks nobody whether it may be shown
+            return kind.from_pretrained(source.folder, gguf_file=source.gguf, **options)
 
 
-def _told(source: Source, act: Callable[[], Any]) -> Any:
-    """Do what a damaged or foreign model may make transformers stumble over, and turn its errors into one line."""
+@contextmanager
+def _one_line(source: Source) -> Iterator[None]:
+    """Turn what a damaged or foreign model makes transformers say in many lines into one, with the remedy."""
     try:
-        return act()
+        yield
     except InputError:
         raise
     except Exception as error:  # whatever it raises, the user reads one line
-        raise InputError(_unreadable(source, error)) from error
-
-
-def _unreadable(source: Source, error: Exception) -> str:
-    """Say in one line what transformers said in many, with the remedy."""
-    said = " ".join(str(error).split())[:200]
-    if "trust_remote_code" in said or "remote code" in said:
-        return f"{source.model}: comes with Python code of its own. If you trust it, use --trust-remote-code."
-    if "safetensors" in said and "does not appear to have" in said:
-        return f"{source.model}: has no safetensors weights. Pickled ones run code when loaded: --allow-pickle takes them."
-    if source.model == BUILTIN:
-        return f"{source.folder}: the converted built-in model is damaged ({type(error).__name__}). Remove that folder; it is made anew."
-    if isinstance(error, SafetensorError):
-        return f"{source.model}: its weights are cut short or damaged ({said}). Get the files again."
-    return f"{source.model}: transformers cannot load it ({type(error).__name__}: {said}). Name a causal language model."
-
-
-def _described(source: Source, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, dtype: str, device: str) -> LoadedModel:
-    """Put a loaded model together with what its layers show of themselves when two tokens go through the tap."""
-    shapes: list[tuple[int, int, int]] = []
-    tap(model, torch.tensor([[0, 1]]), lambda layer: shapes.append((layer.alpha.shape[1], layer.values.shape[1], layer.values.shape[3])))
-    if len(set(shapes)) != 1:
-        raise InputError(f"{source.model}: its layers differ in heads or in their dimension, expected the same in each. Use another model.")
-    heads, kv_heads, dimension = shapes[0]
-    return LoadedModel(
-        model=model,
-        tokenizer=tokenizer,
-        id=source.model,
-        revision=source.revision,
-        sha256=source.identity(),
-        family=decoder_of(model).config.model_type,
-        layers=len(shapes),
-        heads=heads,
-        kv_heads=kv_heads,
-        dimension=dimension,
-        dtype=dtype,
-        device=device,
-    )
+        text = " ".join(str(error).split())[:200]
+        if "trust_remote_code" in text or "remote code" in text:
+            line = f"{source.model}: comes with Python code of its own. If you trust it, use --trust-remote-code."
+        elif "safetensors" in text and "does not appear to have" in text:
+            line = f"{source.model}: has no safetensors weights. Pickled ones run code when loaded: --allow-pickle takes them."
+        elif source.model == BUILTIN:
+            damage = type(error).__name__
+            line = f"{source.folder}: the converted built-in model is damaged ({damage}). Remove that folder; it is made anew."
+        elif isinstance(error, SafetensorError):
+            line = f"{source.model}: its weights are cut short or damaged ({text}). Get the files again."
+        else:
+            line = f"{source.model}: transformers cannot load it ({type(error).__name__}: {text}). Name a causal language model."
+        raise InputError(line) from error

@@ -9,11 +9,7 @@ from empirical.errors import InputError
 
 
 def path_of(text: str | Path, *, home: bool = False) -> Path:
-    """Return the path that `text` names, whether or not something is there.
-
-    Args:
-        text: as the user wrote it.
-        home: whether `~` at the start is somebody's home folder.
+    """Return the path that `text` names as the user wrote it, with `home` also from `~` on, whether or not something is there.
 
     Raises:
         InputError: it holds a NUL character, a name in it is too long for the disk, or the home folder is of nobody.

@@ -89,9 +89,15 @@ def from_paths(paths: Sequence[str | Path], *, field: str = "text") -> Corpus:
         seen: set[Path] = set()
         for root in roots:
             for file in _files(root):
-                if file.resolve() not in seen:
-                    seen.add(file.resolve())
+                if file.resolve() in seen:
+                    continue
+                seen.add(file.resolve())
+                try:
                     yield from _records(file, field) if file.suffix.lower() == ".jsonl" else _whole(file, may_be_empty=file != root)
+                except OSError as error:
+                    raise InputError(
+                        f"{shown(file)}: cannot be read ({error.strerror}). Check its permissions, or leave it out."
+                    ) from error
 
     return Corpus(name=name, read=read)
 
@@ -116,10 +122,7 @@ def _files(root: Path) -> list[Path]:
 
 def _whole(file: Path, *, may_be_empty: bool) -> Iterator[Document]:
     """Read a file as one document. Inside a folder an empty one is passed on, to be counted as too short."""
-    try:
-        text = _decoded(file.read_bytes(), file, 0)
-    except OSError as error:
-        raise InputError(f"{shown(file)}: cannot be read ({error.strerror}). Check its permissions, or leave it out.") from error
+    text = _decoded(file.read_bytes(), file, 0)
     if not text.strip() and not may_be_empty:
         raise InputError(f"{shown(file)}: holds no text. Name another file.")
     yield Document(name=shown(file), text=text)
@@ -127,18 +130,16 @@ def _whole(file: Path, *, may_be_empty: bool) -> Iterator[Document]:
 
 def _records(file: Path, field: str) -> Iterator[Document]:
     """Read a .jsonl file, one document a line, named by the line's number."""
-    offset, result = 0, False
-    try:
-        with file.open("rb") as lines:
-            for number, line in enumerate(lines, start=1):
-                text = _decoded(line, file, offset)
-                offset += len(line)
-                if text.strip():
-                    result = True
-                    yield Document(name=f"{shown(file)}:{number}", text=_field(text, field, f"{shown(file)}:{number}"))
-    except OSError as error:
-        raise InputError(f"{shown(file)}: cannot be read ({error.strerror}). Check its permissions, or leave it out.") from error
-    if not result:
+    offset, empty = 0, True
+    with file.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            text = _decoded(line, file, offset)
+            offset += len(line)
+            if text.strip():
+                empty = False
+                where = f"{shown(file)}:{number}"
+                yield Document(name=where, text=_field(text, field, where))
+    if empty:
         raise InputError(f"{shown(file)}: holds no records. Name another file.")
 
 
@@ -147,8 +148,8 @@ def _field(line: str, field: str, where: str) -> str:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        said = "nested too deep" if isinstance(error, RecursionError) else error
-        raise InputError(f"{where}: is not JSON ({said}). Write one object a line.") from error
+        reason = "nested too deep" if isinstance(error, RecursionError) else error
+        raise InputError(f"{where}: is not JSON ({reason}). Write one object a line.") from error
     if not isinstance(record, dict):
         raise InputError(f"{where}: is a JSON {type(record).__name__}, expected an object with a field {field!r}.")
     return _text_of(record, field, where)
@@ -221,5 +222,5 @@ def from_hub(dataset: str, *, split: str = "train", field: str = "text") -> Corp
 
 def _first_line(error: Exception) -> str:
     """Return an error's class and the first line of what it says."""
-    said = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {said[0][:200].rstrip('.')}" if said else type(error).__name__
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0][:200].rstrip('.')}" if lines else type(error).__name__

@@ -68,42 +68,35 @@ def windows(
         count: how many documents, the sampling units.
         special_tokens: "default": as the tokenizer puts them; "none".
 
-    Returns:
-        The windows.
-
     Raises:
         InputError: an option is out of range, no document is long enough, or too few are, or two hold the same text or begin with the same
             tokens; and what reading raises.
     """
     _check(length=length, count=count, special_tokens=special_tokens)
     corpus = getattr(documents, "name", "documents")
-    rows: list[list[int]] = []
-    seen: dict[tuple[int, ...], int] = {}  # which document began with these tokens
-    names: list[str] = []
-    digests: list[str] = []
+    rows: dict[tuple[int, ...], tuple[str, str]] = {}  # by the tokens of a window, its document's name and digest
     held: list[int] = []  # tokens of every document read; of a long one `length` or more
     for document in documents:
         ids = _tokens(tokenizer, document.text, special_tokens=special_tokens, length=length)
         held.append(len(ids))
         if len(ids) < length:
             continue
-        digest = hashlib.sha256(document.text.encode()).hexdigest()
-        first = seen.setdefault(tuple(ids[:length]), len(rows))
-        if first < len(rows):
-            raise InputError(_twice(names[first], document.name, same_text=digests[first] == digest, length=length, enough=len(rows)))
-        rows.append(ids[:length])
-        names.append(document.name)
-        digests.append(digest)
+        window, digest = tuple(ids[:length]), hashlib.sha256(document.text.encode()).hexdigest()
+        if window in rows:
+            first, first_digest = rows[window]
+            raise InputError(_twice(first, document.name, same_text=first_digest == digest, length=length, enough=len(rows)))
+        rows[window] = document.name, digest
         if len(rows) == count:
             break
     if len(rows) < count:
         raise InputError(f"{corpus}: {_too_few(held, enough=len(rows), length=length, count=count)}")
-    token_ids = np.array(rows, dtype=np.int32)
+    token_ids = np.array(list(rows), dtype=np.int32)
+    names, digests = zip(*rows.values(), strict=True)
     return Windows(
         token_ids=token_ids,
-        names=tuple(names),
+        names=names,
         sha256=tuple(hashlib.sha256(row.astype("<i4").tobytes()).hexdigest() for row in token_ids),
-        text_sha256=tuple(digests),
+        text_sha256=digests,
         skipped=len(held) - len(rows),
         corpus=corpus,
         special_tokens=special_tokens,

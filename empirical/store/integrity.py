@@ -21,12 +21,7 @@ CHECKSUM_BYTES: Final = 4
 
 
 def check(path: Path, attributes: Mapping[str, Any], *, results: bool = True) -> None:
-    """Compare every file of a run with its digest.
-
-    Args:
-        path: where the run lies.
-        attributes: provenance and manifest.
-        results: look at result groups too.
+    """Compare every file of the run at `path`, with `results` of its result groups too, with its digest in the manifest.
 
     Raises:
         StoreError: naming the first file that is missing or is not what was written.

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import xarray as xr
 import zarr
 from zarr.codecs import BloscCodec, Crc32cCodec
 
-from empirical.schema import Coordinate, Variable
+from empirical.schema import Variable
 
 COMPRESSORS = (BloscCodec(cname="lz4", shuffle="shuffle"), Crc32cCodec())
 """Shuffled bytes under LZ4: smaller than Zstandard on floats as they are, and faster. The checksum comes last, over what is on disk."""
@@ -22,57 +22,47 @@ class GroupPlan:
     """What a captured group will hold: variables and coordinates by name."""
 
     variables: Mapping[str, Variable]
-    coordinates: Mapping[str, Coordinate]
+    coordinates: Mapping[str, xr.Variable]
     sizes: Mapping[str, int] = field(default_factory=dict)
     """Lengths of the dimensions that have no coordinate of their name."""
     attributes: Mapping[str, str | int] = field(default_factory=dict)
 
     def shape(self, variable: Variable) -> tuple[int, ...]:
         """Lengths of a variable's dimensions, `document` left out."""
-        lengths = {name: len(axis.values) for name, axis in self.coordinates.items()} | dict(self.sizes)
+        lengths = {name: len(labels) for name, labels in self.coordinates.items()} | dict(self.sizes)
         return tuple(lengths[name] for name in variable.dims)
 
 
 def lay_out(group: zarr.Group, plan: GroupPlan, documents: int) -> None:
     """Create the arrays of one captured group, a chunk a document, and its coordinates."""
-    create = {"compressors": COMPRESSORS, "overwrite": False, "config": {"write_empty_chunks": True}}
-    group.create_array("document", shape=(documents,), chunks=(1,), dtype=str, dimension_names=("document",), fill_value="", **create)
+
+    def create(name: str, dims: Sequence[Any], shape: Sequence[int], kind: Any, fill: Any, attributes: Mapping[str, str]) -> zarr.Array:
+        return group.create_array(
+            name,
+            shape=shape,
+            chunks=tuple(1 if dim == "document" else max(1, size) for dim, size in zip(dims, shape, strict=True)),
+            dtype=kind,
+            fill_value=fill,
+            dimension_names=dims,
+            attributes=attributes,
+            compressors=COMPRESSORS,
+            config={"write_empty_chunks": True},
+        )
+
+    create("document", ("document",), (documents,), str, "", {})
     for name, variable in plan.variables.items():
-        shape = plan.shape(variable)
-        group.create_array(
-            name,
-            shape=(documents, *shape),
-            chunks=(1, *(max(1, size) for size in shape)),
-            dtype=variable.dtype,
-            fill_value=variable.fill,
-            dimension_names=("document", *variable.dims),
-            attributes=variable.attributes(),
-            **create,
-        )
-    labels = []
-    for name, coordinate in plan.coordinates.items():
-        values = np.asarray(coordinate.values)
-        text = values.dtype.kind in "UO"
-        array = group.create_array(
-            name,
-            shape=values.shape,
-            chunks=tuple(max(1, size) for size in values.shape),
-            dtype=str if text else values.dtype,
-            fill_value="" if text else (float("nan") if values.dtype.kind == "f" else 0),
-            dimension_names=coordinate.dims,
-            attributes=coordinate.attributes(),
-            **create,
-        )
-        array[...] = values.astype(object) if text else values
-        if coordinate.dims != (name,):
-            labels.append(name)
-    group.attrs.update(dict(plan.attributes) | {"coordinates": " ".join(sorted(labels))})
+        shape = (documents, *plan.shape(variable))
+        create(name, ("document", *variable.dims), shape, variable.dtype, variable.fill, variable.attributes())
+    for name, labels in plan.coordinates.items():
+        values = labels.values.astype(object) if labels.dtype.kind == "U" else labels.values
+        fill = {"O": "", "f": float("nan")}.get(values.dtype.kind, 0)
+        array = create(name, labels.dims, labels.shape, str if values.dtype == object else values.dtype, fill, labels.attrs)
+        array[...] = values
+    further = sorted(name for name, labels in plan.coordinates.items() if labels.dims != (name,))
+    group.attrs.update({**plan.attributes, "coordinates": " ".join(further)})
 
 
 def write_group(dataset: xr.Dataset, folder: Path) -> None:
     """Write a dataset as a group of its own, its chunks checksummed."""
     encoding = {str(name): {"compressors": COMPRESSORS, "_FillValue": None} for name in dataset.variables}
-    plain = dataset.copy()
-    for name in plain.variables:
-        plain[name].encoding = {}
-    plain.to_zarr(folder, mode="w", zarr_format=3, consolidated=False, encoding=encoding, write_empty_chunks=True)
+    dataset.drop_encoding().to_zarr(folder, mode="w", zarr_format=3, consolidated=False, encoding=encoding, write_empty_chunks=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from empirical.errors import InputError, StoreError
@@ -16,25 +16,14 @@ from empirical.store.disk import writing
 from empirical.store.manifest import UNFINISHED, beside, finish, read_root
 
 
-def put_back(path: Path) -> None:
-    """Finish what a killed process left when a new run took the place of the one at `path`."""
-    aside = beside(path, "old")
-    if not aside.exists():
-        return
-    with writing(path):
-        if path.exists():
-            shutil.rmtree(aside)
-        else:
-            os.replace(aside, path)
-
-
 def recover(path: Path) -> None:
-    """Put in order what killed processes left at `path` and beside it: moves under way are finished, what was not written whole is removed.
-
-    For who holds the lock alone.
-    """
-    put_back(path)
+    """Put in order, holding the lock, what killed processes left: moves under way are finished, what was not written whole is removed."""
     with writing(path):
+        aside = beside(path, "old")  # the run in whose place a new one was put
+        if aside.exists() and path.exists():
+            shutil.rmtree(aside)
+        elif aside.exists():
+            os.replace(aside, path)
         shutil.rmtree(beside(path, "draft"), ignore_errors=True)
         path.with_name(f".{path.stem}.json.draft").unlink(missing_ok=True)
         try:
@@ -68,42 +57,29 @@ def alone(path: Path) -> Iterator[None]:
         recover(path)
         yield
         return
-    place = path.resolve()
-    made = [folder for folder in place.parents if not folder.exists()]
-    lock = beside(place, "lock")
-    held = -1
-    try:
-        while not _is(held, lock):  # who held the lock before may have removed the file between our two steps
-            if held >= 0:
-                os.close(held)
+    target = path.resolve()
+    made = [folder for folder in target.parents if not folder.exists()]
+    lock = beside(target, "lock")
+    with ExitStack() as opened:
+        held = False
+        while not held:
             with writing(path):
-                place.parent.mkdir(parents=True, exist_ok=True)
-                held = os.open(lock, os.O_WRONLY | os.O_CREAT, 0o644)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                descriptor = os.open(lock, os.O_WRONLY | os.O_CREAT, 0o644)
+            opened.callback(os.close, descriptor)
             try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 raise InputError(
                     f"{path}: another geostat command is writing there, expected no other. Wait until it ends, or use another run or --out."
                 ) from error
+            with suppress(FileNotFoundError):  # who held the lock before may have removed the file between our two steps
+                held = os.path.samestat(os.fstat(descriptor), lock.stat())
         try:
-            recover(place)
+            recover(target)
             yield
         finally:
             lock.unlink(missing_ok=True)
             with suppress(OSError):  # a run that was refused leaves no empty folder
                 for folder in made:
                     folder.rmdir()
-    finally:
-        if held >= 0:
-            os.close(held)
-
-
-def _is(descriptor: int, path: Path) -> bool:
-    """Whether an open file is the one that stands at `path`."""
-    if descriptor < 0:
-        return False
-    try:
-        there = path.stat()
-    except FileNotFoundError:
-        return False
-    return os.path.samestat(os.fstat(descriptor), there)

@@ -41,11 +41,7 @@ def beside(path: Path, what: str) -> Path:
 
 
 def read_root(path: Path, *, damaged: bool = False) -> dict[str, Any]:
-    """Read the provenance and manifest of the run at `path`.
-
-    Args:
-        path: where the run lies.
-        damaged: accept a root whose digest is wrong, as long as it is a run's: for who throws it away.
+    """Read the provenance and manifest of the run at `path`; with `damaged` also of one whose digest is wrong, for who throws it away.
 
     Raises:
         InputError: if nothing stands there, something that is no run of geostat, or what may not be read.
@@ -53,7 +49,15 @@ def read_root(path: Path, *, damaged: bool = False) -> dict[str, Any]:
     """
     if not path.exists():
         raise InputError(f"{path}: no such run. Make one with `geostat run --out {path.parent}`.")
-    text, root = _root(path)
+    text, root = "", None  # what is no JSON
+    try:
+        with reading(path):
+            text = (path / "zarr.json").read_bytes().decode("utf-8")
+        root = json.loads(text)
+    except (FileNotFoundError, NotADirectoryError):
+        root = {"zarr_format": None}
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError, IsADirectoryError):
+        pass
     attributes = root.get("attributes") if isinstance(root, dict) else None
     manifest = attributes.get("manifest") if isinstance(attributes, dict) else None
     if isinstance(attributes, dict) and isinstance(manifest, dict):
@@ -64,26 +68,10 @@ def read_root(path: Path, *, damaged: bool = False) -> dict[str, Any]:
                 f"{path}: was written by an older geostat ({attributes.get('geostat_version')}), which kept no digest of every file. "
                 f"Measure it again with {FRESH}."
             )
-    elif isinstance(root, dict) and "zarr_format" in root and manifest is None and not _captured_below(path):
+    elif isinstance(root, dict) and "zarr_format" in root and manifest is None and not (path / "capture" / "zarr.json").exists():
+        # Where a captured group stands, a run lost its manifest.
         raise InputError(f"{path}: stands there but is not a run of geostat. Name a run, or choose another --out.")
     raise StoreError(f"{path / 'zarr.json'}: the manifest is damaged. {REMOVE}")
-
-
-def _root(path: Path) -> tuple[str, Any]:
-    """Return the text of the root's metadata and what it says: None where it is not JSON, no format where there is none."""
-    try:
-        with reading(path):
-            text = (path / "zarr.json").read_bytes().decode("utf-8")
-        return text, json.loads(text)
-    except (FileNotFoundError, NotADirectoryError):
-        return "", {"zarr_format": None}
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError, IsADirectoryError):
-        return "", None
-
-
-def _captured_below(path: Path) -> bool:
-    """Whether a captured group stands where the root says nothing of one: a run that lost its manifest."""
-    return (path / "capture" / "zarr.json").exists()
 
 
 def _digest_of_text(text: str) -> str | None:
@@ -102,10 +90,10 @@ Mark = tuple[int, int, int] | None
 def mark_of(path: Path) -> Mark:
     """Return what changes whenever the root's metadata is replaced; None where there is none."""
     try:
-        result = (path / "zarr.json").stat()
+        status = (path / "zarr.json").stat()
     except OSError:
         return None
-    return result.st_ino, result.st_mtime_ns, result.st_size
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def under_way(path: Path) -> bool:
@@ -127,7 +115,8 @@ def save(folder: Path, attributes: dict[str, Any]) -> None:
     root: dict[str, Any] = {"node_type": "group", "zarr_format": 3}
     if "pending" not in manifest:
         with suppress(FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError):  # what is damaged is told by `check`
-            if len(manifest["documents"]) == _room(folder, manifest["layout"]):
+            room = next((shape[0] for _, shape in _by_document(folder, manifest["layout"])), None)  # None: no array tells of documents
+            if len(manifest["documents"]) == room:
                 root["consolidated_metadata"] = _consolidated(folder, (*manifest["captured"], *manifest["results"]))
     manifest["own_sha256"] = ""
     text = json.dumps({**root, "attributes": attributes}, indent=1, sort_keys=True, allow_nan=False)
@@ -146,13 +135,7 @@ def _consolidated(folder: Path, groups: Sequence[str]) -> dict[str, Any]:
 
 
 def _json(file: Path) -> dict[str, Any]:
-    result: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return result
-
-
-def _room(folder: Path, names: Iterable[str]) -> int | None:
-    """For how many documents there is room; None where no array says. names: of the layout."""
-    return next((shape[0] for _, shape in _by_document(folder, names)), None)
+    return json.loads(file.read_text(encoding="utf-8"))
 
 
 def _by_document(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -170,10 +153,7 @@ def chunked_folders(folder: Path, names: Iterable[str]) -> set[Path]:
 
 
 def chunks_of(folder: Path, names: Iterable[str]) -> Callable[[int], list[Path]]:
-    """Return what tells the chunk files of a document by its index: one for each array that has any, whether they are there or not.
-
-    names: of the layout.
-    """
+    """Return what tells the chunk files of a document by its index: one for each array of the layout that has any, there or not."""
     arrays = [(name, len(shape)) for name, shape in _by_document(folder, names) if all(shape[1:])]
 
     def chunks(index: int) -> list[Path]:

@@ -46,12 +46,7 @@ class Store(StoredRun):
     ) -> Store:
         """Lay out a store for `documents` documents in a draft beside `path`, whose place it takes with its first document.
 
-        Args:
-            path: where nothing stands, or with `fresh` a run that is thrown away then.
-            provenance: what the root says of the run.
-            plan: the captured groups.
-            documents: how many there is room for.
-            fresh: whether a run may stand at `path`.
+        Nothing may stand at `path`, or with `fresh` a run that is thrown away then. provenance: what the root says; plan: the captured groups.
         """
         if path.exists() and not fresh:
             raise InputError(f"{path}: something stands there already. Remove it, use --fresh, or choose another --out.")
@@ -70,7 +65,7 @@ class Store(StoredRun):
 
     def note(self, **attributes: Any) -> None:
         """Add to the provenance (as the parity check's result does, once it is known)."""
-        self._attributes |= attributes
+        self.attributes |= attributes
         with writing(self.path):
             self._save()
 
@@ -151,9 +146,7 @@ class Store(StoredRun):
     def put(self, groups: Mapping[str, xr.Dataset], *, drops: Collection[str] = ()) -> None:
         """Write or replace result groups together, and take others away: a reader sees what was there before or all that is there then.
 
-        Args:
-            groups: datasets by the name of their group.
-            drops: groups to take away, as far as they are there; of a store opened without results all that are not written.
+        drops: taken away as far as they are there; of a store opened without results all groups that are not written are.
         """
         ready = beside(self.path, "ready")
         with writing(self.path), settled():
@@ -187,9 +180,9 @@ class Store(StoredRun):
             del manifest["pending"]
             raise
         finish(self.path)
-        self._attributes, self._seen = read_root(self.path), mark_of(self.path)
+        self.attributes, self._seen = read_root(self.path), mark_of(self.path)
         self._open.clear()
 
     def _save(self) -> None:
-        save(self._folder, self._attributes)
+        save(self._folder, self.attributes)
         self._seen = mark_of(self._folder)

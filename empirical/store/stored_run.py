@@ -42,7 +42,7 @@ class StoredRun:
 
     def __init__(self, path: Path, attributes: dict[str, Any]) -> None:
         self.path = path.resolve() if path.is_symlink() else path  # what belongs to a run lies beside it, not beside a link to it
-        self._attributes = attributes
+        self.attributes = attributes  # provenance and manifest, as stored
         self._open: dict[tuple[str, str], zarr.Array] = {}
         self._alone = False
         self._results = True
@@ -52,9 +52,7 @@ class StoredRun:
     def open(cls, path: Path, *, results: bool = True) -> Self:
         """Open what stands at `path`, comparing every file with its digest.
 
-        Args:
-            path: the store.
-            results: without, result groups are not looked at and count as not there: for who makes them anew.
+        Without `results`, result groups are not looked at and count as not there: for who makes them anew.
         """
         store = cls(path, {})
         store._results = results
@@ -78,14 +76,13 @@ class StoredRun:
                 if self._alone or mark_of(self.path) == mark:
                     raise
                 continue
-            self._attributes, self._seen = attributes, mark
+            self.attributes, self._seen = attributes, mark
             return
 
     def _wait(self, mark: Mark, until: float) -> None:
         """Let another process move its results into place; where nothing moves for a while it was killed, and this one does it.
 
-        Raises:
-            InputError: if `until` is past and another process still writes.
+        Refuses to wait for one that still writes beyond `until`.
         """
         for _ in range(LOOKS):
             time.sleep(BETWEEN_LOOKS)
@@ -130,11 +127,6 @@ class StoredRun:
             self._load()
 
     @property
-    def attributes(self) -> dict[str, Any]:
-        """Provenance and manifest, as stored."""
-        return self._attributes
-
-    @property
     def documents(self) -> list[dict[str, Any]]:
         """Manifest rows of the complete documents: name, sha256 of window and text, digest of the chunks."""
         return list(self._manifest["documents"])
@@ -146,8 +138,7 @@ class StoredRun:
 
     @property
     def _manifest(self) -> dict[str, Any]:
-        manifest: dict[str, Any] = self._attributes["manifest"]
-        return manifest
+        return self.attributes["manifest"]
 
     def read(self, group: str) -> xr.Dataset:
         """Read one group, complete documents only; every chunk's checksum is verified as it is read."""
@@ -169,14 +160,13 @@ class StoredRun:
             raise
         except (ValueError, OSError, KeyError, RuntimeError) as error:
             remedy = MEASURE_AGAIN if group in captured else FIT_AGAIN.format(path=self.path)
-            raise StoreError(f"{self.path}/{group}: damaged ({_first_line(error)}). {remedy}") from error
+            reason = next(iter(str(error).splitlines()), type(error).__name__)
+            raise StoreError(f"{self.path}/{group}: damaged ({reason}). {remedy}") from error
 
     def tree(self, *, only: Collection[str] | None = None, known: Mapping[str, xr.Dataset] | None = None) -> xr.DataTree:
-        """The whole run as a DataTree: captured groups and results, provenance at the root.
+        """The run as a DataTree: captured groups and results, of them `only` what is asked for, provenance at the root.
 
-        Args:
-            only: groups to read, as far as they are there; None: all.
-            known: groups from before, which are not read again.
+        Groups that are `known` from before are not read again.
         """
         return self._of_one_state(lambda: self._tree(only, known or {}))
 
@@ -184,9 +174,5 @@ class StoredRun:
         names = [name for name in (*self._manifest["captured"], *self.results) if only is None or name in only]
         groups = {name: known[name] if name in known else self._read(name) for name in names}
         tree = xr.DataTree.from_dict({f"/{name}": dataset for name, dataset in groups.items()})
-        tree.attrs = {**self._attributes, "manifest": {name: self._manifest[name] for name in ("captured", "documents")}}
+        tree.attrs = {**self.attributes, "manifest": {name: self._manifest[name] for name in ("captured", "documents")}}
         return tree
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -3,6 +3,14 @@
 Source: arXiv 2602.01893, eq. (1): the row α of the last query. Scores follow the eager path of transformers, in its order: scaling,
 soft-cap, mask, learned sinks, softmax. No weights of all queries against all positions ever exist: a soft-cap or a learned sink,
 which the fused kernel does not know, is computed in blocks of `QUERY_BLOCK` queries. Imports torch and transformers only.
+
+Arguments that the functions share:
+    key: (document, kv_head, position, dimension); head h reads kv_head h // (heads // kv_heads).
+    value: (document, kv_head, position, dimension); its dimension may differ from the key's.
+    mask: (document, 1, position, position) bool, True where the query (third) sees the position (fourth); None: causal.
+    scaling: factor of the scores.
+    softcap: bound of the scores, in nats, or None.
+    sinks: logit of the learned sink of each head, (head,), or None.
 """
 
 from __future__ import annotations
@@ -17,13 +25,7 @@ QUERY_BLOCK = 128
 
 
 def analysed_row(
-    query: Tensor,
-    key: Tensor,
-    visible: Tensor | None,
-    *,
-    scaling: float,
-    softcap: float | None = None,
-    sinks: Tensor | None = None,
+    query: Tensor, key: Tensor, visible: Tensor | None, *, scaling: float, softcap: float | None = None, sinks: Tensor | None = None
 ) -> Tensor:
     """Return the attention weights of one query a document, in float32.
 
@@ -32,11 +34,8 @@ def analysed_row(
 
     Args:
         query: the analysed query, (document, head, dimension).
-        key: (document, kv_head, position, dimension); head h reads kv_head h // (heads // kv_heads).
         visible: (document, position) bool, or None where every position is visible.
-        scaling: factor of the scores.
-        softcap: bound of the scores, in nats, or None.
-        sinks: logit of the learned sink of each head, (head,), or None.
+        key, scaling, softcap, sinks: as above.
 
     Returns:
         α, (document, head, position) float32, unitless; exactly 0 where invisible.
@@ -72,12 +71,7 @@ def layer_output(
     Args:
         module: the attention module; the fused path reads its grouping of heads.
         query: (document, head, position, dimension).
-        key: (document, kv_head, position, dimension).
-        value: (document, kv_head, position, dimension); its dimension may differ from the key's.
-        mask: (document, 1, position, position) bool, True where the query (third) sees the position (fourth); None: causal.
-        scaling: factor of the scores.
-        softcap: bound of the scores, in nats, or None.
-        sinks: logit of the learned sink of each head, (head,), or None.
+        key, value, mask, scaling, softcap, sinks: as above.
 
     Returns:
         (document, position, head, dimension of the value).
@@ -105,12 +99,12 @@ def _in_blocks(
         stop = min(start + QUERY_BLOCK, positions)
         # A group's heads stand as further queries of their one key, so that nothing is repeated: (document, kv_head, head·row, dimension).
         rows = query[:, :, start:stop].reshape(documents, kv_heads, -1, query.shape[-1])
-        added = _additive_mask(query, mask, start, stop)
+        seen = rows, key[:, :, :stop], value[:, :, :stop], _additive_mask(query, mask, start, stop)
         if softcap is None:
             assert sinks is not None
-            block = _fused_with_sinks(rows, key[:, :, :stop], value[:, :, :stop], added, scaling, sinks)
+            block = _fused_with_sinks(*seen, scaling, sinks)
         else:
-            block = _capped(rows, key[:, :, :stop], value[:, :, :stop], added, scaling, softcap, sinks)
+            block = _capped(*seen, scaling, softcap, sinks)
         output[:, start:stop] = block.reshape(documents, heads, stop - start, -1).transpose(1, 2)
     return output
 
@@ -120,14 +114,9 @@ def _additive_mask(query: Tensor, mask: Tensor | None, start: int, stop: int) ->
 
     The minimum, not −∞, as in eager: a query that sees nothing then gets finite numbers and not NaN, which would spread.
     """
-    if mask is None:
-        rows = torch.arange(start, stop, device=query.device)
-        seen = torch.arange(stop, device=query.device)[None, :] <= rows[:, None]
-        seen = seen[None, None]
-    else:
-        seen = mask[:, :, start:stop, :stop]
-    lowest = torch.finfo(query.dtype).min
-    return torch.zeros(seen.shape, dtype=query.dtype, device=query.device).masked_fill_(~seen, lowest)
+    causal = torch.ones(1, 1, stop - start, stop, dtype=torch.bool, device=query.device).tril(start)
+    seen = causal if mask is None else mask[:, :, start:stop, :stop]
+    return torch.zeros(seen.shape, dtype=query.dtype, device=query.device).masked_fill_(~seen, torch.finfo(query.dtype).min)
 
 
 def _fused_with_sinks(rows: Tensor, key: Tensor, value: Tensor, added: Tensor, scaling: float, sinks: Tensor) -> Tensor:

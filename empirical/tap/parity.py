@@ -16,7 +16,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from empirical.errors import InputError
-from empirical.tap.tap import TappedLayer, checked_mask, decoder_of, forward, implementation, last_tokens, tap
+from empirical.tap.tap import TappedLayer, checked_mask, forward, implementation, last_tokens, tap
 
 LOG_FLOOR = 1e-12
 """Weights at or below it are left out of the comparison of logarithms."""
@@ -43,11 +43,7 @@ class Parity:
     """The layer of the largest |Δα|."""
 
     def judge(self, dtype: str) -> None:
-        """Refuse a tap that does not read what the model computes.
-
-        Raises:
-            InputError: if weights differ by more than rounding explains, or an invisible position has weight.
-        """
+        """Refuse by an InputError weights that differ by more than rounding explains, or an invisible position that has any."""
         limit = FAULT.get(dtype, FAULT_OTHERWISE)
         if not self.weights <= limit or self.invisible > 0:
             raise InputError(
@@ -64,9 +60,6 @@ def parity(model: PreTrainedModel, input_ids: Tensor, attention_mask: Tensor | N
         input_ids: (document, position) integers; one document is enough for a check, and eager's memory grows with its length squared.
         attention_mask: (document, position), 0 where padded; None: no padding.
 
-    Returns:
-        The largest differences.
-
     Raises:
         InputError: as `tap` does, where the eager implementation hands over no weights, or where the weights are damaged: every value state is
             zero, or what follows the attention is no number. A captured row that is none is left to who captures it, and can name it.
@@ -79,7 +72,7 @@ def parity(model: PreTrainedModel, input_ids: Tensor, attention_mask: Tensor | N
         largest.append(float(layer.values.abs().max() + layer.alpha.max()) if bool(layer.values.any()) else 0.0)
 
     tapped = tap(model, input_ids, keep, attention_mask)
-    decoder = decoder_of(model)
+    decoder = model.get_decoder()
     mask = checked_mask(decoder, input_ids, attention_mask)
     eager, rows = _eager(decoder, input_ids, mask, [module for module, _, _ in kept])
     if len(rows) != len(kept):

@@ -63,12 +63,7 @@ class Session:
 _session: ContextVar[Session] = ContextVar("geostat_tap_session")
 
 
-def tap(
-    model: PreTrainedModel,
-    input_ids: Tensor,
-    on_layer: Callable[[TappedLayer], None],
-    attention_mask: Tensor | None = None,
-) -> Tensor:
+def tap(model: PreTrainedModel, input_ids: Tensor, on_layer: Callable[[TappedLayer], None], attention_mask: Tensor | None = None) -> Tensor:
     """Run the decoder of `model` once and hand each layer to `on_layer` while its tensors live.
 
     The analysed query is the last of each document's tokens: the last position, or, under `attention_mask`, the last that is not padding.
@@ -88,7 +83,7 @@ def tap(
         InputError: shapes do not fit, a window is longer than the model reads, or the model is one whose weights cannot be told: it is
             in training mode, is not causal, uses a mask, bias or keyword that is not understood, or its layers do not call the tap.
     """
-    decoder = decoder_of(model)
+    decoder = model.get_decoder()
     layers = attention_layers(decoder.config)
     mask = checked_mask(decoder, input_ids, attention_mask)
     session = Session(on_layer=on_layer, rows=None if mask is None else last_tokens(mask))
@@ -109,17 +104,8 @@ def tap(
     return hidden
 
 
-def decoder_of(model: PreTrainedModel) -> PreTrainedModel:
-    """Return the decoder inside `model`, without its vocabulary projection."""
-    return model.get_decoder()
-
-
 def attention_layers(config: PreTrainedConfig) -> int:
-    """Return how many layers of a decoder attend.
-
-    Raises:
-        InputError: some of its layers do not weigh positions by a softmax (state-space, linear attention, …).
-    """
+    """Return how many layers of a decoder attend; an InputError where some do not, by a softmax (state-space, linear attention, …)."""
     others = sorted(set(getattr(config, "layer_types", None) or ()) - ATTENTION_TYPES)
     if others:
         raise InputError(
@@ -129,11 +115,7 @@ def attention_layers(config: PreTrainedConfig) -> int:
 
 
 def refuse_too_long(config: PreTrainedConfig, length: int) -> None:
-    """Refuse windows of `length` tokens where a decoder of this configuration reads fewer.
-
-    Raises:
-        InputError: if it does.
-    """
+    """Refuse by an InputError windows of `length` tokens where a decoder of this configuration reads fewer."""
     longest = getattr(config, "max_position_embeddings", None)
     if longest is not None and length > longest:
         raise InputError(f"{config.model_type}: reads at most {longest} tokens, but a window has {length}. Use --length {longest}.")
@@ -182,12 +164,10 @@ def implementation(decoder: PreTrainedModel, name: str) -> Iterator[None]:
     Each module asks its own configuration by name in every forward. `set_attn_implementation` would also ask whether the family may take
     PyTorch's kernel, and refuses those that need what the tap itself does beside that kernel.
     """
-    configs = {
-        id(module.config): module.config for module in decoder.modules() if isinstance(getattr(module, "config", None), PreTrainedConfig)
-    }
-    before = [(config, config._attn_implementation) for config in configs.values()]
+    configs = [module.config for module in decoder.modules() if isinstance(getattr(module, "config", None), PreTrainedConfig)]
+    before = [(config, config._attn_implementation) for config in configs]
     try:
-        for config in configs.values():
+        for config in configs:
             config._attn_implementation = name
         yield
     finally:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
+import xarray as xr
 
-from empirical.capture.observer import LayerView, RunShape
-from empirical.schema import Coordinate, Variable
+from empirical.capture.observers import LayerView, RunShape
+from empirical.schema import Variable
 from empirical.store.layout import GroupPlan
 from geostat.bounds.by_document import EDITIONS, ENVELOPE_POINTS, envelope_grid, evaluate
 from geostat.datasets.separability import ALL_BOUNDS, bound_attributes
@@ -28,8 +29,8 @@ class MeasuredEnvelope:
         """Lay out /measured_envelope (layer, edition, head, n_envelope)."""
         grid = envelope_grid(shape.n, self.points)
         coordinates = shape.coordinates("layer", "head") | {
-            "edition": Coordinate(dims=("edition",), values=np.array(EDITIONS), long_name="edition of the theory"),
-            "n_envelope": Coordinate(dims=("n_envelope",), values=grid, long_name="selected tokens N"),
+            "edition": xr.Variable("edition", np.array(EDITIONS), {"long_name": "edition of the theory", "units": "1"}),
+            "n_envelope": xr.Variable("n_envelope", grid, {"long_name": "selected tokens N", "units": "1"}),
         }
         dims = ("layer", "edition", "head", "n_envelope")
         variables = {name: Variable(dims=dims, **bound_attributes(name)) for name in ALL_BOUNDS}

@@ -19,7 +19,7 @@ from geostat.cli.process import say
 from geostat.runs.console import QUIET, Console
 
 if TYPE_CHECKING:
-    from empirical.capture.observer import Progress
+    from empirical.capture.observers import Progress
 
 SECONDS_BETWEEN_LINES = 10.0
 """Where there is no terminal to draw on, a line this often."""

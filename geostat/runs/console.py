@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from empirical.capture.observer import Progress
+    from empirical.capture.observers import Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,7 @@ from typing import Any
 import xarray as xr
 
 from empirical.capture.capture import capture
-from empirical.capture.observer import Observer
-from empirical.capture.observers import Baselines, Geometry, refuse_unknown_heads
+from empirical.capture.observers import Baselines, Geometry, Observer, refuse_unknown_heads
 from empirical.measure.selection import Convention
 from empirical.sources import builtin, models, texts
 from empirical.sources import windows as corpus

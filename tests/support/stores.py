@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from empirical.schema import Coordinate, Variable
+from empirical.schema import Variable
 from empirical.store.layout import GroupPlan
 from empirical.store.store import Store
 
@@ -20,9 +20,9 @@ PLAN = {
             "count": Variable(dims=("layer",), dtype="int32", **WORDS),
         },
         coordinates={
-            "layer": Coordinate(dims=("layer",), values=np.arange(2), long_name="layer"),
-            "tokens": Coordinate(dims=("layer",), values=np.array([5, 3]), long_name="visible tokens"),
-            "label": Coordinate(dims=("layer",), values=np.array(["a", "bb"]), long_name="label"),
+            "layer": xr.Variable("layer", np.arange(2), {"long_name": "layer", "units": "1"}),
+            "tokens": xr.Variable("layer", np.array([5, 3]), {"long_name": "visible tokens", "units": "1"}),
+            "label": xr.Variable("layer", np.array(["a", "bb"]), {"long_name": "label", "units": "1"}),
         },
         sizes={"layer": 2, "position": 5},
         attributes={"dimension": 4},

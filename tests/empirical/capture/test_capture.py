@@ -12,8 +12,7 @@ from support.runs import contents, loaded, random_windows, small_run
 
 from empirical.capture import capture as module
 from empirical.capture.capture import capture
-from empirical.capture.observer import Buffers, LayerView, Progress, RunShape
-from empirical.capture.observers import Baselines, Geometry
+from empirical.capture.observers import Baselines, Buffers, Geometry, LayerView, Progress, RunShape
 from empirical.errors import InputError, StoreError
 from empirical.measure.selection import separability
 from empirical.schema import CAPTURE, NULLS, Variable

@@ -18,7 +18,7 @@ from transformers.utils import logging
 
 from empirical.errors import InputError
 from empirical.sources import builtin, folders, models
-from empirical.sources.models import find, load
+from empirical.sources.models import find
 
 Tensors = dict[str, torch.Tensor]
 MISFIT = "weights and configuration do not belong together: "
@@ -51,7 +51,7 @@ def configure(folder: Path, **changes: object) -> None:
 
 def refusal(model: Path, **options: object) -> str:
     with pytest.raises(InputError) as caught:
-        load(str(model), **options)
+        find(str(model), **options).load()
     said = str(caught.value)
     assert "\n" not in said
     return said
@@ -113,20 +113,20 @@ def test_a_configuration_that_would_take_all_memory_is_refused_before_its_model_
 
 @pytest.mark.parametrize("family", [*FAMILIES, *OTHERS])
 def test_whole_models_of_every_family_load(tmp_path: Path, family: str) -> None:
-    assert load(str(save(tmp_path, tiny(family)))).layers == 4
+    assert find(str(save(tmp_path, tiny(family)))).load().layers == 4
 
 
 def test_a_head_tied_to_the_embedding_need_not_be_in_the_file(saved: Path) -> None:
     configure(saved, tie_word_embeddings=True)
     change(saved, lambda held: held.pop("lm_head.weight"))
-    loaded = load(str(saved)).model
+    loaded = find(str(saved)).load().model
     assert torch.equal(loaded.get_output_embeddings().weight, loaded.get_input_embeddings().weight)
 
 
 @pytest.mark.parametrize("asked", [{"attn_implementation": "flash_attention_2"}, {"dtype": "float8_e4m3fn"}])
 def test_what_a_configuration_asks_for_beside_shapes_need_not_be_here(saved: Path, asked: dict[str, str]) -> None:
     configure(saved, **asked)
-    loaded = load(str(saved)).model
+    loaded = find(str(saved)).load().model
     assert loaded.config._attn_implementation == "sdpa"
     assert loaded.dtype == torch.float32
 
@@ -135,10 +135,10 @@ def test_constants_that_earlier_versions_saved_are_no_weights(tmp_path: Path) ->
     folder = save(tmp_path, tiny("gpt2"))
     old = {"transformer.h.0.attn.masked_bias": torch.tensor(-1e4), "transformer.h.0.attn.bias": torch.ones(1, 1, 8, 8, dtype=torch.bool)}
     change(folder, lambda held: held.update(old))
-    assert load(str(folder)).family == "gpt2"
+    assert find(str(folder)).load().family == "gpt2"
     llama = save(tmp_path / "llama", tiny("llama"))
     change(llama, lambda held: held.update({"model.layers.0.self_attn.rotary_emb.inv_freq": torch.ones(8)}))
-    assert load(str(llama)).family == "llama"
+    assert find(str(llama)).load().family == "llama"
 
 
 def test_a_missing_shard_and_a_broken_index_are_named(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_weights_that_are_cut_short_are_one_line(saved: Path, tmp_path: Path, ke
 
 
 def test_a_whole_gguf_file_loads(tmp_path: Path) -> None:
-    loaded = load(str(gguf_file(tmp_path / "small.gguf")))
+    loaded = find(str(gguf_file(tmp_path / "small.gguf"))).load()
     assert (loaded.layers, loaded.heads, loaded.kv_heads, loaded.dimension) == (2, 4, 2, 8)
     assert loaded.tokenizer("abc")["input_ids"] == [29, 5]
 
@@ -213,7 +213,7 @@ def test_a_copy_of_the_built_in_model_that_lost_a_weight_names_the_folder_to_rem
     with pytest.raises(
         InputError, match=r"the converted built-in model is damaged: 1 weight is missing .*Remove that folder; it is made anew"
     ):
-        load()
+        find().load()
 
 
 @pytest.mark.parametrize("name", ["pipe", "pipe.gguf", "folder"])

