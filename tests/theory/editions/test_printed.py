@@ -190,7 +190,7 @@ def test_sums_and_margins_equal_their_symbols(case: RationalHead) -> None:
 
 
 @given(rational_heads())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_pair_means_and_widths_equal_their_symbols(case: RationalHead) -> None:
     head, summary, members, values = exact_head(case)
     levels, exact, widths = pair_levels(head, summary, 0), exact_means(head, summary, 0), pair_widths(head, case.n)
