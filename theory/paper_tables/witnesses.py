@@ -18,7 +18,7 @@ import sympy as sp
 from theory.errors import InputError
 from theory.head.results import Edition
 from theory.paper_tables.neighbours import Head, Move, Point
-from theory.symbolic import margins, symbols, theorems
+from theory.symbolic import symbols, theorems
 
 Verdict = Literal["right", "conditional", "wrong"]
 Sign = Literal["+", "-", "0", "mixed"]
@@ -174,7 +174,7 @@ def printed_partials() -> Mapping[str, tuple[sp.Expr, ...]]:
         symbol: sp.Symbol(f"{symbol.name}_plus", positive=True)
         for symbol in (symbols.S_in, symbols.a_min_in, symbols.a_max_out, symbols.a_0, symbols.rho_out)
     }
-    paths = {symbols.Delta: margins.DELTA, symbols.Delta_0: margins.DELTA_0_OUT, symbols.B: margins.SCALE}
+    paths = {symbols.Delta: theorems.DELTA, symbols.Delta_0: theorems.DELTA_0_OUT, symbols.B: theorems.SCALE}
     rho_of_beta = {symbols.rho_out: sp.exp(-symbols.beta)}
 
     def through(symbol: sp.Symbol, steps: Mapping[sp.Symbol, sp.Expr]) -> tuple[sp.Expr, ...]:
@@ -183,7 +183,7 @@ def printed_partials() -> Mapping[str, tuple[sp.Expr, ...]]:
         return tuple(sp.simplify(term.subs(positive).subs(strict)) for term in terms if term != 0)
 
     least_moves_sum = {middle: step.subs(symbols.S_in, symbols.S_in + symbols.a_min_in) for middle, step in paths.items()}
-    with_sink = paths | {symbols.B: margins.SCALE.subs(symbols.a_max_in, symbols.a_0)}
+    with_sink = paths | {symbols.B: theorems.SCALE.subs(symbols.a_max_in, symbols.a_0)}
     return {
         "d": through(symbols.d, {}),
         "kappa": through(symbols.kappa, {}),

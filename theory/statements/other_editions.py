@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 
 from theory.statements.record import MEANS, MODEL_G, PAIR, Entry, bound
-from theory.symbolic import margins, symbols, theorems
+from theory.symbolic import symbols, theorems
 from theory.symbolic.operations import SumOver
 
 UNIT = "independent uniform directions"
@@ -31,12 +31,14 @@ def repaired() -> list[Entry]:
     )
     stated = partial(Entry, edition="repaired")
     pairs = [
-        stated("mu_exact", mean, "mu", "=", margins.MU_EXACT, PAIR, "norm²", r"\mu_{ij}"),
-        stated("width", "scale-free width of a pair", "w[i, j]", "=", margins.WIDTH, PAIR, "norm²", "w_{ij}"),
-        stated("sigma_repaired", scaled, "sigma_ij", "=", margins.SIGMA_REPAIRED, "", "norm²", r"\sigma_{ij}"),
-        stated("tail_repaired", "scale-free tail of a pair", "P{X_ij <= 0}", "<=", margins.TAIL_REPAIRED, unit, "", tail),
-        stated("Delta_with_sink", "Δ with the sink's terms", "Delta", "=", margins.DELTA_WITH_SINK, WITH_SINK, "norm²", r"\Delta"),
-        stated("Delta_0_with_sink", "Δ₀ with the sink's terms", "Delta_0", "=", margins.DELTA_0_WITH_SINK, WITH_SINK, "norm²", r"\Delta_0"),
+        stated("mu_exact", mean, "mu", "=", theorems.MU_EXACT, PAIR, "norm²", r"\mu_{ij}"),
+        stated("width", "scale-free width of a pair", "w[i, j]", "=", theorems.WIDTH, PAIR, "norm²", "w_{ij}"),
+        stated("sigma_repaired", scaled, "sigma_ij", "=", theorems.SIGMA_REPAIRED, "", "norm²", r"\sigma_{ij}"),
+        stated("tail_repaired", "scale-free tail of a pair", "P{X_ij <= 0}", "<=", theorems.TAIL_REPAIRED, unit, "", tail),
+        stated("Delta_with_sink", "Δ with the sink's terms", "Delta", "=", theorems.DELTA_WITH_SINK, WITH_SINK, "norm²", r"\Delta"),
+        stated(
+            "Delta_0_with_sink", "Δ₀ with the sink's terms", "Delta_0", "=", theorems.DELTA_0_WITH_SINK, WITH_SINK, "norm²", r"\Delta_0"
+        ),
         *(stated(name, title, name, "=", value, WITH_SINK, "", "n") for name, title, value in counts),
     ]
     conditions = {

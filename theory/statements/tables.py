@@ -10,7 +10,7 @@ from __future__ import annotations
 import sympy as sp
 
 from theory.statements.record import Entry
-from theory.symbolic import definitions, margins, symbols, theorems
+from theory.symbolic import symbols, theorems
 from theory.symbolic.symbols import T_2, L, N, a_0, a_max_out, a_min_in, beta, d, m_1, m_2, m_3, n_minus, n_plus, rho_out
 
 RECALL_LOWER = theorems.RECALL_LOWER.subs(theorems.SPELLED_OUT)
@@ -41,7 +41,7 @@ def table_1() -> list[Entry]:
     title = "change of Δ when the next token enters I_N (printed: peaks that enter improve, valleys that enter weaken the bounds)"
     conditions, part = "C = 1; the largest weight outside enters; ρ_out unchanged", "Table 1 row profile"
     step, latex = "Delta(N + 1) - Delta(N)", r"\Delta(N + 1) - \Delta(N)"
-    return [*out, Entry("table_1_row_profile", title, step, "=", margins.ENTRY_STEP, conditions, "norm²", latex, "", part, errata=(29,))]
+    return [*out, Entry("table_1_row_profile", title, step, "=", theorems.ENTRY_STEP, conditions, "norm²", latex, "", part, errata=(29,))]
 
 
 def table_2() -> list[Entry]:
@@ -76,10 +76,8 @@ def sink_effect() -> list[Entry]:
     exact, selected = "mean squared distance at ρ₀ less that at ρ₀ = 0", "0 ∈ I_N, l ≠ 0 (0 for l = 0)"
     distance_tex, recall_tex, exact_tex = r"d_i^{\mathrm{neg}}", r"\Delta R(r, N)", r"\Delta\mathbb{E}D_{\ell}"
     return [
-        Entry("recall_as_distribution", "recall as a distribution function", "R(r, N)", "=", definitions.RECALL, equation="32", part=where),
-        Entry("distance_shift", distance, "d_neg[i]", "~", definitions.DISTANCE_SHIFT, "", "norm", distance_tex, "", between, errata=(27,)),
-        Entry("recall_shift", recall, "dR(r, N)", "~", definitions.RECALL_SHIFT, negative, "", recall_tex, "33", where, errata=(27,)),
-        Entry(
-            "distance_shift_exact", exact, "dD[l]", "=", definitions.DISTANCE_SHIFT_EXACT, selected, "norm²", exact_tex, edition="repaired"
-        ),
+        Entry("recall_as_distribution", "recall as a distribution function", "R(r, N)", "=", symbols.RECALL, equation="32", part=where),
+        Entry("distance_shift", distance, "d_neg[i]", "~", symbols.DISTANCE_SHIFT, "", "norm", distance_tex, "", between, errata=(27,)),
+        Entry("recall_shift", recall, "dR(r, N)", "~", symbols.RECALL_SHIFT, negative, "", recall_tex, "33", where, errata=(27,)),
+        Entry("distance_shift_exact", exact, "dD[l]", "=", symbols.DISTANCE_SHIFT_EXACT, selected, "norm²", exact_tex, edition="repaired"),
     ]

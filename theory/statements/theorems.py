@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 
 from theory.statements.record import PAIR, PRINTED_CONDITIONS, Entry, bound, definition
-from theory.symbolic import margins, symbols
+from theory.symbolic import symbols, theorems
 
 WITH_SINK = "0 ∈ I_N"
 CONTENT = "I_N without the sink is not empty"
@@ -22,25 +22,25 @@ def margin_definitions() -> list[Entry]:
     ceiling, unsaid = "printed ceiling of ρ_out", "defined nowhere"
     other = f"{unsaid}; other reading"
     return [
-        definition("S_in", "7", margins.S_IN, part=SECTION),
-        definition("a_min_in", "7", margins.A_MIN_IN, (12,), conditions=CONTENT, part=SECTION),
-        definition("a_max_out", "7", margins.A_MAX_OUT, part=SECTION),
-        definition("rho_out", "7", margins.RHO_OUT, (19,), conditions=CONTENT, part=SECTION),
+        definition("S_in", "7", theorems.S_IN, part=SECTION),
+        definition("a_min_in", "7", theorems.A_MIN_IN, (12,), conditions=CONTENT, part=SECTION),
+        definition("a_max_out", "7", theorems.A_MAX_OUT, part=SECTION),
+        definition("rho_out", "7", theorems.RHO_OUT, (19,), conditions=CONTENT, part=SECTION),
         Entry(
-            "rho_out_at_most", ceiling, symbols.rho_out, "<=", margins.RHO_OUT_AT_MOST, WITH_SINK, equation="7", part=SECTION, errata=(19,)
+            "rho_out_at_most", ceiling, symbols.rho_out, "<=", theorems.RHO_OUT_AT_MOST, WITH_SINK, equation="7", part=SECTION, errata=(19,)
         ),
-        definition("rho_in", "8", margins.RHO_IN, (2,), conditions=f"used in (8), {unsaid}; 0 for fewer than two tokens", part=SECTION),
-        definition("a_max_in", "8", margins.A_MAX_IN_WITH_SINK, (15,), conditions=f"{unsaid}; default reading", part=SECTION),
-        definition("a_max_in_without_sink", "8", margins.A_MAX_IN_WITHOUT_SINK, (15,), of="a_max_in", part=SECTION, conditions=other),
-        definition("Delta", "8", margins.DELTA, (6,), conditions=CONTENT, part=SECTION),
-        definition("Delta_0_in", "8", margins.DELTA_0_IN, (2, 16, 19), of="Delta_0", conditions=letter, part=SECTION),
-        definition("Delta_0_out", "29", margins.DELTA_0_OUT, (2, 16, 19), of="Delta_0", conditions=table, part=APPENDIX),
-        definition("B", "8", margins.SCALE, (1, 15), part=SECTION),
-        definition("p_floor", "9", margins.P_FLOOR, (7, 11), left="p_floor[i, j]", left_latex=r"\underline{p}_{ij}", part=SECTION),
-        definition("xi", "9", margins.XI, (1, 4, 5), left_latex=r"\xi_{ij}", part=SECTION, conditions=PAIR),
-        definition("mu", "10", margins.MU, (4, 5), part=SECTION, conditions=PAIR),
-        definition("sigma", "10", margins.SIGMA, (1, 13), of="sigma_ij", part=SECTION),
-        definition("M", "11", margins.M_J, (4,), left="M[j]", left_latex="M_j", part=SECTION),
+        definition("rho_in", "8", theorems.RHO_IN, (2,), conditions=f"used in (8), {unsaid}; 0 for fewer than two tokens", part=SECTION),
+        definition("a_max_in", "8", theorems.A_MAX_IN_WITH_SINK, (15,), conditions=f"{unsaid}; default reading", part=SECTION),
+        definition("a_max_in_without_sink", "8", theorems.A_MAX_IN_WITHOUT_SINK, (15,), of="a_max_in", part=SECTION, conditions=other),
+        definition("Delta", "8", theorems.DELTA, (6,), conditions=CONTENT, part=SECTION),
+        definition("Delta_0_in", "8", theorems.DELTA_0_IN, (2, 16, 19), of="Delta_0", conditions=letter, part=SECTION),
+        definition("Delta_0_out", "29", theorems.DELTA_0_OUT, (2, 16, 19), of="Delta_0", conditions=table, part=APPENDIX),
+        definition("B", "8", theorems.SCALE, (1, 15), part=SECTION),
+        definition("p_floor", "9", theorems.P_FLOOR, (7, 11), left="p_floor[i, j]", left_latex=r"\underline{p}_{ij}", part=SECTION),
+        definition("xi", "9", theorems.XI, (1, 4, 5), left_latex=r"\xi_{ij}", part=SECTION, conditions=PAIR),
+        definition("mu", "10", theorems.MU, (4, 5), part=SECTION, conditions=PAIR),
+        definition("sigma", "10", theorems.SIGMA, (1, 13), of="sigma_ij", part=SECTION),
+        definition("M", "11", theorems.M_J, (4,), left="M[j]", left_latex="M_j", part=SECTION),
     ]
 
 
@@ -51,17 +51,17 @@ def appendix_margins() -> list[Entry]:
     sink, larger = "mean gap of the sink", f"{WITH_SINK}; ρ₀ ≥ 0 and S_in ≥ a_j, unsaid"
     proxy, unsaid = "variance proxy of X_ij", "X_ij − μ_ij sub-Gaussian; c universal, nowhere given"
     tails = (
-        ("tail", "content token", "P{X_ij <= 0}", r"\mathbb{P}\{X_{ij} \le 0\}", margins.TAIL, (1, 6, 13)),
-        ("tail_sink", "the sink", "P{X_0j <= 0}", r"\mathbb{P}\{X_{0j} \le 0\}", margins.TAIL_SINK, (1, 13, 16)),
+        ("tail", "content token", "P{X_ij <= 0}", r"\mathbb{P}\{X_{ij} \le 0\}", theorems.TAIL, (1, 6, 13)),
+        ("tail_sink", "the sink", "P{X_0j <= 0}", r"\mathbb{P}\{X_{0j} \le 0\}", theorems.TAIL_SINK, (1, 13, 16)),
     )
     return [
-        definition("S_in_appendix", "26", margins.S_IN, of="S_in", left="S_in'", left_latex=r"S'_{\mathrm{in}}", part=APPENDIX),
-        definition("a_min_in_appendix", "26", margins.A_MIN_IN, (12,), of="a_min_in", conditions=CONTENT, part=APPENDIX),
-        definition("a_max_out_appendix", "26", margins.A_MAX_OUT, of="a_max_out", part=APPENDIX),
-        definition("B_appendix", "27", margins.SCALE, (1, 15), of="B", part=APPENDIX),
-        stated("mean_gap", "mean gap of a content token", symbols.mu, ">=", margins.DELTA, pairs, "norm²", equation="28", errata=(4, 6)),
-        stated("mean_gap_sink", sink, "mu_0j", ">=", margins.DELTA_0_OUT, larger, "norm²", r"\mu_{0j}", "29", errata=(2, 4, 19)),
-        stated("variance_proxy", proxy, "sigma**2", "<=", margins.VARIANCE_PROXY, unsaid, "norm⁴", r"\sigma^2", "30", errata=(1, 13)),
+        definition("S_in_appendix", "26", theorems.S_IN, of="S_in", left="S_in'", left_latex=r"S'_{\mathrm{in}}", part=APPENDIX),
+        definition("a_min_in_appendix", "26", theorems.A_MIN_IN, (12,), of="a_min_in", conditions=CONTENT, part=APPENDIX),
+        definition("a_max_out_appendix", "26", theorems.A_MAX_OUT, of="a_max_out", part=APPENDIX),
+        definition("B_appendix", "27", theorems.SCALE, (1, 15), of="B", part=APPENDIX),
+        stated("mean_gap", "mean gap of a content token", symbols.mu, ">=", theorems.DELTA, pairs, "norm²", equation="28", errata=(4, 6)),
+        stated("mean_gap_sink", sink, "mu_0j", ">=", theorems.DELTA_0_OUT, larger, "norm²", r"\mu_{0j}", "29", errata=(2, 4, 19)),
+        stated("variance_proxy", proxy, "sigma**2", "<=", theorems.VARIANCE_PROXY, unsaid, "norm⁴", r"\sigma^2", "30", errata=(1, 13)),
         *(
             stated(name, f"printed tail of a pair: {token}", left, "<=", tail, PRINTED_CONDITIONS, "", latex, "31", errata=errata)
             for name, token, left, latex, tail, errata in tails
