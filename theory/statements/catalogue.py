@@ -12,8 +12,7 @@ from functools import cache
 
 from theory.errata.record import ERRATA, Erratum
 from theory.errors import InputError
-from theory.statements.other_editions import conditional, repaired, sharp
-from theory.statements.predicted import predicted
+from theory.statements.other_editions import conditional, predicted, repaired, sharp
 from theory.statements.record import Entry
 from theory.statements.setting import setting
 from theory.statements.tables import sink_effect, table_1, table_2

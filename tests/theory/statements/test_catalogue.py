@@ -15,7 +15,7 @@ from support.places import DOCS
 
 from theory.audit.simulate import simulate
 from theory.editions.printed import harmonic
-from theory.errata import report as errata
+from theory.errata import record as errata
 from theory.errors import InputError
 from theory.statements import catalogue, dimensions, rendering
 from theory.symbolic import symbols, theorems
