@@ -62,7 +62,7 @@ def conditional(heads: int) -> dict[str, float]:
 
     audit_heads.RANGES["length"] = (256, 256.001)
     wall, cpu, settled = [], [], 0
-    for head in audit_heads.random_heads(2026, heads):
+    for head in audit_heads.heads("random", seed=2026, count=heads):
         ranked = rank_tokens(head.alpha, head.norms, head.gram.matrix(257), 0)
         for n in head.n.tolist():
             summary = summarise(ranked, np.array([n]))

@@ -69,10 +69,13 @@ class Head:
 
 
 def heads(sample: Sample = "grid", *, seed: int = 0, count: int | None = None) -> list[Head]:
-    """Return the heads of a sample; `seed` and `count` are for those that are drawn."""
-    if sample == "grid":
-        return grid_heads()
-    return random_heads(seed, count or RANDOM_HEADS) if sample == "random" else small_heads(seed, count or SMALL_HEADS)
+    """Return the heads of a sample; `seed` and `count` are for those that are drawn: at random, or small ones of each of `KINDS` in turn."""
+    generator = np.random.default_rng(seed)
+    if sample == "random":
+        return [random_head(generator) for _ in range(count or RANDOM_HEADS)]
+    if sample == "small":
+        return [small_head(KINDS[k % len(KINDS)], generator) for k in range(count or SMALL_HEADS)]
+    return grid_heads()
 
 
 def grid_heads() -> list[Head]:
@@ -92,13 +95,8 @@ def grid_heads() -> list[Head]:
     return out
 
 
-def random_heads(seed: int, count: int = RANDOM_HEADS) -> list[Head]:
-    """Return heads whose parameters are drawn independently: `RANGES`, and uniform ones below; ρ₀ up to .95 of its feasible edge."""
-    generator = np.random.default_rng(seed)
-    return [_random_head(generator) for _ in range(count)]
-
-
-def _random_head(generator: np.random.Generator) -> Head:
+def random_head(generator: np.random.Generator) -> Head:
+    """Return a head whose parameters are drawn independently: `RANGES`, and uniform ones below; ρ₀ up to .95 of its feasible edge."""
     drawn = {name: float(np.exp(generator.uniform(*np.log(ends)))) for name, ends in RANGES.items()}
     length, dimension = round(drawn["length"]), round(drawn["dimension"])
     offset = max(0.0, float(generator.uniform(-0.3, 0.6)))
@@ -121,12 +119,6 @@ def _random_head(generator: np.random.Generator) -> Head:
         dimension=dimension,
         n=np.unique(sizes.astype(np.int64)),
     )
-
-
-def small_heads(seed: int, count: int = SMALL_HEADS) -> list[Head]:
-    """Return small heads of each of `KINDS` in turn."""
-    generator = np.random.default_rng(seed)
-    return [small_head(KINDS[k % len(KINDS)], generator) for k in range(count)]
 
 
 def small_head(kind: Kind, generator: np.random.Generator) -> Head:

@@ -1,4 +1,4 @@
-"""Bounds laid beside simulated truth, row by row: one head at one N is a row.
+"""Bounds laid beside simulated truth, row by row: one head at one N is a row. The truth is drawn again where more digits are wanted.
 
 The judge is `theory.audit.simulate`: Model G for `sharp` and `conditional` (bounds under it) and for `predicted` (an approximation), exactly unit
 directions for `repaired` and `printed`, which speak of them. Heads are independent of each other and may be shared out among processes;
@@ -19,8 +19,7 @@ import numpy as np
 
 from theory.arrays import BoolArray, FloatArray, IntArray
 from theory.audit.heads import Head, Sample, heads
-from theory.audit.simulate import FOLLOWUP, FOLLOWUP_RECALL, Directions
-from theory.audit.truth import Truth
+from theory.audit.simulate import AUDITED, FOLLOWUP, FOLLOWUP_RECALL, Directions, mean_of_draws
 from theory.errors import InputError
 from theory.evaluate.envelopes import envelopes
 from theory.head.results import CLAIMS, QUANTITIES, UNDER_MODEL_G, Convention, Edition, Envelope
@@ -50,10 +49,47 @@ PINNED: Final = 1e-6
 AGAIN_IN_DOUBT: Final = 20
 """With so many times the draws: a standard error of .002 or less at a thousand of them."""
 
+AGAIN_SEED: Final = 10**6
+"""Added to a head's seed, once for each multiple of the draws, where it is drawn again."""
+
 JUDGES: Final[dict[Edition, Directions]] = {
     "printed": "unit", "repaired": "unit", "sharp": "gaussian", "conditional": "gaussian", "predicted": "gaussian",
 }  # fmt: skip
 """Which simulation each edition speaks of."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Truth:
+    """Simulated mean and standard error of each of `AUDITED` for one head, (6, n), from `draws` draws (n,) each."""
+
+    head: Head
+    directions: Directions
+    first: int
+    seed: int
+    mean: FloatArray
+    error: FloatArray
+    draws: IntArray
+
+    @classmethod
+    def of(cls, head: Head, directions: Directions, draws: int, seed: int) -> Truth:
+        """Return the truth from so many draws at every N."""
+        mean, error = mean_of_draws(head.alpha, head.norms, head.gram, head.dimension, head.n, draws, seed, directions=directions)
+        return cls(head=head, directions=directions, first=draws, seed=seed, mean=mean, error=error, draws=np.full(len(head.n), draws))
+
+    def of_quantity(self, quantity: str) -> tuple[FloatArray, FloatArray]:
+        """Return mean and standard error, (n,) each; the standard error is at least one part in the draws."""
+        at = AUDITED.index(quantity)
+        return self.mean[at], np.maximum(self.error[at], 1 / self.draws)
+
+    def draw_again(self, rows: BoolArray, times: int) -> None:
+        """Replace these rows by ones of `times` the first number of draws, where they do not have as many already."""
+        rows = rows & (self.draws < times * self.first)
+        if rows.any():
+            head, draws, seed = self.head, times * self.first, self.seed + times * AGAIN_SEED
+            self.mean[:, rows], self.error[:, rows] = mean_of_draws(
+                head.alpha, head.norms, head.gram, head.dimension, head.n[rows], draws, seed, directions=self.directions
+            )
+            self.draws[rows] = draws
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import get_args
 
 import numpy as np
@@ -63,7 +64,7 @@ def _line(audit: Audit, edition: str, quantity: str, rows: Rows) -> Line:
         flagged=int(rows.flagged.sum()),
         worst=float(excess.max(initial=0.0)),
         vacuous_lower=float(_says_nothing_below(rows, quantity).mean()),
-        vacuous_upper=float(_says_nothing_above(rows).mean()),
+        vacuous_upper=float((~(rows.upper < 1 - NOTHING)).mean()),
         gap_lower=_median((rows.truth - rows.lower)[kept]),
         gap_upper=_median((rows.upper - rows.truth)[kept]),
         width_small=_median((rows.upper - rows.lower)[kept & (rows.n <= SMALL_N)]),
@@ -78,10 +79,6 @@ def _kept(rows: Rows) -> BoolArray:
 
 def _says_nothing_below(rows: Rows, quantity: str) -> BoolArray:
     return np.asarray(~(rows.lower > rows.floor(quantity) + NOTHING))
-
-
-def _says_nothing_above(rows: Rows) -> BoolArray:
-    return np.asarray(~(rows.upper < 1 - NOTHING))
 
 
 def _median(values: FloatArray) -> float:
@@ -156,15 +153,8 @@ def all_samples(
     def counted_from(before: int) -> Callable[[int, int], None] | None:
         return None if progress is None else lambda done, _: progress((before + done) / sum(sizes))
 
+    each = partial(audit, draws=draws, seed=seed, every=every, workers=workers)
     return [
-        audit(
-            UNDER_MODEL_G if sample == "small" else get_args(Edition),
-            sample=sample,
-            draws=draws,
-            seed=seed,
-            every=every,
-            workers=workers,
-            progress=counted_from(sum(sizes[:at])),
-        )
+        each(UNDER_MODEL_G if sample == "small" else get_args(Edition), sample=sample, progress=counted_from(sum(sizes[:at])))
         for at, sample in enumerate(SAMPLES)
     ]

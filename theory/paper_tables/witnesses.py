@@ -18,7 +18,7 @@ import sympy as sp
 from theory.errors import InputError
 from theory.head.results import Edition
 from theory.paper_tables.neighbours import Head, Move, Point
-from theory.symbolic import margins, symbols, theorems
+from theory.symbolic import symbols, theorems
 
 Verdict = Literal["right", "conditional", "wrong"]
 Sign = Literal["+", "-", "0", "mixed"]
@@ -174,7 +174,7 @@ def printed_partials() -> Mapping[str, tuple[sp.Expr, ...]]:
         symbol: sp.Symbol(f"{symbol.name}_plus", positive=True)
         for symbol in (symbols.S_in, symbols.a_min_in, symbols.a_max_out, symbols.a_0, symbols.rho_out)
     }
-    paths = {symbols.Delta: margins.DELTA, symbols.Delta_0: margins.DELTA_0_OUT, symbols.B: margins.SCALE}
+    paths = {symbols.Delta: theorems.DELTA, symbols.Delta_0: theorems.DELTA_0_OUT, symbols.B: theorems.SCALE}
     rho_of_beta = {symbols.rho_out: sp.exp(-symbols.beta)}
 
     def through(symbol: sp.Symbol, steps: Mapping[sp.Symbol, sp.Expr]) -> tuple[sp.Expr, ...]:
@@ -183,22 +183,16 @@ def printed_partials() -> Mapping[str, tuple[sp.Expr, ...]]:
         return tuple(sp.simplify(term.subs(positive).subs(strict)) for term in terms if term != 0)
 
     least_moves_sum = {middle: step.subs(symbols.S_in, symbols.S_in + symbols.a_min_in) for middle, step in paths.items()}
-    with_sink = paths | {symbols.B: margins.SCALE.subs(symbols.a_max_in, symbols.a_0)}
+    with_sink = paths | {symbols.B: theorems.SCALE.subs(symbols.a_max_in, symbols.a_0)}
+    alone = (symbols.d, symbols.kappa, symbols.L, symbols.N)
+    in_margins = (symbols.a_0, symbols.a_min_in, symbols.a_max_out, symbols.a_max_in, symbols.S_in, symbols.rho_0)
     return {
-        "d": through(symbols.d, {}),
-        "kappa": through(symbols.kappa, {}),
-        "L": through(symbols.L, {}),
-        "N": through(symbols.N, {}),
+        **{symbol.name: through(symbol, {}) for symbol in alone},
+        **{symbol.name: through(symbol, paths) for symbol in in_margins},
         "N, true counts": _true_counts(),
-        "a_0": through(symbols.a_0, paths),
         "a_0, sink in B": through(symbols.a_0, with_sink),
-        "a_min_in": through(symbols.a_min_in, paths),
         "a_min_in, S_in moves": through(symbols.a_min_in, least_moves_sum),
-        "a_max_out": through(symbols.a_max_out, paths),
-        "a_max_in": through(symbols.a_max_in, paths),
-        "S_in": through(symbols.S_in, paths),
         "beta": through(symbols.beta, {middle: step.subs(rho_of_beta) for middle, step in paths.items()}),
-        "rho_0": through(symbols.rho_0, paths),
     }
 
 

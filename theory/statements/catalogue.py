@@ -12,12 +12,9 @@ from functools import cache
 
 from theory.errata.record import ERRATA, Erratum
 from theory.errors import InputError
-from theory.statements.other_editions import conditional, repaired, sharp
-from theory.statements.predicted import predicted
+from theory.statements.other_editions import conditional, predicted, repaired, sharp
+from theory.statements.printed import numbered, table_1, table_2
 from theory.statements.record import Entry
-from theory.statements.setting import setting
-from theory.statements.tables import sink_effect, table_1, table_2
-from theory.statements.theorems import appendix_margins, margin_definitions, printed_bounds
 
 GREEK = {
     "α": "alpha", "β": "beta", "η": "eta", "κ": "kappa", "λ": "lam", "μ": "mu", "ξ": "xi", "ρ": "rho", "σ": "sigma", "ω": "omega",
@@ -54,9 +51,7 @@ def entries() -> tuple[Entry, ...]:
         >>> next(entry.name for entry in entries() if entry.equation == "12")
         'precision_lower'
     """
-    numbered = [*setting(), *margin_definitions(), *printed_bounds(), *appendix_margins(), *sink_effect()]
-    numbered.sort(key=lambda entry: (entry.edition != "printed", int(entry.equation or 0)))
-    return (*numbered, *table_1(), *table_2(), *repaired(), *sharp(), *conditional(), *predicted())
+    return (*numbered(), *table_1(), *table_2(), *repaired(), *sharp(), *conditional(), *predicted())
 
 
 def errata() -> tuple[Erratum, ...]:

@@ -8,8 +8,7 @@ from typing import Literal, get_args
 
 import sympy as sp
 
-from theory.errata.record import ERRATA, PREFACE, Erratum
-from theory.errata.report import example_sentence
+from theory.errata.record import ERRATA, PREFACE, Erratum, example_sentence
 from theory.errors import InputError
 from theory.statements.dimensions import check
 from theory.statements.record import LATEX_RELATIONS, Entry

@@ -9,9 +9,8 @@ import pytest
 
 from theory.audit import heads, summary
 from theory.audit import rows as audit_rows
-from theory.audit import truth as audit_truth
+from theory.audit.rows import Truth
 from theory.audit.simulate import AUDITED, FOLLOWUP, FOLLOWUP_RECALL, mean_of_draws, simulate
-from theory.audit.truth import Truth
 from theory.errors import InputError
 from theory.head.gram import is_feasible
 from theory.head.results import QUANTITIES
@@ -126,7 +125,7 @@ def test_a_chance_flag_clears_when_drawn_again(monkeypatch: pytest.MonkeyPatch):
         mean, error = mean_of_draws(*head, directions=directions)
         return mean + 0.5 * (head[5] == 300), error  # of the draws first asked for
 
-    monkeypatch.setattr(audit_truth, "mean_of_draws", unlucky)
+    monkeypatch.setattr(audit_rows, "mean_of_draws", unlucky)
     monkeypatch.setattr(audit_rows, "AGAIN", 2)
     for line in summary.table(summary.audit(("sharp",), draws=300, every=119)):
         assert line.flagged > 0

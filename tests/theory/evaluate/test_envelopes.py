@@ -246,7 +246,7 @@ def test_import_is_light_and_quick() -> None:
 
 def test_catalogue_and_simulation_need_nothing_heavy_but_sympy() -> None:
     program = (
-        "import sys, theory.statements.catalogue, theory.audit.simulate, theory.errata.report; "
+        "import sys, theory.statements.catalogue, theory.audit.simulate, theory.errata.record; "
         "bad = [m for m in ['torch', 'xarray', 'matplotlib', 'pandas', 'scipy.stats', 'numba'] if m in sys.modules]; assert not bad, bad"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -24,7 +24,7 @@ from theory.paper_tables.table_2 import (
     tail_trend,
 )
 from theory.statements import catalogue
-from theory.symbolic import margins, symbols
+from theory.symbolic import symbols, theorems
 
 SIZES = [st.integers(0, 12), st.integers(0, 24), st.integers(0, 16)]
 
@@ -116,7 +116,7 @@ def test_in_a_tail_the_margin_falls_and_the_scale_rises() -> None:
     x, m, e = sp.symbols("x m e", positive=True)
     inside = (1 - x**m) / (1 - x)
     known = {symbols.a_min_in: x ** (m - 1), symbols.a_max_out: x**m, symbols.S_in: inside, symbols.rho_out: e, symbols.a_max_in: 1}
-    delta, scale = margins.DELTA.subs(known), margins.SCALE.subs(known)
+    delta, scale = theorems.DELTA.subs(known), theorems.SCALE.subs(known)
     factored = x ** (2 * m - 2) * (1 - 2 * e * x ** (2 - m) * inside)
     assert sp.simplify(sp.expand(delta - factored)) == 0
     assert sp.simplify(scale.subs(m, m + 1) - scale - x ** (m + 1)) == 0

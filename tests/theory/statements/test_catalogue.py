@@ -15,10 +15,10 @@ from support.places import DOCS
 
 from theory.audit.simulate import simulate
 from theory.editions.printed import harmonic
-from theory.errata import report as errata
+from theory.errata import record as errata
 from theory.errors import InputError
 from theory.statements import catalogue, dimensions, rendering
-from theory.symbolic import margins, symbols, theorems
+from theory.symbolic import symbols, theorems
 from theory.symbolic.operations import MaxOver, Over, SumOver, spell_out
 
 
@@ -224,7 +224,7 @@ def test_the_dimension_check_reports_erratum_1_and_nothing_else() -> None:
 def test_squaring_the_scale_mends_the_dimensions() -> None:
     for name in (*UNLIKE, "table_1_row_d"):
         (entry,) = catalogue.find(name)
-        mended = {symbols.B: symbols.B**2, margins.SCALE: margins.SCALE**2}
+        mended = {symbols.B: symbols.B**2, theorems.SCALE: theorems.SCALE**2}
         assert dimensions.check(replace(entry, expression=entry.expression.subs(mended))) == (), name
 
 

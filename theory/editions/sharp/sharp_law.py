@@ -90,10 +90,7 @@ def pair_sums(law: PairwiseLaw, *, followup: bool) -> PairSums:
     """Return row and column sums and maxima; rows follow the convention's inner ball (strict in `paper`, closed in `followup`)."""
     rows = law.closed if followup else law.strict
     return PairSums(
-        column_total=law.closed.sum(axis=0),
-        column_largest=law.closed.max(axis=0),
-        row_total=rows.sum(axis=1),
-        row_largest=rows.max(axis=1),
+        column_total=law.closed.sum(axis=0), column_largest=law.closed.max(axis=0), row_total=rows.sum(axis=1), row_largest=rows.max(axis=1)
     )
 
 

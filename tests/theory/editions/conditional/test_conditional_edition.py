@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from support.conditional_heads import one_selection, profile_head
 from support.strategies import Head, heads
 
-from theory.audit.heads import KINDS, random_heads, small_head
+from theory.audit import heads as audit_heads
+from theory.audit.heads import KINDS, small_head
 from theory.audit.simulate import draw_directions, simulate
 from theory.editions.conditional import conditional_edition
 from theory.editions.conditional.conditional_edition import conditional_bounds
@@ -143,7 +144,7 @@ def test_one_sphere_bounds_precision_from_s_alone() -> None:
 
 def test_tokens_of_no_weight_are_in_or_out_by_their_own_directions() -> None:
     # Weights over 21 orders of magnitude: rounding of distances that are all but ‖s‖² once put E R at .648 here, .750 in truth.
-    head = random_heads(1, 91)[90]
+    head = audit_heads.heads("random", seed=1, count=91)[90]
     assert head.alpha.min() / head.alpha.max() < 1e-20
     narrow = envelope(head.alpha, head.norms, head.gram, head.dimension, [118], edition="conditional")
     truth = simulate(head.alpha, head.norms, head.gram, head.dimension, [118], draws=600, seed=3)

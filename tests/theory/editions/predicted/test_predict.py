@@ -19,7 +19,6 @@ from support.strategies import Head, heads
 from theory.arrays import FloatArray
 from theory.audit import heads as audit_heads
 from theory.audit import rows
-from theory.audit.heads import random_heads
 from theory.audit.simulate import simulate
 from theory.editions.predicted.counts import twins
 from theory.editions.predicted.predict import LEAST_DIMENSION, REGROUPED, Prediction, _finish, predict, squared_sum_nodes
@@ -73,7 +72,7 @@ def test_flag_catches_every_large_error_and_few_others(judged: dict[str, FloatAr
 
 
 def test_flag_catches_a_head_of_which_the_prediction_is_wrong() -> None:
-    head = random_heads(0)[61]
+    head = audit_heads.heads("random", seed=0)[61]
     found = predict(head.alpha, head.norms, head.gram, head.dimension, [4, 68])
     truth = simulate(head.alpha, head.norms, head.gram, head.dimension, [4, 68], draws=400, seed=1)
     off = np.abs(found.precision - truth.precision)
