@@ -16,9 +16,8 @@ from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, Revi
 from support.families import builtin_model, letters, tiny
 from transformers.utils import logging
 
-from empirical import caches
 from empirical.errors import InputError
-from empirical.sources import builtin, folders, models
+from empirical.sources import builtin, caches, folders, models
 from empirical.sources.models import find
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
