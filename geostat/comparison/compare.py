@@ -18,7 +18,7 @@ import xarray as xr
 
 from empirical.store.store import Store
 from geostat.bounds.head import MEASURED
-from geostat.comparison.curves import coverage, curves, forms, regime_counts, spreads, verdicts
+from geostat.comparison.curves import beside, results, spreads
 from geostat.comparison.pairing import LETTERS, OF_EVERYTHING, SETTINGS, Held, differing, document_keys, names_of, notes, pairing, shared
 from geostat.comparison.scalars import Difference, Quantity, Scalar, difference, quantities, scalars
 from geostat.comparison.sentences import sentences
@@ -99,8 +99,7 @@ def compare(sources: Sequence[Source], *, quick: bool = False, console: Console 
         held.append(_reduced(groups, attrs, run.path if isinstance(run, Store) else None))
     names = names_of([one.model for one in held], [one.path for one in held])
     asked = quantities(list(dict.fromkeys(pair for one in held for pair in one.pairs)))
-    parts = [_estimates(held, by_run, asked), _differences(held, by_run, asked)]
-    parts += [part(held) for part in (spreads, verdicts, coverage, curves, regime_counts, forms)]
+    parts = [_estimates(held, by_run, asked), _differences(held, by_run, asked), spreads(held), beside([results(one) for one in held])]
     data = xr.merge(parts, combine_attrs="drop_conflicts", join="exact")
     data = data.assign_coords(run=("run", _labels(names), {"long_name": "run"})).assign_coords(_facts(held))
     provenance = [{name: value for name, value in one.attrs.items() if name != "null_measured"} for one in held]

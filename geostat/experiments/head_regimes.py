@@ -23,21 +23,14 @@ RESAMPLES: Final = 1000
 SEED: Final = 0
 AT_ONCE: Final = 4_000_000
 """Entries of a resampled curve held in memory."""
-CURVES: Final = (
-    "representative_norm",
-    "representative_norm_without_sink",
-    "representative_norm_without_last",
-    "cosine_to_sink",
-    "cosine_to_last",
-)
+NORMS: Final = ("representative_norm", "representative_norm_without_sink", "representative_norm_without_last")
+COSINES: Final = ("cosine_to_sink", "cosine_to_last")
 NEEDS: Final = {
-    **{name: ("document", "layer", "head", "n") for name in (*CURVES, *STATISTICS)},
+    **{name: ("document", "layer", "head", "n") for name in (*NORMS, *COSINES, *STATISTICS)},
     "attention_weight": ("document", "layer", "head", "position"),
     "value_norm": ("document", "layer", "kv_head", "position"),
     "sink_cosine": ("document", "layer", "kv_head", "position"),
 }
-
-
 SIZES: Final = {
     "sink": ("the sink's contribution", r"\|\alpha_0 v_0\|"),
     "last": ("the last token's contribution", r"\|\alpha_L v_L\|"),
@@ -101,7 +94,7 @@ class HeadCurves:
         cosine = values["sink_cosine"][:, :, group, -1]
         whole = n == tokens[:, None]
         at, known = whole.argmax(axis=1), whole.any(axis=1)[:, None]
-        norms = [np.where(known, values[name][:, np.arange(at.size), :, at].transpose(1, 0, 2), np.nan) for name in CURVES[:3]]
+        norms = [np.where(known, values[name][:, np.arange(at.size), :, at].transpose(1, 0, 2), np.nan) for name in NORMS]
         inner = np.where(sink * last == 0, 0.0, sink * last * cosine)
         squared = norms[1] ** 2 + norms[2] ** 2 - norms[0] ** 2 + 2 * inner
         sizes = {
@@ -110,8 +103,8 @@ class HeadCurves:
             "rest": np.sqrt(np.maximum(squared, 0.0)),
             "rest_total": np.where(seen, y[..., 1:-1].sum(axis=-1), np.nan),
         }
-        curves = [np.where(seen[..., None], values[name], np.nan) for name in CURVES[3:]]
-        return cls(sizes=sizes, sink=curves[0], last=curves[1], n=n, tokens=tokens)
+        to_sink, to_last = (np.where(seen[..., None], values[name], np.nan) for name in COSINES)
+        return cls(sizes=sizes, sink=to_sink, last=to_last, n=n, tokens=tokens)
 
     @property
     def documents(self) -> int:
@@ -260,15 +253,13 @@ def _typical(seen: HeadCurves, label: np.ndarray) -> dict[str, Any]:
 
 def _notes(seen: HeadCurves, label: np.ndarray) -> list[str]:
     """What is not determined, and why."""
-    notes, blind = [], int((~np.isfinite(seen.sizes["sink"]).any(axis=0)).sum())
-    if blind:
-        notes.append(f"{blind} of {label[0].size} heads do not see the sink or have no norms: the regimes are not defined for them.")
-    hidden = int((np.isfinite(seen.sizes["sink"]).any(axis=0) & ~np.isfinite(seen.sizes["rest"]).any(axis=0)).sum())
-    if hidden:
-        notes.append(f"{hidden} heads have no curve at N = T: the rest's contribution is unknown. Capture with an n that holds T.")
+    sink, rest = (np.isfinite(seen.sizes[name]).any(axis=0) for name in ("sink", "rest"))
+    blind, hidden = int((~sink).sum()), int((sink & ~rest).sum())
     short = int(((label[1] == UNKNOWN) & np.isfinite(seen.sink).any(axis=(0, -1))).sum())
-    if short:
-        notes.append(f"{short} heads have no alignment curve from small to large N. Capture with more sizes.")
-    if seen.documents < 2:
-        notes.append("One document: no intervals, and nothing on the stability of labels.")
-    return notes
+    notes = {
+        f"{blind} of {label[0].size} heads do not see the sink or have no norms: the regimes are not defined for them.": blind,
+        f"{hidden} heads have no curve at N = T: the rest's contribution is unknown. Capture with an n that holds T.": hidden,
+        f"{short} heads have no alignment curve from small to large N. Capture with more sizes.": short,
+        "One document: no intervals, and nothing on the stability of labels.": seen.documents < 2,
+    }
+    return [note for note, applies in notes.items() if applies]
