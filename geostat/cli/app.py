@@ -38,7 +38,7 @@ def run_command(**given: Any) -> None:
     out, (tolerances, required) = given["out"], _judged_by(given["tolerances"], given["require"])
     page = pipeline.run(_settings(given), out, held_against=tolerances, **_how_to_measure(given))
     store = store_path(out)
-    _print({"report": str(page), "run": str(store), **_sentences(store)}, as_json=given["as_json"], quiet=given["quiet"])
+    _print({"report": str(page), "run": str(store), "verdict": _sentences(store)}, as_json=given["as_json"], quiet=given["quiet"])
     _hold_to(store, required, quiet=given["quiet"] or given["as_json"])
 
 
@@ -74,7 +74,7 @@ def confront_command(run: Path, edition: list[str] | None, n: str, quiet: bool, 
     tolerances, required = _judged_by(asked.pop("tolerances"), asked.pop("require"))
     store, editions, points = _open(run), chosen_editions(edition), envelope_points(n)
     pipeline.confront(store, editions=editions, points=points, held_against=tolerances, **asked, console=_talk(quiet=quiet))
-    _print({"run": str(store.path), **_sentences(store.path)}, as_json=as_json, quiet=quiet)
+    _print({"run": str(store.path), "verdict": _sentences(store.path)}, as_json=as_json, quiet=quiet)
     if not quiet and (line := outdated(store)):
         process.say(line)
     _hold_to(store.path, required, quiet=quiet or as_json)
@@ -171,11 +171,10 @@ def _judged_by(tolerances: Path | None, require: list[str] | None) -> tuple[Any,
 
 
 def _hold_to(store: Path, required: list[Any], *, quiet: bool) -> None:
-    from empirical.store.store import Store
     from geostat.verdicts.requirements import hold_to
 
     if required:
-        _print({"required": hold_to(Store.open(store).tree(only=("verdicts",)), required)}, quiet=quiet)
+        _print({"required": hold_to(_open(store).tree(only=("verdicts",)), required)}, quiet=quiet)
 
 
 def _talk(*, quiet: bool = False) -> Any:
@@ -215,10 +214,8 @@ def _write(what: Literal["tables", "figures"], run: Path, out: Path | None, quie
     _print({what: [str(path) for path in paths]}, quiet=quiet)
 
 
-def _sentences(path: Path) -> dict[str, Any]:
-    from empirical.store.store import Store
-
-    return {"verdict": Store.open(path).read("summary").attrs["sentences"]}
+def _sentences(store: Path) -> list[str]:
+    return list(_open(store).read("summary").attrs["sentences"])
 
 
 def _print(result: dict[str, Any], *, as_json: bool = False, quiet: bool = False) -> None:

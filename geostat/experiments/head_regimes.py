@@ -106,11 +106,6 @@ class HeadCurves:
         to_sink, to_last = (np.where(seen[..., None], values[name], np.nan) for name in COSINES)
         return cls(sizes=sizes, sink=to_sink, last=to_last, n=n, tokens=tokens)
 
-    @property
-    def documents(self) -> int:
-        """Number of documents."""
-        return self.sink.shape[0]
-
     def label(self, shares: FloatArray, at: Thresholds = THRESHOLDS) -> np.ndarray:
         """Label every head from means over documents weighted by `shares` (replicate, document): (criterion, replicate, layer, head)."""
         step = max(1, AT_ONCE // max(self.sink[0].size, 1))
@@ -124,7 +119,7 @@ class HeadCurves:
 
     def slack(self) -> FloatArray:
         """By how much each regime's weakest alignment condition holds in the mean over documents, (regime, layer, head)."""
-        whole = np.full((1, self.documents), 1.0)
+        whole = np.full((1, len(self.sink)), 1.0)
         return slack(Features.of(weighted(self.sink, whole)[0], weighted(self.last, whole)[0], self.n, self.tokens))
 
 
@@ -151,7 +146,7 @@ def classify_heads(capture: xr.Dataset, *, resamples: int = RESAMPLES, seed: int
     """
     require(capture, NEEDS)
     seen = HeadCurves.of(capture)
-    whole = np.full((1, seen.documents), 1.0)
+    whole = np.full((1, len(seen.sink)), 1.0)
     label = seen.label(whole)[:, 0]
     of_regime = np.stack([label == code for code in range(len(REGIMES))], axis=1)
     numbers: dict[str, Any] = {f"contribution_{name}": _mean(values) for name, values in seen.sizes.items()}
@@ -164,8 +159,8 @@ def classify_heads(capture: xr.Dataset, *, resamples: int = RESAMPLES, seed: int
     data = xr.Dataset(variables(VARIABLES, numbers), coords=coords)
     data.attrs = {
         "long_name": "regimes of heads",
-        "documents": seen.documents,
-        "resamples": resamples if seen.documents > 1 else 0,
+        "documents": len(seen.sink),
+        "resamples": resamples if len(seen.sink) > 1 else 0,
         "seed": seed,
         "thresholds": asdict(THRESHOLDS),
         "criteria": list(CRITERIA.values()),
@@ -181,7 +176,7 @@ def _mean(values: FloatArray) -> Estimate:
 
 def _stability(seen: HeadCurves, label: np.ndarray, resamples: int, seed: int) -> dict[str, Any]:
     """Share of replicates that give a head the same label; NaN with one document, and where there is no label."""
-    count = seen.documents
+    count = len(seen.sink)
     draws = {
         "left_out": 1.0 - np.eye(count),
         "resampled": np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=resamples).astype(np.float64),
@@ -214,7 +209,7 @@ def _agreement(seen: HeadCurves, label: np.ndarray) -> dict[str, Any]:
     """Whether sizes and alignment tell the same regime, beyond chance."""
     size, alignment = (label[list(CRITERIA).index(name)].reshape(-1) for name in ("size", "alignment"))
     both = (size > 0) & (alignment > 0)
-    other = seen.label(1.0 - np.eye(seen.documents))[:2].reshape(2, seen.documents, -1) if seen.documents > 1 else np.zeros((2, 1, 1))
+    other = seen.label(1.0 - np.eye(len(seen.sink)))[:2].reshape(2, len(seen.sink), -1) if len(seen.sink) > 1 else np.zeros((2, 1, 1))
     agreement = jackknife(np.asarray(kappa(size, alignment)), kappa(other[0], other[1]))
     return {"told": np.asarray(both.sum()), "agreed": np.asarray((both & (size == alignment)).sum()), "kappa": agreement}
 
@@ -260,6 +255,6 @@ def _notes(seen: HeadCurves, label: np.ndarray) -> list[str]:
         f"{blind} of {label[0].size} heads do not see the sink or have no norms: the regimes are not defined for them.": blind,
         f"{hidden} heads have no curve at N = T: the rest's contribution is unknown. Capture with an n that holds T.": hidden,
         f"{short} heads have no alignment curve from small to large N. Capture with more sizes.": short,
-        "One document: no intervals, and nothing on the stability of labels.": seen.documents < 2,
+        "One document: no intervals, and nothing on the stability of labels.": len(seen.sink) < 2,
     }
     return [note for note, applies in notes.items() if applies]

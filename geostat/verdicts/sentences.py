@@ -119,10 +119,8 @@ def _separability(tree: xr.DataTree, summary: xr.Dataset) -> str:
             for name in ("random_selection", "random_directions")
         )
         where = "there" if len(ends) == 1 else "at these two sizes"
-        text += (
-            f"; by chance Precision would be {selection} {where} if tokens were selected at random, and {directions} if the value vectors "
-        )
-        text += "had random directions"
+        text += f"; by chance Precision would be {selection} {where} if tokens were selected at random, "
+        text += f"and {directions} if the value vectors had random directions"
     return text + "."
 
 
