@@ -117,11 +117,6 @@ class HeadCurves:
             out.append(labels(sizes, features, at))
         return np.concatenate(out, axis=1)
 
-    def slack(self) -> FloatArray:
-        """By how much each regime's weakest alignment condition holds in the mean over documents, (regime, layer, head)."""
-        whole = np.full((1, len(self.sink)), 1.0)
-        return slack(Features.of(weighted(self.sink, whole)[0], weighted(self.last, whole)[0], self.n, self.tokens))
-
 
 def weighted(values: FloatArray, shares: FloatArray) -> FloatArray:
     """Return means over documents, shape (replicate, ...), weighted by `shares` (replicate, document); NaN is left out."""
@@ -152,7 +147,7 @@ def classify_heads(capture: xr.Dataset, *, resamples: int = RESAMPLES, seed: int
     numbers: dict[str, Any] = {f"contribution_{name}": _mean(values) for name, values in seen.sizes.items()}
     numbers |= {"label": label, "count": of_regime.sum(axis=-1), "heads": of_regime.sum(axis=(-1, -2))}
     numbers |= _stability(seen, label, resamples, seed) | _sweep(seen, label, whole) | _agreement(seen, label)
-    numbers |= _curves(capture, of_regime) | _typical(seen, label)
+    numbers |= _curves(capture, of_regime) | _typical(seen, label, whole)
     coords: dict[str, Any] = {name: capture[name].variable for name in ("layer", "head", "n")}
     names = {"criterion": CRITERIA, "regime": REGIMES, "sweep": SWEEP}
     coords |= {dim: np.array(list(labels), dtype=object) for dim, labels in names.items()}
@@ -235,8 +230,9 @@ def _curves(capture: xr.Dataset, of_regime: np.ndarray) -> dict[str, Any]:
     return out
 
 
-def _typical(seen: HeadCurves, label: np.ndarray) -> dict[str, Any]:
-    clear, both = seen.slack(), label[list(CRITERIA).index("both")]
+def _typical(seen: HeadCurves, label: np.ndarray, whole: FloatArray) -> dict[str, Any]:
+    clear = slack(Features.of(weighted(seen.sink, whole)[0], weighted(seen.last, whole)[0], seen.n, seen.tokens))
+    both = label[list(CRITERIA).index("both")]
     result = np.full((2, len(REGIMES)), -1)
     for code in range(1, len(REGIMES)):
         of = both == code

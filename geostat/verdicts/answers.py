@@ -53,10 +53,9 @@ def _by_unit(unit: str, words: Mapping[str, tuple[str, str]]) -> tuple[Variable,
 
 
 ANSWER: Final = {"answer": ("1 holds, -1 fails, 0 undetermined, -2 no estimate", "1")}
-BY_UNIT: Final[Mapping[str, tuple[Variable, ...]]] = {unit: _by_unit(unit, ANSWER | PARTS) for unit in UNITS}
-OF_BOUNDS: Final[Mapping[str, tuple[Variable, ...]]] = {
-    unit: _by_unit(unit, CELL) for unit in {claim.of for claim in CLAIMS if claim.bounds}
-}
+Records = Mapping[str, tuple[Variable, ...]]
+BY_UNIT: Final[Records] = {unit: _by_unit(unit, ANSWER | PARTS) for unit in UNITS}
+OF_BOUNDS: Final[Records] = {unit: _by_unit(unit, CELL) for unit in {claim.of for claim in CLAIMS if claim.bounds}}
 """Of the unit that claims on bounds are of."""
 _claim = partial(Variable, dims=("claim",))
 OVERALL: Final = (

@@ -18,9 +18,6 @@ from theory.what_if.parameters import BOUNDS, LOWER, Decay
 
 MEASURED: Final = "measured"
 
-KINDS: Final = ("nc", "pdf", "png", "tex", "md")
-"""Endings of the files that a study can have."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
@@ -92,7 +89,7 @@ def _start(asked: Asked) -> tuple[dict[str, Any], dict[str, str]]:
             )
         return {"base": {}, "gram": gram, "project": asked.project}, source
     from empirical.store.store import Store
-    from geostat.runs.paths import store_path
+    from geostat.runs.files import store_path
 
     run = Store.open(store_path(asked.run)).tree(only=("capture", "norms", "similarity", "weights"))
     base = from_head(run, asked.head, gram=MEASURED if measured or source else cast(Decay, asked.gram))
@@ -171,7 +168,7 @@ def write(dataset: xr.Dataset, out: Path, *, figures: bool = True) -> list[Path]
         made += [(f"whatif.{kind}", rendered(figure, kind)) for kind in ("pdf", "png") if figure is not None]
     table = table_of_elasticities(dataset) if of_point else table_of_study(dataset)
     written = [replaced(out / name, content) for name, content in made] + write_table(table, out)
-    for kind in KINDS:
+    for kind in ("nc", "pdf", "png", "tex", "md"):  # all that a study can have
         if (old := out / f"{table.name}.{kind}") not in written and old.is_file():
             old.unlink()
     return written
