@@ -26,8 +26,8 @@ from geostat.fits.one_head import fit_head as fit_one
 from geostat.fits.pooled.depth import depth_trend as trend_over_depth
 from geostat.fits.pooled.fit import pooled_fit as fit_together
 from geostat.runs import pipeline, stages
-from geostat.runs.groups import ASSUMPTIONS, CONFRONTED, FITTED, group_of, joined, tree_of, without
-from geostat.runs.paths import store_path
+from geostat.runs.files import store_path
+from geostat.runs.groups import ASSUMPTIONS, CONFRONTED, FITTED, group_of, joined, tree_of
 from geostat.verdicts.answers import refuse_older
 from geostat.verdicts.claims import tolerances as read_tolerances
 from geostat.what_if.elasticities import elasticities as tell_elasticities
@@ -276,7 +276,7 @@ def _measured(run: xr.DataTree, fits: xr.DataTree) -> xr.DataTree:
     group_of(run, "capture")
     for name in ASSUMPTIONS:
         group_of(fits, name)
-    return joined(without(run, (*FITTED, *CONFRONTED)), fits)
+    return joined(run.drop_nodes((*FITTED, *CONFRONTED), errors="ignore"), fits)
 
 
 @_one_error

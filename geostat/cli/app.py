@@ -9,13 +9,16 @@ from __future__ import annotations
 import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import typer
 
 from geostat.cli import options, process
 from geostat.cli.errors import Guarded
+
+PARTS: Final[dict[Literal["tables", "figures"], str]] = {"tables": "LaTeX and Markdown", "figures": "PDF and PNG"}
 
 app = typer.Typer(
     name="geostat",
@@ -33,12 +36,12 @@ app = typer.Typer(
 def run_command(**given: Any) -> None:
     """Capture, fit, confront and report: the main job."""
     from geostat.runs import pipeline
-    from geostat.runs.paths import store_path
+    from geostat.runs.files import store_path
 
     out, (tolerances, required) = given["out"], _judged_by(given["tolerances"], given["require"])
     page = pipeline.run(_settings(given), out, held_against=tolerances, **_how_to_measure(given))
     store = store_path(out)
-    _print({"report": str(page), "run": str(store), **_sentences(store)}, as_json=given["as_json"], quiet=given["quiet"])
+    _print({"report": str(page), "run": str(store), "verdict": _sentences(store)}, as_json=given["as_json"], quiet=given["quiet"])
     _hold_to(store, required, quiet=given["quiet"] or given["as_json"])
 
 
@@ -74,7 +77,7 @@ def confront_command(run: Path, edition: list[str] | None, n: str, quiet: bool, 
     tolerances, required = _judged_by(asked.pop("tolerances"), asked.pop("require"))
     store, editions, points = _open(run), chosen_editions(edition), envelope_points(n)
     pipeline.confront(store, editions=editions, points=points, held_against=tolerances, **asked, console=_talk(quiet=quiet))
-    _print({"run": str(store.path), **_sentences(store.path)}, as_json=as_json, quiet=quiet)
+    _print({"run": str(store.path), "verdict": _sentences(store.path)}, as_json=as_json, quiet=quiet)
     if not quiet and (line := outdated(store)):
         process.say(line)
     _hold_to(store.path, required, quiet=quiet or as_json)
@@ -93,18 +96,18 @@ def report_command(run: Path, out: Path | None, require: list[str] | None, quiet
     _hold_to(store.path, required, quiet=quiet)
 
 
-@app.command("tables")
-@options.taking(options.rendering("tables"))
-def tables_command(**given: Any) -> None:
-    """Write the tables of a confronted run as LaTeX and Markdown."""
-    _write("tables", **given)
+def part_command(part: Literal["tables", "figures"], run: Path, out: Path | None, quiet: bool) -> None:
+    """Write the tables, or the figures, of a confronted run."""
+    from geostat.runs.render import write_part
+
+    store = _open(run)
+    paths = write_part(part, store, out or store.path.parent / part)
+    _print({part: [str(path) for path in paths]}, quiet=quiet)
 
 
-@app.command("figures")
-@options.taking(options.rendering("figures"))
-def figures_command(**given: Any) -> None:
-    """Write the figures of a confronted run as PDF and PNG."""
-    _write("figures", **given)
+for part, kinds in PARTS.items():
+    part_options = options.taking(options.rendering(part))
+    app.command(part, help=f"Write the {part} of a confronted run as {kinds}.")(part_options(partial(part_command, part)))
 
 
 @app.command("compare")
@@ -112,7 +115,7 @@ def figures_command(**given: Any) -> None:
 def compare_command(runs: list[Path], out: Path, quick: bool, quiet: bool, as_json: bool) -> None:
     """Lay several confronted runs side by side, with what the paper reports beside them."""
     from geostat.comparison import compare as comparison
-    from geostat.runs.paths import refuse_unwritable
+    from geostat.runs.files import refuse_unwritable
     from reports.comparison.page import write_comparison
 
     talk = _talk(quiet=quiet)
@@ -171,11 +174,10 @@ def _judged_by(tolerances: Path | None, require: list[str] | None) -> tuple[Any,
 
 
 def _hold_to(store: Path, required: list[Any], *, quiet: bool) -> None:
-    from empirical.store.store import Store
     from geostat.verdicts.requirements import hold_to
 
     if required:
-        _print({"required": hold_to(Store.open(store).tree(only=("verdicts",)), required)}, quiet=quiet)
+        _print({"required": hold_to(_open(store).tree(only=("verdicts",)), required)}, quiet=quiet)
 
 
 def _talk(*, quiet: bool = False) -> Any:
@@ -202,23 +204,13 @@ def _how_to_measure(given: dict[str, Any]) -> dict[str, Any]:
 
 def _open(run: Path, *, results: bool = True) -> Any:
     from empirical.store.store import Store
-    from geostat.runs.paths import store_path
+    from geostat.runs.files import store_path
 
     return Store.open(store_path(run), results=results)
 
 
-def _write(what: Literal["tables", "figures"], run: Path, out: Path | None, quiet: bool) -> None:
-    from geostat.runs.render import write_part
-
-    store = _open(run)
-    paths = write_part(what, store, out or store.path.parent / what)
-    _print({what: [str(path) for path in paths]}, quiet=quiet)
-
-
-def _sentences(path: Path) -> dict[str, Any]:
-    from empirical.store.store import Store
-
-    return {"verdict": Store.open(path).read("summary").attrs["sentences"]}
+def _sentences(store: Path) -> list[str]:
+    return list(_open(store).read("summary").attrs["sentences"])
 
 
 def _print(result: dict[str, Any], *, as_json: bool = False, quiet: bool = False) -> None:

@@ -33,7 +33,7 @@ def examine(run: Path | None = None) -> dict[str, Any]:
     }
     if run is not None:
         from empirical.store.store import Store
-        from geostat.runs.paths import store_path
+        from geostat.runs.files import store_path
 
         store = Store.open(store_path(run))
         results = ", ".join(f"/{name}" for name in store.results) or "no results yet"

@@ -112,6 +112,8 @@ those of T1 and T2 makes them shares of L (T1=0.5L). In a range of whole numbers
 Repeatable. Names: N, L, d, kappa, beta, rho0, c, stretch, lam, p_sink, p_base, eta, growth, omega, T1, T2, C."""
 _GRAM = "exponential, offset, stretched or power; a .npy, .npz or .csv file of cosines; or measured, those of --head."
 _BOUND = "precision, recall, f_outer or f_inner with _lower or _upper, such as recall_lower. Repeatable; the four lower ones when left out."
+_FIND = "Find the N, d, beta=0.1:2, … at which a bound reaches --target; writes nothing."
+_ELASTICITY = "Tell by how many per cent each bound moves when one parameter moves by one, at one point."
 _PROJECT = """Where no vectors have the Gram, move rho0 to its edge, or the cosines of a file to the nearest possible ones, and flag the point;
 without it, points are left out and files refused."""
 WHATIF: Final[Options] = {
@@ -121,15 +123,9 @@ WHATIF: Final[Options] = {
     "bounds": (option(list[str] | None, _BOUND, "--bound", metavar="NAME"), None),
     "run": (option(Path | None, "A fitted run to start from, with --head.", "--from", metavar="RUN"), None),
     "head": (option(str | None, "The head of --from to start from, such as L5H3.", metavar="HEAD"), None),
-    "find": (
-        option(str | None, "Find the N, d, beta=0.1:2, … at which a bound reaches --target; writes nothing.", metavar="NAME[=LOW:HIGH]"),
-        None,
-    ),
+    "find": (option(str | None, _FIND, metavar="NAME[=LOW:HIGH]"), None),
     "target": (option(float | None, "What the bound is to reach, for --find.", metavar="NUMBER"), None),
-    "elasticity": (
-        option(bool, "Tell by how many per cent each bound moves when one parameter moves by one, at one point.", "--elasticity"),
-        False,
-    ),
+    "elasticity": (option(bool, _ELASTICITY, "--elasticity"), False),
     "project": (option(bool, " ".join(_PROJECT.split()), "--project"), False),
     "figures": (option(bool, "Draw the figure too.", "--figures/--no-figures"), True),
     "out": (option(Path, "Folder for dataset, figure and tables.", metavar="FOLDER"), Path("whatif")),
@@ -139,20 +135,13 @@ WHATIF: Final[Options] = {
 
 
 def taking(options: Options) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator: a command that takes these options and hands them to what it decorates, by name; its help is that one's."""
+    """Return a decorator: what it decorates becomes a command that takes these options, by name; its help is the docstring."""
+    keyword = inspect.Parameter.KEYWORD_ONLY
 
     def decorate(act: Callable[..., None]) -> Callable[..., None]:
-        def command(**given: Any) -> None:
-            act(**given)
-
-        command.__doc__ = act.__doc__
-        command.__annotations__ = {name: kind for name, (kind, _) in options.items()}
-        command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [
-                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-                for name, (kind, default) in options.items()
-            ]
-        )
-        return command
+        parameters = [inspect.Parameter(name, keyword, default=default, annotation=kind) for name, (kind, default) in options.items()]
+        act.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        act.__annotations__ = {name: kind for name, (kind, _) in options.items()}
+        return act
 
     return decorate

@@ -43,17 +43,13 @@ def statement(name: str | None, *, style: str = "text", errata: bool = False) ->
         width = max(len(entry.name) for entry in catalogue.entries())
         lines = [f"{entry.name:<{width}}  {_place(entry):<16} {entry.edition:<11} {entry.title}" for entry in catalogue.entries()]
         return "\n".join([*lines, "", "geostat theory NAME prints one, by name or equation number; --errata what is wrong in print."])
-    if name is not None and (concern := _of_figure(name)):
+    part = catalogue.part_of(name or "")
+    concern = [erratum for erratum in catalogue.errata() if part.startswith("Figure") and part in erratum.equations]
+    if concern:  # a figure holds no statement of its own
         return _joined([rendering.render_erratum(erratum, chosen) for erratum in concern], chosen)
     entries = catalogue.entries() if name is None else _found(name)
     parts = [rendering.render(entry, chosen) for entry in entries]
     return _joined([*parts, *(_verdicts(entries) if name is not None and chosen == "text" else [])], chosen)
-
-
-def _of_figure(name: str) -> list[catalogue.Erratum]:
-    """The errata of a figure, which holds no statement of its own."""
-    place = catalogue.part_of(name)
-    return [erratum for erratum in catalogue.errata() if place.startswith("Figure") and place in erratum.equations]
 
 
 def _verdicts(entries: Sequence[catalogue.Entry]) -> list[str]:

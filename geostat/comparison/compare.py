@@ -18,7 +18,7 @@ import xarray as xr
 
 from empirical.store.store import Store
 from geostat.bounds.head import MEASURED
-from geostat.comparison.curves import coverage, curves, forms, regime_counts, spreads, verdicts
+from geostat.comparison.curves import beside, results, spreads
 from geostat.comparison.pairing import LETTERS, OF_EVERYTHING, SETTINGS, Held, differing, document_keys, names_of, notes, pairing, shared
 from geostat.comparison.scalars import Difference, Quantity, Scalar, difference, quantities, scalars
 from geostat.comparison.sentences import sentences
@@ -26,7 +26,7 @@ from geostat.datasets.variable import Value, Variable, variables
 from geostat.errors import InputError
 from geostat.paper import REPORTED
 from geostat.runs.console import QUIET, Console
-from geostat.runs.paths import store_path
+from geostat.runs.files import store_path
 from geostat.statistics.jackknife import SIGNIFICANCE
 from geostat.statistics.multiple_testing import adjusted
 from geostat.statistics.t_test import two_sided
@@ -89,7 +89,9 @@ def compare(sources: Sequence[Source], *, quick: bool = False, console: Console 
         seen = "no run" if not sources else f"{_name_of(sources[0])} alone" if len(sources) == 1 else f"{len(sources)} runs"
         raise InputError(f"{seen} was given to compare, expected 2 to {MOST_RUNS} runs. Name them one after another.")
     runs = [_opened(source) for source in sources]
-    _refuse_twice(sources, runs)
+    marks = [run.path.resolve() if isinstance(run, Store) else id(run) for run in runs]
+    if twice := [source for at, source in enumerate(sources) if marks[at] in marks[:at]]:
+        raise InputError(f"{_name_of(twice[0])}: stands in the comparison twice, expected runs that differ. Name each run once.")
     held: list[Held] = []
     by_run: list[dict[str, Scalar]] = []
     for source, run in zip(sources, runs, strict=True):
@@ -99,8 +101,7 @@ def compare(sources: Sequence[Source], *, quick: bool = False, console: Console 
         held.append(_reduced(groups, attrs, run.path if isinstance(run, Store) else None))
     names = names_of([one.model for one in held], [one.path for one in held])
     asked = quantities(list(dict.fromkeys(pair for one in held for pair in one.pairs)))
-    parts = [_estimates(held, by_run, asked), _differences(held, by_run, asked)]
-    parts += [part(held) for part in (spreads, verdicts, coverage, curves, regime_counts, forms)]
+    parts = [_estimates(held, by_run, asked), _differences(held, by_run, asked), spreads(held), beside([results(one) for one in held])]
     data = xr.merge(parts, combine_attrs="drop_conflicts", join="exact")
     data = data.assign_coords(run=("run", _labels(names), {"long_name": "run"})).assign_coords(_facts(held))
     provenance = [{name: value for name, value in one.attrs.items() if name != "null_measured"} for one in held]
@@ -154,15 +155,6 @@ def _opened(source: Source) -> Store | xr.DataTree:
     return run
 
 
-def _refuse_twice(sources: Sequence[Source], runs: Sequence[Store | xr.DataTree]) -> None:
-    seen: list[object] = []
-    for source, run in zip(sources, runs, strict=True):
-        mark: object = run.path.resolve() if isinstance(run, Store) else id(run)
-        if mark in seen:
-            raise InputError(f"{_name_of(source)}: stands in the comparison twice, expected runs that differ. Name each run once.")
-        seen.append(mark)
-
-
 def _groups(run: Store | xr.DataTree) -> tuple[dict[str, xr.Dataset], dict[str, Any]]:
     """What a run holds of NEEDED but the bounds at each head's own cosines, whose coverage says nothing of a head (docs/bounds.md); and its attributes."""
     if isinstance(run, Store):
@@ -208,9 +200,8 @@ def _estimates(held: Sequence[Held], by_run: Sequence[Mapping[str, Scalar]], ask
                 heads[row, column] = scalar.heads
     numbers: dict[str, Value] = {**table, "heads": heads, "documents": np.array([one.sizes["document"] for one in held])}
     data = xr.Dataset(variables(ESTIMATES, numbers))
-    coords: dict[Any, Any] = {
-        name: ("quantity", _labels([getattr(one, name) for one in asked])) for name in ("long_name", "symbol", "equation", "over")
-    }
+    texts = ("long_name", "symbol", "equation", "over")
+    coords: dict[Any, Any] = {name: ("quantity", _labels([getattr(one, name) for one in asked])) for name in texts}
     return data.assign_coords(quantity=_labels([one.key for one in asked]), units=("quantity", _labels(["1"] * len(asked))), **coords)
 
 

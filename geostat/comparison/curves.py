@@ -86,41 +86,26 @@ def _parameters(run: Held) -> dict[str, xr.DataArray]:
     return out
 
 
-def verdicts(held: Sequence[Held]) -> xr.Dataset:
-    """Counts of answers and the share of heads of which a claim is true, over (run, claim)."""
-    result = beside([_bare(run.groups["verdicts"], COUNTS) for run in held])
-    return result.rename(holds="claim_holds", fails="claim_fails", undetermined="claim_undetermined", tested="claim_tested")
+def results(run: Held) -> xr.Dataset:
+    """What a run's groups hold as it is.
 
-
-def coverage(held: Sequence[Held]) -> xr.Dataset:
-    """Shares within and clearly outside the bounds, and their width, over (run, edition, gram)."""
-    return beside([_bare(run.groups["summary"], COVERAGE) for run in held])
-
-
-def curves(held: Sequence[Held]) -> xr.Dataset:
-    """Correlations with the sink's similarity, mean Precision and Recall, over (run, n); gains over nulls, over (run, null, n), where 1 < N < T."""
-    parts = []
-    for run in held:
-        sink = _bare(run.groups["sink"].sel(measure="pearson", drop=True), SINK)
-        gain = _bare(run.groups["separable"], (*GAINS, *TESTS))
-        inside = (gain["n"] > 1) & (gain["n"] < run.sizes["position"])
-        curve = [sink.where(inside), _bare(run.groups["summary"], MEANS), gain.where(inside)]
-        parts.append(xr.merge(curve, join="exact", combine_attrs="drop"))
-    return beside(parts)
-
-
-def regime_counts(held: Sequence[Held]) -> xr.Dataset:
-    """Heads of each regime, over (run, criterion, regime)."""
-    return beside([_bare(run.groups["heads"], ("heads",)).rename(heads="regime_heads") for run in held])
-
-
-def forms(held: Sequence[Held]) -> xr.Dataset:
-    """Heads whose cosines (form) or weights (rival) are predicted best by a form, over (run, form) and (run, rival); "none" is a label too."""
-    parts = []
-    for run in held:
-        similarity, weights = run.groups["similarity"]["chosen"], run.groups["weights"]["preferred"]
-        parts.append(xr.merge([_counted(similarity, "form", "form_heads"), _counted(weights, "rival", "rival_heads")], join="exact"))
-    return beside(parts)
+    Returns:
+        Over (claim): counts of answers and the share of heads of which a claim is true. Over (edition, gram): shares within and clearly outside the bounds,
+        and their width. Over (n): correlations with the sink's similarity, mean Precision and Recall; over (null, n): gains over nulls, where 1 < N < T.
+        Over (criterion, regime): heads of each. Over (form) and (rival): heads whose cosines or weights a form predicts best; "none" is a label too.
+    """
+    of = run.groups
+    names = {"holds": "claim_holds", "fails": "claim_fails", "undetermined": "claim_undetermined", "tested": "claim_tested"}
+    sink, gain = _bare(of["sink"].sel(measure="pearson", drop=True), SINK), _bare(of["separable"], (*GAINS, *TESTS))
+    inside = (gain["n"] > 1) & (gain["n"] < run.sizes["position"])
+    parts = [
+        _bare(of["verdicts"], COUNTS).rename(names),
+        _bare(of["summary"], COVERAGE),
+        xr.merge([sink.where(inside), _bare(of["summary"], MEANS), gain.where(inside)], join="exact", combine_attrs="drop"),
+        _bare(of["heads"], ("heads",)).rename(heads="regime_heads"),
+        *(_counted(of["similarity"]["chosen"], "form", "form_heads"), _counted(of["weights"]["preferred"], "rival", "rival_heads")),
+    ]
+    return xr.merge(parts, join="exact")
 
 
 def _counted(codes: xr.DataArray, dim: str, name: str) -> xr.Dataset:

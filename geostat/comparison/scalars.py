@@ -11,14 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 import xarray as xr
 
-from geostat.comparison.coverage import shares_inside
-from geostat.datasets.progress import Progress
-from geostat.datasets.separability import LETTERS, STATISTICS
+from geostat.bounds.by_document import bounds_of_layer, fitted_heads, measured_curves
+from geostat.bounds.head import document_weights
+from geostat.datasets.progress import Progress, tracked
+from geostat.datasets.separability import BOUNDS, LETTERS, STATISTICS
 from geostat.experiments.moments import Moments, Table, shares_of
 from geostat.experiments.sink import fisher, without_noise
 from geostat.fits.norms.fit import fit_norms
@@ -28,10 +29,14 @@ from geostat.paper import CORRELATION_SIZES, WORKING_SIZE
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.jackknife import Estimate, jackknife, leave_one_out_mean
 from geostat.statistics.t_test import critical_value
+from theory.head.results import Edition
 
 KINDS: Final = {"correlation": "as measured", "unattenuated": "free of the documents' noise"}
 FEW_DOCUMENTS: Final = "documents"
 """Of a quantity that averaging over more documents changes: it is not that of one document, nor that of ever more."""
+CELL: Final = ("layer", "head", "n_envelope")
+Share = tuple[float, FloatArray, int]
+"""The share within, the same without each document (NaN where it was not asked for), and how many heads it is of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,27 +82,17 @@ class Difference:
 def quantities(pairs: Sequence[tuple[str, str]]) -> list[Quantity]:
     """Every quantity, in the order of the report; those of bounds for each (edition, Gram)."""
     value_heads, few = "value heads", (FEW_DOCUMENTS,)
-    misfit = "misfit (MAE) of mean cosines, {} form"
     out = [
         Quantity("cv_token", "CV of value norms within a document", r"\mathrm{CV}_{\mathrm{token}}", "Assumption 1.1", value_heads),
         Quantity("cv_profile", "CV of value norms averaged over documents", r"\mathrm{CV}_{\mathrm{profile}}", "Fig. 2", value_heads, few),
         Quantity("lam", "norm of the sink's value over the others'", r"\lambda", "Assumption 1.2", value_heads),
-        *(
-            Quantity(f"mae_{form}", misfit.format(form.replace("_", " ")), r"\mathrm{MAE}", "§3.2, Fig. 3", value_heads, few)
-            for form in FORMS
-        ),
-        *(
-            Quantity(
-                f"{name}_at_{WORKING_SIZE}",
-                f"mean {name.capitalize()} at N = {WORKING_SIZE}",
-                LETTERS[name],
-                "Fig. 5",
-                "heads",
-                ("convention",),
-            )
-            for name in STATISTICS
-        ),
     ]
+    for form in FORMS:
+        words = f"misfit (MAE) of mean cosines, {form.replace('_', ' ')} form"
+        out.append(Quantity(f"mae_{form}", words, r"\mathrm{MAE}", "§3.2, Fig. 3", value_heads, few))
+    for name in STATISTICS:
+        words = f"mean {name.capitalize()} at N = {WORKING_SIZE}"
+        out.append(Quantity(f"{name}_at_{WORKING_SIZE}", words, LETTERS[name], "Fig. 5", "heads", ("convention",)))
     for kind, words in KINDS.items():
         minds = ("convention", *(few if kind == "correlation" else ()))
         of_heads = (r"\mathrm{corr}(R,\rho_0)", "§4.1, Fig. 6", "heads")
@@ -179,6 +174,57 @@ def _correlations(capture: xr.Dataset) -> dict[str, Scalar]:
             without_each = np.where(np.isfinite(among), among, np.nan)
             out[f"{kind}_peak"] = scalar(estimate=float(curve[peak]), without=without_each, at=float(n[peak]))
     return out
+
+
+def shares_inside(
+    groups: Mapping[str, xr.Dataset], *, errors: bool = True, progress: Progress | None = None
+) -> dict[tuple[str, str, str], Share]:
+    """Return the share of (head, 1 < N < T) cells within bounds, by statistic, edition and Gram, with and without each document: curves and bounds both.
+
+    A bound is a mean over documents, each at its own weights, so a document moves a head's curve and its bounds together, and the share less or more than
+    either alone. Bounds are evaluated again by document, at the run's fits.
+
+    `groups` holds /capture, /norms, /similarity and /envelope, of fitted Grams. `errors`: evaluate bounds by document too, which takes as long as to
+    confront the run; `progress` is told the share of it done.
+    """
+    capture, envelope = groups["capture"], groups["envelope"]
+    grid, tokens = envelope["n_envelope"].values, capture["tokens"].values
+    between = ((grid > 1) & (grid < tokens[:, None]))[:, None, :]
+    curves = measured_curves(capture, grid)
+    pairs = [(cast(Edition, str(edition)), str(gram)) for edition in envelope["edition"].values for gram in envelope["gram"].values]
+    out: dict[tuple[str, str, str], Share] = {}
+    for edition, gram in tracked(pairs, progress):
+        at = envelope.sel(edition=edition, gram=gram)
+        by_document = _evaluated(groups, edition, gram, grid) if errors and capture.sizes["document"] > 1 else None
+        for statistic in STATISTICS:
+            low, high = (at[f"{statistic}_{side}"].transpose(*CELL).values for side in ("lower", "upper"))
+            mean = envelope[statistic].transpose(*CELL).values
+            counted = between & np.isfinite(low) & np.isfinite(high) & np.isfinite(mean)
+            if not counted.any():
+                continue
+            without = np.full(capture.sizes["document"], np.nan)
+            if by_document is not None:
+                left = leave_one_out_mean(curves[statistic].transpose("document", *CELL).values)
+                lower, upper = (leave_one_out_mean(by_document[f"{statistic}_{side}"]) for side in ("lower", "upper"))
+                without = np.array([_inside(*row, counted) for row in zip(left, lower, upper, strict=True)])
+            out[statistic, edition, gram] = (_inside(mean, low, high, counted), without, int(counted.any(axis=-1).sum()))
+    return out
+
+
+def _inside(curve: FloatArray, low: FloatArray, high: FloatArray, counted: np.ndarray) -> float:
+    with np.errstate(invalid="ignore"):
+        outside = (curve < low) | (curve > high)
+    return float(1 - (outside & counted).sum() / counted.sum())
+
+
+def _evaluated(groups: Mapping[str, xr.Dataset], edition: Edition, gram: str, grid: np.ndarray) -> dict[str, FloatArray]:
+    """Bounds of every document, (document, layer, head, n)."""
+    capture, norms, similarity = (groups[name] for name in ("capture", "norms", "similarity"))
+    bounds = np.full((len(BOUNDS), *(capture.sizes[dim] for dim in ("document", "layer", "head")), grid.size), np.nan)
+    for layer, _, heads, model in fitted_heads(capture, norms, similarity, gram):
+        weights = document_weights(capture, layer, heads)
+        bounds[:, :, layer, heads] = bounds_of_layer(capture, layer, weights, model.norms, model.gram, grid, edition=edition, names=BOUNDS)
+    return dict(zip(BOUNDS, bounds, strict=True))
 
 
 def difference(first: Scalar, second: Scalar, documents: tuple[Sequence[str], Sequence[str]]) -> Difference:

@@ -51,6 +51,10 @@ def median_head(values: FloatArray) -> tuple[int, int] | None:
     return int(layer), int(head)
 
 
+def _along(dim: str, **curves: FloatArray) -> Variables:
+    return {name: ((dim,), values) for name, values in curves.items()}
+
+
 def norm_curves(capture: xr.Dataset, norms: xr.Dataset) -> Variables:
     """Return document-mean ‖v_i‖ in units of each head's C, over value heads: mean and band, (position)."""
     scale = norms["C"].values.astype(np.float64)
@@ -58,8 +62,7 @@ def norm_curves(capture: xr.Dataset, norms: xr.Dataset) -> Variables:
     rows = mean_over_documents(capture["value_norm"].values.astype(np.float64)) / scale[..., None]
     rows = rows.reshape(-1, rows.shape[-1])
     low, high = band(rows)
-    along = ("position",)
-    return {"norm": (along, mean_over_documents(rows)), "norm_low": (along, low), "norm_high": (along, high)}
+    return _along("position", norm=mean_over_documents(rows), norm_low=low, norm_high=high)
 
 
 def similarity_curves(capture: xr.Dataset, similarity: xr.Dataset) -> tuple[Variables, tuple[int, int] | None]:
@@ -81,9 +84,7 @@ def similarity_curves(capture: xr.Dataset, similarity: xr.Dataset) -> tuple[Vari
             if form in forms:
                 at = similarity.sel(gram=form).isel(layer=head[0], kv_head=head[1])
                 fitted[place] = _decay(float(at["beta"]), float(at["offset"]) if form == "offset" else 0.0, lag)
-    along = ("lag",)
-    out: Variables = {"cosine_low": (along, low), "cosine_high": (along, high), "cosine": (along, measured)}
-    return out | {"cosine_fitted": (("form", "lag"), fitted)}, head
+    return _along("lag", cosine_low=low, cosine_high=high, cosine=measured) | {"cosine_fitted": (("form", "lag"), fitted)}, head
 
 
 def _decay(beta: float, offset: float, lag: np.ndarray) -> FloatArray:
@@ -115,19 +116,13 @@ def weight_curves(capture: xr.Dataset, weights: xr.Dataset) -> tuple[Variables, 
     positions = capture.sizes["position"]
     arithmetic, geometric = weight_means(capture, weights)
     head = median_head(weights["rmse"].transpose("layer", "head").values)
-    along, nothing = ("position",), np.full(positions, np.nan)
+    nothing = np.full(positions, np.nan)
     measured, fitted, starts, tokens = nothing, nothing, np.full(2, np.nan), positions
     if head is not None:
         at = weights.isel(layer=head[0], head=head[1])
         tokens = int(capture["tokens"].values[head[0]])
         measured, fitted = np.exp(at["log_weight_mean"].values), np.exp(at["log_weight_model"].values)
         starts = positions - tokens + np.array([float(at["t1"]), float(at["t2"])])
-    return {
-        "weight_arithmetic": (along, arithmetic),
-        "weight_geometric": (along, geometric),
-        "weight": (along, measured),
-        "weight_fitted": (along, fitted),
-        "phase_starts": (("phase_start",), starts),
-        "uniform": ((), np.array(1.0 / positions)),
-        "uniform_of_head": ((), np.array(1.0 / tokens)),
-    }, head
+    curves = _along("position", weight_arithmetic=arithmetic, weight_geometric=geometric, weight=measured, weight_fitted=fitted)
+    uniform: Variables = {"uniform": ((), np.array(1.0 / positions)), "uniform_of_head": ((), np.array(1.0 / tokens))}
+    return curves | _along("phase_start", phase_starts=starts) | uniform, head

@@ -115,15 +115,18 @@ def predictive_quartiles(predictive: xr.Dataset) -> xr.Dataset:
     return xr.Dataset(out, coords={"source": predictive["source"], "quartile": list(QUARTILES)})
 
 
-def lowest_bic(bic: xr.DataArray, form: str) -> xr.DataArray | None:
-    """Return in how many heads each form has the lowest BIC, along the dimension `form`; None where none is known.
+def lowest_bic(fits: xr.Dataset, bic: str, form: str) -> xr.Dataset:
+    """Return lowest_bic, in how many heads each form has the lowest BIC, along the dimension `form`; nothing where no BIC is known.
 
-    >>> lowest_bic(xr.DataArray([[1.0, 5.0], [2.0, 3.0], [np.nan, 4.0]], dims=("form", "head")), "form").values.tolist()
+    >>> fits = xr.Dataset({"bic": (("form", "head"), [[1.0, 5.0], [2.0, 3.0], [np.nan, 4.0]])})
+    >>> lowest_bic(fits, "bic", "form")["lowest_bic"].values.tolist()
     [1, 1, 0]
     """
-    values = bic.transpose(form, ...).values.astype(np.float64).reshape(bic.sizes[form], -1)
+    if bic not in fits:
+        return xr.Dataset()
+    values = fits[bic].transpose(form, ...).values.astype(np.float64).reshape(fits.sizes[form], -1)
     values = values[:, np.isfinite(values).any(axis=0)]
     if not values.size:
-        return None
+        return xr.Dataset()
     lowest = np.where(np.isfinite(values), values, np.inf).argmin(axis=0)
-    return xr.DataArray(np.bincount(lowest, minlength=bic.sizes[form]), dims=form)
+    return xr.Dataset({"lowest_bic": (form, np.bincount(lowest, minlength=fits.sizes[form]))})

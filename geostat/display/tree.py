@@ -63,11 +63,6 @@ def _norms(groups: Groups) -> xr.Dataset:
     return xr.Dataset({"secondary_sink_documents": times, "secondary_sink_share": times / documents.where(documents > 0)})
 
 
-def _lowest_bic(data: xr.Dataset, name: str, form: str) -> xr.Dataset:
-    counts = lowest_bic(data[name], form) if name in data else None
-    return xr.Dataset() if counts is None else xr.Dataset({"lowest_bic": counts})
-
-
 def _verdicts(groups: Groups) -> xr.Dataset:
     """The least error that a share of heads within a tolerance can have: one document takes one head across, (K − 1)/K over the heads."""
     documents, tested = groups["capture"].sizes["document"], groups["verdicts"]["tested"]
@@ -78,8 +73,8 @@ DERIVED: Final[dict[str, Callable[[Groups], xr.Dataset]]] = {
     "summary": lambda groups: bands(groups["summary"], *(groups["capture"].sizes[name] for name in ("document", "position"))),
     "envelope": lambda groups: coverage(groups["envelope"], groups["capture"]["tokens"].values),
     "norms": _norms,
-    "similarity": lambda groups: _lowest_bic(groups["similarity"], "bic", "gram"),
-    "weights": lambda groups: _lowest_bic(groups["weights"], "rival_bic", "rival"),
+    "similarity": lambda groups: lowest_bic(groups["similarity"], "bic", "gram"),
+    "weights": lambda groups: lowest_bic(groups["weights"], "rival_bic", "rival"),
     "sink": lambda groups: sink_signs(groups["sink"]),
     "separable": lambda groups: separable_side(groups["separable"]),
     "heads": lambda groups: regime_summary(groups["heads"], groups["capture"].sizes["position"]),

@@ -153,11 +153,10 @@ def sign_flip(difference: FloatArray, *, seed: int = SEED) -> FloatArray:
 
 def _notes(documents: int, null: xr.Dataset | None) -> list[str]:
     """What is not determined, and why."""
-    notes = []
-    if null is None:
-        notes.append("No null was measured (/null): the floor N/T is the only one.")
-    if documents < 2:
-        notes.append("One document: no intervals and no tests.")
-    if documents < LEAST_DOCUMENTS:
-        notes.append(f"{documents} documents: a head cannot be told from chance by an exact test, which needs {LEAST_DOCUMENTS}.")
-    return notes
+    few = f"{documents} documents: a head cannot be told from chance by an exact test, which needs {LEAST_DOCUMENTS}."
+    notes = {
+        "No null was measured (/null): the floor N/T is the only one.": null is None,
+        "One document: no intervals and no tests.": documents < 2,
+        few: documents < LEAST_DOCUMENTS,
+    }
+    return [note for note, applies in notes.items() if applies]

@@ -23,21 +23,14 @@ RESAMPLES: Final = 1000
 SEED: Final = 0
 AT_ONCE: Final = 4_000_000
 """Entries of a resampled curve held in memory."""
-CURVES: Final = (
-    "representative_norm",
-    "representative_norm_without_sink",
-    "representative_norm_without_last",
-    "cosine_to_sink",
-    "cosine_to_last",
-)
+NORMS: Final = ("representative_norm", "representative_norm_without_sink", "representative_norm_without_last")
+COSINES: Final = ("cosine_to_sink", "cosine_to_last")
 NEEDS: Final = {
-    **{name: ("document", "layer", "head", "n") for name in (*CURVES, *STATISTICS)},
+    **{name: ("document", "layer", "head", "n") for name in (*NORMS, *COSINES, *STATISTICS)},
     "attention_weight": ("document", "layer", "head", "position"),
     "value_norm": ("document", "layer", "kv_head", "position"),
     "sink_cosine": ("document", "layer", "kv_head", "position"),
 }
-
-
 SIZES: Final = {
     "sink": ("the sink's contribution", r"\|\alpha_0 v_0\|"),
     "last": ("the last token's contribution", r"\|\alpha_L v_L\|"),
@@ -101,7 +94,7 @@ class HeadCurves:
         cosine = values["sink_cosine"][:, :, group, -1]
         whole = n == tokens[:, None]
         at, known = whole.argmax(axis=1), whole.any(axis=1)[:, None]
-        norms = [np.where(known, values[name][:, np.arange(at.size), :, at].transpose(1, 0, 2), np.nan) for name in CURVES[:3]]
+        norms = [np.where(known, values[name][:, np.arange(at.size), :, at].transpose(1, 0, 2), np.nan) for name in NORMS]
         inner = np.where(sink * last == 0, 0.0, sink * last * cosine)
         squared = norms[1] ** 2 + norms[2] ** 2 - norms[0] ** 2 + 2 * inner
         sizes = {
@@ -110,13 +103,8 @@ class HeadCurves:
             "rest": np.sqrt(np.maximum(squared, 0.0)),
             "rest_total": np.where(seen, y[..., 1:-1].sum(axis=-1), np.nan),
         }
-        curves = [np.where(seen[..., None], values[name], np.nan) for name in CURVES[3:]]
-        return cls(sizes=sizes, sink=curves[0], last=curves[1], n=n, tokens=tokens)
-
-    @property
-    def documents(self) -> int:
-        """Number of documents."""
-        return self.sink.shape[0]
+        to_sink, to_last = (np.where(seen[..., None], values[name], np.nan) for name in COSINES)
+        return cls(sizes=sizes, sink=to_sink, last=to_last, n=n, tokens=tokens)
 
     def label(self, shares: FloatArray, at: Thresholds = THRESHOLDS) -> np.ndarray:
         """Label every head from means over documents weighted by `shares` (replicate, document): (criterion, replicate, layer, head)."""
@@ -128,11 +116,6 @@ class HeadCurves:
             features = Features.of(weighted(self.sink, some), weighted(self.last, some), self.n, self.tokens, at)
             out.append(labels(sizes, features, at))
         return np.concatenate(out, axis=1)
-
-    def slack(self) -> FloatArray:
-        """By how much each regime's weakest alignment condition holds in the mean over documents, (regime, layer, head)."""
-        whole = np.full((1, self.documents), 1.0)
-        return slack(Features.of(weighted(self.sink, whole)[0], weighted(self.last, whole)[0], self.n, self.tokens))
 
 
 def weighted(values: FloatArray, shares: FloatArray) -> FloatArray:
@@ -158,21 +141,21 @@ def classify_heads(capture: xr.Dataset, *, resamples: int = RESAMPLES, seed: int
     """
     require(capture, NEEDS)
     seen = HeadCurves.of(capture)
-    whole = np.full((1, seen.documents), 1.0)
+    whole = np.full((1, len(seen.sink)), 1.0)
     label = seen.label(whole)[:, 0]
     of_regime = np.stack([label == code for code in range(len(REGIMES))], axis=1)
     numbers: dict[str, Any] = {f"contribution_{name}": _mean(values) for name, values in seen.sizes.items()}
     numbers |= {"label": label, "count": of_regime.sum(axis=-1), "heads": of_regime.sum(axis=(-1, -2))}
     numbers |= _stability(seen, label, resamples, seed) | _sweep(seen, label, whole) | _agreement(seen, label)
-    numbers |= _curves(capture, of_regime) | _typical(seen, label)
+    numbers |= _curves(capture, of_regime) | _typical(seen, label, whole)
     coords: dict[str, Any] = {name: capture[name].variable for name in ("layer", "head", "n")}
     names = {"criterion": CRITERIA, "regime": REGIMES, "sweep": SWEEP}
     coords |= {dim: np.array(list(labels), dtype=object) for dim, labels in names.items()}
     data = xr.Dataset(variables(VARIABLES, numbers), coords=coords)
     data.attrs = {
         "long_name": "regimes of heads",
-        "documents": seen.documents,
-        "resamples": resamples if seen.documents > 1 else 0,
+        "documents": len(seen.sink),
+        "resamples": resamples if len(seen.sink) > 1 else 0,
         "seed": seed,
         "thresholds": asdict(THRESHOLDS),
         "criteria": list(CRITERIA.values()),
@@ -188,7 +171,7 @@ def _mean(values: FloatArray) -> Estimate:
 
 def _stability(seen: HeadCurves, label: np.ndarray, resamples: int, seed: int) -> dict[str, Any]:
     """Share of replicates that give a head the same label; NaN with one document, and where there is no label."""
-    count = seen.documents
+    count = len(seen.sink)
     draws = {
         "left_out": 1.0 - np.eye(count),
         "resampled": np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=resamples).astype(np.float64),
@@ -221,7 +204,7 @@ def _agreement(seen: HeadCurves, label: np.ndarray) -> dict[str, Any]:
     """Whether sizes and alignment tell the same regime, beyond chance."""
     size, alignment = (label[list(CRITERIA).index(name)].reshape(-1) for name in ("size", "alignment"))
     both = (size > 0) & (alignment > 0)
-    other = seen.label(1.0 - np.eye(seen.documents))[:2].reshape(2, seen.documents, -1) if seen.documents > 1 else np.zeros((2, 1, 1))
+    other = seen.label(1.0 - np.eye(len(seen.sink)))[:2].reshape(2, len(seen.sink), -1) if len(seen.sink) > 1 else np.zeros((2, 1, 1))
     agreement = jackknife(np.asarray(kappa(size, alignment)), kappa(other[0], other[1]))
     return {"told": np.asarray(both.sum()), "agreed": np.asarray((both & (size == alignment)).sum()), "kappa": agreement}
 
@@ -247,8 +230,9 @@ def _curves(capture: xr.Dataset, of_regime: np.ndarray) -> dict[str, Any]:
     return out
 
 
-def _typical(seen: HeadCurves, label: np.ndarray) -> dict[str, Any]:
-    clear, both = seen.slack(), label[list(CRITERIA).index("both")]
+def _typical(seen: HeadCurves, label: np.ndarray, whole: FloatArray) -> dict[str, Any]:
+    clear = slack(Features.of(weighted(seen.sink, whole)[0], weighted(seen.last, whole)[0], seen.n, seen.tokens))
+    both = label[list(CRITERIA).index("both")]
     result = np.full((2, len(REGIMES)), -1)
     for code in range(1, len(REGIMES)):
         of = both == code
@@ -260,15 +244,13 @@ def _typical(seen: HeadCurves, label: np.ndarray) -> dict[str, Any]:
 
 def _notes(seen: HeadCurves, label: np.ndarray) -> list[str]:
     """What is not determined, and why."""
-    notes, blind = [], int((~np.isfinite(seen.sizes["sink"]).any(axis=0)).sum())
-    if blind:
-        notes.append(f"{blind} of {label[0].size} heads do not see the sink or have no norms: the regimes are not defined for them.")
-    hidden = int((np.isfinite(seen.sizes["sink"]).any(axis=0) & ~np.isfinite(seen.sizes["rest"]).any(axis=0)).sum())
-    if hidden:
-        notes.append(f"{hidden} heads have no curve at N = T: the rest's contribution is unknown. Capture with an n that holds T.")
+    sink, rest = (np.isfinite(seen.sizes[name]).any(axis=0) for name in ("sink", "rest"))
+    blind, hidden = int((~sink).sum()), int((sink & ~rest).sum())
     short = int(((label[1] == UNKNOWN) & np.isfinite(seen.sink).any(axis=(0, -1))).sum())
-    if short:
-        notes.append(f"{short} heads have no alignment curve from small to large N. Capture with more sizes.")
-    if seen.documents < 2:
-        notes.append("One document: no intervals, and nothing on the stability of labels.")
-    return notes
+    notes = {
+        f"{blind} of {label[0].size} heads do not see the sink or have no norms: the regimes are not defined for them.": blind,
+        f"{hidden} heads have no curve at N = T: the rest's contribution is unknown. Capture with an n that holds T.": hidden,
+        f"{short} heads have no alignment curve from small to large N. Capture with more sizes.": short,
+        "One document: no intervals, and nothing on the stability of labels.": len(seen.sink) < 2,
+    }
+    return [note for note, applies in notes.items() if applies]

@@ -67,11 +67,6 @@ class Table:
         """Number of heads."""
         return int(self.layer.size)
 
-    @property
-    def distinct(self) -> int:
-        """Number of distinct ρ₀: value heads."""
-        return int(np.unique(self.value_head).size)
-
     def by_value_head(self) -> Table:
         """The same with one row for each value head, averaged over the heads that share it."""
         names, first, place = np.unique(self.value_head, return_index=True, return_inverse=True)

@@ -39,24 +39,16 @@ SAME: Final = 1e-6
 _curve = partial(Variable, equation="§4.1, Fig. 6", dims=("measure", "n"))
 _estimated = partial(_curve, estimated=True)
 _AS_MEASURED: Final = r"\mathrm{corr}(R(r_{\min},N),\rho_0)"
+_SLOPE: Final = "change of Recall per unit of the sink's similarity, free of the documents' noise"
+_BAND: Final = "limit of the correlation as measured, percentiles of resampled documents"
 COEFFICIENTS: Final = (
     _estimated("correlation", "correlation of Recall with the sink's similarity, as measured", "1", _AS_MEASURED),
     _estimated("unattenuated", "the same, free of the documents' noise", "1", r"\mathrm{corr}_\infty(R(r_{\min},N),\rho_0)"),
-    _estimated(
-        "slope", "change of Recall per unit of the sink's similarity, free of the documents' noise", "1", r"\partial R/\partial\rho_0"
-    ),
+    _estimated("slope", _SLOPE, "1", r"\partial R/\partial\rho_0"),
 )
 VARIABLES: Final = (
     *COEFFICIENTS,
-    *(
-        _curve(
-            f"correlation_boot_{side}",
-            f"{side} limit of the correlation as measured, percentiles of resampled documents",
-            "1",
-            _AS_MEASURED,
-        )
-        for side in SIDES
-    ),
+    *(_curve(f"correlation_boot_{side}", f"{side} {_BAND}", "1", _AS_MEASURED) for side in SIDES),
     _curve("peak_n", "size N of the largest correlation, chosen by looking", "1", "N", dims=("measure",)),
 )
 
@@ -165,7 +157,7 @@ def correlate_with_sink(capture: xr.Dataset, *, resamples: int = RESAMPLES, seed
     data.attrs = {
         "long_name": "Recall and the sink's similarity over heads",
         "heads": table.heads,
-        "distinct": table.distinct,
+        "distinct": int(np.unique(table.value_head).size),
         "documents": documents,
         "resamples": resamples if documents > 1 else 0,
         "seed": seed,
@@ -177,11 +169,9 @@ def correlate_with_sink(capture: xr.Dataset, *, resamples: int = RESAMPLES, seed
 
 def _notes(table: Table, documents: int) -> list[str]:
     """What is not determined, and why."""
-    notes = []
-    if not table.heads:
-        notes.append("No head sees the sink: there is no ρ₀.")
-    elif table.heads < LEAST_HEADS:
-        notes.append(f"{table.heads} heads see the sink; a correlation needs {LEAST_HEADS}.")
-    if documents < 2:
-        notes.append("One document: no intervals, and nothing free of its noise.")
-    return notes
+    notes = {
+        "No head sees the sink: there is no ρ₀.": not table.heads,
+        f"{table.heads} heads see the sink; a correlation needs {LEAST_HEADS}.": 0 < table.heads < LEAST_HEADS,
+        "One document: no intervals, and nothing free of its noise.": documents < 2,
+    }
+    return [note for note, applies in notes.items() if applies]

@@ -1,4 +1,4 @@
-"""Groups of a run by the stage that makes them, and as a DataTree: taken out, left out, joined. Imports xarray.
+"""Groups of a run by the stage that makes them, and as a DataTree: taken out, joined. Imports xarray.
 
 What a stage makes is stale once an earlier stage is repeated, or the stage itself.
 """
@@ -44,11 +44,6 @@ def tree_of(groups: Mapping[str, xr.Dataset], attrs: Mapping[Any, Any] | None = 
     tree = xr.DataTree.from_dict({f"/{name}": dataset for name, dataset in groups.items()})
     tree.attrs = dict(attrs or {})
     return tree
-
-
-def without(run: xr.DataTree, names: tuple[str, ...]) -> xr.DataTree:
-    """A run without some of its groups, such as FITTED and CONFRONTED, which were made of its measurements."""
-    return tree_of({name: node.to_dataset() for name, node in run.children.items() if name not in names}, run.attrs)
 
 
 def joined(first: xr.DataTree, *others: xr.DataTree) -> xr.DataTree:

@@ -23,9 +23,8 @@ from geostat.bounds.own_cosines import MeasuredEnvelope
 from geostat.errors import InputError
 from geostat.runs import stages
 from geostat.runs.console import QUIET, Console
+from geostat.runs.files import capture_session, refuse_unwritable, store_path, timed
 from geostat.runs.groups import ASSUMPTIONS, CONFRONTED
-from geostat.runs.paths import refuse_unwritable, store_path
-from geostat.runs.record import capture_session, timed
 from geostat.runs.render import write_report
 from geostat.runs.settings import Settings, refuse_text_as_model, sizes
 from geostat.verdicts.claims import Tolerance

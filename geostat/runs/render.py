@@ -11,8 +11,7 @@ from empirical.store.store import Store
 from geostat.display.tree import with_display
 from geostat.errors import InputError
 from geostat.runs.console import QUIET, Console
-from geostat.runs.paths import refuse_unwritable
-from geostat.runs.record import seconds_of, timed
+from geostat.runs.files import refuse_unwritable, seconds_of, timed
 from geostat.verdicts.answers import refuse_older
 
 

@@ -19,7 +19,7 @@ from geostat.fits.pooled.fit import fit_pooled
 from geostat.fits.similarity.fit import fit_similarity
 from geostat.fits.weights.fit import fit_weights
 from geostat.runs.console import QUIET, Console
-from geostat.runs.groups import CONFRONTED, joined, tree_of, without
+from geostat.runs.groups import CONFRONTED, joined, tree_of
 from geostat.verdicts.answers import give_verdicts
 from geostat.verdicts.claims import Tolerance
 from geostat.verdicts.sentences import summarise
@@ -65,7 +65,7 @@ def confronted(
         out["predictive"] = predictive_curves(tree, progress=partial(console.fraction, "predict curves"))
     console.stage("experiments")
     out |= experiments(tree)
-    laid = joined(without(tree, CONFRONTED), tree_of({"envelope": out["envelope"]}))
+    laid = joined(tree.drop_nodes(CONFRONTED, errors="ignore"), tree_of({"envelope": out["envelope"]}))
     return out | {"verdicts": give_verdicts(laid, held_against), "summary": summarise(laid, held_against)}
 
 

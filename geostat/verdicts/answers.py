@@ -21,18 +21,7 @@ from numpy.typing import NDArray
 from geostat.bounds.gaps import CODES, Deciding, cells, deciding
 from geostat.datasets.variable import Variable, variables
 from geostat.statistics.arrays import FloatArray
-from geostat.statistics.equivalence import (
-    ANSWERS,
-    FAILS,
-    HOLDS,
-    NO_ESTIMATE,
-    REACH,
-    PValues,
-    answers,
-    intersection_union,
-    one_sided,
-    with_presence,
-)
+from geostat.statistics.equivalence import ANSWERS, FAILS, HOLDS, REACH, PValues, answers, intersection_union, one_sided, with_presence
 from geostat.statistics.multiple_testing import FALSE_DISCOVERIES
 from geostat.statistics.t_test import critical_value
 from geostat.verdicts.claims import CLAIMS, UNITS, Claim, Tolerance, refuse_withdrawn, replicates, share_within, tolerances
@@ -64,10 +53,9 @@ def _by_unit(unit: str, words: Mapping[str, tuple[str, str]]) -> tuple[Variable,
 
 
 ANSWER: Final = {"answer": ("1 holds, -1 fails, 0 undetermined, -2 no estimate", "1")}
-BY_UNIT: Final[Mapping[str, tuple[Variable, ...]]] = {unit: _by_unit(unit, ANSWER | PARTS) for unit in UNITS}
-OF_BOUNDS: Final[Mapping[str, tuple[Variable, ...]]] = {
-    unit: _by_unit(unit, CELL) for unit in {claim.of for claim in CLAIMS if claim.bounds}
-}
+Records = Mapping[str, tuple[Variable, ...]]
+BY_UNIT: Final[Records] = {unit: _by_unit(unit, ANSWER | PARTS) for unit in UNITS}
+OF_BOUNDS: Final[Records] = {unit: _by_unit(unit, CELL) for unit in {claim.of for claim in CLAIMS if claim.bounds}}
 """Of the unit that claims on bounds are of."""
 _claim = partial(Variable, dims=("claim",))
 OVERALL: Final = (
@@ -220,10 +208,10 @@ def _overall(tree: xr.DataTree, effects: Sequence[tuple[Claim, _Effect]], held_a
     rows = []
     for claim, effect in effects:
         tolerance = held_against[claim.key].value
-        tested = int((effect.answer != NO_ESTIMATE).sum())
-        holds, fails = int((effect.answer == HOLDS).sum()), int((effect.answer == FAILS).sum())
+        tested = int(np.isfinite(effect.estimate).sum())
+        holds, fails = (int((effect.answer == code).sum()) for code in (HOLDS, FAILS))
         keep = (1 - FALSE_DISCOVERIES) / tested if tested else float("nan")
-        counts = (tested, effect.answer.size - tested, holds, fails, tested - holds - fails)
+        counts = (tested, effect.estimate.size - tested, holds, fails, tested - holds - fails)
         # A cell beyond the tolerance has p (holds) = 1, so the one that decides is beyond it where any is.
         share = share_within(effect.estimate, replicates(tree, claim), tolerance, claim.side)
         within = (float(part) for part in (share.value, share.se, share.lower, share.upper))

@@ -119,10 +119,8 @@ def _separability(tree: xr.DataTree, summary: xr.Dataset) -> str:
             for name in ("random_selection", "random_directions")
         )
         where = "there" if len(ends) == 1 else "at these two sizes"
-        text += (
-            f"; by chance Precision would be {selection} {where} if tokens were selected at random, and {directions} if the value vectors "
-        )
-        text += "had random directions"
+        text += f"; by chance Precision would be {selection} {where} if tokens were selected at random, "
+        text += f"and {directions} if the value vectors had random directions"
     return text + "."
 
 
@@ -174,9 +172,8 @@ def _weights(weights: xr.Dataset) -> str:
     fitted = weights["r2"].notnull()
     heads = int(fitted.sum())
     growth = int((weights["growth_identified"].astype(bool) & fitted).sum())
-    shared, separate = (
-        int((weights["form_oscillation_identified"].sel(form=form).astype(bool) & fitted).sum()) for form in ("shared", "separate")
-    )
+    oscillates = weights["form_oscillation_identified"].astype(bool) & fitted
+    shared, separate = (int(oscillates.sel(form=form).sum()) for form in ("shared", "separate"))
     (r2, spread), (sink, sinks) = _spread(weights["r2"], _hundredths), _spread(weights["p_sink"], _percent)
     text = (
         f"Assumption 3 (weights run through four phases: sink, plateau, oscillation, growth towards the last token): behind the sink, the phases explain "

@@ -12,15 +12,11 @@ import xarray as xr
 
 from geostat.errors import InputError
 from geostat.what_if.elasticities import elasticities, lines_of
-from geostat.what_if.grid import Cosines, Setting, find_value, parse, whatif
+from geostat.what_if.grid import Setting, find_value, parse, whatif
 from geostat.what_if.start import from_head, is_file, measured_of_head, read_gram
-from theory.head.results import Edition
 from theory.what_if.parameters import BOUNDS, LOWER, Decay
 
 MEASURED: Final = "measured"
-
-KINDS: Final = ("nc", "pdf", "png", "tex", "md")
-"""Endings of the files that a study can have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,16 +40,6 @@ class Asked:
     out: Path = Path("whatif")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Start:
-    """Where a study starts: parameters, and the Gram. A head's measured Gram is always projected: no vectors need have lag means."""
-
-    base: dict[str, float | str]
-    gram: Decay | Cosines
-    project: bool
-    source: dict[str, str]
-
-
 def answer(asked: Asked) -> dict[str, Any]:
     """Evaluate a study and write it, find where a bound reaches a target, or tell the elasticities of a point and write them.
 
@@ -71,28 +57,26 @@ def answer(asked: Asked) -> dict[str, Any]:
         raise InputError("--target was given without --find, expected both. Use for example --find N --target 0.9.")
     if asked.elasticity and asked.find is not None:
         raise InputError("--elasticity and --find were both given, expected one. Ask one after the other.")
-    start = _start(asked)
+    start, source = _start(asked)
     if asked.find is not None:
         return {"found": str(_found(asked, start, settings))}
-    axes = {one.name: one.of(start.base) for one in settings}
+    axes = {one.name: one.of(start["base"]) for one in settings}
     varying = {name: values for name, values in axes.items() if values.size > 1}
-    shared: dict[str, Any] = {
-        "edition": cast(Edition, asked.edition),
-        "gram": start.gram,
-        "bounds": tuple(asked.bounds) or LOWER,
-        "base": start.base | {name: values[0].item() for name, values in axes.items() if values.size == 1},
-        "project": start.project,
-    }
+    fixed = {name: values[0].item() for name, values in axes.items() if values.size == 1}
+    shared = start | {"edition": asked.edition, "bounds": tuple(asked.bounds) or LOWER, "base": start["base"] | fixed}
     if asked.elasticity and varying:
         raise InputError(f"--set {next(iter(varying))} takes several values, but --elasticity needs one point. Give it one value.")
     dataset = elasticities(**shared) if asked.elasticity else whatif(varying, **shared)
-    dataset.attrs |= start.source
+    dataset.attrs |= source
     found = {"elasticity": lines_of(dataset)} if asked.elasticity else _summary(dataset)
     return found | _moved(dataset) | {"written": [str(path) for path in write(dataset, asked.out, figures=asked.figures)]}
 
 
-def _start(asked: Asked) -> _Start:
-    """The parameters and the Gram to start from: those of a head of a run, of a file, or none."""
+def _start(asked: Asked) -> tuple[dict[str, Any], dict[str, str]]:
+    """The base, gram and project that a study starts from, and where they are from: a head of a run, a file, or neither.
+
+    A head's measured Gram is always projected: no vectors need have lag means.
+    """
     if (asked.run is None) != (asked.head is None):
         raise InputError("--from and --head go together: name the run and one of its heads, such as --from report --head L5H3.")
     measured = asked.gram == MEASURED
@@ -103,23 +87,23 @@ def _start(asked: Asked) -> _Start:
             raise InputError(
                 "--gram measured needs a head whose Gram that is. Add --from RUN --head L5H3, or name a file: --gram cosines.npy."
             )
-        return _Start(base={}, gram=gram, project=asked.project, source=source)
+        return {"base": {}, "gram": gram, "project": asked.project}, source
     from empirical.store.store import Store
-    from geostat.runs.paths import store_path
+    from geostat.runs.files import store_path
 
     run = Store.open(store_path(asked.run)).tree(only=("capture", "norms", "similarity", "weights"))
     base = from_head(run, asked.head, gram=MEASURED if measured or source else cast(Decay, asked.gram))
     gram = measured_of_head(run, asked.head) if measured else gram
     source |= {"run": str(asked.run), "head": asked.head}
-    return _Start(base=dict(base), gram=gram, project=asked.project or measured, source=source)
+    return {"base": base, "gram": gram, "project": asked.project or measured}, source
 
 
-def _found(asked: Asked, start: _Start, settings: list[Setting]) -> object:
+def _found(asked: Asked, start: dict[str, Any], settings: list[Setting]) -> object:
     if asked.target is None:
         raise InputError("--find was given without --target, expected both. Use for example --find N --target 0.9.")
-    fixed = dict(start.base)
+    fixed = dict(start["base"])
     for one in settings:
-        values = one.of(start.base)
+        values = one.of(start["base"])
         if values.size != 1:
             raise InputError(f"--set {one.name} takes {values.size} values, but --find needs everything else fixed. Give it one value.")
         fixed[one.name] = values[0].item()
@@ -135,9 +119,8 @@ def _found(asked: Asked, start: _Start, settings: list[Setting]) -> object:
         except ValueError:
             raise InputError(f"--find {asked.find}: expected a parameter, or one with the range to search, as in beta=0.1:2.") from None
         limits = (low, high)
-    bound, edition = asked.bounds[0] if asked.bounds else "recall_lower", cast(Edition, asked.edition)
-    where: dict[str, Any] = {"gram": start.gram, "base": fixed, "between": limits, "project": start.project}
-    return find_value(name.strip(), asked.target, bound=bound, edition=edition, **where)
+    where = start | {"base": fixed, "between": limits, "edition": asked.edition}
+    return find_value(name.strip(), asked.target, bound=asked.bounds[0] if asked.bounds else "recall_lower", **where)
 
 
 def _summary(dataset: xr.Dataset) -> dict[str, Any]:
@@ -185,7 +168,7 @@ def write(dataset: xr.Dataset, out: Path, *, figures: bool = True) -> list[Path]
         made += [(f"whatif.{kind}", rendered(figure, kind)) for kind in ("pdf", "png") if figure is not None]
     table = table_of_elasticities(dataset) if of_point else table_of_study(dataset)
     written = [replaced(out / name, content) for name, content in made] + write_table(table, out)
-    for kind in KINDS:
+    for kind in ("nc", "pdf", "png", "tex", "md"):  # all that a study can have
         if (old := out / f"{table.name}.{kind}") not in written and old.is_file():
             old.unlink()
     return written

@@ -148,13 +148,10 @@ def whatif(
     still: dict[str, Any] = {name: value for name, value in (dict(base or {}) | parameters).items() if name not in varying}
     question, rest = question_of(gram, still, edition=edition, bounds=bounds, project=project)
     result = study(varying, rest, question)
-    dataset = xr.Dataset(
-        {
-            name: (dims, array, _meaning(name, question))
-            for name, (dims, array) in sorted(result.values.items(), key=lambda item: item[0] not in bounds)
-        },
-        coords={name: (name, *_coordinate(name, values, share=name in result.shares)) for name, values in result.axes.items()},
-    )
+    bounds_first = sorted(result.values.items(), key=lambda item: item[0] not in bounds)
+    values = {name: (dims, array, _meaning(name, question)) for name, (dims, array) in bounds_first}
+    coords = {name: (name, *_coordinate(name, axis, share=name in result.shares)) for name, axis in result.axes.items()}
+    dataset = xr.Dataset(values, coords=coords)
     dataset.attrs = describe(question, result.fixed)
     return dataset
 

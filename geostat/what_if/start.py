@@ -9,7 +9,7 @@ import re
 import warnings
 import zipfile
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import xarray as xr
@@ -24,13 +24,6 @@ SUFFIXES: Final = (".npy", ".npz", ".csv", ".tsv", ".txt")
 MAGIC: Final = (b"\x93NUM", b"PK\x03\x04")
 """How an .npy and an .npz begin."""
 SEPARATORS: Final = str.maketrans(",;\t", "   ")
-
-
-class _Place(NamedTuple):
-    """A head of a capture, and the values it uses: indices."""
-
-    at: dict[str, int]
-    kv_head: dict[str, int]
 
 
 def from_head(run: xr.DataTree, head: str, *, gram: Decay = "exponential") -> dict[str, float]:
@@ -53,7 +46,7 @@ def from_head(run: xr.DataTree, head: str, *, gram: Decay = "exponential") -> di
     if gram not in ("exponential", "offset", "measured"):
         raise InputError(f"gram is {gram!r}, but runs hold fits of the exponential and the offset only. Give the similarity with --set.")
     captured = run["capture"].to_dataset()
-    at, kv_head = _place(captured, head)
+    at, kv_head = _indices(captured, head)
     norms, weights = run["norms"].to_dataset().isel(kv_head), run["weights"].to_dataset().isel(at)
     result: dict[str, Any] = {
         "L": float(captured["tokens"].values[at["layer"]] - 1),
@@ -85,7 +78,7 @@ def measured_of_head(run: xr.DataTree, head: str) -> np.ndarray:
     if "capture" not in run.children:
         raise InputError("the run holds no /capture, expected a captured run. Run `geostat capture` first.")
     captured = run["capture"].to_dataset()
-    _, kv_head = _place(captured, head)
+    _, kv_head = _indices(captured, head)
     tokens = int(captured["tokens"].values[kv_head["layer"]])
     by_lag = captured["cosine_mean"].isel(kv_head).mean("document", skipna=True).values[: max(0, tokens - 2)].astype(np.float64)
     with_sink = captured["sink_cosine"].isel(kv_head).mean("document", skipna=True).values[-tokens:][1:].astype(np.float64)
@@ -96,12 +89,13 @@ def measured_of_head(run: xr.DataTree, head: str) -> np.ndarray:
     return np.asarray(gram)
 
 
-def _place(captured: xr.Dataset, head: str) -> _Place:
+def _indices(captured: xr.Dataset, head: str) -> tuple[dict[str, int], dict[str, int]]:
+    """Indices of a head of a capture, and of the value head it uses."""
     named = re.fullmatch(r"L(\d+)H(\d+)", head.strip())
     if named is None:
         raise InputError(f"--head {head}: expected a layer and a head, such as L5H3.")
     at = {"layer": index_of(captured, "layer", int(named[1])), "head": index_of(captured, "head", int(named[2]))}
-    return _Place(at=at, kv_head={"layer": at["layer"], "kv_head": int(captured["kv_head_of_head"].values[at["head"]])})
+    return at, {"layer": at["layer"], "kv_head": int(captured["kv_head_of_head"].values[at["head"]])}
 
 
 def is_file(word: str) -> bool:

@@ -17,9 +17,8 @@ from empirical.store.store import Store
 from geostat.bounds.envelope import envelope_dataset
 from geostat.bounds.overall import overall
 from geostat.comparison.compare import compare
-from geostat.comparison.coverage import shares_inside
 from geostat.comparison.pairing import document_keys, names_of
-from geostat.comparison.scalars import Scalar, difference, quantities, scalars
+from geostat.comparison.scalars import Scalar, difference, quantities, scalars, shares_inside
 from geostat.errors import InputError
 from geostat.experiments.sink import correlate_with_sink
 from geostat.fits.norms.fit import fit_norms

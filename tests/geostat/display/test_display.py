@@ -87,11 +87,11 @@ def test_regimes_have_the_depth_and_the_contributions_of_their_heads():
 
 
 def test_the_lowest_bic_is_counted_where_it_is_known():
-    bic = xr.DataArray([[[3.0, 1.0, np.nan]], [[2.0, 5.0, np.nan]]], dims=("gram", "layer", "head"))
-    counts = lowest_bic(bic, "gram")
-    assert counts is not None
-    assert counts.values.tolist() == [1, 1]
-    assert lowest_bic(bic * np.nan, "gram") is None
+    fits = xr.Dataset({"bic": (("gram", "layer", "head"), [[[3.0, 1.0, np.nan]], [[2.0, 5.0, np.nan]]])})
+    counts = lowest_bic(fits, "bic", "gram")
+    assert counts["lowest_bic"].values.tolist() == [1, 1]
+    assert not lowest_bic(fits * np.nan, "bic", "gram")
+    assert not lowest_bic(fits, "none", "gram")
 
 
 def test_a_bin_of_few_cells_has_no_quartiles():

@@ -27,8 +27,8 @@ from empirical.store.store import Store
 from geostat.errors import InputError
 from geostat.runs import pipeline, render, stages
 from geostat.runs.console import Console
+from geostat.runs.files import store_path
 from geostat.runs.groups import CONFRONTED
-from geostat.runs.paths import store_path
 from geostat.runs.pipeline import Settings
 
 

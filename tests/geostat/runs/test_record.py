@@ -69,7 +69,7 @@ def test_a_full_disk_leaves_run_json_whole(tmp_path: Path, monkeypatch: pytest.M
     def full(path: Path, text: str) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("geostat.runs.record.replace", full)
+    monkeypatch.setattr("geostat.runs.files.replace", full)
     with pytest.raises(MeasurementError, match=r"run\.json: no space left"):
         pipeline.fit(store)
     assert contents(tmp_path)["run.json"] == before

@@ -1,6 +1,7 @@
-"""run.json beside a store: wall times and the machine, which differ between equal runs and so must not be in it.
+"""Where a run lies, whether it can be written there, and run.json beside its store.
 
-The machine is that of the capture. Imports empirical for the disk, and for the machine, with torch, where a capture has.
+run.json holds wall times and the machine, which differ between equal runs and so must not be in the store; the machine is that of the capture.
+Imports empirical for the disk, and for the machine, with torch, where a capture has.
 """
 
 from __future__ import annotations
@@ -13,8 +14,27 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from empirical.errors import InputError
+from empirical.errors import InputError as MeasurementError
 from empirical.store.disk import replace, writing
+from geostat.errors import InputError
+
+
+def store_path(out: Path) -> Path:
+    """Where a run lies: `out` itself when it names a store, else run.zarr inside it.
+
+    >>> str(store_path(Path("report")))
+    'report/run.zarr'
+    """
+    return out if out.suffix == ".zarr" else out / "run.zarr"
+
+
+def refuse_unwritable(folder: Path) -> None:
+    """Refuse a folder that cannot be made or written, before long work is done for it."""
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise InputError(f"{there}: is a file, expected a folder to write in. Choose another folder with --out.")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise InputError(f"{there}: cannot be written. Choose another folder with --out.")
 
 
 @contextmanager
@@ -41,7 +61,7 @@ def capture_session(path: Path) -> Iterator[list[int]]:
     try:
         yield kept
     except BaseException:
-        with suppress(InputError):  # what went wrong before is what is to be said
+        with suppress(MeasurementError):  # what went wrong before is what is to be said
             _add_session(path, kept, _since(started))
         raise
     _add_session(path, kept, _since(started))
