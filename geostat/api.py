@@ -6,22 +6,19 @@ A run is an `xarray.DataTree`: /capture and /null as measured, /norms, /similari
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import wraps
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import lmfit
 import xarray as xr
 
-from empirical.errors import InputError as MeasurementError
 from empirical.sources.paths import path_of
 from empirical.store.store import Store
-from geostat.bounds.by_document import EDITIONS, ENVELOPE_POINTS
 from geostat.comparison.compare import Source
 from geostat.comparison.compare import compare as lay_side_by_side
 from geostat.display.tree import with_display
-from geostat.errors import InputError
+from geostat.errors import InputError, one_error
 from geostat.fits.one_head import fit_head as fit_one
 from geostat.fits.pooled.depth import depth_trend as trend_over_depth
 from geostat.fits.pooled.fit import pooled_fit as fit_together
@@ -32,35 +29,17 @@ from geostat.verdicts.answers import refuse_older
 from geostat.verdicts.claims import tolerances as read_tolerances
 from geostat.what_if.elasticities import elasticities as tell_elasticities
 from geostat.what_if.grid import whatif as evaluate_grid
-from reports.errors import InputError as ReportError
-from theory.errors import InputError as TheoryError
 from theory.head.results import Edition
 
 if TYPE_CHECKING:
     from statsmodels.regression.linear_model import RegressionResultsWrapper
     from statsmodels.regression.mixed_linear_model import MixedLMResultsWrapper
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
 _KEYWORDS = ("documents", "count", "length", "out", "fresh", "null")
 """What `capture` takes beside a model and the settings."""
 
 
-def _one_error(function: Callable[P, R]) -> Callable[P, R]:
-    """Raise bad input of any room as the one InputError of geostat."""
-
-    @wraps(function)
-    def guarded(*args: P.args, **keywords: P.kwargs) -> R:
-        try:
-            return function(*args, **keywords)
-        except (MeasurementError, TheoryError, ReportError) as error:
-            raise InputError(str(error)) from error
-
-    return guarded
-
-
-@_one_error
+@one_error
 def open(path: str | Path) -> xr.DataTree:
     """Open a run, reading and verifying every chunk's checksum.
 
@@ -78,7 +57,7 @@ def open(path: str | Path) -> xr.DataTree:
     return Store.open(store_path(Path(path))).tree()
 
 
-@_one_error
+@one_error
 def documents(*patterns: str | Path) -> tuple[Path, ...]:
     """Name text: files, folders, .jsonl files or patterns such as notes/*.txt, sorted within a pattern.
 
@@ -103,7 +82,7 @@ def documents(*patterns: str | Path) -> tuple[Path, ...]:
     return tuple(out)
 
 
-@_one_error
+@one_error
 def capture(
     model: str | None = None,
     *,
@@ -150,7 +129,7 @@ def capture(
     return pipeline.measure(asked, Path(out), fresh=fresh, null=null).tree()
 
 
-@_one_error
+@one_error
 def fit(run: xr.DataTree) -> xr.DataTree:
     """Fit Assumptions 1-3: a DataTree with /norms, /similarity and /weights by head, and /pooled by layer, of the whole model and over depth.
 
@@ -161,7 +140,7 @@ def fit(run: xr.DataTree) -> xr.DataTree:
     return tree_of(stages.fitted(group_of(run, "capture")))
 
 
-@_one_error
+@one_error
 def fit_head(
     run: xr.DataTree, layer: int, head: int, which: str = "similarity", form: str | None = None
 ) -> lmfit.model.ModelResult | RegressionResultsWrapper | MixedLMResultsWrapper:
@@ -185,7 +164,7 @@ def fit_head(
     return fit_one(group_of(run, "capture"), layer, head, which=which, form=form)
 
 
-@_one_error
+@one_error
 def pooled_fit(run: xr.DataTree, what: str = "similarity", layer: int | None = None, form: str | None = None) -> lmfit.model.ModelResult:
     """Fit one assumption to all heads of a layer pooled: lmfit's ModelResult with document-jackknife errors, whose `fit_report()` prints it.
 
@@ -204,7 +183,7 @@ def pooled_fit(run: xr.DataTree, what: str = "similarity", layer: int | None = N
     return fit_together(group_of(run, "capture"), what=what, layer=layer, form=form)
 
 
-@_one_error
+@one_error
 def depth_trend(run: xr.DataTree, name: str, model: str = "line") -> RegressionResultsWrapper | MixedLMResultsWrapper:
     """Return statsmodels' results for a pooled parameter's change over depth, whose `summary()` prints them.
 
@@ -222,13 +201,13 @@ def depth_trend(run: xr.DataTree, name: str, model: str = "line") -> RegressionR
     return trend_over_depth(group_of(run, "capture"), name, model=model)
 
 
-@_one_error
+@one_error
 def confront(
     run: xr.DataTree,
     fits: xr.DataTree,
     *,
-    editions: Sequence[Edition] = EDITIONS,
-    points: int | None = ENVELOPE_POINTS,
+    editions: Sequence[Edition] = stages.EDITIONS,
+    points: int | None = stages.ENVELOPE_POINTS,
     tolerances: str | Path | None = None,
     swap: bool = False,
     predict: bool = False,
@@ -254,7 +233,7 @@ def confront(
     return tree_of(stages.confronted(measured, editions=editions, points=points, held_against=tolerance, swap=swap, predict=predict))
 
 
-@_one_error
+@one_error
 def report(run: xr.DataTree, fits: xr.DataTree, env: xr.DataTree, *, out: str | Path = "report") -> Path:
     """Write report.html, figures and tables below `out`; returns the page's path.
 
@@ -279,7 +258,7 @@ def _measured(run: xr.DataTree, fits: xr.DataTree) -> xr.DataTree:
     return joined(run.drop_nodes((*FITTED, *CONFRONTED), errors="ignore"), fits)
 
 
-@_one_error
+@one_error
 def compare(runs: Sequence[Source], *, out: str | Path | None = None, quick: bool = False) -> xr.Dataset:
     """Lay several confronted runs side by side; see `geostat.comparison.compare` for what the dataset holds.
 
@@ -305,8 +284,8 @@ def compare(runs: Sequence[Source], *, out: str | Path | None = None, quick: boo
     return data
 
 
-whatif = _one_error(evaluate_grid)
+whatif = one_error(evaluate_grid)
 """Evaluate the bounds over a grid of parameters: `geostat.what_if.grid.whatif`."""
 
-elasticities = _one_error(tell_elasticities)
+elasticities = one_error(tell_elasticities)
 """Tell how each bound responds to each parameter at one point: `geostat.what_if.elasticities.elasticities`."""

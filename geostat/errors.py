@@ -1,5 +1,18 @@
 """The errors that geostat raises: for bad input, and for a verdict that was required and is not there."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from empirical.errors import InputError as MeasurementError
+from reports.errors import InputError as ReportError
+from theory.errors import InputError as TheoryError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 class InputError(ValueError):
     """What was seen, what was expected, and the remedy, in one line."""
@@ -7,3 +20,16 @@ class InputError(ValueError):
 
 class Unmet(Exception):
     """A verdict that was required is not met; says which, in one line."""
+
+
+def one_error(function: Callable[P, R]) -> Callable[P, R]:
+    """Raise bad input of any room as the one InputError of geostat."""
+
+    @wraps(function)
+    def guarded(*args: P.args, **keywords: P.kwargs) -> R:
+        try:
+            return function(*args, **keywords)
+        except (MeasurementError, TheoryError, ReportError) as error:
+            raise InputError(str(error)) from error
+
+    return guarded
