@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,23 @@ from empirical.store.store import Store
 from geostat.runs import stages
 from geostat.runs.pipeline import Settings
 from reports.figures.every import FIGURES
+from reports.figures.style import STYLE
 from reports.page import page
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The reference on the built-in model first: it takes longest, and no process should be left alone with it at the end."""
-    items.sort(key=lambda item: item.path.name != "test_truth.py")
+    """First what takes longest and a file that makes the finished run, one for each process; last the files that find it made."""
+    needing = {item.path for item in items if "finished" in getattr(item, "fixturenames", ())}
+    first = {"test_truth.py": 0, "test_overall.py": 1}
+    items.sort(key=lambda item: first.get(item.path.name, 2 + (item.path in needing)))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def quick_fonts() -> Iterator[None]:
+    """PDF files draw their letters (Type 3), in half the time; a test of figures asks for the fonts that users get."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(STYLE, "pdf.fonttype", 3)
+        yield
 
 
 @pytest.fixture(scope="session")

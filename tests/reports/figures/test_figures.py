@@ -19,6 +19,8 @@ from reports.figures.every import FIGURES, draw, figure_norms, figure_separabili
 from reports.run import Run
 
 TREE = run_tree()
+FONTS = style.STYLE["pdf.fonttype"]
+"""What users get; the tests at large draw the letters instead, which is quicker."""
 
 
 @pytest.mark.parametrize("window", [POSITIONS, 40])
@@ -59,9 +61,17 @@ def test_every_figure_is_written_as_pdf_and_png(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
-def test_equal_runs_give_equal_files(kind):
+def test_equal_runs_give_equal_files(kind, monkeypatch):
+    monkeypatch.setitem(style.STYLE, "pdf.fonttype", FONTS)
     plan = next(plan for plan in FIGURES if plan.name == "weights")
     assert style.rendered(draw(plan, Run.of(run_tree())), kind) == style.rendered(draw(plan, Run.of(run_tree())), kind)
+
+
+def test_fonts_in_pdf_files_are_truetype_as_publishers_ask(monkeypatch):
+    monkeypatch.setitem(style.STYLE, "pdf.fonttype", FONTS)
+    written = style.rendered(draw(FIGURES[1], Run.of(TREE)), "pdf")
+    assert b"/FontFile2" in written
+    assert b"/Type3" not in written
 
 
 def test_the_measured_line_is_the_run_s(tmp_path):
