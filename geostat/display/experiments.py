@@ -118,7 +118,8 @@ def predictive_quartiles(predictive: xr.Dataset) -> xr.Dataset:
 def lowest_bic(bic: xr.DataArray, form: str) -> xr.DataArray | None:
     """Return in how many heads each form has the lowest BIC, along the dimension `form`; None where none is known.
 
-    >>> lowest_bic(xr.DataArray([[1.0, 5.0], [2.0, 3.0], [np.nan, 4.0]], dims=("form", "head")), "form").values.tolist()
+    >>> bic = xr.DataArray([[1.0, 5.0], [2.0, 3.0], [np.nan, 4.0]], dims=("form", "head"))
+    >>> lowest_bic(bic, "form").values.tolist()
     [1, 1, 0]
     """
     values = bic.transpose(form, ...).values.astype(np.float64).reshape(bic.sizes[form], -1)
