@@ -26,17 +26,22 @@ check: $(STAMP)
 	$(BIN)/codespell
 
 bench: $(STAMP)
-	for name in capture kernels sharp fits theory whatif; do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
+	for name in capture kernels sharp fits theory whatif; do \
+	  echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; \
+	done
 
 studies: $(STAMP)
-	for name in norms similarity weights verdicts; do echo "== $$name"; $(BIN)/python -m studies.$$name || exit 1; done
+	for name in norms similarity weights verdicts; do \
+	  echo "== $$name"; $(BIN)/python -m studies.$$name || exit 1; \
+	done
 
 format: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 $(STAMP): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than Python 3.11: run make PYTHON=python3.11"; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "$(PYTHON) is older than Python 3.11: run make PYTHON=python3.11"; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,hub]'

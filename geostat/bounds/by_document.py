@@ -61,7 +61,8 @@ def evaluate(
     whether the first token is the sink, `convention` is "paper" or "followup".
 
     >>> gram, alpha = LagGram(0.5 ** np.arange(8.0)), np.full((1, 8), 1 / 8)
-    >>> found = evaluate(alpha, np.ones(8), gram, 64, np.array([2, 4]), edition="sharp", sink=False, convention="paper")
+    >>> n, how = np.array([2, 4]), {"edition": "sharp", "sink": False, "convention": "paper"}
+    >>> found = evaluate(alpha, np.ones(8), gram, 64, n, **how)
     >>> sorted(found)[:2], found["recall_lower"].shape
     (['f_inner_lower', 'f_inner_upper'], (1, 2))
     """

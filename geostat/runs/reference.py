@@ -58,21 +58,24 @@ RECORDS: Final[Mapping[str, tuple[Variable, ...]]] = {
 
 HEAD: Final = """# Variables of a run
 
-Written by `python -m geostat.runs.reference docs/reference/variables.md` from the records that the results themselves are labelled with.
+Written by `python -m geostat.runs.reference docs/reference/variables.md` from the records that the
+results themselves are labelled with.
 
-An estimate, marked \\*, is four variables: `x`, `x_se` (standard error), `x_lower` and `x_upper` (95% interval; over documents unless its attribute
-`interval` says otherwise). Where a claim is on it, marked \\*\\*, there are also `x_skew` (skewness of single documents) and `x_without` (the estimate
-without each document, along `document`). Each variable carries its meaning, unit, symbol and equation as the attributes `long_name`, `units`, `symbol`
-and `equation`; equation numbers are those of arXiv 2602.01893.
+An estimate, marked \\*, is four variables: `x`, `x_se` (standard error), `x_lower` and `x_upper`
+(95% interval; over documents unless its attribute `interval` says otherwise). Where a claim is on
+it, marked \\*\\*, there are also `x_skew` (skewness of single documents) and `x_without` (the estimate
+without each document, along `document`). Each variable carries its meaning, unit, symbol and
+equation as the attributes `long_name`, `units`, `symbol` and `equation`; equation numbers are those
+of arXiv 2602.01893.
 """
 
 
 def reference(records: Mapping[str, Iterable[Variable]] = RECORDS) -> str:
     """Return the page: a table a group, a row a record.
 
-    >>> record = Variable("C", "norm of a content token", "value norm", "C", dims=("layer", "kv_head"))
+    >>> record = Variable("C", "norm of a token", "value norm", "C", dims=("layer", "kv_head"))
     >>> print(reference({"norms": [record]}).splitlines()[-1])
-    | `C` | layer, kv_head | value norm | $C$ | norm of a content token |  |
+    | `C` | layer, kv_head | value norm | $C$ | norm of a token |  |
     """
     return HEAD + "".join(f"\n## /{group}\n\n{_table(rows)}" for group, rows in records.items())
 

@@ -40,7 +40,8 @@ def choose(loss: FloatArray, criterion: FloatArray, parameters: NDArray[np.int64
         criterion: BIC, shape (form, head), which decides where there is no left-out loss: with one document. -inf for an exact fit.
         parameters: free parameters of each form; the simpler form has fewer, of equally simple ones the one of lower loss is taken.
 
-    >>> loss = np.array([[[1.00], [1.02], [0.98]], [[0.99], [1.03], [0.97]]])  # (form, document, head): within noise of each other
+    >>> # (form, document, head): two forms within noise of each other
+    >>> loss = np.array([[[1.00], [1.02], [0.98]], [[0.99], [1.03], [0.97]]])
     >>> int(choose(loss, np.zeros((2, 1)), np.array([1, 2])).chosen[0])
     0
     """

@@ -14,7 +14,8 @@ def two_sided(effect: FloatArray, se: FloatArray, degrees: FloatArray) -> FloatA
 
     An effect without spread, known exactly, has p = 1 at 0 and 0 elsewhere; degrees of freedom are taken as 1 where there are fewer.
 
-    >>> two_sided(np.array([0.0, 1.0, 2.0]), np.array([1.0, 1.0, 0.0]), np.array([1.0, 1.0, 1.0])).round(3).tolist()
+    >>> value, se, freedom = np.array([[0.0, 1.0, 2.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
+    >>> two_sided(value, se, freedom).round(3).tolist()
     [1.0, 0.5, 0.0]
     """
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -194,7 +194,8 @@ def share_within(effect: FloatArray, again: FloatArray | None, tolerance: float,
     Returns:
         The share, NaN without any estimate; standard error and 95% interval by t on K − 1 degrees of freedom, NaN without replicates of each estimate.
 
-    >>> share = share_within(np.array([0.1, 0.3]), np.array([[0.1, 0.3], [0.1, 0.1]]), 0.2, "at_most")
+    >>> effect, without = np.array([0.1, 0.3]), np.array([[0.1, 0.3], [0.1, 0.1]])
+    >>> share = share_within(effect, without, 0.2, "at_most")
     >>> float(share.value), float(share.se)
     (0.5, 0.25)
     """

@@ -52,7 +52,9 @@ def _rows(data: xr.Dataset, names: Iterable[str], form: str = "") -> list[list[C
         letter, unit = SHORT.get(name) or str(attrs.get("symbol") or ""), str(attrs.get("units", "1"))
         words = str(attrs.get("long_name", name))
         if form:
-            words = f"{form}: {words.removesuffix('; 0 for forms without').removesuffix(', density uniform within histogram bins')}"
+            for ending in ("; 0 for forms without", ", density uniform within histogram bins"):
+                words = words.removesuffix(ending)
+            words = f"{form}: {words}"
         meaning = mixed(f"{words}{'' if unit == '1' else f' ({unit})'}{_source(attrs)}")
         heads = whole(float(flat(values).size))
         rows.append([symbol(letter) if letter else text(name), meaning, between(*quartiles(values)), typical, heads])

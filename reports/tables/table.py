@@ -79,7 +79,8 @@ class Table:
             for first in range(0, max(1, len(self.rows)), self.paper_rows)
         ]
         note = "".join(f"% {line}\n" for line in text_latex(self.caption).split("\n"))
-        opening = "\\begingroup\\footnotesize\\setlength{\\tabcolsep}{3.4pt}\\setlength{\\parindent}{0pt}\n"
+        lengths = "\\setlength{\\tabcolsep}{3.4pt}\\setlength{\\parindent}{0pt}"
+        opening = f"\\begingroup\\footnotesize{lengths}\n"
         body = "\n\\par\\medskip\n".join(pieces)
         return f"{note}{_needs(body)}{opening}{_WRAPPED if self.widths else ''}{body}\n\\endgroup\n"
 

@@ -20,16 +20,21 @@ def _pairs(table: str) -> dict[str, str]:
 
 
 _GREEK = _pairs(
-    """alpha α beta β gamma γ delta δ epsilon ε varepsilon ε zeta ζ eta η theta θ kappa κ lambda λ mu μ nu ν xi ξ pi π rho ρ
-    sigma σ tau τ phi φ varphi φ chi χ psi ψ omega ω
-    Gamma Γ Delta Δ Theta Θ Lambda Λ Xi Ξ Pi Π Sigma Σ Phi Φ Psi Ψ Omega Ω"""
+    """
+    alpha α beta β gamma γ delta δ epsilon ε varepsilon ε zeta ζ eta η theta θ kappa κ lambda λ
+    mu μ nu ν xi ξ pi π rho ρ sigma σ tau τ phi φ varphi φ chi χ psi ψ omega ω Gamma Γ Delta Δ
+    Theta Θ Lambda Λ Xi Ξ Pi Π Sigma Σ Phi Φ Psi Ψ Omega Ω
+    """
 )
 _SIGNS = (
     _pairs(
-        r"""le ≤ leq ≤ ge ≥ geq ≥ lesssim ≲ gtrsim ≳ ll ≪ gg ≫ ne ≠ neq ≠ approx ≈ in ∈ notin ∉ succeq ⪰ setminus ∖ cdot ·
-        times × pm ± to → infty ∞ sum ∑ prod ∏ max max min min exp exp log log cos cos sin sin Pr Pr det det langle ⟨ rangle ⟩
-        ldots … dots … cdots ⋯ partial ∂ propto ∝ sim ∼ Leftrightarrow ⇔ Rightarrow ⇒ implies ⇒ forall ∀ cup ∪ cap ∩ emptyset ∅
-        ell ℓ lvert | rvert | lVert ‖ rVert ‖ | ‖ { { } } % % & & _ _ # # $ $"""
+        r"""
+        le ≤ leq ≤ ge ≥ geq ≥ lesssim ≲ gtrsim ≳ ll ≪ gg ≫ ne ≠ neq ≠ approx ≈ in ∈ notin ∉
+        succeq ⪰ setminus ∖ cdot · times × pm ± to → infty ∞ sum ∑ prod ∏ max max min min exp exp
+        log log cos cos sin sin Pr Pr det det langle ⟨ rangle ⟩ ldots … dots … cdots ⋯ partial ∂
+        propto ∝ sim ∼ Leftrightarrow ⇔ Rightarrow ⇒ implies ⇒ forall ∀ cup ∪ cap ∩ emptyset ∅
+        ell ℓ lvert | rvert | lVert ‖ rVert ‖ | ‖ { { } } % % & & _ _ # # $ $
+        """
     )
     | dict.fromkeys(("quad", "qquad", ",", ";", ":", " ", "\\"), " ")
     | {"!": ""}
@@ -51,11 +56,14 @@ _LATEX_TEXT: Final = (
     {sign: f"$_{digit}$" for digit, sign in enumerate("₀₁₂₃₄₅₆₇₈₉")}
     | {sign: f"$^{digit}$" for digit, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}
     | _pairs(
-        r"""\ \textbackslash{} & \& % \% $ \$ # \# _ \_ { \{ } \} ~ \textasciitilde{} ^ \textasciicircum{} < $<$ > $>$ | $|$ " ''
-        ± $\pm$ × $\times$ · $\cdot$ − $-$ – -- — --- … \dots{} ≤ $\le$ ≥ $\ge$ ≠ $\ne$ ≈ $\approx$ ≪ $\ll$ ≲ $\lesssim$
-        ≳ $\gtrsim$ ∈ $\in$ ∉ $\notin$ ∞ $\infty$ √ $\surd$ ∑ $\sum$ → $\to$ ⇔ $\Leftrightarrow$ ⇒ $\Rightarrow$ ‖ $\|$
-        𝔼 $\mathbb{E}$ ² $^2$ ³ $^3$ ½ $\frac12$ ° $^\circ$ ⁻ $^-$ ∖ $\setminus$ ⟨ $\langle$ ⟩ $\rangle$ ’ ' ‘ ` “ `` ” ''
-        § \S{} ᵀ $^\top$ ∅ $\emptyset$ ⪰ $\succeq$ › $>$"""
+        r"""
+        \ \textbackslash{} & \& % \% $ \$ # \# _ \_ { \{ } \} ~ \textasciitilde{}
+        ^ \textasciicircum{} < $<$ > $>$ | $|$ " '' ± $\pm$ × $\times$ · $\cdot$ − $-$ – -- — ---
+        … \dots{} ≤ $\le$ ≥ $\ge$ ≠ $\ne$ ≈ $\approx$ ≪ $\ll$ ≲ $\lesssim$ ≳ $\gtrsim$ ∈ $\in$
+        ∉ $\notin$ ∞ $\infty$ √ $\surd$ ∑ $\sum$ → $\to$ ⇔ $\Leftrightarrow$ ⇒ $\Rightarrow$
+        ‖ $\|$ 𝔼 $\mathbb{E}$ ² $^2$ ³ $^3$ ½ $\frac12$ ° $^\circ$ ⁻ $^-$ ∖ $\setminus$
+        ⟨ $\langle$ ⟩ $\rangle$ ’ ' ‘ ` “ `` ” '' § \S{} ᵀ $^\top$ ∅ $\emptyset$ ⪰ $\succeq$ › $>$
+        """
     )
     | {sign: rf"$\{name}$" for name, sign in _GREEK.items() if not name.startswith("var")}
     | dict.fromkeys("\u0304\u0332", "")

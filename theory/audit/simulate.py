@@ -92,7 +92,8 @@ def simulate(
 
     Example:
         >>> from theory.head.gram import exponential
-        >>> found = simulate([0.5, 0.1, 0.2, 0.2], 1.0, exponential(1.0, 0.0, 4), 64, [2], draws=100, seed=0)
+        >>> alpha, gram = [0.5, 0.1, 0.2, 0.2], exponential(1.0, 0.0, 4)
+        >>> found = simulate(alpha, 1.0, gram, 64, [2], draws=100, seed=0)
         >>> bool(0 < found.precision[0] <= 1), found.draws
         (True, 100)
     """

@@ -99,7 +99,8 @@ def envelope(alpha: Any, norms: Any, gram: Gram, dimension: int, n: Any, **choic
 
     Example:
         >>> from theory import envelope, exponential
-        >>> found = envelope([0.5, 0.1, 0.2, 0.2], 1.0, exponential(1.0, 0.0, 4), 64, [1, 2], edition="sharp")
+        >>> alpha, gram = [0.5, 0.1, 0.2, 0.2], exponential(1.0, 0.0, 4)
+        >>> found = envelope(alpha, 1.0, gram, 64, [1, 2], edition="sharp")
         >>> found.recall_lower.round(3).tolist()
         [1.0, 0.946]
     """
@@ -122,7 +123,8 @@ def envelopes(alpha: Any, norms: Any, gram: Gram, dimension: int, n: Any, **choi
     Example:
         >>> from theory import envelopes, exponential
         >>> alpha = [[0.5, 0.1, 0.2, 0.2], [0.1, 0.2, 0.3, 0.4]]
-        >>> envelopes(alpha, 1.0, exponential(1.0, 0.0, 4), 4, [1, 2], edition="printed").margin.shape
+        >>> gram = exponential(1.0, 0.0, 4)
+        >>> envelopes(alpha, 1.0, gram, 4, [1, 2], edition="printed").margin.shape
         (2, 2)
     """
     settings = Settings(fast=True, **choices)

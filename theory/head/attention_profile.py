@@ -61,7 +61,8 @@ def profile_shape(position: Any, *, eta: Any, rate: Any, omega: Any, t1: Any, t2
     """Return α_i / p_base of Assumption 3 at positions i > 0: plateau, oscillation and growth are one product. Arguments broadcast.
 
     Example:
-        >>> profile_shape([1, 2, 3, 4], eta=0.5, rate=0.5, omega=3.141592653589793, t1=1, t2=3).round(3).tolist()
+        >>> shape = profile_shape([1, 2, 3, 4], eta=0.5, rate=0.5, omega=3.141592653589793, t1=1, t2=3)
+        >>> shape.round(3).tolist()
         [1.0, 1.5, 0.5, 1.649]
     """
     return np.asarray(np.exp(growth(position, rate, t2)) * (1 + oscillation(position, eta, omega, t1, t2)))
@@ -76,7 +77,8 @@ class WeightProfile:
     p_base: weight of the plateau; None: the one that makes Σα = 1, which the paper never imposes (erratum 10).
 
     Example:
-        >>> WeightProfile(length=4, plateau_end=4, growth_start=4, p_sink=0.2, eta=0.1, omega=1.0).weights().round(3).tolist()
+        >>> flat = WeightProfile(4, plateau_end=4, growth_start=4, p_sink=0.2, eta=0.1, omega=1.0)
+        >>> flat.weights().round(3).tolist()
         [0.2, 0.2, 0.2, 0.2, 0.2]
     """
 
@@ -174,7 +176,8 @@ def regimes(profile: WeightProfile) -> Regimes:
         InputError: if η is outside (0, 1], where that order does not hold.
 
     Example:
-        >>> found = regimes(WeightProfile(length=40, plateau_end=10, growth_start=30, p_sink=0.5, eta=0.2, omega=0.7))
+        >>> phases = {"length": 40, "plateau_end": 10, "growth_start": 30}
+        >>> found = regimes(WeightProfile(**phases, p_sink=0.5, eta=0.2, omega=0.7))
         >>> found.m1, found.m2, found.m3
         (12, 23, 33)
     """

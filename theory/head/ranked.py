@@ -61,7 +61,7 @@ def rank_of(order: IntArray, sink: int | None) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Summary:
-    r"""What eq. (7), (8) and (11) need of each selection; one entry for each of K sizes n (all < T).
+    r"""What eq. (7), (8) and (11) need of each selection; one entry for each of K sizes n, all < T.
 
     sigma (K, T): σ_l by rank. sigma_ss (K,): σ_ss. In units of value norm: s_in, a_min_in (inf if I\0 is empty), a_max_in and
     a_max_in_with_sink (0 if empty), a_max_out. rho_in: largest cosine among I\0 (0 if fewer than two). rho_out: of J with I\0 (0 if empty).

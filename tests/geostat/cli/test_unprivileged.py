@@ -20,9 +20,9 @@ READING = ("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
 KERNELS = """
 import numpy as np
 {first}
-import theory.editions.sharp.sharp_kernels
+from theory.editions.sharp import sharp_kernels
 ratios = np.empty(0)
-print(theory.editions.sharp.sharp_kernels.pair_ratios(np.eye(2), *np.ones((3, 2)), 1.0, 0, 2, 0.0, ratios))
+print(sharp_kernels.pair_ratios(np.eye(2), *np.ones((3, 2)), 1.0, 0, 2, 0.0, ratios))
 """
 ROOMS = """
 import empirical.measure.head_kernels, geostat.fits.weights.surrogate_kernels

@@ -20,8 +20,10 @@ BROWSER = next((found for name in ("chromium", "chromium-browser", "google-chrom
 SECONDS = 60
 ASKED = """
 <script>
-  const rows = (place) => [...document.querySelectorAll(`#${place} tbody tr`)].filter((row) => !row.hidden);
-  const shown = (place) => rows(place).map((row) => [row.cells[0].textContent, row.cells[1].textContent]);
+  const all = (place) => [...document.querySelectorAll(`#${place} tbody tr`)];
+  const rows = (place) => all(place).filter((row) => !row.hidden);
+  const words = (row) => [row.cells[0].textContent, row.cells[1].textContent];
+  const shown = (place) => rows(place).map(words);
   const typed = (place, words) => {
     const input = document.querySelector(`#${place} .filter-text`);
     input.value = words;
@@ -33,9 +35,16 @@ ASKED = """
     link.click();
     found[link.dataset.show] = shown("table-verdict_heads");
   }
-  for (const words of ["norms.cv L1V0", "norms.", "norms.cv_p", "L1H1"]) found[`verdicts ${words}`] = typed("table-verdict_heads", words);
-  for (const words of ["L1H3", "l1h", "H3", "L9H9", ""]) found[`heads ${words}`] = typed("heads", words);
-  found.sorted = [...document.querySelectorAll("th button")].map((button) => { button.click(); return button.closest("th").getAttribute("aria-sort"); });
+  for (const words of ["norms.cv L1V0", "norms.", "norms.cv_p", "L1H1"]) {
+    found[`verdicts ${words}`] = typed("table-verdict_heads", words);
+  }
+  for (const words of ["L1H3", "l1h", "H3", "L9H9", ""]) {
+    found[`heads ${words}`] = typed("heads", words);
+  }
+  found.sorted = [...document.querySelectorAll("th button")].map((button) => {
+    button.click();
+    return button.closest("th").getAttribute("aria-sort");
+  });
   const told = document.createElement("pre");
   told.id = "told";
   told.textContent = JSON.stringify(found);

@@ -24,11 +24,15 @@ from reports.what_if.table import table_of_elasticities, table_of_study
 BY_ITSELF = set(
     re.findall(
         r"\w+",
-        """S alpha arraystretch bar begin begingroup beta bottomrule cdot chi circ cos csname Delta delta emptyset end endcsname endgroup epsilon eta
-    exp footnotesize frac gamma ge hat infty ell in kappa lambda langle ldots le left let ll log Lambda max mathcal mathit mathrm mbox medskip midrule min
-    mu ne newcommand omega Omega par parindent partial Phi phi pi Pi pm psi raggedleft raggedright rangle renewcommand rho right setlength setminus shortstack
-    sigma Sigma sim sqrt sum surd tabcolsep tabularnewline tau textasciicircum textasciitilde textbackslash theta times to toleft toprule top toright
-    varepsilon xi zeta""",
+        """
+        S alpha arraystretch bar begin begingroup beta bottomrule cdot chi circ cos csname Delta delta
+        emptyset end endcsname endgroup epsilon eta exp footnotesize frac gamma ge hat infty ell in
+        kappa lambda langle ldots le left let ll log Lambda max mathcal mathit mathrm mbox medskip
+        midrule min mu ne newcommand omega Omega par parindent partial Phi phi pi Pi pm psi raggedleft
+        raggedright rangle renewcommand rho right setlength setminus shortstack sigma Sigma sim sqrt sum
+        surd tabcolsep tabularnewline tau textasciicircum textasciitilde textbackslash theta times to
+        toleft toprule top toright varepsilon xi zeta
+        """,
     )
 )
 """Commands of LaTeX itself, of booktabs, and of the table's own."""

@@ -54,7 +54,7 @@ def test_robust_error_is_newey_and_wests_at_the_stated_bandwidth():
     assert hac_errors(profile[None])[0] == pytest.approx(expected, rel=1e-9)
 
 
-def test_robust_error_stands_for_the_scatter_of_slopes_under_autocorrelation_and_the_ordinary_one_does_not():
+def test_under_autocorrelation_the_robust_error_is_the_scatter_of_slopes_and_the_plain_one_is_not():
     noise = lfilter([1.0], [1.0, -0.6], np.random.default_rng(2).normal(size=(300, 700)), axis=-1)[:, 100:]
     profiles = 20 + noise
     scatter = trend(profiles).std()

@@ -294,7 +294,7 @@ def test_many_maxima_of_unlike_spread_compete() -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.8, 1.0])
-def test_followup_f_lies_between_that_of_independent_p_and_r_and_that_of_p_and_r_that_are_one_together(share: float) -> None:
+def test_followup_f_lies_between_that_of_independent_p_and_r_and_of_p_and_r_tied(share: float) -> None:
     p, r = share + (1 - share) * 0.2, share + (1 - share) * 0.4
     outer, inner = share + (1 - share) * 2 * 0.2 / 1.2, share + (1 - share) * 0.8 / 1.4
     found = _finish(p, r, outer, inner, followup=True)
