@@ -1,4 +1,6 @@
-"""Fixtures of the tests and of the examples in docstrings: runs that many share are made once a session."""
+"""Fixtures of the tests and of the examples in docstrings: runs that many share are made once a
+session.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from reports.page import page
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """First what takes longest and a file that makes the finished run, one for each process; last the files that find it made."""
+    """First what takes longest and a file that makes the finished run, one for each process;
+    last the files that find it made.
+    """
     needing = {item.path for item in items if "finished" in getattr(item, "fixturenames", ())}
     first = {"test_truth.py": 0, "test_overall.py": 1}
     items.sort(key=lambda item: first.get(item.path.name, 2 + (item.path in needing)))
@@ -30,7 +34,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def quick_fonts() -> Iterator[None]:
-    """PDF files draw their letters (Type 3), in half the time; a test of figures asks for the fonts that users get."""
+    """PDF files draw their letters (Type 3), in half the time; a test of figures asks for the
+    fonts that users get.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(STYLE, "pdf.fonttype", 3)
         yield
@@ -65,20 +71,50 @@ def text_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory, model_folder: Path, text_folder: Path) -> Finished:
+def finished(
+    tmp_path_factory: pytest.TempPathFactory, model_folder: Path, text_folder: Path
+) -> Finished:
     """The main job on three documents, through the command. Read only."""
     out = shared_folder(tmp_path_factory, "finished") / "report"
-    said = once(out.parent, lambda: geostat("run", model_folder, "--text", text_folder, "--documents", 3, "--length", LENGTH, "--out", out))
+    said = once(
+        out.parent,
+        lambda: geostat(
+            "run",
+            model_folder,
+            "--text",
+            text_folder,
+            "--documents",
+            3,
+            "--length",
+            LENGTH,
+            "--out",
+            out,
+        ),
+    )
     assert said.code == 0, said.stderr
     return Finished(said=said, out=out, tree=Store.open(out / "run.zarr").tree())
 
 
 @pytest.fixture(scope="session")
-def captured(tmp_path_factory: pytest.TempPathFactory, model_folder: Path, text_folder: Path) -> Path:
+def captured(
+    tmp_path_factory: pytest.TempPathFactory, model_folder: Path, text_folder: Path
+) -> Path:
     """The store of a capture of two documents; not to be changed."""
     out = tmp_path_factory.mktemp("captured")
     said = geostat(
-        "capture", model_folder, "--text", text_folder, "--documents", 2, "--length", LENGTH, "--n", "1,2,9", "--out", out, "--quiet"
+        "capture",
+        model_folder,
+        "--text",
+        text_folder,
+        "--documents",
+        2,
+        "--length",
+        LENGTH,
+        "--n",
+        "1,2,9",
+        "--out",
+        out,
+        "--quiet",
     )
     assert said == Said(0, "", "")
     return out / "run.zarr"
@@ -94,19 +130,31 @@ def one_figure(monkeypatch: pytest.MonkeyPatch) -> None:
 def no_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fits are empty: for tests of what happens around them."""
     for name in ("fit_norms", "fit_similarity", "fit_weights", "fit_pooled"):
-        monkeypatch.setattr(stages, name, lambda captured, progress=None: xr.Dataset(attrs={"documents": captured.sizes["document"]}))
+        monkeypatch.setattr(
+            stages,
+            name,
+            lambda captured, progress=None: xr.Dataset(
+                attrs={"documents": captured.sizes["document"]}
+            ),
+        )
 
 
 @pytest.fixture
 def asked(model_folder: Path, text_folder: Path) -> Settings:
     """What two documents are asked for."""
-    return Settings(model=str(model_folder), text=(text_folder,), documents=2, length=LENGTH, n="1,2,5-7,20")
+    return Settings(
+        model=str(model_folder), text=(text_folder,), documents=2, length=LENGTH, n="1,2,5-7,20"
+    )
 
 
 @pytest.fixture(autouse=True)
 def examples_of_the_face(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The examples of geostat's functions run where a user would: beside two runs, a model and a folder of texts."""
-    if not isinstance(request.node, pytest.DoctestItem) or not request.node.name.startswith("geostat.api."):
+    """The examples of geostat's functions run where a user would: beside two runs, a model and a
+    folder of texts.
+    """
+    if not isinstance(request.node, pytest.DoctestItem) or not request.node.name.startswith(
+        "geostat.api."
+    ):
         return
     tmp_path, finished = request.getfixturevalue("tmp_path"), request.getfixturevalue("finished")
     model, texts = request.getfixturevalue("model_folder"), request.getfixturevalue("text_folder")

@@ -2,10 +2,10 @@
 
     .venv/bin/python -m benchmarks.capture [--pairs 7] [--documents 8] [--length 1025]
 
-Time: the decoder's plain fused forward of 8 documents and the capture of as many (tap, every variable, chunks, manifest) take turns in one process;
-what is done once a run (loading, compilation, parity check, layout of the store) is over before. Printed, a document:
-medians, the ratio of medians, and the median ratio of pairs.
-Memory: the peak of a process of its own for each.
+Time: the decoder's plain fused forward of 8 documents and the capture of as many (tap, every
+variable, chunks, manifest) take turns in one process; what is done once a run (loading,
+compilation, parity check, layout of the store) is over before. Printed, a document: medians, the
+ratio of medians, and the median ratio of pairs. Memory: the peak of a process of its own for each.
 """
 
 from __future__ import annotations
@@ -65,14 +65,23 @@ def forward(model: models.LoadedModel, ids: torch.Tensor) -> float:
 
 
 def timed(model: models.LoadedModel, windows: corpus.Windows, kind: str, folder: Path) -> float:
-    """Seconds a document of a capture into a new store, once parity is checked and the store laid out: from the end of the second document on."""
+    """Seconds a document of a capture into a new store, once parity is checked and the store
+    laid out: from the end of the second document on.
+    """
     marks: dict[int, float] = {}
 
     def note(progress: Progress) -> None:
         marks.setdefault(progress.documents, time.perf_counter())
 
     path = folder / "run.zarr"
-    capture(model, windows, path, observers=observers(kind), n=sizes(kind, windows.token_ids.shape[1]), on_progress=note)
+    capture(
+        model,
+        windows,
+        path,
+        observers=observers(kind),
+        n=sizes(kind, windows.token_ids.shape[1]),
+        on_progress=note,
+    )
     seconds = time.perf_counter() - marks[ONCE]
     shutil.rmtree(path)
     return seconds / (len(windows.names) - ONCE)
@@ -88,17 +97,26 @@ def times(model: models.LoadedModel, windows: corpus.Windows, pairs: int, docume
         for _ in range(pairs):
             plain.append(sum(forward(model, ids) for _ in range(documents)) / documents)
             for kind in KINDS:
-                taken[kind].append(timed(model, first(windows, ONCE + documents), kind, Path(folder)))
+                taken[kind].append(
+                    timed(model, first(windows, ONCE + documents), kind, Path(folder))
+                )
     base = statistics.median(plain)
     print(
-        f"seconds a document of {ids.shape[1]} tokens, {torch.get_num_threads()} threads, {pairs} pairs of {documents} documents taking turns"
+        f"seconds a document of {ids.shape[1]} tokens, {torch.get_num_threads()} threads, {pairs}"
+        f" pairs of {documents} documents taking turns"
     )
     print(f"{'plain forward':<26}{base:7.3f} s")
     for kind in KINDS:
         ratios = [one / other for one, other in zip(taken[kind], plain, strict=True)]
         middle = statistics.median(taken[kind])
-        print(f"{kind:<26}{middle:7.3f} s   ratio of medians {middle / base:5.2f}   median ratio {statistics.median(ratios):5.2f}")
-    extra = [(with_them - without) / other for with_them, without, other in zip(taken[KINDS[2]], taken[KINDS[0]], plain, strict=True)]
+        print(
+            f"{kind:<26}{middle:7.3f} s   ratio of medians {middle / base:5.2f}   median ratio"
+            f" {statistics.median(ratios):5.2f}"
+        )
+    extra = [
+        (with_them - without) / other
+        for with_them, without, other in zip(taken[KINDS[2]], taken[KINDS[0]], plain, strict=True)
+    ]
     print(f"baselines cost {statistics.median(extra):.2f} of a forward more (median of pairs)")
 
 
@@ -119,8 +137,12 @@ def peak(what: str, length: int) -> None:
     windows = corpus.windows(texts.builtin(), model.tokenizer, length=length, count=1)
     ids = torch.as_tensor(windows.token_ids.astype(np.int64))
     with tempfile.TemporaryDirectory() as folder:
-        run = partial(capture, model, path=Path(folder) / "run.zarr", observers=[Geometry(), Baselines()])
-        if what != "forward":  # parity, whose eager weights are no part of a capture, is over with the first document
+        run = partial(
+            capture, model, path=Path(folder) / "run.zarr", observers=[Geometry(), Baselines()]
+        )
+        if (
+            what != "forward"
+        ):  # parity, whose eager weights are no part of a capture, is over with the first document
             run(windows=first(windows, 1), n=sizes(what, length))
         forward(model, ids)
         forget()
@@ -141,7 +163,11 @@ def memory(length: int) -> None:
             check=True,
         )
         result[what] = int(done.stdout.split()[-1])
-    print(f"peak memory: forward {result['forward']} MB; capture {result['default n'] - result['forward']:+} MB at the default n, ", end="")
+    print(
+        f"peak memory: forward {result['forward']} MB; capture"
+        f" {result['default n'] - result['forward']:+} MB at the default n, ",
+        end="",
+    )
     print(f"{result['every n'] - result['forward']:+} MB at every n (baselines included)")
 
 
@@ -156,7 +182,12 @@ def main() -> None:
         peak(given.peak, given.length)
         return
     model = models.find(None).load()
-    times(model, corpus.windows(texts.builtin(), model.tokenizer, length=given.length, count=1), given.pairs, given.documents)
+    times(
+        model,
+        corpus.windows(texts.builtin(), model.tokenizer, length=given.length, count=1),
+        given.pairs,
+        given.documents,
+    )
     memory(given.length)
 
 

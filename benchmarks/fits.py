@@ -1,8 +1,10 @@
-"""How long all fits and verdicts of one run take: every head, every rival, every leave-one-document-out replicate, every interval, every answer.
+"""How long all fits and verdicts of one run take: every head, every rival, every
+leave-one-document-out replicate, every interval, every answer.
 
-Run: python -m benchmarks.fits [--run report] [--layers 30] [--documents 8] [--length 1024] [--repeat 1]
-Prints seconds by assumption, of fits pooled over heads and of verdicts; the compiled kernels are compiled on a small dataset first and that time is
-printed apart. With --run it is the run's capture that is fitted, and verdicts are given on its bounds, too; else heads are synthetic.
+Run: python -m benchmarks.fits [--run report] [--layers 30] [--documents 8] [--length 1024]
+[--repeat 1] Prints seconds by assumption, of fits pooled over heads and of verdicts; the compiled
+kernels are compiled on a small dataset first and that time is printed apart. With --run it is the
+run's capture that is fitted, and verdicts are given on its bounds, too; else heads are synthetic.
 """
 
 from __future__ import annotations
@@ -31,11 +33,17 @@ STEPS = ("norms", "similarity", "weights", "pooled", "verdicts")
 
 
 def once(groups: dict[str, xr.Dataset]) -> list[float]:
-    """Fit and judge a run, given as /capture and, for verdicts on bounds, /envelope; return seconds of each of STEPS."""
+    """Fit and judge a run, given as /capture and, for verdicts on bounds, /envelope; return
+    seconds of each of STEPS.
+    """
     clock = [time.perf_counter()]
     data = groups["/capture"]
     result = dict(groups)
-    for name, fit in (("norms", fit_norms), ("similarity", fit_similarity), ("weights", fit_weights)):
+    for name, fit in (
+        ("norms", fit_norms),
+        ("similarity", fit_similarity),
+        ("weights", fit_weights),
+    ):
         result[f"/{name}"] = fit(data)
         clock.append(time.perf_counter())
     result["/pooled"] = fit_pooled(data)
@@ -46,30 +54,45 @@ def once(groups: dict[str, xr.Dataset]) -> list[float]:
 
 
 def main() -> None:
-    ask = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ask = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     for name, default in (("layers", 30), ("documents", 8), ("length", 1024), ("repeat", 1)):
         ask.add_argument(f"--{name}", type=int, default=default)
     ask.add_argument("--run", help="folder of a run whose capture is fitted")
     asked = ask.parse_args()
     start = time.perf_counter()
     fit_weights(capture(sizes=Sizes(documents=2)))
-    print(f"compile          {time.perf_counter() - start:7.2f} s (once for an installation: kernels are cached)")
+    print(
+        f"compile          {time.perf_counter() - start:7.2f} s (once for an installation: kernels"
+        " are cached)"
+    )
     if asked.run:
         tree = gs.open(asked.run)
         groups = {f"/{name}": tree[name].to_dataset().load() for name in ("capture", "envelope")}
     else:
-        truth = Truth(t1=asked.length // 10, t2=asked.length - 40, eta=0.15, eta_tail=0.15, omega=0.4)
-        groups = {"/capture": capture(truth, sizes=Sizes(asked.documents, asked.layers, 9, 3, asked.length))}
+        truth = Truth(
+            t1=asked.length // 10, t2=asked.length - 40, eta=0.15, eta_tail=0.15, omega=0.4
+        )
+        groups = {
+            "/capture": capture(
+                truth, sizes=Sizes(asked.documents, asked.layers, 9, 3, asked.length)
+            )
+        }
     seconds = np.array([once(groups) for _ in range(asked.repeat)])
     data = groups["/capture"]
     heads, documents = data.sizes["layer"] * data.sizes["head"], data.sizes["document"]
     print(
-        f"{heads} heads, {data.sizes['layer'] * data.sizes['kv_head']} value heads, T = {data.sizes['position']}, {documents} documents: "
-        f"{heads * (documents + 1)} profiles; {os.cpu_count()} cores"
+        f"{heads} heads, {data.sizes['layer'] * data.sizes['kv_head']} value heads, T ="
+        f" {data.sizes['position']}, {documents} documents: {heads * (documents + 1)} profiles;"
+        f" {os.cpu_count()} cores"
     )
     for name, value in zip(STEPS, np.median(seconds, axis=0), strict=True):
         print(f"{name:16s} {value:7.2f} s")
-    print(f"{'all':16s} {np.median(seconds.sum(axis=1)):7.2f} s (to reach: 90 s for 270 heads, 90 value heads and 8 documents on 2 cores)")
+    print(
+        f"{'all':16s} {np.median(seconds.sum(axis=1)):7.2f} s (to reach: 90 s for 270 heads, 90"
+        " value heads and 8 documents on 2 cores)"
+    )
 
 
 if __name__ == "__main__":

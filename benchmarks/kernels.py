@@ -1,8 +1,10 @@
-"""Time the measurement of every layer beside the forward pass of the built-in model that it interrupts.
+"""Time the measurement of every layer beside the forward pass of the built-in model that it
+interrupts.
 
-Each round runs one document's forward plain, then with one more thing done at each layer, so that caches and other threads are what
-they are in a capture. Printed: the median over rounds of (with / plain − 1), the share of a plain forward; and the same in seconds.
-Run: python -m benchmarks.kernels [--rounds K] [--tokens T]
+Each round runs one document's forward plain, then with one more thing done at each layer, so that
+caches and other threads are what they are in a capture. Printed: the median over rounds of (with /
+plain − 1), the share of a plain forward; and the same in seconds. Run: python -m benchmarks.kernels
+[--rounds K] [--tokens T]
 """
 
 from __future__ import annotations
@@ -32,9 +34,15 @@ def parts(tokens: int) -> dict[str, OnLayer]:
         "tap alone": lambda alpha, values, layer: None,
         "separability, default n": lambda alpha, values, layer: separability(alpha, values, grid),
         "separability, every N": lambda alpha, values, layer: separability(alpha, values, every),
-        "everything of /capture, default n": lambda alpha, values, layer: summaries.measure_layer(alpha, values, grid, sink=True),
-        "everything of /capture, every N": lambda alpha, values, layer: summaries.measure_layer(alpha, values, every, sink=True),
-        "both draws of /null, default n": lambda alpha, values, layer: nulls.measure_layer(alpha, values, grid, seed=(0, 0, layer)),
+        "everything of /capture, default n": lambda alpha, values, layer: summaries.measure_layer(
+            alpha, values, grid, sink=True
+        ),
+        "everything of /capture, every N": lambda alpha, values, layer: summaries.measure_layer(
+            alpha, values, every, sink=True
+        ),
+        "both draws of /null, default n": lambda alpha, values, layer: nulls.measure_layer(
+            alpha, values, grid, seed=(0, 0, layer)
+        ),
     }
 
 
@@ -63,12 +71,18 @@ def time_with(model: LoadedModel, ids: torch.Tensor, on_layer: OnLayer) -> tuple
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--tokens", type=int, default=1025)
     arguments = parser.parse_args()
     model = find(None).load()
-    ids = torch.as_tensor(windows(builtin(), model.tokenizer, length=arguments.tokens, count=1).token_ids.astype(np.int64))
+    ids = torch.as_tensor(
+        windows(builtin(), model.tokenizer, length=arguments.tokens, count=1).token_ids.astype(
+            np.int64
+        )
+    )
     what = parts(arguments.tokens)
     for on_layer in what.values():  # compile, and warm the caches
         time_with(model, ids, on_layer)
@@ -82,10 +96,16 @@ def main() -> None:
             plain.append(before)
             ratios[name].append(total / before - 1)
             seconds[name].append(inside)
-    print(f"{model.id}, {model.layers} layers, {arguments.tokens} tokens, {torch.get_num_threads()} threads, {arguments.rounds} pairs")
+    print(
+        f"{model.id}, {model.layers} layers, {arguments.tokens} tokens, {torch.get_num_threads()}"
+        f" threads, {arguments.rounds} pairs"
+    )
     print(f"{'plain forward':36s} {np.median(plain):6.3f} s")
     for name in what:
-        print(f"{name:36s} {np.median(seconds[name]):6.3f} s inside, {np.median(ratios[name]):+6.3f} of a forward")
+        print(
+            f"{name:36s} {np.median(seconds[name]):6.3f} s inside, {np.median(ratios[name]):+6.3f}"
+            " of a forward"
+        )
 
 
 if __name__ == "__main__":

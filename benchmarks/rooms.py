@@ -1,7 +1,9 @@
-"""The size and shape of the four rooms: lines, arrows between sub-packages, floors, the longest file and function.
+"""The size and shape of the four rooms: lines, arrows between sub-packages, floors, the longest
+file and function.
 
-Run: python -m benchmarks.rooms. An arrow is a pair of sub-packages of which one imports the other; a file of its own in a room counts as one. A floor is a
-step of the longest chain of arrows. Imports grimp, which import-linter brings.
+Run: python -m benchmarks.rooms. An arrow is a pair of sub-packages of which one imports the other;
+a file of its own in a room counts as one. A floor is a step of the longest chain of arrows. Imports
+grimp, which import-linter brings.
 """
 
 import ast
@@ -56,10 +58,15 @@ def main() -> None:
         long = sorted((count, str(file)) for file, count in lines.items() if count > 300)
         total += sum(lines.values())
         print(
-            f"{room}: {len(files)} files, {sum(lines.values()):,} lines, {len(arrows)} arrows (at most {most}) on {floors(arrows)} floors"
+            f"{room}: {len(files)} files, {sum(lines.values()):,} lines, {len(arrows)} arrows (at"
+            f" most {most}) on {floors(arrows)} floors"
         )
-        print(f"  files over 300 lines: {', '.join(f'{name} ({count})' for count, name in long) or 'none'}")
-        print(f"  functions over 60 lines: {', '.join(f'{name} ({count})' for count, name in sorted(functions) if count > 60) or 'none'}")
+        print(
+            "  files over 300 lines:"
+            f" {', '.join(f'{name} ({count})' for count, name in long) or 'none'}"
+        )
+        wide = ", ".join(f"{name} ({count})" for count, name in sorted(functions) if count > 60)
+        print(f"  functions over 60 lines: {wide or 'none'}")
     print(f"all rooms: {total:,} lines")
 
 

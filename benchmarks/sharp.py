@@ -1,7 +1,7 @@
 """Time the sharp and printed editions on a synthetic model of the built-in model's size.
 
-90 layer-and-kv_head pairs with 3 heads each, 24 sizes N, 8 documents, T = 1024, d = 64: every (document, kv_head) has its own Gram.
-Run: python -m benchmarks.sharp [--documents K]
+90 layer-and-kv_head pairs with 3 heads each, 24 sizes N, 8 documents, T = 1024, d = 64: every
+(document, kv_head) has its own Gram. Run: python -m benchmarks.sharp [--documents K]
 """
 
 from __future__ import annotations
@@ -19,8 +19,12 @@ SIZES = np.unique(np.round(np.geomspace(1, TOKENS, 27)).astype(int))[-24:]
 
 
 def synthetic_heads(rng: np.random.Generator, heads: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return α (heads, T) with a sink and a recent tail over uneven content, and value norms (heads, T)."""
-    content = rng.gamma(0.5, size=(heads, TOKENS)) * (1 + 20 * np.exp(-np.arange(TOKENS)[::-1] / 30))
+    """Return α (heads, T) with a sink and a recent tail over uneven content, and value norms
+    (heads, T).
+    """
+    content = rng.gamma(0.5, size=(heads, TOKENS)) * (
+        1 + 20 * np.exp(-np.arange(TOKENS)[::-1] / 30)
+    )
     content[:, 0] = content[:, 1:].sum(axis=1) * rng.uniform(0.1, 3, heads)
     norms = rng.normal(1, 0.05, (heads, TOKENS))
     norms[:, 0] = 0.1
@@ -42,7 +46,11 @@ def time_model(edition: str, measured: bool, documents: int) -> float:
     for item in range(-1, documents * KV_HEADS):
         if item % 10 == 0:
             alpha, norms = synthetic_heads(rng, HEADS_PER_KV)
-        gram = measured_gram(rng) if measured else offset_exponential(rng.uniform(0.05, 1), rng.uniform(0, 0.5), 0.02, TOKENS)
+        gram = (
+            measured_gram(rng)
+            if measured
+            else offset_exponential(rng.uniform(0.05, 1), rng.uniform(0, 0.5), 0.02, TOKENS)
+        )
         start = time.perf_counter()
         envelopes(alpha, norms, gram, DIMENSION, SIZES, edition=edition, feasible=True)
         seconds += (time.perf_counter() - start) * (item >= 0)
@@ -54,13 +62,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--documents", type=int, default=8)
     documents = parser.parse_args().documents
-    print(f"{KV_HEADS * HEADS_PER_KV} heads, {len(SIZES)} sizes, {documents} documents, T = {TOKENS}, d = {DIMENSION}")
+    print(
+        f"{KV_HEADS * HEADS_PER_KV} heads, {len(SIZES)} sizes, {documents} documents, T = {TOKENS},"
+        f" d = {DIMENSION}"
+    )
     for edition in ("sharp", "printed"):
         for measured in (False, True):
-            print(f"{edition:8s} {'measured' if measured else 'by lag':9s} {time_model(edition, measured, documents):7.1f} s")
+            print(
+                f"{edition:8s} {'measured' if measured else 'by lag':9s}"
+                f" {time_model(edition, measured, documents):7.1f} s"
+            )
     alpha, norms = synthetic_heads(np.random.default_rng(1), 1)
     start = time.perf_counter()
-    envelope(alpha[0], norms[0], offset_exponential(0.1, 0.2, 0.02, TOKENS), DIMENSION, SIZES, edition="sharp")
+    envelope(
+        alpha[0],
+        norms[0],
+        offset_exponential(0.1, 0.2, 0.02, TOKENS),
+        DIMENSION,
+        SIZES,
+        edition="sharp",
+    )
     print(f"one head, exact law: {time.perf_counter() - start:.2f} s")
 
 

@@ -2,8 +2,9 @@
 
     .venv/bin/python -m benchmarks.theory [--heads 25]
 
-Each part runs in a process of its own with one thread for everything, after a warm-up; wall and processor time stand side by side, since
-another process on the machine lengthens the first alone. Memory is the growth of the process's peak over what it held after the warm-up.
+Each part runs in a process of its own with one thread for everything, after a warm-up; wall and
+processor time stand side by side, since another process on the machine lengthens the first alone.
+Memory is the growth of the process's peak over what it held after the warm-up.
 """
 
 from __future__ import annotations
@@ -25,8 +26,20 @@ def long_head() -> tuple:
     from theory.head.attention_profile import WeightProfile, value_norm_profile
     from theory.head.gram import offset_exponential
 
-    shape = WeightProfile(length=TOKENS - 1, plateau_end=300, growth_start=900, p_sink=0.4, eta=0.5, omega=0.9, growth=0.06)
-    return shape.weights(), value_norm_profile(TOKENS, sink_ratio=0.2), offset_exponential(0.1, 0.2, 0.1, TOKENS)
+    shape = WeightProfile(
+        length=TOKENS - 1,
+        plateau_end=300,
+        growth_start=900,
+        p_sink=0.4,
+        eta=0.5,
+        omega=0.9,
+        growth=0.06,
+    )
+    return (
+        shape.weights(),
+        value_norm_profile(TOKENS, sink_ratio=0.2),
+        offset_exponential(0.1, 0.2, 0.1, TOKENS),
+    )
 
 
 def peak() -> float:
@@ -49,11 +62,18 @@ def one_head(edition: str) -> dict[str, float]:
         time.process_time(),
     )
     envelopes(alpha[None], norms, gram, DIMENSION, sizes, edition=edition)
-    return {"sizes": len(sizes), "wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu, "memory": peak() - before}
+    return {
+        "sizes": len(sizes),
+        "wall": time.perf_counter() - wall,
+        "cpu": time.process_time() - cpu,
+        "memory": peak() - before,
+    }
 
 
 def conditional(heads: int) -> dict[str, float]:
-    """Seconds a value of N at T = 257, over random heads; the tables of a dimension are made before its head is timed."""
+    """Seconds a value of N at T = 257, over random heads; the tables of a dimension are made
+    before its head is timed.
+    """
     import numpy as np
 
     from theory.audit import heads as audit_heads
@@ -73,7 +93,11 @@ def conditional(heads: int) -> dict[str, float]:
             cpu.append(time.process_time() - starts[1])
             settled += out.error <= 0.01
     shares = {"median": 0.5, "ninth_decile": 0.9, "worst": 1.0}
-    out = {f"{kind}_{name}": float(np.quantile(times, q)) for kind, times in (("wall", wall), ("cpu", cpu)) for name, q in shares.items()}
+    out = {
+        f"{kind}_{name}": float(np.quantile(times, q))
+        for kind, times in (("wall", wall), ("cpu", cpu))
+        for name, q in shares.items()
+    }
     return {"rows": len(wall), "settled": settled / len(wall), **out}
 
 
@@ -90,7 +114,9 @@ def fresh(part: str, *arguments: str) -> dict[str, float]:
 
 
 def import_seconds() -> tuple[float, float]:
-    """Least wall and processor seconds of `import theory` beyond those of an empty interpreter, of five."""
+    """Least wall and processor seconds of `import theory` beyond those of an empty interpreter,
+    of five.
+    """
     times = []
     for program in ("pass", "import theory"):
         runs = []
@@ -98,32 +124,47 @@ def import_seconds() -> tuple[float, float]:
             before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
             subprocess.run([sys.executable, "-c", program], check=True, env=os.environ | ONE_THREAD)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            runs.append((time.perf_counter() - start, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime))
+            runs.append(
+                (
+                    time.perf_counter() - start,
+                    after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+                )
+            )
         times.append([min(run[k] for run in runs) for k in range(2)])
     return times[1][0] - times[0][0], times[1][1] - times[0][1]
 
 
 def main() -> None:
     """Print the table of timings, or one part of it as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--heads", type=int, default=25)
     parser.add_argument("--part", choices=["sharp", "predicted", "conditional"])
     asked = parser.parse_args()
     if asked.part:
-        print(json.dumps(conditional(asked.heads) if asked.part == "conditional" else one_head(asked.part)))
+        print(
+            json.dumps(
+                conditional(asked.heads) if asked.part == "conditional" else one_head(asked.part)
+            )
+        )
         return
     print(f"load of the machine before: {os.getloadavg()[0]:.1f}")
     for edition, target in (("sharp", "3 s, 500 MB"), ("predicted", "4 s")):
         result = fresh(edition)
         print(
-            f"{edition}: one head, L = {TOKENS - 1}, {result['sizes']} values of N: {result['wall']:.2f} s wall, {result['cpu']:.2f} s processor, "
-            f"{result['memory']:.0f} MB (to reach: {target})"
+            f"{edition}: one head, L = {TOKENS - 1}, {result['sizes']} values of N:"
+            f" {result['wall']:.2f} s wall, {result['cpu']:.2f} s processor, {result['memory']:.0f}"
+            f" MB (to reach: {target})"
         )
     result = fresh("conditional", "--heads", str(asked.heads))
     for kind, name in (("wall", "wall"), ("cpu", "processor")):
-        median, decile, worst = (1e3 * result[f"{kind}_{share}"] for share in ("median", "ninth_decile", "worst"))
+        median, decile, worst = (
+            1e3 * result[f"{kind}_{share}"] for share in ("median", "ninth_decile", "worst")
+        )
         print(
-            f"conditional: T = 257, {result['rows']} values of N, ms {name}: median {median:.0f}, 90% {decile:.0f}, worst {worst:.0f} (to reach: 150)"
+            f"conditional: T = 257, {result['rows']} values of N, ms {name}: median {median:.0f},"
+            f" 90% {decile:.0f}, worst {worst:.0f} (to reach: 150)"
         )
     print(f"conditional: {result['settled']:.1%} of them settled")
     wall, cpu = import_seconds()

@@ -2,8 +2,9 @@
 
     .venv/bin/python -m benchmarks.whatif [--pairs 7]
 
-A study of 10⁶ points (N × β × d × κ at one weight profile, printed lower bounds on E P and E R) takes turns with the formula written out in NumPy; sympy's
-evalf of the catalogue's expression is timed on a few points. Then 10⁴ different profiles at L = 1024 and one N.
+A study of 10⁶ points (N × β × d × κ at one weight profile, printed lower bounds on E P and E R)
+takes turns with the formula written out in NumPy; sympy's evalf of the catalogue's expression is
+timed on a few points. Then 10⁴ different profiles at L = 1024 and one N.
 """
 
 from __future__ import annotations
@@ -19,14 +20,21 @@ import sympy as sp
 from theory.head.attention_profile import WeightProfile
 from theory.what_if.study import Question, study
 
-AXES = {"N": np.arange(1, 101), "beta": np.geomspace(0.01, 0.5, 100), "d": np.arange(16, 176, 16), "kappa": np.linspace(0.05, 0.5, 10)}
+AXES = {
+    "N": np.arange(1, 101),
+    "beta": np.geomspace(0.01, 0.5, 100),
+    "d": np.arange(16, 176, 16),
+    "kappa": np.linspace(0.05, 0.5, 10),
+}
 FIXED = {"rho0": 0.01, "L": 1024}
 QUESTION = Question(bounds=("precision_lower", "recall_lower"))
 
 
 def selected() -> dict[str, np.ndarray]:
     """What eq. (8) needs of each N, at the default profile."""
-    alpha = WeightProfile(length=1024, plateau_end=512, growth_start=922, p_sink=0.3, eta=0.02, omega=0.1).weights()
+    alpha = WeightProfile(
+        length=1024, plateau_end=512, growth_start=922, p_sink=0.3, eta=0.02, omega=0.1
+    ).weights()
     norms = np.ones(1025)
     norms[0] = 0.25
     order = np.argsort(-alpha, kind="stable")
@@ -87,7 +95,9 @@ def clock(work: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--pairs", type=int, default=7)
     pairs = parser.parse_args().pairs
     result = study(AXES, FIXED, QUESTION)
@@ -100,13 +110,24 @@ def main() -> None:
     ratio = statistics.median(one / other for one, other in zip(ours, theirs, strict=True))
     points = int(np.prod(result.shape))
     print(
-        f"{points:,} points, {pairs} pairs: by hand {statistics.median(theirs):.4f} s, study {statistics.median(ours):.4f} s, median ratio {ratio:.2f}"
+        f"{points:,} points, {pairs} pairs: by hand {statistics.median(theirs):.4f} s, study"
+        f" {statistics.median(ours):.4f} s, median ratio {ratio:.2f}"
     )
     one = by_sympy(20)
-    print(f"sympy {1e3 * one:.2f} ms a point: {one * points / statistics.median(ours):,.0f} times as long")
+    print(
+        f"sympy {1e3 * one:.2f} ms a point: {one * points / statistics.median(ours):,.0f} times as"
+        " long"
+    )
     random = np.random.default_rng(0)
-    many = {"eta": random.uniform(0, 0.05, 100), "omega": random.uniform(0, 3, 10), "p_sink": random.uniform(0, 0.9, 10)}
-    print(f"10,000 profiles at L = 1024, N = 8: {clock(lambda: study(many, {'N': 8, 'L': 1024}, QUESTION)):.2f} s")
+    many = {
+        "eta": random.uniform(0, 0.05, 100),
+        "omega": random.uniform(0, 3, 10),
+        "p_sink": random.uniform(0, 0.9, 10),
+    }
+    print(
+        "10,000 profiles at L = 1024, N = 8:"
+        f" {clock(lambda: study(many, {'N': 8, 'L': 1024}, QUESTION)):.2f} s"
+    )
 
 
 if __name__ == "__main__":

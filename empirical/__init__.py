@@ -1,4 +1,6 @@
-"""Measures the attention heads of a transformer: text, models, the tap, separability, baselines, the store."""
+"""Measures the attention heads of a transformer: text, models, the tap, separability, baselines,
+the store.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,9 @@ import sys
 from empirical.sources.caches import lend_caches
 
 if "torch" not in sys.modules and not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & os.environ.keys():
-    # The threads of a forward pass spin for milliseconds after each layer, on the cores that the measurements of that layer need. Waiting
-    # shorter does not slow the forward down. It can be told to the OpenMP runtime only before torch loads it.
+    # The threads of a forward pass spin for milliseconds after each layer, on the cores that the
+    # measurements of that layer need. Waiting shorter does not slow the forward down. It can be
+    # told to the OpenMP runtime only before torch loads it.
     os.environ["GOMP_SPINCOUNT"] = "10000"
 
 lend_caches()

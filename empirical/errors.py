@@ -1,4 +1,6 @@
-"""The errors of this room that a user can mend, and what a disk says of what a user can mend. Imports the standard library."""
+"""The errors of this room that a user can mend, and what a disk says of what a user can mend.
+Imports the standard library.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""What a run holds: names, dimensions, units, symbols and equation numbers of every measured variable.
+"""What a run holds: names, dimensions, units, symbols and equation numbers of every measured
+variable.
 
-Source: the definitions (1)-(8), (18)-(20) of arXiv 2602.01893 and the figures they are drawn in. Imports numpy and xarray.
+Source: the definitions (1)-(8), (18)-(20) of arXiv 2602.01893 and the figures they are drawn in.
+Imports numpy and xarray.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ import numpy as np
 import xarray as xr
 
 SCHEMA_VERSION: Final = 1
-"""Raised whenever a stored name, dimension or meaning changes; a store of another version is not resumed."""
+"""Raised whenever a stored name, dimension or meaning changes; a store of another version is not
+resumed.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +35,9 @@ class Variable:
     dtype: str = "float32"
     note: str = ""
     invisible: float | None = None
-    """What stands at the positions that a layer's query does not see; None: `fill`, as where nothing was measured."""
+    """What stands at the positions that a layer's query does not see; None: `fill`, as where
+    nothing was measured.
+    """
 
     @property
     def fill(self) -> float | int | str:
@@ -40,12 +46,26 @@ class Variable:
 
     def attributes(self) -> dict[str, str]:
         """The attributes that travel with the array in the store."""
-        attrs = {"long_name": self.long_name, "units": self.units, "symbol": self.symbol, "equation": self.equation}
+        attrs = {
+            "long_name": self.long_name,
+            "units": self.units,
+            "symbol": self.symbol,
+            "equation": self.equation,
+        }
         return attrs | ({"note": self.note} if self.note else {})
 
 
-def _row(dims: str, long_name: str, units: str, symbol: str, equation: str, **more: Any) -> Variable:
-    return Variable(dims=tuple(dims.split()), long_name=long_name, units=units, symbol=symbol, equation=equation, **more)
+def _row(
+    dims: str, long_name: str, units: str, symbol: str, equation: str, **more: Any
+) -> Variable:
+    return Variable(
+        dims=tuple(dims.split()),
+        long_name=long_name,
+        units=units,
+        symbol=symbol,
+        equation=equation,
+        **more,
+    )
 
 
 VALUE_UNITS: Final = "value norm"
@@ -56,7 +76,9 @@ _LAG = "layer kv_head lag"
 _curve = partial(_row, "layer head n")
 
 SEPARABILITY: Final = {
-    "precision": _curve("Precision at the outer radius", "1", r"P(r_{\max},N)", "(2), Definition 1"),
+    "precision": _curve(
+        "Precision at the outer radius", "1", r"P(r_{\max},N)", "(2), Definition 1"
+    ),
     "recall": _curve("Recall at the inner radius", "1", r"R(r_{\min},N)", "(3), Definition 2"),
     "r_min": _curve("inner radius", VALUE_UNITS, r"r_{\min}", "(18)"),
     "r_max": _curve("outer radius", VALUE_UNITS, r"r_{\max}", "(18)"),
@@ -68,33 +90,109 @@ CURVES: Final = {
         "norm of the representative without the sink", VALUE_UNITS, r"\|s(N\setminus 0)\|", "Fig. 7"
     ),
     "representative_norm_without_last": _curve(
-        "norm of the representative without the last token", VALUE_UNITS, r"\|s(N\setminus L)\|", "Fig. 7"
+        "norm of the representative without the last token",
+        VALUE_UNITS,
+        r"\|s(N\setminus L)\|",
+        "Fig. 7",
     ),
-    "cosine_to_sink": _curve("cosine of the representative with the sink's value", "1", r"\cos(s,v_0)", "Fig. 7"),
-    "cosine_to_last": _curve("cosine of the representative with the last value", "1", r"\cos(s,v_L)", "Fig. 7"),
-    "a_min_in": _curve("smallest selected effective weight, sink left out", VALUE_UNITS, r"a_{\min}^{\mathrm{in}}", "(7)"),
-    "a_min_in_with_sink": _curve("smallest selected effective weight", VALUE_UNITS, r"\min_{I_N} a_i", "(7)"),
-    "a_max_in": _curve("largest selected effective weight, sink included", VALUE_UNITS, r"a_{\max}^{\mathrm{in}}", "(8)"),
-    "a_max_in_without_sink": _curve("largest selected effective weight, sink left out", VALUE_UNITS, r"\max_{I_N\setminus 0} a_i", "(8)"),
-    "a_max_out": _curve("largest effective weight outside", VALUE_UNITS, r"a_{\max}^{\mathrm{out}}", "(7)"),
-    "s_in": _curve("sum of the selected effective weights, sink left out", VALUE_UNITS, r"S_{\mathrm{in}}", "(7)"),
-    "rho_in": _curve("largest cosine among the selected, sink left out", "1", r"\rho_{\mathrm{in}}", "(8)"),
-    "rho_out": _curve("largest cosine between a selected and another token, selected sink left out", "1", r"\rho_{\mathrm{out}}", "(7)"),
+    "cosine_to_sink": _curve(
+        "cosine of the representative with the sink's value", "1", r"\cos(s,v_0)", "Fig. 7"
+    ),
+    "cosine_to_last": _curve(
+        "cosine of the representative with the last value", "1", r"\cos(s,v_L)", "Fig. 7"
+    ),
+    "a_min_in": _curve(
+        "smallest selected effective weight, sink left out",
+        VALUE_UNITS,
+        r"a_{\min}^{\mathrm{in}}",
+        "(7)",
+    ),
+    "a_min_in_with_sink": _curve(
+        "smallest selected effective weight", VALUE_UNITS, r"\min_{I_N} a_i", "(7)"
+    ),
+    "a_max_in": _curve(
+        "largest selected effective weight, sink included",
+        VALUE_UNITS,
+        r"a_{\max}^{\mathrm{in}}",
+        "(8)",
+    ),
+    "a_max_in_without_sink": _curve(
+        "largest selected effective weight, sink left out",
+        VALUE_UNITS,
+        r"\max_{I_N\setminus 0} a_i",
+        "(8)",
+    ),
+    "a_max_out": _curve(
+        "largest effective weight outside", VALUE_UNITS, r"a_{\max}^{\mathrm{out}}", "(7)"
+    ),
+    "s_in": _curve(
+        "sum of the selected effective weights, sink left out",
+        VALUE_UNITS,
+        r"S_{\mathrm{in}}",
+        "(7)",
+    ),
+    "rho_in": _curve(
+        "largest cosine among the selected, sink left out", "1", r"\rho_{\mathrm{in}}", "(8)"
+    ),
+    "rho_out": _curve(
+        "largest cosine between a selected and another token, selected sink left out",
+        "1",
+        r"\rho_{\mathrm{out}}",
+        "(7)",
+    ),
 }
 """Columns of the compiled `curves_of_head` in its order, then the largest cosines."""
 
 CAPTURE: Final = {
     "token_id": _row("position", "token id", "1", "", "", dtype="int32"),
-    "attention_weight": _row("layer head position", "attention weight of the last query", "1", r"\alpha_i", "§2", invisible=0.0),
-    "value_norm": _row(_POSITION, "norm of the value state", VALUE_UNITS, r"\|v_i\|", "Assumption 1"),
-    "sink_cosine": _row(_POSITION, "cosine with the sink's value state", "1", r"\cos(v_0,v_i)", "(6), Assumption 2.2"),
-    "cosine_to_last_value": _row(_POSITION, "cosine with the last value state", "1", r"\cos(v_i,v_L)", "(6)"),
-    "cosine_mean": _row(_LAG, "mean cosine of content values at a lag", "1", r"\overline{\cos}(k)", "(6), Assumption 2.1"),
-    "cosine_std": _row(_LAG, "standard deviation of the cosine at a lag", "1", r"\mathrm{sd}\cos(k)", "(6)"),
-    "cosine_negative_fraction": _row(_LAG, "share of negative cosines at a lag", "1", r"\Pr(\cos<0)", "(6)"),
-    "cosine_histogram": _row("layer kv_head lag_bin cosine_bin", "pairs by lag and cosine", "pairs", "", "(6)", dtype="int32"),
+    "attention_weight": _row(
+        "layer head position",
+        "attention weight of the last query",
+        "1",
+        r"\alpha_i",
+        "§2",
+        invisible=0.0,
+    ),
+    "value_norm": _row(
+        _POSITION, "norm of the value state", VALUE_UNITS, r"\|v_i\|", "Assumption 1"
+    ),
+    "sink_cosine": _row(
+        _POSITION,
+        "cosine with the sink's value state",
+        "1",
+        r"\cos(v_0,v_i)",
+        "(6), Assumption 2.2",
+    ),
+    "cosine_to_last_value": _row(
+        _POSITION, "cosine with the last value state", "1", r"\cos(v_i,v_L)", "(6)"
+    ),
+    "cosine_mean": _row(
+        _LAG,
+        "mean cosine of content values at a lag",
+        "1",
+        r"\overline{\cos}(k)",
+        "(6), Assumption 2.1",
+    ),
+    "cosine_std": _row(
+        _LAG, "standard deviation of the cosine at a lag", "1", r"\mathrm{sd}\cos(k)", "(6)"
+    ),
+    "cosine_negative_fraction": _row(
+        _LAG, "share of negative cosines at a lag", "1", r"\Pr(\cos<0)", "(6)"
+    ),
+    "cosine_histogram": _row(
+        "layer kv_head lag_bin cosine_bin",
+        "pairs by lag and cosine",
+        "pairs",
+        "",
+        "(6)",
+        dtype="int32",
+    ),
     "cosine_block_mean": _row(
-        "layer kv_head position_block lag_bin", "mean cosine by position of the later token and lag", "1", r"\overline{\cos}(k)", "(6)"
+        "layer kv_head position_block lag_bin",
+        "mean cosine by position of the later token and lag",
+        "1",
+        r"\overline{\cos}(k)",
+        "(6)",
     ),
     **SEPARABILITY,
     **CURVES,
@@ -103,14 +201,20 @@ CAPTURE: Final = {
 
 PRINCIPAL: Final = {
     "principal_components": _row(
-        "named_head position component", "principal components of the contributions", VALUE_UNITS, "", "Figs. 1 and 9"
+        "named_head position component",
+        "principal components of the contributions",
+        VALUE_UNITS,
+        "",
+        "Figs. 1 and 9",
     )
 }
 
 NULLS: Final = ("random_selection", "random_directions")
 
 NULL: Final = {
-    name: replace(row, dims=("layer", "head", "null", "n"), long_name=f"{row.long_name}, null baseline")
+    name: replace(
+        row, dims=("layer", "head", "null", "n"), long_name=f"{row.long_name}, null baseline"
+    )
     for name, row in SEPARABILITY.items()
 }
 
@@ -153,13 +257,17 @@ def coordinates(**values: np.ndarray) -> dict[str, xr.Variable]:
     {'long_name': 'lag |i-j|', 'units': 'tokens'}
     """
     described = [(name, array, *LABELS[name]) for name, array in values.items()]
-    return {name: xr.Variable(dim, array, {"long_name": long_name, "units": units}) for name, array, dim, long_name, units in described}
+    return {
+        name: xr.Variable(dim, array, {"long_name": long_name, "units": units})
+        for name, array, dim, long_name, units in described
+    }
 
 
 def f_scores(precision: Any, recall: Any, convention: str) -> tuple[Any, Any]:
     """Return F(r_max) and F(r_min) of arrays, plain or labelled; (5), Corollary 1.
 
-    `paper`: R(r_max) = 1 and P(r_min) = 1, so F(r_max) = 2P/(1+P) and F(r_min) = 2R/(1+R). `followup`: both are its one F = 2PR/(P+R), 0 where both are 0.
+    `paper`: R(r_max) = 1 and P(r_min) = 1, so F(r_max) = 2P/(1+P) and F(r_min) = 2R/(1+R).
+    `followup`: both are its one F = 2PR/(P+R), 0 where both are 0.
     """
     if convention != "followup":
         return 2 * precision / (1 + precision), 2 * recall / (1 + recall)
@@ -175,5 +283,6 @@ def with_f_scores(dataset: xr.Dataset) -> xr.Dataset:
         return dataset
     outer, inner = f_scores(dataset["precision"], dataset["recall"], dataset.attrs["convention"])
     return dataset.assign(
-        f_outer=outer.assign_attrs(F_SCORES["f_outer"].attributes()), f_inner=inner.assign_attrs(F_SCORES["f_inner"].attributes())
+        f_outer=outer.assign_attrs(F_SCORES["f_outer"].attributes()),
+        f_inner=inner.assign_attrs(F_SCORES["f_inner"].attributes()),
     )

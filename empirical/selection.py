@@ -1,4 +1,6 @@
-"""Top-N selection and separability, under their public path; they stand in `empirical.measure.selection`."""
+"""Top-N selection and separability, under their public path; they stand in
+`empirical.measure.selection`.
+"""
 
 from empirical.measure.selection import Convention, default_n, separability
 

@@ -1,7 +1,8 @@
 """geostat: statistical modelling of the geometry of attention heads.
 
-Measures the heads of a transformer, fits the assumptions of the geometric theory of token selection (arXiv 2602.01893), evaluates its bounds and confronts
-the two. The heavy imports happen when a function is first called.
+Measures the heads of a transformer, fits the assumptions of the geometric theory of token selection
+(arXiv 2602.01893), evaluates its bounds and confronts the two. The heavy imports happen when a
+function is first called.
 """
 
 from __future__ import annotations
@@ -51,5 +52,7 @@ def __getattr__(name: str) -> Any:
     """Import the public names on first use."""
     if name not in __all__:
         raise AttributeError(f"module 'geostat' has no attribute {name!r}")
-    module = {"InputError": "geostat.errors", "StoreError": "empirical.errors"}.get(name, "geostat.api")
+    module = {"InputError": "geostat.errors", "StoreError": "empirical.errors"}.get(
+        name, "geostat.api"
+    )
     return getattr(import_module(module), name)

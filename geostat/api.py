@@ -1,7 +1,8 @@
-"""The public functions of geostat. Each takes and returns xarray; the command line calls the same pipeline.
+"""The public functions of geostat. Each takes and returns xarray; the command line calls the same
+pipeline.
 
-A run is an `xarray.DataTree`: /capture and /null as measured, /norms, /similarity, /weights and /pooled as fitted, /envelope,
-/sink, /heads, /separable, /verdicts and /summary as confronted.
+A run is an `xarray.DataTree`: /capture and /null as measured, /norms, /similarity, /weights and
+/pooled as fitted, /envelope, /sink, /heads, /separable, /verdicts and /summary as confronted.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ def open(path: str | Path) -> xr.DataTree:
 
 @one_error
 def documents(*patterns: str | Path) -> tuple[Path, ...]:
-    """Name text: files, folders, .jsonl files or patterns such as notes/*.txt, sorted within a pattern.
+    """Name text: files, folders, .jsonl files or patterns such as notes/*.txt, sorted within a
+    pattern.
 
     Raises:
         InputError: if a pattern is none or matches nothing.
@@ -70,14 +72,26 @@ def documents(*patterns: str | Path) -> tuple[Path, ...]:
     out: list[Path] = []
     for pattern in patterns:
         if not str(pattern):
-            raise InputError("a pattern is empty, expected a file, a folder or a pattern such as notes/*.txt. Name one.")
+            raise InputError(
+                "a pattern is empty, expected a file, a folder or a pattern such as notes/*.txt."
+                " Name one."
+            )
         path = path_of(pattern)
         try:
-            matches = [path] if path.exists() else sorted(Path(path.anchor or ".").glob(str(path.relative_to(path.anchor))))
+            matches = (
+                [path]
+                if path.exists()
+                else sorted(Path(path.anchor or ".").glob(str(path.relative_to(path.anchor))))
+            )
         except (ValueError, NotImplementedError) as error:
-            raise InputError(f"{pattern}: is no pattern ({error}), expected one such as notes/*.txt. Mend it.") from error
+            raise InputError(
+                f"{pattern}: is no pattern ({error}), expected one such as notes/*.txt. Mend it."
+            ) from error
         if not matches:
-            raise InputError(f"{pattern}: no such file or folder. Name a text file, a folder, a .jsonl file or a pattern.")
+            raise InputError(
+                f"{pattern}: no such file or folder. Name a text file, a folder, a .jsonl file or a"
+                " pattern."
+            )
         out += matches
     return tuple(out)
 
@@ -102,7 +116,8 @@ def capture(
         count: how many documents.
         length: tokens of a window.
         out: the store, or a folder for it.
-        fresh: throw away a store that stands there. Otherwise an equal run is completed, and one of other settings refused.
+        fresh: throw away a store that stands there. Otherwise an equal run is completed, and one of
+            other settings refused.
         null: measure the null baselines too.
         settings: further fields of `geostat.runs.settings.Settings`.
 
@@ -119,19 +134,35 @@ def capture(
     ('document', 'layer', 'head', 'n')
     """
     if isinstance(documents, int):
-        raise InputError(f"documents={documents}: expected text files or folders. How many is count={documents}.")
-    known = [name for name in pipeline.Settings.__dataclass_fields__ if name not in {"model", "text", "documents", "length"}]
+        raise InputError(
+            f"documents={documents}: expected text files or folders. How many is count={documents}."
+        )
+    known = [
+        name
+        for name in pipeline.Settings.__dataclass_fields__
+        if name not in {"model", "text", "documents", "length"}
+    ]
     for name in settings:
         if name not in known:
-            raise TypeError(f"capture() has no keyword {name!r}, expected one of {', '.join((*_KEYWORDS, *known))}.")
+            raise TypeError(
+                f"capture() has no keyword {name!r}, expected one of"
+                f" {', '.join((*_KEYWORDS, *known))}."
+            )
     documents = (documents,) if isinstance(documents, str | Path) else documents
-    asked = pipeline.Settings(model=model, text=tuple(Path(path) for path in documents), documents=count, length=length, **settings)
+    asked = pipeline.Settings(
+        model=model,
+        text=tuple(Path(path) for path in documents),
+        documents=count,
+        length=length,
+        **settings,
+    )
     return pipeline.measure(asked, Path(out), fresh=fresh, null=null).tree()
 
 
 @one_error
 def fit(run: xr.DataTree) -> xr.DataTree:
-    """Fit Assumptions 1-3: a DataTree with /norms, /similarity and /weights by head, and /pooled by layer, of the whole model and over depth.
+    """Fit Assumptions 1-3: a DataTree with /norms, /similarity and /weights by head, and /pooled by
+    layer, of the whole model and over depth.
 
     >>> fits = fit(open("report"))
     >>> fits["norms"]["cv_token"].dims
@@ -154,8 +185,9 @@ def fit_head(
         form: a form of `geostat.fits.one_head.FORMS`; the printed one by default.
 
     Returns:
-        lmfit's ModelResult with document-jackknife errors, whose `fit_report()` prints it; for "norms" with form "trend" statsmodels' RegressionResults
-        (Newey-West errors) and with form "variance" its MixedLMResults, whose `summary()` does.
+        lmfit's ModelResult with document-jackknife errors, whose `fit_report()` prints it; for
+        "norms" with form "trend" statsmodels' RegressionResults (Newey-West errors) and with form
+        "variance" its MixedLMResults, whose `summary()` does.
 
     >>> beta = fit_head(open("report"), 1, 3, "similarity").params["beta"]
     >>> beta.value > 0 and beta.stderr > 0  # all of it: print(result.fit_report())
@@ -165,17 +197,22 @@ def fit_head(
 
 
 @one_error
-def pooled_fit(run: xr.DataTree, what: str = "similarity", layer: int | None = None, form: str | None = None) -> lmfit.model.ModelResult:
-    """Fit one assumption to all heads of a layer pooled: lmfit's ModelResult with document-jackknife errors, whose `fit_report()` prints it.
+def pooled_fit(
+    run: xr.DataTree, what: str = "similarity", layer: int | None = None, form: str | None = None
+) -> lmfit.model.ModelResult:
+    """Fit one assumption to all heads of a layer pooled: lmfit's ModelResult with
+    document-jackknife errors, whose `fit_report()` prints it.
 
     Args:
         run: a captured run.
-        what: "similarity" (mean cosines by lag), "weights" (mean log weights by position) or "norms" (mean norms by position).
+        what: "similarity" (mean cosines by lag), "weights" (mean log weights by position) or
+            "norms" (mean norms by position).
         layer: label of the layer; None pools all layers.
         form: a form of that assumption; the printed one by default.
 
     Raises:
-        InputError: for an unknown assumption, layer or form, or heads that none of it can be fitted to.
+        InputError: for an unknown assumption, layer or form, or heads that none of it can be fitted
+            to.
 
     >>> pooled_fit(open("report"), "weights", layer=1).params["eta"].stderr > 0
     True
@@ -184,13 +221,17 @@ def pooled_fit(run: xr.DataTree, what: str = "similarity", layer: int | None = N
 
 
 @one_error
-def depth_trend(run: xr.DataTree, name: str, model: str = "line") -> RegressionResultsWrapper | MixedLMResultsWrapper:
-    """Return statsmodels' results for a pooled parameter's change over depth, whose `summary()` prints them.
+def depth_trend(
+    run: xr.DataTree, name: str, model: str = "line"
+) -> RegressionResultsWrapper | MixedLMResultsWrapper:
+    """Return statsmodels' results for a pooled parameter's change over depth, whose `summary()`
+    prints them.
 
     Args:
         run: a captured run.
         name: a parameter of /pooled, such as "beta_offset", "rho0" or "p_sink".
-        model: "line", least squares over layers with Newey-West errors, or "mixed", documents and layers as random effects.
+        model: "line", least squares over layers with Newey-West errors, or "mixed", documents and
+            layers as random effects.
 
     Raises:
         InputError: for an unknown parameter or model, or too few layers.
@@ -212,7 +253,8 @@ def confront(
     swap: bool = False,
     predict: bool = False,
 ) -> xr.DataTree:
-    """Lay the bounds over the measured curves and give the verdicts: /envelope, /sink, /heads, /separable, /verdicts, /summary.
+    """Lay the bounds over the measured curves and give the verdicts: /envelope, /sink, /heads,
+    /separable, /verdicts, /summary.
 
     Args:
         run: a captured run.
@@ -220,8 +262,10 @@ def confront(
         editions: editions of the theory.
         points: about how many log-spaced sizes N; None takes all.
         tolerances: a TOML file of tolerances for the verdicts, over the built-in ones.
-        swap: also /ingredients: bounds with fitted ingredients swapped for measured ones (a minute or two).
-        predict: also /predictive: every head's curves as predicted from its fits, and how well (a few minutes).
+        swap: also /ingredients: bounds with fitted ingredients swapped for measured ones (a minute
+            or two).
+        predict: also /predictive: every head's curves as predicted from its fits, and how well (a
+            few minutes).
 
     >>> run = open("report")
     >>> env = confront(run, run, editions=("sharp",), points=4)
@@ -230,11 +274,22 @@ def confront(
     """
     tolerance = read_tolerances(None if tolerances is None else Path(tolerances))
     measured = _measured(run, fits)
-    return tree_of(stages.confronted(measured, editions=editions, points=points, held_against=tolerance, swap=swap, predict=predict))
+    return tree_of(
+        stages.confronted(
+            measured,
+            editions=editions,
+            points=points,
+            held_against=tolerance,
+            swap=swap,
+            predict=predict,
+        )
+    )
 
 
 @one_error
-def report(run: xr.DataTree, fits: xr.DataTree, env: xr.DataTree, *, out: str | Path = "report") -> Path:
+def report(
+    run: xr.DataTree, fits: xr.DataTree, env: xr.DataTree, *, out: str | Path = "report"
+) -> Path:
     """Write report.html, figures and tables below `out`; returns the page's path.
 
     >>> run = open("report")
@@ -251,7 +306,9 @@ def report(run: xr.DataTree, fits: xr.DataTree, env: xr.DataTree, *, out: str | 
 
 
 def _measured(run: xr.DataTree, fits: xr.DataTree) -> xr.DataTree:
-    """A captured run with fits, and without what was made of others; refused where a group is missing."""
+    """A captured run with fits, and without what was made of others; refused where a group is
+    missing.
+    """
     group_of(run, "capture")
     for name in ASSUMPTIONS:
         group_of(fits, name)
@@ -259,16 +316,21 @@ def _measured(run: xr.DataTree, fits: xr.DataTree) -> xr.DataTree:
 
 
 @one_error
-def compare(runs: Sequence[Source], *, out: str | Path | None = None, quick: bool = False) -> xr.Dataset:
-    """Lay several confronted runs side by side; see `geostat.comparison.compare` for what the dataset holds.
+def compare(
+    runs: Sequence[Source], *, out: str | Path | None = None, quick: bool = False
+) -> xr.Dataset:
+    """Lay several confronted runs side by side; see `geostat.comparison.compare` for what the
+    dataset holds.
 
     Args:
         runs: two or more paths of runs, or what `open` returned.
         out: folder for comparison.html, figures and tables; none are written when left out.
-        quick: give the coverage of bounds without standard errors, which take as long as to confront each run again.
+        quick: give the coverage of bounds without standard errors, which take as long as to
+            confront each run again.
 
     Raises:
-        InputError: for fewer than two runs, a run that is given twice, is none, or is not confronted.
+        InputError: for fewer than two runs, a run that is given twice, is none, or is not
+            confronted.
         StoreError: for a damaged one.
 
     >>> compare(["report", "other"], quick=True).sizes["run"]
@@ -277,7 +339,9 @@ def compare(runs: Sequence[Source], *, out: str | Path | None = None, quick: boo
     from reports.comparison.page import write_comparison
 
     if isinstance(runs, str | Path | xr.DataTree):
-        raise InputError(f"compare({type(runs).__name__}): expected a list of runs. Put them in square brackets.")
+        raise InputError(
+            f"compare({type(runs).__name__}): expected a list of runs. Put them in square brackets."
+        )
     data = lay_side_by_side(runs, quick=quick)
     if out is not None:
         write_comparison(data, Path(out))
@@ -288,4 +352,6 @@ whatif = one_error(evaluate_grid)
 """Evaluate the bounds over a grid of parameters: `geostat.what_if.grid.whatif`."""
 
 elasticities = one_error(tell_elasticities)
-"""Tell how each bound responds to each parameter at one point: `geostat.what_if.elasticities.elasticities`."""
+"""Tell how each bound responds to each parameter at one point:
+`geostat.what_if.elasticities.elasticities`.
+"""

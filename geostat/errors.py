@@ -1,4 +1,6 @@
-"""The errors that geostat raises: for bad input, and for a verdict that was required and is not there."""
+"""The errors that geostat raises: for bad input, and for a verdict that was required and is not
+there.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The paper's own figures: what arXiv 2602.01893 reports of other models, each with its source (`paper.toml`). Imports tomllib."""
+"""The paper's own figures: what arXiv 2602.01893 reports of other models, each with its source
+(`paper.toml`). Imports tomllib.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,12 @@ import tomllib
 from pathlib import Path
 from typing import Any, Final
 
-_ROWS: Final = tomllib.loads(Path(__file__).with_name("paper.toml").read_text(encoding="utf-8"))["reported"]
-REPORTED: Final[list[dict[str, Any]]] = [row | {"says": row["says"].format_map(row)} for row in _ROWS]
+_ROWS: Final = tomllib.loads(Path(__file__).with_name("paper.toml").read_text(encoding="utf-8"))[
+    "reported"
+]
+REPORTED: Final[list[dict[str, Any]]] = [
+    row | {"says": row["says"].format_map(row)} for row in _ROWS
+]
 """What the paper reports: quantity, says, source, models, kind, beside, marks."""
 
 _BY_QUANTITY = {row["quantity"]: row for row in REPORTED}
@@ -19,7 +25,9 @@ MAE: Final[float] = _BY_QUANTITY["error of the exponential decay"]["mean"]
 """Mean over heads of the mean absolute error of the exponential form (Figure 3)."""
 WORKING_SIZE: Final[int] = _BY_QUANTITY["where separability is best"]["range"][1]
 """Upper edge of the working range of N (§4)."""
-CORRELATION_SIZES: Final[tuple[int, ...]] = tuple(mark["n"] for row in _MARKED for mark in row["marks"])
+CORRELATION_SIZES: Final[tuple[int, ...]] = tuple(
+    mark["n"] for row in _MARKED for mark in row["marks"]
+)
 """The N at which correlations of Recall with the sink's similarity are named (§4.1)."""
 CORRELATIONS: Final = ", ".join(f"{row['says']} for {row['families']}" for row in _MARKED)
 """Those correlations, in words."""

@@ -1,4 +1,6 @@
-"""Writing a file so that a reader sees the old one or the whole new one, never a part. Imports the standard library only."""
+"""Writing a file so that a reader sees the old one or the whole new one, never a part. Imports
+the standard library only.
+"""
 
 from __future__ import annotations
 
@@ -23,5 +25,8 @@ def replaced(path: Path, content: bytes | str) -> Path:
             os.fsync(file.fileno())
         os.replace(draft, path)
     except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror}). Choose another folder, or free some space.") from error
+        raise InputError(
+            f"{path}: cannot be written ({error.strerror}). Choose another folder, or free some"
+            " space."
+        ) from error
     return path

@@ -1,4 +1,6 @@
-"""The groups of one run as datasets, and what figures, captions and tables ask of them. Imports numpy and xarray."""
+"""The groups of one run as datasets, and what figures, captions and tables ask of them. Imports
+numpy and xarray.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ class Run:
     envelope: xr.Dataset
     summary: xr.Dataset
     display: xr.Dataset
-    """What is derived to be shown: heads and documents pooled into curves; the paper's figures are its attributes."""
+    """What is derived to be shown: heads and documents pooled into curves; the paper's figures
+    are its attributes.
+    """
     example: xr.Dataset
     verdicts: xr.Dataset | None = None
     sink: xr.Dataset | None = None
@@ -48,8 +52,14 @@ class Run:
         """
         for name in NEEDED:
             if name not in tree.children:
-                raise InputError(f"the run holds no /{name}; expected {', '.join(NEEDED)}. Fit and confront it first.")
-        groups = {name: tree[name].to_dataset() if name in tree.children else None for name in (*NEEDED, *OPTIONAL)}
+                raise InputError(
+                    f"the run holds no /{name}; expected {', '.join(NEEDED)}. Fit and confront it"
+                    " first."
+                )
+        groups = {
+            name: tree[name].to_dataset() if name in tree.children else None
+            for name in (*NEEDED, *OPTIONAL)
+        }
         attrs = {str(name): value for name, value in tree.attrs.items()}
         return cls(attrs=attrs, regimes=groups.pop("heads"), **groups)  # type: ignore[arg-type]
 
@@ -66,7 +76,9 @@ class Run:
                 if name == "predictive"
                 else "the paper's experiments. Confront it again."
             )
-            raise InputError(f"the run holds no /{'heads' if name == 'regimes' else name}; expected {expected}")
+            raise InputError(
+                f"the run holds no /{'heads' if name == 'regimes' else name}; expected {expected}"
+            )
         return data
 
     @property
@@ -86,7 +98,10 @@ class Run:
 
     def counted(self, noun: str) -> str:
         """How many documents, heads or value heads there are, with their noun: `8 documents`."""
-        return count({"document": self.documents, "head": self.heads, "value head": self.kv_heads}[noun], noun)
+        return count(
+            {"document": self.documents, "head": self.heads, "value head": self.kv_heads}[noun],
+            noun,
+        )
 
     @property
     def positions(self) -> int:
@@ -97,7 +112,11 @@ class Run:
     def dimension(self) -> int | None:
         """Size d of a head's value states, where the provenance tells."""
         model = self.attrs.get("model")
-        known = (attrs.get("dimension") for attrs in (model, self.capture.attrs) if isinstance(attrs, dict))
+        known = (
+            attrs.get("dimension")
+            for attrs in (model, self.capture.attrs)
+            if isinstance(attrs, dict)
+        )
         return next((int(size) for size in known if size is not None), None)
 
     @property
@@ -108,13 +127,21 @@ class Run:
     @property
     def bounds(self) -> list[tuple[str, str]]:
         """Every (edition, gram), in the run's order."""
-        return [(str(edition), str(gram)) for edition in self.envelope["edition"].values for gram in self.envelope["gram"].values]
+        return [
+            (str(edition), str(gram))
+            for edition in self.envelope["edition"].values
+            for gram in self.envelope["gram"].values
+        ]
 
     @property
     def drawn_bounds(self) -> list[tuple[str, str]]:
-        """The (edition, gram) that figures draw: printed with the paper's exponential Gram, sharp with the offset one; what there is."""
+        """The (edition, gram) that figures draw: printed with the paper's exponential Gram,
+        sharp with the offset one; what there is.
+        """
         pairs = self.bounds
-        return [pair for pair in (("printed", "exponential"), ("sharp", "offset")) if pair in pairs] or pairs[:1]
+        return [
+            pair for pair in (("printed", "exponential"), ("sharp", "offset")) if pair in pairs
+        ] or pairs[:1]
 
     def name_of(self, layer: int, head: int) -> str:
         """A head's name, by index: `L5H3`."""
@@ -131,12 +158,18 @@ def at_size(curve: xr.DataArray, n: int) -> float:
     return float(curve.values[where[0]]) if where.size else float("nan")
 
 
-NULLS = {"random_selection": "random selection", "random_directions": "random directions", "floor": "floor $N/T$"}
+NULLS = {
+    "random_selection": "random selection",
+    "random_directions": "random directions",
+    "floor": "floor $N/T$",
+}
 """How null baselines are called."""
 
 
 def listed(attrs: Mapping[Any, Any], name: str) -> list[str]:
-    """The texts of an attribute, of which one alone may have been stored as a text; none where it is missing."""
+    """The texts of an attribute, of which one alone may have been stored as a text; none where
+    it is missing.
+    """
     texts = attrs.get(name) or []
     return [texts] if isinstance(texts, str) else [str(text) for text in texts]
 
@@ -147,12 +180,16 @@ def notes(data: xr.Dataset) -> str:
 
 
 OWN_COSINES = (
-    "The measured Gram, each head’s own cosines, tests nothing: these scatter as the values do, so the scatter enters twice, and even "
-    "heads drawn from the bounds’ own model lie outside."
+    "The measured Gram, each head’s own cosines, tests nothing: these scatter as the values do, so"
+    " the scatter enters twice, and even heads drawn from the bounds’ own model lie outside."
 )
-"""Why coverage by bounds at a head's own cosines says nothing of the head; tests/geostat/bounds/test_own_cosines.py draws such heads."""
+"""Why coverage by bounds at a head's own cosines says nothing of the head;
+tests/geostat/bounds/test_own_cosines.py draws such heads.
+"""
 
 
 def own_cosines(run: Run) -> str:
-    """A note, behind a space, for a run that holds bounds at each head's own cosines; else nothing."""
+    """A note, behind a space, for a run that holds bounds at each head's own cosines; else
+    nothing.
+    """
     return f" {OWN_COSINES}" if any(gram == "measured" for _, gram in run.bounds) else ""

@@ -1,4 +1,6 @@
-"""Medians and quartiles over heads, for a summary in words or a cell; what is missing is left out."""
+"""Medians and quartiles over heads, for a summary in words or a cell; what is missing is left
+out.
+"""
 
 from __future__ import annotations
 
@@ -38,5 +40,7 @@ def quartiles(array: xr.DataArray | FloatArray) -> tuple[float, float, float]:
     (3.0, 2.0, 4.0)
     """
     values = flat(array)
-    low, middle, high = np.quantile(values, (0.25, 0.5, 0.75)) if values.size else np.full(3, np.nan)
+    low, middle, high = (
+        np.quantile(values, (0.25, 0.5, 0.75)) if values.size else np.full(3, np.nan)
+    )
     return float(middle), float(low), float(high)

@@ -1,13 +1,17 @@
-"""Recovery study of the verdicts on Assumptions 1 and 2: how often is an answer false, where the effect lies inside, at, and outside its tolerance?
+"""Recovery study of the verdicts on Assumptions 1 and 2: how often is an answer false, where the
+effect lies inside, at, and outside its tolerance?
 
 Run: python -m studies.verdicts --claim norms similarity [--heads 1000] [--seed 0]
 
-Heads are drawn as `norms` and `similarity` draw them, 8 documents each, and fitted and judged as a run's are. The effects stay as they are
-drawn, and the tolerance is moved: a head whose effect is `share` of its tolerance is as one of that effect at that tolerance. True are the planted λ, trend
-and CV over positions; of the CVs within and over these documents, which are what 8 documents show, the mean over all heads; of a misfit, the distance of the
-expected cosines from the form fitted to them; of cosines that change along the document, the planted slope. Answers are counted one by one, at 5%, as if a
-head stood alone; as a run gives them, over the heads of a model, of which a fifth each have the effects of `SHARES`; and one by one by Student's t only.
-`calibration` finds `equivalence.REACH`. Imports numpy.
+Heads are drawn as `norms` and `similarity` draw them, 8 documents each, and fitted and judged as a
+run's are. The effects stay as they are drawn, and the tolerance is moved: a head whose effect is
+`share` of its tolerance is as one of that effect at that tolerance. True are the planted λ, trend
+and CV over positions; of the CVs within and over these documents, which are what 8 documents show,
+the mean over all heads; of a misfit, the distance of the expected cosines from the form fitted to
+them; of cosines that change along the document, the planted slope. Answers are counted one by one,
+at 5%, as if a head stood alone; as a run gives them, over the heads of a model, of which a fifth
+each have the effects of `SHARES`; and one by one by Student's t only. `calibration` finds
+`equivalence.REACH`. Imports numpy.
 """
 
 from __future__ import annotations
@@ -38,13 +42,29 @@ DOCUMENTS: Final = 8
 SHARES: Final = (0.5, 0.8, 1.0, 1.25, 2.0)
 """True effects, in units of the tolerance."""
 
-NORMS: Final = (*study_of_norms.SETTINGS, study_of_norms.Setting(name="uneven", position=0.05, token=0.05))
+NORMS: Final = (
+    *study_of_norms.SETTINGS,
+    study_of_norms.Setting(name="uneven", position=0.05, token=0.05),
+)
 """Kinds of heads; in the last the norms differ by position more than by chance."""
 
 MISFITS: Final = (
-    ("exponential", study_of_similarity.Setting(form="offset", values={"beta": 0.3, "offset": 0.1}, rho0=0.15)),
-    ("exponential", study_of_similarity.Setting(form="offset_power", values={"beta": 1.5, "offset": 0.2}, rho0=0.2)),
-    ("offset", study_of_similarity.Setting(form="offset_power", values={"beta": 1.0, "offset": 0.1}, rho0=0.2)),
+    (
+        "exponential",
+        study_of_similarity.Setting(form="offset", values={"beta": 0.3, "offset": 0.1}, rho0=0.15),
+    ),
+    (
+        "exponential",
+        study_of_similarity.Setting(
+            form="offset_power", values={"beta": 1.5, "offset": 0.2}, rho0=0.2
+        ),
+    ),
+    (
+        "offset",
+        study_of_similarity.Setting(
+            form="offset_power", values={"beta": 1.0, "offset": 0.1}, rho0=0.2
+        ),
+    ),
 )
 """A form, and kinds of heads that have another."""
 
@@ -57,7 +77,9 @@ MODEL_HEADS: Final = 18
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slopes:
-    """Documents whose cosines change along them: standard deviations of a document's own slope, and of a cosine about its line."""
+    """Documents whose cosines change along them: standard deviations of a document's own slope,
+    and of a cosine about its line.
+    """
 
     name: str
     own: float
@@ -68,7 +90,11 @@ class Slopes:
     def draw(self, heads: int, random: np.random.Generator) -> FloatArray:
         """Draw the slopes of all documents, (document, head)."""
         shape = (DOCUMENTS, heads)
-        return self.slope + self.own * ((random.gamma(4.0, size=shape) - 4.0) / 2.0 if self.skewed else random.normal(size=shape))
+        return self.slope + self.own * (
+            (random.gamma(4.0, size=shape) - 4.0) / 2.0
+            if self.skewed
+            else random.normal(size=shape)
+        )
 
 
 SLOPES: Final = (
@@ -88,14 +114,26 @@ class Kind:
     estimate: Estimate
 
     def tested(self, share: float, skewed: bool = True, reach: float = REACH) -> PValues:
-        """Hold the estimates against a tolerance of which the true effect is `share`; by Student's t only unless `skewed`."""
+        """Hold the estimates against a tolerance of which the true effect is `share`; by
+        Student's t only unless `skewed`.
+        """
         limit, skew = abs(self.truth) / share, self.estimate.skew if skewed else None
-        return one_sided(self.estimate.value, self.estimate.se, DOCUMENTS - 1.0, limit, self.claim.side, skew, reach)
+        return one_sided(
+            self.estimate.value,
+            self.estimate.se,
+            DOCUMENTS - 1.0,
+            limit,
+            self.claim.side,
+            skew,
+            reach,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeRow:
-    """Shares of heads of one kind that hold and fail, judged alone at the tolerance, by steps of REACHES."""
+    """Shares of heads of one kind that hold and fail, judged alone at the tolerance, by steps of
+    REACHES.
+    """
 
     claim: str
     kind: str
@@ -110,7 +148,9 @@ class SizeRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReachRow:
-    """The smallest step at which no kind is answered falsely in more than SIGNIFICANCE; None where every step is too short."""
+    """The smallest step at which no kind is answered falsely in more than SIGNIFICANCE; None
+    where every step is too short.
+    """
 
     reach: float | None
     worst: tuple[float, ...]
@@ -118,8 +158,13 @@ class ReachRow:
     def told(self) -> str:
         """The row as lines."""
         result = "none" if self.reach is None else f"{self.reach:g}"
-        worst = "  ".join(f"{reach:g}: {false:.2%}" for reach, false in zip(REACHES, self.worst, strict=True))
-        return f"worst of all kinds, by reach  {worst}\nsmallest reach with at most {SIGNIFICANCE:.0%}: {result} (built in: {REACH:g})"
+        worst = "  ".join(
+            f"{reach:g}: {false:.2%}" for reach, false in zip(REACHES, self.worst, strict=True)
+        )
+        return (
+            f"worst of all kinds, by reach  {worst}\nsmallest reach with at most"
+            f" {SIGNIFICANCE:.0%}: {result} (built in: {REACH:g})"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,11 +182,15 @@ class LevelRow:
     given_fails: float
     t_holds: float
     t_fails: float
-    """Shares of heads with an answer: judged alone; as a run gives answers; judged alone and by Student's t only."""
+    """Shares of heads with an answer: judged alone; as a run gives answers; judged alone and by
+    Student's t only.
+    """
 
     @property
     def false(self) -> float:
-        """The largest share of heads judged alone with an answer that is wrong; at the tolerance both are."""
+        """The largest share of heads judged alone with an answer that is wrong; at the tolerance
+        both are.
+        """
         return self._wrong(self.holds, self.fails)
 
     @property
@@ -160,8 +209,10 @@ class LevelRow:
     def told(self) -> str:
         """The row as a line."""
         return (
-            f"{self.claim:22s} {self.kind:34s} true {self.truth:8.4f}, mean estimate {self.mean:8.4f}, {self.share:4.2f} of the tolerance  "
-            f"holds {self.holds:6.1%}  fails {self.fails:6.1%}  false {self.false:5.1%}  in a model {self.given_false:5.1%}  by t alone {self.t_false:5.1%}"
+            f"{self.claim:22s} {self.kind:34s} true {self.truth:8.4f}, mean estimate"
+            f" {self.mean:8.4f}, {self.share:4.2f} of the tolerance  holds {self.holds:6.1%}  fails"
+            f" {self.fails:6.1%}  false {self.false:5.1%}  in a model {self.given_false:5.1%}  by t"
+            f" alone {self.t_false:5.1%}"
         )
 
 
@@ -172,15 +223,27 @@ def answers(kind: Kind) -> Iterator[LevelRow]:
     for share, p, answer in zip(SHARES, tested, given, strict=True):
         t = kind.tested(share, skewed=False)
         with np.errstate(invalid="ignore"):
-            held = {"holds": p.holds <= SIGNIFICANCE, "given_holds": answer == HOLDS, "t_holds": t.holds <= SIGNIFICANCE}
-            failed = {"fails": p.fails <= SIGNIFICANCE, "given_fails": answer == FAILS, "t_fails": t.fails <= SIGNIFICANCE}
+            held = {
+                "holds": p.holds <= SIGNIFICANCE,
+                "given_holds": answer == HOLDS,
+                "t_holds": t.holds <= SIGNIFICANCE,
+            }
+            failed = {
+                "fails": p.fails <= SIGNIFICANCE,
+                "given_fails": answer == FAILS,
+                "t_fails": t.fails <= SIGNIFICANCE,
+            }
         parts = {name: float(one.mean()) for name, one in (held | failed).items()}
         mean = float(np.nanmean(kind.estimate.value))
-        yield LevelRow(claim=kind.claim.key, kind=kind.name, truth=kind.truth, share=share, mean=mean, **parts)
+        yield LevelRow(
+            claim=kind.claim.key, kind=kind.name, truth=kind.truth, share=share, mean=mean, **parts
+        )
 
 
 def calibration(kinds: Iterable[Kind]) -> Iterator[SizeRow | ReachRow]:
-    """Yield the shares of false answers at the tolerance by step, and at last the smallest step that keeps all of them at SIGNIFICANCE."""
+    """Yield the shares of false answers at the tolerance by step, and at last the smallest step
+    that keeps all of them at SIGNIFICANCE.
+    """
     worst = np.zeros(len(REACHES))
     for kind in kinds:
         tested = [kind.tested(1.0, reach=reach) for reach in REACHES]
@@ -196,43 +259,85 @@ def calibration(kinds: Iterable[Kind]) -> Iterator[SizeRow | ReachRow]:
 
 
 def in_models(tested: list[PValues]) -> list[NDArray[np.int8]]:
-    """Return the answers of `equivalence.answers` over models of MODEL_HEADS heads of each of some effects, by effect.
+    """Return the answers of `equivalence.answers` over models of MODEL_HEADS heads of each of some
+    effects, by effect.
 
-    A head has one effect in one model, and another in another, so that each counts once for every effect; heads that do not fill a model are left out,
-    unless there is none but that.
+    A head has one effect in one model, and another in another, so that each counts once for every
+    effect; heads that do not fill a model are left out, unless there is none but that.
     """
     models = max(tested[0].holds.size // MODEL_HEADS, 1)
-    sides = [np.stack([side(p)[: models * MODEL_HEADS] for p in tested]) for side in (lambda p: p.holds, lambda p: p.fails)]
-    # Effect e of model m is that of the heads of another model, lest the effects of a model share their noise.
+    sides = [
+        np.stack([side(p)[: models * MODEL_HEADS] for p in tested])
+        for side in (lambda p: p.holds, lambda p: p.fails)
+    ]
+    # Effect e of model m is that of the heads of another model, lest the effects of a model share
+    # their noise.
     holds, fails = (
-        np.stack([np.roll(values.reshape(models, -1), place, axis=0) for place, values in enumerate(side)], axis=1) for side in sides
+        np.stack(
+            [
+                np.roll(values.reshape(models, -1), place, axis=0)
+                for place, values in enumerate(side)
+            ],
+            axis=1,
+        )
+        for side in sides
     )
-    out = [answers_of_model(PValues(holds=h, fails=f), np.isfinite(h)) for h, f in zip(holds, fails, strict=True)]
+    out = [
+        answers_of_model(PValues(holds=h, fails=f), np.isfinite(h))
+        for h, f in zip(holds, fails, strict=True)
+    ]
     return list(np.stack(out, axis=1).reshape(len(tested), -1))
 
 
 def planted(setting: study_of_norms.Setting, tokens: int) -> dict[str, float]:
     """Return the effects that a kind of head has in expectation."""
     variance = float(np.linspace(-0.5, 0.5, tokens - 1).var())
-    return {"lam": setting.lam, "trend": setting.trend, "cv_position": float(np.sqrt(setting.position**2 + setting.trend**2 * variance))}
+    return {
+        "lam": setting.lam,
+        "trend": setting.trend,
+        "cv_position": float(np.sqrt(setting.position**2 + setting.trend**2 * variance)),
+    }
 
 
 def norms(heads: int, tokens: int, seed: int) -> Iterator[Kind]:
     """Yield the kinds of heads of Assumption 1, by claim."""
     claims = [claim for claim in CLAIMS if claim.group == "norms"]
     for place, setting in enumerate(NORMS):
-        result = estimates(study_of_norms.draw(setting, heads, DOCUMENTS, tokens, np.random.default_rng(seed + place)), first_content=1)
-        truths = {name: float(result[name].value.mean()) for name in ("cv_token", "cv_profile")} | planted(setting, tokens)
+        result = estimates(
+            study_of_norms.draw(
+                setting, heads, DOCUMENTS, tokens, np.random.default_rng(seed + place)
+            ),
+            first_content=1,
+        )
+        truths = {
+            name: float(result[name].value.mean()) for name in ("cv_token", "cv_profile")
+        } | planted(setting, tokens)
         for claim in claims:
-            yield Kind(claim=claim, name=setting.name, truth=truths[claim.variable], estimate=result[claim.variable])
+            yield Kind(
+                claim=claim,
+                name=setting.name,
+                truth=truths[claim.variable],
+                estimate=result[claim.variable],
+            )
 
 
-def misfit(form: str, setting: study_of_similarity.Setting, lag: FloatArray, pairs: FloatArray) -> float:
-    """Return the mean absolute error by lag of a form fitted to the cosines that a kind of head has on average."""
-    gram = fitted_gram(setting.form, setting.tokens, rho0=setting.rho0, **(ABSENT | dict(setting.values)))
+def misfit(
+    form: str, setting: study_of_similarity.Setting, lag: FloatArray, pairs: FloatArray
+) -> float:
+    """Return the mean absolute error by lag of a form fitted to the cosines that a kind of head
+    has on average.
+    """
+    gram = fitted_gram(
+        setting.form, setting.tokens, rho0=setting.rho0, **(ABSENT | dict(setting.values))
+    )
     expected = expected_cosine(gram.by_lag[1 : lag.size + 1], DIMENSION)
     fit = solve(form, lag, expected[None], pairs)
-    return float(np.abs(expected - by_lag(form, lag, **{name: float(value[0]) for name, value in fit.values.items()})).mean())
+    return float(
+        np.abs(
+            expected
+            - by_lag(form, lag, **{name: float(value[0]) for name, value in fit.values.items()})
+        ).mean()
+    )
 
 
 def slopes(heads: int, tokens: int, seed: int) -> Iterator[Kind]:
@@ -248,9 +353,14 @@ def slopes(heads: int, tokens: int, seed: int) -> Iterator[Kind]:
         of_sink = setting.draw(heads, random)[..., None] * along
         sink = sink_cosines(of_sink + setting.noise * random.standard_normal(of_sink.shape))
         at_lag = setting.draw(heads, random)[..., None, None] * blocks.centre[:, None]
-        means = at_lag + setting.noise * random.standard_normal((*at_lag.shape[:-1], lag.size - 1)) / np.sqrt(np.maximum(blocks.pairs, 1))
+        means = at_lag + setting.noise * random.standard_normal(
+            (*at_lag.shape[:-1], lag.size - 1)
+        ) / np.sqrt(np.maximum(blocks.pairs, 1))
         moved, _ = drift(np.where(blocks.pairs > 0, means, np.nan), blocks)
-        for name, result in (("drift_slope", moved["drift_slope"]), ("sink_slope", sink["sink_slope"])):
+        for name, result in (
+            ("drift_slope", moved["drift_slope"]),
+            ("sink_slope", sink["sink_slope"]),
+        ):
             yield Kind(claim=claims[name], name=setting.name, truth=setting.slope, estimate=result)
 
 
@@ -263,4 +373,9 @@ def similarity(heads: int, tokens: int, seed: int) -> Iterator[Kind]:
         fit = fit_batched(form, data)
         mae = resampled(fit, data, goodness(fit, data)["mae_by_lag"])[1]
         claim = next(claim for claim in CLAIMS if claim.key == f"similarity.{form}")
-        yield Kind(claim=claim, name=kind.label, truth=misfit(form, kind, data.lag, data.pairs), estimate=mae)
+        yield Kind(
+            claim=claim,
+            name=kind.label,
+            truth=misfit(form, kind, data.lag, data.pairs),
+            estimate=mae,
+        )

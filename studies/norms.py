@@ -1,11 +1,14 @@
-"""Does the fit of Assumption 1 find what was planted? Synthetic heads with known C, λ, trend and split of the variance.
+"""Does the fit of Assumption 1 find what was planted? Synthetic heads with known C, λ, trend and
+split of the variance.
 
 Run: python -m studies.norms [--heads 1000] [--documents 8] [--length 1024] [--seed 0]
 
-A head has content norms C·(1 + trend·u + b_i + D_d + S_d·u + e_di) at u = −1/2 … 1/2 along the document: b_i belongs to the position, has no mean and no slope;
-a document's level D_d, slope S_d and sink norm are drawn anew for each document, and e_di is AR(1) over positions. Sizes are those measured on
-SmolLM2-135M ("measured"), with long memory ("autocorrelated"), and with few, unlike and skewed documents ("unlike"). Counted: how often a nominal 95%
-interval holds the planted value; those of C, λ and the trend must in 92% to 98% of heads. Imports numpy, scipy and the fit.
+A head has content norms C·(1 + trend·u + b_i + D_d + S_d·u + e_di) at u = −1/2 … 1/2 along
+the document: b_i belongs to the position, has no mean and no slope; a document's level D_d, slope
+S_d and sink norm are drawn anew for each document, and e_di is AR(1) over positions. Sizes are
+those measured on SmolLM2-135M ("measured"), with long memory ("autocorrelated"), and with few,
+unlike and skewed documents ("unlike"). Counted: how often a nominal 95% interval holds the planted
+value; those of C, λ and the trend must in 92% to 98% of heads. Imports numpy, scipy and the fit.
 """
 
 from __future__ import annotations
@@ -48,7 +51,9 @@ class Setting:
     skewed: bool = False
 
     def shares(self) -> dict[str, float]:
-        """Planted shares of the variance; slopes are of each document's own and fall to the residual, as in the model."""
+        """Planted shares of the variance; slopes are of each document's own and fall to the
+        residual, as in the model.
+        """
         parts = {
             "document": self.document**2,
             "position": self.position**2 + self.trend**2 / 12,
@@ -65,8 +70,12 @@ SETTINGS: Final = (
 )
 
 
-def draw(setting: Setting, heads: int, documents: int, length: int, random: np.random.Generator) -> FloatArray:
-    """Return norms of shape (document, head, position), each document drawn anew, the sink at position 0."""
+def draw(
+    setting: Setting, heads: int, documents: int, length: int, random: np.random.Generator
+) -> FloatArray:
+    """Return norms of shape (document, head, position), each document drawn anew, the sink at
+    position 0.
+    """
     content = length - 1
     u = np.linspace(-0.5, 0.5, content)
     line = np.stack([np.ones(content), u])
@@ -77,7 +86,11 @@ def draw(setting: Setting, heads: int, documents: int, length: int, random: np.r
     def between(scale: float) -> FloatArray:
         """One value for each document and head, of mean 0: normal, or the skewed Gamma(4)."""
         shape = (documents, heads, 1)
-        return scale * ((random.gamma(4.0, size=shape) - 4.0) / 2.0 if setting.skewed else random.normal(size=shape))
+        return scale * (
+            (random.gamma(4.0, size=shape) - 4.0) / 2.0
+            if setting.skewed
+            else random.normal(size=shape)
+        )
 
     shocks = random.normal(size=(documents, heads, content)) * np.sqrt(1 - setting.memory**2)
     shocks[..., 0] /= np.sqrt(1 - setting.memory**2)
@@ -85,13 +98,17 @@ def draw(setting: Setting, heads: int, documents: int, length: int, random: np.r
     level = 1 + between(setting.document)
     norms = np.empty((documents, heads, length))
     norms[..., 0] = setting.C * setting.lam * (level + between(setting.sink))[..., 0]
-    norms[..., 1:] = setting.C * (level + setting.trend * u + own + between(setting.slope) * u + noise)
+    norms[..., 1:] = setting.C * (
+        level + setting.trend * u + own + between(setting.slope) * u + noise
+    )
     return norms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One parameter in one setting: planted value, mean and spread of estimates, share of intervals that hold the value and its binomial error."""
+    """One parameter in one setting: planted value, mean and spread of estimates, share of
+    intervals that hold the value and its binomial error.
+    """
 
     setting: str
     name: str
@@ -111,8 +128,9 @@ class Row:
     def __str__(self) -> str:
         verdict = ("ok" if self.met else "MISSED") if self.required else ""
         return (
-            f"{self.setting:15s} {self.name:16s} {self.planted:9.4f} {self.mean:9.4f} {self.spread:9.4f} {self.error:9.4f}   "
-            f"{self.covered:6.1%} ± {self.binomial:.1%}   {verdict}"
+            f"{self.setting:15s} {self.name:16s} {self.planted:9.4f} {self.mean:9.4f}"
+            f" {self.spread:9.4f} {self.error:9.4f}   {self.covered:6.1%} ± {self.binomial:.1%}  "
+            f" {verdict}"
         ).rstrip()
 
 
@@ -121,7 +139,10 @@ def study(setting: Setting, heads: int, documents: int, length: int, seed: int) 
     norms = draw(setting, heads, documents, length, np.random.default_rng(seed))
     result = estimates(norms, first_content=1)
     planted = {"C": setting.C, "lam": setting.lam, "trend": setting.trend, **setting.shares()}
-    rows = [_row(setting, name, value, result[name], name in REQUIRED) for name, value in planted.items()]
+    rows = [
+        _row(setting, name, value, result[name], name in REQUIRED)
+        for name, value in planted.items()
+    ]
     error = hac_errors(mean_over_documents(norms[..., 1:]))
     half, trend = stdtrit(np.inf, 0.5 + LEVEL / 2) * error, result["trend"].value
     hac = Estimate(value=trend, se=error, lower=trend - half, upper=trend + half)
@@ -132,28 +153,45 @@ def _row(setting: Setting, name: str, planted: float, found: Estimate, required:
     inside = (found.lower <= planted) & (planted <= found.upper)
     share = float(inside.mean())
     return Row(
-        setting=setting.name, name=name, planted=planted, mean=float(found.value.mean()),
-        spread=float(found.value.std(ddof=1)), error=float(np.sqrt(np.mean(found.se**2))), covered=share,
-        binomial=float(np.sqrt(share * (1 - share) / inside.size)), required=required,
-    )  # fmt: skip
+        setting=setting.name,
+        name=name,
+        planted=planted,
+        mean=float(found.value.mean()),
+        spread=float(found.value.std(ddof=1)),
+        error=float(np.sqrt(np.mean(found.se**2))),
+        covered=share,
+        binomial=float(np.sqrt(share * (1 - share) / inside.size)),
+        required=required,
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; 1 where an interval that must cover does not."""
-    ask = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ask = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     for name, default in (("heads", 1000), ("documents", 8), ("length", 1024), ("seed", 0)):
         ask.add_argument(f"--{name}", type=int, default=default)
     asked = ask.parse_args(arguments)
     print(
-        f"{asked.heads} heads a setting, {asked.documents} documents of {asked.length} tokens, a draw for each; C in its unit, the rest unitless"
+        f"{asked.heads} heads a setting, {asked.documents} documents of {asked.length} tokens, a"
+        " draw for each; C in its unit, the rest unitless"
     )
     print(
-        f"{'setting':15s} {'parameter':16s} {'planted':>9s} {'mean':>9s} {'spread':>9s} {'rms se':>9s}   covered by 95% intervals (± binomial)"
+        f"{'setting':15s} {'parameter':16s} {'planted':>9s} {'mean':>9s} {'spread':>9s}"
+        f" {'rms se':>9s}   covered by 95% intervals (± binomial)"
     )
-    rows = [row for k, setting in enumerate(SETTINGS) for row in study(setting, asked.heads, asked.documents, asked.length, asked.seed + k)]
+    rows = [
+        row
+        for k, setting in enumerate(SETTINGS)
+        for row in study(setting, asked.heads, asked.documents, asked.length, asked.seed + k)
+    ]
     print("\n".join(str(row) for row in rows))
     missed = [row for row in rows if not row.met]
-    print(f"{len(missed)} of {sum(row.required for row in rows)} required coverages outside {BAND[0]:.0%} to {BAND[1]:.0%}")
+    print(
+        f"{len(missed)} of {sum(row.required for row in rows)} required coverages outside"
+        f" {BAND[0]:.0%} to {BAND[1]:.0%}"
+    )
     return 1 if missed else 0
 
 

@@ -1,13 +1,16 @@
-"""Recovery study of Assumptions 1 and 2: do 95% intervals cover what was planted, and is the true form of similarity chosen?
+"""Recovery study of Assumptions 1 and 2: do 95% intervals cover what was planted, and is the true
+form of similarity chosen?
 
 Run: python -m studies.similarity [--heads 1000] [--documents 8] [--seed 0]
 
-Each synthetic head has a true form, ρ₀, C and λ; each of its documents is a fresh draw of value vectors from Model G (`theory.audit.simulate`).
-The estimand is the mean of what is measured. Assumption 2 speaks of cosines, and the cosine of two Gaussian vectors whose coordinates correlate by ρ
-has the mean ρ·(2/d)(Γ((d+1)/2)/Γ(d/2))²·₂F₁(½,½;d/2+1;ρ²) ≈ ρ − ρ(1−ρ²)/(2d), not ρ: with finitely many dimensions the planted Gram is not what
-any number of documents would show. So β, c and s are compared with the fit to that mean, ρ₀ with its mean, C with the mean norm
-C·√(2/d)Γ((d+1)/2)/Γ(d/2); λ, a ratio of mean norms, needs no change. The share of intervals that cover the planted number is printed beside it.
-Imports numpy, scipy.special and theory's simulation.
+Each synthetic head has a true form, ρ₀, C and λ; each of its documents is a fresh draw of value
+vectors from Model G (`theory.audit.simulate`). The estimand is the mean of what is measured.
+Assumption 2 speaks of cosines, and the cosine of two Gaussian vectors whose coordinates correlate
+by ρ has the mean ρ·(2/d)(Γ((d+1)/2)/Γ(d/2))²·₂F₁(½,½;d/2+1;ρ²) ≈ ρ − ρ(1−ρ²)/(2d), not ρ: with
+finitely many dimensions the planted Gram is not what any number of documents would show. So β, c
+and s are compared with the fit to that mean, ρ₀ with its mean, C with the mean norm
+C·√(2/d)Γ((d+1)/2)/Γ(d/2); λ, a ratio of mean norms, needs no change. The share of intervals that
+cover the planted number is printed beside it. Imports numpy, scipy.special and theory's simulation.
 """
 
 from __future__ import annotations
@@ -22,7 +25,14 @@ from scipy.special import gammaln, hyp2f1
 from geostat.fits.norms.fit import estimates as norm_estimates
 from geostat.fits.similarity.drift import sink_cosines
 from geostat.fits.similarity.forms import ABSENT, FORM, FORMS, fitted_gram
-from geostat.fits.similarity.one_form import Cosines, Fit, estimates, fit_batched, goodness, resampled
+from geostat.fits.similarity.one_form import (
+    Cosines,
+    Fit,
+    estimates,
+    fit_batched,
+    goodness,
+    resampled,
+)
 from geostat.fits.similarity.pairs import pairs_by_lag
 from geostat.fits.similarity.solver import solve
 from geostat.statistics.arrays import FloatArray
@@ -52,7 +62,10 @@ class Setting:
     @property
     def label(self) -> str:
         """The form and its parameters, such as `offset beta=0.3 offset=0.1, T=129`."""
-        return f"{self.form} {' '.join(f'{name}={value:g}' for name, value in self.values.items())}, T={self.tokens}"
+        return (
+            f"{self.form} {' '.join(f'{name}={value:g}' for name, value in self.values.items())},"
+            f" T={self.tokens}"
+        )
 
 
 SETTINGS = (
@@ -75,7 +88,9 @@ SETTINGS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """How many of `heads` intervals cover the estimand `truth`, and how many the planted number; a missing interval covers nothing."""
+    """How many of `heads` intervals cover the estimand `truth`, and how many the planted number;
+    a missing interval covers nothing.
+    """
 
     setting: Setting
     parameter: str
@@ -90,7 +105,9 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
-    """What became of one setting: coverage of each parameter, and how often each form was chosen."""
+    """What became of one setting: coverage of each parameter, and how often each form was
+    chosen.
+    """
 
     setting: Setting
     coverage: tuple[Coverage, ...]
@@ -99,7 +116,9 @@ class Recovery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """What a capture would hold of the drawn heads: mean cosines, cosines with the sink and norms, each (document, head, ...)."""
+    """What a capture would hold of the drawn heads: mean cosines, cosines with the sink and
+    norms, each (document, head, ...).
+    """
 
     cosines: Cosines
     sink: FloatArray
@@ -107,14 +126,23 @@ class Drawn:
 
 
 def expected_cosine(rho: FloatArray | float, dimension: int) -> FloatArray:
-    """Return the mean cosine of two Gaussian vectors whose d coordinates correlate by ρ (Muirhead 1982, §5.1.3, mean known to be 0)."""
+    """Return the mean cosine of two Gaussian vectors whose d coordinates correlate by ρ
+    (Muirhead 1982, §5.1.3, mean known to be 0).
+    """
     square = np.exp(2.0 * (gammaln((dimension + 1) / 2.0) - gammaln(dimension / 2.0)))
-    return np.asarray(rho) * (2.0 / dimension) * square * hyp2f1(0.5, 0.5, dimension / 2.0 + 1.0, np.asarray(rho) ** 2)
+    return (
+        np.asarray(rho)
+        * (2.0 / dimension)
+        * square
+        * hyp2f1(0.5, 0.5, dimension / 2.0 + 1.0, np.asarray(rho) ** 2)
+    )
 
 
 def expected_norm(dimension: int) -> float:
     """Return the mean norm of a Gaussian vector whose squared norm has the mean 1."""
-    return float(np.sqrt(2.0 / dimension) * np.exp(gammaln((dimension + 1) / 2.0) - gammaln(dimension / 2.0)))
+    return float(
+        np.sqrt(2.0 / dimension) * np.exp(gammaln((dimension + 1) / 2.0) - gammaln(dimension / 2.0))
+    )
 
 
 def draw(setting: Setting, heads: int, documents: int, seed: int) -> Drawn:
@@ -127,11 +155,16 @@ def draw(setting: Setting, heads: int, documents: int, seed: int) -> Drawn:
     gram = fitted_gram(setting.form, setting.tokens, rho0=setting.rho0, **values)
     if not is_feasible(gram, setting.tokens):
         raise ValueError(
-            f"{setting.label}, rho0={setting.rho0}: no vectors have these cosines, expected a feasible Gram. Move rho0 towards 0."
+            f"{setting.label}, rho0={setting.rho0}: no vectors have these cosines, expected a"
+            " feasible Gram. Move rho0 towards 0."
         )
     content, draws = setting.tokens - 1, heads * documents
     lag = np.arange(1.0, content)
-    cosine, sink, norm = np.empty((draws, lag.size)), np.empty((draws, content)), np.empty((draws, setting.tokens))
+    cosine, sink, norm = (
+        np.empty((draws, lag.size)),
+        np.empty((draws, content)),
+        np.empty((draws, setting.tokens)),
+    )
     at = 0
     for chunk in draw_directions(gram, setting.tokens, DIMENSION, draws, seed):
         for part in np.array_split(chunk, max(1, chunk.shape[1] // 128), axis=1):
@@ -156,23 +189,40 @@ def recover(setting: Setting, heads: int = 1000, documents: int = 8, seed: int =
     drawn = draw(setting, heads, documents, seed)
     fits = [fit_batched(form, drawn.cosines) for form in FORMS]
     own = fits[FORMS.index(setting.form)]
-    rows = [*_of_form(setting, own, drawn.cosines), *_of_sink(setting, drawn.sink), *_of_norms(setting, drawn.norm)]
+    rows = [
+        *_of_form(setting, own, drawn.cosines),
+        *_of_sink(setting, drawn.sink),
+        *_of_norms(setting, drawn.norm),
+    ]
     return Recovery(setting=setting, coverage=tuple(rows), chosen=_chosen(fits, drawn.cosines))
 
 
-def _counted(setting: Setting, parameter: str, planted: float, truth: float, estimate: Estimate) -> Coverage:
+def _counted(
+    setting: Setting, parameter: str, planted: float, truth: float, estimate: Estimate
+) -> Coverage:
     def inside(value: float) -> int:
         return int(((estimate.lower <= value) & (estimate.upper >= value)).sum())
 
     return Coverage(
-        setting=setting, parameter=parameter, planted=planted, truth=truth, mean=float(np.mean(estimate.value)), heads=estimate.value.size,
-        covered=inside(truth), covered_planted=inside(planted), missing=int((~np.isfinite(estimate.se)).sum()),
-    )  # fmt: skip
+        setting=setting,
+        parameter=parameter,
+        planted=planted,
+        truth=truth,
+        mean=float(np.mean(estimate.value)),
+        heads=estimate.value.size,
+        covered=inside(truth),
+        covered_planted=inside(planted),
+        missing=int((~np.isfinite(estimate.se)).sum()),
+    )
 
 
 def _of_form(setting: Setting, fit: Fit, data: Cosines) -> Iterator[Coverage]:
-    """Count the intervals of the true form's parameters; the estimand is the fit to the expected cosines."""
-    gram = fitted_gram(setting.form, setting.tokens, rho0=setting.rho0, **(ABSENT | dict(setting.values)))
+    """Count the intervals of the true form's parameters; the estimand is the fit to the expected
+    cosines.
+    """
+    gram = fitted_gram(
+        setting.form, setting.tokens, rho0=setting.rho0, **(ABSENT | dict(setting.values))
+    )
     expected = expected_cosine(gram.by_lag[1 : data.lag.size + 1], DIMENSION)
     truth = solve(setting.form, data.lag, expected[None], data.pairs).values
     result = estimates(fit, data)
@@ -183,19 +233,27 @@ def _of_form(setting: Setting, fit: Fit, data: Cosines) -> Iterator[Coverage]:
 def _of_sink(setting: Setting, sink: FloatArray) -> Iterator[Coverage]:
     result = sink_cosines(sink)
     for name, planted in (("rho0", setting.rho0), ("sink_slope", 0.0)):
-        yield _counted(setting, name, planted, float(expected_cosine(planted, DIMENSION)), result[name])
+        yield _counted(
+            setting, name, planted, float(expected_cosine(planted, DIMENSION)), result[name]
+        )
 
 
 def _of_norms(setting: Setting, norm: FloatArray) -> Iterator[Coverage]:
     """Fit Assumption 1 as a run does, and count the intervals of C and λ."""
     result = norm_estimates(norm, 1)
-    for name, planted, truth in (("C", NORM, NORM * expected_norm(DIMENSION)), ("lam", RATIO, RATIO)):
+    for name, planted, truth in (
+        ("C", NORM, NORM * expected_norm(DIMENSION)),
+        ("lam", RATIO, RATIO),
+    ):
         yield _counted(setting, name, planted, truth, result[name])
 
 
 def _chosen(fits: list[Fit], data: Cosines) -> dict[str, int]:
     measures = [goodness(fit, data) for fit in fits]
-    losses = [resampled(fit, data, measure["mae_by_lag"])[0] for fit, measure in zip(fits, measures, strict=True)]
+    losses = [
+        resampled(fit, data, measure["mae_by_lag"])[0]
+        for fit, measure in zip(fits, measures, strict=True)
+    ]
     bic = np.stack([measure["bic"] for measure in measures])
     result = choose(np.stack(losses), bic, np.array([FORM[form].number for form in FORMS])).chosen
     return {form: int((result == place).sum()) for place, form in enumerate(FORMS)}
@@ -213,33 +271,47 @@ def table(found: Recovery) -> list[str]:
     for row in found.coverage:
         good = ACCEPTED[0] <= row.covered / row.heads <= ACCEPTED[1]
         lines.append(
-            f"  {row.parameter:<11} planted {row.planted:8.4f}  estimand {row.truth:8.4f}  mean {row.mean:8.4f}  "
-            f"covered {row.covered:5d} of {row.heads} ({percent(row.covered, row.heads)}) {'ok' if good else 'OUTSIDE 92-98%'}; "
-            f"the planted one {percent(row.covered_planted, row.heads)}; no interval {row.missing}"
+            f"  {row.parameter:<11} planted {row.planted:8.4f}  estimand {row.truth:8.4f}  mean"
+            f" {row.mean:8.4f}  covered {row.covered:5d} of {row.heads}"
+            f" ({percent(row.covered, row.heads)}) {'ok' if good else 'OUTSIDE 92-98%'}; the"
+            f" planted one {percent(row.covered_planted, row.heads)}; no interval {row.missing}"
         )
     heads = found.coverage[0].heads
     right = found.chosen[found.setting.form]
-    others = ", ".join(f"{form} {count}" for form, count in found.chosen.items() if count and form != found.setting.form)
+    others = ", ".join(
+        f"{form} {count}"
+        for form, count in found.chosen.items()
+        if count and form != found.setting.form
+    )
     good = right / heads >= CHOSEN
     lines.append(
-        f"  true form chosen in {right} of {heads} ({percent(right, heads)}) {'ok' if good else 'BELOW 90%'}; else: {others or 'none'}"
+        f"  true form chosen in {right} of {heads} ({percent(right, heads)})"
+        f" {'ok' if good else 'BELOW 90%'}; else: {others or 'none'}"
     )
     return lines
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run every setting and print its table."""
-    parser = argparse.ArgumentParser(prog="python -m studies.similarity", description=__doc__.split("\n")[0])
-    parser.add_argument("--heads", type=int, default=1000, help="synthetic heads in each setting (1000)")
+    parser = argparse.ArgumentParser(
+        prog="python -m studies.similarity", description=__doc__.split("\n")[0]
+    )
+    parser.add_argument(
+        "--heads", type=int, default=1000, help="synthetic heads in each setting (1000)"
+    )
     parser.add_argument("--documents", type=int, default=8, help="documents of each head (8)")
-    parser.add_argument("--seed", type=int, default=0, help="of the draws; equal seeds give equal tables (0)")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of the draws; equal seeds give equal tables (0)"
+    )
     asked = parser.parse_args(arguments)
     rows, wrong = 0, 0
     for place, setting in enumerate(SETTINGS):
         result = recover(setting, asked.heads, asked.documents, 1000 * asked.seed + place)
         print("\n".join(table(result)), flush=True)
         rows += len(result.coverage)
-        wrong += sum(not ACCEPTED[0] <= row.covered / row.heads <= ACCEPTED[1] for row in result.coverage)
+        wrong += sum(
+            not ACCEPTED[0] <= row.covered / row.heads <= ACCEPTED[1] for row in result.coverage
+        )
     print(f"{rows - wrong} of {rows} nominal 95% intervals cover 92 to 98% of {asked.heads} heads")
 
 

@@ -1,15 +1,19 @@
-"""Recovery study of the verdicts: how often is an answer false, where the effect lies inside, at, and outside its tolerance?
+"""Recovery study of the verdicts: how often is an answer false, where the effect lies inside, at,
+and outside its tolerance?
 
-Run: python -m studies.verdicts [--heads 1000] [--seed 0] [--tokens 257] [--claim norms similarity weights bounds] [--calibrate]
+Run: python -m studies.verdicts [--heads 1000] [--seed 0] [--tokens 257] [--claim norms similarity
+weights bounds] [--calibrate]
 
-Heads as `weights` draws them, 8 documents each, with noise of 2.4 nats a token and document (as measured) and of a half and a quarter of that.
-*growth*: total growth of a share of its tolerance is planted. *shape_position*: a plateau and growth, and at every token a step up or down that is the same in
-all documents; the truth is the distance of that profile, without noise, from the form fitted to it. Answers are counted one by one, at 5%, as if a head
-stood alone.
-*oscillation* is no claim, and the study says why: amplitudes as large as the tolerance, from 0.7 to 1.8 times what stands out of noise, read from the form that
-gives the oscillation a size of its own. The claims on norms and similarity are `levels`'s, those on bounds `bounds`'s; `--claim` takes
-some of the studies. `--calibrate` prints how often heads on norms and similarity are answered falsely with other values of `equivalence.REACH`, and the
-smallest that is enough. Imports numpy and xarray.
+Heads as `weights` draws them, 8 documents each, with noise of 2.4 nats a token and document (as
+measured) and of a half and a quarter of that. *growth*: total growth of a share of its tolerance is
+planted. *shape_position*: a plateau and growth, and at every token a step up or down that is the
+same in all documents; the truth is the distance of that profile, without noise, from the form
+fitted to it. Answers are counted one by one, at 5%, as if a head stood alone. *oscillation* is no
+claim, and the study says why: amplitudes as large as the tolerance, from 0.7 to 1.8 times what
+stands out of noise, read from the form that gives the oscillation a size of its own. The claims on
+norms and similarity are `levels`'s, those on bounds `bounds`'s; `--claim` takes some of the
+studies. `--calibrate` prints how often heads on norms and similarity are answered falsely with
+other values of `equivalence.REACH`, and the smallest that is enough. Imports numpy and xarray.
 """
 
 from __future__ import annotations
@@ -45,7 +49,9 @@ WAVES: Final = (0.7, 1.0, 1.3, 1.8)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """Answers to one kind of head. Shares of all heads but `holds_found`: of those with an estimate."""
+    """Answers to one kind of head. Shares of all heads but `holds_found`: of those with an
+    estimate.
+    """
 
     claim: str
     noise: float
@@ -60,19 +66,29 @@ class Row:
     def told(self) -> str:
         """The row as a line."""
         return (
-            f"{self.claim:15s} noise {self.noise:5.2f}  planted {self.planted:6.3f}  tolerance {self.tolerance:6.3f}  estimate in {self.found:6.1%}, "
-            f"median {self.median:6.3f}  holds {self.holds:6.1%}  fails {self.fails:6.1%}  holds of those with an estimate {self.holds_found:6.1%}"
+            f"{self.claim:15s} noise {self.noise:5.2f}  planted {self.planted:6.3f}  tolerance"
+            f" {self.tolerance:6.3f}  estimate in {self.found:6.1%}, median {self.median:6.3f} "
+            f" holds {self.holds:6.1%}  fails {self.fails:6.1%}  holds of those with an estimate"
+            f" {self.holds_found:6.1%}"
         )
 
 
 def drawn(
-    truth: dict[str, FloatArray], tokens: int, noise: float, random: np.random.Generator, steps: FloatArray | None = None
+    truth: dict[str, FloatArray],
+    tokens: int,
+    noise: float,
+    random: np.random.Generator,
+    steps: FloatArray | None = None,
 ) -> xr.Dataset:
-    """Draw heads as `weights.draw` does, with `noise` times its noise and level, and steps (head, content token) that all documents have."""
+    """Draw heads as `weights.draw` does, with `noise` times its noise and level, and steps
+    (head, content token) that all documents have.
+    """
     data = draw(truth, tokens, random)
     clean = draw_clean(truth, tokens)
     weight = data["attention_weight"].values
-    log_weight = clean + noise * (np.log(weight[:, 0, :, 1:]) - clean) + (0.0 if steps is None else steps)
+    log_weight = (
+        clean + noise * (np.log(weight[:, 0, :, 1:]) - clean) + (0.0 if steps is None else steps)
+    )
     weight[:, 0, :, 1:] = np.exp(log_weight)
     return data
 
@@ -103,10 +119,16 @@ def _row(
     with np.errstate(invalid="ignore"):
         holds, fails = (p.holds <= SIGNIFICANCE) & known, (p.fails <= SIGNIFICANCE) & known
     return Row(
-        claim=claim, noise=noise, planted=planted, tolerance=float(np.median(own)), found=float(known.mean()),
-        median=float(np.median(estimate[known])) if known.any() else float("nan"), holds=float(holds.mean()), fails=float(fails.mean()),
+        claim=claim,
+        noise=noise,
+        planted=planted,
+        tolerance=float(np.median(own)),
+        found=float(known.mean()),
+        median=float(np.median(estimate[known])) if known.any() else float("nan"),
+        holds=float(holds.mean()),
+        fails=float(fails.mean()),
         holds_found=float(holds[known].mean()) if known.any() else float("nan"),
-    )  # fmt: skip
+    )
 
 
 def growth(share: float, noise: float, heads: int, tokens: int, random: np.random.Generator) -> Row:
@@ -116,18 +138,36 @@ def growth(share: float, noise: float, heads: int, tokens: int, random: np.rando
     truth["eta_tail"] = share * tolerance / (tokens - 1.0 - truth["t2"])
     fits = fit_weights(drawn(truth, tokens, noise, random)).isel(layer=0)
     parts = (fits[f"growth{part}"].values for part in ("", "_se", "_p", "_skew"))
-    return _row("growth", "at_least", NOISE * noise, share * tolerance, np.asarray(tolerance), *parts)
+    return _row(
+        "growth", "at_least", NOISE * noise, share * tolerance, np.asarray(tolerance), *parts
+    )
 
 
 def shape(share: float, noise: float, heads: int, tokens: int, random: np.random.Generator) -> Row:
-    """Plant steps whose distance from the form is `share` times the tolerance; the tolerance follows each head's own distance."""
+    """Plant steps whose distance from the form is `share` times the tolerance; the tolerance
+    follows each head's own distance.
+    """
     tolerance = tolerances()["weights.shape_position"].value
     truth = plant(Setting(tokens=tokens, oscillation="absent", growth="strong"), heads, random)
     steps = share * tolerance * random.choice([-1.0, 1.0], (heads, tokens - 1))
     fits = fit_weights(drawn(truth, tokens, noise, random, steps)).isel(layer=0)
-    exact = fit_weights(drawn(truth, tokens, 0.0, random, steps).isel(document=[0])).isel(layer=0)["rmse"].values
+    exact = (
+        fit_weights(drawn(truth, tokens, 0.0, random, steps).isel(document=[0]))
+        .isel(layer=0)["rmse"]
+        .values
+    )
     estimate, se, skew = (fits[f"misfit{part}"].values for part in ("", "_se", "_skew"))
-    return _row("shape_position", "at_most", NOISE * noise, share * tolerance, exact / share, estimate, se, None, skew)
+    return _row(
+        "shape_position",
+        "at_most",
+        NOISE * noise,
+        share * tolerance,
+        exact / share,
+        estimate,
+        se,
+        None,
+        skew,
+    )
 
 
 def oscillation(share: float, heads: int, tokens: int, random: np.random.Generator) -> Row:
@@ -138,8 +178,20 @@ def oscillation(share: float, heads: int, tokens: int, random: np.random.Generat
     every = fit_weights(drawn(truth, tokens, 1.0, random)).isel(layer=0)
     fits = every.sel(form="separate")
     result = fits["form_oscillation_identified"].values & np.isfinite(fits["form_eta_se"].values)
-    estimate, se = (np.where(result, fits[name].values, np.nan) for name in ("form_eta", "form_eta_se"))
-    return _row("oscillation", "at_least", NOISE, amplitude, np.asarray(amplitude), estimate, se, every["oscillation_p"].values, None)
+    estimate, se = (
+        np.where(result, fits[name].values, np.nan) for name in ("form_eta", "form_eta_se")
+    )
+    return _row(
+        "oscillation",
+        "at_least",
+        NOISE,
+        amplitude,
+        np.asarray(amplitude),
+        estimate,
+        se,
+        every["oscillation_p"].values,
+        None,
+    )
 
 
 def study(heads: int, tokens: int, seed: int) -> Iterator[Row]:
@@ -158,23 +210,47 @@ def study(heads: int, tokens: int, seed: int) -> Iterator[Row]:
 def main() -> None:
     """Run the studies asked for and print them."""
     levels = {"norms": study_of_levels.norms, "similarity": study_of_levels.similarity}
-    others: dict[str, Callable[[int, int, int], Iterator[Row | BoundsRow | FlagRow]]] = {"weights": study, "bounds": bounds.study}
-    parser = argparse.ArgumentParser(description="Recovery study of the verdicts on Assumptions 1 to 3 and on bounds.")
+    others: dict[str, Callable[[int, int, int], Iterator[Row | BoundsRow | FlagRow]]] = {
+        "weights": study,
+        "bounds": bounds.study,
+    }
+    parser = argparse.ArgumentParser(
+        description="Recovery study of the verdicts on Assumptions 1 to 3 and on bounds."
+    )
     parser.add_argument("--heads", type=int, default=1000)
     parser.add_argument("--tokens", type=int, default=257)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--claim", nargs="+", choices=(*levels, *others), help="which of the studies; all by default")
-    parser.add_argument("--calibrate", action="store_true", help="norms and similarity only: find the reach of the second test")
+    parser.add_argument(
+        "--claim",
+        nargs="+",
+        choices=(*levels, *others),
+        help="which of the studies; all by default",
+    )
+    parser.add_argument(
+        "--calibrate",
+        action="store_true",
+        help="norms and similarity only: find the reach of the second test",
+    )
     asked = parser.parse_args()
     claims = asked.claim or list(levels if asked.calibrate else levels | others)
     if asked.calibrate and not set(claims) <= set(levels):
-        parser.error(f"--calibrate with --claim {' '.join(claims)}: expected norms, similarity or both. Leave out the others.")
+        parser.error(
+            f"--calibrate with --claim {' '.join(claims)}: expected norms, similarity or both."
+            " Leave out the others."
+        )
     size = asked.heads, asked.tokens, asked.seed
     rows: Iterable[Row | BoundsRow | FlagRow | LevelRow | SizeRow | ReachRow]
     if asked.calibrate:
         rows = calibration(chain.from_iterable(levels[claim](*size) for claim in claims))
     else:
-        known = (chain.from_iterable(map(answers, levels[claim](*size))) if claim in levels else others[claim](*size) for claim in claims)
+        known = (
+            (
+                chain.from_iterable(map(answers, levels[claim](*size)))
+                if claim in levels
+                else others[claim](*size)
+            )
+            for claim in claims
+        )
         rows = chain.from_iterable(known)
     for row in rows:
         print(row.told(), flush=True)

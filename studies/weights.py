@@ -1,19 +1,25 @@
-"""Recovery study of Assumption 3: do the fits find what was planted, do the intervals cover it, do the flags say what can be known?
+"""Recovery study of Assumption 3: do the fits find what was planted, do the intervals cover it, do
+the flags say what can be known?
 
-Run: python -m studies.weights [--heads 1000] [--seed 0] [--tokens 257 1025] [--only printed/printed strong/absent ...]
+Run: python -m studies.weights [--heads 1000] [--seed 0] [--tokens 257 1025] [--only printed/printed
+strong/absent ...]
 
-Synthetic heads, 8 documents each. log α of a document is the planted profile, plus a level of its own (standard deviation 1.3 nats), plus AR(1)
-noise of 2.4 nats and lag-one autocorrelation 0.55, drawn anew for every document: the sizes measured on SmolLM2-135M. p_sink is
-logit-normal over documents (standard deviation 1.14, as measured), the planted value its mean. Settings cross T with an oscillation
-and growth that are each absent, weak (a third of the detection limit) or strong; T₁ in 8-25% and T₂ in 70-85% of L, ω in 0.3 to 2.8.
-*printed* plants the paper's one η = 0.6 for both, with 12 tokens of growth. The detection limit is the effect whose statistic, without
-noise, reaches the 95% quantile of the surrogates' (`limits`).
+Synthetic heads, 8 documents each. log α of a document is the planted profile, plus a level of its
+own (standard deviation 1.3 nats), plus AR(1) noise of 2.4 nats and lag-one autocorrelation 0.55,
+drawn anew for every document: the sizes measured on SmolLM2-135M. p_sink is logit-normal over
+documents (standard deviation 1.14, as measured), the planted value its mean. Settings cross T with
+an oscillation and growth that are each absent, weak (a third of the detection limit) or strong; T₁
+in 8-25% and T₂ in 70-85% of L, ω in 0.3 to 2.8. *printed* plants the paper's one η = 0.6 for both,
+with 12 tokens of growth. The detection limit is the effect whose statistic, without noise, reaches
+the 95% quantile of the surrogates' (`limits`).
 
-What "right" means for the flags: an absent or weak phase is called unidentified, a strong one is called present; a break point or ω whose
-half-width, computed from the planted parameters and noise, is over twice the resolution is called unidentified, and one of under half is
-called identified. Between these either is right and neither is counted. Parameters are read from the separate form where the oscillation is
-strong, from the shared form in *printed*, else from the monotone one, but flags of ω and T₁ then from the separate one: T₁ = T₂ without an oscillation.
-Imports numpy, xarray, scipy.special.
+What "right" means for the flags: an absent or weak phase is called unidentified, a strong one is
+called present; a break point or ω whose half-width, computed from the planted parameters and noise,
+is over twice the resolution is called unidentified, and one of under half is called identified.
+Between these either is right and neither is counted. Parameters are read from the separate form
+where the oscillation is strong, from the shared form in *printed*, else from the monotone one, but
+flags of ω and T₁ then from the separate one: T₁ = T₂ without an oscillation. Imports numpy,
+xarray, scipy.special.
 """
 
 from __future__ import annotations
@@ -41,14 +47,18 @@ NOISE, LAG_ONE, LEVEL_SPREAD, SINK_SPREAD = 2.4, 0.55, 1.3, 1.14
 CHUNK = 100
 STRONG_ETA, PRINTED_ETA, PRINTED_TAIL = 0.8, 0.6, 12
 STRONG_GROWTH = {257: 12.0, 1025: 8.0}
-"""Total growth of the strong setting, nats, by number of tokens; the shorter profile needs more to place T₂."""
+"""Total growth of the strong setting, nats, by number of tokens; the shorter profile needs more
+to place T₂.
+"""
 WEAK = 1.0 / 3.0
 MODES = ("absent", "weak", "strong")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What is planted: number of tokens with the sink, and how strong each phase is; `printed` for one η."""
+    """What is planted: number of tokens with the sink, and how strong each phase is; `printed`
+    for one η.
+    """
 
     tokens: int
     oscillation: str
@@ -97,25 +107,42 @@ def mean_noise() -> Background:
 
 @lru_cache(maxsize=8)
 def limits(tokens: int) -> tuple[float, float]:
-    """Return the detection limits: η of an oscillation with ω = 1 from 0.15 L to 0.77 L, and total growth from 0.77 L on, nats.
+    """Return the detection limits: η of an oscillation with ω = 1 from 0.15 L to 0.77 L, and total
+    growth from 0.77 L on, nats.
 
-    The statistics grow with the square of a small effect, so the limit follows from the statistic of one effect without noise.
+    The statistics grow with the square of a small effect, so the limit follows from the statistic
+    of one effect without noise.
     """
     position = np.arange(1.0, tokens)
     content, noise = position.size, mean_noise()
     small = 0.05
-    wave = log_profile(position, 0.0, small, 0.0, 1.0, round(0.15 * content), round(0.77 * content))[None]
-    ramp = log_profile(position, 0.0, 0.0, small / (content - round(0.77 * content)), 1.0, round(0.77 * content), round(0.77 * content))[
-        None
-    ]
+    wave = log_profile(
+        position, 0.0, small, 0.0, 1.0, round(0.15 * content), round(0.77 * content)
+    )[None]
+    ramp = log_profile(
+        position,
+        0.0,
+        0.0,
+        small / (content - round(0.77 * content)),
+        1.0,
+        round(0.77 * content),
+        round(0.77 * content),
+    )[None]
     nulls = [float(np.quantile(null, 0.95)) for null in surrogates(content, 1)]
-    result = [statistics(row - row.mean(), row - row.mean(), noise, 1)[name][0] for row, name in ((wave, "oscillation"), (ramp, "growth"))]
-    oscillation, growth = (small * float(np.sqrt(null / value)) for null, value in zip(nulls, result, strict=True))
+    result = [
+        statistics(row - row.mean(), row - row.mean(), noise, 1)[name][0]
+        for row, name in ((wave, "oscillation"), (ramp, "growth"))
+    ]
+    oscillation, growth = (
+        small * float(np.sqrt(null / value)) for null, value in zip(nulls, result, strict=True)
+    )
     return oscillation, growth
 
 
 def plant(setting: Setting, heads: int, random: np.random.Generator) -> dict[str, FloatArray]:
-    """Return the planted parameters, shape (head,), named as the fits' own; p_sink is a mean over documents."""
+    """Return the planted parameters, shape (head,), named as the fits' own; p_sink is a mean
+    over documents.
+    """
     content = setting.tokens - 1
     t1 = np.round(random.uniform(0.08, 0.25, heads) * content)
     t2 = np.round(random.uniform(0.70, 0.85, heads) * content)
@@ -125,15 +152,32 @@ def plant(setting: Setting, heads: int, random: np.random.Generator) -> dict[str
         eta = np.full(heads, PRINTED_ETA)
         slope = eta
     else:
-        limit = limits(setting.tokens) if "weak" in (setting.oscillation, setting.growth) else (0.0, 0.0)
-        eta = np.full(heads, {"absent": 0.0, "weak": WEAK * limit[0], "strong": STRONG_ETA}[setting.oscillation])
+        limit = (
+            limits(setting.tokens)
+            if "weak" in (setting.oscillation, setting.growth)
+            else (0.0, 0.0)
+        )
+        eta = np.full(
+            heads,
+            {"absent": 0.0, "weak": WEAK * limit[0], "strong": STRONG_ETA}[setting.oscillation],
+        )
         strong = STRONG_GROWTH.get(setting.tokens, 12.0)
-        slope = {"absent": 0.0, "weak": WEAK * limit[1], "strong": strong}[setting.growth] / (content - t2)
+        slope = {"absent": 0.0, "weak": WEAK * limit[1], "strong": strong}[setting.growth] / (
+            content - t2
+        )
     sink = np.full(heads, -1.0)
     nodes, weights = np.polynomial.hermite_e.hermegauss(61)
     share = expit(sink[:, None] + SINK_SPREAD * nodes) @ (weights / weights.sum())
     b = np.full(heads, np.log(1e-5))
-    return {"b": b, "eta_osc": eta, "eta_tail": slope, "omega": omega, "t1": np.where(eta > 0, t1, t2), "t2": t2, "p_sink": share}
+    return {
+        "b": b,
+        "eta_osc": eta,
+        "eta_tail": slope,
+        "omega": omega,
+        "t1": np.where(eta > 0, t1, t2),
+        "t2": t2,
+        "p_sink": share,
+    }
 
 
 def draw(truth: dict[str, FloatArray], tokens: int, random: np.random.Generator) -> xr.Dataset:
@@ -150,14 +194,22 @@ def draw(truth: dict[str, FloatArray], tokens: int, random: np.random.Generator)
     sink = expit(-1.0 + random.normal(0.0, SINK_SPREAD, (DOCUMENTS, heads, 1)))
     weight = np.concatenate([sink, np.exp(log_weight)], axis=-1)[:, None]
     dims = ("document", "layer", "head", "position")
-    data = {"attention_weight": (dims, weight), "tokens": (("layer",), [tokens]), "sink_visible": (("layer",), [True])}
-    return xr.Dataset(data, coords={"layer": [0], "head": np.arange(heads), "position": np.arange(tokens)})
+    data = {
+        "attention_weight": (dims, weight),
+        "tokens": (("layer",), [tokens]),
+        "sink_visible": (("layer",), [True]),
+    }
+    return xr.Dataset(
+        data, coords={"layer": [0], "head": np.arange(heads), "position": np.arange(tokens)}
+    )
 
 
 def recover(setting: Setting, heads: int, seed: int) -> Tally:
     """Plant, fit and compare; return the counts of every question asked of the setting."""
     tally = Tally()
-    random = np.random.default_rng([seed, setting.tokens, *(ord(mode[0]) for mode in (setting.oscillation, setting.growth))])
+    random = np.random.default_rng(
+        [seed, setting.tokens, *(ord(mode[0]) for mode in (setting.oscillation, setting.growth))]
+    )
     for start in range(0, heads, CHUNK):
         truth = plant(setting, min(CHUNK, heads - start), random)
         fit = fit_weights(draw(truth, setting.tokens, random)).isel(layer=0)
@@ -167,14 +219,27 @@ def recover(setting: Setting, heads: int, seed: int) -> Tally:
 
 def _ask(setting: Setting, truth: dict[str, FloatArray], fit: xr.Dataset, tally: Tally) -> None:
     own = fit.sel(form=setting.form)
-    waves, grows = setting.oscillation in ("strong", "printed"), setting.growth in ("strong", "printed")
+    waves, grows = (
+        setting.oscillation in ("strong", "printed"),
+        setting.growth
+        in (
+            "strong",
+            "printed",
+        ),
+    )
     _cover(tally, "p_sink", truth["p_sink"], fit, "p_sink")
     _cover(tally, "p_base", np.exp(truth["b"]), own, "form_p_base")
     result = fit["form_oscillation_identified"].values
-    present = result[FORMS.index("shared")] if setting.oscillation == "printed" else result[FORMS.index("separate")]
+    present = (
+        result[FORMS.index("shared")]
+        if setting.oscillation == "printed"
+        else result[FORMS.index("separate")]
+    )
     if setting.oscillation == "absent":
         tally.add("absent oscillation called present", np.asarray(result.any(axis=0)))
-    tally.add("flag of the oscillation right", np.asarray(present if waves else ~result.any(axis=0)))
+    tally.add(
+        "flag of the oscillation right", np.asarray(present if waves else ~result.any(axis=0))
+    )
     grown = own["form_eta_tail_identified"].values
     if grows:
         tally.add("flag of growth right", grown)
@@ -188,20 +253,32 @@ def _ask(setting: Setting, truth: dict[str, FloatArray], fit: xr.Dataset, tally:
         if not there:
             if name in ("t1", "t2", "omega"):
                 flagged = own if name == "t2" else separate
-                tally.add(f"flag of {name} right", np.asarray(~flagged[f"form_{name}_identified"].values))
+                tally.add(
+                    f"flag of {name} right", np.asarray(~flagged[f"form_{name}_identified"].values)
+                )
             continue
         identified = own[f"form_{name}_identified"].values
         value = truth["eta_osc" if name == "eta" else name]
         _cover(tally, name, value, own, f"form_{name}", identified)
         if name in half:
             allowed = RESOLUTION * (value if name == "omega" else last)
-            right, clear = identified == (half[name] < allowed), (half[name] > 2 * allowed) | (half[name] < allowed / 2)
+            right, clear = (
+                identified == (half[name] < allowed),
+                (half[name] > 2 * allowed) | (half[name] < allowed / 2),
+            )
             tally.add(f"flag of {name} right", right[clear])
             error = np.abs(own[f"form_{name}"].values - value)
             tally.add(f"{name} within 2%", (error <= allowed)[identified])
 
 
-def _cover(tally: Tally, name: str, value: FloatArray, fit: xr.Dataset, variable: str, where: BoolArray | None = None) -> None:
+def _cover(
+    tally: Tally,
+    name: str,
+    value: FloatArray,
+    fit: xr.Dataset,
+    variable: str,
+    where: BoolArray | None = None,
+) -> None:
     """Count the intervals that hold the planted value, of those there are."""
     lower, upper = fit[f"{variable}_lower"].values, fit[f"{variable}_upper"].values
     there = np.isfinite(lower) if where is None else np.isfinite(lower) & where
@@ -213,7 +290,11 @@ def _planted_half_widths(setting: Setting, truth: dict[str, FloatArray]) -> dict
     heads, position = truth["b"].size, np.arange(1.0, setting.tokens)
     noise = mean_noise()
     shape = (len(FORMS), heads)
-    wide = Background(phi=np.full(shape, noise.phi[0]), theta=np.zeros(shape), variance=np.full(shape, noise.variance[0]))
+    wide = Background(
+        phi=np.full(shape, noise.phi[0]),
+        theta=np.zeros(shape),
+        variance=np.full(shape, noise.variance[0]),
+    )
     rows = {name: np.broadcast_to(truth[name], (len(FORMS), heads)) for name in CURVE}
     result = placement(rows, wide, position, np.ones((heads, position.size), dtype=bool))
     return {name: values[FORMS.index(setting.form)] for name, values in result.items()}
@@ -241,7 +322,9 @@ TARGETS = (
 
 
 def lines(setting: Setting, tally: Tally) -> list[str]:
-    """Return a setting's table: share, binomial standard error, counts, target, and whether it is met (within two standard errors: almost)."""
+    """Return a setting's table: share, binomial standard error, counts, target, and whether it
+    is met (within two standard errors: almost).
+    """
     out = []
     for question, low, high in TARGETS:
         successes, trials = tally.counts.get(question, (0, 0))
@@ -252,11 +335,18 @@ def lines(setting: Setting, tally: Tally) -> list[str]:
         verdict = ""
         if low is not None and high is not None:
             inside = low <= share <= high
-            reach = 2.0 * np.sqrt(np.array([low * (1.0 - low), high * (1.0 - high)]) / trials)  # of chance, were the limits the truth
+            reach = 2.0 * np.sqrt(
+                np.array([low * (1.0 - low), high * (1.0 - high)]) / trials
+            )  # of chance, were the limits the truth
             near = low - reach[0] <= share <= high + reach[1]
-            verdict = f"{low:.0%} to {high:.0%}  {'met' if inside else 'almost' if near else 'NOT MET'}"
+            verdict = (
+                f"{low:.0%} to {high:.0%}  {'met' if inside else 'almost' if near else 'NOT MET'}"
+            )
         name = f"{setting.tokens:5d} {setting.oscillation:8s} {setting.growth:8s}"
-        out.append(f"{name} {question:36s} {share:6.3f} ± {error:.3f}  {successes:5d} of {trials:5d}  {verdict}".rstrip())
+        out.append(
+            f"{name} {question:36s} {share:6.3f} ± {error:.3f}  {successes:5d} of {trials:5d} "
+            f" {verdict}".rstrip()
+        )
     return out
 
 
@@ -265,19 +355,42 @@ def main() -> None:
     ask = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     ask.add_argument("--heads", type=int, default=1000, help="synthetic heads in each setting")
     ask.add_argument("--seed", type=int, default=0)
-    ask.add_argument("--tokens", type=int, nargs="+", default=[257, 1025], help="tokens of a profile, the sink included")
+    ask.add_argument(
+        "--tokens",
+        type=int,
+        nargs="+",
+        default=[257, 1025],
+        help="tokens of a profile, the sink included",
+    )
     names = [setting.name for setting in settings([257])]
-    ask.add_argument("--only", nargs="+", choices=names, default=names, metavar="NAME", help="oscillation/growth: " + ", ".join(names))
+    ask.add_argument(
+        "--only",
+        nargs="+",
+        choices=names,
+        default=names,
+        metavar="NAME",
+        help="oscillation/growth: " + ", ".join(names),
+    )
     asked = ask.parse_args()
     for tokens in asked.tokens:
         oscillation, growth = limits(tokens)
-        print(f"T = {tokens}: detection limits: oscillation η = {oscillation:.3f}, growth {growth:.2f} nats in all")
-    print("    T oscill.  growth   question                              share   se   counts          target")
+        print(
+            f"T = {tokens}: detection limits: oscillation η = {oscillation:.3f}, growth"
+            f" {growth:.2f} nats in all"
+        )
+    print(
+        "    T oscill.  growth   question                              share   se   counts         "
+        " target"
+    )
     for setting in (one for one in settings(asked.tokens) if one.name in asked.only):
         start = time.perf_counter()
         tally = recover(setting, asked.heads, asked.seed)
         print("\n".join(lines(setting, tally)))
-        print(f"{setting.tokens:5d} {setting.oscillation:8s} {setting.growth:8s} {time.perf_counter() - start:.0f} s", flush=True)
+        print(
+            f"{setting.tokens:5d} {setting.oscillation:8s} {setting.growth:8s}"
+            f" {time.perf_counter() - start:.0f} s",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """The whole measurement against an implementation that shares nothing with it.
 
-The golden file holds P and R of the built-in model on six topics, from eager attention and float64 loops. The topics' text changes between Python versions:
-where its sha256 differs, the live float64 reference on two documents decides instead; under `slow` it always runs.
+The golden file holds P and R of the built-in model on six topics, from eager attention and float64
+loops. The topics' text changes between Python versions: where its sha256 differs, the live float64
+reference on two documents decides instead; under `slow` it always runs.
 """
 
 import copy
@@ -29,14 +30,20 @@ GOLDEN = json.loads((GOLDEN / "smollm2_pydoc.json").read_text(encoding="utf-8"))
 MEAN_TOLERANCE = 0.002
 """Required of the mean over all heads and documents at every listed N."""
 ALIKE = 0.997
-"""Share of single values that must lie within 1/N of the reference (0.998 of Recall do, all of Precision). Where nearly everything is selected, the few
-tokens outside have nearly equal weights, float32 may leave out another one, and the inner ball is that token's."""
+"""Share of single values that must lie within 1/N of the reference (0.998 of Recall do, all of
+Precision). Where nearly everything is selected, the few tokens outside have nearly equal weights,
+float32 may leave out another one, and the inner ball is that token's.
+"""
 
 
 def same_text() -> bool:
     from pydoc_data.topics import topics
 
-    found = {name: hashlib.sha256(topics[name].encode()).hexdigest() for name in GOLDEN["documents"] if name in topics}
+    found = {
+        name: hashlib.sha256(topics[name].encode()).hexdigest()
+        for name in GOLDEN["documents"]
+        if name in topics
+    }
     return found == GOLDEN["text_sha256"]
 
 
@@ -51,10 +58,14 @@ def model() -> LoadedModel:
 
 def measured(model: LoadedModel, path: Path, count: int) -> xr.Dataset:
     read = six_windows(model, count)
-    return capture(model, read, path, observers=[Geometry()], n=np.array(GOLDEN["n"])).read("capture")
+    return capture(model, read, path, observers=[Geometry()], n=np.array(GOLDEN["n"])).read(
+        "capture"
+    )
 
 
-@pytest.mark.skipif(not same_text(), reason="this Python's documentation has other text; the live reference decides")
+@pytest.mark.skipif(
+    not same_text(), reason="this Python's documentation has other text; the live reference decides"
+)
 def test_single_heads_equal_the_golden_reference(model: LoadedModel, tmp_path: Path) -> None:
     found = measured(model, tmp_path / "run.zarr", count=2)
     assert list(found["document"].values) == GOLDEN["documents"][:2]
@@ -64,19 +75,29 @@ def test_single_heads_equal_the_golden_reference(model: LoadedModel, tmp_path: P
             document, head = label.split("/L")
             layer, number = head.split("H")
             single = found[name].sel(document=document, layer=int(layer), head=int(number)).values
-            # one comparison decided otherwise moves Recall by 1/N and Precision by no more than that
-            assert np.all(np.abs(single - np.array(curves[name])) <= 1 / sizes + 1e-6), (label, name)
+            # one comparison decided otherwise moves Recall by 1/N and Precision by no more than
+            # that
+            assert np.all(np.abs(single - np.array(curves[name])) <= 1 / sizes + 1e-6), (
+                label,
+                name,
+            )
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not same_text(), reason="this Python's documentation has other text; the live reference decides")
-def test_the_mean_of_six_documents_equals_the_golden_reference(model: LoadedModel, tmp_path: Path) -> None:
+@pytest.mark.skipif(
+    not same_text(), reason="this Python's documentation has other text; the live reference decides"
+)
+def test_the_mean_of_six_documents_equals_the_golden_reference(
+    model: LoadedModel, tmp_path: Path
+) -> None:
     found = measured(model, tmp_path / "run.zarr", count=6)
     assert list(found["document"].values) == GOLDEN["documents"]
     for name in ("precision", "recall"):
         mean = found[name].mean(("document", "layer", "head")).values
         np.testing.assert_allclose(mean, GOLDEN[f"{name}_mean"], atol=MEAN_TOLERANCE, err_msg=name)
-    assert float(found["attention_weight"].isel(position=0).mean()) == pytest.approx(GOLDEN["sink_weight_mean"], abs=1e-4)
+    assert float(found["attention_weight"].isel(position=0).mean()) == pytest.approx(
+        GOLDEN["sink_weight_mean"], abs=1e-4
+    )
 
 
 def by_definition(alpha: np.ndarray, values: np.ndarray, n: int) -> tuple[float, float]:
@@ -92,10 +113,17 @@ def reference(model: torch.nn.Module, ids: np.ndarray, group: int) -> dict[str, 
     """Eager attention in float64, then the definitions: P and R, (layer, head, n)."""
     values: list[np.ndarray] = []
     layers = model.get_decoder().layers
-    hooks = [layer.self_attn.v_proj.register_forward_hook(lambda _module, _inputs, out: values.append(out[0].numpy())) for layer in layers]
+    hooks = [
+        layer.self_attn.v_proj.register_forward_hook(
+            lambda _module, _inputs, out: values.append(out[0].numpy())
+        )
+        for layer in layers
+    ]
     try:
         with torch.no_grad():
-            out = model.get_decoder()(torch.as_tensor(ids[None].astype(np.int64)), output_attentions=True, use_cache=False)
+            out = model.get_decoder()(
+                torch.as_tensor(ids[None].astype(np.int64)), output_attentions=True, use_cache=False
+            )
     finally:
         for hook in hooks:
             hook.remove()
@@ -104,7 +132,10 @@ def reference(model: torch.nn.Module, ids: np.ndarray, group: int) -> dict[str, 
         alpha = weights[0, :, -1].numpy()
         assert alpha.dtype == value.dtype == np.float64
         states = value.reshape(len(ids), len(alpha) // group, -1).swapaxes(0, 1)
-        heads = [[by_definition(row, states[head // group], size) for size in GOLDEN["n"]] for head, row in enumerate(alpha)]
+        heads = [
+            [by_definition(row, states[head // group], size) for size in GOLDEN["n"]]
+            for head, row in enumerate(alpha)
+        ]
         for place, curves in enumerate(found.values()):
             curves.append([[one[place] for one in head] for head in heads])
     return {name: np.array(curves) for name, curves in found.items()}
@@ -112,14 +143,19 @@ def reference(model: torch.nn.Module, ids: np.ndarray, group: int) -> dict[str, 
 
 def compare_with_live_reference(model: LoadedModel, path: Path) -> None:
     read = six_windows(model, count=2)
-    found = capture(model, read, path, observers=[Geometry()], n=np.array(GOLDEN["n"])).read("capture")
+    found = capture(model, read, path, observers=[Geometry()], n=np.array(GOLDEN["n"])).read(
+        "capture"
+    )
     double = copy.deepcopy(model.model).double()
     double.set_attn_implementation("eager")
     expected = [reference(double, ids, model.heads // model.kv_heads) for ids in read.token_ids]
     for name in ("precision", "recall"):
         live = np.stack([one[name] for one in expected])
         np.testing.assert_allclose(
-            found[name].mean(("document", "layer", "head")).values, live.mean((0, 1, 2)), atol=MEAN_TOLERANCE, err_msg=name
+            found[name].mean(("document", "layer", "head")).values,
+            live.mean((0, 1, 2)),
+            atol=MEAN_TOLERANCE,
+            err_msg=name,
         )
         sizes = np.array(GOLDEN["n"])
         same = np.abs(found[name].values - live) <= 1 / sizes + 1e-6
@@ -128,7 +164,9 @@ def compare_with_live_reference(model: LoadedModel, path: Path) -> None:
 
 
 @pytest.mark.skipif(same_text(), reason="the golden file has this very text")
-def test_where_the_text_differs_a_live_reference_decides(model: LoadedModel, tmp_path: Path) -> None:
+def test_where_the_text_differs_a_live_reference_decides(
+    model: LoadedModel, tmp_path: Path
+) -> None:
     compare_with_live_reference(model, tmp_path / "run.zarr")
 
 

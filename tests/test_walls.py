@@ -12,22 +12,50 @@ import geostat
 import theory
 
 ROOMS = {
-    "theory": ("torch", "transformers", "xarray", "pandas", "matplotlib", "lmfit", "empirical", "reports", "geostat"),
-    "reports": ("torch", "transformers", "sympy", "lmfit", "zarr", "empirical", "theory", "geostat"),
+    "theory": (
+        "torch",
+        "transformers",
+        "xarray",
+        "pandas",
+        "matplotlib",
+        "lmfit",
+        "empirical",
+        "reports",
+        "geostat",
+    ),
+    "reports": (
+        "torch",
+        "transformers",
+        "sympy",
+        "lmfit",
+        "zarr",
+        "empirical",
+        "theory",
+        "geostat",
+    ),
     "empirical": ("lmfit", "sympy", "matplotlib", "theory", "reports", "geostat"),
     "geostat": ("torch", "transformers", "matplotlib", "sympy"),
     "geostat.cli.app": ("torch", "transformers", "matplotlib", "sympy", "lmfit"),
     "geostat.cli.theory": ("torch", "transformers", "matplotlib", "lmfit", "numba"),
-    "geostat.runs.render, reports.tables.every, reports.figures.every, reports.page.page": ("torch", "transformers", "lmfit", "sympy"),
+    "geostat.runs.render, reports.tables.every, reports.figures.every, reports.page.page": (
+        "torch",
+        "transformers",
+        "lmfit",
+        "sympy",
+    ),
     "geostat.comparison.compare": ("torch", "transformers", "sympy"),
     "geostat.what_if.answer": ("torch", "transformers", "lmfit"),
 }
 
 
 @pytest.mark.parametrize(("room", "absent"), ROOMS.items())
-def test_an_import_brings_in_nothing_from_behind_the_wall(room: str, absent: tuple[str, ...]) -> None:
+def test_an_import_brings_in_nothing_from_behind_the_wall(
+    room: str, absent: tuple[str, ...]
+) -> None:
     code = f"import {room}, sys; print([name for name in {absent!r} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"
 
 
@@ -39,7 +67,12 @@ def test_no_module_hides_a_public_name(room: ModuleType) -> None:
 
 def test_files_that_contributing_names_are_there() -> None:
     root = Path(__file__).parents[1]
-    table = (root / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## Where is what")[1].split("\n## ")[0]
+    table = (
+        (root / "CONTRIBUTING.md")
+        .read_text(encoding="utf-8")
+        .split("## Where is what")[1]
+        .split("\n## ")[0]
+    )
     named = re.findall(r"`([a-z_0-9]+/[a-z_0-9/]+\.(?:py|toml))`", table)
     assert len(named) > 15
     assert [path for path in named if not (root / path).is_file()] == []

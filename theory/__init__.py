@@ -1,6 +1,7 @@
 """Theorems about token selection in attention heads: stated, evaluated, simulated.
 
-Source: "Geometric Analysis of Token Selection in Multi-Head Attention" (arXiv 2602.01893). Names load on first use.
+Source: "Geometric Analysis of Token Selection in Multi-Head Attention" (arXiv 2602.01893). Names
+load on first use.
 """
 
 from __future__ import annotations

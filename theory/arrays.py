@@ -11,5 +11,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 def selection_order(alpha: FloatArray) -> IntArray:
-    """Return the order in which tokens enter I_N, shape (T,): by falling weight, ties by lower index."""
+    """Return the order in which tokens enter I_N, shape (T,): by falling weight, ties by lower
+    index.
+    """
     return np.argsort(-alpha, kind="stable").astype(np.int64)

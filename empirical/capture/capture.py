@@ -1,7 +1,9 @@
-"""Drives a measurement: windows go through the tap, observers turn each layer into numbers, documents are appended to a store.
+"""Drives a measurement: windows go through the tap, observers turn each layer into numbers,
+documents are appended to a store.
 
-Only one layer's tensors live at a time, so memory does not grow with the number of layers. Observers are functions of one layer of one document; a user
-adds a measurement by writing one. Imports torch through the tap, and the store.
+Only one layer's tensors live at a time, so memory does not grow with the number of layers.
+Observers are functions of one layer of one document; a user adds a measurement by writing one.
+Imports torch through the tap, and the store.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ from empirical.tap.parity import parity
 from empirical.tap.tap import TappedLayer, tap
 
 PARITY_TOKENS = 1024
-"""The parity check materialises eager weights, so it reads at most this many tokens of one document."""
+"""The parity check materialises eager weights, so it reads at most this many tokens of one
+document.
+"""
 
 
 def capture(
@@ -49,7 +53,8 @@ def capture(
     on_progress: Callable[[Progress], None] | None = None,
     on_kept: Callable[[int], None] | None = None,
 ) -> Store:
-    """Measure every window with every observer, append it to the store at `path`, going on where an equal run stopped, and return that, complete.
+    """Measure every window with every observer, append it to the store at `path`, going on where an
+    equal run stopped, and return that, complete.
 
     Args:
         model: found and loaded by `empirical.sources.models`.
@@ -61,17 +66,21 @@ def capture(
         seed: seed of the null baselines (recorded).
         batch: windows per forward pass (recorded: it can move the last bits).
         settings: further provenance that makes two runs equal or not.
-        fresh: measure anew. What stands at `path` must be a run; it is thrown away once the first document of the new one is complete.
+        fresh: measure anew. What stands at `path` must be a run; it is thrown away once the first
+            document of the new one is complete.
         on_progress: called after each layer and document.
-        on_kept: called with the number of documents in the store whenever one more is safe in it, from the thread that wrote it.
+        on_kept: called with the number of documents in the store whenever one more is safe in it,
+            from the thread that wrote it.
 
     Raises:
-        InputError: if a store of other settings stands at `path` or something that is no run, an observer refuses the model, a captured
-            row holds NaN or infinity, or the disk is full.
+        InputError: if a store of other settings stands at `path` or something that is no run, an
+            observer refuses the model, a captured row holds NaN or infinity, or the disk is full.
         StoreError: if the store at `path` is damaged.
         KeyboardInterrupt: passed on after the documents that were complete are safe.
     """
-    recorded = provenance(model, windows, n=n, convention=convention, seed=seed, batch=batch, settings=settings or {})
+    recorded = provenance(
+        model, windows, n=n, convention=convention, seed=seed, batch=batch, settings=settings or {}
+    )
     shape = RunShape(
         layers=model.layers,
         heads=model.heads,
@@ -84,12 +93,16 @@ def capture(
     )
     path = path.resolve() if path.is_symlink() else path
     with alone(path):
-        return _Run(model, windows, path, observers, recorded, shape, batch, fresh, on_progress, on_kept).complete()
+        return _Run(
+            model, windows, path, observers, recorded, shape, batch, fresh, on_progress, on_kept
+        ).complete()
 
 
 @dataclass(slots=True)
 class _Run:
-    """The state of one capture: which documents are done, the one being measured, and the one being written behind it."""
+    """The state of one capture: which documents are done, the one being measured, and the one
+    being written behind it.
+    """
 
     model: LoadedModel
     windows: Windows
@@ -107,12 +120,17 @@ class _Run:
     pending: Future[None] | None = None
 
     def complete(self) -> Store:
-        """Check what stands at `path`, the observers and the tap itself, then measure what is missing."""
+        """Check what stands at `path`, the observers and the tap itself, then measure what is
+        missing.
+        """
         self._plans()  # an observer refuses here what it cannot measure
         self.store = self._existing()
         checked = None
         if self.store is None or "parity" not in self.store.attributes:
-            ids = torch.as_tensor(self.windows.token_ids[:1, :PARITY_TOKENS].astype(np.int64), device=self.model.model.device)
+            ids = torch.as_tensor(
+                self.windows.token_ids[:1, :PARITY_TOKENS].astype(np.int64),
+                device=self.model.model.device,
+            )
             checked = parity(self.model.model, ids)
             checked.judge(self.model.dtype)
         self._measure()
@@ -124,7 +142,9 @@ class _Run:
         return self.store
 
     def _existing(self) -> Store | None:
-        """The run that stands at `path` and is to be completed; two runs are never mixed in one store."""
+        """The run that stands at `path` and is to be completed; two runs are never mixed in one
+        store.
+        """
         if not self.path.exists():
             return None
         if self.fresh:
@@ -134,7 +154,8 @@ class _Run:
         held, names = store.documents, self.windows.names
         for name, old, new in differing(store.attributes, self.recorded):
             raise InputError(
-                f"{store.path}: was measured with {name} = {old}, this run has {new}. Use --fresh to measure again, or another --out."
+                f"{store.path}: was measured with {name} = {old}, this run has {new}. Use --fresh"
+                " to measure again, or another --out."
             )
         if len(held) > len(names):
             raise InputError(
@@ -143,7 +164,10 @@ class _Run:
             )
         for row, name, digest in zip(held, names, self.windows.sha256, strict=False):
             if row["sha256"] != digest:
-                seen = f"holds document {row['name']!r} where this run reads {name!r} with other tokens"
+                seen = (
+                    f"holds document {row['name']!r} where this run reads {name!r} with other"
+                    " tokens"
+                )
                 raise InputError(f"{store.path}: {seen}. Use --fresh, or another --out.")
         store.extend(len(names))
         return store
@@ -180,15 +204,25 @@ class _Run:
     def _interrupted(self) -> str:
         total = len(self.windows.names)
         if self.store is None and self.fresh and self.path.exists():
-            return f"interrupted before the first of {total} documents was complete: the run that stood at {self.path} is kept."
+            return (
+                f"interrupted before the first of {total} documents was complete: the run that"
+                f" stood at {self.path} is kept."
+            )
         kept = len(self.store.documents) if self.store else 0
         how = "--resume in place of --fresh" if self.fresh else "--resume"
-        return f"interrupted: {kept} of {total} documents are kept in {self.path}. Run the same command again with {how} to go on."
+        return (
+            f"interrupted: {kept} of {total} documents are kept in {self.path}. Run the same"
+            f" command again with {how} to go on."
+        )
 
     def _append(self, documents: range, buffers: Sequence[Buffers]) -> None:
         for document, buffer in zip(documents, buffers, strict=True):
             store = self.store or Store.create(
-                self.path, provenance=self.recorded, plan=self._plans(), documents=len(self.windows.names), fresh=self.fresh
+                self.path,
+                provenance=self.recorded,
+                plan=self._plans(),
+                documents=len(self.windows.names),
+                fresh=self.fresh,
             )
             store.append(self.windows.row(document), buffer.arrays)
             self.store = store
@@ -207,7 +241,11 @@ class _Run:
                 view = LayerView(
                     layer=tapped.index,
                     document=document,
-                    seed=(self.shape.seed, int(self.windows.sha256[document][:8], 16), tapped.index),
+                    seed=(
+                        self.shape.seed,
+                        int(self.windows.sha256[document][:8], 16),
+                        tapped.index,
+                    ),
                     alpha=tapped.alpha[slot, :, first:].float().cpu(),
                     values=tapped.values[slot, :, first:].float().cpu(),
                     first=first,
@@ -218,7 +256,11 @@ class _Run:
                     buffers[slot].put(observer.group, view.layer, observer(view))
             self._report(documents.start, tapped.index + 1)
 
-        tap(self.model.model, torch.as_tensor(ids.astype(np.int64), device=self.model.model.device), on_layer)
+        tap(
+            self.model.model,
+            torch.as_tensor(ids.astype(np.int64), device=self.model.model.device),
+            on_layer,
+        )
         self.shape = dataclasses.replace(self.shape, visible=tuple(visible))
         for buffer, row in zip(buffers, ids, strict=True):
             for arrays in buffer.arrays.values():
@@ -253,6 +295,6 @@ def _refuse_non_finite(view: LayerView, name: str) -> None:
         if not finite.all():
             head = int(np.flatnonzero(~finite)[0])
             raise InputError(
-                f"document {name!r}, layer {view.layer}, {what} {head}: NaN or infinity in the captured row. "
-                "Try --dtype float32; if it stays, the model's weights are damaged."
+                f"document {name!r}, layer {view.layer}, {what} {head}: NaN or infinity in the"
+                " captured row. Try --dtype float32; if it stays, the model's weights are damaged."
             )

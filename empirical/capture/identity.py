@@ -1,4 +1,5 @@
-"""Where a run's numbers come from: everything that must be equal for two runs to be the same, and what tells them apart.
+"""Where a run's numbers come from: everything that must be equal for two runs to be the same, and
+what tells them apart.
 
 Imports the versions of what computes. Nothing here but `machine` changes from run to run.
 """
@@ -29,19 +30,37 @@ RECORDED_ONLY = "git_commit"
 
 
 def git_commit() -> str:
-    """Commit of the checkout this package runs from, with +changes when files differ from it; empty outside a checkout."""
+    """Commit of the checkout this package runs from, with +changes when files differ from it;
+    empty outside a checkout.
+    """
     checkout = Path(__file__).resolve().parents[2]
     if not (checkout / ".git").exists():
         return ""
-    describe = ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty=+changes"]  # no tag stands in for the commit
+    describe = [
+        "git",
+        "describe",
+        "--always",
+        "--abbrev=40",
+        "--exclude=*",
+        "--dirty=+changes",
+    ]  # no tag stands in for the commit
     try:
-        return subprocess.run(describe, cwd=checkout, capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(
+            describe, cwd=checkout, capture_output=True, text=True, check=True
+        ).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return ""
 
 
 def provenance(
-    model: LoadedModel, windows: Windows, *, n: np.ndarray, convention: Convention, seed: int, batch: int, settings: Mapping[str, Any]
+    model: LoadedModel,
+    windows: Windows,
+    *,
+    n: np.ndarray,
+    convention: Convention,
+    seed: int,
+    batch: int,
+    settings: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Everything a store's root says of its run; plain JSON types."""
     try:
@@ -71,19 +90,27 @@ def provenance(
 
 
 def differing(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
-    """What bars a resume: (name, stored, asked) of each entry of the provenance asked for that differs, innermost name first."""
+    """What bars a resume: (name, stored, asked) of each entry of the provenance asked for that
+    differs, innermost name first.
+    """
     out = []
     for name, new in asked.items():
         old = stored.get(name)
         if isinstance(old, Mapping) and isinstance(new, Mapping):
-            out += [(f"{name}.{key}", old.get(key), new.get(key)) for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
+            out += [
+                (f"{name}.{key}", old.get(key), new.get(key))
+                for key in sorted({*old, *new})
+                if old.get(key) != new.get(key)
+            ]
         elif old != new and name != RECORDED_ONLY:
             out.append((name, old, new))
     return out
 
 
 def machine() -> dict[str, Any]:
-    """What may differ between equal runs: host, processor, threads. It goes to run.json beside the store, never into it."""
+    """What may differ between equal runs: host, processor, threads. It goes to run.json beside
+    the store, never into it.
+    """
     return {
         "host": platform.node(),
         "platform": platform.platform(),

@@ -1,7 +1,9 @@
-"""Observers: what one sees and gives, and the two that come with geostat, the geometry of every head and its null baselines.
+"""Observers: what one sees and gives, and the two that come with geostat, the geometry of every
+head and its null baselines.
 
-An observer sees the shape of the run and one layer of one document, and gives the arrays that it fills; `Progress` tells how far the run is.
-Source: arXiv 2602.01893, (1)-(8), (18)-(20), Figures 2, 3, 5, 7 and 9. Imports the measurements, the plan of a stored group, and torch for its tensors.
+An observer sees the shape of the run and one layer of one document, and gives the arrays that it
+fills; `Progress` tells how far the run is. Source: arXiv 2602.01893, (1)-(8), (18)-(20), Figures 2,
+3, 5, 7 and 9. Imports the measurements, the plan of a stored group, and torch for its tensors.
 """
 
 from __future__ import annotations
@@ -16,7 +18,14 @@ import xarray as xr
 
 from empirical.errors import InputError
 from empirical.measure import nulls
-from empirical.measure.layer import COMPONENTS, cosine_bins, lag_bins, measure_layer, position_blocks, principal_components
+from empirical.measure.layer import (
+    COMPONENTS,
+    cosine_bins,
+    lag_bins,
+    measure_layer,
+    position_blocks,
+    principal_components,
+)
 from empirical.measure.selection import Convention
 from empirical.schema import CAPTURE, NULL, NULLS, PRINCIPAL, coordinates
 from empirical.store.layout import GroupPlan
@@ -41,16 +50,24 @@ class RunShape:
     """Visible tokens T of each layer."""
 
     def coordinates(self, *names: str) -> dict[str, xr.Variable]:
-        """The axes that every group shares, those of them that `names` asks for, with the labels that hang on them."""
+        """The axes that every group shares, those of them that `names` asks for, with the labels
+        that hang on them.
+        """
         tokens, heads = np.asarray(self.visible, dtype=np.int64), np.arange(self.heads)
         labels = {
-            "layer": {"layer": np.arange(self.layers), "tokens": tokens, "sink_visible": tokens == self.positions},
+            "layer": {
+                "layer": np.arange(self.layers),
+                "tokens": tokens,
+                "sink_visible": tokens == self.positions,
+            },
             "head": {"head": heads, "kv_head_of_head": heads // (self.heads // self.kv_heads)},
             "kv_head": {"kv_head": np.arange(self.kv_heads)},
             "position": {"position": np.arange(self.positions)},
             "n": {"n": np.asarray(self.n, dtype=np.int64)},
         }
-        return coordinates(**{name: values for axis in names for name, values in labels[axis].items()})
+        return coordinates(
+            **{name: values for axis in names for name, values in labels[axis].items()}
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +92,9 @@ class LayerView:
 
 
 class Observer(Protocol):
-    """A measurement of one layer: the group it fills, how that is laid out, and the function itself."""
+    """A measurement of one layer: the group it fills, how that is laid out, and the function
+    itself.
+    """
 
     @property
     def group(self) -> str:
@@ -85,12 +104,16 @@ class Observer(Protocol):
         """Variables, coordinates and sizes of the group."""
 
     def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
-        """Named arrays, each with its variable's dimensions after `layer`; `position` may be shorter (the visible suffix), `lag` too (the first)."""
+        """Named arrays, each with its variable's dimensions after `layer`; `position` may be
+        shorter (the visible suffix), `lag` too (the first).
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a capture is. `tokens` counts what was measured in this process, a layer as its share; layers count within the batch under way."""
+    """How far a capture is. `tokens` counts what was measured in this process, a layer as its
+    share; layers count within the batch under way.
+    """
 
     documents: int
     total: int
@@ -107,12 +130,17 @@ class Buffers:
     def __init__(self, plans: Mapping[str, GroupPlan]) -> None:
         self.plans = plans
         self.arrays = {
-            group: {name: np.full(plan.shape(row), row.fill, row.dtype) for name, row in plan.variables.items()}
+            group: {
+                name: np.full(plan.shape(row), row.fill, row.dtype)
+                for name, row in plan.variables.items()
+            }
             for group, plan in plans.items()
         }
 
     def put(self, group: str, layer: int, measured: Mapping[str, np.ndarray]) -> None:
-        """Place one layer's arrays: `position` right-aligned (the visible suffix), every other dimension left-aligned."""
+        """Place one layer's arrays: `position` right-aligned (the visible suffix), every other
+        dimension left-aligned.
+        """
         for name, value in measured.items():
             variable = self.plans[group].variables[name]
             if variable.dims[:1] != ("layer",):
@@ -121,7 +149,9 @@ class Buffers:
             target = self.arrays[group][name][layer]
             where = tuple(
                 slice(full - part, full) if dim == "position" else slice(0, part)
-                for dim, full, part in zip(variable.dims[1:], target.shape, value.shape, strict=True)
+                for dim, full, part in zip(
+                    variable.dims[1:], target.shape, value.shape, strict=True
+                )
             )
             if variable.invisible is not None:
                 target[...] = variable.invisible
@@ -130,7 +160,9 @@ class Buffers:
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """Everything of /capture: separability, curves over N, norms, cosines by lag; principal components of `named` heads (layer, head)."""
+    """Everything of /capture: separability, curves over N, norms, cosines by lag; principal
+    components of `named` heads (layer, head).
+    """
 
     named: Sequence[tuple[int, int]] = ()
     group: ClassVar[str] = "capture"
@@ -138,7 +170,11 @@ class Geometry:
     def plan(self, shape: RunShape) -> GroupPlan:
         """Lay out /capture."""
         refuse_unknown_heads(self.named, layers=shape.layers, heads=shape.heads)
-        bins, edges, blocks = lag_bins(shape.positions), cosine_bins(), position_blocks(shape.positions)
+        bins, edges, blocks = (
+            lag_bins(shape.positions),
+            cosine_bins(),
+            position_blocks(shape.positions),
+        )
         axes = shape.coordinates("layer", "head", "kv_head", "position", "n") | coordinates(
             lag=np.arange(1, max(shape.positions - 1, 1)),
             lag_bin=np.arange(len(bins)),
@@ -152,20 +188,40 @@ class Geometry:
             position_block_stop=blocks[:, 1],
         )
         if self.named:
-            axes |= coordinates(named_head=np.array([f"L{a}H{b}" for a, b in self.named]), component=np.arange(COMPONENTS))
-        attributes = {"dimension": shape.dimension, "convention": shape.convention.value, "positions": shape.positions}
-        return GroupPlan(variables=CAPTURE | (PRINCIPAL if self.named else {}), coordinates=axes, attributes=attributes)
+            axes |= coordinates(
+                named_head=np.array([f"L{a}H{b}" for a, b in self.named]),
+                component=np.arange(COMPONENTS),
+            )
+        attributes = {
+            "dimension": shape.dimension,
+            "convention": shape.convention.value,
+            "positions": shape.positions,
+        }
+        return GroupPlan(
+            variables=CAPTURE | (PRINCIPAL if self.named else {}),
+            coordinates=axes,
+            attributes=attributes,
+        )
 
     def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
         """Measure one layer of one document."""
         shape = view.shape
-        measured = measure_layer(view.alpha, view.values, shape.n, sink=view.sink, convention=shape.convention, positions=shape.positions)
+        measured = measure_layer(
+            view.alpha,
+            view.values,
+            shape.n,
+            sink=view.sink,
+            convention=shape.convention,
+            positions=shape.positions,
+        )
         return measured | ({"principal_components": self._components(view)} if self.named else {})
 
     def _components(self, view: LayerView) -> np.ndarray:
         """Principal components of the named heads of this layer; NaN for those of other layers."""
         shape = view.shape
-        components = np.full((len(self.named), shape.positions, COMPONENTS), np.nan, dtype=np.float32)
+        components = np.full(
+            (len(self.named), shape.positions, COMPONENTS), np.nan, dtype=np.float32
+        )
         for index, (layer, head) in enumerate(self.named):
             if layer == view.layer:
                 values = view.values[head // (shape.heads // shape.kv_heads)]
@@ -175,24 +231,40 @@ class Geometry:
 
 @dataclass(frozen=True, slots=True)
 class Baselines:
-    """Everything of /null: what separability a random selection, and random directions, would have at the same weights and norms."""
+    """Everything of /null: what separability a random selection, and random directions, would
+    have at the same weights and norms.
+    """
 
     group: ClassVar[str] = "null"
 
     def plan(self, shape: RunShape) -> GroupPlan:
         """Lay out /null."""
         axes = shape.coordinates("layer", "head", "n") | coordinates(null=np.array(NULLS))
-        return GroupPlan(variables=NULL, coordinates=axes, attributes={"convention": shape.convention.value})
+        return GroupPlan(
+            variables=NULL, coordinates=axes, attributes={"convention": shape.convention.value}
+        )
 
     def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
-        """Draw both baselines for one layer of one document; the seed depends on run, window and layer only."""
-        return nulls.measure_layer(view.alpha, view.values, view.shape.n, seed=view.seed, convention=view.shape.convention)
+        """Draw both baselines for one layer of one document; the seed depends on run, window and
+        layer only.
+        """
+        return nulls.measure_layer(
+            view.alpha, view.values, view.shape.n, seed=view.seed, convention=view.shape.convention
+        )
 
 
 def refuse_unknown_heads(named: Sequence[tuple[int, int]], *, layers: int, heads: int) -> None:
-    """Refuse by an InputError names (layer, head) of heads that a model of so many has not, and more names than are kept."""
+    """Refuse by an InputError names (layer, head) of heads that a model of so many has not, and
+    more names than are kept.
+    """
     if len(named) > MOST_NAMED_HEADS:
-        raise InputError(f"{len(named)} heads were named for principal components, at most {MOST_NAMED_HEADS} are kept. Name fewer.")
+        raise InputError(
+            f"{len(named)} heads were named for principal components, at most {MOST_NAMED_HEADS}"
+            " are kept. Name fewer."
+        )
     for layer, head in named:
         if not (0 <= layer < layers and 0 <= head < heads):
-            raise InputError(f"L{layer}H{head}: no such head; layers run 0 to {layers - 1}, heads 0 to {heads - 1}. Name another head.")
+            raise InputError(
+                f"L{layer}H{head}: no such head; layers run 0 to {layers - 1}, heads 0 to"
+                f" {heads - 1}. Name another head."
+            )

@@ -1,10 +1,12 @@
-"""Compiled kernels: kept between processes where a folder for them can be written, and spread over threads.
+"""Compiled kernels: kept between processes where a folder for them can be written, and spread over
+threads.
 
-numba looks for that folder beside the function's file, then in the user's cache, and refuses to compile where it may write to neither.
-Kernels release the interpreter's lock, so plain Python threads run them side by side. Unlike a compiler's own thread pool they sleep
-between calls, so they do not take cores from the model's forward pass, and several callers may use them at once. What a task writes must
-not depend on which thread runs it; then results do not depend on the number of threads, bit for bit. Imports numba, and torch for the
-number of threads.
+numba looks for that folder beside the function's file, then in the user's cache, and refuses to
+compile where it may write to neither. Kernels release the interpreter's lock, so plain Python
+threads run them side by side. Unlike a compiler's own thread pool they sleep between calls, so they
+do not take cores from the model's forward pass, and several callers may use them at once. What a
+task writes must not depend on which thread runs it; then results do not depend on the number of
+threads, bit for bit. Imports numba, and torch for the number of threads.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ Task = Callable[[], object]
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Return a decorator that compiles a function when it is first called (options of `numba.njit`); it releases the interpreter's lock."""
+    """Return a decorator that compiles a function when it is first called (options of
+    `numba.njit`); it releases the interpreter's lock.
+    """
 
     def decorate(function: Callable[..., Any]) -> Any:
         try:
@@ -41,7 +45,8 @@ def _pool(process: int, threads: int) -> ThreadPoolExecutor:
 
 
 def spread(tasks: Iterable[Task], *, threads: int | None = None) -> None:
-    """Run every task once, on `threads` threads (default: as many as torch uses), and return, or raise what one raised, when all have ended.
+    """Run every task once, on `threads` threads (default: as many as torch uses), and return, or
+    raise what one raised, when all have ended.
 
     Tasks are handed out in the given order, the next one to whoever is free: put the longest first.
     """

@@ -1,8 +1,10 @@
 """Compiled kernels of one kv_head: cosines between its value states, all pairs.
 
-Source: arXiv 2602.01893, (6)-(8) and Assumption 2. The matrix of cosines is made once a kv_head, in blocks of columns where it is large,
-and read by the sums over pairs at a lag and by the running maxima of every head that shares the kv_head. A zero vector has no direction:
-its cosines are held as 0 and left out of every sum, count and maximum. Imports numpy, numba and `empirical.measure.head_kernels`.
+Source: arXiv 2602.01893, (6)-(8) and Assumption 2. The matrix of cosines is made once a kv_head,
+in blocks of columns where it is large, and read by the sums over pairs at a lag and by the running
+maxima of every head that shares the kv_head. A zero vector has no direction: its cosines are held
+as 0 and left out of every sum, count and maximum. Imports numpy, numba and
+`empirical.measure.head_kernels`.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ STRIPE: Final = 64
 """Rows after which the finished part of a square matrix is mirrored."""
 
 TABLES: Final = 4
-"""Histogram tables that neighbouring pairs take in turn, so that a count need not wait for the one before it."""
+"""Histogram tables that neighbouring pairs take in turn, so that a count need not wait for the
+one before it.
+"""
 
 Array = Any
 """An array inside a compiled kernel."""
@@ -32,7 +36,9 @@ Array = Any
 
 @compiled()
 def unit_values(values: Array, norm: Array, unit: Array, unit_t: Array) -> None:
-    """Fill `unit` (token, dimension) and its transpose with v/‖v‖, padded with zeros; a zero vector stays zero."""
+    """Fill `unit` (token, dimension) and its transpose with v/‖v‖, padded with zeros; a zero
+    vector stays zero.
+    """
     unit[:] = 0
     for i in range(values.shape[0]):
         length = np.sqrt(square(values[i]))
@@ -48,10 +54,14 @@ def unit_values(values: Array, norm: Array, unit: Array, unit_t: Array) -> None:
 
 
 @compiled()
-def cosine_rows(unit: Array, unit_t: Array, start: int, stop: int, first: int, columns: int, out: Array) -> None:
-    """Fill rows start..stop−1 of the cosines with tokens first..first+columns−1; start is a multiple of the stripe.
+def cosine_rows(
+    unit: Array, unit_t: Array, start: int, stop: int, first: int, columns: int, out: Array
+) -> None:
+    """Fill rows start..stop−1 of the cosines with tokens first..first+columns−1; start is a
+    multiple of the stripe.
 
-    Where `out` takes all columns, only the upper triangle is multiplied out and the lower one copied.
+    Where `out` takes all columns, only the upper triangle is multiplied out and the lower one
+    copied.
     """
     mirror = columns == unit_t.shape[1]
     for top in range(start, stop, STRIPE):
@@ -66,11 +76,21 @@ def cosine_rows(unit: Array, unit_t: Array, start: int, stop: int, first: int, c
 
 
 @compiled()
-def running_maxima(cosine: Array, first: int, order: Array, enters: Array, rank: Array, n: Array, inside: Array, outside: Array) -> None:
+def running_maxima(
+    cosine: Array,
+    first: int,
+    order: Array,
+    enters: Array,
+    rank: Array,
+    n: Array,
+    inside: Array,
+    outside: Array,
+) -> None:
     """Raise ρ_in and ρ_out of one head by what one block of columns holds; (7), (8).
 
-    Tokens enter I in the order of selection. Each column keeps its largest cosine with the content tokens in I so far: when a token
-    enters, its column holds its largest cosine with those before it; the columns still outside hold the candidates for ρ_out.
+    Tokens enter I in the order of selection. Each column keeps its largest cosine with the content
+    tokens in I so far: when a token enters, its column holds its largest cosine with those before
+    it; the columns still outside hold the candidates for ρ_out.
 
     Args:
         cosine: all rows, this block's columns, C-contiguous.
@@ -95,7 +115,9 @@ def running_maxima(cosine: Array, first: int, order: Array, enters: Array, rank:
 
 @compiled()
 def _enter(line: Array, column: int, best: Array, highest: Any) -> Any:
-    r"""Let a token into I\0: return ρ_in with it, and raise each column's largest cosine by its row."""
+    r"""Let a token into I\0: return ρ_in with it, and raise each column's largest cosine by its
+    row.
+    """
     if 0 <= column < best.shape[0]:
         highest = max(highest, best[column])
     for j in range(best.shape[0]):
@@ -121,7 +143,14 @@ def _add_row(sums: Array, weight: float, line: Array) -> None:
 
 
 @compiled(fastmath={"contract"})
-def _add_four(sums: Array, weights: tuple[float, float, float, float], x0: Array, x1: Array, x2: Array, x3: Array) -> None:
+def _add_four(
+    sums: Array,
+    weights: tuple[float, float, float, float],
+    x0: Array,
+    x1: Array,
+    x2: Array,
+    x3: Array,
+) -> None:
     """Add four rows as `_add_row` would, one after the other; they are fetched side by side."""
     w0, w1, w2, w3 = weights
     for j in range(sums.shape[0]):
@@ -146,8 +175,12 @@ def _raise_by_four(best: Array, x0: Array, x1: Array, x2: Array, x3: Array) -> N
 
 
 @compiled()
-def _split(weight: Array, sums: Array, rank: Array, size: int, inside: Array, outside: Array) -> None:
-    """Write h_l = a_l² − 2 a_l c_l of tokens in I to `inside` (−∞ elsewhere), of the others to `outside` (+∞ elsewhere)."""
+def _split(
+    weight: Array, sums: Array, rank: Array, size: int, inside: Array, outside: Array
+) -> None:
+    """Write h_l = a_l² − 2 a_l c_l of tokens in I to `inside` (−∞ elsewhere), of the others to
+    `outside` (+∞ elsewhere).
+    """
     bound, infinity = np.int32(size), inside.dtype.type(np.inf)
     for j in range(rank.shape[0]):
         h = inside.dtype.type(weight[j] * (weight[j] - (sums[j] + sums[j])))
@@ -170,11 +203,12 @@ def walk(
     out: Array,
     rho: Array,
 ) -> None:
-    """Measure separability and the largest cosines of one head at every N, from the cosines of all pairs.
+    """Measure separability and the largest cosines of one head at every N, from the cosines of all
+    pairs.
 
-    One walk over tokens in the order of selection: c_l = Σ_{k∈I} a_k cos_kl grows by one row a token, in float64, and D_l − ‖s‖² = a_l² −
-    2 a_l c_l. That costs T operations a pair (N, l) less than a product of representatives with contributions, however many N are asked
-    for.
+    One walk over tokens in the order of selection: c_l = Σ_{k∈I} a_k cos_kl grows by one row a
+    token, in float64, and D_l − ‖s‖² = a_l² − 2 a_l c_l. That costs T operations a pair (N, l)
+    less than a product of representatives with contributions, however many N are asked for.
 
     Args:
         cosine: all pairs, at least (token, token), C-contiguous.
@@ -195,15 +229,33 @@ def walk(
     highest = best[0]
     selected = 0
     for row in range(n.shape[0]):
-        # Content tokens enter by fours: one sweep over c_l and over the columns' largest cosines instead of four.
+        # Content tokens enter by fours: one sweep over c_l and over the columns' largest cosines
+        # instead of four.
         while selected + 4 <= n[row]:
-            t0, t1, t2, t3 = order[selected], order[selected + 1], order[selected + 2], order[selected + 3]
+            t0, t1, t2, t3 = (
+                order[selected],
+                order[selected + 1],
+                order[selected + 2],
+                order[selected + 3],
+            )
             if not (enters[t0] and enters[t1] and enters[t2] and enters[t3]):
                 break
             x0, x1, x2, x3 = cosine[t0], cosine[t1], cosine[t2], cosine[t3]
             _add_four(sums, (weight[t0], weight[t1], weight[t2], weight[t3]), x0, x1, x2, x3)
             # ρ_in: each against those before the four, then the six pairs among them.
-            highest = max(highest, best[t0], best[t1], best[t2], best[t3], x0[t1], x0[t2], x0[t3], x1[t2], x1[t3], x2[t3])
+            highest = max(
+                highest,
+                best[t0],
+                best[t1],
+                best[t2],
+                best[t3],
+                x0[t1],
+                x0[t2],
+                x0[t3],
+                x1[t2],
+                x1[t3],
+                x2[t3],
+            )
             _raise_by_four(best, x0, x1, x2, x3)
             selected += 4
         # The sink, zero vectors and what is left over enter one by one.
@@ -221,7 +273,9 @@ def walk(
 
 @compiled()
 def _cells(line: Array, cell_of_lag: Array, cells: Array) -> None:
-    """Write the histogram cell of each pair of a row: the first cell of its lag plus the bin of its cosine, bins closed on the left."""
+    """Write the histogram cell of each pair of a row: the first cell of its lag plus the bin of
+    its cosine, bins closed on the left.
+    """
     half = np.int32(COSINE_BINS // 2)
     scale = line.dtype.type(COSINE_BINS // 2)
     for j in range(line.shape[0]):
@@ -243,7 +297,8 @@ def add_pairs(
     negatives: Array,
     tables: Array,
 ) -> None:
-    """Add the pairs of one block of columns (later token) with every step-th row (earlier token) to the sums by lag.
+    """Add the pairs of one block of columns (later token) with every step-th row (earlier token) to
+    the sums by lag.
 
     Args:
         cosine: all rows, this block's columns, C-contiguous.

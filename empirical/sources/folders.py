@@ -1,4 +1,5 @@
-"""Where a model comes from: the built-in one, a local folder, a GGUF file or a Hugging Face id, and what identifies its weights.
+"""Where a model comes from: the built-in one, a local folder, a GGUF file or a Hugging Face id, and
+what identifies its weights.
 
 Imports huggingface_hub, and what converts the built-in model.
 """
@@ -11,7 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from huggingface_hub import HfApi, try_to_load_from_cache
-from huggingface_hub.errors import GatedRepoError, HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
+from huggingface_hub.errors import (
+    GatedRepoError,
+    HFValidationError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
 
 from empirical.errors import InputError
 from empirical.sources.builtin import BUILTIN, converted, file_sha256, gguf_file
@@ -22,7 +28,9 @@ _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where weights come from: what `from_pretrained` takes, and what tells of them before they are read."""
+    """Where weights come from: what `from_pretrained` takes, and what tells of them before they
+    are read.
+    """
 
     model: str
     folder: str
@@ -34,11 +42,16 @@ class Source:
     """Where it is known already."""
 
     def identity(self) -> str | None:
-        """Return the sha256 that identifies the weights of a local model: of its file, or of the lines `sha256 name` of several."""
+        """Return the sha256 that identifies the weights of a local model: of its file, or of the
+        lines `sha256 name` of several.
+        """
         hashes = [file_sha256(file) for file in self.identified_by]
         if len(hashes) < 2:
             return hashes[0] if hashes else self.sha256
-        lines = "".join(f"{sha256} {file.name}\n" for sha256, file in zip(hashes, self.identified_by, strict=True))
+        lines = "".join(
+            f"{sha256} {file.name}\n"
+            for sha256, file in zip(hashes, self.identified_by, strict=True)
+        )
         return hashlib.sha256(lines.encode()).hexdigest()
 
 
@@ -46,14 +59,19 @@ def source_of(model: str | None, revision: str | None, *, allow_pickle: bool) ->
     """Find out which of the four kinds of source `model` names; arguments as of `models.find`.
 
     Raises:
-        InputError: it names nothing that can be a model, or the hub does not have it or cannot be reached.
+        InputError: it names nothing that can be a model, or the hub does not have it or cannot be
+            reached.
     """
     path = None if model is None or model == "builtin" else path_of(model, home=True)
     if path is not None and path.exists() and str(path) != shown(str(path)):
-        raise InputError(f"{shown(path)}: has a name that is not UTF-8, expected one that the readers of weights can open. Rename it.")
+        raise InputError(
+            f"{shown(path)}: has a name that is not UTF-8, expected one that the readers of weights"
+            " can open. Rename it."
+        )
     if revision is not None and (path is None or path.exists()):
         raise InputError(
-            f"--revision {revision} belongs to a Hugging Face id, but the model is {model or 'the built-in one'}. Leave it out."
+            f"--revision {revision} belongs to a Hugging Face id, but the model is"
+            f" {model or 'the built-in one'}. Leave it out."
         )
     if path is None:
         gguf = gguf_file()
@@ -61,51 +79,84 @@ def source_of(model: str | None, revision: str | None, *, allow_pickle: bool) ->
         return Source(model=BUILTIN, folder=str(converted(gguf, sha256)), sha256=sha256)
     assert model is not None
     if path.is_dir():
-        return Source(model=shown(model), folder=str(path), identified_by=_weight_files(path, allow_pickle=allow_pickle))
+        return Source(
+            model=shown(model),
+            folder=str(path),
+            identified_by=_weight_files(path, allow_pickle=allow_pickle),
+        )
     if path.exists() and (path.suffix != ".gguf" or not path.is_file()):
-        seen = f"a file of type {path.suffix or 'unknown'}" if path.is_file() else "a pipe, a device or a socket"
-        raise InputError(f"{model}: is {seen}, expected a .gguf file, a folder or a Hugging Face id.")
+        seen = (
+            f"a file of type {path.suffix or 'unknown'}"
+            if path.is_file()
+            else "a pipe, a device or a socket"
+        )
+        raise InputError(
+            f"{model}: is {seen}, expected a .gguf file, a folder or a Hugging Face id."
+        )
     if path.exists():
-        return Source(model=shown(model), folder=str(path.parent), gguf=path.name, identified_by=(path,))
+        return Source(
+            model=shown(model), folder=str(path.parent), gguf=path.name, identified_by=(path,)
+        )
     if path.suffix == ".gguf" or not _HUB_ID.fullmatch(model):
-        raise InputError(f"{model}: no such file or folder, and it is no Hugging Face id. Check the path.")
+        raise InputError(
+            f"{model}: no such file or folder, and it is no Hugging Face id. Check the path."
+        )
     return Source(model=shown(model), folder=model, revision=_commit(model, revision))
 
 
 def _weight_files(folder: Path, *, allow_pickle: bool) -> tuple[Path, ...]:
     """Return the weight files of a local folder."""
-    files = sorted(folder.glob("*.safetensors")) or (sorted(folder.glob("pytorch_model*.bin")) if allow_pickle else [])
+    files = sorted(folder.glob("*.safetensors")) or (
+        sorted(folder.glob("pytorch_model*.bin")) if allow_pickle else []
+    )
     if not (folder / "config.json").is_file() or not files:
         held = sorted(file.name for file in folder.glob("*.gguf"))
-        remedy = f"Name the file: {folder / held[0]}." if held else "Name a folder written by save_pretrained."
+        remedy = (
+            f"Name the file: {folder / held[0]}."
+            if held
+            else "Name a folder written by save_pretrained."
+        )
         if not held and any(folder.glob("*.bin")):
-            remedy = "Its weights may be pickles, which run code when loaded: --allow-pickle takes them."
+            remedy = (
+                "Its weights may be pickles, which run code when loaded: --allow-pickle takes them."
+            )
         raise InputError(f"{folder}: expected config.json and weights as .safetensors. {remedy}")
     for file in files:
         if not file.is_file():
-            raise InputError(f"{file}: is no regular file or a link to nothing, expected weights. Remove it, or get the file again.")
+            raise InputError(
+                f"{file}: is no regular file or a link to nothing, expected weights. Remove it, or"
+                " get the file again."
+            )
     return tuple(files)
 
 
 def _commit(model: str, revision: str | None) -> str:
-    """Return the commit that a hub id and revision stand for: from the hub, or, where it cannot be reached, from what was loaded before."""
+    """Return the commit that a hub id and revision stand for: from the hub, or, where it cannot
+    be reached, from what was loaded before.
+    """
     try:
         return str(HfApi().model_info(model, revision=revision, timeout=20).sha)
     except RevisionNotFoundError as error:
-        raise InputError(f"{model}: the Hugging Face hub has no revision {revision} of it. Check --revision.") from error
+        raise InputError(
+            f"{model}: the Hugging Face hub has no revision {revision} of it. Check --revision."
+        ) from error
     except GatedRepoError as error:
         raise InputError(
-            f"{model}: its authors ask for consent. Accept their terms on huggingface.co and log in with `hf auth login`."
+            f"{model}: its authors ask for consent. Accept their terms on huggingface.co and log in"
+            " with `hf auth login`."
         ) from error
     except (RepositoryNotFoundError, HFValidationError) as error:
         raise InputError(
-            f"{model}: no such folder or file, and the Hugging Face hub knows no such model (or it is private). Check the name."
+            f"{model}: no such folder or file, and the Hugging Face hub knows no such model (or it"
+            " is private). Check the name."
         ) from error
-    except Exception as error:  # the transport's own errors change with the library underneath; any of them means: not reached
+    # the transport's own errors change with the library underneath; any of them means: not reached
+    except Exception as error:
         held = try_to_load_from_cache(model, "config.json", revision=revision)
         if isinstance(held, str):
             return Path(held).parent.name
         raise InputError(
-            f"{model}: the Hugging Face hub cannot be reached ({type(error).__name__}) and the model was not loaded before. "
-            "Check the connection, or leave out the model to use the built-in one."
+            f"{model}: the Hugging Face hub cannot be reached ({type(error).__name__}) and the"
+            " model was not loaded before. Check the connection, or leave out the model to use the"
+            " built-in one."
         ) from error

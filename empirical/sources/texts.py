@@ -1,7 +1,8 @@
-"""Sources of text: Python's own documentation, files, folders, .jsonl records, and data sets of the Hugging Face hub.
+"""Sources of text: Python's own documentation, files, folders, .jsonl records, and data sets of the
+Hugging Face hub.
 
-A source is read as a stream, from its start each time it is iterated. Imports the standard library, and for hub data sets the
-libraries huggingface_hub and datasets (optional extra `hub`).
+A source is read as a stream, from its start each time it is iterated. Imports the standard library,
+and for hub data sets the libraries huggingface_hub and datasets (optional extra `hub`).
 """
 
 from __future__ import annotations
@@ -17,9 +18,26 @@ from empirical.errors import InputError
 from empirical.sources.paths import path_of, shown
 
 TEXT_SUFFIXES = frozenset(
-    {".txt", ".text", ".md", ".markdown", ".rst", ".org", ".adoc", ".tex", ".html", ".htm", ".xml", ".csv", ".tsv", ".py"}
+    {
+        ".txt",
+        ".text",
+        ".md",
+        ".markdown",
+        ".rst",
+        ".org",
+        ".adoc",
+        ".tex",
+        ".html",
+        ".htm",
+        ".xml",
+        ".csv",
+        ".tsv",
+        ".py",
+    }
 )
-"""What counts as text in a folder, beside .jsonl. A file named by itself is read whatever its suffix."""
+"""What counts as text in a folder, beside .jsonl. A file named by itself is read whatever its
+suffix.
+"""
 
 MOST_NAMED = 3
 """How many paths a corpus name lists before it counts them."""
@@ -46,7 +64,8 @@ class Corpus:
 
 
 def builtin() -> Corpus:
-    """Return the topics of Python's language reference, in the order of their names; the same for one version of Python.
+    """Return the topics of Python's language reference, in the order of their names; the same for
+    one version of Python.
 
     A text that stands under two names ("else" is that of "if") is one document, under the first.
 
@@ -65,25 +84,36 @@ def builtin() -> Corpus:
 
 
 def from_paths(paths: Sequence[str | Path], *, field: str = "text") -> Corpus:
-    """Return the documents of files, folders (recursively, in the order of names) and .jsonl files (one a line).
+    """Return the documents of files, folders (recursively, in the order of names) and .jsonl files
+    (one a line).
 
     Args:
         paths: in the order they are to be read; a file that is reached twice is read once.
         field: which field of a .jsonl record holds the text.
 
     Raises:
-        InputError: no path is given, or one is no file or folder. While reading: a file cannot be read, is not UTF-8, is binary or is empty, a record
-            has no such field, or a folder holds no text.
+        InputError: no path is given, or one is no file or folder. While reading: a file cannot be
+            read, is not UTF-8, is binary or is empty, a record has no such field, or a folder holds
+            no text.
     """
     if not paths:
-        raise InputError("No text was named, expected at least one file or folder. Use --text PATH.")
+        raise InputError(
+            "No text was named, expected at least one file or folder. Use --text PATH."
+        )
     roots = [path_of(path) for path in paths]
     for root in roots:
         if not root.exists():
             raise InputError(f"{shown(root)}: no such file or folder. Check --text.")
         if not (root.is_file() or root.is_dir()):
-            raise InputError(f"{shown(root)}: is a pipe, a device or a socket, expected a file or folder. Write the text to a file first.")
-    name = ", ".join(map(shown, roots)) if len(roots) <= MOST_NAMED else f"{shown(roots[0])} and {len(roots) - 1} more"
+            raise InputError(
+                f"{shown(root)}: is a pipe, a device or a socket, expected a file or folder. Write"
+                " the text to a file first."
+            )
+    name = (
+        ", ".join(map(shown, roots))
+        if len(roots) <= MOST_NAMED
+        else f"{shown(roots[0])} and {len(roots) - 1} more"
+    )
 
     def read() -> Iterator[Document]:
         seen: set[Path] = set()
@@ -93,10 +123,15 @@ def from_paths(paths: Sequence[str | Path], *, field: str = "text") -> Corpus:
                     continue
                 seen.add(file.resolve())
                 try:
-                    yield from _records(file, field) if file.suffix.lower() == ".jsonl" else _whole(file, may_be_empty=file != root)
+                    yield from (
+                        _records(file, field)
+                        if file.suffix.lower() == ".jsonl"
+                        else _whole(file, may_be_empty=file != root)
+                    )
                 except OSError as error:
                     raise InputError(
-                        f"{shown(file)}: cannot be read ({error.strerror}). Check its permissions, or leave it out."
+                        f"{shown(file)}: cannot be read ({error.strerror}). Check its permissions,"
+                        " or leave it out."
                     ) from error
 
     return Corpus(name=name, read=read)
@@ -115,13 +150,16 @@ def _files(root: Path) -> list[Path]:
     ]
     if not out:
         raise InputError(
-            f"{shown(root)}: holds no text files ({', '.join(sorted(TEXT_SUFFIXES))}, .jsonl). Name the files, or another folder."
+            f"{shown(root)}: holds no text files ({', '.join(sorted(TEXT_SUFFIXES))}, .jsonl). Name"
+            " the files, or another folder."
         )
     return sorted(out, key=lambda file: file.relative_to(root).as_posix())
 
 
 def _whole(file: Path, *, may_be_empty: bool) -> Iterator[Document]:
-    """Read a file as one document. Inside a folder an empty one is passed on, to be counted as too short."""
+    """Read a file as one document. Inside a folder an empty one is passed on, to be counted as
+    too short.
+    """
     text = _decoded(file.read_bytes(), file, 0)
     if not text.strip() and not may_be_empty:
         raise InputError(f"{shown(file)}: holds no text. Name another file.")
@@ -151,34 +189,56 @@ def _field(line: str, field: str, where: str) -> str:
         reason = "nested too deep" if isinstance(error, RecursionError) else error
         raise InputError(f"{where}: is not JSON ({reason}). Write one object a line.") from error
     if not isinstance(record, dict):
-        raise InputError(f"{where}: is a JSON {type(record).__name__}, expected an object with a field {field!r}.")
+        raise InputError(
+            f"{where}: is a JSON {type(record).__name__}, expected an object with a field"
+            f" {field!r}."
+        )
     return _text_of(record, field, where)
 
 
 def _text_of(record: dict[str, object], field: str, where: str) -> str:
     """Return a record's text, which must be there and be a string."""
     if field not in record:
-        raise InputError(f"{where}: has no field {field!r}, only {', '.join(map(str, record)) or 'none'}. Use --field.")
+        raise InputError(
+            f"{where}: has no field {field!r}, only {', '.join(map(str, record)) or 'none'}. Use"
+            " --field."
+        )
     text = record[field]
     if not isinstance(text, str):
-        raise InputError(f"{where}: field {field!r} is of type {type(text).__name__}, expected text. Use --field.")
+        raise InputError(
+            f"{where}: field {field!r} is of type {type(text).__name__}, expected text. Use"
+            " --field."
+        )
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        seen = f"character {error.start} of field {field!r} is half of one (\\u{ord(text[error.start]):04x})"
-        raise InputError(f"{where}: {seen}, expected whole characters. Mend the record, or leave it out.") from error
+        seen = (
+            f"character {error.start} of field {field!r} is half of one"
+            f" (\\u{ord(text[error.start]):04x})"
+        )
+        raise InputError(
+            f"{where}: {seen}, expected whole characters. Mend the record, or leave it out."
+        ) from error
     return text
 
 
 def _decoded(data: bytes, file: Path, offset: int) -> str:
-    """Decode UTF-8, without the byte-order mark that may stand at a file's start; text has no NUL in it."""
+    """Decode UTF-8, without the byte-order mark that may stand at a file's start; text has no
+    NUL in it.
+    """
     if b"\0" in data:
         nul = offset + data.index(b"\0")
-        raise InputError(f"{shown(file)}: byte {nul} is NUL, so it is no text in UTF-8. Convert the file to UTF-8, or leave it out.")
+        raise InputError(
+            f"{shown(file)}: byte {nul} is NUL, so it is no text in UTF-8. Convert the file to"
+            " UTF-8, or leave it out."
+        )
     try:
         return data.decode("utf-8").removeprefix("\ufeff" if offset == 0 else "")
     except UnicodeDecodeError as error:
-        raise InputError(f"{shown(file)}: byte {offset + error.start} is not UTF-8. Convert the file to UTF-8, or leave it out.") from error
+        raise InputError(
+            f"{shown(file)}: byte {offset + error.start} is not UTF-8. Convert the file to UTF-8,"
+            " or leave it out."
+        ) from error
 
 
 def from_hub(dataset: str, *, split: str = "train", field: str = "text") -> Corpus:
@@ -190,20 +250,30 @@ def from_hub(dataset: str, *, split: str = "train", field: str = "text") -> Corp
         field: which field of a record holds the text.
 
     Raises:
-        InputError: the library datasets is absent, the hub cannot be reached, or it knows no such data set, split or field.
+        InputError: the library datasets is absent, the hub cannot be reached, or it knows no such
+            data set, split or field.
     """
     try:
         import datasets
     except ImportError as error:
-        raise InputError("--dataset needs the library datasets, which is not installed. Get it with: pip install datasets") from error
+        raise InputError(
+            "--dataset needs the library datasets, which is not installed. Get it with: pip install"
+            " datasets"
+        ) from error
     from huggingface_hub import HfApi
 
     name, _, configuration = dataset.partition(":")
     try:
         commit = HfApi().dataset_info(name, timeout=20).sha
-        stream = datasets.load_dataset(name, configuration or None, split=split, streaming=True, revision=commit)
-    except Exception as error:  # of the transport, of the hub, of the data set's own description: each has its own classes
-        raise InputError(f"{dataset}: cannot be opened: {_first_line(error)}. Check --dataset, --split and the connection.") from error
+        stream = datasets.load_dataset(
+            name, configuration or None, split=split, streaming=True, revision=commit
+        )
+    # of the transport, of the hub, of the data set's own description: each has its own classes
+    except Exception as error:
+        raise InputError(
+            f"{dataset}: cannot be opened: {_first_line(error)}. Check --dataset, --split and the"
+            " connection."
+        ) from error
 
     def read() -> Iterator[Document]:
         records = iter(stream)
@@ -213,7 +283,10 @@ def from_hub(dataset: str, *, split: str = "train", field: str = "text") -> Corp
             except StopIteration:
                 return
             except Exception as error:
-                raise InputError(f"{dataset}: record {number} cannot be read: {_first_line(error)}. Check the connection.") from error
+                raise InputError(
+                    f"{dataset}: record {number} cannot be read: {_first_line(error)}. Check the"
+                    " connection."
+                ) from error
             where = f"{name}:{number}"
             yield Document(name=where, text=_text_of(record, field, where))
 
@@ -223,4 +296,6 @@ def from_hub(dataset: str, *, split: str = "train", field: str = "text") -> Corp
 def _first_line(error: Exception) -> str:
     """Return an error's class and the first line of what it says."""
     lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0][:200].rstrip('.')}" if lines else type(error).__name__
+    return (
+        f"{type(error).__name__}: {lines[0][:200].rstrip('.')}" if lines else type(error).__name__
+    )

@@ -1,4 +1,5 @@
-"""What a run asks of a disk: files that are whole or not there, flushed; one line where the disk refuses; zarr's reads ended with ours.
+"""What a run asks of a disk: files that are whole or not there, flushed; one line where the disk
+refuses; zarr's reads ended with ours.
 
 Imports the standard library, and zarr for its event loop.
 """
@@ -18,11 +19,15 @@ from zarr.core.sync import sync
 
 from empirical.errors import DENIED, FULL, InputError
 
-NO_FOLDERS = frozenset({errno.EINVAL, errno.ENOTSUP} | ({errno.EACCES} if os.name == "nt" else set()))
+NO_FOLDERS = frozenset(
+    {errno.EINVAL, errno.ENOTSUP} | ({errno.EACCES} if os.name == "nt" else set())
+)
 """What a system says that can flush files but not folders: Windows and some network disks."""
 
 AT_ONCE = 8
-"""Files flushed side by side: a document's fifty chunks and two hundred folders then take no longer than its chunks one by one."""
+"""Files flushed side by side: a document's fifty chunks and two hundred folders then take no
+longer than its chunks one by one.
+"""
 
 
 @contextmanager
@@ -33,12 +38,13 @@ def writing(path: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in FULL:
             raise InputError(
-                f"{path}: no space left on the disk while writing. What was complete is kept: free some space and run the same again, "
-                "without --fresh."
+                f"{path}: no space left on the disk while writing. What was complete is kept: free"
+                " some space and run the same again, without --fresh."
             ) from error
         if error.errno in DENIED:
             raise InputError(
-                f"{path}: cannot be written ({error.strerror}). Check its permissions, or choose another folder with --out."
+                f"{path}: cannot be written ({error.strerror}). Check its permissions, or choose"
+                " another folder with --out."
             ) from error
         raise
 
@@ -50,13 +56,18 @@ def reading(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in DENIED:
-            raise InputError(f"{error.filename or path}: cannot be read ({error.strerror}). Check its permissions.") from error
+            raise InputError(
+                f"{error.filename or path}: cannot be read ({error.strerror}). Check its"
+                " permissions."
+            ) from error
         raise
 
 
 @contextmanager
 def settled() -> Iterator[None]:
-    """Where zarr fails, wait for what it left under way: it would write on behind our back, or complain on stderr as the process ends."""
+    """Where zarr fails, wait for what it left under way: it would write on behind our back, or
+    complain on stderr as the process ends.
+    """
     try:
         yield
     except BaseException:
@@ -79,7 +90,9 @@ def flush(path: Path) -> None:
 
 
 def flush_folder(path: Path) -> None:
-    """Wait until the names in a folder are on the disk, where the system can: without them what they name is lost in a power cut."""
+    """Wait until the names in a folder are on the disk, where the system can: without them what
+    they name is lost in a power cut.
+    """
     try:
         flush(path)
     except OSError as error:
@@ -88,7 +101,9 @@ def flush_folder(path: Path) -> None:
 
 
 def flush_all(files: Sequence[Path], top: Path) -> None:
-    """Wait until files, and the folders from them up to `top`, are on the disk; side by side, for those that wait together wait once."""
+    """Wait until files, and the folders from them up to `top`, are on the disk; side by side,
+    for those that wait together wait once.
+    """
     folders = {folder for file in files for folder in file.parents if folder.is_relative_to(top)}
     with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="geostat-flush") as pool:
         for done in (pool.map(flush, files), pool.map(flush_folder, folders)):
@@ -99,7 +114,9 @@ def replace(path: Path, text: str) -> None:
     """Write a file so that a reader sees the old or the new text, never a part."""
     draft = path.with_name(f".{path.name}.draft")
     try:
-        with open(draft, "w", encoding="utf-8", newline="\n") as file:  # digests are of the text as given
+        with open(
+            draft, "w", encoding="utf-8", newline="\n"
+        ) as file:  # digests are of the text as given
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

@@ -1,4 +1,5 @@
-"""Integrity of a run: every file compared with its digest, a damaged chunk found by its own checksum.
+"""Integrity of a run: every file compared with its digest, a damaged chunk found by its own
+checksum.
 
 Imports the manifest, and google_crc32c for the checksum that ends every chunk.
 """
@@ -14,14 +15,22 @@ import google_crc32c
 
 from empirical.errors import StoreError
 from empirical.store.disk import digest, reading
-from empirical.store.manifest import FIT_AGAIN, MEASURE_AGAIN, chunked_folders, chunks_of, digests, files_below
+from empirical.store.manifest import (
+    FIT_AGAIN,
+    MEASURE_AGAIN,
+    chunked_folders,
+    chunks_of,
+    digests,
+    files_below,
+)
 
 CHECKSUM_BYTES: Final = 4
 """CRC-32C, little-endian, at the end of every chunk."""
 
 
 def check(path: Path, attributes: Mapping[str, Any], *, results: bool = True) -> None:
-    """Compare every file of the run at `path`, with `results` of its result groups too, with its digest in the manifest.
+    """Compare every file of the run at `path`, with `results` of its result groups too, with its
+    digest in the manifest.
 
     Raises:
         StoreError: naming the first file that is missing or is not what was written.
@@ -32,25 +41,36 @@ def check(path: Path, attributes: Mapping[str, Any], *, results: bool = True) ->
     chunks = chunks_of(path, manifest["layout"])
     chunked = chunked_folders(path, manifest["layout"])
     for group in manifest["captured"]:  # chunks of a document that was not completed may be there
-        _refuse_strangers(path / group, {path / name for name in manifest["layout"]}, chunked, MEASURE_AGAIN)
+        _refuse_strangers(
+            path / group, {path / name for name in manifest["layout"]}, chunked, MEASURE_AGAIN
+        )
     for index, row in enumerate(manifest["documents"]):
         files = chunks(index)
         with _present(path, lambda: _unsound(files), MEASURE_AGAIN):  # noqa: B023
             same = digest(files, path) == row["digest"]
         if not same:
-            raise StoreError(f"{_unsound(files) or path}: damaged, for document {row['name']!r} is not what was written. {MEASURE_AGAIN}")
+            raise StoreError(
+                f"{_unsound(files) or path}: damaged, for document {row['name']!r} is not what was"
+                f" written. {MEASURE_AGAIN}"
+            )
     for group, written in manifest["results"].items() if results else ():
         _check_each(path, written, FIT_AGAIN.format(path=path))
-        _refuse_strangers(path / group, {path / name for name in written}, set(), FIT_AGAIN.format(path=path))
+        _refuse_strangers(
+            path / group, {path / name for name in written}, set(), FIT_AGAIN.format(path=path)
+        )
 
 
 def _refuse_strangers(group: Path, known: Set[Path], chunked: Set[Path], remedy: str) -> None:
     """Refuse a file of a group that nobody wrote there: it would be read as if it were measured."""
-    with _present(group, lambda: group, remedy):  # another process may move the group while it is listed
+    with _present(
+        group, lambda: group, remedy
+    ):  # another process may move the group while it is listed
         files = files_below(group)
     for file in files:
         if file not in known and chunked.isdisjoint(file.parents):
-            raise StoreError(f"{file}: damaged, for this file does not belong to the run. Remove it.")
+            raise StoreError(
+                f"{file}: damaged, for this file does not belong to the run. Remove it."
+            )
 
 
 def _check_each(path: Path, written: Mapping[str, str], remedy: str) -> None:
@@ -78,6 +98,8 @@ def _unsound(chunks: Iterable[Path]) -> Path | None:
             data = file.read_bytes()
         except OSError:
             return file
-        if not data or google_crc32c.value(data[:-CHECKSUM_BYTES]) != int.from_bytes(data[-CHECKSUM_BYTES:], "little"):
+        if not data or google_crc32c.value(data[:-CHECKSUM_BYTES]) != int.from_bytes(
+            data[-CHECKSUM_BYTES:], "little"
+        ):
             return file
     return None

@@ -1,4 +1,6 @@
-"""How groups lie on disk, shuffled, compressed and checksummed; captured ones with one chunk a document and variable. Imports xarray and zarr."""
+"""How groups lie on disk, shuffled, compressed and checksummed; captured ones with one chunk a
+document and variable. Imports xarray and zarr.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from zarr.codecs import BloscCodec, Crc32cCodec
 from empirical.schema import Variable
 
 COMPRESSORS = (BloscCodec(cname="lz4", shuffle="shuffle"), Crc32cCodec())
-"""Shuffled bytes under LZ4: smaller than Zstandard on floats as they are, and faster. The checksum comes last, over what is on disk."""
+"""Shuffled bytes under LZ4: smaller than Zstandard on floats as they are, and faster. The
+checksum comes last, over what is on disk.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,18 +33,30 @@ class GroupPlan:
 
     def shape(self, variable: Variable) -> tuple[int, ...]:
         """Lengths of a variable's dimensions, `document` left out."""
-        lengths = {name: len(labels) for name, labels in self.coordinates.items()} | dict(self.sizes)
+        lengths = {name: len(labels) for name, labels in self.coordinates.items()} | dict(
+            self.sizes
+        )
         return tuple(lengths[name] for name in variable.dims)
 
 
 def lay_out(group: zarr.Group, plan: GroupPlan, documents: int) -> None:
     """Create the arrays of one captured group, a chunk a document, and its coordinates."""
 
-    def create(name: str, dims: Sequence[Any], shape: Sequence[int], kind: Any, fill: Any, attributes: Mapping[str, str]) -> zarr.Array:
+    def create(
+        name: str,
+        dims: Sequence[Any],
+        shape: Sequence[int],
+        kind: Any,
+        fill: Any,
+        attributes: Mapping[str, str],
+    ) -> zarr.Array:
         return group.create_array(
             name,
             shape=shape,
-            chunks=tuple(1 if dim == "document" else max(1, size) for dim, size in zip(dims, shape, strict=True)),
+            chunks=tuple(
+                1 if dim == "document" else max(1, size)
+                for dim, size in zip(dims, shape, strict=True)
+            ),
             dtype=kind,
             fill_value=fill,
             dimension_names=dims,
@@ -52,11 +68,25 @@ def lay_out(group: zarr.Group, plan: GroupPlan, documents: int) -> None:
     create("document", ("document",), (documents,), str, "", {})
     for name, variable in plan.variables.items():
         shape = (documents, *plan.shape(variable))
-        create(name, ("document", *variable.dims), shape, variable.dtype, variable.fill, variable.attributes())
+        create(
+            name,
+            ("document", *variable.dims),
+            shape,
+            variable.dtype,
+            variable.fill,
+            variable.attributes(),
+        )
     for name, labels in plan.coordinates.items():
         values = labels.values.astype(object) if labels.dtype.kind == "U" else labels.values
         fill = {"O": "", "f": float("nan")}.get(values.dtype.kind, 0)
-        array = create(name, labels.dims, labels.shape, str if values.dtype == object else values.dtype, fill, labels.attrs)
+        array = create(
+            name,
+            labels.dims,
+            labels.shape,
+            str if values.dtype == object else values.dtype,
+            fill,
+            labels.attrs,
+        )
         array[...] = values
     further = sorted(name for name, labels in plan.coordinates.items() if labels.dims != (name,))
     group.attrs.update({**plan.attributes, "coordinates": " ".join(further)})
@@ -64,5 +94,14 @@ def lay_out(group: zarr.Group, plan: GroupPlan, documents: int) -> None:
 
 def write_group(dataset: xr.Dataset, folder: Path) -> None:
     """Write a dataset as a group of its own, its chunks checksummed."""
-    encoding = {str(name): {"compressors": COMPRESSORS, "_FillValue": None} for name in dataset.variables}
-    dataset.drop_encoding().to_zarr(folder, mode="w", zarr_format=3, consolidated=False, encoding=encoding, write_empty_chunks=True)
+    encoding = {
+        str(name): {"compressors": COMPRESSORS, "_FillValue": None} for name in dataset.variables
+    }
+    dataset.drop_encoding().to_zarr(
+        folder,
+        mode="w",
+        zarr_format=3,
+        consolidated=False,
+        encoding=encoding,
+        write_empty_chunks=True,
+    )

@@ -1,6 +1,8 @@
-"""The place of a run on disk: what stands there, what a killed process left, and who may write to it. Imports the manifest.
+"""The place of a run on disk: what stands there, what a killed process left, and who may write to
+it. Imports the manifest.
 
-A run has one writer at a time. The lock is a file beside the store that goes with the process, however that ends.
+A run has one writer at a time. The lock is a file beside the store that goes with the process,
+however that ends.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from empirical.store.manifest import UNFINISHED, beside, finish, read_root
 
 
 def recover(path: Path) -> None:
-    """Put in order, holding the lock, what killed processes left: moves under way are finished, what was not written whole is removed."""
+    """Put in order, holding the lock, what killed processes left: moves under way are finished,
+    what was not written whole is removed.
+    """
     with writing(path):
         aside = beside(path, "old")  # the run in whose place a new one was put
         if aside.exists() and path.exists():
@@ -28,7 +32,10 @@ def recover(path: Path) -> None:
         path.with_name(f".{path.stem}.json.draft").unlink(missing_ok=True)
         try:
             attributes = read_root(path)
-        except (InputError, StoreError):  # no run, or a damaged one: who opens it says so, and nothing in it is touched
+        except (
+            InputError,
+            StoreError,
+        ):  # no run, or a damaged one: who opens it says so, and nothing in it is touched
             return
         manifest = attributes["manifest"]
         finish(path)
@@ -43,8 +50,8 @@ def recover(path: Path) -> None:
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Be the one process that writes to the run at `path`, or where it will be, and put in order what others left. Without file locks
-    (Windows) nothing is held.
+    """Be the one process that writes to the run at `path`, or where it will be, and put in order
+    what others left. Without file locks (Windows) nothing is held.
 
     A link is followed, so that a run has one lock under all its names.
 
@@ -71,9 +78,12 @@ def alone(path: Path) -> Iterator[None]:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 raise InputError(
-                    f"{path}: another geostat command is writing there, expected no other. Wait until it ends, or use another run or --out."
+                    f"{path}: another geostat command is writing there, expected no other. Wait"
+                    " until it ends, or use another run or --out."
                 ) from error
-            with suppress(FileNotFoundError):  # who held the lock before may have removed the file between our two steps
+            with suppress(
+                FileNotFoundError
+            ):  # who held the lock before may have removed the file between our two steps
                 held = os.path.samestat(os.fstat(descriptor), lock.stat())
         try:
             recover(target)

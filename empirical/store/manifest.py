@@ -1,8 +1,10 @@
-"""Manifest of a run: a digest of every file, its own among them, so that what is flipped, cut or missing is found and named.
+"""Manifest of a run: a digest of every file, its own among them, so that what is flipped, cut or
+missing is found and named.
 
-The root's zarr.json holds it: `layout` and `results`, a digest for each file of metadata, coordinates and result groups; one for the chunks of each
-document; and one of the text itself. `pending` lists moves that are under way: drafts lie ready beside the store, so a
-killed process's moves can be finished (`finish`). Imports the standard library.
+The root's zarr.json holds it: `layout` and `results`, a digest for each file of metadata,
+coordinates and result groups; one for the chunks of each document; and one of the text itself.
+`pending` lists moves that are under way: drafts lie ready beside the store, so a killed process's
+moves can be finished (`finish`). Imports the standard library.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ PARTS: Final = frozenset({"documents", "captured", "layout", "results", "own_sha
 
 FRESH: Final = "`--fresh` (of `geostat run` or `geostat capture`)"
 MEASURE_AGAIN: Final = f"Restore it from a copy, or measure again with {FRESH}."
-FIT_AGAIN: Final = "What was measured is sound: run `geostat fit {path} --fresh`, then `geostat confront {path}`."
+FIT_AGAIN: Final = (
+    "What was measured is sound: run `geostat fit {path} --fresh`, then `geostat confront {path}`."
+)
 REMOVE: Final = "Restore it from a copy, or remove what stands there and measure again."
 
 UNFINISHED: Final = ".partial"
@@ -41,11 +45,14 @@ def beside(path: Path, what: str) -> Path:
 
 
 def read_root(path: Path, *, damaged: bool = False) -> dict[str, Any]:
-    """Read the provenance and manifest of the run at `path`; with `damaged` also of one whose digest is wrong, for who throws it away.
+    """Read the provenance and manifest of the run at `path`; with `damaged` also of one whose
+    digest is wrong, for who throws it away.
 
     Raises:
-        InputError: if nothing stands there, something that is no run of geostat, or what may not be read.
-        StoreError: if the manifest is damaged, or of a version of geostat that kept no digest of it.
+        InputError: if nothing stands there, something that is no run of geostat, or what may not be
+            read.
+        StoreError: if the manifest is damaged, or of a version of geostat that kept no digest of
+            it.
     """
     if not path.exists():
         raise InputError(f"{path}: no such run. Make one with `geostat run --out {path.parent}`.")
@@ -61,21 +68,36 @@ def read_root(path: Path, *, damaged: bool = False) -> dict[str, Any]:
     attributes = root.get("attributes") if isinstance(root, dict) else None
     manifest = attributes.get("manifest") if isinstance(attributes, dict) else None
     if isinstance(attributes, dict) and isinstance(manifest, dict):
-        if damaged or (manifest.keys() >= PARTS and manifest["own_sha256"] == _digest_of_text(text)):
+        if damaged or (
+            manifest.keys() >= PARTS and manifest["own_sha256"] == _digest_of_text(text)
+        ):
             return attributes
-        if {"documents", "captured", "results"} <= manifest.keys() and not {"layout", "own_sha256"} & manifest.keys():
+        if {"documents", "captured", "results"} <= manifest.keys() and not {
+            "layout",
+            "own_sha256",
+        } & manifest.keys():
             raise StoreError(
-                f"{path}: was written by an older geostat ({attributes.get('geostat_version')}), which kept no digest of every file. "
-                f"Measure it again with {FRESH}."
+                f"{path}: was written by an older geostat ({attributes.get('geostat_version')}),"
+                f" which kept no digest of every file. Measure it again with {FRESH}."
             )
-    elif isinstance(root, dict) and "zarr_format" in root and manifest is None and not (path / "capture" / "zarr.json").exists():
+    elif (
+        isinstance(root, dict)
+        and "zarr_format" in root
+        and manifest is None
+        and not (path / "capture" / "zarr.json").exists()
+    ):
         # Where a captured group stands, a run lost its manifest.
-        raise InputError(f"{path}: stands there but is not a run of geostat. Name a run, or choose another --out.")
+        raise InputError(
+            f"{path}: stands there but is not a run of geostat. Name a run, or choose another"
+            " --out."
+        )
     raise StoreError(f"{path / 'zarr.json'}: the manifest is damaged. {REMOVE}")
 
 
 def _digest_of_text(text: str) -> str | None:
-    """Return the digest that the text of a root must state: of itself, with that digest left out; None where it states none, or several."""
+    """Return the digest that the text of a root must state: of itself, with that digest left
+    out; None where it states none, or several.
+    """
     without, count = _OWN.subn('"own_sha256": ""', text)
     return hashlib.sha256(without.encode()).hexdigest() if count == 1 else None
 
@@ -110,27 +132,44 @@ def below(file: Path, folder: Path) -> str:
 
 
 def save(folder: Path, attributes: dict[str, Any]) -> None:
-    """Write provenance and manifest in one step, in a complete run with the metadata of every group, which others' readers look for there."""
+    """Write provenance and manifest in one step, in a complete run with the metadata of every
+    group, which others' readers look for there.
+    """
     manifest = attributes["manifest"]
     root: dict[str, Any] = {"node_type": "group", "zarr_format": 3}
     if "pending" not in manifest:
-        with suppress(FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError):  # what is damaged is told by `check`
-            room = next((shape[0] for _, shape in _by_document(folder, manifest["layout"])), None)  # None: no array tells of documents
+        with suppress(
+            FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError
+        ):  # what is damaged is told by `check`
+            room = next(
+                (shape[0] for _, shape in _by_document(folder, manifest["layout"])), None
+            )  # None: no array tells of documents
             if len(manifest["documents"]) == room:
-                root["consolidated_metadata"] = _consolidated(folder, (*manifest["captured"], *manifest["results"]))
+                root["consolidated_metadata"] = _consolidated(
+                    folder, (*manifest["captured"], *manifest["results"])
+                )
     manifest["own_sha256"] = ""
     text = json.dumps({**root, "attributes": attributes}, indent=1, sort_keys=True, allow_nan=False)
     manifest["own_sha256"] = hashlib.sha256(text.encode()).hexdigest()
-    replace(folder / "zarr.json", text.replace('"own_sha256": ""', f'"own_sha256": "{manifest["own_sha256"]}"'))
+    replace(
+        folder / "zarr.json",
+        text.replace('"own_sha256": ""', f'"own_sha256": "{manifest["own_sha256"]}"'),
+    )
 
 
 def _consolidated(folder: Path, groups: Sequence[str]) -> dict[str, Any]:
-    """Return the metadata of groups and their arrays as zarr consolidates it: by path; a group says of itself that it holds no other's."""
+    """Return the metadata of groups and their arrays as zarr consolidates it: by path; a group
+    says of itself that it holds no other's.
+    """
     files = sorted(file for group in groups for file in (folder / group).glob("**/zarr.json"))
     out = {below(file.parent, folder): _json(file) for file in files}
     for node in out.values():
         if node["node_type"] == "group":
-            node["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": {}}
+            node["consolidated_metadata"] = {
+                "kind": "inline",
+                "must_understand": False,
+                "metadata": {},
+            }
     return {"kind": "inline", "must_understand": False, "metadata": out}
 
 
@@ -139,7 +178,9 @@ def _json(file: Path) -> dict[str, Any]:
 
 
 def _by_document(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Arrays with a chunk for each document, among those whose metadata is named: path below `folder`, and shape."""
+    """Arrays with a chunk for each document, among those whose metadata is named: path below
+    `folder`, and shape.
+    """
     for name in names:
         if name.endswith("/zarr.json"):
             array = _json(folder / name)
@@ -153,22 +194,30 @@ def chunked_folders(folder: Path, names: Iterable[str]) -> set[Path]:
 
 
 def chunks_of(folder: Path, names: Iterable[str]) -> Callable[[int], list[Path]]:
-    """Return what tells the chunk files of a document by its index: one for each array of the layout that has any, there or not."""
+    """Return what tells the chunk files of a document by its index: one for each array of the
+    layout that has any, there or not.
+    """
     arrays = [(name, len(shape)) for name, shape in _by_document(folder, names) if all(shape[1:])]
 
     def chunks(index: int) -> list[Path]:
-        return sorted(folder / name / "c" / str(index) / Path(*["0"] * (dims - 1)) for name, dims in arrays)
+        return sorted(
+            folder / name / "c" / str(index) / Path(*["0"] * (dims - 1)) for name, dims in arrays
+        )
 
     return chunks
 
 
 def files_below(folder: Path) -> list[Path]:
     """Every file below a folder but those that were not written whole."""
-    return sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != UNFINISHED)
+    return sorted(
+        path for path in folder.rglob("*") if path.is_file() and path.suffix != UNFINISHED
+    )
 
 
 def layout(folder: Path, captured: Sequence[str]) -> dict[str, str]:
-    """Return a digest for each file of the captured groups that belongs to no document: metadata and coordinates."""
+    """Return a digest for each file of the captured groups that belongs to no document: metadata
+    and coordinates.
+    """
     files = [file for group in captured for file in files_below(folder / group)]
     chunked = chunked_folders(folder, [below(file, folder) for file in files])
     return digests([file for file in files if chunked.isdisjoint(file.parents)], folder)
@@ -176,11 +225,16 @@ def layout(folder: Path, captured: Sequence[str]) -> dict[str, str]:
 
 def digests(files: Iterable[Path], folder: Path) -> dict[str, str]:
     """Return a digest for each file, by its name below a folder."""
-    return {below(file, folder): hashlib.sha256(file.read_bytes()).hexdigest()[:DIGITS] for file in files}
+    return {
+        below(file, folder): hashlib.sha256(file.read_bytes()).hexdigest()[:DIGITS]
+        for file in files
+    }
 
 
 def finish(path: Path) -> None:
-    """Finish the moves that a killed process began: what it had ready beside the store takes its place."""
+    """Finish the moves that a killed process began: what it had ready beside the store takes its
+    place.
+    """
     attributes = read_root(path)
     manifest = attributes["manifest"]
     pending = manifest.get("pending")
@@ -202,7 +256,9 @@ def finish(path: Path) -> None:
 
 
 def _remove(group: Path) -> None:
-    """Remove a group from the store: first from its place, so that no half of it is ever read there. A file or link in its place goes too."""
+    """Remove a group from the store: first from its place, so that no half of it is ever read
+    there. A file or link in its place goes too.
+    """
     aside = beside(group.parent, "removed")
     shutil.rmtree(aside, ignore_errors=True)
     if group.is_symlink() or not group.is_dir():

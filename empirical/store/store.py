@@ -1,9 +1,12 @@
-"""One run is one Zarr store: checksummed chunks, one append a document, a manifest, and nothing half-written.
+"""One run is one Zarr store: checksummed chunks, one append a document, a manifest, and nothing
+half-written.
 
-Every chunk carries a CRC-32C; the manifest in the root's metadata (`empirical.store.manifest`) holds a digest of every file, and `open` compares them. A
-document counts only once its row stands in the manifest, which is replaced atomically after the chunks were flushed; so an interrupted run
-leaves the documents before it usable. Results are written beside the store and take their places together: a reader sees the old ones or the new
-ones. How a run is read stands in `empirical.store.stored_run`. Imports xarray and zarr.
+Every chunk carries a CRC-32C; the manifest in the root's metadata (`empirical.store.manifest`)
+holds a digest of every file, and `open` compares them. A document counts only once its row stands
+in the manifest, which is replaced atomically after the chunks were flushed; so an interrupted run
+leaves the documents before it usable. Results are written beside the store and take their places
+together: a reader sees the old ones or the new ones. How a run is read stands in
+`empirical.store.stored_run`. Imports xarray and zarr.
 """
 
 from __future__ import annotations
@@ -24,12 +27,25 @@ from zarr.core.buffer import default_buffer_prototype
 from empirical.errors import InputError
 from empirical.store.disk import digest, flush_all, flush_folder, settled, writing
 from empirical.store.layout import GroupPlan, lay_out, write_group
-from empirical.store.manifest import below, beside, chunks_of, digests, files_below, finish, layout, mark_of, read_root, save, under_way
+from empirical.store.manifest import (
+    below,
+    beside,
+    chunks_of,
+    digests,
+    files_below,
+    finish,
+    layout,
+    mark_of,
+    read_root,
+    save,
+    under_way,
+)
 from empirical.store.stored_run import StoredRun
 
 
 class Store(StoredRun):
-    """A run on disk, to be written too. `create` or `open` it; `append` documents; `put` result groups.
+    """A run on disk, to be written too. `create` or `open` it; `append` documents; `put` result
+    groups.
 
     Raises:
         StoreError: when what is on disk contradicts the manifest.
@@ -42,15 +58,32 @@ class Store(StoredRun):
 
     @classmethod
     def create(
-        cls, path: Path, *, provenance: Mapping[str, Any], plan: Mapping[str, GroupPlan], documents: int, fresh: bool = False
+        cls,
+        path: Path,
+        *,
+        provenance: Mapping[str, Any],
+        plan: Mapping[str, GroupPlan],
+        documents: int,
+        fresh: bool = False,
     ) -> Store:
-        """Lay out a store for `documents` documents in a draft beside `path`, whose place it takes with its first document.
+        """Lay out a store for `documents` documents in a draft beside `path`, whose place it takes
+        with its first document.
 
-        Nothing may stand at `path`, or with `fresh` a run that is thrown away then. provenance: what the root says; plan: the captured groups.
+        Nothing may stand at `path`, or with `fresh` a run that is thrown away then. provenance:
+        what the root says; plan: the captured groups.
         """
         if path.exists() and not fresh:
-            raise InputError(f"{path}: something stands there already. Remove it, use --fresh, or choose another --out.")
-        manifest: dict[str, Any] = {"documents": [], "captured": sorted(plan), "layout": {}, "results": {}, "own_sha256": ""}
+            raise InputError(
+                f"{path}: something stands there already. Remove it, use --fresh, or choose another"
+                " --out."
+            )
+        manifest: dict[str, Any] = {
+            "documents": [],
+            "captured": sorted(plan),
+            "layout": {},
+            "results": {},
+            "own_sha256": "",
+        }
         attributes = dict(provenance) | {"manifest": manifest}
         store = cls(path, attributes, draft=beside(path, "draft"))
         with store._or_nothing(), writing(path), settled():
@@ -74,19 +107,32 @@ class Store(StoredRun):
         ready, known, files = beside(self.path, "ready"), self._manifest["layout"], []
         with writing(self.path), settled():
             for name in self._manifest["captured"]:
-                for key, array in zarr.open_group(self.path / name, mode="r", use_consolidated=False).arrays():
-                    if "document" in (array.metadata.dimension_names or ()) and array.shape[0] < documents:
+                for key, array in zarr.open_group(
+                    self.path / name, mode="r", use_consolidated=False
+                ).arrays():
+                    if (
+                        "document" in (array.metadata.dimension_names or ())
+                        and array.shape[0] < documents
+                    ):
                         larger = array.metadata.update_shape((documents, *array.shape[1:]))
                         files.append(ready / name / key / "zarr.json")
                         files[-1].parent.mkdir(parents=True, exist_ok=True)
-                        files[-1].write_bytes(larger.to_buffer_dict(default_buffer_prototype())["zarr.json"].to_bytes())
+                        files[-1].write_bytes(
+                            larger.to_buffer_dict(default_buffer_prototype())[
+                                "zarr.json"
+                            ].to_bytes()
+                        )
             if files:
                 self._exchange(files, then={"layout": known | digests(files, ready)})
 
-    def append(self, row: Mapping[str, Any], arrays: Mapping[str, Mapping[str, np.ndarray]]) -> None:
-        """Add one document: `arrays` by group and name, each without the document axis. It counts once this returns.
+    def append(
+        self, row: Mapping[str, Any], arrays: Mapping[str, Mapping[str, np.ndarray]]
+    ) -> None:
+        """Add one document: `arrays` by group and name, each without the document axis. It counts
+        once this returns.
 
-        Results were made from fewer documents, so they are dropped. A first document that cannot be written leaves nothing of the store.
+        Results were made from fewer documents, so they are dropped. A first document that cannot be
+        written leaves nothing of the store.
         """
         index = len(self.documents)
         with self._or_nothing(), writing(self.path):
@@ -94,26 +140,40 @@ class Store(StoredRun):
                 self._exchange([], drops=list(self._manifest["results"]), then={"results": {}})
             asyncio.run(self._set(index, str(row["name"]), arrays))
             chunks = chunks_of(self._folder, self._manifest["layout"])(index)
-            flush_all(chunks if self._folder == self.path else files_below(self._folder), self._folder)
+            flush_all(
+                chunks if self._folder == self.path else files_below(self._folder), self._folder
+            )
             entry = dict(row) | {"chunks": len(chunks), "digest": digest(chunks, self._folder)}
             self._manifest["documents"].append(entry)
             self._save()
             if self._folder != self.path:
                 self._take_place()
 
-    async def _set(self, index: int, name: str, arrays: Mapping[str, Mapping[str, np.ndarray]]) -> None:
-        """Write one document's chunks side by side; opening an array costs as much as writing it, so they stay open."""
+    async def _set(
+        self, index: int, name: str, arrays: Mapping[str, Mapping[str, np.ndarray]]
+    ) -> None:
+        """Write one document's chunks side by side; opening an array costs as much as writing
+        it, so they stay open.
+        """
         if not self._open:
             # A chunk of nothing but fill is written too, so that its absence is damage.
             with zarr.config.set({"array.write_empty_chunks": True}):
                 for group in self._manifest["captured"]:
                     self._open |= {
-                        (group, key): zarr.open_array(self._folder / group / key, mode="r+") for key in ("document", *arrays[group])
+                        (group, key): zarr.open_array(self._folder / group / key, mode="r+")
+                        for key in ("document", *arrays[group])
                     }
         values = {
-            (group, key): value for group in arrays for key, value in (("document", np.array(name, dtype=object)), *arrays[group].items())
+            (group, key): value
+            for group in arrays
+            for key, value in (("document", np.array(name, dtype=object)), *arrays[group].items())
         }
-        await asyncio.gather(*(self._open[place].async_array.setitem(index, value) for place, value in values.items()))
+        await asyncio.gather(
+            *(
+                self._open[place].async_array.setitem(index, value)
+                for place, value in values.items()
+            )
+        )
 
     @contextmanager
     def _or_nothing(self) -> Iterator[None]:
@@ -144,9 +204,11 @@ class Store(StoredRun):
         shutil.rmtree(aside, ignore_errors=True)
 
     def put(self, groups: Mapping[str, xr.Dataset], *, drops: Collection[str] = ()) -> None:
-        """Write or replace result groups together, and take others away: a reader sees what was there before or all that is there then.
+        """Write or replace result groups together, and take others away: a reader sees what was
+        there before or all that is there then.
 
-        drops: taken away as far as they are there; of a store opened without results all groups that are not written are.
+        drops: taken away as far as they are there; of a store opened without results all groups
+        that are not written are.
         """
         ready = beside(self.path, "ready")
         with writing(self.path), settled():
@@ -157,15 +219,22 @@ class Store(StoredRun):
                 made = {name: digests(files_below(ready / name), ready) for name in groups}
                 held = self._manifest["results"]
                 gone = {name for name in held if name in drops or not self._results} - set(made)
-                then = {"results": {name: value for name, value in held.items() if name not in gone} | made}
+                then = {
+                    "results": (
+                        {name: value for name, value in held.items() if name not in gone} | made
+                    )
+                }
                 self._exchange([ready / name for name in groups], drops=sorted(gone), then=then)
             finally:
                 if not under_way(self.path):
                     shutil.rmtree(ready, ignore_errors=True)
         self._results = True
 
-    def _exchange(self, moves: Collection[Path], *, then: dict[str, Any], drops: Collection[str] = ()) -> None:
-        """Let files and folders that lie ready beside the store take their places, and groups go, as one step: it is recorded, then done.
+    def _exchange(
+        self, moves: Collection[Path], *, then: dict[str, Any], drops: Collection[str] = ()
+    ) -> None:
+        """Let files and folders that lie ready beside the store take their places, and groups go,
+        as one step: it is recorded, then done.
 
         moves: below `beside(path, "ready")`. then: what of the manifest is replaced.
         """
@@ -173,7 +242,11 @@ class Store(StoredRun):
         if moves:
             flush_all(files_below(ready), ready)
         manifest = self._manifest
-        manifest["pending"] = {"moves": [below(move, ready) for move in moves], "drops": list(drops), "then": then}
+        manifest["pending"] = {
+            "moves": [below(move, ready) for move in moves],
+            "drops": list(drops),
+            "then": then,
+        }
         try:
             self._save()
         except BaseException:

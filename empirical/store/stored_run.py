@@ -1,4 +1,5 @@
-"""Reading of a run: every file compared with its digest, and one state of the run seen, whoever writes to it meanwhile.
+"""Reading of a run: every file compared with its digest, and one state of the run seen, whoever
+writes to it meanwhile.
 
 Imports xarray and zarr.
 """
@@ -26,10 +27,14 @@ from empirical.store.manifest import FIT_AGAIN, MEASURE_AGAIN, Mark, beside, mar
 Read = TypeVar("Read")
 
 PATIENCE: Final = 10.0
-"""Seconds for which a reader waits until another process has moved its results into place, which takes milliseconds."""
+"""Seconds for which a reader waits until another process has moved its results into place, which
+takes milliseconds.
+"""
 
 LOOKS, BETWEEN_LOOKS = 25, 0.02
-"""How often, and every how many seconds, it looks whether anything moved before it tries to do it itself."""
+"""How often, and every how many seconds, it looks whether anything moved before it tries to do
+it itself.
+"""
 
 
 class StoredRun:
@@ -41,7 +46,9 @@ class StoredRun:
     """
 
     def __init__(self, path: Path, attributes: dict[str, Any]) -> None:
-        self.path = path.resolve() if path.is_symlink() else path  # what belongs to a run lies beside it, not beside a link to it
+        self.path = (
+            path.resolve() if path.is_symlink() else path
+        )  # what belongs to a run lies beside it, not beside a link to it
         self.attributes = attributes  # provenance and manifest, as stored
         self._open: dict[tuple[str, str], zarr.Array] = {}
         self._alone = False
@@ -52,18 +59,23 @@ class StoredRun:
     def open(cls, path: Path, *, results: bool = True) -> Self:
         """Open what stands at `path`, comparing every file with its digest.
 
-        Without `results`, result groups are not looked at and count as not there: for who makes them anew.
+        Without `results`, result groups are not looked at and count as not there: for who makes
+        them anew.
         """
         store = cls(path, {})
         store._results = results
-        if not store.path.exists() and beside(store.path, "old").exists():  # a new run was to take its place and was killed
+        if (
+            not store.path.exists() and beside(store.path, "old").exists()
+        ):  # a new run was to take its place and was killed
             with alone(store.path):
                 pass
         store._load()
         return store
 
     def _load(self) -> None:
-        """Read the manifest and compare every file with it, once more where another process wrote meanwhile."""
+        """Read the manifest and compare every file with it, once more where another process
+        wrote meanwhile.
+        """
         until = time.monotonic() + PATIENCE
         while True:
             mark, attributes = mark_of(self.path), read_root(self.path)
@@ -80,7 +92,8 @@ class StoredRun:
             return
 
     def _wait(self, mark: Mark, until: float) -> None:
-        """Let another process move its results into place; where nothing moves for a while it was killed, and this one does it.
+        """Let another process move its results into place; where nothing moves for a while it was
+        killed, and this one does it.
 
         Refuses to wait for one that still writes beyond `until`.
         """
@@ -97,7 +110,8 @@ class StoredRun:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Be the one process that writes to this run, with the manifest as it stands on the disk now.
+        """Be the one process that writes to this run, with the manifest as it stands on the disk
+        now.
 
         Raises:
             InputError: if another process writes to it, or it is gone.
@@ -114,7 +128,9 @@ class StoredRun:
                 self._alone = False
 
     def _of_one_state(self, read: Callable[[], Read]) -> Read:
-        """Return what `read` reads of one state of the run: again where another process wrote meanwhile."""
+        """Return what `read` reads of one state of the run: again where another process wrote
+        meanwhile.
+        """
         while True:
             try:
                 result = read()
@@ -128,7 +144,9 @@ class StoredRun:
 
     @property
     def documents(self) -> list[dict[str, Any]]:
-        """Manifest rows of the complete documents: name, sha256 of window and text, digest of the chunks."""
+        """Manifest rows of the complete documents: name, sha256 of window and text, digest of
+        the chunks.
+        """
         return list(self._manifest["documents"])
 
     @property
@@ -141,17 +159,28 @@ class StoredRun:
         return self.attributes["manifest"]
 
     def read(self, group: str) -> xr.Dataset:
-        """Read one group, complete documents only; every chunk's checksum is verified as it is read."""
+        """Read one group, complete documents only; every chunk's checksum is verified as it is
+        read.
+        """
         return self._of_one_state(lambda: self._read(group))
 
     def _read(self, group: str) -> xr.Dataset:
         captured = self._manifest["captured"]
         if group not in captured and group not in self.results:
-            raise InputError(f"{self.path}: holds no /{group}; it has {', '.join([*captured, *self.results])}.")
-        options: dict[str, Any] = {"consolidated": False, "mask_and_scale": False, "decode_times": False, "decode_timedelta": False}
+            raise InputError(
+                f"{self.path}: holds no /{group}; it has {', '.join([*captured, *self.results])}."
+            )
+        options: dict[str, Any] = {
+            "consolidated": False,
+            "mask_and_scale": False,
+            "decode_times": False,
+            "decode_timedelta": False,
+        }
         try:
             with reading(self.path / group), settled(), warnings.catch_warnings():
-                warnings.simplefilter("ignore", ZarrUserWarning)  # of what another process is moving just now: it is read again then
+                warnings.simplefilter(
+                    "ignore", ZarrUserWarning
+                )  # of what another process is moving just now: it is read again then
                 dataset = xr.open_zarr(self.path, group=group, chunks=None, **options)
                 if group in captured:
                     dataset = dataset.isel(document=slice(0, len(self.documents)))
@@ -163,16 +192,26 @@ class StoredRun:
             reason = next(iter(str(error).splitlines()), type(error).__name__)
             raise StoreError(f"{self.path}/{group}: damaged ({reason}). {remedy}") from error
 
-    def tree(self, *, only: Collection[str] | None = None, known: Mapping[str, xr.Dataset] | None = None) -> xr.DataTree:
-        """The run as a DataTree: captured groups and results, of them `only` what is asked for, provenance at the root.
+    def tree(
+        self, *, only: Collection[str] | None = None, known: Mapping[str, xr.Dataset] | None = None
+    ) -> xr.DataTree:
+        """The run as a DataTree: captured groups and results, of them `only` what is asked for,
+        provenance at the root.
 
         Groups that are `known` from before are not read again.
         """
         return self._of_one_state(lambda: self._tree(only, known or {}))
 
     def _tree(self, only: Collection[str] | None, known: Mapping[str, xr.Dataset]) -> xr.DataTree:
-        names = [name for name in (*self._manifest["captured"], *self.results) if only is None or name in only]
+        names = [
+            name
+            for name in (*self._manifest["captured"], *self.results)
+            if only is None or name in only
+        ]
         groups = {name: known[name] if name in known else self._read(name) for name in names}
         tree = xr.DataTree.from_dict({f"/{name}": dataset for name, dataset in groups.items()})
-        tree.attrs = {**self.attributes, "manifest": {name: self._manifest[name] for name in ("captured", "documents")}}
+        tree.attrs = {
+            **self.attributes,
+            "manifest": {name: self._manifest[name] for name in ("captured", "documents")},
+        }
         return tree

@@ -1,8 +1,9 @@
-"""Parity: the tapped weights and hidden states against transformers' own eager implementation of the same model.
+"""Parity: the tapped weights and hidden states against transformers' own eager implementation of
+the same model.
 
-The eager implementation shares nothing with the tap: it makes its own, additive, masks and multiplies all queries with all keys. Its
-weights are read by hooks, one layer at a time, so that memory does not grow with the number of layers.
-Imports torch and transformers only.
+The eager implementation shares nothing with the tap: it makes its own, additive, masks and
+multiplies all queries with all keys. Its weights are read by hooks, one layer at a time, so that
+memory does not grow with the number of layers. Imports torch and transformers only.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ LOG_FLOOR = 1e-12
 
 FAULT = {"float32": 1e-3}
 FAULT_OTHERWISE = 0.2
-"""A difference of weights that rounding does not explain, by type of the model; a wrong mask or scaling moves weights by far more. In float32 the two
-agree to a few millionths, in bfloat16 weights move by up to 0.05."""
+"""A difference of weights that rounding does not explain, by type of the model; a wrong mask or
+scaling moves weights by far more. In float32 the two agree to a few millionths, in bfloat16 weights
+move by up to 0.05.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,57 +39,76 @@ class Parity:
     log_weights: float
     """max |Δ log α| in nats, where both weights exceed `LOG_FLOOR`."""
     hidden: float
-    """max ‖Δh‖/‖h‖ over the last hidden states h of all positions that are not padding, unitless."""
+    """max ‖Δh‖/‖h‖ over the last hidden states h of all positions that are not padding,
+    unitless.
+    """
     invisible: float
-    """Largest weight that either of the two gives to a position the analysed query may not see: 0 unless a mask is wrong."""
+    """Largest weight that either of the two gives to a position the analysed query may not see:
+    0 unless a mask is wrong.
+    """
     layer: int
     """The layer of the largest |Δα|."""
 
     def judge(self, dtype: str) -> None:
-        """Refuse by an InputError weights that differ by more than rounding explains, or an invisible position that has any."""
+        """Refuse by an InputError weights that differ by more than rounding explains, or an
+        invisible position that has any.
+        """
         limit = FAULT.get(dtype, FAULT_OTHERWISE)
         if not self.weights <= limit or self.invisible > 0:
             raise InputError(
-                f"layer {self.layer}: tapped weights differ from eager attention by up to {self.weights:.2g}, expected at most {limit:g} in {dtype}, and "
-                f"{self.invisible:.2g} lies on invisible positions. Nothing was measured; try --dtype float32 or another model."
+                f"layer {self.layer}: tapped weights differ from eager attention by up to"
+                f" {self.weights:.2g}, expected at most {limit:g} in {dtype}, and"
+                f" {self.invisible:.2g} lies on invisible positions. Nothing was measured; try"
+                " --dtype float32 or another model."
             )
 
 
-def parity(model: PreTrainedModel, input_ids: Tensor, attention_mask: Tensor | None = None) -> Parity:
+def parity(
+    model: PreTrainedModel, input_ids: Tensor, attention_mask: Tensor | None = None
+) -> Parity:
     """Compare the tap with the eager implementation on the same tokens, layer by layer.
 
     Args:
         model: as for `tap`.
-        input_ids: (document, position) integers; one document is enough for a check, and eager's memory grows with its length squared.
+        input_ids: (document, position) integers; one document is enough for a check, and eager's
+            memory grows with its length squared.
         attention_mask: (document, position), 0 where padded; None: no padding.
 
     Raises:
-        InputError: as `tap` does, where the eager implementation hands over no weights, or where the weights are damaged: every value state is
-            zero, or what follows the attention is no number. A captured row that is none is left to who captures it, and can name it.
+        InputError: as `tap` does, where the eager implementation hands over no weights, or where
+            the weights are damaged: every value state is zero, or what follows the attention is no
+            number. A captured row that is none is left to who captures it, and can name it.
     """
     kept: list[tuple[torch.nn.Module, Tensor, Tensor]] = []
     largest: list[float] = []
 
     def keep(layer: TappedLayer) -> None:
         kept.append((layer.module, layer.alpha, layer.visible))
-        largest.append(float(layer.values.abs().max() + layer.alpha.max()) if bool(layer.values.any()) else 0.0)
+        largest.append(
+            float(layer.values.abs().max() + layer.alpha.max()) if bool(layer.values.any()) else 0.0
+        )
 
     tapped = tap(model, input_ids, keep, attention_mask)
     decoder = model.get_decoder()
     mask = checked_mask(decoder, input_ids, attention_mask)
     eager, rows = _eager(decoder, input_ids, mask, [module for module, _, _ in kept])
     if len(rows) != len(kept):
-        raise InputError(f"{decoder.config.model_type}: its eager attention hands over no weights to compare with. Use another model.")
+        raise InputError(
+            f"{decoder.config.model_type}: its eager attention hands over no weights to compare"
+            " with. Use another model."
+        )
     error = (tapped.float() - eager.float()).norm(dim=-1) / eager.float().norm(dim=-1)
     hidden = float((error if mask is None else error[mask]).max())
     if not any(largest):
         raise InputError(
-            f"{decoder.config.model_type}: every value state is zero, expected weights that were trained. Get the model again."
+            f"{decoder.config.model_type}: every value state is zero, expected weights that were"
+            " trained. Get the model again."
         )
     if not math.isfinite(hidden) and math.isfinite(sum(largest)):
         raise InputError(
-            f"{decoder.config.model_type}: its last hidden states are NaN, infinite or zero though its attention is sound, so weights are damaged. "
-            "Get the model again, or try --dtype float32."
+            f"{decoder.config.model_type}: its last hidden states are NaN, infinite or zero though"
+            " its attention is sound, so weights are damaged. Get the model again, or try --dtype"
+            " float32."
         )
     weights = log_weights = invisible = 0.0
     worst = 0
@@ -99,22 +121,38 @@ def parity(model: PreTrainedModel, input_ids: Tensor, attention_mask: Tensor | N
             log_weights = max(log_weights, float((alpha[both].log() - row[both].log()).abs().max()))
         hides = ~visible[:, None, :]
         invisible = max(invisible, float((alpha * hides).max()), float((row * hides).max()))
-    return Parity(weights=weights, log_weights=log_weights, hidden=hidden, invisible=invisible, layer=worst)
+    return Parity(
+        weights=weights, log_weights=log_weights, hidden=hidden, invisible=invisible, layer=worst
+    )
 
 
 def _eager(
-    decoder: PreTrainedModel, input_ids: Tensor, mask: Tensor | None, modules: Sequence[torch.nn.Module]
+    decoder: PreTrainedModel,
+    input_ids: Tensor,
+    mask: Tensor | None,
+    modules: Sequence[torch.nn.Module],
 ) -> tuple[Tensor, list[Tensor]]:
-    """Return the last hidden states of the eager implementation, and the analysed query's weights in each module that gives any."""
+    """Return the last hidden states of the eager implementation, and the analysed query's
+    weights in each module that gives any.
+    """
     rows: list[Tensor] = []
 
     def keep_row(module: torch.nn.Module, args: object, output: object) -> None:
-        """Take eager's weights, (document, head, query, position), from the second entry of a module's output."""
-        if isinstance(output, tuple) and len(output) > 1 and isinstance(output[1], Tensor) and output[1].ndim == 4:
+        """Take eager's weights, (document, head, query, position), from the second entry of a
+        module's output.
+        """
+        if (
+            isinstance(output, tuple)
+            and len(output) > 1
+            and isinstance(output[1], Tensor)
+            and output[1].ndim == 4
+        ):
             every = output[1]
             documents = torch.arange(every.shape[0], device=every.device)
             last = torch.full_like(documents, -1) if mask is None else last_tokens(mask)
-            rows.append(every[documents, :, last].float())  # a copy, for all weights of all layers would not fit
+            rows.append(
+                every[documents, :, last].float()
+            )  # a copy, for all weights of all layers would not fit
 
     hooks = [module.register_forward_hook(keep_row) for module in modules]
     try:

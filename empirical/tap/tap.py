@@ -1,9 +1,11 @@
-"""The attention tap: runs a model's decoder as it is and hands over, layer by layer, the analysed query's weights and the values.
+"""The attention tap: runs a model's decoder as it is and hands over, layer by layer, the analysed
+query's weights and the values.
 
-Source: arXiv 2602.01893, §2 (weights α and values v of one query, the last of its window). transformers' AttentionInterface calls
-`_attend` in each attention layer, which takes the output from the fused kernel and computes one row of weights beside it; the mask
-function stands in AttentionMaskInterface under the same name, for a name that is not there gives a model no mask at all, without a
-word. Imports torch and transformers only.
+Source: arXiv 2602.01893, §2 (weights α and values v of one query, the last of its window).
+transformers' AttentionInterface calls `_attend` in each attention layer, which takes the output
+from the fused kernel and computes one row of weights beside it; the mask function stands in
+AttentionMaskInterface under the same name, for a name that is not there gives a model no mask at
+all, without a word. Imports torch and transformers only.
 """
 
 from __future__ import annotations
@@ -15,7 +17,12 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedConfig, PreTrainedModel
+from transformers import (
+    AttentionInterface,
+    AttentionMaskInterface,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
 from transformers.masking_utils import sdpa_mask
 
 from empirical.errors import InputError
@@ -27,20 +34,33 @@ NAME = "geostat_tap"
 ATTENTION_TYPES = frozenset({"full_attention", "sliding_attention", "chunked_attention"})
 """Entries of a model's `layer_types` whose layers weigh positions by a softmax."""
 
-SILENT_KEYWORDS = frozenset({"position_ids", "use_cache", "cache_position", "output_attentions", "output_hidden_states", "return_dict"})
+SILENT_KEYWORDS = frozenset(
+    {
+        "position_ids",
+        "use_cache",
+        "cache_position",
+        "output_attentions",
+        "output_hidden_states",
+        "return_dict",
+    }
+)
 """Keywords that reach the attention function and change nothing in a forward without a cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TappedLayer:
-    """What one layer hands over. The tensors live on the model's device, and only until the callback returns unless it keeps them."""
+    """What one layer hands over. The tensors live on the model's device, and only until the
+    callback returns unless it keeps them.
+    """
 
     index: int
     """Number of the layer, from 0."""
     module: torch.nn.Module
     """Its attention module."""
     alpha: Tensor
-    """α of the analysed query, (document, head, position) float32, unitless; exactly 0 where invisible."""
+    """α of the analysed query, (document, head, position) float32, unitless; exactly 0 where
+    invisible.
+    """
     values: Tensor
     """(document, kv_head, position, dimension) float32, one for each kv_head, never repeated."""
     visible: Tensor
@@ -63,25 +83,34 @@ class Session:
 _session: ContextVar[Session] = ContextVar("geostat_tap_session")
 
 
-def tap(model: PreTrainedModel, input_ids: Tensor, on_layer: Callable[[TappedLayer], None], attention_mask: Tensor | None = None) -> Tensor:
+def tap(
+    model: PreTrainedModel,
+    input_ids: Tensor,
+    on_layer: Callable[[TappedLayer], None],
+    attention_mask: Tensor | None = None,
+) -> Tensor:
     """Run the decoder of `model` once and hand each layer to `on_layer` while its tensors live.
 
-    The analysed query is the last of each document's tokens: the last position, or, under `attention_mask`, the last that is not padding.
-    Positions count from the start of the window, padding included, as transformers' own forward counts them. The model's attention
-    implementation is put back afterwards, also when `on_layer` raises.
+    The analysed query is the last of each document's tokens: the last position, or, under
+    `attention_mask`, the last that is not padding. Positions count from the start of the window,
+    padding included, as transformers' own forward counts them. The model's attention implementation
+    is put back afterwards, also when `on_layer` raises.
 
     Args:
-        model: a decoder-only transformers model in evaluation mode, with or without a head; the head is not run.
+        model: a decoder-only transformers model in evaluation mode, with or without a head; the
+            head is not run.
         input_ids: (document, position) integers.
         on_layer: called once a layer, in order.
         attention_mask: (document, position), 0 where padded; None: no padding.
 
     Returns:
-        The last hidden states, (document, position, hidden), in the model's type; those of padded positions mean nothing.
+        The last hidden states, (document, position, hidden), in the model's type; those of padded
+        positions mean nothing.
 
     Raises:
-        InputError: shapes do not fit, a window is longer than the model reads, or the model is one whose weights cannot be told: it is
-            in training mode, is not causal, uses a mask, bias or keyword that is not understood, or its layers do not call the tap.
+        InputError: shapes do not fit, a window is longer than the model reads, or the model is one
+            whose weights cannot be told: it is in training mode, is not causal, uses a mask, bias
+            or keyword that is not understood, or its layers do not call the tap.
     """
     decoder = model.get_decoder()
     layers = attention_layers(decoder.config)
@@ -98,55 +127,90 @@ def tap(model: PreTrainedModel, input_ids: Tensor, on_layer: Callable[[TappedLay
                 _session.reset(token)
     if session.layers != layers:
         raise InputError(
-            f"{decoder.config.model_type}: {session.layers} of {layers} layers call the attention interface of transformers, "
-            "so the weights of the others are unknown. Use a model whose family supports AttentionInterface."
+            f"{decoder.config.model_type}: {session.layers} of {layers} layers call the attention"
+            " interface of transformers, so the weights of the others are unknown. Use a model"
+            " whose family supports AttentionInterface."
         )
     return hidden
 
 
 def attention_layers(config: PreTrainedConfig) -> int:
-    """Return how many layers of a decoder attend; an InputError where some do not, by a softmax (state-space, linear attention, …)."""
+    """Return how many layers of a decoder attend; an InputError where some do not, by a softmax
+    (state-space, linear attention, …).
+    """
     others = sorted(set(getattr(config, "layer_types", None) or ()) - ATTENTION_TYPES)
     if others:
         raise InputError(
-            f"{config.model_type}: has layers of type {', '.join(others)}, expected attention in every layer. Use another model."
+            f"{config.model_type}: has layers of type {', '.join(others)}, expected attention in"
+            " every layer. Use another model."
         )
     return int(config.num_hidden_layers)
 
 
 def refuse_too_long(config: PreTrainedConfig, length: int) -> None:
-    """Refuse by an InputError windows of `length` tokens where a decoder of this configuration reads fewer."""
+    """Refuse by an InputError windows of `length` tokens where a decoder of this configuration
+    reads fewer.
+    """
     longest = getattr(config, "max_position_embeddings", None)
     if longest is not None and length > longest:
-        raise InputError(f"{config.model_type}: reads at most {longest} tokens, but a window has {length}. Use --length {longest}.")
+        raise InputError(
+            f"{config.model_type}: reads at most {longest} tokens, but a window has {length}. Use"
+            f" --length {longest}."
+        )
 
 
-def checked_mask(decoder: PreTrainedModel, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor | None:
-    """Return the padding mask as bool, or None where nothing is padded, after all that can be refused before a forward."""
+def checked_mask(
+    decoder: PreTrainedModel, input_ids: Tensor, attention_mask: Tensor | None
+) -> Tensor | None:
+    """Return the padding mask as bool, or None where nothing is padded, after all that can be
+    refused before a forward.
+    """
     config = decoder.config
     if decoder.training:
-        raise InputError(f"{config.model_type}: is in training mode, where dropout changes the weights. Call model.eval() first.")
-    if not getattr(config, "is_causal", True) or getattr(config, "use_bidirectional_attention", False):
-        raise InputError(f"{config.model_type}: attends to later positions, expected a causal decoder. Use another model.")
+        raise InputError(
+            f"{config.model_type}: is in training mode, where dropout changes the weights. Call"
+            " model.eval() first."
+        )
+    if not getattr(config, "is_causal", True) or getattr(
+        config, "use_bidirectional_attention", False
+    ):
+        raise InputError(
+            f"{config.model_type}: attends to later positions, expected a causal decoder. Use"
+            " another model."
+        )
     if input_ids.ndim != 2 or 0 in input_ids.shape:
-        raise InputError(f"input_ids has shape {tuple(input_ids.shape)}, expected (document, position), neither empty.")
+        raise InputError(
+            f"input_ids has shape {tuple(input_ids.shape)}, expected (document, position), neither"
+            " empty."
+        )
     refuse_too_long(config, input_ids.shape[1])
     known, largest = decoder.get_input_embeddings().num_embeddings, int(input_ids.max())
     if largest >= known:
-        raise InputError(f"{config.model_type}: knows {known} tokens, but token {largest} was given. Use the model's own tokenizer.")
+        raise InputError(
+            f"{config.model_type}: knows {known} tokens, but token {largest} was given. Use the"
+            " model's own tokenizer."
+        )
     if attention_mask is None:
         return None
     if attention_mask.shape != input_ids.shape:
-        raise InputError(f"attention_mask has shape {tuple(attention_mask.shape)}, expected that of input_ids, {tuple(input_ids.shape)}.")
+        raise InputError(
+            f"attention_mask has shape {tuple(attention_mask.shape)}, expected that of input_ids,"
+            f" {tuple(input_ids.shape)}."
+        )
     mask = attention_mask.to(device=decoder.device, dtype=torch.bool)
     seen = mask.any(dim=1)
     if not bool(seen.all()):
-        raise InputError(f"attention_mask hides every token of document {int((~seen).nonzero()[0])}. Leave that document out.")
+        raise InputError(
+            f"attention_mask hides every token of document {int((~seen).nonzero()[0])}. Leave that"
+            " document out."
+        )
     return None if bool(mask.all()) else mask
 
 
 def last_tokens(mask: Tensor) -> Tensor:
-    """Return the last position of each document that is not padding, (document,), from a (document, position) bool mask."""
+    """Return the last position of each document that is not padding, (document,), from a
+    (document, position) bool mask.
+    """
     return mask.shape[1] - 1 - mask.flip(1).int().argmax(dim=1)
 
 
@@ -161,10 +225,15 @@ def forward(decoder: PreTrainedModel, input_ids: Tensor, mask: Tensor | None) ->
 def implementation(decoder: PreTrainedModel, name: str) -> Iterator[None]:
     """Run the decoder's attention under `name`, and put back what stood there.
 
-    Each module asks its own configuration by name in every forward. `set_attn_implementation` would also ask whether the family may take
-    PyTorch's kernel, and refuses those that need what the tap itself does beside that kernel.
+    Each module asks its own configuration by name in every forward. `set_attn_implementation` would
+    also ask whether the family may take PyTorch's kernel, and refuses those that need what the tap
+    itself does beside that kernel.
     """
-    configs = [module.config for module in decoder.modules() if isinstance(getattr(module, "config", None), PreTrainedConfig)]
+    configs = [
+        module.config
+        for module in decoder.modules()
+        if isinstance(getattr(module, "config", None), PreTrainedConfig)
+    ]
     before = [(config, config._attn_implementation) for config in configs]
     try:
         for config in configs:
@@ -176,7 +245,9 @@ def implementation(decoder: PreTrainedModel, name: str) -> Iterator[None]:
 
 
 def _mask(*args: object, **keywords: object) -> Tensor | None:
-    """Make the mask as the fused kernel takes it: bool, or None where it is plainly causal; and count the request."""
+    """Make the mask as the fused kernel takes it: bool, or None where it is plainly causal; and
+    count the request.
+    """
     _session.get().masks += 1
     return sdpa_mask(*args, **keywords)
 
@@ -195,51 +266,85 @@ def _attend(
     is_causal: bool | None = None,
     **keywords: object,
 ) -> tuple[Tensor, None]:
-    """Compute one layer's output, hand the layer over, and return the output as the interface wants it."""
+    """Compute one layer's output, hand the layer over, and return the output as the interface
+    wants it.
+    """
     session = _session.get()
     index = session.layers
     seen = f"layer {index} of {type(module).__name__}"
-    unknown = sorted(name for name, given in keywords.items() if given is not None and name not in SILENT_KEYWORDS)
+    unknown = sorted(
+        name
+        for name, given in keywords.items()
+        if given is not None and name not in SILENT_KEYWORDS
+    )
     if unknown:
-        raise InputError(f"{seen}: passes {', '.join(unknown)}, which geostat does not understand. Use another model.")
-    if dropout or is_causal is False or not getattr(module, "is_causal", True) or getattr(module, "layer_idx", index) != index:
-        raise InputError(f"{seen}: is not one causal attention a layer without dropout, expected a decoder-only model. Use another model.")
+        raise InputError(
+            f"{seen}: passes {', '.join(unknown)}, which geostat does not understand. Use another"
+            " model."
+        )
+    if (
+        dropout
+        or is_causal is False
+        or not getattr(module, "is_causal", True)
+        or getattr(module, "layer_idx", index) != index
+    ):
+        raise InputError(
+            f"{seen}: is not one causal attention a layer without dropout, expected a decoder-only"
+            " model. Use another model."
+        )
     _check_mask(seen, session, query, key, attention_mask, sliding_window)
     if s_aux is not None and s_aux.numel() != query.shape[1]:
-        raise InputError(f"{seen}: has {s_aux.numel()} learned sinks for {query.shape[1]} heads, expected one a head. Use another model.")
+        raise InputError(
+            f"{seen}: has {s_aux.numel()} learned sinks for {query.shape[1]} heads, expected one a"
+            " head. Use another model."
+        )
     session.layers += 1
 
     factor = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
-    output = layer_output(module, query, key, value, attention_mask, scaling=factor, softcap=softcap, sinks=s_aux)
+    output = layer_output(
+        module, query, key, value, attention_mask, scaling=factor, softcap=softcap, sinks=s_aux
+    )
     last, visible = _analysed(session, query, attention_mask)
     alpha = analysed_row(last, key, visible, scaling=factor, softcap=softcap, sinks=s_aux)
     if visible is None:
         visible = torch.ones(key.shape[0], key.shape[2], dtype=torch.bool, device=key.device)
-    session.on_layer(TappedLayer(index=index, module=module, alpha=alpha, values=value.float(), visible=visible))
+    session.on_layer(
+        TappedLayer(index=index, module=module, alpha=alpha, values=value.float(), visible=visible)
+    )
     return output, None
 
 
-def _check_mask(seen: str, session: Session, query: Tensor, key: Tensor, mask: Tensor | None, window: int | None) -> None:
+def _check_mask(
+    seen: str, session: Session, query: Tensor, key: Tensor, mask: Tensor | None, window: int | None
+) -> None:
     """Refuse a layer whose mask is not known to be what the model means."""
     positions = query.shape[2]
     if session.masks == 0:
         raise InputError(
-            f"{seen}: no mask was asked of transformers' mask interface, so what a query may see is unknown. Use another model."
+            f"{seen}: no mask was asked of transformers' mask interface, so what a query may see is"
+            " unknown. Use another model."
         )
     if key.shape[2] != positions:
-        raise InputError(f"{seen}: reads {key.shape[2]} keys for {positions} queries, expected self-attention. Use another model.")
+        raise InputError(
+            f"{seen}: reads {key.shape[2]} keys for {positions} queries, expected self-attention."
+            " Use another model."
+        )
     if mask is None:
         if session.rows is not None or (window is not None and window < positions):
-            raise InputError(f"{seen}: got no mask, but there is padding or a sliding window. Use another model.")
+            raise InputError(
+                f"{seen}: got no mask, but there is padding or a sliding window. Use another model."
+            )
     elif mask.dtype != torch.bool or mask.shape[1:] != (1, positions, positions):
         raise InputError(
-            f"{seen}: its mask is {mask.dtype} of shape {tuple(mask.shape)}, "
-            f"expected torch.bool of shape (document, 1, {positions}, {positions}). Use another model."
+            f"{seen}: its mask is {mask.dtype} of shape {tuple(mask.shape)}, expected torch.bool of"
+            f" shape (document, 1, {positions}, {positions}). Use another model."
         )
 
 
 def _analysed(session: Session, query: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """Return the analysed queries, (document, head, dimension), and what they see, (document, position) bool or None: everything."""
+    """Return the analysed queries, (document, head, dimension), and what they see, (document,
+    position) bool or None: everything.
+    """
     documents = query.shape[0]
     if session.rows is None:
         return query[:, :, -1], None if mask is None else mask[:, 0, -1].expand(documents, -1)

@@ -1,7 +1,8 @@
 """Bounds evaluated at each document's own weights, and the measured curves that they bound.
 
-A bound holds for one profile of weights, so it is evaluated at each document's and then averaged; a bound at the mean profile would not bound mean
-Precision. Source: arXiv 2602.01893, Theorems 1-2. Imports theory.
+A bound holds for one profile of weights, so it is evaluated at each document's and then averaged; a
+bound at the mean profile would not bound mean Precision. Source: arXiv 2602.01893, Theorems 1-2.
+Imports theory.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ ENVELOPE_POINTS: Final = 24
 
 
 def envelope_grid(n: np.ndarray, points: int | None = ENVELOPE_POINTS) -> np.ndarray:
-    """Choose about `points` log-spaced sizes among the measured ones, the first and the last included; None takes all.
+    """Choose about `points` log-spaced sizes among the measured ones, the first and the last
+    included; None takes all.
 
     >>> envelope_grid(np.arange(1, 1001), 4).tolist()
     [1, 10, 100, 1000]
@@ -55,10 +57,12 @@ def evaluate(
 ) -> dict[str, np.ndarray]:
     """Bounds of heads that share one feasible Gram, by name, each (head, n).
 
-    Only the sharp edition knows the followup convention; there the printed bounds of P and R stand (their balls differ in ties only), those of F do not.
+    Only the sharp edition knows the followup convention; there the printed bounds of P and R stand
+    (their balls differ in ties only), those of F do not.
 
-    Weights `alpha` are (head, token), `norms` of the values (token,), `gram` holds their cosines, `grid` sizes N, (n,); `sink` tells
-    whether the first token is the sink, `convention` is "paper" or "followup".
+    Weights `alpha` are (head, token), `norms` of the values (token,), `gram` holds their cosines,
+    `grid` sizes N, (n,); `sink` tells whether the first token is the sink, `convention` is "paper"
+    or "followup".
 
     >>> gram, alpha = LagGram(0.5 ** np.arange(8.0)), np.full((1, 8), 1 / 8)
     >>> n, how = np.array([2, 4]), {"edition": "sharp", "sink": False, "convention": "paper"}
@@ -69,10 +73,24 @@ def evaluate(
     followup, first = convention == "followup", 0 if sink else None
     known: Literal["paper", "followup"] = "followup" if followup and edition == "sharp" else "paper"
     norms = np.broadcast_to(norms, alpha.shape)
-    bounds = envelopes(alpha, norms, gram, dimension, grid, edition=edition, sink=first, convention=known, feasible=True)
+    bounds = envelopes(
+        alpha,
+        norms,
+        gram,
+        dimension,
+        grid,
+        edition=edition,
+        sink=first,
+        convention=known,
+        feasible=True,
+    )
     out = {name: np.array(getattr(bounds, name)) for name in ALL_BOUNDS}
     if followup and edition != "sharp":
-        out |= {name: np.full_like(array, np.nan) for name, array in out.items() if name.startswith("f_")}
+        out |= {
+            name: np.full_like(array, np.nan)
+            for name, array in out.items()
+            if name.startswith("f_")
+        }
     return out
 
 
@@ -87,34 +105,64 @@ def bounds_of_layer(
     edition: Edition,
     names: Sequence[str] = ALL_BOUNDS,
 ) -> FloatArray:
-    """Bounds at each profile of weights, (…, token) → (bound, …, n); NaN of a profile that holds NaN.
+    """Bounds at each profile of weights, (…, token) → (bound, …, n); NaN of a profile that holds
+    NaN.
 
-    The heads share one value head, whose `norms`, (token,), and feasible `gram` are given; /capture tells the dimension, the convention and
-    what the layer, by its index, sees. `grid` holds sizes N, (n,), `names` those of the bounds.
+    The heads share one value head, whose `norms`, (token,), and feasible `gram` are given; /capture
+    tells the dimension, the convention and what the layer, by its index, sees. `grid` holds sizes
+    N, (n,), `names` those of the bounds.
     """
     rows = weights.reshape(-1, weights.shape[-1])
     known = np.isfinite(rows).all(axis=-1)
     stacked = np.full((len(names), len(rows), len(grid)), np.nan)
     if known.any():
-        seen, dimension, convention = layer_tokens(capture, layer), int(capture.attrs["dimension"]), str(capture.attrs["convention"])
-        result = evaluate(rows[known], norms, gram, dimension, grid, edition=edition, sink=seen.sink, convention=convention)
+        seen, dimension, convention = (
+            layer_tokens(capture, layer),
+            int(capture.attrs["dimension"]),
+            str(capture.attrs["convention"]),
+        )
+        result = evaluate(
+            rows[known],
+            norms,
+            gram,
+            dimension,
+            grid,
+            edition=edition,
+            sink=seen.sink,
+            convention=convention,
+        )
         stacked[:, known] = np.stack([result[name] for name in names])
     return stacked.reshape(len(names), *weights.shape[:-1], len(grid))
 
 
 def fitted_heads(
-    capture: xr.Dataset, norms: xr.Dataset, similarity: xr.Dataset, gram: str, progress: Progress | None = None
+    capture: xr.Dataset,
+    norms: xr.Dataset,
+    similarity: xr.Dataset,
+    gram: str,
+    progress: Progress | None = None,
 ) -> Iterator[tuple[int, int, np.ndarray, FittedHead]]:
-    """Yield the layer, the value head, the heads that share it (indices all) and its fitted model, wherever there is one and they have weights."""
-    for layer, kv_head in tracked(list(np.ndindex(capture.sizes["layer"], capture.sizes["kv_head"])), progress):
-        model, heads = fitted_head(capture, norms, similarity, gram, layer, kv_head), heads_of(capture, layer, kv_head)
+    """Yield the layer, the value head, the heads that share it (indices all) and its fitted
+    model, wherever there is one and they have weights.
+    """
+    for layer, kv_head in tracked(
+        list(np.ndindex(capture.sizes["layer"], capture.sizes["kv_head"])), progress
+    ):
+        model, heads = (
+            fitted_head(capture, norms, similarity, gram, layer, kv_head),
+            heads_of(capture, layer, kv_head),
+        )
         if model is not None and heads.size:
             yield layer, kv_head, heads, model
 
 
 def measured_curves(capture: xr.Dataset, grid: np.ndarray) -> xr.Dataset:
-    """The four measured statistics on a grid of N, by document: dims (document, layer, head, n_envelope), float64."""
-    return with_f_scores(capture)[list(WITH_F)].sel(n=grid).rename(n="n_envelope").astype(np.float64)
+    """The four measured statistics on a grid of N, by document: dims (document, layer, head,
+    n_envelope), float64.
+    """
+    return (
+        with_f_scores(capture)[list(WITH_F)].sel(n=grid).rename(n="n_envelope").astype(np.float64)
+    )
 
 
 def curve_of_each_bound(curves: xr.Dataset) -> FloatArray:

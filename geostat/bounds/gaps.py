@@ -1,6 +1,8 @@
-"""How far measured curves lie from their bounds, and how surely: a document moves both, so it is their gap that has a spread.
+"""How far measured curves lie from their bounds, and how surely: a document moves both, so it is
+their gap that has a spread.
 
-A *cell* is one bound (of Precision or Recall, lower or upper) of a head at one N. Imports numpy and xarray.
+A *cell* is one bound (of Precision or Recall, lower or upper) of a head at one N. Imports numpy and
+xarray.
 """
 
 from __future__ import annotations
@@ -21,30 +23,47 @@ from geostat.statistics.t_test import critical_value
 CODES: Final = dict(enumerate(BOUNDS))
 """The bounds that a verdict asks of, by the code under which /verdicts names them."""
 SMOOTH: Final = ("recall",)
-"""Statistics whose documents scatter enough for Student's t: a share of N tokens, each of which may lie outside or not."""
+"""Statistics whose documents scatter enough for Student's t: a share of N tokens, each of which
+may lie outside or not.
+"""
 
 
 def means_and_gaps(bounds: np.ndarray, measured: np.ndarray) -> np.ndarray:
-    """Means of bounds (bound, document, ...) over documents, and standard errors of curve, same shape, less bound: (2, bound, ...)."""
+    """Means of bounds (bound, document, ...) over documents, and standard errors of curve, same
+    shape, less bound: (2, bound, ...).
+    """
     documents = bounds.shape[1]
-    error = (measured - bounds).std(axis=1, ddof=1) / np.sqrt(documents) if documents > 1 else np.full(bounds[:, 0].shape, np.nan)
+    error = (
+        (measured - bounds).std(axis=1, ddof=1) / np.sqrt(documents)
+        if documents > 1
+        else np.full(bounds[:, 0].shape, np.nan)
+    )
     return np.stack([bounds.mean(axis=1), error])
 
 
 def standard_error(values: xr.DataArray) -> xr.DataArray:
-    """Jackknife standard error of a mean over documents, which is the usual one; NaN with one document."""
+    """Jackknife standard error of a mean over documents, which is the usual one; NaN with one
+    document.
+    """
     count = values.notnull().sum("document")
-    return values.std("document", ddof=1) / np.sqrt(count) if values.sizes["document"] > 1 else values.mean("document") * np.nan
+    return (
+        values.std("document", ddof=1) / np.sqrt(count)
+        if values.sizes["document"] > 1
+        else values.mean("document") * np.nan
+    )
 
 
 def clearly_outside(envelope: xr.Dataset, statistic: str, documents: int) -> xr.DataArray:
-    """Where a measured mean lies outside a bound surely, each side at 97.5%: its gap by a t-test, or by `mean_of_equals` where all documents agree.
+    """Where a measured mean lies outside a bound surely, each side at 97.5%: its gap by a t-test,
+    or by `mean_of_equals` where all documents agree.
 
-    Precision, and F with it, lies close to its floor in most texts and at 1 in some: eight documents may all be of one kind and nearly agree. Their spread
-    tells nothing of the other kind, so there the mean must pass `mean_of_equals` as well. With one document, wherever it lies outside.
+    Precision, and F with it, lies close to its floor in most texts and at 1 in some: eight
+    documents may all be of one kind and nearly agree. Their spread tells nothing of the other kind,
+    so there the mean must pass `mean_of_equals` as well. With one document, wherever it lies
+    outside.
 
-    Of the statistic x, `envelope` holds `x`, `x_se`, `x_lower`, `x_upper` and the bounds' `_gap_se`, as /envelope does: means over
-    `documents`.
+    Of the statistic x, `envelope` holds `x`, `x_se`, `x_lower`, `x_upper` and the bounds'
+    `_gap_se`, as /envelope does: means over `documents`.
     """
     mean, alike, level = envelope[statistic], envelope[f"{statistic}_se"] == 0, (1 - LEVEL) / 2
     both = documents > 1 and statistic not in SMOOTH
@@ -54,17 +73,32 @@ def clearly_outside(envelope: xr.Dataset, statistic: str, documents: int) -> xr.
         bound = envelope[f"{statistic}_{side}"]
         gap, error = sign * (mean - bound), envelope[f"{statistic}_{side}_gap_se"].fillna(0.0)
         broad_mean, broad_bound = xr.broadcast(mean, bound)
-        chance = mean_of_equals(broad_mean.values, broad_bound.values, documents, "at_most" if side == "upper" else "at_least").fails
-        seldom = xr.DataArray(chance, dims=broad_bound.dims, coords=broad_bound.coords).transpose(*bound.dims) < level
+        chance = mean_of_equals(
+            broad_mean.values,
+            broad_bound.values,
+            documents,
+            "at_most" if side == "upper" else "at_least",
+        ).fails
+        seldom = (
+            xr.DataArray(chance, dims=broad_bound.dims, coords=broad_bound.coords).transpose(
+                *bound.dims
+            )
+            < level
+        )
         surely = gap > critical * error
-        beyond = (seldom & surely) if both else xr.where(alike & (documents > 1), seldom & (gap > 0), surely)
+        beyond = (
+            (seldom & surely)
+            if both
+            else xr.where(alike & (documents > 1), seldom & (gap > 0), surely)
+        )
         outside = outside | beyond.transpose(*bound.dims)
     return outside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
-    """All cells of heads: how far the curve lies beyond the bound, its error and p-values, (layer, head, cell); NaN where N is 1 or T.
+    """All cells of heads: how far the curve lies beyond the bound, its error and p-values, (layer,
+    head, cell); NaN where N is 1 or T.
 
     `bound` (key of CODES) and `n` are those of each cell, (cell,).
     """
@@ -78,16 +112,22 @@ class Cells:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deciding(Cells):
-    """The cell of each head that an answer rests on, all (layer, head); `p` of *fails* is times `cells`, how many cells have p-values."""
+    """The cell of each head that an answer rests on, all (layer, head); `p` of *fails* is times
+    `cells`, how many cells have p-values.
+    """
 
     cells: NDArray[np.int64]
 
 
-def cells(bounds: xr.Dataset, tokens: NDArray[np.int64], documents: float, tolerance: float) -> Cells:
+def cells(
+    bounds: xr.Dataset, tokens: NDArray[np.int64], documents: float, tolerance: float
+) -> Cells:
     """Test how far measured curves lie beyond their bounds, each cell for itself.
 
-    A gap is tested by its own spread over documents, for these move curve and bound together. That spread tells nothing of texts unlike all of them, which
-    may take Precision from its floor to 1; so an answer must pass `mean_of_equals` at the mean as well, but for *fails* by Recall, whose documents scatter.
+    A gap is tested by its own spread over documents, for these move curve and bound together. That
+    spread tells nothing of texts unlike all of them, which may take Precision from its floor to 1;
+    so an answer must pass `mean_of_equals` at the mean as well, but for *fails* by Recall, whose
+    documents scatter.
 
     Args:
         bounds: /envelope at one edition and Gram.
@@ -105,13 +145,23 @@ def cells(bounds: xr.Dataset, tokens: NDArray[np.int64], documents: float, toler
             for variable in (statistic, f"{statistic}_se", name, f"{name}_gap_se")
         )
         sign = 1.0 if side == "lower" else -1.0
-        excess, error = np.where(between, sign * (edge - measured), np.nan), np.where(between, gap, np.nan)
+        excess, error = (
+            np.where(between, sign * (edge - measured), np.nan),
+            np.where(between, gap, np.nan),
+        )
         tested = one_sided(excess, error, max(documents - 1, 1), tolerance, "at_most")
-        unseen = mean_of_equals(measured, edge - sign * tolerance, documents, "at_least" if side == "lower" else "at_most")
+        unseen = mean_of_equals(
+            measured,
+            edge - sign * tolerance,
+            documents,
+            "at_least" if side == "lower" else "at_most",
+        )
         alone = (se > 0) & (statistic in SMOOTH)
         fails = np.where(alone, tested.fails, np.maximum(tested.fails, unseen.fails))
         parts.append((excess, error, np.maximum(tested.holds, unseen.holds), fails))
-    excess, error, p_holds, p_fails = (np.concatenate(arrays, axis=-1) for arrays in zip(*parts, strict=True))
+    excess, error, p_holds, p_fails = (
+        np.concatenate(arrays, axis=-1) for arrays in zip(*parts, strict=True)
+    )
     bound, n = np.repeat(list(CODES), sizes.size), np.tile(sizes.astype(np.int64), len(BOUNDS))
     return Cells(excess=excess, se=error, p=PValues(holds=p_holds, fails=p_fails), bound=bound, n=n)
 
@@ -119,8 +169,9 @@ def cells(bounds: xr.Dataset, tokens: NDArray[np.int64], documents: float, toler
 def deciding(all_of_them: Cells, fails: NDArray[np.bool_]) -> Deciding:
     """Return the cell that each head's answer rests on.
 
-    Where the answer is *fails*, (layer, head), that is the cell of the smallest p-value against the bound's holding; elsewhere the one of
-    the largest p-value against its failing, which has to be small for *holds*. Of equal ones it is the cell of largest excess.
+    Where the answer is *fails*, (layer, head), that is the cell of the smallest p-value against the
+    bound's holding; elsewhere the one of the largest p-value against its failing, which has to be
+    small for *holds*. Of equal ones it is the cell of largest excess.
     """
     p, excess = all_of_them.p, all_of_them.excess
     tested = np.isfinite(p.holds) & np.isfinite(p.fails)

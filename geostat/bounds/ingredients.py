@@ -1,9 +1,12 @@
-"""Which assumption breaks a failing bound: sharp bounds from fitted ingredients, with some swapped for what was measured.
+"""Which assumption breaks a failing bound: sharp bounds from fitted ingredients, with some swapped
+for what was measured.
 
-A bound needs three ingredients: weights (Assumption 3), norms (Assumption 1) and cosines (Assumption 2). From all three fitted, the
-bound is what the paper's theory can say of a head; each swap puts the measured ingredient in place of one fit, or of all but one.
-Where a measured curve returns into its bounds with a swap, that assumption had kept it out; where it leaves them once one fit is put
-back, that assumption alone suffices to break the bound. Source: arXiv 2602.01893, Assumptions 1-3, Theorems 1-2. Imports theory.
+A bound needs three ingredients: weights (Assumption 3), norms (Assumption 1) and cosines
+(Assumption 2). From all three fitted, the bound is what the paper's theory can say of a head; each
+swap puts the measured ingredient in place of one fit, or of all but one. Where a measured curve
+returns into its bounds with a swap, that assumption had kept it out; where it leaves them once one
+fit is put back, that assumption alone suffices to break the bound. Source: arXiv 2602.01893,
+Assumptions 1-3, Theorems 1-2. Imports theory.
 """
 
 from __future__ import annotations
@@ -24,7 +27,10 @@ INGREDIENTS: Final = ("weights", "norms", "similarity")
 SWAPS: Final[dict[str, tuple[str, ...]]] = {
     "none": (),
     **{name: (name,) for name in INGREDIENTS},
-    **{f"all but {name}": tuple(other for other in INGREDIENTS if other != name) for name in INGREDIENTS},
+    **{
+        f"all but {name}": tuple(other for other in INGREDIENTS if other != name)
+        for name in INGREDIENTS
+    },
     "all": INGREDIENTS,
 }
 """What each swap takes from the measurement: none of the ingredients, one, all but one, or all."""
@@ -42,26 +48,48 @@ def _records(statistic: str) -> tuple[Variable, ...]:
         "width": "mean distance of the bounds, both cut to [0, 1]",
     }
     return (
-        *(Variable(f"{statistic}_{side}", f"sharp {side} bound of {statistic}", equation=sharp, dims=dims) for side in SIDES),
-        *(Variable(f"{statistic}_{part}", f"{statistic}: {words}", dims=("swap",)) for part, words in shares.items()),
+        *(
+            Variable(
+                f"{statistic}_{side}",
+                f"sharp {side} bound of {statistic}",
+                equation=sharp,
+                dims=dims,
+            )
+            for side in SIDES
+        ),
+        *(
+            Variable(f"{statistic}_{part}", f"{statistic}: {words}", dims=("swap",))
+            for part, words in shares.items()
+        ),
         Variable(f"{statistic}_lost", f"{statistic}: cells outside with all ingredients fitted"),
     )
 
 
 VARIABLES: Final = (
     *(record for statistic in STATISTICS for record in _records(statistic)),
-    Variable("moved", "how far the measured cosines by lag were moved to be feasible", equation="erratum 9", dims=("layer", "kv_head")),
+    Variable(
+        "moved",
+        "how far the measured cosines by lag were moved to be feasible",
+        equation="erratum 9",
+        dims=("layer", "kv_head"),
+    ),
 )
 
 
 def swap_ingredients(
-    tree: xr.DataTree, *, gram: str = "exponential", points: int | None = POINTS, progress: Progress | None = None
+    tree: xr.DataTree,
+    *,
+    gram: str = "exponential",
+    points: int | None = POINTS,
+    progress: Progress | None = None,
 ) -> xr.Dataset:
-    """Evaluate sharp bounds of every head with fitted ingredients swapped for measured ones, one at a time and all but one.
+    """Evaluate sharp bounds of every head with fitted ingredients swapped for measured ones, one at
+    a time and all but one.
 
-    Fitted weights are p_sink and exp of /weights' model of log α, scaled to sum to 1; measured ones each document's own, bounds then averaged.
-    Fitted norms are C and λC, measured ones the document mean by position. Fitted cosines are those of `gram` with ρ₀; measured ones the
-    document means by lag and the mean sink cosine, moved to be feasible where no vectors have them.
+    Fitted weights are p_sink and exp of /weights' model of log α, scaled to sum to 1; measured ones
+    each document's own, bounds then averaged. Fitted norms are C and λC, measured ones the document
+    mean by position. Fitted cosines are those of `gram` with ρ₀; measured ones the document means
+    by lag and the mean sink cosine, moved to be feasible where no vectors have them.
 
     Args:
         tree: a run with /capture, /norms, /similarity and /weights.
@@ -70,12 +98,15 @@ def swap_ingredients(
         progress: called with the share of the work done.
 
     Returns:
-        /ingredients: what VARIABLES names, over (swap, layer, head, n_envelope), (swap) and (layer, kv_head). `inside` is a share of (head,
-        N) cells with 1 < N < T; of those that are outside under "none" (`lost`), `regained` is the share inside with the swap, NaN where
-        none was outside; `moved` is the larger of |Δρ₀| and the root mean squared change of a cosine, 0 where the measured cosines are
-        feasible.
+        /ingredients: what VARIABLES names, over (swap, layer, head, n_envelope), (swap) and (layer,
+        kv_head). `inside` is a share of (head, N) cells with 1 < N < T; of those that are outside
+        under "none" (`lost`), `regained` is the share inside with the swap, NaN where none was
+        outside; `moved` is the larger of |Δρ₀| and the root mean squared change of a cosine, 0
+        where the measured cosines are feasible.
     """
-    capture, norms, similarity, weights = (tree[name].to_dataset() for name in ("capture", "norms", "similarity", "weights"))
+    capture, norms, similarity, weights = (
+        tree[name].to_dataset() for name in ("capture", "norms", "similarity", "weights")
+    )
     grid = envelope_grid(capture["n"].values, points)
     layers, heads, kv_heads = (capture.sizes[name] for name in ("layer", "head", "kv_head"))
     bounds = np.full((len(BOUNDS), len(SWAPS), layers, heads, len(grid)), np.nan)
@@ -87,9 +118,13 @@ def swap_ingredients(
             weights_of = measured.weights if "weights" in swapped else measured.weight_model[None]
             norms_of = measured.norms if "norms" in swapped else fitted.norms
             gram_of = measured.gram if "similarity" in swapped else fitted.gram
-            result = bounds_of_layer(capture, layer, weights_of, norms_of, gram_of, grid, edition="sharp", names=BOUNDS)
+            result = bounds_of_layer(
+                capture, layer, weights_of, norms_of, gram_of, grid, edition="sharp", names=BOUNDS
+            )
             bounds[:, at, layer, group] = result.mean(axis=1)
-    curves = measured_curves(capture, grid).mean("document").transpose("layer", "head", "n_envelope")
+    curves = (
+        measured_curves(capture, grid).mean("document").transpose("layer", "head", "n_envelope")
+    )
     between = (grid > 1) & (grid < capture["tokens"].values[:, None, None])
     numbers: dict[str, np.ndarray] = dict(zip(BOUNDS, bounds, strict=True)) | {"moved": moved}
     for statistic in STATISTICS:
@@ -97,14 +132,28 @@ def swap_ingredients(
         parts = _counts(curves[statistic].values, low, high, between)
         numbers |= {f"{statistic}_{part}": values for part, values in parts.items()}
     coords = {name: capture[name].variable for name in ("layer", "head", "kv_head")}
-    coords["swap"] = xr.Variable(("swap",), np.array(list(SWAPS), dtype=object), {"long_name": "ingredients measured in place of fitted"})
-    coords["n_envelope"] = xr.Variable(("n_envelope",), grid, {"long_name": "selected tokens N", "units": "tokens"})
-    attrs = {"long_name": "bounds with ingredients swapped", "gram": gram, "documents": capture.sizes["document"]}
+    coords["swap"] = xr.Variable(
+        ("swap",),
+        np.array(list(SWAPS), dtype=object),
+        {"long_name": "ingredients measured in place of fitted"},
+    )
+    coords["n_envelope"] = xr.Variable(
+        ("n_envelope",), grid, {"long_name": "selected tokens N", "units": "tokens"}
+    )
+    attrs = {
+        "long_name": "bounds with ingredients swapped",
+        "gram": gram,
+        "documents": capture.sizes["document"],
+    }
     return xr.Dataset(variables(VARIABLES, numbers), coords=coords, attrs=attrs)
 
 
-def _counts(measured: FloatArray, low: FloatArray, high: FloatArray, between: np.ndarray) -> dict[str, np.ndarray]:
-    """Shares of the (head, N) cells by swap, and the cells that are outside with all fitted; bounds (swap, layer, head, n)."""
+def _counts(
+    measured: FloatArray, low: FloatArray, high: FloatArray, between: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Shares of the (head, N) cells by swap, and the cells that are outside with all fitted;
+    bounds (swap, layer, head, n).
+    """
     known = np.isfinite(low) & np.isfinite(high) & np.isfinite(measured) & between
     inside = known & (low <= measured) & (measured <= high)
     lost = known[0] & ~inside[0]

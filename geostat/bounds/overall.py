@@ -1,6 +1,8 @@
-"""A run in a few curves: mean Precision and Recall over heads with document errors, their null baselines, mean bounds, and coverage.
+"""A run in a few curves: mean Precision and Recall over heads with document errors, their null
+baselines, mean bounds, and coverage.
 
-Documents are the sampling unit: heads are averaged within a document first, and the spread over documents is the error. Imports xarray.
+Documents are the sampling unit: heads are averaged within a document first, and the spread over
+documents is the error. Imports xarray.
 """
 
 from __future__ import annotations
@@ -14,7 +16,13 @@ import xarray as xr
 
 from empirical.schema import SEPARABILITY
 from geostat.bounds.gaps import standard_error
-from geostat.datasets.separability import SIDES, STATISTICS, WITH_F, bound_attributes, statistic_attributes
+from geostat.datasets.separability import (
+    SIDES,
+    STATISTICS,
+    WITH_F,
+    bound_attributes,
+    statistic_attributes,
+)
 from geostat.datasets.variable import Variable, labelled
 
 CELLS: Final = {"over": "(head, N) cells with 1 < N < T, both bounds known"}
@@ -22,28 +30,70 @@ SIZES: Final = {"over": "sizes 1 < N < T"}
 
 
 def _records(statistic: str) -> tuple[Variable, ...]:
-    """Records of the mean bounds on a statistic, of cells inside them, and of its mean curve inside them."""
+    """Records of the mean bounds on a statistic, of cells inside them, and of its mean curve
+    inside them.
+    """
     label, words = statistic.replace("_", " "), statistic_attributes(statistic)
-    share = partial(Variable, dims=("edition", "gram"), units=words["units"], symbol=words["symbol"], equation=words["equation"])
+    share = partial(
+        Variable,
+        dims=("edition", "gram"),
+        units=words["units"],
+        symbol=words["symbol"],
+        equation=words["equation"],
+    )
     return (
         *(
-            Variable(f"{statistic}_{side}", dims=("edition", "gram", "n_envelope"), **bound_attributes(f"{statistic}_{side}"))
+            Variable(
+                f"{statistic}_{side}",
+                dims=("edition", "gram", "n_envelope"),
+                **bound_attributes(f"{statistic}_{side}"),
+            )
             for side in SIDES
         ),
-        share(f"{statistic}_inside", f"share of cells with measured {label} inside its bounds", more=CELLS),
-        share(f"{statistic}_outside", f"share of cells with measured {label} outside by more than the 95% document interval", more=CELLS),
-        share(f"{statistic}_excess", f"mean distance of measured {label} from its bounds where outside", more=CELLS),
+        share(
+            f"{statistic}_inside",
+            f"share of cells with measured {label} inside its bounds",
+            more=CELLS,
+        ),
+        share(
+            f"{statistic}_outside",
+            f"share of cells with measured {label} outside by more than the 95% document interval",
+            more=CELLS,
+        ),
+        share(
+            f"{statistic}_excess",
+            f"mean distance of measured {label} from its bounds where outside",
+            more=CELLS,
+        ),
         share(f"{statistic}_cells", "number of cells", more=CELLS),
-        share(f"{statistic}_width", f"mean distance between the bounds of {label}, both cut to [0, 1]", more=CELLS),
-        share(f"{statistic}_means_inside", f"number of sizes N at which mean {label} lies inside the mean bounds", more=SIZES),
-        share(f"{statistic}_means_counted", f"number of sizes N at which mean {label} and its bounds are known", more=SIZES),
-        share(f"{statistic}_means_excess", f"largest distance of mean {label} from the mean bounds", more=SIZES),
+        share(
+            f"{statistic}_width",
+            f"mean distance between the bounds of {label}, both cut to [0, 1]",
+            more=CELLS,
+        ),
+        share(
+            f"{statistic}_means_inside",
+            f"number of sizes N at which mean {label} lies inside the mean bounds",
+            more=SIZES,
+        ),
+        share(
+            f"{statistic}_means_counted",
+            f"number of sizes N at which mean {label} and its bounds are known",
+            more=SIZES,
+        ),
+        share(
+            f"{statistic}_means_excess",
+            f"largest distance of mean {label} from the mean bounds",
+            more=SIZES,
+        ),
     )
 
 
 def _curves(statistic: str) -> tuple[Variable, ...]:
     measured = SEPARABILITY[statistic]
-    curve = partial(Variable, units="1", symbol=measured.symbol, equation=measured.equation, dims=("n",))
+    curve = partial(
+        Variable, units="1", symbol=measured.symbol, equation=measured.equation, dims=("n",)
+    )
     return (
         curve(f"{statistic}_mean", f"mean {statistic} over heads"),
         curve(f"{statistic}_se", f"standard error over documents of mean {statistic}"),
@@ -60,56 +110,83 @@ VARIABLES: Final = (
 
 
 def mean_and_error(values: xr.DataArray, over: Sequence[str]) -> tuple[xr.DataArray, xr.DataArray]:
-    """Average (document, *over, ...) `over` heads within each document, then over documents; NaN is left out.
+    """Average (document, *over, ...) `over` heads within each document, then over documents; NaN is
+    left out.
 
     Returns:
-        Mean and its standard error over documents, dims those left; the error is NaN with one document.
+        Mean and its standard error over documents, dims those left; the error is NaN with one
+        document.
     """
     each = values.astype(np.float64).mean(over)
     return each.mean("document"), standard_error(each)
 
 
 def readable(envelope: xr.Dataset) -> xr.Dataset:
-    """Take out printed lower bounds of F(r_min) that say nothing: eq. (16) of a negative bound of Recall, whose pole lies at -1 (erratum 18).
+    """Take out printed lower bounds of F(r_min) that say nothing: eq. (16) of a negative bound of
+    Recall, whose pole lies at -1 (erratum 18).
 
-    Returns /envelope with NaN for f_inner_lower and f_inner_excess, and False for f_inner_outside, where the printed lower bound of Recall
-    is negative, or the lower bound of F(r_min) above 1, which only a bound of Recall below the pole can make.
+    Returns /envelope with NaN for f_inner_lower and f_inner_excess, and False for f_inner_outside,
+    where the printed lower bound of Recall is negative, or the lower bound of F(r_min) above 1,
+    which only a bound of Recall below the pole can make.
     """
-    printed = xr.DataArray([str(name) == "printed" for name in envelope["edition"].values], dims="edition")
+    printed = xr.DataArray(
+        [str(name) == "printed" for name in envelope["edition"].values], dims="edition"
+    )
     void = printed & ((envelope["recall_lower"] < 0) | (envelope["f_inner_lower"] > 1))
     kept = {name: envelope[name].where(~void) for name in ("f_inner_lower", "f_inner_excess")}
-    return envelope.assign(kept | {"f_inner_outside": envelope["f_inner_outside"].astype(bool) & ~void})
+    return envelope.assign(
+        kept | {"f_inner_outside": envelope["f_inner_outside"].astype(bool) & ~void}
+    )
 
 
 def overall(tree: xr.DataTree) -> xr.Dataset:
     """Summarise a confronted run: /capture, /envelope and, if measured, /null.
 
-    Returns what VARIABLES names, over (n), (null, n), (edition, gram, n_envelope) and (edition, gram): mean curves and bounds, and how many
-    cells, and sizes N of the mean curve, lie inside the bounds, and how far outside the others do. What `readable` takes out counts
-    nowhere; where nothing is left, f_inner_* are NaN.
+    Returns what VARIABLES names, over (n), (null, n), (edition, gram, n_envelope) and (edition,
+    gram): mean curves and bounds, and how many cells, and sizes N of the mean curve, lie inside the
+    bounds, and how far outside the others do. What `readable` takes out counts nowhere; where
+    nothing is left, f_inner_* are NaN.
     """
     capture, envelope = tree["capture"].to_dataset(), readable(tree["envelope"].to_dataset())
-    summary = xr.Dataset(attrs={"long_name": "summary of the run", "documents": capture.sizes["document"]})
+    summary = xr.Dataset(
+        attrs={"long_name": "summary of the run", "documents": capture.sizes["document"]}
+    )
     for name in STATISTICS:
-        summary[f"{name}_mean"], summary[f"{name}_se"] = mean_and_error(capture[name], ("layer", "head"))
+        summary[f"{name}_mean"], summary[f"{name}_se"] = mean_and_error(
+            capture[name], ("layer", "head")
+        )
         if "null" in tree:
             null, _ = mean_and_error(tree["null"].to_dataset()[name], ("layer", "head"))
             summary[f"{name}_null"] = null.transpose("null", "n")
-    summary["floor"] = (capture["n"] / capture["tokens"]).where(capture["n"] <= capture["tokens"]).mean("layer")
-    between = (envelope["n_envelope"] > 1) & (envelope["n_envelope"] < capture["tokens"].rename(None))
+    summary["floor"] = (
+        (capture["n"] / capture["tokens"]).where(capture["n"] <= capture["tokens"]).mean("layer")
+    )
+    between = (envelope["n_envelope"] > 1) & (
+        envelope["n_envelope"] < capture["tokens"].rename(None)
+    )
     for statistic in WITH_F:
-        summary = summary.merge(_coverage(envelope, statistic, between.drop_vars(["tokens", "sink_visible"], errors="ignore")))
-    return labelled(summary.drop_vars([name for name in summary.coords if name not in summary.dims]), VARIABLES)
+        summary = summary.merge(
+            _coverage(
+                envelope, statistic, between.drop_vars(["tokens", "sink_visible"], errors="ignore")
+            )
+        )
+    return labelled(
+        summary.drop_vars([name for name in summary.coords if name not in summary.dims]), VARIABLES
+    )
 
 
 def _coverage(envelope: xr.Dataset, statistic: str, between: xr.DataArray) -> xr.Dataset:
     """Mean bounds of one statistic, and how many cells, and mean curves, lie inside them."""
     cell = ("layer", "head", "n_envelope")
-    lower, upper, excess = (envelope[f"{statistic}_{part}"] for part in ("lower", "upper", "excess"))
+    lower, upper, excess = (
+        envelope[f"{statistic}_{part}"] for part in ("lower", "upper", "excess")
+    )
     counted = excess.notnull() & between
     cells, out = counted.sum(cell), (excess > 0) & counted
     means = {side: envelope[f"{statistic}_{side}"].mean(("layer", "head")) for side in SIDES}
-    mean = envelope[statistic].where(lower.notnull()).mean(("layer", "head"))  # over the heads that have bounds, as the bounds' own mean
+    mean = (
+        envelope[statistic].where(lower.notnull()).mean(("layer", "head"))
+    )  # over the heads that have bounds, as the bounds' own mean
     beside = xr.DataArray(np.maximum(means["lower"] - mean, mean - means["upper"]))
     sizes = between.any("layer") & means["lower"].notnull()
     parts = means | {

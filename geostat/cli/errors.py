@@ -1,7 +1,7 @@
 """What the command refuses becomes one line on stderr and an exit code. Imports typer.
 
-2 bad input, 3 a required verdict not met, 4 a damaged store, 130 interrupted (143 by SIGTERM, 129 by SIGHUP), 141 nobody reads the
-output any more.
+2 bad input, 3 a required verdict not met, 4 a damaged store, 130 interrupted (143 by SIGTERM, 129
+by SIGHUP), 141 nobody reads the output any more.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ class Guarded(TyperGroup):
         with _reported():
             if "" in args:  # as a path it would name the current folder
                 before = f" after {shown(args[args.index('') - 1])}" if args.index("") else ""
-                raise InputError(f"an empty word{before}, expected a value. Leave it out, or set the variable that it came from.")
+                raise InputError(
+                    f"an empty word{before}, expected a value. Leave it out, or set the variable"
+                    " that it came from."
+                )
             return super().make_context(info_name, args, *more, **extra)
 
     def invoke(self, ctx: Any) -> Any:
@@ -59,10 +62,15 @@ def _reported() -> Iterator[None]:
     except UsageError as error:
         _fail(_usage(error), 2)
     except (InputError, MeasurementError, TheoryError, ReportError, Unmet, StoreError) as error:
-        _fail(str(error), 3 if isinstance(error, Unmet) else 4 if isinstance(error, StoreError) else 2)
+        _fail(
+            str(error), 3 if isinstance(error, Unmet) else 4 if isinstance(error, StoreError) else 2
+        )
     except KeyboardInterrupt as error:
         code = exit_code()
-        _fail(str(error) or "interrupted. What was complete is kept: run the same command again.", code)
+        _fail(
+            str(error) or "interrupted. What was complete is kept: run the same command again.",
+            code,
+        )
     except BrokenPipeError:  # who reads has seen enough
         sys.exit(141)
     except OSError as error:
@@ -75,7 +83,9 @@ def _usage(error: Any) -> str:
     """What a command line that cannot be parsed is told, and where it is told what can."""
     message = error.format_message().strip().rstrip(".")
     command = error.ctx.command_path if error.ctx else "geostat"
-    takes_text = error.ctx is not None and any(parameter.name == "text" for parameter in error.ctx.command.params)
+    takes_text = error.ctx is not None and any(
+        parameter.name == "text" for parameter in error.ctx.command.params
+    )
     repeat = " Repeat --text for each text." if takes_text and "extra argument" in message else ""
     return f"{message}.{repeat} See `{command} --help`."
 
@@ -83,9 +93,15 @@ def _usage(error: Any) -> str:
 def _refused_by_disk(error: OSError) -> str:
     name = error.filename or "the output"
     if error.errno in FULL:
-        return f"{name}: cannot be written ({error.strerror}). Free some space, or choose another --out."
+        return (
+            f"{name}: cannot be written ({error.strerror}). Free some space, or choose another"
+            " --out."
+        )
     if error.errno in NO_PATH:
-        return f"{shown(str(name))[:60]}…: is no path the disk can hold ({error.strerror}). Check the path."
+        return (
+            f"{shown(str(name))[:60]}…: is no path the disk can hold ({error.strerror}). Check the"
+            " path."
+        )
     if error.errno == errno.EROFS:
         return f"{name}: cannot be written ({error.strerror}). Choose another --out."
     return f"{name}: cannot be opened ({error.strerror}). Check its permissions, or name another."

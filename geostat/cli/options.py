@@ -1,4 +1,6 @@
-"""The arguments and options that commands share, each with its help, and all those of a measurement and of a what-if study. Imports typer."""
+"""The arguments and options that commands share, each with its help, and all those of a
+measurement and of a what-if study. Imports typer.
+"""
 
 from __future__ import annotations
 
@@ -14,30 +16,67 @@ Options = dict[str, tuple[Any, Any]]
 
 
 def option(kind: Any, help_: str, *names: str, **more: Any) -> Any:
-    """Return the kind of an option with its help, and with its names where they are not the parameter's."""
+    """Return the kind of an option with its help, and with its names where they are not the
+    parameter's.
+    """
     return Annotated[kind, typer.Option(*names, help=help_, **more)]
 
 
 REQUIRED: Final = inspect.Parameter.empty
-_RUN = (Annotated[Path, typer.Argument(help="A run's store, such as report/run.zarr, or the folder that holds it.")], REQUIRED)
+_RUN = (
+    Annotated[
+        Path,
+        typer.Argument(help="A run's store, such as report/run.zarr, or the folder that holds it."),
+    ],
+    REQUIRED,
+)
 _QUIET = (option(bool, "Print nothing but errors.", "--quiet"), False)
 _JSON = (option(bool, "Print the result as JSON.", "--json"), False)
-_REQUIRE = 'Exit with 3 unless a verdict is met, as in "norms.cv holds 0.9" (share of all heads). Repeatable.'
+_REQUIRE = (
+    'Exit with 3 unless a verdict is met, as in "norms.cv holds 0.9" (share of all heads).'
+    " Repeatable."
+)
 PRINTING: Final[Options] = {"quiet": _QUIET, "as_json": _JSON}
 JUDGING: Final[Options] = {
-    "tolerances": (option(Path | None, "A TOML file of tolerances for the verdicts; see docs/verdicts.md."), None),
+    "tolerances": (
+        option(Path | None, "A TOML file of tolerances for the verdicts; see docs/verdicts.md."),
+        None,
+    ),
     "require": (option(list[str] | None, _REQUIRE, "--require"), None),
 }
 """Options of verdicts."""
 
 _REFIT = "Throw away fits and all that was made of them, without a look at it: damaged results too."
-FITTING: Final[Options] = {"run": _RUN, "fresh": (option(bool, _REFIT, "--fresh"), False), **PRINTING}
+FITTING: Final[Options] = {
+    "run": _RUN,
+    "fresh": (option(bool, _REFIT, "--fresh"), False),
+    **PRINTING,
+}
 CONFRONTING: Final[Options] = {
     "run": _RUN,
-    "edition": (option(list[str] | None, "Edition of the theory; repeatable. printed and sharp when left out."), None),
+    "edition": (
+        option(
+            list[str] | None, "Edition of the theory; repeatable. printed and sharp when left out."
+        ),
+        None,
+    ),
     "n": (option(str, "default (about 24 log-spaced sizes) or all.", "--n"), "default"),
-    "swap": (option(bool, "Also swap fitted ingredients of the bounds for measured ones (a minute or two).", "--swap"), False),
-    "predict": (option(bool, "Also predict every head's curves from its fits, and say how well (a few minutes).", "--predict"), False),
+    "swap": (
+        option(
+            bool,
+            "Also swap fitted ingredients of the bounds for measured ones (a minute or two).",
+            "--swap",
+        ),
+        False,
+    ),
+    "predict": (
+        option(
+            bool,
+            "Also predict every head's curves from its fits, and say how well (a few minutes).",
+            "--predict",
+        ),
+        False,
+    ),
     **JUDGING,
     **PRINTING,
 }
@@ -45,12 +84,22 @@ CONFRONTING: Final[Options] = {
 
 def rendering(what: str, **more: Any) -> Options:
     """Return the options of a command that writes a report, or a part of it."""
-    return {"run": _RUN, "out": (option(Path | None, f"Folder for the {what}."), None), **more, "quiet": _QUIET}
+    return {
+        "run": _RUN,
+        "out": (option(Path | None, f"Folder for the {what}."), None),
+        **more,
+        "quiet": _QUIET,
+    }
 
 
 REPORTING: Final = rendering("report", require=JUDGING["require"])
-_RUNS = typer.Argument(metavar="RUN RUN…", help="Two or more runs: stores such as report/run.zarr, or the folders that hold them.")
-_QUICK = "Give the coverage of bounds without errors, which take as long as to confront each run again."
+_RUNS = typer.Argument(
+    metavar="RUN RUN…",
+    help="Two or more runs: stores such as report/run.zarr, or the folders that hold them.",
+)
+_QUICK = (
+    "Give the coverage of bounds without errors, which take as long as to confront each run again."
+)
 COMPARING: Final[Options] = {
     "runs": (Annotated[list[Path], _RUNS], REQUIRED),
     "out": (option(Path, "Folder for the page, figures and tables."), Path("comparison")),
@@ -58,15 +107,35 @@ COMPARING: Final[Options] = {
     **PRINTING,
 }
 _WORDS = typer.Argument(
-    metavar="name", help="Such as 12, theorem 1, table 1, erratum 17 or a statement's name; all are listed when left out."
+    metavar="name",
+    help=(
+        "Such as 12, theorem 1, table 1, erratum 17 or a statement's name; all are listed when left"
+        " out."
+    ),
 )
 THEORY: Final[Options] = {
     "words": (Annotated[list[str] | None, _WORDS], None),
     "style": (option(str, "text, latex, python or json.", "--as"), "text"),
-    "errata": (option(bool, "Print what is wrong in print, and what is true instead.", "--errata"), False),
-    "audit": (option(bool, "Lay every edition over simulated heads and count where it fails (minutes).", "--audit"), False),
-    "test": (option(bool, "Put table 1 to the test by simulation (a minute), or table 2.", "--test"), False),
-    "draws": (option(int, "Simulated heads of each kind for --audit, of each point for --test."), 1000),
+    "errata": (
+        option(bool, "Print what is wrong in print, and what is true instead.", "--errata"),
+        False,
+    ),
+    "audit": (
+        option(
+            bool,
+            "Lay every edition over simulated heads and count where it fails (minutes).",
+            "--audit",
+        ),
+        False,
+    ),
+    "test": (
+        option(bool, "Put table 1 to the test by simulation (a minute), or table 2.", "--test"),
+        False,
+    ),
+    "draws": (
+        option(int, "Simulated heads of each kind for --audit, of each point for --test."),
+        1000,
+    ),
     "every": (option(int, "Take each so-many-th head for --audit."), 1),
     "seed": (option(int, "Of the draws and the random heads of --audit."), 0),
     "workers": (option(int, "Processes for --audit; its counts do not depend on them."), 1),
@@ -77,7 +146,9 @@ DOCTOR: Final[Options] = {
     "as_json": _JSON,
 }
 
-_MODEL = typer.Argument(help="Hub id, local directory or GGUF file; the built-in SmolLM2-135M-Instruct when left out.")
+_MODEL = typer.Argument(
+    help="Hub id, local directory or GGUF file; the built-in SmolLM2-135M-Instruct when left out."
+)
 _TEXT = "File, folder or .jsonl; repeatable. Python's own documentation when left out."
 _FRESH = "Measure again; the run at --out is thrown away once the first new document is complete."
 MEASURING: Final[Options] = {
@@ -88,21 +159,49 @@ MEASURING: Final[Options] = {
     "field": (option(str, "Field of --dataset or .jsonl that holds the text."), "text"),
     "documents": (option(int, "How many documents to measure."), 8),
     "length": (option(int, "Tokens of a window."), 1024),
-    "n": (option(str, "Sizes N of the selected set: default, all, or such as 1,2,4-8.", "--n"), "default"),
+    "n": (
+        option(str, "Sizes N of the selected set: default, all, or such as 1,2,4-8.", "--n"),
+        "default",
+    ),
     "convention": (option(str, "paper or followup: how balls, ties and F are counted."), "paper"),
     "special_tokens": (option(str, "default (the tokenizer's choice) or none."), "default"),
     "seed": (option(int, "Seed of the null baselines."), 0),
     "batch": (option(int, "Windows per forward pass."), 1),
     "device": (option(str, "auto, cpu, cuda or mps."), "auto"),
-    "dtype": (option(str, "Type of the model's weights; softmax and reductions are always float32."), "float32"),
+    "dtype": (
+        option(str, "Type of the model's weights; softmax and reductions are always float32."),
+        "float32",
+    ),
     "revision": (option(str | None, "Commit, tag or branch of a hub model."), None),
-    "head": (option(list[str] | None, "Keep principal components of a head such as L5H3; repeatable, at most 12.", "--head"), None),
+    "head": (
+        option(
+            list[str] | None,
+            "Keep principal components of a head such as L5H3; repeatable, at most 12.",
+            "--head",
+        ),
+        None,
+    ),
     "null": (option(bool, "Measure the null baselines too.", "--null/--no-null"), True),
     "out": (option(Path, "Folder for the store, the report, figures and tables."), Path("report")),
-    "resume": (option(bool, "Go on where an equal run stopped (also the default when the settings are equal).", "--resume"), False),
+    "resume": (
+        option(
+            bool,
+            "Go on where an equal run stopped (also the default when the settings are equal).",
+            "--resume",
+        ),
+        False,
+    ),
     "fresh": (option(bool, _FRESH, "--fresh"), False),
-    "trust_remote_code": (option(bool, "Allow a hub model to bring its own code.", "--trust-remote-code"), False),
-    "allow_pickle": (option(bool, "Allow weights stored as pickles, which can run code when read.", "--allow-pickle"), False),
+    "trust_remote_code": (
+        option(bool, "Allow a hub model to bring its own code.", "--trust-remote-code"),
+        False,
+    ),
+    "allow_pickle": (
+        option(
+            bool, "Allow weights stored as pickles, which can run code when read.", "--allow-pickle"
+        ),
+        False,
+    ),
     **PRINTING,
 }
 """Every option of a measurement."""
@@ -114,38 +213,69 @@ range of whole numbers values are rounded and repeated ones dropped: N=2:3:10 is
 Repeatable. Names: N, L, d, kappa, beta, rho0, c, stretch, lam, p_sink, p_base, eta, growth,
 omega, T1, T2, C.
 """
-_GRAM = "exponential, offset, stretched or power; a .npy, .npz or .csv file of cosines; or measured, those of --head."
-_BOUND = "precision, recall, f_outer or f_inner with _lower or _upper, such as recall_lower. Repeatable; the four lower ones when left out."
+_GRAM = (
+    "exponential, offset, stretched or power; a .npy, .npz or .csv file of cosines; or measured,"
+    " those of --head."
+)
+_BOUND = (
+    "precision, recall, f_outer or f_inner with _lower or _upper, such as recall_lower. Repeatable;"
+    " the four lower ones when left out."
+)
 _FIND = "Find the N, d, beta=0.1:2, … at which a bound reaches --target; writes nothing."
-_ELASTICITY = "Tell by how many per cent each bound moves when one parameter moves by one, at one point."
+_ELASTICITY = (
+    "Tell by how many per cent each bound moves when one parameter moves by one, at one point."
+)
 _PROJECT = """
 Where no vectors have the Gram, move rho0 to its edge, or the cosines of a file to the nearest
 possible ones, and flag the point; without it, points are left out and files refused.
 """
 WHATIF: Final[Options] = {
-    "sets": (option(list[str] | None, " ".join(_SET.split()), "--set", metavar="NAME=VALUES"), None),
-    "edition": (option(str, "printed, repaired, sharp, conditional or predicted.", metavar="NAME"), "printed"),
+    "sets": (
+        option(list[str] | None, " ".join(_SET.split()), "--set", metavar="NAME=VALUES"),
+        None,
+    ),
+    "edition": (
+        option(str, "printed, repaired, sharp, conditional or predicted.", metavar="NAME"),
+        "printed",
+    ),
     "gram": (option(str, _GRAM, metavar="NAME|FILE"), "exponential"),
     "bounds": (option(list[str] | None, _BOUND, "--bound", metavar="NAME"), None),
-    "run": (option(Path | None, "A fitted run to start from, with --head.", "--from", metavar="RUN"), None),
-    "head": (option(str | None, "The head of --from to start from, such as L5H3.", metavar="HEAD"), None),
+    "run": (
+        option(Path | None, "A fitted run to start from, with --head.", "--from", metavar="RUN"),
+        None,
+    ),
+    "head": (
+        option(str | None, "The head of --from to start from, such as L5H3.", metavar="HEAD"),
+        None,
+    ),
     "find": (option(str | None, _FIND, metavar="NAME[=LOW:HIGH]"), None),
-    "target": (option(float | None, "What the bound is to reach, for --find.", metavar="NUMBER"), None),
+    "target": (
+        option(float | None, "What the bound is to reach, for --find.", metavar="NUMBER"),
+        None,
+    ),
     "elasticity": (option(bool, _ELASTICITY, "--elasticity"), False),
     "project": (option(bool, " ".join(_PROJECT.split()), "--project"), False),
     "figures": (option(bool, "Draw the figure too.", "--figures/--no-figures"), True),
-    "out": (option(Path, "Folder for dataset, figure and tables.", metavar="FOLDER"), Path("whatif")),
+    "out": (
+        option(Path, "Folder for dataset, figure and tables.", metavar="FOLDER"),
+        Path("whatif"),
+    ),
     **PRINTING,
 }
 """Every option of a what-if study."""
 
 
 def taking(options: Options) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator: what it decorates becomes a command that takes these options, by name; its help is the docstring."""
+    """Return a decorator: what it decorates becomes a command that takes these options, by name;
+    its help is the docstring.
+    """
     keyword = inspect.Parameter.KEYWORD_ONLY
 
     def decorate(act: Callable[..., None]) -> Callable[..., None]:
-        parameters = [inspect.Parameter(name, keyword, default=default, annotation=kind) for name, (kind, default) in options.items()]
+        parameters = [
+            inspect.Parameter(name, keyword, default=default, annotation=kind)
+            for name, (kind, default) in options.items()
+        ]
         act.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         act.__annotations__ = {name: kind for name, (kind, _) in options.items()}
         return act

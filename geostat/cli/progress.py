@@ -1,4 +1,5 @@
-"""What a person sees while a run is under way: a bar on a terminal, a line now and then elsewhere, nothing with --quiet.
+"""What a person sees while a run is under way: a bar on a terminal, a line now and then elsewhere,
+nothing with --quiet.
 
 Foreign text is printed without markup. Imports rich.
 """
@@ -26,7 +27,9 @@ SECONDS_BETWEEN_LINES = 10.0
 
 
 def rate(progress: Progress) -> str:
-    """Documents, tokens a second and time left, as text; a layer counts as its share of a document."""
+    """Documents, tokens a second and time left, as text; a layer counts as its share of a
+    document.
+    """
     text = f"{progress.documents}/{progress.total} documents"
     if progress.tokens > 0 and progress.seconds > 0:
         per_second = progress.tokens / progress.seconds
@@ -80,7 +83,8 @@ class _Bar:
         if self.task is not None:
             self.bars.update(self.task, completed=completed, note=note)
         if completed >= 1:
-            self.bars.stop()  # what comes next may be the result, or the report, which tells nothing of how far it is
+            # what comes next may be the result, or the report, which tells nothing of how far it is
+            self.bars.stop()
 
 
 def talk(*, quiet: bool) -> Console:
@@ -90,7 +94,12 @@ def talk(*, quiet: bool) -> Console:
     terminal = Terminal(file=sys.stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
     talker: _Lines | _Bar = _Lines()
     if terminal.is_terminal:
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}"), TimeElapsedColumn())
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[note]}"),
+            TimeElapsedColumn(),
+        )
         bars = Bars(*columns, console=terminal, transient=True, redirect_stdout=False)
         atexit.register(bars.stop)
         talker = _Bar(bars)

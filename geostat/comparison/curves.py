@@ -1,6 +1,8 @@
-"""Results of several runs in one dataset: distributions over heads, verdicts, coverage, curves over N, regimes, preferred forms.
+"""Results of several runs in one dataset: distributions over heads, verdicts, coverage, curves over
+N, regimes, preferred forms.
 
-Nothing is computed anew but quartiles and counts; what a run lacks is NaN. Imports numpy and xarray.
+Nothing is computed anew but quartiles and counts; what a run lacks is NaN. Imports numpy and
+xarray.
 """
 
 from __future__ import annotations
@@ -21,24 +23,49 @@ PARAMETERS = {
     "similarity": ("rho0", "negative_fraction"),
     "weights": ("p_sink", "eta", "r2", "rmse"),
 }
-"""Whose distribution over heads is compared, beside β and the misfit of every form of similarity."""
+"""Whose distribution over heads is compared, beside β and the misfit of every form of
+similarity.
+"""
 QUARTILES = (0.25, 0.5, 0.75)
 COUNTS = ("tested", "holds", "fails", "undetermined", "true_at_least", "true_at_most", "tolerance")
 COVERAGE = tuple(f"{name}_{part}" for name in STATISTICS for part in ("inside", "outside", "width"))
-SINK = ("correlation", "correlation_lower", "correlation_upper", "unattenuated", "unattenuated_lower", "unattenuated_upper")
+SINK = (
+    "correlation",
+    "correlation_lower",
+    "correlation_upper",
+    "unattenuated",
+    "unattenuated_lower",
+    "unattenuated_upper",
+)
 MEANS = ("precision_mean", "precision_se", "recall_mean", "recall_se")
-GAINS = tuple(f"{name}_gain{part}" for name in STATISTICS for part in ("", "_se", "_lower", "_upper"))
+GAINS = tuple(
+    f"{name}_gain{part}" for name in STATISTICS for part in ("", "_se", "_lower", "_upper")
+)
 TESTS = ("precision_p_holm", "recall_p_holm")
 
 
 def beside(parts: Sequence[xr.Dataset]) -> xr.Dataset:
-    """Stack datasets along `run`, over every label that one of them has: words in the order they are met, numbers in theirs."""
+    """Stack datasets along `run`, over every label that one of them has: words in the order they
+    are met, numbers in theirs.
+    """
     wanted = {}
     for dim in dict.fromkeys(dim for part in parts for dim in part.dims):
         labels = list(dict.fromkeys(label for part in parts for label in part[dim].values.tolist()))
-        wanted[dim] = np.array(labels, dtype=object) if any(isinstance(label, str) for label in labels) else np.array(sorted(labels))
+        wanted[dim] = (
+            np.array(labels, dtype=object)
+            if any(isinstance(label, str) for label in labels)
+            else np.array(sorted(labels))
+        )
     whole = [part.reindex(wanted) for part in parts]
-    return xr.concat(whole, dim="run", data_vars="all", coords="minimal", compat="override", join="exact", combine_attrs="override")
+    return xr.concat(
+        whole,
+        dim="run",
+        data_vars="all",
+        coords="minimal",
+        compat="override",
+        join="exact",
+        combine_attrs="override",
+    )
 
 
 def _bare(data: xr.Dataset, names: Sequence[str]) -> xr.Dataset:
@@ -48,15 +75,21 @@ def _bare(data: xr.Dataset, names: Sequence[str]) -> xr.Dataset:
 
 
 SPREADS = (
-    Variable("spread", "quartiles over heads", "each its own", dims=("run", "parameter", "quartile")),
+    Variable(
+        "spread", "quartiles over heads", "each its own", dims=("run", "parameter", "quartile")
+    ),
     Variable("parameter_heads", "heads with an estimate", dims=("run", "parameter")),
 )
 
 
 def spreads(runs: Sequence[Held]) -> xr.Dataset:
-    """Quartiles over heads of every parameter, and of how many heads; parameters of a form of similarity are named with it."""
+    """Quartiles over heads of every parameter, and of how many heads; parameters of a form of
+    similarity are named with it.
+    """
     by_run = [_parameters(run) for run in runs]
-    attributes = {name: values.attrs for parameters in reversed(by_run) for name, values in parameters.items()}
+    attributes = {
+        name: values.attrs for parameters in reversed(by_run) for name, values in parameters.items()
+    }
     labels = list(dict.fromkeys(name for parameters in by_run for name in parameters))
     spread = np.full((len(runs), len(labels), len(QUARTILES)), np.nan)
     heads = np.zeros(spread.shape[:2], dtype=np.int64)
@@ -67,16 +100,28 @@ def spreads(runs: Sequence[Held]) -> xr.Dataset:
             if known.size:
                 spread[row, labels.index(name)] = np.quantile(known, QUARTILES)
     texts: dict[str, Any] = {
-        f"parameter_{key}": ("parameter", np.array([str(attributes[name].get(key, "")) for name in labels], dtype=object))
+        f"parameter_{key}": (
+            "parameter",
+            np.array([str(attributes[name].get(key, "")) for name in labels], dtype=object),
+        )
         for key in ("long_name", "symbol", "units", "equation")
     }
     coords = {"parameter": np.array(labels, dtype=object), "quartile": list(QUARTILES)}
-    return xr.Dataset(variables(SPREADS, {"spread": spread, "parameter_heads": heads}), coords=coords).assign_coords(texts)
+    return xr.Dataset(
+        variables(SPREADS, {"spread": spread, "parameter_heads": heads}), coords=coords
+    ).assign_coords(texts)
 
 
 def _parameters(run: Held) -> dict[str, xr.DataArray]:
-    """The parameters of a run's heads by their full name, such as "norms.lam" and "similarity.beta offset"."""
-    out = {f"{group}.{name}": run.groups[group][name] for group, names in PARAMETERS.items() for name in names if name in run.groups[group]}
+    """The parameters of a run's heads by their full name, such as "norms.lam" and
+    "similarity.beta offset".
+    """
+    out = {
+        f"{group}.{name}": run.groups[group][name]
+        for group, names in PARAMETERS.items()
+        for name in names
+        if name in run.groups[group]
+    }
     fits = run.groups["similarity"]
     for name, form in product(("beta", "mae_by_lag"), fits["gram"].values):
         values = fits[name].sel(gram=form)
@@ -90,20 +135,38 @@ def results(run: Held) -> xr.Dataset:
     """What a run's groups hold as it is.
 
     Returns:
-        Over (claim): counts of answers and the share of heads of which a claim is true. Over (edition, gram): shares within and clearly outside the bounds,
-        and their width. Over (n): correlations with the sink's similarity, mean Precision and Recall; over (null, n): gains over nulls, where 1 < N < T.
-        Over (criterion, regime): heads of each. Over (form) and (rival): heads whose cosines or weights a form predicts best; "none" is a label too.
+        Over (claim): counts of answers and the share of heads of which a claim is true. Over
+            (edition, gram): shares within and clearly outside the bounds,
+        and their width. Over (n): correlations with the sink's similarity, mean Precision and
+            Recall; over (null, n): gains over nulls, where 1 < N < T.
+        Over (criterion, regime): heads of each. Over (form) and (rival): heads whose cosines or
+            weights a form predicts best; "none" is a label too.
     """
     of = run.groups
-    names = {"holds": "claim_holds", "fails": "claim_fails", "undetermined": "claim_undetermined", "tested": "claim_tested"}
-    sink, gain = _bare(of["sink"].sel(measure="pearson", drop=True), SINK), _bare(of["separable"], (*GAINS, *TESTS))
+    names = {
+        "holds": "claim_holds",
+        "fails": "claim_fails",
+        "undetermined": "claim_undetermined",
+        "tested": "claim_tested",
+    }
+    sink, gain = (
+        _bare(of["sink"].sel(measure="pearson", drop=True), SINK),
+        _bare(of["separable"], (*GAINS, *TESTS)),
+    )
     inside = (gain["n"] > 1) & (gain["n"] < run.sizes["position"])
     parts = [
         _bare(of["verdicts"], COUNTS).rename(names),
         _bare(of["summary"], COVERAGE),
-        xr.merge([sink.where(inside), _bare(of["summary"], MEANS), gain.where(inside)], join="exact", combine_attrs="drop"),
+        xr.merge(
+            [sink.where(inside), _bare(of["summary"], MEANS), gain.where(inside)],
+            join="exact",
+            combine_attrs="drop",
+        ),
         _bare(of["heads"], ("heads",)).rename(heads="regime_heads"),
-        *(_counted(of["similarity"]["chosen"], "form", "form_heads"), _counted(of["weights"]["preferred"], "rival", "rival_heads")),
+        *(
+            _counted(of["similarity"]["chosen"], "form", "form_heads"),
+            _counted(of["weights"]["preferred"], "rival", "rival_heads"),
+        ),
     ]
     return xr.merge(parts, join="exact")
 
@@ -111,6 +174,12 @@ def results(run: Held) -> xr.Dataset:
 def _counted(codes: xr.DataArray, dim: str, name: str) -> xr.Dataset:
     """How often each code of a flag variable stands in it, by its meaning."""
     labels = str(codes.attrs["flag_meanings"]).split()
-    number = np.array([(codes.values == value).sum() for value in codes.attrs["flag_values"]], dtype=np.float64)
-    record = Variable(name, f"heads by preferred form of {'cosines' if dim == 'form' else 'weights'}", dims=(dim,))
-    return xr.Dataset(variables([record], {name: number}), coords={dim: np.array(labels, dtype=object)})
+    number = np.array(
+        [(codes.values == value).sum() for value in codes.attrs["flag_values"]], dtype=np.float64
+    )
+    record = Variable(
+        name, f"heads by preferred form of {'cosines' if dim == 'form' else 'weights'}", dims=(dim,)
+    )
+    return xr.Dataset(
+        variables([record], {name: number}), coords={dim: np.array(labels, dtype=object)}
+    )

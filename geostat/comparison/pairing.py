@@ -1,4 +1,6 @@
-"""What runs are called side by side, which documents they share, and which settings differ and hamper the comparison. Imports xarray for types only."""
+"""What runs are called side by side, which documents they share, and which settings differ and
+hamper the comparison. Imports xarray for types only.
+"""
 
 from __future__ import annotations
 
@@ -42,17 +44,24 @@ class Held:
     def text(self) -> str:
         """Name of the text."""
         corpus = self.attrs.get("corpus")
-        return str((corpus.get("name") if isinstance(corpus, dict) else corpus) or "a text without name")
+        return str(
+            (corpus.get("name") if isinstance(corpus, dict) else corpus) or "a text without name"
+        )
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
         """Every (edition, Gram) that was laid over its curves."""
         envelope = self.groups["envelope"]
-        return [(str(edition), str(gram)) for edition in envelope["edition"].values for gram in envelope["gram"].values]
+        return [
+            (str(edition), str(gram))
+            for edition in envelope["edition"].values
+            for gram in envelope["gram"].values
+        ]
 
 
 def document_keys(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
-    """Tell documents apart by the digest of their text, or what else a manifest's rows hold; texts that stand there twice are numbered.
+    """Tell documents apart by the digest of their text, or what else a manifest's rows hold; texts
+    that stand there twice are numbered.
 
     >>> document_keys([{"name": "a"}, {"name": "a"}])
     ('a', 'a 1')
@@ -67,7 +76,8 @@ def document_keys(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
 
 
 def names_of(models: Sequence[str], paths: Sequence[Path | None]) -> list[str]:
-    """Name each run by its model; runs of one model also by the shortest end of their paths that tells them apart, or by their place.
+    """Name each run by its model; runs of one model also by the shortest end of their paths that
+    tells them apart, or by their place.
 
     >>> names_of(["m", "m"], [None, None])
     ['m (run 1)', 'm (run 2)']
@@ -91,7 +101,10 @@ def _ends(paths: Sequence[Path | None]) -> list[str]:
         ends = ["/".join(part[-depth:]) for part in parts]
         if len(set(ends)) == len(ends):
             return ends
-    raise InputError(f"{known[0]}: stands in the comparison twice, expected runs that differ. Name each run once.")
+    raise InputError(
+        f"{known[0]}: stands in the comparison twice, expected runs that differ. Name each run"
+        " once."
+    )
 
 
 def shared(first: Held, second: Held) -> int:
@@ -114,37 +127,77 @@ def _tolerances(held: Held) -> str:
 
 
 SETTINGS: Final[dict[str, tuple[str, Callable[[Held], str], str]]] = {
-    "length": ("lengths", lambda held: f"{held.sizes['position']:,} tokens", "N are compared as they are, and a longer window has more tokens to tell apart"),
+    "length": (
+        "lengths",
+        lambda held: f"{held.sizes['position']:,} tokens",
+        "N are compared as they are, and a longer window has more tokens to tell apart",
+    ),
     "documents": (
-        "numbers of documents", lambda held: f"{held.sizes['document']}",
-        "quantities of document means (the CV of the averaged profile, the misfit of cosines, correlations as measured, coverage) change with that "
-        "number alone; those within a document or free of the documents' noise do not",
+        "numbers of documents",
+        lambda held: f"{held.sizes['document']}",
+        (
+            "quantities of document means (the CV of the averaged profile, the misfit of cosines,"
+            " correlations as measured, coverage) change with that number alone; those within a"
+            " document or free of the documents' noise do not"
+        ),
     ),
     "text": ("texts", lambda held: held.text, "a difference may be the text's"),
-    "sizes": ("sizes N", lambda held: _sizes(held.n), "a largest value is sought among each run's own sizes"),
+    "sizes": (
+        "sizes N",
+        lambda held: _sizes(held.n),
+        "a largest value is sought among each run's own sizes",
+    ),
     "bound_sizes": (
-        "sizes N of the bounds", lambda held: _sizes(held.groups["envelope"]["n_envelope"].values),
+        "sizes N of the bounds",
+        lambda held: _sizes(held.groups["envelope"]["n_envelope"].values),
         "coverage is a share over each run's own sizes",
     ),
-    "convention": ("conventions", lambda held: str(held.attrs.get("convention")), "Precision, Recall and all that is made of them are other statistics"),
+    "convention": (
+        "conventions",
+        lambda held: str(held.attrs.get("convention")),
+        "Precision, Recall and all that is made of them are other statistics",
+    ),
     "editions": (
-        "editions and Grams of the bounds", lambda held: ", ".join(" ".join(pair) for pair in held.pairs),
+        "editions and Grams of the bounds",
+        lambda held: ", ".join(" ".join(pair) for pair in held.pairs),
         "what one run lacks has no difference",
     ),
-    "special_tokens": ("special tokens", lambda held: str(held.attrs.get("special_tokens")), "the sink may be another token"),
+    "special_tokens": (
+        "special tokens",
+        lambda held: str(held.attrs.get("special_tokens")),
+        "the sink may be another token",
+    ),
     "window": (
-        "tokens that layers see", _window,
+        "tokens that layers see",
+        _window,
         "heads that do not see the first token have no sink and are left out where one is needed",
     ),
-    "dtype": ("types of the weights", lambda held: str((held.attrs.get("model") or {}).get("dtype")), "rounding differs"),
-    "tolerances": ("tolerances of the verdicts", _tolerances, "their shares answer different claims"),
-    "null": ("null baselines", lambda held: "measured" if held.null else "none", "a run without one has no gain over it"),
+    "dtype": (
+        "types of the weights",
+        lambda held: str((held.attrs.get("model") or {}).get("dtype")),
+        "rounding differs",
+    ),
+    "tolerances": (
+        "tolerances of the verdicts",
+        _tolerances,
+        "their shares answer different claims",
+    ),
+    "null": (
+        "null baselines",
+        lambda held: "measured" if held.null else "none",
+        "a run without one has no gain over it",
+    ),
     "version": (
-        "versions of geostat", lambda held: f"{held.attrs.get('geostat_version')} {str(held.attrs.get('git_commit') or '')[:12]}".strip(),
+        "versions of geostat",
+        lambda held: " ".join(
+            [str(held.attrs.get("geostat_version")), str(held.attrs.get("git_commit") or "")[:12]]
+        ).strip(),
         "what is measured may have changed in between",
     ),
-}  # fmt: skip
-"""Settings by topic: what they are called, how a run's is said, and what their differing does to a comparison."""
+}
+"""Settings by topic: what they are called, how a run's is said, and what their differing does to
+a comparison.
+"""
 OF_EVERYTHING: Final = ("length", "text", "special_tokens", "dtype")
 """Topics that every quantity depends on."""
 
@@ -152,17 +205,25 @@ OF_EVERYTHING: Final = ("length", "text", "special_tokens", "dtype")
 def differing(first: Held, second: Held) -> set[str]:
     """Topics in which two runs differ."""
     result = {topic for topic, (_, say, _) in SETTINGS.items() if say(first) != say(second)}
-    return result - {"text"} if shared(first, second) == max(first.sizes["document"], second.sizes["document"]) else result
+    return (
+        result - {"text"}
+        if shared(first, second) == max(first.sizes["document"], second.sizes["document"])
+        else result
+    )
 
 
 def notes(runs: Sequence[Held]) -> list[str]:
-    """A line for every difference that hampers the comparison, and on which documents are shared."""
+    """A line for every difference that hampers the comparison, and on which documents are
+    shared.
+    """
     lines = []
     for topic, (what, say, matters) in SETTINGS.items():
         values = [say(held) for held in runs]
         values = _without_common(values) if topic == "tolerances" else values
         if any(topic in differing(one, other) for _, one, other in _pairs(runs)):
-            by_run = "; ".join(f"{letter}: {words}" for letter, words in zip(LETTERS, values, strict=False))
+            by_run = "; ".join(
+                f"{letter}: {words}" for letter, words in zip(LETTERS, values, strict=False)
+            )
             lines.append(f"The {what} differ ({by_run}): {matters}.")
     return [*lines, *_cut_otherwise(runs), *_same_measurement(runs), *_shared_documents(runs)]
 
@@ -170,11 +231,17 @@ def notes(runs: Sequence[Held]) -> list[str]:
 def _without_common(lists: Sequence[str]) -> list[str]:
     """Leave out of lists what stands in all of them."""
     parts = [one.split(", ") for one in lists]
-    return [", ".join(part for part in one if any(part not in other for other in parts)) or "none" for one in parts]
+    return [
+        ", ".join(part for part in one if any(part not in other for other in parts)) or "none"
+        for one in parts
+    ]
 
 
 def _pairs(runs: Sequence[Held]) -> list[tuple[str, Held, Held]]:
-    return [(f"{a} and {b}", one, other) for (a, one), (b, other) in combinations(zip(LETTERS, runs, strict=False), 2)]
+    return [
+        (f"{a} and {b}", one, other)
+        for (a, one), (b, other) in combinations(zip(LETTERS, runs, strict=False), 2)
+    ]
 
 
 def _cut_otherwise(runs: Sequence[Held]) -> list[str]:
@@ -182,18 +249,31 @@ def _cut_otherwise(runs: Sequence[Held]) -> list[str]:
     out = []
     for name, one, other in _pairs(runs):
         digests = dict(zip(one.documents, one.windows, strict=True))
-        differ = [key for key, window in zip(other.documents, other.windows, strict=True) if key in digests and digests[key] != window]
+        differ = [
+            key
+            for key, window in zip(other.documents, other.windows, strict=True)
+            if key in digests and digests[key] != window
+        ]
         if differ and one.sizes["position"] == other.sizes["position"]:
             out.append(name)
-    what = "cut the texts they share into other tokens: as many tokens are not the same words, and their last token, whose attention is measured, is another"
+    what = (
+        "cut the texts they share into other tokens: as many tokens are not the same words, and"
+        " their last token, whose attention is measured, is another"
+    )
     return [f"{', '.join(out)} {what}."] if out else []
 
 
 def _same_measurement(runs: Sequence[Held]) -> list[str]:
     def digests(held: Held) -> list[Any]:
-        return [row.get("digest") for row in (held.attrs.get("manifest") or {}).get("documents", [])]
+        return [
+            row.get("digest") for row in (held.attrs.get("manifest") or {}).get("documents", [])
+        ]
 
-    same = [name for name, one, other in _pairs(runs) if None not in digests(one) and digests(one) == digests(other) != []]
+    same = [
+        name
+        for name, one, other in _pairs(runs)
+        if None not in digests(one) and digests(one) == digests(other) != []
+    ]
     return [f"{', '.join(same)} hold the same measurement, byte for byte."] if same else []
 
 

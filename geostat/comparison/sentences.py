@@ -1,4 +1,5 @@
-"""What a comparison found, in sentences: which differences cannot be noise, which settings they may be owed to, and what lies within noise.
+"""What a comparison found, in sentences: which differences cannot be noise, which settings they may
+be owed to, and what lies within noise.
 
 Imports numpy, xarray and the room that rounds numbers.
 """
@@ -26,20 +27,33 @@ def sentences(data: xr.Dataset) -> list[str]:
         tested, differs = np.isfinite(p), np.nan_to_num(p, nan=1.0) <= SIGNIFICANCE
         first, second = str(at["pair"].item()).split(" − ")
         if not tested.any():
-            out.append(f"{first} and {second}: nothing can be told from noise, as a run has one document or no quantity in common.")
+            out.append(
+                f"{first} and {second}: nothing can be told from noise, as a run has one document"
+                " or no quantity in common."
+            )
             continue
         of = count(int(tested.sum()), "quantity", "quantities")
-        line = f"{first} and {second} ({at['pairing'].item()}) differ beyond noise in {int(differs.sum())} of {of}"
+        line = (
+            f"{first} and {second} ({at['pairing'].item()}) differ beyond noise in"
+            f" {int(differs.sum())} of {of}"
+        )
         if differs.any():
             with np.errstate(divide="ignore"):
-                strength = np.where(differs, np.abs(at["difference"].values) / at["difference_se"].values, -np.inf)
+                strength = np.where(
+                    differs, np.abs(at["difference"].values) / at["difference_se"].values, -np.inf
+                )
             order = [place for place in np.argsort(-strength, kind="stable") if differs[place]]
-            line += "; most clearly: " + ", ".join(_one(at.isel(quantity=place)) for place in order[:MOST])
+            line += "; most clearly: " + ", ".join(
+                _one(at.isel(quantity=place)) for place in order[:MOST]
+            )
         line += "."
         minds = {topic for words in at["minds"].values[differs] for topic in words.split()}
         if minds:
             names = json.loads(data.attrs["topics"])
-            line += f" Their {_joined([names[topic] for topic in names if topic in minds])} differ too, which may be why."
+            line += (
+                f" Their {_joined([names[topic] for topic in names if topic in minds])} differ too,"
+                " which may be why."
+            )
         out.append(line)
     return out
 

@@ -1,4 +1,5 @@
-"""Flags and codes, integers that stand for words: why a number is missing or should not be trusted, which form is chosen. CF conventions, section 3.5.
+"""Flags and codes, integers that stand for words: why a number is missing or should not be trusted,
+which form is chosen. CF conventions, section 3.5.
 
 Imports numpy and xarray.
 """
@@ -16,7 +17,9 @@ from geostat.datasets.variable import Variable
 
 
 def combined(applies: Mapping[str, NDArray[np.bool_]], order: tuple[str, ...]) -> NDArray[np.int64]:
-    """Return the sum of 2^i over the reasons that apply, i the index of the reason in `order`; one that is left out applies nowhere."""
+    """Return the sum of 2^i over the reasons that apply, i the index of the reason in `order`;
+    one that is left out applies nowhere.
+    """
     shape = np.broadcast_shapes(*(array.shape for array in applies.values()))
     total = np.zeros(shape, dtype=np.int64)
     for name, where in applies.items():
@@ -24,26 +27,47 @@ def combined(applies: Mapping[str, NDArray[np.bool_]], order: tuple[str, ...]) -
     return total
 
 
-def flags(name: str, long_name: str, meanings: Mapping[str, str], dims: tuple[str, ...]) -> Variable:
-    """Return the record of a variable of flags; `flag_meanings` names the bits, `note` explains them."""
+def flags(
+    name: str, long_name: str, meanings: Mapping[str, str], dims: tuple[str, ...]
+) -> Variable:
+    """Return the record of a variable of flags; `flag_meanings` names the bits, `note` explains
+    them.
+    """
     note = "; ".join(f"{word}: {meaning}" for word, meaning in meanings.items())
     masks = [1 << bit for bit in range(len(meanings))]
-    return Variable(name, long_name, more={"flag_masks": masks, "flag_meanings": " ".join(meanings), "note": note}, dims=dims)
+    return Variable(
+        name,
+        long_name,
+        more={"flag_masks": masks, "flag_meanings": " ".join(meanings), "note": note},
+        dims=dims,
+    )
 
 
-def codes(name: str, long_name: str, values: tuple[str, ...], *, missing: str = "", **words: Any) -> Variable:
-    """Return the record of a variable whose integers stand for words: 0 for the first, and −1 for `missing` where there is such a word."""
+def codes(
+    name: str, long_name: str, values: tuple[str, ...], *, missing: str = "", **words: Any
+) -> Variable:
+    """Return the record of a variable whose integers stand for words: 0 for the first, and −1
+    for `missing` where there is such a word.
+    """
     first = -1 if missing else 0
-    more = {"flag_values": list(range(first, len(values))), "flag_meanings": " ".join((missing, *values) if missing else values)}
+    more = {
+        "flag_values": list(range(first, len(values))),
+        "flag_meanings": " ".join((missing, *values) if missing else values),
+    }
     return Variable(name, long_name, more=more, **words)
 
 
 def reasons(flags: xr.DataArray) -> list[str]:
-    """Return the names of the reasons that a single flag holds, such as `reasons(similarity["flags"].sel(gram="offset")[5, 1])`.
+    """Return the names of the reasons that a single flag holds, such as
+    `reasons(similarity["flags"].sel(gram="offset")[5, 1])`.
 
     >>> record = flags("flags", "why", {"lost": "no data", "rough": "two documents"}, ())
     >>> reasons(xr.DataArray(np.int64(2), attrs=record.attributes))
     ['rough']
     """
     names = str(flags.attrs["flag_meanings"]).split()
-    return [name for name, mask in zip(names, flags.attrs["flag_masks"], strict=True) if int(flags) & int(mask)]
+    return [
+        name
+        for name, mask in zip(names, flags.attrs["flag_masks"], strict=True)
+        if int(flags) & int(mask)
+    ]

@@ -1,4 +1,6 @@
-"""Separability statistics and the bounds on them: names, symbols and equations, each once. Source: arXiv 2602.01893, Definitions 1-2, eq. (12)-(17)."""
+"""Separability statistics and the bounds on them: names, symbols and equations, each once.
+Source: arXiv 2602.01893, Definitions 1-2, eq. (12)-(17).
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,19 @@ WITH_F: Final = (*STATISTICS, "f_outer", "f_inner")
 SIDES: Final = ("lower", "upper")
 BOUNDS: Final = tuple(f"{statistic}_{side}" for statistic in STATISTICS for side in SIDES)
 ALL_BOUNDS: Final = tuple(f"{statistic}_{side}" for statistic in WITH_F for side in SIDES)
-LETTERS: Final = {"precision": "P", "recall": "R", "f_outer": r"F(r_{\max})", "f_inner": r"F(r_{\min})"}
+LETTERS: Final = {
+    "precision": "P",
+    "recall": "R",
+    "f_outer": r"F(r_{\max})",
+    "f_inner": r"F(r_{\min})",
+}
 """Symbols, LaTeX."""
-_EQUATIONS: Final = {"precision": "(12)-(13)", "recall": "(14)-(15)", "f_outer": "(17)", "f_inner": "(16)"}
+_EQUATIONS: Final = {
+    "precision": "(12)-(13)",
+    "recall": "(14)-(15)",
+    "f_outer": "(17)",
+    "f_inner": "(16)",
+}
 
 
 def statistic_of(bound: str) -> str:
@@ -25,7 +37,9 @@ def statistic_of(bound: str) -> str:
 
 
 def statistic_attributes(statistic: str) -> dict[str, Any]:
-    """Return the attributes that a measured statistic shares with its bounds; the equation is that of the bounds."""
+    """Return the attributes that a measured statistic shares with its bounds; the equation is
+    that of the bounds.
+    """
     return {"units": "1", "symbol": LETTERS[statistic], "equation": _EQUATIONS[statistic]}
 
 
@@ -37,4 +51,6 @@ def bound_attributes(bound: str) -> dict[str, Any]:
     """
     statistic, _, side = bound.rpartition("_")
     words = {"long_name": f"{side} bound on expected {statistic.replace('_', ' ')}"}
-    return words | statistic_attributes(statistic) | {"symbol": rf"\mathbb{{E}}{LETTERS[statistic]}"}
+    return (
+        words | statistic_attributes(statistic) | {"symbol": rf"\mathbb{{E}}{LETTERS[statistic]}"}
+    )

@@ -16,7 +16,8 @@ from geostat.errors import InputError
 class LayerTokens:
     """Which positions of a layer the analysed query sees: the last `tokens` of them.
 
-    Positions of tokens are counted from the first visible one, so that in a full-attention layer they are the document's own.
+    Positions of tokens are counted from the first visible one, so that in a full-attention layer
+    they are the document's own.
     """
 
     start: int
@@ -44,19 +45,27 @@ def layer_tokens(capture: xr.Dataset, layer: int) -> LayerTokens:
     positions = capture.sizes["position"]
     if not 1 <= tokens <= positions:
         name = capture["layer"].values[layer]
-        raise InputError(f"layer {name} says it sees {tokens} tokens, expected 1 to {positions} (its positions). Capture the run again.")
-    return LayerTokens(start=positions - tokens, tokens=tokens, sink=bool(capture["sink_visible"].values[layer]))
+        raise InputError(
+            f"layer {name} says it sees {tokens} tokens, expected 1 to {positions} (its positions)."
+            " Capture the run again."
+        )
+    return LayerTokens(
+        start=positions - tokens, tokens=tokens, sink=bool(capture["sink_visible"].values[layer])
+    )
 
 
 def heads_of(capture: xr.Dataset, layer: int, kv_head: int) -> NDArray[np.int64]:
-    """Return the query heads (indices) that share a value head of a layer and have finite weights in every document."""
+    """Return the query heads (indices) that share a value head of a layer and have finite
+    weights in every document.
+    """
     group = np.flatnonzero(capture["kv_head_of_head"].values == kv_head)
     finite = np.isfinite(capture["attention_weight"].values[:, layer, group]).all(axis=(0, 2))
     return np.asarray(group[finite])
 
 
 def require(capture: xr.Dataset, dims_of: Mapping[str, tuple[str, ...]]) -> None:
-    """Check that a dataset has the variables a fit needs, each with the dims it needs, and at least one document.
+    """Check that a dataset has the variables a fit needs, each with the dims it needs, and at least
+    one document.
 
     Raises:
         InputError: naming the first variable that is missing or misshapen.
@@ -64,13 +73,18 @@ def require(capture: xr.Dataset, dims_of: Mapping[str, tuple[str, ...]]) -> None
     for name, dims in {**dims_of, "tokens": ("layer",), "sink_visible": ("layer",)}.items():
         if name not in capture:
             raise InputError(
-                f"the dataset has no variable {name!r}; expected a /capture dataset with dims {dims}. Use geostat capture to write one."
+                f"the dataset has no variable {name!r}; expected a /capture dataset with dims"
+                f" {dims}. Use geostat capture to write one."
             )
         if capture[name].dims != dims:
-            raise InputError(f"{name} has dims {tuple(capture[name].dims)}, expected {dims}. Transpose it or capture the run again.")
+            raise InputError(
+                f"{name} has dims {tuple(capture[name].dims)}, expected {dims}. Transpose it or"
+                " capture the run again."
+            )
         if 0 in capture[name].shape:
             raise InputError(
-                f"{name} is empty (shape {capture[name].shape}), expected at least one entry along each of {dims}. Capture documents first."
+                f"{name} is empty (shape {capture[name].shape}), expected at least one entry along"
+                f" each of {dims}. Capture documents first."
             )
 
 
@@ -82,5 +96,8 @@ def index_of(capture: xr.Dataset, dim: str, label: int) -> int:
     """
     labels = [int(x) for x in capture[dim].values]
     if label not in labels:
-        raise InputError(f"{dim} {label} is not in this run, expected one of {labels[0]} to {labels[-1]}. Choose one of those.")
+        raise InputError(
+            f"{dim} {label} is not in this run, expected one of {labels[0]} to {labels[-1]}. Choose"
+            " one of those."
+        )
     return labels.index(label)

@@ -1,7 +1,9 @@
-"""Variables of results: one record each of name, dims, meaning, unit, symbol and equation, from which what stands beside an estimate is derived.
+"""Variables of results: one record each of name, dims, meaning, unit, symbol and equation, from
+which what stands beside an estimate is derived.
 
-A group of a run lists its records beside the code that finds their numbers; `variables` makes xarray variables of arrays and estimates, and
-docs/reference/variables.md is written from the same records. Imports numpy, xarray and this room's jackknife.
+A group of a run lists its records beside the code that finds their numbers; `variables` makes
+xarray variables of arrays and estimates, and docs/reference/variables.md is written from the same
+records. Imports numpy, xarray and this room's jackknife.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ Value = NDArray[Any] | Estimate
 class Variable:
     """What is known of a variable before it has numbers; `symbol` is LaTeX without dollar signs.
 
-    An `estimated` variable x has x_se, x_lower and x_upper beside it, and x_skew and x_without (…, document) where a claim is on it (`judged`).
+    An `estimated` variable x has x_se, x_lower and x_upper beside it, and x_skew and x_without (…,
+    document) where a claim is on it (`judged`).
     """
 
     name: str
@@ -44,13 +47,20 @@ class Variable:
         """The attributes that travel with the array."""
         interval = {"interval": JACKKNIFE} if self.estimated else {}
         return (
-            {"long_name": self.long_name, "units": self.units, "symbol": self.symbol, "equation": self.equation}
+            {
+                "long_name": self.long_name,
+                "units": self.units,
+                "symbol": self.symbol,
+                "equation": self.equation,
+            }
             | interval
             | dict(self.more)
         )
 
     def parts(self) -> dict[str, Variable]:
-        """Return the records of an estimate's arrays, by the names they have there; of a plain variable only its own, as "value"."""
+        """Return the records of an estimate's arrays, by the names they have there; of a plain
+        variable only its own, as "value".
+        """
         out = {"value": self}
         if self.estimated:
             out["se"] = self._beside("se", "standard error of {}", r"\mathrm{{se}}({})")
@@ -59,55 +69,111 @@ class Variable:
         if self.judged:
             skew = self._beside("skew", "skewness of single documents in {}", r"\mathrm{{G}}_1({})")
             without = self._beside("without", "{}, without the document", r"{{{}}}_{{(k)}}")
-            out |= {"skew": replace(skew, units="1"), "without": replace(without, dims=(*self.dims, "document"))}
+            out |= {
+                "skew": replace(skew, units="1"),
+                "without": replace(without, dims=(*self.dims, "document")),
+            }
         return out
 
     def _beside(self, part: str, long_name: str, symbol: str) -> Variable:
-        return replace(self, name=f"{self.name}_{part}", long_name=long_name.format(self.long_name), symbol=symbol.format(self.symbol))
+        return replace(
+            self,
+            name=f"{self.name}_{part}",
+            long_name=long_name.format(self.long_name),
+            symbol=symbol.format(self.symbol),
+        )
 
 
 def variables(records: Iterable[Variable], values: Mapping[str, Value]) -> dict[str, xr.Variable]:
-    """Return a group's numbers, by the names of its records, as described variables; an Estimate for each that is `estimated`."""
+    """Return a group's numbers, by the names of its records, as described variables; an Estimate
+    for each that is `estimated`.
+    """
     out: dict[str, xr.Variable] = {}
     for record in records:
         value = values[record.name]
-        arrays: Mapping[str, NDArray[Any]] = value.arrays() if isinstance(value, Estimate) else {"value": value}
-        out |= {part.name: xr.Variable(part.dims, arrays[key], part.attributes) for key, part in record.parts().items()}
+        arrays: Mapping[str, NDArray[Any]] = (
+            value.arrays() if isinstance(value, Estimate) else {"value": value}
+        )
+        out |= {
+            part.name: xr.Variable(part.dims, arrays[key], part.attributes)
+            for key, part in record.parts().items()
+        }
     return out
 
 
 def labelled(dataset: xr.Dataset, records: Iterable[Variable]) -> xr.Dataset:
     """Return a dataset whose variables carry the attributes of their records, and no others."""
-    attributes = {part.name: part.attributes for record in records for part in record.parts().values()}
-    return dataset.assign({name: dataset[name].drop_attrs(deep=False).assign_attrs(attributes[str(name)]) for name in dataset.data_vars})
+    attributes = {
+        part.name: part.attributes for record in records for part in record.parts().values()
+    }
+    return dataset.assign(
+        {
+            name: dataset[name].drop_attrs(deep=False).assign_attrs(attributes[str(name)])
+            for name in dataset.data_vars
+        }
+    )
 
 
-def join(each: Sequence[Value], function: Callable[[Sequence[NDArray[Any]]], NDArray[Any]]) -> Value:
+def join(
+    each: Sequence[Value], function: Callable[[Sequence[NDArray[Any]]], NDArray[Any]]
+) -> Value:
     """Return several arrays, or estimates, as one, made by a function such as `numpy.stack`."""
     estimates = [one for one in each if isinstance(one, Estimate)]
-    return joined(estimates, function) if estimates else function([one for one in each if not isinstance(one, Estimate)])
+    return (
+        joined(estimates, function)
+        if estimates
+        else function([one for one in each if not isinstance(one, Estimate)])
+    )
 
 
 def mapped(value: Value, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Value:
-    """Return an array, or an estimate, with every array put through a function, such as a choice of rows."""
+    """Return an array, or an estimate, with every array put through a function, such as a choice
+    of rows.
+    """
     return join([value], lambda arrays: function(arrays[0]))
 
 
-def stack_layers(records: Iterable[Variable], layers: Sequence[Mapping[str, Value]]) -> dict[str, Value]:
-    """Return numbers found layer by layer as those of all layers, along the dim `layer` of their records."""
-    return {one.name: join([layer[one.name] for layer in layers], partial(np.stack, axis=one.dims.index("layer"))) for one in records}
+def stack_layers(
+    records: Iterable[Variable], layers: Sequence[Mapping[str, Value]]
+) -> dict[str, Value]:
+    """Return numbers found layer by layer as those of all layers, along the dim `layer` of their
+    records.
+    """
+    return {
+        one.name: join(
+            [layer[one.name] for layer in layers], partial(np.stack, axis=one.dims.index("layer"))
+        )
+        for one in records
+    }
 
 
 def described(
-    dims: tuple[str, ...], values: NDArray[Any], *, long_name: str, units: str, symbol: str, equation: str, **more: Any
+    dims: tuple[str, ...],
+    values: NDArray[Any],
+    *,
+    long_name: str,
+    units: str,
+    symbol: str,
+    equation: str,
+    **more: Any,
 ) -> xr.Variable:
-    """Return a variable with the attributes every result carries; `symbol` is LaTeX without dollar signs."""
-    return xr.Variable(dims, values, {"long_name": long_name, "units": units, "symbol": symbol, "equation": equation, **more})
+    """Return a variable with the attributes every result carries; `symbol` is LaTeX without
+    dollar signs.
+    """
+    return xr.Variable(
+        dims,
+        values,
+        {"long_name": long_name, "units": units, "symbol": symbol, "equation": equation, **more},
+    )
 
 
-SINK_VISIBLE: Final = Variable("sink_visible", "the analysed query sees the sink", symbol=r"0 \in V", dims=("layer",))
+SINK_VISIBLE: Final = Variable(
+    "sink_visible", "the analysed query sees the sink", symbol=r"0 \in V", dims=("layer",)
+)
 
 
 def sink_flag(capture: xr.Dataset) -> xr.Variable:
     """Return sink_visible (layer) as a result's variable."""
-    return xr.Variable(SINK_VISIBLE.dims, capture["sink_visible"].values.astype(bool), SINK_VISIBLE.attributes)
+    return xr.Variable(
+        SINK_VISIBLE.dims, capture["sink_visible"].values.astype(bool), SINK_VISIBLE.attributes
+    )

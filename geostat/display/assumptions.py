@@ -1,4 +1,5 @@
-"""Norms, cosines and attention weights pooled over heads and documents into curves, beside the curves that were fitted to one head.
+"""Norms, cosines and attention weights pooled over heads and documents into curves, beside the
+curves that were fitted to one head.
 
 Source: arXiv 2602.01893, Assumptions 1-3, Figures 2-4. Imports numpy, xarray and theory's Grams.
 """
@@ -24,7 +25,8 @@ Variables = dict[str, tuple[tuple[str, ...], FloatArray]]
 
 
 def band(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the quantiles BAND over the known entries of the first axis; NaN where nothing is known.
+    """Return the quantiles BAND over the known entries of the first axis; NaN where nothing is
+    known.
 
     >>> low, high = band(np.array([[0.0, np.nan], [10.0, np.nan]]))
     >>> float(low[0]), float(high[0]), bool(np.isnan(low[1]))
@@ -38,7 +40,8 @@ def band(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def median_head(values: FloatArray) -> tuple[int, int] | None:
-    """Return the indices (layer, head) of the head nearest to the median over heads; None where nothing is known.
+    """Return the indices (layer, head) of the head nearest to the median over heads; None where
+    nothing is known.
 
     >>> median_head(np.array([[1.0, 5.0], [2.0, np.nan]]))
     (1, 0)
@@ -56,7 +59,9 @@ def _along(dim: str, **curves: FloatArray) -> Variables:
 
 
 def norm_curves(capture: xr.Dataset, norms: xr.Dataset) -> Variables:
-    """Return document-mean ‖v_i‖ in units of each head's C, over value heads: mean and band, (position)."""
+    """Return document-mean ‖v_i‖ in units of each head's C, over value heads: mean and band,
+    (position).
+    """
     scale = norms["C"].values.astype(np.float64)
     scale = np.where(scale > 0, scale, np.nan)
     rows = mean_over_documents(capture["value_norm"].values.astype(np.float64)) / scale[..., None]
@@ -65,17 +70,23 @@ def norm_curves(capture: xr.Dataset, norms: xr.Dataset) -> Variables:
     return _along("position", norm=mean_over_documents(rows), norm_low=low, norm_high=high)
 
 
-def similarity_curves(capture: xr.Dataset, similarity: xr.Dataset) -> tuple[Variables, tuple[int, int] | None]:
-    """Return mean cosines by lag: the band over value heads, and those of the head of median misfit with the curves fitted to it.
+def similarity_curves(
+    capture: xr.Dataset, similarity: xr.Dataset
+) -> tuple[Variables, tuple[int, int] | None]:
+    """Return mean cosines by lag: the band over value heads, and those of the head of median misfit
+    with the curves fitted to it.
 
     Returns:
-        Variables over (lag) and (form, lag), and the indices (layer, kv_head) of that head; NaN and None where none was fitted.
+        Variables over (lag) and (form, lag), and the indices (layer, kv_head) of that head; NaN and
+        None where none was fitted.
     """
     lag = capture["lag"].values
     cosine = mean_over_documents(capture["cosine_mean"].values.astype(np.float64))
     low, high = band(cosine.reshape(-1, lag.size))
     forms = similarity["gram"].values
-    misfit = similarity["mae_by_lag"].sel(gram="exponential" if "exponential" in forms else forms[0])
+    misfit = similarity["mae_by_lag"].sel(
+        gram="exponential" if "exponential" in forms else forms[0]
+    )
     head = median_head(misfit.transpose("layer", "kv_head").values)
     measured, fitted = np.full(lag.size, np.nan), np.full((len(FORMS), lag.size), np.nan)
     if head is not None:
@@ -83,35 +94,53 @@ def similarity_curves(capture: xr.Dataset, similarity: xr.Dataset) -> tuple[Vari
         for place, form in enumerate(FORMS):
             if form in forms:
                 at = similarity.sel(gram=form).isel(layer=head[0], kv_head=head[1])
-                fitted[place] = _decay(float(at["beta"]), float(at["offset"]) if form == "offset" else 0.0, lag)
-    return _along("lag", cosine_low=low, cosine_high=high, cosine=measured) | {"cosine_fitted": (("form", "lag"), fitted)}, head
+                fitted[place] = _decay(
+                    float(at["beta"]), float(at["offset"]) if form == "offset" else 0.0, lag
+                )
+    return (
+        _along("lag", cosine_low=low, cosine_high=high, cosine=measured)
+        | {"cosine_fitted": (("form", "lag"), fitted)},
+        head,
+    )
 
 
 def _decay(beta: float, offset: float, lag: np.ndarray) -> FloatArray:
-    """Return c + (1−c)e^{−βk} (Assumption 2); theory's Gram wants β > 0, and without decay the cosine stays 1."""
+    """Return c + (1−c)e^{−βk} (Assumption 2); theory's Gram wants β > 0, and without decay the
+    cosine stays 1.
+    """
     if not beta > 0:
         return np.full(lag.size, 1.0 if beta == 0 else np.nan)
     return offset_exponential(beta, offset, 0.0, int(lag.max(initial=0)) + 1).by_lag[lag]
 
 
 def weight_means(capture: xr.Dataset, weights: xr.Dataset) -> tuple[FloatArray, FloatArray]:
-    """Return arithmetic and geometric mean of α over heads and documents, (position); a zero weight is left out of the geometric one."""
+    """Return arithmetic and geometric mean of α over heads and documents, (position); a zero
+    weight is left out of the geometric one.
+    """
     positions = capture.sizes["position"]
-    arithmetic = mean_over_documents(weights["weight_mean"].values.astype(np.float64).reshape(-1, positions))
+    arithmetic = mean_over_documents(
+        weights["weight_mean"].values.astype(np.float64).reshape(-1, positions)
+    )
     weight = capture["attention_weight"].values.reshape(-1, positions)
     positive = weight > 0
-    logs = np.log(weight, where=positive, out=np.zeros(weight.shape, dtype=np.float32)).sum(axis=0, dtype=np.float64)
+    logs = np.log(weight, where=positive, out=np.zeros(weight.shape, dtype=np.float32)).sum(
+        axis=0, dtype=np.float64
+    )
     number = positive.sum(axis=0)
     geometric = np.exp(np.divide(logs, number, out=np.full(positions, np.nan), where=number > 0))
     return np.where(arithmetic > 0, arithmetic, np.nan), geometric
 
 
-def weight_curves(capture: xr.Dataset, weights: xr.Dataset) -> tuple[Variables, tuple[int, int] | None]:
-    """Return mean weights over position, and those of the head of median misfit with Assumption 3 as fitted to it.
+def weight_curves(
+    capture: xr.Dataset, weights: xr.Dataset
+) -> tuple[Variables, tuple[int, int] | None]:
+    """Return mean weights over position, and those of the head of median misfit with Assumption 3
+    as fitted to it.
 
     Returns:
-        Variables over (position); phase_starts, (2), T₁ and T₂ as positions of the document; uniform and uniform_of_head, 1/T of all positions and of
-        those the head sees. With them the indices (layer, head) of that head, or None.
+        Variables over (position); phase_starts, (2), T₁ and T₂ as positions of the document;
+        uniform and uniform_of_head, 1/T of all positions and of those the head sees. With them the
+        indices (layer, head) of that head, or None.
     """
     positions = capture.sizes["position"]
     arithmetic, geometric = weight_means(capture, weights)
@@ -121,8 +150,20 @@ def weight_curves(capture: xr.Dataset, weights: xr.Dataset) -> tuple[Variables, 
     if head is not None:
         at = weights.isel(layer=head[0], head=head[1])
         tokens = int(capture["tokens"].values[head[0]])
-        measured, fitted = np.exp(at["log_weight_mean"].values), np.exp(at["log_weight_model"].values)
+        measured, fitted = (
+            np.exp(at["log_weight_mean"].values),
+            np.exp(at["log_weight_model"].values),
+        )
         starts = positions - tokens + np.array([float(at["t1"]), float(at["t2"])])
-    curves = _along("position", weight_arithmetic=arithmetic, weight_geometric=geometric, weight=measured, weight_fitted=fitted)
-    uniform: Variables = {"uniform": ((), np.array(1.0 / positions)), "uniform_of_head": ((), np.array(1.0 / tokens))}
+    curves = _along(
+        "position",
+        weight_arithmetic=arithmetic,
+        weight_geometric=geometric,
+        weight=measured,
+        weight_fitted=fitted,
+    )
+    uniform: Variables = {
+        "uniform": ((), np.array(1.0 / positions)),
+        "uniform_of_head": ((), np.array(1.0 / tokens)),
+    }
     return curves | _along("phase_start", phase_starts=starts) | uniform, head

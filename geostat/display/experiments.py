@@ -1,4 +1,5 @@
-"""What intervals and p-values of the experiments say, regimes in numbers, and quartiles of measured by predicted values.
+"""What intervals and p-values of the experiments say, regimes in numbers, and quartiles of measured
+by predicted values.
 
 Source: arXiv 2602.01893, §4.1, §4.2, Figures 6-8 and 11. Imports numpy and xarray.
 """
@@ -29,27 +30,40 @@ QUARTILES: Final = (0.25, 0.5, 0.75)
 
 
 def sign(lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """Return 1 where an interval lies above 0, −1 below it, 0 where it holds 0, and NaN where it is unknown.
+    """Return 1 where an interval lies above 0, −1 below it, 0 where it holds 0, and NaN where it is
+    unknown.
 
     >>> sign(np.array([0.1, -0.2, -0.2, np.nan]), np.array([0.3, -0.1, 0.1, np.nan])).tolist()
     [1.0, -1.0, 0.0, nan]
     """
-    return np.where(np.isfinite(lower), (np.asarray(lower) > 0) * 1.0 - (np.asarray(upper) < 0), np.nan)
+    return np.where(
+        np.isfinite(lower), (np.asarray(lower) > 0) * 1.0 - (np.asarray(upper) < 0), np.nan
+    )
 
 
 def sink_signs(sink: xr.Dataset) -> xr.Dataset:
     """Return the sign of each coefficient of /sink by its interval, (measure, n)."""
     dims = sink["correlation_lower"].dims
-    signs = {name: sign(sink[f"{name}_lower"].values, sink[f"{name}_upper"].values) for name in ("correlation", "unattenuated")}
-    return xr.Dataset({f"{name}_sign": (dims, values) for name, values in signs.items()}, coords={name: sink[name] for name in dims})
+    signs = {
+        name: sign(sink[f"{name}_lower"].values, sink[f"{name}_upper"].values)
+        for name in ("correlation", "unattenuated")
+    }
+    return xr.Dataset(
+        {f"{name}_sign": (dims, values) for name, values in signs.items()},
+        coords={name: sink[name] for name in dims},
+    )
 
 
 def separable_side(separable: xr.Dataset) -> xr.Dataset:
-    """Return where the measured mean lies beyond each null at all N at once, s_side (null, n): 1 above, −1 below, 0 neither, NaN untested."""
+    """Return where the measured mean lies beyond each null at all N at once, s_side (null, n): 1
+    above, −1 below, 0 neither, NaN untested.
+    """
     result = xr.Dataset()
     for statistic in STATISTICS:
         p, gain = separable[f"{statistic}_p_holm"], separable[f"{statistic}_gain"]
-        result[f"{statistic}_side"] = xr.where(p <= SIGNIFICANCE, (gain > 0) * 1 - (gain < 0) * 1, 0).where(np.isfinite(p))
+        result[f"{statistic}_side"] = xr.where(
+            p <= SIGNIFICANCE, (gain > 0) * 1 - (gain < 0) * 1, 0
+        ).where(np.isfinite(p))
     return result
 
 
@@ -57,8 +71,10 @@ def regime_summary(heads: xr.Dataset, positions: int) -> xr.Dataset:
     """Return what the heads of each regime have in common.
 
     Returns:
-        (regime): mean_depth, in layers from 0. (criterion, regime, part): contribution, the median over heads. (criterion, regime, kind): stability, the
-        mean share of replicates that give a head its label again. Scalars: kappa_sign; kept and labelled, heads with a regime by both criteria, and
+        (regime): mean_depth, in layers from 0. (criterion, regime, part): contribution, the median
+        over heads. (criterion, regime, kind): stability, the
+        mean share of replicates that give a head its label again. Scalars: kappa_sign; kept and
+            labelled, heads with a regime by both criteria, and
         those of them that keep it in STABLE of the resamples; large_size, the N beside a small one.
     """
     regimes = [str(name) for name in heads["regime"].values]
@@ -69,16 +85,40 @@ def regime_summary(heads: xr.Dataset, positions: int) -> xr.Dataset:
     for i, j in np.ndindex(len(criteria), len(regimes)):
         own = label[i] == j
         if own.any():
-            contribution[i, j] = [np.median(heads[f"contribution_{part}"].values[own]) for part in PARTS]
-            shares = np.stack([heads[f"stability_{kind}"].transpose("criterion", "layer", "head").values[i][own] for kind in KINDS])
+            contribution[i, j] = [
+                np.median(heads[f"contribution_{part}"].values[own]) for part in PARTS
+            ]
+            shares = np.stack(
+                [
+                    heads[f"stability_{kind}"]
+                    .transpose("criterion", "layer", "head")
+                    .values[i][own]
+                    for kind in KINDS
+                ]
+            )
             stability[i, j] = mean_over_documents(shares.T)
-    each = heads["count"].sel(criterion="both").transpose("regime", "layer").values.astype(np.float64)
+    each = (
+        heads["count"].sel(criterion="both").transpose("regime", "layer").values.astype(np.float64)
+    )
     depth = (each * np.arange(each.shape[1])).sum(axis=1)
-    both = heads["stability_resampled"].sel(criterion="both").where(heads["label"].sel(criterion="both") > 0).values
+    both = (
+        heads["stability_resampled"]
+        .sel(criterion="both")
+        .where(heads["label"].sel(criterion="both") > 0)
+        .values
+    )
     n = heads["n"].values
     return xr.Dataset(
         {
-            "mean_depth": ("regime", np.divide(depth, each.sum(axis=1), out=np.full(depth.shape, np.nan), where=each.sum(axis=1) > 0)),
+            "mean_depth": (
+                "regime",
+                np.divide(
+                    depth,
+                    each.sum(axis=1),
+                    out=np.full(depth.shape, np.nan),
+                    where=each.sum(axis=1) > 0,
+                ),
+            ),
             "contribution": (("criterion", "regime", "part"), contribution),
             "stability": (("criterion", "regime", "kind"), stability),
             "kappa_sign": sign(heads["kappa_lower"].values, heads["kappa_upper"].values),
@@ -86,14 +126,21 @@ def regime_summary(heads: xr.Dataset, positions: int) -> xr.Dataset:
             "kept": int((both >= STABLE).sum()),
             "large_size": int(n[np.abs(np.log(n / (positions / LARGE))).argmin()]),
         },
-        coords={"regime": heads["regime"], "criterion": heads["criterion"], "part": list(PARTS), "kind": list(KINDS)},
+        coords={
+            "regime": heads["regime"],
+            "criterion": heads["criterion"],
+            "part": list(PARTS),
+            "kind": list(KINDS),
+        },
     )
 
 
 def predictive_quartiles(predictive: xr.Dataset) -> xr.Dataset:
-    """Return the median predicted value, s_predicted_median (source, bin), and the quartiles of measured ones, s_measured_quartile (source, quartile, bin).
+    """Return the median predicted value, s_predicted_median (source, bin), and the quartiles of
+    measured ones, s_measured_quartile (source, quartile, bin).
 
-    Cells (head, N) are binned by their predicted value; NaN in bins that hold fewer than LEAST_CELLS.
+    Cells (head, N) are binned by their predicted value; NaN in bins that hold fewer than
+    LEAST_CELLS.
     """
     dims = ("layer", "head", "n_predicted")
     sources = predictive["source"].values
@@ -103,7 +150,12 @@ def predictive_quartiles(predictive: xr.Dataset) -> xr.Dataset:
         centre = np.full((len(sources), PREDICTED_BINS), np.nan)
         level = np.full((len(sources), len(QUARTILES), PREDICTED_BINS), np.nan)
         for place, source in enumerate(sources):
-            predicted = predictive[f"{statistic}_predicted"].sel(source=source).transpose(*dims).values.ravel()
+            predicted = (
+                predictive[f"{statistic}_predicted"]
+                .sel(source=source)
+                .transpose(*dims)
+                .values.ravel()
+            )
             known = np.isfinite(predicted) & np.isfinite(measured)
             bin_of = np.clip((predicted[known] * PREDICTED_BINS).astype(int), 0, PREDICTED_BINS - 1)
             for k in range(PREDICTED_BINS):
@@ -116,7 +168,8 @@ def predictive_quartiles(predictive: xr.Dataset) -> xr.Dataset:
 
 
 def lowest_bic(fits: xr.Dataset, bic: str, form: str) -> xr.Dataset:
-    """Return lowest_bic, in how many heads each form has the lowest BIC, along the dimension `form`; nothing where no BIC is known.
+    """Return lowest_bic, in how many heads each form has the lowest BIC, along the dimension
+    `form`; nothing where no BIC is known.
 
     >>> fits = xr.Dataset({"bic": (("form", "head"), [[1.0, 5.0], [2.0, 3.0], [np.nan, 4.0]])})
     >>> lowest_bic(fits, "bic", "form")["lowest_bic"].values.tolist()

@@ -1,4 +1,5 @@
-"""A run with /display, and the paper's figures beside it: all that the page shows and the other groups do not hold. Imports xarray.
+"""A run with /display, and the paper's figures beside it: all that the page shows and the other
+groups do not hold. Imports xarray.
 
 Nothing of it is stored: it is derived when a run is rendered.
 """
@@ -13,7 +14,13 @@ import xarray as xr
 from geostat import paper
 from geostat.bounds.predictive.check import FAR
 from geostat.display.assumptions import FORMS, norm_curves, similarity_curves, weight_curves
-from geostat.display.experiments import lowest_bic, predictive_quartiles, regime_summary, separable_side, sink_signs
+from geostat.display.experiments import (
+    lowest_bic,
+    predictive_quartiles,
+    regime_summary,
+    separable_side,
+    sink_signs,
+)
 from geostat.display.separability import bands, coverage, example, head_scores
 
 Groups = dict[str, xr.Dataset]
@@ -28,14 +35,24 @@ PAPER: Final = {
 
 
 def with_display(tree: xr.DataTree) -> xr.DataTree:
-    """Return a confronted run with what is derived to be shown: /display and /example, and variables added to the groups that they are made of.
+    """Return a confronted run with what is derived to be shown: /display and /example, and
+    variables added to the groups that they are made of.
 
-    A run that lacks a group that every report needs is returned as it is: the renderer says what is missing.
+    A run that lacks a group that every report needs is returned as it is: the renderer says what is
+    missing.
     """
     if any(name not in tree.children for name in NEEDED):
         return tree
-    groups = {name: node.to_dataset() for name, node in tree.children.items() if name not in ("display", "example")}
-    groups |= {name: groups[name].assign(derive(groups)) for name, derive in DERIVED.items() if name in groups}
+    groups = {
+        name: node.to_dataset()
+        for name, node in tree.children.items()
+        if name not in ("display", "example")
+    }
+    groups |= {
+        name: groups[name].assign(derive(groups))
+        for name, derive in DERIVED.items()
+        if name in groups
+    }
     groups |= {"display": _pooled(groups), "example": example()}
     whole = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
     whole.attrs = dict(tree.attrs)
@@ -49,28 +66,49 @@ def _pooled(groups: Groups) -> xr.Dataset:
     weights, weights_head = weight_curves(capture, groups["weights"])
     scores, small_size = head_scores(capture)
     result = scores.assign(norm_curves(capture, groups["norms"]) | cosines | weights)
-    heads: dict[str, Any] = {"similarity_head": similarity_head, "weights_head": weights_head, "small_size": small_size}
+    heads: dict[str, Any] = {
+        "similarity_head": similarity_head,
+        "weights_head": weights_head,
+        "small_size": small_size,
+    }
     return result.assign_coords(form=list(FORMS)).assign_attrs(PAPER | heads)
 
 
 def _norms(groups: Groups) -> xr.Dataset:
-    """In how many documents, over all value heads, a position is compressed that is a secondary sink, and the share of all."""
+    """In how many documents, over all value heads, a position is compressed that is a secondary
+    sink, and the share of all.
+    """
     norms = groups["norms"]
     if not norms.sizes.get("secondary_sink"):
         return xr.Dataset()
-    times = norms["compressed_documents"].isel(position=norms["secondary_sink_position"].astype(int)).sum(("layer", "kv_head"))
+    times = (
+        norms["compressed_documents"]
+        .isel(position=norms["secondary_sink_position"].astype(int))
+        .sum(("layer", "kv_head"))
+    )
     documents = norms["documents"].sum()
-    return xr.Dataset({"secondary_sink_documents": times, "secondary_sink_share": times / documents.where(documents > 0)})
+    return xr.Dataset(
+        {
+            "secondary_sink_documents": times,
+            "secondary_sink_share": times / documents.where(documents > 0),
+        }
+    )
 
 
 def _verdicts(groups: Groups) -> xr.Dataset:
-    """The least error that a share of heads within a tolerance can have: one document takes one head across, (K − 1)/K over the heads."""
+    """The least error that a share of heads within a tolerance can have: one document takes one
+    head across, (K − 1)/K over the heads.
+    """
     documents, tested = groups["capture"].sizes["document"], groups["verdicts"]["tested"]
-    return xr.Dataset({"within_least_error": (documents - 1) / documents / tested.where(tested > 0)})
+    return xr.Dataset(
+        {"within_least_error": (documents - 1) / documents / tested.where(tested > 0)}
+    )
 
 
 DERIVED: Final[dict[str, Callable[[Groups], xr.Dataset]]] = {
-    "summary": lambda groups: bands(groups["summary"], *(groups["capture"].sizes[name] for name in ("document", "position"))),
+    "summary": lambda groups: bands(
+        groups["summary"], *(groups["capture"].sizes[name] for name in ("document", "position"))
+    ),
     "envelope": lambda groups: coverage(groups["envelope"], groups["capture"]["tokens"].values),
     "norms": _norms,
     "similarity": lambda groups: lowest_bic(groups["similarity"], "bic", "gram"),

@@ -1,7 +1,9 @@
-"""Separability against chance: measured Precision and Recall minus those of each null, document by document.
+"""Separability against chance: measured Precision and Recall minus those of each null, document by
+document.
 
-Source: arXiv 2602.01893, §4 and Figure 5, which finds separability best at N in [1, 4] without a null. A head's null shares its document and its N, so
-differences are paired; heads are averaged within a document, and documents are the sample. Imports numpy, scipy.special and xarray.
+Source: arXiv 2602.01893, §4 and Figure 5, which finds separability best at N in [1, 4] without a
+null. A head's null shares its document and its N, so differences are paired; heads are averaged
+within a document, and documents are the sample. Imports numpy, scipy.special and xarray.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ from geostat.statistics.multiple_testing import FALSE_DISCOVERIES, adjusted
 from geostat.statistics.t_test import two_sided
 
 FLOOR: Final = "floor"
-"""The trivial floor N/T of Precision, as a null: a ball that holds every token. Recall has none but 0."""
+"""The trivial floor N/T of Precision, as a null: a ball that holds every token. Recall has none
+but 0.
+"""
 EXACT_UP_TO: Final = 12
 """Documents up to which every pattern of signs is tried; beyond, `FLIPS` of them by lot."""
 FLIPS: Final = 4096
@@ -36,7 +40,10 @@ DIMS: Final = ("document", "layer", "head", "n")
 
 def _records(statistic: str) -> tuple[Variable, ...]:
     """Records of one statistic's variables."""
-    words, record = f"measured {statistic} minus the null's, mean over heads", partial(Variable, equation="Fig. 5", dims=("null", "n"))
+    words, record = (
+        f"measured {statistic} minus the null's, mean over heads",
+        partial(Variable, equation="Fig. 5", dims=("null", "n")),
+    )
     return (
         record(f"{statistic}_gain", words, symbol=rf"\Delta {LETTERS[statistic]}", estimated=True),
         record(f"{statistic}_gain_band_lower", f"lower limit of {words}, for all N at once"),
@@ -45,7 +52,9 @@ def _records(statistic: str) -> tuple[Variable, ...]:
         record(f"{statistic}_p_holm", f"p-value of {words}, Holm over N"),
         record(f"{statistic}_more", f"heads whose {statistic} is above the null's"),
         record(f"{statistic}_less", f"heads whose {statistic} is below the null's"),
-        record(f"{statistic}_above", f"heads whose mean {statistic} is above the null's, tested or not"),
+        record(
+            f"{statistic}_above", f"heads whose mean {statistic} is above the null's, tested or not"
+        ),
         record(f"{statistic}_heads", "heads with a curve of their own at this N"),
     )
 
@@ -58,12 +67,15 @@ def compare_with_nulls(capture: xr.Dataset, null: xr.Dataset | None) -> xr.Datas
 
     Args:
         capture: a /capture dataset.
-        null: a /null dataset of the same documents and sizes, or None where none was measured; the floor is then the only null.
+        null: a /null dataset of the same documents and sizes, or None where none was measured; the
+            floor is then the only null.
 
     Returns:
-        /separable, over (null, n), as in VARIABLES, nulls as in /null and "floor" (Precision only). Intervals of s_gain are for each N by itself, its bands
-        for all N at once (95%, Bonferroni); s_p_holm is over the sizes 1 < N < T of a statistic and null; s_more and s_less are by an exact sign-flip test
-        over documents, Benjamini-Hochberg over heads at each N, q = 0.05. NaN where not determined; the attribute `notes` says why.
+        /separable, over (null, n), as in VARIABLES, nulls as in /null and "floor" (Precision only).
+        Intervals of s_gain are for each N by itself, its bands for all N at once (95%, Bonferroni);
+        s_p_holm is over the sizes 1 < N < T of a statistic and null; s_more and s_less are by an
+        exact sign-flip test over documents, Benjamini-Hochberg over heads at each N, q = 0.05. NaN
+        where not determined; the attribute `notes` says why.
     """
     require(capture, {name: DIMS for name in STATISTICS})
     documents, tokens = capture.sizes["document"], capture["tokens"].values
@@ -74,31 +86,52 @@ def compare_with_nulls(capture: xr.Dataset, null: xr.Dataset | None) -> xr.Datas
     numbers: dict[str, Any] = {}
     for statistic in STATISTICS:
         measured = capture[statistic].values.astype(np.float64)
-        rows = [_compared(measured - _null(statistic, name, measured, null, n / tokens[:, None]), inside) for name in names]
-        numbers |= {f"{statistic}_{part}": join([row[part] for row in rows], np.stack) for part in rows[0]}
-    data = xr.Dataset(variables(VARIABLES, numbers), coords={"null": np.array(names, dtype=object), "n": capture["n"].variable})
+        rows = [
+            _compared(
+                measured - _null(statistic, name, measured, null, n / tokens[:, None]), inside
+            )
+            for name in names
+        ]
+        numbers |= {
+            f"{statistic}_{part}": join([row[part] for row in rows], np.stack) for part in rows[0]
+        }
+    data = xr.Dataset(
+        variables(VARIABLES, numbers),
+        coords={"null": np.array(names, dtype=object), "n": capture["n"].variable},
+    )
     data.attrs = {
         "long_name": "separability against its nulls",
         "documents": documents,
         "false_discovery_rate": FALSE_DISCOVERIES,
         "level": LEVEL,
-        "correction": "Holm (p-values) and Bonferroni (bands) over the sizes 1 < N < T of one statistic and null",
+        "correction": (
+            "Holm (p-values) and Bonferroni (bands) over the sizes 1 < N < T of one statistic and"
+            " null"
+        ),
         "notes": _notes(documents, null),
     }
     return data
 
 
-def _null(statistic: str, name: str, measured: FloatArray, null: xr.Dataset | None, floor: FloatArray) -> FloatArray:
+def _null(
+    statistic: str, name: str, measured: FloatArray, null: xr.Dataset | None, floor: FloatArray
+) -> FloatArray:
     """What a null gives in place of the measured curves, same shape (document, layer, head, n)."""
     if name == FLOOR:
-        whole = np.where(floor <= 1, floor, np.nan)[None, :, None, :] if statistic == "precision" else np.nan
+        whole = (
+            np.where(floor <= 1, floor, np.nan)[None, :, None, :]
+            if statistic == "precision"
+            else np.nan
+        )
         return np.broadcast_to(whole, measured.shape)
     assert null is not None
     return null[statistic].sel(null=name).transpose(*DIMS).values.astype(np.float64)
 
 
 def _compared(difference: FloatArray, inside: BoolArray) -> Mapping[str, Value]:
-    """Everything about measured minus null, (document, layer, head, n), of which `inside` (layer, 1, n) is no matter of definition."""
+    """Everything about measured minus null, (document, layer, head, n), of which `inside`
+    (layer, 1, n) is no matter of definition.
+    """
     documents, sizes = difference.shape[0], difference.shape[-1]
     flat = difference.reshape(documents, -1, sizes)
     each = mean_over_documents(flat.swapaxes(0, 1))
@@ -106,14 +139,20 @@ def _compared(difference: FloatArray, inside: BoolArray) -> Mapping[str, Value]:
     tested = inside.any(axis=(0, 1)) & np.isfinite(gain.se)
     p = np.where(tested, two_sided(gain.value, gain.se, total - 1), np.nan)
     family = max(int(tested.sum()), 1)
-    half = np.where(tested, stdtrit(np.maximum(total - 1, 1), 1 - (1 - LEVEL) / (2 * family)) * gain.se, np.nan)
-    heads = np.where(np.broadcast_to(inside, difference.shape[1:]), difference, np.nan).reshape(flat.shape)
+    half = np.where(
+        tested, stdtrit(np.maximum(total - 1, 1), 1 - (1 - LEVEL) / (2 * family)) * gain.se, np.nan
+    )
+    heads = np.where(np.broadcast_to(inside, difference.shape[1:]), difference, np.nan).reshape(
+        flat.shape
+    )
     bands = {"gain_band_lower": gain.value - half, "gain_band_upper": gain.value + half}
     return {"gain": gain, "p": p, "p_holm": adjusted(p, "holm"), **bands, **_by_head(heads)}
 
 
 def _by_head(difference: FloatArray) -> dict[str, FloatArray]:
-    """Count the heads above and below the null at each N, (document, head, n); more and less are NaN with too few documents to tell."""
+    """Count the heads above and below the null at each N, (document, head, n); more and less are
+    NaN with too few documents to tell.
+    """
     tested = np.isfinite(difference).all(axis=0)
     heads = tested.sum(axis=0).astype(np.float64)
     known = np.where(tested, difference, 0.0)
@@ -123,16 +162,21 @@ def _by_head(difference: FloatArray) -> dict[str, FloatArray]:
         return above | dict.fromkeys(("more", "less"), np.full(heads.shape, np.nan))
     apart = adjusted(np.where(tested, sign_flip(known), np.nan), "fdr_bh") <= FALSE_DISCOVERIES
     signs = {"more": mean > 0, "less": mean < 0}
-    return above | {name: np.where(heads > 0, (apart & side).sum(axis=0), np.nan) for name, side in signs.items()}
+    return above | {
+        name: np.where(heads > 0, (apart & side).sum(axis=0), np.nan)
+        for name, side in signs.items()
+    }
 
 
 def sign_flip(difference: FloatArray, *, seed: int = SEED) -> FloatArray:
-    """Return two-sided p-values of a mean difference over documents, by flipping the signs of whole documents.
+    """Return two-sided p-values of a mean difference over documents, by flipping the signs of whole
+    documents.
 
-    Exact where a document's difference is as likely d as −d, whatever its distribution: Precision and Recall at small N are fractions with few values.
+    Exact where a document's difference is as likely d as −d, whatever its distribution: Precision
+    and Recall at small N are fractions with few values.
 
-    `difference` has shape (document, ...) and no NaN; p-values have shape (...) and are at least 2 / 2^K. Above `EXACT_UP_TO` documents patterns are
-    drawn by `seed`.
+    `difference` has shape (document, ...) and no NaN; p-values have shape (...) and are at least 2
+    / 2^K. Above `EXACT_UP_TO` documents patterns are drawn by `seed`.
 
     >>> sign_flip(np.array([[1.0], [2.0], [0.5], [1.0], [1.5], [1.0]])).tolist()
     [0.03125]
@@ -153,7 +197,10 @@ def sign_flip(difference: FloatArray, *, seed: int = SEED) -> FloatArray:
 
 def _notes(documents: int, null: xr.Dataset | None) -> list[str]:
     """What is not determined, and why."""
-    few = f"{documents} documents: a head cannot be told from chance by an exact test, which needs {LEAST_DOCUMENTS}."
+    few = (
+        f"{documents} documents: a head cannot be told from chance by an exact test, which needs"
+        f" {LEAST_DOCUMENTS}."
+    )
     notes = {
         "No null was measured (/null): the floor N/T is the only one.": null is None,
         "One document: no intervals and no tests.": documents < 2,

@@ -1,7 +1,8 @@
-"""Moments over heads of products of documents: what correlations of document means, and those free of the documents' noise, are made from.
+"""Moments over heads of products of documents: what correlations of document means, and those free
+of the documents' noise, are made from.
 
-A correlation free of noise is made from products of different documents only, whose errors are independent (Spearman 1904, correction for
-attenuation). Imports numpy and xarray.
+A correlation free of noise is made from products of different documents only, whose errors are
+independent (Spearman 1904, correction for attenuation). Imports numpy and xarray.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ NEEDS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """What the heads of a model show, document by document; heads in one row, those without a visible sink left out."""
+    """What the heads of a model show, document by document; heads in one row, those without a
+    visible sink left out.
+    """
 
     similarity: FloatArray
     """ρ₀, shape (document, head)."""
@@ -51,16 +54,23 @@ class Table:
         documents, layers, heads = capture["recall"].shape[:3]
         rho = mean_of_known(cosine)[:, :, group].reshape(documents, -1)
         first = (capture.sizes["position"] - capture["tokens"].values).astype(int)
-        of_sink = capture["attention_weight"].values[:, np.arange(layers), :, first]  # (layer, document, head)
+        of_sink = capture["attention_weight"].values[
+            :, np.arange(layers), :, first
+        ]  # (layer, document, head)
         weight = of_sink.transpose(1, 0, 2).astype(np.float64).reshape(documents, -1)
         recall = capture["recall"].values.astype(np.float64).reshape(documents, layers * heads, -1)
         seen = np.repeat(capture["sink_visible"].values.astype(bool), heads)
-        seen = seen & (np.isfinite(rho) & np.isfinite(weight) & np.isfinite(recall).any(axis=-1)).all(axis=0)
+        seen = seen & (
+            np.isfinite(rho) & np.isfinite(weight) & np.isfinite(recall).any(axis=-1)
+        ).all(axis=0)
         layer = np.repeat(np.arange(layers), heads)
         return cls(
-            similarity=rho[:, seen], weight=weight[:, seen], recall=recall[:, seen], layer=layer[seen],
+            similarity=rho[:, seen],
+            weight=weight[:, seen],
+            recall=recall[:, seen],
+            layer=layer[seen],
             value_head=(layer * capture.sizes["kv_head"] + np.tile(group, layers))[seen],
-        )  # fmt: skip
+        )
 
     @property
     def heads(self) -> int:
@@ -73,39 +83,57 @@ class Table:
         number = np.bincount(place).astype(np.float64)
         pick = (np.arange(names.size)[:, None] == place).astype(np.float64) / number[:, None]
         return Table(
-            similarity=self.similarity @ pick.T, weight=self.weight @ pick.T, recall=np.einsum("gh,khn->kgn", pick, self.recall),
-            layer=self.layer[first], value_head=names,
-        )  # fmt: skip
+            similarity=self.similarity @ pick.T,
+            weight=self.weight @ pick.T,
+            recall=np.einsum("gh,khn->kgn", pick, self.recall),
+            layer=self.layer[first],
+            value_head=names,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moments:
-    """Covariances over heads of x, the control w, if there is one, and y, by their letters: "xx" and "xw" (K, K), "xy" (K, K, n).
+    """Covariances over heads of x, the control w, if there is one, and y, by their letters: "xx"
+    and "xw" (K, K), "xy" (K, K, n).
 
-    Entry (k, l) is between documents k and l. Every document mean's covariance is a quadratic form of these, so that replicates need no second look
-    at the heads.
+    Entry (k, l) is between documents k and l. Every document mean's covariance is a quadratic form
+    of these, so that replicates need no second look at the heads.
     """
 
     by_letters: dict[str, FloatArray]
 
     @classmethod
-    def of(cls, x: FloatArray, y: FloatArray, w: FloatArray | None = None, layer: np.ndarray | None = None) -> Moments | None:
-        """Take the moments over heads, within layers if `layer` is given; None where fewer than two degrees of freedom remain.
+    def of(
+        cls,
+        x: FloatArray,
+        y: FloatArray,
+        w: FloatArray | None = None,
+        layer: np.ndarray | None = None,
+    ) -> Moments | None:
+        """Take the moments over heads, within layers if `layer` is given; None where fewer than two
+        degrees of freedom remain.
 
-        x and the control w have shape (document, head), y (document, head, n), and the factor `layer` (head).
+        x and the control w have shape (document, head), y (document, head, n), and the factor
+        `layer` (head).
         """
         groups = 1 if layer is None else np.unique(layer).size
         if x.shape[1] - groups - (w is not None) - 1 < LEAST_HEADS - 2:
             return None
         x, y = _within(x, layer), _within(y, layer)
-        moments = {"xx": x @ x.T, "xy": np.einsum("kh,lhn->kln", x, y), "yy": np.einsum("khn,lhn->kln", y, y)}
+        moments = {
+            "xx": x @ x.T,
+            "xy": np.einsum("kh,lhn->kln", x, y),
+            "yy": np.einsum("khn,lhn->kln", y, y),
+        }
         if w is not None:
             w = _within(w, layer)
             moments |= {"xw": x @ w.T, "ww": w @ w.T, "wy": np.einsum("kh,lhn->kln", w, y)}
         return cls(by_letters=moments)
 
     def _entries(self, shares: FloatArray, *, apart: bool) -> dict[str, FloatArray]:
-        """Each moment of the mean of documents weighted by `shares` (replicate, document), shape (replicate, n); `apart`: of different documents only."""
+        """Each moment of the mean of documents weighted by `shares` (replicate, document), shape
+        (replicate, n); `apart`: of different documents only.
+        """
         out = {}
         for name, moment in self.by_letters.items():
             moment = moment[..., None] if moment.ndim == 2 else moment
@@ -114,15 +142,21 @@ class Moments:
                 squares = shares**2
                 own = squares @ np.einsum("kkn->kn", moment)
                 rest = 1.0 - squares.sum(axis=1, keepdims=True)
-                value = np.divide(value - own, rest, out=np.full(value.shape, np.nan), where=rest > ROUNDING)
+                value = np.divide(
+                    value - own, rest, out=np.full(value.shape, np.nan), where=rest > ROUNDING
+                )
             out[name] = value
         return out
 
-    def correlation(self, shares: FloatArray, *, apart: bool = False) -> tuple[FloatArray, FloatArray]:
-        """Return the (partial) correlation of x and y and the slope of y in x, shape (replicate, n), of documents weighted by `shares`.
+    def correlation(
+        self, shares: FloatArray, *, apart: bool = False
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the (partial) correlation of x and y and the slope of y in x, shape (replicate,
+        n), of documents weighted by `shares`.
 
-        Rows of `shares`, (replicate, document), sum to 1. `apart`: from products of different documents only, equal in expectation to the moments of the
-        documents' expectations. NaN where a variance is 0 or, for `apart`, estimated as not positive.
+        Rows of `shares`, (replicate, document), sum to 1. `apart`: from products of different
+        documents only, equal in expectation to the moments of the documents' expectations. NaN
+        where a variance is 0 or, for `apart`, estimated as not positive.
         """
         at = self._entries(shares, apart=apart)
         xx, xy, yy = at["xx"], at["xy"], at["yy"]
@@ -134,17 +168,25 @@ class Moments:
         sound_x, sound_y = xx > ROUNDING * np.abs(at["xx"]), yy > ROUNDING * np.abs(at["yy"])
         empty = np.full(np.broadcast_shapes(xy.shape, xx.shape), np.nan)
         with np.errstate(invalid="ignore"):
-            r = np.divide(xy, np.sqrt(xx * yy), out=empty.copy(), where=sound_x & sound_y & np.isfinite(yy))
-        return np.where(np.abs(r) > 1, np.sign(r), r), np.divide(xy, xx, out=empty, where=sound_x & np.isfinite(xy))
+            r = np.divide(
+                xy, np.sqrt(xx * yy), out=empty.copy(), where=sound_x & sound_y & np.isfinite(yy)
+            )
+        return np.where(np.abs(r) > 1, np.sign(r), r), np.divide(
+            xy, xx, out=empty, where=sound_x & np.isfinite(xy)
+        )
 
 
 def shares_of(documents: int) -> tuple[FloatArray, FloatArray]:
-    """Return the weights of the mean over all documents (1, document), and of those over all but one (document, document)."""
+    """Return the weights of the mean over all documents (1, document), and of those over all but
+    one (document, document).
+    """
     return np.full((1, documents), 1 / documents), (1 - np.eye(documents)) / max(documents - 1, 1)
 
 
 def _within(values: FloatArray, layer: np.ndarray | None) -> FloatArray:
-    """Deviations along axis 1 from the mean over heads, or over the heads of the same layer; exactly 0 where they are rounding."""
+    """Deviations along axis 1 from the mean over heads, or over the heads of the same layer;
+    exactly 0 where they are rounding.
+    """
     out = np.empty_like(values)
     for name in [None] if layer is None else np.unique(layer):
         heads = slice(None) if layer is None else layer == name

@@ -1,9 +1,11 @@
-r"""Correlations of Recall with the sink's similarity ρ₀ over the heads of a model, for each N: does the sink's similarity matter?
+r"""Correlations of Recall with the sink's similarity ρ₀ over the heads of a model, for each N: does
+the sink's similarity matter?
 
-Source: arXiv 2602.01893, §4.1 and Figure 6. ρ₀ of a head is its mean cosine between the sink's value and the other tokens'; heads that share a value
-head share it. Over few documents both ρ₀ and Recall are noisy, and noise pulls a correlation towards 0. So each coefficient is given twice: as
-measured (document means correlated, which is what the paper plots) and *unattenuated*, from products of different documents only
-(`geostat.experiments.moments`). Imports numpy and xarray.
+Source: arXiv 2602.01893, §4.1 and Figure 6. ρ₀ of a head is its mean cosine between the sink's
+value and the other tokens'; heads that share a value head share it. Over few documents both ρ₀ and
+Recall are noisy, and noise pulls a correlation towards 0. So each coefficient is given twice: as
+measured (document means correlated, which is what the paper plots) and *unattenuated*, from
+products of different documents only (`geostat.experiments.moments`). Imports numpy and xarray.
 """
 
 from __future__ import annotations
@@ -25,16 +27,22 @@ from geostat.statistics.ranks import ranks
 MEASURES: Final = {
     "pearson": "Pearson's correlation",
     "spearman": "Spearman's rank correlation",
-    "value_heads": "Pearson's correlation over value heads, Recall averaged over the heads that share one",
+    "value_heads": (
+        "Pearson's correlation over value heads, Recall averaged over the heads that share one"
+    ),
     "given_weight": "partial correlation given the sink's weight",
     "given_weight_and_layer": "partial correlation given the sink's weight and the layer, a factor",
 }
-"""Coefficients; "a factor": each layer has its own mean, so only heads of one layer are compared."""
+"""Coefficients; "a factor": each layer has its own mean, so only heads of one layer are
+compared.
+"""
 RESAMPLES: Final = 1000
 """Resamples of documents for the bootstrap band."""
 SEED: Final = 0
 SAME: Final = 1e-6
-"""Means nearer than this are equal: those of Recall over K documents are multiples of 1/(NK), rounded to single precision on the way."""
+"""Means nearer than this are equal: those of Recall over K documents are multiples of 1/(NK),
+rounded to single precision on the way.
+"""
 
 _curve = partial(Variable, equation="§4.1, Fig. 6", dims=("measure", "n"))
 _estimated = partial(_curve, estimated=True)
@@ -42,22 +50,42 @@ _AS_MEASURED: Final = r"\mathrm{corr}(R(r_{\min},N),\rho_0)"
 _SLOPE: Final = "change of Recall per unit of the sink's similarity, free of the documents' noise"
 _BAND: Final = "limit of the correlation as measured, percentiles of resampled documents"
 COEFFICIENTS: Final = (
-    _estimated("correlation", "correlation of Recall with the sink's similarity, as measured", "1", _AS_MEASURED),
-    _estimated("unattenuated", "the same, free of the documents' noise", "1", r"\mathrm{corr}_\infty(R(r_{\min},N),\rho_0)"),
+    _estimated(
+        "correlation",
+        "correlation of Recall with the sink's similarity, as measured",
+        "1",
+        _AS_MEASURED,
+    ),
+    _estimated(
+        "unattenuated",
+        "the same, free of the documents' noise",
+        "1",
+        r"\mathrm{corr}_\infty(R(r_{\min},N),\rho_0)",
+    ),
     _estimated("slope", _SLOPE, "1", r"\partial R/\partial\rho_0"),
 )
 VARIABLES: Final = (
     *COEFFICIENTS,
     *(_curve(f"correlation_boot_{side}", f"{side} {_BAND}", "1", _AS_MEASURED) for side in SIDES),
-    _curve("peak_n", "size N of the largest correlation, chosen by looking", "1", "N", dims=("measure",)),
+    _curve(
+        "peak_n",
+        "size N of the largest correlation, chosen by looking",
+        "1",
+        "N",
+        dims=("measure",),
+    ),
 )
 
 
-def coefficients(table: Table, *, resamples: int = RESAMPLES, seed: int = SEED) -> dict[str, dict[str, Any]]:
-    """Return every coefficient with intervals, and with a band from documents drawn anew, with replacement.
+def coefficients(
+    table: Table, *, resamples: int = RESAMPLES, seed: int = SEED
+) -> dict[str, dict[str, Any]]:
+    """Return every coefficient with intervals, and with a band from documents drawn anew, with
+    replacement.
 
     Returns:
-        By measure: estimates of correlation, unattenuated and slope, and correlation_boot_lower and _boot_upper; each shape (n).
+        By measure: estimates of correlation, unattenuated and slope, and correlation_boot_lower and
+            _boot_upper; each shape (n).
         Correlations have a jackknife-t interval on Fisher's z, the slope on its own scale.
     """
     documents, pooled = table.similarity.shape[0], table.by_value_head()
@@ -76,14 +104,25 @@ def coefficients(table: Table, *, resamples: int = RESAMPLES, seed: int = SEED) 
         if moment is None:
             out[name] = _estimates({}, y.shape[-1])
             continue
-        apart, slope = (np.concatenate(pair) for pair in zip(*(moment.correlation(w, apart=True) for w in (whole, without)), strict=True))
-        parts = {"correlation": np.concatenate([moment.correlation(w)[0] for w in (whole, without)]), "unattenuated": apart, "slope": slope}
+        apart, slope = (
+            np.concatenate(pair)
+            for pair in zip(
+                *(moment.correlation(w, apart=True) for w in (whole, without)), strict=True
+            )
+        )
+        parts = {
+            "correlation": np.concatenate([moment.correlation(w)[0] for w in (whole, without)]),
+            "unattenuated": apart,
+            "slope": slope,
+        }
         out[name] = _estimates(parts, y.shape[-1], moment.correlation(draws)[0])
     return out
 
 
 def _ranked(table: Table, replicates: FloatArray, draws: FloatArray) -> dict[str, Any]:
-    """Spearman's coefficient; ranks of a mean are no mean of ranks, so each replicate is ranked anew, and nothing is unattenuated."""
+    """Spearman's coefficient; ranks of a mean are no mean of ranks, so each replicate is ranked
+    anew, and nothing is unattenuated.
+    """
     sizes = table.recall.shape[-1]
     if table.heads < LEAST_HEADS:
         return _estimates({}, sizes)
@@ -99,14 +138,23 @@ def _ranked(table: Table, replicates: FloatArray, draws: FloatArray) -> dict[str
     return _estimates({"correlation": np.array([of(row) for row in replicates])}, sizes, band)
 
 
-def _estimates(parts: dict[str, FloatArray], sizes: int, draws: FloatArray | None = None) -> dict[str, Any]:
-    """Estimates from rows of which the first is of all documents, the others each without one, with a band; NaN for what is not there."""
+def _estimates(
+    parts: dict[str, FloatArray], sizes: int, draws: FloatArray | None = None
+) -> dict[str, Any]:
+    """Estimates from rows of which the first is of all documents, the others each without one,
+    with a band; NaN for what is not there.
+    """
     unknown, limits = np.full(sizes, np.nan), np.full((2, sizes), np.nan)
-    out: dict[str, Any] = {record.name: Estimate(value=unknown, se=unknown, lower=unknown, upper=unknown) for record in COEFFICIENTS}
+    out: dict[str, Any] = {
+        record.name: Estimate(value=unknown, se=unknown, lower=unknown, upper=unknown)
+        for record in COEFFICIENTS
+    }
     for name, rows in parts.items():
         estimate = (jackknife if name == "slope" else fisher)(rows[0], rows[1:])
         if name == "unattenuated":
-            estimate = replace(estimate, value=np.where(without_noise(rows[0], rows[1:]), rows[0], np.nan))
+            estimate = replace(
+                estimate, value=np.where(without_noise(rows[0], rows[1:]), rows[0], np.nan)
+            )
         out[name] = replace(estimate, skew=None, without=None)
     if draws is not None and len(draws):
         some = np.isfinite(draws).all(axis=0)
@@ -115,22 +163,32 @@ def _estimates(parts: dict[str, FloatArray], sizes: int, draws: FloatArray | Non
 
 
 def without_noise(correlation: FloatArray, replicates: FloatArray) -> BoolArray:
-    """Return where a correlation can be freed of noise: it is neither at the edge, ±1, nor beyond, nor is it so without some document."""
+    """Return where a correlation can be freed of noise: it is neither at the edge, ±1, nor
+    beyond, nor is it so without some document.
+    """
     return np.asarray(np.isfinite(fisher(correlation, replicates).se))
 
 
 def fisher(correlation: FloatArray, replicates: FloatArray) -> Estimate:
-    """Return a correlation r with its jackknife-t interval, made on z = artanh r and carried back; its standard error by the delta method.
+    """Return a correlation r with its jackknife-t interval, made on z = artanh r and carried back;
+    its standard error by the delta method.
 
     >>> round(float(fisher(np.array(0.5), np.array([0.4, 0.5, 0.6])).upper), 2)
     0.84
     """
     with np.errstate(divide="ignore"):
         z = jackknife(np.arctanh(correlation), np.arctanh(replicates))
-    return Estimate(value=correlation, se=z.se * (1 - correlation**2), lower=np.tanh(z.lower), upper=np.tanh(z.upper))
+    return Estimate(
+        value=correlation,
+        se=z.se * (1 - correlation**2),
+        lower=np.tanh(z.lower),
+        upper=np.tanh(z.upper),
+    )
 
 
-def correlate_with_sink(capture: xr.Dataset, *, resamples: int = RESAMPLES, seed: int = SEED) -> xr.Dataset:
+def correlate_with_sink(
+    capture: xr.Dataset, *, resamples: int = RESAMPLES, seed: int = SEED
+) -> xr.Dataset:
     """Correlate Recall with ρ₀ over the heads of a model, for each N (Figure 6).
 
     Args:
@@ -139,15 +197,24 @@ def correlate_with_sink(capture: xr.Dataset, *, resamples: int = RESAMPLES, seed
         seed: of the resamples.
 
     Returns:
-        /sink, as in VARIABLES, measures as in `MEASURES`; correlations have their interval on Fisher's z, and a 95% percentile band. peak_n (measure) is
-        the N at which the measured coefficient is largest, 1 < N < T, 0 where none is known. NaN where not determined (unattenuated also where the
-        documents' noise is too large to be taken out); the attribute `notes` says why. Other attributes: heads, distinct (values of ρ₀), documents,
-        resamples, seed.
+        /sink, as in VARIABLES, measures as in `MEASURES`; correlations have their interval on
+        Fisher's z, and a 95% percentile band. peak_n (measure) is the N at which the measured
+        coefficient is largest, 1 < N < T, 0 where none is known. NaN where not determined
+        (unattenuated also where the documents' noise is too large to be taken out); the attribute
+        `notes` says why. Other attributes: heads, distinct (values of ρ₀), documents, resamples,
+        seed.
     """
     table, documents = Table.of(capture), capture.sizes["document"]
     n = capture["n"].values
-    by_measure = coefficients(table, resamples=resamples, seed=seed) if table.heads else dict.fromkeys(MEASURES, _estimates({}, n.size))
-    numbers = {record.name: join([by_measure[measure][record.name] for measure in MEASURES], np.stack) for record in VARIABLES[:-1]}
+    by_measure = (
+        coefficients(table, resamples=resamples, seed=seed)
+        if table.heads
+        else dict.fromkeys(MEASURES, _estimates({}, n.size))
+    )
+    numbers = {
+        record.name: join([by_measure[measure][record.name] for measure in MEASURES], np.stack)
+        for record in VARIABLES[:-1]
+    }
     correlation = np.stack([by_measure[measure]["correlation"].value for measure in MEASURES])
     inside = (n > 1) & (n < capture.sizes["position"])
     curves = np.where(inside & np.isfinite(correlation), correlation, -np.inf)
@@ -171,7 +238,9 @@ def _notes(table: Table, documents: int) -> list[str]:
     """What is not determined, and why."""
     notes = {
         "No head sees the sink: there is no ρ₀.": not table.heads,
-        f"{table.heads} heads see the sink; a correlation needs {LEAST_HEADS}.": 0 < table.heads < LEAST_HEADS,
+        f"{table.heads} heads see the sink; a correlation needs {LEAST_HEADS}.": (
+            0 < table.heads < LEAST_HEADS
+        ),
         "One document: no intervals, and nothing free of its noise.": documents < 2,
     }
     return [note for note, applies in notes.items() if applies]

@@ -1,4 +1,6 @@
-"""Mean curves of one head fitted by lmfit, with document errors: norms by token, cosines by lag, log weights by position."""
+"""Mean curves of one head fitted by lmfit, with document errors: norms by token, cosines by lag,
+log weights by position.
+"""
 
 from __future__ import annotations
 
@@ -21,20 +23,29 @@ from geostat.statistics.jackknife import leave_one_out_mean
 from geostat.statistics.least_squares import LMFIT_KEYWORDS
 from geostat.statistics.losses import mean_over_documents
 
-NEEDS: dict[str, Mapping[str, tuple[str, ...]]] = {"norms": norms.NEEDS, "similarity": similarity.NEEDS, "weights": weights.NEEDS}
+NEEDS: dict[str, Mapping[str, tuple[str, ...]]] = {
+    "norms": norms.NEEDS,
+    "similarity": similarity.NEEDS,
+    "weights": weights.NEEDS,
+}
 
 SEARCHED = {"log_p_base": "b", "omega": "omega", "eta_tail": "eta_tail"}
-"""Parameters of Assumption 3's Models, as `search` names them; η is that of the oscillation, of the monotone form that of the growth."""
+"""Parameters of Assumption 3's Models, as `search` names them; η is that of the oscillation, of
+the monotone form that of the growth.
+"""
 
 
 def two_level(each: FloatArray, seen: LayerTokens) -> DocumentResult | None:
-    """Fit Assumption 1 to the mean profile of norms, shape (document, token), with lmfit; None where no norm is known."""
+    """Fit Assumption 1 to the mean profile of norms, shape (document, token), with lmfit; None
+    where no norm is known.
+    """
     norm = mean_over_documents(each)
     best = norms.estimate(norm, seen.first_content)
     if not np.isfinite(best["C"]):
         return None
     known = np.isfinite(norm)
-    # Without a visible sink every token is content: positions start at 1 and λ has nothing to rest on.
+    # Without a visible sink every token is content: positions start at 1 and λ has nothing to rest
+    # on.
     position = np.arange(norm.size) + 1 - seen.first_content
     parameters = lmfit.Parameters()
     parameters.add("C", value=float(best["C"]), min=0.0)
@@ -47,13 +58,18 @@ def two_level(each: FloatArray, seen: LayerTokens) -> DocumentResult | None:
 
 
 def by_lag(data: Cosines, form: str) -> DocumentResult | None:
-    """Fit a form of similarity to the mean cosines of one row with lmfit; None where it cannot be fitted."""
+    """Fit a form of similarity to the mean cosines of one row with lmfit; None where it cannot
+    be fitted.
+    """
     fit = fit_batched(form, data)
     if not np.isfinite(fit.estimate.squares[0]):
         return None
     result = forms.fit_row(form, data.lag, data.mean[0], data.pairs, fit.estimate, 0)
     carries = data.carries[:, 0]
-    without = {name: fit.replicates.values[name].reshape(data.carries.shape)[carries, 0] for name in forms.FORM[form].parameters}
+    without = {
+        name: fit.replicates.values[name].reshape(data.carries.shape)[carries, 0]
+        for name in forms.FORM[form].parameters
+    }
     if "beta" in without:  # the jackknife is of log β, carried over
         positive = np.where(without["beta"] > 0, without["beta"], np.nan)
         without["beta"] = result.params["beta"].value * np.log(positive)
@@ -63,9 +79,13 @@ def by_lag(data: Cosines, form: str) -> DocumentResult | None:
 
 
 def by_position(log_weight: FloatArray, seen: LayerTokens, form: str) -> DocumentResult | None:
-    """Fit a form of Assumption 3 to mean log weights, shape (document, content token), with lmfit; None where it cannot be fitted."""
+    """Fit a form of Assumption 3 to mean log weights, shape (document, content token), with
+    lmfit; None where it cannot be fitted.
+    """
     mean = mean_over_documents(log_weight)
-    results = search(np.concatenate([mean[None], leave_one_out_mean(log_weight)]), seen.first_content)
+    results = search(
+        np.concatenate([mean[None], leave_one_out_mean(log_weight)]), seen.first_content
+    )
     rows = {name: each[weights.FORMS.index(form)] for name, each in results.items()}
     start = {name: float(each[0]) for name, each in rows.items()}
     if not np.isfinite(start["b"]):
@@ -74,4 +94,6 @@ def by_position(log_weight: FloatArray, seen: LayerTokens, form: str) -> Documen
     result = phases.fit_row(form, position, mean, start)
     carries = np.isfinite(log_weight).any(axis=-1)
     searched = SEARCHED | {"eta": "eta_tail" if form == "monotone" else "eta_osc"}
-    return with_document_errors(result, {name: rows[source][1:][carries] for name, source in searched.items()})
+    return with_document_errors(
+        result, {name: rows[source][1:][carries] for name, source in searched.items()}
+    )

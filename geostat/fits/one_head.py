@@ -1,6 +1,8 @@
-"""One head's fit as lmfit or statsmodels hands it back, with its report, residuals and confidence tools.
+"""One head's fit as lmfit or statsmodels hands it back, with its report, residuals and confidence
+tools.
 
-Errors in lmfit's results are a document jackknife's (`document_errors`), as in the fit datasets. Imports xarray, lmfit and the three fits.
+Errors in lmfit's results are a document jackknife's (`document_errors`), as in the fit datasets.
+Imports xarray, lmfit and the three fits.
 """
 
 from __future__ import annotations
@@ -24,7 +26,11 @@ if TYPE_CHECKING:
     from statsmodels.regression.linear_model import RegressionResultsWrapper
     from statsmodels.regression.mixed_linear_model import MixedLMResultsWrapper
 
-FORMS = {"norms": ("two-level", "trend", "variance"), "similarity": forms.FORMS, "weights": weights.FORMS}
+FORMS = {
+    "norms": ("two-level", "trend", "variance"),
+    "similarity": forms.FORMS,
+    "weights": weights.FORMS,
+}
 """Forms each assumption can be fitted with."""
 PRINTED = {"norms": "two-level", "similarity": "exponential", "weights": "shared"}
 
@@ -34,10 +40,12 @@ def fit_head(
 ) -> lmfit.model.ModelResult | RegressionResultsWrapper | MixedLMResultsWrapper:
     """Fit one assumption to the document mean of one query head and return lmfit's ModelResult.
 
-    `result.fit_report()` prints it. Errors and correlations are a document jackknife's, whose replicates repeat the search for break points; one document
-    gives none. Whether a phase of the weights stands out of the noise at all is told by /weights. Parameters at a bound, and the break points of the
-    weights, are held fixed. Two forms of "norms" are statsmodels', whose `result.summary()` prints them:
-    "trend", the mean profile's line with Newey-West errors (`norms.trend.line_of_profile`), and "variance", the mixed model of document, position and
+    `result.fit_report()` prints it. Errors and correlations are a document jackknife's, whose
+    replicates repeat the search for break points; one document gives none. Whether a phase of the
+    weights stands out of the noise at all is told by /weights. Parameters at a bound, and the break
+    points of the weights, are held fixed. Two forms of "norms" are statsmodels', whose
+    `result.summary()` prints them: "trend", the mean profile's line with Newey-West errors
+    (`norms.trend.line_of_profile`), and "variance", the mixed model of document, position and
     residual (`norms.variance.mixed_model`), which takes seconds.
 
     Args:
@@ -48,13 +56,20 @@ def fit_head(
         form: one of FORMS[which]; the printed form by default.
 
     Raises:
-        InputError: if layer, head, which or form is unknown, a variable is missing, or the head cannot be fitted with this form.
+        InputError: if layer, head, which or form is unknown, a variable is missing, or the head
+            cannot be fitted with this form.
     """
     if which not in FORMS:
-        raise InputError(f"which={which!r} is not an assumption, expected one of {', '.join(FORMS)}. Choose one of those.")
+        raise InputError(
+            f"which={which!r} is not an assumption, expected one of {', '.join(FORMS)}. Choose one"
+            " of those."
+        )
     form = PRINTED[which] if form is None else form
     if form not in FORMS[which]:
-        raise InputError(f"form={form!r} is not a form of {which}, expected one of {', '.join(FORMS[which])}. Choose one of those.")
+        raise InputError(
+            f"form={form!r} is not a form of {which}, expected one of {', '.join(FORMS[which])}."
+            " Choose one of those."
+        )
     require(capture, NEEDS[which])
     at_layer, at_head = index_of(capture, "layer", layer), index_of(capture, "head", head)
     kv_head = index_of(capture, "kv_head", int(capture["kv_head_of_head"].values[at_head]))
@@ -68,7 +83,10 @@ def fit_head(
     else:
         result = _norms(capture, at_layer, kv_head, form)
     if result is None:
-        raise InputError(f"layer {layer}, head {head}: too little finite data for the {form} form of {which}. Choose another head or form.")
+        raise InputError(
+            f"layer {layer}, head {head}: too little finite data for the {form} form of {which}."
+            " Choose another head or form."
+        )
     return result
 
 
@@ -78,7 +96,9 @@ def _norms(
     seen = layer_tokens(capture, layer)
     each = capture["value_norm"][:, layer, kv_head, seen.start :].values.astype(np.float64)
     if form == "variance":
-        return variance.mixed_model(np.where(np.isfinite(each), each, np.nan)[:, seen.first_content :])
+        return variance.mixed_model(
+            np.where(np.isfinite(each), each, np.nan)[:, seen.first_content :]
+        )
     if form == "trend":
         return trend.line_of_profile(mean_over_documents(each)[seen.first_content :])
     return two_level(each, seen)

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Console:
-    """How a stage tells what it does: a line for each stage, progress within it. Silent by default."""
+    """How a stage tells what it does: a line for each stage, progress within it. Silent by
+    default.
+    """
 
     stage: Callable[[str], None] = field(default=lambda text: None)
     captured: Callable[[Progress], None] = field(default=lambda progress: None)

@@ -1,7 +1,8 @@
 """Where a run lies, whether it can be written there, and run.json beside its store.
 
-run.json holds wall times and the machine, which differ between equal runs and so must not be in the store; the machine is that of the capture.
-Imports empirical for the disk, and for the machine, with torch, where a capture has.
+run.json holds wall times and the machine, which differ between equal runs and so must not be in the
+store; the machine is that of the capture. Imports empirical for the disk, and for the machine, with
+torch, where a capture has.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ def refuse_unwritable(folder: Path) -> None:
     """Refuse a folder that cannot be made or written, before long work is done for it."""
     there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     if not there.is_dir():
-        raise InputError(f"{there}: is a file, expected a folder to write in. Choose another folder with --out.")
+        raise InputError(
+            f"{there}: is a file, expected a folder to write in. Choose another folder with --out."
+        )
     if not os.access(there, os.W_OK | os.X_OK):
         raise InputError(f"{there}: cannot be written. Choose another folder with --out.")
 
@@ -44,14 +47,20 @@ def timed(path: Path, stage: str) -> Iterator[None]:
     yield
     known = _known(path)
     seconds = known.get("seconds")
-    _write(path, known | {"seconds": (seconds if isinstance(seconds, dict) else {}) | {stage: _since(started)}})
+    _write(
+        path,
+        known
+        | {"seconds": (seconds if isinstance(seconds, dict) else {}) | {stage: _since(started)}},
+    )
 
 
 @contextmanager
 def capture_session(path: Path) -> Iterator[list[int]]:
-    """Record documents and wall time of a session of a capture, however it ends; one that measured nothing leaves what is known.
+    """Record documents and wall time of a session of a capture, however it ends; one that measured
+    nothing leaves what is known.
 
-    One that had nothing left to measure, after one that was killed before it could record itself, records the machine alone.
+    One that had nothing left to measure, after one that was killed before it could record itself,
+    records the machine alone.
 
     Yields:
         a list that is to get, for each document, how many the store then holds.
@@ -72,14 +81,23 @@ def capture_session(path: Path) -> Iterator[list[int]]:
 def seconds_of(path: Path) -> dict[str, float] | None:
     """Wall time by stage, all sessions together; None where it is not known."""
     seconds = _known(path).get("seconds")
-    return {str(name): float(value) for name, value in seconds.items()} if isinstance(seconds, dict) else None
+    return (
+        {str(name): float(value) for name, value in seconds.items()}
+        if isinstance(seconds, dict)
+        else None
+    )
 
 
 def _add_session(path: Path, kept: Sequence[int], seconds: float) -> None:
     if not kept:
         return
-    before = _known(path).get("captures") if kept[0] > 1 else None  # a run that starts anew starts its record anew
-    sessions = [*(before if isinstance(before, list) else []), {"documents": len(kept), "seconds": seconds}]
+    before = (
+        _known(path).get("captures") if kept[0] > 1 else None
+    )  # a run that starts anew starts its record anew
+    sessions = [
+        *(before if isinstance(before, list) else []),
+        {"documents": len(kept), "seconds": seconds},
+    ]
     total = round(sum(float(session["seconds"]) for session in sessions), 3)
     # the results of fewer documents, and their times, are gone
     _write(path, {"captures": sessions, "seconds": {"capture": total}, "machine": _machine()})
@@ -104,7 +122,9 @@ def _write(path: Path, known: Mapping[str, Any]) -> None:
 
 
 def _known(path: Path) -> dict[str, Any]:
-    """What run.json says, or nothing where it is absent or damaged: it is a convenience, not a result."""
+    """What run.json says, or nothing where it is absent or damaged: it is a convenience, not a
+    result.
+    """
     try:
         known = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -1,4 +1,5 @@
-"""Groups of a run by the stage that makes them, and as a DataTree: taken out, joined. Imports xarray.
+"""Groups of a run by the stage that makes them, and as a DataTree: taken out, joined. Imports
+xarray.
 
 What a stage makes is stale once an earlier stage is repeated, or the stage itself.
 """
@@ -15,8 +16,19 @@ from geostat.errors import InputError
 ASSUMPTIONS: Final = ("norms", "similarity", "weights")
 """The fits that bounds are evaluated from."""
 FITTED: Final = (*ASSUMPTIONS, "pooled")
-CONFRONTED: Final = ("envelope", "ingredients", "predictive", "sink", "heads", "separable", "verdicts", "summary")
-"""They rest on the fits: they go when fits or bounds are made anew, so that none outlives what it was made from."""
+CONFRONTED: Final = (
+    "envelope",
+    "ingredients",
+    "predictive",
+    "sink",
+    "heads",
+    "separable",
+    "verdicts",
+    "summary",
+)
+"""They rest on the fits: they go when fits or bounds are made anew, so that none outlives what
+it was made from.
+"""
 
 
 def maker(name: str) -> str:
@@ -25,7 +37,13 @@ def maker(name: str) -> str:
     >>> maker("weights")
     'geostat.fit'
     """
-    return "geostat.fit" if name in FITTED else "geostat.confront" if name in CONFRONTED else "geostat.open or geostat.capture"
+    return (
+        "geostat.fit"
+        if name in FITTED
+        else "geostat.confront"
+        if name in CONFRONTED
+        else "geostat.open or geostat.capture"
+    )
 
 
 def group_of(tree: xr.DataTree, name: str) -> xr.Dataset:
@@ -35,11 +53,18 @@ def group_of(tree: xr.DataTree, name: str) -> xr.Dataset:
     elif name in tree.children:
         return tree[name].to_dataset()
     else:
-        seen = f"has no /{name}, only {', '.join(f'/{child}' for child in tree.children) or 'nothing'}"
-    raise InputError(f"{type(tree).__name__}: expected an xarray.DataTree with /{name}, but it {seen}. Use what {maker(name)} returned.")
+        seen = (
+            f"has no /{name}, only {', '.join(f'/{child}' for child in tree.children) or 'nothing'}"
+        )
+    raise InputError(
+        f"{type(tree).__name__}: expected an xarray.DataTree with /{name}, but it {seen}. Use what"
+        f" {maker(name)} returned."
+    )
 
 
-def tree_of(groups: Mapping[str, xr.Dataset], attrs: Mapping[Any, Any] | None = None) -> xr.DataTree:
+def tree_of(
+    groups: Mapping[str, xr.Dataset], attrs: Mapping[Any, Any] | None = None
+) -> xr.DataTree:
     """Groups by name as a DataTree with a run's attributes."""
     tree = xr.DataTree.from_dict({f"/{name}": dataset for name, dataset in groups.items()})
     tree.attrs = dict(attrs or {})
@@ -48,4 +73,7 @@ def tree_of(groups: Mapping[str, xr.Dataset], attrs: Mapping[Any, Any] | None = 
 
 def joined(first: xr.DataTree, *others: xr.DataTree) -> xr.DataTree:
     """The groups of several runs as one, of equal ones the last run's."""
-    return tree_of({name: tree[name].to_dataset() for tree in (first, *others) for name in tree.children}, first.attrs)
+    return tree_of(
+        {name: tree[name].to_dataset() for tree in (first, *others) for name in tree.children},
+        first.attrs,
+    )

@@ -1,6 +1,8 @@
-"""The main job, stage by stage: capture → fit → confront → report. Every stage reads and writes the one store of a run.
+"""The main job, stage by stage: capture → fit → confront → report. Every stage reads and writes the
+one store of a run.
 
-Imports all three rooms. `geostat.cli.app` and the functions of `geostat` call this and nothing else.
+Imports all three rooms. `geostat.cli.app` and the functions of `geostat` call this and nothing
+else.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ def text_of(settings: Settings) -> texts.Corpus:
     """
     if settings.dataset:
         return texts.from_hub(settings.dataset, split=settings.split, field=settings.field)
-    return texts.from_paths(settings.text, field=settings.field) if settings.text else texts.builtin()
+    return (
+        texts.from_paths(settings.text, field=settings.field) if settings.text else texts.builtin()
+    )
 
 
 def find_model(settings: Settings) -> models.FoundModel:
@@ -48,9 +52,13 @@ def find_model(settings: Settings) -> models.FoundModel:
         InputError: if it is not there, cannot be measured, or has no such heads.
     """
     result = models.find(
-        settings.model, revision=settings.revision, dtype=settings.dtype, device=settings.device,
-        trust_remote_code=settings.trust_remote_code, allow_pickle=settings.allow_pickle,
-    )  # fmt: skip
+        settings.model,
+        revision=settings.revision,
+        dtype=settings.dtype,
+        device=settings.device,
+        trust_remote_code=settings.trust_remote_code,
+        allow_pickle=settings.allow_pickle,
+    )
     result.refuse_unreadable(settings.length)
     if result.heads is not None:
         layers, heads = result.heads
@@ -58,14 +66,25 @@ def find_model(settings: Settings) -> models.FoundModel:
     return result
 
 
-def measure(settings: Settings, out: Path, *, fresh: bool = False, null: bool = True, console: Console = QUIET) -> Store:
-    """Capture the run that `settings` describe into `out`; an equal run that stopped early is completed.
+def measure(
+    settings: Settings,
+    out: Path,
+    *,
+    fresh: bool = False,
+    null: bool = True,
+    console: Console = QUIET,
+) -> Store:
+    """Capture the run that `settings` describe into `out`; an equal run that stopped early is
+    completed.
 
-    With `fresh` a run that stands there is thrown away, once the first document of the new one is complete.
+    With `fresh` a run that stands there is thrown away, once the first document of the new one is
+    complete.
 
     Raises:
-        InputError: for bad settings, text or model, something at `out` that is no run, or a run of other settings (unless `fresh`).
-        StoreError: if the run there is damaged (unless `fresh`; not even then if its manifest cannot be read).
+        InputError: for bad settings, text or model, something at `out` that is no run, or a run of
+            other settings (unless `fresh`).
+        StoreError: if the run there is damaged (unless `fresh`; not even then if its manifest
+            cannot be read).
     """
     n = sizes(settings.n, settings.length)
     path = path_of(store_path(out))
@@ -79,21 +98,43 @@ def measure(settings: Settings, out: Path, *, fresh: bool = False, null: bool = 
         console.stage("read the text")
         documents, result = text_of(settings), find_model(settings)
         windows = corpus.windows(
-            documents, result.tokenizer, length=settings.length, count=settings.documents, special_tokens=settings.special_tokens
+            documents,
+            result.tokenizer,
+            length=settings.length,
+            count=settings.documents,
+            special_tokens=settings.special_tokens,
         )
         console.stage("load the model")
         model = result.load()
         console.stage("capture")
-        observers: list[Observer] = [Geometry(named=settings.heads), *([Baselines()] if null else []), MeasuredEnvelope()]
-        asked = {"groups": [observer.group for observer in observers], "named_heads": [list(head) for head in settings.heads]}
+        observers: list[Observer] = [
+            Geometry(named=settings.heads),
+            *([Baselines()] if null else []),
+            MeasuredEnvelope(),
+        ]
+        asked = {
+            "groups": [observer.group for observer in observers],
+            "named_heads": [list(head) for head in settings.heads],
+        }
         return capture(
-            model, windows, path, observers=observers, n=n, convention=Convention(settings.convention), seed=settings.seed, batch=settings.batch,
-            settings=asked, fresh=fresh, on_progress=console.captured, on_kept=kept.append,
-        )  # fmt: skip
+            model,
+            windows,
+            path,
+            observers=observers,
+            n=n,
+            convention=Convention(settings.convention),
+            seed=settings.seed,
+            batch=settings.batch,
+            settings=asked,
+            fresh=fresh,
+            on_progress=console.captured,
+            on_kept=kept.append,
+        )
 
 
 def fit(store: Store, *, console: Console = QUIET) -> dict[str, xr.Dataset]:
-    """Fit Assumptions 1-3 and keep /norms, /similarity, /weights and /pooled in the store; what was made of earlier fits goes.
+    """Fit Assumptions 1-3 and keep /norms, /similarity, /weights and /pooled in the store; what was
+    made of earlier fits goes.
 
     Raises:
         InputError: if the run holds no complete document, or another process writes to it.
@@ -101,17 +142,22 @@ def fit(store: Store, *, console: Console = QUIET) -> dict[str, xr.Dataset]:
     """
     with store.alone(), timed(store.path, "fit"):
         if not store.documents:
-            raise InputError(f"{store.path}: holds no complete document. Run the same `geostat capture` again to go on with it.")
+            raise InputError(
+                f"{store.path}: holds no complete document. Run the same `geostat capture` again to"
+                " go on with it."
+            )
         result = stages.fitted(store.read("capture"), console=console)
         store.put(result, drops=CONFRONTED)
     return result
 
 
 def confront(store: Store, *, console: Console = QUIET, **asked: Any) -> dict[str, xr.Dataset]:
-    """Evaluate the bounds from the fits, lay them over the measured curves, make the experiments, and give the verdicts.
+    """Evaluate the bounds from the fits, lay them over the measured curves, make the experiments,
+    and give the verdicts.
 
-    Keeps /envelope, /sink, /heads, /separable, /verdicts and /summary in the store, with `swap` /ingredients and with `predict` /predictive too
-    (a few minutes each). asked: what `stages.confronted` takes.
+    Keeps /envelope, /sink, /heads, /separable, /verdicts and /summary in the store, with `swap`
+    /ingredients and with `predict` /predictive too (a few minutes each). asked: what
+    `stages.confronted` takes.
 
     Raises:
         InputError: if the run has no fits, or another process writes to it.
@@ -120,7 +166,10 @@ def confront(store: Store, *, console: Console = QUIET, **asked: Any) -> dict[st
     with store.alone(), timed(store.path, "confront"):
         missing = sorted(set(ASSUMPTIONS) - set(store.results))
         if missing:
-            raise InputError(f"{store.path}: has no fits yet ({', '.join(missing)} missing). Run `geostat fit {store.path}` first.")
+            raise InputError(
+                f"{store.path}: has no fits yet ({', '.join(missing)} missing). Run `geostat fit"
+                f" {store.path}` first."
+            )
         result = stages.confronted(store.tree(), console=console, **asked)
         store.put(result, drops=CONFRONTED)
     return result

@@ -1,6 +1,7 @@
 """Reference of a run's variables: every record of every group as a Markdown page.
 
-`python -m geostat.runs.reference docs/reference/variables.md` writes it. Imports the groups' records.
+`python -m geostat.runs.reference docs/reference/variables.md` writes it. Imports the groups'
+records.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ from geostat.verdicts import answers
 
 def _measured(rows: Mapping[str, schema.Variable]) -> tuple[Variable, ...]:
     return tuple(
-        Variable(name, row.long_name, row.units, row.symbol, row.equation, dims=("document", *row.dims)) for name, row in rows.items()
+        Variable(
+            name, row.long_name, row.units, row.symbol, row.equation, dims=("document", *row.dims)
+        )
+        for name, row in rows.items()
     )
 
 
@@ -37,7 +41,9 @@ MEASURED: Final = ("document", "layer", "edition", "head", "n_envelope")
 RECORDS: Final[Mapping[str, tuple[Variable, ...]]] = {
     "capture": _measured(schema.CAPTURE | schema.PRINCIPAL),
     "null": _measured(schema.NULL),
-    "measured_envelope": tuple(Variable(name, dims=MEASURED, **bound_attributes(name)) for name in ALL_BOUNDS),
+    "measured_envelope": tuple(
+        Variable(name, dims=MEASURED, **bound_attributes(name)) for name in ALL_BOUNDS
+    ),
     "norms": (*HEADS, *TOKENS, *POSITIONS, SINK_VISIBLE),
     "similarity": (*BY_FORM, *BY_HEAD, SINK_VISIBLE),
     "weights": (*WEIGHTS, SINK_VISIBLE),
@@ -49,7 +55,12 @@ RECORDS: Final[Mapping[str, tuple[Variable, ...]]] = {
     "heads": REGIMES,
     "separable": SEPARABLE,
     "verdicts": (
-        *(record for unit in (answers.BY_UNIT, answers.OF_BOUNDS) for records in unit.values() for record in records),
+        *(
+            record
+            for unit in (answers.BY_UNIT, answers.OF_BOUNDS)
+            for records in unit.values()
+            for record in records
+        ),
         *answers.OVERALL,
     ),
     "summary": overall.VARIABLES,
@@ -63,10 +74,10 @@ results themselves are labelled with.
 
 An estimate, marked \\*, is four variables: `x`, `x_se` (standard error), `x_lower` and `x_upper`
 (95% interval; over documents unless its attribute `interval` says otherwise). Where a claim is on
-it, marked \\*\\*, there are also `x_skew` (skewness of single documents) and `x_without` (the estimate
-without each document, along `document`). Each variable carries its meaning, unit, symbol and
-equation as the attributes `long_name`, `units`, `symbol` and `equation`; equation numbers are those
-of arXiv 2602.01893.
+it, marked \\*\\*, there are also `x_skew` (skewness of single documents) and `x_without` (the
+estimate without each document, along `document`). Each variable carries its meaning, unit, symbol
+and equation as the attributes `long_name`, `units`, `symbol` and `equation`; equation numbers are
+those of arXiv 2602.01893.
 """
 
 
@@ -81,12 +92,18 @@ def reference(records: Mapping[str, Iterable[Variable]] = RECORDS) -> str:
 
 
 def _table(rows: Iterable[Variable]) -> str:
-    lines = ["| variable | over | unit | symbol | meaning | equation |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| variable | over | unit | symbol | meaning | equation |",
+        "|---|---|---|---|---|---|",
+    ]
     for row in rows:
         mark = r"\*\*" if row.judged else r"\*" if row.estimated else ""
         symbol = f"${row.symbol}$".replace("|", r"\|") if row.symbol else ""
         meaning = row.long_name.replace("|", r"\|")
-        lines.append(f"| `{row.name}`{mark} | {', '.join(row.dims)} | {row.units} | {symbol} | {meaning} | {row.equation} |")
+        lines.append(
+            f"| `{row.name}`{mark} | {', '.join(row.dims)} | {row.units} | {symbol} | {meaning} |"
+            f" {row.equation} |"
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -1,4 +1,5 @@
-"""What a run is asked for: settings that check themselves, and the words of the command's options read into them.
+"""What a run is asked for: settings that check themselves, and the words of the command's options
+read into them.
 
 Imports empirical for the words it knows.
 """
@@ -53,27 +54,46 @@ class Settings:
     allow_pickle: bool = False
 
     def __post_init__(self) -> None:
-        for name, least in (("documents", 1), ("length", windows.LEAST_LENGTH), ("batch", 1), ("seed", 0)):
+        for name, least in (
+            ("documents", 1),
+            ("length", windows.LEAST_LENGTH),
+            ("batch", 1),
+            ("seed", 0),
+        ):
             value = getattr(self, name)
             if not isinstance(value, int) or value < least:
                 seen = value if isinstance(value, int) else repr(value)
-                raise InputError(f"--{name} {seen}: expected at least {least}, a whole number. Use --{name} {least} or more.")
+                raise InputError(
+                    f"--{name} {seen}: expected at least {least}, a whole number. Use --{name}"
+                    f" {least} or more."
+                )
         for name, known in NAMES.items():
             if getattr(self, name) not in known:
                 option = f"--{name.replace('_', '-')}"
-                raise InputError(f"{option} {getattr(self, name)}: expected one of {', '.join(known)}. Use one of those.")
+                raise InputError(
+                    f"{option} {getattr(self, name)}: expected one of {', '.join(known)}. Use one"
+                    " of those."
+                )
         if self.model is not None and not self.model.strip():
             raise InputError(
-                "the model's name is empty, expected a Hugging Face id, a folder or a .gguf file. Leave it out for the built-in one."
+                "the model's name is empty, expected a Hugging Face id, a folder or a .gguf file."
+                " Leave it out for the built-in one."
             )
         if self.dataset is not None and not self.dataset.strip():
-            raise InputError("--dataset is empty, expected the id of a hub dataset. Name one, or leave --dataset out.")
+            raise InputError(
+                "--dataset is empty, expected the id of a hub dataset. Name one, or leave --dataset"
+                " out."
+            )
         if self.text and self.dataset:
-            raise InputError("--text and --dataset were both given, expected one source of text. Drop one of them.")
+            raise InputError(
+                "--text and --dataset were both given, expected one source of text. Drop one of"
+                " them."
+            )
 
 
 def sizes(text: str, positions: int) -> np.ndarray:
-    """Read `--n`: `default`, `all`, or sizes such as 1,2,4-8; ascending, from 1 to the number of positions.
+    """Read `--n`: `default`, `all`, or sizes such as 1,2,4-8; ascending, from 1 to the number of
+    positions.
 
     Raises:
         InputError: for anything else.
@@ -89,15 +109,27 @@ def sizes(text: str, positions: int) -> np.ndarray:
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise InputError(f"--n {text}: {part.strip()!r} is not a size. Use default, all, or sizes such as 1,2,4-8.")
+            raise InputError(
+                f"--n {text}: {part.strip()!r} is not a size. Use default, all, or sizes such as"
+                " 1,2,4-8."
+            )
         if int(last or first) > positions:
-            raise InputError(f"--n {text}: {part.strip()} is above the {positions} tokens of a window. Use sizes from 1 to {positions}.")
+            raise InputError(
+                f"--n {text}: {part.strip()} is above the {positions} tokens of a window. Use sizes"
+                f" from 1 to {positions}."
+            )
         if int(first) > int(last or first):
-            raise InputError(f"--n {text}: {part.strip()} holds no size, expected the smaller one first. Use {last}-{first}.")
+            raise InputError(
+                f"--n {text}: {part.strip()} holds no size, expected the smaller one first. Use"
+                f" {last}-{first}."
+            )
         result |= set(range(int(first), int(last or first) + 1))
     if min(result) < 1:
         seen = f"{min(result)} to {max(result)}"
-        raise InputError(f"--n {text}: sizes {seen}, expected 1 to {positions}, the tokens of a window. Use sizes in that range.")
+        raise InputError(
+            f"--n {text}: sizes {seen}, expected 1 to {positions}, the tokens of a window. Use"
+            " sizes in that range."
+        )
     return np.array(sorted(result), dtype=np.int64)
 
 
@@ -105,20 +137,29 @@ def refuse_text_as_model(settings: Settings) -> None:
     """Refuse a model that is a text, as the second path behind one --text is.
 
     Raises:
-        InputError: for a file that is no .gguf file, beside --text a folder without a model, or a home that is not known.
+        InputError: for a file that is no .gguf file, beside --text a folder without a model, or a
+            home that is not known.
     """
     path = path_of(settings.model or ".", home=True)
     if settings.model is None or not path.exists():
         return
     endings = {file.suffix for file in path.iterdir()} if path.is_dir() else {path.suffix}
-    if ".gguf" in endings or (path / "config.json").exists() or (path.is_dir() and not settings.text):
+    if (
+        ".gguf" in endings
+        or (path / "config.json").exists()
+        or (path.is_dir() and not settings.text)
+    ):
         return
     if not settings.text:
         raise InputError(
-            f"{settings.model}: is no model, expected a .gguf file, a folder or a Hugging Face id. Name a text with --text {settings.model}."
+            f"{settings.model}: is no model, expected a .gguf file, a folder or a Hugging Face id."
+            f" Name a text with --text {settings.model}."
         )
     texts = " ".join(f"--text {text}" for text in (*settings.text, settings.model))
-    raise InputError(f"{settings.model}: stands where the model does and is none. Repeat --text for each text: `{texts}`.")
+    raise InputError(
+        f"{settings.model}: stands where the model does and is none. Repeat --text for each text:"
+        f" `{texts}`."
+    )
 
 
 def named_heads(names: Sequence[str]) -> tuple[tuple[int, int], ...]:
@@ -134,7 +175,9 @@ def named_heads(names: Sequence[str]) -> tuple[tuple[int, int], ...]:
     for name in names:
         match = re.fullmatch(r"[Ll](\d+)[Hh](\d+)", name.strip())
         if match is None:
-            raise InputError(f"--head {name}: expected a layer and a head, such as L5H3. Name it so.")
+            raise InputError(
+                f"--head {name}: expected a layer and a head, such as L5H3. Name it so."
+            )
         heads.append((int(match[1]), int(match[2])))
     return tuple(heads)
 
@@ -143,7 +186,9 @@ def chosen_editions(names: Sequence[str] | None) -> tuple[Edition, ...]:
     """Read edition names; all when none is given."""
     for name in names or ():
         if name not in EDITIONS:
-            raise InputError(f"--edition {name}: expected one of {', '.join(EDITIONS)}. Name one of those.")
+            raise InputError(
+                f"--edition {name}: expected one of {', '.join(EDITIONS)}. Name one of those."
+            )
     return tuple(edition for edition in EDITIONS if not names or edition in names)
 
 

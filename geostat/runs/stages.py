@@ -1,4 +1,6 @@
-"""Stages after the capture, from datasets to datasets: the fits, and the confrontation with the bounds. Imports numpy, xarray and lmfit; no torch."""
+"""Stages after the capture, from datasets to datasets: the fits, and the confrontation with the
+bounds. Imports numpy, xarray and lmfit; no torch.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,11 @@ def fitted(captured: xr.Dataset, *, console: Console = QUIET) -> dict[str, xr.Da
         InputError: if a variable is missing or no head can be fitted.
     """
     out = {}
-    for name, function in (("norms", fit_norms), ("similarity", fit_similarity), ("weights", fit_weights)):
+    for name, function in (
+        ("norms", fit_norms),
+        ("similarity", fit_similarity),
+        ("weights", fit_weights),
+    ):
         console.stage(f"fit {name}")
         out[name] = function(captured, progress=partial(console.fraction, f"fit {name}"))
     console.stage("fit pooled heads")
@@ -51,26 +57,47 @@ def confronted(
     predict: bool = False,
     console: Console = QUIET,
 ) -> dict[str, xr.Dataset]:
-    """Evaluate the bounds of a captured and fitted run, lay them over the measured curves, make the experiments, give the verdicts: datasets by group.
+    """Evaluate the bounds of a captured and fitted run, lay them over the measured curves, make the
+    experiments, give the verdicts: datasets by group.
 
-    Earlier confrontations in `tree` are not looked at; `held_against` holds tolerances by claim. The rest is as for `geostat.confront`.
+    Earlier confrontations in `tree` are not looked at; `held_against` holds tolerances by claim.
+    The rest is as for `geostat.confront`.
     """
     console.stage("confront")
-    out = {"envelope": envelope_dataset(tree, editions=editions, points=points, progress=partial(console.fraction, "confront"))}
+    out = {
+        "envelope": envelope_dataset(
+            tree, editions=editions, points=points, progress=partial(console.fraction, "confront")
+        )
+    }
     if swap:
         console.stage("swap ingredients")
-        out["ingredients"] = swap_ingredients(tree, progress=partial(console.fraction, "swap ingredients"))
+        out["ingredients"] = swap_ingredients(
+            tree, progress=partial(console.fraction, "swap ingredients")
+        )
     if predict:
         console.stage("predict curves")
-        out["predictive"] = predictive_curves(tree, progress=partial(console.fraction, "predict curves"))
+        out["predictive"] = predictive_curves(
+            tree, progress=partial(console.fraction, "predict curves")
+        )
     console.stage("experiments")
     out |= experiments(tree)
-    laid = joined(tree.drop_nodes(CONFRONTED, errors="ignore"), tree_of({"envelope": out["envelope"]}))
-    return out | {"verdicts": give_verdicts(laid, held_against), "summary": summarise(laid, held_against)}
+    laid = joined(
+        tree.drop_nodes(CONFRONTED, errors="ignore"), tree_of({"envelope": out["envelope"]})
+    )
+    return out | {
+        "verdicts": give_verdicts(laid, held_against),
+        "summary": summarise(laid, held_against),
+    }
 
 
 def experiments(tree: xr.DataTree) -> dict[str, xr.Dataset]:
-    """Make every experiment of a run with /capture and, if measured, /null: sink, heads and separable, by group."""
+    """Make every experiment of a run with /capture and, if measured, /null: sink, heads and
+    separable, by group.
+    """
     capture = tree["capture"].to_dataset()
     null = tree["null"].to_dataset() if "null" in tree.children else None
-    return {"sink": correlate_with_sink(capture), "heads": classify_heads(capture), "separable": compare_with_nulls(capture, null)}
+    return {
+        "sink": correlate_with_sink(capture),
+        "heads": classify_heads(capture),
+        "separable": compare_with_nulls(capture, null),
+    }

@@ -1,9 +1,11 @@
-"""Document jackknife: standard errors and 95% intervals with Student's t on K − 1 degrees of freedom.
+"""Document jackknife: standard errors and 95% intervals with Student's t on K − 1 degrees of
+freedom.
 
-The document is the sampling unit: lags and positions of one document are not independent, so a standard error that counts
-them as such is far too small. Source: Efron & Stein (1981), "The jackknife estimate of variance", Annals of Statistics 9.
-The jackknife needs a smooth statistic; for an integer one (a break point) its standard error is rough, and 0 means only that
-every replicate chose the same integer. Imports numpy and scipy.special.
+The document is the sampling unit: lags and positions of one document are not independent, so a
+standard error that counts them as such is far too small. Source: Efron & Stein (1981), "The
+jackknife estimate of variance", Annals of Statistics 9. The jackknife needs a smooth statistic;
+for an integer one (a break point) its standard error is rough, and 0 means only that every
+replicate chose the same integer. Imports numpy and scipy.special.
 """
 
 from __future__ import annotations
@@ -29,9 +31,11 @@ SIGNIFICANCE = 0.05
 class Estimate:
     """A number estimated from documents, with its standard error and interval; arrays of one shape.
 
-    Error and interval are NaN where fewer than two documents carry the number or a replicate failed.
-    `skew` is the skewness of what single documents contribute (their pseudo-values), which a test with few documents allows for: `skewness`. None where
-    the interval is no jackknife. `without` is the estimate without each document, documents on the last axis; None where it was not kept.
+    Error and interval are NaN where fewer than two documents carry the number or a replicate
+    failed. `skew` is the skewness of what single documents contribute (their pseudo-values), which
+    a test with few documents allows for: `skewness`. None where the interval is no jackknife.
+    `without` is the estimate without each document, documents on the last axis; None where it was
+    not kept.
     """
 
     value: FloatArray
@@ -42,7 +46,9 @@ class Estimate:
     without: FloatArray | None = None
 
     def map(self, function: Callable[[FloatArray], FloatArray]) -> Estimate:
-        """Return the estimate with every array that it has put through a function, such as a choice of rows."""
+        """Return the estimate with every array that it has put through a function, such as a
+        choice of rows.
+        """
         return Estimate(**{name: function(array) for name, array in self.arrays().items()})
 
     def arrays(self) -> dict[str, FloatArray]:
@@ -50,28 +56,55 @@ class Estimate:
         return {name: array for name in PARTS if (array := getattr(self, name)) is not None}
 
     def exp(self, value: FloatArray) -> Estimate:
-        """Carry an estimate of log x over to x, whose `value` is given: limits exponentiated, standard error by the delta method."""
+        """Carry an estimate of log x over to x, whose `value` is given: limits exponentiated,
+        standard error by the delta method.
+        """
         without = None if self.without is None else np.exp(self.without)
-        return replace(self, value=value, se=self.se * value, lower=np.exp(self.lower), upper=np.exp(self.upper), without=without)
+        return replace(
+            self,
+            value=value,
+            se=self.se * value,
+            lower=np.exp(self.lower),
+            upper=np.exp(self.upper),
+            without=without,
+        )
 
     def root(self, documents: FloatArray | NDArray[np.int64]) -> Estimate:
-        """Carry an estimate of x² over to x, each part cut at 0; the standard error is the longer arm of the interval over Student's t."""
-        value, lower, upper = (np.sqrt(np.maximum(array, 0.0)) for array in (self.value, self.lower, self.upper))
-        se = np.maximum(value - lower, upper - value) / stdtrit(np.maximum(documents - 1.0, 1.0), 0.5 + LEVEL / 2)
+        """Carry an estimate of x² over to x, each part cut at 0; the standard error is the
+        longer arm of the interval over Student's t.
+        """
+        value, lower, upper = (
+            np.sqrt(np.maximum(array, 0.0)) for array in (self.value, self.lower, self.upper)
+        )
+        se = np.maximum(value - lower, upper - value) / stdtrit(
+            np.maximum(documents - 1.0, 1.0), 0.5 + LEVEL / 2
+        )
         without = None if self.without is None else np.sqrt(np.maximum(self.without, 0.0))
-        return Estimate(value=value, se=se, lower=lower, upper=upper, skew=self.skew, without=without)
+        return Estimate(
+            value=value, se=se, lower=lower, upper=upper, skew=self.skew, without=without
+        )
 
     def with_error_where(self, keep: BoolArray) -> Estimate:
-        """Return the estimate without error and interval where `keep` is false: a parameter at its bound has none. What it is without a document stays."""
-        bare = {name: np.where(keep, array, np.nan) for name, array in self.arrays().items() if name not in ("value", "without")}
+        """Return the estimate without error and interval where `keep` is false: a parameter at
+        its bound has none. What it is without a document stays.
+        """
+        bare = {
+            name: np.where(keep, array, np.nan)
+            for name, array in self.arrays().items()
+            if name not in ("value", "without")
+        }
         return replace(self, **bare)
 
 
 PARTS = tuple(field.name for field in fields(Estimate))
 
 
-def joined(estimates: Sequence[Estimate], function: Callable[[Sequence[NDArray[Any]]], NDArray[Any]]) -> Estimate:
-    """Return several estimates as one, each of its arrays made of theirs by a function such as `numpy.stack`."""
+def joined(
+    estimates: Sequence[Estimate], function: Callable[[Sequence[NDArray[Any]]], NDArray[Any]]
+) -> Estimate:
+    """Return several estimates as one, each of its arrays made of theirs by a function such as
+    `numpy.stack`.
+    """
     each = [one.arrays() for one in estimates]
     return Estimate(**{name: function([arrays[name] for arrays in each]) for name in each[0]})
 
@@ -90,7 +123,8 @@ def leave_one_out_mean(values: FloatArray) -> FloatArray:
     """
     finite = np.isfinite(values)
     filled = np.where(finite, values, 0.0)
-    # Summing the others, rather than subtracting from the total, keeps full precision when one document dwarfs the rest.
+    # Summing the others, rather than subtracting from the total, keeps full precision when one
+    # document dwarfs the rest.
     return ratio(_sum_of_others(filled), _sum_of_others(finite.astype(np.float64)))
 
 
@@ -101,18 +135,27 @@ def _sum_of_others(x: FloatArray) -> FloatArray:
     return before + after
 
 
-def jackknife(value: FloatArray, replicates: FloatArray, carries: BoolArray | None = None) -> Estimate:
-    """Return the jackknife standard error √((K−1)/K Σ(θ₍ₖ₎ − θ̄)²) and the interval θ̂ ± t se, t on K − 1 degrees of freedom.
+def jackknife(
+    value: FloatArray, replicates: FloatArray, carries: BoolArray | None = None
+) -> Estimate:
+    """Return the jackknife standard error √((K−1)/K Σ(θ₍ₖ₎ − θ̄)²) and the interval θ̂ ± t se, t on
+    K − 1 degrees of freedom.
 
     Args:
         value: θ̂ from all documents, shape (...).
         replicates: θ₍ₖ₎ from all documents but k, shape (document, ...).
-        carries: which documents carry the statistic, shape (document, ...); K counts these. All by default.
+        carries: which documents carry the statistic, shape (document, ...); K counts these. All by
+            default.
 
     Returns:
-        Estimate of shape (...). NaN but for its value where K < 2, where the value is not finite, or where a replicate of a carrying document is not.
+        Estimate of shape (...). NaN but for its value where K < 2, where the value is not finite,
+        or where a replicate of a carrying document is not.
     """
-    carries = np.ones(replicates.shape, dtype=bool) if carries is None else np.broadcast_to(carries, replicates.shape)
+    carries = (
+        np.ones(replicates.shape, dtype=bool)
+        if carries is None
+        else np.broadcast_to(carries, replicates.shape)
+    )
     count = carries.sum(axis=0)
     sound = (count > 1) & np.isfinite(value) & np.all(np.isfinite(replicates) | ~carries, axis=0)
     kept = np.where(carries & sound, replicates, 0.0)
@@ -123,11 +166,19 @@ def jackknife(value: FloatArray, replicates: FloatArray, carries: BoolArray | No
     se = np.where(sound, np.sqrt((number - 1) / number * squares), np.nan)
     half = stdtrit(number - 1, 0.5 + LEVEL / 2) * se
     skew = np.where(sound, skewness(away, count), np.nan)
-    return Estimate(value=value, se=se, lower=value - half, upper=value + half, skew=skew, without=np.moveaxis(replicates, 0, -1))
+    return Estimate(
+        value=value,
+        se=se,
+        lower=value - half,
+        upper=value + half,
+        skew=skew,
+        without=np.moveaxis(replicates, 0, -1),
+    )
 
 
 def document_mean(each: FloatArray) -> Estimate:
-    """Return the mean over documents, with its document jackknife, which is the ordinary standard error of a mean.
+    """Return the mean over documents, with its document jackknife, which is the ordinary standard
+    error of a mean.
 
     Args:
         each: shape (document, ...); NaN where a document has no value, and does not carry the mean.
@@ -140,10 +191,12 @@ def document_mean(each: FloatArray) -> Estimate:
 
 
 def skewness(away: FloatArray, count: FloatArray | NDArray[np.int64]) -> FloatArray:
-    """Return the sample skewness G₁ = √(K(K−1))/(K−2) · m₃/m₂^{3/2} over documents, as statistical packages give it.
+    """Return the sample skewness G₁ = √(K(K−1))/(K−2) · m₃/m₂^{3/2} over documents, as statistical
+    packages give it.
 
-    `away` are distances from the mean over documents, (document, ...), 0 of documents that do not count; `count` is how many do, K.
-    Unitless, (...), at most √K in size; 0 where documents do not differ, NaN where K < 3.
+    `away` are distances from the mean over documents, (document, ...), 0 of documents that do not
+    count; `count` is how many do, K. Unitless, (...), at most √K in size; 0 where documents do not
+    differ, NaN where K < 3.
     """
     number = np.maximum(count, 3).astype(np.float64)
     square, cube = (away**2).sum(axis=0) / number, (away * away * away).sum(axis=0) / number

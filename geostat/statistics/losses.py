@@ -18,8 +18,11 @@ def mean_of_known(values: FloatArray) -> FloatArray:
     return mean_over_documents(np.moveaxis(values, -1, 0))
 
 
-def bayesian_information(squares: FloatArray, points: FloatArray | int, parameters: FloatArray | int) -> FloatArray:
-    """Return the BIC n ln(S/n) + k ln n of least squares, S the (weighted) sum of squared residuals; it takes the n points as independent.
+def bayesian_information(
+    squares: FloatArray, points: FloatArray | int, parameters: FloatArray | int
+) -> FloatArray:
+    """Return the BIC n ln(S/n) + k ln n of least squares, S the (weighted) sum of squared
+    residuals; it takes the n points as independent.
 
     NaN where the fit is exact (S = 0) and the likelihood has no bound.
     """
@@ -29,8 +32,11 @@ def bayesian_information(squares: FloatArray, points: FloatArray | int, paramete
     return np.where(np.isfinite(bic), bic, np.nan)
 
 
-def corrected_akaike(bic: FloatArray, points: FloatArray | int, parameters: int, counted: int) -> FloatArray:
-    """Return the corrected AIC that belongs to a BIC of k `parameters`; NaN where there are too few points for the correction.
+def corrected_akaike(
+    bic: FloatArray, points: FloatArray | int, parameters: int, counted: int
+) -> FloatArray:
+    """Return the corrected AIC that belongs to a BIC of k `parameters`; NaN where there are too few
+    points for the correction.
 
     The correction counts k parameters, or k + 1 with the variance: `counted`.
     """
@@ -39,7 +45,8 @@ def corrected_akaike(bic: FloatArray, points: FloatArray | int, parameters: int,
 
 
 def paired_gain(simple: FloatArray, rival: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the mean over documents, axis 0, of (loss of the simple form − loss of the rival) and its standard error, NaN with one.
+    """Return the mean over documents, axis 0, of (loss of the simple form − loss of the rival) and
+    its standard error, NaN with one.
 
     >>> gain, se = paired_gain(np.array([3.0, 4.0, 5.0]), np.array([2.0, 2.0, 2.0]))
     >>> print(f"{gain} ± {se:.3f}")

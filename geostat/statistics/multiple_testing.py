@@ -1,4 +1,6 @@
-"""Multiple testing: p-values adjusted over a family of tests, by Holm, or by Benjamini and Hochberg with statsmodels."""
+"""Multiple testing: p-values adjusted over a family of tests, by Holm, or by Benjamini and
+Hochberg with statsmodels.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +11,19 @@ import numpy as np
 from geostat.statistics.arrays import FloatArray
 
 FALSE_DISCOVERIES: Final = 0.05
-"""q: the share of false answers among those given, in expectation, for *holds* and for *fails* each."""
+"""q: the share of false answers among those given, in expectation, for *holds* and for *fails*
+each.
+"""
 
 
 def adjusted(p: FloatArray, method: Literal["holm", "fdr_bh"]) -> FloatArray:
-    """Return adjusted p-values along axis 0: a test is rejected at level q where its own is at most q. NaN is left out of the family.
+    """Return adjusted p-values along axis 0: a test is rejected at level q where its own is at most
+    q. NaN is left out of the family.
 
     Args:
         p: shape (test, ...).
-        method: "holm" (Holm 1979: with 95%, no true null is at 0.05 or below) or "fdr_bh" (Benjamini & Hochberg 1995).
+        method: "holm" (Holm 1979: with 95%, no true null is at 0.05 or below) or "fdr_bh"
+            (Benjamini & Hochberg 1995).
 
     >>> adjusted(np.array([0.01, 0.02, np.nan, 0.04]), "holm").tolist()
     [0.03, 0.04, nan, 0.04]
@@ -29,12 +35,16 @@ def adjusted(p: FloatArray, method: Literal["holm", "fdr_bh"]) -> FloatArray:
         tests = p[(slice(None), *family)]
         known = np.isfinite(tests)
         if known.any():
-            out[(known, *family)] = _holm(tests[known]) if method == "holm" else fdrcorrection(tests[known])[1]
+            out[(known, *family)] = (
+                _holm(tests[known]) if method == "holm" else fdrcorrection(tests[known])[1]
+            )
     return out
 
 
 def _holm(p: FloatArray) -> FloatArray:
-    """Return p-values times the number of tests that are not yet rejected, in ascending order; statsmodels' own collects garbage at every call."""
+    """Return p-values times the number of tests that are not yet rejected, in ascending order;
+    statsmodels' own collects garbage at every call.
+    """
     order = np.argsort(p)
     out = np.empty(p.shape)
     out[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)), 1.0)

@@ -1,7 +1,9 @@
-"""One-standard-error rule: the simplest form whose loss on documents left out is within one standard error of the best form's.
+"""One-standard-error rule: the simplest form whose loss on documents left out is within one
+standard error of the best form's.
 
-Source of the rule: Breiman, Friedman, Olshen & Stone (1984), "Classification and Regression Trees", §3.4.3; here the standard error is that of the
-paired difference between two forms, document by document. Imports numpy.
+Source of the rule: Breiman, Friedman, Olshen & Stone (1984), "Classification and Regression Trees",
+§3.4.3; here the standard error is that of the paired difference between two forms, document by
+document. Imports numpy.
 """
 
 from __future__ import annotations
@@ -22,8 +24,9 @@ RESOLUTION = float(np.finfo(np.float32).eps) ** 2
 class Choice:
     """What `choose` found.
 
-    chosen (head,): index of the form, −1 where none was fitted. By form and head: excess, its left-out loss above that of the best form, mean
-    over documents; excess_se, its standard error; within, whether the former does not exceed the latter.
+    chosen (head,): index of the form, −1 where none was fitted. By form and head: excess, its
+    left-out loss above that of the best form, mean over documents; excess_se, its standard error;
+    within, whether the former does not exceed the latter.
     """
 
     chosen: NDArray[np.int64]
@@ -37,8 +40,10 @@ def choose(loss: FloatArray, criterion: FloatArray, parameters: NDArray[np.int64
 
     Args:
         loss: left-out loss, shape (form, document, head); NaN where a form was not fitted.
-        criterion: BIC, shape (form, head), which decides where there is no left-out loss: with one document. -inf for an exact fit.
-        parameters: free parameters of each form; the simpler form has fewer, of equally simple ones the one of lower loss is taken.
+        criterion: BIC, shape (form, head), which decides where there is no left-out loss: with one
+            document. -inf for an exact fit.
+        parameters: free parameters of each form; the simpler form has fewer, of equally simple ones
+            the one of lower loss is taken.
 
     >>> # (form, document, head): two forms within noise of each other
     >>> loss = np.array([[[1.00], [1.02], [0.98]], [[0.99], [1.03], [0.97]]])
@@ -54,13 +59,24 @@ def choose(loss: FloatArray, criterion: FloatArray, parameters: NDArray[np.int64
     ranked = _simplest(within, parameters, level)
     known = ~np.isnan(criterion)
     least = known & (criterion <= np.where(known, criterion, np.inf).min(axis=0))
-    chosen = np.where(by_loss, ranked, np.where(known.any(axis=0), _simplest(least, parameters, criterion), -1))
+    chosen = np.where(
+        by_loss, ranked, np.where(known.any(axis=0), _simplest(least, parameters, criterion), -1)
+    )
     within = np.where(by_loss, within, chosen == np.arange(loss.shape[0])[:, None])
-    return Choice(chosen=chosen, excess=np.where(by_loss, excess, np.nan), excess_se=np.where(by_loss, excess_se, np.nan), within=within)
+    return Choice(
+        chosen=chosen,
+        excess=np.where(by_loss, excess, np.nan),
+        excess_se=np.where(by_loss, excess_se, np.nan),
+        within=within,
+    )
 
 
-def _simplest(among: BoolArray, parameters: NDArray[np.int64], level: FloatArray) -> NDArray[np.int64]:
-    """Return, of the forms among which to choose, the one of fewest parameters, and of those the one of lowest level."""
+def _simplest(
+    among: BoolArray, parameters: NDArray[np.int64], level: FloatArray
+) -> NDArray[np.int64]:
+    """Return, of the forms among which to choose, the one of fewest parameters, and of those the
+    one of lowest level.
+    """
     number = np.where(among, parameters[:, None], parameters.max() + 1)
     simplest = among & (number == number.min(axis=0))
     return np.where(simplest, level, np.inf).argmin(axis=0).astype(np.int64)

@@ -1,4 +1,6 @@
-"""Student's t test of an effect against 0, and the half-width of its interval. Imports numpy and scipy.special."""
+"""Student's t test of an effect against 0, and the half-width of its interval. Imports numpy and
+scipy.special.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from geostat.statistics.jackknife import LEVEL
 def two_sided(effect: FloatArray, se: FloatArray, degrees: FloatArray) -> FloatArray:
     """Return two-sided p-values of effects against 0; NaN where effect or standard error is.
 
-    An effect without spread, known exactly, has p = 1 at 0 and 0 elsewhere; degrees of freedom are taken as 1 where there are fewer.
+    An effect without spread, known exactly, has p = 1 at 0 and 0 elsewhere; degrees of freedom are
+    taken as 1 where there are fewer.
 
     >>> value, se, freedom = np.array([[0.0, 1.0, 2.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
     >>> two_sided(value, se, freedom).round(3).tolist()
@@ -20,11 +23,14 @@ def two_sided(effect: FloatArray, se: FloatArray, degrees: FloatArray) -> FloatA
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(se > 0, np.abs(effect) / se, np.where(effect == 0, 0.0, np.inf))
-    return np.where(np.isfinite(effect) & np.isfinite(se), 2 * stdtr(np.fmax(degrees, 1.0), -t), np.nan)
+    return np.where(
+        np.isfinite(effect) & np.isfinite(se), 2 * stdtr(np.fmax(degrees, 1.0), -t), np.nan
+    )
 
 
 def critical_value(degrees: FloatArray | float, level: float = LEVEL) -> FloatArray:
-    """Return how many standard errors an interval of Student's t reaches to either side; NaN without degrees of freedom.
+    """Return how many standard errors an interval of Student's t reaches to either side; NaN
+    without degrees of freedom.
 
     >>> float(critical_value(7).round(3))
     2.365

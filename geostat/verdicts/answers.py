@@ -1,9 +1,12 @@
-"""Verdicts: for every head and claim *holds*, *fails* or *undetermined*, each with the estimate, interval, tolerance and p-values behind it.
+"""Verdicts: for every head and claim *holds*, *fails* or *undetermined*, each with the estimate,
+interval, tolerance and p-values behind it.
 
-An effect is tested against its tolerance from both sides with its document-jackknife standard error and Student's t on K − 1 degrees of freedom,
-and with Hall's transformation of it, which allows for skewed documents; the false-discovery rate over the heads of the model is controlled for *holds* and
-for *fails* apart (`geostat.statistics.equivalence`). Intervals are not adjusted. A claim on bounds is the intersection of one on each side,
-statistic and N, whose second test is another (`geostat.bounds.gaps`). Imports numpy and xarray.
+An effect is tested against its tolerance from both sides with its document-jackknife standard error
+and Student's t on K − 1 degrees of freedom, and with Hall's transformation of it, which allows for
+skewed documents; the false-discovery rate over the heads of the model is controlled for *holds* and
+for *fails* apart (`geostat.statistics.equivalence`). Intervals are not adjusted. A claim on bounds
+is the intersection of one on each side, statistic and N, whose second test is another
+(`geostat.bounds.gaps`). Imports numpy and xarray.
 """
 
 from __future__ import annotations
@@ -21,10 +24,29 @@ from numpy.typing import NDArray
 from geostat.bounds.gaps import CODES, Deciding, cells, deciding
 from geostat.datasets.variable import Variable, variables
 from geostat.statistics.arrays import FloatArray
-from geostat.statistics.equivalence import ANSWERS, FAILS, HOLDS, REACH, PValues, answers, intersection_union, one_sided, with_presence
+from geostat.statistics.equivalence import (
+    ANSWERS,
+    FAILS,
+    HOLDS,
+    REACH,
+    PValues,
+    answers,
+    intersection_union,
+    one_sided,
+    with_presence,
+)
 from geostat.statistics.multiple_testing import FALSE_DISCOVERIES
 from geostat.statistics.t_test import critical_value
-from geostat.verdicts.claims import CLAIMS, UNITS, Claim, Tolerance, refuse_withdrawn, replicates, share_within, tolerances
+from geostat.verdicts.claims import (
+    CLAIMS,
+    UNITS,
+    Claim,
+    Tolerance,
+    refuse_withdrawn,
+    replicates,
+    share_within,
+    tolerances,
+)
 
 PARTS: Final = {
     "estimate": ("estimated effect", "the effect's own"),
@@ -34,11 +56,23 @@ PARTS: Final = {
     "upper": ("upper limit of the effect, 95%, not adjusted", "the effect's own"),
     "p_holds": ("p-value against the claim's failing", "1"),
     "p_fails": ("p-value against the claim's holding", "1"),
-    "p_holds_adjusted": ("p_holds over the heads of the claim, adjusted (Benjamini-Hochberg): holds where at most q", "1"),
-    "p_fails_adjusted": ("p_fails over the heads of the claim, adjusted (Benjamini-Hochberg): fails where at most q", "1"),
+    "p_holds_adjusted": (
+        "p_holds over the heads of the claim, adjusted (Benjamini-Hochberg): holds where at most q",
+        "1",
+    ),
+    "p_fails_adjusted": (
+        "p_fails over the heads of the claim, adjusted (Benjamini-Hochberg): fails where at most q",
+        "1",
+    ),
 }
 CELL: Final = {
-    "cell_bound": (f"bound that decided: {', '.join(f'{code} {name}' for code, name in CODES.items())}; -1 of other claims", "1"),
+    "cell_bound": (
+        (
+            f"bound that decided: {', '.join(f'{code} {name}' for code, name in CODES.items())}; -1"
+            " of other claims"
+        ),
+        "1",
+    ),
     "cell_n": ("N at which it decided; 0 of other claims", "1"),
     "cell_count": ("bounds tested, one for each side, statistic and N; 0 of other claims", "1"),
     "cell_p_holds": ("p-value of that bound alone against its failing", "1"),
@@ -49,13 +83,18 @@ CELL: Final = {
 
 def _by_unit(unit: str, words: Mapping[str, tuple[str, str]]) -> tuple[Variable, ...]:
     dims = (f"claim_{unit}", "layer", unit)
-    return tuple(Variable(f"{name}_{unit}", long_name, units, dims=dims) for name, (long_name, units) in words.items())
+    return tuple(
+        Variable(f"{name}_{unit}", long_name, units, dims=dims)
+        for name, (long_name, units) in words.items()
+    )
 
 
 ANSWER: Final = {"answer": ("1 holds, -1 fails, 0 undetermined, -2 no estimate", "1")}
 Records = Mapping[str, tuple[Variable, ...]]
 BY_UNIT: Final[Records] = {unit: _by_unit(unit, ANSWER | PARTS) for unit in UNITS}
-OF_BOUNDS: Final[Records] = {unit: _by_unit(unit, CELL) for unit in {claim.of for claim in CLAIMS if claim.bounds}}
+OF_BOUNDS: Final[Records] = {
+    unit: _by_unit(unit, CELL) for unit in {claim.of for claim in CLAIMS if claim.bounds}
+}
 """Of the unit that claims on bounds are of."""
 _claim = partial(Variable, dims=("claim",))
 OVERALL: Final = (
@@ -83,7 +122,9 @@ class _Effect:
     degrees: FloatArray
     p: PValues
     skew: FloatArray
-    """Of single documents; NaN where the p-values rest on Student's t alone, or on another test beside it."""
+    """Of single documents; NaN where the p-values rest on Student's t alone, or on another test
+    beside it.
+    """
     cell: Deciding | None = None
     """Of a claim on bounds: the cell that estimate and standard error are of."""
 
@@ -93,7 +134,9 @@ class _Effect:
         return answers(self.p, np.isfinite(self.estimate))
 
 
-def give_verdicts(tree: xr.DataTree, held_against: Mapping[str, Tolerance] | None = None) -> xr.Dataset:
+def give_verdicts(
+    tree: xr.DataTree, held_against: Mapping[str, Tolerance] | None = None
+) -> xr.Dataset:
     """Give a verdict on every claim of every head.
 
     Args:
@@ -101,10 +144,13 @@ def give_verdicts(tree: xr.DataTree, held_against: Mapping[str, Tolerance] | Non
         held_against: tolerances by claim; those of `tolerances.toml` by default.
 
     Returns:
-        /verdicts. For each unit u of kv_head and head, over (claim_u, layer, u): answer_u, and what it rests on as in PARTS. Claims on bounds join all
-        bounds of a head in p_holds and p_fails, and give the estimate of the one that decided (CELL). Over (claim): OVERALL, of which true_at_least and
-        true_at_most, the share of heads of which the claim is true, are by what the false-discovery rate q allows (1−q)·holds and 1 − (1−q)·fails in
-        expectation, and the error of within is NaN where the run keeps no replicates. Claims whose bounds or fits the run does not hold are left out.
+        /verdicts. For each unit u of kv_head and head, over (claim_u, layer, u): answer_u, and what
+        it rests on as in PARTS. Claims on bounds join all bounds of a head in p_holds and p_fails,
+        and give the estimate of the one that decided (CELL). Over (claim): OVERALL, of which
+        true_at_least and true_at_most, the share of heads of which the claim is true, are by what
+        the false-discovery rate q allows (1−q)·holds and 1 − (1−q)·fails in expectation, and the
+        error of within is NaN where the run keeps no replicates. Claims whose bounds or fits the
+        run does not hold are left out.
     """
     tolerance = {**tolerances(), **(held_against or {})}
     by_unit: dict[str, list[tuple[Claim, _Effect]]] = {unit: [] for unit in UNITS}
@@ -121,7 +167,9 @@ def give_verdicts(tree: xr.DataTree, held_against: Mapping[str, Tolerance] | Non
         "skewness_reach": REACH,
         "answers": json.dumps({str(code): word for code, word in ANSWERS.items()}),
         "bounds": json.dumps({str(code): name for code, name in CODES.items()}),
-        "claims": json.dumps([_row(claim, tolerance[claim.key]) for claim, _ in every], ensure_ascii=False),
+        "claims": json.dumps(
+            [_row(claim, tolerance[claim.key]) for claim, _ in every], ensure_ascii=False
+        ),
     }
     return whole
 
@@ -129,9 +177,15 @@ def give_verdicts(tree: xr.DataTree, held_against: Mapping[str, Tolerance] | Non
 def _row(claim: Claim, tolerance: Tolerance) -> dict[str, Any]:
     """A claim as a report needs it."""
     row: dict[str, Any] = {
-        "key": claim.key, "says": claim.says, "of": claim.of, "side": claim.side, "units": claim.units, "tolerance": tolerance.value,
-        "source": tolerance.source, "estimate": f"/{claim.group}" if claim.bounds else f"/{claim.group}/{claim.variable}",
-    }  # fmt: skip
+        "key": claim.key,
+        "says": claim.says,
+        "of": claim.of,
+        "side": claim.side,
+        "units": claim.units,
+        "tolerance": tolerance.value,
+        "source": tolerance.source,
+        "estimate": f"/{claim.group}" if claim.bounds else f"/{claim.group}/{claim.variable}",
+    }
     if claim.select:
         row["select"] = dict(claim.select)
     if claim.presence:
@@ -144,32 +198,55 @@ def _effect(tree: xr.DataTree, claim: Claim, tolerance: float) -> _Effect | None
     if claim.group not in tree.children:
         return None
     data = tree[claim.group].to_dataset()
-    if any(name not in data.coords or value not in data[name].values for name, value in claim.select.items()):
+    if any(
+        name not in data.coords or value not in data[name].values
+        for name, value in claim.select.items()
+    ):
         return None
     chosen = data.sel(claim.select)
     if claim.bounds:
         return _excess(tree, chosen, tolerance)
-    if any(name not in chosen for name in (claim.variable, f"{claim.variable}_se", claim.presence or claim.variable)):
+    if any(
+        name not in chosen
+        for name in (claim.variable, f"{claim.variable}_se", claim.presence or claim.variable)
+    ):
         return None
-    estimate, se = (chosen[f"{claim.variable}{part}"].values.astype(np.float64) for part in ("", "_se"))
+    estimate, se = (
+        chosen[f"{claim.variable}{part}"].values.astype(np.float64) for part in ("", "_se")
+    )
     degrees = np.maximum(data["documents"].values.astype(np.float64) - 1, 1)
     skewed = f"{claim.variable}_skew"
-    skew = chosen[skewed].values.astype(np.float64) if skewed in chosen else np.full(estimate.shape, np.nan)
+    skew = (
+        chosen[skewed].values.astype(np.float64)
+        if skewed in chosen
+        else np.full(estimate.shape, np.nan)
+    )
     p = one_sided(estimate, se, degrees, tolerance, claim.side, skew)
     if claim.presence is not None:
-        p = with_presence(p, chosen[claim.presence].values.astype(np.float64), np.isfinite(estimate))
+        p = with_presence(
+            p, chosen[claim.presence].values.astype(np.float64), np.isfinite(estimate)
+        )
     return _Effect(estimate=estimate, se=se, degrees=degrees, p=p, skew=skew)
 
 
 def _excess(tree: xr.DataTree, bounds: xr.Dataset, tolerance: float) -> _Effect:
-    """How far measured curves lie beyond their bounds: each cell is a claim of its own, and all must hold. The estimate is that of the deciding cell."""
+    """How far measured curves lie beyond their bounds: each cell is a claim of its own, and all
+    must hold. The estimate is that of the deciding cell.
+    """
     documents = float(bounds.attrs.get("documents", tree["capture"].sizes["document"]))
     result = cells(bounds, tree["capture"].to_dataset()["tokens"].values, documents, tolerance)
     p = intersection_union(result.p)
     known: NDArray[np.bool_] = np.asarray(np.isfinite(result.excess).any(axis=-1))
     cell = deciding(result, answers(p, known) == FAILS)
     degrees = np.full(cell.excess.shape, max(documents - 1, 1))
-    return _Effect(estimate=cell.excess, se=cell.se, degrees=degrees, p=p, skew=np.full(cell.excess.shape, np.nan), cell=cell)
+    return _Effect(
+        estimate=cell.excess,
+        se=cell.se,
+        degrees=degrees,
+        p=p,
+        skew=np.full(cell.excess.shape, np.nan),
+        cell=cell,
+    )
 
 
 def _by_head(tree: xr.DataTree, unit: str, effects: Sequence[tuple[Claim, _Effect]]) -> xr.Dataset:
@@ -178,18 +255,28 @@ def _by_head(tree: xr.DataTree, unit: str, effects: Sequence[tuple[Claim, _Effec
     bounds = any(claim.bounds for claim, _ in effects)
     records = BY_UNIT[unit] + (OF_BOUNDS[unit] if bounds else ())
     rows = [_columns(effect) | (_cell_columns(effect) if bounds else {}) for _, effect in effects]
-    result = variables(records, {f"{name}_{unit}": np.stack([row[name] for row in rows]) for name in rows[0]})
+    result = variables(
+        records, {f"{name}_{unit}": np.stack([row[name] for row in rows]) for name in rows[0]}
+    )
     capture = tree["capture"].to_dataset()
     coords = {name: capture[name].variable for name in ("layer", unit)}
     keys = np.array([claim.key for claim, _ in effects], dtype=object)
-    return xr.Dataset(result, coords=coords | {dims[0]: xr.Variable((dims[0],), keys, {"long_name": "claim"})})
+    return xr.Dataset(
+        result, coords=coords | {dims[0]: xr.Variable((dims[0],), keys, {"long_name": "claim"})}
+    )
 
 
 def _columns(effect: _Effect) -> dict[str, np.ndarray]:
     """Answers of all heads, and PARTS."""
     half = critical_value(effect.degrees) * effect.se
     over = effect.p.adjusted()
-    parts = [effect.estimate, effect.se, effect.skew, effect.estimate - half, effect.estimate + half]
+    parts = [
+        effect.estimate,
+        effect.se,
+        effect.skew,
+        effect.estimate - half,
+        effect.estimate + half,
+    ]
     parts += [effect.p.holds, effect.p.fails, over.holds, over.fails]
     return {"answer": effect.answer, **dict(zip(PARTS, parts, strict=True))}
 
@@ -200,11 +287,19 @@ def _cell_columns(effect: _Effect) -> dict[str, np.ndarray]:
     if cell is None:
         none, unknown = np.zeros(shape, dtype=np.int64), np.full(shape, np.nan)
         return dict(zip(CELL, (none - 1, none, none, unknown, unknown), strict=True))
-    return dict(zip(CELL, (cell.bound, cell.n, cell.cells, cell.p.holds, cell.p.fails), strict=True))
+    return dict(
+        zip(CELL, (cell.bound, cell.n, cell.cells, cell.p.holds, cell.p.fails), strict=True)
+    )
 
 
-def _overall(tree: xr.DataTree, effects: Sequence[tuple[Claim, _Effect]], held_against: Mapping[str, Tolerance]) -> xr.Dataset:
-    """Counts of each answer, the share of heads of which a claim is true, and of those whose estimate lies within the tolerance."""
+def _overall(
+    tree: xr.DataTree,
+    effects: Sequence[tuple[Claim, _Effect]],
+    held_against: Mapping[str, Tolerance],
+) -> xr.Dataset:
+    """Counts of each answer, the share of heads of which a claim is true, and of those whose
+    estimate lies within the tolerance.
+    """
     rows = []
     for claim, effect in effects:
         tolerance = held_against[claim.key].value
@@ -212,19 +307,27 @@ def _overall(tree: xr.DataTree, effects: Sequence[tuple[Claim, _Effect]], held_a
         holds, fails = (int((effect.answer == code).sum()) for code in (HOLDS, FAILS))
         keep = (1 - FALSE_DISCOVERIES) / tested if tested else float("nan")
         counts = (tested, effect.estimate.size - tested, holds, fails, tested - holds - fails)
-        # A cell beyond the tolerance has p (holds) = 1, so the one that decides is beyond it where any is.
+        # A cell beyond the tolerance has p (holds) = 1, so the one that decides is beyond it where
+        # any is.
         share = share_within(effect.estimate, replicates(tree, claim), tolerance, claim.side)
         within = (float(part) for part in (share.value, share.se, share.lower, share.upper))
         rows.append((tolerance, *counts, keep * holds, 1 - keep * fails, *within))
     columns = list(zip(*rows, strict=True)) or [()] * len(OVERALL)
-    numbers = {record.name: np.array(column) for record, column in zip(OVERALL, columns, strict=True)}
-    keys = xr.Variable(("claim",), np.array([claim.key for claim, _ in effects], dtype=object), {"long_name": "claim"})
+    numbers = {
+        record.name: np.array(column) for record, column in zip(OVERALL, columns, strict=True)
+    }
+    keys = xr.Variable(
+        ("claim",),
+        np.array([claim.key for claim, _ in effects], dtype=object),
+        {"long_name": "claim"},
+    )
     return xr.Dataset(variables(OVERALL, numbers), coords={"claim": keys})
 
 
 def claim_rows(verdicts: xr.Dataset) -> list[dict[str, Any]]:
-    """What /verdicts says of each claim, as `give_verdicts` wrote it down: key, says, of, side, units, tolerance, source, estimate, and where
-    there is one select and second_test, a p-value that p (holds) is at least.
+    """What /verdicts says of each claim, as `give_verdicts` wrote it down: key, says, of, side,
+    units, tolerance, source, estimate, and where there is one select and second_test, a p-value
+    that p (holds) is at least.
     """
     return list(json.loads(verdicts.attrs["claims"]))
 
@@ -236,4 +339,6 @@ def refuse_older(name: str, groups: Mapping[str, Any]) -> None:
         InputError: telling which claim, and how to renew the run.
     """
     for row in claim_rows(groups["verdicts"]) if "verdicts" in groups else ():
-        refuse_withdrawn(f"{name}: its claim {row['key']}", row["key"], "Run `geostat confront` on it again.")
+        refuse_withdrawn(
+            f"{name}: its claim {row['key']}", row["key"], "Run `geostat confront` on it again."
+        )

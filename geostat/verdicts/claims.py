@@ -1,8 +1,9 @@
 """The claims that verdicts are given on, and the tolerances they are held against.
 
-A claim is a statement about one number, its *effect*, of every head: it holds where the effect lies within a tolerance stated beforehand. The
-tolerances stand with their sources in `tolerances.toml`; a user's own file replaces any of them. Source of the claims: arXiv 2602.01893,
-Assumptions 1-3, Theorems 1-2. Imports tomllib, numpy and xarray.
+A claim is a statement about one number, its *effect*, of every head: it holds where the effect lies
+within a tolerance stated beforehand. The tolerances stand with their sources in `tolerances.toml`;
+a user's own file replaces any of them. Source of the claims: arXiv 2602.01893, Assumptions 1-3,
+Theorems 1-2. Imports tomllib, numpy and xarray.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ DEFAULT_TOLERANCES: Final = Path(__file__).with_name("tolerances.toml")
 class Claim:
     """A statement about one effect of every head.
 
-    `group`, `variable` and `select` say where its estimate stands in a run, with `x_se`, `x_skew` and `x_without` beside it; of a claim on bounds,
-    /envelope with the edition and the Gram. `side`: whether the effect is to be at most or at least the tolerance, or its size within it.
+    `group`, `variable` and `select` say where its estimate stands in a run, with `x_se`, `x_skew`
+    and `x_without` beside it; of a claim on bounds, /envelope with the edition and the Gram.
+    `side`: whether the effect is to be at most or at least the tolerance, or its size within it.
     """
 
     key: str
@@ -46,7 +48,9 @@ class Claim:
     units: str = "1"
     select: Mapping[str, str] = field(default_factory=dict)
     presence: str | None = None
-    """Of an effect that has an estimate only where a search found one: the variable with the p-value of the same search in noise."""
+    """Of an effect that has an estimate only where a search found one: the variable with the
+    p-value of the same search in noise.
+    """
 
     @property
     def bounds(self) -> bool:
@@ -56,37 +60,101 @@ class Claim:
 
 def _bounds(key: str, edition: str, gram: str, words: str) -> Claim:
     return Claim(
-        key=key, says=f"Precision and Recall lie within {words}, at every N", group="envelope", variable="precision", of="head",
-        side="at_most", select={"edition": edition, "gram": gram},
-    )  # fmt: skip
+        key=key,
+        says=f"Precision and Recall lie within {words}, at every N",
+        group="envelope",
+        variable="precision",
+        of="head",
+        side="at_most",
+        select={"edition": edition, "gram": gram},
+    )
 
 
-def _value_heads(key: str, says: str, variable: str, side: Side = "at_most", gram: str | None = None) -> Claim:
+def _value_heads(
+    key: str, says: str, variable: str, side: Side = "at_most", gram: str | None = None
+) -> Claim:
     """A claim on value heads, fitted in the group that its name begins with."""
     select = {} if gram is None else {"gram": gram}
-    return Claim(key=key, says=says, group=key.partition(".")[0], variable=variable, of="kv_head", side=side, select=select)
+    return Claim(
+        key=key,
+        says=says,
+        group=key.partition(".")[0],
+        variable=variable,
+        of="kv_head",
+        side=side,
+        select=select,
+    )
 
 
 def _weights(name: str, says: str, variable: str, side: Side, presence: str | None = None) -> Claim:
     """A claim on the weights of a head, nats."""
-    return Claim(key=f"weights.{name}", says=says, group="weights", variable=variable, of="head", side=side, units="nat", presence=presence)
+    return Claim(
+        key=f"weights.{name}",
+        says=says,
+        group="weights",
+        variable=variable,
+        of="head",
+        side=side,
+        units="nat",
+        presence=presence,
+    )
 
 
 CLAIMS: Final = (
-    _value_heads("norms.cv", "within a document value norms are constant behind the sink", "cv_token"),
-    _value_heads("norms.cv_profile", "averaged over these documents value norms are constant behind the sink", "cv_profile"),
-    _value_heads("norms.cv_position", "averaged over ever more documents value norms are constant behind the sink", "cv_position"),
-    _value_heads("norms.trend", "value norms neither grow nor shrink along a document", "trend", "within"),
+    _value_heads(
+        "norms.cv", "within a document value norms are constant behind the sink", "cv_token"
+    ),
+    _value_heads(
+        "norms.cv_profile",
+        "averaged over these documents value norms are constant behind the sink",
+        "cv_profile",
+    ),
+    _value_heads(
+        "norms.cv_position",
+        "averaged over ever more documents value norms are constant behind the sink",
+        "cv_position",
+    ),
+    _value_heads(
+        "norms.trend", "value norms neither grow nor shrink along a document", "trend", "within"
+    ),
     _value_heads("norms.sink", "the sink's norm is much smaller than the others'", "lam"),
-    _value_heads("similarity.exponential", "mean cosines decay as e^(−βk)", "mae_by_lag", gram="exponential"),
-    _value_heads("similarity.offset", "mean cosines decay as c + (1−c)e^(−βk)", "mae_by_lag", gram="offset"),
-    _value_heads("similarity.offset_power", "mean cosines decay as c + (1−c)(1+k)^(−β)", "mae_by_lag", gram="offset_power"),
-    _value_heads("similarity.stationary", "a mean cosine at one lag is the same early and late in a document", "drift_slope", "within"),
-    _value_heads("similarity.sink", "the sink's cosine is the same with early and late tokens", "sink_slope", "within"),
+    _value_heads(
+        "similarity.exponential", "mean cosines decay as e^(−βk)", "mae_by_lag", gram="exponential"
+    ),
+    _value_heads(
+        "similarity.offset", "mean cosines decay as c + (1−c)e^(−βk)", "mae_by_lag", gram="offset"
+    ),
+    _value_heads(
+        "similarity.offset_power",
+        "mean cosines decay as c + (1−c)(1+k)^(−β)",
+        "mae_by_lag",
+        gram="offset_power",
+    ),
+    _value_heads(
+        "similarity.stationary",
+        "a mean cosine at one lag is the same early and late in a document",
+        "drift_slope",
+        "within",
+    ),
+    _value_heads(
+        "similarity.sink",
+        "the sink's cosine is the same with early and late tokens",
+        "sink_slope",
+        "within",
+    ),
     _weights("total", "the weights of the fitted phases sum to 1", "total_model_log", "within"),
-    _weights("growth", "weights grow towards the last token", "growth", "at_least", presence="growth_p"),
-    _weights("shape", "averaged over these documents log weights follow the phases", "rmse", "at_most"),
-    _weights("shape_position", "averaged over ever more documents log weights follow the phases", "misfit", "at_most"),
+    _weights(
+        "growth", "weights grow towards the last token", "growth", "at_least", presence="growth_p"
+    ),
+    _weights(
+        "shape", "averaged over these documents log weights follow the phases", "rmse", "at_most"
+    ),
+    _weights(
+        "shape_position",
+        "averaged over ever more documents log weights follow the phases",
+        "misfit",
+        "at_most",
+    ),
     _bounds("bounds.printed", "printed", "exponential", "the bounds as printed"),
     _bounds("bounds.sharp", "sharp", "exponential", "sharp bounds, decay as printed"),
     _bounds("bounds.sharp_offset", "sharp", "offset", "sharp bounds, decay with an offset"),
@@ -94,7 +162,10 @@ CLAIMS: Final = (
 """Every claim, in the order of the report."""
 
 WITHDRAWN: Final[Mapping[str, str]] = {
-    "bounds.sharp_measured": "the scatter of a head's own cosines enters twice, so that values drawn from the bounds' own model fail it as real heads do"
+    "bounds.sharp_measured": (
+        "the scatter of a head's own cosines enters twice, so that values drawn from the bounds'"
+        " own model fail it as real heads do"
+    )
 }
 """Claims that were given once and are no longer, and why."""
 
@@ -111,10 +182,12 @@ def tolerances(path: Path | None = None) -> dict[str, Tolerance]:
     """Read the tolerances, a user's file over the built-in one.
 
     Args:
-        path: a TOML file with a table for each claim it changes: the claim's own side (at_most, at_least or within) and `source`.
+        path: a TOML file with a table for each claim it changes: the claim's own side (at_most,
+            at_least or within) and `source`.
 
     Raises:
-        InputError: for a file that cannot be read, an unknown claim or a withdrawn one, another side than the claim's, or a value that is none.
+        InputError: for a file that cannot be read, an unknown claim or a withdrawn one, another
+            side than the claim's, or a value that is none.
 
     >>> tolerances()["norms.cv"].value
     0.05
@@ -137,24 +210,38 @@ def _read(path: Path) -> dict[str, Tolerance]:
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}), expected a TOML file of tolerances. Check the path.") from None
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror}), expected a TOML file of tolerances. Check"
+            " the path."
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: is no TOML ({error}). Start from a copy of {DEFAULT_TOLERANCES}.") from None
+        raise InputError(
+            f"{path}: is no TOML ({error}). Start from a copy of {DEFAULT_TOLERANCES}."
+        ) from None
     known = {claim.key: claim for claim in CLAIMS}
     out = {}
     for key, table in _flat(tables).items():
         refuse_withdrawn(f"{path}: [{key}]", key)
         if key not in known:
-            raise InputError(f"{path}: [{key}] is no claim, expected one of {', '.join(known)}. Name one of those.")
+            raise InputError(
+                f"{path}: [{key}] is no claim, expected one of {', '.join(known)}. Name one of"
+                " those."
+            )
         out[key] = _tolerance(path, known[key], table)
     return out
 
 
 def _flat(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables [a.b] by their full name "a.b"; anything that is no table within a table keeps its own name, and is refused as no claim."""
+    """Tables [a.b] by their full name "a.b"; anything that is no table within a table keeps its
+    own name, and is refused as no claim.
+    """
     flat: dict[str, Any] = {}
     for first, inner in tables.items():
-        if isinstance(inner, dict) and inner and all(isinstance(value, dict) for value in inner.values()):
+        if (
+            isinstance(inner, dict)
+            and inner
+            and all(isinstance(value, dict) for value in inner.values())
+        ):
             flat |= {f"{first}.{second}": table for second, table in inner.items()}
         else:
             flat[first] = inner
@@ -164,27 +251,44 @@ def _flat(tables: Mapping[str, Any]) -> dict[str, Any]:
 def _tolerance(path: Path, claim: Claim, table: object) -> Tolerance:
     if not isinstance(table, dict):
         raise InputError(
-            f"{path}: {claim.key} = {table!r}, expected a table [{claim.key}] with {claim.side} = NUMBER and source = TEXT. Write it so."
+            f"{path}: {claim.key} = {table!r}, expected a table [{claim.key}] with {claim.side} ="
+            " NUMBER and source = TEXT. Write it so."
         )
     odd = sorted(set(table) - {claim.side, "source"})
     if odd or claim.side not in table:
         seen = f"has {odd[0]!r}" if odd else f"has no {claim.side!r}"
-        raise InputError(f"{path}: [{claim.key}] {seen}, expected {claim.side} = NUMBER and source = TEXT. Write it so.")
+        raise InputError(
+            f"{path}: [{claim.key}] {seen}, expected {claim.side} = NUMBER and source = TEXT. Write"
+            " it so."
+        )
     value = table[claim.side]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-        raise InputError(f"{path}: [{claim.key}] {claim.side} = {value!r}, expected a number of at least 0. Give one.")
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not math.isfinite(value)
+        or value < 0
+    ):
+        raise InputError(
+            f"{path}: [{claim.key}] {claim.side} = {value!r}, expected a number of at least 0. Give"
+            " one."
+        )
     return Tolerance(value=float(value), source=str(table.get("source", "the user's own")))
 
 
 def within(effect: FloatArray, tolerance: float, side: Side) -> NDArray[np.bool_]:
-    """Where an effect itself, whatever its error, lies within its tolerance; False where it is NaN."""
+    """Where an effect itself, whatever its error, lies within its tolerance; False where it is
+    NaN.
+    """
     if side == "at_least":
         return np.asarray(effect >= tolerance)
     return np.asarray((np.abs(effect) if side == "within" else effect) <= tolerance)
 
 
-def share_within(effect: FloatArray, again: FloatArray | None, tolerance: float, side: Side) -> Estimate:
-    """Return the share of heads with an estimate whose estimate lies within the tolerance, with its document jackknife.
+def share_within(
+    effect: FloatArray, again: FloatArray | None, tolerance: float, side: Side
+) -> Estimate:
+    """Return the share of heads with an estimate whose estimate lies within the tolerance, with its
+    document jackknife.
 
     Args:
         effect: of all heads, (layer, head); NaN where there is none.
@@ -192,7 +296,8 @@ def share_within(effect: FloatArray, again: FloatArray | None, tolerance: float,
         tolerance: of the claim, as `side`.
 
     Returns:
-        The share, NaN without any estimate; standard error and 95% interval by t on K − 1 degrees of freedom, NaN without replicates of each estimate.
+        The share, NaN without any estimate; standard error and 95% interval by t on K − 1 degrees
+        of freedom, NaN without replicates of each estimate.
 
     >>> effect, without = np.array([0.1, 0.3]), np.array([[0.1, 0.3], [0.1, 0.1]])
     >>> share = share_within(effect, without, 0.2, "at_most")
@@ -207,9 +312,16 @@ def share_within(effect: FloatArray, again: FloatArray | None, tolerance: float,
 
 
 def replicates(tree: xr.DataTree, claim: Claim) -> FloatArray | None:
-    """Return the effect of a claim without each document, (document, layer, head); None of bounds, and where a run was fitted before it was kept."""
+    """Return the effect of a claim without each document, (document, layer, head); None of
+    bounds, and where a run was fitted before it was kept.
+    """
     name = f"{claim.variable}_without"
     group = tree[claim.group].to_dataset()
     if claim.bounds or name not in group:
         return None
-    return group[name].sel(claim.select).transpose("document", "layer", claim.of).values.astype(np.float64)
+    return (
+        group[name]
+        .sel(claim.select)
+        .transpose("document", "layer", claim.of)
+        .values.astype(np.float64)
+    )

@@ -14,7 +14,9 @@ from geostat.verdicts.claims import CLAIMS, UNITS, refuse_withdrawn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """That a claim has an answer in at least a share of all heads, those without an estimate included."""
+    """That a claim has an answer in at least a share of all heads, those without an estimate
+    included.
+    """
 
     claim: str
     answer: str
@@ -29,18 +31,31 @@ class Requirement:
         given = [str(key) for key in verdicts["claim"].values]
         if self.claim not in given:
             raise InputError(
-                f"--require {self.claim}: the run has no verdict on it, expected one of {', '.join(given)}. Name one of those."
+                f"--require {self.claim}: the run has no verdict on it, expected one of"
+                f" {', '.join(given)}. Name one of those."
             )
         result, heads = share(verdicts, self.claim, self.answer)
         met = result >= self.least
         untested = heads - int(verdicts["tested"].sel(claim=self.claim))
         of = f"{heads} heads" + f" ({untested} without an estimate)" * (untested > 0)
-        return met, f"{self.claim} {self.answer} in {result:.1%} of {of}, {'as ' * met}required at least {self.least:.1%}"
+        return (
+            met,
+            (
+                f"{self.claim} {self.answer} in {result:.1%} of {of}, {'as ' * met}required at"
+                f" least {self.least:.1%}"
+            ),
+        )
 
 
 def share(verdicts: xr.Dataset, claim: str, answer: str) -> tuple[float, int]:
-    """Return the share of all heads with an answer, and how many heads there are: one without an estimate has none of the three."""
-    unit = next(unit for unit in UNITS if f"claim_{unit}" in verdicts.coords and claim in verdicts[f"claim_{unit}"].values)
+    """Return the share of all heads with an answer, and how many heads there are: one without an
+    estimate has none of the three.
+    """
+    unit = next(
+        unit
+        for unit in UNITS
+        if f"claim_{unit}" in verdicts.coords and claim in verdicts[f"claim_{unit}"].values
+    )
     heads = verdicts.sizes["layer"] * verdicts.sizes[unit]
     return float(verdicts[answer].sel(claim=claim)) / heads, heads
 
@@ -58,11 +73,15 @@ def requirement(text: str) -> Requirement:
     keys = [claim.key for claim in CLAIMS]
     if match is None or not float(match[3]) <= 1:
         raise InputError(
-            f'--require {text}: expected a claim, holds, fails or undetermined, and a share of heads, as in "norms.cv holds 0.9".'
+            f"--require {text}: expected a claim, holds, fails or undetermined, and a share of"
+            ' heads, as in "norms.cv holds 0.9".'
         )
     refuse_withdrawn(f"--require {text}: {match[1]}", match[1])
     if match[1] not in keys:
-        raise InputError(f"--require {text}: {match[1]} is no claim, expected one of {', '.join(keys)}. Name one of those.")
+        raise InputError(
+            f"--require {text}: {match[1]} is no claim, expected one of {', '.join(keys)}. Name one"
+            " of those."
+        )
     return Requirement(claim=match[1], answer=match[2], least=float(match[3]))
 
 
@@ -74,7 +93,9 @@ def hold_to(tree: xr.DataTree, required: Sequence[Requirement]) -> list[str]:
         InputError: if the run has no verdicts, or none on a claim.
     """
     if "verdicts" not in tree.children:
-        raise InputError("the run has no verdicts yet, expected /verdicts. Run `geostat confront` on it first.")
+        raise InputError(
+            "the run has no verdicts yet, expected /verdicts. Run `geostat confront` on it first."
+        )
     out = [one.met(tree["verdicts"].to_dataset()) for one in required]
     unmet = [line for met, line in out if not met]
     if unmet:

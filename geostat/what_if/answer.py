@@ -1,4 +1,6 @@
-"""`geostat whatif`: a study from words to files. Imports `geostat.what_if.grid`, `geostat.what_if.elasticities`, the store and the reports room."""
+"""`geostat whatif`: a study from words to files. Imports `geostat.what_if.grid`,
+`geostat.what_if.elasticities`, the store and the reports room.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,11 @@ MEASURED: Final = "measured"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the command was told; `whatif` and `find_value` check the names. `sets` and `find` are words such as "beta=0.1:2:20:log" and "N" or "beta=0.1:2".
+    """What the command was told; `whatif` and `find_value` check the names. `sets` and `find` are
+    words such as "beta=0.1:2:20:log" and "N" or "beta=0.1:2".
 
-    gram: a form of the similarity, a file of cosines, or "measured", which are then those of `head`. figures: whether to draw the study, too.
+    gram: a form of the similarity, a file of cosines, or "measured", which are then those of
+    `head`. figures: whether to draw the study, too.
     """
 
     sets: Sequence[str] = ()
@@ -41,7 +45,8 @@ class Asked:
 
 
 def answer(asked: Asked) -> dict[str, Any]:
-    """Evaluate a study and write it, find where a bound reaches a target, or tell the elasticities of a point and write them.
+    """Evaluate a study and write it, find where a bound reaches a target, or tell the elasticities
+    of a point and write them.
 
     Returns:
         What to print: the files written, or the line that says what was found.
@@ -50,49 +55,77 @@ def answer(asked: Asked) -> dict[str, Any]:
         InputError: for words that mean nothing, or a study that cannot be.
     """
     settings = [parse(text) for text in asked.sets]
-    twice = sorted({one.name for one in settings if sum(one.name == other.name for other in settings) > 1})
+    twice = sorted(
+        {one.name for one in settings if sum(one.name == other.name for other in settings) > 1}
+    )
     if twice:
-        raise InputError(f"--set {twice[0]} was given more than once, expected once for each parameter. Put its values in one --set.")
+        raise InputError(
+            f"--set {twice[0]} was given more than once, expected once for each parameter. Put its"
+            " values in one --set."
+        )
     if asked.target is not None and asked.find is None:
-        raise InputError("--target was given without --find, expected both. Use for example --find N --target 0.9.")
+        raise InputError(
+            "--target was given without --find, expected both. Use for example --find N --target"
+            " 0.9."
+        )
     if asked.elasticity and asked.find is not None:
-        raise InputError("--elasticity and --find were both given, expected one. Ask one after the other.")
+        raise InputError(
+            "--elasticity and --find were both given, expected one. Ask one after the other."
+        )
     start, source = _start(asked)
     if asked.find is not None:
         return {"found": str(_found(asked, start, settings))}
     axes = {one.name: one.of(start["base"]) for one in settings}
     varying = {name: values for name, values in axes.items() if values.size > 1}
     fixed = {name: values[0].item() for name, values in axes.items() if values.size == 1}
-    shared = start | {"edition": asked.edition, "bounds": tuple(asked.bounds) or LOWER, "base": start["base"] | fixed}
+    shared = start | {
+        "edition": asked.edition,
+        "bounds": tuple(asked.bounds) or LOWER,
+        "base": start["base"] | fixed,
+    }
     if asked.elasticity and varying:
-        raise InputError(f"--set {next(iter(varying))} takes several values, but --elasticity needs one point. Give it one value.")
+        raise InputError(
+            f"--set {next(iter(varying))} takes several values, but --elasticity needs one point."
+            " Give it one value."
+        )
     dataset = elasticities(**shared) if asked.elasticity else whatif(varying, **shared)
     dataset.attrs |= source
     found = {"elasticity": lines_of(dataset)} if asked.elasticity else _summary(dataset)
-    return found | _moved(dataset) | {"written": [str(path) for path in write(dataset, asked.out, figures=asked.figures)]}
+    return (
+        found
+        | _moved(dataset)
+        | {"written": [str(path) for path in write(dataset, asked.out, figures=asked.figures)]}
+    )
 
 
 def _start(asked: Asked) -> tuple[dict[str, Any], dict[str, str]]:
-    """The base, gram and project that a study starts from, and where they are from: a head of a run, a file, or neither.
+    """The base, gram and project that a study starts from, and where they are from: a head of a
+    run, a file, or neither.
 
     A head's measured Gram is always projected: no vectors need have lag means.
     """
     if (asked.run is None) != (asked.head is None):
-        raise InputError("--from and --head go together: name the run and one of its heads, such as --from report --head L5H3.")
+        raise InputError(
+            "--from and --head go together: name the run and one of its heads, such as --from"
+            " report --head L5H3."
+        )
     measured = asked.gram == MEASURED
     gram: Any = read_gram(Path(asked.gram)) if is_file(asked.gram) else asked.gram
     source = {"gram_file": asked.gram} if is_file(asked.gram) else {}
     if asked.run is None or asked.head is None:
         if measured:
             raise InputError(
-                "--gram measured needs a head whose Gram that is. Add --from RUN --head L5H3, or name a file: --gram cosines.npy."
+                "--gram measured needs a head whose Gram that is. Add --from RUN --head L5H3, or"
+                " name a file: --gram cosines.npy."
             )
         return {"base": {}, "gram": gram, "project": asked.project}, source
     from empirical.store.store import Store
     from geostat.runs.files import store_path
 
     run = Store.open(store_path(asked.run)).tree(only=("capture", "norms", "similarity", "weights"))
-    base = from_head(run, asked.head, gram=MEASURED if measured or source else cast(Decay, asked.gram))
+    base = from_head(
+        run, asked.head, gram=MEASURED if measured or source else cast(Decay, asked.gram)
+    )
     gram = measured_of_head(run, asked.head) if measured else gram
     source |= {"run": str(asked.run), "head": asked.head}
     return {"base": base, "gram": gram, "project": asked.project or measured}, source
@@ -100,15 +133,23 @@ def _start(asked: Asked) -> tuple[dict[str, Any], dict[str, str]]:
 
 def _found(asked: Asked, start: dict[str, Any], settings: list[Setting]) -> object:
     if asked.target is None:
-        raise InputError("--find was given without --target, expected both. Use for example --find N --target 0.9.")
+        raise InputError(
+            "--find was given without --target, expected both. Use for example --find N --target"
+            " 0.9."
+        )
     fixed = dict(start["base"])
     for one in settings:
         values = one.of(start["base"])
         if values.size != 1:
-            raise InputError(f"--set {one.name} takes {values.size} values, but --find needs everything else fixed. Give it one value.")
+            raise InputError(
+                f"--set {one.name} takes {values.size} values, but --find needs everything else"
+                " fixed. Give it one value."
+            )
         fixed[one.name] = values[0].item()
     if len(asked.bounds) > 1:
-        raise InputError(f"{len(asked.bounds)} bounds were given, but --find takes one. Give one --bound.")
+        raise InputError(
+            f"{len(asked.bounds)} bounds were given, but --find takes one. Give one --bound."
+        )
     name, equals, between = str(asked.find).partition("=")
     limits: tuple[float, float] | None = None
     if equals:
@@ -117,24 +158,41 @@ def _found(asked: Asked, start: dict[str, Any], settings: list[Setting]) -> obje
             if not np.isfinite([low, high]).all():
                 raise ValueError(between)
         except ValueError:
-            raise InputError(f"--find {asked.find}: expected a parameter, or one with the range to search, as in beta=0.1:2.") from None
+            raise InputError(
+                f"--find {asked.find}: expected a parameter, or one with the range to search, as in"
+                " beta=0.1:2."
+            ) from None
         limits = (low, high)
     where = start | {"base": fixed, "between": limits, "edition": asked.edition}
-    return find_value(name.strip(), asked.target, bound=asked.bounds[0] if asked.bounds else "recall_lower", **where)
+    return find_value(
+        name.strip(),
+        asked.target,
+        bound=asked.bounds[0] if asked.bounds else "recall_lower",
+        **where,
+    )
 
 
 def _summary(dataset: xr.Dataset) -> dict[str, Any]:
     """Say how many points there are, how many have no Gram, and the range of each bound."""
     points = int(np.prod(list(dataset.sizes.values())))
     hidden = points - int(np.broadcast_to(dataset["feasible"].values.mean(), ()) * points + 0.5)
-    lines = {"points": f"{points:,}, {hidden:,} of them left out because no vectors have their Gram"}
+    lines = {
+        "points": f"{points:,}, {hidden:,} of them left out because no vectors have their Gram"
+    }
     for name in (name for name in BOUNDS if name in dataset):
         values = dataset[name].values[np.isfinite(dataset[name].values)]
         low, high = dataset[name].attrs.get("readable_range", (-np.inf, np.inf))
         known = values[(values >= low) & (values <= high)]
         parts = [f"{known.min():.4g} to {known.max():.4g}"] if known.size else []
         if known.size < values.size or not values.size:
-            parts.append("n/a" + (f" at {values.size - known.size:,} points, where the bound on R is negative" if values.size else ""))
+            parts.append(
+                "n/a"
+                + (
+                    f" at {values.size - known.size:,} points, where the bound on R is negative"
+                    if values.size
+                    else ""
+                )
+            )
         lines[name] = "; ".join(parts)
     return lines
 
@@ -144,28 +202,47 @@ def _moved(dataset: xr.Dataset) -> dict[str, str]:
     if dataset.attrs.get("projection", "none") == "none":
         return {}
     distance = dataset.attrs["projection_distance"]
-    return {"gram": f"no vectors have it; moved to the nearest that some have, by {distance:.4g} (Frobenius norm)"}
+    return {
+        "gram": (
+            f"no vectors have it; moved to the nearest that some have, by {distance:.4g} (Frobenius"
+            " norm)"
+        )
+    }
 
 
 def write(dataset: xr.Dataset, out: Path, *, figures: bool = True) -> list[Path]:
-    """Write a study below `out`: dataset (netCDF), table (LaTeX, Markdown), and, if `figures`, figure (PDF, PNG) where it varies
-    along one to three axes.
+    """Write a study below `out`: dataset (netCDF), table (LaTeX, Markdown), and, if `figures`,
+    figure (PDF, PNG) where it varies along one to three axes.
 
-    Elasticities go to files of their own, without a figure. Files of an earlier study that this one has no new one for are removed, at the end.
+    Elasticities go to files of their own, without a figure. Files of an earlier study that this one
+    has no new one for are removed, at the end.
     """
     from reports.files import replaced
     from reports.tables.every import write_table
     from reports.what_if.table import table_of_elasticities, table_of_study
 
-    flags = {name: values.astype(np.int8) for name, values in dataset.data_vars.items() if values.dtype == bool}  # netCDF has no bool
+    flags = {
+        name: values.astype(np.int8)
+        for name, values in dataset.data_vars.items()
+        if values.dtype == bool
+    }  # netCDF has no bool
     of_point = "elasticity" in dataset
-    made = [(f"{'elasticity' if of_point else 'whatif'}.nc", bytes(dataset.assign(flags).to_netcdf(engine="scipy")))]
+    made = [
+        (
+            f"{'elasticity' if of_point else 'whatif'}.nc",
+            bytes(dataset.assign(flags).to_netcdf(engine="scipy")),
+        )
+    ]
     if figures and not of_point:
         from reports.figures.style import rendered
         from reports.what_if.figure import draw_study, study_axes
 
         figure = draw_study(dataset) if 1 <= len(study_axes(dataset)) <= 3 else None
-        made += [(f"whatif.{kind}", rendered(figure, kind)) for kind in ("pdf", "png") if figure is not None]
+        made += [
+            (f"whatif.{kind}", rendered(figure, kind))
+            for kind in ("pdf", "png")
+            if figure is not None
+        ]
     table = table_of_elasticities(dataset) if of_point else table_of_study(dataset)
     written = [replaced(out / name, content) for name, content in made] + write_table(table, out)
     for kind in ("nc", "pdf", "png", "tex", "md"):  # all that a study can have

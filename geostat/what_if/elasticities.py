@@ -1,6 +1,7 @@
 """Elasticities of the bounds at one point of a study, as a labelled dataset and as lines of text.
 
-Source: arXiv 2602.01893, Table 1; `theory.what_if.elasticity` evaluates. Imports numpy, xarray and the theory room.
+Source: arXiv 2602.01893, Table 1; `theory.what_if.elasticity` evaluates. Imports numpy, xarray and
+the theory room.
 """
 
 from __future__ import annotations
@@ -25,46 +26,89 @@ def elasticities(
     project: bool = False,
     **parameters: float | str,
 ) -> xr.Dataset:
-    """Tell by how many per cent each bound moves when one parameter moves by one per cent, at one point.
+    """Tell by how many per cent each bound moves when one parameter moves by one per cent, at one
+    point.
 
     Args:
         edition: "printed", "repaired", "sharp", …
         gram: as for `whatif`.
         bounds: which bounds, such as "recall_lower"; the four lower ones by default.
-        base: the point, such as `geostat.what_if.start.from_head` returns; parameters not named have example values.
+        base: the point, such as `geostat.what_if.start.from_head` returns; parameters not named
+            have example values.
         project: as for `whatif`.
         parameters: further parameters by name, one value each.
 
     Returns:
-        Dataset over parameter and bound: `elasticity` (d log bound / d log parameter), `slope` (d bound / d log parameter, known also where the
-        bound is not positive), `reason` (why one is NaN), `value` of each parameter, `step` (a derivative, or the neighbours of a whole number that a
-        difference is between) and `at`, the bounds at the point.
+        Dataset over parameter and bound: `elasticity` (d log bound / d log parameter), `slope` (d
+            bound / d log parameter, known also where the
+        bound is not positive), `reason` (why one is NaN), `value` of each parameter, `step` (a
+        derivative, or the neighbours of a whole number that a difference is between) and `at`, the
+        bounds at the point.
 
     Raises:
-        InputError: for an unknown name, a value that is none, several values, or a point whose Gram no vectors have.
+        InputError: for an unknown name, a value that is none, several values, or a point whose Gram
+            no vectors have.
 
     >>> found = elasticities(N=8, L=64, edition="sharp")["elasticity"]
     >>> round(float(found.sel(parameter="d", bound="recall_lower")), 2)
     0.49
     """
-    question, fixed = question_of(gram, dict(base or {}) | parameters, edition=edition, bounds=bounds, project=project)
+    question, fixed = question_of(
+        gram, dict(base or {}) | parameters, edition=edition, bounds=bounds, project=project
+    )
     result = study_elasticities(fixed, question)
     both = ("parameter", "bound")
     per_cent = {"units": "1", "equation": "Table 1"}
     dataset = xr.Dataset(
         {
-            "elasticity": (both, result.elasticity, {"long_name": "d log bound / d log parameter", **per_cent}),
+            "elasticity": (
+                both,
+                result.elasticity,
+                {"long_name": "d log bound / d log parameter", **per_cent},
+            ),
             "slope": (both, result.slope, {"long_name": "d bound / d log parameter", **per_cent}),
-            "reason": (both, result.reasons.astype(str), {"long_name": "why a response is not available", "units": ""}),
-            "value": ("parameter", result.values, {"long_name": "value of the parameter", "units": "that of the parameter"}),
-            "step": ("parameter", np.array(result.steps), {"long_name": "derivative, or difference between neighbours", "units": ""}),
-            "at": ("bound", result.at, {"long_name": f"bound at the point, {edition}", "units": "1"}),
+            "reason": (
+                both,
+                result.reasons.astype(str),
+                {"long_name": "why a response is not available", "units": ""},
+            ),
+            "value": (
+                "parameter",
+                result.values,
+                {"long_name": "value of the parameter", "units": "that of the parameter"},
+            ),
+            "step": (
+                "parameter",
+                np.array(result.steps),
+                {"long_name": "derivative, or difference between neighbours", "units": ""},
+            ),
+            "at": (
+                "bound",
+                result.at,
+                {"long_name": f"bound at the point, {edition}", "units": "1"},
+            ),
         },
         coords={
-            "parameter": ("parameter", np.array(result.parameters), {"long_name": "parameter that moves", "units": ""}),
-            "bound": ("bound", np.array(result.bounds), {"long_name": "bound that responds", "units": ""}),
-            "parameter_symbol": ("parameter", np.array([PARAMETERS[name].symbol for name in result.parameters]), {"units": ""}),
-            "bound_symbol": ("bound", np.array([SUBJECTS[name.rsplit("_", 1)[0]][1] for name in result.bounds]), {"units": ""}),
+            "parameter": (
+                "parameter",
+                np.array(result.parameters),
+                {"long_name": "parameter that moves", "units": ""},
+            ),
+            "bound": (
+                "bound",
+                np.array(result.bounds),
+                {"long_name": "bound that responds", "units": ""},
+            ),
+            "parameter_symbol": (
+                "parameter",
+                np.array([PARAMETERS[name].symbol for name in result.parameters]),
+                {"units": ""},
+            ),
+            "bound_symbol": (
+                "bound",
+                np.array([SUBJECTS[name.rsplit("_", 1)[0]][1] for name in result.bounds]),
+                {"units": ""},
+            ),
         },
     )
     dataset.attrs = describe(question, result.fixed)
@@ -74,13 +118,28 @@ def elasticities(
 def lines_of(dataset: xr.Dataset) -> list[str]:
     """Set elasticities in aligned columns, with what is not available explained below."""
     bounds = [str(name) for name in dataset["bound"].values]
-    rows = [["parameter", "value", *bounds, "step"], ["(the bound)", "", *map(_number, dataset["at"].values), ""]]
+    rows = [
+        ["parameter", "value", *bounds, "step"],
+        ["(the bound)", "", *map(_number, dataset["at"].values), ""],
+    ]
     for name in dataset["parameter"].values:
         one = dataset.sel(parameter=name)
-        rows.append([str(name), f"{float(one['value']):.4g}", *map(_number, one["elasticity"].values), str(one["step"].values)])
+        rows.append(
+            [
+                str(name),
+                f"{float(one['value']):.4g}",
+                *map(_number, one["elasticity"].values),
+                str(one["step"].values),
+            ]
+        )
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     inner = range(1, len(widths) - 1)
-    text = ["  ".join([row[0].ljust(widths[0]), *(row[k].rjust(widths[k]) for k in inner), row[-1]]).rstrip() for row in rows]
+    text = [
+        "  ".join(
+            [row[0].ljust(widths[0]), *(row[k].rjust(widths[k]) for k in inner), row[-1]]
+        ).rstrip()
+        for row in rows
+    ]
     return text + [f"n/a: {reason}" for reason in reasons_of(dataset)]
 
 
@@ -90,8 +149,16 @@ def reasons_of(dataset: xr.Dataset) -> list[str]:
     out = []
     for reason in sorted(set(reasons.flat) - {""}):
         where = reasons == reason
-        whole = [str(name) for name, column in zip(dataset["bound"].values, where.T, strict=True) if column.all()]
-        parameters = [str(name) for name, row in zip(dataset["parameter"].values, where, strict=True) if row.any()]
+        whole = [
+            str(name)
+            for name, column in zip(dataset["bound"].values, where.T, strict=True)
+            if column.all()
+        ]
+        parameters = [
+            str(name)
+            for name, row in zip(dataset["parameter"].values, where, strict=True)
+            if row.any()
+        ]
         out.append(f"{reason} ({', '.join(whole or parameters)})")
     return out
 

@@ -1,7 +1,9 @@
-"""What-if studies: the theory's bounds over a grid of parameters, as a labelled dataset, and the parameter at which one reaches a target.
+"""What-if studies: the theory's bounds over a grid of parameters, as a labelled dataset, and the
+parameter at which one reaches a target.
 
-Source: arXiv 2602.01893, eq. (8), (12)-(17); `theory.what_if` evaluates. A study starts from example values, from values given, or from
-the fits of one head of a run (`geostat.what_if.start`). Imports numpy, xarray and the theory room.
+Source: arXiv 2602.01893, eq. (8), (12)-(17); `theory.what_if` evaluates. A study starts from
+example values, from values given, or from the fits of one head of a run (`geostat.what_if.start`).
+Imports numpy, xarray and the theory room.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ from theory.what_if.parameters import BOUNDS, LOWER, PARAMETERS, Decay
 from theory.what_if.study import Question, study
 
 Cosines = np.ndarray | LagGram
-"""A Gram of one's own: (T, T) cosines with the sink first, the cosines at lags 0, 1, … of the other tokens, or those with ρ₀."""
+"""A Gram of one's own: (T, T) cosines with the sink first, the cosines at lags 0, 1, … of the
+other tokens, or those with ρ₀.
+"""
 
 SUBJECTS: Final = {
     "precision": ("E P(r_max)", r"\mathbb{E}\,P(r_{\max})", "(12), (13)"),
@@ -36,12 +40,17 @@ SUBJECTS: Final = {
 WRITTEN_OUT: Final = 6
 """Numbers' worth of memory that one value takes while a range of them is read."""
 
-MARGINS: Final = {"margin": ("margin Δ", r"\Delta", "(8)"), "margin_sink": ("margin Δ₀ of the sink", r"\Delta_0", "(8), (29)")}
+MARGINS: Final = {
+    "margin": ("margin Δ", r"\Delta", "(8)"),
+    "margin_sink": ("margin Δ₀ of the sink", r"\Delta_0", "(8), (29)"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One `name=…` of a study. `values` are absolute, multiples of the parameter's base value where `relative`, shares of L where `in_lengths`."""
+    """One `name=…` of a study. `values` are absolute, multiples of the parameter's base value
+    where `relative`, shares of L where `in_lengths`.
+    """
 
     name: str
     values: tuple[float, ...]
@@ -49,25 +58,32 @@ class Setting:
     in_lengths: bool = False
 
     def of(self, base: Mapping[str, float | str]) -> np.ndarray:
-        """Return the values: the multiples taken of the base value, the shares of L as text such as "0.5L"."""
+        """Return the values: the multiples taken of the base value, the shares of L as text such
+        as "0.5L".
+        """
         if self.in_lengths:
             return np.array([f"{value!r}L" for value in self.values])
         values = np.array(self.values, dtype=np.float64)
         if self.relative:
             start = base.get(self.name, PARAMETERS[self.name].default)
             if start is None or isinstance(start, str):
-                raise InputError(f"{self.name}: has no base value to multiply. Give it with --set {self.name}=VALUE.")
+                raise InputError(
+                    f"{self.name}: has no base value to multiply. Give it with --set"
+                    f" {self.name}=VALUE."
+                )
             values = values * start
             values = np.unique(np.round(values)) if PARAMETERS[self.name].whole else values
         return values
 
 
 def parse(text: str) -> Setting:
-    """Read `name=value`, `name=v1,v2,…` or `name=from:to:count[:log]`; an x before the values multiplies the base value, as in beta=x2, and
-    an L behind those of T1 and T2 makes them shares of L, as in T1=0.5L.
+    """Read `name=value`, `name=v1,v2,…` or `name=from:to:count[:log]`; an x before the values
+    multiplies the base value, as in beta=x2, and an L behind those of T1 and T2 makes them shares
+    of L, as in T1=0.5L.
 
     Raises:
-        InputError: for an unknown name, values that are no numbers, or more of them than memory holds.
+        InputError: for an unknown name, values that are no numbers, or more of them than memory
+            holds.
 
     >>> parse("N=2:5:4").values
     (2.0, 3.0, 4.0, 5.0)
@@ -75,25 +91,37 @@ def parse(text: str) -> Setting:
     name, equals, rest = text.partition("=")
     name, rest = name.strip(), rest.strip()
     if name not in PARAMETERS:
-        raise InputError(f"--set {text}: {name!r} is no parameter, expected one of {', '.join(PARAMETERS)}. Use one of those.")
+        raise InputError(
+            f"--set {text}: {name!r} is no parameter, expected one of {', '.join(PARAMETERS)}. Use"
+            " one of those."
+        )
     in_lengths = PARAMETERS[name].share is not None and bool(re.search(r"L\s*(,|:|$)", rest))
     relative = rest.startswith("x")
     plain = re.sub(r"(^|[:,])\s*x", r"\1", rest) if relative else rest
     if in_lengths:
         plain = re.sub(r"L\s*(?=,|:|$)", "", plain)
-        mixed = relative or any(part.strip()[-1:] not in ("L", "") for part in (rest.split(":")[:2] if ":" in rest else rest.split(",")))
+        mixed = relative or any(
+            part.strip()[-1:] not in ("L", "")
+            for part in (rest.split(":")[:2] if ":" in rest else rest.split(","))
+        )
         if mixed:
             raise InputError(
-                f"--set {text}: some values are shares of L, expected all, as in {name}=0.3L,0.5L or {name}=0.1L:0.5L:5. Add the L."
+                f"--set {text}: some values are shares of L, expected all, as in {name}=0.3L,0.5L"
+                f" or {name}=0.1L:0.5L:5. Add the L."
             )
     try:
-        values: tuple[float, ...] = _range(plain) if ":" in plain else tuple(float(part) for part in plain.split(","))
+        values: tuple[float, ...] = (
+            _range(plain) if ":" in plain else tuple(float(part) for part in plain.split(","))
+        )
     except TooMany:
         raise
     except (ValueError, OverflowError):
         values = ()
     if not equals or not values or not np.isfinite(values).all():
-        raise InputError(f"--set {text}: expected {name}=VALUE, {name}=V1,V2,… or {name}=FROM:TO:COUNT[:log], all of them finite numbers.")
+        raise InputError(
+            f"--set {text}: expected {name}=VALUE, {name}=V1,V2,… or {name}=FROM:TO:COUNT[:log],"
+            " all of them finite numbers."
+        )
     if ":" in plain and PARAMETERS[name].whole and not relative and not in_lengths:
         values = tuple(np.unique(np.round(values)).tolist())
     return Setting(name=name, values=values, relative=relative, in_lengths=in_lengths)
@@ -102,7 +130,12 @@ def parse(text: str) -> Setting:
 def _range(text: str) -> tuple[float, ...]:
     first, last, count, *spacing = text.split(":")
     start, stop, number = float(first), float(last), int(count)
-    if not np.isfinite([start, stop]).all() or spacing not in ([], ["log"]) or number < 1 or (spacing and not (start > 0 and stop > 0)):
+    if (
+        not np.isfinite([start, stop]).all()
+        or spacing not in ([], ["log"])
+        or number < 1
+        or (spacing and not (start > 0 and stop > 0))
+    ):
         raise ValueError(text)
     refuse_beyond_memory(WRITTEN_OUT * WORD * float(number), f"{number:,} values")
     return tuple((np.geomspace if spacing else np.linspace)(start, stop, number).tolist())
@@ -121,45 +154,67 @@ def whatif(
     """Evaluate bounds over a grid of parameters.
 
     Args:
-        axes: values of the parameters that vary, by name (N, L, d, kappa, beta, rho0, c, stretch, lam, p_sink, p_base, eta, growth, omega,
-            T1, T2, C); the order is that of the dataset's dimensions. T1 and T2 may be shares of L, such as "0.3L"; without them they are
-            "0.5L" and "0.9L".
+        axes: values of the parameters that vary, by name (N, L, d, kappa, beta, rho0, c, stretch,
+            lam, p_sink, p_base, eta, growth, omega, T1, T2, C); the order is that of the dataset's
+            dimensions. T1 and T2 may be shares of L, such as "0.3L"; without them they are "0.5L"
+            and "0.9L".
         edition: "printed", "repaired", "sharp", …
-        gram: form of the similarity, "exponential", "offset", "stretched" or "power"; or a Gram of one's own: a (T, T) array of cosines, the
-            sink first, a 1-d array of cosines at lags 0, 1, …, T − 2 (with rho0 to the sink), or a `theory.LagGram`. L is then T − 1.
+        gram: form of the similarity, "exponential", "offset", "stretched" or "power"; or a Gram of
+            one's own: a (T, T) array of cosines, the sink first, a 1-d array of cosines at lags 0,
+            1, …, T − 2 (with rho0 to the sink), or a `theory.LagGram`. L is then T − 1.
         bounds: which bounds, such as "recall_lower"; the four lower ones by default.
-        base: values of parameters that do not vary, such as `geostat.what_if.start.from_head` returns; others have example values.
-        project: where no vectors have the Gram, move ρ₀ to its edge, or a Gram of one's own to the nearest that some have, flag it `projected`
-            and tell the `projection_distance`, instead of leaving the point out or refusing the Gram.
+        base: values of parameters that do not vary, such as `geostat.what_if.start.from_head`
+            returns; others have example values.
+        project: where no vectors have the Gram, move ρ₀ to its edge, or a Gram of one's own to the
+            nearest that some have, flag it `projected` and tell the `projection_distance`, instead
+            of leaving the point out or refusing the Gram.
         parameters: further parameters by name: one value stands still, several vary.
 
     Returns:
-        Dataset over the axes, each with units: the bounds, `feasible` (whether vectors with that Gram exist; the bounds are NaN where
-        not) and the margins Δ and Δ₀ of eq. (8), units of the squared value norm. Its attributes hold what was fixed.
+        Dataset over the axes, each with units: the bounds, `feasible` (whether vectors with that
+            Gram exist; the bounds are NaN where
+        not) and the margins Δ and Δ₀ of eq. (8), units of the squared value norm. Its attributes
+        hold what was fixed.
 
     Raises:
-        InputError: for an unknown name, a value that is none, a profile that is none, a Gram that is none, or more points than memory holds.
+        InputError: for an unknown name, a value that is none, a profile that is none, a Gram that
+            is none, or more points than memory holds.
 
     >>> study = whatif(N=[2, 4, 8], L=64, edition="sharp")
     >>> study["precision_lower"].values.round(3).tolist()
     [0.133, 0.502, 0.831]
     """
-    varying: dict[str, Any] = dict(axes or {}) | {name: value for name, value in parameters.items() if np.ndim(value)}
-    still: dict[str, Any] = {name: value for name, value in (dict(base or {}) | parameters).items() if name not in varying}
+    varying: dict[str, Any] = dict(axes or {}) | {
+        name: value for name, value in parameters.items() if np.ndim(value)
+    }
+    still: dict[str, Any] = {
+        name: value
+        for name, value in (dict(base or {}) | parameters).items()
+        if name not in varying
+    }
     question, rest = question_of(gram, still, edition=edition, bounds=bounds, project=project)
     result = study(varying, rest, question)
     bounds_first = sorted(result.values.items(), key=lambda item: item[0] not in bounds)
     values = {name: (dims, array, _meaning(name, question)) for name, (dims, array) in bounds_first}
-    coords = {name: (name, *_coordinate(name, axis, share=name in result.shares)) for name, axis in result.axes.items()}
+    coords = {
+        name: (name, *_coordinate(name, axis, share=name in result.shares))
+        for name, axis in result.axes.items()
+    }
     dataset = xr.Dataset(values, coords=coords)
     dataset.attrs = describe(question, result.fixed)
     return dataset
 
 
 def question_of(
-    gram: Decay | Cosines, fixed: Mapping[str, Any], *, edition: Edition, bounds: Sequence[str], project: bool
+    gram: Decay | Cosines,
+    fixed: Mapping[str, Any],
+    *,
+    edition: Edition,
+    bounds: Sequence[str],
+    project: bool,
 ) -> tuple[Question, dict[str, Any]]:
-    """Return the question that a Gram puts, and what stays fixed: the ρ₀ of a lag profile becomes a part of its Gram.
+    """Return the question that a Gram puts, and what stays fixed: the ρ₀ of a lag profile becomes a
+    part of its Gram.
 
     Raises:
         InputError: for a Gram that is none.
@@ -171,14 +226,36 @@ def question_of(
     if not isinstance(gram, LagGram) and np.ndim(gram) == 1:
         rho0 = float(PARAMETERS["rho0"].read(rest.pop("rho0", PARAMETERS["rho0"].default))[0][0])
     measured = measured_gram(gram, rho0=rho0, projected=project)
-    return Question(edition=edition, decay="measured", measured=measured, bounds=tuple(bounds), project=project), rest
+    return (
+        Question(
+            edition=edition,
+            decay="measured",
+            measured=measured,
+            bounds=tuple(bounds),
+            project=project,
+        ),
+        rest,
+    )
 
 
 def describe(question: Question, fixed: Mapping[str, float | str]) -> dict[str, Any]:
     """Return the attributes of a study's dataset."""
-    moved = {} if question.measured is None else {"projection": question.measured.kind, "projection_distance": question.measured.distance}
+    moved = (
+        {}
+        if question.measured is None
+        else {
+            "projection": question.measured.kind,
+            "projection_distance": question.measured.distance,
+        }
+    )
     kind = KINDS.get(question.edition, "bound")
-    return {"edition": question.edition, "gram": question.decay, "kind": kind, **moved, **{f"fixed_{k}": v for k, v in fixed.items()}}
+    return {
+        "edition": question.edition,
+        "gram": question.decay,
+        "kind": kind,
+        **moved,
+        **{f"fixed_{k}": v for k, v in fixed.items()},
+    }
 
 
 KINDS: Final = {
@@ -201,23 +278,36 @@ def find_value(
     between: tuple[float, float] | None = None,
     project: bool = False,
 ) -> Crossing:
-    """Return the largest N, or the smallest value of another parameter, at which a bound reaches a target; see `theory.what_if.crossing.find_crossing`.
+    """Return the largest N, or the smallest value of another parameter, at which a bound reaches a
+    target; see `theory.what_if.crossing.find_crossing`.
 
     >>> print(find_value("N", 0.5, base={"L": 64.0}))
     largest N with recall_lower >= 0.5: 64 (there it is 1)
     """
     if bound not in BOUNDS:
-        raise InputError(f"{bound!r} is no bound, expected one of {', '.join(BOUNDS)}. Use one of those.")
-    question, rest = question_of(gram, base or {}, edition=edition, bounds=(bound,), project=project)
+        raise InputError(
+            f"{bound!r} is no bound, expected one of {', '.join(BOUNDS)}. Use one of those."
+        )
+    question, rest = question_of(
+        gram, base or {}, edition=edition, bounds=(bound,), project=project
+    )
     return find_crossing(parameter, target, rest, question, between=between)
 
 
 def _coordinate(name: str, values: np.ndarray, *, share: bool) -> tuple[np.ndarray, dict[str, str]]:
     """The values of an axis, whole where they are, and what they mean."""
     parameter = PARAMETERS[name]
-    attributes = {"long_name": parameter.meaning, "units": parameter.units, "symbol": parameter.symbol}
+    attributes = {
+        "long_name": parameter.meaning,
+        "units": parameter.units,
+        "symbol": parameter.symbol,
+    }
     if share:
-        attributes |= {"long_name": f"{parameter.meaning}, as a share of L", "units": "1", "symbol": f"{parameter.symbol}/L"}
+        attributes |= {
+            "long_name": f"{parameter.meaning}, as a share of L",
+            "units": "1",
+            "symbol": f"{parameter.symbol}/L",
+        }
     return values.astype(np.int64) if parameter.whole and not share else values, attributes
 
 
@@ -225,8 +315,16 @@ def _meaning(name: str, question: Question) -> dict[str, Any]:
     edition, own = question.edition, question.measured is not None
     of_gram = {
         "feasible": "vectors with this Gram exist",
-        "projected": "the Gram was moved to the nearest that vectors have" if own else "ρ₀ was moved to its feasible edge",
-        "projection_distance": "Frobenius norm of the Gram's change, or |Δρ₀| where that alone was moved" if own else "|Δρ₀|",
+        "projected": (
+            "the Gram was moved to the nearest that vectors have"
+            if own
+            else "ρ₀ was moved to its feasible edge"
+        ),
+        "projection_distance": (
+            "Frobenius norm of the Gram's change, or |Δρ₀| where that alone was moved"
+            if own
+            else "|Δρ₀|"
+        ),
     }
     if name in of_gram:
         return {"long_name": of_gram[name], "units": "1", "equation": "erratum 9"}
@@ -240,4 +338,11 @@ def _meaning(name: str, question: Question) -> dict[str, Any]:
     kind = "approximation of" if edition == "predicted" else f"{side} bound on"
     # erratum 18: elsewhere it follows from a negative bound on R
     readable = {"readable_range": [0.0, 1.0]} if name == "f_inner_lower" else {}
-    return {"long_name": f"{kind} {words}, {edition}", "units": "1", "symbol": symbol, "equation": equation, "side": side, **readable}
+    return {
+        "long_name": f"{kind} {words}, {edition}",
+        "units": "1",
+        "symbol": symbol,
+        "equation": equation,
+        "side": side,
+        **readable,
+    }

@@ -1,7 +1,9 @@
-"""Figures of several runs side by side: the sink's correlations, separability above chance, coverage. Runs are their letters, beside the ends of their curves.
+"""Figures of several runs side by side: the sink's correlations, separability above chance,
+coverage. Runs are their letters, beside the ends of their curves.
 
-Source: arXiv 2602.01893, §4.1 and Figures 5 and 6. Each function draws on given axes and returns them; it neither shows nor saves. Names of models are foreign
-text and stay out of figures. Imports matplotlib, never pyplot.
+Source: arXiv 2602.01893, §4.1 and Figures 5 and 6. Each function draws on given axes and returns
+them; it neither shows nor saves. Names of models are foreign text and stay out of figures. Imports
+matplotlib, never pyplot.
 """
 
 from __future__ import annotations
@@ -21,9 +23,18 @@ from reports.figures.every import Plan
 from reports.run import NULLS
 from reports.statistics import flat
 
-COLOURS: Final = (style.BLUE, style.VERMILLION, style.GREEN, style.PURPLE, style.ORANGE, style.BLACK)
+COLOURS: Final = (
+    style.BLUE,
+    style.VERMILLION,
+    style.GREEN,
+    style.PURPLE,
+    style.ORANGE,
+    style.BLACK,
+)
 DASHES: Final[tuple[Any, ...]] = ("-", (0, (5, 1.5)), (0, (3, 1.2, 1, 1.2)), (0, (1, 1)))
-"""Beside its colour a run has its dashes; further runs take both up again, in another combination."""
+"""Beside its colour a run has its dashes; further runs take both up again, in another
+combination.
+"""
 LABEL_HEIGHT: Final = 0.19
 """Inches from one label to the next, of axes that the layout has yet to make somewhat lower."""
 STATISTICS: Final = {"precision": "Precision", "recall": "Recall"}
@@ -44,14 +55,18 @@ def spaced(wanted: Sequence[float], gap: float, low: float, high: float) -> np.n
     wish = np.asarray(wanted, dtype=np.float64)
     gap = min(gap, (high - low) / max(wish.size - 1, 1))
     order, steps = np.argsort(wish, kind="stable"), gap * np.arange(wish.size)
-    level = isotonic_regression(wish[order] - steps).x  # neighbours that would come too near share one mean
+    level = isotonic_regression(
+        wish[order] - steps
+    ).x  # neighbours that would come too near share one mean
     out = np.empty(wish.size)
     out[order] = np.clip(level, low, high - gap * (wish.size - 1)) + steps
     return out
 
 
 def _label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> None:
-    """Write each curve's letter right of the axes, at the height of its end, joined to it by a thin line."""
+    """Write each curve's letter right of the axes, at the height of its end, joined to it by a
+    thin line.
+    """
     if not ends:
         return
     bottom, top = axes.get_ylim()
@@ -60,17 +75,35 @@ def _label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> No
     heights = spaced([(y - bottom) / (top - bottom) for _, y, *_ in ends], gap, 0.02, 0.98)
     for (x, y, letter, colour), height in zip(ends, heights, strict=True):
         axes.annotate(
-            letter, xy=(x, y), xycoords="data", xytext=(1.035, float(height)), textcoords="axes fraction", color=colour, fontsize=9, fontweight="bold",
-            va="center", ha="left", annotation_clip=False, parse_math=False,
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 0},
-        )  # fmt: skip
+            letter,
+            xy=(x, y),
+            xycoords="data",
+            xytext=(1.035, float(height)),
+            textcoords="axes fraction",
+            color=colour,
+            fontsize=9,
+            fontweight="bold",
+            va="center",
+            ha="left",
+            annotation_clip=False,
+            parse_math=False,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": colour,
+                "linewidth": 0.6,
+                "shrinkA": 1,
+                "shrinkB": 0,
+            },
+        )
 
 
 def _look(index: int) -> tuple[str, Any]:
     return COLOURS[index % len(COLOURS)], DASHES[(index + index // len(COLOURS)) % len(DASHES)]
 
 
-def _curves(axes: Axes, data: xr.Dataset, name: str, limits: tuple[float, float], title: str, label: str) -> None:
+def _curves(
+    axes: Axes, data: xr.Dataset, name: str, limits: tuple[float, float], title: str, label: str
+) -> None:
     """Draw a curve with its band for each run against N, its letter at its end."""
     ends = []
     for index, letter in enumerate(letters(data)):
@@ -96,22 +129,45 @@ def _curves(axes: Axes, data: xr.Dataset, name: str, limits: tuple[float, float]
 
 
 def _range(data: xr.Dataset, names: Sequence[str], least_top: float = 0.0) -> tuple[float, float]:
-    """Limits of an axis that shows these curves with their bands and zero, from −1.03 to 1.03 at most."""
-    known = np.concatenate([[0.0], *(flat(data[f"{name}{part}"]) for name in names for part in ("", "_lower", "_upper"))])
+    """Limits of an axis that shows these curves with their bands and zero, from −1.03 to 1.03 at
+    most.
+    """
+    known = np.concatenate(
+        [
+            [0.0],
+            *(flat(data[f"{name}{part}"]) for name in names for part in ("", "_lower", "_upper")),
+        ]
+    )
     room = 0.06 * max(float(np.ptp(known)), 0.1)
-    return max(float(known.min()) - room, -1.03), min(max(float(known.max()) + room, least_top), 1.03)
+    return max(float(known.min()) - room, -1.03), min(
+        max(float(known.max()) + room, least_top), 1.03
+    )
 
 
 def figure_sink(axes: Sequence[Axes], data: xr.Dataset) -> Sequence[Axes]:
-    """Draw correlations of Recall with ρ₀ against N, as measured and free of noise, a band a run, on two axes; what the paper reports as open marks."""
+    """Draw correlations of Recall with ρ₀ against N, as measured and free of noise, a band a
+    run, on two axes; what the paper reports as open marks.
+    """
     titles = {"correlation": "As measured", "unattenuated": "Free of the documents’ noise"}
-    marks = [(float(mark["n"]), float(mark["value"])) for row in reported_by_paper(data) for mark in row.get("marks", [])]
+    marks = [
+        (float(mark["n"]), float(mark["value"]))
+        for row in reported_by_paper(data)
+        for mark in row.get("marks", [])
+    ]
     limits = _range(data, list(titles), max((value + 0.06 for _, value in marks), default=0.0))
     for axis, (name, title) in zip(axes, titles.items(), strict=True):
         _curves(axis, data, name, limits, title, r"correlation of $R$ with $\rho_0$")
     if marks:
-        axes[0].plot(*zip(*marks, strict=True), linestyle="none", marker="D", markerfacecolor="white", markeredgecolor=style.GREY, markersize=6,
-                     label="reported by the paper for other models", zorder=5)  # fmt: skip
+        axes[0].plot(
+            *zip(*marks, strict=True),
+            linestyle="none",
+            marker="D",
+            markerfacecolor="white",
+            markeredgecolor=style.GREY,
+            markersize=6,
+            label="reported by the paper for other models",
+            zorder=5,
+        )
         style.legend_below(axes[0], columns=1)
     return axes
 
@@ -119,16 +175,27 @@ def figure_sink(axes: Sequence[Axes], data: xr.Dataset) -> Sequence[Axes]:
 def nulls(data: xr.Dataset) -> list[str]:
     """Nulls that some run measured, the trivial floor aside."""
     return [
-        str(name) for name in data["null"].values if str(name) != "floor" and np.isfinite(data["recall_gain"].sel(null=name).values).any()
+        str(name)
+        for name in data["null"].values
+        if str(name) != "floor" and np.isfinite(data["recall_gain"].sel(null=name).values).any()
     ]
 
 
 def figure_separable(axes: np.ndarray, data: xr.Dataset) -> np.ndarray:
-    """Draw Precision and Recall above each null against N, a band a run, on axes (null, statistic)."""
+    """Draw Precision and Recall above each null against N, a band a run, on axes (null,
+    statistic).
+    """
     limits = _range(data.sel(null=nulls(data)), [f"{statistic}_gain" for statistic in STATISTICS])
     for row, null in zip(np.atleast_2d(axes), nulls(data), strict=True):
         for axis, (statistic, word) in zip(row, STATISTICS.items(), strict=True):
-            _curves(axis, data.sel(null=null), f"{statistic}_gain", limits, f"{word} − {NULLS.get(null, 'a null')}", "measured − null")
+            _curves(
+                axis,
+                data.sel(null=null),
+                f"{statistic}_gain",
+                limits,
+                f"{word} − {NULLS.get(null, 'a null')}",
+                "measured − null",
+            )
     return axes
 
 
@@ -143,40 +210,69 @@ def bounds(data: xr.Dataset) -> list[tuple[str, str]]:
 
 
 def figure_coverage(axes: Sequence[Axes], data: xr.Dataset) -> Sequence[Axes]:
-    """Draw the share of cells within bounds with its interval, a row for each bound and run, Precision and Recall on two axes."""
-    rows = [(edition, gram, index) for edition, gram in bounds(data) for index in range(data.sizes["run"])]
+    """Draw the share of cells within bounds with its interval, a row for each bound and run,
+    Precision and Recall on two axes.
+    """
+    rows = [
+        (edition, gram, index)
+        for edition, gram in bounds(data)
+        for index in range(data.sizes["run"])
+    ]
     step = data.sizes["run"] + 0.8
-    heights = np.array([-(row // data.sizes["run"]) * step - row % data.sizes["run"] for row in range(len(rows))], dtype=float)
+    heights = np.array(
+        [-(row // data.sizes["run"]) * step - row % data.sizes["run"] for row in range(len(rows))],
+        dtype=float,
+    )
     for axis, (statistic, word) in zip(axes, STATISTICS.items(), strict=True):
         for (edition, gram, index), height in zip(rows, heights, strict=True):
             at = data.sel(quantity=f"{statistic}_inside_{edition}_{gram}").isel(run=index)
-            value, low, high = (float(at[name]) for name in ("estimate", "estimate_lower", "estimate_upper"))
+            value, low, high = (
+                float(at[name]) for name in ("estimate", "estimate_lower", "estimate_upper")
+            )
             colour, _ = _look(index)
             if np.isfinite(low):
-                axis.plot([max(low, 0), min(high, 1)], [height, height], color=colour, linewidth=2.2, alpha=0.45, solid_capstyle="butt")
+                axis.plot(
+                    [max(low, 0), min(high, 1)],
+                    [height, height],
+                    color=colour,
+                    linewidth=2.2,
+                    alpha=0.45,
+                    solid_capstyle="butt",
+                )
             axis.plot([value], [height], marker="o", markersize=4.5, color=colour)
-        axis.set(xlim=(-0.02, 1.02), ylim=(heights.min() - 0.8, heights.max() + 0.8), xlabel="share of (head, $N$) cells within")
+        axis.set(
+            xlim=(-0.02, 1.02),
+            ylim=(heights.min() - 0.8, heights.max() + 0.8),
+            xlabel="share of (head, $N$) cells within",
+        )
         axis.set_title(word)
         axis.set_yticks(heights, [])
         axis.tick_params(axis="y", length=0)
     names = letters(data)
-    axes[0].set_yticklabels([f"{edition}, {gram}   {names[index]}" if index == 0 else names[index] for edition, gram, index in rows])
+    axes[0].set_yticklabels(
+        [
+            f"{edition}, {gram}   {names[index]}" if index == 0 else names[index]
+            for edition, gram, index in rows
+        ]
+    )
     return axes
 
 
 CAPTIONS: Final = {
     "sink": (
-        "Correlation over heads of Recall with the sink’s similarity ρ₀ at each N. Bands: 95% document jackknife, of each N by itself. "
-        "Free of noise: from products of different documents, so that few documents do not pull it towards 0; runs of unequal numbers of "
-        "documents are compared here. Open marks: what the paper reports for other models; no measurement of geostat."
+        "Correlation over heads of Recall with the sink’s similarity ρ₀ at each N. Bands: 95%"
+        " document jackknife, of each N by itself. Free of noise: from products of different"
+        " documents, so that few documents do not pull it towards 0; runs of unequal numbers of"
+        " documents are compared here. Open marks: what the paper reports for other models; no"
+        " measurement of geostat."
     ),
     "separable": (
-        "Measured minus what the same measurement gives by chance, mean over heads. Bands: 95% over documents, of each N by itself. The "
-        "paper calls N in [1, 4] best, without a null."
+        "Measured minus what the same measurement gives by chance, mean over heads. Bands: 95% over"
+        " documents, of each N by itself. The paper calls N in [1, 4] best, without a null."
     ),
     "coverage": (
-        "Share of cells of one head and one N in which the measured curve lies within its bounds, with its 95% document interval. Wide "
-        "bounds hold cheaply: the widths are in the table."
+        "Share of cells of one head and one N in which the measured curve lies within its bounds,"
+        " with its 95% document interval. Wide bounds hold cheaply: the widths are in the table."
     ),
 }
 """What stands under each figure, behind the key of letters."""
@@ -185,14 +281,47 @@ CAPTIONS: Final = {
 def plans(data: xr.Dataset) -> list[Plan]:
     """The figures that a comparison can have."""
 
-    def plan(name: str, title: str, paper: str, grid: tuple[int, int], height: float, draw: Callable[[Any, xr.Dataset], object]) -> Plan:
+    def plan(
+        name: str,
+        title: str,
+        paper: str,
+        grid: tuple[int, int],
+        height: float,
+        draw: Callable[[Any, xr.Dataset], object],
+    ) -> Plan:
         caption = Caption(f"{key_of(data)}. {CAPTIONS[name]}")
-        return Plan(f"comparison_{name}", title, paper, grid, lambda data: height, draw, lambda data: caption)
+        return Plan(
+            f"comparison_{name}",
+            title,
+            paper,
+            grid,
+            lambda data: height,
+            draw,
+            lambda data: caption,
+        )
 
     rows, pairs, runs = len(nulls(data)), len(bounds(data)), data.sizes["run"]
     made = [plan("sink", "The sink’s similarity and Recall", "Figure 6", (1, 2), 3.6, figure_sink)]
     if rows:
-        made += [plan("separable", "More separable than chance?", "Figure 5", (rows, 2), 0.6 + 2.5 * rows, figure_separable)]
+        made += [
+            plan(
+                "separable",
+                "More separable than chance?",
+                "Figure 5",
+                (rows, 2),
+                0.6 + 2.5 * rows,
+                figure_separable,
+            )
+        ]
     if pairs:
-        made += [plan("coverage", "Do the bounds hold?", "", (1, 2), 1.0 + 0.17 * (runs + 0.8) * pairs, figure_coverage)]
+        made += [
+            plan(
+                "coverage",
+                "Do the bounds hold?",
+                "",
+                (1, 2),
+                1.0 + 0.17 * (runs + 0.8) * pairs,
+                figure_coverage,
+            )
+        ]
     return made

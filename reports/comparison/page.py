@@ -1,4 +1,5 @@
-"""One self-contained comparison.html of several runs: it opens offline, and fetches nothing. Beside it the same figures and tables as files.
+"""One self-contained comparison.html of several runs: it opens offline, and fetches nothing. Beside
+it the same figures and tables as files.
 
 Names of models and texts are foreign: the templates escape them.
 """
@@ -29,7 +30,8 @@ def write_comparison(data: xr.Dataset, out: Path) -> Path:
 
     Args:
         data: runs side by side, as `geostat.compare` returns them.
-        out: folder; made when missing. Files that stand there are replaced one by one, each in one step; the page last.
+        out: folder; made when missing. Files that stand there are replaced one by one, each in one
+            step; the page last.
 
     Returns:
         Path of the page.
@@ -48,6 +50,13 @@ def write_comparison(data: xr.Dataset, out: Path) -> Path:
         figures=shown(drawn, data, "{plan.title}. {caption.text}"),
         first={name.removeprefix("comparison_"): tables.get(name) for name in FIRST},
         tables=[table for name, table in tables.items() if name not in FIRST],
-        provenance=list(zip(letters(data), names, map(header.entries, json.loads(str(data.attrs["provenance"]))), strict=True)),
+        provenance=list(
+            zip(
+                letters(data),
+                names,
+                map(header.entries, json.loads(str(data.attrs["provenance"]))),
+                strict=True,
+            )
+        ),
     )
     return replaced(out / PAGE_NAME, page)

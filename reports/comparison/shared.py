@@ -1,6 +1,8 @@
-"""What tables and figures of several runs share: their letters, a table with a column for each run, and what the paper reports.
+"""What tables and figures of several runs share: their letters, a table with a column for each run,
+and what the paper reports.
 
-What the paper reports stands in columns of its own, labelled so, and never among measurements. Imports this room's cells.
+What the paper reports stands in columns of its own, labelled so, and never among measurements.
+Imports this room's cells.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ def reported_by_paper(data: xr.Dataset) -> list[dict[str, Any]]:
 
 
 def beside(data: xr.Dataset, key: str) -> Cell:
-    """What the paper reports of a quantity, with its models and source; a dash where it reports nothing of the kind."""
+    """What the paper reports of a quantity, with its models and source; a dash where it reports
+    nothing of the kind.
+    """
     lines = [
         f"reported: {row['says']} ({row['models'].split(' (')[0].split(';')[0]}; {row['source']})"
         for row in reported_by_paper(data)
@@ -46,7 +50,9 @@ def beside(data: xr.Dataset, key: str) -> Cell:
 
 def key_of(data: xr.Dataset) -> str:
     """Which letter is which run, in foreign words."""
-    return "; ".join(f"{letter}: {name}" for letter, name in zip(letters(data), data["run"].values, strict=True))
+    return "; ".join(
+        f"{letter}: {name}" for letter, name in zip(letters(data), data["run"].values, strict=True)
+    )
 
 
 def each_run(data: xr.Dataset, cell: Callable[[xr.Dataset], Cell]) -> list[Cell]:
@@ -55,22 +61,44 @@ def each_run(data: xr.Dataset, cell: Callable[[xr.Dataset], Cell]) -> list[Cell]
 
 
 def wide(
-    data: xr.Dataset, name: str, title: str, caption: str, lead: Sequence[str], rows: Sequence[Row],
-    last: Sequence[str] = (), each: str = "",
-) -> Table:  # fmt: skip
-    """A table with words at the left, a column for each run, and perhaps words at the right, which paper sets beside a few runs at a time.
+    data: xr.Dataset,
+    name: str,
+    title: str,
+    caption: str,
+    lead: Sequence[str],
+    rows: Sequence[Row],
+    last: Sequence[str] = (),
+    each: str = "",
+) -> Table:
+    """A table with words at the left, a column for each run, and perhaps words at the right, which
+    paper sets beside a few runs at a time.
 
-    The caption opens with the key of letters; `each` is the width that paper gives to a run whose cells it may wrap.
+    The caption opens with the key of letters; `each` is the width that paper gives to a run whose
+    cells it may wrap.
     """
     names, first = letters(data), len(lead)
-    headers = [*(mixed(word) for word in lead), *(text(letter) for letter in names), *(mixed(word) for word in last)]
+    headers = [
+        *(mixed(word) for word in lead),
+        *(text(letter) for letter in names),
+        *(mixed(word) for word in last),
+    ]
     ends = list(range(first + len(names), len(headers)))
     runs = range(first, first + len(names))
-    groups = [[*range(first), *runs[start : start + RUNS_ON_PAPER]] for start in range(0, len(names), RUNS_ON_PAPER)]
+    groups = [
+        [*range(first), *runs[start : start + RUNS_ON_PAPER]]
+        for start in range(0, len(names), RUNS_ON_PAPER)
+    ]
     groups += [[*range(first), *ends]] if ends else []
     align = "p" + "l" * (first - 1) + "r" * len(names) + "p" * len(last)
     widths = {0: WORDS} | {index: "7cm" for index in ends} | {index: each for index in runs if each}
     return Table(
-        name=f"comparison_{name}", title=title, caption=f"{key_of(data)}. {caption}", headers=headers, rows=[[*a, *b, *c] for a, b, c in rows],
-        align=align, widths=widths, on_paper=groups, paper_rows=11,
-    )  # fmt: skip
+        name=f"comparison_{name}",
+        title=title,
+        caption=f"{key_of(data)}. {caption}",
+        headers=headers,
+        rows=[[*a, *b, *c] for a, b, c in rows],
+        align=align,
+        widths=widths,
+        on_paper=groups,
+        paper_rows=11,
+    )

@@ -1,6 +1,8 @@
-"""Tables of several runs side by side: what they are, their numbers and differences, what their heads do, and what the paper reports.
+"""Tables of several runs side by side: what they are, their numbers and differences, what their
+heads do, and what the paper reports.
 
-Imports this room's cells and numbers. What is printed travels in the dataset of a comparison and its attributes.
+Imports this room's cells and numbers. What is printed travels in the dataset of a comparison and
+its attributes.
 """
 
 from __future__ import annotations
@@ -11,9 +13,31 @@ import numpy as np
 import xarray as xr
 from markupsafe import Markup
 
-from reports.comparison.shared import REPORTED, Row, beside, each_run, key_of, letters, reported_by_paper, wide
+from reports.comparison.shared import (
+    REPORTED,
+    Row,
+    beside,
+    each_run,
+    key_of,
+    letters,
+    reported_by_paper,
+    wide,
+)
 from reports.run import NULLS
-from reports.tables.cells import Cell, between, header, interval, missing, mixed, number, p_value, share, symbol, text, whole
+from reports.tables.cells import (
+    Cell,
+    between,
+    header,
+    interval,
+    missing,
+    mixed,
+    number,
+    p_value,
+    share,
+    symbol,
+    text,
+    whole,
+)
 from reports.tables.table import Table
 from reports.text.number import MISSING, count, percent, rounded
 
@@ -21,9 +45,18 @@ STATISTICS = ("precision", "recall")
 
 
 def comparison_tables(data: xr.Dataset) -> dict[str, Table]:
-    """Every table of a comparison, by name, in the page's order; those without rows are left out."""
+    """Every table of a comparison, by name, in the page's order; those without rows are left
+    out.
+    """
     of_heads = [_spreads(data), _verdicts(data), _coverage(data), _regimes(data), *_forms(data)]
-    made = [_runs(data), _numbers(data), _differences(data), _best(data), *of_heads, _reported(data)]
+    made = [
+        _runs(data),
+        _numbers(data),
+        _differences(data),
+        _best(data),
+        *of_heads,
+        _reported(data),
+    ]
     return {table.name: table for table in made if table.rows}
 
 
@@ -31,17 +64,35 @@ def _runs(data: xr.Dataset) -> Table:
     rows = []
     for index, letter in enumerate(letters(data)):
         run = data.isel(run=index)
-        layers, heads, value_heads = (int(run[name]) for name in ("layers", "heads_a_layer", "value_heads_a_layer"))
+        layers, heads, value_heads = (
+            int(run[name]) for name in ("layers", "heads_a_layer", "value_heads_a_layer")
+        )
         rows.append(
-            [text(letter), text(run["run"].item()), text(run["text"].item()), whole(float(run["documents"])), whole(float(run["tokens"])),
-             whole(layers * heads), whole(layers * value_heads), text(run["convention"].item())]
-        )  # fmt: skip
+            [
+                text(letter),
+                text(run["run"].item()),
+                text(run["text"].item()),
+                whole(float(run["documents"])),
+                whole(float(run["tokens"])),
+                whole(layers * heads),
+                whole(layers * value_heads),
+                text(run["convention"].item()),
+            ]
+        )
     headers = header("", "run", "text", "documents", "tokens", "heads", "value heads", "convention")
     return Table(
-        name="comparison_runs", title="The runs", headers=headers, rows=rows, align="lpprrrrl", widths={1: "3.6cm", 2: "3.2cm"},
+        name="comparison_runs",
+        title="The runs",
+        headers=headers,
+        rows=rows,
+        align="lpprrrrl",
+        widths={1: "3.6cm", 2: "3.2cm"},
         on_paper=[range(5), [0, 5, 6, 7]],
-        caption="What each letter stands for. Tokens: of a document. Value heads: sets of value vectors, which heads may share.",
-    )  # fmt: skip
+        caption=(
+            "What each letter stands for. Tokens: of a document. Value heads: sets of value"
+            " vectors, which heads may share."
+        ),
+    )
 
 
 def _numbers(data: xr.Dataset) -> Table:
@@ -51,11 +102,14 @@ def _numbers(data: xr.Dataset) -> Table:
         words = f"{at['long_name'].item()} ({at['over'].item()}; {at['equation'].item()})"
         rows.append(([mixed(words)], each_run(at, _estimate), [beside(data, str(key))]))
     caption = (
-        "Mean over heads ± one standard error over documents (jackknife); N of a largest value in brackets, chosen by looking. Shares, "
-        "correlations and ratios have no unit. The last column is the paper’s, of other models and texts, and no measurement of geostat; "
-        "the table at the end says what kind of number each is."
+        "Mean over heads ± one standard error over documents (jackknife); N of a largest value in"
+        " brackets, chosen by looking. Shares, correlations and ratios have no unit. The last"
+        " column is the paper’s, of other models and texts, and no measurement of geostat; the"
+        " table at the end says what kind of number each is."
     )
-    return wide(data, "numbers", "Means over heads", caption, ["mean over heads of"], rows, [REPORTED])
+    return wide(
+        data, "numbers", "Means over heads", caption, ["mean over heads of"], rows, [REPORTED]
+    )
 
 
 def _estimate(at: xr.Dataset) -> Cell:
@@ -70,7 +124,9 @@ def _estimate(at: xr.Dataset) -> Cell:
 def _found_at(cell: Cell, n: float) -> Cell:
     """A cell with the N at which its value was found, which may stand on a line of its own."""
     words = f"(N = {int(n)})"
-    html = Markup('<span class="whole">{}</span> <span class="whole">{}</span>').format(cell.html, words)
+    html = Markup('<span class="whole">{}</span> <span class="whole">{}</span>').format(
+        cell.html, words
+    )
     return Cell(f"{cell.plain} {words}", html, f"{cell.latex} {words}", cell.sort)
 
 
@@ -86,20 +142,40 @@ def _differences(data: xr.Dataset) -> Table:
             answer = MISSING if not np.isfinite(p) else "yes" if p <= level else "not told apart"
             minds = ", ".join(topics[topic] for topic in str(at["minds"].item()).split())
             rows.append(
-                [text(pair), mixed(at["long_name"].item()), number(value, float(at["difference_se"])),
-                 interval(float(at["difference_lower"]), float(at["difference_upper"])), p_value(p), text(answer), mixed(minds or "–")]
-            )  # fmt: skip
-    made = "; ".join(f"{pair}: {data['pairing'].values[index]}" for index, pair in enumerate(data["pair"].values))
-    caption = (
-        f"{key_of(data)}. First minus second, ± one standard error; 95% interval, Student’s t, not adjusted. Standard errors: {made}; a "
-        "document that both runs hold is left out of both at once. p: two-sided, Holm over all differences of this table; a difference is "
-        f"told from noise where p is at most {level:g}. Mind: settings that differ between the runs and bear on the quantity."
+                [
+                    text(pair),
+                    mixed(at["long_name"].item()),
+                    number(value, float(at["difference_se"])),
+                    interval(float(at["difference_lower"]), float(at["difference_upper"])),
+                    p_value(p),
+                    text(answer),
+                    mixed(minds or "–"),
+                ]
+            )
+    made = "; ".join(
+        f"{pair}: {data['pairing'].values[index]}" for index, pair in enumerate(data["pair"].values)
     )
-    headers = header("pair", "quantity", "difference", "95% interval", "p (Holm)", "beyond noise", "mind")
+    caption = (
+        f"{key_of(data)}. First minus second, ± one standard error; 95% interval, Student’s t, not"
+        f" adjusted. Standard errors: {made}; a document that both runs hold is left out of both at"
+        " once. p: two-sided, Holm over all differences of this table; a difference is told from"
+        f" noise where p is at most {level:g}. Mind: settings that differ between the runs and bear"
+        " on the quantity."
+    )
+    headers = header(
+        "pair", "quantity", "difference", "95% interval", "p (Holm)", "beyond noise", "mind"
+    )
     return Table(
-        name="comparison_differences", title="Differences", headers=headers, rows=rows, align="lprrrlp",
-        on_paper=[range(5), [0, 1, 5, 6]], widths={1: "2.6cm", 6: "4.2cm"}, paper_rows=11, caption=caption,
-    )  # fmt: skip
+        name="comparison_differences",
+        title="Differences",
+        headers=headers,
+        rows=rows,
+        align="lprrrlp",
+        on_paper=[range(5), [0, 1, 5, 6]],
+        widths={1: "2.6cm", 6: "4.2cm"},
+        paper_rows=11,
+        caption=caption,
+    )
 
 
 def _best(data: xr.Dataset) -> Table:
@@ -107,14 +183,29 @@ def _best(data: xr.Dataset) -> Table:
     rows: list[Row] = []
     for statistic in STATISTICS:
         for null in (str(name) for name in data["null"].values if str(name) != "floor"):
-            words = f"{statistic.capitalize()} minus that of {NULLS.get(null, null.replace('_', ' '))}: largest gain"
+            words = (
+                f"{statistic.capitalize()} minus that of {NULLS.get(null, null.replace('_', ' '))}:"
+                " largest gain"
+            )
             curves = data[[f"{statistic}_gain", f"{statistic}_gain_se"]].sel(null=null)
-            rows.append(([mixed(words)], each_run(curves, _largest), [beside(data, "separability")]))
+            rows.append(
+                ([mixed(words)], each_run(curves, _largest), [beside(data, "separability")])
+            )
     caption = (
-        "The N between 1 and T at which the mean over heads is farthest above its null, and by how much, ± one standard error over documents; "
-        "chosen by looking. A null is what the same measurement gives by chance. The paper has no null: its N is that of the largest Precision and Recall."
+        "The N between 1 and T at which the mean over heads is farthest above its null, and by how"
+        " much, ± one standard error over documents; chosen by looking. A null is what the same"
+        " measurement gives by chance. The paper has no null: its N is that of the largest"
+        " Precision and Recall."
     )
-    return wide(data, "best", "Where selected tokens stand apart most", caption, ["curve"], _known(rows), [REPORTED])
+    return wide(
+        data,
+        "best",
+        "Where selected tokens stand apart most",
+        caption,
+        ["curve"],
+        _known(rows),
+        [REPORTED],
+    )
 
 
 def _largest(curves: xr.Dataset) -> Cell:
@@ -123,7 +214,9 @@ def _largest(curves: xr.Dataset) -> Cell:
     if not np.isfinite(values).any():
         return missing()
     index = int(np.nanargmax(values))
-    return _found_at(number(float(values[index]), float(errors[index])), float(curves["n"].values[index]))
+    return _found_at(
+        number(float(values[index]), float(errors[index])), float(curves["n"].values[index])
+    )
 
 
 def _known(rows: list[Row]) -> list[Row]:
@@ -137,9 +230,26 @@ def _spreads(data: xr.Dataset) -> Table:
         at = data.sel(parameter=key)
         unit = str(at["parameter_units"].item())
         words = f"{at['parameter_long_name'].item()}{'' if unit in ('1', '') else f' ({unit})'}"
-        rows.append(([mixed(words), symbol(str(at["parameter_symbol"].item()))], each_run(at, _quartiles), []))
-    caption = "Median over heads, quartiles in brackets: the middle half of heads. How many heads have an estimate is in the dataset."
-    return wide(data, "spreads", "Distributions over heads", caption, ["parameter", "symbol"], rows, each="3.1cm")
+        rows.append(
+            (
+                [mixed(words), symbol(str(at["parameter_symbol"].item()))],
+                each_run(at, _quartiles),
+                [],
+            )
+        )
+    caption = (
+        "Median over heads, quartiles in brackets: the middle half of heads. How many heads have an"
+        " estimate is in the dataset."
+    )
+    return wide(
+        data,
+        "spreads",
+        "Distributions over heads",
+        caption,
+        ["parameter", "symbol"],
+        rows,
+        each="3.1cm",
+    )
 
 
 def _quartiles(at: xr.Dataset) -> Cell:
@@ -149,10 +259,14 @@ def _quartiles(at: xr.Dataset) -> Cell:
 
 def _verdicts(data: xr.Dataset) -> Table:
     says = {claim["key"]: claim["says"] for claim in json.loads(str(data.attrs["claims"]))}
-    rows: list[Row] = [([mixed(says[str(key)])], each_run(data.sel(claim=key), _answers), []) for key in data["claim"].values]
+    rows: list[Row] = [
+        ([mixed(says[str(key)])], each_run(data.sel(claim=key), _answers), [])
+        for key in data["claim"].values
+    ]
     caption = (
-        "Of what share of heads each claim is true, at least and at most, by what the false-discovery rate allows; in brackets the heads "
-        "of which it holds / fails / that the documents do not settle."
+        "Of what share of heads each claim is true, at least and at most, by what the"
+        " false-discovery rate allows; in brackets the heads of which it holds / fails / that the"
+        " documents do not settle."
     )
     return wide(data, "verdicts", "Claims", caption, ["claim"], rows)
 
@@ -161,7 +275,9 @@ def _answers(at: xr.Dataset) -> Cell:
     if not np.isfinite(float(at["claim_tested"])) or not float(at["claim_tested"]):
         return missing()
     low, high = (float(at[name]) for name in ("true_at_least", "true_at_most"))
-    counts = " / ".join(str(int(at[f"claim_{name}"])) for name in ("holds", "fails", "undetermined"))
+    counts = " / ".join(
+        str(int(at[f"claim_{name}"])) for name in ("holds", "fails", "undetermined")
+    )
     return share(0.5 * (low + high), f"{percent(low, 0)} to {percent(high, 0)} ({counts})")
 
 
@@ -172,10 +288,13 @@ def _coverage(data: xr.Dataset) -> Table:
             for statistic in STATISTICS:
                 words = f"{statistic.capitalize()}, {edition}, {gram} Gram"
                 shares = data[[f"{statistic}_{name}" for name in ("inside", "outside", "width")]]
-                rows.append(([mixed(words)], each_run(shares.sel(edition=edition, gram=gram), _inside), []))
+                rows.append(
+                    ([mixed(words)], each_run(shares.sel(edition=edition, gram=gram), _inside), [])
+                )
     caption = (
-        "Share of (head, N) cells, 1 < N < T, in which the measured curve lies within its bounds; in brackets the share that lies outside "
-        "by more than its 95% document interval, and the width of the bounds. Wide bounds hold cheaply."
+        "Share of (head, N) cells, 1 < N < T, in which the measured curve lies within its bounds;"
+        " in brackets the share that lies outside by more than its 95% document interval, and the"
+        " width of the bounds. Wide bounds hold cheaply."
     )
     return wide(data, "coverage", "Bounds", caption, ["bounds"], _known(rows))
 
@@ -183,7 +302,11 @@ def _coverage(data: xr.Dataset) -> Table:
 def _inside(at: xr.Dataset) -> Cell:
     """The share of cells inside bounds; in brackets the share clearly outside and the width."""
     inside, outside, width = (float(value) for value in at.data_vars.values())
-    return share(inside, f"{percent(inside)} ({percent(outside)}; {rounded(width, digits=2).plain})") if np.isfinite(inside) else missing()
+    return (
+        share(inside, f"{percent(inside)} ({percent(outside)}; {rounded(width, digits=2).plain})")
+        if np.isfinite(inside)
+        else missing()
+    )
 
 
 def _regimes(data: xr.Dataset) -> Table:
@@ -192,41 +315,80 @@ def _regimes(data: xr.Dataset) -> Table:
     for criterion in data["criterion"].values:
         of = data["regime_heads"].sel(criterion=criterion)
         rows += [
-            ([text(f"{regime}, {words.get(str(criterion), str(criterion))}")], _counts(of.sel(regime=regime), of.sum("regime")), [])
+            (
+                [text(f"{regime}, {words.get(str(criterion), str(criterion))}")],
+                _counts(of.sel(regime=regime), of.sum("regime")),
+                [],
+            )
             for regime in data["regime"].values
         ]
-    caption = "Heads of each regime and their share, by the paper’s two descriptions (section 4.2) and where both agree."
+    caption = (
+        "Heads of each regime and their share, by the paper’s two descriptions (section 4.2) and"
+        " where both agree."
+    )
     return wide(data, "regimes", "Regimes", caption, ["regime"], rows)
 
 
 def _counts(values: xr.DataArray, totals: xr.DataArray) -> list[Cell]:
     """A count and its share for each run."""
     return [
-        missing() if not np.isfinite(value) or not total else share(value / total, f"{int(value)} ({percent(value / total, 0)})")
-        for value, total in zip(values.values.astype(float).tolist(), totals.values.astype(float).tolist(), strict=True)
+        (
+            missing()
+            if not np.isfinite(value) or not total
+            else share(value / total, f"{int(value)} ({percent(value / total, 0)})")
+        )
+        for value, total in zip(
+            values.values.astype(float).tolist(), totals.values.astype(float).tolist(), strict=True
+        )
     ]
 
 
 def _forms(data: xr.Dataset) -> list[Table]:
     made = []
-    for dim, what, of in (("form", "cosines by lag", "value heads"), ("rival", "log weights", "heads")):
+    for dim, what, of in (
+        ("form", "cosines by lag", "value heads"),
+        ("rival", "log weights", "heads"),
+    ):
         values = data[f"{dim}_heads"]
-        preferred = {str(label): at for label, at in zip(data[dim].values, values.transpose(dim, ...), strict=True) if float(at.sum()) > 0}
-        rows: list[Row] = [([text(label.replace("_", " "))], _counts(at, values.sum(dim)), []) for label, at in preferred.items()]
+        preferred = {
+            str(label): at
+            for label, at in zip(data[dim].values, values.transpose(dim, ...), strict=True)
+            if float(at.sum()) > 0
+        }
+        rows: list[Row] = [
+            ([text(label.replace("_", " "))], _counts(at, values.sum(dim)), [])
+            for label, at in preferred.items()
+        ]
         caption = (
-            f"How many {of} prefer each form of {what}: the simplest within one standard error of the best at predicting documents left "
-            "out. Forms that no head prefers are left out."
+            f"How many {of} prefer each form of {what}: the simplest within one standard error of"
+            " the best at predicting documents left out. Forms that no head prefers are left out."
         )
         made.append(wide(data, f"{dim}s", f"Preferred forms of {what}", caption, ["form"], rows))
     return made
 
 
 def _reported(data: xr.Dataset) -> Table:
-    rows = [[mixed(row["quantity"]), *(mixed(f"{'reported: ' if key == 'says' else ''}{row[key]}") for key in ("says", "models", "source", "kind"))]
-            for row in reported_by_paper(data)]  # fmt: skip
+    rows = [
+        [
+            mixed(row["quantity"]),
+            *(
+                mixed(f"{'reported: ' if key == 'says' else ''}{row[key]}")
+                for key in ("says", "models", "source", "kind")
+            ),
+        ]
+        for row in reported_by_paper(data)
+    ]
     headers = header("quantity", REPORTED, "models", "where", "what kind of number it is")
     return Table(
-        name="comparison_reported", title="What the paper reports", headers=headers, rows=rows, align="ppppp",
-        widths={0: "1.8cm", 1: "2.4cm", 2: "1.8cm", 3: "1.4cm", 4: "3.4cm"}, paper_rows=8,
-        caption=f"Figures of arXiv 2602.01893, of {count(len(rows), 'quantity', 'quantities')}. None was measured here.",
-    )  # fmt: skip
+        name="comparison_reported",
+        title="What the paper reports",
+        headers=headers,
+        rows=rows,
+        align="ppppp",
+        widths={0: "1.8cm", 1: "2.4cm", 2: "1.8cm", 3: "1.4cm", 4: "3.4cm"},
+        paper_rows=8,
+        caption=(
+            f"Figures of arXiv 2602.01893, of {count(len(rows), 'quantity', 'quantities')}. None"
+            " was measured here."
+        ),
+    )

@@ -1,6 +1,8 @@
-"""What stands under each figure: what is drawn, over how many heads and documents, what to look for, and what was found.
+"""What stands under each figure: what is drawn, over how many heads and documents, what to look
+for, and what was found.
 
-The finding is made of this run's numbers; a sentence that a run cannot support is left out. Imports nothing that draws.
+The finding is made of this run's numbers; a sentence that a run cannot support is left out. Imports
+nothing that draws.
 """
 
 from __future__ import annotations
@@ -19,14 +21,18 @@ NULL_WORDS = {"random_selection": "a random selection", "random_directions": "ra
 
 @dataclass(frozen=True, slots=True)
 class Caption:
-    """Plain text of a caption. `finding` stands last and in bold; empty where there is nothing to find."""
+    """Plain text of a caption. `finding` stands last and in bold; empty where there is nothing
+    to find.
+    """
 
     text: str
     finding: str = ""
 
 
 def figures_of(value: float, digits: int = 2) -> str:
-    """A number in running text, to two significant digits: `0.13`, `1.2×10⁻⁴`; n/a where unknown."""
+    """A number in running text, to two significant digits: `0.13`, `1.2×10⁻⁴`; n/a where
+    unknown.
+    """
     if not np.isfinite(value):
         return MISSING
     mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
@@ -42,10 +48,12 @@ def _flagged(data: xr.Dataset, name: str) -> int:
 def idea(run: Run) -> Caption:
     """Caption of the picture of what is measured."""
     return Caption(
-        "A made-up example in a plane. Each mark is what one token adds to the output of an attention head: its attention weight times its "
-        "value vector. The N tokens with the largest weights are selected (stars); their sum is the representative s (cross). Precision: "
-        "of all tokens no farther from s than the farthest selected one, the share that was selected. Recall: of the selected tokens, the "
-        "share no farther from s than the nearest other one. Both are 1 if the selected tokens stand apart from all others."
+        "A made-up example in a plane. Each mark is what one token adds to the output of an"
+        " attention head: its attention weight times its value vector. The N tokens with the"
+        " largest weights are selected (stars); their sum is the representative s (cross)."
+        " Precision: of all tokens no farther from s than the farthest selected one, the share that"
+        " was selected. Recall: of the selected tokens, the share no farther from s than the"
+        " nearest other one. Both are 1 if the selected tokens stand apart from all others."
     )
 
 
@@ -53,45 +61,73 @@ def norms(run: Run) -> Caption:
     """Caption of the counterpart of Figure 2."""
     token, profile, sinks = (flat(run.norms[name]) for name in ("cv_token", "cv_profile", "lam"))
     limit = run.display.attrs["paper_cv_range"][1]
-    steady, smooth, shorter = int((token <= limit).sum()), int((profile <= limit).sum()), int((sinks < 1).sum())
+    steady, smooth, shorter = (
+        int((token <= limit).sum()),
+        int((profile <= limit).sum()),
+        int((sinks < 1).sum()),
+    )
     text = (
-        "Left: length of the value vectors at each position, in units of each head’s own mean length C, averaged over "
-        f"{run.counted('document')}. Line: mean over {run.counted('value head')}; band: the middle 80% of them; circle: the sink, with the "
-        "same band. Right: coefficient of variation (standard deviation over mean) of the length in each head, once from token to token "
-        "within a document, once for the profile averaged over documents, which is what the paper plots. Look for: a flat line at 1 behind "
-        "a low circle, and coefficients near 0."
+        "Left: length of the value vectors at each position, in units of each head’s own mean"
+        f" length C, averaged over {run.counted('document')}. Line: mean over"
+        f" {run.counted('value head')}; band: the middle 80% of them; circle: the sink, with the"
+        " same band. Right: coefficient of variation (standard deviation over mean) of the length"
+        " in each head, once from token to token within a document, once for the profile averaged"
+        " over documents, which is what the paper plots. Look for: a flat line at 1 behind a low"
+        " circle, and coefficients near 0."
     )
     finding = (
-        f"From token to token the length varies by {percent(median(token), 0)} in the median head, and by at most {limit:.0%} in {steady} "
-        f"of {token.size}; averaged over documents first, by {percent(median(profile))} ({smooth} of {profile.size} at most {limit:.0%}). "
+        f"From token to token the length varies by {percent(median(token), 0)} in the median head,"
+        f" and by at most {limit:.0%} in {steady} of {token.size}; averaged over documents first,"
+        f" by {percent(median(profile))} ({smooth} of {profile.size} at most {limit:.0%}). "
     )
     middle = figures_of(median(sinks))
-    sink = f"The sink is {middle} times as long as a content token in the median head, and shorter in {shorter} of {sinks.size}."
+    sink = (
+        f"The sink is {middle} times as long as a content token in the median head, and shorter in"
+        f" {shorter} of {sinks.size}."
+    )
     return Caption(text, finding + (sink if sinks.size else "The analysed query sees no sink."))
 
 
 def similarity(run: Run) -> Caption:
     """Caption of the counterpart of Figure 3."""
-    floors = [median(run.similarity[name]) for name in ("chance_by_lag", "chance_by_pair") if name in run.similarity]
+    floors = [
+        median(run.similarity[name])
+        for name in ("chance_by_lag", "chance_by_pair")
+        if name in run.similarity
+    ]
     chance = (
-        f" Dotted: a null baseline, how far the mean cosines by lag of random directions in {run.dimension} dimensions lie from 0, "
-        f"{figures_of(floors[0])} (the cosine of a single pair: {figures_of(floors[1])})."
+        " Dotted: a null baseline, how far the mean cosines by lag of random directions in"
+        f" {run.dimension} dimensions lie from 0, {figures_of(floors[0])} (the cosine of a single"
+        f" pair: {figures_of(floors[1])})."
         if len(floors) == 2 and np.isfinite(floors).all()
         else ""
     )
     text = (
-        "Left: how far two fitted forms miss the mean cosine between value vectors k tokens apart: the exponential of Assumption 2, and "
-        f"the same decay towards an offset c; {run.counted('value head')}, each fitted to the mean over {run.counted('document')}.{chance} "
-        "Right: the mean cosine by distance in the head of median misfit (black), both fits to it, and the middle 80% of all heads (grey). "
-        f"Look for: misfits well below {run.display.attrs['paper_mae']:g}, the paper’s average, and a black line on the dashed one."
+        "Left: how far two fitted forms miss the mean cosine between value vectors k tokens apart:"
+        " the exponential of Assumption 2, and the same decay towards an offset c;"
+        f" {run.counted('value head')}, each fitted to the mean over"
+        f" {run.counted('document')}.{chance} Right: the mean cosine by distance in the head of"
+        " median misfit (black), both fits to it, and the middle 80% of all heads (grey). Look"
+        f" for: misfits well below {run.display.attrs['paper_mae']:g}, the paper’s average, and a"
+        " black line on the dashed one."
     )
-    words = {"exponential": "The exponential misses the mean cosine by", "offset": "the form with an offset by"}
-    misfits = {form: median(run.similarity["mae_by_lag"].sel(gram=form)) for form in run.similarity["gram"].values if form in words}
+    words = {
+        "exponential": "The exponential misses the mean cosine by",
+        "offset": "the form with an offset by",
+    }
+    misfits = {
+        form: median(run.similarity["mae_by_lag"].sel(gram=form))
+        for form in run.similarity["gram"].values
+        if form in words
+    }
     parts = [f"{words[form]} {figures_of(value)}" for form, value in misfits.items()]
     finding = f"{', '.join(parts)} in the median of {run.kv_heads} value heads"
     if "offset_preferred" in run.similarity:
         how = "predicts a document left out better" if run.documents > 1 else "has the better BIC"
-        finding += f"; the offset {how} in {_flagged(run.similarity, 'offset_preferred')} of {run.kv_heads} heads"
+        finding += (
+            f"; the offset {how} in {_flagged(run.similarity, 'offset_preferred')} of"
+            f" {run.kv_heads} heads"
+        )
     finding += "."
     if "negative_fraction" in run.similarity:
         share = percent(mean(run.similarity["negative_fraction"]), 0)
@@ -104,13 +140,22 @@ def weights(run: Run) -> Caption:
     sinks = flat(run.weights["p_sink"])
     content = run.display["weight_geometric"].values[1 if sinks.size else 0 :]
     text = (
-        f"Left: attention weight of the last token on each position, over {run.counted('head')} and {run.counted('document')}. The "
-        "arithmetic mean is ruled by the few heads that look at a position, the geometric mean by the many that do not; Assumption 3 is "
-        f"fitted to the latter. Right: that fit {_typical(run)}: a sink, a plateau up to T₁, an oscillation up to T₂, exponential growth "
-        "beyond (T₁ = T₂: no oscillation). Look for: a circle far above the line, a flat stretch, waves, a rise at the right end."
+        f"Left: attention weight of the last token on each position, over {run.counted('head')} and"
+        f" {run.counted('document')}. The arithmetic mean is ruled by the few heads that look at a"
+        " position, the geometric mean by the many that do not; Assumption 3 is fitted to the"
+        f" latter. Right: that fit {_typical(run)}: a sink, a plateau up to T₁, an oscillation up"
+        " to T₂, exponential growth beyond (T₁ = T₂: no oscillation). Look for: a circle far above"
+        " the line, a flat stretch, waves, a rise at the right end."
     )
-    finding = f"The sink takes {percent(median(sinks), 0)} of the attention in the median head. " if sinks.size else ""
-    finding += f"The geometric mean weight of half of all positions is below {figures_of(median(content))}; if attention were uniform, "
+    finding = (
+        f"The sink takes {percent(median(sinks), 0)} of the attention in the median head. "
+        if sinks.size
+        else ""
+    )
+    finding += (
+        "The geometric mean weight of half of all positions is below"
+        f" {figures_of(median(content))}; if attention were uniform, "
+    )
     finding += f"all would have {figures_of(float(run.display['uniform']))}"
     return Caption(text, f"{finding}.{_phases(run)}")
 
@@ -122,22 +167,30 @@ def _typical(run: Run) -> str:
     layer, head = chosen
     misfit = figures_of(float(run.weights["rmse"].transpose("layer", "head").values[chosen]))
     return (
-        f"in the head of median misfit (layer {run.capture['layer'].values[layer]}, head {run.capture['head'].values[head]}; root mean "
-        f"square {misfit} nats)"
+        f"in the head of median misfit (layer {run.capture['layer'].values[layer]}, head"
+        f" {run.capture['head'].values[head]}; root mean square {misfit} nats)"
     )
 
 
 def _phases(run: Run) -> str:
-    """In how many heads growth and oscillation stand out, and how strong the oscillation is there."""
+    """In how many heads growth and oscillation stand out, and how strong the oscillation is
+    there.
+    """
     text = ""
     if "growth_identified" in run.weights:
         heads = _flagged(run.weights, "growth_identified")
-        text += f" Growth towards the last token stands out of the noise in {heads} of {run.heads} heads."
+        text += (
+            f" Growth towards the last token stands out of the noise in {heads} of {run.heads}"
+            " heads."
+        )
     if "oscillation_identified" in run.weights:
         waves = run.weights["oscillation_identified"].astype(bool)
         text += f" An oscillation with the growth’s own η, as printed, does in {int(waves.sum())}"
         if int(waves.sum()):
-            text += f", where its amplitude η is {percent(median(run.weights['eta'].where(waves)))} of the plateau in the median"
+            text += (
+                f", where its amplitude η is {percent(median(run.weights['eta'].where(waves)))} of"
+                " the plateau in the median"
+            )
         text += "."
     return text
 
@@ -148,27 +201,39 @@ def separability(run: Run) -> Caption:
     band = "with a 95% band over documents" if run.documents > 1 else "(one document: no band)"
     bounds = " and ".join(f"{edition} with the {gram} Gram" for edition, gram in run.drawn_bounds)
     nulls = (
-        "random selection draws the N tokens by lot; random directions keep weights and lengths and turn every value vector at random; "
+        "random selection draws the N tokens by lot; random directions keep weights and lengths and"
+        " turn every value vector at random; "
         if "precision_null" in summary
         else ""
     )
     text = (
-        f"Precision and Recall against the number N of selected tokens, mean over {run.counted('head')} and {run.counted('document')} "
-        f"{band}. Null baselines: {nulls}the floor N/T is the Precision of a ball that holds all tokens. Bounds: {bounds} (Gram: the table "
-        "of cosines put into them), evaluated at each document’s own weights, then averaged, cut to 0 to 1. At N = 1 both scores are 1 for "
-        "any selection. Look for: a blue line above the null baselines and between its bounds."
+        "Precision and Recall against the number N of selected tokens, mean over"
+        f" {run.counted('head')} and {run.counted('document')} {band}. Null baselines: {nulls}the"
+        f" floor N/T is the Precision of a ball that holds all tokens. Bounds: {bounds} (Gram: the"
+        " table of cosines put into them), evaluated at each document’s own weights, then"
+        " averaged, cut to 0 to 1. At N = 1 both scores are 1 for any selection. Look for: a blue"
+        " line above the null baselines and between its bounds."
     )
     p, r = (figures_of(at_size(summary[name], size)) for name in ("precision_mean", "recall_mean"))
     finding = f"At N = {size}: Precision {p}, Recall {r}"
     for null in summary["null"].values if "precision_null" in summary else ():
-        two = [figures_of(at_size(summary[f"{statistic}_null"].sel(null=null), size)) for statistic in ("precision", "recall")]
+        two = [
+            figures_of(at_size(summary[f"{statistic}_null"].sel(null=null), size))
+            for statistic in ("precision", "recall")
+        ]
         finding += f"; {NULL_WORDS.get(str(null), str(null))}: {two[0]} and {two[1]}"
-    finding += f"; floor of Precision: {figures_of(at_size(summary['floor'], size))}.{_below_null(run)}"
-    return Caption(text, finding + "".join(f" {_means_inside(run, *pair)}" for pair in run.drawn_bounds))
+    finding += (
+        f"; floor of Precision: {figures_of(at_size(summary['floor'], size))}.{_below_null(run)}"
+    )
+    return Caption(
+        text, finding + "".join(f" {_means_inside(run, *pair)}" for pair in run.drawn_bounds)
+    )
 
 
 def _below_null(run: Run) -> str:
-    """At which sizes the measured means lie below a null baseline by more than their 95% document interval; empty where nowhere."""
+    """At which sizes the measured means lie below a null baseline by more than their 95%
+    document interval; empty where nowhere.
+    """
     summary, n = run.summary, run.summary["n"].values
     text = ""
     for statistic in ("precision", "recall"):
@@ -180,7 +245,10 @@ def _below_null(run: Run) -> str:
             where = ", ".join(map(str, below[:4])) + (" and more" if below.size > 4 else "")
             if unbroken and below.size > 1:
                 where = f"{below[0]} to {below[-1]}"
-            text += f" {statistic.capitalize()} is below that of {NULL_WORDS.get(str(null), str(null))} at N = {where}."
+            text += (
+                f" {statistic.capitalize()} is below that of {NULL_WORDS.get(str(null), str(null))}"
+                f" at N = {where}."
+            )
     return text
 
 
@@ -188,7 +256,8 @@ def _means_inside(run: Run, edition: str, gram: str) -> str:
     """How often the mean curves lie within the mean bounds of one edition and Gram."""
     at = run.summary.sel(edition=edition, gram=gram)
     curves = [
-        f"mean {name.capitalize()} at {int(at[f'{name}_means_inside'])} of {int(at[f'{name}_means_counted'])}"
+        f"mean {name.capitalize()} at {int(at[f'{name}_means_inside'])} of"
+        f" {int(at[f'{name}_means_counted'])}"
         for name in ("precision", "recall")
     ]
     return f"The {edition} bounds ({gram} Gram) contain {' and '.join(curves)} sizes N."
@@ -197,22 +266,33 @@ def _means_inside(run: Run, edition: str, gram: str) -> str:
 def coverage(run: Run) -> Caption:
     """Caption of the coverage map."""
     text = (
-        f"Share of {run.counted('head')} whose measured curve (mean over {run.counted('document')}) lies within its own bounds, at each N "
-        "between 1 and T. Rows: edition of the theory (printed: the paper’s formulas to the letter; sharp: the best that its random "
-        "model allows) and the Gram matrix, that is the table of cosines put into it: the fitted exponential, the fitted form with an "
-        f"offset, or the head’s own. Bounds on an expectation may miss a single head.{own_cosines(run)} Look for: bright rows."
+        f"Share of {run.counted('head')} whose measured curve (mean over {run.counted('document')})"
+        " lies within its own bounds, at each N between 1 and T. Rows: edition of the theory"
+        " (printed: the paper’s formulas to the letter; sharp: the best that its random model"
+        " allows) and the Gram matrix, that is the table of cosines put into it: the fitted"
+        " exponential, the fitted form with an offset, or the head’s own. Bounds on an expectation"
+        f" may miss a single head.{own_cosines(run)} Look for: bright rows."
     )
     parts = []
     for edition, gram in run.drawn_bounds:
-        p, r = (percent(float(run.summary[f"{name}_inside"].sel(edition=edition, gram=gram))) for name in ("precision", "recall"))
-        parts.append(f"the {edition} bounds ({gram} Gram) contain Precision in {p} and Recall in {r} of all cells (head, N)")
+        p, r = (
+            percent(float(run.summary[f"{name}_inside"].sel(edition=edition, gram=gram)))
+            for name in ("precision", "recall")
+        )
+        parts.append(
+            f"the {edition} bounds ({gram} Gram) contain Precision in {p} and Recall in {r} of all"
+            " cells (head, N)"
+        )
     finding = "; ".join(parts)
     finding = f"{finding[0].upper()}{finding[1:]}."
     edition, gram = run.drawn_bounds[-1]
     share = run.envelope["recall_inside_by_size"].sel(edition=edition, gram=gram)
     if np.isfinite(share.values).any() and (lowest := float(share.min())) < 1:
         where = int(share["n_envelope"].values[int(np.nanargmin(share.values))])
-        finding += f" The {edition} ones miss Recall most often at N = {where}, in {percent(1 - lowest, 0)} of heads."
+        finding += (
+            f" The {edition} ones miss Recall most often at N = {where}, in"
+            f" {percent(1 - lowest, 0)} of heads."
+        )
     return Caption(text, finding)
 
 
@@ -220,22 +300,30 @@ def heads(run: Run) -> Caption:
     """Caption of the head maps."""
     size = run.small_size
     text = (
-        f"Every head of the model, one cell each; mean over {run.counted('document')}. Top: Precision and Recall at N = {size}. Bottom: "
-        "misfit of the exponential similarity, one cell for each value head (several heads may share one). Look for: layers or heads that "
-        "stand out; the table of all heads gives their numbers."
+        f"Every head of the model, one cell each; mean over {run.counted('document')}. Top:"
+        f" Precision and Recall at N = {size}. Bottom: misfit of the exponential similarity, one"
+        " cell for each value head (several heads may share one). Look for: layers or heads that"
+        " stand out; the table of all heads gives their numbers."
     )
     precision = run.display["precision_of_head"].values
     if not np.isfinite(precision).any():
         return Caption(text)
     (low, first), (high, second) = (
         (float(precision[where]), run.name_of(int(where[0]), int(where[1])))
-        for where in (np.unravel_index(int(pick(precision)), precision.shape) for pick in (np.nanargmin, np.nanargmax))
+        for where in (
+            np.unravel_index(int(pick(precision)), precision.shape)
+            for pick in (np.nanargmin, np.nanargmax)
+        )
     )
-    finding = f"Precision at N = {size} runs from {figures_of(low)} ({first}) to {figures_of(high)} ({second})."
+    finding = (
+        f"Precision at N = {size} runs from {figures_of(low)} ({first}) to {figures_of(high)}"
+        f" ({second})."
+    )
     edition, gram = run.drawn_bounds[-1]
     inside = flat(run.envelope["recall_inside_by_head"].sel(edition=edition, gram=gram))
     if inside.size:
         finding += (
-            f" {int((inside >= 1).sum())} of {inside.size} heads keep their Recall within the {edition} bounds ({gram} Gram) at every N."
+            f" {int((inside >= 1).sum())} of {inside.size} heads keep their Recall within the"
+            f" {edition} bounds ({gram} Gram) at every N."
         )
     return Caption(text, finding)

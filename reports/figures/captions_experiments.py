@@ -1,4 +1,6 @@
-"""What stands under the figures of the paper's experiments; the finding is made of this run's numbers. Imports nothing that draws."""
+"""What stands under the figures of the paper's experiments; the finding is made of this run's
+numbers. Imports nothing that draws.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,13 @@ NOUNS = {"retriever": "Retrievers", "mixer": "Mixers", "reset": "Resets"}
 
 
 def _unattenuated(data: xr.Dataset, measure: str, size: int) -> tuple[float, float, float]:
-    """A coefficient of /sink free of noise, and its 95% limits, at a size; NaN where the run holds none."""
-    value, low, high = (at_size(data[f"unattenuated{part}"].sel(measure=measure), size) for part in ("", "_lower", "_upper"))
+    """A coefficient of /sink free of noise, and its 95% limits, at a size; NaN where the run
+    holds none.
+    """
+    value, low, high = (
+        at_size(data[f"unattenuated{part}"].sel(measure=measure), size)
+        for part in ("", "_lower", "_upper")
+    )
     return value, low, high
 
 
@@ -39,18 +46,21 @@ def sink(run: Run) -> Caption:
     data = run.needed("sink")
     heads, distinct = int(data.attrs["heads"]), int(data.attrs["distinct"])
     bands = (
-        f"Bands: 95% jackknife over {run.counted('document')}, t with {run.documents - 1} degrees of freedom, on Fisher’s z. "
-        "Noise of few documents pulls a correlation towards 0; the dashed lines are freed of it by multiplying different documents only. "
-        f"Dotted, in the colour of the coefficient: percentiles of {data.attrs['resamples']:,} resamples of the documents, which add that "
-        "noise once more and so lie too low. "
+        f"Bands: 95% jackknife over {run.counted('document')}, t with {run.documents - 1} degrees"
+        " of freedom, on Fisher’s z. Noise of few documents pulls a correlation towards 0; the"
+        " dashed lines are freed of it by multiplying different documents only. Dotted, in the"
+        f" colour of the coefficient: percentiles of {data.attrs['resamples']:,} resamples of the"
+        " documents, which add that noise once more and so lie too low. "
         if run.documents > 1
         else ""
     )
     text = (
-        f"Correlation of Recall with ρ₀, a head’s mean cosine between the sink’s value and the others’, over {count(heads, 'head')} that "
-        f"see the sink, against the number N of selected tokens. Heads that share a value head share ρ₀: there are {distinct} distinct "
-        f"ones. {bands}Right: the part of the correlation that is left between heads of equal sink weight, and of equal weight in the same "
-        f"layer. Look for: the paper’s peaks, {run.display.attrs['paper_correlations']}."
+        "Correlation of Recall with ρ₀, a head’s mean cosine between the sink’s value and the"
+        f" others’, over {count(heads, 'head')} that see the sink, against the number N of selected"
+        f" tokens. Heads that share a value head share ρ₀: there are {distinct} distinct ones."
+        f" {bands}Right: the part of the correlation that is left between heads of equal sink"
+        " weight, and of equal weight in the same layer. Look for: the paper’s peaks,"
+        f" {run.display.attrs['paper_correlations']}."
     )
     sizes = run.display.attrs["paper_correlation_sizes"]
     parts = []
@@ -64,7 +74,10 @@ def sink(run: Run) -> Caption:
         return Caption(text, notes(data))
     peak = int(data["peak_n"].sel(measure="pearson"))
     top = at_size(data["correlation"].sel(measure="pearson"), peak)
-    finding = f"{_direction(data, sizes)}: {'; '.join(parts)}; largest at N = {peak}, {figures_of(top)}. {_other_things_equal(data, sizes[0])}{notes(data)}"
+    finding = (
+        f"{_direction(data, sizes)}: {'; '.join(parts)}; largest at N = {peak}, {figures_of(top)}."
+        f" {_other_things_equal(data, sizes[0])}{notes(data)}"
+    )
     return Caption(text, finding.strip())
 
 
@@ -79,20 +92,29 @@ def _direction(data: xr.Dataset, sizes: Sequence[int]) -> str:
         return "Correlation of Recall with the sink’s similarity"
     if not sign:
         return "Whether Recall goes with the sink’s similarity is not settled"
-    return f"Heads whose sink resembles the other tokens have {'more' if sign > 0 else 'less'} Recall"
+    return (
+        f"Heads whose sink resembles the other tokens have {'more' if sign > 0 else 'less'} Recall"
+    )
 
 
 def _other_things_equal(data: xr.Dataset, size: int) -> str:
-    """Whether anything is left of the correlation at the paper's first size once weight and layer are known."""
+    """Whether anything is left of the correlation at the paper's first size once weight and
+    layer are known.
+    """
     value, low, high = _unattenuated(data, "given_weight_and_layer", size)
     if not np.isfinite(low):
         return ""
     verdict = (
         "the sink’s similarity tells of Recall beyond what its weight tells"
         if at_size(data["unattenuated_sign"].sel(measure="given_weight_and_layer"), size)
-        else "these documents do not settle whether the sink’s similarity tells more than its weight"
+        else (
+            "these documents do not settle whether the sink’s similarity tells more than its weight"
+        )
     )
-    return f"Between heads of equal sink weight in the same layer it is {_limits(value, low, high)} at N = {size}: {verdict}. "
+    return (
+        f"Between heads of equal sink weight in the same layer it is {_limits(value, low, high)} at"
+        f" N = {size}: {verdict}. "
+    )
 
 
 def regimes(run: Run) -> Caption:
@@ -100,25 +122,35 @@ def regimes(run: Run) -> Caption:
     data = run.needed("regimes")
     at = {key: float(value) for key, value in dict(data.attrs["thresholds"]).items()}
     text = (
-        "One head of each regime: of its heads, the one whose alignment fits the rule by the median amount. Top: norm of the "
-        "representative s(N), and without the sink or the last token. Bottom: its cosine with the values of the sink, v₀, and of the last "
-        f"token, v_L. Mean over {run.counted('document')}. A head’s regime is told twice. By sizes, from the last token’s "
-        "contribution ‖α_L v_L‖ beside the sink’s and the sum of all others: largest for a Retriever, between them for a Mixer, smallest "
-        f"for a Reset. By alignment: strong with v_L at all N (cosine above {at['strong']:g}) for a Retriever; from v₀ at N ≤ "
-        f"{at['small']:g} towards v_L later for a Mixer; nearer to v₀ throughout, and weak with v_L, for a Reset, all up to N = "
-        f"{at['large']:g} T. Sizes must differ by a factor {at['factor']:g}, cosines by {at['margin']:g}; heads that two readings do not "
-        "agree on are unclassified. The paper has the words only; the numbers are ours, not tuned."
+        "One head of each regime: of its heads, the one whose alignment fits the rule by the"
+        " median amount. Top: norm of the representative s(N), and without the sink or the last"
+        " token. Bottom: its cosine with the values of the sink, v₀, and of the last token, v_L."
+        f" Mean over {run.counted('document')}. A head’s regime is told twice. By sizes, from the"
+        " last token’s contribution ‖α_L v_L‖ beside the sink’s and the sum of all others: largest"
+        " for a Retriever, between them for a Mixer, smallest for a Reset. By alignment: strong"
+        f" with v_L at all N (cosine above {at['strong']:g}) for a Retriever; from v₀ at N ≤"
+        f" {at['small']:g} towards v_L later for a Mixer; nearer to v₀ throughout, and weak with"
+        f" v_L, for a Reset, all up to N = {at['large']:g} T. Sizes must differ by a factor"
+        f" {at['factor']:g}, cosines by {at['margin']:g}; heads that two readings do not agree on"
+        " are unclassified. The paper has the words only; the numbers are ours, not tuned."
     )
     heads = data["heads"].sel(criterion="both")
     total = int(heads.sum())
     if not total:
         return Caption(text, notes(data))
     known = ", ".join(f"{int(heads.sel(regime=name))} {noun}" for name, noun in NOUNS.items())
-    finding = f"Of {count(total, 'head')}: {known}, {int(heads.sel(regime='unclassified'))} unclassified. {_agreement(data)}{notes(data)}"
+    finding = (
+        f"Of {count(total, 'head')}: {known}, {int(heads.sel(regime='unclassified'))} unclassified."
+        f" {_agreement(data)}{notes(data)}"
+    )
     return Caption(text, finding.strip())
 
 
-CHANCE = {0: ", which these documents cannot tell from chance", 1: ", more often than chance", -1: ", less often than chance"}
+CHANCE = {
+    0: ", which these documents cannot tell from chance",
+    1: ", more often than chance",
+    -1: ", less often than chance",
+}
 """What the sign of Cohen's κ by its interval says."""
 
 
@@ -126,45 +158,71 @@ def _agreement(data: xr.Dataset) -> str:
     if not int(data["told"]):
         return ""
     value, low, high = (float(data[f"kappa{part}"]) for part in ("", "_lower", "_upper"))
-    text = f"Sizes and alignment both name a regime in {int(data['told'])} heads, and the same one in {int(data['agreed'])}"
+    text = (
+        f"Sizes and alignment both name a regime in {int(data['told'])} heads, and the same one in"
+        f" {int(data['agreed'])}"
+    )
     if not np.isfinite(value):
         return f"{text}. "
     sign = float(data["kappa_sign"])
-    return f"{text}{CHANCE[int(sign)] if np.isfinite(sign) else ''}: Cohen’s κ is {_limits(value, low, high)}. "
+    return (
+        f"{text}{CHANCE[int(sign)] if np.isfinite(sign) else ''}: Cohen’s κ is"
+        f" {_limits(value, low, high)}. "
+    )
 
 
 def regime_depth(run: Run) -> Caption:
     """Caption of the counterpart of Figure 8."""
     data = run.needed("regimes")
     text = (
-        f"Heads of each regime, layer by layer, of {run.counted('head')}: told by sizes alone, by alignment alone, and where both "
-        "agree (rules under the figure before). Look for: the paper’s order for Llama-2-7B, Retrievers in the first two layers, Resets in "
-        "the next few, Mixers from the lower middle on."
+        f"Heads of each regime, layer by layer, of {run.counted('head')}: told by sizes alone, by"
+        " alignment alone, and where both agree (rules under the figure before). Look for: the"
+        " paper’s order for Llama-2-7B, Retrievers in the first two layers, Resets in the next"
+        " few, Mixers from the lower middle on."
     )
     depths = [
-        f"{noun} {figures_of(depth)}" for name, noun in NOUNS.items() if np.isfinite(depth := float(data["mean_depth"].sel(regime=name)))
+        f"{noun} {figures_of(depth)}"
+        for name, noun in NOUNS.items()
+        if np.isfinite(depth := float(data["mean_depth"].sel(regime=name)))
     ]
-    finding = f"Mean depth (layers from 0 to {data.sizes['layer'] - 1}) where both agree: {', '.join(depths)}. " if depths else ""
+    finding = (
+        f"Mean depth (layers from 0 to {data.sizes['layer'] - 1}) where both agree:"
+        f" {', '.join(depths)}. "
+        if depths
+        else ""
+    )
     if labelled := int(data["labelled"]):
         kept = count(int(data["kept"]), "head")
-        finding += f"Of these {labelled}, {kept} keep their regime in 95% of {data.attrs['resamples']:,} resamples of the documents."
+        finding += (
+            f"Of these {labelled}, {kept} keep their regime in 95% of {data.attrs['resamples']:,}"
+            " resamples of the documents."
+        )
     return Caption(text, (finding.strip() + (f" {notes(data)}" if notes(data) else "")).strip())
 
 
 def regime_curves(run: Run) -> Caption:
     """Caption of the counterpart of Figure 11."""
     data = run.needed("regimes")
-    band = f"; bands: 95% over {run.counted('document')}, t with {run.documents - 1} degrees of freedom" if run.documents > 1 else ""
+    band = (
+        f"; bands: 95% over {run.counted('document')}, t with {run.documents - 1} degrees of"
+        " freedom"
+        if run.documents > 1
+        else ""
+    )
     text = (
-        f"Precision and Recall against the number N of selected tokens, mean over the heads of a regime (both criteria){band}. Look for: "
-        "the paper’s findings, more Recall but less Precision at large N for Retrievers, metrics of Resets rising again."
+        "Precision and Recall against the number N of selected tokens, mean over the heads of a"
+        f" regime (both criteria){band}. Look for: the paper’s findings, more Recall but less"
+        " Precision at large N for Retrievers, metrics of Resets rising again."
     )
     both = data.sel(criterion="both")
     parts = []
     for size in sorted({run.small_size, int(data["large_size"])}):
         of_size = []
         for name, noun in NOUNS.items():
-            p, r = (at_size(both[statistic].sel(regime=name), size) for statistic in ("precision", "recall"))
+            p, r = (
+                at_size(both[statistic].sel(regime=name), size)
+                for statistic in ("precision", "recall")
+            )
             if np.isfinite(p):
                 of_size.append(f"{noun} {figures_of(p)} and {figures_of(r)}")
         if of_size:
@@ -177,18 +235,24 @@ def predictive(run: Run) -> Caption:
     data = run.needed("predictive")
     sizes = data["n_predicted"].values
     text = (
-        f"Measured Precision and Recall of {run.counted('head')} (means of {run.counted('document')}) at {count(len(sizes), 'size')} N "
-        f"from {sizes[0]} to {sizes[-1]}, against what Model G expects of the head: from its fitted weights, norms and similarity "
-        "(Assumptions 1 to 3; printed exponential, or decay to an offset), from fitted weights with its own norms and mean cosines by lag, "
-        "and from its own weights too. Look for: the coloured line on the dashed one. Where it lies above, the theory predicts too little."
+        f"Measured Precision and Recall of {run.counted('head')} (means of"
+        f" {run.counted('document')}) at {count(len(sizes), 'size')} N from {sizes[0]} to"
+        f" {sizes[-1]}, against what Model G expects of the head: from its fitted weights, norms"
+        " and similarity (Assumptions 1 to 3; printed exponential, or decay to an offset), from"
+        " fitted weights with its own norms and mean cosines by lag, and from its own weights too."
+        " Look for: the coloured line on the dashed one. Where it lies above, the theory predicts"
+        " too little."
     )
     parts = []
     for name, word in (("precision", "Precision"), ("recall", "Recall")):
         misses = [
             f"{figures_of(float(data[f'{name}_pooled_mae'].sel(source=source)))} {words}"
             for source, words in PREDICTED_FROM.items()
-            if source in data["source"].values and np.isfinite(float(data[f"{name}_pooled_mae"].sel(source=source)))
+            if source in data["source"].values
+            and np.isfinite(float(data[f"{name}_pooled_mae"].sel(source=source)))
         ]
         if misses:
             parts.append(f"{word} is missed by {', '.join(misses)}")
-    return Caption(text, f"Mean distance of predicted from measured: {'; '.join(parts)}." if parts else "")
+    return Caption(
+        text, f"Mean distance of predicted from measured: {'; '.join(parts)}." if parts else ""
+    )

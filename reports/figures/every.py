@@ -1,6 +1,7 @@
 """The figures of a report: which there are, how large, and writing them as SVG, PDF and PNG.
 
-One more figure: a function that draws on given axes, a caption of the same name, and a row of `FIGURES`. Imports matplotlib, never pyplot.
+One more figure: a function that draws on given axes, a caption of the same name, and a row of
+`FIGURES`. Imports matplotlib, never pyplot.
 """
 
 from __future__ import annotations
@@ -16,15 +17,28 @@ from matplotlib.figure import Figure
 from reports.figures import captions, captions_experiments, style
 from reports.figures.assumptions import figure_norms, figure_similarity, figure_weights
 from reports.figures.captions import Caption
-from reports.figures.experiments import figure_predictive, figure_regime_curves, figure_regime_depth, figure_regimes, figure_sink
-from reports.figures.separability import figure_coverage, figure_heads, figure_idea, figure_separability
+from reports.figures.experiments import (
+    figure_predictive,
+    figure_regime_curves,
+    figure_regime_depth,
+    figure_regimes,
+    figure_sink,
+)
+from reports.figures.separability import (
+    figure_coverage,
+    figure_heads,
+    figure_idea,
+    figure_separability,
+)
 from reports.files import replaced
 from reports.run import Run
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One figure: how it is called, laid out, drawn and captioned. What it shows is a `Run`, or the dataset of a comparison."""
+    """One figure: how it is called, laid out, drawn and captioned. What it shows is a `Run`, or
+    the dataset of a comparison.
+    """
 
     name: str
     title: str
@@ -46,28 +60,112 @@ def _map_height(run: Run) -> float:
 
 
 FIGURES: Final = (
-    Plan("idea", "What is measured", "Figure 1", (1, 2), lambda run: 3.4, figure_idea, captions.idea),
-    Plan("norms", "Are value vectors of one length?", "Figure 2", (1, 2), lambda run: 3.5, figure_norms, captions.norms),
-    Plan("similarity", "Does similarity decay exponentially?", "Figure 3", (1, 2), lambda run: 3.7, figure_similarity, captions.similarity),
-    Plan("weights", "Do weights have four phases?", "Figure 4", (1, 2), lambda run: 3.6, figure_weights, captions.weights),
-    Plan("separability", "Do selected tokens stand apart?", "Figure 5", (1, 2), lambda run: 4.3, figure_separability,
-         captions.separability),
-    Plan("coverage", "Where do the bounds hold, head by head?", "", (2, 1), lambda run: 1.7 + 0.36 * len(run.bounds), figure_coverage,
-         captions.coverage),
+    Plan(
+        "idea", "What is measured", "Figure 1", (1, 2), lambda run: 3.4, figure_idea, captions.idea
+    ),
+    Plan(
+        "norms",
+        "Are value vectors of one length?",
+        "Figure 2",
+        (1, 2),
+        lambda run: 3.5,
+        figure_norms,
+        captions.norms,
+    ),
+    Plan(
+        "similarity",
+        "Does similarity decay exponentially?",
+        "Figure 3",
+        (1, 2),
+        lambda run: 3.7,
+        figure_similarity,
+        captions.similarity,
+    ),
+    Plan(
+        "weights",
+        "Do weights have four phases?",
+        "Figure 4",
+        (1, 2),
+        lambda run: 3.6,
+        figure_weights,
+        captions.weights,
+    ),
+    Plan(
+        "separability",
+        "Do selected tokens stand apart?",
+        "Figure 5",
+        (1, 2),
+        lambda run: 4.3,
+        figure_separability,
+        captions.separability,
+    ),
+    Plan(
+        "coverage",
+        "Where do the bounds hold, head by head?",
+        "",
+        (2, 1),
+        lambda run: 1.7 + 0.36 * len(run.bounds),
+        figure_coverage,
+        captions.coverage,
+    ),
     Plan("heads", "Which heads?", "", (3, 1), _map_height, figure_heads, captions.heads),
-)  # fmt: skip
+)
 
 EXPERIMENTS: Final = (
-    Plan("sink", "Does the sink’s similarity matter?", "Figure 6", (1, 2), lambda run: 4.2, figure_sink, captions_experiments.sink, "sink"),
-    Plan("regimes", "What do heads do?", "Figure 7", (2, 3), lambda run: 4.9, figure_regimes, captions_experiments.regimes, "regimes"),
-    Plan("regime_depth", "Which regimes at which depth?", "Figure 8", (3, 1), lambda run: 5.6, figure_regime_depth,
-         captions_experiments.regime_depth, "regimes"),
-    Plan("regime_curves", "Do regimes differ in separability?", "Figure 11", (1, 2), lambda run: 3.9, figure_regime_curves,
-         captions_experiments.regime_curves, "regimes"),
-    Plan("predictive", "Does the theory predict a head’s curve?", "", (2, 4), lambda run: 4.5, figure_predictive,
-         captions_experiments.predictive, "predictive"),
-)  # fmt: skip
-"""Figures of the paper's experiments and of predicted curves, each drawn where the run holds its group."""
+    Plan(
+        "sink",
+        "Does the sink’s similarity matter?",
+        "Figure 6",
+        (1, 2),
+        lambda run: 4.2,
+        figure_sink,
+        captions_experiments.sink,
+        "sink",
+    ),
+    Plan(
+        "regimes",
+        "What do heads do?",
+        "Figure 7",
+        (2, 3),
+        lambda run: 4.9,
+        figure_regimes,
+        captions_experiments.regimes,
+        "regimes",
+    ),
+    Plan(
+        "regime_depth",
+        "Which regimes at which depth?",
+        "Figure 8",
+        (3, 1),
+        lambda run: 5.6,
+        figure_regime_depth,
+        captions_experiments.regime_depth,
+        "regimes",
+    ),
+    Plan(
+        "regime_curves",
+        "Do regimes differ in separability?",
+        "Figure 11",
+        (1, 2),
+        lambda run: 3.9,
+        figure_regime_curves,
+        captions_experiments.regime_curves,
+        "regimes",
+    ),
+    Plan(
+        "predictive",
+        "Does the theory predict a head’s curve?",
+        "",
+        (2, 4),
+        lambda run: 4.5,
+        figure_predictive,
+        captions_experiments.predictive,
+        "predictive",
+    ),
+)
+"""Figures of the paper's experiments and of predicted curves, each drawn where the run holds its
+group.
+"""
 
 
 def plans(run: Run) -> tuple[Plan, ...]:
@@ -76,7 +174,9 @@ def plans(run: Run) -> tuple[Plan, ...]:
 
 
 def draw(plan: Plan, shown: Any) -> Figure:
-    """Draw one figure of a run, or of a comparison, on a canvas of its own, which nothing else keeps."""
+    """Draw one figure of a run, or of a comparison, on a canvas of its own, which nothing else
+    keeps.
+    """
     with style.context():
         figure = Figure(figsize=(style.WIDTH, plan.height(shown)), layout="constrained")
         plan.draw(figure.subplots(*plan.grid), shown)
@@ -87,7 +187,9 @@ def draw(plan: Plan, shown: Any) -> Figure:
 
 def write_figure(name: str, figure: Figure, out: Path) -> list[Path]:
     """Write one figure into a folder as PDF and PNG."""
-    return [replaced(out / f"{name}.{kind}", style.rendered(figure, kind)) for kind in ("pdf", "png")]
+    return [
+        replaced(out / f"{name}.{kind}", style.rendered(figure, kind)) for kind in ("pdf", "png")
+    ]
 
 
 def write_figures(tree: xr.DataTree, out: Path) -> list[Path]:

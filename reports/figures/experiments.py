@@ -1,6 +1,8 @@
-"""Counterparts of the paper's Figures 6, 7, 8 and 11, the sink's similarity and the regimes of heads; predicted against measured curves.
+"""Counterparts of the paper's Figures 6, 7, 8 and 11, the sink's similarity and the regimes of
+heads; predicted against measured curves.
 
-Source: arXiv 2602.01893, §4.1, §4.2, A.4. Each function draws on given axes and returns them; it neither shows nor saves.
+Source: arXiv 2602.01893, §4.1, §4.2, A.4. Each function draws on given axes and returns them; it
+neither shows nor saves.
 """
 
 from __future__ import annotations
@@ -30,34 +32,70 @@ CRITERIA = {"size": "By sizes alone", "alignment": "By alignment alone", "both":
 
 
 def figure_sink(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
-    """Draw the correlation of Recall with ρ₀ against N, plain and with the sink's weight and the layer known, on two axes (Figure 6)."""
+    """Draw the correlation of Recall with ρ₀ against N, plain and with the sink's weight and the
+    layer known, on two axes (Figure 6).
+    """
     data = run.needed("sink")
     plain, partial = axes
-    _correlation(plain, data, "pearson", "unattenuated", style.GREEN, "Pearson, free of document noise", style.DASHED)
+    _correlation(
+        plain,
+        data,
+        "pearson",
+        "unattenuated",
+        style.GREEN,
+        "Pearson, free of document noise",
+        style.DASHED,
+    )
     _correlation(plain, data, "pearson", "correlation", style.BLUE, "measured: Pearson")
-    _correlation(plain, data, "spearman", "correlation", style.ORANGE, "measured: Spearman", style.DASH_DOTTED)
+    _correlation(
+        plain,
+        data,
+        "spearman",
+        "correlation",
+        style.ORANGE,
+        "measured: Spearman",
+        style.DASH_DOTTED,
+    )
     _bootstrap(plain, data)
     plain.set_title("Sink’s similarity and Recall")
     for measure, label, colour in (
-        ("given_weight", "given the sink’s weight", style.PURPLE), ("given_weight_and_layer", "given weight and layer", style.VERMILLION),
-    ):  # fmt: skip
-        _correlation(partial, data, measure, "unattenuated", colour, f"{label}, free of noise", style.DASHED)
+        ("given_weight", "given the sink’s weight", style.PURPLE),
+        ("given_weight_and_layer", "given weight and layer", style.VERMILLION),
+    ):
+        _correlation(
+            partial, data, measure, "unattenuated", colour, f"{label}, free of noise", style.DASHED
+        )
         _correlation(partial, data, measure, "correlation", colour, f"measured: {label}")
     partial.set_title("The same, other things equal")
-    drawn = np.concatenate([[0.0, 0.3], *(flat(data[name]) for name in ("correlation", "unattenuated"))])
+    drawn = np.concatenate(
+        [[0.0, 0.3], *(flat(data[name]) for name in ("correlation", "unattenuated"))]
+    )
     low, high = drawn.min() - 0.2, drawn.max() + 0.2
     for axis in axes:
         axis.axhline(0, color=style.GREY, linewidth=0.8)
-        axis.set(ylim=(max(-1.03, low), min(1.03, high)), ylabel=r"correlation of $R$ with $\rho_0$ over heads")
+        axis.set(
+            ylim=(max(-1.03, low), min(1.03, high)),
+            ylabel=r"correlation of $R$ with $\rho_0$ over heads",
+        )
         style.size_axis(axis, float(data["n"].max()), "selected tokens $N$ (log)")
         style.legend_below(axis, columns=1)
     return axes
 
 
-def _correlation(axes: Axes, data: xr.Dataset, measure: str, name: str, colour: str, label: str, dashes: Any = "-") -> None:
+def _correlation(
+    axes: Axes,
+    data: xr.Dataset,
+    measure: str,
+    name: str,
+    colour: str,
+    label: str,
+    dashes: Any = "-",
+) -> None:
     """One coefficient against N; with its band where it is freed of noise."""
     at = data.sel(measure=measure)
-    n, level, low, high = (at[part].values for part in ("n", name, f"{name}_lower", f"{name}_upper"))
+    n, level, low, high = (
+        at[part].values for part in ("n", name, f"{name}_lower", f"{name}_upper")
+    )
     if not np.isfinite(level).any():
         return
     axes.plot(n, level, color=colour, linestyle=dashes, linewidth=1.5, label=label)
@@ -67,9 +105,14 @@ def _correlation(axes: Axes, data: xr.Dataset, measure: str, name: str, colour: 
 
 def _bootstrap(axes: Axes, data: xr.Dataset) -> None:
     """Percentiles of resampled documents, of both coefficients in their colours."""
-    for measure, colour, label in (("pearson", style.BLUE, "resampled documents, 95% (too low)"), ("spearman", style.ORANGE, None)):
+    for measure, colour, label in (
+        ("pearson", style.BLUE, "resampled documents, 95% (too low)"),
+        ("spearman", style.ORANGE, None),
+    ):
         at = data.sel(measure=measure)
-        n, low, high = (at[name].values for name in ("n", "correlation_boot_lower", "correlation_boot_upper"))
+        n, low, high = (
+            at[name].values for name in ("n", "correlation_boot_lower", "correlation_boot_upper")
+        )
         if np.isfinite(low).any():
             axes.plot(n, low, color=colour, linestyle=":", linewidth=0.9, label=label)
             axes.plot(n, high, color=colour, linestyle=":", linewidth=0.9)
@@ -77,7 +120,13 @@ def _bootstrap(axes: Axes, data: xr.Dataset) -> None:
 
 NORMS = (
     ("representative_norm", style.PALE, "norm of all of $s(N)$", "-", 4.0),
-    ("representative_norm_without_sink", style.VERMILLION, "without the sink", style.DASH_DOTTED, 1.4),
+    (
+        "representative_norm_without_sink",
+        style.VERMILLION,
+        "without the sink",
+        style.DASH_DOTTED,
+        1.4,
+    ),
     ("representative_norm_without_last", style.BLUE, "without the last token", style.DASHED, 1.4),
 )
 COSINES = (
@@ -88,7 +137,9 @@ COSINES = (
 
 
 def figure_regimes(axes: Any, run: Run) -> Any:
-    """Draw norms of s(N) with and without sink and last token, and cosines with v₀ and v_L, of one head a regime, on 2 × 3 axes (Figure 7)."""
+    """Draw norms of s(N) with and without sink and last token, and cosines with v₀ and v_L, of
+    one head a regime, on 2 × 3 axes (Figure 7).
+    """
     data = run.needed("regimes")
     n = run.capture["n"].values
     lowest = 0.0
@@ -99,17 +150,32 @@ def figure_regimes(axes: Any, run: Run) -> Any:
             above.set_title(f"{REGIMES[name][0]}: none")
             for axis in (above, below):
                 axis.set(xticks=[], yticks=[])
-                axis.text(0.5, 0.5, "no head of this regime", ha="center", va="center", color=style.GREY, transform=axis.transAxes)
+                axis.text(
+                    0.5,
+                    0.5,
+                    "no head of this regime",
+                    ha="center",
+                    va="center",
+                    color=style.GREY,
+                    transform=axis.transAxes,
+                )
             continue
         above.set_title(f"{REGIMES[name][0]}: {run.name_of(layer, head)}")
         for axis, curves in ((above, NORMS), (below, COSINES)):
             for variable, colour, label, dashes, width in curves:
-                of_head = run.capture[variable].isel(layer=layer, head=head).transpose("document", "n").astype(np.float64)
+                of_head = (
+                    run.capture[variable]
+                    .isel(layer=layer, head=head)
+                    .transpose("document", "n")
+                    .astype(np.float64)
+                )
                 level = of_head.mean("document").values
                 lowest = float(np.nanmin([lowest, *level])) if axis is below else lowest
                 axis.plot(n, level, color=colour, linestyle=dashes, linewidth=width, label=label)
             style.size_axis(axis, float(data["n"].max()), "")
-            axis.set_xticks([power for power in (1, 8, 64, 512, 4096) if power <= float(data["n"].max())])
+            axis.set_xticks(
+                [power for power in (1, 8, 64, 512, 4096) if power <= float(data["n"].max())]
+            )
             axis.set_xticks([], minor=True)
             axis.xaxis.set_major_formatter("{x:,.0f}")
         above.set_ylim(bottom=0)
@@ -127,16 +193,30 @@ def figure_regimes(axes: Any, run: Run) -> Any:
 
 def _legend_of_rows(axes: Any) -> None:
     """One legend for all panels, below them: the entries of each row come in one line."""
-    rows: list[Any] = [next((entries for axis in row if (entries := axis.get_legend_handles_labels())[0]), ([], [])) for row in axes]
+    rows: list[Any] = [
+        next(
+            (entries for axis in row if (entries := axis.get_legend_handles_labels())[0]), ([], [])
+        )
+        for row in axes
+    ]
     pairs = [list(zip(*row, strict=True)) for row in rows]
     columns = max(len(row) for row in pairs)
     if columns:
-        ordered = [row[at] for at in range(columns) for row in pairs if at < len(row)]  # matplotlib fills columns first
-        axes[0][0].figure.legend(*zip(*ordered, strict=True), loc="outside lower center", ncols=columns, columnspacing=1.4)
+        ordered = [
+            row[at] for at in range(columns) for row in pairs if at < len(row)
+        ]  # matplotlib fills columns first
+        axes[0][0].figure.legend(
+            *zip(*ordered, strict=True),
+            loc="outside lower center",
+            ncols=columns,
+            columnspacing=1.4,
+        )
 
 
 def figure_regime_depth(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
-    """Draw how many heads of each layer are of which regime, by sizes, by alignment and by both, on three axes (Figure 8)."""
+    """Draw how many heads of each layer are of which regime, by sizes, by alignment and by both,
+    on three axes (Figure 8).
+    """
     data = run.needed("regimes")
     layers = data["layer"].values
     across = np.arange(layers.size)
@@ -151,7 +231,9 @@ def figure_regime_depth(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
         axis.set_xticks(across[::step], [str(layer) for layer in layers[::step]])
         axis.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
         axis.grid(False, axis="x")
-        axis.set(xlim=(-0.7, layers.size - 0.3), ylim=(0, run.capture.sizes["head"]), ylabel="heads")
+        axis.set(
+            xlim=(-0.7, layers.size - 0.3), ylim=(0, run.capture.sizes["head"]), ylabel="heads"
+        )
         axis.set_title(title)
     axes[-1].set_xlabel("layer")
     style.legend_below(axes[-1], columns=4)
@@ -159,9 +241,13 @@ def figure_regime_depth(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
 
 
 def figure_regime_curves(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
-    """Draw Precision and Recall of each regime's heads against N with document bands, on two axes (Figure 11)."""
+    """Draw Precision and Recall of each regime's heads against N with document bands, on two
+    axes (Figure 11).
+    """
     data = run.needed("regimes").sel(criterion="both")
-    for axis, (statistic, title) in zip(axes, (("precision", "Precision $P$"), ("recall", "Recall $R$")), strict=True):
+    for axis, (statistic, title) in zip(
+        axes, (("precision", "Precision $P$"), ("recall", "Recall $R$")), strict=True
+    ):
         for name, (label, colour, dashes) in REGIMES.items():
             at = data.sel(regime=name)
             level = at[statistic].values
@@ -169,9 +255,16 @@ def figure_regime_curves(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
                 continue
             n, heads = at["n"].values, int(at["heads"])
             axis.plot(
-                n, level, color=colour, linestyle=dashes, linewidth=1.6, label=f"{label} ({heads} {'head' if heads == 1 else 'heads'})"
+                n,
+                level,
+                color=colour,
+                linestyle=dashes,
+                linewidth=1.6,
+                label=f"{label} ({heads} {'head' if heads == 1 else 'heads'})",
             )
-            low, high = (np.clip(at[f"{statistic}_{side}"].values, 0, 1) for side in ("lower", "upper"))
+            low, high = (
+                np.clip(at[f"{statistic}_{side}"].values, 0, 1) for side in ("lower", "upper")
+            )
             if np.isfinite(low).any():
                 axis.fill_between(n, low, high, color=colour, alpha=0.15, linewidth=0)
         style.size_axis(axis, float(data["n"].max()), "selected tokens $N$ (log)")
@@ -181,14 +274,20 @@ def figure_regime_curves(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
     return axes
 
 
-PANELS = {"exponential": "Exponential fit", "offset": "Offset fit", "all but weights": "Weights fitted", "measured": "All measured"}
+PANELS = {
+    "exponential": "Exponential fit",
+    "offset": "Offset fit",
+    "all but weights": "Weights fitted",
+    "measured": "All measured",
+}
 CURVES = {"precision": ("Precision $P$", style.BLUE), "recall": ("Recall $R$", style.VERMILLION)}
 BINS = 25
 """Bins of either axis from 0 to 1."""
 
 
 def figure_predictive(axes: Any, run: Run) -> Any:
-    """Draw measured against predicted values of all (head, N) cells, for P and R and each source of ingredients, on 2 × 4 axes.
+    """Draw measured against predicted values of all (head, N) cells, for P and R and each source of
+    ingredients, on 2 × 4 axes.
 
     Raises:
         InputError: if the run holds no predictions.
@@ -204,29 +303,66 @@ def figure_predictive(axes: Any, run: Run) -> Any:
         for axis in row[len(sources) :]:
             axis.set_visible(False)
     handles, labels = axes[0][0].get_legend_handles_labels()
-    axes[0][0].figure.legend(handles, labels, loc="outside lower center", ncols=3, columnspacing=1.6)
+    axes[0][0].figure.legend(
+        handles, labels, loc="outside lower center", ncols=3, columnspacing=1.6
+    )
     return axes
 
 
 def _panel(axis: Axes, data: xr.Dataset, name: str, colour: str) -> None:
-    """One panel: how many cells lie where, the line on which both are equal, and medians of measured by predicted."""
+    """One panel: how many cells lie where, the line on which both are equal, and medians of
+    measured by predicted.
+    """
     dims = ("layer", "head", "n_predicted")
-    predicted, measured = (data[key].transpose(*dims).values.ravel() for key in (f"{name}_predicted", name))
+    predicted, measured = (
+        data[key].transpose(*dims).values.ravel() for key in (f"{name}_predicted", name)
+    )
     known = np.isfinite(predicted) & np.isfinite(measured)
-    cells, edges, _ = np.histogram2d(predicted[known], measured[known], bins=BINS, range=[[0, 1], [0, 1]])
+    cells, edges, _ = np.histogram2d(
+        predicted[known], measured[known], bins=BINS, range=[[0, 1], [0, 1]]
+    )
     squares = [
-        [(edges[i], edges[j]), (edges[i + 1], edges[j]), (edges[i + 1], edges[j + 1]), (edges[i], edges[j + 1])]
+        [
+            (edges[i], edges[j]),
+            (edges[i + 1], edges[j]),
+            (edges[i + 1], edges[j + 1]),
+            (edges[i], edges[j + 1]),
+        ]
         for i, j in np.argwhere(cells > 0)
     ]
     shades = LinearSegmentedColormap.from_list("cells", ["#ebebeb", "#8c8c8c"])
-    crowd = PolyCollection(squares, array=np.log(cells[cells > 0]), cmap=shades, edgecolors="none", zorder=1)
+    crowd = PolyCollection(
+        squares, array=np.log(cells[cells > 0]), cmap=shades, edgecolors="none", zorder=1
+    )
     axis.add_collection(crowd)
-    axis.plot([0, 1], [0, 1], color=style.BLACK, linewidth=0.9, linestyle=(0, (4, 2)), label="predicted = measured", zorder=2)
+    axis.plot(
+        [0, 1],
+        [0, 1],
+        color=style.BLACK,
+        linewidth=0.9,
+        linestyle=(0, (4, 2)),
+        label="predicted = measured",
+        zorder=2,
+    )
     binned = data[[f"{name}_predicted_median", f"{name}_measured_quartile"]].dropna("bin")
     middle = binned[f"{name}_predicted_median"].values
     low, median, high = binned[f"{name}_measured_quartile"].transpose("quartile", "bin").values
     axis.fill_between(middle, low, high, color=colour, alpha=0.28, linewidth=0, zorder=3)
     axis.plot(middle, median, color=colour, linewidth=1.8, marker="o", markersize=3.2, zorder=4)
-    axis.plot([], [], color=style.GREY, linewidth=1.8, marker="o", markersize=3.2, label="median of measured, band: quartiles")
+    axis.plot(
+        [],
+        [],
+        color=style.GREY,
+        linewidth=1.8,
+        marker="o",
+        markersize=3.2,
+        label="median of measured, band: quartiles",
+    )
     axis.fill_between([], [], [], color="#b9b9b9", linewidth=0, label="cells (darker: more)")
-    axis.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1], aspect="equal")
+    axis.set(
+        xlim=(-0.02, 1.02),
+        ylim=(-0.02, 1.02),
+        xticks=[0, 0.5, 1],
+        yticks=[0, 0.5, 1],
+        aspect="equal",
+    )

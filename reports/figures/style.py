@@ -1,4 +1,5 @@
-"""How figures look: colours that readers with colour-blindness tell apart, type, and files that are the same for the same data.
+"""How figures look: colours that readers with colour-blindness tell apart, type, and files that are
+the same for the same data.
 
 Colours are those of Okabe & Ito (2008), "Color universal design". Imports matplotlib, never pyplot:
 nothing is registered, nothing stays open.
@@ -15,7 +16,14 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import ScaledTranslation
 
 BLACK, GREY, PALE = "#1a1a1a", "#767676", "#d9d9d9"
-BLUE, ORANGE, GREEN, VERMILLION, PURPLE, SKY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#AA4499", "#56B4E9"
+BLUE, ORANGE, GREEN, VERMILLION, PURPLE, SKY = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#D55E00",
+    "#AA4499",
+    "#56B4E9",
+)
 """PURPLE is darker than the palette's own, which is pale on white."""
 DASHED, DASH_DOTTED = (0, (5, 1.5)), (0, (3, 1.2, 1, 1.2))
 
@@ -71,12 +79,19 @@ def rendered(figure: Figure, kind: str) -> bytes:
     """Return a figure as the bytes of a file: svg, pdf or png. Equal figures give equal bytes."""
     buffer = io.BytesIO()
     with context():
-        figure.savefig(buffer, format=kind, metadata=_UNDATED[kind], dpi=PNG_DOTS if kind == "png" else "figure")
+        figure.savefig(
+            buffer,
+            format=kind,
+            metadata=_UNDATED[kind],
+            dpi=PNG_DOTS if kind == "png" else "figure",
+        )
     return buffer.getvalue()
 
 
 def legend_below(axes: Axes, *, columns: int = 2, points: float = 36.0) -> None:
-    """Put the legend so many points below the axes, behind ticks and label, where it covers no data; what was measured comes first."""
+    """Put the legend so many points below the axes, behind ticks and label, where it covers no
+    data; what was measured comes first.
+    """
     figure = axes.figure
     handles, labels = axes.get_legend_handles_labels()
     order = sorted(range(len(labels)), key=lambda index: not labels[index].startswith("measured"))

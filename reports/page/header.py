@@ -1,6 +1,8 @@
-"""What was measured, for a reader's eyes: the header's few facts, and everything else of a run's provenance in two columns.
+"""What was measured, for a reader's eyes: the header's few facts, and everything else of a run's
+provenance in two columns.
 
-Provenance is foreign: any name may be missing or new, any text may hold markup. Nothing here is escaped; the template does that.
+Provenance is foreign: any name may be missing or new, any text may hold markup. Nothing here is
+escaped; the template does that.
 """
 
 from __future__ import annotations
@@ -29,11 +31,20 @@ def header(run: Run, seconds: Mapping[str, float] | None) -> list[tuple[str, str
         ("Tokens a document", f"{run.positions:,}"),
         ("Tokens in all", f"{run.documents * run.positions:,}"),
     ]
-    known = {stage: float(value) for stage, value in (seconds or {}).items() if math.isfinite(float(value))}
+    known = {
+        stage: float(value)
+        for stage, value in (seconds or {}).items()
+        if math.isfinite(float(value))
+    }
     if known:
-        order = sorted(known, key=lambda stage: (STAGES.index(stage) if stage in STAGES else len(STAGES), stage))
+        order = sorted(
+            known,
+            key=lambda stage: (STAGES.index(stage) if stage in STAGES else len(STAGES), stage),
+        )
         parts = ", ".join(f"{stage} {duration(known[stage])}" for stage in order)
-        facts.append(("Time", duration(sum(known.values())) + (f" ({parts})" if len(known) > 1 else "")))
+        facts.append(
+            ("Time", duration(sum(known.values())) + (f" ({parts})" if len(known) > 1 else ""))
+        )
     return facts
 
 
@@ -47,11 +58,17 @@ def duration(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+    return (
+        f"{minutes} min {rest:02d} s"
+        if minutes < 60
+        else f"{minutes // 60} h {minutes % 60:02d} min"
+    )
 
 
 def entries(attrs: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Everything of the provenance as (name, value), nested names joined by arrows, in the order of names."""
+    """Everything of the provenance as (name, value), nested names joined by arrows, in the order
+    of names.
+    """
     return list(_flattened(attrs, ()))
 
 
@@ -69,7 +86,9 @@ def parity(attrs: Mapping[str, Any]) -> list[tuple[str, str]]:
     kept = attrs.get("parity")
     if not isinstance(kept, Mapping):
         return []
-    known = [(words, kept[name]) for name, words in PARITY if isinstance(kept.get(name), (int, float))]
+    known = [
+        (words, kept[name]) for name, words in PARITY if isinstance(kept.get(name), (int, float))
+    ]
     rows = [(words, rounded(float(value), digits=2).plain) for words, value in known]
     return [*rows, ("layer of the largest |Δα|", str(kept["layer"]))] if "layer" in kept else rows
 
@@ -78,7 +97,10 @@ def _architecture(run: Run, model: Mapping[str, Any]) -> str:
     sizes = run.capture.sizes
     parts = [str(model["family"])] if model.get("family") else []
     heads, kv_heads = count(sizes["head"], "head"), count(sizes["kv_head"], "value head")
-    parts += [f"{count(sizes['layer'], 'layer')} of {heads}" + ("" if sizes["head"] == sizes["kv_head"] else f" ({kv_heads})")]
+    parts += [
+        f"{count(sizes['layer'], 'layer')} of {heads}"
+        + ("" if sizes["head"] == sizes["kv_head"] else f" ({kv_heads})")
+    ]
     parts += [f"head size {run.dimension}"] if run.dimension else []
     return ", ".join(parts)
 
@@ -93,7 +115,11 @@ def _flattened(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
         for key in sorted(value, key=str):
             yield from _flattened(value[key], (*path, str(key)))
-    elif isinstance(value, (list, tuple)) and value and all(isinstance(item, Mapping) for item in value):
+    elif (
+        isinstance(value, (list, tuple))
+        and value
+        and all(isinstance(item, Mapping) for item in value)
+    ):
         for index, item in enumerate(value):
             yield from _flattened(item, (*path, str(item.get("name", index))))
     else:

@@ -1,4 +1,5 @@
-"""One self-contained report.html: it opens offline, prints well, and fetches nothing. Beside it the same figures and tables as files.
+"""One self-contained report.html: it opens offline, prints well, and fetches nothing. Beside it the
+same figures and tables as files.
 
 Imports jinja2 with autoescape on: model names, text names and provenance are foreign.
 """
@@ -51,7 +52,8 @@ def write_page(tree: xr.DataTree, out: Path, *, seconds: Mapping[str, float] | N
 
     Args:
         tree: a confronted run.
-        out: folder; made when missing. Files that stand there are replaced one by one, each in one step; the page last.
+        out: folder; made when missing. Files that stand there are replaced one by one, each in one
+            step; the page last.
         seconds: wall time by stage, shown in the header.
 
     Returns:
@@ -81,16 +83,25 @@ def write_beside(drawn: Mapping[Plan, Figure], made: Mapping[str, Table], out: P
 
 
 def shown(drawn: Mapping[Plan, Figure], subject: Any, label: str) -> list[Shown]:
-    """Figures as they stand on a page; what a screen reader says of one is `label`, with `plan` and `caption` to be filled in."""
+    """Figures as they stand on a page; what a screen reader says of one is `label`, with `plan`
+    and `caption` to be filled in.
+    """
     result = []
     for number, (plan, figure) in enumerate(drawn.items(), start=1):
         caption = plan.caption(subject)
-        svg = inline_svg(style.rendered(figure, "svg"), plan.name, label.format(plan=plan, caption=caption))
+        svg = inline_svg(
+            style.rendered(figure, "svg"), plan.name, label.format(plan=plan, caption=caption)
+        )
         result.append(Shown(plan, number, svg, panels(figure, plan.name), caption))
     return result
 
 
-def _filled(run: Run, drawn: Mapping[Plan, Figure], made: Mapping[str, Table], seconds: Mapping[str, float] | None) -> str:
+def _filled(
+    run: Run,
+    drawn: Mapping[Plan, Figure],
+    made: Mapping[str, Table],
+    seconds: Mapping[str, float] | None,
+) -> str:
     """Fill the template."""
     idea, *figures = shown(drawn, run, "{plan.title} {caption.finding}")
     return template("page.html").render(
@@ -99,7 +110,9 @@ def _filled(run: Run, drawn: Mapping[Plan, Figure], made: Mapping[str, Table], s
         sentences=listed(run.summary.attrs, "sentences"),
         idea=idea,
         figures=figures,
-        tables=[table for table in made.values() if not table.only_latex and table.name not in APART],
+        tables=[
+            table for table in made.values() if not table.only_latex and table.name not in APART
+        ],
         verdicts=[table for table in made.values() if table.name in VERDICTS],
         details=made.get(DETAILS),
         heads=made.get("heads"),
@@ -110,7 +123,9 @@ def _filled(run: Run, drawn: Mapping[Plan, Figure], made: Mapping[str, Table], s
 
 
 def template(name: str) -> Template:
-    """A template by its name: page.html and comparison.html fill one frame.html with the parts of parts.html. What is foreign is escaped."""
+    """A template by its name: page.html and comparison.html fill one frame.html with the parts
+    of parts.html. What is foreign is escaped.
+    """
     environment = Environment(
         loader=PackageLoader("reports.page", "templates"),
         autoescape=True,
@@ -124,7 +139,8 @@ def template(name: str) -> Template:
 
 
 def inline_svg(svg: bytes, name: str, label: str) -> Markup:
-    """Make an SVG file fit to stand in a page: no prologue, names of its own, scaled to the column, and a label in words.
+    """Make an SVG file fit to stand in a page: no prologue, names of its own, scaled to the column,
+    and a label in words.
 
     Args:
         svg: a file as matplotlib writes it.
@@ -141,13 +157,16 @@ def inline_svg(svg: bytes, name: str, label: str) -> Markup:
     box = re.search(r'viewBox="[^"]+"', opening[0])
     assert box is not None
     head = Markup(
-        '<svg id="drawn-{}" xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" {} role="img" aria-label="{}">'
+        '<svg id="drawn-{}" xmlns="http://www.w3.org/2000/svg"'
+        ' xmlns:xlink="http://www.w3.org/1999/xlink" {} role="img" aria-label="{}">'
     ).format(name, Markup(box[0]), escape(label))
     return head + Markup(text[opening.end() :])
 
 
 def panels(figure: Figure, name: str) -> list[Markup]:
-    """Views of the two panels of a figure that `inline_svg` put on the page, cut half-way between them; empty for any other layout."""
+    """Views of the two panels of a figure that `inline_svg` put on the page, cut half-way
+    between them; empty for any other layout.
+    """
     with style.context():
         FigureCanvasAgg(figure).draw()
     boxes = [box for axes in figure.axes if (box := axes.get_tightbbox()) is not None]
@@ -156,7 +175,13 @@ def panels(figure: Figure, name: str) -> list[Markup]:
     width, height = (72.0 * float(inches) for inches in figure.get_size_inches())
     middle = 36.0 * float(boxes[0].x1 + boxes[1].x0) / figure.dpi
     view = Markup(
-        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="{} 0 {} {}" aria-hidden="true">{}</svg>'
+        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
+        ' viewBox="{} 0 {} {}" aria-hidden="true">{}</svg>'
     )
-    copy = Markup('<use xlink:href="#drawn-{}" width="{}" height="{}"/>').format(name, f"{width:g}", f"{height:g}")
-    return [view.format(f"{start:.2f}", f"{end - start:.2f}", f"{height:g}", copy) for start, end in ((0.0, middle), (middle, width))]
+    copy = Markup('<use xlink:href="#drawn-{}" width="{}" height="{}"/>').format(
+        name, f"{width:g}", f"{height:g}"
+    )
+    return [
+        view.format(f"{start:.2f}", f"{end - start:.2f}", f"{height:g}", copy)
+        for start, end in ((0.0, middle), (middle, width))
+    ]

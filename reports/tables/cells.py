@@ -1,4 +1,6 @@
-"""Cells of tables: numbers, shares, intervals, symbols and words in plain text, HTML and LaTeX. Imports markupsafe."""
+"""Cells of tables: numbers, shares, intervals, symbols and words in plain text, HTML and LaTeX.
+Imports markupsafe.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +39,19 @@ def mixed(value: object) -> Cell:
 
 def symbol(latex: str) -> Cell:
     """A cell that holds a symbol, given as LaTeX without dollar signs; empty for an empty one."""
-    return Cell(f"${latex}$", math_html(latex), f"${latex}$", latex, maths=True) if latex else Cell("", Markup(""), "")
+    return (
+        Cell(f"${latex}$", math_html(latex), f"${latex}$", latex, maths=True)
+        if latex
+        else Cell("", Markup(""), "")
+    )
 
 
 def stacked(*lines: str) -> Cell:
     """A header of our own words, which paper sets on several lines."""
     one = mixed(" ".join(lines))
-    return replace(one, latex=r"\shortstack[r]{" + r"\\ ".join(mixed_latex(line) for line in lines) + "}")
+    return replace(
+        one, latex=r"\shortstack[r]{" + r"\\ ".join(mixed_latex(line) for line in lines) + "}"
+    )
 
 
 def whole(value: float) -> Cell:
@@ -57,7 +65,9 @@ def whole(value: float) -> Cell:
 def number(value: float, error: float | None = None, *, digits: int = 3) -> Cell:
     """A cell that holds a number, with its standard error if it has one (see `rounded`)."""
     shown = rounded(value, error, digits=digits)
-    return Cell(shown.plain, Markup(shown.html), shown.latex, float(value) if math.isfinite(value) else "")
+    return Cell(
+        shown.plain, Markup(shown.html), shown.latex, float(value) if math.isfinite(value) else ""
+    )
 
 
 def between(middle: float, low: float, high: float) -> Cell:
@@ -66,7 +76,9 @@ def between(middle: float, low: float, high: float) -> Cell:
     if parts[0].value is None:
         return missing()
     a, b, c = parts
-    html = Markup(f'<span class="whole">{a.html}</span> <span class="whole">[{b.html}, {c.html}]</span>')
+    html = Markup(
+        f'<span class="whole">{a.html}</span> <span class="whole">[{b.html}, {c.html}]</span>'
+    )
     bracket = f"[{b.latex}, {c.latex}]"  # kept on one line where it is short enough for a column
     latex = f"{a.latex} {bracket}" if b.power or c.power else rf"{a.latex} \mbox{{{bracket}}}"
     return Cell(f"{a.plain} [{b.plain}, {c.plain}]", html, latex, middle)

@@ -1,6 +1,8 @@
-"""The tables of a report: parameters with uncertainties, separability, coverage, all heads, errata; as HTML, booktabs LaTeX and Markdown.
+"""The tables of a report: parameters with uncertainties, separability, coverage, all heads, errata;
+as HTML, booktabs LaTeX and Markdown.
 
-One more table: a function that returns a `Table`, and its name in `tables`. Numbers are rounded to their errors by reports.text.number.
+One more table: a function that returns a `Table`, and its name in `tables`. Numbers are rounded to
+their errors by reports.text.number.
 """
 
 from __future__ import annotations
@@ -16,7 +18,14 @@ from reports.tables.bounds import coverage, ingredient_tables, predictive_tables
 from reports.tables.cells import header, mixed, whole
 from reports.tables.experiments import experiment_tables
 from reports.tables.heads import head_tables
-from reports.tables.parameters import compressed_tables, norms, pooled_tables, rival_tables, similarity, weights
+from reports.tables.parameters import (
+    compressed_tables,
+    norms,
+    pooled_tables,
+    rival_tables,
+    similarity,
+    weights,
+)
 from reports.tables.table import Table
 from reports.tables.verdicts import verdict_tables
 
@@ -25,14 +34,28 @@ def tables(tree: xr.DataTree) -> dict[str, Table]:
     """Make every table of a confronted run.
 
     Returns:
-        Tables by name, in the report's order; each has a caption and `frame()`, a pandas DataFrame of strings.
+        Tables by name, in the report's order; each has a caption and `frame()`, a pandas DataFrame
+        of strings.
 
     Raises:
         InputError: if the run lacks a group.
     """
     run = Run.of(tree)
-    fitted = [norms(run), *compressed_tables(run), similarity(run), weights(run), *rival_tables(run), *pooled_tables(run)]
-    measured = [separability(run), coverage(run), *ingredient_tables(run), *predictive_tables(run), *experiment_tables(run)]
+    fitted = [
+        norms(run),
+        *compressed_tables(run),
+        similarity(run),
+        weights(run),
+        *rival_tables(run),
+        *pooled_tables(run),
+    ]
+    measured = [
+        separability(run),
+        coverage(run),
+        *ingredient_tables(run),
+        *predictive_tables(run),
+        *experiment_tables(run),
+    ]
     made = [*verdict_tables(run), *fitted, *measured, *head_tables(run), errata(run)]
     return {table.name: table for table in made if table.rows}
 
@@ -41,15 +64,26 @@ def errata(run: Run) -> Table:
     """What is wrong in print and matters for reading the report."""
     result = json.loads(run.summary.attrs.get("errata") or "[]")
     rows = [
-        [whole(float(row.get("number", 0))), *(mixed(str(row.get(key) or "")) for key in ("title", "printed", "true", "reading"))]
+        [
+            whole(float(row.get("number", 0))),
+            *(mixed(str(row.get(key) or "")) for key in ("title", "printed", "true", "reading")),
+        ]
         for row in result
     ]
     headers = header("no.", "what", "printed", "true", "why it matters here")
     return Table(
-        name="errata", title="Errata", headers=headers, rows=rows, align="rpppp", widths={1: "1.8cm", 2: "2.4cm", 3: "3.7cm", 4: "2.7cm"},
+        name="errata",
+        title="Errata",
+        headers=headers,
+        rows=rows,
+        align="rpppp",
+        widths={1: "1.8cm", 2: "2.4cm", 3: "3.7cm", 4: "2.7cm"},
         paper_rows=5,
-        caption="Statements of arXiv 2602.01893 that are wrong or undefined in print and matter for reading this report.",
-    )  # fmt: skip
+        caption=(
+            "Statements of arXiv 2602.01893 that are wrong or undefined in print and matter for"
+            " reading this report."
+        ),
+    )
 
 
 def write_tables(tree: xr.DataTree, out: Path) -> list[Path]:
@@ -67,5 +101,9 @@ def write_tables(tree: xr.DataTree, out: Path) -> list[Path]:
 
 def write_table(table: Table, out: Path) -> list[Path]:
     """Write one table into a folder; one that is too wide for paper only as Markdown."""
-    files = [("md", table.markdown())] if table.only_page else [("tex", table.latex()), ("md", table.markdown())]
+    files = (
+        [("md", table.markdown())]
+        if table.only_page
+        else [("tex", table.latex()), ("md", table.markdown())]
+    )
     return [replaced(out / f"{table.name}.{kind}", content) for kind, content in files]

@@ -1,6 +1,7 @@
 """Table: headers and rows of cells, as a data frame, as LaTeX tabulars and as Markdown.
 
-The LaTeX needs booktabs, and amssymb where it has blackboard letters; without them it stops with an error. Imports pandas, whose Styler writes it.
+The LaTeX needs booktabs, and amssymb where it has blackboard letters; without them it stops with an
+error. Imports pandas, whose Styler writes it.
 """
 
 from __future__ import annotations
@@ -15,21 +16,32 @@ from reports.tables.cells import Cell
 from reports.text.latex import text_latex
 
 LATEX_ROWS = 40
-"""Rows of a LaTeX tabular: longer tables go on in another one, as a tabular does not break over pages."""
+"""Rows of a LaTeX tabular: longer tables go on in another one, as a tabular does not break over
+pages.
+"""
 
-PACKAGES = {"booktabs": ("cmidrule", r"\\toprule\b"), "amssymb": ("lesssim", r"\\(?:mathbb|lesssim|gtrsim)\b")}
-"""Packages beyond LaTeX itself: a command that only each one defines, and what a table has that needs it."""
+PACKAGES = {
+    "booktabs": ("cmidrule", r"\\toprule\b"),
+    "amssymb": ("lesssim", r"\\(?:mathbb|lesssim|gtrsim)\b"),
+}
+"""Packages beyond LaTeX itself: a command that only each one defines, and what a table has that
+needs it.
+"""
 
 _WRAPPED = (
     "\\renewcommand*{\\arraystretch}{1.3}\n"
     "\\newcommand*{\\toleft}{\\raggedright\\let\\\\\\tabularnewline}\n\\newcommand*{\\toright}{\\raggedleft\\let\\\\\\tabularnewline}\n"
 )
-"""Ragged cells in columns of fixed width, known within the table's own group only; they keep the end of a row."""
+"""Ragged cells in columns of fixed width, known within the table's own group only; they keep the
+end of a row.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table: its caption, headers, rows of cells, and how wide LaTeX makes the columns that hold sentences."""
+    """A table: its caption, headers, rows of cells, and how wide LaTeX makes the columns that
+    hold sentences.
+    """
 
     name: str
     title: str
@@ -39,9 +51,13 @@ class Table:
     align: str
     """One letter a column: l, r or p for sentences."""
     widths: dict[int, str] = field(default_factory=dict)
-    """LaTeX widths of columns that paper may wrap, by index: all p columns, and right-aligned ones that would be too wide."""
+    """LaTeX widths of columns that paper may wrap, by index: all p columns, and right-aligned
+    ones that would be too wide.
+    """
     on_paper: Sequence[Sequence[int]] = ()
-    """Which columns stand side by side on paper, one tabular after another; all in one where empty."""
+    """Which columns stand side by side on paper, one tabular after another; all in one where
+    empty.
+    """
     paper_rows: int = LATEX_ROWS
     """Rows of a LaTeX tabular at most: fewer than LATEX_ROWS where rows have several lines."""
     only_latex: bool = False
@@ -64,13 +80,17 @@ class Table:
             A data frame; headers may repeat.
         """
         data = [[str(getattr(cell, form)) for cell in row] for row in self.rows]
-        return pd.DataFrame(data, columns=[str(getattr(cell, form)) for cell in self.headers], dtype=object)
+        return pd.DataFrame(
+            data, columns=[str(getattr(cell, form)) for cell in self.headers], dtype=object
+        )
 
     def latex(self) -> str:
-        """Booktabs tabulars, no wider than the text of a plain article, with the caption as a comment.
+        """Booktabs tabulars, no wider than the text of a plain article, with the caption as a
+        comment.
 
-        A comment names the packages that it needs, of PACKAGES; without one of them it says so as an error, and sets nothing. Columns that do not fit
-        side by side, and rows that do not fit on a page, go on in another tabular.
+        A comment names the packages that it needs, of PACKAGES; without one of them it says so as
+        an error, and sets nothing. Columns that do not fit side by side, and rows that do not fit
+        on a page, go on in another tabular.
         """
         groups = self.on_paper or [range(len(self.headers))]
         pieces = [
@@ -86,11 +106,19 @@ class Table:
 
     def _tabular(self, columns: Sequence[int], rows: Sequence[Sequence[Cell]]) -> str:
         """One tabular of some columns and rows, without space beside its outer columns."""
-        sides = {index: r"\toright " if self.align[index] == "r" else r"\toleft " for index in self.widths}
+        sides = {
+            index: r"\toright " if self.align[index] == "r" else r"\toleft "
+            for index in self.widths
+        }
         headers = [sides.get(index, "") + self.headers[index].latex for index in columns]
-        labels = [header.replace("{", "{{").replace("}", "}}") for header in headers]  # relabel_index formats its labels
+        labels = [
+            header.replace("{", "{{").replace("}", "}}") for header in headers
+        ]  # relabel_index formats its labels
         data = [[sides.get(index, "") + row[index].latex for index in columns] for row in rows]
-        kinds = "".join(f"p{{{self.widths[index]}}}" if index in self.widths else self.align[index] for index in columns)
+        kinds = "".join(
+            f"p{{{self.widths[index]}}}" if index in self.widths else self.align[index]
+            for index in columns
+        )
         styler = pd.DataFrame(data, columns=pd.RangeIndex(len(columns)), dtype=object).style
         return (
             styler.hide(axis="index")
@@ -105,15 +133,23 @@ class Table:
         for index, row in enumerate([self.headers, *self.rows]):
             lines.append("| " + " | ".join(_markdown(cell) for cell in row) + " |")
             if index == 0:
-                lines.append("|" + "|".join("---:" if letter == "r" else "---" for letter in self.align) + "|")
+                lines.append(
+                    "|"
+                    + "|".join("---:" if letter == "r" else "---" for letter in self.align)
+                    + "|"
+                )
         return "\n".join(lines) + "\n"
 
 
 def _needs(body: str) -> str:
-    """The lines that name the packages a table needs, and leave it out with an error where one is not loaded."""
+    """The lines that name the packages a table needs, and leave it out with an error where one
+    is not loaded.
+    """
     needed = [name for name, (_, pattern) in PACKAGES.items() if re.search(pattern, body)]
     guards = "".join(
-        rf"\ifdefined\{PACKAGES[name][0]}\else\errmessage{{This table needs \string\usepackage{{{name}}}}}\endinput\fi" "\n"
+        rf"\ifdefined\{PACKAGES[name][0]}\else\errmessage{{This table needs"
+        rf" \string\usepackage{{{name}}}}}\endinput\fi"
+        "\n"
         for name in needed
     )
     return rf"% needs \usepackage{{{','.join(needed)}}}" "\n" + guards

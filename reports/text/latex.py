@@ -1,7 +1,8 @@
-"""Mathematics and foreign text in two languages: a small part of LaTeX to HTML, and any text to safe LaTeX.
+"""Mathematics and foreign text in two languages: a small part of LaTeX to HTML, and any text to
+safe LaTeX.
 
-Symbols and equations travel in the datasets as LaTeX; the page must show them without fetching a typesetter.
-Imports markupsafe (with jinja2).
+Symbols and equations travel in the datasets as LaTeX; the page must show them without fetching a
+typesetter. Imports markupsafe (with jinja2).
 """
 
 from __future__ import annotations
@@ -19,27 +20,36 @@ def _pairs(table: str) -> dict[str, str]:
     return dict(zip(words[::2], words[1::2], strict=True))
 
 
-_GREEK = _pairs(
-    """
+_GREEK = _pairs("""
     alpha α beta β gamma γ delta δ epsilon ε varepsilon ε zeta ζ eta η theta θ kappa κ lambda λ
     mu μ nu ν xi ξ pi π rho ρ sigma σ tau τ phi φ varphi φ chi χ psi ψ omega ω Gamma Γ Delta Δ
     Theta Θ Lambda Λ Xi Ξ Pi Π Sigma Σ Phi Φ Psi Ψ Omega Ω
-    """
-)
+    """)
 _SIGNS = (
-    _pairs(
-        r"""
+    _pairs(r"""
         le ≤ leq ≤ ge ≥ geq ≥ lesssim ≲ gtrsim ≳ ll ≪ gg ≫ ne ≠ neq ≠ approx ≈ in ∈ notin ∉
         succeq ⪰ setminus ∖ cdot · times × pm ± to → infty ∞ sum ∑ prod ∏ max max min min exp exp
         log log cos cos sin sin Pr Pr det det langle ⟨ rangle ⟩ ldots … dots … cdots ⋯ partial ∂
         propto ∝ sim ∼ Leftrightarrow ⇔ Rightarrow ⇒ implies ⇒ forall ∀ cup ∪ cap ∩ emptyset ∅
         ell ℓ lvert | rvert | lVert ‖ rVert ‖ | ‖ { { } } % % & & _ _ # # $ $
-        """
-    )
+        """)
     | dict.fromkeys(("quad", "qquad", ",", ";", ":", " ", "\\"), " ")
     | {"!": ""}
 )
-_DROPPED = {"left", "right", "big", "Big", "bigl", "bigr", "Bigl", "Bigr", "displaystyle", "textstyle", "limits", "nolimits"}
+_DROPPED = {
+    "left",
+    "right",
+    "big",
+    "Big",
+    "bigl",
+    "bigr",
+    "Bigl",
+    "Bigr",
+    "displaystyle",
+    "textstyle",
+    "limits",
+    "nolimits",
+}
 _UPRIGHT = {"mathrm", "text", "operatorname", "mathit", "mathbf", "mathsf", "textrm"}
 _ACCENTS = {"hat": "\u0302", "tilde": "\u0303", "bar": "\u0304"}
 _BLACKBOARD = {"E": "𝔼", "P": "ℙ", "R": "ℝ", "N": "ℕ", "Z": "ℤ"}
@@ -47,24 +57,26 @@ _TOKEN = re.compile(r"\\[A-Za-z]+|\\.|[{}_^]|[^\\{}_^]", re.DOTALL)
 
 _COMMAND = re.compile(r"\\[A-Za-z]{2,}")
 _EXPONENT = r"\^\{(?P<sup>[^{}]*)\}|\^\((?P<round>[^()]*)\)"
-_SCRIPT = re.compile(r"(?<=[A-Za-z\u0370-\u03ff])_(?P<sub>[A-Za-z0-9]+(?:_[A-Za-z0-9]+)*)|" + _EXPONENT)
+_SCRIPT = re.compile(
+    r"(?<=[A-Za-z\u0370-\u03ff])_(?P<sub>[A-Za-z0-9]+(?:_[A-Za-z0-9]+)*)|" + _EXPONENT
+)
 """An index or exponent as plain words write it: a_min_in, e^{-x}, e^(-x)."""
-_SCRIPT_OF_LETTER = re.compile(r"(?<![\w$])(?P<letter>[A-Za-z\u0370-\u03ff])_(?P<sub>[A-Za-z0-9]+)(?!\w)|" + _EXPONENT)
+_SCRIPT_OF_LETTER = re.compile(
+    r"(?<![\w$])(?P<letter>[A-Za-z\u0370-\u03ff])_(?P<sub>[A-Za-z0-9]+)(?!\w)|" + _EXPONENT
+)
 """An exponent, or an index of a single letter: v_L, but no name such as cv_token."""
 
 _LATEX_TEXT: Final = (
     {sign: f"$_{digit}$" for digit, sign in enumerate("₀₁₂₃₄₅₆₇₈₉")}
     | {sign: f"$^{digit}$" for digit, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}
-    | _pairs(
-        r"""
+    | _pairs(r"""
         \ \textbackslash{} & \& % \% $ \$ # \# _ \_ { \{ } \} ~ \textasciitilde{}
         ^ \textasciicircum{} < $<$ > $>$ | $|$ " '' ± $\pm$ × $\times$ · $\cdot$ − $-$ – -- — ---
         … \dots{} ≤ $\le$ ≥ $\ge$ ≠ $\ne$ ≈ $\approx$ ≪ $\ll$ ≲ $\lesssim$ ≳ $\gtrsim$ ∈ $\in$
         ∉ $\notin$ ∞ $\infty$ √ $\surd$ ∑ $\sum$ → $\to$ ⇔ $\Leftrightarrow$ ⇒ $\Rightarrow$
         ‖ $\|$ 𝔼 $\mathbb{E}$ ² $^2$ ³ $^3$ ½ $\frac12$ ° $^\circ$ ⁻ $^-$ ∖ $\setminus$
         ⟨ $\langle$ ⟩ $\rangle$ ’ ' ‘ ` “ `` ” '' § \S{} ᵀ $^\top$ ∅ $\emptyset$ ⪰ $\succeq$ › $>$
-        """
-    )
+        """)
     | {sign: rf"$\{name}$" for name, sign in _GREEK.items() if not name.startswith("var")}
     | dict.fromkeys("\u0304\u0332", "")
 )
@@ -72,13 +84,16 @@ _LATEX_LETTERS: Final = re.compile(r"[\x20-\x7e\u00a1-\u017f]")
 
 
 def math_html(latex: str) -> Markup:
-    """Render LaTeX maths as HTML: letters in italics, subscripts, Greek, fractions on one line. Unknown commands show their name."""
+    """Render LaTeX maths as HTML: letters in italics, subscripts, Greek, fractions on one line.
+    Unknown commands show their name.
+    """
     tokens = _TOKEN.findall(latex)
     return Markup('<span class="math">') + _sequence(tokens, 0)[0] + Markup("</span>")
 
 
 def mixed_html(text: str) -> Markup:
-    """Render our own words as HTML: LaTeX between dollar signs, and `a_min`, `e^{x}` in plain words.
+    """Render our own words as HTML: LaTeX between dollar signs, and `a_min`, `e^{x}` in plain
+    words.
 
     A text with LaTeX commands but no dollar signs is taken as LaTeX throughout.
     """
@@ -86,7 +101,9 @@ def mixed_html(text: str) -> Markup:
 
 
 def prose_html(text: str) -> Markup:
-    """Render a sentence as HTML, in which foreign names may stand: `v_L` and `e^(-x)` become indices and exponents, everything else is escaped."""
+    """Render a sentence as HTML, in which foreign names may stand: `v_L` and `e^(-x)` become
+    indices and exponents, everything else is escaped.
+    """
     return Markup("").join(_html(kind, words) for kind, words in _scripts(text, _SCRIPT_OF_LETTER))
 
 
@@ -96,9 +113,14 @@ def mixed_latex(text: str) -> str:
 
 
 def text_latex(text: str) -> str:
-    """Escape any text for LaTeX; characters that plain pdflatex has no letter for are written [U+1234]."""
+    """Escape any text for LaTeX; characters that plain pdflatex has no letter for are written
+    [U+1234].
+    """
     spaced = (" " if character.isspace() else character for character in text)
-    return "".join(_LATEX_TEXT.get(one, one if _LATEX_LETTERS.match(one) else f"[U+{ord(one):04X}]") for one in spaced)
+    return "".join(
+        _LATEX_TEXT.get(one, one if _LATEX_LETTERS.match(one) else f"[U+{ord(one):04X}]")
+        for one in spaced
+    )
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:
@@ -118,7 +140,11 @@ def _scripts(text: str, script: re.Pattern[str]) -> Iterator[tuple[str, str]]:
     end = 0
     for span in script.finditer(text):
         yield "plain", text[end : span.start()] + (span.groupdict().get("letter") or "")
-        yield ("sub", span["sub"].replace("_", " ")) if span["sub"] else ("sup", span["sup"] or span["round"] or "")
+        yield (
+            ("sub", span["sub"].replace("_", " "))
+            if span["sub"]
+            else ("sup", span["sup"] or span["round"] or "")
+        )
         end = span.end()
     yield "plain", text[end:]
 
@@ -126,17 +152,27 @@ def _scripts(text: str, script: re.Pattern[str]) -> Iterator[tuple[str, str]]:
 def _html(kind: str, words: str) -> Markup:
     if kind == "maths":
         return math_html(words)
-    return escape(words) if kind == "plain" else Markup(f"<{kind}>") + escape(words) + Markup(f"</{kind}>")
+    return (
+        escape(words)
+        if kind == "plain"
+        else Markup(f"<{kind}>") + escape(words) + Markup(f"</{kind}>")
+    )
 
 
 def _latex(kind: str, words: str) -> str:
     if kind == "maths":
         return f"${words}$"
-    return text_latex(words) if kind == "plain" else f"${'_' if kind == 'sub' else '^'}{{{_script_latex(words)}}}$"
+    return (
+        text_latex(words)
+        if kind == "plain"
+        else f"${'_' if kind == 'sub' else '^'}{{{_script_latex(words)}}}$"
+    )
 
 
 def _script_latex(body: str) -> str:
-    """Escape the words of an index or exponent, as maths: text with dollar signs of its own would need amsmath, and without it LaTeX may never end."""
+    """Escape the words of an index or exponent, as maths: text with dollar signs of its own
+    would need amsmath, and without it LaTeX may never end.
+    """
     out = ""
     for piece in re.findall(r"[A-Za-z0-9]+|.", body):
         latex = text_latex(piece)
@@ -145,7 +181,9 @@ def _script_latex(body: str) -> str:
         elif latex.startswith("$"):
             out += "{}" * (latex[1] in "^_") + latex.strip("$")
         else:
-            out += {" ": r"\ ", "−": "-"}.get(piece, latex if piece in "()[]/+-,.;:=!?*" else rf"\mbox{{{latex}}}")
+            out += {" ": r"\ ", "−": "-"}.get(
+                piece, latex if piece in "()[]/+-,.;:=!?*" else rf"\mbox{{{latex}}}"
+            )
     return out
 
 
@@ -177,7 +215,9 @@ def _argument(tokens: list[str], index: int) -> tuple[Markup, int]:
 def _command(tokens: list[str], index: int) -> tuple[Markup, int]:
     name = tokens[index][1:]
     if name in _GREEK:
-        return (Markup("<i>{}</i>") if name[0].islower() else Markup("{}")).format(_GREEK[name]), index + 1
+        return (Markup("<i>{}</i>") if name[0].islower() else Markup("{}")).format(
+            _GREEK[name]
+        ), index + 1
     if name in _SIGNS:
         return escape(_SIGNS[name]), index + 1
     if name in _DROPPED:
@@ -196,7 +236,11 @@ def _command(tokens: list[str], index: int) -> tuple[Markup, int]:
     if name == "sqrt":
         return Markup("√") + _bracketed(body), after
     if name in _ACCENTS:
-        return body[:-4] + Markup(_ACCENTS[name]) + Markup("</i>") if body.endswith("</i>") else body + Markup(_ACCENTS[name]), after
+        return (
+            body[:-4] + Markup(_ACCENTS[name]) + Markup("</i>")
+            if body.endswith("</i>")
+            else body + Markup(_ACCENTS[name])
+        ), after
     return Markup('<span style="text-decoration:{}">{}</span>').format(name, body), after
 
 

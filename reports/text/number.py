@@ -1,7 +1,9 @@
-"""Numbers as a reader should see them: value ± error, rounded together, in plain text, HTML and LaTeX.
+"""Numbers as a reader should see them: value ± error, rounded together, in plain text, HTML and
+LaTeX.
 
-The error keeps two significant digits and the value as many decimals (the rule of the Particle Data Group without its 3-5-9 refinement).
-What was not measured reads n/a, never the name of a missing float. Imports the standard library only.
+The error keeps two significant digits and the value as many decimals (the rule of the Particle Data
+Group without its 3-5-9 refinement). What was not measured reads n/a, never the name of a missing
+float. Imports the standard library only.
 """
 
 from __future__ import annotations
@@ -24,9 +26,11 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A rounded value and error. `value` and `error` are decimal digits to be multiplied by 10^`power`; None where there is none.
+    """A rounded value and error. `value` and `error` are decimal digits to be multiplied by
+    10^`power`; None where there is none.
 
-    `asked` tells whether an error belongs to the value at all: if it does and is None, it reads n/a.
+    `asked` tells whether an error belongs to the value at all: if it does and is None, it reads
+    n/a.
     """
 
     value: str | None
@@ -49,7 +53,9 @@ class Number:
         r"""As in `$(1.2 \pm 0.3)\times 10^{-5}$`."""
         if self.value is None:
             return MISSING
-        inner = self._joined(r" \pm ", rf"\times 10^{{{self.power}}}", "-", rf"\mathrm{{{MISSING}}}")
+        inner = self._joined(
+            r" \pm ", rf"\times 10^{{{self.power}}}", "-", rf"\mathrm{{{MISSING}}}"
+        )
         return f"${inner}$"
 
     def _joined(self, between: str, power: str, minus: str, missing: str = MISSING) -> str:
@@ -68,7 +74,8 @@ def rounded(value: float, error: float | None = None, *, digits: int = VALUE_DIG
 
     Args:
         value: any float; not finite means not measured.
-        error: its standard error, same unit. None: no error belongs to it (a count, a definition). Not finite: it belongs, but is unknown.
+        error: its standard error, same unit. None: no error belongs to it (a count, a definition).
+            Not finite: it belongs, but is unknown.
         digits: significant digits of the value where the error is unknown or none.
 
     Returns:
@@ -78,14 +85,25 @@ def rounded(value: float, error: float | None = None, *, digits: int = VALUE_DIG
         return Number(None, asked=error is not None)
     exact = Decimal(repr(float(value)))
     spread = None if error is None or not math.isfinite(error) else abs(Decimal(repr(float(error))))
-    size = max((_exponent(x, k) for x, k in ((exact, MOST_DIGITS if spread else digits), (spread, ERROR_DIGITS)) if x), default=0)
+    size = max(
+        (
+            _exponent(x, k)
+            for x, k in ((exact, MOST_DIGITS if spread else digits), (spread, ERROR_DIGITS))
+            if x
+        ),
+        default=0,
+    )
     power = 0 if PLAIN_FROM <= size < PLAIN_BELOW else size
     if spread:
         last = max(_exponent(spread, ERROR_DIGITS) - ERROR_DIGITS + 1, size - MOST_DIGITS + 1)
     else:
         whole = exact == exact.to_integral_value()
         last = size - digits + 1 if power else 0 if whole else min(size - digits + 1, 0)
-    error_text = None if spread is None else _digits(spread, last, power, up=_exponent(spread, ERROR_DIGITS) < last)
+    error_text = (
+        None
+        if spread is None
+        else _digits(spread, last, power, up=_exponent(spread, ERROR_DIGITS) < last)
+    )
     return Number(_digits(exact, last, power), error_text, power, asked=error is not None)
 
 
@@ -108,11 +126,15 @@ def count(number: int, singular: str, plural: str | None = None) -> str:
 
 
 def _exponent(number: Decimal, digits: int) -> int:
-    """Power of ten of the leading digit after rounding to `digits` significant digits; 0 for zero."""
+    """Power of ten of the leading digit after rounding to `digits` significant digits; 0 for
+    zero.
+    """
     if not number:
         return 0
     first = number.adjusted()
-    return number.quantize(Decimal(1).scaleb(first - digits + 1), rounding=ROUND_HALF_EVEN).adjusted()
+    return number.quantize(
+        Decimal(1).scaleb(first - digits + 1), rounding=ROUND_HALF_EVEN
+    ).adjusted()
 
 
 def _digits(number: Decimal, last: int, power: int, *, up: bool = False) -> str:
@@ -120,6 +142,8 @@ def _digits(number: Decimal, last: int, power: int, *, up: bool = False) -> str:
     if number and number.adjusted() < last - 1:
         whole = Decimal(1).scaleb(last) if up else Decimal(0)
     else:
-        whole = number.quantize(Decimal(1).scaleb(last), rounding=ROUND_CEILING if up else ROUND_HALF_EVEN)
+        whole = number.quantize(
+            Decimal(1).scaleb(last), rounding=ROUND_CEILING if up else ROUND_HALF_EVEN
+        )
     text = f"{whole.scaleb(-power):.{max(0, power - last)}f}"
     return text if any(c in "123456789" for c in text) else text.removeprefix("-")

@@ -1,6 +1,8 @@
-"""Figures of a what-if study: lines for one axis (or one and a few values of another), a heat map with the contour Δ = 0 for two, small multiples for three.
+"""Figures of a what-if study: lines for one axis (or one and a few values of another), a heat map
+with the contour Δ = 0 for two, small multiples for three.
 
-Source: arXiv 2602.01893, eq. (8), (12)-(17). Points whose Gram no vectors have are left white and hatched. Imports matplotlib and xarray.
+Source: arXiv 2602.01893, eq. (8), (12)-(17). Points whose Gram no vectors have are left white and
+hatched. Imports matplotlib and xarray.
 """
 
 from __future__ import annotations
@@ -31,8 +33,11 @@ TITLE: Final = 80
 """Characters of a title that fit on one line of a figure."""
 
 LINES: Final = {
-    "precision": (style.BLUE, "-"), "recall": (style.VERMILLION, "-"), "f_outer": (style.SKY, (0, (4, 1.5))), "f_inner": (style.ORANGE, (0, (4, 1.5))),
-}  # fmt: skip
+    "precision": (style.BLUE, "-"),
+    "recall": (style.VERMILLION, "-"),
+    "f_outer": (style.SKY, (0, (4, 1.5))),
+    "f_inner": (style.ORANGE, (0, (4, 1.5))),
+}
 
 
 def study_axes(dataset: xr.Dataset) -> list[str]:
@@ -53,9 +58,14 @@ def draw_study(dataset: xr.Dataset, bound: str | None = None) -> Figure:
     varying, bounds = study_axes(dataset), bounds_of(dataset)
     shown = bounds[0] if bound is None else bound
     if shown not in bounds:
-        raise InputError(f"{shown}: the study holds no such bound, expected one of {', '.join(bounds)}.")
+        raise InputError(
+            f"{shown}: the study holds no such bound, expected one of {', '.join(bounds)}."
+        )
     if not 1 <= len(varying) <= 3:
-        raise InputError(f"the study varies along {len(varying)} axes, expected one to three to draw. Fix some of the parameters.")
+        raise InputError(
+            f"the study varies along {len(varying)} axes, expected one to three to draw. Fix some"
+            " of the parameters."
+        )
     flat = dataset.isel({name: 0 for name in dataset.dims if name not in varying})
     few = len(varying) == 2 and min(flat.sizes[name] for name in varying) <= FEW
     with style.context():
@@ -85,12 +95,32 @@ def _lines(axes: Axes, dataset: xr.Dataset, along: str, bounds: list[str]) -> No
         colour, dashes = LINES[quantity]
         label = f"${dataset[name].attrs['symbol']}$, {side}"
         width, marker = 1.6 if side == "lower" else 0.9, "o" if x.size < 12 else ""
-        axes.plot(x, _shown(dataset, name).values, color=colour, linestyle=dashes, linewidth=width, label=label, marker=marker)
+        axes.plot(
+            x,
+            _shown(dataset, name).values,
+            color=colour,
+            linestyle=dashes,
+            linewidth=width,
+            label=label,
+            marker=marker,
+        )
     _scale(axes, "x", x)
     axes.set(xlabel=_name(dataset[along]), ylabel="bound, cut to [0, 1]", ylim=(-0.03, 1.03))
-    hidden, across = ~_over(dataset["feasible"], dataset[along]).astype(bool), axes.get_xaxis_transform()
+    hidden, across = (
+        ~_over(dataset["feasible"], dataset[along]).astype(bool),
+        axes.get_xaxis_transform(),
+    )
     if hidden.any():
-        axes.fill_between(x, 0, 1, where=hidden, transform=across, color=style.PALE, linewidth=0, label="no such vectors exist")
+        axes.fill_between(
+            x,
+            0,
+            1,
+            where=hidden,
+            transform=across,
+            color=style.PALE,
+            linewidth=0,
+            label="no such vectors exist",
+        )
     axes.set_title(_title_of_lines(dataset, bounds))
     style.legend_below(axes, columns=3)
 
@@ -102,7 +132,14 @@ def _few_lines(axes: Axes, dataset: xr.Dataset, varying: list[str], bound: str) 
     for index, colour in zip(range(dataset.sizes[few]), colours, strict=False):
         part = dataset.isel({few: index})
         label = f"${dataset[few].attrs['symbol']} = {_number(float(part[few]))}$"
-        axes.plot(x, _shown(part, bound).values, color=colour, linewidth=1.6, label=label, marker="o" if x.size < 12 else "")
+        axes.plot(
+            x,
+            _shown(part, bound).values,
+            color=colour,
+            linewidth=1.6,
+            label=label,
+            marker="o" if x.size < 12 else "",
+        )
     _scale(axes, "x", x)
     axes.set(xlabel=_name(dataset[along]), ylabel=_label(dataset[bound]), ylim=(-0.03, 1.03))
     axes.set_title(_title_of_lines(dataset, [bound]))
@@ -113,10 +150,21 @@ def _heat(axes: Axes, dataset: xr.Dataset, along: Sequence[str], bound: str) -> 
     """One map over the first two of `along`."""
     x, y = (dataset[name].values for name in along[:2])
     shown = _shown(dataset, bound).transpose(along[1], along[0])
-    mesh = axes.pcolormesh(x, y, np.ma.masked_invalid(shown.values), vmin=0, vmax=1, cmap="viridis", shading="nearest", rasterized=True)
+    mesh = axes.pcolormesh(
+        x,
+        y,
+        np.ma.masked_invalid(shown.values),
+        vmin=0,
+        vmax=1,
+        cmap="viridis",
+        shading="nearest",
+        rasterized=True,
+    )
     hidden = ~_over(dataset["feasible"], shown).astype(bool)
     if hidden.any():
-        axes.contourf(x, y, hidden.astype(float), levels=[0.5, 1.5], colors="none", hatches=["////"])
+        axes.contourf(
+            x, y, hidden.astype(float), levels=[0.5, 1.5], colors="none", hatches=["////"]
+        )
     if "margin" in dataset:
         margin = _over(dataset["margin"], shown)
         known = np.isfinite(margin)
@@ -145,13 +193,17 @@ def _multiples(dataset: xr.Dataset, varying: list[str], bound: str) -> Figure:
         axis.label_outer()
     for axis in grid.flat[len(kept) :]:
         axis.remove()
-    figure.colorbar(mesh, ax=grid.flat[: len(kept)].tolist(), label=_label(dataset[bound]), shrink=0.8)
+    figure.colorbar(
+        mesh, ax=grid.flat[: len(kept)].tolist(), label=_label(dataset[bound]), shrink=0.8
+    )
     figure.suptitle(_map_title(dataset, bound), fontsize=9.5, fontweight="bold", x=0.02, ha="left")
     return figure
 
 
 def unreadable(bound: xr.DataArray) -> np.ndarray:
-    """Where a bound lies outside its readable_range, if it has one: it says nothing there (erratum 18)."""
+    """Where a bound lies outside its readable_range, if it has one: it says nothing there
+    (erratum 18).
+    """
     low, high = bound.attrs.get("readable_range", (-np.inf, np.inf))
     return np.asarray((bound.values < low) | (bound.values > high))
 
@@ -169,7 +221,9 @@ def _shown(dataset: xr.Dataset, bound: str) -> xr.DataArray:
 
 
 def _over(array: xr.DataArray, shown: xr.DataArray) -> np.ndarray:
-    """The values of an array over the dimensions of what is shown, repeated along those it does not depend on."""
+    """The values of an array over the dimensions of what is shown, repeated along those it does
+    not depend on.
+    """
     return np.asarray(array.broadcast_like(shown).transpose(*shown.dims).values)
 
 
@@ -187,7 +241,9 @@ def _scale(axes: Axes, which: str, values: np.ndarray) -> None:
 
 def _name(coordinate: xr.DataArray) -> str:
     units = coordinate.attrs["units"]
-    return f"{coordinate.attrs['long_name']}  ${coordinate.attrs['symbol']}$" + ("" if units == "1" else f"  ({units})")
+    return f"{coordinate.attrs['long_name']}  ${coordinate.attrs['symbol']}$" + (
+        "" if units == "1" else f"  ({units})"
+    )
 
 
 def _label(variable: xr.DataArray) -> str:
@@ -197,7 +253,9 @@ def _label(variable: xr.DataArray) -> str:
 def _title_of_lines(dataset: xr.Dataset, bounds: list[str]) -> str:
     """The title of lines, which says where one is left out (erratum 18)."""
     silent = r"no line for $F(r_{\min})$: n/a where the bound on $R$ is negative"
-    return _title(dataset, [silent] if any(unreadable(dataset[name]).any() for name in bounds) else [])
+    return _title(
+        dataset, [silent] if any(unreadable(dataset[name]).any() for name in bounds) else []
+    )
 
 
 def _map_title(dataset: xr.Dataset, bound: str) -> str:

@@ -1,4 +1,5 @@
-"""The tables of a what-if study: every point of it, or of a thinned grid where there are more than a page holds; the elasticities of one point.
+"""The tables of a what-if study: every point of it, or of a thinned grid where there are more than
+a page holds; the elasticities of one point.
 
 Imports numpy and xarray.
 """
@@ -19,9 +20,11 @@ MOST_ROWS: Final = 40
 
 
 def table_of_study(dataset: xr.Dataset, name: str = "whatif") -> Table:
-    """Make the table of a study: one row a point, its parameters, its bounds, and whether vectors with its Gram exist.
+    """Make the table of a study: one row a point, its parameters, its bounds, and whether vectors
+    with its Gram exist.
 
-    Axes are thinned evenly, the longest first, until at most `MOST_ROWS` points are left; the caption says so.
+    Axes are thinned evenly, the longest first, until at most `MOST_ROWS` points are left; the
+    caption says so.
     """
     axes = [str(axis) for axis in dataset.dims]
     kept = _thinned({axis: dataset.sizes[axis] for axis in axes})
@@ -30,16 +33,26 @@ def table_of_study(dataset: xr.Dataset, name: str = "whatif") -> Table:
     rows = []
     for index in product(*(range(len(kept[axis])) for axis in axes)):
         point = full.isel(dict(zip(axes, index, strict=True)))
-        labels = [whole(int(point[axis])) if point[axis].dtype.kind == "i" else number(float(point[axis])) for axis in axes]
-        cells = [missing() if unreadable(point[bound]) else number(float(point[bound])) for bound in bounds]
+        labels = [
+            whole(int(point[axis])) if point[axis].dtype.kind == "i" else number(float(point[axis]))
+            for axis in axes
+        ]
+        cells = [
+            missing() if unreadable(point[bound]) else number(float(point[bound]))
+            for bound in bounds
+        ]
         rows.append([*labels, *cells, text("yes" if bool(point["feasible"]) else "no")])
     points = int(np.prod([dataset.sizes[axis] for axis in axes]))
     headers = [symbol(str(dataset[axis].attrs["symbol"])) for axis in axes]
     headers += [symbol(f"{dataset[bound].attrs['symbol']} {_relation(bound)}") for bound in bounds]
     return Table(
-        name=name, title="What-if study", caption=_caption(dataset, len(rows), points), headers=[*headers, text("feasible")], rows=rows,
+        name=name,
+        title="What-if study",
+        caption=_caption(dataset, len(rows), points),
+        headers=[*headers, text("feasible")],
+        rows=rows,
         align="r" * len(headers) + "l",
-    )  # fmt: skip
+    )
 
 
 def _thinned(sizes: dict[str, int]) -> dict[str, list[int]]:
@@ -49,28 +62,49 @@ def _thinned(sizes: dict[str, int]) -> dict[str, list[int]]:
         if counts[longest] <= 2:
             break
         counts[longest] -= 1
-    return {axis: np.unique(np.linspace(0, sizes[axis] - 1, counts[axis]).round().astype(int)).tolist() for axis in sizes}
+    return {
+        axis: np.unique(np.linspace(0, sizes[axis] - 1, counts[axis]).round().astype(int)).tolist()
+        for axis in sizes
+    }
 
 
 def table_of_elasticities(dataset: xr.Dataset, name: str = "elasticity") -> Table:
-    """Make the table of the elasticities of one point: one row a parameter, one column a bound, the bounds themselves in the first row."""
+    """Make the table of the elasticities of one point: one row a parameter, one column a bound,
+    the bounds themselves in the first row.
+    """
     bounds = [str(bound) for bound in dataset["bound"].values]
-    headers = [symbol(f"{one} {_relation(bound)}") for one, bound in zip(dataset["bound_symbol"].values.astype(str), bounds, strict=True)]
-    rows = [[text("the bound"), text(""), *(number(float(value)) for value in dataset["at"].values), text("")]]
+    headers = [
+        symbol(f"{one} {_relation(bound)}")
+        for one, bound in zip(dataset["bound_symbol"].values.astype(str), bounds, strict=True)
+    ]
+    rows = [
+        [
+            text("the bound"),
+            text(""),
+            *(number(float(value)) for value in dataset["at"].values),
+            text(""),
+        ]
+    ]
     for index, one in enumerate(dataset["parameter_symbol"].values.astype(str)):
         row = dataset.isel(parameter=index)
         cells = [number(float(value)) for value in (row["value"], *row["elasticity"].values)]
         rows.append([symbol(one), *cells, text(str(row["step"].values))])
     return Table(
-        name=name, title="Elasticities", caption=_caption_of_elasticities(dataset), rows=rows, align="lr" + "r" * len(bounds) + "l",
+        name=name,
+        title="Elasticities",
+        caption=_caption_of_elasticities(dataset),
+        rows=rows,
+        align="lr" + "r" * len(bounds) + "l",
         headers=[text("parameter"), text("value"), *headers, text("from")],
-    )  # fmt: skip
+    )
 
 
 def _caption_of_elasticities(dataset: xr.Dataset) -> str:
     words = (
-        f"Per cent by which a bound of the {dataset.attrs['edition']} edition under the {gram_of(dataset)} Gram moves when one parameter "
-        f"grows by one per cent ({dataset.attrs['kind']}). At {_fixed(dataset)}. Whole numbers: difference between neighbours."
+        f"Per cent by which a bound of the {dataset.attrs['edition']} edition under the"
+        f" {gram_of(dataset)} Gram moves when one parameter grows by one per cent"
+        f" ({dataset.attrs['kind']}). At {_fixed(dataset)}. Whole numbers: difference between"
+        " neighbours."
     )
     reasons = sorted(set(dataset["reason"].values.astype(str).flat) - {""})
     return f"{words} Not available: {'; '.join(reasons)}." if reasons else words
@@ -82,14 +116,27 @@ def _relation(bound: str) -> str:
 
 def _fixed(dataset: xr.Dataset) -> str:
     """What stood still: numbers, or shares of L such as 0.5L."""
-    fixed = {key.removeprefix("fixed_"): value for key, value in dataset.attrs.items() if key.startswith("fixed_")}
-    return ", ".join(f"{name} = {value if isinstance(value, str) else format(value, '.4g')}" for name, value in fixed.items())
+    fixed = {
+        key.removeprefix("fixed_"): value
+        for key, value in dataset.attrs.items()
+        if key.startswith("fixed_")
+    }
+    return ", ".join(
+        f"{name} = {value if isinstance(value, str) else format(value, '.4g')}"
+        for name, value in fixed.items()
+    )
 
 
 def _caption(dataset: xr.Dataset, shown: int, points: int) -> str:
-    words = f"Bounds of the {dataset.attrs['edition']} edition under the {gram_of(dataset)} Gram ({dataset.attrs['kind']}). Fixed: {_fixed(dataset)}."
+    words = (
+        f"Bounds of the {dataset.attrs['edition']} edition under the {gram_of(dataset)} Gram"
+        f" ({dataset.attrs['kind']}). Fixed: {_fixed(dataset)}."
+    )
     if dataset.attrs.get("projection", "none") != "none":
-        words += f" No vectors have that Gram: it was moved to the nearest that some have, by {dataset.attrs['projection_distance']:.4g}."
+        words += (
+            " No vectors have that Gram: it was moved to the nearest that some have, by"
+            f" {dataset.attrs['projection_distance']:.4g}."
+        )
     if shown < points:
         words += f" {shown} of {points:,} points, evenly spaced."
     absent = [] if dataset["feasible"].all() else ["where no vectors with that Gram exist"]

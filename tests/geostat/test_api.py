@@ -15,9 +15,17 @@ from empirical.errors import StoreError
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory, model_folder: Path, text_folder: Path) -> xr.DataTree:
+def run(
+    tmp_path_factory: pytest.TempPathFactory, model_folder: Path, text_folder: Path
+) -> xr.DataTree:
     out = tmp_path_factory.mktemp("face") / "mine.zarr"
-    return gs.capture(str(model_folder), documents=gs.documents(text_folder / "*.txt"), count=3, length=LENGTH, out=out)
+    return gs.capture(
+        str(model_folder),
+        documents=gs.documents(text_folder / "*.txt"),
+        count=3,
+        length=LENGTH,
+        out=out,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +38,9 @@ def env(run: xr.DataTree, fits: xr.DataTree) -> xr.DataTree:
     return gs.confront(run, fits)
 
 
-def test_the_face_and_the_command_measure_fit_and_confront_alike(run, fits, env, finished: Finished):
+def test_the_face_and_the_command_measure_fit_and_confront_alike(
+    run, fits, env, finished: Finished
+):
     for trees, groups in (
         (run, ("capture", "null", "measured_envelope")),
         (fits, ("norms", "similarity", "weights")),
@@ -41,14 +51,18 @@ def test_the_face_and_the_command_measure_fit_and_confront_alike(run, fits, env,
             mine, stored = trees[name].to_dataset(), finished.tree[name].to_dataset()
             assert set(mine.data_vars) == set(stored.data_vars)
             for variable in mine.data_vars:
-                np.testing.assert_array_equal(mine[variable].values, stored[variable].values, err_msg=f"{name}/{variable}")
+                np.testing.assert_array_equal(
+                    mine[variable].values, stored[variable].values, err_msg=f"{name}/{variable}"
+                )
                 assert mine[variable].attrs == stored[variable].attrs, f"{name}/{variable}"
 
 
 def test_a_run_is_opened_by_its_folder_or_its_store(finished: Finished):
     for path in (finished.out, finished.store, str(finished.store)):
         tree = gs.open(path)
-        xr.testing.assert_identical(tree["capture"].to_dataset(), finished.tree["capture"].to_dataset())
+        xr.testing.assert_identical(
+            tree["capture"].to_dataset(), finished.tree["capture"].to_dataset()
+        )
         assert tree.attrs["model"]["family"] == "llama"
 
 
@@ -63,11 +77,18 @@ def test_a_report_is_written_by_hand_too(run, fits, env, tmp_path: Path):
     assert list((tmp_path / "page" / "tables").glob("*.tex"))
 
 
-def test_a_report_shows_what_it_is_given_and_no_earlier_confrontation(run, fits, env, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_report_shows_what_it_is_given_and_no_earlier_confrontation(
+    run, fits, env, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     shown = []
-    monkeypatch.setattr("reports.page.page.write_page", lambda tree, out: shown.append(set(tree.children)))
+    monkeypatch.setattr(
+        "reports.page.page.write_page", lambda tree, out: shown.append(set(tree.children))
+    )
     old = xr.DataTree.from_dict(
-        {**{f"/{name}": node.to_dataset() for name, node in run.children.items()}, "/predictive": env["sink"].to_dataset()}
+        {
+            **{f"/{name}": node.to_dataset() for name, node in run.children.items()},
+            "/predictive": env["sink"].to_dataset(),
+        }
     )
     gs.report(old, fits, env, out=tmp_path)
     assert shown == [{*run.children, *fits.children, *env.children, "display", "example"}]
@@ -80,7 +101,9 @@ def test_one_head_is_fitted_by_lmfit_and_agrees_with_the_fits(run, fits):
     assert result.params["beta"].value == pytest.approx(beta, rel=1e-6)
     assert "beta" in result.fit_report()
     offset = gs.fit_head(run, 1, 3, which="similarity", form="offset")
-    assert offset.params["offset"].value == pytest.approx(fits["similarity"]["offset"].sel(gram="offset").values[1, 1], rel=1e-5)
+    assert offset.params["offset"].value == pytest.approx(
+        fits["similarity"]["offset"].sel(gram="offset").values[1, 1], rel=1e-5
+    )
 
 
 def test_confront_takes_editions_and_sizes(run, fits):
@@ -90,7 +113,9 @@ def test_confront_takes_editions_and_sizes(run, fits):
     assert "as printed" not in found["summary"].attrs["sentences"][4]
 
 
-def test_documents_are_named_by_file_folder_and_pattern(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_documents_are_named_by_file_folder_and_pattern(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     for name in ("b.txt", "a.txt", "c.md"):
         (tmp_path / name).write_text("text")
     assert gs.documents(tmp_path / "*.txt") == (tmp_path / "a.txt", tmp_path / "b.txt")
@@ -102,29 +127,55 @@ def test_documents_are_named_by_file_folder_and_pattern(tmp_path: Path, monkeypa
         gs.documents("a.txt", "*.rst")
 
 
-def test_one_text_may_be_named_without_a_list(tmp_path: Path, model_folder: Path, text_folder: Path):
+def test_one_text_may_be_named_without_a_list(
+    tmp_path: Path, model_folder: Path, text_folder: Path
+):
     text = text_folder / "text 1.txt"
     for documents in (text, str(text)):
-        found = gs.capture(str(model_folder), documents=documents, count=1, length=LENGTH, out=tmp_path, n="1,2", null=False)
+        found = gs.capture(
+            str(model_folder),
+            documents=documents,
+            count=1,
+            length=LENGTH,
+            out=tmp_path,
+            n="1,2",
+            null=False,
+        )
         assert list(found["capture"]["document"].values) == [text.as_posix()]
     assert "null" not in found.children
 
 
-def test_every_rooms_bad_input_is_geostats_own_error(tmp_path: Path, run, fits, text_folder: Path, model_folder: Path):
+def test_every_rooms_bad_input_is_geostats_own_error(
+    tmp_path: Path, run, fits, text_folder: Path, model_folder: Path
+):
     refusals = {
         "no such run": lambda: gs.open(tmp_path / "absent"),
         "no such file or folder, and it is no": lambda: gs.capture("no/such/model", out=tmp_path),
-        "--length is 500": lambda: gs.capture(str(model_folder), documents=[text_folder], length=500, out=tmp_path),
-        "--n 0": lambda: gs.capture(str(model_folder), documents=[text_folder], length=9, n="0", out=tmp_path),
+        "--length is 500": lambda: gs.capture(
+            str(model_folder), documents=[text_folder], length=500, out=tmp_path
+        ),
+        "--n 0": lambda: gs.capture(
+            str(model_folder), documents=[text_folder], length=9, n="0", out=tmp_path
+        ),
         "edition 'best'": lambda: gs.confront(run, fits, editions=("best",)),
         "layer": lambda: gs.fit_head(run, 9, 0),
         "which='nothing'": lambda: gs.fit_head(run, 0, 0, which="nothing"),
-        "has no /envelope, only nothing. Use what geostat.confront": lambda: gs.report(run, fits, xr.DataTree(), out=tmp_path / "report"),
+        "has no /envelope, only nothing. Use what geostat.confront": lambda: gs.report(
+            run, fits, xr.DataTree(), out=tmp_path / "report"
+        ),
         "with /capture, but it has no /capture, only /norms, .*geostat.open": lambda: gs.fit(fits),
-        "str: expected an xarray.DataTree with /capture, but it is none": lambda: gs.fit("run.zarr"),
-        "expected an xarray.DataTree with /norms.*geostat.fit returned": lambda: gs.confront(run, run),
-        "Dataset: expected an xarray.DataTree with /capture": lambda: gs.fit_head(run["capture"].to_dataset(), 0, 0),
-        "documents=3: expected text files or folders. How many is count=3": lambda: gs.capture(documents=3, out=tmp_path),
+        "str: expected an xarray.DataTree with /capture, but it is none": lambda: gs.fit(
+            "run.zarr"
+        ),
+        "expected an xarray.DataTree with /norms.*geostat.fit returned": lambda: gs.confront(
+            run, run
+        ),
+        "Dataset: expected an xarray.DataTree with /capture": lambda: gs.fit_head(
+            run["capture"].to_dataset(), 0, 0
+        ),
+        "documents=3: expected text files or folders. How many is count=3": lambda: gs.capture(
+            documents=3, out=tmp_path
+        ),
         "--length '9'": lambda: gs.capture(length="9", out=tmp_path),
     }
     for said, call in refusals.items():
@@ -136,7 +187,12 @@ def test_every_rooms_bad_input_is_geostats_own_error(tmp_path: Path, run, fits, 
 
 def test_an_unknown_setting_is_named_with_those_there_are(tmp_path: Path):
     for bogus in ("bogus", "text"):
-        with pytest.raises(TypeError, match=rf"capture\(\) has no keyword '{bogus}', expected one of documents, count, .*seed, ") as caught:
+        with pytest.raises(
+            TypeError,
+            match=(
+                rf"capture\(\) has no keyword '{bogus}', expected one of documents, count, .*seed, "
+            ),
+        ) as caught:
             gs.capture(out=tmp_path / "out", **{bogus: 1})
         assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
@@ -152,7 +208,8 @@ def test_a_damaged_run_is_another_error(tmp_path: Path, run):
 
 def test_nothing_heavy_is_imported_before_it_is_needed():
     code = (
-        "import geostat, geostat.cli.app, sys; print([name for name in ('torch', 'xarray', 'lmfit', 'matplotlib') if name in sys.modules])"
+        "import geostat, geostat.cli.app, sys; print([name for name in ('torch', 'xarray', 'lmfit',"
+        " 'matplotlib') if name in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"

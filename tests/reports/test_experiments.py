@@ -1,4 +1,6 @@
-"""Figures, captions and tables of the experiments: they show the datasets' numbers, and a run may lack any group."""
+"""Figures, captions and tables of the experiments: they show the datasets' numbers, and a run
+may lack any group.
+"""
 
 import shutil
 import subprocess
@@ -24,10 +26,16 @@ from reports.tables.experiments import beyond_nulls, experiment_tables
 TABLES = ["sink", "regimes", "regime_sweep", "separable"]
 
 
-DRAWN = tuple(plan for plan in EXPERIMENTS if plan.group != "predictive")  # that one is confronted for apart, and tested apart
+DRAWN = tuple(
+    plan for plan in EXPERIMENTS if plan.group != "predictive"
+)  # that one is confronted for apart, and tested apart
 
 
-@pytest.mark.parametrize("tree", [FULL, experimented(documents=1), experimented(window=40)], ids=["full", "one document", "window"])
+@pytest.mark.parametrize(
+    "tree",
+    [FULL, experimented(documents=1), experimented(window=40)],
+    ids=["full", "one document", "window"],
+)
 @pytest.mark.parametrize("plan", DRAWN, ids=lambda plan: plan.name)
 def test_no_label_covers_another_or_leaves_the_figure(plan, tree):
     with style.context():
@@ -41,7 +49,10 @@ def test_no_label_covers_another_or_leaves_the_figure(plan, tree):
         assert box.x1 <= figure.bbox.x1 + 1, name
         assert box.y1 <= figure.bbox.y1 + 1, name
         for other, against in boxes[:index]:
-            overlap = min(box.x1, against.x1) - max(box.x0, against.x0), min(box.y1, against.y1) - max(box.y0, against.y0)
+            overlap = (
+                min(box.x1, against.x1) - max(box.x0, against.x0),
+                min(box.y1, against.y1) - max(box.y0, against.y0),
+            )
             assert min(overlap) <= 1.5, f"{name!r} covers {other!r}"
 
 
@@ -57,14 +68,28 @@ def test_the_correlations_drawn_are_the_run_s():
     assert figure_sink(axes, Run.of(FULL)) is axes
     lines = {line.get_label(): line for axis in axes for line in axis.get_lines()}
     sink = FULL["sink"].to_dataset()
-    np.testing.assert_array_equal(lines["measured: Pearson"].get_ydata(), sink["correlation"].sel(measure="pearson"))
-    np.testing.assert_array_equal(lines["Pearson, free of document noise"].get_ydata(), sink["unattenuated"].sel(measure="pearson"))
-    np.testing.assert_array_equal(lines["measured: given the sink’s weight"].get_ydata(), sink["correlation"].sel(measure="given_weight"))
+    np.testing.assert_array_equal(
+        lines["measured: Pearson"].get_ydata(), sink["correlation"].sel(measure="pearson")
+    )
+    np.testing.assert_array_equal(
+        lines["Pearson, free of document noise"].get_ydata(),
+        sink["unattenuated"].sel(measure="pearson"),
+    )
+    np.testing.assert_array_equal(
+        lines["measured: given the sink’s weight"].get_ydata(),
+        sink["correlation"].sel(measure="given_weight"),
+    )
     for measure, colour in (("pearson", style.BLUE), ("spearman", style.ORANGE)):
-        dotted = [line.get_ydata() for line in axes[0].get_lines() if (line.get_linestyle(), line.get_color()) == (":", colour)]
+        dotted = [
+            line.get_ydata()
+            for line in axes[0].get_lines()
+            if (line.get_linestyle(), line.get_color()) == (":", colour)
+        ]
         assert len(dotted) == 2
         for side, drawn in zip(("lower", "upper"), dotted, strict=True):
-            np.testing.assert_array_equal(drawn, sink[f"correlation_boot_{side}"].sel(measure=measure))
+            np.testing.assert_array_equal(
+                drawn, sink[f"correlation_boot_{side}"].sel(measure=measure)
+            )
 
 
 def test_the_heights_of_the_bars_are_the_counts():
@@ -73,8 +98,15 @@ def test_the_heights_of_the_bars_are_the_counts():
     heads = FULL["heads"].to_dataset()
     for axis, criterion in zip(axes, ("size", "alignment", "both"), strict=True):
         heights = {bars.get_label(): [bar.get_height() for bar in bars] for bars in axis.containers}
-        for name, label in (("retriever", "Retriever"), ("reset", "Reset"), ("unclassified", "unclassified")):
-            assert heights[label] == heads["count"].sel(criterion=criterion, regime=name).values.tolist()
+        for name, label in (
+            ("retriever", "Retriever"),
+            ("reset", "Reset"),
+            ("unclassified", "unclassified"),
+        ):
+            assert (
+                heights[label]
+                == heads["count"].sel(criterion=criterion, regime=name).values.tolist()
+            )
 
 
 def test_a_regime_without_heads_has_no_curve():
@@ -90,9 +122,15 @@ def test_captions_say_what_the_datasets_hold():
     sink = FULL["sink"].to_dataset()
     finding = captions_experiments.sink(run).finding
     assert finding.startswith("Heads whose sink resembles the other tokens have more Recall")
-    assert f"at N = 3, {figures_of(float(sink['correlation'].sel(measure='pearson', n=3)))} as measured" in finding
+    assert (
+        f"at N = 3, {figures_of(float(sink['correlation'].sel(measure='pearson', n=3)))} as"
+        " measured" in finding
+    )
     heads = FULL["heads"].to_dataset()
-    assert f"{int(heads['heads'].sel(criterion='both', regime='unclassified'))} unclassified" in captions_experiments.regimes(run).finding
+    assert (
+        f"{int(heads['heads'].sel(criterion='both', regime='unclassified'))} unclassified"
+        in captions_experiments.regimes(run).finding
+    )
     for plan in DRAWN:
         caption = plan.caption(run)
         assert "nan" not in (caption.text + caption.finding).lower()
@@ -111,7 +149,12 @@ def test_one_document_claims_no_interval():
         assert "95%" not in caption.text + caption.finding
         assert "nan" not in (caption.text + caption.finding).lower()
     assert "One document" in captions_experiments.sink(run).finding
-    assert not [line for table in experiment_tables(run) for line in [table.markdown()] if "nan" in line.lower()]
+    assert not [
+        line
+        for table in experiment_tables(run)
+        for line in [table.markdown()]
+        if "nan" in line.lower()
+    ]
 
 
 def test_tables_hold_the_datasets_numbers():
@@ -120,15 +163,23 @@ def test_tables_hold_the_datasets_numbers():
     sink = made["sink"].frame()
     at = FULL["sink"].to_dataset().sel(measure="pearson", n=3)
     row = sink[(sink["coefficient"] == "Pearson") & (sink["N"].str.startswith("3"))].iloc[0]
-    assert float(row["as measured"].split(" ±")[0]) == pytest.approx(float(at["correlation"]), rel=0.05)
+    assert float(row["as measured"].split(" ±")[0]) == pytest.approx(
+        float(at["correlation"]), rel=0.05
+    )
     heads = FULL["heads"].to_dataset()
     regimes = made["regimes"].frame()
     for criterion, words in (("size", "sizes"), ("alignment", "alignment"), ("both", "both agree")):
         rows = regimes[regimes["told by"] == words]
         assert rows["heads"].astype(int).sum() == 8
-        assert int(rows[rows["regime"] == "reset"]["heads"].iloc[0]) == int(heads["heads"].sel(criterion=criterion, regime="reset"))
+        assert int(rows[rows["regime"] == "reset"]["heads"].iloc[0]) == int(
+            heads["heads"].sel(criterion=criterion, regime="reset")
+        )
     separable = made["separable"].frame()
-    chosen = separable[(separable["statistic"] == "Recall") & (separable["null"] == "random selection") & (separable["N"] == "4")].iloc[0]
+    chosen = separable[
+        (separable["statistic"] == "Recall")
+        & (separable["null"] == "random selection")
+        & (separable["N"] == "4")
+    ].iloc[0]
     gain = float(FULL["separable"]["recall_gain"].sel(null="random_selection", n=4))
     assert float(chosen["measured − null"].split(" ±")[0]) == pytest.approx(gain, abs=0.01)
     for table in made.values():
@@ -141,7 +192,11 @@ def test_a_run_without_experiments_has_no_such_tables():
     part = FULL.copy()
     del part["sink"], part["separable"]
     assert {"regimes", "regime_sweep"} == set(TABLES) & set(tables(part))
-    assert {plan.name for plan in plans(Run.of(part))} - {plan.name for plan in FIGURES} == {"regimes", "regime_depth", "regime_curves"}
+    assert {plan.name for plan in plans(Run.of(part))} - {plan.name for plan in FIGURES} == {
+        "regimes",
+        "regime_depth",
+        "regime_curves",
+    }
 
 
 def test_sizes_beyond_a_null_are_told_as_stretches():

@@ -1,4 +1,6 @@
-"""The study of verdicts on bounds: truths are where it says, answers are the product's own, and false ones are few where documents mislead."""
+"""The study of verdicts on bounds: truths are where it says, answers are the product's own, and
+false ones are few where documents mislead.
+"""
 
 import re
 import sys
@@ -18,7 +20,9 @@ MOST = 0.05 + 3 * np.sqrt(0.05 * 0.95 / HEADS)
 
 
 def pool(rare: float = 0.25, low: float = 0.08, high: float = 1.0) -> Pool:
-    """Documents whose curves lie near `low`, but in a share `rare` of them at `high`, at every N; bounds move with the document."""
+    """Documents whose curves lie near `low`, but in a share `rare` of them at `high`, at every
+    N; bounds move with the document.
+    """
     random = np.random.default_rng(3)
     jumps = random.random((1, 1000, 1)) < rare
     near = low + 0.01 * random.standard_normal((2, 1000, N.size))
@@ -29,7 +33,11 @@ def pool(rare: float = 0.25, low: float = 0.08, high: float = 1.0) -> Pool:
 def smooth() -> Pool:
     """Documents with curves about 0.5, and bounds that follow them."""
     random = np.random.default_rng(4)
-    curves = 0.5 + 0.08 * random.standard_normal((2, 1000, 1)) + 0.02 * random.standard_normal((2, 1000, N.size))
+    curves = (
+        0.5
+        + 0.08 * random.standard_normal((2, 1000, 1))
+        + 0.02 * random.standard_normal((2, 1000, N.size))
+    )
     bounds = curves[:, None] * 0.8 + 0.1 + 0.02 * random.standard_normal((2, 2, 1000, N.size))
     return Pool(tokens=40, n=N, curves=curves.clip(0, 1), bounds=bounds)
 
@@ -52,7 +60,9 @@ def test_bounds_lie_where_they_are_planted(excess: float):
 def test_the_answer_rests_on_the_curve_and_bound_of_the_head_s_own_documents():
     documents = smooth()
     chosen = np.random.default_rng(0).integers(1000, size=(3, 8))
-    bounds = np.broadcast_to(np.array([FAR[side] for side in SIDES])[:, None, None, None], (2, 2, 3, 8, N.size)).copy()
+    bounds = np.broadcast_to(
+        np.array([FAR[side] for side in SIDES])[:, None, None, None], (2, 2, 3, 8, N.size)
+    ).copy()
     bounds[1, 0, 2, :, 3] = 0.9  # the recall of the third head lies far below a bound at N = 12
     found = judged(documents, bounds, chosen)
     assert found["estimate"][2] == pytest.approx(0.9 - documents.curves[1, chosen[2], 3].mean())
@@ -63,11 +73,15 @@ def test_the_answer_rests_on_the_curve_and_bound_of_the_head_s_own_documents():
 
 
 def test_documents_that_met_no_rare_text_do_not_make_a_bound_fail():
-    """In a tenth of the heads all 8 documents lie low and close together, though the expected curve is three times as high and within its bounds."""
+    """In a tenth of the heads all 8 documents lie low and close together, though the expected
+    curve is three times as high and within its bounds.
+    """
     random = np.random.default_rng(5)
     of_precision = np.arange(2)[:, None, None] == 0
     for excess in (0.01, -0.1):
-        row = planted(pool(), ("rare", "lower"), excess, LOWER & of_precision, HEADS, random, one=False)
+        row = planted(
+            pool(), ("rare", "lower"), excess, LOWER & of_precision, HEADS, random, one=False
+        )
         assert row.fails <= MOST, row
         assert row.holds <= MOST or excess < 0, row
     held = planted(pool(), ("rare", "upper"), 0.01, UPPER, HEADS, random, one=True)
@@ -77,7 +91,9 @@ def test_documents_that_met_no_rare_text_do_not_make_a_bound_fail():
 def test_documents_that_are_like_each_other_settle_what_lies_far_off():
     random = np.random.default_rng(6)
     assert planted(smooth(), ("smooth", "lower"), 0.35, LOWER, HEADS, random, one=False).fails > 0.9
-    assert planted(smooth(), ("smooth", "every"), -0.35, EVERY, HEADS, random, one=False).holds > 0.9
+    assert (
+        planted(smooth(), ("smooth", "every"), -0.35, EVERY, HEADS, random, one=False).holds > 0.9
+    )
     for where in (LOWER, UPPER):
         row = planted(smooth(), ("smooth", "one"), 0.01, where, HEADS, random, one=True)
         assert max(row.holds, row.fails) <= MOST, row
@@ -90,7 +106,12 @@ def test_documents_that_agree_are_counted():
     row = planted(alike, ("alike", "upper"), 0.2, UPPER, 50, np.random.default_rng(0), one=False)
     assert row.alike == 1
     assert row.fails == 0  # eight documents at 1 do not exclude a mean of 0.81
-    assert planted(alike, ("alike", "upper"), 0.8, UPPER, 50, np.random.default_rng(0), one=False).fails == 1
+    assert (
+        planted(
+            alike, ("alike", "upper"), 0.8, UPPER, 50, np.random.default_rng(0), one=False
+        ).fails
+        == 1
+    )
 
 
 def test_a_kind_s_documents_are_measured_curves_and_the_bounds_of_their_own_weights():
@@ -107,25 +128,44 @@ def test_a_kind_s_documents_are_measured_curves_and_the_bounds_of_their_own_weig
 
 
 def test_one_command_prints_a_line_for_every_setting(capsys, monkeypatch):
-    for name, value in {"BANDS": ((2, 4), (100, 200)), "INSIDE": (-0.1,), "OUTSIDE": (0.1,), "KINDS": {"flat": "absent"}}.items():
+    for name, value in {
+        "BANDS": ((2, 4), (100, 200)),
+        "INSIDE": (-0.1,),
+        "OUTSIDE": (0.1,),
+        "KINDS": {"flat": "absent"},
+    }.items():
         monkeypatch.setattr(study_of_bounds, name, value)
     monkeypatch.setattr(study_of_bounds, "made", lambda *rest: pool())
     monkeypatch.setattr(sys, "argv", ["verdicts", "--claim", "bounds", "--heads", "20"])
     main()
     lines = capsys.readouterr().out.splitlines()
-    answers, flags = ([line for line in lines if line.startswith(word)] for word in ("bounds", "flags"))
+    answers, flags = (
+        [line for line in lines if line.startswith(word)] for word in ("bounds", "flags")
+    )
     assert len(flags) == 4
-    assert len(answers) == len(lines) - 4 == 1 + 2 * 2 + 4 + 1  # inside; at and outside on each side; one at N from 2; one outside
+    assert (
+        len(answers) == len(lines) - 4 == 1 + 2 * 2 + 4 + 1
+    )  # inside; at and outside on each side; one at N from 2; one outside
     for line in answers:
         assert re.search(
-            r"excess +-?\d\.\d{3}  tolerance 0\.010  heads +20  median .* holds +\d+\.\d%  fails +\d+\.\d%  documents agree +\d+\.\d%$",
+            r"excess +-?\d\.\d{3}  tolerance 0\.010  heads +20  median .* holds +\d+\.\d%  fails"
+            r" +\d+\.\d%  documents agree +\d+\.\d%$",
             line,
         )
 
 
 def test_few_documents_of_one_kind_put_nothing_outside_and_flags_of_smooth_curves_are_as_stated():
-    rare = {(row.statistic, row.side): row.flagged for row in flags_of("flat", pool(), HEADS, np.random.default_rng(0))}
+    rare = {
+        (row.statistic, row.side): row.flagged
+        for row in flags_of("flat", pool(), HEADS, np.random.default_rng(0))
+    }
     assert rare["precision", "lower"] <= 0.025
-    assert rare["recall", "lower"] > 0.05  # by t alone: eight documents without the rare kind, (3/4)⁸
-    even = [row.flagged for row in flags_of("flat", smooth(), HEADS, np.random.default_rng(0)) if row.statistic == "recall"]
+    assert (
+        rare["recall", "lower"] > 0.05
+    )  # by t alone: eight documents without the rare kind, (3/4)⁸
+    even = [
+        row.flagged
+        for row in flags_of("flat", smooth(), HEADS, np.random.default_rng(0))
+        if row.statistic == "recall"
+    ]
     assert 0.01 < np.mean(even) < 0.05

@@ -4,7 +4,18 @@ import pytest
 from geostat.fits.weights.autocorrelation import lag_one
 from geostat.fits.weights.forms import log_profile
 from geostat.fits.weights.surrogates import statistics, surrogates
-from studies.weights import Setting, Tally, draw, limits, lines, main, mean_noise, plant, recover, settings
+from studies.weights import (
+    Setting,
+    Tally,
+    draw,
+    limits,
+    lines,
+    main,
+    mean_noise,
+    plant,
+    recover,
+    settings,
+)
 
 
 def test_noise_is_drawn_as_stated():
@@ -17,7 +28,9 @@ def test_noise_is_drawn_as_stated():
     assert about.std() == pytest.approx(2.4, rel=0.02)
     assert lag_one(about.reshape(160, -1)).mean() == pytest.approx(0.55, abs=0.01)
     mean = logs.mean(axis=0)
-    assert (mean - mean.mean(axis=-1, keepdims=True)).std() == pytest.approx(2.4 / np.sqrt(8), rel=0.05)
+    assert (mean - mean.mean(axis=-1, keepdims=True)).std() == pytest.approx(
+        2.4 / np.sqrt(8), rel=0.05
+    )
     assert logs.mean(axis=-1).std() == pytest.approx(1.3, rel=0.15)
     assert data[..., 0].mean() == pytest.approx(truth["p_sink"][0], rel=0.15)
     assert mean_noise().variance[0] / (1 - 0.55**2) == pytest.approx(2.4**2 / 8)
@@ -34,7 +47,9 @@ def test_at_the_detection_limit_most_are_detected():
         noise[:, i] += 0.55 * noise[:, i - 1]
     rows = noise + log_profile(np.arange(1.0, 257), 0.0, oscillation, 0.0, 1.0, 38, 197)
     wide = mean_noise()
-    wide = type(wide)(**{name: np.repeat(getattr(wide, name), 400) for name in ("phi", "theta", "variance")})
+    wide = type(wide)(
+        **{name: np.repeat(getattr(wide, name), 400) for name in ("phi", "theta", "variance")}
+    )
     found = statistics(rows - rows.mean(axis=1, keepdims=True), rows, wide, 1)["oscillation"]
     assert 0.5 <= (found > np.quantile(surrogates(256, 1)[0], 0.95)).mean() <= 0.9
 
@@ -42,7 +57,10 @@ def test_at_the_detection_limit_most_are_detected():
 @pytest.mark.parametrize("oscillation", ["absent", "strong"])
 def test_a_small_study_recovers_what_was_planted(oscillation):
     tally = recover(Setting(tokens=257, oscillation=oscillation, growth="strong"), 16, seed=3)
-    share = {question: successes / max(trials, 1) for question, (successes, trials) in tally.counts.items()}
+    share = {
+        question: successes / max(trials, 1)
+        for question, (successes, trials) in tally.counts.items()
+    }
     assert tally.counts["95% interval of p_base covers"][1] == 16
     assert share["95% interval of p_base covers"] >= 0.7
     assert share["95% interval of eta_tail covers"] >= 0.7
@@ -66,10 +84,16 @@ def test_the_table_tells_counts_targets_and_misses():
 
 
 def test_one_setting_can_be_asked_for(capsys, monkeypatch):
-    monkeypatch.setattr("sys.argv", ["weights", "--heads", "2", "--tokens", "65", "--only", "strong/absent", "printed/printed"])
+    monkeypatch.setattr(
+        "sys.argv",
+        ["weights", "--heads", "2", "--tokens", "65", "--only", "strong/absent", "printed/printed"],
+    )
     main()
     said = capsys.readouterr().out.splitlines()
-    assert {tuple(line.split()[1:3]) for line in said[2:]} == {("strong", "absent"), ("printed", "printed")}
+    assert {tuple(line.split()[1:3]) for line in said[2:]} == {
+        ("strong", "absent"),
+        ("printed", "printed"),
+    }
 
 
 def test_an_unknown_setting_is_refused(capsys, monkeypatch):

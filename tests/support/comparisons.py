@@ -1,4 +1,6 @@
-"""A finished run beside one of shorter windows of the same texts, compared once a session; and made-up comparisons of more runs."""
+"""A finished run beside one of shorter windows of the same texts, compared once a session; and
+made-up comparisons of more runs.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def shorter(store: Path, model: Path, texts: Path) -> Path:
     folder = store.parent.parent / "shorter"
 
     def make() -> Path:
-        run = pipeline.measure(Settings(model=str(model), text=(texts,), documents=3, length=SHORTER), folder)
+        run = pipeline.measure(
+            Settings(model=str(model), text=(texts,), documents=3, length=SHORTER), folder
+        )
         pipeline.fit(run)
         pipeline.confront(run)
         return run.path
@@ -38,7 +42,9 @@ def compared(first: Path, second: Path) -> xr.Dataset:
 
 
 def of_many(data: xr.Dataset, runs: int) -> xr.Dataset:
-    """A comparison of more runs, made of those of two: run k is one of them, named anew. Differences are the two runs' own, over and over."""
+    """A comparison of more runs, made of those of two: run k is one of them, named anew.
+    Differences are the two runs' own, over and over.
+    """
     letters = "ABCDEFGHIJ"[:runs]
     pairs = [(i, j) for i in range(runs) for j in range(i + 1, runs)]
     out = data.isel(run=[place % 2 for place in range(runs)], pair=[0] * len(pairs))
@@ -46,4 +52,6 @@ def of_many(data: xr.Dataset, runs: int) -> xr.Dataset:
         run=np.array([f"model {letter} <b>&_$" for letter in letters], dtype=object),
         pair=np.array([f"{letters[i]} − {letters[j]}" for i, j in pairs], dtype=object),
     )
-    return out.assign_attrs(data.attrs | {"letters": list(letters), "provenance": "[" + ", ".join(["{}"] * runs) + "]"})
+    return out.assign_attrs(
+        data.attrs | {"letters": list(letters), "provenance": "[" + ", ".join(["{}"] * runs) + "]"}
+    )

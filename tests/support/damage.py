@@ -1,4 +1,6 @@
-"""Damage done to a file of a store, one kind at a time: a byte flipped, the end cut off, the file gone."""
+"""Damage done to a file of a store, one kind at a time: a byte flipped, the end cut off, the
+file gone.
+"""
 
 from __future__ import annotations
 

@@ -7,11 +7,17 @@ from support.reports_tree import POSITIONS, N, run_tree
 from geostat.display.tree import with_display
 from geostat.runs.stages import experiments
 
-CURVES = ("representative_norm", "representative_norm_without_sink", "representative_norm_without_last")
+CURVES = (
+    "representative_norm",
+    "representative_norm_without_sink",
+    "representative_norm_without_last",
+)
 
 
 def experimented(*, documents=6, window=POSITIONS, seed=0, like=True):
-    """A made-up run with its experiments; `like`: heads whose sink resembles the others have more Recall."""
+    """A made-up run with its experiments; `like`: heads whose sink resembles the others have
+    more Recall.
+    """
     tree = run_tree(documents=documents, window=window, seed=seed)
     rng = np.random.default_rng(seed)
     capture = tree["capture"].to_dataset()
@@ -20,16 +26,26 @@ def experimented(*, documents=6, window=POSITIONS, seed=0, like=True):
     for name in CURVES:
         capture[name] = (dims, np.sort(rng.uniform(0.2, 1, shape), axis=-1))
     for name in ("cosine_to_sink", "cosine_to_last"):
-        capture[name] = (dims, np.broadcast_to(rng.uniform(-0.3, 0.9, (*shape[1:3], 1)), shape) + 0.01 * rng.normal(size=shape))
+        capture[name] = (
+            dims,
+            np.broadcast_to(rng.uniform(-0.3, 0.9, (*shape[1:3], 1)), shape)
+            + 0.01 * rng.normal(size=shape),
+        )
     known = np.where(capture["sink_visible"].values, 0.0, np.nan)[:, None]
     similarity = np.linspace(-0.4, 0.6, 4).reshape(2, 2) + known
     cosine = similarity[..., None] + 0.02 * rng.normal(size=(documents, 2, 2, POSITIONS))
     cosine[..., 0] = np.nan
     capture["sink_cosine"] = (("document", "layer", "kv_head", "position"), cosine)
     if like:
-        capture["recall"] = capture["recall"] + 0.04 * rng.normal(size=(1, *shape[1:3], 1)) * (N > 1)
-        capture["recall"] = capture["recall"] + 0.05 * np.repeat(np.nan_to_num(similarity), 2, axis=1)[..., None] * (N > 1)
-    groups = {name: node.to_dataset() for name, node in tree.children.items()} | {"capture": capture}
+        capture["recall"] = capture["recall"] + 0.04 * rng.normal(size=(1, *shape[1:3], 1)) * (
+            N > 1
+        )
+        capture["recall"] = capture["recall"] + 0.05 * np.repeat(
+            np.nan_to_num(similarity), 2, axis=1
+        )[..., None] * (N > 1)
+    groups = {name: node.to_dataset() for name, node in tree.children.items()} | {
+        "capture": capture
+    }
     whole = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
     whole.attrs = tree.attrs
     for name, group in experiments(whole).items():

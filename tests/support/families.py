@@ -1,4 +1,6 @@
-"""Tiny random models of each family the tap must read, with weights large enough that attention is far from uniform."""
+"""Tiny random models of each family the tap must read, with weights large enough that attention
+is far from uniform.
+"""
 
 from __future__ import annotations
 
@@ -35,14 +37,24 @@ _ALTERNATING = ["sliding_attention", "full_attention"] * 2
 
 def _of(family: str, **changes: object) -> Callable[[], PreTrainedModel]:
     def make() -> PreTrainedModel:
-        config = getattr(transformers, f"{family}TextConfig" if family == "Gemma3" else f"{family}Config")(**{**_SIZES, **changes})
+        config = getattr(
+            transformers, f"{family}TextConfig" if family == "Gemma3" else f"{family}Config"
+        )(**{**_SIZES, **changes})
         return getattr(transformers, f"{family}ForCausalLM")(config)
 
     return make
 
 
 def _gpt2() -> PreTrainedModel:
-    config = transformers.GPT2Config(vocab_size=VOCABULARY, n_embd=64, n_layer=4, n_head=4, n_positions=512, bos_token_id=1, eos_token_id=2)
+    config = transformers.GPT2Config(
+        vocab_size=VOCABULARY,
+        n_embd=64,
+        n_layer=4,
+        n_head=4,
+        n_positions=512,
+        bos_token_id=1,
+        eos_token_id=2,
+    )
     return transformers.GPT2LMHeadModel(config)
 
 
@@ -51,9 +63,20 @@ FAMILIES: dict[str, Callable[[], PreTrainedModel]] = {
     "mistral": _of("Mistral", sliding_window=WINDOW),
     "gemma": _of("Gemma", head_dim=16),
     "gemma2": _of(
-        "Gemma2", head_dim=16, query_pre_attn_scalar=16, sliding_window=WINDOW, layer_types=_ALTERNATING, attn_logit_softcapping=5.0
+        "Gemma2",
+        head_dim=16,
+        query_pre_attn_scalar=16,
+        sliding_window=WINDOW,
+        layer_types=_ALTERNATING,
+        attn_logit_softcapping=5.0,
     ),
-    "gemma3": _of("Gemma3", head_dim=16, query_pre_attn_scalar=16, sliding_window=WINDOW, layer_types=_ALTERNATING),
+    "gemma3": _of(
+        "Gemma3",
+        head_dim=16,
+        query_pre_attn_scalar=16,
+        sliding_window=WINDOW,
+        layer_types=_ALTERNATING,
+    ),
     "gpt2": _gpt2,
     "qwen2": _of("Qwen2", layer_types=_ALTERNATING, use_sliding_window=True, sliding_window=WINDOW),
     "qwen3": _of("Qwen3", head_dim=16),
@@ -68,7 +91,9 @@ FAMILIES: dict[str, Callable[[], PreTrainedModel]] = {
         rope_parameters={"rope_type": "default", "rope_theta": 10000.0},
     ),
 }
-"""Name of the family → maker of a model as transformers initialises it; `tiny` scales its weights."""
+"""Name of the family → maker of a model as transformers initialises it; `tiny` scales its
+weights.
+"""
 
 OTHERS: dict[str, Callable[[], PreTrainedModel]] = {
     "deepseek_v3": _of(
@@ -86,14 +111,26 @@ OTHERS: dict[str, Callable[[], PreTrainedModel]] = {
         v_head_dim=16,
     ),
     "gpt_bigcode": lambda: transformers.GPTBigCodeForCausalLM(
-        transformers.GPTBigCodeConfig(vocab_size=VOCABULARY, n_embd=64, n_layer=4, n_head=4, n_positions=512)
+        transformers.GPTBigCodeConfig(
+            vocab_size=VOCABULARY, n_embd=64, n_layer=4, n_head=4, n_positions=512
+        )
     ),
 }
-"""Families whose heads have other shapes: DeepSeek's values are narrower than its keys, GPT-BigCode's heads all share one key."""
+"""Families whose heads have other shapes: DeepSeek's values are narrower than its keys,
+GPT-BigCode's heads all share one key.
+"""
 
 
-def tiny(family: str, *, scale: float = 8.0, seed: int = 0, maker: Callable[[], PreTrainedModel] | None = None) -> PreTrainedModel:
-    """Return a random model whose queries, keys and sinks are `scale` times the usual size, so that its rows have peaks."""
+def tiny(
+    family: str,
+    *,
+    scale: float = 8.0,
+    seed: int = 0,
+    maker: Callable[[], PreTrainedModel] | None = None,
+) -> PreTrainedModel:
+    """Return a random model whose queries, keys and sinks are `scale` times the usual size, so
+    that its rows have peaks.
+    """
     torch.manual_seed(seed)
     model = (maker or {**FAMILIES, **OTHERS}[family])().eval().requires_grad_(False)
     for name, weight in model.named_parameters():
@@ -108,17 +145,29 @@ def tiny(family: str, *, scale: float = 8.0, seed: int = 0, maker: Callable[[], 
 
 def tokens(documents: int, length: int, *, seed: int = 1) -> torch.Tensor:
     """Return (document, position) random tokens, none of them special."""
-    return torch.randint(3, VOCABULARY, (documents, length), generator=torch.Generator().manual_seed(seed))
+    return torch.randint(
+        3, VOCABULARY, (documents, length), generator=torch.Generator().manual_seed(seed)
+    )
 
 
 def letters(*, bos: bool = False) -> PreTrainedTokenizerFast:
-    """Return a tokenizer of one token a letter (a=3, b=4, …; anything else 0), with token 1 put before each text if `bos`."""
+    """Return a tokenizer of one token a letter (a=3, b=4, …; anything else 0), with token 1 put
+    before each text if `bos`.
+    """
     vocabulary = {"?": 0, "<s>": 1, "</s>": 2, **{chr(ord("a") + i): 3 + i for i in range(26)}}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="?"))
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
     if bos:
-        tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", pair="<s> $A $B", special_tokens=[("<s>", 1)])
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", unk_token="?", model_max_length=4)
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single="<s> $A", pair="<s> $A $B", special_tokens=[("<s>", 1)]
+        )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token="<s>",
+        eos_token="</s>",
+        unk_token="?",
+        model_max_length=4,
+    )
 
 
 @cache

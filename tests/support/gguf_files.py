@@ -1,4 +1,6 @@
-"""Tiny GGUF files for tests: a Llama of two layers with a tokenizer of letters, whose tensors and header a test may change."""
+"""Tiny GGUF files for tests: a Llama of two layers with a tokenizer of letters, whose tensors
+and header a test may change.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +30,17 @@ def gguf_tensors() -> dict[str, np.ndarray]:
             f"blk.{layer}.ffn_norm.weight": (HIDDEN,),
         }
     chance = np.random.default_rng(0)
-    return {name: chance.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    return {
+        name: chance.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()
+    }
 
 
-def gguf_file(path: Path, *, layers: int = LAYERS, change: Callable[[dict[str, np.ndarray]], object] = lambda tensors: None) -> Path:
+def gguf_file(
+    path: Path,
+    *,
+    layers: int = LAYERS,
+    change: Callable[[dict[str, np.ndarray]], object] = lambda tensors: None,
+) -> Path:
     """Write the file; `change` may take tensors out, put some in, or give them other shapes."""
     tensors = gguf_tensors()
     change(tensors)

@@ -1,4 +1,6 @@
-"""The definitions of THEORY as plain float64 loops over tokens: slow, and sharing nothing with the compiled kernels."""
+"""The definitions of THEORY as plain float64 loops over tokens: slow, and sharing nothing with
+the compiled kernels.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,12 @@ def distances(alpha: np.ndarray, values: np.ndarray, chosen: Iterable[int]) -> n
 
 
 def separability(
-    alpha: np.ndarray, values: np.ndarray, n: int, *, order: list[int] | None = None, convention: str = "paper"
+    alpha: np.ndarray,
+    values: np.ndarray,
+    n: int,
+    *,
+    order: list[int] | None = None,
+    convention: str = "paper",
 ) -> dict[str, float]:
     """Definitions 1-2 for one head and one N, distances compared exactly as float64 gives them."""
     order = by_weight(alpha) if order is None else order
@@ -39,7 +46,14 @@ def separability(
     r_max = max(d[i] for i in inside)
     if not outside:
         end = 1.0 if convention == "paper" else NAN
-        return {"precision": end, "recall": end, "r_min": NAN, "r_max": r_max, "f_outer": end, "f_inner": end}
+        return {
+            "precision": end,
+            "recall": end,
+            "r_min": NAN,
+            "r_max": r_max,
+            "f_outer": end,
+            "f_inner": end,
+        }
     r_min = min(d[j] for j in outside)
     precision = n / (n + sum(d[j] <= r_max for j in outside))
     recall = sum(d[i] <= r_min if convention == "paper" else d[i] < r_min for i in inside) / n
@@ -47,7 +61,14 @@ def separability(
         f_outer, f_inner = 2 * precision / (1 + precision), 2 * recall / (1 + recall)
     else:
         f_outer = f_inner = 2 * precision * recall / (precision + recall)
-    return {"precision": precision, "recall": recall, "r_min": r_min, "r_max": r_max, "f_outer": f_outer, "f_inner": f_inner}
+    return {
+        "precision": precision,
+        "recall": recall,
+        "r_min": r_min,
+        "r_max": r_max,
+        "f_outer": f_outer,
+        "f_inner": f_inner,
+    }
 
 
 def curves(alpha: np.ndarray, values: np.ndarray, n: int, *, sink: bool) -> dict[str, float]:
@@ -67,7 +88,9 @@ def curves(alpha: np.ndarray, values: np.ndarray, n: int, *, sink: bool) -> dict
     return {
         "representative_norm": math.hypot(*s),
         "representative_norm_without_sink": math.hypot(*sum((y[i] for i in content), nothing)),
-        "representative_norm_without_last": math.hypot(*sum((y[i] for i in inside if i != last), nothing)),
+        "representative_norm_without_last": math.hypot(
+            *sum((y[i] for i in inside if i != last), nothing)
+        ),
         "cosine_to_sink": cosine(s, values[0]) if sink else NAN,
         "cosine_to_last": cosine(s, values[last]),
         "a_min_in": min((a[i] for i in content), default=NAN),
@@ -85,10 +108,16 @@ def pairs(values: np.ndarray, *, sink: bool) -> list[tuple[int, int, float]]:
     """(earlier, later, cosine) of all pairs of content tokens that have a cosine."""
     values = np.asarray(values, np.float64)
     first = int(sink)
-    found = [(i, j, cosine(values[i], values[j])) for i in range(first, len(values)) for j in range(i + 1, len(values))]
+    found = [
+        (i, j, cosine(values[i], values[j]))
+        for i in range(first, len(values))
+        for j in range(i + 1, len(values))
+    ]
     return [pair for pair in found if pair[2] == pair[2]]
 
 
 def count_range(d: np.ndarray, bound: float, slack: float) -> tuple[int, int]:
-    """How many distances are surely, and possibly, at most `bound` when each comparison may be off by `slack`."""
+    """How many distances are surely, and possibly, at most `bound` when each comparison may be
+    off by `slack`.
+    """
     return int((d <= bound - slack).sum()), int((d <= bound + slack).sum())

@@ -1,4 +1,6 @@
-"""A small made-up run for the tests of reports: 2 layers, 4 heads, 2 value heads, 64 positions, 3 documents, named as in a real run."""
+"""A small made-up run for the tests of reports: 2 layers, 4 heads, 2 value heads, 64 positions,
+3 documents, named as in a real run.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,15 @@ STATISTICS = ("precision", "recall", "f_outer", "f_inner")
 SENTENCES = [f"Sentence {number} of the verdict, with a < b & c." for number in "12345"]
 
 
-def words(symbol: str = "x", units: str = "1", equation: str = "arXiv 2602.01893, Assumption 1") -> dict[str, str]:
+def words(
+    symbol: str = "x", units: str = "1", equation: str = "arXiv 2602.01893, Assumption 1"
+) -> dict[str, str]:
     return {"long_name": "made-up quantity", "units": units, "symbol": symbol, "equation": equation}
 
 
-def parameter(name: str, dims: tuple[str, ...], values: np.ndarray, documents: int, **attrs: str) -> dict[str, Any]:
+def parameter(
+    name: str, dims: tuple[str, ...], values: np.ndarray, documents: int, **attrs: str
+) -> dict[str, Any]:
     error = np.abs(values) * 0.1 if documents > 1 else np.full(values.shape, np.nan)
     parts = {"": values, "_se": error, "_lower": values - 2 * error, "_upper": values + 2 * error}
     return {f"{name}{part}": (dims, array, words(**attrs)) for part, array in parts.items()}
@@ -32,21 +38,38 @@ def capture(rng: np.random.Generator, documents: int, window: int) -> xr.Dataset
     """Position 0 is the sink; the second layer sees the last `window` positions only."""
     tokens = np.array([POSITIONS, window])
     visible = np.arange(POSITIONS) >= POSITIONS - tokens[:, None]
-    alpha = rng.dirichlet(np.full(POSITIONS, 0.3), size=(documents, LAYERS, HEADS)) * visible[:, None]
-    norm = np.where(visible[:, None], rng.uniform(0.8, 1.2, (documents, LAYERS, KV_HEADS, POSITIONS)), np.nan)
+    alpha = (
+        rng.dirichlet(np.full(POSITIONS, 0.3), size=(documents, LAYERS, HEADS)) * visible[:, None]
+    )
+    norm = np.where(
+        visible[:, None], rng.uniform(0.8, 1.2, (documents, LAYERS, KV_HEADS, POSITIONS)), np.nan
+    )
     norm[..., 0] *= 0.3
     lag = np.arange(1, POSITIONS - 1)
-    cosine = 0.2 + 0.8 * np.exp(-0.3 * lag) + rng.normal(0, 0.02, (documents, LAYERS, KV_HEADS, lag.size))
+    cosine = (
+        0.2
+        + 0.8 * np.exp(-0.3 * lag)
+        + rng.normal(0, 0.02, (documents, LAYERS, KV_HEADS, lag.size))
+    )
     cosine = np.where(lag < tokens[:, None, None] - 1, cosine, np.nan)
     curve = {}
     for name in ("precision", "recall"):
-        values = np.clip(1 / np.sqrt(N) + rng.normal(0, 0.02, (documents, LAYERS, HEADS, N.size)), 0, 1)
+        values = np.clip(
+            1 / np.sqrt(N) + rng.normal(0, 0.02, (documents, LAYERS, HEADS, N.size)), 0, 1
+        )
         values[..., 0] = 1
         values = np.where(tokens[:, None, None] >= N, values, np.nan)
-        curve[name] = (("document", "layer", "head", "n"), values.astype(np.float32), words(name[0].upper(), equation="(2)"))
+        curve[name] = (
+            ("document", "layer", "head", "n"),
+            values.astype(np.float32),
+            words(name[0].upper(), equation="(2)"),
+        )
     return xr.Dataset(
         {
-            "attention_weight": (("document", "layer", "head", "position"), alpha.astype(np.float32)),
+            "attention_weight": (
+                ("document", "layer", "head", "position"),
+                alpha.astype(np.float32),
+            ),
             "value_norm": (("document", "layer", "kv_head", "position"), norm.astype(np.float32)),
             "cosine_mean": (("document", "layer", "kv_head", "lag"), cosine.astype(np.float32)),
             **curve,
@@ -72,19 +95,43 @@ def norms(captured: xr.Dataset, documents: int) -> xr.Dataset:
     sink = captured["sink_visible"].values
     level = np.array([[1.1, 0.9], [1.3, 0.7]])
     data = parameter("C", dims, level, documents, symbol="C", units="value units")
-    data |= parameter("lam", dims, np.where(sink[:, None], 0.3 * level, np.nan), documents, symbol=r"\lambda")
-    data |= parameter("cv_token", dims, 0.2 * level, documents, symbol=r"\mathrm{CV}_{\mathrm{token}}")
-    data |= parameter("cv_profile", dims, 0.025 * level, documents, symbol=r"\mathrm{CV}_{\mathrm{profile}}")
+    data |= parameter(
+        "lam", dims, np.where(sink[:, None], 0.3 * level, np.nan), documents, symbol=r"\lambda"
+    )
+    data |= parameter(
+        "cv_token", dims, 0.2 * level, documents, symbol=r"\mathrm{CV}_{\mathrm{token}}"
+    )
+    data |= parameter(
+        "cv_profile", dims, 0.025 * level, documents, symbol=r"\mathrm{CV}_{\mathrm{profile}}"
+    )
     return xr.Dataset({**data, "sink_visible": ("layer", sink)})
 
 
 def similarity(captured: xr.Dataset, documents: int) -> xr.Dataset:
     dims, own = ("gram", "layer", "kv_head"), ("layer", "kv_head")
     ones = np.array([[1.0, 0.9], [1.2, 0.8]])
-    data = parameter("beta", dims, np.stack([0.05 * ones, 0.3 * ones]), documents, symbol=r"\beta", units="1/token")
+    data = parameter(
+        "beta",
+        dims,
+        np.stack([0.05 * ones, 0.3 * ones]),
+        documents,
+        symbol=r"\beta",
+        units="1/token",
+    )
     data |= parameter("offset", dims, np.stack([0 * ones, 0.2 * ones]), documents, symbol="c")
-    data |= parameter("rho0", own, np.where(captured["sink_visible"].values[:, None], -0.1 * ones, np.nan), documents, symbol=r"\rho_0")
-    for name, low, high in (("mae_by_lag", 0.13, 0.02), ("mae_by_pair", 0.2, 0.1), ("rmse", 0.15, 0.03), ("r2", -0.5, 0.9)):
+    data |= parameter(
+        "rho0",
+        own,
+        np.where(captured["sink_visible"].values[:, None], -0.1 * ones, np.nan),
+        documents,
+        symbol=r"\rho_0",
+    )
+    for name, low, high in (
+        ("mae_by_lag", 0.13, 0.02),
+        ("mae_by_pair", 0.2, 0.1),
+        ("rmse", 0.15, 0.03),
+        ("r2", -0.5, 0.9),
+    ):
         data[name] = (dims, np.stack([low * ones, high * ones]), words("E"))
     data["feasible"] = (dims, np.stack([ones > 1, ones > 0]), words(r"G \succeq 0"))
     data["negative_fraction"] = (own, 0.2 * ones, words(r"\mathrm{P}(\rho_{ij} < 0)"))
@@ -111,10 +158,17 @@ def weights(captured: xr.Dataset, documents: int) -> xr.Dataset:
     mean = captured["attention_weight"].mean("document").values.astype(np.float64)
     seen = mean > 0
     data["weight_mean"] = (along, np.where(seen, mean, np.nan), words(r"\bar\alpha_i"))
-    data["log_weight_mean"] = (along, np.log(mean, where=seen, out=np.full(mean.shape, np.nan)), words(r"\log\alpha_i"))
+    data["log_weight_mean"] = (
+        along,
+        np.log(mean, where=seen, out=np.full(mean.shape, np.nan)),
+        words(r"\log\alpha_i"),
+    )
     data["log_weight_model"] = (along, np.where(seen, -5.0, np.nan), words(r"\log\alpha_i"))
     data |= {"rmse": (dims, ones, words("E", "nats")), "r2": (dims, 0.5 * ones, words("R^2"))}
-    data |= {"oscillation_identified": (dims, wave, words()), "growth_identified": (dims, ones > 0.6, words())}
+    data |= {
+        "oscillation_identified": (dims, wave, words()),
+        "growth_identified": (dims, ones > 0.6, words()),
+    }
     return xr.Dataset({**data, "sink_visible": ("layer", sink[:, 0])})
 
 
@@ -124,8 +178,13 @@ def envelope(captured: xr.Dataset) -> xr.Dataset:
     measured = captured.sel(n=N_ENVELOPE).rename(n="n_envelope").mean("document")
     data: dict[str, Any] = {}
     for statistic in STATISTICS:
-        curve = measured["precision" if statistic in ("precision", "f_outer") else "recall"].values.astype(np.float64)
-        low, high = np.broadcast_to(curve - 0.2, shape).copy(), np.broadcast_to(curve + 0.2, shape).copy()
+        curve = measured[
+            "precision" if statistic in ("precision", "f_outer") else "recall"
+        ].values.astype(np.float64)
+        low, high = (
+            np.broadcast_to(curve - 0.2, shape).copy(),
+            np.broadcast_to(curve + 0.2, shape).copy(),
+        )
         high[0, 0, ..., 3:] = curve[..., 3:] - 0.05
         low[0, 0] -= 1.0
         excess = np.maximum(np.maximum(low - curve, curve - high), 0.0)
@@ -139,25 +198,50 @@ def envelope(captured: xr.Dataset) -> xr.Dataset:
     return xr.Dataset(data, coords={"edition": EDITIONS, "gram": GRAMS, "n_envelope": N_ENVELOPE})
 
 
-def summary(captured: xr.Dataset, null: xr.Dataset, laid: xr.Dataset, documents: int, errata: list[dict[str, object]]) -> xr.Dataset:
+def summary(
+    captured: xr.Dataset,
+    null: xr.Dataset,
+    laid: xr.Dataset,
+    documents: int,
+    errata: list[dict[str, object]],
+) -> xr.Dataset:
     found = xr.Dataset(attrs={"sentences": SENTENCES, "errata": json.dumps(errata)})
     for name in ("precision", "recall"):
         each = captured[name].mean(("layer", "head")).astype(np.float64)
         found[f"{name}_mean"] = each.mean("document")
-        found[f"{name}_se"] = each.std("document", ddof=1) / np.sqrt(documents) if documents > 1 else each.mean("document") * np.nan
+        found[f"{name}_se"] = (
+            each.std("document", ddof=1) / np.sqrt(documents)
+            if documents > 1
+            else each.mean("document") * np.nan
+        )
         found[f"{name}_null"] = null[name].mean(("document", "layer", "head")).astype(np.float64)
     found["floor"] = ("n", N / POSITIONS)
     for statistic in STATISTICS:
         for side in ("lower", "upper"):
             found[f"{statistic}_{side}"] = laid[f"{statistic}_{side}"].mean(("layer", "head"))
-        found[f"{statistic}_inside"] = (laid[f"{statistic}_excess"] <= 0).mean(("layer", "head", "n_envelope"))
-        found[f"{statistic}_outside"] = laid[f"{statistic}_outside"].mean(("layer", "head", "n_envelope"))
-        found[f"{statistic}_width"] = (laid[f"{statistic}_upper"] - laid[f"{statistic}_lower"]).mean(("layer", "head", "n_envelope"))
-        found[f"{statistic}_excess"] = laid[f"{statistic}_excess"].mean(("layer", "head", "n_envelope"))
+        found[f"{statistic}_inside"] = (laid[f"{statistic}_excess"] <= 0).mean(
+            ("layer", "head", "n_envelope")
+        )
+        found[f"{statistic}_outside"] = laid[f"{statistic}_outside"].mean(
+            ("layer", "head", "n_envelope")
+        )
+        found[f"{statistic}_width"] = (
+            laid[f"{statistic}_upper"] - laid[f"{statistic}_lower"]
+        ).mean(("layer", "head", "n_envelope"))
+        found[f"{statistic}_excess"] = laid[f"{statistic}_excess"].mean(
+            ("layer", "head", "n_envelope")
+        )
         curve = laid[statistic].mean(("layer", "head"))
         counted = curve.notnull() & (curve["n_envelope"] > 1) & (curve["n_envelope"] < POSITIONS)
-        inside = counted & (curve >= found[f"{statistic}_lower"] - 1e-9) & (curve <= found[f"{statistic}_upper"] + 1e-9)
-        found[f"{statistic}_means_inside"], found[f"{statistic}_means_counted"] = inside.sum("n_envelope"), counted.sum("n_envelope")
+        inside = (
+            counted
+            & (curve >= found[f"{statistic}_lower"] - 1e-9)
+            & (curve <= found[f"{statistic}_upper"] + 1e-9)
+        )
+        found[f"{statistic}_means_inside"], found[f"{statistic}_means_counted"] = (
+            inside.sum("n_envelope"),
+            counted.sum("n_envelope"),
+        )
     return found.drop_vars([name for name in found.coords if name not in found.dims])
 
 
@@ -170,15 +254,26 @@ ERRATUM = {
 }
 
 
-def run_tree(*, documents: int = 3, null: bool = True, window: int = POSITIONS, model: str = "tiny-model", seed: int = 0) -> xr.DataTree:
-    """A confronted run as it is rendered; `window` < 64 gives the second layer a sliding window that does not see the sink."""
+def run_tree(
+    *,
+    documents: int = 3,
+    null: bool = True,
+    window: int = POSITIONS,
+    model: str = "tiny-model",
+    seed: int = 0,
+) -> xr.DataTree:
+    """A confronted run as it is rendered; `window` < 64 gives the second layer a sliding window
+    that does not see the sink.
+    """
     rng = np.random.default_rng(seed)
     captured = capture(rng, documents, window)
     baseline = xr.Dataset(
         {
             name: (
                 ("document", "layer", "head", "null", "n"),
-                np.broadcast_to(N / POSITIONS, (documents, LAYERS, HEADS, 2, N.size)).astype(np.float32),
+                np.broadcast_to(N / POSITIONS, (documents, LAYERS, HEADS, 2, N.size)).astype(
+                    np.float32
+                ),
             )
             for name in ("precision", "recall")
         },
@@ -192,16 +287,32 @@ def run_tree(*, documents: int = 3, null: bool = True, window: int = POSITIONS, 
         "similarity": similarity(captured, documents),
         "weights": weights(captured, documents),
     }
-    groups |= {"envelope": laid, "summary": told if null else told.drop_vars(["precision_null", "recall_null"]).drop_dims("null")}
+    groups |= {
+        "envelope": laid,
+        "summary": (
+            told if null else told.drop_vars(["precision_null", "recall_null"]).drop_dims("null")
+        ),
+    }
     if null:
         groups["null"] = baseline
     tree = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
     tree.attrs = {
         "geostat_version": "0.1.0",
-        "model": {"model": model, "family": "llama", "layers": LAYERS, "heads": HEADS, "dimension": 16, "revision": None},
+        "model": {
+            "model": model,
+            "family": "llama",
+            "layers": LAYERS,
+            "heads": HEADS,
+            "dimension": 16,
+            "revision": None,
+        },
         "corpus": {"name": "made-up text", "sha256": ["a" * 64] * documents},
         "length": POSITIONS,
         "parity": {"weights": 1e-7, "log_weights": float("nan")},
-        "manifest": {"documents": [{"name": f"document {index}", "sha256": "b" * 64} for index in range(documents)]},
+        "manifest": {
+            "documents": [
+                {"name": f"document {index}", "sha256": "b" * 64} for index in range(documents)
+            ]
+        },
     }
     return with_display(tree)

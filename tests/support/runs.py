@@ -19,7 +19,11 @@ from empirical.tap.tap import attention_layers
 
 def contents(folder: Path) -> dict[str, bytes]:
     """Every file below a folder, by its path."""
-    return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+    }
 
 
 def loaded(family: str) -> LoadedModel:
@@ -45,7 +49,12 @@ def loaded(family: str) -> LoadedModel:
 
 def random_windows(documents: int, length: int, *, seed: int = 0) -> Windows:
     """Random tokens, the same for the same seed whatever the number of documents."""
-    ids = np.stack([np.random.default_rng([seed, index]).integers(3, VOCABULARY, length, dtype=np.int32) for index in range(documents)])
+    ids = np.stack(
+        [
+            np.random.default_rng([seed, index]).integers(3, VOCABULARY, length, dtype=np.int32)
+            for index in range(documents)
+        ]
+    )
     names = tuple(f"document {index}" for index in range(documents))
     digests = tuple(hashlib.sha256(row.astype("<i4").tobytes()).hexdigest() for row in ids)
     return Windows(
@@ -60,9 +69,17 @@ def random_windows(documents: int, length: int, *, seed: int = 0) -> Windows:
 
 
 def small_run(
-    path: Path, *, family: str = "llama", documents: int = 3, length: int = 40, observers: list[Observer] | None = None, **more: Any
+    path: Path,
+    *,
+    family: str = "llama",
+    documents: int = 3,
+    length: int = 40,
+    observers: list[Observer] | None = None,
+    **more: Any,
 ) -> Store:
     """Capture a tiny model on random windows."""
     n = more.pop("n", np.arange(1, length + 1))
     observers = [Geometry(), Baselines()] if observers is None else observers
-    return capture(loaded(family), random_windows(documents, length), path, observers=observers, n=n, **more)
+    return capture(
+        loaded(family), random_windows(documents, length), path, observers=observers, n=n, **more
+    )

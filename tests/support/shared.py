@@ -1,4 +1,6 @@
-"""Folders that the test processes share: the first that asks makes one, the others wait and find it."""
+"""Folders that the test processes share: the first that asks makes one, the others wait and find
+it.
+"""
 
 from __future__ import annotations
 

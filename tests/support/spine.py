@@ -1,4 +1,6 @@
-"""The `geostat` command called within this process, and what it said; tiny runs with everything the main job captures."""
+"""The `geostat` command called within this process, and what it said; tiny runs with everything
+the main job captures.
+"""
 
 from __future__ import annotations
 
@@ -50,11 +52,17 @@ def geostat(*arguments: Any) -> Said:
 
 
 def refused(said: Said, code: int = 2) -> str:
-    """The one line that a refused call leaves on stderr behind the lines of its stages; nothing goes to stdout."""
+    """The one line that a refused call leaves on stderr behind the lines of its stages; nothing
+    goes to stdout.
+    """
     assert said.code == code, said
     assert said.stdout == ""
     *stages, line = said.stderr.splitlines()
-    assert {stage.removeprefix("geostat: ") for stage in stages} <= {"load the model", "read the text", "capture"}, stages
+    assert {stage.removeprefix("geostat: ") for stage in stages} <= {
+        "load the model",
+        "read the text",
+        "capture",
+    }, stages
     assert line.startswith("geostat: ")
     return line.removeprefix("geostat: ")
 

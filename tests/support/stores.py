@@ -1,4 +1,6 @@
-"""Small stores for tests: a plan of three variables, documents of random numbers, one result group."""
+"""Small stores for tests: a plan of three variables, documents of random numbers, one result
+group.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,12 @@ PLAN = {
         },
         coordinates={
             "layer": xr.Variable("layer", np.arange(2), {"long_name": "layer", "units": "1"}),
-            "tokens": xr.Variable("layer", np.array([5, 3]), {"long_name": "visible tokens", "units": "1"}),
-            "label": xr.Variable("layer", np.array(["a", "bb"]), {"long_name": "label", "units": "1"}),
+            "tokens": xr.Variable(
+                "layer", np.array([5, 3]), {"long_name": "visible tokens", "units": "1"}
+            ),
+            "label": xr.Variable(
+                "layer", np.array(["a", "bb"]), {"long_name": "label", "units": "1"}
+            ),
         },
         sizes={"layer": 2, "position": 5},
         attributes={"dimension": 4},
@@ -35,7 +41,13 @@ def arrays(seed: int) -> dict[str, dict[str, np.ndarray]]:
     rng = np.random.default_rng(seed)
     weight = rng.standard_normal((2, 5)).astype(np.float32)
     weight[1, :2] = np.nan
-    return {"capture": {"token_id": rng.integers(0, 9, 5, dtype=np.int32), "weight": weight, "count": np.array([0, seed], dtype=np.int32)}}
+    return {
+        "capture": {
+            "token_id": rng.integers(0, 9, 5, dtype=np.int32),
+            "weight": weight,
+            "count": np.array([0, seed], dtype=np.int32),
+        }
+    }
 
 
 def row(name: str) -> dict[str, str]:

@@ -29,8 +29,12 @@ class Head:
 
 
 @st.composite
-def heads(draw: st.DrawFn, *, min_tokens: int = 2, max_tokens: int = 12, min_dimension: int = 2) -> Head:
-    """Heads with ties and zero weights among them, sinks in and out of sight, and ρ₀ of either sign."""
+def heads(
+    draw: st.DrawFn, *, min_tokens: int = 2, max_tokens: int = 12, min_dimension: int = 2
+) -> Head:
+    """Heads with ties and zero weights among them, sinks in and out of sight, and ρ₀ of either
+    sign.
+    """
     tokens = draw(st.integers(min_tokens, max_tokens))
     weight = st.one_of(st.floats(1e-4, 1.0), st.sampled_from([0.0, 0.25, 0.5]))
     alpha = np.array(draw(st.lists(weight, min_size=tokens, max_size=tokens)))
@@ -49,7 +53,9 @@ def heads(draw: st.DrawFn, *, min_tokens: int = 2, max_tokens: int = 12, min_dim
 
 @dataclass(frozen=True, kw_only=True)
 class RationalHead:
-    """Effective weights in order of selection (largest first) and symmetric cosines, exact; the sink is at `sink` and N = n."""
+    """Effective weights in order of selection (largest first) and symmetric cosines, exact; the
+    sink is at `sink` and N = n.
+    """
 
     a: list[Fraction]
     rho: list[list[Fraction]]
@@ -61,9 +67,23 @@ class RationalHead:
 def rational_heads(draw: st.DrawFn, *, max_tokens: int = 6) -> RationalHead:
     """Heads with distinct positive rational weights and rational cosines of any sign."""
     tokens = draw(st.integers(3, max_tokens))
-    a = draw(st.lists(st.fractions(Fraction(1, 20), 2, max_denominator=40), min_size=tokens, max_size=tokens, unique=True))
+    a = draw(
+        st.lists(
+            st.fractions(Fraction(1, 20), 2, max_denominator=40),
+            min_size=tokens,
+            max_size=tokens,
+            unique=True,
+        )
+    )
     rho = [[Fraction(1)] * tokens for _ in range(tokens)]
     for row in range(tokens):
         for column in range(row):
-            rho[row][column] = rho[column][row] = draw(st.fractions(Fraction(-9, 10), Fraction(9, 10), max_denominator=20))
-    return RationalHead(a=sorted(a, reverse=True), rho=rho, n=draw(st.integers(1, tokens - 1)), sink=draw(st.integers(0, tokens - 1)))
+            rho[row][column] = rho[column][row] = draw(
+                st.fractions(Fraction(-9, 10), Fraction(9, 10), max_denominator=20)
+            )
+    return RationalHead(
+        a=sorted(a, reverse=True),
+        rho=rho,
+        n=draw(st.integers(1, tokens - 1)),
+        sink=draw(st.integers(0, tokens - 1)),
+    )

@@ -1,8 +1,10 @@
-"""Synthetic /capture datasets whose heads obey the assumptions exactly, so that every parameter's truth is known.
+"""Synthetic /capture datasets whose heads obey the assumptions exactly, so that every parameter's
+truth is known.
 
-Documents differ as texts do: a document has its own β, c, ρ₀, level of log α and of ‖v‖, drawn about the truth, and each token, lag and
-pair its own noise on top. Cosine histograms and shares of negative cosines are the expected ones of a normal spread about the mean.
-The separability curves (precision, recall, radii, …) are left out: they need value vectors, which nothing here has.
+Documents differ as texts do: a document has its own β, c, ρ₀, level of log α and of ‖v‖, drawn
+about the truth, and each token, lag and pair its own noise on top. Cosine histograms and shares of
+negative cosines are the expected ones of a normal spread about the mean. The separability curves
+(precision, recall, radii, …) are left out: they need value vectors, which nothing here has.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from scipy.special import ndtr
 
 @dataclass(frozen=True, kw_only=True)
 class Truth:
-    """Parameters every head has, arrays of shape (layer, head) or (layer, kv_head) drawn from or set to these."""
+    """Parameters every head has, arrays of shape (layer, head) or (layer, kv_head) drawn from or
+    set to these.
+    """
 
     C: float = 2.0
     lam: float = 0.25
@@ -36,7 +40,9 @@ class Truth:
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """Standard deviations: of a document about the truth, and of a token, lag or pair about its document."""
+    """Standard deviations: of a document about the truth, and of a token, lag or pair about its
+    document.
+    """
 
     document_norm: float = 0.02
     document_beta: float = 0.10
@@ -56,7 +62,9 @@ class Sizes:
     kv_heads: int = 2
     positions: int = 128
     window: tuple[int, ...] = field(default=())
-    """Visible tokens of each layer; all by default. A layer that sees fewer than all positions does not see the sink."""
+    """Visible tokens of each layer; all by default. A layer that sees fewer than all positions
+    does not see the sink.
+    """
 
 
 def log_weights(truth: Truth, position: np.ndarray) -> np.ndarray:
@@ -70,8 +78,12 @@ def log_weights(truth: Truth, position: np.ndarray) -> np.ndarray:
     return out
 
 
-def capture(truth: Truth = Truth(), spread: Spread = Spread(), sizes: Sizes = Sizes(), seed: int = 0) -> xr.Dataset:
-    """Return a /capture dataset with the variables the assumption fits read, float32, laid out as a run's."""
+def capture(
+    truth: Truth = Truth(), spread: Spread = Spread(), sizes: Sizes = Sizes(), seed: int = 0
+) -> xr.Dataset:
+    """Return a /capture dataset with the variables the assumption fits read, float32, laid out
+    as a run's.
+    """
     random = np.random.default_rng(seed)
     tokens = np.array(sizes.window or (sizes.positions,) * sizes.layers)
     lag = np.arange(1, max(sizes.positions - 1, 2))
@@ -79,7 +91,9 @@ def capture(truth: Truth = Truth(), spread: Spread = Spread(), sizes: Sizes = Si
     edges = np.linspace(-1.0, 1.0, 81)
     variables: dict[str, list[np.ndarray]] = {}
     for seen in tokens:
-        for name, array in _layer(truth, spread, sizes, int(seen), lag, (starts, stops, edges), random).items():
+        for name, array in _layer(
+            truth, spread, sizes, int(seen), lag, (starts, stops, edges), random
+        ).items():
             variables.setdefault(name, []).append(array)
     dims = {
         "attention_weight": ("head", "position"),
@@ -90,8 +104,14 @@ def capture(truth: Truth = Truth(), spread: Spread = Spread(), sizes: Sizes = Si
         "cosine_histogram": ("kv_head", "lag_bin", "cosine_bin"),
         "cosine_block_mean": ("kv_head", "position_block", "lag_bin"),
     }
-    data = {name: (("document", "layer", *dims[name]), np.stack(arrays, axis=1)) for name, arrays in variables.items()}
-    data["token_id"] = (("document", "position"), random.integers(0, 1000, (sizes.documents, sizes.positions), dtype=np.int32))
+    data = {
+        name: (("document", "layer", *dims[name]), np.stack(arrays, axis=1))
+        for name, arrays in variables.items()
+    }
+    data["token_id"] = (
+        ("document", "position"),
+        random.integers(0, 1000, (sizes.documents, sizes.positions), dtype=np.int32),
+    )
     coords = {
         "document": np.array([f"text {k}" for k in range(sizes.documents)], dtype=object),
         "layer": np.arange(sizes.layers),
@@ -123,8 +143,17 @@ def _blocks(positions: int) -> np.ndarray:
     return np.unique(np.linspace(0, positions, 5).astype(int))
 
 
-def _block_means(expected: np.ndarray, spread: Spread, first: int, start: int, bins: tuple[np.ndarray, ...], positions: int) -> np.ndarray:
-    """Mean cosine by block of the later token and lag bin: the model's, and noise as of so many pairs; it does not drift with position."""
+def _block_means(
+    expected: np.ndarray,
+    spread: Spread,
+    first: int,
+    start: int,
+    bins: tuple[np.ndarray, ...],
+    positions: int,
+) -> np.ndarray:
+    """Mean cosine by block of the later token and lag bin: the model's, and noise as of so many
+    pairs; it does not drift with position.
+    """
     starts, stops, _ = bins
     random = np.random.default_rng(abs(int(1e9 * expected.sum())))
     edges, shape = _blocks(positions) - start, expected.shape[:2]
@@ -140,18 +169,35 @@ def _block_means(expected: np.ndarray, spread: Spread, first: int, start: int, b
 
 
 def _layer(
-    truth: Truth, spread: Spread, sizes: Sizes, seen: int, lag: np.ndarray, bins: tuple[np.ndarray, ...], random: np.random.Generator
+    truth: Truth,
+    spread: Spread,
+    sizes: Sizes,
+    seen: int,
+    lag: np.ndarray,
+    bins: tuple[np.ndarray, ...],
+    random: np.random.Generator,
 ) -> dict[str, np.ndarray]:
-    documents, heads, kv_heads, positions = sizes.documents, sizes.heads, sizes.kv_heads, sizes.positions
+    documents, heads, kv_heads, positions = (
+        sizes.documents,
+        sizes.heads,
+        sizes.kv_heads,
+        sizes.positions,
+    )
     sink, start = seen == positions, positions - seen
     first, content = int(sink), seen - int(sink)
     weight = np.zeros((documents, heads, positions))
     level = random.normal(0, spread.document_level, (documents, heads, 1))
-    log_alpha = log_weights(truth, first + np.arange(content)) + level + random.normal(0, spread.token, (documents, heads, content))
+    log_alpha = (
+        log_weights(truth, first + np.arange(content))
+        + level
+        + random.normal(0, spread.token, (documents, heads, content))
+    )
     weight[..., start + first :] = np.exp(log_alpha)
     norm = np.full((documents, kv_heads, positions), np.nan)
     own = truth.C * (1 + random.normal(0, spread.document_norm, (documents, kv_heads, 1)))
-    norm[..., start + first :] = own * (1 + truth.cv * random.uniform(-np.sqrt(3), np.sqrt(3), (documents, kv_heads, content)))
+    norm[..., start + first :] = own * (
+        1 + truth.cv * random.uniform(-np.sqrt(3), np.sqrt(3), (documents, kv_heads, content))
+    )
     sink_cosine = np.full((documents, kv_heads, positions), np.nan)
     if sink:
         weight[..., 0] = truth.p_sink * np.exp(random.normal(0, 0.05, (documents, heads)))
@@ -159,11 +205,17 @@ def _layer(
         rho0 = truth.rho0 + random.normal(0, spread.document_rho0, (documents, kv_heads, 1))
         sink_cosine[..., 1:] = rho0 + random.normal(0, spread.sink, (documents, kv_heads, content))
     beta = truth.beta * np.exp(random.normal(0, spread.document_beta, (documents, kv_heads, 1)))
-    offset = truth.offset + random.normal(0, spread.document_offset, (documents, kv_heads, 1)) * (truth.offset != 0)
+    offset = truth.offset + random.normal(0, spread.document_offset, (documents, kv_heads, 1)) * (
+        truth.offset != 0
+    )
     pairs = np.maximum(content - lag, 0)
     expected = offset + (1 - offset) * np.exp(-beta * lag)
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean = np.where(pairs > 0, expected + random.normal(0, 1, expected.shape) * spread.pair / np.sqrt(pairs), np.nan)
+        mean = np.where(
+            pairs > 0,
+            expected + random.normal(0, 1, expected.shape) * spread.pair / np.sqrt(pairs),
+            np.nan,
+        )
     negative = np.where(pairs > 0, ndtr(-expected / spread.pair), np.nan)
     starts, stops, edges = bins
     counts = np.zeros((documents, kv_heads, starts.size, edges.size - 1))
@@ -179,4 +231,6 @@ def _layer(
         "cosine_negative_fraction": negative,
         "cosine_block_mean": _block_means(expected, spread, first, start, bins, positions),
     }
-    return {name: array.astype(np.float32) for name, array in out.items()} | {"cosine_histogram": np.round(counts).astype(np.int32)}
+    return {name: array.astype(np.float32) for name, array in out.items()} | {
+        "cosine_histogram": np.round(counts).astype(np.int32)
+    }

@@ -13,7 +13,10 @@ from theory.errors import InputError
 
 def main(arguments: list[str] | None = None) -> None:
     """Write the document; progress goes to standard error."""
-    parser = argparse.ArgumentParser(prog="python -m theory.audit", description="Audit every edition and write it down as Markdown.")
+    parser = argparse.ArgumentParser(
+        prog="python -m theory.audit",
+        description="Audit every edition and write it down as Markdown.",
+    )
     parser.add_argument("out", type=Path)
     for name, default in (("draws", 1000), ("seed", 0), ("every", 1), ("workers", 1)):
         parser.add_argument(f"--{name}", type=int, default=default)
@@ -23,7 +26,13 @@ def main(arguments: list[str] | None = None) -> None:
         sys.stderr.write(f"\raudit {share:.0%}")
 
     try:
-        result = all_samples(asked.draws, seed=asked.seed, every=asked.every, workers=asked.workers, progress=progress)
+        result = all_samples(
+            asked.draws,
+            seed=asked.seed,
+            every=asked.every,
+            workers=asked.workers,
+            progress=progress,
+        )
     except InputError as problem:
         parser.error(str(problem))
     sys.stderr.write("\n")

@@ -1,7 +1,9 @@
-"""The heads that an audit is taken over: a grid of Assumptions 1-3, heads drawn at random from a wider range of them, and small heads of any Gram.
+"""The heads that an audit is taken over: a grid of Assumptions 1-3, heads drawn at random from a
+wider range of them, and small heads of any Gram.
 
-The grid is fixed. The others guard against a grid that suits the bounds: another seed gives others. The small ones have what no lag Gram has:
-dense, low-rank and clustered cosines, equal tokens, tokens of no weight. Imports numpy; the generators of this room.
+The grid is fixed. The others guard against a grid that suits the bounds: another seed gives others.
+The small ones have what no lag Gram has: dense, low-rank and clustered cosines, equal tokens,
+tokens of no weight. Imports numpy; the generators of this room.
 """
 
 from __future__ import annotations
@@ -45,15 +47,21 @@ SMALL_DIMENSIONS: Final = (2, 40)
 
 Kind = Literal["dense", "low rank", "clustered", "equal", "parallel", "weightless"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
-"""Small heads in turn: cosines of random vectors, of vectors in one to four dimensions, of clusters, of tokens some of which are equal (cosine 1
-and the same weight), or parallel (cosine 1, other weights), and with tokens of no weight or no norm."""
+"""Small heads in turn: cosines of random vectors, of vectors in one to four dimensions, of
+clusters, of tokens some of which are equal (cosine 1 and the same weight), or parallel (cosine 1,
+other weights), and with tokens of no weight or no norm.
+"""
 
 LARGEST_N: Final = 128
 """Largest N of either sample."""
 
 RANGES: Final[dict[str, tuple[float, float]]] = {
-    "length": (16, 256), "dimension": (8, 128), "beta": (0.03, 3), "growth": (0.005, 0.5), "lam": (0.05, 1.2),
-}  # fmt: skip
+    "length": (16, 256),
+    "dimension": (8, 128),
+    "beta": (0.03, 3),
+    "growth": (0.005, 0.5),
+    "lam": (0.05, 1.2),
+}
 """Log-uniform parameters of a random head, lowest and highest."""
 
 
@@ -69,7 +77,9 @@ class Head:
 
 
 def heads(sample: Sample = "grid", *, seed: int = 0, count: int | None = None) -> list[Head]:
-    """Return the heads of a sample; `seed` and `count` are for those that are drawn: at random, or small ones of each of `KINDS` in turn."""
+    """Return the heads of a sample; `seed` and `count` are for those that are drawn: at random,
+    or small ones of each of `KINDS` in turn.
+    """
     generator = np.random.default_rng(seed)
     if sample == "random":
         return [random_head(generator) for _ in range(count or RANDOM_HEADS)]
@@ -81,14 +91,21 @@ def heads(sample: Sample = "grid", *, seed: int = 0, count: int | None = None) -
 def grid_heads() -> list[Head]:
     """Return the heads of the grid, those whose Gram exists."""
     out = []
-    for length, d, beta, rho0, offset, profile in product(LENGTHS, DIMENSIONS, DECAYS, SINK_COSINES, OFFSETS, PROFILES):
+    for length, d, beta, rho0, offset, profile in product(
+        LENGTHS, DIMENSIONS, DECAYS, SINK_COSINES, OFFSETS, PROFILES
+    ):
         gram = offset_exponential(beta, offset, rho0, length + 1)
         if not is_feasible(gram, length + 1):
             continue
         shape = WeightProfile(
-            length=length, plateau_end=length // 3, growth_start=length - max(2, length // 8), p_sink=profile["p_sink"], eta=profile["eta"],
-            omega=0.7, growth=profile["growth"],
-        )  # fmt: skip
+            length=length,
+            plateau_end=length // 3,
+            growth_start=length - max(2, length // 8),
+            p_sink=profile["p_sink"],
+            eta=profile["eta"],
+            omega=0.7,
+            growth=profile["growth"],
+        )
         norms = value_norm_profile(length + 1, sink_ratio=profile["lam"])
         sizes = np.array([n for n in SIZES if n <= length])
         out.append(Head(alpha=shape.weights(), norms=norms, gram=gram, dimension=d, n=sizes))
@@ -96,11 +113,15 @@ def grid_heads() -> list[Head]:
 
 
 def random_head(generator: np.random.Generator) -> Head:
-    """Return a head whose parameters are drawn independently: `RANGES`, and uniform ones below; ρ₀ up to .95 of its feasible edge."""
+    """Return a head whose parameters are drawn independently: `RANGES`, and uniform ones below;
+    ρ₀ up to .95 of its feasible edge.
+    """
     drawn = {name: float(np.exp(generator.uniform(*np.log(ends)))) for name, ends in RANGES.items()}
     length, dimension = round(drawn["length"]), round(drawn["dimension"])
     offset = max(0.0, float(generator.uniform(-0.3, 0.6)))
-    rho0 = float(generator.uniform(-0.95, 0.95)) * feasible_edge(drawn["beta"], length, offset=offset)
+    rho0 = float(generator.uniform(-0.95, 0.95)) * feasible_edge(
+        drawn["beta"], length, offset=offset
+    )
     plateau_end = int(generator.uniform(0, 0.6) * length)
     shape = WeightProfile(
         length=length,
@@ -122,12 +143,19 @@ def random_head(generator: np.random.Generator) -> Head:
 
 
 def small_head(kind: Kind, generator: np.random.Generator) -> Head:
-    """Draw one head: T and d log-uniform, Dirichlet weights, norms 1 or lognormal, and cosines of its kind."""
-    tokens, d = (round(float(np.exp(generator.uniform(*np.log(ends))))) for ends in (SMALL_TOKENS, SMALL_DIMENSIONS))
+    """Draw one head: T and d log-uniform, Dirichlet weights, norms 1 or lognormal, and cosines
+    of its kind.
+    """
+    tokens, d = (
+        round(float(np.exp(generator.uniform(*np.log(ends)))))
+        for ends in (SMALL_TOKENS, SMALL_DIMENSIONS)
+    )
     alpha = generator.dirichlet(np.full(tokens, generator.choice([0.3, 1.0, 5.0])))
     norms = np.exp(generator.choice([0.0, 0.5]) * generator.normal(size=tokens))
     rank = int(generator.integers(1, 5)) if kind == "low rank" else tokens + 2
-    vectors = generator.normal(size=(tokens, rank)) + generator.choice([0.0, 0.5, 1.5]) * generator.normal(size=rank)
+    vectors = generator.normal(size=(tokens, rank)) + generator.choice(
+        [0.0, 0.5, 1.5]
+    ) * generator.normal(size=rank)
     like = np.arange(tokens)
     if kind in ("clustered", "equal", "parallel"):
         like = generator.integers(0, max(2, tokens // 2), tokens)
@@ -139,7 +167,11 @@ def small_head(kind: Kind, generator: np.random.Generator) -> Head:
     if kind == "weightless":
         weightless = generator.random(tokens) < 0.4
         weightless[int(np.argmax(alpha))] = False
-        alpha, norms = (alpha * ~weightless, norms) if generator.random() < 0.5 else (alpha, norms * ~weightless)
+        alpha, norms = (
+            (alpha * ~weightless, norms)
+            if generator.random() < 0.5
+            else (alpha, norms * ~weightless)
+        )
     units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     gram = np.clip(units @ units.T, -1, 1)
     np.fill_diagonal(gram, 1.0)

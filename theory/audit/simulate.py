@@ -1,7 +1,9 @@
-"""Monte-Carlo truth: heads drawn from Model G, or with exactly unit directions, and their expected separability.
+"""Monte-Carlo truth: heads drawn from Model G, or with exactly unit directions, and their expected
+separability.
 
-Model G: each of the d coordinates of (y_0..y_L) is an independent N(0, C/d), C_kl = a_k a_l ρ_kl. The judge of every edition:
-Model G for `sharp`, unit directions for `repaired`. Definitions 1-3 of arXiv 2602.01893 give P, R and F. Imports numpy and scipy.linalg.
+Model G: each of the d coordinates of (y_0..y_L) is an independent N(0, C/d), C_kl = a_k a_l ρ_kl.
+The judge of every edition: Model G for `sharp`, unit directions for `repaired`. Definitions 1-3 of
+arXiv 2602.01893 give P, R and F. Imports numpy and scipy.linalg.
 """
 
 from __future__ import annotations
@@ -28,21 +30,29 @@ TIE = 1e-9
 Directions = Literal["gaussian", "unit"]
 
 FOLLOWUP: Final = "f_followup"
-"""The one F of the follow-up protocol, harmonic mean of P(r_max) and R(r_min) with strict inner balls; no printed or repaired edition."""
+"""The one F of the follow-up protocol, harmonic mean of P(r_max) and R(r_min) with strict inner
+balls; no printed or repaired edition.
+"""
 
 FOLLOWUP_RECALL: Final = "recall_followup"
 """R(r_min) with strict inner balls: told apart for small heads, some of whose tokens are tied."""
 
 AUDITED: Final = (*QUANTITIES, FOLLOWUP_RECALL, FOLLOWUP)
-"""Everything that is simulated: the paper's P(r_max), R(r_min), F(r_max), F(r_min) with closed inner balls, then the follow-up's own."""
+"""Everything that is simulated: the paper's P(r_max), R(r_min), F(r_max), F(r_min) with closed
+inner balls, then the follow-up's own.
+"""
 
-AS_AUDITED: Final[dict[Convention, tuple[str, ...]]] = {"paper": QUANTITIES, "followup": ("precision", FOLLOWUP_RECALL, FOLLOWUP, FOLLOWUP)}
+AS_AUDITED: Final[dict[Convention, tuple[str, ...]]] = {
+    "paper": QUANTITIES,
+    "followup": ("precision", FOLLOWUP_RECALL, FOLLOWUP, FOLLOWUP),
+}
 """What `QUANTITIES` are in each convention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Simulation:
-    """Means over draws of P(r_max), R(r_min), F(r_max), F(r_min) with their standard errors, one entry for each n; NaN for n > T.
+    """Means over draws of P(r_max), R(r_min), F(r_max), F(r_min) with their standard errors, one
+    entry for each n; NaN for n > T.
 
     Under `followup` f_outer and f_inner both hold its one F, and n = T is NaN.
     """
@@ -97,7 +107,11 @@ def simulate(
         >>> bool(0 < found.precision[0] <= 1), found.draws
         (True, 100)
     """
-    if draws < 2 or directions not in get_args(Directions) or convention not in get_args(Convention):
+    if (
+        draws < 2
+        or directions not in get_args(Directions)
+        or convention not in get_args(Convention)
+    ):
         raise InputError(
             f"draws={draws}, directions={directions!r}, convention={convention!r}: "
             "expected at least 2 draws, 'gaussian' or 'unit', 'paper' or 'followup'."
@@ -105,12 +119,28 @@ def simulate(
     head = checked_input(alpha, norms, gram, dimension, n, sink=sink)
     below = head.n < head.tokens
     inner, at = np.unique(head.n[below], return_inverse=True)
-    drawn = mean_of_draws(head.alpha, head.norms, gram, head.dimension, inner, draws, seed, sink=head.sink, directions=directions)
+    drawn = mean_of_draws(
+        head.alpha,
+        head.norms,
+        gram,
+        head.dimension,
+        inner,
+        draws,
+        seed,
+        sink=head.sink,
+        directions=directions,
+    )
     values = np.full((2, len(QUANTITIES), len(head.n)), np.nan)
-    values[:, :, below] = np.stack(drawn)[:, [AUDITED.index(name) for name in AS_AUDITED[convention]]][:, :, at]
+    values[:, :, below] = np.stack(drawn)[
+        :, [AUDITED.index(name) for name in AS_AUDITED[convention]]
+    ][:, :, at]
     if convention == "paper":
         values[0][:, head.n == head.tokens], values[1][:, head.n == head.tokens] = 1.0, 0.0
-    named = {f"{name}{of}": values[row, k] for row, of in enumerate(("", "_se")) for k, name in enumerate(QUANTITIES)}
+    named = {
+        f"{name}{of}": values[row, k]
+        for row, of in enumerate(("", "_se"))
+        for k, name in enumerate(QUANTITIES)
+    }
     return Simulation(n=head.n, draws=draws, directions=directions, **named)
 
 
@@ -126,7 +156,9 @@ def mean_of_draws(
     sink: int | None = 0,
     directions: Directions = "gaussian",
 ) -> tuple[FloatArray, FloatArray]:
-    """Return mean and standard error of each of `AUDITED` at rising sizes n < T, (6, n) each, all from the same draws; arguments as `simulate`."""
+    """Return mean and standard error of each of `AUDITED` at rising sizes n < T, (6, n) each,
+    all from the same draws; arguments as `simulate`.
+    """
     order, a = selection_order(alpha), alpha * norms
     total, square = np.zeros((2, len(AUDITED), len(n)))
     for units in draw_directions(gram, len(a), dimension, draws, seed, sink=sink):
@@ -140,12 +172,20 @@ def mean_of_draws(
     return mean, np.sqrt(np.maximum(square / draws - mean**2, 0) / (draws - 1))
 
 
-def draw_directions(gram: Gram, tokens: int, dimension: int, draws: int, seed: int, *, sink: int | None = 0) -> Iterator[FloatArray]:
-    """Yield chunks (T, m, d) of Gaussian directions whose inner products have the Gram as mean; Σm = draws."""
+def draw_directions(
+    gram: Gram, tokens: int, dimension: int, draws: int, seed: int, *, sink: int | None = 0
+) -> Iterator[FloatArray]:
+    """Yield chunks (T, m, d) of Gaussian directions whose inner products have the Gram as mean;
+    Σm = draws.
+    """
     generator = np.random.default_rng(seed)
     at_once = max(1, CHUNK_NUMBERS // (tokens * dimension))
     markov = (
-        isinstance(gram, LagGram) and gram.beta is not None and 0 <= (gram.offset or 0.0) < 1 - 1e-9 and sink in (0, None) and tokens > 1
+        isinstance(gram, LagGram)
+        and gram.beta is not None
+        and 0 <= (gram.offset or 0.0) < 1 - 1e-9
+        and sink in (0, None)
+        and tokens > 1
     )
     factor, like = (None, None) if markov else _factor(gram, tokens, sink)
     for start in range(0, draws, at_once):
@@ -161,7 +201,8 @@ def draw_directions(gram: Gram, tokens: int, dimension: int, draws: int, seed: i
 
 
 def _factor(gram: Gram, tokens: int, sink: int | None) -> tuple[FloatArray, IntArray | None]:
-    """Return H with H Hᵀ the Gram of the distinct tokens, and which of them each token is; None where all are.
+    """Return H with H Hᵀ the Gram of the distinct tokens, and which of them each token is; None
+    where all are.
 
     Tokens of cosine 1 are drawn once: rounding must not part vectors that are equal.
     """
@@ -171,11 +212,22 @@ def _factor(gram: Gram, tokens: int, sink: int | None) -> tuple[FloatArray, IntA
     distinct, like = np.unique(np.argmax(cosines >= 1 - SUM_ROUNDING, axis=0), return_inverse=True)
     values, vectors = eigh(cosines[np.ix_(distinct, distinct)])
     kept = values > 1e-12 * values[-1]
-    return np.asarray(vectors[:, kept] * np.sqrt(values[kept])), None if len(distinct) == tokens else like
+    return np.asarray(vectors[:, kept] * np.sqrt(values[kept])), (
+        None if len(distinct) == tokens else like
+    )
 
 
-def _markov_chunk(gram: LagGram, tokens: int, dimension: int, count: int, generator: np.random.Generator, sink: int | None) -> FloatArray:
-    """Draw c + (1−c)φ^lag as a common part plus an AR(1) sequence, and the sink by its regression on the content: O(T d) a draw."""
+def _markov_chunk(
+    gram: LagGram,
+    tokens: int,
+    dimension: int,
+    count: int,
+    generator: np.random.Generator,
+    sink: int | None,
+) -> FloatArray:
+    """Draw c + (1−c)φ^lag as a common part plus an AR(1) sequence, and the sink by its
+    regression on the content: O(T d) a draw.
+    """
     assert gram.beta is not None
     phi, offset = float(np.exp(-gram.beta)), gram.offset or 0.0
     units = np.empty((tokens, count, dimension))
@@ -191,20 +243,24 @@ def _markov_chunk(gram: LagGram, tokens: int, dimension: int, count: int, genera
     content *= np.sqrt(1 - offset)
     content += np.sqrt(offset) * generator.standard_normal((count, dimension))
     if sink is not None:
-        # A⁻¹1 in closed form (the inverse of an AR(1) matrix is tridiagonal), then with the offset by Sherman and Morrison
+        # A⁻¹1 in closed form (the inverse of an AR(1) matrix is tridiagonal), then with the offset
+        # by Sherman and Morrison
         ends = np.full(length, (1 - phi) / (1 + phi))
         ends[[0, -1]] = 1 / (1 + phi) if length > 1 else 1.0
         solved = ends / (1 - offset)
         solved /= 1 + offset * solved.sum()
         left = np.sqrt(max(0.0, 1 - gram.rho0**2 * solved.sum()))
-        units[0] = gram.rho0 * np.tensordot(solved, content, axes=1) + left * generator.standard_normal((count, dimension))
+        units[0] = gram.rho0 * np.tensordot(
+            solved, content, axes=1
+        ) + left * generator.standard_normal((count, dimension))
     return units
 
 
 def separability_of_draws(y: FloatArray, order: IntArray, n: IntArray) -> FloatArray:
     """Return each of `AUDITED` in each draw, shape (6, K, m).
 
-    Squared distances are compared without their common ‖s‖²: D_l − ‖s‖² = ‖y_l‖² − 2⟨s, y_l⟩, so that tiny weights keep their digits.
+    Squared distances are compared without their common ‖s‖²: D_l − ‖s‖² = ‖y_l‖² − 2⟨s, y_l⟩, so
+    that tiny weights keep their digits.
 
     Args:
         y: contributions (T, m, d).
@@ -228,4 +284,13 @@ def separability_of_draws(y: FloatArray, order: IntArray, n: IntArray) -> FloatA
         p[at] = stop / (stop + out)
         closed[at] = (inside <= nearest + margin).sum(axis=0) / stop
         strict[at] = (inside < nearest - margin).sum(axis=0) / stop
-    return np.stack([p, closed, 2 * p / (1 + p), 2 * closed / (1 + closed), strict, 2 * p * strict / (p + strict)])
+    return np.stack(
+        [
+            p,
+            closed,
+            2 * p / (1 + p),
+            2 * closed / (1 + closed),
+            strict,
+            2 * p * strict / (p + strict),
+        ]
+    )

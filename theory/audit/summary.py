@@ -1,7 +1,9 @@
-"""Every edition against simulation: how often each bound is violated, vacuous, and how far from the truth it lies.
+"""Every edition against simulation: how often each bound is violated, vacuous, and how far from the
+truth it lies.
 
-A violation is a bound beyond 4 standard errors of the simulated mean, on its wrong side; `theory.audit.rows` draws the rows,
-`theory.audit.heads` the heads, `theory.audit.document` writes it down: `python -m theory.audit docs/audit.md`. Imports numpy.
+A violation is a bound beyond 4 standard errors of the simulated mean, on its wrong side;
+`theory.audit.rows` draws the rows, `theory.audit.heads` the heads, `theory.audit.document` writes
+it down: `python -m theory.audit docs/audit.md`. Imports numpy.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ NOTHING = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One line of the table: one edition, one quantity. Widths and gaps are medians over rows of which neither bound is violated."""
+    """One line of the table: one edition, one quantity. Widths and gaps are medians over rows of
+    which neither bound is violated.
+    """
 
     edition: str
     quantity: str
@@ -45,17 +49,25 @@ class Line:
     """At N ≤ 8."""
     width: float
     relative: float
-    """Median width over that of `sharp`, both over rows where neither is violated; NaN where there is no `sharp`."""
+    """Median width over that of `sharp`, both over rows where neither is violated; NaN where
+    there is no `sharp`.
+    """
 
 
 def table(audit: Audit) -> list[Line]:
     """Sum up an audit, one line for each edition but `predicted` and each quantity."""
-    return [_line(audit, edition, quantity, rows) for (edition, quantity), rows in audit.rows.items() if edition != "predicted"]
+    return [
+        _line(audit, edition, quantity, rows)
+        for (edition, quantity), rows in audit.rows.items()
+        if edition != "predicted"
+    ]
 
 
 def _line(audit: Audit, edition: str, quantity: str, rows: Rows) -> Line:
     kept = _kept(rows)
-    excess = np.where(rows.violated, np.stack([rows.lower - rows.truth, rows.truth - rows.upper]), 0.0)
+    excess = np.where(
+        rows.violated, np.stack([rows.lower - rows.truth, rows.truth - rows.upper]), 0.0
+    )
     return Line(
         edition=edition,
         quantity=quantity,
@@ -86,7 +98,9 @@ def _median(values: FloatArray) -> float:
 
 
 def relative_width(audit: Audit, quantity: str, edition: str = "conditional") -> float:
-    """Return the median width of an edition over that of `sharp`, over rows where neither is violated; NaN without rows of `sharp`."""
+    """Return the median width of an edition over that of `sharp`, over rows where neither is
+    violated; NaN without rows of `sharp`.
+    """
     if ("sharp", quantity) not in audit.rows:
         return float("nan")
     both = audit.rows[edition, quantity], audit.rows["sharp", quantity]
@@ -96,14 +110,21 @@ def relative_width(audit: Audit, quantity: str, edition: str = "conditional") ->
 
 
 def sharp_beyond_repaired(audit: Audit, quantity: str) -> int:
-    """Count rows where the lower bound of `repaired` says something and that of `sharp` does not."""
-    says, silent = (_says_nothing_below(audit.rows[edition, quantity], quantity) for edition in ("repaired", "sharp"))
+    """Count rows where the lower bound of `repaired` says something and that of `sharp` does
+    not.
+    """
+    says, silent = (
+        _says_nothing_below(audit.rows[edition, quantity], quantity)
+        for edition in ("repaired", "sharp")
+    )
     return int((~says & silent).sum())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accuracy:
-    """How far `predicted` lies from the truth, over all rows, and whether its own flag catches where it fails."""
+    """How far `predicted` lies from the truth, over all rows, and whether its own flag catches
+    where it fails.
+    """
 
     quantity: str
     rows: int
@@ -113,14 +134,20 @@ class Accuracy:
     worst_trusted: float
     distrusted: int
     large: int
-    """Rows off by more than .05 (of the rows that the flag distrusts some may be so by the noise of the simulation)."""
+    """Rows off by more than .05 (of the rows that the flag distrusts some may be so by the noise
+    of the simulation).
+    """
     missed: int
     """Those of them that the flag trusts."""
 
 
 def accuracy(audit: Audit) -> list[Accuracy]:
     """Sum up the edition `predicted`."""
-    return [_accuracy(quantity, rows) for (edition, quantity), rows in audit.rows.items() if edition == "predicted"]
+    return [
+        _accuracy(quantity, rows)
+        for (edition, quantity), rows in audit.rows.items()
+        if edition == "predicted"
+    ]
 
 
 def _accuracy(quantity: str, rows: Rows) -> Accuracy:
@@ -145,9 +172,16 @@ SAMPLES: tuple[Sample, ...] = get_args(Sample)
 
 
 def all_samples(
-    draws: int = 1000, *, seed: int = 0, every: int = 1, workers: int = 1, progress: Callable[[float], None] | None = None
+    draws: int = 1000,
+    *,
+    seed: int = 0,
+    every: int = 1,
+    workers: int = 1,
+    progress: Callable[[float], None] | None = None,
 ) -> list[Audit]:
-    """Audit the grid, the random heads and the small ones; `progress` is called with the share done."""
+    """Audit the grid, the random heads and the small ones; `progress` is called with the share
+    done.
+    """
     sizes = [len(heads(sample, seed=seed)[::every]) for sample in SAMPLES]
 
     def counted_from(before: int) -> Callable[[int, int], None] | None:
@@ -155,6 +189,10 @@ def all_samples(
 
     each = partial(audit, draws=draws, seed=seed, every=every, workers=workers)
     return [
-        each(UNDER_MODEL_G if sample == "small" else get_args(Edition), sample=sample, progress=counted_from(sum(sizes[:at])))
+        each(
+            UNDER_MODEL_G if sample == "small" else get_args(Edition),
+            sample=sample,
+            progress=counted_from(sum(sizes[:at])),
+        )
         for at, sample in enumerate(SAMPLES)
     ]

@@ -1,8 +1,9 @@
 r"""Edition `printed`: eq. (8)-(17) of arXiv 2602.01893 to the letter, in numbers, unclipped.
 
-Where print leaves a choice both readings are offered: Δ₀ with ρ_out or ρ_in (erratum 2), B with or without the sink (erratum 15).
-Where print is undefined the term is dropped and the margin is NaN: Δ's when I\0 is empty, Δ₀'s when no sink is visible.
-Units are the paper's: a in units of value norm, margins in a², B in a (erratum 1). Imports numpy only.
+Where print leaves a choice both readings are offered: Δ₀ with ρ_out or ρ_in (erratum 2), B with or
+without the sink (erratum 15). Where print is undefined the term is dropped and the margin is NaN:
+Δ's when I\0 is empty, Δ₀'s when no sink is visible. Units are the paper's: a in units of value
+norm, margins in a², B in a (erratum 1). Imports numpy only.
 """
 
 from __future__ import annotations
@@ -22,17 +23,22 @@ FLOOR_PEAK = float(np.sqrt(np.sqrt(2.0) - 1.0))
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Margins:
-    """Δ, Δ₀ (units a²) and B (units a) for each of K sizes; NaN where print leaves them undefined."""
+    """Δ, Δ₀ (units a²) and B (units a) for each of K sizes; NaN where print leaves them
+    undefined.
+    """
 
     margin: FloatArray
     margin_sink: FloatArray
     scale: FloatArray
 
 
-def printed_margins(summary: Summary, *, delta0: Literal["out", "in"], sink_in_b: bool, sink_visible: bool) -> Margins:
+def printed_margins(
+    summary: Summary, *, delta0: Literal["out", "in"], sink_in_b: bool, sink_visible: bool
+) -> Margins:
     """Return Δ, Δ₀ and B of eq. (8).
 
-    delta0: "out" reads Δ₀ = a₀² − (S_in ρ_out)² as eq. (29), "in" with ρ_in as eq. (8). sink_in_b: whether a_max_in includes the sink.
+    delta0: "out" reads Δ₀ = a₀² − (S_in ρ_out)² as eq. (29), "in" with ρ_in as eq. (8). sink_in_b:
+    whether a_max_in includes the sink.
     """
     least = np.where(np.isfinite(summary.a_min_in), summary.a_min_in, np.nan)
     margin = least**2 - 2 * summary.a_max_out * summary.s_in * summary.rho_out
@@ -46,16 +52,24 @@ def printed_margins(summary: Summary, *, delta0: Literal["out", "in"], sink_in_b
     )
 
 
-def printed_bounds(head: Ranked, summary: Summary, margins: Margins, dimension: int, kappa: float) -> BoundPairs[FloatArray]:
-    """Return eq. (12)-(17) for each of K sizes, unclipped: a recall bound may be negative, and F's then anything (erratum 18)."""
+def printed_bounds(
+    head: Ranked, summary: Summary, margins: Margins, dimension: int, kappa: float
+) -> BoundPairs[FloatArray]:
+    """Return eq. (12)-(17) for each of K sizes, unclipped: a recall bound may be negative, and
+    F's then anything (erratum 18).
+    """
     n, outside = summary.n.astype(float), head.tokens - 1.0 - summary.n
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         tail, tail_sink = (
-            np.where(np.isnan(m), 0.0, np.exp(-kappa * dimension * (m / margins.scale) ** 2)) for m in (margins.margin, margins.margin_sink)
+            np.where(np.isnan(m), 0.0, np.exp(-kappa * dimension * (m / margins.scale) ** 2))
+            for m in (margins.margin, margins.margin_sink)
         )
         loss = outside * tail + outside / n * tail_sink
         loss = np.where(margins.scale > 0, loss, np.nan)
-        floors = [floor_by_row(head, summary, k, b / np.sqrt(2 * kappa * dimension)) for k, b in enumerate(margins.scale.tolist())]
+        floors = [
+            floor_by_row(head, summary, k, b / np.sqrt(2 * kappa * dimension))
+            for k, b in enumerate(margins.scale.tolist())
+        ]
         p_low, r_low = 1 / (1 + loss), 1 - loss
         p_high = 1 - np.array([rows.max() for rows in floors]) / (n + 1)
         r_high = np.array([1 - rows.mean() for rows in floors])
@@ -82,7 +96,9 @@ def floor_probability(xi: Any) -> FloatArray:
 
 
 def pair_levels(head: Ranked, summary: Summary, at: int) -> FloatArray:
-    """Return h_l = a_l² − 2 a_l M_l by rank, M_l of eq. (11); eq. (10) is then μ_ij = h_j − h_i. Units a²."""
+    """Return h_l = a_l² − 2 a_l M_l by rank, M_l of eq. (11); eq. (10) is then μ_ij = h_j −
+    h_i. Units a².
+    """
     sigma = summary.sigma[at]
     if summary.sink_selected[at]:
         assert head.sink is not None
@@ -93,7 +109,8 @@ def pair_levels(head: Ranked, summary: Summary, at: int) -> FloatArray:
 def floor_by_row(head: Ranked, summary: Summary, at: int, sigma: float) -> FloatArray:
     """Return max_{j∈J} p̲_ij for each i∈I, shape (N,), by bisection: O(T log T).
 
-    p̲ is ½ below 0, else rises to its peak and falls: only the neighbours of the peak among the sorted h_j can be largest.
+    p̲ is ½ below 0, else rises to its peak and falls: only the neighbours of the peak among the
+    sorted h_j can be largest.
     """
     n = int(summary.n[at])
     levels = pair_levels(head, summary, at)

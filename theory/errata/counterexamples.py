@@ -1,7 +1,8 @@
-"""Counterexamples to the assumptions, theorems and proofs: the number that contradicts print, for each of errata 1-20.
+"""Counterexamples to the assumptions, theorems and proofs: the number that contradicts print, for
+each of errata 1-20.
 
-Source: arXiv 2602.01893; equation numbers are the paper's. The words of each erratum, and the head it is shown at, are in errata.toml.
-Computed by this room's own code. Imports numpy.
+Source: arXiv 2602.01893; equation numbers are the paper's. The words of each erratum, and the head
+it is shown at, are in errata.toml. Computed by this room's own code. Imports numpy.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from theory.head.results import Envelope
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """A number as printed, the true one, whether they contradict as the erratum says, and other numbers that its words quote."""
+    """A number as printed, the true one, whether they contradict as the erratum says, and other
+    numbers that its words quote.
+    """
 
     printed: float
     true: float
@@ -31,15 +34,25 @@ class Numbers:
     quoted: Mapping[str, float] = field(default_factory=dict)
 
 
-def head_of(a: Sequence[float], cosines: Any, inside: Sequence[int], sink: int | None = 0) -> tuple[Ranked, Summary]:
+def head_of(
+    a: Sequence[float], cosines: Any, inside: Sequence[int], sink: int | None = 0
+) -> tuple[Ranked, Summary]:
     """Return a head of given effective weights whose first ranks are the tokens `inside`."""
     order = np.array([*inside, *(j for j in range(len(a)) if j not in inside)])
-    head = ranked(order, np.asarray(a, dtype=float)[order], np.ones(len(a)), np.asarray(cosines, dtype=float), sink)
+    head = ranked(
+        order,
+        np.asarray(a, dtype=float)[order],
+        np.ones(len(a)),
+        np.asarray(cosines, dtype=float),
+        sink,
+    )
     return head, summarise(head, np.array([len(inside)]))
 
 
 def four(rho0: float = 0.1) -> tuple[list[float], Any]:
-    """Return a = (1/2, 1/20, 1/10, 3/5) with e^{−β} = 1/4: the sink and the last token are selected at N = 2."""
+    """Return a = (1/2, 1/20, 1/10, 3/5) with e^{−β} = 1/4: the sink and the last token are
+    selected at N = 2.
+    """
     return [0.5, 0.05, 0.1, 0.6], exponential(float(np.log(4)), rho0, 4).matrix(4)
 
 
@@ -48,7 +61,15 @@ def short_sink() -> tuple[list[float], Any]:
     return [0.05, 1.0, 0.3, 0.01], exponential(float(np.log(2)), 0.0, 4).matrix(4)
 
 
-def bounds_of(alpha: Sequence[float], gram: Any, dimension: int, size: int, edition: Any, norms: Any = 1.0, **options: Any) -> Envelope:
+def bounds_of(
+    alpha: Sequence[float],
+    gram: Any,
+    dimension: int,
+    size: int,
+    edition: Any,
+    norms: Any = 1.0,
+    **options: Any,
+) -> Envelope:
     """Return the bounds of one head at one size."""
     return envelope(np.asarray(alpha), norms, gram, dimension, [size], edition=edition, **options)
 
@@ -57,7 +78,9 @@ def units() -> Numbers:
     """Erratum 1: units."""
     a, gram = four()
     one, ten = (bounds_of(a, gram, 128, 2, "printed", norms=scale) for scale in (1.0, 10.0))
-    sharp_one, sharp_ten = (bounds_of(a, gram, 128, 2, "sharp", norms=scale) for scale in (1.0, 10.0))
+    sharp_one, sharp_ten = (
+        bounds_of(a, gram, 128, 2, "sharp", norms=scale) for scale in (1.0, 10.0)
+    )
     moved = float(ten.precision_lower[0] - one.precision_lower[0])
     fixed = float(sharp_ten.precision_lower[0] - sharp_one.precision_lower[0])
     return Numbers(moved, fixed, moved > 0.3 and abs(fixed) < 1e-12)
@@ -66,8 +89,12 @@ def units() -> Numbers:
 def rho_in() -> Numbers:
     """Erratum 2: ρ_in is never defined."""
     gram = exponential(float(np.log(2)), 0.0, 11).matrix(11)
-    head, summary = head_of([0.3, 1.0, 0.16, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.5], gram, [0, 1, 10])
-    printed = float(printed_margins(summary, delta0="in", sink_in_b=True, sink_visible=True).margin_sink[0])
+    head, summary = head_of(
+        [0.3, 1.0, 0.16, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.5], gram, [0, 1, 10]
+    )
+    printed = float(
+        printed_margins(summary, delta0="in", sink_in_b=True, sink_visible=True).margin_sink[0]
+    )
     true = float(exact_means(head, summary, 0)[0].min())
     return Numbers(printed, true, printed > 0 > true)
 
@@ -100,7 +127,9 @@ def negative_cosines() -> Numbers:
     """Erratum 6: signs of cosines."""
     gram = np.array([[1, -0.5, 0], [-0.5, 1, 0], [0, 0, 1.0]])
     head, summary = head_of([1.0, 1.0, 0.1], gram, [0, 1], sink=None)
-    printed = float(printed_margins(summary, delta0="out", sink_in_b=True, sink_visible=False).margin[0])
+    printed = float(
+        printed_margins(summary, delta0="out", sink_in_b=True, sink_visible=False).margin[0]
+    )
     true = float(exact_means(head, summary, 0).min())
     return Numbers(printed, true, true < printed)
 
@@ -129,7 +158,9 @@ def feasibility() -> Numbers:
 
 def normalisation() -> Numbers:
     """Erratum 10: normalisation of the weights."""
-    profile = WeightProfile(length=1024, plateau_end=100, growth_start=800, p_sink=0.5, eta=0.1, omega=1.0, p_base=1e-5)
+    profile = WeightProfile(
+        length=1024, plateau_end=100, growth_start=800, p_sink=0.5, eta=0.1, omega=1.0, p_base=1e-5
+    )
     largest = float(profile.weights().max())
     limit = np.log(1e5) / 224
     return Numbers(largest, 1.0, largest > 1 and limit < 0.052)
@@ -153,14 +184,21 @@ def only_the_sink() -> Numbers:
 def kappa() -> Numbers:
     """Erratum 13: κ is nowhere given."""
     a, gram = four()
-    low, high = (float(bounds_of(a, gram, 128, 2, "printed", kappa=kappa).precision_lower[0]) for kappa in (0.125, 2.0))
-    sharp = [float(bounds_of(a, gram, 128, 2, "sharp", kappa=kappa).precision_lower[0]) for kappa in (0.125, 2.0)]
+    low, high = (
+        float(bounds_of(a, gram, 128, 2, "printed", kappa=kappa).precision_lower[0])
+        for kappa in (0.125, 2.0)
+    )
+    sharp = [
+        float(bounds_of(a, gram, 128, 2, "sharp", kappa=kappa).precision_lower[0])
+        for kappa in (0.125, 2.0)
+    ]
     return Numbers(high - low, sharp[1] - sharp[0], high - low > 0.3)
 
 
 def closed_balls() -> Numbers:
     """Erratum 14: closed balls."""
-    # In one dimension: s = 3, squared distances 1, 4 inside and 9, 4 outside; the nearest outside lies on the inner sphere.
+    # In one dimension: s = 3, squared distances 1, 4 inside and 9, 4 outside; the nearest outside
+    # lies on the inner sphere.
     inside, outside = np.array([1.0, 4.0]), np.array([9.0, 4.0])
     k_in, k_out = int((inside <= outside.min()).sum()), int((outside <= outside.min()).sum())
     true = k_in / (k_in + k_out)
@@ -173,7 +211,8 @@ def largest_inside() -> Numbers:
     gram[1:, 1:] = 0.1 ** np.abs(np.subtract.outer(np.arange(3), np.arange(3)))
     _, summary = head_of([0.6, 0.3, 0.01, 0.005], gram, [0, 1])
     with_sink, without = (
-        float(printed_margins(summary, delta0="out", sink_in_b=choice, sink_visible=True).scale[0]) for choice in (True, False)
+        float(printed_margins(summary, delta0="out", sink_in_b=choice, sink_visible=True).scale[0])
+        for choice in (True, False)
     )
     return Numbers(without, with_sink, with_sink > 1.4 * without)
 
@@ -193,16 +232,26 @@ def squared() -> Numbers:
 def everything_but_one() -> Numbers:
     """Erratum 17: N = L."""
     printed = float(bounds_of([0.75, 1.0, 0.5], np.eye(3), 3, 2, "printed").precision_lower[0])
-    # ‖s‖² is uniform on (1/16, 49/16) and ⟨s, y₂⟩/(‖s‖a₂) on (−1, 1): P{D₂ ≤ 1} = 41/144, so E P = 1 − (41/144)/3.
+    # ‖s‖² is uniform on (1/16, 49/16) and ⟨s, y₂⟩/(‖s‖a₂) on (−1, 1): P{D₂ ≤ 1} = 41/144, so E
+    # P = 1 − (41/144)/3.
     true = 1 - 41 / 432
     return Numbers(printed, true, printed == 1.0 > true)
 
 
 def unclipped() -> Numbers:
     """Erratum 18: a negative recall bound."""
-    result = bounds_of([0.5, 0.05, 0.05, 0.05, 0.05, 0.6], exponential(float(np.log(4)), 0.1, 6), 16, 2, "printed")
+    result = bounds_of(
+        [0.5, 0.05, 0.05, 0.05, 0.05, 0.6], exponential(float(np.log(4)), 0.1, 6), 16, 2, "printed"
+    )
     printed = float(result.f_inner_lower[0])
-    return Numbers(printed, 1.0, float(result.recall_lower[0]) < -1 and printed > 2 and result.margin[0] > 0 and result.margin_sink[0] > 0)
+    return Numbers(
+        printed,
+        1.0,
+        float(result.recall_lower[0]) < -1
+        and printed > 2
+        and result.margin[0] > 0
+        and result.margin_sink[0] > 0,
+    )
 
 
 def sink_left_out() -> Numbers:
@@ -220,6 +269,10 @@ def literal() -> Numbers:
     distance = summary.sigma_ss[0] + head.a**2 - 2 * summary.sigma[0]
     true = 2 / (2 + int((distance[2:] <= distance[:2].max()).sum()))
     margins = printed_margins(summary, delta0="out", sink_in_b=True, sink_visible=True)
-    tail = np.exp(-0.125 * 1e6 * (np.array([margins.margin[0], margins.margin_sink[0]]) / margins.scale[0]) ** 2)
+    tail = np.exp(
+        -0.125
+        * 1e6
+        * (np.array([margins.margin[0], margins.margin_sink[0]]) / margins.scale[0]) ** 2
+    )
     printed = float(1 / (1 + tail[0] + tail[1] / 2))
     return Numbers(printed, true, true < printed)

@@ -1,7 +1,8 @@
-"""Counterexamples to Appendix A.2 and Figure 4: the number that contradicts print, for each of errata 21-29 (Tables 1 and 2, eq. (32)-(33)).
+"""Counterexamples to Appendix A.2 and Figure 4: the number that contradicts print, for each of
+errata 21-29 (Tables 1 and 2, eq. (32)-(33)).
 
-Source: arXiv 2602.01893; equation numbers are the paper's. The words of each erratum, and the head it is shown at, are in errata.toml.
-Simulation is under Model G with a fixed seed. Imports numpy.
+Source: arXiv 2602.01893; equation numbers are the paper's. The words of each erratum, and the head
+it is shown at, are in errata.toml. Simulation is under Model G with a fixed seed. Imports numpy.
 """
 
 from __future__ import annotations
@@ -14,11 +15,27 @@ from theory.arrays import selection_order
 from theory.errata.counterexamples import Numbers, four, head_of
 from theory.head.attention_profile import regimes
 from theory.paper_tables.neighbours import Head, Point, one_more
-from theory.paper_tables.table_2 import EXAMPLE, alias, entry_order, figure_4_profile, sink_rank, tail_trend
+from theory.paper_tables.table_2 import (
+    EXAMPLE,
+    alias,
+    entry_order,
+    figure_4_profile,
+    sink_rank,
+    tail_trend,
+)
 from theory.paper_tables.witnesses import true_change
 
 TABLE_1_POINT = Point(
-    length=32, plateau_end=8, growth_start=24, n=4, dimension=32, beta=2.0, eta=0.3, omega=0.7, p_sink=0.4, sink_ratio=0.5
+    length=32,
+    plateau_end=8,
+    growth_start=24,
+    n=4,
+    dimension=32,
+    beta=2.0,
+    eta=0.3,
+    omega=0.7,
+    p_sink=0.4,
+    sink_ratio=0.5,
 )
 """A head with Δ > 0 and Δ₀ > 0, for Table 1."""
 
@@ -27,7 +44,9 @@ DRAWS = 4000
 
 
 def _change(before: Head, after: Head) -> tuple[float, float, float]:
-    """Return the change of the printed lower bound of E P, of the true E P, and its standard error."""
+    """Return the change of the printed lower bound of E P, of the true E P, and its standard
+    error.
+    """
     low, high = (float(head.bounds("printed").precision_lower[0]) for head in (before, after))
     seen = true_change(before, after, draws=DRAWS, seed=1)
     return high - low, seen.precision, seen.precision_se
@@ -49,9 +68,14 @@ def trend_of_the_tail() -> Numbers:
 
 def frequency() -> Numbers:
     """Erratum 23: ω and 2π − ω cannot be told apart."""
-    low, high = (replace(TABLE_1_POINT, n=10, omega=omega).head().bounds("printed").precision_lower[0] for omega in (0.7, alias(0.7)))
+    low, high = (
+        replace(TABLE_1_POINT, n=10, omega=omega).head().bounds("printed").precision_lower[0]
+        for omega in (0.7, alias(0.7))
+    )
     change = float(high - low)
-    return Numbers(1.0, float(np.sign(change)) if abs(change) > 1e-12 else 0.0, abs(change) <= 1e-12)
+    return Numbers(
+        1.0, float(np.sign(change)) if abs(change) > 1e-12 else 0.0, abs(change) <= 1e-12
+    )
 
 
 def decay() -> Numbers:
@@ -86,7 +110,11 @@ def pull_of_the_sink() -> Numbers:
     a, _ = four()
     printed, true = 2 * a[token] * a[3] * rho0, distances[0] - distances[1]
     return Numbers(
-        printed, true, true < 0 and bool(np.isclose(true, 2 * a[0] * rho0 * (a[3] - a[token]))) and not np.isclose(printed, true)
+        printed,
+        true,
+        true < 0
+        and bool(np.isclose(true, 2 * a[0] * rho0 * (a[3] - a[token])))
+        and not np.isclose(printed, true),
     )
 
 
@@ -94,7 +122,12 @@ def rank_of_the_sink() -> Numbers:
     """Erratum 28: Figure 4's numbers do not put the sink first."""
     profile = figure_4_profile()
     rank = sink_rank(profile)
-    return Numbers(1.0, rank, rank > 1 and int(selection_order(profile.weights())[0]) == profile.length, {"eta": profile.eta})
+    return Numbers(
+        1.0,
+        rank,
+        rank > 1 and int(selection_order(profile.weights())[0]) == profile.length,
+        {"eta": profile.eta},
+    )
 
 
 def peaks() -> Numbers:

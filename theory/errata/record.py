@@ -1,7 +1,9 @@
-"""Errata: what is wrong in print, in words (errata.toml), each with a counterexample that is evaluated when it is asked for; and all as Markdown.
+"""Errata: what is wrong in print, in words (errata.toml), each with a counterexample that is
+evaluated when it is asked for; and all as Markdown.
 
-Source: arXiv 2602.01893; equation numbers are the paper's. Errata 1-20 concern the theorems, 21-29 the analysis of Appendix A.2.
-`python -m theory.errata` writes the report, by number, that a reviewer could be sent. Imports numpy, through the counterexamples, when one is evaluated.
+Source: arXiv 2602.01893; equation numbers are the paper's. Errata 1-20 concern the theorems, 21-29
+the analysis of Appendix A.2. `python -m theory.errata` writes the report, by number, that a
+reviewer could be sent. Imports numpy, through the counterexamples, when one is evaluated.
 """
 
 from __future__ import annotations
@@ -29,8 +31,9 @@ class Finding:
 class Erratum:
     """A statement of the paper that does not hold, why, and what does.
 
-    equations: where it stands: equation numbers, or parts such as "Assumption 2" and "Table 1 row beta".
-    what, given: of its counterexample, with the numbers that it quotes in braces. shown_by: the function that computes it, "module.name".
+    equations: where it stands: equation numbers, or parts such as "Assumption 2" and "Table 1 row
+    beta". what, given: of its counterexample, with the numbers that it quotes in braces. shown_by:
+    the function that computes it, "module.name".
     """
 
     number: int
@@ -52,11 +55,23 @@ class Erratum:
         """Evaluate the counterexample."""
         from theory.errata import counterexamples, counterexamples_tables
 
-        modules = {"counterexamples": counterexamples, "counterexamples_tables": counterexamples_tables}
+        modules = {
+            "counterexamples": counterexamples,
+            "counterexamples_tables": counterexamples_tables,
+        }
         module, name = self.shown_by.split(".")
         numbers = getattr(modules[module], name)()
-        what, given = (text.format(**numbers.quoted) if numbers.quoted else text for text in (self.what, self.given))
-        return Finding(printed=numbers.printed, true=numbers.true, shown=numbers.contradict, what=what, given=given)
+        what, given = (
+            text.format(**numbers.quoted) if numbers.quoted else text
+            for text in (self.what, self.given)
+        )
+        return Finding(
+            printed=numbers.printed,
+            true=numbers.true,
+            shown=numbers.contradict,
+            what=what,
+            given=given,
+        )
 
 
 _WORDS = tomllib.loads(Path(__file__).with_name("errata.toml").read_text(encoding="utf-8"))
@@ -64,7 +79,9 @@ _WORDS = tomllib.loads(Path(__file__).with_name("errata.toml").read_text(encodin
 PREFACE: tuple[str, ...] = tuple(_WORDS["preface"])
 """What stands before the list."""
 
-ERRATA: tuple[Erratum, ...] = tuple(Erratum(**words | {"equations": tuple(words["equations"])}) for words in _WORDS["erratum"])
+ERRATA: tuple[Erratum, ...] = tuple(
+    Erratum(**words | {"equations": tuple(words["equations"])}) for words in _WORDS["erratum"]
+)
 """All errata, by number."""
 
 COMMAND = ".venv/bin/python -m theory.errata docs/errata.md"
@@ -79,14 +96,22 @@ def example_sentence(finding: Finding) -> str:
     """Return the counterexample in one sentence."""
     word = finding.what[:2].isascii() and finding.what[:2].isalpha()
     what = finding.what[0].upper() + finding.what[1:] if word else finding.what
-    return f"{finding.given}. {what}: {number_of(finding.printed)} as printed, {number_of(finding.true)} in truth"
+    return (
+        f"{finding.given}. {what}: {number_of(finding.printed)} as printed,"
+        f" {number_of(finding.true)} in truth"
+    )
 
 
 def markdown() -> str:
     """Return the whole report as Markdown, every counterexample evaluated."""
     from theory.paper_tables import table_2
 
-    lines = [f"# {PREFACE[0]}", "", f"Written by `{COMMAND}`; `geostat theory --errata` prints the list.", ""]
+    lines = [
+        f"# {PREFACE[0]}",
+        "",
+        f"Written by `{COMMAND}`; `geostat theory --errata` prints the list.",
+        "",
+    ]
     for paragraph in PREFACE[1:]:
         lines += [paragraph, ""]
     lines += ["| | concerns | what |", "|---|---|---|"]
@@ -100,6 +125,18 @@ def markdown() -> str:
             "",
             f"**Why it fails.** {item.why}",
         ]
-        lines += ["", f"**True.** {item.true}", "", f"**Counterexample.** {example_sentence(item.counterexample())}."]
-    lines += ["", "## Table 2, row by row", "", table_2.markdown(), "", "Table 1, row by row: [table1.md](table1.md)."]
+        lines += [
+            "",
+            f"**True.** {item.true}",
+            "",
+            f"**Counterexample.** {example_sentence(item.counterexample())}.",
+        ]
+    lines += [
+        "",
+        "## Table 2, row by row",
+        "",
+        table_2.markdown(),
+        "",
+        "Table 1, row by row: [table1.md](table1.md).",
+    ]
     return "\n".join(lines) + "\n"

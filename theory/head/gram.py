@@ -1,7 +1,8 @@
 """Gram matrices of cosines (Assumption 2), and whether vectors exist that have them.
 
-Source: arXiv 2602.01893, Assumption 2; the feasible edge of ρ₀ is erratum 9. Unitless.
-A Gram is either a `LagGram` (cosine by lag, and ρ₀ to the sink) or a full T×T matrix. Imports numpy and scipy.linalg.
+Source: arXiv 2602.01893, Assumption 2; the feasible edge of ρ₀ is erratum 9. Unitless. A Gram is
+either a `LagGram` (cosine by lag, and ρ₀ to the sink) or a full T×T matrix. Imports numpy and
+scipy.linalg.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from theory.arrays import FloatArray
 from theory.errors import InputError
 
 ROUNDING = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): float(np.finfo(np.float32).eps)}
-"""Relative rounding of a Gram's entries by dtype; an eigenvalue may fall short of 0 by this times the Frobenius norm."""
+"""Relative rounding of a Gram's entries by dtype; an eigenvalue may fall short of 0 by this
+times the Frobenius norm.
+"""
 
 WELL_CONDITIONED = 1e-5
 """Smallest Cholesky pivot, of cosines, that leaves a triangular solve its digits."""
@@ -33,8 +36,9 @@ ROWS_AT_ONCE = 32
 class LagGram:
     """Cosines that depend on the lag alone, with one cosine to the sink (Assumption 2).
 
-    by_lag[k] is the cosine of two content tokens k positions apart (by_lag[0] is 1); rho0 that of the sink with any other token.
-    beta and offset are set where the sequence is offset + (1 − offset)e^{−beta·lag}: feasibility is then known in closed form.
+    by_lag[k] is the cosine of two content tokens k positions apart (by_lag[0] is 1); rho0 that of
+    the sink with any other token. beta and offset are set where the sequence is offset + (1 −
+    offset)e^{−beta·lag}: feasibility is then known in closed form.
 
     Example:
         >>> LagGram([1.0, 0.5], rho0=0.1).matrix(3).tolist()
@@ -49,24 +53,37 @@ class LagGram:
     def __post_init__(self) -> None:
         by_lag = np.array(self.by_lag, dtype=np.float64)
         if by_lag.ndim != 1 or by_lag.size == 0 or not np.isfinite(by_lag).all():
-            raise InputError(f"by_lag has shape {by_lag.shape}, expected a finite 1-d sequence by lag 0, 1, 2, … Fill missing lags.")
+            raise InputError(
+                f"by_lag has shape {by_lag.shape}, expected a finite 1-d sequence by lag 0, 1, 2, …"
+                " Fill missing lags."
+            )
         if abs(by_lag[0] - 1) > 1e-12:
-            raise InputError(f"by_lag starts with {by_lag[0]:.6g}, expected the cosine at lag 0, which is 1. Prepend 1 to the sequence.")
+            raise InputError(
+                f"by_lag starts with {by_lag[0]:.6g}, expected the cosine at lag 0, which is 1."
+                " Prepend 1 to the sequence."
+            )
         if np.abs(by_lag).max() > 1 + 1e-12 or not abs(self.rho0) <= 1:
-            raise InputError("a cosine lies outside [-1, 1], expected cosines in by_lag and rho0. Divide inner products by both norms.")
+            raise InputError(
+                "a cosine lies outside [-1, 1], expected cosines in by_lag and rho0. Divide inner"
+                " products by both norms."
+            )
         by_lag.flags.writeable = False
         object.__setattr__(self, "by_lag", by_lag)
         object.__setattr__(self, "rho0", float(self.rho0))
 
     def matrix(self, tokens: int, *, sink: int | None = 0) -> FloatArray:
-        """Return the T×T matrix of cosines; `sink` is the sink's position, None where it is not visible.
+        """Return the T×T matrix of cosines; `sink` is the sink's position, None where it is not
+        visible.
 
         Raises:
             InputError: if by_lag has fewer entries than these tokens need.
         """
         reach = tokens - 1 if sink == 0 and tokens > 1 else tokens
         if self.by_lag.size < reach:
-            raise InputError(f"by_lag has {self.by_lag.size} lags, expected {reach} for {tokens} tokens. Extend it to lag {reach - 1}.")
+            raise InputError(
+                f"by_lag has {self.by_lag.size} lags, expected {reach} for {tokens} tokens. Extend"
+                f" it to lag {reach - 1}."
+            )
         lagged = np.concatenate([self.by_lag, np.zeros(max(0, tokens - self.by_lag.size))])[:tokens]
         line = np.concatenate([lagged[:0:-1], lagged])
         cosines = np.lib.stride_tricks.sliding_window_view(line, tokens)[::-1].copy()
@@ -80,9 +97,11 @@ class LagGram:
         return {}
 
     def edge(self, content: int) -> float:
-        """Return the largest feasible |ρ₀| with `content` non-sink tokens; NaN where the lag part itself is infeasible.
+        """Return the largest feasible |ρ₀| with `content` non-sink tokens; NaN where the lag part
+        itself is infeasible.
 
-        (ρ₀ max)² = 1/(1ᵀA⁻¹1), A the lag matrix; in closed form for the exponential and the offset Gram (erratum 9).
+        (ρ₀ max)² = 1/(1ᵀA⁻¹1), A the lag matrix; in closed form for the exponential and the offset
+        Gram (erratum 9).
         """
         if self.beta is not None:
             return feasible_edge(self.beta, content, offset=self.offset or 0.0)
@@ -96,17 +115,22 @@ Gram = LagGram | npt.NDArray[Any]
 
 
 def feasible_edge(beta: float, content: int, *, offset: float = 0.0) -> float:
-    """Return the largest |ρ₀| for which cosines offset + (1−offset)e^{−β·lag} over `content` tokens admit a sink (erratum 9).
+    """Return the largest |ρ₀| for which cosines offset + (1−offset)e^{−β·lag} over `content`
+    tokens admit a sink (erratum 9).
 
-    |ρ₀| ≤ √(c + (1−c)(1+φ)/(L(1−φ)+2φ)), φ = e^{−β}, capped at 1. Unitless. NaN for an offset below its own edge,
-    c ≥ −(1−c)·(1+φ)/(L(1−φ)+2φ), where the lag part stops being positive semidefinite.
+    |ρ₀| ≤ √(c + (1−c)(1+φ)/(L(1−φ)+2φ)), φ = e^{−β}, capped at 1. Unitless. NaN for an offset
+    below its own edge, c ≥ −(1−c)·(1+φ)/(L(1−φ)+2φ), where the lag part stops being positive
+    semidefinite.
 
     Example:
         >>> round(feasible_edge(0.1, 1024), 3)
         0.139
     """
     if beta <= 0 or content < 1 or offset > 1:
-        raise InputError(f"beta={beta}, content={content}, offset={offset}: expected beta > 0, at least one token and offset <= 1.")
+        raise InputError(
+            f"beta={beta}, content={content}, offset={offset}: expected beta > 0, at least one"
+            " token and offset <= 1."
+        )
     phi = float(np.exp(-beta))
     square = offset + (1 - offset) * (1 + phi) / (content * (1 - phi) + 2 * phi)
     return float(np.sqrt(min(square, 1.0))) if square >= 0 else float("nan")
@@ -130,15 +154,20 @@ def offset_exponential(beta: float, offset: float, rho0: float, tokens: int) -> 
         [1.0, 0.597, 0.397]
     """
     if not beta > 0:
-        raise InputError(f"beta is {beta}, expected a decay > 0 per position. Use a small positive value for a slow decay.")
+        raise InputError(
+            f"beta is {beta}, expected a decay > 0 per position. Use a small positive value for a"
+            " slow decay."
+        )
     by_lag = offset + (1 - offset) * np.exp(-beta * np.arange(tokens))
     return LagGram(by_lag, rho0, beta=float(beta), offset=float(offset))
 
 
 def constant(cosine: float, rho0: float, tokens: int) -> LagGram:
-    """Return one cosine at every lag, for windows of up to `tokens` positions: the offset Gram's limit of an infinite decay.
+    """Return one cosine at every lag, for windows of up to `tokens` positions: the offset Gram's
+    limit of an infinite decay.
 
-    Feasible for cosine ≥ −1/(L−1) and |ρ₀| ≤ √(cosine + (1 − cosine)/L) with L content tokens: the closed edge at β = ∞.
+    Feasible for cosine ≥ −1/(L−1) and |ρ₀| ≤ √(cosine + (1 − cosine)/L) with L content tokens: the
+    closed edge at β = ∞.
 
     Example:
         >>> constant(0.3, 0.0, 3).by_lag.tolist()
@@ -160,7 +189,8 @@ def decaying(
 ) -> LagGram:
     """Return c + (1−c)f(lag) for windows of up to `tokens` positions.
 
-    f is e^{−βk} ("exponential", Assumption 2), e^{−(βk)^s} ("stretched") or (1+k)^{−β} ("power"), each 1 at lag 0 and falling.
+    f is e^{−βk} ("exponential", Assumption 2), e^{−(βk)^s} ("stretched") or (1+k)^{−β} ("power"),
+    each 1 at lag 0 and falling.
 
     Raises:
         InputError: if β or s is not positive, or the form is unknown.
@@ -172,7 +202,10 @@ def decaying(
     if form == "exponential":
         return offset_exponential(beta, offset, rho0, tokens)
     if form not in ("stretched", "power") or not beta > 0 or not stretch > 0:
-        raise InputError(f"form={form!r}, beta={beta}, stretch={stretch}: expected exponential, stretched or power, and positive numbers.")
+        raise InputError(
+            f"form={form!r}, beta={beta}, stretch={stretch}: expected exponential, stretched or"
+            " power, and positive numbers."
+        )
     lag = np.arange(tokens)
     fall = np.exp(-((beta * lag) ** stretch)) if form == "stretched" else (1.0 + lag) ** -beta
     return LagGram(np.asarray(offset + (1 - offset) * fall, dtype=np.float64), rho0)
@@ -194,17 +227,28 @@ def as_matrix(gram: Gram, tokens: int, *, sink: int | None = 0) -> npt.NDArray[A
     if matrix.dtype not in ROUNDING:
         matrix = matrix.astype(np.float64)
     if matrix.shape != (tokens, tokens):
-        raise InputError(f"gram has shape {matrix.shape}, expected ({tokens}, {tokens}) for {tokens} tokens, or a LagGram.")
+        raise InputError(
+            f"gram has shape {matrix.shape}, expected ({tokens}, {tokens}) for {tokens} tokens, or"
+            " a LagGram."
+        )
     diagonal = np.diagonal(matrix)
     if not np.isfinite(matrix.sum()) or np.abs(diagonal - 1).max() > TOLERANCE:
-        raise InputError("gram is not finite with 1 on its diagonal, expected cosines. Divide inner products by both norms and drop NaN.")
+        raise InputError(
+            "gram is not finite with 1 on its diagonal, expected cosines. Divide inner products by"
+            " both norms and drop NaN."
+        )
     if _asymmetry(matrix) > TOLERANCE:
-        raise InputError("gram is not symmetric, expected cos(v_i, v_j) = cos(v_j, v_i). Use (gram + gram.T) / 2.")
+        raise InputError(
+            "gram is not symmetric, expected cos(v_i, v_j) = cos(v_j, v_i). Use (gram + gram.T)"
+            " / 2."
+        )
     return matrix
 
 
 def _asymmetry(matrix: npt.NDArray[Any]) -> float:
-    """Return max |M − Mᵀ|, every pair of entries compared, a block of rows at a time (1 ms at T = 1025)."""
+    """Return max |M − Mᵀ|, every pair of entries compared, a block of rows at a time (1 ms at
+    T = 1025).
+    """
     worst = 0.0
     for start in range(0, len(matrix), ROWS_AT_ONCE):
         rows = slice(start, start + ROWS_AT_ONCE)
@@ -214,9 +258,11 @@ def _asymmetry(matrix: npt.NDArray[Any]) -> float:
 
 
 def is_feasible(gram: Gram, tokens: int, *, sink: int | None = 0) -> bool:
-    """Say whether vectors with these cosines exist: the matrix is positive semidefinite up to rounding.
+    """Say whether vectors with these cosines exist: the matrix is positive semidefinite up to
+    rounding.
 
-    Closed form for exponential and offset Grams, the Toeplitz edge of ρ₀ for other lag Grams, the smallest eigenvalue otherwise.
+    Closed form for exponential and offset Grams, the Toeplitz edge of ρ₀ for other lag Grams, the
+    smallest eigenvalue otherwise.
 
     Example:
         >>> is_feasible(exponential(0.1, 0.5, 65), 65)
@@ -235,11 +281,17 @@ def smallest_eigenvalue(gram: Gram, tokens: int, *, sink: int | None = 0) -> flo
     """Return the smallest eigenvalue of the T×T Gram (negative: infeasible)."""
     from scipy.linalg import eigvalsh
 
-    return float(eigvalsh(np.asarray(as_matrix(gram, tokens, sink=sink), dtype=np.float64), subset_by_index=[0, 0])[0])
+    return float(
+        eigvalsh(
+            np.asarray(as_matrix(gram, tokens, sink=sink), dtype=np.float64), subset_by_index=[0, 0]
+        )[0]
+    )
 
 
 def _semidefinite(matrix: npt.NDArray[Any]) -> bool:
-    """Whether the smallest eigenvalue is ≥ −rounding·‖R‖, by a Cholesky factorisation of the shifted matrix (ten times faster)."""
+    """Whether the smallest eigenvalue is ≥ −rounding·‖R‖, by a Cholesky factorisation of the
+    shifted matrix (ten times faster).
+    """
     from scipy.linalg import LinAlgError, cholesky
 
     shift = 16 * ROUNDING[matrix.dtype] * float(np.linalg.norm(matrix))
@@ -252,19 +304,24 @@ def _semidefinite(matrix: npt.NDArray[Any]) -> bool:
 
 
 def _largest_sink_cosine(lag_part: FloatArray) -> float:
-    """Return 1/√(1ᵀA⁻¹1), NaN where A is not positive semidefinite: by Cholesky, or by eigenvalues where A is nearly singular."""
+    """Return 1/√(1ᵀA⁻¹1), NaN where A is not positive semidefinite: by Cholesky, or by
+    eigenvalues where A is nearly singular.
+    """
     from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
 
     try:
         factor = cholesky(lag_part, lower=True, check_finite=False)
         # 1ᵀA⁻¹1 = ‖L⁻¹1‖²
         if (np.diagonal(factor) > WELL_CONDITIONED).all():
-            solved = solve_triangular(factor, np.ones(len(lag_part)), lower=True, check_finite=False)
+            solved = solve_triangular(
+                factor, np.ones(len(lag_part)), lower=True, check_finite=False
+            )
             return min(1.0, 1 / float(np.linalg.norm(solved)))
     except LinAlgError:
         if not _semidefinite(lag_part):
             return float("nan")
-    # nearly singular: by eigenvectors; where 1 has a part in the null space no sink's cosine but 0 is feasible
+    # nearly singular: by eigenvectors; where 1 has a part in the null space no sink's cosine but 0
+    # is feasible
     values, vectors = eigh(lag_part)
     load = vectors.sum(axis=0) ** 2
     floor = ROUNDING[lag_part.dtype] * len(lag_part) * values[-1]

@@ -1,9 +1,12 @@
-"""Projection of a Gram that no vectors have to one near it that some have: ρ₀ to its edge, a matrix to the nearest, a lag profile by its spectrum.
+"""Projection of a Gram that no vectors have to one near it that some have: ρ₀ to its edge, a matrix
+to the nearest, a lag profile by its spectrum.
 
-A stationary sequence is positive semidefinite if its spectrum is non-negative (Herglotz). `clip_spectrum` lays the sequence symmetrically on a circle,
-cuts off the negative part of its spectrum and scales what is left to 1 at lag 0: every Toeplitz matrix of the result is then positive semidefinite. It
-is not the nearest correlation matrix (`nearest_correlation`, minutes for a thousand tokens), but it depends on the lag alone and takes milliseconds.
-Source: arXiv 2602.01893, Assumption 2, erratum 9. Imports numpy and scipy.
+A stationary sequence is positive semidefinite if its spectrum is non-negative (Herglotz).
+`clip_spectrum` lays the sequence symmetrically on a circle, cuts off the negative part of its
+spectrum and scales what is left to 1 at lag 0: every Toeplitz matrix of the result is then positive
+semidefinite. It is not the nearest correlation matrix (`nearest_correlation`, minutes for a
+thousand tokens), but it depends on the lag alone and takes milliseconds. Source: arXiv 2602.01893,
+Assumption 2, erratum 9. Imports numpy and scipy.
 """
 
 from __future__ import annotations
@@ -22,8 +25,9 @@ from theory.head.gram import Gram, LagGram, as_matrix, is_feasible
 class Projection:
     """A feasible Gram and how far it lies from the one asked for.
 
-    kind: "none" (it was feasible), "sink" (ρ₀ moved to its edge), "nearest" (nearest positive semidefinite with unit diagonal).
-    distance: |Δρ₀| for "sink", Frobenius norm of the change for "nearest".
+    kind: "none" (it was feasible), "sink" (ρ₀ moved to its edge), "nearest" (nearest positive
+    semidefinite with unit diagonal). distance: |Δρ₀| for "sink", Frobenius norm of the change for
+    "nearest".
     """
 
     gram: LagGram | FloatArray
@@ -32,7 +36,8 @@ class Projection:
 
 
 def project(gram: Gram, tokens: int, *, sink: int | None = 0) -> Projection:
-    """Return the nearest feasible Gram: ρ₀ at its edge where the lag part is feasible, else the nearest correlation matrix.
+    """Return the nearest feasible Gram: ρ₀ at its edge where the lag part is feasible, else the
+    nearest correlation matrix.
 
     Example:
         >>> from theory.head.gram import exponential
@@ -46,7 +51,9 @@ def project(gram: Gram, tokens: int, *, sink: int | None = 0) -> Projection:
     if isinstance(gram, LagGram) and sink in (0, tokens - 1):
         edge = gram.edge(tokens - 1)
         if np.isfinite(edge):
-            moved = LagGram(gram.by_lag, float(np.copysign(edge, gram.rho0)), beta=gram.beta, offset=gram.offset)
+            moved = LagGram(
+                gram.by_lag, float(np.copysign(edge, gram.rho0)), beta=gram.beta, offset=gram.offset
+            )
             return Projection(gram=moved, kind="sink", distance=abs(moved.rho0 - gram.rho0))
     before = np.asarray(as_matrix(gram, tokens, sink=sink), dtype=np.float64)
     after = nearest_correlation(before)
@@ -54,9 +61,11 @@ def project(gram: Gram, tokens: int, *, sink: int | None = 0) -> Projection:
 
 
 def nearest_correlation(matrix: FloatArray) -> FloatArray:
-    """Return the positive semidefinite matrix with unit diagonal nearest to `matrix` in Frobenius norm.
+    """Return the positive semidefinite matrix with unit diagonal nearest to `matrix` in Frobenius
+    norm.
 
-    Minimises the smooth dual ½‖(G + Diag y)₊‖² − Σy of Malick (2004); its gradient is diag((G + Diag y)₊) − 1.
+    Minimises the smooth dual ½‖(G + Diag y)₊‖² − Σy of Malick (2004); its gradient is diag((G +
+    Diag y)₊) − 1.
     """
     from scipy.linalg import eigh
     from scipy.optimize import minimize
@@ -70,8 +79,15 @@ def nearest_correlation(matrix: FloatArray) -> FloatArray:
         part = positive_part(y)
         return 0.5 * float(np.vdot(part, part)) - float(y.sum()), np.diagonal(part) - 1.0
 
-    # the dual is smooth and convex: quasi-Newton to its minimum, then rescaled to an exact unit diagonal
-    result = minimize(dual, np.zeros(len(matrix)), jac=True, method="L-BFGS-B", options={"maxiter": 200, "ftol": 1e-15, "gtol": 1e-9})
+    # the dual is smooth and convex: quasi-Newton to its minimum, then rescaled to an exact unit
+    # diagonal
+    result = minimize(
+        dual,
+        np.zeros(len(matrix)),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 200, "ftol": 1e-15, "gtol": 1e-9},
+    )
     part = positive_part(result.x)
     scale = 1 / np.sqrt(np.diagonal(part))
     return np.asarray(part * np.outer(scale, scale))
@@ -102,9 +118,15 @@ def clip_spectrum(by_lag: FloatArray) -> LagProjection:
         [1.0, -0.9, 0.9]
     """
     given = np.asarray(by_lag, dtype=np.float64)
-    if given.ndim != 1 or given.size == 0 or not np.isfinite(given).all() or abs(given[0] - 1) > 1e-12:
+    if (
+        given.ndim != 1
+        or given.size == 0
+        or not np.isfinite(given).all()
+        or abs(given[0] - 1) > 1e-12
+    ):
         raise InputError(
-            f"by_lag has shape {given.shape}, expected a finite sequence of cosines by lag that starts with 1. Prepend 1 to it."
+            f"by_lag has shape {given.shape}, expected a finite sequence of cosines by lag that"
+            " starts with 1. Prepend 1 to it."
         )
     spectrum = np.fft.hfft(given) if given.size > 1 else np.ones(1)
     if (spectrum >= 0).all():
@@ -112,4 +134,6 @@ def clip_spectrum(by_lag: FloatArray) -> LagProjection:
     clipped = np.fft.ihfft(np.maximum(spectrum, 0.0)).real
     result = clipped / clipped[0]
     pairs = np.arange(given.size, 0, -1) * np.where(np.arange(given.size) > 0, 2.0, 1.0)
-    return LagProjection(by_lag=result, distance=float(np.sqrt((pairs * (result - given) ** 2).sum() / pairs.sum())))
+    return LagProjection(
+        by_lag=result, distance=float(np.sqrt((pairs * (result - given) ** 2).sum() / pairs.sum()))
+    )

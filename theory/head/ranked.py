@@ -1,7 +1,8 @@
-"""A head with its tokens in the order of selection, and what each top-N selection sums up to; the printed part of that for many heads.
+"""A head with its tokens in the order of selection, and what each top-N selection sums up to; the
+printed part of that for many heads.
 
-Ranks run 0..T-1 in the order of entry: I_N is ranks 0..N-1 and J the rest. a = α‖v‖ in units of value norm,
-C_kl = a_k a_l ρ_kl, σ_l = Σ_{k∈I} C_kl (the mean of ⟨s, y_l⟩), σ_ss = Σ_{l∈I} σ_l.
+Ranks run 0..T-1 in the order of entry: I_N is ranks 0..N-1 and J the rest. a = α‖v‖ in units of
+value norm, C_kl = a_k a_l ρ_kl, σ_l = Σ_{k∈I} C_kl (the mean of ⟨s, y_l⟩), σ_ss = Σ_{l∈I} σ_l.
 Source: arXiv 2602.01893, eq. (7)-(8) and (11). Imports numpy only.
 """
 
@@ -20,8 +21,8 @@ from theory.arrays import BoolArray, FloatArray, IntArray, selection_order
 class Ranked:
     """One head in order of selection.
 
-    order (T,): position at each rank. By rank: a (T,) effective weights, norms (T,) ‖v‖, cosines (T, T) float64 with unit diagonal.
-    sink: the sink's rank, None where no sink is visible.
+    order (T,): position at each rank. By rank: a (T,) effective weights, norms (T,) ‖v‖, cosines
+    (T, T) float64 with unit diagonal. sink: the sink's rank, None where no sink is visible.
     """
 
     order: IntArray
@@ -41,14 +42,22 @@ class Ranked:
         return np.arange(self.tokens) != (-1 if self.sink is None else self.sink)
 
 
-def rank_tokens(alpha: FloatArray, norms: FloatArray, cosines: npt.NDArray[Any], sink: int | None) -> Ranked:
-    """Return the head in order of selection, largest α first, ties by lower index: α and ‖v‖ (T,), cosines (T, T), the sink's position."""
+def rank_tokens(
+    alpha: FloatArray, norms: FloatArray, cosines: npt.NDArray[Any], sink: int | None
+) -> Ranked:
+    """Return the head in order of selection, largest α first, ties by lower index: α and ‖v‖
+    (T,), cosines (T, T), the sink's position.
+    """
     order = selection_order(alpha)
     return ranked(order, (alpha * norms)[order], norms[order], cosines, sink)
 
 
-def ranked(order: IntArray, a: FloatArray, norms: FloatArray, cosines: npt.NDArray[Any], sink: int | None) -> Ranked:
-    """Return the head in a given order; `a` and `norms` are by rank already, `cosines` and `sink` by position."""
+def ranked(
+    order: IntArray, a: FloatArray, norms: FloatArray, cosines: npt.NDArray[Any], sink: int | None
+) -> Ranked:
+    """Return the head in a given order; `a` and `norms` are by rank already, `cosines` and
+    `sink` by position.
+    """
     by_rank = cosines.take(order, axis=0).take(order, axis=1).astype(np.float64, copy=False)
     np.fill_diagonal(by_rank, 1.0)
     return Ranked(order=order, a=a, norms=norms, cosines=by_rank, sink=rank_of(order, sink))
@@ -63,9 +72,11 @@ def rank_of(order: IntArray, sink: int | None) -> int | None:
 class Summary:
     r"""What eq. (7), (8) and (11) need of each selection; one entry for each of K sizes n, all < T.
 
-    sigma (K, T): σ_l by rank. sigma_ss (K,): σ_ss. In units of value norm: s_in, a_min_in (inf if I\0 is empty), a_max_in and
-    a_max_in_with_sink (0 if empty), a_max_out. rho_in: largest cosine among I\0 (0 if fewer than two). rho_out: of J with I\0 (0 if empty).
-    rho_least: smallest cosine of I\0 with any other content token (0 if none). a_sink: a₀, 0 where no sink is visible. sink_selected (K,).
+    sigma (K, T): σ_l by rank. sigma_ss (K,): σ_ss. In units of value norm: s_in, a_min_in (inf if
+    I\0 is empty), a_max_in and a_max_in_with_sink (0 if empty), a_max_out. rho_in: largest cosine
+    among I\0 (0 if fewer than two). rho_out: of J with I\0 (0 if empty). rho_least: smallest cosine
+    of I\0 with any other content token (0 if none). a_sink: a₀, 0 where no sink is visible.
+    sink_selected (K,).
     """
 
     n: IntArray
@@ -84,10 +95,17 @@ class Summary:
 
 
 def summarise(head: Ranked, n: IntArray) -> Summary:
-    """Return the sums and extremes of every selection in `n` (each 1 <= n < T), adding tokens block by block: O(T²) in all."""
+    """Return the sums and extremes of every selection in `n` (each 1 <= n < T), adding tokens
+    block by block: O(T²) in all.
+    """
     sizes, content = np.unique(n), head.content
     sigma, cosine = np.empty((len(sizes), head.tokens)), np.empty((3, len(sizes)))
-    total, nearest, farthest, rho_in = np.zeros(head.tokens), np.full(head.tokens, -np.inf), np.inf, -np.inf
+    total, nearest, farthest, rho_in = (
+        np.zeros(head.tokens),
+        np.full(head.tokens, -np.inf),
+        np.inf,
+        -np.inf,
+    )
     start = 0
     for at, stop in enumerate(sizes.tolist()):
         # σ_l grows by the covariances with the tokens that enter between two sizes
@@ -101,7 +119,8 @@ def summarise(head: Ranked, n: IntArray) -> Summary:
             inner = block[:, rows]
             if rows.size > 1:
                 rho_in = max(rho_in, float(inner[~np.eye(rows.size, dtype=bool)].max()))
-            # largest cosine of every token with selected content, and the least of selected with any content
+            # largest cosine of every token with selected content, and the least of selected with
+            # any content
             nearest = np.maximum(nearest, block.max(axis=0))
             farthest = min(farthest, float(block[:, content].min()))
         cosine[:, at] = rho_in, nearest[stop:].max(), farthest
@@ -110,7 +129,8 @@ def summarise(head: Ranked, n: IntArray) -> Summary:
 
 
 def summary_of(head: Ranked, n: IntArray, sigma: FloatArray, extremes: FloatArray) -> Summary:
-    """Return the summary for sizes `n` from what costs O(T²), for each of np.unique(n): σ_l (K, T), and ρ_in, ρ_out, ρ_least (3, K).
+    """Return the summary for sizes `n` from what costs O(T²), for each of np.unique(n): σ_l (K, T),
+    and ρ_in, ρ_out, ρ_least (3, K).
 
     A ρ is infinite where there is no such pair.
     """
@@ -121,7 +141,9 @@ def summary_of(head: Ranked, n: IntArray, sigma: FloatArray, extremes: FloatArra
     return Summary(
         n=n,
         sigma=sigma[back],
-        sigma_ss=np.array([row[:size].sum() for row, size in zip(sigma, sizes.tolist(), strict=True)])[back],
+        sigma_ss=np.array(
+            [row[:size].sum() for row, size in zip(sigma, sizes.tolist(), strict=True)]
+        )[back],
         s_in=np.cumsum(kept)[before][back],
         a_min_in=np.minimum.accumulate(np.where(content, head.a, np.inf))[before][back],
         a_max_in=np.maximum.accumulate(kept)[before][back],
@@ -139,8 +161,9 @@ def summary_of(head: Ranked, n: IntArray, sigma: FloatArray, extremes: FloatArra
 class Selections:
     r"""What eq. (8) and (12) need of I_N, arrays (profile, n); in units of value norm.
 
-    a_min_in over I\0 (NaN where that is empty), a_max_in (sink included or not), a_max_out, s_in over I\0; a_sink (profile, 1).
-    content_in, content_out: whether I\0 and J\0 hold a token. sink_in: whether the sink is selected.
+    a_min_in over I\0 (NaN where that is empty), a_max_in (sink included or not), a_max_out, s_in
+    over I\0; a_sink (profile, 1). content_in, content_out: whether I\0 and J\0 hold a token.
+    sink_in: whether the sink is selected.
     """
 
     a_min_in: FloatArray
@@ -154,9 +177,11 @@ class Selections:
 
 
 def selections(alpha: FloatArray, norms: FloatArray, n: IntArray, *, sink_in_b: bool) -> Selections:
-    """Select the N largest weights of each profile (ties by lower index) for every N of `n`, 1 ≤ N ≤ T.
+    """Select the N largest weights of each profile (ties by lower index) for every N of `n`, 1 ≤ N
+    ≤ T.
 
-    alpha, norms: (profile, T); the sink stands at position 0. sink_in_b: whether a_max_in includes the sink.
+    alpha, norms: (profile, T); the sink stands at position 0. sink_in_b: whether a_max_in includes
+    the sink.
     """
     order = np.argsort(-alpha, axis=1, kind="stable")
     a = np.take_along_axis(alpha * norms, order, axis=1)
@@ -165,7 +190,9 @@ def selections(alpha: FloatArray, norms: FloatArray, n: IntArray, *, sink_in_b: 
     kept = np.where(content, a, 0.0)
     # running extremes and sums by rank, read at rank N − 1 (inside) and from rank N on (outside)
     lowest = np.minimum.accumulate(np.where(content, a, np.inf), axis=1)[:, before]
-    beyond = np.concatenate([np.maximum.accumulate(a[:, ::-1], axis=1)[:, ::-1], np.full((len(a), 1), np.nan)], axis=1)[:, n]
+    beyond = np.concatenate(
+        [np.maximum.accumulate(a[:, ::-1], axis=1)[:, ::-1], np.full((len(a), 1), np.nan)], axis=1
+    )[:, n]
     sink_in = np.argmin(content, axis=1)[:, None] < n[None]
     inside = n[None] - sink_in
     return Selections(

@@ -26,13 +26,19 @@ CLAIMS: dict[Edition, tuple[Claim, Claim]] = {
 """What the lower and the upper values of each edition are. Only those called a bound are one."""
 
 UNDER_MODEL_G: tuple[Edition, ...] = ("sharp", "conditional", "predicted")
-"""Editions that need a Gram some vectors have, and that know both conventions. The others speak of independent directions, or of lag Grams."""
+"""Editions that need a Gram some vectors have, and that know both conventions. The others speak
+of independent directions, or of lag Grams.
+"""
 
 KAPPA = 0.125
-"""κ where none is given: 1/8, the constant with which the repaired tails are proven (the paper states none, erratum 13)."""
+"""κ where none is given: 1/8, the constant with which the repaired tails are proven (the paper
+states none, erratum 13).
+"""
 
 ROUNDING = 1e-7
-"""How far a bound may leave [0, 1] or its partner by rounding: a thousand pairs of the table's 1e-10."""
+"""How far a bound may leave [0, 1] or its partner by rounding: a thousand pairs of the table's
+1e-10.
+"""
 
 
 Value = TypeVar("Value", float, FloatArray)
@@ -40,7 +46,9 @@ Value = TypeVar("Value", float, FloatArray)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BoundPairs(Generic[Value]):
-    """Bounds on E P(r_max), E R(r_min), E F(r_max), E F(r_min), a (lower, upper) pair each: of one selection, or arrays (K,) of K of them."""
+    """Bounds on E P(r_max), E R(r_min), E F(r_max), E F(r_min), a (lower, upper) pair each: of
+    one selection, or arrays (K,) of K of them.
+    """
 
     precision: tuple[Value, Value]
     recall: tuple[Value, Value]
@@ -50,16 +58,18 @@ class BoundPairs(Generic[Value]):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Validity:
-    """Which conditions of the printed lower bounds hold, one entry for each n (shape of the bounds).
+    """Which conditions of the printed lower bounds hold, one entry for each n (shape of the
+    bounds).
 
-    margin_positive: Δ > 0. margin_sink_positive: Δ₀ > 0. rho0_nonnegative: no cosine to the sink is negative.
-    similarities_nonnegative: no cosine of a selected content token with another content token is negative.
-    size_within_length: N ≤ L. size_below_length: N < L; at N = L the lower bounds are exactly 1, and false (erratum 17).
-    sink_selected: 0 ∈ I_N. unit_norm: C = 1. weights_within_one: Σα ≤ 1. kappa_proven: κ ≤ 1/8, the constant with which the tails are
-    proven. gram_feasible: some vectors have these cosines.
-    An undefined margin does not hold; a missing sink has no negative cosine.
-    They are conditions of the lower bounds: no condition listed here makes the upper bounds (13) and (15) true (erratum 7),
-    nor the lower one of F(r_min) in (16), above 1 where that of Recall lies below −1 (errata 8 and 18).
+    margin_positive: Δ > 0. margin_sink_positive: Δ₀ > 0. rho0_nonnegative: no cosine to the
+    sink is negative. similarities_nonnegative: no cosine of a selected content token with another
+    content token is negative. size_within_length: N ≤ L. size_below_length: N < L; at N = L the
+    lower bounds are exactly 1, and false (erratum 17). sink_selected: 0 ∈ I_N. unit_norm: C = 1.
+    weights_within_one: Σα ≤ 1. kappa_proven: κ ≤ 1/8, the constant with which the tails are
+    proven. gram_feasible: some vectors have these cosines. An undefined margin does not hold; a
+    missing sink has no negative cosine. They are conditions of the lower bounds: no condition
+    listed here makes the upper bounds (13) and (15) true (erratum 7), nor the lower one of F(r_min)
+    in (16), above 1 where that of Recall lies below −1 (errata 8 and 18).
     """
 
     margin_positive: BoolArray
@@ -89,13 +99,16 @@ class Validity:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Envelope:
-    """Bounds on expected separability, one entry for each n: arrays have shape (K,) for one head, (H, K) for H heads; n is (K,).
+    """Bounds on expected separability, one entry for each n: arrays have shape (K,) for one head,
+    (H, K) for H heads; n is (K,).
 
-    Printed values are unclipped. For `repaired` the upper values are an approximation: upper_is_bound is False.
-    n = T gives 1 (J is empty; NaN under `followup`, which stops before T), n > T gives NaN.
-    margin Δ and margin_sink Δ₀ (units a²) and scale B (units a) are those of eq. (8), NaN where print leaves them undefined.
-    For `predicted` lower and upper are one value, an approximation. reliable: False where an average behind a `conditional` bound
-    may be off by more than 0.01 and was left out (the bounds hold but could be narrower) and where `predicted` flags itself.
+    Printed values are unclipped. For `repaired` the upper values are an approximation:
+    upper_is_bound is False. n = T gives 1 (J is empty; NaN under `followup`, which stops before
+    T), n > T gives NaN. margin Δ and margin_sink Δ₀ (units a²) and scale B (units a) are those of
+    eq. (8), NaN where print leaves them undefined. For `predicted` lower and upper are one value,
+    an approximation. reliable: False where an average behind a `conditional` bound may be off by
+    more than 0.01 and was left out (the bounds hold but could be narrower) and where `predicted`
+    flags itself.
     """
 
     n: IntArray
@@ -118,10 +131,17 @@ class Envelope:
     upper_is_bound: bool
 
     def __post_init__(self) -> None:
-        arrays = [name for name in (item.name for item in fields(self)) if isinstance(getattr(self, name), np.ndarray) and name != "n"]
+        arrays = [
+            name
+            for name in (item.name for item in fields(self))
+            if isinstance(getattr(self, name), np.ndarray) and name != "n"
+        ]
         shapes = {getattr(self, name).shape for name in arrays} | {self.valid.margin_positive.shape}
         if len(shapes) != 1 or next(iter(shapes))[-1:] != self.n.shape:
-            raise ValueError(f"bounds have shapes {sorted(shapes)}, expected one shape that ends in {self.n.shape}.")
+            raise ValueError(
+                f"bounds have shapes {sorted(shapes)}, expected one shape that ends in"
+                f" {self.n.shape}."
+            )
         for name in (*arrays, "n"):
             getattr(self, name).flags.writeable = False
         if self.edition != "printed":
@@ -129,14 +149,23 @@ class Envelope:
 
     @property
     def claims(self) -> tuple[Claim, Claim]:
-        """What the lower and the upper values are: bounds, bounds under a named model, or approximations."""
+        """What the lower and the upper values are: bounds, bounds under a named model, or
+        approximations.
+        """
         return CLAIMS[self.edition]
 
     def _check_range(self) -> None:
-        """Raise where a bound leaves [0, 1], or where lower exceeds upper although both are bounds."""
+        """Raise where a bound leaves [0, 1], or where lower exceeds upper although both are
+        bounds.
+        """
         for quantity in QUANTITIES:
             low, high = getattr(self, f"{quantity}_lower"), getattr(self, f"{quantity}_upper")
             if (low < -ROUNDING).any() or (high > 1 + ROUNDING).any():
-                raise ValueError(f"{quantity} bounds leave [0, 1]: {np.nanmin(low):.9g} to {np.nanmax(high):.9g}.")
+                raise ValueError(
+                    f"{quantity} bounds leave [0, 1]: {np.nanmin(low):.9g} to"
+                    f" {np.nanmax(high):.9g}."
+                )
             if self.upper_is_bound and (low > high + ROUNDING).any():
-                raise ValueError(f"{quantity}_lower exceeds {quantity}_upper by {np.nanmax(low - high):.3g}.")
+                raise ValueError(
+                    f"{quantity}_lower exceeds {quantity}_upper by {np.nanmax(low - high):.3g}."
+                )

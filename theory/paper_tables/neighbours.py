@@ -1,6 +1,8 @@
-"""Heads of Assumptions 1-3 and their neighbours: what it means to raise one parameter of Table 1 and nothing else.
+"""Heads of Assumptions 1-3 and their neighbours: what it means to raise one parameter of Table 1
+and nothing else.
 
-Source: arXiv 2602.01893, Assumptions 1-3, Table 1. Imports numpy; evaluates and simulates by this room's own code.
+Source: arXiv 2602.01893, Assumptions 1-3, Table 1. Imports numpy; evaluates and simulates by this
+room's own code.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from theory.head.results import KAPPA, Edition, Envelope
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A head of Assumptions 1-3 and a size N. p_base None: the weights sum to 1. Units of `norm` are those of value norms."""
+    """A head of Assumptions 1-3 and a size N. p_base None: the weights sum to 1. Units of
+    `norm` are those of value norms.
+    """
 
     length: int = 32
     n: int = 3
@@ -61,14 +65,19 @@ class Head:
         """Return the bounds at the point's N."""
         p = self.point
         gram = exponential(p.beta, p.rho0, p.length + 1)
-        return envelope(self.alpha, self.norms, gram, p.dimension, [p.n], edition=edition, kappa=p.kappa)
+        return envelope(
+            self.alpha, self.norms, gram, p.dimension, [p.n], edition=edition, kappa=p.kappa
+        )
 
     def draws(self, count: int, seed: int) -> FloatArray:
         """Return P(r_max) and R(r_min) of draws under Model G, shape (2, count)."""
         p, a = self.point, self.alpha * self.norms
         gram, order = exponential(p.beta, p.rho0, p.length + 1), selection_order(self.alpha)
         chunks = draw_directions(gram, p.length + 1, p.dimension, count, seed)
-        seen = [separability_of_draws(units * a[:, None, None], order, np.array([p.n]))[:2, 0] for units in chunks]
+        seen = [
+            separability_of_draws(units * a[:, None, None], order, np.array([p.n]))[:2, 0]
+            for units in chunks
+        ]
         return np.concatenate(seen, axis=1)
 
     def with_norm(self, position: int, norm: float) -> Head:
@@ -79,7 +88,9 @@ class Head:
 
 
 Move = Callable[[Point], tuple[Head, Head] | None]
-"""From a point to a head and its neighbour with the parameter raised; None where that does not apply."""
+"""From a point to a head and its neighbour with the parameter raised; None where that does not
+apply.
+"""
 
 
 def scaled(name: str, factor: float) -> Move:
@@ -93,16 +104,22 @@ def scaled(name: str, factor: float) -> Move:
 
 
 def longer(point: Point, more: int = 8) -> tuple[Head, Head] | None:
-    """L up at fixed a: more plateau tokens of the weight they have, put behind them; where none of them is selected yet."""
+    """L up at fixed a: more plateau tokens of the weight they have, put behind them; where none
+    of them is selected yet.
+    """
     head, ends = point.head(), point.plateau_end + 1
     selected = selection_order(head.alpha)[: point.n]
     if ends == 1 or ((selected > 0) & (selected < ends)).any():
         return None
-    alpha, norms = (np.insert(values, ends, np.full(more, values[1])) for values in (head.alpha, head.norms))
+    alpha, norms = (
+        np.insert(values, ends, np.full(more, values[1])) for values in (head.alpha, head.norms)
+    )
     return head, Head(alpha=alpha, norms=norms, point=replace(point, length=point.length + more))
 
 
-def one_more(point: Point, entering: Literal["any", "peak", "valley"] = "any") -> tuple[Head, Head] | None:
+def one_more(
+    point: Point, entering: Literal["any", "peak", "valley"] = "any"
+) -> tuple[Head, Head] | None:
     """N up by one, where the token that enters is of the kind asked for."""
     if point.n >= point.length:
         return None
@@ -116,13 +133,18 @@ def one_more(point: Point, entering: Literal["any", "peak", "valley"] = "any") -
 
 
 def larger_least(point: Point) -> tuple[Head, Head] | None:
-    """a_min_in up by a tenth at fixed S_in: the largest gives what the least takes, where the least is one alone."""
+    """a_min_in up by a tenth at fixed S_in: the largest gives what the least takes, where the
+    least is one alone.
+    """
     head = point.head()
     content = [k for k in selection_order(head.alpha)[: point.n].tolist() if k != 0]
     a = head.alpha * head.norms
     if len(content) < 2:
         return None
-    (least, second), most = sorted(content, key=lambda k: a[k])[:2], max(content, key=lambda k: a[k])
+    (least, second), most = (
+        sorted(content, key=lambda k: a[k])[:2],
+        max(content, key=lambda k: a[k]),
+    )
     if a[second] - a[least] <= 1e-9 * a[most]:
         return None
     step = min(0.1 * a[least], (a[most] - a[least]) / 2)
@@ -147,12 +169,16 @@ def closer_sink(point: Point) -> tuple[Head, Head]:
 
 
 def sample_points(count: int, seed: int = 0) -> list[Point]:
-    """Return heads drawn over the range of Assumptions 1-3: short tails and long, sinks weak and strong, N in every phase."""
+    """Return heads drawn over the range of Assumptions 1-3: short tails and long, sinks weak and
+    strong, N in every phase.
+    """
     generator = np.random.default_rng(seed)
     out = []
     for _ in range(count):
         beta = float(np.exp(generator.uniform(np.log(0.2), np.log(4))))
-        plateau, wave, tail = (int(generator.integers(low, high)) for low, high in ((4, 10), (8, 18), (2, 10)))
+        plateau, wave, tail = (
+            int(generator.integers(low, high)) for low, high in ((4, 10), (8, 18), (2, 10))
+        )
         length = plateau + wave + tail
         out.append(
             Point(

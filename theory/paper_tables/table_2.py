@@ -1,8 +1,10 @@
-"""Table 2 settled: the order in which tokens enter I_N, where its composition changes, and what each printed row is worth.
+"""Table 2 settled: the order in which tokens enter I_N, where its composition changes, and what
+each printed row is worth.
 
-For 0 < η ≤ 1 tokens enter by weight: the tail from L down to T₂+1, oscillation peaks by falling cosine, the plateau, valleys; the sink
-at rank 1 + #{weights above p_sink}. The boundaries m₁, m₂, m₃ that print leaves undefined follow (`theory.head.attention_profile.regimes`).
-Source: arXiv 2602.01893, Assumption 3, Figure 4, Table 2 (errata 21-23, 28). Unitless. Imports numpy.
+For 0 < η ≤ 1 tokens enter by weight: the tail from L down to T₂+1, oscillation peaks by falling
+cosine, the plateau, valleys; the sink at rank 1 + #{weights above p_sink}. The boundaries m₁, m₂,
+m₃ that print leaves undefined follow (`theory.head.attention_profile.regimes`). Source: arXiv
+2602.01893, Assumption 3, Figure 4, Table 2 (errata 21-23, 28). Unitless. Imports numpy.
 """
 
 from __future__ import annotations
@@ -19,9 +21,12 @@ from theory.head.attention_profile import WeightProfile, regimes
 
 Verdict = Literal["right", "conditional", "wrong"]
 
-FIGURE_4 = WeightProfile(length=1024, plateau_end=100, growth_start=800, p_base=1e-5, p_sink=1e-3, eta=0.01, omega=1.0)
-"""Figure 4 and Section 3.3: plateau 1-100 around 1e-5, oscillation to 800, growth to 1024, a sink two orders of magnitude above; η and ω are
-not given."""
+FIGURE_4 = WeightProfile(
+    length=1024, plateau_end=100, growth_start=800, p_base=1e-5, p_sink=1e-3, eta=0.01, omega=1.0
+)
+"""Figure 4 and Section 3.3: plateau 1-100 around 1e-5, oscillation to 800, growth to 1024, a sink
+two orders of magnitude above; η and ω are not given.
+"""
 
 GROWTHS, DECAYS, LONGEST_TAIL = np.geomspace(0.005, 1, 30), np.geomspace(0.5, 8, 20), 64
 """η and β of the tails that are tried, and their length."""
@@ -30,8 +35,9 @@ GROWTHS, DECAYS, LONGEST_TAIL = np.geomspace(0.005, 1, 30), np.geomspace(0.5, 8,
 def sink_rank(profile: WeightProfile) -> int:
     """Return the N from which the sink is selected, in closed form.
 
-    p_base e^{ηk} > p_sink for k > ln(p_sink/p_base)/η of the L − T₂ tail positions; where the sink stands above every peak,
-    p_sink ≥ p_base(1 + η), nothing else precedes it. Else the weights are counted.
+    p_base e^{ηk} > p_sink for k > ln(p_sink/p_base)/η of the L − T₂ tail positions; where the
+    sink stands above every peak, p_sink ≥ p_base(1 + η), nothing else precedes it. Else the
+    weights are counted.
     """
     growth = profile.eta if profile.growth is None else profile.growth
     ratio = profile.p_sink / profile.base() if profile.base() > 0 else np.inf
@@ -58,14 +64,18 @@ def entry_order(profile: WeightProfile) -> IntArray:
 
 
 def alias(omega: float) -> float:
-    """Return 2π − ω: at integer positions it gives the very weights that ω gives, so no larger ω can be said to help."""
+    """Return 2π − ω: at integer positions it gives the very weights that ω gives, so no larger ω
+    can be said to help.
+    """
     return 2 * np.pi - omega
 
 
 def tail_margin(eta: float, beta: float, selected: int) -> tuple[float, float]:
-    """Return Δ and B of eq. (8) with the top `selected` tokens of an exponential tail in I_N, the largest weight being 1.
+    """Return Δ and B of eq. (8) with the top `selected` tokens of an exponential tail in I_N, the
+    largest weight being 1.
 
-    a = 1, x, x², … with x = e^{−η}: S_in = (1 − x^m)/(1 − x), a_min_in = x^{m−1}, a_max_out = x^m, ρ_out = e^{−β}, a_max_in = 1.
+    a = 1, x, x², … with x = e^{−η}: S_in = (1 − x^m)/(1 − x), a_min_in = x^{m−1}, a_max_out =
+    x^m, ρ_out = e^{−β}, a_max_in = 1.
     """
     x = np.exp(-eta)
     inside = (1 - x**selected) / (1 - x)
@@ -82,7 +92,9 @@ class Trend:
 
 
 def tail_trend() -> Trend:
-    """Return how often Δ/B grows as tail tokens enter, over a grid of η and β: never, since Δ falls and B rises."""
+    """Return how often Δ/B grows as tail tokens enter, over a grid of η and β: never, since Δ
+    falls and B rises.
+    """
     grew = steps = 0
     for eta, beta in product(GROWTHS, DECAYS):
         before = tail_margin(eta, beta, 1)
@@ -96,11 +108,15 @@ def tail_trend() -> Trend:
 
 
 def figure_4_profile() -> WeightProfile:
-    """Return Figure 4's profile with the η for which its weights sum to 1, by bisection; ω = 1 (it hardly moves the sum)."""
+    """Return Figure 4's profile with the η for which its weights sum to 1, by bisection; ω = 1
+    (it hardly moves the sum).
+    """
     low, high = 1e-6, 0.2
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if replace(FIGURE_4, eta=middle).weights().sum() < 1 else (low, middle)
+        low, high = (
+            (middle, high) if replace(FIGURE_4, eta=middle).weights().sum() < 1 else (low, middle)
+        )
     return replace(FIGURE_4, eta=low)
 
 
@@ -123,34 +139,51 @@ def _row_1() -> str:
     result = figure_4_profile()
     order = entry_order(result)
     return (
-        f"Figure 4's numbers (p_base = 1e-5, p_sink = 1e-3, growth over 224 positions) sum to 1 at eta = {result.eta:.4f}: "
-        f"the sink has rank {sink_rank(result)} and I_1 = {{{order[0]}}}"
+        "Figure 4's numbers (p_base = 1e-5, p_sink = 1e-3, growth over 224 positions) sum to 1 at"
+        f" eta = {result.eta:.4f}: the sink has rank {sink_rank(result)} and I_1 = {{{order[0]}}}"
     )
 
 
 def _row_2() -> str:
     result = tail_trend()
-    return f"Delta/B grew in {result.grew} of {result.steps} steps that start at Delta > 0, over 30 eta and 20 beta"
+    return (
+        f"Delta/B grew in {result.grew} of {result.steps} steps that start at Delta > 0, over 30"
+        " eta and 20 beta"
+    )
 
 
 def _row_3() -> str:
     apart = max(
-        float(np.abs(replace(EXAMPLE, omega=omega).weights() - replace(EXAMPLE, omega=alias(omega)).weights()).max())
+        float(
+            np.abs(
+                replace(EXAMPLE, omega=omega).weights()
+                - replace(EXAMPLE, omega=alias(omega)).weights()
+            ).max()
+        )
         for omega in np.linspace(0.05, 3.1, 62)
     )
-    return f"weights at omega and at 2 pi - omega differ by {'less than 1e-12' if apart < 1e-12 else f'{apart:.1g}'} over 62 frequencies"
+    return (
+        "weights at omega and at 2 pi - omega differ by"
+        f" {'less than 1e-12' if apart < 1e-12 else f'{apart:.1g}'} over 62 frequencies"
+    )
 
 
 def _row_4() -> str:
     result, order = regimes(EXAMPLE), entry_order(EXAMPLE).tolist()
     plateau, valley = order.index(1) + 1, result.m3
-    return f"L = 40, T1 = 10, T2 = 30, eta = 0.2, omega = 0.7: the plateau enters from N = {plateau}, the first valley at N = {valley}"
+    return (
+        f"L = 40, T1 = 10, T2 = 30, eta = 0.2, omega = 0.7: the plateau enters from N = {plateau},"
+        f" the first valley at N = {valley}"
+    )
 
 
 def _row_5() -> str:
     result, order = regimes(EXAMPLE), entry_order(EXAMPLE)
     last = max(order.tolist().index(i) for i in range(31, 41)) + 1
-    return f"same profile: the tail is complete at N = {last}, {result.m3 - last} sizes before regime V"
+    return (
+        f"same profile: the tail is complete at N = {last}, {result.m3 - last} sizes before"
+        " regime V"
+    )
 
 
 TABLE_2: tuple[RegimeRow, ...] = (
@@ -164,25 +197,34 @@ TABLE_2: tuple[RegimeRow, ...] = (
     RegimeRow(
         "II",
         "1 < N < m₁: {0} and the top of the tail; Δ/B grows, bounds near 1.",
-        "The composition holds with m₁ = L − T₂ + 2 and the sink first; Δ/B falls while Δ > 0: Δ falls, B rises.",
+        "The composition holds with m₁ = L − T₂ + 2 and the sink first; Δ/B falls while Δ > 0: Δ"
+        " falls, B rises.",
         "wrong",
         _row_2,
     ),
     RegimeRow(
         "III",
         "m₁ ≤ N < m₂: oscillatory peaks; Δ/B falls slowly; larger η, ω help.",
-        "The composition holds, m₂ = m₁ + n₊. Larger ω cannot help: integer positions cannot tell ω from 2π − ω.",
+        "The composition holds, m₂ = m₁ + n₊. Larger ω cannot help: integer positions cannot tell ω"
+        " from 2π − ω.",
         "wrong",
         _row_3,
     ),
     RegimeRow(
         "IV",
         "m₂ ≤ N < m₃: valleys and 1..T₁.",
-        "The plateau alone, m₃ = L + 2 − n₋: a valley weighs less than the plateau and enters after it.",
+        "The plateau alone, m₃ = L + 2 − n₋: a valley weighs less than the plateau and enters"
+        " after it.",
         "wrong",
         _row_4,
     ),
-    RegimeRow("V", "N ≥ m₃: all oscillations and the tail.", "The valleys; the tail entered in regime II.", "wrong", _row_5),
+    RegimeRow(
+        "V",
+        "N ≥ m₃: all oscillations and the tail.",
+        "The valleys; the tail entered in regime II.",
+        "wrong",
+        _row_5,
+    ),
 )
 """Table 2 row by row."""
 
@@ -195,5 +237,8 @@ def markdown() -> str:
         '| row | printed | true | verdict | numbers |'
     """
     lines = ["| row | printed | true | verdict | numbers |", "|---|---|---|---|---|"]
-    lines += [f"| {row.row} | {row.printed} | {row.true} | {row.verdict} | {row.evidence()} |" for row in TABLE_2]
+    lines += [
+        f"| {row.row} | {row.printed} | {row.true} | {row.verdict} | {row.evidence()} |"
+        for row in TABLE_2
+    ]
     return "\n".join(lines)

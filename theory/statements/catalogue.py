@@ -1,7 +1,8 @@
-"""Catalogue of statements and errata: all of them in order, and finding one by name, equation number or part of the paper.
+"""Catalogue of statements and errata: all of them in order, and finding one by name, equation
+number or part of the paper.
 
-Source: arXiv 2602.01893, eq. (1)-(33), Definitions 1-3, Assumptions 1-3, Theorems 1-2, Corollary 1, Tables 1-2, and what is true beyond print.
-`theory.statements.rendering` prints them. Imports sympy.
+Source: arXiv 2602.01893, eq. (1)-(33), Definitions 1-3, Assumptions 1-3, Theorems 1-2, Corollary 1,
+Tables 1-2, and what is true beyond print. `theory.statements.rendering` prints them. Imports sympy.
 """
 
 from __future__ import annotations
@@ -17,9 +18,24 @@ from theory.statements.printed import numbered, table_1, table_2
 from theory.statements.record import Entry
 
 GREEK = {
-    "α": "alpha", "β": "beta", "η": "eta", "κ": "kappa", "λ": "lam", "μ": "mu", "ξ": "xi", "ρ": "rho", "σ": "sigma", "ω": "omega",
-    "Δ": "Delta", "₀": "_0", "₁": "_1", "₂": "_2", "₃": "_3", "₊": "_plus", "₋": "_minus",
-}  # fmt: skip
+    "α": "alpha",
+    "β": "beta",
+    "η": "eta",
+    "κ": "kappa",
+    "λ": "lam",
+    "μ": "mu",
+    "ξ": "xi",
+    "ρ": "rho",
+    "σ": "sigma",
+    "ω": "omega",
+    "Δ": "Delta",
+    "₀": "_0",
+    "₁": "_1",
+    "₂": "_2",
+    "₃": "_3",
+    "₊": "_plus",
+    "₋": "_minus",
+}
 """How a letter of the paper is spelled in a name."""
 
 PARTS = {
@@ -38,9 +54,12 @@ NEAR = 8
 """Names offered at most where there is none."""
 
 _PART = re.compile(
-    r"(?P<word>[a-z]+|§)\.?[\s_-]*\(?(?P<number>a?\.?\d+(?:\.\d+)*)\)?(?:[\s_,:-]*(?:row[\s_-]*)?(?P<row>\S.*))?", re.IGNORECASE
+    r"(?P<word>[a-z]+|§)\.?[\s_-]*\(?(?P<number>a?\.?\d+(?:\.\d+)*)\)?(?:[\s_,:-]*(?:row[\s_-]*)?(?P<row>\S.*))?",
+    re.IGNORECASE,
 )
-_EQUATION = re.compile(r"(?:(?:eq|eqn|eqs|equation|formula)\.?[\s_-]*)?\(?0*(\d+)\)?", re.IGNORECASE)
+_EQUATION = re.compile(
+    r"(?:(?:eq|eqn|eqs|equation|formula)\.?[\s_-]*)?\(?0*(\d+)\)?", re.IGNORECASE
+)
 
 
 @cache
@@ -51,7 +70,15 @@ def entries() -> tuple[Entry, ...]:
         >>> next(entry.name for entry in entries() if entry.equation == "12")
         'precision_lower'
     """
-    return (*numbered(), *table_1(), *table_2(), *repaired(), *sharp(), *conditional(), *predicted())
+    return (
+        *numbered(),
+        *table_1(),
+        *table_2(),
+        *repaired(),
+        *sharp(),
+        *conditional(),
+        *predicted(),
+    )
 
 
 def errata() -> tuple[Erratum, ...]:
@@ -65,9 +92,11 @@ def errata() -> tuple[Erratum, ...]:
 
 
 def find(name: str | int) -> tuple[Entry, ...]:
-    """Return the statements of a name, or all that share a number: 12, "eq. (12)", "Theorem 1", "table1 row d", "Assumption 2".
+    """Return the statements of a name, or all that share a number: 12, "eq. (12)", "Theorem 1",
+    "table1 row d", "Assumption 2".
 
-    A name is the entry's own, the symbol on its left side, or the part of the paper; Greek letters may be written as such.
+    A name is the entry's own, the symbol on its left side, or the part of the paper; Greek letters
+    may be written as such.
 
     Raises:
         InputError: if there is none, with the nearest names, a few.
@@ -82,7 +111,10 @@ def find(name: str | int) -> tuple[Entry, ...]:
         result = tuple(entry for entry in entries() if entry.equation == number.group(1))
         if not result:
             last = max(int(entry.equation) for entry in entries() if entry.equation)
-            raise InputError(f"no statement has equation number {number.group(1)}, expected 1 to {last}. Use one of those.")
+            raise InputError(
+                f"no statement has equation number {number.group(1)}, expected 1 to {last}. Use one"
+                " of those."
+            )
         return result
     plain = _plain(asked)
     for test in (
@@ -95,25 +127,37 @@ def find(name: str | int) -> tuple[Entry, ...]:
         if result:
             return result
     if not asked:
-        raise InputError("no name was given, expected one, or an equation number from 1 to 33. `geostat theory` lists all.")
-    raise InputError(f"no statement is called {str(name)!r}, expected a name or an equation number. Near it: {', '.join(_near(asked))}.")
+        raise InputError(
+            "no name was given, expected one, or an equation number from 1 to 33. `geostat theory`"
+            " lists all."
+        )
+    raise InputError(
+        f"no statement is called {str(name)!r}, expected a name or an equation number. Near it:"
+        f" {', '.join(_near(asked))}."
+    )
 
 
 def _near(asked: str) -> list[str]:
-    """Return the names, parts and equation numbers most like what was asked, the nearest first, `NEAR` at most."""
+    """Return the names, parts and equation numbers most like what was asked, the nearest first,
+    `NEAR` at most.
+    """
     number = re.fullmatch(r"\(?(-?\d+(?:\.\d*)?)\)?", asked)
     if number:
         return sorted(
-            {entry.equation for entry in entries() if entry.equation}, key=lambda one: (abs(int(one) - float(number[1])), int(one))
+            {entry.equation for entry in entries() if entry.equation},
+            key=lambda one: (abs(int(one) - float(number[1])), int(one)),
         )[:NEAR]
     known = [word for entry in entries() for word in (entry.name, entry.part) if word]
     names = {word.lower(): word for word in known}
-    result = get_close_matches(asked.lower(), names, n=NEAR, cutoff=0.4) or get_close_matches(asked.lower(), names, n=NEAR, cutoff=0.0)
+    result = get_close_matches(asked.lower(), names, n=NEAR, cutoff=0.4) or get_close_matches(
+        asked.lower(), names, n=NEAR, cutoff=0.0
+    )
     return [names[key] for key in result]
 
 
 def part_of(name: str) -> str:
-    """Return a name with Greek letters spelled out and a part of the paper as the paper calls it: "thm1" is "Theorem 1".
+    """Return a name with Greek letters spelled out and a part of the paper as the paper calls it:
+    "thm1" is "Theorem 1".
 
     Example:
         >>> part_of("thm1")
@@ -125,7 +169,13 @@ def part_of(name: str) -> str:
     if match is None or word is None:
         return asked
     number = match["number"].upper()
-    return f"{word} {number} row {match['row']}" if match["row"] and word == "Table" else f"{word} {number}" if not match["row"] else asked
+    return (
+        f"{word} {number} row {match['row']}"
+        if match["row"] and word == "Table"
+        else f"{word} {number}"
+        if not match["row"]
+        else asked
+    )
 
 
 def statement(name: str | int) -> Entry:
@@ -141,7 +191,10 @@ def statement(name: str | int) -> Entry:
     result = find(name)
     if len(result) > 1:
         names = ", ".join(entry.name for entry in result)
-        raise InputError(f"{name!r} holds {len(result)} statements, expected one. Name one of {names}, or use find.")
+        raise InputError(
+            f"{name!r} holds {len(result)} statements, expected one. Name one of {names}, or use"
+            " find."
+        )
     return result[0]
 
 
@@ -155,10 +208,15 @@ def find_erratum(number: str | int) -> Erratum:
         >>> find_erratum("erratum 17").title
         'N = L'
     """
-    digits = re.fullmatch(r"(?:(?:erratum|errata|err)\.?\s*)?(\d+)", str(number).strip(), flags=re.IGNORECASE)
+    digits = re.fullmatch(
+        r"(?:(?:erratum|errata|err)\.?\s*)?(\d+)", str(number).strip(), flags=re.IGNORECASE
+    )
     out = [erratum for erratum in ERRATA if digits and erratum.number == int(digits[1])]
     if not out:
-        raise InputError(f"no erratum has number {str(number).strip()}, expected 1 to {len(ERRATA)}. Use one of those.")
+        raise InputError(
+            f"no erratum has number {str(number).strip()}, expected 1 to {len(ERRATA)}. Use one of"
+            " those."
+        )
     return out[0]
 
 

@@ -1,7 +1,8 @@
 """The dimension of a statement: the power of the unit of value norms on both sides.
 
-Walks a sympy expression and reports every place where unlike powers are added, compared or exponentiated. The exponents of eq. (12),
-(14) and (31) and the widths (10) and (30) of arXiv 2602.01893 fail (erratum 1). Imports sympy only.
+Walks a sympy expression and reports every place where unlike powers are added, compared or
+exponentiated. The exponents of eq. (12), (14) and (31) and the widths (10) and (30) of arXiv
+2602.01893 fail (erratum 1). Imports sympy only.
 """
 
 from __future__ import annotations
@@ -61,12 +62,22 @@ class _Walk:
 
     def _unit(self, node: sp.Symbol | sp.Indexed) -> sp.Expr:
         label = node.base.label if isinstance(node, sp.Indexed) else node
-        return sp.Integer(POWERS[MEANINGS[label.name].unit]) if label.name in MEANINGS else sp.S.Zero
+        return (
+            sp.Integer(POWERS[MEANINGS[label.name].unit]) if label.name in MEANINGS else sp.S.Zero
+        )
 
     def _alike(self, node: sp.Basic, powers: list[sp.Expr | None]) -> sp.Expr | None:
         known = {power for power in powers if power is not None}
         if len(known) > 1:
-            self.wrong.append((node, f"unlike powers of the norm, {', '.join(map(str, sorted(known, key=str)))}, are added or compared"))
+            self.wrong.append(
+                (
+                    node,
+                    (
+                        f"unlike powers of the norm, {', '.join(map(str, sorted(known, key=str)))},"
+                        " are added or compared"
+                    ),
+                )
+            )
         return min(known, key=str) if known else None
 
     def _of_power(self, node: sp.Pow) -> sp.Expr | None:
@@ -76,11 +87,23 @@ class _Walk:
         return None if base is None else base * node.exp
 
     def _unitless(self, node: sp.Basic) -> sp.Expr:
-        """Numbers, logic, and functions that need and give pure numbers (exp, cos, floor, betainc, …)."""
+        """Numbers, logic, and functions that need and give pure numbers (exp, cos, floor,
+        betainc, …).
+        """
         for part in node.args:
             power = self.power(part)
-            if power not in (None, 0) and not isinstance(node, Indicator | sp.logic.boolalg.BooleanFunction):
-                self.wrong.append((part, f"an argument of {node.func.__name__} in norm^{power}, expected a pure number"))
+            if power not in (None, 0) and not isinstance(
+                node, Indicator | sp.logic.boolalg.BooleanFunction
+            ):
+                self.wrong.append(
+                    (
+                        part,
+                        (
+                            f"an argument of {node.func.__name__} in norm^{power}, expected a pure"
+                            " number"
+                        ),
+                    )
+                )
         return sp.S.Zero
 
 

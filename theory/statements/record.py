@@ -28,17 +28,25 @@ Edition = Literal["printed", "repaired", "sharp", "conditional", "predicted"]
 Relation = Literal["=", "<=", ">=", "~", "<~", "iff"]
 """Where a side is approximate: "~" is about equal, "<~" about at most."""
 
-LATEX_RELATIONS: dict[str, str] = {"=": "=", "<=": r"\le", ">=": r"\ge", "~": r"\approx", "<~": r"\lesssim", "iff": r"\iff"}
+LATEX_RELATIONS: dict[str, str] = {
+    "=": "=",
+    "<=": r"\le",
+    ">=": r"\ge",
+    "~": r"\approx",
+    "<~": r"\lesssim",
+    "iff": r"\iff",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One statement.
 
-    name: plain, unique. left: of a side given as an expression, its text; left_latex: its LaTeX, by default that of the expression, or the
-    text. relation: how `left` relates to the expression ("~" an approximation). units: of both sides, "" for none. equation: the paper's
-    number, or "" where it has none. part: where the paper puts it, such as "Theorem 1" or "Table 1 row d". errata: numbers of the errata
-    that concern it.
+    name: plain, unique. left: of a side given as an expression, its text; left_latex: its LaTeX, by
+    default that of the expression, or the text. relation: how `left` relates to the expression ("~"
+    an approximation). units: of both sides, "" for none. equation: the paper's number, or "" where
+    it has none. part: where the paper puts it, such as "Theorem 1" or "Table 1 row d". errata:
+    numbers of the errata that concern it.
     """
 
     name: str
@@ -56,23 +64,53 @@ class Entry:
 
     def __post_init__(self) -> None:
         if self.relation not in get_args(Relation):
-            raise ValueError(f"{self.name}: relation {self.relation!r}, expected one of {', '.join(get_args(Relation))}.")
-        latex = self.left_latex or (self.left if isinstance(self.left, str) else symbols.latex(self.left))
+            raise ValueError(
+                f"{self.name}: relation {self.relation!r}, expected one of"
+                f" {', '.join(get_args(Relation))}."
+            )
+        latex = self.left_latex or (
+            self.left if isinstance(self.left, str) else symbols.latex(self.left)
+        )
         object.__setattr__(self, "left_latex", latex)
         object.__setattr__(self, "left", str(self.left))
 
     @property
     def source(self) -> str:
-        """Where the statement stands: the paper and its number there, or that it is not in print."""
-        places = [place for place in (f"eq. ({self.equation})" if self.equation else "", self.part) if place]
-        return f"{PAPER}, {', '.join(places)}" if places else f"not in print; {self.edition} edition"
+        """Where the statement stands: the paper and its number there, or that it is not in
+        print.
+        """
+        places = [
+            place
+            for place in (f"eq. ({self.equation})" if self.equation else "", self.part)
+            if place
+        ]
+        return (
+            f"{PAPER}, {', '.join(places)}" if places else f"not in print; {self.edition} edition"
+        )
 
 
-def definition(name: str, equation: str, expression: sp.Basic, errata: tuple[int, ...] = (), *, of: str = "", **changes: str) -> Entry:
+def definition(
+    name: str,
+    equation: str,
+    expression: sp.Basic,
+    errata: tuple[int, ...] = (),
+    *,
+    of: str = "",
+    **changes: str,
+) -> Entry:
     """Return the definition of a symbol; `of` names it where the entry has a name of its own."""
     meaning = symbols.MEANINGS[of or name]
     fields: dict[str, Any] = {"left": str(meaning.symbol), "left_latex": meaning.latex} | changes
-    return Entry(name, meaning.meaning, relation="=", expression=expression, units=meaning.unit, equation=equation, errata=errata, **fields)
+    return Entry(
+        name,
+        meaning.meaning,
+        relation="=",
+        expression=expression,
+        units=meaning.unit,
+        equation=equation,
+        errata=errata,
+        **fields,
+    )
 
 
 MEANS = {
@@ -85,13 +123,25 @@ MEANS = {
 
 
 def bound(edition: Edition, quantity_side: str, conditions: str, **source: Any) -> Entry:
-    """Return a bound on the mean of a quantity, such as "recall_lower"; its expression is `theory.symbolic.theorems.EDITION_QUANTITY_SIDE`.
+    """Return a bound on the mean of a quantity, such as "recall_lower"; its expression is
+    `theory.symbolic.theorems.EDITION_QUANTITY_SIDE`.
 
-    The name and the expression of a printed one do without the edition. source: equation, part and errata of a printed one.
+    The name and the expression of a printed one do without the edition. source: equation, part and
+    errata of a printed one.
     """
     name = quantity_side if edition == "printed" else f"{edition}_{quantity_side}"
     quantity, side = quantity_side.rsplit("_", 1)
     left, latex = MEANS[quantity]
     relation: Relation = ">=" if side == "lower" else "<~" if edition == "repaired" else "<="
     title = f"{side} {'approximation' if relation == '<~' else 'bound'} of {left}"
-    return Entry(name, title, left, relation, getattr(theorems, name.upper()), conditions, left_latex=latex, edition=edition, **source)
+    return Entry(
+        name,
+        title,
+        left,
+        relation,
+        getattr(theorems, name.upper()),
+        conditions,
+        left_latex=latex,
+        edition=edition,
+        **source,
+    )

@@ -18,16 +18,69 @@ from theory.symbolic.operations import Inner, Mean, Norm, Over
 Style = Literal["latex", "text", "python", "json"]
 
 _MATHEMATICS = {
-    "κ": r"\kappa", "σ": r"\sigma", "ξ": r"\xi", "μ": r"\mu", "ρ": r"\rho", "φ": r"\varphi", "β": r"\beta", "η": r"\eta",
-    "α": r"\alpha", "Δ": r"\Delta", "Σ": r"\Sigma", "≥": r"\ge", "≤": r"\le", "≠": r"\ne", "≲": r"\lesssim", "≳": r"\gtrsim", "≡": r"\equiv", "√": r"\surd",
-    "λ": r"\lambda", "π": r"\pi", "ω": r"\omega", "∈": r"\in", "∖": r"\setminus", "·": r"\cdot", "×": r"\times", "≈": r"\approx",
-    "→": r"\to", "↦": r"\mapsto", "↑": r"\uparrow", "↓": r"\downarrow", "…": r"\ldots", "‖": r"\|", "⟨": r"\langle", "⟩": r"\rangle",
-    "¹": "^{1}", "³": "^{3}", "⁶": "^{6}", "ᵀ": "^{T}", "₁": "_{1}", "₂": "_{2}", "₃": "_{3}", "₊": "_{+}", "₋": "_{-}",
-    "−": "-", "½": r"\frac12", "²": "^{2}", "⁵": "^{5}", "⁻": "^{-}", "₀": "_{0}", "\u2119": r"\underline{p}",
-}  # fmt: skip
+    "κ": r"\kappa",
+    "σ": r"\sigma",
+    "ξ": r"\xi",
+    "μ": r"\mu",
+    "ρ": r"\rho",
+    "φ": r"\varphi",
+    "β": r"\beta",
+    "η": r"\eta",
+    "α": r"\alpha",
+    "Δ": r"\Delta",
+    "Σ": r"\Sigma",
+    "≥": r"\ge",
+    "≤": r"\le",
+    "≠": r"\ne",
+    "≲": r"\lesssim",
+    "≳": r"\gtrsim",
+    "≡": r"\equiv",
+    "√": r"\surd",
+    "λ": r"\lambda",
+    "π": r"\pi",
+    "ω": r"\omega",
+    "∈": r"\in",
+    "∖": r"\setminus",
+    "·": r"\cdot",
+    "×": r"\times",
+    "≈": r"\approx",
+    "→": r"\to",
+    "↦": r"\mapsto",
+    "↑": r"\uparrow",
+    "↓": r"\downarrow",
+    "…": r"\ldots",
+    "‖": r"\|",
+    "⟨": r"\langle",
+    "⟩": r"\rangle",
+    "¹": "^{1}",
+    "³": "^{3}",
+    "⁶": "^{6}",
+    "ᵀ": "^{T}",
+    "₁": "_{1}",
+    "₂": "_{2}",
+    "₃": "_{3}",
+    "₊": "_{+}",
+    "₋": "_{-}",
+    "−": "-",
+    "½": r"\frac12",
+    "²": "^{2}",
+    "⁵": "^{5}",
+    "⁻": "^{-}",
+    "₀": "_{0}",
+    "\u2119": r"\underline{p}",
+}
 
 TEX = (
-    {"_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "$": r"\$", "^": r"\^{}", "{": r"\{", "}": r"\}"}
+    {
+        "_": r"\_",
+        "%": r"\%",
+        "&": r"\&",
+        "#": r"\#",
+        "$": r"\$",
+        "^": r"\^{}",
+        "{": r"\{",
+        "}": r"\}",
+    }
     | {x: rf"\({y}\)" for x, y in _MATHEMATICS.items()}
     | {"“": "``", "”": "''"}
 )
@@ -41,7 +94,9 @@ def preface(style: Style) -> str:
         >>> preface("text").split("“")[0]
         'Report on '
     """
-    return "\n\n".join(_tex(paragraph) if style == "latex" else fill(paragraph, 140) for paragraph in PREFACE)
+    return "\n\n".join(
+        _tex(paragraph) if style == "latex" else fill(paragraph, 140) for paragraph in PREFACE
+    )
 
 
 def render(entry: Entry, style: Style) -> str:
@@ -57,10 +112,15 @@ def render(entry: Entry, style: Style) -> str:
     """
     _check_style(style)
     if style == "latex":
-        return f"{entry.left_latex} {LATEX_RELATIONS[entry.relation]} {symbols.latex(entry.expression)}"
+        return (
+            f"{entry.left_latex} {LATEX_RELATIONS[entry.relation]}"
+            f" {symbols.latex(entry.expression)}"
+        )
     if style == "python":
         source = _python(entry.expression)
-        imports = [f"import {module}\n" for module in ("math", "scipy.special") if f"{module}." in source]
+        imports = [
+            f"import {module}\n" for module in ("math", "scipy.special") if f"{module}." in source
+        ]
         return f"{''.join(imports)}# of {', '.join(_free(entry))}\n{entry.name} = {source}"
     if style == "json":
         return json.dumps(_record(entry), ensure_ascii=False, allow_nan=False, indent=2)
@@ -68,7 +128,8 @@ def render(entry: Entry, style: Style) -> str:
 
 
 def render_erratum(erratum: Erratum, style: Style) -> str:
-    """Return the erratum, with its counterexample evaluated, as text (for `python` in comments), LaTeX or JSON.
+    """Return the erratum, with its counterexample evaluated, as text (for `python` in comments),
+    LaTeX or JSON.
 
     Raises:
         InputError: if the style is unknown.
@@ -81,16 +142,35 @@ def render_erratum(erratum: Erratum, style: Style) -> str:
     _check_style(style)
     result = erratum.counterexample()
     if style == "json":
-        record: dict[str, object] = {name: getattr(erratum, name) for name in ("number", "title", "printed", "why", "true", "equations")}
-        record["counterexample"] = {"what": result.what, "given": result.given, "printed": result.printed, "true": result.true}
+        record: dict[str, object] = {
+            name: getattr(erratum, name)
+            for name in ("number", "title", "printed", "why", "true", "equations")
+        }
+        record["counterexample"] = {
+            "what": result.what,
+            "given": result.given,
+            "printed": result.printed,
+            "true": result.true,
+        }
         return json.dumps(record, ensure_ascii=False, allow_nan=False, indent=2)
     sentences = (erratum.printed, erratum.why, erratum.true, f"{example_sentence(result)}.")
     if style == "latex":
         labels = ("Printed:", "Why it fails:", "True:", "Counterexample:")
-        body = " ".join(rf"\emph{{{label}}} {_tex(text)}" for label, text in zip(labels, sentences, strict=True))
-        return rf"\item[{erratum.number}.] \textbf{{{_tex(erratum.title)}}}, {_tex(erratum.where)}. {body}"
+        body = " ".join(
+            rf"\emph{{{label}}} {_tex(text)}" for label, text in zip(labels, sentences, strict=True)
+        )
+        return (
+            rf"\item[{erratum.number}.] \textbf{{{_tex(erratum.title)}}}, {_tex(erratum.where)}."
+            rf" {body}"
+        )
     paragraphs = [
-        fill(text, width=130, initial_indent=f"   {label:<9}", subsequent_indent=" " * 12, break_long_words=False)
+        fill(
+            text,
+            width=130,
+            initial_indent=f"   {label:<9}",
+            subsequent_indent=" " * 12,
+            break_long_words=False,
+        )
         for label, text in zip(("printed:", "why:", "true:", "shown:"), sentences, strict=True)
     ]
     whole = "\n".join([f"{erratum.number}. {erratum.title}, {erratum.where}", *paragraphs])
@@ -103,19 +183,27 @@ def _check_style(style: str) -> None:
 
 
 def _tex(text: str) -> str:
-    """Return prose as plain-ASCII LaTeX: signs beyond ASCII become mathematics (amssymb for one of them)."""
+    """Return prose as plain-ASCII LaTeX: signs beyond ASCII become mathematics (amssymb for one
+    of them).
+    """
     return "".join(TEX.get(sign, sign) for sign in text.replace("p\u0332", "\u2119"))
 
 
 def _python(expression: sp.Basic) -> str:
-    """Return Python source; `numpy`-free, with the names of `symbols`, and scipy.special's name for the incomplete beta function."""
+    """Return Python source; `numpy`-free, with the names of `symbols`, and scipy.special's name
+    for the incomplete beta function.
+    """
     beta = sp.Function("betainc")
     plain = expression.replace(sp.betainc_regularized, lambda a, b, _, upper: beta(a, b, upper))
-    return str(sp.pycode(plain, user_functions={"betainc": "scipy.special.betainc"})).replace("builtins.", "")
+    return str(sp.pycode(plain, user_functions={"betainc": "scipy.special.betainc"})).replace(
+        "builtins.", ""
+    )
 
 
 def _free(entry: Entry) -> list[str]:
-    """Return what the Python of a statement has to be given: symbols, sets, sequences, and functions of vectors."""
+    """Return what the Python of a statement has to be given: symbols, sets, sequences, and
+    functions of vectors.
+    """
     bound = {index for over in entry.expression.atoms(Over) for index, _ in over.pairs()}
     bound |= {index for total in entry.expression.atoms(sp.Sum) for index in total.variables}
     kinds = ((Norm, "norm(vector)"), (Inner, "inner(vector, vector)"), (Mean, "mean(value)"))
@@ -129,8 +217,15 @@ def _used(entry: Entry) -> list[symbols.Meaning]:
 
 
 def _legend(entry: Entry, meaning: symbols.Meaning) -> str:
-    """Return what a symbol means in a statement: an index that runs over sets of tokens is one of these, another is any token."""
-    sets = {str(members) for over in entry.expression.atoms(Over) for index, members in over.pairs() if index == meaning.symbol}
+    """Return what a symbol means in a statement: an index that runs over sets of tokens is one
+    of these, another is any token.
+    """
+    sets = {
+        str(members)
+        for over in entry.expression.atoms(Over)
+        for index, members in over.pairs()
+        if index == meaning.symbol
+    }
     return f"{meaning.meaning} of {' or of '.join(sorted(sets))}" if sets else meaning.meaning
 
 
@@ -140,10 +235,22 @@ def _text(entry: Entry) -> str:
         f"  {entry.left} {entry.relation} {entry.expression}",
         f"  source: {entry.source}",
     ]
-    lines += [f"  {label}: {getattr(entry, label)}" for label in ("units", "conditions") if getattr(entry, label)]
+    lines += [
+        f"  {label}: {getattr(entry, label)}"
+        for label in ("units", "conditions")
+        if getattr(entry, label)
+    ]
     lines += [f"  dimension: {fault.what}: {fault.where}" for fault in check(entry)]
-    lines += [f"  {meaning.symbol}: {_legend(entry, meaning)}{f' [{meaning.unit}]' if meaning.unit else ''}" for meaning in _used(entry)]
-    lines += [f"  erratum {item.number}: {item.title}. {item.true}" for item in ERRATA if item.number in entry.errata]
+    lines += [
+        f"  {meaning.symbol}:"
+        f" {_legend(entry, meaning)}{f' [{meaning.unit}]' if meaning.unit else ''}"
+        for meaning in _used(entry)
+    ]
+    lines += [
+        f"  erratum {item.number}: {item.title}. {item.true}"
+        for item in ERRATA
+        if item.number in entry.errata
+    ]
     return "\n".join(lines)
 
 

@@ -1,4 +1,5 @@
-"""Operations of the statements: indicator, inner product, norm, mean, and sums and extremes over a set of tokens, with how they are printed.
+"""Operations of the statements: indicator, inner product, norm, mean, and sums and extremes over a
+set of tokens, with how they are printed.
 
 Imports sympy only.
 """
@@ -54,7 +55,9 @@ class Mean(Written):
 
 
 class Over(sp.Function):
-    """An operation over tokens of given sets: Over(expression, index, set, index, set, …), indices distinct."""
+    """An operation over tokens of given sets: Over(expression, index, set, index, set, …),
+    indices distinct.
+    """
 
     is_commutative = True
     python_name = latex_name = ""
@@ -70,13 +73,21 @@ class Over(sp.Function):
         return list(zip(self.args[1::2], self.args[2::2], strict=True))
 
     def within_one_set(self) -> bool:
-        """Return whether several indices run over one set, so that saying they are distinct matters."""
+        """Return whether several indices run over one set, so that saying they are distinct
+        matters.
+        """
         return len(self.args) > 3 and len(set(self.args[2::2])) == 1
 
     def _sympystr(self, printer: Any) -> str:
-        loops = " ".join(f"for {printer._print(index)} in {printer._print(members)}" for index, members in self.pairs())
+        loops = " ".join(
+            f"for {printer._print(index)} in {printer._print(members)}"
+            for index, members in self.pairs()
+        )
         indices = " != ".join(printer._print(index) for index, _ in self.pairs())
-        return f"{self.python_name}({printer._print(self.args[0])} {loops}{f' if {indices}' if self.within_one_set() else ''})"
+        return (
+            f"{self.python_name}({printer._print(self.args[0])}"
+            f" {loops}{f' if {indices}' if self.within_one_set() else ''})"
+        )
 
     _pythoncode = _numpycode = _sympystr
 
@@ -85,8 +96,14 @@ class Over(sp.Function):
             indices = r" \neq ".join(printer._print(index) for index, _ in self.pairs())
             under = rf"{indices} \in {printer._print(self.args[2])}"
         else:
-            under = r",\,".join(rf"{printer._print(index)} \in {printer._print(members)}" for index, members in self.pairs())
-        body = rf"{self.latex_name}_{{{under}}} {printer.parenthesize(self.args[0], PRECEDENCE['Mul'], strict=True)}"
+            under = r",\,".join(
+                rf"{printer._print(index)} \in {printer._print(members)}"
+                for index, members in self.pairs()
+            )
+        body = (
+            rf"{self.latex_name}_{{{under}}}"
+            rf" {printer.parenthesize(self.args[0], PRECEDENCE['Mul'], strict=True)}"
+        )
         return rf"\left({body}\right)^{{{exp}}}" if exp else body
 
 
@@ -109,13 +126,17 @@ class MinOver(Over):
 
 
 def spell_out(expression: sp.Expr, members: Mapping[sp.Symbol, Sequence[int]]) -> sp.Expr:
-    """Return the expression with every sum and extreme written out over the given tokens of each set."""
+    """Return the expression with every sum and extreme written out over the given tokens of each
+    set.
+    """
 
     def written(node: Over) -> sp.Expr:
         indices = [index for index, _ in node.pairs()]
         choices = product(*(members[tokens] for _, tokens in node.pairs()))
         distinct = [choice for choice in choices if len(set(choice)) == len(choice)]
         body = spell_out(node.args[0], members)
-        return node.combined(*(body.subs(dict(zip(indices, choice, strict=True))) for choice in distinct))
+        return node.combined(
+            *(body.subs(dict(zip(indices, choice, strict=True))) for choice in distinct)
+        )
 
     return expression.replace(lambda node: isinstance(node, Over), written)

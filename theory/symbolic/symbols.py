@@ -1,7 +1,9 @@
-"""Symbols of the paper, every one once: assumptions, LaTeX, meaning, unit; then its setting, metrics, assumptions and steps of proofs in them.
+"""Symbols of the paper, every one once: assumptions, LaTeX, meaning, unit; then its setting,
+metrics, assumptions and steps of proofs in them.
 
-Source: arXiv 2602.01893; definitions: eq. (1)-(6), (18)-(25), (32)-(33), Assumptions 1-3. Units: "norm" is the unit of value norms, "norm²" of squared
-distances and so on; "" is unitless. Sets of tokens: I_N (selected), I_content = I_N without the sink 0, J (the rest). A definition is a name;
+Source: arXiv 2602.01893; definitions: eq. (1)-(6), (18)-(25), (32)-(33), Assumptions 1-3. Units:
+"norm" is the unit of value norms, "norm²" of squared distances and so on; "" is unitless. Sets of
+tokens: I_N (selected), I_content = I_N without the sink 0, J (the rest). A definition is a name;
 margins and bounds are in `theory.symbolic.theorems`. Imports sympy only.
 """
 
@@ -35,7 +37,9 @@ def symbol(name: str, latex: str, meaning: str, unit: str = "", **assumptions: b
     return result
 
 
-def family(name: str, latex: str, meaning: str, unit: str = "", **assumptions: bool) -> sp.IndexedBase:
+def family(
+    name: str, latex: str, meaning: str, unit: str = "", **assumptions: bool
+) -> sp.IndexedBase:
     """Return an indexed symbol and keep what it means."""
     base = sp.IndexedBase(name, **assumptions)
     MEANINGS[name] = Meaning(symbol=base, latex=latex, meaning=meaning, unit=unit)
@@ -59,85 +63,266 @@ I_N = symbol("I_N", "I_N", "the selected tokens")
 I_content = symbol("I_content", r"I_N\setminus\{0\}", "the selected tokens without the sink")
 J = symbol("J", "J", "the tokens that are not selected")
 
-a = family("a", "a", "effective weight, attention weight times value norm", "norm", nonnegative=True)
+a = family(
+    "a", "a", "effective weight, attention weight times value norm", "norm", nonnegative=True
+)
 rho = family("rho", r"\rho", "cosine of two value states", real=True)
-p_floor = family("p_floor", r"\underline{p}", "printed floor of a pairwise probability, eq. (9)", nonnegative=True)
-p = family("p", "p", "probability that token j lies no farther from s than token i", nonnegative=True)
-M = family("M", "M", "mean inner product of a direction with the selected content, eq. (11)", "norm", real=True)
-sigma_of = family("sigma", r"\sigma", "covariance of a contribution with the representative", "norm²", real=True)
+p_floor = family(
+    "p_floor",
+    r"\underline{p}",
+    "printed floor of a pairwise probability, eq. (9)",
+    nonnegative=True,
+)
+p = family(
+    "p", "p", "probability that token j lies no farther from s than token i", nonnegative=True
+)
+M = family(
+    "M",
+    "M",
+    "mean inner product of a direction with the selected content, eq. (11)",
+    "norm",
+    real=True,
+)
+sigma_of = family(
+    "sigma", r"\sigma", "covariance of a contribution with the representative", "norm²", real=True
+)
 
 alpha = family("alpha", r"\alpha", "attention weight", nonnegative=True)
 v = family("v", "v", "value state, a vector", "norm")
 u = family("u", "u", "direction of a value state, a unit vector")
 y = family("y", "y", "contribution, attention weight times value state, a vector", "norm")
-D = family("D", "D", "squared distance of a contribution from the representative", "norm²", nonnegative=True)
-d_ort = family("d_ort", r"d^{\mathrm{ort}}", "distance from the representative where the sink is orthogonal", "norm", positive=True)
-pi = family("pi", r"\pi", "largest p_ij over selected i, by rank: pi[1] is the largest of all", nonnegative=True)
+D = family(
+    "D",
+    "D",
+    "squared distance of a contribution from the representative",
+    "norm²",
+    nonnegative=True,
+)
+d_ort = family(
+    "d_ort",
+    r"d^{\mathrm{ort}}",
+    "distance from the representative where the sink is orthogonal",
+    "norm",
+    positive=True,
+)
+pi = family(
+    "pi",
+    r"\pi",
+    "largest p_ij over selected i, by rank: pi[1] is the largest of all",
+    nonnegative=True,
+)
 nu = family("nu", r"\nu", "1 - min(1, sum_j p_ij), by rank: nu[1] is the largest", nonnegative=True)
 
 s = symbol("s", "s", "representative, the sum of the selected contributions, a vector", "norm")
-radius = symbol("radius", "r", "radius of a ball around the representative", "norm", nonnegative=True)
-r_min = symbol("r_min", r"r_{\min}", "distance of the nearest token that is not selected", "norm", nonnegative=True)
-r_max = symbol("r_max", r"r_{\max}", "distance of the farthest selected token", "norm", nonnegative=True)
-K_in = symbol("K_in", r"K_{\mathrm{in}}", "selected tokens no farther than r_min", integer=True, nonnegative=True)
-K_out = symbol("K_out", r"K_{\mathrm{out}}", "other tokens no farther than r_max", integer=True, nonnegative=True)
+radius = symbol(
+    "radius", "r", "radius of a ball around the representative", "norm", nonnegative=True
+)
+r_min = symbol(
+    "r_min",
+    r"r_{\min}",
+    "distance of the nearest token that is not selected",
+    "norm",
+    nonnegative=True,
+)
+r_max = symbol(
+    "r_max", r"r_{\max}", "distance of the farthest selected token", "norm", nonnegative=True
+)
+K_in = symbol(
+    "K_in",
+    r"K_{\mathrm{in}}",
+    "selected tokens no farther than r_min",
+    integer=True,
+    nonnegative=True,
+)
+K_out = symbol(
+    "K_out",
+    r"K_{\mathrm{out}}",
+    "other tokens no farther than r_max",
+    integer=True,
+    nonnegative=True,
+)
 C = symbol("C", "C", "norm of every value state but the sink's", "norm", positive=True)
 lam = symbol("lam", r"\lambda", "norm of the sink's value state over C", positive=True)
 p_sink = symbol("p_sink", r"p_{\mathrm{sink}}", "attention weight of the sink", positive=True)
 p_base = symbol("p_base", r"p_{\mathrm{base}}", "attention weight of the plateau", positive=True)
 eta = symbol("eta", r"\eta", "strength of the oscillation and rate of the growth", positive=True)
-omega = symbol("omega", r"\omega", "frequency of the oscillation, radians per position", positive=True)
+omega = symbol(
+    "omega", r"\omega", "frequency of the oscillation, radians per position", positive=True
+)
 T_1 = symbol("T_1", "T_1", "last position of the plateau", integer=True, nonnegative=True)
 T_2 = symbol("T_2", "T_2", "last position before the growth", integer=True, nonnegative=True)
-n_plus = symbol("n_plus", "n_+", "oscillation tokens of positive cosine", integer=True, nonnegative=True)
-n_minus = symbol("n_minus", "n_-", "oscillation tokens of negative cosine", integer=True, nonnegative=True)
-m_1 = symbol("m_1", "m_1", "least N at which a token before the growth is selected", integer=True, positive=True)
-m_2 = symbol("m_2", "m_2", "least N at which a plateau token is selected", integer=True, positive=True)
+n_plus = symbol(
+    "n_plus", "n_+", "oscillation tokens of positive cosine", integer=True, nonnegative=True
+)
+n_minus = symbol(
+    "n_minus", "n_-", "oscillation tokens of negative cosine", integer=True, nonnegative=True
+)
+m_1 = symbol(
+    "m_1",
+    "m_1",
+    "least N at which a token before the growth is selected",
+    integer=True,
+    positive=True,
+)
+m_2 = symbol(
+    "m_2", "m_2", "least N at which a plateau token is selected", integer=True, positive=True
+)
 m_3 = symbol("m_3", "m_3", "least N at which a valley is selected", integer=True, positive=True)
 c_proxy = symbol("c_proxy", "c", "universal constant of the variance proxy", positive=True)
-slope = symbol("slope", "F'", "slope of the share of selected tokens by radius", "norm⁻¹", nonnegative=True)
+slope = symbol(
+    "slope", "F'", "slope of the share of selected tokens by radius", "norm⁻¹", nonnegative=True
+)
 shift = symbol("shift", r"\Delta r", "change of the radius", "norm", real=True)
-a_next = symbol("a_next", r"a_{\mathrm{next}}", "largest effective weight that stays outside", "norm", nonnegative=True)
+a_next = symbol(
+    "a_next",
+    r"a_{\mathrm{next}}",
+    "largest effective weight that stays outside",
+    "norm",
+    nonnegative=True,
+)
 total = symbol("total", "U", "sum over j of min(1, sum over i of p_ij)", nonnegative=True)
 kept = symbol("kept", "V", "sum over i of 1 - max over j of p_ij", nonnegative=True)
-beat = family("beat", "F", "probability that token j lies no farther from s than token i, given s and y_i", nonnegative=True)
-beat_ranked = family("beat_ranked", r"F^{\downarrow}", "the same by rank: beat_ranked[i, 1] is the largest over j", nonnegative=True)
-count = family("count", r"\kappa", "sum over j of beat[i, j]: expected tokens outside that beat i, given s and y_i", nonnegative=True)
-spread = family("spread", "V", "bound on the variance of how many tokens outside beat i, given s and y_i", nonnegative=True)
-safe = family("safe", r"\ell", "mean of max(0, 1 - count[i]), by rank: safe[1] is the largest", nonnegative=True)
-safe_most = symbol(
-    "safe_most", "H", "sum over i of the mean of min(1 - max over j of beat[i, j], spread[i]/(spread[i] + count[i]²))", nonnegative=True
+beat = family(
+    "beat",
+    "F",
+    "probability that token j lies no farther from s than token i, given s and y_i",
+    nonnegative=True,
 )
-w = family("w", "w", "scale-free width of the difference of squared distances of a pair", "norm²", positive=True)
-mu_of = family("mu_of", r"\mu", "exact mean of the difference of squared distances of a pair", "norm²", real=True)
+beat_ranked = family(
+    "beat_ranked",
+    r"F^{\downarrow}",
+    "the same by rank: beat_ranked[i, 1] is the largest over j",
+    nonnegative=True,
+)
+count = family(
+    "count",
+    r"\kappa",
+    "sum over j of beat[i, j]: expected tokens outside that beat i, given s and y_i",
+    nonnegative=True,
+)
+spread = family(
+    "spread",
+    "V",
+    "bound on the variance of how many tokens outside beat i, given s and y_i",
+    nonnegative=True,
+)
+safe = family(
+    "safe",
+    r"\ell",
+    "mean of max(0, 1 - count[i]), by rank: safe[1] is the largest",
+    nonnegative=True,
+)
+safe_most = symbol(
+    "safe_most",
+    "H",
+    "sum over i of the mean of min(1 - max over j of beat[i, j], spread[i]/(spread[i] +"
+    " count[i]²))",
+    nonnegative=True,
+)
+w = family(
+    "w",
+    "w",
+    "scale-free width of the difference of squared distances of a pair",
+    "norm²",
+    positive=True,
+)
+mu_of = family(
+    "mu_of",
+    r"\mu",
+    "exact mean of the difference of squared distances of a pair",
+    "norm²",
+    real=True,
+)
 
 a_0 = symbol("a_0", "a_0", "effective weight of the sink", "norm", nonnegative=True)
-S_in = symbol("S_in", r"S_{\mathrm{in}}", "summed effective weight of the selected content", "norm", nonnegative=True)
-a_min_in = symbol("a_min_in", r"a_{\min}^{\mathrm{in}}", "smallest effective weight of the selected content", "norm", nonnegative=True)
-a_max_in = symbol("a_max_in", r"a_{\max}^{\mathrm{in}}", "largest effective weight selected", "norm", nonnegative=True)
-a_max_out = symbol("a_max_out", r"a_{\max}^{\mathrm{out}}", "largest effective weight not selected", "norm", nonnegative=True)
-a_min_out = symbol("a_min_out", r"a_{\min}^{\mathrm{out}}", "smallest effective weight not selected", "norm", nonnegative=True)
-rho_out = symbol("rho_out", r"\rho_{\mathrm{out}}", "largest cosine of a token outside with selected content", real=True)
-rho_in = symbol("rho_in", r"\rho_{\mathrm{in}}", "largest cosine between two selected content tokens", real=True)
+S_in = symbol(
+    "S_in",
+    r"S_{\mathrm{in}}",
+    "summed effective weight of the selected content",
+    "norm",
+    nonnegative=True,
+)
+a_min_in = symbol(
+    "a_min_in",
+    r"a_{\min}^{\mathrm{in}}",
+    "smallest effective weight of the selected content",
+    "norm",
+    nonnegative=True,
+)
+a_max_in = symbol(
+    "a_max_in",
+    r"a_{\max}^{\mathrm{in}}",
+    "largest effective weight selected",
+    "norm",
+    nonnegative=True,
+)
+a_max_out = symbol(
+    "a_max_out",
+    r"a_{\max}^{\mathrm{out}}",
+    "largest effective weight not selected",
+    "norm",
+    nonnegative=True,
+)
+a_min_out = symbol(
+    "a_min_out",
+    r"a_{\min}^{\mathrm{out}}",
+    "smallest effective weight not selected",
+    "norm",
+    nonnegative=True,
+)
+rho_out = symbol(
+    "rho_out",
+    r"\rho_{\mathrm{out}}",
+    "largest cosine of a token outside with selected content",
+    real=True,
+)
+rho_in = symbol(
+    "rho_in", r"\rho_{\mathrm{in}}", "largest cosine between two selected content tokens", real=True
+)
 Delta = symbol("Delta", r"\Delta", "margin of a content token", "norm²", real=True)
 Delta_0 = symbol("Delta_0", r"\Delta_0", "margin of the sink", "norm²", real=True)
 B = symbol("B", "B", "scale of the tails", "norm", positive=True)
 xi = symbol("xi", r"\xi", "standardised margin of a pair", real=True)
-mu = symbol("mu", r"\mu_{ij}", "mean of the difference of squared distances of a pair", "norm²", real=True)
+mu = symbol(
+    "mu", r"\mu_{ij}", "mean of the difference of squared distances of a pair", "norm²", real=True
+)
 sigma = symbol("sigma_ij", r"\sigma_{ij}", "width of that difference", "norm²", positive=True)
-sigma_ss = symbol("sigma_ss", r"\sigma_{ss}", "mean squared norm of the representative", "norm²", nonnegative=True)
+sigma_ss = symbol(
+    "sigma_ss", r"\sigma_{ss}", "mean squared norm of the representative", "norm²", nonnegative=True
+)
 P_lower = symbol("P_lower", r"P_{\min}", "lower bound of the expected precision", real=True)
 P_upper = symbol("P_upper", r"P_{\max}", "upper bound of the expected precision", real=True)
 R_lower = symbol("R_lower", r"R_{\min}", "lower bound of the expected recall", real=True)
 P = symbol("P", "P", "precision at a radius", nonnegative=True)
 R = symbol("R", "R", "recall at a radius", nonnegative=True)
 R_upper = symbol("R_upper", r"R_{\max}", "upper bound of the expected recall", real=True)
-Gamma_ii = symbol("Gamma_ii", r"\Gamma_{ii}", "mean squared distance of the selected token i from s", "norm²", nonnegative=True)
-Gamma_jj = symbol("Gamma_jj", r"\Gamma_{jj}", "mean squared distance of the token j from s", "norm²", nonnegative=True)
-Gamma_ij = symbol("Gamma_ij", r"\Gamma_{ij}", "mean inner product of the two distances' vectors", "norm²", real=True)
-r = symbol("r", "r_{ij}", "standardised separation of a pair under Model G, from -1 to 1", real=True)
+Gamma_ii = symbol(
+    "Gamma_ii",
+    r"\Gamma_{ii}",
+    "mean squared distance of the selected token i from s",
+    "norm²",
+    nonnegative=True,
+)
+Gamma_jj = symbol(
+    "Gamma_jj",
+    r"\Gamma_{jj}",
+    "mean squared distance of the token j from s",
+    "norm²",
+    nonnegative=True,
+)
+Gamma_ij = symbol(
+    "Gamma_ij",
+    r"\Gamma_{ij}",
+    "mean inner product of the two distances' vectors",
+    "norm²",
+    real=True,
+)
+r = symbol(
+    "r", "r_{ij}", "standardised separation of a pair under Model G, from -1 to 1", real=True
+)
 
-# the setting, the metrics, the assumptions and the deterministic steps of the proofs, in these symbols
+# the setting, the metrics, the assumptions and the deterministic steps of the proofs, in these
+# symbols
 
 REPRESENTATIVE = SumOver(alpha[k] * v[k], k, I_N)
 """s, eq. (1)."""
@@ -223,10 +408,14 @@ DIFFERENCE = (a[j] ** 2 - a[i] ** 2) - 2 * SumOver(Inner(y[k], y[j] - y[i]), k, 
 """X_ij = D_j − D_i, eq. (25)."""
 
 DISTANCE_SHIFT = d_ort[i] + a[i] * S_in * rho_0 / d_ort[i]
-"""d_i at ρ₀ < 0 from d_i at ρ₀ = 0, between eq. (32) and (33): carries a_i where a₀ belongs (erratum 27)."""
+"""d_i at ρ₀ < 0 from d_i at ρ₀ = 0, between eq. (32) and (33): carries a_i where a₀ belongs
+(erratum 27).
+"""
 
 DISTANCE_SHIFT_EXACT = 2 * a_0 * rho_0 * (S_in - a[l])
-"""E D_l at ρ₀ less E D_l at ρ₀ = 0, for l ≠ 0 with the sink selected (0 for l = 0): negative ρ₀ draws l closer where a_l < S_in."""
+"""E D_l at ρ₀ less E D_l at ρ₀ = 0, for l ≠ 0 with the sink selected (0 for l = 0): negative
+ρ₀ draws l closer where a_l < S_in.
+"""
 
 RECALL_SHIFT = slope * shift
 """ΔR, eq. (33)."""

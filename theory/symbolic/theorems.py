@@ -1,8 +1,11 @@
-"""Margins, Theorems 1-2 and Corollary 1 as printed, what repairs them, and the exact pairwise law of the sharp edition.
+"""Margins, Theorems 1-2 and Corollary 1 as printed, what repairs them, and the exact pairwise law
+of the sharp edition.
 
-Source: arXiv 2602.01893, eq. (7)-(17), (26)-(31); the sharp law stands under Model G (see `theory.editions.sharp.sharp_law`). Units: a is in units of value
-norm, margins, which say how far the selected tokens stand from the rest, in norm² (erratum 1); bounds are unitless. Statements are names; the numbers
-behind the margins are computed in `theory.head.ranked`, `theory.editions.printed` and `theory.editions.repaired`. Imports sympy only.
+Source: arXiv 2602.01893, eq. (7)-(17), (26)-(31); the sharp law stands under Model G (see
+`theory.editions.sharp.sharp_law`). Units: a is in units of value norm, margins, which say how far
+the selected tokens stand from the rest, in norm² (erratum 1); bounds are unitless. Statements are
+names; the numbers behind the margins are computed in `theory.head.ranked`,
+`theory.editions.printed` and `theory.editions.repaired`. Imports sympy only.
 """
 
 from __future__ import annotations
@@ -81,7 +84,9 @@ RHO_OUT = MaxOver(rho[j, k], j, J, k, I_content)
 """Largest cosine of a token outside with the selected content, eq. (7)."""
 
 RHO_IN = MaxOver(rho[k, l], k, I_content, l, I_content)
-"""Largest cosine of two distinct selected content tokens: in eq. (8), defined nowhere (erratum 2)."""
+"""Largest cosine of two distinct selected content tokens: in eq. (8), defined nowhere (erratum
+2).
+"""
 
 A_MAX_IN_WITH_SINK = MaxOver(a[i], i, I_N)
 """a_max_in of eq. (8), the sink included: the default reading (erratum 15)."""
@@ -101,8 +106,13 @@ DELTA_0_IN = a_0**2 - (S_in * rho_in) ** 2
 SCALE = a_max_in + a_max_out + S_in
 """B of eq. (8). A length, where the tails need a squared length (erratum 1)."""
 
-P_FLOOR = sp.Piecewise((sp.exp(-(xi**2) / 2) / sp.sqrt(2 * sp.pi) * xi / (1 + xi**2), xi >= 0), (sp.Rational(1, 2), True))
-"""Printed floor of a pairwise probability, eq. (9): φ(ξ)/(ξ+1/ξ), by the limit at 0 (erratum 11)."""
+P_FLOOR = sp.Piecewise(
+    (sp.exp(-(xi**2) / 2) / sp.sqrt(2 * sp.pi) * xi / (1 + xi**2), xi >= 0),
+    (sp.Rational(1, 2), True),
+)
+"""Printed floor of a pairwise probability, eq. (9): φ(ξ)/(ξ+1/ξ), by the limit at 0 (erratum
+11).
+"""
 
 M_J = SumOver(a[l] * rho[l, j], l, I_content)
 """Mean inner product of direction j with the selected content, eq. (11)."""
@@ -111,13 +121,17 @@ MU = (a[j] ** 2 - a[i] ** 2) - 2 * a[j] * M[j] + 2 * a[i] * M[i]
 """Mean of D_j − D_i as printed, eq. (10): the sink's terms are missing (errata 4, 5)."""
 
 SIGMA = B / sp.sqrt(2 * kappa * d)
-"""Width of D_j − D_i as printed, eq. (10); in units of norm, against norm² of the mean (erratum 1)."""
+"""Width of D_j − D_i as printed, eq. (10); in units of norm, against norm² of the mean (erratum
+1).
+"""
 
 SIGMA_REPAIRED = B**2 / sp.sqrt(2 * kappa * d)
 """Width of D_j − D_i with the scale squared (erratum 1)."""
 
 VARIANCE_PROXY = c_proxy * B**2 / d
-"""Variance proxy of D_j − D_i, eq. (30); in norm² where a variance of squared distances is in norm⁴ (erratum 1)."""
+"""Variance proxy of D_j − D_i, eq. (30); in norm² where a variance of squared distances is in
+norm⁴ (erratum 1).
+"""
 
 RHO_OUT_AT_MOST = sp.exp(-beta)
 """What eq. (7) says ρ_out cannot exceed; false where the sink is not selected (erratum 19)."""
@@ -125,8 +139,12 @@ RHO_OUT_AT_MOST = sp.exp(-beta)
 XI = (a[j] ** 2 - a[i] ** 2 - 2 * a[j] * M[j] + 2 * a[i] * M[i]) / sigma
 """Standardised margin of a pair, eq. (9)-(10)."""
 
-MU_EXACT = (a[j] ** 2 - 2 * SumOver(a[j] * a[k] * rho[k, j], k, I_N)) - (a[i] ** 2 - 2 * SumOver(a[i] * a[k] * rho[k, i], k, I_N))
-"""Exact mean of D_j − D_i: sums run over all of I_N, the sink and the own term (ρ_ii = 1) included (erratum 4)."""
+MU_EXACT = (a[j] ** 2 - 2 * SumOver(a[j] * a[k] * rho[k, j], k, I_N)) - (
+    a[i] ** 2 - 2 * SumOver(a[i] * a[k] * rho[k, i], k, I_N)
+)
+"""Exact mean of D_j − D_i: sums run over all of I_N, the sink and the own term (ρ_ii = 1)
+included (erratum 4).
+"""
 
 WIDTH = SumOver(a[k] * (a[i] + a[j]), k, I_N) - a[i] ** 2
 """w_ij, the scale-free width of the repaired tails, units norm²."""
@@ -141,23 +159,35 @@ TAIL_REPAIRED = sp.exp(-kappa * d * (sp.Max(0, mu_of[i, j]) / w[i, j]) ** 2)
 """T_ij, the scale-free tail of a pair; proven with κ = 1/8 for independent uniform directions."""
 
 DELTA_WITH_SINK = sp.Piecewise(
-    (Delta + 2 * a_0 * rho_0 * (a_min_in - a_max_out), rho_0 >= 0), (Delta + 2 * a_0 * rho_0 * (a_max_in - a_min_out), True)
+    (Delta + 2 * a_0 * rho_0 * (a_min_in - a_max_out), rho_0 >= 0),
+    (Delta + 2 * a_0 * rho_0 * (a_max_in - a_min_out), True),
 )
-"""Coarse margin of a content token with the sink's terms put back (erratum 4); a_max_in without the sink."""
+"""Coarse margin of a content token with the sink's terms put back (erratum 4); a_max_in without
+the sink.
+"""
 
 DELTA_0_WITH_SINK = sp.Piecewise(
-    (Delta_0 + 2 * a_0 * rho_0 * (S_in - a_max_out), rho_0 >= 0), (Delta_0 + 2 * a_0 * rho_0 * (S_in - a_min_out), True)
+    (Delta_0 + 2 * a_0 * rho_0 * (S_in - a_max_out), rho_0 >= 0),
+    (Delta_0 + 2 * a_0 * rho_0 * (S_in - a_min_out), True),
 )
 """Coarse margin of the sink with its own terms put back (erratum 4)."""
 
-ENTRY_STEP = a_max_out**2 - a_min_in**2 + 2 * rho_out * (a_max_out * S_in - a_next * (S_in + a_max_out))
-"""Change of Δ, eq. (8), when the largest token outside enters I_N and a_next is then the largest outside, ρ_out unchanged."""
+ENTRY_STEP = (
+    a_max_out**2 - a_min_in**2 + 2 * rho_out * (a_max_out * S_in - a_next * (S_in + a_max_out))
+)
+"""Change of Δ, eq. (8), when the largest token outside enters I_N and a_next is then the largest
+outside, ρ_out unchanged.
+"""
 
 
 def _interpolated(c: int, number: sp.Expr) -> sp.Expr:
-    """Return cN/(cN + k), joined by straight lines between integers k, at `number`: Jensen's inequality for an integer count."""
+    """Return cN/(cN + k), joined by straight lines between integers k, at `number`: Jensen's
+    inequality for an integer count.
+    """
     whole = sp.floor(number)
-    return c * N / (c * N + whole) - (number - whole) * c * N / ((c * N + whole) * (c * N + whole + 1))
+    return c * N / (c * N + whole) - (number - whole) * c * N / (
+        (c * N + whole) * (c * N + whole + 1)
+    )
 
 
 def _interpolated_f_inner(number: sp.Expr) -> sp.Expr:
@@ -167,18 +197,24 @@ def _interpolated_f_inner(number: sp.Expr) -> sp.Expr:
 
 
 def _comonotone(c: int, ranked: sp.Expr) -> sp.Expr:
-    """Return 1 − Σ_m (h(m−1) − h(m)) ranked_m, h(k) = cN/(cN + k): the comonotone coupling of the tokens outside."""
+    """Return 1 − Σ_m (h(m−1) − h(m)) ranked_m, h(k) = cN/(cN + k): the comonotone coupling of
+    the tokens outside.
+    """
     return 1 - sp.Sum(c * N / ((c * N + m - 1) * (c * N + m)) * ranked, (m, 1, T - N))
 
 
 def _conditional_upper(c: int) -> sp.Expr:
-    """Return the least over selected i of the mean of the comonotone coupling's bound, or that by the variance of the count."""
+    """Return the least over selected i of the mean of the comonotone coupling's bound, or that
+    by the variance of the count.
+    """
     by_variance = c * N / (c * N + count[i]) + spread[i] / (c * N + count[i]) ** 2
     return MinOver(Mean(sp.Min(_comonotone(c, beat_ranked[i, m]), by_variance)), i, I_N)
 
 
 LOSS = (L - N) * TAIL + (L - N) / N * TAIL_SINK
-"""Printed union of tails in eq. (12) and (14). L + 1 − N tokens lie outside, not L − N (erratum 3)."""
+"""Printed union of tails in eq. (12) and (14). L + 1 − N tokens lie outside, not L − N (erratum
+3).
+"""
 
 PRECISION_LOWER = 1 / (1 + LOSS)
 """Eq. (12)."""
@@ -210,7 +246,9 @@ SEPARATION = (Gamma_jj - Gamma_ii) / sp.sqrt((Gamma_ii + Gamma_jj) ** 2 - 4 * Ga
 _BEYOND = sp.betainc_regularized(d / 2, sp.Rational(1, 2), 0, 1 - r**2) / 2
 
 PAIRWISE_LAW = sp.Piecewise((_BEYOND, r >= 0), (1 - _BEYOND, True))
-"""P{D_j ≤ D_i} under Model G: Student's distribution function at −√d·r/√(1−r²), d degrees of freedom."""
+"""P{D_j ≤ D_i} under Model G: Student's distribution function at −√d·r/√(1−r²), d degrees of
+freedom.
+"""
 
 CHERNOFF = (1 - r**2) ** (d / 2)
 """Best Chernoff bound of the pairwise law, for r > 0."""
@@ -219,13 +257,19 @@ REPAIRED_PRECISION_LOWER = N / (N + SumOver(sp.Min(1, SumOver(p[i, j], i, I_N)),
 """Union bound with each outside token counted at most once, p_ij replaced by the repaired tails."""
 
 REPAIRED_RECALL_LOWER = 1 - SumOver(sp.Min(1, SumOver(p[i, j], j, J)), i, I_N) / N
-"""Union bound with each selected token counted at most once; with the exact p_ij it is the sharp lower bound."""
+"""Union bound with each selected token counted at most once; with the exact p_ij it is the sharp
+lower bound.
+"""
 
 REPAIRED_PRECISION_UPPER = 1 - MaxOver(p[i, j], i, I_N, j, J) / (N + 1)
-"""Eq. (13) with the normal probability of the pair in place of the floor: an approximation, no bound."""
+"""Eq. (13) with the normal probability of the pair in place of the floor: an approximation, no
+bound.
+"""
 
 SHARP_RECALL_UPPER = SumOver(1 - MaxOver(p[i, j], j, J), i, I_N) / N
-"""Upper bound of E R with the exact pairwise law p_ij; with normal ones it is the repaired approximation."""
+"""Upper bound of E R with the exact pairwise law p_ij; with normal ones it is the repaired
+approximation.
+"""
 
 REPAIRED_F_INNER_LOWER = R_lower
 """F(r_min) ≥ R(r_min), as P(r_min) = 1 wherever R(r_min) > 0; not 2R/(1+R) of it (erratum 8)."""
@@ -233,11 +277,17 @@ REPAIRED_F_INNER_LOWER = R_lower
 REPAIRED_RECALL_UPPER, SHARP_RECALL_LOWER = SHARP_RECALL_UPPER, REPAIRED_RECALL_LOWER
 """The same expressions, of other p_ij."""
 
-REPAIRED_F_OUTER_LOWER, REPAIRED_F_OUTER_UPPER, REPAIRED_F_INNER_UPPER = F_OUTER_LOWER, F_OUTER_UPPER, F_INNER_UPPER
+REPAIRED_F_OUTER_LOWER, REPAIRED_F_OUTER_UPPER, REPAIRED_F_INNER_UPPER = (
+    F_OUTER_LOWER,
+    F_OUTER_UPPER,
+    F_INNER_UPPER,
+)
 """As printed, of the repaired bounds on E P and E R."""
 
 SHARP_PRECISION_LOWER = _interpolated(1, total)
-"""f_int(U), f(k) = N/(N+k) joined by straight lines between integers: Jensen's inequality for an integer count."""
+"""f_int(U), f(k) = N/(N+k) joined by straight lines between integers: Jensen's inequality for
+an integer count.
+"""
 
 SHARP_PRECISION_UPPER = _comonotone(1, pi[m])
 """1 − Σ_m δ_m π_(m), δ_m = f(m−1) − f(m): the comonotone coupling of the tokens outside."""
@@ -257,7 +307,12 @@ SHARP_F_INNER_UPPER = _interpolated_f_inner(kept)
 CONDITIONAL_RECALL_LOWER = SumOver(Mean(sp.Max(0, 1 - count[i])), i, I_N) / N
 """Markov's inequality given s and y_i."""
 
-CONDITIONAL_RECALL_UPPER = SumOver(Mean(sp.Min(1 - MaxOver(beat[i, j], j, J), spread[i] / (spread[i] + count[i] ** 2))), i, I_N) / N
+CONDITIONAL_RECALL_UPPER = (
+    SumOver(
+        Mean(sp.Min(1 - MaxOver(beat[i, j], j, J), spread[i] / (spread[i] + count[i] ** 2))), i, I_N
+    )
+    / N
+)
 """Cantelli's inequality given s and y_i, with Gebelein's bound of the variance."""
 
 CONDITIONAL_PRECISION_LOWER = 1 - SumOver(Mean(1 - _interpolated(1, count[i])), i, I_N)
@@ -273,7 +328,9 @@ CONDITIONAL_F_OUTER_UPPER = _conditional_upper(2)
 """As the upper bound of E P, with F(k) = 2N/(2N+k) for f."""
 
 CONDITIONAL_F_INNER_LOWER = sp.Sum(2 * N / ((N + m - 1) * (N + m)) * safe[m], (m, 1, N))
-"""Σ_m (g(m) − g(m−1)) lo_(m), g(k) = 2k/(N+k), concave; lo_i ≤ P{K_i = 0} by Markov's inequality."""
+"""Σ_m (g(m) − g(m−1)) lo_(m), g(k) = 2k/(N+k), concave; lo_i ≤ P{K_i = 0} by Markov's
+inequality.
+"""
 
 CONDITIONAL_F_INNER_UPPER = _interpolated_f_inner(safe_most)
 """g_int(Σ_i hi_i), hi_i ≥ P{K_i = 0}: Jensen's inequality for an integer count."""
@@ -282,7 +339,9 @@ SPELLED_OUT = {Delta: DELTA, Delta_0: DELTA_0_OUT, B: SCALE}
 """What stands for the margins and the scale in the printed tails, Δ₀ as in eq. (29)."""
 
 COUNT_OF_LOSSES = (N - 1) * (L + 1 - N) / N
-"""Pairs of a selected content token and a token outside, divided by N: what (L − N) stands for in (12) and (14) (erratum 3)."""
+"""Pairs of a selected content token and a token outside, divided by N: what (L − N) stands for
+in (12) and (14) (erratum 3).
+"""
 
 COUNT_OF_SINK_LOSSES = (L + 1 - N) / N
 """Tokens outside divided by N: what (L − N)/N stands for in (12) and (14) (erratum 3)."""

@@ -1,9 +1,11 @@
-"""Elasticities at a point of a study: by how many per cent each bound moves when one parameter moves by one per cent, all others still.
+"""Elasticities at a point of a study: by how many per cent each bound moves when one parameter
+moves by one per cent, all others still.
 
-Source: arXiv 2602.01893, Table 1, eq. (12)-(17). Unitless. Real parameters: central differences of the logarithm, of the exact evaluation.
-Whole ones (N, L, d, T1, T2): the difference between one more and one less. The bounds of `conditional` are averages by quadrature, whose error
-makes its elasticities good to about a tenth; those of `predicted` are from wider differences. Imports numpy; the
-rest of the theory room.
+Source: arXiv 2602.01893, Table 1, eq. (12)-(17). Unitless. Real parameters: central differences of
+the logarithm, of the exact evaluation. Whole ones (N, L, d, T1, T2): the difference between one
+more and one less. The bounds of `conditional` are averages by quadrature, whose error makes its
+elasticities good to about a tenth; those of `predicted` are from wider differences. Imports numpy;
+the rest of the theory room.
 """
 
 from __future__ import annotations
@@ -25,16 +27,22 @@ STEP: Final = 1e-4
 """Relative step to either side of a real parameter."""
 
 WIDE_STEP: Final = 1e-2
-"""The same for `predicted`, which leaves out what is unlikely, and so has small steps of its own."""
+"""The same for `predicted`, which leaves out what is unlikely, and so has small steps of its
+own.
+"""
 
 JUMP: Final = 1e-4
-"""How far a value of `predicted` may jump where a cell of its sums falls away or comes in (5e-5 seen)."""
+"""How far a value of `predicted` may jump where a cell of its sums falls away or comes in (5e-5
+seen).
+"""
 
 ROUNDING: Final = 1e-11
 """Relative difference of two evaluations that is no response but rounding."""
 
 KINK: Final = 0.1
-"""How far the slopes to either side may differ, relative to the larger, before there is no derivative."""
+"""How far the slopes to either side may differ, relative to the larger, before there is no
+derivative.
+"""
 
 DERIVATIVE: Final = "derivative"
 BOTH, MORE, LESS = "one more and one less", "one more", "one less"
@@ -49,10 +57,12 @@ SAYS_NOTHING: Final = "the bound on R is negative, so that on F says nothing (er
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Elasticities:
-    """Responses of bounds at one point; arrays are (parameter, bound) unless said otherwise, NaN where not available.
+    """Responses of bounds at one point; arrays are (parameter, bound) unless said otherwise, NaN
+    where not available.
 
-    values: (parameter,) where the point stands. steps: (parameter,) "derivative", or which neighbours a difference is between.
-    at: (bound,) the bounds there. slope: d bound / d log parameter. elasticity: d log bound / d log parameter. reasons: why a value is NaN, else "".
+    values: (parameter,) where the point stands. steps: (parameter,) "derivative", or which
+    neighbours a difference is between. at: (bound,) the bounds there. slope: d bound / d log
+    parameter. elasticity: d log bound / d log parameter. reasons: why a value is NaN, else "".
     """
 
     parameters: tuple[str, ...]
@@ -66,11 +76,14 @@ class Elasticities:
     fixed: Mapping[str, float | str]
 
 
-def study_elasticities(fixed: Mapping[str, float | str] | None = None, question: Question | None = None) -> Elasticities:
+def study_elasticities(
+    fixed: Mapping[str, float | str] | None = None, question: Question | None = None
+) -> Elasticities:
     """Return the elasticity of every bound in every parameter that the point has.
 
-    Parameters that follow from others (p_base or growth that were not set) or that do not enter (κ of `sharp`, c of the exponential Gram, the
-    similarity of a measured Gram) are left out. When L moves, T1 and T2 move with it where they are shares of L, and else stay.
+    Parameters that follow from others (p_base or growth that were not set) or that do not enter (κ
+    of `sharp`, c of the exponential Gram, the similarity of a measured Gram) are left out. When L
+    moves, T1 and T2 move with it where they are shares of L, and else stay.
 
     Args:
         fixed: the point; parameters not named have their default.
@@ -87,7 +100,10 @@ def study_elasticities(fixed: Mapping[str, float | str] | None = None, question:
     question, fixed = question or Question(), dict(fixed or {})
     grid = Grid.of({}, fixed, question)
     if not bool(grid.similarity().feasible):
-        raise InputError("no vectors have the Gram of this point, expected a feasible one. Lower |rho0|, or use --project (project=True).")
+        raise InputError(
+            "no vectors have the Gram of this point, expected a feasible one. Lower |rho0|, or use"
+            " --project (project=True)."
+        )
     here = _bounds_at(fixed, question)
     ((_, profile),) = grid.profiles()
     values = {name: profile.get(name, grid.fixed[name]) for name in _moving(grid, question)}
@@ -98,30 +114,51 @@ def study_elasticities(fixed: Mapping[str, float | str] | None = None, question:
         except InputError:
             return None
 
-    real = partial(derivative, step=WIDE_STEP, jump=JUMP) if question.edition == "predicted" else derivative
-    rows = [(difference if PARAMETERS[name].whole else real)(partial(at, name), here, value) for name, value in values.items()]
+    real = (
+        partial(derivative, step=WIDE_STEP, jump=JUMP)
+        if question.edition == "predicted"
+        else derivative
+    )
+    rows = [
+        (difference if PARAMETERS[name].whole else real)(partial(at, name), here, value)
+        for name, value in values.items()
+    ]
     reasons = np.array([row.reasons for row in rows]).reshape(len(rows), len(question.bounds))
     sayable = _sayable(question, here)
     reasons = np.where(np.isfinite(sayable), reasons, SAYS_NOTHING)
     slope, elasticity = (
-        np.where(np.isfinite(sayable), np.array([getattr(row, part) for row in rows]), np.nan) for part in ("slope", "elasticity")
+        np.where(np.isfinite(sayable), np.array([getattr(row, part) for row in rows]), np.nan)
+        for part in ("slope", "elasticity")
     )
     return Elasticities(
-        parameters=tuple(values), bounds=question.bounds, values=np.array(list(values.values())), steps=tuple(row.step for row in rows),
-        at=sayable, slope=slope, elasticity=elasticity, reasons=reasons, fixed=grid.known(),
-    )  # fmt: skip
+        parameters=tuple(values),
+        bounds=question.bounds,
+        values=np.array(list(values.values())),
+        steps=tuple(row.step for row in rows),
+        at=sayable,
+        slope=slope,
+        elasticity=elasticity,
+        reasons=reasons,
+        fixed=grid.known(),
+    )
 
 
 def _moving(grid: Grid, question: Question) -> list[str]:
     """The parameters that this point has, in the order of the tables."""
-    used = {"c": question.decay != "exponential", "stretch": question.decay == "stretched", "kappa": question.edition in WITH_KAPPA}
+    used = {
+        "c": question.decay != "exponential",
+        "stretch": question.decay == "stretched",
+        "kappa": question.edition in WITH_KAPPA,
+    }
     if question.measured is not None:
         used |= dict.fromkeys((*GRAM, "L"), False)
     return [name for name in PARAMETERS if used.get(name, True) and np.isfinite(grid.fixed[name])]
 
 
 def _bounds_at(fixed: Mapping[str, float | str], question: Question) -> FloatArray:
-    """The bounds at a point, evaluated exactly, shape (bound,); NaN where no vectors have its Gram."""
+    """The bounds at a point, evaluated exactly, shape (bound,); NaN where no vectors have its
+    Gram.
+    """
     grid = Grid.of({}, fixed, question)
     grid.check()
     similarity = grid.similarity()
@@ -130,21 +167,35 @@ def _bounds_at(fixed: Mapping[str, float | str], question: Question) -> FloatArr
     alpha, norms = heads_of([values for _, values in grid.profiles()])
     gram = grid.gram(grid.fixed | {"rho0": float(similarity.rho0)})
     result = envelope(
-        alpha[0], norms[0], gram, int(grid.fixed["d"]), [int(grid.fixed["N"])], edition=question.edition, kappa=grid.fixed["kappa"],
-        delta0=question.delta0, sink_in_b=question.sink_in_b, feasible=True,
-    )  # fmt: skip
+        alpha[0],
+        norms[0],
+        gram,
+        int(grid.fixed["d"]),
+        [int(grid.fixed["N"])],
+        edition=question.edition,
+        kappa=grid.fixed["kappa"],
+        delta0=question.delta0,
+        sink_in_b=question.sink_in_b,
+        feasible=True,
+    )
     return np.array([getattr(result, bound)[0] for bound in question.bounds])
 
 
 def _sayable(question: Question, bounds: FloatArray) -> FloatArray:
-    """NaN for a lower bound on F(r_min) outside [0, 1]: it follows from a negative one on R (erratum 18)."""
-    outside = np.array([name == "f_inner_lower" for name in question.bounds]) & ~((bounds >= 0) & (bounds <= 1))
+    """NaN for a lower bound on F(r_min) outside [0, 1]: it follows from a negative one on R
+    (erratum 18).
+    """
+    outside = np.array([name == "f_inner_lower" for name in question.bounds]) & ~(
+        (bounds >= 0) & (bounds <= 1)
+    )
     return np.where(outside, np.nan, bounds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Response:
-    """Slope and elasticity of some bounds in one parameter, NaN with a reason where there is none; step: what they are between."""
+    """Slope and elasticity of some bounds in one parameter, NaN with a reason where there is
+    none; step: what they are between.
+    """
 
     step: str
     slope: FloatArray
@@ -153,7 +204,12 @@ class Response:
 
 
 def _nothing(step: str, reason: str, size: int) -> Response:
-    return Response(step=step, slope=np.full(size, np.nan), elasticity=np.full(size, np.nan), reasons=np.full(size, reason, dtype=object))
+    return Response(
+        step=step,
+        slope=np.full(size, np.nan),
+        elasticity=np.full(size, np.nan),
+        reasons=np.full(size, reason, dtype=object),
+    )
 
 
 def derivative(
@@ -187,13 +243,18 @@ def derivative(
     response = _between(DERIVATIVE, below, above, np.log1p(step) - np.log1p(-step), rounding)
     sides = np.stack([above - here, here - below]) / step
     apart, most = np.abs(sides[0] - sides[1]), np.abs(sides).max(axis=0)
-    kinked = (apart > KINK * most + (ROUNDING * 100 * np.abs(here) + jump) / step) & (response.reasons != NO_VECTORS)
+    kinked = (apart > KINK * most + (ROUNDING * 100 * np.abs(here) + jump) / step) & (
+        response.reasons != NO_VECTORS
+    )
     response.slope[kinked] = response.elasticity[kinked] = np.nan
     return replace(response, reasons=np.where(kinked, NO_DERIVATIVE, response.reasons))
 
 
-def difference(at: Callable[[float], FloatArray | None], here: FloatArray, value: float) -> Response:
-    """Return the difference between the neighbours of a whole number, or to one of them where there is no other; arguments as `derivative`.
+def difference(
+    at: Callable[[float], FloatArray | None], here: FloatArray, value: float
+) -> Response:
+    """Return the difference between the neighbours of a whole number, or to one of them where there
+    is no other; arguments as `derivative`.
 
     Example:
         >>> squares = lambda x: np.array([x**2])
@@ -210,14 +271,22 @@ def difference(at: Callable[[float], FloatArray | None], here: FloatArray, value
     return _nothing(BOTH, NO_PROFILE if value else ZERO, here.size)
 
 
-def _between(step: str, low: FloatArray, high: FloatArray, width: float, rounding: float = ROUNDING) -> Response:
-    """Slope and elasticity between two evaluations `width` apart in the logarithm of the parameter."""
-    change = np.where(np.abs(high - low) <= rounding * np.maximum(np.abs(low), np.abs(high)), 0.0, high - low)
+def _between(
+    step: str, low: FloatArray, high: FloatArray, width: float, rounding: float = ROUNDING
+) -> Response:
+    """Slope and elasticity between two evaluations `width` apart in the logarithm of the
+    parameter.
+    """
+    change = np.where(
+        np.abs(high - low) <= rounding * np.maximum(np.abs(low), np.abs(high)), 0.0, high - low
+    )
     positive = (low > 0) & (high > 0)
     ratio = np.divide(high, low, out=np.ones_like(high), where=positive)
     logarithm = np.where(change == 0, 0.0, np.log(ratio))
     known = np.isfinite(low) & np.isfinite(high)
     return Response(
-        step=step, slope=np.where(known, change / width, np.nan), elasticity=np.where(known & positive, logarithm / width, np.nan),
+        step=step,
+        slope=np.where(known, change / width, np.nan),
+        elasticity=np.where(known & positive, logarithm / width, np.nan),
         reasons=np.where(~known, NO_VECTORS, np.where(positive, "", NOT_POSITIVE)),
-    )  # fmt: skip
+    )

@@ -1,4 +1,5 @@
-"""The user's own Gram in a what-if study: checked, and moved to the nearest one that some vectors have where that was asked for.
+"""The user's own Gram in a what-if study: checked, and moved to the nearest one that some vectors
+have where that was asked for.
 
 Source: arXiv 2602.01893, Assumption 2, which it stands in for; erratum 9. Unitless. Imports numpy.
 """
@@ -19,15 +20,18 @@ SYMMETRY = 1e-5
 """How far cos(v_i, v_j) may lie from cos(v_j, v_i): float32 rounding."""
 
 UNIT = 1e-3
-"""How far a cosine may lie beyond 1, or a token's cosine with itself from it: three written digits."""
+"""How far a cosine may lie beyond 1, or a token's cosine with itself from it: three written
+digits.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Measured:
     """A Gram that some vectors have, of `tokens` tokens, the sink first.
 
-    kind: what was done to it ("none", "sink": ρ₀ moved to its edge, "nearest": nearest positive semidefinite matrix). distance: |Δρ₀| or
-    the Frobenius norm of the change. rho0: the cosine with the sink that was asked of a lag profile, None for a matrix.
+    kind: what was done to it ("none", "sink": ρ₀ moved to its edge, "nearest": nearest positive
+    semidefinite matrix). distance: |Δρ₀| or the Frobenius norm of the change. rho0: the cosine with
+    the sink that was asked of a lag profile, None for a matrix.
     """
 
     gram: LagGram | FloatArray
@@ -38,7 +42,8 @@ class Measured:
 
 
 def measured_gram(cosines: Any, *, rho0: float = 0.0, projected: bool = False) -> Measured:
-    """Read a Gram: (T, T) cosines with the sink at position 0, or a lag profile, the cosines at lags 0, 1, …, T − 2 of T − 1 content tokens.
+    """Read a Gram: (T, T) cosines with the sink at position 0, or a lag profile, the cosines at
+    lags 0, 1, …, T − 2 of T − 1 content tokens.
 
     Args:
         cosines: a square array, a 1-d array, or a `LagGram`.
@@ -46,7 +51,8 @@ def measured_gram(cosines: Any, *, rho0: float = 0.0, projected: bool = False) -
         projected: move an infeasible Gram to the nearest feasible one, instead of refusing it.
 
     Raises:
-        InputError: for a wrong shape, entries that are no cosines, asymmetry, or no vectors that have it.
+        InputError: for a wrong shape, entries that are no cosines, asymmetry, or no vectors that
+            have it.
 
     Example:
         >>> measured_gram([1.0, 0.5, 0.25], rho0=0.1).tokens
@@ -61,12 +67,15 @@ def measured_gram(cosines: Any, *, rho0: float = 0.0, projected: bool = False) -
         tokens = array.shape[0] + (array.ndim == 1)
     if not projected and not is_feasible(gram, tokens):
         raise InputError(
-            f"gram: its smallest eigenvalue is {smallest_eigenvalue(gram, tokens):.3g}, expected none below 0, as no vectors have these cosines. "
-            "Use --project (project=True) to move it to the nearest that some have."
+            f"gram: its smallest eigenvalue is {smallest_eigenvalue(gram, tokens):.3g}, expected"
+            " none below 0, as no vectors have these cosines. Use --project (project=True) to move"
+            " it to the nearest that some have."
         )
     result = project(gram, tokens)
     asked = gram.rho0 if isinstance(gram, LagGram) else None
-    return Measured(gram=result.gram, tokens=tokens, kind=result.kind, distance=result.distance, rho0=asked)
+    return Measured(
+        gram=result.gram, tokens=tokens, kind=result.kind, distance=result.distance, rho0=asked
+    )
 
 
 def _numbers(cosines: Any) -> np.ndarray:
@@ -74,22 +83,36 @@ def _numbers(cosines: Any) -> np.ndarray:
         array = np.asarray(cosines)
         array = array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
     except (TypeError, ValueError):
-        raise InputError("gram: expected numbers, a square matrix or the cosines by lag. Drop headers and text.") from None
+        raise InputError(
+            "gram: expected numbers, a square matrix or the cosines by lag. Drop headers and text."
+        ) from None
     square = array.ndim == 2 and array.shape[0] == array.shape[1]
     if not (square or array.ndim == 1) or array.shape[0] < (1 if array.ndim == 1 else 2):
-        raise InputError(f"gram has shape {array.shape}, expected (T, T) for T >= 2 tokens, or cosines by lag. Give every pair of tokens.")
+        raise InputError(
+            f"gram has shape {array.shape}, expected (T, T) for T >= 2 tokens, or cosines by lag."
+            " Give every pair of tokens."
+        )
     if not np.isfinite(array).all():
         at = tuple(int(k) for k in np.argwhere(~np.isfinite(array))[0])
-        raise InputError(f"gram is {array[at]} at {_position(at)}, expected finite cosines. Fill or leave out tokens without a value.")
+        raise InputError(
+            f"gram is {array[at]} at {_position(at)}, expected finite cosines. Fill or leave out"
+            " tokens without a value."
+        )
     if np.abs(array).max() > 1 + UNIT:
         at = tuple(int(k) for k in np.unravel_index(np.abs(array).argmax(), array.shape))
-        raise InputError(f"gram is {array[at]:.6g} at {_position(at)}, expected cosines from -1 to 1. Divide inner products by both norms.")
+        raise InputError(
+            f"gram is {array[at]:.6g} at {_position(at)}, expected cosines from -1 to 1. Divide"
+            " inner products by both norms."
+        )
     return array
 
 
 def _lag_profile(array: np.ndarray, rho0: float) -> LagGram:
     if abs(array[0] - 1) > UNIT:
-        raise InputError(f"gram by lag starts with {array[0]:.6g}, expected the cosine at lag 0, which is 1. Prepend 1.")
+        raise InputError(
+            f"gram by lag starts with {array[0]:.6g}, expected the cosine at lag 0, which is 1."
+            " Prepend 1."
+        )
     cosines = np.clip(array.astype(np.float64), -1, 1)
     cosines[0] = 1.0
     return LagGram(cosines, rho0)
@@ -101,14 +124,15 @@ def _matrix(array: np.ndarray) -> FloatArray:
     if off.max() > UNIT:
         at = int(off.argmax())
         raise InputError(
-            f"gram is {array[at, at]:.6g} at {_position((at, at))}, expected 1 on the diagonal. Divide inner products by both norms."
+            f"gram is {array[at, at]:.6g} at {_position((at, at))}, expected 1 on the diagonal."
+            " Divide inner products by both norms."
         )
     apart = np.abs(array - array.T)
     if apart.max() > SYMMETRY:
         i, j = (int(k) for k in np.unravel_index(apart.argmax(), apart.shape))
         raise InputError(
-            f"gram is {array[i, j]:.6g} at {_position((i, j))} but {array[j, i]:.6g} at {_position((j, i))}, expected a symmetric matrix. "
-            "Use (gram + gram.T) / 2."
+            f"gram is {array[i, j]:.6g} at {_position((i, j))} but {array[j, i]:.6g} at"
+            f" {_position((j, i))}, expected a symmetric matrix. Use (gram + gram.T) / 2."
         )
     settled = np.clip((array + array.T) / 2, -1, 1)
     np.fill_diagonal(settled, 1.0)

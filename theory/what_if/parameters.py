@@ -1,6 +1,8 @@
-"""What a what-if study can be asked: its parameters with their ranges, the bounds, and the question put to every point.
+"""What a what-if study can be asked: its parameters with their ranges, the bounds, and the question
+put to every point.
 
-Source: arXiv 2602.01893, eq. (8), (12)-(17) with Assumptions 1-3 as generators. T1 and T2 may be shares of L, as in "0.5L". Imports numpy.
+Source: arXiv 2602.01893, eq. (8), (12)-(17) with Assumptions 1-3 as generators. T1 and T2 may be
+shares of L, as in "0.5L". Imports numpy.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from theory.what_if.given_gram import Measured
 
 Decay = Literal["exponential", "offset", "stretched", "power", "measured"]
 
-BOUNDS: Final = tuple(f"{quantity}_{side}" for quantity in QUANTITIES for side in ("lower", "upper"))
+BOUNDS: Final = tuple(
+    f"{quantity}_{side}" for quantity in QUANTITIES for side in ("lower", "upper")
+)
 """What a study can hold: bounds on E P(r_max), E R(r_min), E F(r_max), E F(r_min)."""
 
 LOWER: Final = BOUNDS[::2]
@@ -28,7 +32,8 @@ LOWER: Final = BOUNDS[::2]
 class Parameter:
     """A parameter of a study. `low` and `high` bound it; open where so marked.
 
-    default: None where it follows from the others. share: of L, for a default that grows with it; only such parameters may be given in L.
+    default: None where it follows from the others. share: of L, for a default that grows with it;
+    only such parameters may be given in L.
     """
 
     name: str
@@ -42,72 +47,209 @@ class Parameter:
     whole: bool = False
     share: float | None = None
 
-    def read(self, given: float | str | Sequence[float | str] | FloatArray) -> tuple[FloatArray, bool]:
+    def read(
+        self, given: float | str | Sequence[float | str] | FloatArray
+    ) -> tuple[FloatArray, bool]:
         """Return values as a checked 1-d array, and whether they are shares of L, as "0.5L" is.
 
         Raises:
             InputError: where one is no value of this parameter, or shares and numbers are mixed.
         """
         array: Any = np.atleast_1d(np.asarray(given))
-        shares = [str(value).strip().endswith("L") for value in array.flat] if array.dtype.kind in "US" else [False]
+        shares = (
+            [str(value).strip().endswith("L") for value in array.flat]
+            if array.dtype.kind in "US"
+            else [False]
+        )
         if any(shares):
             array = np.array([str(value).strip().removesuffix("L") for value in array.flat])
         try:
             values = array.astype(np.float64)
         except (TypeError, ValueError):
-            raise InputError(f"{self.name} = {given!r}: expected {self._kind()} ({self.meaning}). Change the values set.") from None
+            raise InputError(
+                f"{self.name} = {given!r}: expected {self._kind()} ({self.meaning}). Change the"
+                " values set."
+            ) from None
         if values.ndim != 1 or not values.size:
             raise InputError(f"{self.name}: expected one or more values. Give some.")
         if any(shares) and (self.share is None or not all(shares)):
-            why = "only T1 and T2 can be given in L" if self.share is None else "shares of L and positions are mixed"
+            why = (
+                "only T1 and T2 can be given in L"
+                if self.share is None
+                else "shares of L and positions are mixed"
+            )
             raise InputError(f"{self.name}: {why}, expected {self._kind()}. Change the values set.")
         outside = values[~((values >= 0) & (values <= 1))]
         if any(shares) and outside.size:
-            raise InputError(f"{self.name} = {outside[0]:g}L: expected from 0L to 1L. Change the values set.")
+            raise InputError(
+                f"{self.name} = {outside[0]:g}L: expected from 0L to 1L. Change the values set."
+            )
         if not any(shares):
             self.check(values)
         return values, any(shares)
 
     def _kind(self) -> str:
-        start = "" if np.isinf(self.low) else f" above {self.low:g}" if self.open_low else f" from {self.low:g}"
+        start = (
+            ""
+            if np.isinf(self.low)
+            else f" above {self.low:g}"
+            if self.open_low
+            else f" from {self.low:g}"
+        )
         end = f" to {self.high:g}" if np.isfinite(self.high) else ""
         kind = f"{'whole' if self.whole else 'finite'} numbers{start}{end}"
         return f"{kind}, or shares of L such as {self.share:g}L" if self.share is not None else kind
 
     def check(self, values: FloatArray) -> None:
         """Raise where a number is no value of this parameter."""
-        wrong = ~np.isfinite(values) | (values < self.low) | (values > self.high) | (self.open_low & (values == self.low))
+        wrong = (
+            ~np.isfinite(values)
+            | (values < self.low)
+            | (values > self.high)
+            | (self.open_low & (values == self.low))
+        )
         if self.whole:
             wrong |= values != np.round(values)
         if wrong.any():
-            raise InputError(f"{self.name} = {values[wrong][0]:g}: expected {self._kind()} ({self.meaning}). Change the values set.")
+            raise InputError(
+                f"{self.name} = {values[wrong][0]:g}: expected {self._kind()} ({self.meaning})."
+                " Change the values set."
+            )
 
 
 _ALL: Final = (
-    Parameter(name="N", meaning="selected tokens", units="tokens", symbol="N", default=8, low=1, whole=True),
-    Parameter(name="L", meaning="last position; there are L + 1 tokens", units="tokens", symbol="L", default=1024, low=1, whole=True),
-    Parameter(name="d", meaning="head size", units="1", symbol="d", default=64, low=1, whole=True),
-    Parameter(name="kappa", meaning="constant of the printed tails", units="1", symbol=r"\kappa", default=KAPPA, open_low=True),
-    Parameter(name="beta", meaning="decay of similarity", units="1/token", symbol=r"\beta", default=0.1, open_low=True),
-    Parameter(name="rho0", meaning="cosine with the sink", units="1", symbol=r"\rho_0", default=0.05, low=-1, high=1),
-    Parameter(name="c", meaning="similarity at long lag", units="1", symbol="c", default=0, low=-1, high=1),
-    Parameter(name="stretch", meaning="exponent of the stretched exponential", units="1", symbol="s", default=1, open_low=True),
-    Parameter(name="lam", meaning="sink's value norm over the others'", units="1", symbol=r"\lambda", default=0.25),
-    Parameter(name="p_sink", meaning="weight of the sink", units="1", symbol=r"p_{\mathrm{sink}}", default=0.3, high=1),
     Parameter(
-        name="p_base", meaning="weight of the plateau; without it the weights sum to 1", units="1", symbol=r"p_{\mathrm{base}}",
-        default=None, open_low=True, high=1,
+        name="N",
+        meaning="selected tokens",
+        units="tokens",
+        symbol="N",
+        default=8,
+        low=1,
+        whole=True,
     ),
-    Parameter(name="eta", meaning="strength of the oscillation, and rate of the growth", units="1", symbol=r"\eta", default=0.02),
-    Parameter(name="growth", meaning="rate of the growth, where it is not η", units="1/token", symbol=r"\eta_g", default=None),
-    Parameter(name="omega", meaning="frequency of the oscillation", units="rad/token", symbol=r"\omega", default=0.1),
-    Parameter(name="T1", meaning="end of the plateau", units="tokens", symbol="T_1", default=None, whole=True, share=0.5),
-    Parameter(name="T2", meaning="start of the growth", units="tokens", symbol="T_2", default=None, whole=True, share=0.9),
-    Parameter(name="C", meaning="value norm of the content tokens", units="value norm", symbol="C", default=1, open_low=True),
-)  # fmt: skip
+    Parameter(
+        name="L",
+        meaning="last position; there are L + 1 tokens",
+        units="tokens",
+        symbol="L",
+        default=1024,
+        low=1,
+        whole=True,
+    ),
+    Parameter(name="d", meaning="head size", units="1", symbol="d", default=64, low=1, whole=True),
+    Parameter(
+        name="kappa",
+        meaning="constant of the printed tails",
+        units="1",
+        symbol=r"\kappa",
+        default=KAPPA,
+        open_low=True,
+    ),
+    Parameter(
+        name="beta",
+        meaning="decay of similarity",
+        units="1/token",
+        symbol=r"\beta",
+        default=0.1,
+        open_low=True,
+    ),
+    Parameter(
+        name="rho0",
+        meaning="cosine with the sink",
+        units="1",
+        symbol=r"\rho_0",
+        default=0.05,
+        low=-1,
+        high=1,
+    ),
+    Parameter(
+        name="c", meaning="similarity at long lag", units="1", symbol="c", default=0, low=-1, high=1
+    ),
+    Parameter(
+        name="stretch",
+        meaning="exponent of the stretched exponential",
+        units="1",
+        symbol="s",
+        default=1,
+        open_low=True,
+    ),
+    Parameter(
+        name="lam",
+        meaning="sink's value norm over the others'",
+        units="1",
+        symbol=r"\lambda",
+        default=0.25,
+    ),
+    Parameter(
+        name="p_sink",
+        meaning="weight of the sink",
+        units="1",
+        symbol=r"p_{\mathrm{sink}}",
+        default=0.3,
+        high=1,
+    ),
+    Parameter(
+        name="p_base",
+        meaning="weight of the plateau; without it the weights sum to 1",
+        units="1",
+        symbol=r"p_{\mathrm{base}}",
+        default=None,
+        open_low=True,
+        high=1,
+    ),
+    Parameter(
+        name="eta",
+        meaning="strength of the oscillation, and rate of the growth",
+        units="1",
+        symbol=r"\eta",
+        default=0.02,
+    ),
+    Parameter(
+        name="growth",
+        meaning="rate of the growth, where it is not η",
+        units="1/token",
+        symbol=r"\eta_g",
+        default=None,
+    ),
+    Parameter(
+        name="omega",
+        meaning="frequency of the oscillation",
+        units="rad/token",
+        symbol=r"\omega",
+        default=0.1,
+    ),
+    Parameter(
+        name="T1",
+        meaning="end of the plateau",
+        units="tokens",
+        symbol="T_1",
+        default=None,
+        whole=True,
+        share=0.5,
+    ),
+    Parameter(
+        name="T2",
+        meaning="start of the growth",
+        units="tokens",
+        symbol="T_2",
+        default=None,
+        whole=True,
+        share=0.9,
+    ),
+    Parameter(
+        name="C",
+        meaning="value norm of the content tokens",
+        units="value norm",
+        symbol="C",
+        default=1,
+        open_low=True,
+    ),
+)
 
 PARAMETERS: Final = {parameter.name: parameter for parameter in _ALL}
-"""Every parameter by name, in the order of the tables. The defaults are an example, no head in particular; T1 is 0.5L and T2 0.9L."""
+"""Every parameter by name, in the order of the tables. The defaults are an example, no head in
+particular; T1 is 0.5L and T2 0.9L.
+"""
 
 PROFILE: Final = ("L", "lam", "p_sink", "p_base", "eta", "growth", "omega", "T1", "T2", "C")
 """Parameters of norms and weights."""
@@ -118,7 +260,8 @@ GRAM: Final = ("beta", "rho0", "c", "stretch")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is asked of every point: edition, form of the Gram, bounds wanted, and the readings of the printed edition.
+    """What is asked of every point: edition, form of the Gram, bounds wanted, and the readings of
+    the printed edition.
 
     measured: the one Gram of the whole study, where `decay` is "measured".
     """
@@ -130,7 +273,9 @@ class Question:
     sink_in_b: bool = True
     measured: Measured | None = None
     project: bool = False
-    """Whether ρ₀ is moved to its edge where no vectors have it, and the point flagged `projected`, instead of masking the point."""
+    """Whether ρ₀ is moved to its edge where no vectors have it, and the point flagged
+    `projected`, instead of masking the point.
+    """
 
     def __post_init__(self) -> None:
         for name, seen, known in (
@@ -139,11 +284,17 @@ class Question:
             ("delta0", self.delta0, ("out", "in")),
         ):
             if seen not in known:
-                raise InputError(f"{name} is {seen!r}, expected one of {', '.join(known)}. Use one of those.")
+                raise InputError(
+                    f"{name} is {seen!r}, expected one of {', '.join(known)}. Use one of those."
+                )
         if (self.decay == "measured") != (self.measured is not None):
             raise InputError(
-                "gram is 'measured', but there is none, expected a matrix of cosines. Give the matrix itself, or another gram."
+                "gram is 'measured', but there is none, expected a matrix of cosines. Give the"
+                " matrix itself, or another gram."
             )
         unknown = [bound for bound in self.bounds if bound not in BOUNDS]
         if unknown or not self.bounds:
-            raise InputError(f"bounds are {self.bounds!r}, expected some of {', '.join(BOUNDS)}. Use one of those.")
+            raise InputError(
+                f"bounds are {self.bounds!r}, expected some of {', '.join(BOUNDS)}. Use one of"
+                " those."
+            )

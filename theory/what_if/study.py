@@ -1,8 +1,10 @@
-"""What-if studies: the bounds over a grid of parameters, and the parameter at which a bound reaches a target.
+"""What-if studies: the bounds over a grid of parameters, and the parameter at which a bound reaches
+a target.
 
-Source: arXiv 2602.01893, eq. (8), (12)-(17) with Assumptions 1-3 as generators. A point whose Gram no vectors have is masked, never
-evaluated (erratum 9). The lower bounds of the printed edition are evaluated in one broadcast; everything else by `theory.evaluate`,
-once for each Gram. Imports numpy; the rest of the theory room.
+Source: arXiv 2602.01893, eq. (8), (12)-(17) with Assumptions 1-3 as generators. A point whose Gram
+no vectors have is masked, never evaluated (erratum 9). The lower bounds of the printed edition are
+evaluated in one broadcast; everything else by `theory.evaluate`, once for each Gram. Imports numpy;
+the rest of the theory room.
 """
 
 from __future__ import annotations
@@ -20,11 +22,13 @@ from theory.what_if.parameters import BOUNDS, GRAM, LOWER, PARAMETERS, PROFILE, 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Study:
-    """Bounds over a grid. `values` holds, by name, the dimensions an array depends on and the array; NaN where infeasible or N > T.
+    """Bounds over a grid. `values` holds, by name, the dimensions an array depends on and the
+    array; NaN where infeasible or N > T.
 
-    Names: the bounds asked for (all dimensions), `feasible`, `projected` and `projection_distance` where asked for, `reliable` of
-    `conditional` (no average left out) and `predicted` (it trusts itself), and of the printed edition `margin` and `margin_sink` (units a²).
-    fixed: what stood still, T1 and T2 as "0.5L" where they are shares of L. shares: which of the parameters are.
+    Names: the bounds asked for (all dimensions), `feasible`, `projected` and `projection_distance`
+    where asked for, `reliable` of `conditional` (no average left out) and `predicted` (it trusts
+    itself), and of the printed edition `margin` and `margin_sink` (units a²). fixed: what stood
+    still, T1 and T2 as "0.5L" where they are shares of L. shares: which of the parameters are.
     """
 
     axes: Mapping[str, FloatArray]
@@ -41,7 +45,9 @@ class Study:
     def full(self, name: str) -> np.ndarray:
         """Return one array over all axes."""
         dims, array = self.values[name]
-        return np.broadcast_to(array.reshape([len(v) if a in dims else 1 for a, v in self.axes.items()]), self.shape)
+        return np.broadcast_to(
+            array.reshape([len(v) if a in dims else 1 for a, v in self.axes.items()]), self.shape
+        )
 
 
 def study(
@@ -52,12 +58,14 @@ def study(
     """Evaluate bounds at every point of a grid.
 
     Args:
-        axes: values of each parameter that varies, by name (`PARAMETERS`); those of T1 and T2 may be shares of L, as in "0.5L".
+        axes: values of each parameter that varies, by name (`PARAMETERS`); those of T1 and T2 may
+            be shares of L, as in "0.5L".
         fixed: values of others; those not named have their default.
         question: what to evaluate; by default the printed lower bounds under the exponential Gram.
 
     Raises:
-        InputError: for an unknown parameter, a value that is none, a profile that is none, or more points than memory holds.
+        InputError: for an unknown parameter, a value that is none, a profile that is none, or more
+            points than memory holds.
 
     Example:
         >>> found = study({"N": [2, 4], "beta": [0.5, 1.0]}, {"L": 64})
@@ -68,17 +76,28 @@ def study(
     grid = Grid.of(axes, fixed or {}, question)
     grid.check()
     lower = set(question.bounds) <= set(LOWER)
-    quick = lower and question.edition == "printed" and question.delta0 == "out" and question.measured is None
+    quick = (
+        lower
+        and question.edition == "printed"
+        and question.delta0 == "out"
+        and question.measured is None
+    )
     similarity = grid.similarity()
-    values: dict[str, tuple[tuple[str, ...], np.ndarray]] = {"feasible": (similarity.dims, similarity.feasible)}
+    values: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
+        "feasible": (similarity.dims, similarity.feasible)
+    }
     if question.project:
         values["projected"] = (similarity.dims, similarity.projected)
         values["projection_distance"] = (similarity.dims, similarity.distance)
     values |= _printed_lower(grid, similarity) if quick else _pointwise(grid, similarity)
-    return Study(axes=grid.axes, fixed=grid.known(), question=question, shares=grid.shares, values=values)
+    return Study(
+        axes=grid.axes, fixed=grid.known(), question=question, shares=grid.shares, values=values
+    )
 
 
-def _printed_lower(grid: Grid, similarity: Similarity) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+def _printed_lower(
+    grid: Grid, similarity: Similarity
+) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
     """Evaluate eq. (12), (14) and the lower sides of (16), (17) in one broadcast over all axes."""
     selected, sizes_dims = _all_selections(grid)
     dims = tuple(grid.axes)
@@ -87,9 +106,12 @@ def _printed_lower(grid: Grid, similarity: Similarity) -> dict[str, tuple[tuple[
         return array.reshape([len(grid.axes[name]) if name in sizes_dims else 1 for name in dims])
 
     s = {name: spread(getattr(selected, name)) for name in Selections.__slots__}
-    at = {name: grid.along(name, dims) for name in PARAMETERS} | {"rho0": similarity.spread("rho0", grid)}
+    at = {name: grid.along(name, dims) for name in PARAMETERS} | {
+        "rho0": similarity.spread("rho0", grid)
+    }
     nearest = at["c"] + (1 - at["c"]) * _at_one(grid.question.decay, at["beta"], at["stretch"])
-    # some content token inside and some outside are neighbours, so the largest cosine across is that at lag 1, or the sink's
+    # some content token inside and some outside are neighbours, so the largest cosine across is
+    # that at lag 1, or the sink's
     across = np.where(s["content_out"], nearest, -np.inf)
     across = np.where(s["sink_in"], across, np.maximum(across, at["rho0"]))
     rho_out = np.where(s["content_in"] & np.isfinite(across), across, 0.0)
@@ -101,19 +123,33 @@ def _printed_lower(grid: Grid, similarity: Similarity) -> dict[str, tuple[tuple[
         ratio, ratio_sink = (margin / scale) ** 2, (margin_sink / scale) ** 2
     allowed = similarity.spread("feasible", grid)
     whole = at["N"] == at["L"] + 1
-    out = {name: np.where(whole, np.nan, array) for name, array in (("margin", margin), ("margin_sink", margin_sink))}
+    out = {
+        name: np.where(whole, np.nan, array)
+        for name, array in (("margin", margin), ("margin_sink", margin_sink))
+    }
     out |= _lower_bounds(grid, at, ratio, ratio_sink, np.isnan(margin), scale)
     for name in grid.question.bounds:  # 1 where N = T, NaN where no vectors have the Gram
         out[name] = np.where(whole, 1.0, out[name]) if whole.any() else out[name]
         out[name] = out[name] if allowed.all() else np.where(allowed, out[name], np.nan)
     wanted = ("margin", "margin_sink", *grid.question.bounds)
-    return {name: _own(array, grid, full=name in BOUNDS) for name, array in out.items() if name in wanted}
+    return {
+        name: _own(array, grid, full=name in BOUNDS)
+        for name, array in out.items()
+        if name in wanted
+    }
 
 
 def _lower_bounds(
-    grid: Grid, at: Mapping[str, FloatArray], ratio: FloatArray, ratio_sink: FloatArray, undefined: BoolArray, scale: FloatArray
+    grid: Grid,
+    at: Mapping[str, FloatArray],
+    ratio: FloatArray,
+    ratio_sink: FloatArray,
+    undefined: BoolArray,
+    scale: FloatArray,
 ) -> dict[str, FloatArray]:
-    """Return the printed lower bounds from (Δ/B)² and (Δ₀/B)²; a margin that print leaves undefined loses its term."""
+    """Return the printed lower bounds from (Δ/B)² and (Δ₀/B)²; a margin that print leaves
+    undefined loses its term.
+    """
     strength = -at["kappa"] * at["d"]
     outside = at["L"] - at["N"]
     if undefined.any():
@@ -121,7 +157,11 @@ def _lower_bounds(
     loss, sink = np.asarray(np.exp(strength * ratio)), np.asarray(np.exp(strength * ratio_sink))
     loss *= outside
     sink *= outside / at["N"]
-    loss = loss + sink if loss.shape != np.broadcast_shapes(loss.shape, sink.shape) else np.add(loss, sink, out=loss)
+    loss = (
+        loss + sink
+        if loss.shape != np.broadcast_shapes(loss.shape, sink.shape)
+        else np.add(loss, sink, out=loss)
+    )
     if not (scale > 0).all():
         loss = np.where(scale > 0, loss, np.nan)
     out: dict[str, FloatArray] = {}
@@ -141,8 +181,14 @@ def _own(array: np.ndarray, grid: Grid, *, full: bool) -> tuple[tuple[str, ...],
     """Return an array with the axes it depends on, or with all of them."""
     if full:
         shape = tuple(len(values) for values in grid.axes.values())
-        return tuple(grid.axes), array if array.shape == shape else np.broadcast_to(array, shape).copy()
-    dims = tuple(name for name, size in zip(grid.axes, array.shape, strict=True) if size > 1 or len(grid.axes[name]) == 1)
+        return tuple(grid.axes), (
+            array if array.shape == shape else np.broadcast_to(array, shape).copy()
+        )
+    dims = tuple(
+        name
+        for name, size in zip(grid.axes, array.shape, strict=True)
+        if size > 1 or len(grid.axes[name]) == 1
+    )
     return dims, array.reshape([len(grid.axes[name]) for name in dims])
 
 
@@ -154,7 +200,9 @@ def _at_one(decay: Decay, beta: FloatArray, stretch: FloatArray) -> FloatArray:
 
 
 def _all_selections(grid: Grid) -> tuple[Selections, tuple[str, ...]]:
-    """Return the selections of every profile and N, arrays over the axes of profiles and N in the order of the study."""
+    """Return the selections of every profile and N, arrays over the axes of profiles and N in
+    the order of the study.
+    """
     dims = grid.dims(PROFILE)
     sizes = grid.of_parameter("N").astype(np.int64)
     shape = [len(grid.axes[name]) for name in dims]
@@ -169,12 +217,17 @@ def _all_selections(grid: Grid) -> tuple[Selections, tuple[str, ...]]:
             room[where] = part
     names = (*dims, "N") if "N" in grid.axes else dims
     order = [names.index(name) for name in grid.axes if name in names]
-    settled = {name: array.reshape([len(grid.axes[x]) for x in names]).transpose(order) for name, array in arrays.items()}
+    settled = {
+        name: array.reshape([len(grid.axes[x]) for x in names]).transpose(order)
+        for name, array in arrays.items()
+    }
     return Selections(**settled), tuple(name for name in grid.axes if name in names)
 
 
 def _pointwise(grid: Grid, similarity: Similarity) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
-    """Evaluate any edition by `theory.envelopes`: once for each Gram, length, d and κ, with all profiles of that length."""
+    """Evaluate any edition by `theory.envelopes`: once for each Gram, length, d and κ, with all
+    profiles of that length.
+    """
     from theory.evaluate.envelopes import envelopes
 
     flags = ("reliable",) if grid.question.edition in ("conditional", "predicted") else ()
@@ -193,13 +246,24 @@ def _pointwise(grid: Grid, similarity: Similarity) -> dict[str, tuple[tuple[str,
                 continue
             gram = grid.gram(at | {"L": length, "rho0": float(similarity.rho0[gram_at])})
             bounds = envelopes(
-                alpha, norms, gram, int(at["d"]), sizes, edition=grid.question.edition, kappa=at["kappa"],
-                delta0=grid.question.delta0, sink_in_b=grid.question.sink_in_b, feasible=True,
-            )  # fmt: skip
+                alpha,
+                norms,
+                gram,
+                int(at["d"]),
+                sizes,
+                edition=grid.question.edition,
+                kappa=at["kappa"],
+                delta0=grid.question.delta0,
+                sink_in_b=grid.question.sink_in_b,
+                feasible=True,
+            )
             for head, (profile, _) in enumerate(batch):
                 position = where | dict(zip(grid.dims(PROFILE), profile, strict=True))
                 index = tuple(slice(None) if name == "N" else position[name] for name in grid.axes)
                 for name in names:
                     row = getattr(bounds, name)[head]
                     out[name][index] = row if "N" in grid.axes else row[0]
-    return {name: (tuple(grid.axes), array == 1 if name in flags else array) for name, array in out.items()}
+    return {
+        name: (tuple(grid.axes), array == 1 if name in flags else array)
+        for name, array in out.items()
+    }

@@ -1,7 +1,8 @@
-"""The approximation `predicted` judged by simulation: a sample of cells is drawn from Model G at the very parameters predicted from.
+"""The approximation `predicted` judged by simulation: a sample of cells is drawn from Model G at
+the very parameters predicted from.
 
-Heads are spread evenly over all layers and take the sources in turn; each is simulated at a few sizes, which rotate from head to head.
-Imports theory's `predicted` and `simulate`.
+Heads are spread evenly over all layers and take the sources in turn; each is simulated at a few
+sizes, which rotate from head to head. Imports theory's `predicted` and `simulate`.
 """
 
 from __future__ import annotations
@@ -40,7 +41,11 @@ _each = partial(Variable, dims=("check",))
 def _records(statistic: str) -> tuple[Variable, ...]:
     """Records of one statistic's variables: of every cell, then over cells."""
     symbol, name = rf"\mathbb{{E}}{LETTERS[statistic]}", f"{statistic}_check"
-    of_cells = {"predicted": "predicted", "simulated": "simulated", "simulated_se": "standard error of the simulation"}
+    of_cells = {
+        "predicted": "predicted",
+        "simulated": "simulated",
+        "simulated_se": "standard error of the simulation",
+    }
     over_cells = {
         "median": "median distance of predicted from simulated",
         "ninety": "90th percentile of that distance",
@@ -51,8 +56,14 @@ def _records(statistic: str) -> tuple[Variable, ...]:
         "caught": "of these, cells that the prediction flags",
     }
     return (
-        *(_each(f"{name}_{part}", f"{statistic} under Model G, {words}", "1", symbol) for part, words in of_cells.items()),
-        *(Variable(f"{name}_{part}", f"{statistic}: {words}") for part, words in over_cells.items()),
+        *(
+            _each(f"{name}_{part}", f"{statistic} under Model G, {words}", "1", symbol)
+            for part, words in of_cells.items()
+        ),
+        *(
+            Variable(f"{name}_{part}", f"{statistic}: {words}")
+            for part, words in over_cells.items()
+        ),
     )
 
 
@@ -69,7 +80,9 @@ VARIABLES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """What one prediction is made from: a source, a head, and the weights, norms and Gram of its visible tokens."""
+    """What one prediction is made from: a source, a head, and the weights, norms and Gram of its
+    visible tokens.
+    """
 
     source: int
     layer: int
@@ -93,13 +106,19 @@ class Prediction:
 
 
 def chosen_heads(layers: int, heads: int, sources: int) -> list[tuple[int, int, int]]:
-    """Return (layer, head, source) of the heads to be simulated, evenly spread over the model, sources in turn."""
-    spread = np.unique(((np.arange(CHECKED_HEADS) + 0.5) * (layers * heads) / CHECKED_HEADS).astype(int))
+    """Return (layer, head, source) of the heads to be simulated, evenly spread over the model,
+    sources in turn.
+    """
+    spread = np.unique(
+        ((np.arange(CHECKED_HEADS) + 0.5) * (layers * heads) / CHECKED_HEADS).astype(int)
+    )
     return [(head // heads, head % heads, at % sources) for at, head in enumerate(spread.tolist())]
 
 
 def chosen_sizes(at: int, known: Sequence[int]) -> list[int]:
-    """Return which of the sizes the `at`-th head is simulated at: `SIZES_EACH` of them, evenly apart, rotating from head to head."""
+    """Return which of the sizes the `at`-th head is simulated at: `SIZES_EACH` of them, evenly
+    apart, rotating from head to head.
+    """
     count = min(SIZES_EACH, len(known))
     return sorted({known[(at + step * len(known) // count) % len(known)] for step in range(count)})
 
@@ -114,14 +133,18 @@ def check(
     draws: int = DRAWS,
     progress: Progress | None = None,
 ) -> dict[str, xr.Variable]:
-    """Simulate the chosen cells and lay predictions beside them: variables over `check`, one entry a cell, and their summary over cells.
+    """Simulate the chosen cells and lay predictions beside them: variables over `check`, one entry
+    a cell, and their summary over cells.
 
-    `predictions` are one a head, with what each was made from; `grid` holds their sizes N, `dimension` is the head size, `convention` that
-    of P and R. Profile k is simulated by `draws` heads with `seed` + k.
+    `predictions` are one a head, with what each was made from; `grid` holds their sizes N,
+    `dimension` is the head size, `convention` that of P and R. Profile k is simulated by `draws`
+    heads with `seed` + k.
     """
     rows: list[tuple[float, ...]] = []
     together = workers()
-    one_profile = partial(_simulated, grid=grid, dimension=dimension, convention=convention, seed=seed, draws=draws)
+    one_profile = partial(
+        _simulated, grid=grid, dimension=dimension, convention=convention, seed=seed, draws=draws
+    )
     for start in range(0, len(predictions), together):
         batch = list(enumerate(predictions))[start : start + together]
         rows += [row for result in in_threads(one_profile, batch) for row in result]
@@ -139,25 +162,48 @@ def _simulated(
     seed: int,
     draws: int,
 ) -> list[tuple[float, ...]]:
-    """Simulate one profile at its sizes: source, layer, head, N, flagged, predicted P and R, simulated P with its error, and R with its."""
+    """Simulate one profile at its sizes: source, layer, head, N, flagged, predicted P and R,
+    simulated P with its error, and R with its.
+    """
     at, (one, predicted) = item
-    known = [k for k, n in enumerate(grid.tolist()) if n < len(one.alpha) and np.isfinite(predicted.values[:, k]).all()]
+    known = [
+        k
+        for k, n in enumerate(grid.tolist())
+        if n < len(one.alpha) and np.isfinite(predicted.values[:, k]).all()
+    ]
     if not known:
         return []
     sizes = chosen_sizes(at, known)
     result = simulate(
-        one.alpha, one.norms, one.gram, dimension, grid[sizes], draws=draws, seed=seed + at, sink=one.sink, convention=convention
+        one.alpha,
+        one.norms,
+        one.gram,
+        dimension,
+        grid[sizes],
+        draws=draws,
+        seed=seed + at,
+        sink=one.sink,
+        convention=convention,
     )
     simulated = [getattr(result, f"{name}{part}") for name in STATISTICS for part in ("", "_se")]
     return [
-        (one.source, one.layer, one.head, grid[n], predicted.reliable[n] < 1, *predicted.values[:, n], *(each[k] for each in simulated))
+        (
+            one.source,
+            one.layer,
+            one.head,
+            grid[n],
+            predicted.reliable[n] < 1,
+            *predicted.values[:, n],
+            *(each[k] for each in simulated),
+        )
         for k, n in enumerate(sizes)
     ]
 
 
 def _variables(rows: FloatArray) -> dict[str, xr.Variable]:
     numbers: dict[str, np.ndarray] = {
-        f"check_{name}": rows[:, k].astype(np.int64) for k, name in enumerate(("source", "layer", "head", "n"))
+        f"check_{name}": rows[:, k].astype(np.int64)
+        for k, name in enumerate(("source", "layer", "head", "n"))
     }
     flagged = numbers["check_flagged"] = rows[:, 4] > 0
     over_cells: dict[str, Callable[[FloatArray], np.floating]] = {
@@ -169,7 +215,9 @@ def _variables(rows: FloatArray) -> dict[str, xr.Variable]:
         guess, truth, error = rows[:, 5 + at], rows[:, 7 + 2 * at], rows[:, 8 + 2 * at]
         away = np.abs(guess - truth)
         surely = away - 2 * error > FAR
-        parts = {part: function(away) if len(away) else np.nan for part, function in over_cells.items()} | {
+        parts = {
+            part: function(away) if len(away) else np.nan for part, function in over_cells.items()
+        } | {
             "predicted": guess,
             "simulated": truth,
             "simulated_se": error,

@@ -1,10 +1,13 @@
-"""Plug-in predictive curves: what Model G expects of each head at its fitted parameters, laid over what was measured.
+"""Plug-in predictive curves: what Model G expects of each head at its fitted parameters, laid over
+what was measured.
 
-Edition `predicted` gives E P and E R of a head, approximately, from three ingredients: weights, norms and cosines. From all three fitted it is
-what Assumptions 1-3 together say of the head; from all three measured, what Model G says once the assumptions are taken out of it. Where
-the second meets the measured curve and the first does not, the assumptions are at fault; where neither does, so is Model G. Between them
-stand fitted weights with all else measured, which cost little: they tell Assumption 3 from the other two.
-Source: arXiv 2602.01893, Assumptions 1-3, Definitions 1-2. Imports theory.
+Edition `predicted` gives E P and E R of a head, approximately, from three ingredients: weights,
+norms and cosines. From all three fitted it is what Assumptions 1-3 together say of the head; from
+all three measured, what Model G says once the assumptions are taken out of it. Where the second
+meets the measured curve and the first does not, the assumptions are at fault; where neither does,
+so is Model G. Between them stand fitted weights with all else measured, which cost little: they
+tell Assumption 3 from the other two. Source: arXiv 2602.01893, Assumptions 1-3, Definitions 1-2.
+Imports theory.
 """
 
 from __future__ import annotations
@@ -32,16 +35,22 @@ from theory.editions.sharp.many_heads import in_threads
 from theory.head.gram import LagGram, as_matrix
 
 BASELINES: Final = ("heads", "floor")
-"""What a prediction must beat: the mean of the other heads at that N, and N/T, the Precision of a ball that holds everything."""
+"""What a prediction must beat: the mean of the other heads at that N, and N/T, the Precision of
+a ball that holds everything.
+"""
 
 ONLY_WEIGHTS: Final = "all but weights"
 """Norms and cosines measured, weights fitted; called as in `ingredients`."""
 
 POINTS: Final = 6
-"""Sizes N by default; a head costs about 15 ms at each, for every fitted Gram and every document."""
+"""Sizes N by default; a head costs about 15 ms at each, for every fitted Gram and every
+document.
+"""
 
 LARGEST: Final = 0.25
-"""Largest N, in units of T: beyond it P is N/T whatever the head does, and a prediction takes several times as long."""
+"""Largest N, in units of T: beyond it P is N/T whatever the head does, and a prediction takes
+several times as long.
+"""
 
 PREDICTING: Final = 0.8
 """Share of the time that predicting takes; the rest is simulation."""
@@ -56,10 +65,12 @@ def predictive_curves(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> xr.Dataset:
-    """Predict E P and E R of every head by N, score the predictions against the measured curves, and check some by simulation.
+    """Predict E P and E R of every head by N, score the predictions against the measured curves,
+    and check some by simulation.
 
-    Fitted weights, norms and Grams, and measured ones, are those of `ingredients`: the measured source takes each document's own weights, and
-    averages the predictions over documents. Fitted ingredients are held in the jackknife, which resamples the measured curves (and the documents'
+    Fitted weights, norms and Grams, and measured ones, are those of `ingredients`: the measured
+    source takes each document's own weights, and averages the predictions over documents. Fitted
+    ingredients are held in the jackknife, which resamples the measured curves (and the documents'
     own weights); so its errors leave out what the fits would do on other documents.
 
     Args:
@@ -76,61 +87,124 @@ def predictive_curves(
     Raises:
         InputError: if the run has no size 1 < N < T.
     """
-    capture, norms, similarity, weights = (tree[name].to_dataset() for name in ("capture", "norms", "similarity", "weights"))
+    capture, norms, similarity, weights = (
+        tree[name].to_dataset() for name in ("capture", "norms", "similarity", "weights")
+    )
     grid = predictive_grid(capture, points)
     sources = (*grams, ONLY_WEIGHTS, MEASURED)
-    layers, heads, kv_heads, documents = (capture.sizes[name] for name in ("layer", "head", "kv_head", "document"))
-    by_document = np.full((len(STATISTICS), documents, len(sources), layers, heads, len(grid)), np.nan)
+    layers, heads, kv_heads, documents = (
+        capture.sizes[name] for name in ("layer", "head", "kv_head", "document")
+    )
+    by_document = np.full(
+        (len(STATISTICS), documents, len(sources), layers, heads, len(grid)), np.nan
+    )
     sound = np.full(by_document.shape[1:], np.nan)
-    wanted = {(layer, head): source for layer, head, source in chosen_heads(layers, heads, len(sources))}
+    wanted = {
+        (layer, head): source for layer, head, source in chosen_heads(layers, heads, len(sources))
+    }
     checked: list[tuple[Profile, Prediction]] = []
     dimension: int = int(capture.attrs["dimension"])
-    convention: Literal["paper", "followup"] = "followup" if capture.attrs["convention"] == "followup" else "paper"
-    for layer, kv_head in tracked(list(np.ndindex(layers, kv_heads)), part_of(progress, 0.0, PREDICTING)):
+    convention: Literal["paper", "followup"] = (
+        "followup" if capture.attrs["convention"] == "followup" else "paper"
+    )
+    for layer, kv_head in tracked(
+        list(np.ndindex(layers, kv_heads)), part_of(progress, 0.0, PREDICTING)
+    ):
         profiles = _profiles(capture, norms, similarity, weights, grams, layer, kv_head)
-        results = in_threads(partial(_predicted, grid=grid, dimension=dimension, convention=convention), profiles)
+        results = in_threads(
+            partial(_predicted, grid=grid, dimension=dimension, convention=convention), profiles
+        )
         for one, result in zip(profiles, results, strict=True):
             of = slice(None) if one.document is None else one.document
-            by_document[:, of, one.source, layer, one.head] = result.values[:, None] if one.document is None else result.values
+            by_document[:, of, one.source, layer, one.head] = (
+                result.values[:, None] if one.document is None else result.values
+            )
             sound[of, one.source, layer, one.head] = result.reliable
-            if wanted.get((layer, one.head)) == one.source and one.document in (None, len(checked) % documents):
+            if wanted.get((layer, one.head)) == one.source and one.document in (
+                None,
+                len(checked) % documents,
+            ):
                 del wanted[layer, one.head]
                 checked.append((one, result))
     rest = part_of(progress, PREDICTING, 1.0)
-    simulated = check(checked, grid, dimension, convention=convention, seed=seed, draws=draws, progress=rest)
+    simulated = check(
+        checked, grid, dimension, convention=convention, seed=seed, draws=draws, progress=rest
+    )
     predictions = _beside_measured(capture, grid, sources, by_document, sound)
     return predictions.assign(simulated).assign_attrs(draws=draws, seed=seed)
 
 
 def predictive_grid(capture: xr.Dataset, points: int | None) -> np.ndarray:
-    """Choose about `points` log-spaced sizes among the measured ones from 2 to T/4, or to T − 1 where there are none."""
+    """Choose about `points` log-spaced sizes among the measured ones from 2 to T/4, or to T − 1
+    where there are none.
+    """
     n, tokens = capture["n"].values.astype(np.int64), int(capture["tokens"].values.max())
     for most in (LARGEST * tokens, tokens - 1):
         result = n[(n > 1) & (n <= most)]
         if result.size:
             return envelope_grid(result, points)
-    raise InputError(f"the run holds N = {', '.join(map(str, n[:5]))}, expected some 1 < N < {tokens}. Capture it with --n default.")
+    raise InputError(
+        f"the run holds N = {', '.join(map(str, n[:5]))}, expected some 1 < N < {tokens}. Capture"
+        " it with --n default."
+    )
 
 
 def _profiles(
-    capture: xr.Dataset, norms: xr.Dataset, similarity: xr.Dataset, weights: xr.Dataset, grams: Sequence[str], layer: int, kv_head: int
+    capture: xr.Dataset,
+    norms: xr.Dataset,
+    similarity: xr.Dataset,
+    weights: xr.Dataset,
+    grams: Sequence[str],
+    layer: int,
+    kv_head: int,
 ) -> list[Profile]:
-    """List what is to be predicted for one kv_head; heads whose weights, and Grams whose parameters, could not be fitted are left out."""
+    """List what is to be predicted for one kv_head; heads whose weights, and Grams whose
+    parameters, could not be fitted are left out.
+    """
     seen = layer_tokens(capture, layer)
     heads = np.flatnonzero(capture["kv_head_of_head"].values == kv_head)
     own = value_head(capture, weights, layer, kv_head, heads)
     sink = 0 if seen.sink else None
     profiles: list[Profile] = []
 
-    def add(source: int, document: int | None, rows: FloatArray, norm: FloatArray, gram: LagGram | FloatArray, matrix: FloatArray) -> None:
-        each = partial(Profile, source=source, layer=layer, document=document, norms=norm, gram=gram, matrix=matrix, sink=sink)
-        known = [(head, alpha) for head, alpha in zip(heads.tolist(), rows, strict=True) if np.isfinite(alpha).all()]
-        profiles.extend(each(head=head, alpha=alpha) for head, alpha in known if np.isfinite(norm).all())
+    def add(
+        source: int,
+        document: int | None,
+        rows: FloatArray,
+        norm: FloatArray,
+        gram: LagGram | FloatArray,
+        matrix: FloatArray,
+    ) -> None:
+        each = partial(
+            Profile,
+            source=source,
+            layer=layer,
+            document=document,
+            norms=norm,
+            gram=gram,
+            matrix=matrix,
+            sink=sink,
+        )
+        known = [
+            (head, alpha)
+            for head, alpha in zip(heads.tolist(), rows, strict=True)
+            if np.isfinite(alpha).all()
+        ]
+        profiles.extend(
+            each(head=head, alpha=alpha) for head, alpha in known if np.isfinite(norm).all()
+        )
 
     for source, gram in enumerate(grams):
         fitted = fitted_head(capture, norms, similarity, gram, layer, kv_head)
         if fitted is not None:
-            add(source, None, own.weight_model, fitted.norms, fitted.gram, as_matrix(fitted.gram, seen.tokens, sink=sink))
+            add(
+                source,
+                None,
+                own.weight_model,
+                fitted.norms,
+                fitted.gram,
+                as_matrix(fitted.gram, seen.tokens, sink=sink),
+            )
     matrix = as_matrix(own.gram, seen.tokens, sink=sink)
     add(len(grams), None, own.weight_model, own.norms, own.gram, matrix)
     for document, rows in enumerate(own.weights):
@@ -138,21 +212,38 @@ def _profiles(
     return profiles
 
 
-def _predicted(one: Profile, *, grid: np.ndarray, dimension: int, convention: Literal["paper", "followup"]) -> Prediction:
+def _predicted(
+    one: Profile, *, grid: np.ndarray, dimension: int, convention: Literal["paper", "followup"]
+) -> Prediction:
     """Predict P and R, NaN from N = T on."""
     values, reliable = np.full((len(STATISTICS), len(grid)), np.nan), np.full(len(grid), np.nan)
     below = grid < len(one.alpha)
     if below.any():
-        result = predict(one.alpha, one.norms, one.matrix, dimension, grid[below], sink=one.sink, feasible=True, convention=convention)
+        result = predict(
+            one.alpha,
+            one.norms,
+            one.matrix,
+            dimension,
+            grid[below],
+            sink=one.sink,
+            feasible=True,
+            convention=convention,
+        )
         values[:, below] = np.stack([getattr(result, name) for name in STATISTICS])
         reliable[below] = result.reliable
     return Prediction(values=values, reliable=reliable)
 
 
 def _beside_measured(
-    capture: xr.Dataset, grid: np.ndarray, sources: Sequence[str], by_document: FloatArray, sound: FloatArray
+    capture: xr.Dataset,
+    grid: np.ndarray,
+    sources: Sequence[str],
+    by_document: FloatArray,
+    sound: FloatArray,
 ) -> xr.Dataset:
-    """Put the measured curves and the baselines beside the predictions, with a replicate without each document."""
+    """Put the measured curves and the baselines beside the predictions, with a replicate without
+    each document.
+    """
     curves = measured_curves(capture, grid).transpose("document", "layer", "head", "n_envelope")
     documents, tokens = capture.sizes["document"], capture["tokens"].values[:, None, None]
     shape = (1 + documents, *by_document.shape[3:])
@@ -161,11 +252,25 @@ def _beside_measured(
     for at, name in enumerate(STATISTICS):
         each = curves[name].values
         made, measured = with_replicates(by_document[at]), with_replicates(each)
-        known = np.isfinite(made[0]).all(axis=0) & np.isfinite(measured[0]) & (grid > 1) & (grid < tokens)
+        known = (
+            np.isfinite(made[0]).all(axis=0)
+            & np.isfinite(measured[0])
+            & (grid > 1)
+            & (grid < tokens)
+        )
         floor = np.broadcast_to(np.where(grid <= tokens, grid / tokens, np.nan), shape)
         plain = np.stack([mean_of_other_heads(measured, known), floor], axis=1)
-        error = each.std(axis=0, ddof=1) / np.sqrt(documents) if documents > 1 else np.full(shape[1:], np.nan)
-        parts[name] = {"predicted": np.concatenate([made, plain], axis=1), "measured": measured, "error": error, "known": known}
+        error = (
+            each.std(axis=0, ddof=1) / np.sqrt(documents)
+            if documents > 1
+            else np.full(shape[1:], np.nan)
+        )
+        parts[name] = {
+            "predicted": np.concatenate([made, plain], axis=1),
+            "measured": measured,
+            "error": error,
+            "known": known,
+        }
     flags = 1 - with_replicates(sound)[0]
     flagged = np.concatenate([flags, np.full((len(BASELINES), *flags.shape[1:]), np.nan)])
     return dataset(capture, grid, (*sources, *BASELINES), parts, flagged, critical)

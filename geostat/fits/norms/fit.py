@@ -1,11 +1,13 @@
 """Fit of value norms, Assumption 1: they are a constant C behind a compressed sink, ‖v₀‖ = λC.
 
-Source: arXiv 2602.01893, §3.1, Assumption 1 and Fig. 2. Two coefficients of variation are kept apart, because the paper's
-figure averages over texts before it measures spread: CV per token (within a document) and CV of the mean profile. Trend, split of the variance and other
-compressed tokens stand in `trend`, `variance` and `compressed`, names and meanings in `variables`.
+Source: arXiv 2602.01893, §3.1, Assumption 1 and Fig. 2. Two coefficients of variation are kept
+apart, because the paper's figure averages over texts before it measures spread: CV per token
+(within a document) and CV of the mean profile. Trend, split of the variance and other compressed
+tokens stand in `trend`, `variance` and `compressed`, names and meanings in `variables`.
 
-Everywhere `norm` is ‖v_i‖ of visible tokens, token last, units of the value states, NaN where unknown; `first_content` is 1 if token 0 is
-the sink, and 0 if no sink is visible (λ is then NaN). Imports numpy, xarray, lmfit.
+Everywhere `norm` is ‖v_i‖ of visible tokens, token last, units of the value states, NaN where
+unknown; `first_content` is 1 if token 0 is the sink, and 0 if no sink is visible (λ is then NaN).
+Imports numpy, xarray, lmfit.
 """
 
 from __future__ import annotations
@@ -20,7 +22,14 @@ from geostat.datasets.flags import combined
 from geostat.datasets.progress import Progress, tracked
 from geostat.datasets.tokens import layer_tokens, require
 from geostat.datasets.variable import Value, sink_flag, stack_layers, variables
-from geostat.fits.norms.compressed import TokenLists, compressed, compressed_share, median_norm, secondary_sinks, sink_smallest
+from geostat.fits.norms.compressed import (
+    TokenLists,
+    compressed,
+    compressed_share,
+    median_norm,
+    secondary_sinks,
+    sink_smallest,
+)
 from geostat.fits.norms.trend import FEWEST_TOKENS, hac_errors, trend
 from geostat.fits.norms.variables import DIMS, FLAGS, HEADS, POSITIONS, TOKENS
 from geostat.fits.norms.variance import split
@@ -32,7 +41,8 @@ NEEDS = {"value_norm": ("document", "layer", "kv_head", "position")}
 
 
 def profile(position: FloatArray, C: float, lam: float = 1.0) -> FloatArray:
-    """Return ‖v_i‖ under Assumption 1: λC at the sink (position 0, left out where it is not visible), C > 0 behind it; shape of `position`.
+    """Return ‖v_i‖ under Assumption 1: λC at the sink (position 0, left out where it is not
+    visible), C > 0 behind it; shape of `position`.
 
     >>> profile(np.arange(4), C=2.0, lam=0.25)
     array([0.5, 2. , 2. , 2. ])
@@ -41,13 +51,16 @@ def profile(position: FloatArray, C: float, lam: float = 1.0) -> FloatArray:
 
 
 MODEL = lmfit.Model(profile, independent_vars=["position"])
-"""Assumption 1 as an lmfit Model; its least-squares optimum has the closed form `estimate` returns, which the tests compare."""
+"""Assumption 1 as an lmfit Model; its least-squares optimum has the closed form `estimate`
+returns, which the tests compare.
+"""
 
 
 def estimate(norm: FloatArray, first_content: int) -> dict[str, FloatArray]:
     """Return the least-squares optimum of `profile` for a mean profile of norms, (..., token).
 
-    C, lam, cv_profile (population standard deviation over mean), rmse (units of the value states); each (...).
+    C, lam, cv_profile (population standard deviation over mean), rmse (units of the value states);
+    each (...).
 
     >>> best = estimate(np.array([0.5, 1.9, 2.1]), first_content=1)
     >>> print(f"C = {best['C']:.2f}, λ = {best['lam']:.2f}, CV = {best['cv_profile']:.3f}")
@@ -57,36 +70,57 @@ def estimate(norm: FloatArray, first_content: int) -> dict[str, FloatArray]:
     level = mean_over_documents(content)
     spread = np.sqrt(mean_over_documents((content - level) ** 2))
     sink = norm[..., 0] if first_content else np.full(level.shape, np.nan)
-    return {"C": level, "lam": ratio(sink, level), "cv_profile": ratio(spread, level), "rmse": spread}
+    return {
+        "C": level,
+        "lam": ratio(sink, level),
+        "cv_profile": ratio(spread, level),
+        "rmse": spread,
+    }
 
 
 def by_document(norm: FloatArray, first_content: int) -> dict[str, FloatArray]:
-    """Return by document cv (population standard deviation over mean of i > 0) and lam (‖v₀‖ / median‖v_i‖, i > 0), each (...)."""
+    """Return by document cv (population standard deviation over mean of i > 0) and lam (‖v₀‖ /
+    median‖v_i‖, i > 0), each (...).
+    """
     median = median_norm(norm[..., first_content:])
     sink = norm[..., 0] if first_content else np.full(median.shape, np.nan)
     return {"cv": estimate(norm, first_content)["cv_profile"], "lam": ratio(sink, median)}
 
 
 def estimates(norm: FloatArray, first_content: int) -> dict[str, Estimate]:
-    """Return every estimate of /norms with its document jackknife, (kv_head,), of norms (document, kv_head, token)."""
+    """Return every estimate of /norms with its document jackknife, (kv_head,), of norms
+    (document, kv_head, token).
+    """
     content = norm[..., first_content:]
     carries: BoolArray = np.asarray(np.isfinite(content).any(axis=-1))
-    best, without = estimate(mean_over_documents(norm), first_content), estimate(leave_one_out_mean(norm), first_content)
+    best, without = (
+        estimate(mean_over_documents(norm), first_content),
+        estimate(leave_one_out_mean(norm), first_content),
+    )
     cv = by_document(norm, first_content)["cv"]
     best["cv_token"], without["cv_token"] = mean_over_documents(cv), leave_one_out_mean(cv)
-    out = {name: jackknife(best[name], without[name], carries) for name in ("C", "lam", "cv_token", "cv_profile")}
-    return out | split(content) | {
-        "trend": jackknife(trend(mean_over_documents(content)), trend(leave_one_out_mean(content)), carries),
-        "sink_smallest_share": sink_smallest(norm, first_content),
-        "compressed_share": compressed_share(content, compressed(content)),
-    }  # fmt: skip
+    out = {
+        name: jackknife(best[name], without[name], carries)
+        for name in ("C", "lam", "cv_token", "cv_profile")
+    }
+    return (
+        out
+        | split(content)
+        | {
+            "trend": jackknife(
+                trend(mean_over_documents(content)), trend(leave_one_out_mean(content)), carries
+            ),
+            "sink_smallest_share": sink_smallest(norm, first_content),
+            "compressed_share": compressed_share(content, compressed(content)),
+        }
+    )
 
 
 def fit_layer(norm: FloatArray, first_content: int) -> dict[str, Value]:
     """Fit Assumption 1 to the value heads of one layer, (document, kv_head, token).
 
-    Returns what `variables.HEADS` names but compressed_documents, without the dim layer; `compressed` and `secondary` (bool) are masks of
-    the content tokens.
+    Returns what `variables.HEADS` names but compressed_documents, without the dim layer;
+    `compressed` and `secondary` (bool) are masks of the content tokens.
     """
     content = norm[..., first_content:]
     small = compressed(content)
@@ -107,8 +141,12 @@ def fit_layer(norm: FloatArray, first_content: int) -> dict[str, Value]:
     }
 
 
-def problems(norm: FloatArray, first_content: int, fitted: Mapping[str, Estimate]) -> dict[str, BoolArray]:
-    """Return where each of FLAGS applies, (kv_head,): together they account for every NaN of what was `fitted` to the norms."""
+def problems(
+    norm: FloatArray, first_content: int, fitted: Mapping[str, Estimate]
+) -> dict[str, BoolArray]:
+    """Return where each of FLAGS applies, (kv_head,): together they account for every NaN of
+    what was `fitted` to the norms.
+    """
     known = np.isfinite(norm[..., first_content:])
     carries: BoolArray = np.asarray(known.any(axis=-1))
     documents = carries.sum(axis=0)
@@ -122,7 +160,9 @@ def problems(norm: FloatArray, first_content: int, fitted: Mapping[str, Estimate
         "few_tokens": seen & ((known.any(axis=0).sum(axis=-1) < FEWEST_TOKENS) | (positions < 2)),
         "holes": seen & (known != carries[..., None]).any(axis=(0, 2)),
         "zero_norms": seen & ~(fitted["C"].value > 0),
-        "constant": (documents > 1) & (positions > 1) & ~np.isfinite(fitted["share_residual"].value),
+        "constant": (
+            (documents > 1) & (positions > 1) & ~np.isfinite(fitted["share_residual"].value)
+        ),
         "no_sink": seen & ~(sink & carries).all(axis=0, where=carries),
         "none_compressed": seen & (fitted["compressed_share"].value == 0),
     }
@@ -131,16 +171,19 @@ def problems(norm: FloatArray, first_content: int, fitted: Mapping[str, Estimate
 def fit_norms(capture: xr.Dataset, progress: Progress | None = None) -> xr.Dataset:
     """Fit Assumption 1 to every value head.
 
-    Estimates are those of the document mean of ‖v_i‖; cv_token is the mean over documents of each document's own CV.
+    Estimates are those of the document mean of ‖v_i‖; cv_token is the mean over documents of each
+    document's own CV.
 
     Args:
-        capture: a /capture dataset; uses value_norm (document, layer, kv_head, position), tokens and sink_visible (layer), and, for the list of compressed
-            tokens, token_id (document, position).
+        capture: a /capture dataset; uses value_norm (document, layer, kv_head, position), tokens
+            and sink_visible (layer), and, for the list of compressed tokens, token_id (document,
+            position).
         progress: called with the fraction done after each layer.
 
     Returns:
-        What `variables` names, over (layer, kv_head), by document, by position and by layer; lists along compressed_token (left out without
-        token_id) and secondary_sink. x_se, x_lower and x_upper stand beside an estimate x; flags say why a number is NaN.
+        What `variables` names, over (layer, kv_head), by document, by position and by layer; lists
+        along compressed_token (left out without token_id) and secondary_sink. x_se, x_lower and
+        x_upper stand beside an estimate x; flags say why a number is NaN.
 
     Raises:
         InputError: if a variable is missing, misshapen or empty.
@@ -149,7 +192,11 @@ def fit_norms(capture: xr.Dataset, progress: Progress | None = None) -> xr.Datas
     layers: list[dict[str, Value]] = []
     known = "token_id" in capture
     shape = (capture.sizes["document"], capture.sizes["position"])
-    lists = TokenLists(capture["token_id"].transpose("document", "position").values.astype(np.int64) if known else np.full(shape, -1))
+    lists = TokenLists(
+        capture["token_id"].transpose("document", "position").values.astype(np.int64)
+        if known
+        else np.full(shape, -1)
+    )
     for layer in tracked(range(capture.sizes["layer"]), progress):
         seen = layer_tokens(capture, layer)
         norm = capture["value_norm"][:, layer, :, seen.start :].values.astype(np.float64)
@@ -161,5 +208,12 @@ def fit_norms(capture: xr.Dataset, progress: Progress | None = None) -> xr.Datas
         result["compressed_documents"] = np.pad(small.sum(axis=0), ((0, 0), (first, 0)))
         layers.append(result)
     out = variables(HEADS, stack_layers(HEADS, layers)) | {"sink_visible": sink_flag(capture)}
-    out |= variables(TOKENS if known else (), lists.tokens()) | variables(POSITIONS if known else POSITIONS[:-1], lists.positions())
-    return xr.Dataset(out, coords={d: capture[d].variable for d in ("document", *DIMS, "position") if d in capture.coords})
+    out |= variables(TOKENS if known else (), lists.tokens()) | variables(
+        POSITIONS if known else POSITIONS[:-1], lists.positions()
+    )
+    return xr.Dataset(
+        out,
+        coords={
+            d: capture[d].variable for d in ("document", *DIMS, "position") if d in capture.coords
+        },
+    )

@@ -1,9 +1,12 @@
-"""Change of pooled parameters with depth: a line over the layers of a model, from its first to its last.
+"""Change of pooled parameters with depth: a line over the layers of a model, from its first to its
+last.
 
-The value of a layer is that of its heads pooled. A line through the values, or their logarithms, is fitted by least squares against depth, 0 at the first layer
-and 1 at the last, so that its slope is the change over the model. The layers are all there are, documents are a sample: the slope's error is the
-document jackknife. `depth_trend` hands back statsmodels' own reports of it: a line over layers, or a mixed model of documents and layers.
-Imports numpy, xarray and, lazily, pandas and statsmodels.
+The value of a layer is that of its heads pooled. A line through the values, or their logarithms, is
+fitted by least squares against depth, 0 at the first layer and 1 at the last, so that its slope is
+the change over the model. The layers are all there are, documents are a sample: the slope's error
+is the document jackknife. `depth_trend` hands back statsmodels' own reports of it: a line over
+layers, or a mixed model of documents and layers. Imports numpy, xarray and, lazily, pandas and
+statsmodels.
 """
 
 from __future__ import annotations
@@ -45,12 +48,29 @@ _own = partial(Variable, equation="Assumptions 1-3", dims=("parameter",), estima
 _OWN: Final = "the parameter's own"
 _plain = partial(Variable, dims=("parameter",))
 RECORDS: Final = (
-    _own("by_layer", "pooled value, the parameter's attributes in `about`; a layer", _OWN, r"\theta_\ell", dims=("parameter", "layer")),
-    _own("whole", "pooled value, the parameter's attributes in `about`; the whole model", _OWN, r"\theta"),
     _own(
-        "change", "change from the first layer to the last, along a line", "the parameter's own; nat where logarithm", r"\Delta_\ell\theta"
+        "by_layer",
+        "pooled value, the parameter's attributes in `about`; a layer",
+        _OWN,
+        r"\theta_\ell",
+        dims=("parameter", "layer"),
     ),
-    _plain("change_se_hac", "Newey-West standard error of the change: layers scatter about the line, documents held"),
+    _own(
+        "whole",
+        "pooled value, the parameter's attributes in `about`; the whole model",
+        _OWN,
+        r"\theta",
+    ),
+    _own(
+        "change",
+        "change from the first layer to the last, along a line",
+        "the parameter's own; nat where logarithm",
+        r"\Delta_\ell\theta",
+    ),
+    _plain(
+        "change_se_hac",
+        "Newey-West standard error of the change: layers scatter about the line, documents held",
+    ),
     _plain("layers_used", "layers that the line goes through"),
     _plain("about", "meaning"),
     _plain("unit", "unit"),
@@ -61,11 +81,14 @@ RECORDS: Final = (
 
 
 def depth_variables(capture: xr.Dataset, cosines: list[Cosines]) -> dict[str, xr.Variable]:
-    """Return, by TRENDS along `parameter`: by_layer* (parameter, layer), whole* (parameter), change*, change_se_hac, layers_used.
+    """Return, by TRENDS along `parameter`: by_layer* (parameter, layer), whole* (parameter),
+    change*, change_se_hac, layers_used.
 
-    Errors of lines by statsmodels are those of `line`. `by_layer` and `whole` are pooled values with document-jackknife intervals; `change`
-    is that from the first layer to the last along the line, in the unit of the parameter, or in nats where `logarithm`, NaN with fewer than
-    FEWEST_LAYERS layers. Layers count that have an estimate inside its bounds with every document and without any one of them.
+    Errors of lines by statsmodels are those of `line`. `by_layer` and `whole` are pooled values
+    with document-jackknife intervals; `change` is that from the first layer to the last along the
+    line, in the unit of the parameter, or in nats where `logarithm`, NaN with fewer than
+    FEWEST_LAYERS layers. Layers count that have an estimate inside its bounds with every document
+    and without any one of them.
     """
     values, changes, errors, used = [], [], [], []
     for name, (*_, logarithm) in TRENDS.items():
@@ -76,70 +99,108 @@ def depth_variables(capture: xr.Dataset, cosines: list[Cosines]) -> dict[str, xr
         values.append(value.exp(own.estimate) if logarithm else value)
         y = scaled.estimate[:-1]
         alone = carries[:, :-1].sum(axis=0) < 2
-        known = np.isfinite(y) & (alone | (np.isfinite(scaled.replicates[:, :-1]) | ~carries[:, :-1]).all(axis=0))
+        known = np.isfinite(y) & (
+            alone | (np.isfinite(scaled.replicates[:, :-1]) | ~carries[:, :-1]).all(axis=0)
+        )
         used.append(int(known.sum()))
         if known.sum() < FEWEST_LAYERS:
             changes.append(jackknife(np.asarray(np.nan), np.full(len(carries), np.nan)))
             errors.append(np.nan)
             continue
         replicates = _slope_known(scaled.replicates[:, :-1], known)
-        changes.append(jackknife(_slope_known(y, known), replicates, np.asarray(carries[:, :-1].any(axis=1))))
+        changes.append(
+            jackknife(_slope_known(y, known), replicates, np.asarray(carries[:, :-1].any(axis=1)))
+        )
         errors.append(float(line(np.where(known, y, np.nan)).bse["depth"]))
     both = joined(values, np.stack)
-    out: dict[str, Value] = {"by_layer": replace(both, without=None).map(lambda array: array[:, :-1])}
-    out |= {"whole": replace(both, without=None).map(lambda array: array[:, -1]), "change": joined(changes, np.stack)}
+    out: dict[str, Value] = {
+        "by_layer": replace(both, without=None).map(lambda array: array[:, :-1])
+    }
+    out |= {
+        "whole": replace(both, without=None).map(lambda array: array[:, -1]),
+        "change": joined(changes, np.stack),
+    }
     out |= {"change_se_hac": np.array(errors), "layers_used": np.array(used)}
-    for key, column in zip(("about", "unit", "latex", "source", "logarithm"), zip(*TRENDS.values(), strict=True), strict=True):
+    for key, column in zip(
+        ("about", "unit", "latex", "source", "logarithm"),
+        zip(*TRENDS.values(), strict=True),
+        strict=True,
+    ):
         out[key] = np.array(column, dtype=bool if key == "logarithm" else object)
     return variables(RECORDS, out)
 
 
-def depth_trend(capture: xr.Dataset, name: str, model: str = "line") -> RegressionResultsWrapper | MixedLMResultsWrapper:
-    """Return statsmodels' own results for the change of a pooled parameter over depth, 0 at the first layer and 1 at the last.
+def depth_trend(
+    capture: xr.Dataset, name: str, model: str = "line"
+) -> RegressionResultsWrapper | MixedLMResultsWrapper:
+    """Return statsmodels' own results for the change of a pooled parameter over depth, 0 at the
+    first layer and 1 at the last.
 
-    The coefficient `depth` is the change over the model, of the parameter's logarithm where TRENDS says so. Its error here is statsmodels'; /pooled has
-    the document jackknife's. `result.summary()` prints it; `result.notes`, of the mixed model, holds what statsmodels would have warned of.
+    The coefficient `depth` is the change over the model, of the parameter's logarithm where TRENDS
+    says so. Its error here is statsmodels'; /pooled has the document jackknife's.
+    `result.summary()` prints it; `result.notes`, of the mixed model, holds what statsmodels would
+    have warned of.
 
     Args:
         capture: a /capture dataset.
         name: one of TRENDS, such as "beta" or "p_sink".
-        model: "line", least squares over the layers' pooled values with Newey-West errors, to which the scatter of layers is noise; "mixed", the values of
-            every document and layer with random effects EFFECTS, by restricted likelihood.
+        model: "line", least squares over the layers' pooled values with Newey-West errors, to which
+            the scatter of layers is noise; "mixed", the values of every document and layer with
+            random effects EFFECTS, by restricted likelihood.
 
     Raises:
-        InputError: for an unknown name or model, or fewer than FEWEST_LAYERS layers (and for "mixed" two documents) that have a value.
+        InputError: for an unknown name or model, or fewer than FEWEST_LAYERS layers (and for
+            "mixed" two documents) that have a value.
     """
     if name not in TRENDS:
-        raise InputError(f"{name!r} is no pooled parameter, expected one of {', '.join(TRENDS)}. Choose one of those.")
+        raise InputError(
+            f"{name!r} is no pooled parameter, expected one of {', '.join(TRENDS)}. Choose one of"
+            " those."
+        )
     if model not in MODELS:
-        raise InputError(f"model={model!r} is unknown, expected one of {', '.join(MODELS)}. Choose one of those.")
+        raise InputError(
+            f"model={model!r} is unknown, expected one of {', '.join(MODELS)}. Choose one of those."
+        )
     values = pooled_values(capture, name).scaled(TRENDS[name][-1])
     word = f"log {name}" if TRENDS[name][-1] else name
     layers, each = values.estimate[:-1], values.each[:, :-1]
     known = np.isfinite(layers)
     if known.sum() < FEWEST_LAYERS:
         raise InputError(
-            f"{name} has an estimate inside its bounds in {int(known.sum())} layers, expected {FEWEST_LAYERS}. Choose another."
+            f"{name} has an estimate inside its bounds in {int(known.sum())} layers, expected"
+            f" {FEWEST_LAYERS}. Choose another."
         )
     if model == "line":
         return line(layers, word)
     if (np.isfinite(each).sum(axis=1) >= FEWEST_LAYERS).sum() < 2:
-        raise InputError(f"{name} has values in fewer than two documents, expected two. Capture more documents, or choose model='line'.")
+        raise InputError(
+            f"{name} has values in fewer than two documents, expected two. Capture more documents,"
+            " or choose model='line'."
+        )
     return mixed(each, word)
 
 
 def line(values: FloatArray, name: str = "value") -> RegressionResultsWrapper:
-    """Regress values by layer on depth with statsmodels' OLS and Newey-West errors; layers without a value are left out."""
+    """Regress values by layer on depth with statsmodels' OLS and Newey-West errors; layers
+    without a value are left out.
+    """
     import pandas as pd
 
     known = np.isfinite(values)
     depth = depth_of(values.size)[known]
     table = pd.DataFrame({"first layer": np.ones(depth.size), "depth": depth})
-    return newey_west(pd.Series(values[known], name=name), table, min(bandwidth(depth.size), math.ceil(depth.size / 2)), correction=True)
+    return newey_west(
+        pd.Series(values[known], name=name),
+        table,
+        min(bandwidth(depth.size), math.ceil(depth.size / 2)),
+        correction=True,
+    )
 
 
 def mixed(each: FloatArray, name: str = "value") -> MixedLMResultsWrapper:
-    """Fit value = level + change·depth + document + document·depth + layer + residual, the last four random; (document, layer) or NaN."""
+    """Fit value = level + change·depth + document + document·depth + layer + residual, the
+    last four random; (document, layer) or NaN.
+    """
     import pandas as pd
 
     document, layer = np.nonzero(np.isfinite(each))
@@ -148,5 +209,7 @@ def mixed(each: FloatArray, name: str = "value") -> MixedLMResultsWrapper:
     own = np.eye(each.shape[0])[document]
     effects = (own, own * (depth - depth.mean())[:, None], np.eye(each.shape[1])[layer])
     table = pd.DataFrame({"first layer": np.ones(values.size), "depth": depth})
-    known = {word: effect[:, effect.any(axis=0)] for word, effect in zip(EFFECTS, effects, strict=True)}
+    known = {
+        word: effect[:, effect.any(axis=0)] for word, effect in zip(EFFECTS, effects, strict=True)
+    }
     return restricted_likelihood(pd.Series(values, name=name), table, known)

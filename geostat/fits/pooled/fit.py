@@ -1,8 +1,10 @@
-"""Pooled fits, of heads taken together: one for each layer and one for the whole model, and how their parameters change with depth.
+"""Pooled fits, of heads taken together: one for each layer and one for the whole model, and how
+their parameters change with depth.
 
-Source: arXiv 2602.01893, Assumptions 1-3. Cosines, log weights and norms are pooled over the heads of a layer, or of all layers (`values`),
-and fitted by lmfit as a single head's are. Documents stay the sampling unit: every interval is a document jackknife. `pooled_fit` hands
-back lmfit's ModelResult; trends over depth are in `depth`. Imports numpy, xarray and lmfit.
+Source: arXiv 2602.01893, Assumptions 1-3. Cosines, log weights and norms are pooled over the heads
+of a layer, or of all layers (`values`), and fitted by lmfit as a single head's are. Documents stay
+the sampling unit: every interval is a document jackknife. `pooled_fit` hands back lmfit's
+ModelResult; trends over depth are in `depth`. Imports numpy, xarray and lmfit.
 """
 
 from __future__ import annotations
@@ -29,55 +31,125 @@ from geostat.fits.weights import fit as weights
 from geostat.statistics.jackknife import Estimate
 
 FORMS_OF: Final = {"norms": ("two-level",), "similarity": FORMS, "weights": weights.FORMS}
-"""Forms that pooled heads can be fitted with, by assumption; the first of weights has no oscillation."""
+"""Forms that pooled heads can be fitted with, by assumption; the first of weights has no
+oscillation.
+"""
 POOLED: Final = tuple(form for form in FORMS if form != "stretched")
-"""Forms of similarity in /pooled: the stretched exponential would cost as much as all others together; `pooled_fit` has it."""
+"""Forms of similarity in /pooled: the stretched exponential would cost as much as all others
+together; `pooled_fit` has it.
+"""
 DEFAULT: Final = {"norms": "two-level", "similarity": "exponential", "weights": "monotone"}
 _estimate = partial(Variable, equation="Assumption 2.1", dims=("gram",), estimated=True)
 _plain = partial(_estimate, estimated=False)
 _RECORDS: Final = (
-    _estimate("beta", "decay of similarity; without unit in the power forms, NaN for the constant", "1/token", r"\beta"),
+    _estimate(
+        "beta",
+        "decay of similarity; without unit in the power forms, NaN for the constant",
+        "1/token",
+        r"\beta",
+    ),
     _estimate("offset", "similarity at long lags; 0 for forms without", "1", "c"),
-    _estimate("mae_by_lag", "mean over lags of the distance of the mean cosine from the form", "1", r"\mathrm{MAE}_k"),
-    _plain("rmse", "root mean squared residual of the mean cosine, weighted by pairs", "1", r"\mathrm{RMSE}"),
+    _estimate(
+        "mae_by_lag",
+        "mean over lags of the distance of the mean cosine from the form",
+        "1",
+        r"\mathrm{MAE}_k",
+    ),
+    _plain(
+        "rmse",
+        "root mean squared residual of the mean cosine, weighted by pairs",
+        "1",
+        r"\mathrm{RMSE}",
+    ),
     _plain("r2", "coefficient of determination of the mean cosine, weighted by pairs", "1", "R^2"),
-    _plain("loss_left_out", "mean squared residual of a document under the fit to the others", "1", r"\mathcal{L}_{\mathrm{out}}"),
-    _plain("loss_left_out_se", "standard error over documents of the left-out loss", "1", r"\mathrm{se}(\mathcal{L}_{\mathrm{out}})"),
-    _plain("at_bound", "a parameter is at its bound, and has no standard error", "1", r"\hat\theta \in \partial\Theta"),
+    _plain(
+        "loss_left_out",
+        "mean squared residual of a document under the fit to the others",
+        "1",
+        r"\mathcal{L}_{\mathrm{out}}",
+    ),
+    _plain(
+        "loss_left_out_se",
+        "standard error over documents of the left-out loss",
+        "1",
+        r"\mathrm{se}(\mathcal{L}_{\mathrm{out}})",
+    ),
+    _plain(
+        "at_bound",
+        "a parameter is at its bound, and has no standard error",
+        "1",
+        r"\hat\theta \in \partial\Theta",
+    ),
     _plain("converged", "search and lmfit both converged", "1", r"\mathrm{ok}"),
-    codes("chosen", "form that predicts left-out documents", POOLED, missing="none", symbol=r"\hat f", equation="Assumption 2.1", dims=()),
+    codes(
+        "chosen",
+        "form that predicts left-out documents",
+        POOLED,
+        missing="none",
+        symbol=r"\hat f",
+        equation="Assumption 2.1",
+        dims=(),
+    ),
 )
-LAYER: Final = tuple(replace(one, long_name=f"{one.long_name}; the heads of a layer pooled", dims=(*one.dims, "layer")) for one in _RECORDS)
+LAYER: Final = tuple(
+    replace(
+        one, long_name=f"{one.long_name}; the heads of a layer pooled", dims=(*one.dims, "layer")
+    )
+    for one in _RECORDS
+)
 OVERALL: Final = tuple(
-    replace(one, name=f"overall_{one.name}", long_name=f"{one.long_name}; all heads of the model pooled") for one in _RECORDS
+    replace(
+        one, name=f"overall_{one.name}", long_name=f"{one.long_name}; all heads of the model pooled"
+    )
+    for one in _RECORDS
 )
 
 
-def pooled_fit(capture: xr.Dataset, what: str = "similarity", layer: int | None = None, form: str | None = None) -> lmfit.model.ModelResult:
-    """Fit one assumption to all heads of a layer, or of the model, pooled, and return lmfit's ModelResult.
+def pooled_fit(
+    capture: xr.Dataset, what: str = "similarity", layer: int | None = None, form: str | None = None
+) -> lmfit.model.ModelResult:
+    """Fit one assumption to all heads of a layer, or of the model, pooled, and return lmfit's
+    ModelResult.
 
-    `result.fit_report()` prints it. Errors and correlations are a document jackknife's, as in /pooled; one document gives none.
+    `result.fit_report()` prints it. Errors and correlations are a document jackknife's, as in
+    /pooled; one document gives none.
 
     Args:
         capture: a /capture dataset.
-        what: "similarity" (pooled cosines by lag, weighted by pairs), "weights" (mean log weight by token) or "norms" (mean norm by token).
+        what: "similarity" (pooled cosines by lag, weighted by pairs), "weights" (mean log weight by
+            token) or "norms" (mean norm by token).
         layer: label of the layer; None pools all layers.
-        form: one of FORMS_OF[what]; by default e^{−βk}, plateau and growth, and the sink with one level behind it.
+        form: one of FORMS_OF[what]; by default e^{−βk}, plateau and growth, and the sink with one
+            level behind it.
 
     Raises:
-        InputError: if what, form or layer is unknown, a variable is missing, or there is too little to fit.
+        InputError: if what, form or layer is unknown, a variable is missing, or there is too little
+            to fit.
     """
     if what not in FORMS_OF:
-        raise InputError(f"what={what!r} is nothing to pool, expected one of {', '.join(FORMS_OF)}. Choose one of those.")
+        raise InputError(
+            f"what={what!r} is nothing to pool, expected one of {', '.join(FORMS_OF)}. Choose one"
+            " of those."
+        )
     form = DEFAULT[what] if form is None else form
     if form not in FORMS_OF[what]:
-        raise InputError(f"form={form!r} is not a form of {what}, expected one of {', '.join(FORMS_OF[what])}. Choose one of those.")
+        raise InputError(
+            f"form={form!r} is not a form of {what}, expected one of {', '.join(FORMS_OF[what])}."
+            " Choose one of those."
+        )
     require(capture, mean_curves.NEEDS[what])
-    layers = list(range(capture.sizes["layer"])) if layer is None else [index_of(capture, "layer", layer)]
+    layers = (
+        list(range(capture.sizes["layer"]))
+        if layer is None
+        else [index_of(capture, "layer", layer)]
+    )
     result = _fitted(capture, layers, what, form)
     if result is None:
         where = "the whole model" if layer is None else f"layer {layer}"
-        raise InputError(f"{where}: too little finite data for the {form} form of {what}. Choose another layer or form.")
+        raise InputError(
+            f"{where}: too little finite data for the {form} form of {what}. Choose another layer"
+            " or form."
+        )
     return result
 
 
@@ -92,15 +164,18 @@ def _fitted(capture: xr.Dataset, layers: list[int], what: str, form: str) -> Doc
 
 
 def fit_pooled(capture: xr.Dataset) -> xr.Dataset:
-    """Fit the forms of POOLED to the similarity of each layer and to the whole model, pool the other parameters, and tell how each changes with depth.
+    """Fit the forms of POOLED to the similarity of each layer and to the whole model, pool the
+    other parameters, and tell how each changes with depth.
 
     Args:
         capture: a /capture dataset; uses the variables that the fits of single heads do.
 
     Returns:
-        /pooled; x* stands for x, x_se, x_lower, x_upper. Over (gram, layer): beta*, offset*, mae_by_lag*, rmse, r2, loss_left_out with _se, at_bound,
-        converged; over (layer): chosen (index of the form that predicts left-out documents). The same of the whole model over (gram), overall_…, and
-        overall_chosen. What `depth.depth_variables` names, over (parameter) and (parameter, layer).
+        /pooled; x* stands for x, x_se, x_lower, x_upper. Over (gram, layer): beta*, offset*,
+        mae_by_lag*, rmse, r2, loss_left_out with _se, at_bound, converged; over (layer): chosen
+        (index of the form that predicts left-out documents). The same of the whole model over
+        (gram), overall_…, and overall_chosen. What `depth.depth_variables` names, over (parameter)
+        and (parameter, layer).
 
     Raises:
         InputError: if a variable is missing, misshapen or empty.
@@ -113,15 +188,28 @@ def fit_pooled(capture: xr.Dataset) -> xr.Dataset:
     rows: list[dict[str, Value]] = [{} for _ in range(count)]
     for size in sorted({one.lag.size for one in each}):
         alike = [layer for layer, one in enumerate(each) if one.lag.size == size]
-        result = _fit_rows(replace(each[alike[0]], cosine=np.concatenate([each[layer].cosine for layer in alike], axis=1)))
+        result = _fit_rows(
+            replace(
+                each[alike[0]],
+                cosine=np.concatenate([each[layer].cosine for layer in alike], axis=1),
+            )
+        )
         for row, layer in enumerate(alike):
             rows[layer] = _row(result, row)
-    layers = {name: join([row[name] for row in rows], partial(np.stack, axis=-1)) for name in rows[0]}
+    layers = {
+        name: join([row[name] for row in rows], partial(np.stack, axis=-1)) for name in rows[0]
+    }
     total = {f"overall_{name}": value for name, value in _row(_fit_rows(whole), 0).items()}
-    out = variables((*LAYER, *OVERALL), layers | total) | depth.depth_variables(capture, [*each, whole])
+    out = variables((*LAYER, *OVERALL), layers | total) | depth.depth_variables(
+        capture, [*each, whole]
+    )
     coords: dict[str, Any] = {"layer": capture["layer"].variable}
-    coords["gram"] = xr.Variable(("gram",), np.array(POOLED, dtype=object), {"long_name": "form of similarity"})
-    coords["parameter"] = xr.Variable(("parameter",), np.array(list(TRENDS), dtype=object), {"long_name": "pooled parameter"})
+    coords["gram"] = xr.Variable(
+        ("gram",), np.array(POOLED, dtype=object), {"long_name": "form of similarity"}
+    )
+    coords["parameter"] = xr.Variable(
+        ("parameter",), np.array(list(TRENDS), dtype=object), {"long_name": "pooled parameter"}
+    )
     return xr.Dataset(out, coords=coords)
 
 
@@ -133,9 +221,15 @@ def _row(rows: dict[str, Value], row: int) -> dict[str, Value]:
 def _fit_rows(data: Cosines) -> dict[str, Value]:
     """Fit the forms of POOLED to every row: numbers of shape (form, row), and chosen, (row,)."""
     outcomes = [fit_form(form, data) for form in POOLED]
-    # What an estimate is without a document has another last axis than the rows, and no verdict is given on these.
+    # What an estimate is without a document has another last axis than the rows, and no verdict is
+    # given on these.
     parts = [
-        {name: replace(value, without=None) if isinstance(value, Estimate) else value for name, value in one.numbers.items()}
+        {
+            name: replace(value, without=None) if isinstance(value, Estimate) else value
+            for name, value in one.numbers.items()
+        }
         for one in outcomes
     ]
-    return {name: join([part[name] for part in parts], np.stack) for name in parts[0]} | {"chosen": chosen_form(outcomes).chosen}
+    return {name: join([part[name] for part in parts], np.stack) for name in parts[0]} | {
+        "chosen": chosen_form(outcomes).chosen
+    }

@@ -1,7 +1,9 @@
-"""Pooled measurements, of a layer's heads or all of a model's as one, document by document, and pooled values of a parameter, by layer.
+"""Pooled measurements, of a layer's heads or all of a model's as one, document by document, and
+pooled values of a parameter, by layer.
 
-Value heads of one layer have equally many pairs at a lag, so their mean cosine is that of all their pairs; over layers, pairs are counted. Log weights
-and norms are averaged over heads; over layers, those that see the most tokens. `layers` are indices. Imports numpy and xarray.
+Value heads of one layer have equally many pairs at a lag, so their mean cosine is that of all their
+pairs; over layers, pairs are counted. Log weights and norms are averaged over heads; over layers,
+those that see the most tokens. `layers` are indices. Imports numpy and xarray.
 """
 
 from __future__ import annotations
@@ -28,27 +30,52 @@ from geostat.statistics.losses import mean_of_known, mean_over_documents
 TRENDS: Final = {
     "C": ("norm of a content token", "value norm", "C", "Assumption 1.1", True),
     "lam": ("the sink's norm over C", "1", r"\lambda", "Assumption 1.2", False),
-    "cv_token": ("coefficient of variation of the norms behind the sink, in a document", "1", r"\mathrm{CV}", "§3.1", False),
+    "cv_token": (
+        "coefficient of variation of the norms behind the sink, in a document",
+        "1",
+        r"\mathrm{CV}",
+        "§3.1",
+        False,
+    ),
     "rho0": ("cosine of the sink with every other token", "1", r"\rho_0", "Assumption 2.2", False),
     "beta": ("decay of similarity, as printed", "1/token", r"\beta", "Assumption 2.1", True),
-    "beta_offset": ("decay of similarity, form with an offset", "1/token", r"\beta_c", "Assumption 2.1", True),
+    "beta_offset": (
+        "decay of similarity, form with an offset",
+        "1/token",
+        r"\beta_c",
+        "Assumption 2.1",
+        True,
+    ),
     "offset": ("similarity at long lags, form with an offset", "1", "c", "Assumption 2.1", False),
     "p_sink": ("weight of the sink", "1", r"p_{\mathrm{sink}}", "Assumption 3", False),
-    "eta": ("growth rate of the weights, plateau and growth", "1/token", r"\eta", "Assumption 3", True),
+    "eta": (
+        "growth rate of the weights, plateau and growth",
+        "1/token",
+        r"\eta",
+        "Assumption 3",
+        True,
+    ),
 }
-"""Pooled parameters: long name, unit, symbol, source, and whether the line is through logarithms."""
+"""Pooled parameters: long name, unit, symbol, source, and whether the line is through
+logarithms.
+"""
 
 FEWEST_LAYERS: Final = 3
 
 
 def pooled_cosines(capture: xr.Dataset, layers: list[int]) -> Cosines:
-    """Return the mean cosines by lag of all value heads of some layers, as those of one head, at the lags of the layer that sees most."""
+    """Return the mean cosines by lag of all value heads of some layers, as those of one head, at
+    the lags of the layer that sees most.
+    """
     each = [layer_cosines(capture, layer) for layer in layers]
     lag = max((one.lag for one in each), key=len)
     pairs, total, known = np.zeros(lag.size), 0.0, 0.0
     for one in each:
         room = (0, lag.size - one.lag.size)
-        own, cosine = np.pad(one.pairs, room), np.pad(one.cosine, ((0, 0), (0, 0), room), constant_values=np.nan)
+        own, cosine = (
+            np.pad(one.pairs, room),
+            np.pad(one.cosine, ((0, 0), (0, 0), room), constant_values=np.nan),
+        )
         there = np.isfinite(cosine)
         total = total + (np.where(there, cosine, 0.0) * own).sum(axis=1)
         known = known + (there * own).sum(axis=1)
@@ -57,18 +84,24 @@ def pooled_cosines(capture: xr.Dataset, layers: list[int]) -> Cosines:
 
 
 def pooled_log_weights(capture: xr.Dataset, layers: list[int]) -> tuple[LayerTokens, FloatArray]:
-    """Return the tokens of the layers that see most and the mean over their query heads of log α, (document, content token), nats."""
+    """Return the tokens of the layers that see most and the mean over their query heads of log
+    α, (document, content token), nats.
+    """
     seen, kept = _widest(capture, layers)
     each = [layer_weights(capture, layer)[2] for layer in kept]
     return seen, mean_over_documents(np.moveaxis(np.concatenate(each, axis=1), 1, 0))
 
 
 def pooled_norms(capture: xr.Dataset, layers: list[int]) -> tuple[LayerTokens, FloatArray]:
-    """Return the tokens of the layers that see most and the mean over their value heads of ‖v_i‖, (document, token), value norm."""
+    """Return the tokens of the layers that see most and the mean over their value heads of
+    ‖v_i‖, (document, token), value norm.
+    """
     seen, kept = _widest(capture, layers)
     norm = capture["value_norm"][:, kept, :, seen.start :].values.astype(np.float64)
     norm[~np.isfinite(norm)] = np.nan
-    return seen, mean_over_documents(np.moveaxis(norm.reshape(norm.shape[0], -1, norm.shape[-1]), 1, 0))
+    return seen, mean_over_documents(
+        np.moveaxis(norm.reshape(norm.shape[0], -1, norm.shape[-1]), 1, 0)
+    )
 
 
 def _widest(capture: xr.Dataset, layers: list[int]) -> tuple[LayerTokens, list[int]]:
@@ -79,9 +112,11 @@ def _widest(capture: xr.Dataset, layers: list[int]) -> tuple[LayerTokens, list[i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Values:
-    """A parameter of every row (a layer, or last the whole model): the estimate, and, by document, replicates without it and its own value.
+    """A parameter of every row (a layer, or last the whole model): the estimate, and, by document,
+    replicates without it and its own value.
 
-    Estimates (row,), others (document, row); NaN where there is none, or where the estimate is at its bound.
+    Estimates (row,), others (document, row); NaN where there is none, or where the estimate is at
+    its bound.
     """
 
     estimate: FloatArray
@@ -90,7 +125,13 @@ class Values:
 
     def scaled(self, logarithm: bool) -> Values:
         """The same, or its logarithms; NaN where there is no logarithm."""
-        return Values(estimate=_log(self.estimate), replicates=_log(self.replicates), each=_log(self.each)) if logarithm else self
+        return (
+            Values(
+                estimate=_log(self.estimate), replicates=_log(self.replicates), each=_log(self.each)
+            )
+            if logarithm
+            else self
+        )
 
 
 def _log(x: FloatArray) -> FloatArray:
@@ -98,23 +139,38 @@ def _log(x: FloatArray) -> FloatArray:
 
 
 def pooled_values(capture: xr.Dataset, name: str, cosines: list[Cosines] | None = None) -> Values:
-    """Return one of TRENDS for each layer and, last, for the whole model; `cosines`, pooled for each layer and all, are made if needed."""
+    """Return one of TRENDS for each layer and, last, for the whole model; `cosines`, pooled for
+    each layer and all, are made if needed.
+    """
     layers = list(range(capture.sizes["layer"]))
     groups = [*([layer] for layer in layers), layers]
     if name in ("beta", "beta_offset", "offset"):
-        form, parameter = "exponential" if name == "beta" else "offset", name.removesuffix("_offset")
-        rows = [_decay(one, form, parameter) for one in cosines or [pooled_cosines(capture, group) for group in groups]]
+        form, parameter = (
+            "exponential" if name == "beta" else "offset",
+            name.removesuffix("_offset"),
+        )
+        rows = [
+            _decay(one, form, parameter)
+            for one in cosines or [pooled_cosines(capture, group) for group in groups]
+        ]
     elif name == "eta":
         rows = [_growth(*pooled_log_weights(capture, group)) for group in groups]
     else:
         rows = [_means(capture, layer, name) for layer in layers]
-        rows.append(_combined(rows, lambda parts: mean_over_documents(np.stack(parts))))  # over the layers that have an estimate
+        rows.append(
+            _combined(rows, lambda parts: mean_over_documents(np.stack(parts)))
+        )  # over the layers that have an estimate
     return _combined(rows, partial(np.stack, axis=-1))
 
 
 def _combined(rows: list[Values], function: Callable[[list[FloatArray]], FloatArray]) -> Values:
     """Make each part of one Values from those of some rows."""
-    return Values(**{part: function([getattr(row, part) for row in rows]) for part in ("estimate", "replicates", "each")})
+    return Values(
+        **{
+            part: function([getattr(row, part) for row in rows])
+            for part in ("estimate", "replicates", "each")
+        }
+    )
 
 
 def _decay(data: Cosines, form: str, name: str) -> Values:
@@ -125,7 +181,9 @@ def _decay(data: Cosines, form: str, name: str) -> Values:
 
 
 def _growth(seen: LayerTokens, log_weight: FloatArray) -> Values:
-    stacked = np.concatenate([mean_over_documents(log_weight)[None], leave_one_out_mean(log_weight), log_weight])
+    stacked = np.concatenate(
+        [mean_over_documents(log_weight)[None], leave_one_out_mean(log_weight), log_weight]
+    )
     return _split(search_monotone(stacked, seen.first_content)["eta_tail"], log_weight.shape[0])
 
 
@@ -140,14 +198,19 @@ def _means(capture: xr.Dataset, layer: int, name: str) -> Values:
     data = capture[variable][:, layer, :, seen.start :].values.astype(np.float64)
     data[~np.isfinite(data)] = np.nan
     if name == "lam":
-        rows = [fit.estimate(part, seen.first_content)[name] for part in (mean_over_documents(data)[None], leave_one_out_mean(data), data)]
+        rows = [
+            fit.estimate(part, seen.first_content)[name]
+            for part in (mean_over_documents(data)[None], leave_one_out_mean(data), data)
+        ]
     else:
         if name == "p_sink":
             own = data[..., 0] if seen.sink else np.full(data.shape[:2], np.nan)
         elif name == "rho0":
             own = mean_of_known(data[..., seen.first_content :]) + (0.0 if seen.sink else np.nan)
         else:
-            own = fit.estimate(data, seen.first_content)["C" if name == "C" else "cv_profile"]  # of a document: the CV of its own tokens
+            own = fit.estimate(data, seen.first_content)[
+                "C" if name == "C" else "cv_profile"
+            ]  # of a document: the CV of its own tokens
         rows = [mean_over_documents(own)[None], leave_one_out_mean(own), own]
     return _split(np.concatenate([mean_of_known(row) for row in rows]), data.shape[0])
 

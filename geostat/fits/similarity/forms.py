@@ -1,8 +1,11 @@
-"""Forms of similarity decay, one table: formula, lmfit Model, parameters and bounds, number of parameters.
+"""Forms of similarity decay, one table: formula, lmfit Model, parameters and bounds, number of
+parameters.
 
-Source: arXiv 2602.01893, Assumption 2.1: the exponential e^{−βk}; the others are its rivals. Every form is c + (1−c)e^{−b·x(k)} with
-b = β and x = k (exponential, offset), x = ln(1+k) (power, offset power), or b = β^s and x = k^s (stretched); the constant has b = ∞.
-A fit minimises Σ_k m_k (c̄_k − f(k))², c̄_k the mean cosine at lag k and m_k its number of pairs. Imports numpy, lmfit and theory's Grams.
+Source: arXiv 2602.01893, Assumption 2.1: the exponential e^{−βk}; the others are its rivals. Every
+form is c + (1−c)e^{−b·x(k)} with b = β and x = k (exponential, offset), x = ln(1+k) (power,
+offset power), or b = β^s and x = k^s (stretched); the constant has b = ∞. A fit minimises Σ_k
+m_k (c̄_k − f(k))², c̄_k the mean cosine at lag k and m_k its number of pairs. Imports numpy, lmfit
+and theory's Grams.
 """
 
 from __future__ import annotations
@@ -24,11 +27,15 @@ RATE_MAX: Final = 20.0
 OFFSET_MIN, OFFSET_MAX = -1.0, 1.0
 """Bounds of c: the limits of a cosine."""
 STRETCH_MIN, STRETCH_MAX = 0.1, 4.0
-"""Bounds of s: below, a stretched exponential is all but a constant over any window; above, a step."""
+"""Bounds of s: below, a stretched exponential is all but a constant over any window; above, a
+step.
+"""
 
 PARAMETERS: Final = ("beta", "offset", "stretch")
 ABSENT: Final = {"beta": np.nan, "offset": 0.0, "stretch": 1.0}
-"""What a form without the parameter carries: the value that leaves the formula as it is; β of the constant is undefined."""
+"""What a form without the parameter carries: the value that leaves the formula as it is; β of
+the constant is undefined.
+"""
 
 
 def distance(form: str, lag: FloatArray, stretch: FloatArray | float = 1.0) -> FloatArray:
@@ -39,7 +46,11 @@ def distance(form: str, lag: FloatArray, stretch: FloatArray | float = 1.0) -> F
 
 
 def by_lag(
-    form: str, lag: FloatArray, beta: FloatArray | float, offset: FloatArray | float = 0.0, stretch: FloatArray | float = 1.0
+    form: str,
+    lag: FloatArray,
+    beta: FloatArray | float,
+    offset: FloatArray | float = 0.0,
+    stretch: FloatArray | float = 1.0,
 ) -> FloatArray:
     """Return the modelled cosine at each lag.
 
@@ -97,7 +108,9 @@ def offset_power(lag: FloatArray, beta: float, offset: float) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One row of the table of forms; `model` names its free parameters, in the order of PARAMETERS."""
+    """One row of the table of forms; `model` names its free parameters, in the order of
+    PARAMETERS.
+    """
 
     formula: str
     words: str
@@ -124,15 +137,21 @@ FORM: Final[dict[str, Form]] = {
     "constant": Form("c", "constant", _model(constant)),
     "power": Form(r"(1+k)^{-\beta}", "power law", _model(power)),
     "stretched": Form(r"e^{-(\beta k)^s}", "stretched exponential", _model(stretched)),
-    "offset_power": Form(r"c+(1-c)(1+k)^{-\beta}", "power law towards a constant", _model(offset_power)),
+    "offset_power": Form(
+        r"c+(1-c)(1+k)^{-\beta}", "power law towards a constant", _model(offset_power)
+    ),
 }
-"""Every form of similarity, the printed one and its offset first: the coordinate `gram` of /similarity."""
+"""Every form of similarity, the printed one and its offset first: the coordinate `gram` of
+/similarity.
+"""
 FORMS: Final = tuple(FORM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """Least-squares optima, one for each row: PARAMETERS, absent ones as in ABSENT, and which are at a bound or undetermined."""
+    """Least-squares optima, one for each row: PARAMETERS, absent ones as in ABSENT, and which
+    are at a bound or undetermined.
+    """
 
     values: dict[str, FloatArray]
     at_bound: dict[str, BoolArray]
@@ -141,17 +160,33 @@ class Solution:
 
 
 def parameters(form: str, start: Solution, row: int) -> lmfit.Parameters:
-    """Return lmfit parameters started at a solver's row; one at its bound is held there, for lmfit would give it a tiny error."""
-    limits = {"beta": (0.0, np.inf), "offset": (OFFSET_MIN, OFFSET_MAX), "stretch": (STRETCH_MIN, STRETCH_MAX)}
+    """Return lmfit parameters started at a solver's row; one at its bound is held there, for
+    lmfit would give it a tiny error.
+    """
+    limits = {
+        "beta": (0.0, np.inf),
+        "offset": (OFFSET_MIN, OFFSET_MAX),
+        "stretch": (STRETCH_MIN, STRETCH_MAX),
+    }
     out = lmfit.Parameters()
     for name in FORM[form].parameters:
         low, high = limits[name]
-        out.add(name, value=float(start.values[name][row]), min=low, max=high, vary=not bool(start.at_bound[name][row]))
+        out.add(
+            name,
+            value=float(start.values[name][row]),
+            min=low,
+            max=high,
+            vary=not bool(start.at_bound[name][row]),
+        )
     return out
 
 
-def jacobian(form: str, lag: FloatArray, beta: float, offset: float, stretch: float) -> dict[str, FloatArray]:
-    """Return ∂f/∂β, ∂f/∂c and ∂f/∂s at one row's parameters, each of the shape of `lag`; those the form has."""
+def jacobian(
+    form: str, lag: FloatArray, beta: float, offset: float, stretch: float
+) -> dict[str, FloatArray]:
+    """Return ∂f/∂β, ∂f/∂c and ∂f/∂s at one row's parameters, each of the shape of `lag`; those
+    the form has.
+    """
     if form == "constant":
         return {"offset": np.ones(lag.shape)}
     s = stretch if form == "stretched" else 1.0
@@ -174,28 +209,43 @@ def keywords(form: str) -> dict[str, Any]:
     Finite differences would stop 1e-5 short of the optimum where a form fits badly.
     """
 
-    def derivatives(parameters: lmfit.Parameters, data: FloatArray, weights: FloatArray, lag: FloatArray) -> FloatArray:
+    def derivatives(
+        parameters: lmfit.Parameters, data: FloatArray, weights: FloatArray, lag: FloatArray
+    ) -> FloatArray:
         value = {name: ABSENT[name] for name in PARAMETERS} | parameters.valuesdict()
         columns = jacobian(form, lag, **value)
         free = [name for name, parameter in parameters.items() if parameter.vary]
-        return np.stack([-weights * columns[name] for name in free], axis=-1) if free else np.empty((lag.size, 0))
+        return (
+            np.stack([-weights * columns[name] for name in free], axis=-1)
+            if free
+            else np.empty((lag.size, 0))
+        )
 
     return LMFIT_KEYWORDS | {"fit_kws": LMFIT_KEYWORDS["fit_kws"] | {"Dfun": derivatives}}
 
 
-def fit_row(form: str, lag: FloatArray, cosine: FloatArray, pairs: FloatArray, start: Solution, row: int) -> lmfit.model.ModelResult:
+def fit_row(
+    form: str, lag: FloatArray, cosine: FloatArray, pairs: FloatArray, start: Solution, row: int
+) -> lmfit.model.ModelResult:
     """Fit one row with lmfit from the solver's optimum; weights are √m_k."""
     known = np.isfinite(cosine)
     return FORM[form].model.fit(
-        cosine[known], parameters(form, start, row), lag=lag[known], weights=np.sqrt(pairs[known]), **keywords(form)
+        cosine[known],
+        parameters(form, start, row),
+        lag=lag[known],
+        weights=np.sqrt(pairs[known]),
+        **keywords(form),
     )
 
 
-def fitted_gram(form: str, tokens: int, beta: float, offset: float, stretch: float, rho0: float) -> LagGram:
+def fitted_gram(
+    form: str, tokens: int, beta: float, offset: float, stretch: float, rho0: float
+) -> LagGram:
     """Return the Gram of fitted parameters for windows of up to T `tokens`, feasible or not.
 
-    β ≥ 0, ignored by the constant; at 0 all content tokens point one way. offset and stretch are 0 and 1 for forms without; `rho0` is the
-    cosine of the sink with every other token, 0 where the sink is not visible.
+    β ≥ 0, ignored by the constant; at 0 all content tokens point one way. offset and stretch are 0
+    and 1 for forms without; `rho0` is the cosine of the sink with every other token, 0 where the
+    sink is not visible.
     """
     if form == "constant":
         return constant_gram(offset, rho0, tokens)

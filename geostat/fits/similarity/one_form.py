@@ -1,7 +1,9 @@
-"""One form of similarity fitted to many heads: estimates, leave-one-document-out replicates, goodness of fit, left-out loss, criteria.
+"""One form of similarity fitted to many heads: estimates, leave-one-document-out replicates,
+goodness of fit, left-out loss, criteria.
 
-Source: arXiv 2602.01893, Assumption 2.1. The solver finds estimate and replicates; lmfit takes the estimate to its own optimum and adds the
-errors that take lags as independent. Imports numpy and geostat's forms.
+Source: arXiv 2602.01893, Assumption 2.1. The solver finds estimate and replicates; lmfit takes the
+estimate to its own optimum and adds the errors that take lags as independent. Imports numpy and
+geostat's forms.
 """
 
 from __future__ import annotations
@@ -16,7 +18,12 @@ from geostat.fits.similarity.forms import FORM, PARAMETERS, Solution, by_lag, fi
 from geostat.fits.similarity.solver import solve
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, jackknife, leave_one_out_mean
-from geostat.statistics.losses import bayesian_information, corrected_akaike, mean_loss, mean_over_documents
+from geostat.statistics.losses import (
+    bayesian_information,
+    corrected_akaike,
+    mean_loss,
+    mean_over_documents,
+)
 from geostat.statistics.one_standard_error import Choice, choose
 
 SINGULAR = 1e-10
@@ -25,7 +32,9 @@ SINGULAR = 1e-10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cosines:
-    """Mean cosines of some heads that see equally many tokens: lag (lag,), pairs (lag,), cosine (document, head, lag), NaN where unknown."""
+    """Mean cosines of some heads that see equally many tokens: lag (lag,), pairs (lag,), cosine
+    (document, head, lag), NaN where unknown.
+    """
 
     lag: FloatArray
     pairs: FloatArray
@@ -44,7 +53,9 @@ class Cosines:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """A form's optimum for each head, and for each head without each document (rows document-major)."""
+    """A form's optimum for each head, and for each head without each document (rows
+    document-major).
+    """
 
     form: str
     estimate: Solution
@@ -57,9 +68,17 @@ def fit_batched(form: str, data: Cosines) -> Fit:
     """Fit a form with the batched solver alone."""
     estimate = solve(form, data.lag, data.mean, data.pairs)
     without = leave_one_out_mean(data.cosine)
-    replicates = solve(form, data.lag, without.reshape(data.carries.size, data.lag.size), data.pairs)
+    replicates = solve(
+        form, data.lag, without.reshape(data.carries.size, data.lag.size), data.pairs
+    )
     blank = {name: np.full(estimate.squares.shape, np.nan) for name in FORM[form].parameters}
-    return Fit(form=form, estimate=estimate, replicates=replicates, se_lags=blank, singular=np.zeros(estimate.squares.shape, dtype=bool))
+    return Fit(
+        form=form,
+        estimate=estimate,
+        replicates=replicates,
+        se_lags=blank,
+        singular=np.zeros(estimate.squares.shape, dtype=bool),
+    )
 
 
 def refine(fit: Fit, data: Cosines) -> Fit:
@@ -71,7 +90,9 @@ def refine(fit: Fit, data: Cosines) -> Fit:
     for head in np.flatnonzero(np.isfinite(fit.estimate.squares)):
         result = fit_row(fit.form, data.lag, mean[head], data.pairs, fit.estimate, int(head))
         free = [name for name, parameter in result.params.items() if parameter.vary]
-        converged[head] &= bool(result.success) or not free  # with nothing free, lmfit only evaluates
+        converged[head] &= (
+            bool(result.success) or not free
+        )  # with nothing free, lmfit only evaluates
         covariance = getattr(result, "covar", None)
         singular[head] = bool(free) and not regular(covariance)
         for name in FORM[fit.form].parameters:
@@ -94,15 +115,21 @@ def regular(covariance: FloatArray | None) -> bool:
 
 
 def predicted(form: str, lag: FloatArray, solution: Solution) -> FloatArray:
-    """Return the modelled cosines of a solution's rows, (row, lag); NaN where a row was not fitted."""
+    """Return the modelled cosines of a solution's rows, (row, lag); NaN where a row was not
+    fitted.
+    """
     values = {name: value[:, None] for name, value in solution.values.items()}
-    return by_lag(form, lag, **values) + np.where(np.isfinite(solution.squares), 0.0, np.nan)[:, None]
+    return (
+        by_lag(form, lag, **values) + np.where(np.isfinite(solution.squares), 0.0, np.nan)[:, None]
+    )
 
 
 def goodness(fit: Fit, data: Cosines) -> dict[str, FloatArray]:
-    """Return mae_by_lag (unweighted mean over lags), rmse and r2 (weighted by pairs), bic, aicc and squares of each head.
+    """Return mae_by_lag (unweighted mean over lags), rmse and r2 (weighted by pairs), bic, aicc and
+    squares of each head.
 
-    BIC and AICc take lags as independent; AICc counts the variance as a parameter. NaN where a form is `saturated`: it meets every lag.
+    BIC and AICc take lags as independent; AICc counts the variance as a parameter. NaN where a form
+    is `saturated`: it meets every lag.
     """
     mean, known = data.mean, np.isfinite(data.mean)
     residual = np.where(known, mean - predicted(fit.form, data.lag, fit.estimate), 0.0)
@@ -118,7 +145,14 @@ def goodness(fit: Fit, data: Cosines) -> dict[str, FloatArray]:
         mae = np.abs(residual).sum(axis=-1) / np.where(points > 0, points, np.nan)
     fitted = np.where(np.isfinite(fit.estimate.squares) & ~saturated(fit.form, data), 0.0, np.nan)
     aicc = corrected_akaike(bic, points, number, number + 1)
-    out = {"mae_by_lag": mae, "rmse": np.sqrt(squares / total), "r2": r2, "bic": bic, "aicc": aicc, "squares": squares}
+    out = {
+        "mae_by_lag": mae,
+        "rmse": np.sqrt(squares / total),
+        "r2": r2,
+        "bic": bic,
+        "aicc": aicc,
+        "squares": squares,
+    }
     return {name: values + fitted for name, values in out.items()}
 
 
@@ -128,13 +162,17 @@ def saturated(form: str, data: Cosines) -> BoolArray:
 
 
 FLAT = float(np.finfo(np.float32).eps) ** 2
-"""Variance of the mean cosine over lags below which it is constant but for rounding: R² then has no meaning."""
+"""Variance of the mean cosine over lags below which it is constant but for rounding: R² then has
+no meaning.
+"""
 
 
 def resampled(fit: Fit, data: Cosines, mae: FloatArray) -> tuple[FloatArray, Estimate]:
-    """Return the left-out loss (document, head) and mae_by_lag with its error, both from the replicates.
+    """Return the left-out loss (document, head) and mae_by_lag with its error, both from the
+    replicates.
 
-    The loss of a document is its mean squared residual, weighted by pairs, under the fit to the others.
+    The loss of a document is its mean squared residual, weighted by pairs, under the fit to the
+    others.
     """
     shape = data.cosine.shape
     model = predicted(fit.form, data.lag, fit.replicates).reshape(shape)
@@ -144,13 +182,17 @@ def resampled(fit: Fit, data: Cosines, mae: FloatArray) -> tuple[FloatArray, Est
     without = leave_one_out_mean(data.cosine)
     there = np.isfinite(without) & np.isfinite(model)
     missed = np.abs(np.where(there, without - model, 0.0)).sum(axis=-1)
-    return ratio(error, weight.sum(axis=-1)), jackknife(mae, ratio(missed, there.sum(axis=-1)), data.carries)
+    return ratio(error, weight.sum(axis=-1)), jackknife(
+        mae, ratio(missed, there.sum(axis=-1)), data.carries
+    )
 
 
 def estimates(fit: Fit, data: Cosines) -> dict[str, Estimate]:
-    """Return every parameter with its document jackknife; β's interval is found on the log scale and carried over.
+    """Return every parameter with its document jackknife; β's interval is found on the log scale
+    and carried over.
 
-    No error where the form lacks the parameter or it is at a bound, where the fit did not converge, or its covariance is singular.
+    No error where the form lacks the parameter or it is at a bound, where the fit did not converge,
+    or its covariance is singular.
     """
     shape, result = data.cosine.shape[:2], {}
     for name in PARAMETERS:
@@ -160,14 +202,21 @@ def estimates(fit: Fit, data: Cosines) -> dict[str, Estimate]:
                 estimate = jackknife(np.log(value), np.log(replicates), data.carries).exp(value)
         else:
             estimate = jackknife(value, replicates, data.carries)
-        keep = ~fit.estimate.at_bound[name] & fit.estimate.converged & ~fit.singular & (name in FORM[fit.form].parameters)
+        keep = (
+            ~fit.estimate.at_bound[name]
+            & fit.estimate.converged
+            & ~fit.singular
+            & (name in FORM[fit.form].parameters)
+        )
         result[name] = estimate.with_error_where(keep)
     return result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """A form's refined fit, its numbers by variable, (head,), left-out loss, (document, head), and BIC, −∞ for an exact fit, (head,)."""
+    """A form's refined fit, its numbers by variable, (head,), left-out loss, (document, head),
+    and BIC, −∞ for an exact fit, (head,).
+    """
 
     fit: Fit
     numbers: dict[str, Value]
@@ -176,27 +225,53 @@ class Outcome:
 
 
 def fit_form(form: str, data: Cosines) -> Outcome:
-    """Fit a form with the solver and lmfit: parameters and mae_by_lag with errors, goodness of fit, left-out loss, what is at a bound."""
+    """Fit a form with the solver and lmfit: parameters and mae_by_lag with errors, goodness of
+    fit, left-out loss, what is at a bound.
+    """
     fit = refine(fit_batched(form, data), data)
     good = goodness(fit, data)
     loss, mae = resampled(fit, data, good["mae_by_lag"])
     value, se = mean_loss(loss)
-    numbers: dict[str, Value] = {**good, **estimates(fit, data), "mae_by_lag": mae, "loss_left_out": value, "loss_left_out_se": se}
+    numbers: dict[str, Value] = {
+        **good,
+        **estimates(fit, data),
+        "mae_by_lag": mae,
+        "loss_left_out": value,
+        "loss_left_out_se": se,
+    }
     at_bound = {f"{name}_at_bound": fit.estimate.at_bound[name] for name in PARAMETERS}
-    numbers |= at_bound | {"at_bound": np.any(list(at_bound.values()), axis=0), "converged": fit.estimate.converged}
-    return Outcome(fit=fit, numbers=numbers, loss=loss, criterion=np.where(good["squares"] <= 0, -np.inf, good["bic"]))
+    numbers |= at_bound | {
+        "at_bound": np.any(list(at_bound.values()), axis=0),
+        "converged": fit.estimate.converged,
+    }
+    return Outcome(
+        fit=fit,
+        numbers=numbers,
+        loss=loss,
+        criterion=np.where(good["squares"] <= 0, -np.inf, good["bic"]),
+    )
 
 
 def chosen_form(outcomes: Sequence[Outcome]) -> Choice:
     """Choose among forms by their left-out loss."""
     numbers = np.array([FORM[one.fit.form].number for one in outcomes])
-    return choose(np.stack([one.loss for one in outcomes]), np.stack([one.criterion for one in outcomes]), numbers)
+    return choose(
+        np.stack([one.loss for one in outcomes]),
+        np.stack([one.criterion for one in outcomes]),
+        numbers,
+    )
 
 
 def replicate_trouble(fit: Fit, data: Cosines) -> BoolArray:
-    """Say which heads have a replicate that did not converge, or is at a bound where the estimate is not."""
+    """Say which heads have a replicate that did not converge, or is at a bound where the
+    estimate is not.
+    """
     shape = data.cosine.shape[:2]
     bad = ~fit.replicates.converged
     for name in FORM[fit.form].parameters:
-        bad = bad | (fit.replicates.at_bound[name] & ~np.tile(fit.estimate.at_bound[name], shape[0]))
-    return np.asarray((bad.reshape(shape) & data.carries).any(axis=0)) & (data.carries.sum(axis=0) > 1)
+        bad = bad | (
+            fit.replicates.at_bound[name] & ~np.tile(fit.estimate.at_bound[name], shape[0])
+        )
+    return np.asarray((bad.reshape(shape) & data.carries).any(axis=0)) & (
+        data.carries.sum(axis=0) > 1
+    )

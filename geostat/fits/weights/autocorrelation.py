@@ -1,16 +1,19 @@
-"""Autocorrelated residuals: their long-run variance and ARMA(1,1) background. Neighbours resemble each other, so tokens are not independent.
+"""Autocorrelated residuals: their long-run variance and ARMA(1,1) background. Neighbours resemble
+each other, so tokens are not independent.
 
-Three descriptions, all of `rows` of residuals of fits to the mean log weight, (..., token), nats, about 0, tokens in order, NaN where
-unknown:
+Three descriptions, all of `rows` of residuals of fits to the mean log weight, (..., token), nats,
+about 0, tokens in order, NaN where unknown:
 
 - *lag-one autocorrelation*;
-- *long-run noise*, nats: the square root of the long-run variance, that is n times the variance of a mean over n tokens. Estimator: prewhitened
-  by an autoregression of order one, then Newey-West (Bartlett) weights with Andrews' bandwidth (Andrews 1991, Econometrica 59;
-  Andrews & Monahan 1992, Econometrica 60). The autoregressive coefficient is held below 0.97, as they advise;
-- *background*: an ARMA(1,1) by Whittle's likelihood on a grid, (φ, θ) of u_t = φ u_{t−1} + e_t + θ e_{t−1}. It holds AR(1) (θ = 0), white noise, and
-  AR(1) plus white noise, which residuals of real heads need: their autocorrelation falls fast at first and slowly later. Its spectrum
-  rises or falls throughout, so it has no peak and cannot pass an oscillation off as noise. Single frequencies that stand far
-  above it are left out of the fit.
+- *long-run noise*, nats: the square root of the long-run variance, that is n times the variance of
+  a mean over n tokens. Estimator: prewhitened by an autoregression of order one, then Newey-West
+  (Bartlett) weights with Andrews' bandwidth (Andrews 1991, Econometrica 59; Andrews & Monahan 1992,
+  Econometrica 60). The autoregressive coefficient is held below 0.97, as they advise;
+- *background*: an ARMA(1,1) by Whittle's likelihood on a grid, (φ, θ) of u_t = φ u_{t−1} + e_t +
+  θ e_{t−1}. It holds AR(1) (θ = 0), white noise, and AR(1) plus white noise, which residuals of
+  real heads need: their autocorrelation falls fast at first and slowly later. Its spectrum rises or
+  falls throughout, so it has no peak and cannot pass an oscillation off as noise. Single
+  frequencies that stand far above it are left out of the fit.
 
 Imports numpy.
 """
@@ -30,11 +33,15 @@ LARGEST = 0.97
 PHI = np.concatenate([np.linspace(-0.6, 0.9, 31), [0.92, 0.94, 0.96, 0.97, 0.98, 0.99]])
 THETA = np.linspace(-0.95, 0.6, 32)
 PEAK = 8.0
-"""A frequency whose power is more than this many times the background's is no part of it: e⁻⁸ = 0.03% of those of noise."""
+"""A frequency whose power is more than this many times the background's is no part of it: e⁻⁸ =
+0.03% of those of noise.
+"""
 
 
 def autocovariance(rows: FloatArray, lag: int) -> FloatArray:
-    """Return the mean over pairs of known tokens `lag` apart of the product of residuals (about 0), shape (row,); NaN without a pair."""
+    """Return the mean over pairs of known tokens `lag` apart of the product of residuals (about
+    0), shape (row,); NaN without a pair.
+    """
     if lag >= rows.shape[-1]:
         return np.full(rows.shape[:-1], np.nan)
     product = rows[..., lag:] * rows[..., : rows.shape[-1] - lag]
@@ -43,14 +50,18 @@ def autocovariance(rows: FloatArray, lag: int) -> FloatArray:
 
 
 def lag_one(rows: FloatArray) -> FloatArray:
-    """Return the lag-one autocorrelation of each row; NaN for an exact fit and without a pair of neighbours."""
+    """Return the lag-one autocorrelation of each row; NaN for an exact fit and without a pair of
+    neighbours.
+    """
     with np.errstate(invalid="ignore", divide="ignore"):
         result = autocovariance(rows, 1) / autocovariance(rows, 0)
     return np.where(np.isfinite(result), result, np.nan)
 
 
 def long_run_noise(rows: FloatArray) -> FloatArray:
-    """Return the square root of the long-run variance of each row, nats; NaN without a pair of neighbours, 0 for an exact fit."""
+    """Return the square root of the long-run variance of each row, nats; NaN without a pair of
+    neighbours, 0 for an exact fit.
+    """
     rho = np.clip(np.nan_to_num(lag_one(rows)), -LARGEST, LARGEST)
     if rows.shape[-1] < 2:
         return np.full(rows.shape[:-1], np.nan)
@@ -67,7 +78,9 @@ def long_run_noise(rows: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Background:
-    """ARMA(1,1) noise of each row; `variance` is that of its innovations, nats². Each of shape (...), NaN where nothing is known."""
+    """ARMA(1,1) noise of each row; `variance` is that of its innovations, nats². Each of shape
+    (...), NaN where nothing is known.
+    """
 
     phi: FloatArray
     theta: FloatArray
@@ -75,14 +88,19 @@ class Background:
 
     def take(self, index: Any) -> Background:
         """Return the noise of some rows."""
-        return Background(phi=self.phi[index], theta=self.theta[index], variance=self.variance[index])
+        return Background(
+            phi=self.phi[index], theta=self.theta[index], variance=self.variance[index]
+        )
 
     def density(self, frequency: FloatArray) -> FloatArray:
-        """Return the spectral density, (..., frequency), nats², normalised so that its mean over frequency is the noise's variance.
+        """Return the spectral density, (..., frequency), nats², normalised so that its mean over
+        frequency is the noise's variance.
 
         `frequency`, radians per token, is (..., frequency) or (frequency,).
         """
-        return self.variance[..., None] * _shape(self.phi[..., None], self.theta[..., None], np.cos(frequency))
+        return self.variance[..., None] * _shape(
+            self.phi[..., None], self.theta[..., None], np.cos(frequency)
+        )
 
 
 def _shape(phi: FloatArray, theta: FloatArray, cosine: FloatArray) -> FloatArray:
@@ -91,7 +109,9 @@ def _shape(phi: FloatArray, theta: FloatArray, cosine: FloatArray) -> FloatArray
 
 @lru_cache(maxsize=4)
 def _grid(tokens: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return φ, θ of each grid point, and its spectrum's inverse and logarithm at the Fourier frequencies above 0."""
+    """Return φ, θ of each grid point, and its spectrum's inverse and logarithm at the Fourier
+    frequencies above 0.
+    """
     phi, theta = (x.ravel() for x in np.meshgrid(PHI, THETA, indexing="ij"))
     keep = np.abs(phi + theta) > 0.02  # elsewhere the two cancel
     phi, theta = np.append(phi[keep], 0.0), np.append(theta[keep], 0.0)
@@ -101,7 +121,8 @@ def _grid(tokens: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
 
 
 def background(rows: FloatArray) -> Background:
-    """Fit the ARMA(1,1) background of each row by Whittle's likelihood; unknown residuals are taken as 0.
+    """Fit the ARMA(1,1) background of each row by Whittle's likelihood; unknown residuals are taken
+    as 0.
 
     White noise where fewer than 8 tokens are known or the fit is exact.
     """
@@ -114,7 +135,10 @@ def background(rows: FloatArray) -> Background:
     phi, theta, variance = np.zeros(count.shape), np.zeros(count.shape), plain.copy()
     if enough.any():
         kept = filled[enough]
-        power = np.abs(np.fft.rfft(kept, axis=-1)[:, 1 : (tokens - 1) // 2 + 1]) ** 2 / count[enough][:, None]
+        power = (
+            np.abs(np.fft.rfft(kept, axis=-1)[:, 1 : (tokens - 1) // 2 + 1]) ** 2
+            / count[enough][:, None]
+        )
         phi[enough], theta[enough], variance[enough] = _whittle(power, tokens)
     return Background(phi=phi, theta=theta, variance=variance)
 

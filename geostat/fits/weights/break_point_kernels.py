@@ -1,9 +1,10 @@
 """Compiled kernels of the search for break points; `break_points` says what is fitted and how.
 
-theta = (b, η_osc, ω, η_tail), the last unused when η is shared; indices j count content tokens from 0, `first` is the position of the
-first, T₁ and T₂ are j1 and j2. w is 1 for a known token and 0 for an unknown one, whose y is 0.
-One long file on purpose: numba's cache of a kernel watches only the kernel's own file, so one that calls into another file goes
-stale when that one is edited. Imports numpy and numba.
+theta = (b, η_osc, ω, η_tail), the last unused when η is shared; indices j count content tokens
+from 0, `first` is the position of the first, T₁ and T₂ are j1 and j2. w is 1 for a known token and
+0 for an unknown one, whose y is 0. One long file on purpose: numba's cache of a kernel watches
+only the kernel's own file, so one that calls into another file goes stale when that one is edited.
+Imports numpy and numba.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ def losses(theta, y, w, first, j1, j2, shared):  # type: ignore[no-untyped-def]
 
 @compiled()
 def normal_equations(theta, y, w, first, j1, j2, shared, hess, bend, grad):  # type: ignore[no-untyped-def]
-    """Write J'J, J'J − Σ r ∇²model and J'r for theta = (b, η_osc, ω, η_tail), and return the sum of squares."""
+    """Write J'J, J'J − Σ r ∇²model and J'r for theta = (b, η_osc, ω, η_tail), and return the
+    sum of squares.
+    """
     hess[:] = 0.0
     bend[:] = 0.0
     grad[:] = 0.0
@@ -84,7 +87,9 @@ def normal_equations(theta, y, w, first, j1, j2, shared, hess, bend, grad):  # t
 
 @compiled()
 def solve_step(matrix, hess, grad, damping, free, step):  # type: ignore[no-untyped-def]
-    """Solve (matrix + damping·diag J'J) step = J'r on the free parameters by elimination; return False unless positive definite."""
+    """Solve (matrix + damping·diag J'J) step = J'r on the free parameters by elimination;
+    return False unless positive definite.
+    """
     m = np.zeros((4, 5))
     for a in range(4):
         if free[a]:
@@ -112,10 +117,11 @@ def solve_step(matrix, hess, grad, damping, free, step):  # type: ignore[no-unty
 
 @compiled()
 def descend(theta, y, w, first, j1, j2, shared, tolerance, limit):  # type: ignore[no-untyped-def]
-    """Damped Newton with the break points held; theta is moved in place. Returns (squares, converged).
+    """Damped Newton with the break points held; theta is moved in place. Returns (squares,
+    converged).
 
-    J'J stands in where the Hessian is not positive definite. J'J alone would take hundreds of steps where residuals are large,
-    as they are in real heads.
+    J'J stands in where the Hessian is not positive definite. J'J alone would take hundreds of steps
+    where residuals are large, as they are in real heads.
     """
     n = y.size
     low = np.array([-np.inf, 0.0, 2.0 * np.pi / max(j2 - j1, 2), 0.0])
@@ -129,10 +135,16 @@ def descend(theta, y, w, first, j1, j2, shared, tolerance, limit):  # type: igno
     damping = 1e-3
     for _ in range(limit):
         for a in range(4):
-            free[a] = hess[a, a] > 0.0 and not (theta[a] <= low[a] and grad[a] <= 0.0) and not (theta[a] >= high[a] and grad[a] >= 0.0)
+            free[a] = (
+                hess[a, a] > 0.0
+                and not (theta[a] <= low[a] and grad[a] <= 0.0)
+                and not (theta[a] >= high[a] and grad[a] >= 0.0)
+            )
         free[3] = free[3] and not shared and j2 < n - 1
         small = True
-        if not solve_step(bend, hess, grad, damping, free, step) and not solve_step(hess, hess, grad, damping, free, step):
+        if not solve_step(bend, hess, grad, damping, free, step) and not solve_step(
+            hess, hess, grad, damping, free, step
+        ):
             return squares, False
         for a in range(4):
             trial[a] = min(max(theta[a] + (step[a] if free[a] else 0.0), low[a]), high[a])
@@ -155,7 +167,9 @@ def descend(theta, y, w, first, j1, j2, shared, tolerance, limit):  # type: igno
 
 @compiled()
 def scan(theta, y, w, first, shared):  # type: ignore[no-untyped-def]
-    """Return the exactly best pair of break points (j1, j2) at theta, by a prefix maximum over j1."""
+    """Return the exactly best pair of break points (j1, j2) at theta, by a prefix maximum over
+    j1.
+    """
     n = y.size
     reach = max(MIN_OSCILLATION, int(np.ceil(2.0 * np.pi / theta[2] - 1e-9)))
     tail = np.zeros(n)
@@ -260,7 +274,16 @@ def _monotone(y, w, out):  # type: ignore[no-untyped-def]
     for j in range(n):
         r = y[j] - best_b - best_eta * max(j - best_j, 0)
         squares += w[j] * r * r
-    out[0], out[1], out[2], out[3], out[4], out[5], out[6], out[7] = squares, best_b, 0.0, best_eta, np.nan, best_j, best_j, 1.0
+    out[0], out[1], out[2], out[3], out[4], out[5], out[6], out[7] = (
+        squares,
+        best_b,
+        0.0,
+        best_eta,
+        np.nan,
+        best_j,
+        best_j,
+        1.0,
+    )
 
 
 @compiled(fastmath=True)
@@ -276,10 +299,15 @@ def _project(r, cosines, starts, projected):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _tails(r, w, starts, etas):  # type: ignore[no-untyped-def]
-    """Return the best gain of a tail that starts within each block, and where: row e at slope etas[e], last row at the best slope."""
+    """Return the best gain of a tail that starts within each block, and where: row e at slope
+    etas[e], last row at the best slope.
+    """
     n, slopes = r.size, etas.size
     blocks = starts.size - 1
-    gain, where = np.full((slopes + 1, blocks), np.inf), np.zeros((slopes + 1, blocks), dtype=np.int64)
+    gain, where = (
+        np.full((slopes + 1, blocks), np.inf),
+        np.zeros((slopes + 1, blocks), dtype=np.int64),
+    )
     s0, su, suu, sy, suy = 0.0, 0.0, 0.0, 0.0, 0.0
     k = blocks - 1
     for j2 in range(n - 1, -1, -1):
@@ -303,8 +331,12 @@ def _tails(r, w, starts, etas):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _coarse(projected, block_cos, block_cos2, block_r, starts, frequencies, etas, tails, score, picks):  # type: ignore[no-untyped-def]
-    """Write, for each oscillating form and frequency, the best coarse gain over amplitudes and pairs of blocks, and where it is."""
+def _coarse(  # type: ignore[no-untyped-def]
+    projected, block_cos, block_cos2, block_r, starts, frequencies, etas, tails, score, picks
+):
+    """Write, for each oscillating form and frequency, the best coarse gain over amplitudes and
+    pairs of blocks, and where it is.
+    """
     blocks = starts.size - 1
     sums = np.zeros(blocks + 1)
     score[:] = np.inf
@@ -316,7 +348,12 @@ def _coarse(projected, block_cos, block_cos2, block_r, starts, frequencies, etas
             for k in range(blocks):
                 size = starts[k + 1] - starts[k]
                 sums[k + 1] = sums[k] + (
-                    swing * (swing * block_cos2[f, k] + 2.0 * mean * block_cos[f, k] - 2.0 * projected[f, k])
+                    swing
+                    * (
+                        swing * block_cos2[f, k]
+                        + 2.0 * mean * block_cos[f, k]
+                        - 2.0 * projected[f, k]
+                    )
                     + mean * (mean * size - 2.0 * block_r[k])
                 )
             top, top_k, ahead = -np.inf, -1, 0
@@ -325,7 +362,8 @@ def _coarse(projected, block_cos, block_cos2, block_r, starts, frequencies, etas
                     if sums[ahead] > top:
                         top, top_k = sums[ahead], ahead
                     ahead += 1
-                # A tail that starts inside block k: the oscillation is counted to the block's start only, lest it fit the tail.
+                # A tail that starts inside block k: the oscillation is counted to the block's start
+                # only, lest it fit the tail.
                 base = sums[k] - top
                 shared = base + (tails[e, k] if k < blocks else 0.0)
                 separate = base + (tails[etas.size, k] if k < blocks else 0.0)
@@ -338,7 +376,9 @@ def _coarse(projected, block_cos, block_cos2, block_r, starts, frequencies, etas
 
 
 @compiled()
-def _oscillating(y, w, first, level, slope, frequencies, cosines, block_cos, block_cos2, starts, etas, out):  # type: ignore[no-untyped-def]
+def _oscillating(  # type: ignore[no-untyped-def]
+    y, w, first, level, slope, frequencies, cosines, block_cos, block_cos2, starts, etas, out
+):
     """Write the best shared (out[0]) and separate (out[1]) fit of one row: steps 2-4."""
     n, blocks = y.size, starts.size - 1
     r = w * (y - level)
@@ -351,8 +391,13 @@ def _oscillating(y, w, first, level, slope, frequencies, cosines, block_cos, blo
     projected = np.empty((frequencies.size, blocks))
     _project(r, cosines, starts, projected)
     tails, where = _tails(r, w, starts, etas)
-    scores, picks = np.empty((2, frequencies.size)), np.zeros((2, frequencies.size, 3), dtype=np.int64)
-    _coarse(projected, block_cos, block_cos2, block_r, starts, frequencies, etas, tails, scores, picks)
+    scores, picks = (
+        np.empty((2, frequencies.size)),
+        np.zeros((2, frequencies.size, 3), dtype=np.int64),
+    )
+    _coarse(
+        projected, block_cos, block_cos2, block_r, starts, frequencies, etas, tails, scores, picks
+    )
     for form in range(2):
         shared, score = form == 0, scores[form]
         best, best_theta, best_1, best_2 = np.inf, np.zeros(4), -1, -1
@@ -376,14 +421,21 @@ def _oscillating(y, w, first, level, slope, frequencies, cosines, block_cos, blo
         best, best_1, best_2 = climb(best_theta, y, w, first, best_1, best_2, shared, best)
         best, best_1, best_2 = settle(best_theta, y, w, first, best_1, best_2, shared, 8)
         best, converged = descend(best_theta, y, w, first, best_1, best_2, shared, 1e-10, 400)
-        out[form, 0], out[form, 1], out[form, 2], out[form, 4] = best, best_theta[0], best_theta[1], best_theta[2]
+        out[form, 0], out[form, 1], out[form, 2], out[form, 4] = (
+            best,
+            best_theta[0],
+            best_theta[1],
+            best_theta[2],
+        )
         out[form, 3] = best_theta[1] if shared else (best_theta[3] if best_2 < n - 1 else 0.0)
         out[form, 5], out[form, 6], out[form, 7] = best_1, best_2, 1.0 if converged else 0.0
 
 
 @compiled()
 def search_rows(rows, first, frequencies, cosines, block_cos, block_cos2, starts, etas, out):  # type: ignore[no-untyped-def]
-    """Fit each row with all forms, in the order of FORMS; with the monotone one only where `out` has room for one."""
+    """Fit each row with all forms, in the order of FORMS; with the monotone one only where `out`
+    has room for one.
+    """
     out[:] = np.nan
     for i in range(rows.shape[0]):
         known = np.isfinite(rows[i])
@@ -401,13 +453,28 @@ def search_rows(rows, first, frequencies, cosines, block_cos, block_cos2, starts
             if known[j]:
                 y[j] = rows[i, j] - centre
                 spread += y[j] * y[j]
-        if spread <= 1e-24 * count * (1.0 + centre * centre):  # constant to rounding: nothing to search
+        if spread <= 1e-24 * count * (
+            1.0 + centre * centre
+        ):  # constant to rounding: nothing to search
             out[i, 0, 0], out[i, 0, 1], out[i, 0, 2], out[i, 0, 3] = 0.0, centre, 0.0, 0.0
             out[i, 0, 5], out[i, 0, 6], out[i, 0, 7] = y.size - 1, y.size - 1, 1.0
             continue
         _monotone(y, w, out[i, 0])
         if out.shape[1] > 1 and count >= MIN_OSCILLATION + 4:
-            _oscillating(y, w, first, out[i, 0, 1], out[i, 0, 3], frequencies, cosines, block_cos, block_cos2, starts, etas, out[i, 1:])
+            _oscillating(
+                y,
+                w,
+                first,
+                out[i, 0, 1],
+                out[i, 0, 3],
+                frequencies,
+                cosines,
+                block_cos,
+                block_cos2,
+                starts,
+                etas,
+                out[i, 1:],
+            )
         out[i, :, 1] += centre
 
 

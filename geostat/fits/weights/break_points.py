@@ -1,18 +1,24 @@
-"""Break points, frequency and amplitude of the four-phase profile: least squares by exhaustive search.
+"""Break points, frequency and amplitude of the four-phase profile: least squares by exhaustive
+search.
 
-Source: arXiv 2602.01893, Assumption 3, on the logarithm: b on the plateau i ≤ T₁, b + log(1 + η cos ωi) on T₁ < i ≤ T₂,
-b + η(i − T₂) beyond; least squares over tokens. Three forms: *monotone* (T₁ = T₂, no oscillation), *shared* (as printed) and
-*separate* (η_osc and η_tail). The search, for one profile:
+Source: arXiv 2602.01893, Assumption 3, on the logarithm: b on the plateau i ≤ T₁, b + log(1 + η
+cos ωi) on T₁ < i ≤ T₂, b + η(i − T₂) beyond; least squares over tokens. Three forms: *monotone*
+(T₁ = T₂, no oscillation), *shared* (as printed) and *separate* (η_osc and η_tail). The search, for
+one profile:
 
 1. monotone: for every T₂ the best b and η in closed form, from sums carried along: O(T), exact.
-2. oscillation, coarse: every frequency of a grid over (0, π] (positions are integers: ω and 2π − ω are one), every amplitude of a
-   grid, every pair of break points on a grid of blocks, by prefix minima; the oscillation enters by its mean and first harmonic.
-3. the best few frequencies: exact scan over all pairs of integer break points in O(T), then Levenberg-Marquardt on (b, η, ω), in turn.
-4. T₂ is moved by 1 to 16 tokens, everything else refitted, until no move helps: T₂ and the slope pull on each other.
+2. oscillation, coarse: every frequency of a grid over (0, π] (positions are integers: ω and 2π − ω
+   are one), every amplitude of a grid, every pair of break points on a grid of blocks, by prefix
+   minima; the oscillation enters by its mean and first harmonic.
+3. the best few frequencies: exact scan over all pairs of integer break points in O(T), then
+   Levenberg-Marquardt on (b, η, ω), in turn.
+4. T₂ is moved by 1 to 16 tokens, everything else refitted, until no move helps: T₂ and the slope
+   pull on each other.
 
-An oscillation must span MIN_OSCILLATION tokens and a full period, or it could not be told from a trend. 0 ≤ η ≤ ETA_MAX where there is
-one; without one the slope is only ≥ 0. Steps 2-4 do not prove a global optimum; the tests measure how often they find the planted one.
-Indices here count content tokens from 0; `first` is the position of the first. Imports numpy.
+An oscillation must span MIN_OSCILLATION tokens and a full period, or it could not be told from a
+trend. 0 ≤ η ≤ ETA_MAX where there is one; without one the slope is only ≥ 0. Steps 2-4 do not
+prove a global optimum; the tests measure how often they find the planted one. Indices here count
+content tokens from 0; `first` is the position of the first. Imports numpy.
 """
 
 from __future__ import annotations
@@ -34,12 +40,19 @@ FORMS = ("monotone", "shared", "separate")
 
 @lru_cache(maxsize=2)
 def _grids(tokens: int, first: int) -> tuple[np.ndarray, ...]:
-    """Return frequencies (two per resolvable one, at most 4096), cosines, their sums and sums of squares over blocks, the blocks' edges."""
+    """Return frequencies (two per resolvable one, at most 4096), cosines, their sums and sums of
+    squares over blocks, the blocks' edges.
+    """
     number = int(min(max(2 * tokens, 16), 4096))
     frequencies = np.pi * np.arange(1, number + 1) / number
     cosines = np.cos(np.outer(frequencies, first + np.arange(tokens)))
     starts = np.unique(np.linspace(0, tokens, min(BLOCKS, tokens) + 1).astype(np.int64))
-    return frequencies, cosines, *(np.add.reduceat(x, starts[:-1], axis=1) for x in (cosines, cosines**2)), starts
+    return (
+        frequencies,
+        cosines,
+        *(np.add.reduceat(x, starts[:-1], axis=1) for x in (cosines, cosines**2)),
+        starts,
+    )
 
 
 def search(rows: FloatArray, first: int, forms: int = len(FORMS)) -> dict[str, FloatArray]:
@@ -51,9 +64,10 @@ def search(rows: FloatArray, first: int, forms: int = len(FORMS)) -> dict[str, F
         forms: how many of FORMS, from the first on.
 
     Returns:
-        Arrays of shape (form, row), forms as in FORMS: squares (sum of squared residuals, nats²), b (log p_base), eta_osc, eta_tail,
-        omega (NaN if monotone), t1, t2 (positions), converged (1 or 0). NaN where a form cannot be fitted: no known token, a
-        constant row (monotone fits it exactly), or fewer than MIN_OSCILLATION + 4 known tokens for an oscillating form.
+        Arrays of shape (form, row), forms as in FORMS: squares (sum of squared residuals, nats²), b
+        (log p_base), eta_osc, eta_tail, omega (NaN if monotone), t1, t2 (positions), converged (1
+        or 0). NaN where a form cannot be fitted: no known token, a constant row (monotone fits it
+        exactly), or fewer than MIN_OSCILLATION + 4 known tokens for an oscillating form.
     """
     out = np.full((rows.shape[0], forms, len(COLUMNS)), np.nan)
     if rows.size:
@@ -72,5 +86,7 @@ def search(rows: FloatArray, first: int, forms: int = len(FORMS)) -> dict[str, F
 
 
 def search_monotone(rows: FloatArray, first: int) -> dict[str, FloatArray]:
-    """Fit many log profiles with the monotone form only, which takes microseconds; as `search`, but of shape (row,)."""
+    """Fit many log profiles with the monotone form only, which takes microseconds; as `search`,
+    but of shape (row,).
+    """
     return {name: values[0] for name, values in search(rows, first, 1).items()}

@@ -1,16 +1,21 @@
-"""Effects of Assumption 3 that claims are on: the total of the fitted weights, the total growth, and the distance of the form from the log weights.
+"""Effects of Assumption 3 that claims are on: the total of the fitted weights, the total growth,
+and the distance of the form from the log weights.
 
-Source: arXiv 2602.01893, §3.3, Assumption 3 and Figure 4. Every number is of the head's chosen form: four phases where an oscillation stands
-out of the noise, else three, which the paper's note (T₁ = T₂) allows. Intervals are document jackknives whose replicates repeat the search.
+Source: arXiv 2602.01893, §3.3, Assumption 3 and Figure 4. Every number is of the head's chosen
+form: four phases where an oscillation stands out of the noise, else three, which the paper's note
+(T₁ = T₂) allows. Intervals are document jackknives whose replicates repeat the search.
 
 - `total_model_log`, nats: log Σα̂, 0 where the fitted weights sum to 1.
-- `growth`, nats: η(L − T₂), log of the last weight over the plateau's. A search for T₂ finds a growth in any noise, so there is an estimate only
-  where growth stands out of it (`identifiability`); `growth_reason` tells why there is none. And it finds the largest one, so that η(L − T₂) is too large
-  where noise is: this is the mean over documents of the growth of one from the T₂ found in the others, by least squares. Standard error: the larger of
-  that mean's and of the jackknife's of η(L − T₂), which knows of T₂.
+- `growth`, nats: η(L − T₂), log of the last weight over the plateau's. A search for T₂ finds a
+  growth in any noise, so there is an estimate only where growth stands out of it
+  (`identifiability`); `growth_reason` tells why there is none. And it finds the largest one, so
+  that η(L − T₂) is too large where noise is: this is the mean over documents of the growth of one
+  from the T₂ found in the others, by least squares. Standard error: the larger of that mean's and
+  of the jackknife's of η(L − T₂), which knows of T₂.
 - `rmse`, nats: of the document mean of log α, noise of so few documents included.
-- `misfit`, nats: what `rmse` tends to with ever more documents: root of the mean over tokens of m_i² − s_i²/K, m_i the residual of the mean and s_i² the
-  variance of the K documents at token i, each about its own level. Its standard error is the longer arm of its interval over t.
+- `misfit`, nats: what `rmse` tends to with ever more documents: root of the mean over tokens of
+  m_i² − s_i²/K, m_i the residual of the mean and s_i² the variance of the K documents at token i,
+  each about its own level. Its standard error is the longer arm of its interval over t.
 
 Imports numpy and scipy.special.
 """
@@ -34,7 +39,11 @@ def total_log(total: Estimate) -> Estimate:
     """Return log Σα̂ from Σα̂, whose interval was found on the log scale; nats."""
     assert total.without is not None
     with np.errstate(divide="ignore", invalid="ignore"):
-        limits = {"lower": np.log(total.lower), "upper": np.log(total.upper), "without": np.log(total.without)}
+        limits = {
+            "lower": np.log(total.lower),
+            "upper": np.log(total.upper),
+            "without": np.log(total.without),
+        }
         return replace(total, value=np.log(total.value), se=total.se / total.value, **limits)
 
 
@@ -48,7 +57,8 @@ def growth(
     at_bound: BoolArray,
     carries: BoolArray,
 ) -> dict[str, Value]:
-    """Return the total growth with its interval, and why either is missing (as `identifiability.REASONS`); nats, (head,).
+    """Return the total growth with its interval, and why either is missing (as
+    `identifiability.REASONS`); nats, (head,).
 
     Args:
         log_weight: of content tokens, shape (document, head, token), nats; NaN where unknown.
@@ -66,17 +76,33 @@ def growth(
     value = np.where(count > 1, mean_over_documents(each), plain)
     away = np.where(np.isfinite(each), each - value, 0.0)
     scatter = (away**2).sum(axis=0) / np.maximum(count * (count - 1.0), 1.0)
-    se = np.maximum(jackknife(plain, replicates, carries).se, np.where(count == carries.sum(axis=0), np.sqrt(scatter), np.nan))
+    se = np.maximum(
+        jackknife(plain, replicates, carries).se,
+        np.where(count == carries.sum(axis=0), np.sqrt(scatter), np.nan),
+    )
     half = stdtrit(np.maximum(count - 1.0, 1.0), 0.5 + LEVEL / 2) * se
     limits = {"se": se, "lower": value - half, "upper": value + half, "skew": skewness(away, count)}
-    whole = Estimate(value=np.where(stands_out, value, np.nan), **limits, without=np.moveaxis(leave_one_out_mean(each), 0, -1))
+    whole = Estimate(
+        value=np.where(stands_out, value, np.nan),
+        **limits,
+        without=np.moveaxis(leave_one_out_mean(each), 0, -1),
+    )
     estimate = whole.with_error_where(stands_out & ~at_bound)
     cases = [~np.isfinite(plain), ~stands_out, at_bound, ~np.isfinite(estimate.se)]
-    return {"growth": estimate, "growth_reason": np.select(cases, [NOT_FITTED, ABSENT, AT_BOUND, NO_REPLICATE], default=HAS_ONE)}
+    return {
+        "growth": estimate,
+        "growth_reason": np.select(
+            cases, [NOT_FITTED, ABSENT, AT_BOUND, NO_REPLICATE], default=HAS_ONE
+        ),
+    }
 
 
-def _rise(log_weight: FloatArray, position: FloatArray, last: float, again: dict[str, FloatArray]) -> FloatArray:
-    """Return each document's own growth from the T₂ that the others have to the last token, shape (document, head); NaN where there is no ramp."""
+def _rise(
+    log_weight: FloatArray, position: FloatArray, last: float, again: dict[str, FloatArray]
+) -> FloatArray:
+    """Return each document's own growth from the T₂ that the others have to the last token,
+    shape (document, head); NaN where there is no ramp.
+    """
     one = {name: again[name][..., None] for name in CURVE}
     wave = log_profile(position, 0.0, one["eta_osc"], 0.0, one["omega"], one["t1"], one["t2"])
     known = np.isfinite(log_weight) & np.isfinite(wave)
@@ -89,24 +115,37 @@ def _rise(log_weight: FloatArray, position: FloatArray, last: float, again: dict
 
 
 def distance(
-    log_weight: FloatArray, position: FloatArray, fit: dict[str, FloatArray], again: dict[str, FloatArray], carries: BoolArray
+    log_weight: FloatArray,
+    position: FloatArray,
+    fit: dict[str, FloatArray],
+    again: dict[str, FloatArray],
+    carries: BoolArray,
 ) -> dict[str, Estimate]:
-    """Return rmse and misfit with their intervals; nats, (head,). Arguments as those of `growth`."""
+    """Return rmse and misfit with their intervals; nats, (head,). Arguments as those of
+    `growth`.
+    """
     model, models = predict(fit, position), predict(again, position)
     mean, means = mean_over_documents(log_weight), leave_one_out_mean(log_weight)
-    rmse, each = (np.sqrt(mean_of_known(residual**2)) for residual in (mean - model, means - models))
+    rmse, each = (
+        np.sqrt(mean_of_known(residual**2)) for residual in (mean - model, means - models)
+    )
     known = np.isfinite(log_weight)
-    # A document's own level leaves the mean residual as it is, for the form has a level too: its spread is no noise here.
+    # A document's own level leaves the mean residual as it is, for the form has a level too: its
+    # spread is no noise here.
     level = mean_of_known(log_weight - mean)
     squares = np.where(known, log_weight - mean - level[..., None], 0.0) ** 2
-    # Σ(x − m)² without document k, by Σ(x − m)² − (x_k − m)² K/(K − 1): so no array has two axes of documents.
+    # Σ(x − m)² without document k, by Σ(x − m)² − (x_k − m)² K/(K − 1): so no array has two axes of
+    # documents.
     count, total = known.sum(axis=0), squares.sum(axis=0)
     fewer = count - known
     left = np.maximum(total - squares * ratio(count, fewer, 0.0), 0.0)
     # Less the variance of a mean over `count` documents.
     square, squares_without = (
         mean_of_known(residual**2 - ratio(scatter, number * (number - 1.0)))
-        for residual, scatter, number in ((mean - model, total, count), (means - models, left, fewer))
+        for residual, scatter, number in (
+            (mean - model, total, count),
+            (means - models, left, fewer),
+        )
     )
     limits = jackknife(square, squares_without, carries)
     return {"rmse": jackknife(rmse, each, carries), "misfit": limits.root(carries.sum(axis=0))}

@@ -1,8 +1,9 @@
-"""Four-phase attention profile (sink, plateau, oscillation, growth): log weight as a function of position, lmfit Models, and their fit at given break points.
+"""Four-phase attention profile (sink, plateau, oscillation, growth): log weight as a function of
+position, lmfit Models, and their fit at given break points.
 
-Source: arXiv 2602.01893, Assumption 3. Forms: *shared* (as printed: one η for oscillation and growth), *separate* (η_osc and η_tail),
-*monotone* (T₁ = T₂: no oscillation). Weights are unitless, their logarithms in nats. Imports numpy, lmfit and the phases
-as theory states them.
+Source: arXiv 2602.01893, Assumption 3. Forms: *shared* (as printed: one η for oscillation and
+growth), *separate* (η_osc and η_tail), *monotone* (T₁ = T₂: no oscillation). Weights are unitless,
+their logarithms in nats. Imports numpy, lmfit and the phases as theory states them.
 """
 
 from __future__ import annotations
@@ -59,44 +60,76 @@ def monotone(position: FloatArray, log_p_base: float, eta: float, t2: float) -> 
     return log_profile(position, log_p_base, 0.0, eta, np.nan, t2, t2)
 
 
-def shared(position: FloatArray, log_p_base: float, eta: float, omega: float, t1: float, t2: float) -> FloatArray:
+def shared(
+    position: FloatArray, log_p_base: float, eta: float, omega: float, t1: float, t2: float
+) -> FloatArray:
     """Return log α with one η, as printed."""
     return log_profile(position, log_p_base, eta, eta, omega, t1, t2)
 
 
-def separate(position: FloatArray, log_p_base: float, eta: float, eta_tail: float, omega: float, t1: float, t2: float) -> FloatArray:
+def separate(
+    position: FloatArray,
+    log_p_base: float,
+    eta: float,
+    eta_tail: float,
+    omega: float,
+    t1: float,
+    t2: float,
+) -> FloatArray:
     """Return log α with η for the oscillation and η_tail for the growth."""
     return log_profile(position, log_p_base, eta, eta_tail, omega, t1, t2)
 
 
-MODELS = {f.__name__: lmfit.Model(f, independent_vars=["position"]) for f in (monotone, shared, separate)}
+MODELS = {
+    f.__name__: lmfit.Model(f, independent_vars=["position"]) for f in (monotone, shared, separate)
+}
 
 
-def bounds(form: str, start: dict[str, float], last: int) -> dict[str, tuple[float, float, float, bool]]:
-    """Return (value, lowest, highest, free) of each lmfit parameter; break points, and a parameter at its bound, are held.
+def bounds(
+    form: str, start: dict[str, float], last: int
+) -> dict[str, tuple[float, float, float, bool]]:
+    """Return (value, lowest, highest, free) of each lmfit parameter; break points, and a parameter
+    at its bound, are held.
 
-    `start` is one row of `search`'s result, `last` the position of the last token; a growth that would begin there has no slope.
+    `start` is one row of `search`'s result, `last` the position of the last token; a growth that
+    would begin there has no slope.
     """
     t1, t2 = start["t1"], start["t2"]
     slope = "eta_tail" if form == "monotone" else "eta_osc"
     highest = np.inf if form == "monotone" else ETA_MAX
-    table = {"log_p_base": (start["b"], -np.inf, np.inf, True), "eta": (start[slope], 0.0, highest, 0.0 < start[slope] < highest)}
+    table = {
+        "log_p_base": (start["b"], -np.inf, np.inf, True),
+        "eta": (start[slope], 0.0, highest, 0.0 < start[slope] < highest),
+    }
     if form == "separate":
         table["eta_tail"] = (start["eta_tail"], 0.0, np.inf, start["eta_tail"] > 0.0 and t2 < last)
     if form != "monotone":
         slowest = 2.0 * np.pi / (t2 - t1)
-        inside = slowest * (1 + 1e-9) < start["omega"] < np.pi * (1 - 1e-9) and start["eta_osc"] > 0.0
-        table |= {"omega": (start["omega"], slowest, np.pi, inside), "t1": (t1, -np.inf, np.inf, False)}
+        inside = (
+            slowest * (1 + 1e-9) < start["omega"] < np.pi * (1 - 1e-9) and start["eta_osc"] > 0.0
+        )
+        table |= {
+            "omega": (start["omega"], slowest, np.pi, inside),
+            "t1": (t1, -np.inf, np.inf, False),
+        }
     return table | {"t2": (t2, -np.inf, np.inf, False)}
 
 
-def derivatives(parameters: lmfit.Parameters, data: FloatArray, weights: None, position: FloatArray) -> FloatArray:
+def derivatives(
+    parameters: lmfit.Parameters, data: FloatArray, weights: None, position: FloatArray
+) -> FloatArray:
     """Return the Jacobian of lmfit's residual, data − model, in the free parameters.
 
-    Finite differences would stop short of the optimum: a step in ω grows a thousandfold towards the last token.
+    Finite differences would stop short of the optimum: a step in ω grows a thousandfold towards the
+    last token.
     """
     value = parameters.valuesdict()
-    t1, t2, eta, omega = value.get("t1", value["t2"]), value["t2"], value["eta"], value.get("omega", 0.0)
+    t1, t2, eta, omega = (
+        value.get("t1", value["t2"]),
+        value["t2"],
+        value["eta"],
+        value.get("omega", 0.0),
+    )
     wave, tail = (position > t1) & (position <= t2), np.maximum(position - t2, 0.0)
     level = 1.0 + eta * np.cos(omega * position)
     swing = np.where(wave, np.cos(omega * position) / level, 0.0)
@@ -106,14 +139,20 @@ def derivatives(parameters: lmfit.Parameters, data: FloatArray, weights: None, p
         "eta_tail": tail,
         "omega": np.where(wave, -eta * position * np.sin(omega * position) / level, 0.0),
     }
-    return -np.stack([column[name] for name, parameter in parameters.items() if parameter.vary], axis=-1)
+    return -np.stack(
+        [column[name] for name, parameter in parameters.items() if parameter.vary], axis=-1
+    )
 
 
 KEYWORDS = LMFIT_KEYWORDS | {"fit_kws": LMFIT_KEYWORDS["fit_kws"] | {"Dfun": derivatives}}
 
 
-def fit_row(form: str, position: FloatArray, log_weight: FloatArray, start: dict[str, float]) -> lmfit.model.ModelResult:
-    """Fit one log profile with lmfit from the search's optimum; T₁ and T₂ are held where the search put them."""
+def fit_row(
+    form: str, position: FloatArray, log_weight: FloatArray, start: dict[str, float]
+) -> lmfit.model.ModelResult:
+    """Fit one log profile with lmfit from the search's optimum; T₁ and T₂ are held where the
+    search put them.
+    """
     parameters = lmfit.Parameters()
     for name, (value, low, high, free) in bounds(form, start, int(position[-1])).items():
         parameters.add(name, value=float(value), min=low, max=high, vary=bool(free))

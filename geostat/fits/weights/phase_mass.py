@@ -1,7 +1,9 @@
-"""Attention mass by phase, from the arithmetic mean of the weights, and the profile fitted to each document alone. Imports numpy.
+"""Attention mass by phase, from the arithmetic mean of the weights, and the profile fitted to each
+document alone. Imports numpy.
 
-Shares of attention (p_sink, phase masses) lie between 0 and 1 and differ a lot between documents, so their intervals are found on the
-logit scale and carried back. Totals of fitted weights have theirs on the log scale.
+Shares of attention (p_sink, phase masses) lie between 0 and 1 and differ a lot between documents,
+so their intervals are found on the logit scale and carried back. Totals of fitted weights have
+theirs on the log scale.
 """
 
 from __future__ import annotations
@@ -22,24 +24,37 @@ SHARED = FORMS.index("shared")
 
 
 def share_estimate(share: FloatArray, replicates: FloatArray, carries: BoolArray) -> Estimate:
-    """Return the jackknife of a share, its interval found on the logit scale where the share and all replicates lie inside (0, 1).
+    """Return the jackknife of a share, its interval found on the logit scale where the share and
+    all replicates lie inside (0, 1).
 
-    Elsewhere the interval is the plain one. The standard error is that of the share itself in either case. Arguments are those of
-    `jackknife`.
+    Elsewhere the interval is the plain one. The standard error is that of the share itself in
+    either case. Arguments are those of `jackknife`.
     """
     plain = jackknife(share, replicates, carries)
     with np.errstate(divide="ignore", invalid="ignore"):
-        bent = jackknife(np.log(share / (1.0 - share)), np.log(replicates / (1.0 - replicates)), carries)
+        bent = jackknife(
+            np.log(share / (1.0 - share)), np.log(replicates / (1.0 - replicates)), carries
+        )
     inside = np.isfinite(bent.se)
-    lower, upper = (np.where(inside, 1.0 / (1.0 + np.exp(-np.where(inside, side, 0.0))), np.nan) for side in (bent.lower, bent.upper))
-    return replace(plain, lower=np.where(inside, lower, plain.lower), upper=np.where(inside, upper, plain.upper))
+    lower, upper = (
+        np.where(inside, 1.0 / (1.0 + np.exp(-np.where(inside, side, 0.0))), np.nan)
+        for side in (bent.lower, bent.upper)
+    )
+    return replace(
+        plain,
+        lower=np.where(inside, lower, plain.lower),
+        upper=np.where(inside, upper, plain.upper),
+    )
 
 
-def arithmetic(weight: FloatArray, seen: LayerTokens, fit: dict[str, FloatArray], again: dict[str, FloatArray]) -> dict[str, Value]:
-    """Return the sink, the totals and the masses of the phases with their errors, and the share of zero weights.
+def arithmetic(
+    weight: FloatArray, seen: LayerTokens, fit: dict[str, FloatArray], again: dict[str, FloatArray]
+) -> dict[str, Value]:
+    """Return the sink, the totals and the masses of the phases with their errors, and the share of
+    zero weights.
 
-    Weights are (document, head, token); `fit` holds the parameters (as CURVE) of each head's chosen form, (head,), `again` those of each
-    replicate, (document, head).
+    Weights are (document, head, token); `fit` holds the parameters (as CURVE) of each head's chosen
+    form, (head,), `again` those of each replicate, (document, head).
     """
     known = np.isfinite(weight)
     content = weight[..., seen.first_content :]
@@ -47,37 +62,62 @@ def arithmetic(weight: FloatArray, seen: LayerTokens, fit: dict[str, FloatArray]
     sink_each = weight[..., 0] if seen.sink else np.full(total_each.shape, np.nan)
     sink, sinks = mean_over_documents(sink_each), leave_one_out_mean(sink_each)
     p_sink = share_estimate(sink, sinks, np.isfinite(sink_each))
-    out: dict[str, Value] = {"p_sink": p_sink, "mass_sink": p_sink, "document_p_sink": sink_each, "total": document_mean(total_each)}
+    out: dict[str, Value] = {
+        "p_sink": p_sink,
+        "mass_sink": p_sink,
+        "document_p_sink": sink_each,
+        "total": document_mean(total_each),
+    }
     of_content = known[..., seen.first_content :]
-    out["zero_weight_share"] = ratio((of_content & (content == 0)).sum(axis=(0, -1)), of_content.sum(axis=(0, -1)))
+    out["zero_weight_share"] = ratio(
+        (of_content & (content == 0)).sum(axis=(0, -1)), of_content.sum(axis=(0, -1))
+    )
     position = seen.first_content + np.arange(content.shape[-1], dtype=np.float64)
     carries = np.asarray(known.any(axis=-1))
     masses = _masses(mean_over_documents(content), fit, position)
     masses_again = _masses(leave_one_out_mean(content), again, position)
     for name, mass in masses.items():
-        out[f"mass_{name}"] = share_estimate(mass, masses_again[name], carries).with_error_where(mass > 0)
-    added, added_again = (sink, sinks) if seen.sink else (np.zeros(sink.shape), np.zeros(sinks.shape))
+        out[f"mass_{name}"] = share_estimate(mass, masses_again[name], carries).with_error_where(
+            mass > 0
+        )
+    added, added_again = (
+        (sink, sinks) if seen.sink else (np.zeros(sink.shape), np.zeros(sinks.shape))
+    )
     model, models = (np.exp(predict(one, position)).sum(axis=-1) for one in (fit, again))
     model, models = model + added, models + added_again
     with np.errstate(divide="ignore", invalid="ignore"):
         fitted = jackknife(np.log(model), np.log(models), carries).exp(model)
-    return out | {"total_model": fitted, "total_model_differs": (fitted.lower > 1.0) | (fitted.upper < 1.0)}
+    return out | {
+        "total_model": fitted,
+        "total_model_differs": (fitted.lower > 1.0) | (fitted.upper < 1.0),
+    }
 
 
-def _masses(mean: FloatArray, fit: dict[str, FloatArray], position: FloatArray) -> dict[str, FloatArray]:
+def _masses(
+    mean: FloatArray, fit: dict[str, FloatArray], position: FloatArray
+) -> dict[str, FloatArray]:
     """Return the mean attention in each fitted phase; NaN where nothing was fitted."""
     filled, fitted = np.nan_to_num(mean), np.isfinite(fit["b"])
     t1, t2 = fit["t1"][..., None], fit["t2"][..., None]
-    phases = {"plateau": position <= t1, "oscillation": (position > t1) & (position <= t2), "tail": position > t2}
-    return {name: np.where(fitted, np.where(inside, filled, 0.0).sum(axis=-1), np.nan) for name, inside in phases.items()}
+    phases = {
+        "plateau": position <= t1,
+        "oscillation": (position > t1) & (position <= t2),
+        "tail": position > t2,
+    }
+    return {
+        name: np.where(fitted, np.where(inside, filled, 0.0).sum(axis=-1), np.nan)
+        for name, inside in phases.items()
+    }
 
 
 def alone(log_weight: FloatArray, first: int, shared: BoolArray) -> dict[str, np.ndarray]:
-    """Fit every document's log weights, (document, head, token), alone: the shared form in heads that `shared` names, else the monotone.
+    """Fit every document's log weights, (document, head, token), alone: the shared form in heads
+    that `shared` names, else the monotone.
 
     Returns:
-        document_p_base, document_eta, document_omega, document_t1, document_t2, shape (document, head), and the standard deviation over documents of
-        the break points, t1_document_sd and t2_document_sd, shape (head,), NaN with fewer than two documents.
+        document_p_base, document_eta, document_omega, document_t1, document_t2, shape (document,
+        head), and the standard deviation over documents of the break points, t1_document_sd and
+        t2_document_sd, shape (head,), NaN with fewer than two documents.
     """
     documents, heads, content = log_weight.shape
     result = search_monotone(log_weight.reshape(documents * heads, content), first)
@@ -86,10 +126,15 @@ def alone(log_weight: FloatArray, first: int, shared: BoolArray) -> dict[str, np
         wave = search(log_weight[:, shared].reshape(-1, content), first)
         for name in each:
             each[name][:, shared] = wave[name][SHARED].reshape(documents, -1)
-    out = {f"document_{name}": each[source] for name, source in (("eta", "eta_tail"), ("omega", "omega"), ("t1", "t1"), ("t2", "t2"))}
+    out = {
+        f"document_{name}": each[source]
+        for name, source in (("eta", "eta_tail"), ("omega", "omega"), ("t1", "t1"), ("t2", "t2"))
+    }
     out["document_p_base"] = np.exp(each["b"])
     for name in ("t1", "t2"):
         count = np.isfinite(each[name]).sum(axis=0)
         squares = mean_over_documents((each[name] - mean_over_documents(each[name])) ** 2)
-        out[f"{name}_document_sd"] = np.sqrt(np.where(count > 1, squares * count / np.maximum(count - 1, 1), np.nan))
+        out[f"{name}_document_sd"] = np.sqrt(
+            np.where(count > 1, squares * count / np.maximum(count - 1, 1), np.nan)
+        )
     return out

@@ -1,12 +1,15 @@
-"""Rivals of Assumption 3's phases, and the choice among all forms by what they predict of a document left out.
+"""Rivals of Assumption 3's phases, and the choice among all forms by what they predict of a
+document left out.
 
-Beside the three forms of `break_points`: *constant*, log α = b; *no_plateau*, growth from the first content token on, b + η(i − i₀);
-*power_law*, recency as a power of the distance to the query, b − γ log(L + 1 − i). Slopes are not negative, as the paper's. These are linear, so
-least squares is closed; tests hold it equal to lmfit's.
+Beside the three forms of `break_points`: *constant*, log α = b; *no_plateau*, growth from the
+first content token on, b + η(i − i₀); *power_law*, recency as a power of the distance to the
+query, b − γ log(L + 1 − i). Slopes are not negative, as the paper's. These are linear, so least
+squares is closed; tests hold it equal to lmfit's.
 
-The choice: the least left-out loss, and then the simplest form whose loss is within one standard error (over documents, of the paired
-difference) of it. Of two equally simple ones, the one of less loss. AICc and BIC are given as well; they take tokens as independent, which
-they are not. Imports numpy.
+The choice: the least left-out loss, and then the simplest form whose loss is within one standard
+error (over documents, of the paired difference) of it. Of two equally simple ones, the one of less
+loss. AICc and BIC are given as well; they take tokens as independent, which they are not. Imports
+numpy.
 """
 
 from __future__ import annotations
@@ -20,7 +23,12 @@ from geostat.fits.weights.break_points import FORMS
 from geostat.statistics import one_standard_error
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, jackknife
-from geostat.statistics.losses import bayesian_information, corrected_akaike, mean_loss, mean_of_known
+from geostat.statistics.losses import (
+    bayesian_information,
+    corrected_akaike,
+    mean_loss,
+    mean_of_known,
+)
 
 SIMPLE = ("constant", "no_plateau", "power_law")
 RIVALS = SIMPLE + FORMS
@@ -29,7 +37,8 @@ FREE = {"constant": 1, "no_plateau": 2, "power_law": 2, "monotone": 3, "shared":
 
 
 def solve(form: str, position: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return b and the slope of least squares of one of SIMPLE to rows of log weights, (..., token) → (...); the slope of a constant is 0.
+    """Return b and the slope of least squares of one of SIMPLE to rows of log weights, (..., token)
+    → (...); the slope of a constant is 0.
 
     `position` is that of each content token. NaN where nothing is known of a row.
     """
@@ -52,12 +61,16 @@ def design(form: str, position: FloatArray) -> FloatArray:
     """Return what a simple rival's slope multiplies, shape (token,)."""
     if form == "constant" or not position.size:
         return np.zeros(position.shape)
-    return position - position[0] if form == "no_plateau" else -np.log(position[-1] + 1.0 - position)
+    return (
+        position - position[0] if form == "no_plateau" else -np.log(position[-1] + 1.0 - position)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimpleFits:
-    """Fits of SIMPLE to one layer: residuals of the mean (rival, head, token), left-out losses (rival, document, head), slopes."""
+    """Fits of SIMPLE to one layer: residuals of the mean (rival, head, token), left-out losses
+    (rival, document, head), slopes.
+    """
 
     residual: FloatArray
     loss: FloatArray
@@ -65,8 +78,12 @@ class SimpleFits:
     """Of the mean, then without each document, (rival, 1 + document, head)."""
 
 
-def simple_fits(position: FloatArray, log_weight: FloatArray, mean: FloatArray, without: FloatArray) -> SimpleFits:
-    """Fit the simple rivals to the mean log weight, (head, token), and to the means `without` one document, (document, head, token)."""
+def simple_fits(
+    position: FloatArray, log_weight: FloatArray, mean: FloatArray, without: FloatArray
+) -> SimpleFits:
+    """Fit the simple rivals to the mean log weight, (head, token), and to the means `without`
+    one document, (document, head, token).
+    """
     out: dict[str, list[FloatArray]] = {"residual": [], "loss": [], "slope": []}
     for form in SIMPLE:
         level, slope = solve(form, position, np.concatenate([mean[None], without]))
@@ -78,19 +95,28 @@ def simple_fits(position: FloatArray, log_weight: FloatArray, mean: FloatArray, 
 
 
 def compare(residual: FloatArray, loss: FloatArray, long_run: FloatArray) -> dict[str, np.ndarray]:
-    """Lay all six forms side by side, by their residuals of the mean, (rival, head, token), and left-out losses, (rival, document, head).
+    """Lay all six forms side by side, by their residuals of the mean, (rival, head, token), and
+    left-out losses, (rival, document, head).
 
-    Returns arrays by rival, named as in `variables`, `long_run`, (rival, head), among them, and `preferred` by head, −1 where nothing can
-    be left out.
+    Returns arrays by rival, named as in `variables`, `long_run`, (rival, head), among them, and
+    `preferred` by head, −1 where nothing can be left out.
     """
     points = np.isfinite(residual[0]).sum(axis=-1)
     squares = mean_of_known(residual**2)
     left_out, left_out_se = (np.stack(values) for values in zip(*map(mean_loss, loss), strict=True))
-    bic = [bayesian_information(squares[k] * points, points, FREE[form]) for k, form in enumerate(RIVALS)]
+    bic = [
+        bayesian_information(squares[k] * points, points, FREE[form])
+        for k, form in enumerate(RIVALS)
+    ]
     return {
         "rival_rmse": np.sqrt(squares),
         "rival_bic": np.stack(bic),
-        "rival_aicc": np.stack([corrected_akaike(bic[k], points, FREE[form], FREE[form]) for k, form in enumerate(RIVALS)]),
+        "rival_aicc": np.stack(
+            [
+                corrected_akaike(bic[k], points, FREE[form], FREE[form])
+                for k, form in enumerate(RIVALS)
+            ]
+        ),
         "rival_loss_left_out": left_out,
         "rival_loss_left_out_se": left_out_se,
         "rival_residual_autocorrelation": np.stack([lag_one(rows) for rows in residual]),
@@ -100,17 +126,30 @@ def compare(residual: FloatArray, loss: FloatArray, long_run: FloatArray) -> dic
 
 
 def simple_slopes(simple: SimpleFits, carries: BoolArray) -> dict[str, Estimate]:
-    """Return power_law_gamma and no_plateau_eta; no error where they are 0, their bound. `carries` is (document, head)."""
-    rows = {"power_law_gamma": SIMPLE.index("power_law"), "no_plateau_eta": SIMPLE.index("no_plateau")}
-    out = {name: jackknife(simple.slope[k, 0], simple.slope[k, 1:], carries) for name, k in rows.items()}
+    """Return power_law_gamma and no_plateau_eta; no error where they are 0, their bound.
+    `carries` is (document, head).
+    """
+    rows = {
+        "power_law_gamma": SIMPLE.index("power_law"),
+        "no_plateau_eta": SIMPLE.index("no_plateau"),
+    }
+    out = {
+        name: jackknife(simple.slope[k, 0], simple.slope[k, 1:], carries)
+        for name, k in rows.items()
+    }
     return {name: one.with_error_where(one.value > 0) for name, one in out.items()}
 
 
 def choose(loss: FloatArray) -> np.ndarray:
-    """Return the index of the form chosen for each head by left-out losses, (rival, document, head), −1 where there is no standard error.
+    """Return the index of the form chosen for each head by left-out losses, (rival, document,
+    head), −1 where there is no standard error.
 
     NaN stands for a form or document without a loss.
     """
-    whole = np.isfinite(loss).sum(axis=1) == np.isfinite(loss[0]).sum(axis=0)  # a form that failed in a document cannot be compared
+    whole = np.isfinite(loss).sum(axis=1) == np.isfinite(loss[0]).sum(
+        axis=0
+    )  # a form that failed in a document cannot be compared
     sound = np.where(whole[:, None], loss, np.nan)
-    return one_standard_error.choose(sound, np.full(whole.shape, np.nan), np.array([FREE[form] for form in RIVALS])).chosen
+    return one_standard_error.choose(
+        sound, np.full(whole.shape, np.nan), np.array([FREE[form] for form in RIVALS])
+    ).chosen

@@ -1,6 +1,7 @@
 """Compiled kernels of the surrogate tests: whitening, and the scan over pairs of break points.
 
-No kernel here calls one of another file, so numba's cache, which watches a kernel's own file, never goes stale. Imports numpy and numba.
+No kernel here calls one of another file, so numba's cache, which watches a kernel's own file, never
+goes stale. Imports numpy and numba.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from empirical.measure.compiled import compiled
 
 @compiled()
 def whiten(rows, phi, theta, variance, out):  # type: ignore[no-untyped-def]
-    """Write the innovations of ARMA(1,1) rows, in units of their standard deviation; the first token counts by the noise's own."""
+    """Write the innovations of ARMA(1,1) rows, in units of their standard deviation; the first
+    token counts by the noise's own.
+    """
     for i in range(rows.shape[0]):
         sigma = np.sqrt(variance[i])
         stationary = np.sqrt((1.0 + theta[i] ** 2 + 2.0 * phi[i] * theta[i]) / (1.0 - phi[i] ** 2))
@@ -25,7 +28,9 @@ def whiten(rows, phi, theta, variance, out):  # type: ignore[no-untyped-def]
 
 @compiled()
 def best_pair(sums, squares, edges, frequencies, shortest):  # type: ignore[no-untyped-def]
-    """Return the largest gain s²/q over pairs of edges and frequencies; s, q are prefix sums (edge, frequency), and s must be positive."""
+    """Return the largest gain s²/q over pairs of edges and frequencies; s, q are prefix sums
+    (edge, frequency), and s must be positive.
+    """
     best = 0.0
     for f in range(frequencies.size):
         span = max(float(shortest), 2.0 * np.pi / frequencies[f])

@@ -1,19 +1,25 @@
-"""Surrogate tests: is an oscillation, is growth, more than the noise makes? Tests against surrogates that have the residuals' own autocorrelation.
+"""Surrogate tests: is an oscillation, is growth, more than the noise makes? Tests against
+surrogates that have the residuals' own autocorrelation.
 
-A residual that resembles its neighbour wanders, and a search over break points and frequencies finds an oscillation in any wandering. So:
+A residual that resembles its neighbour wanders, and a search over break points and frequencies
+finds an oscillation in any wandering. So:
 
-1. the noise of a head is the ARMA(1,1) background (`autocorrelation`) of the residuals of its fit without an oscillation: the monotone form or the
-   power law of `rivals`, whichever leaves less. (The misfit of a bend, taken for noise, would hide oscillations);
-2. the profile is whitened: turned into that noise's innovations, which are independent where the background is right;
-3. *oscillation*: over every frequency, and all pairs of break points on BLOCKS blocks, the largest drop of the sum of squares of the whitened
-   residuals, in units of their variance, by a cosine of the phase that the paper prescribes (passed through the same filter) with a
-   positive amplitude. *Growth*: over all T₂, the same drop by a ramp beside a constant, with a positive slope;
-4. surrogates: white noise of the same length that goes through all of it: both fits, background, whitening, scan.
-   p = (1 + #{surrogates at least as large}) / (1 + SURROGATES).
+1. the noise of a head is the ARMA(1,1) background (`autocorrelation`) of the residuals of its fit
+   without an oscillation: the monotone form or the power law of `rivals`, whichever leaves less.
+   (The misfit of a bend, taken for noise, would hide oscillations);
+2. the profile is whitened: turned into that noise's innovations, which are independent where the
+   background is right;
+3. *oscillation*: over every frequency, and all pairs of break points on BLOCKS blocks, the largest
+   drop of the sum of squares of the whitened residuals, in units of their variance, by a cosine of
+   the phase that the paper prescribes (passed through the same filter) with a positive amplitude.
+   *Growth*: over all T₂, the same drop by a ramp beside a constant, with a positive slope;
+4. surrogates: white noise of the same length that goes through all of it: both fits, background,
+   whitening, scan. p = (1 + #{surrogates at least as large}) / (1 + SURROGATES).
 
-Surrogates need not be drawn with each head's own φ and θ, since whitening takes these out: the distribution of the statistics hardly depends
-on them (tests hold it to that), so all heads of one length share one set of surrogates, drawn with a fixed seed.
-Source: surrogates after Theiler et al. (1992), Physica D 58. Imports numpy; numba by `surrogate_kernels`, `break_point_kernels`.
+Surrogates need not be drawn with each head's own φ and θ, since whitening takes these out: the
+distribution of the statistics hardly depends on them (tests hold it to that), so all heads of one
+length share one set of surrogates, drawn with a fixed seed. Source: surrogates after Theiler et al.
+(1992), Physica D 58. Imports numpy; numba by `surrogate_kernels`, `break_point_kernels`.
 """
 
 from __future__ import annotations
@@ -41,7 +47,9 @@ SEED = 20260201
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """Statistics (drop of the whitened sum of squares over its variance) and p-values of each row; NaN where there are too few tokens."""
+    """Statistics (drop of the whitened sum of squares over its variance) and p-values of each
+    row; NaN where there are too few tokens.
+    """
 
     oscillation: FloatArray
     growth: FloatArray
@@ -52,9 +60,10 @@ class Judged:
 def judge(mean: FloatArray, residual: FloatArray, noise: Background, first: int) -> Judged:
     """Test log weights, (row, token), nats, NaN where unknown, for an oscillation and for growth.
 
-    `residual`, same shape, is what the better fit without an oscillation leaves, `noise` its background, `first` the position of the first
-    token. NaN in a row of fewer than FEWEST known tokens. An exact fit leaves no oscillation (0) and growth beyond every surrogate (inf)
-    unless the row is constant.
+    `residual`, same shape, is what the better fit without an oscillation leaves, `noise` its
+    background, `first` the position of the first token. NaN in a row of fewer than FEWEST known
+    tokens. An exact fit leaves no oscillation (0) and growth beyond every surrogate (inf) unless
+    the row is constant.
     """
     known = np.isfinite(residual)
     enough = known.sum(axis=-1) >= FEWEST
@@ -64,15 +73,27 @@ def judge(mean: FloatArray, residual: FloatArray, noise: Background, first: int)
     exact = (filled**2).sum(axis=-1) <= rounding
     grows = (around**2).sum(axis=-1) > rounding
     sound = enough & ~exact
-    out = {"oscillation": np.where(enough, 0.0, np.nan), "growth": np.where(enough, np.where(grows, np.inf, 0.0), np.nan)}
+    out = {
+        "oscillation": np.where(enough, 0.0, np.nan),
+        "growth": np.where(enough, np.where(grows, np.inf, 0.0), np.nan),
+    }
     if sound.any():
-        for name, values in statistics(around[sound], filled[sound], noise.take(sound), first).items():
+        for name, values in statistics(
+            around[sound], filled[sound], noise.take(sound), first
+        ).items():
             out[name][sound] = values
     p = {name: np.full(enough.shape, np.nan) for name in out}
     if enough.any():
         for name, null in zip(p, surrogates(mean.shape[-1], first), strict=True):
-            p[name][enough] = (1.0 + (null[None, :] >= out[name][enough, None]).sum(axis=1)) / (1.0 + SURROGATES)
-    return Judged(oscillation=out["oscillation"], growth=out["growth"], oscillation_p=p["oscillation"], growth_p=p["growth"])
+            p[name][enough] = (1.0 + (null[None, :] >= out[name][enough, None]).sum(axis=1)) / (
+                1.0 + SURROGATES
+            )
+    return Judged(
+        oscillation=out["oscillation"],
+        growth=out["growth"],
+        oscillation_p=p["oscillation"],
+        growth_p=p["growth"],
+    )
 
 
 @lru_cache(maxsize=16)
@@ -84,23 +105,32 @@ def surrogates(tokens: int, first: int) -> tuple[FloatArray, FloatArray]:
     monotone_rows(rows, monotone)
     position = first + np.arange(tokens, dtype=np.float64)
     b, slope = solve("power_law", position, rows)
-    residual = without_oscillation(monotone, rows - b[:, None] - slope[:, None] * design("power_law", position))
+    residual = without_oscillation(
+        monotone, rows - b[:, None] - slope[:, None] * design("power_law", position)
+    )
     result = statistics(rows, residual, background(residual), first)
     return result["oscillation"], result["growth"]
 
 
 def without_oscillation(monotone: FloatArray, power_law: FloatArray) -> FloatArray:
-    """Return, of each row, the residuals of the monotone form or of the power law, whichever are smaller (sum of squares)."""
+    """Return, of each row, the residuals of the monotone form or of the power law, whichever are
+    smaller (sum of squares).
+    """
     less = np.nansum(power_law**2, axis=-1) < np.nansum(monotone**2, axis=-1)
     return np.where(less[..., None], power_law, monotone)
 
 
-def statistics(around: FloatArray, residual: FloatArray, noise: Background, first: int) -> dict[str, FloatArray]:
+def statistics(
+    around: FloatArray, residual: FloatArray, noise: Background, first: int
+) -> dict[str, FloatArray]:
     """Return the two statistics, "oscillation" and "growth", of rows without gaps, each (row,).
 
     `around` is log weights about their mean, (row, token), nats; the others are those of `judge`.
     """
-    return {"oscillation": _oscillation(_whitened(residual, noise), noise, first), "growth": _growth(_whitened(around, noise), noise)}
+    return {
+        "oscillation": _oscillation(_whitened(residual, noise), noise, first),
+        "growth": _growth(_whitened(around, noise), noise),
+    }
 
 
 def _whitened(rows: FloatArray, noise: Background) -> FloatArray:
@@ -129,7 +159,11 @@ def _oscillation(white: FloatArray, noise: Background, first: int) -> FloatArray
         for k in range(edges.size - 1):
             parts[k, : lengths[k, 0]] = white[row, edges[k] : edges[k + 1]]
         sums = np.zeros((edges.size, number))
-        np.cumsum((np.fft.rfft(parts, 2 * number, axis=1)[:, 1:] * starts * phase.conj()).real, axis=0, out=sums[1:])
+        np.cumsum(
+            (np.fft.rfft(parts, 2 * number, axis=1)[:, 1:] * starts * phase.conj()).real,
+            axis=0,
+            out=sums[1:],
+        )
         squares = np.zeros_like(sums)
         np.cumsum(0.5 * lengths + 0.5 * (double * phase**2).real, axis=0, out=squares[1:])
         out[row] = best_pair(sums, squares, edges, frequencies, MIN_OSCILLATION)
@@ -144,7 +178,9 @@ def _double_sums(edges: np.ndarray, first: int, frequencies: FloatArray) -> np.n
     ratio = np.exp(2j * frequencies)
     whole = np.abs(ratio - 1.0) < 1e-9
     powers = np.exp(2j * np.outer(edges + first, frequencies))
-    return np.where(whole, np.diff(edges)[:, None], np.diff(powers, axis=0) / np.where(whole, 1.0, ratio - 1.0))
+    return np.where(
+        whole, np.diff(edges)[:, None], np.diff(powers, axis=0) / np.where(whole, 1.0, ratio - 1.0)
+    )
 
 
 def _growth(white: FloatArray, noise: Background) -> FloatArray:
@@ -152,12 +188,16 @@ def _growth(white: FloatArray, noise: Background) -> FloatArray:
     rows, tokens = white.shape
     unit = replace(noise, variance=np.ones(rows))
     constant = _whitened(np.ones((rows, tokens)), unit)
-    ramp = _whitened(np.broadcast_to(np.arange(tokens, dtype=np.float64), (rows, tokens)), unit)  # that starts at 0, at u = 0, 1, ...
-    # Sums over the tail j > T₂ of white or constant at j times the response at j − T₂, all T₂ at once.
+    ramp = _whitened(
+        np.broadcast_to(np.arange(tokens, dtype=np.float64), (rows, tokens)), unit
+    )  # that starts at 0, at u = 0, 1, ...
+    # Sums over the tail j > T₂ of white or constant at j times the response at j − T₂, all T₂ at
+    # once.
     size = 2 * tokens
     of_ramp = np.fft.rfft(ramp, size, axis=1).conj()
     with_white, with_constant = (
-        np.fft.irfft(np.fft.rfft(series, size, axis=1) * of_ramp, size, axis=1)[:, :tokens] for series in (white, constant)
+        np.fft.irfft(np.fft.rfft(series, size, axis=1) * of_ramp, size, axis=1)[:, :tokens]
+        for series in (white, constant)
     )
     own = np.cumsum(ramp**2, axis=1)[:, ::-1]
     norm = (constant**2).sum(axis=1, keepdims=True)

@@ -62,13 +62,21 @@ def test_stored_curves_are_those_of_the_tapped_tensors(tmp_path: Path) -> None:
     tap(loaded("llama").model, ids, lambda layer: layers.append((layer.alpha[0], layer.values[0])))
     for index, (weights, values) in enumerate(layers):
         np.testing.assert_array_equal(found["attention_weight"][0, index].values, weights.numpy())
-        np.testing.assert_allclose(found["value_norm"][0, index].values, values.norm(dim=-1).numpy(), rtol=1e-6)
+        np.testing.assert_allclose(
+            found["value_norm"][0, index].values, values.norm(dim=-1).numpy(), rtol=1e-6
+        )
         expected = separability(weights, values, found["n"].values)
-        np.testing.assert_allclose(found["precision"][0, index].values, expected["precision"], rtol=1e-6)
+        np.testing.assert_allclose(
+            found["precision"][0, index].values, expected["precision"], rtol=1e-6
+        )
 
 
 def test_only_visible_positions_are_tokens_of_a_head(tmp_path: Path) -> None:
-    found = small_run(tmp_path / "run.zarr", family="gemma2", documents=1, length=60).read("capture").isel(document=0)
+    found = (
+        small_run(tmp_path / "run.zarr", family="gemma2", documents=1, length=60)
+        .read("capture")
+        .isel(document=0)
+    )
     assert list(found["tokens"].values) == [WINDOW, 60, WINDOW, 60]
     assert list(found["sink_visible"].values) == [False, True, False, True]
     windowed = found.isel(layer=0)
@@ -86,11 +94,15 @@ def test_only_visible_positions_are_tokens_of_a_head(tmp_path: Path) -> None:
 def test_a_users_observer_fills_a_group_of_its_own(tmp_path: Path) -> None:
     store = small_run(tmp_path / "run.zarr", observers=[Geometry(), LastWeight()])
     tree = store.tree()
-    np.testing.assert_array_equal(tree["mine"]["last_weight"].values, tree["capture"]["attention_weight"].values[..., -1])
+    np.testing.assert_array_equal(
+        tree["mine"]["last_weight"].values, tree["capture"]["attention_weight"].values[..., -1]
+    )
 
 
 def test_named_heads_keep_their_principal_components(tmp_path: Path) -> None:
-    found = small_run(tmp_path / "run.zarr", observers=[Geometry(named=((1, 2), (3, 0)))], documents=1).read("capture")
+    found = small_run(
+        tmp_path / "run.zarr", observers=[Geometry(named=((1, 2), (3, 0)))], documents=1
+    ).read("capture")
     assert list(found["named_head"].values) == ["L1H2", "L3H0"]
     components = found["principal_components"].values[0]
     assert np.all(np.isfinite(components))
@@ -106,7 +118,9 @@ def test_equal_runs_give_equal_stores_bit_for_bit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("layer", [0, 3])
-def test_a_run_that_was_interrupted_and_resumed_equals_one_that_was_not(tmp_path: Path, layer: int) -> None:
+def test_a_run_that_was_interrupted_and_resumed_equals_one_that_was_not(
+    tmp_path: Path, layer: int
+) -> None:
     whole = small_run(tmp_path / "whole.zarr")
 
     def stop(progress: Progress) -> None:
@@ -159,24 +173,43 @@ def test_other_text_under_the_same_settings_is_refused(tmp_path: Path) -> None:
     small_run(tmp_path / "run.zarr", documents=1)
     with pytest.raises(InputError, match="other tokens"):
         capture(
-            loaded("llama"), random_windows(1, 40, seed=5), tmp_path / "run.zarr", observers=[Geometry(), Baselines()], n=np.arange(1, 41)
+            loaded("llama"),
+            random_windows(1, 40, seed=5),
+            tmp_path / "run.zarr",
+            observers=[Geometry(), Baselines()],
+            n=np.arange(1, 41),
         )
 
 
 @pytest.mark.parametrize(("weight", "where"), [("v_proj", "kv_head 1"), ("q_proj", "head 2")])
-def test_a_captured_row_with_nan_is_refused_by_name(tmp_path: Path, weight: str, where: str) -> None:
+def test_a_captured_row_with_nan_is_refused_by_name(
+    tmp_path: Path, weight: str, where: str
+) -> None:
     model = loaded("llama")
     with torch.no_grad():
-        getattr(model.model.model.layers[2].self_attn, weight).weight[2 * 16 if weight == "q_proj" else 16] = float("nan")
+        getattr(model.model.model.layers[2].self_attn, weight).weight[
+            2 * 16 if weight == "q_proj" else 16
+        ] = float("nan")
     with pytest.raises(InputError, match=f"document 'document 0', layer 2, {where}: NaN"):
-        capture(model, random_windows(2, 40), tmp_path / "run.zarr", observers=[Geometry()], n=np.array([1, 2]))
+        capture(
+            model,
+            random_windows(2, 40),
+            tmp_path / "run.zarr",
+            observers=[Geometry()],
+            n=np.array([1, 2]),
+        )
     assert not (tmp_path / "run.zarr").exists()
 
 
 def test_progress_counts_documents_layers_and_tokens(tmp_path: Path) -> None:
     seen: list[Progress] = []
     small_run(tmp_path / "run.zarr", on_progress=seen.append)
-    assert (seen[0].documents, seen[-1].documents, seen[-1].tokens, seen[-1].tokens_left) == (0, 3, 120, 0)
+    assert (seen[0].documents, seen[-1].documents, seen[-1].tokens, seen[-1].tokens_left) == (
+        0,
+        3,
+        120,
+        0,
+    )
     assert {progress.layer for progress in seen} == {0, 1, 2, 3, 4}
 
 
@@ -189,7 +222,9 @@ def test_the_machine_is_not_part_of_the_store(tmp_path: Path) -> None:
 
 def test_fewer_documents_than_the_store_holds_are_refused(tmp_path: Path) -> None:
     small_run(tmp_path / "run.zarr", documents=3)
-    with pytest.raises(InputError, match=r"holds 3 documents, this run asks for 2\. Use --documents 3"):
+    with pytest.raises(
+        InputError, match=r"holds 3 documents, this run asks for 2\. Use --documents 3"
+    ):
         small_run(tmp_path / "run.zarr", documents=2)
 
 
@@ -202,16 +237,22 @@ def test_two_captures_do_not_write_to_one_store(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["run.zarr"]
 
 
-def test_a_tap_that_reads_other_weights_than_eager_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tap_that_reads_other_weights_than_eager_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = Parity(weights=0.01, log_weights=1.0, hidden=0.0, invisible=0.0, layer=2)
     monkeypatch.setattr(module, "parity", lambda *_: found)
-    with pytest.raises(InputError, match=r"layer 2: tapped weights differ from eager attention by up to 0\.01"):
+    with pytest.raises(
+        InputError, match=r"layer 2: tapped weights differ from eager attention by up to 0\.01"
+    ):
         small_run(tmp_path / "run.zarr", documents=1)
     assert not (tmp_path / "run.zarr").exists()
 
 
 @pytest.mark.parametrize("wrong", ["head", "nan", "ctrl-c"])
-def test_fresh_keeps_the_old_run_until_the_first_new_document_is_complete(tmp_path: Path, wrong: str) -> None:
+def test_fresh_keeps_the_old_run_until_the_first_new_document_is_complete(
+    tmp_path: Path, wrong: str
+) -> None:
     path = small_run(tmp_path / "run.zarr", documents=2).path
     before = contents(tmp_path)
     model, observers, on_progress = loaded("llama"), [Geometry()], None
@@ -227,22 +268,37 @@ def test_fresh_keeps_the_old_run_until_the_first_new_document_is_complete(tmp_pa
                 raise KeyboardInterrupt
 
     with pytest.raises((InputError, KeyboardInterrupt)) as caught:
-        capture(model, random_windows(3, 40), path, observers=observers, n=np.array([1, 2]), fresh=True, on_progress=on_progress)
+        capture(
+            model,
+            random_windows(3, 40),
+            path,
+            observers=observers,
+            n=np.array([1, 2]),
+            fresh=True,
+            on_progress=on_progress,
+        )
     assert str(caught.value).startswith(
         {
             "head": "L9H0: no such head",
             "nan": "document 'document 0', layer 2, kv_head 1: NaN",
-            "ctrl-c": f"interrupted before the first of 3 documents was complete: the run that stood at {path} is kept.",
+            "ctrl-c": (
+                "interrupted before the first of 3 documents was complete: the run that stood at"
+                f" {path} is kept."
+            ),
         }[wrong]
     )
     assert contents(tmp_path) == before
     fresh = small_run(path, documents=1, observers=[Geometry()], fresh=True)
     assert len(Store.open(path).documents) == 1
-    assert contents(path) == contents(small_run(tmp_path / "other.zarr", documents=1, observers=[Geometry()]).path)
+    assert contents(path) == contents(
+        small_run(tmp_path / "other.zarr", documents=1, observers=[Geometry()]).path
+    )
     assert fresh.path == path
 
 
-def test_what_an_observer_refuses_is_refused_before_the_model_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_an_observer_refuses_is_refused_before_the_model_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "parity", lambda *_: pytest.fail("the model ran"))
     with pytest.raises(InputError, match="L9H0: no such head"):
         small_run(tmp_path / "run.zarr", observers=[Geometry(named=((9, 0),))])
@@ -255,7 +311,9 @@ def test_a_fresh_run_that_is_interrupted_says_how_to_go_on(tmp_path: Path) -> No
         if progress.documents == 2 and progress.layer == 1:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt, match=r"2 of 3 documents are kept .* with --resume in place of --fresh"):
+    with pytest.raises(
+        KeyboardInterrupt, match=r"2 of 3 documents are kept .* with --resume in place of --fresh"
+    ):
         small_run(tmp_path / "run.zarr", seed=3, fresh=True, on_progress=stop)
     assert len(small_run(tmp_path / "run.zarr", seed=3).documents) == 3
 
@@ -289,16 +347,28 @@ def test_each_document_is_told_once_it_is_safe(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("invisible", "stands"), [(None, np.nan), (0.0, 0.0)])
-def test_what_stands_outside_the_visible_suffix_is_the_variables_to_say(invisible: float | None, stands: float) -> None:
+def test_what_stands_outside_the_visible_suffix_is_the_variables_to_say(
+    invisible: float | None, stands: float
+) -> None:
     variable = Variable(dims=("layer", "position"), invisible=invisible, **WORDS)
-    buffers = Buffers({"mine": GroupPlan(variables={"x": variable}, coordinates={}, sizes={"layer": 2, "position": 3})})
+    buffers = Buffers(
+        {
+            "mine": GroupPlan(
+                variables={"x": variable}, coordinates={}, sizes={"layer": 2, "position": 3}
+            )
+        }
+    )
     buffers.put("mine", 1, {"x": np.array([5.0, 6.0])})
     np.testing.assert_array_equal(buffers.arrays["mine"]["x"], [[np.nan] * 3, [stands, 5, 6]])
 
 
 def test_a_damaged_store_is_not_resumed(tmp_path: Path) -> None:
     store = small_run(tmp_path / "run.zarr", documents=1)
-    chunk = next(file for file in (store.path / "capture" / "recall" / "c" / "0").rglob("*") if file.is_file())
+    chunk = next(
+        file
+        for file in (store.path / "capture" / "recall" / "c" / "0").rglob("*")
+        if file.is_file()
+    )
     chunk.write_bytes(chunk.read_bytes()[::-1])
     with pytest.raises(StoreError, match="is not what was written"):
         small_run(tmp_path / "run.zarr", documents=2)

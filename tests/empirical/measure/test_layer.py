@@ -9,24 +9,39 @@ from support import loops
 
 from empirical.errors import InputError
 from empirical.measure import pairs as pairs_module
-from empirical.measure.layer import cosine_bins, lag_bins, measure_layer, position_blocks, principal_components
+from empirical.measure.layer import (
+    cosine_bins,
+    lag_bins,
+    measure_layer,
+    position_blocks,
+    principal_components,
+)
 from empirical.measure.selection import default_n, separability
 from empirical.schema import CAPTURE
 
 
 def layer(
-    seed: int, heads: int, kv_heads: int, tokens: int, dimension: int, *, offset: float = 0.3, kind: type = np.float64
+    seed: int,
+    heads: int,
+    kv_heads: int,
+    tokens: int,
+    dimension: int,
+    *,
+    offset: float = 0.3,
+    kind: type = np.float64,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Weights of a wide range, and values that share a direction, as heads of real models do."""
     generator = np.random.default_rng(seed)
     alpha = np.exp(2 * generator.normal(size=(heads, tokens)))
-    return (alpha / alpha.sum(axis=1, keepdims=True)).astype(kind), (generator.normal(size=(kv_heads, tokens, dimension)) + offset).astype(
-        kind
-    )
+    return (alpha / alpha.sum(axis=1, keepdims=True)).astype(kind), (
+        generator.normal(size=(kv_heads, tokens, dimension)) + offset
+    ).astype(kind)
 
 
 layers = st.builds(
-    lambda seed, kv_heads, group, tokens, dimension: layer(seed, kv_heads * group, kv_heads, tokens, dimension),
+    lambda seed, kv_heads, group, tokens, dimension: layer(
+        seed, kv_heads * group, kv_heads, tokens, dimension
+    ),
     st.integers(0, 10**6),
     st.integers(1, 3),
     st.integers(1, 3),
@@ -36,20 +51,35 @@ layers = st.builds(
 
 
 def expect_curves(
-    measured: dict[str, np.ndarray], alpha: np.ndarray, values: np.ndarray, sizes: list[int], *, sink: bool, rel: float
+    measured: dict[str, np.ndarray],
+    alpha: np.ndarray,
+    values: np.ndarray,
+    sizes: list[int],
+    *,
+    sink: bool,
+    rel: float,
 ) -> None:
     group = len(alpha) // len(values)
     for h in range(len(alpha)):
         for index, size in enumerate(sizes):
-            expected = loops.separability(alpha[h], values[h // group], size) | loops.curves(alpha[h], values[h // group], size, sink=sink)
+            expected = loops.separability(alpha[h], values[h // group], size) | loops.curves(
+                alpha[h], values[h // group], size, sink=sink
+            )
             for name, value in expected.items():
                 if name not in ("f_outer", "f_inner"):
-                    assert measured[name][h, index] == pytest.approx(value, rel=rel, abs=rel, nan_ok=True), (name, h, size)
+                    assert measured[name][h, index] == pytest.approx(
+                        value, rel=rel, abs=rel, nan_ok=True
+                    ), (name, h, size)
 
 
-def expect_lags(measured: dict[str, np.ndarray], values: np.ndarray, *, sink: bool, offset: int = 0) -> None:
+def expect_lags(
+    measured: dict[str, np.ndarray], values: np.ndarray, *, sink: bool, offset: int = 0
+) -> None:
     tokens = values.shape[1]
-    bins, blocks = lag_bins(tokens + offset, sink=sink or offset > 0), position_blocks(tokens + offset)
+    bins, blocks = (
+        lag_bins(tokens + offset, sink=sink or offset > 0),
+        position_blocks(tokens + offset),
+    )
     assert measured["cosine_mean"].shape == (len(values), max(tokens - 1 - sink, 0))
     for k in range(len(values)):
         found = loops.pairs(values[k], sink=sink)
@@ -61,14 +91,23 @@ def expect_lags(measured: dict[str, np.ndarray], values: np.ndarray, *, sink: bo
                 ("cosine_std", np.nan if nothing else here.std()),
                 ("cosine_negative_fraction", np.nan if nothing else (here < 0).mean()),
             ):
-                assert measured[name][k, index] == pytest.approx(value, abs=1e-7, nan_ok=True), (name, index + 1)
+                assert measured[name][k, index] == pytest.approx(value, abs=1e-7, nan_ok=True), (
+                    name,
+                    index + 1,
+                )
         for index, (start, stop) in enumerate(bins):
             inside = np.array([c for i, j, c in found if start <= j - i <= stop])
-            np.testing.assert_array_equal(measured["cosine_histogram"][k, index], np.histogram(inside, cosine_bins())[0])
+            np.testing.assert_array_equal(
+                measured["cosine_histogram"][k, index], np.histogram(inside, cosine_bins())[0]
+            )
             for block, (first, last) in enumerate(blocks):
-                part = [c for i, j, c in found if start <= j - i <= stop and first <= j + offset <= last]
+                part = [
+                    c for i, j, c in found if start <= j - i <= stop and first <= j + offset <= last
+                ]
                 expected = np.mean(part) if part else np.nan
-                assert measured["cosine_block_mean"][k, block, index] == pytest.approx(expected, abs=1e-12, nan_ok=True)
+                assert measured["cosine_block_mean"][k, block, index] == pytest.approx(
+                    expected, abs=1e-12, nan_ok=True
+                )
 
 
 def expect_positions(measured: dict[str, np.ndarray], values: np.ndarray, *, sink: bool) -> None:
@@ -77,7 +116,9 @@ def expect_positions(measured: dict[str, np.ndarray], values: np.ndarray, *, sin
             assert measured["value_norm"][k, i] == pytest.approx(np.linalg.norm(state))
             to_sink = loops.cosine(states[0], state) if sink and i > 0 else np.nan
             assert measured["sink_cosine"][k, i] == pytest.approx(to_sink, abs=1e-12, nan_ok=True)
-            assert measured["cosine_to_last_value"][k, i] == pytest.approx(loops.cosine(states[-1], state), abs=1e-12, nan_ok=True)
+            assert measured["cosine_to_last_value"][k, i] == pytest.approx(
+                loops.cosine(states[-1], state), abs=1e-12, nan_ok=True
+            )
 
 
 @pytest.mark.parametrize("sink", [True, False])
@@ -133,7 +174,10 @@ def test_equal_tokens_tie_exactly(kind: type) -> None:
     alpha = np.full((1, tokens), 1 / tokens, kind)
     values = np.tile(np.random.default_rng(0).normal(size=7).astype(kind), (1, tokens, 1))
     n = np.arange(1, tokens)
-    paper, followup = (measure_layer(alpha, values, n, sink=True, convention=name) for name in ("paper", "followup"))
+    paper, followup = (
+        measure_layer(alpha, values, n, sink=True, convention=name)
+        for name in ("paper", "followup")
+    )
     assert (paper["precision"][0] == (n / tokens).astype(kind)).all()
     assert (paper["recall"] == 1).all()
     assert (followup["recall"] == 0).all()
@@ -141,7 +185,9 @@ def test_equal_tokens_tie_exactly(kind: type) -> None:
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 @pytest.mark.parametrize("sink", [True, False])
-def test_blocks_of_columns_give_what_a_whole_matrix_gives(monkeypatch: pytest.MonkeyPatch, sink: bool, kind: type) -> None:
+def test_blocks_of_columns_give_what_a_whole_matrix_gives(
+    monkeypatch: pytest.MonkeyPatch, sink: bool, kind: type
+) -> None:
     alpha, values = layer(3, 4, 2, 210, 12, kind=kind)
     values[0, 100] = 0
     whole = measure_layer(alpha, values, None, sink=sink)
@@ -154,7 +200,9 @@ def test_blocks_of_columns_give_what_a_whole_matrix_gives(monkeypatch: pytest.Mo
         elif name in ("precision", "recall"):
             assert (blocked[name] != array).mean() < 0.01
         else:
-            np.testing.assert_allclose(blocked[name], array, rtol=tolerance, atol=tolerance, err_msg=name)
+            np.testing.assert_allclose(
+                blocked[name], array, rtol=tolerance, atol=tolerance, err_msg=name
+            )
 
 
 def test_a_batch_of_kv_heads_gives_what_all_at_once_give(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,7 +246,14 @@ def test_zero_vectors_have_no_cosine(sink: bool) -> None:
 def test_zero_weights() -> None:
     alpha = np.array([[0, 0.75, 0, 0.25, 0]])
     values = np.random.default_rng(0).normal(size=(1, 5, 4))
-    expect_curves(measure_layer(alpha, values, [1, 2, 3, 4, 5], sink=True), alpha, values, [1, 2, 3, 4, 5], sink=True, rel=1e-9)
+    expect_curves(
+        measure_layer(alpha, values, [1, 2, 3, 4, 5], sink=True),
+        alpha,
+        values,
+        [1, 2, 3, 4, 5],
+        sink=True,
+        rel=1e-9,
+    )
 
 
 def test_equal_values_have_cosine_one_at_every_lag() -> None:
@@ -206,7 +261,10 @@ def test_equal_values_have_cosine_one_at_every_lag() -> None:
     measured = measure_layer(np.full((1, 20), 0.05), values, [3], sink=True)
     np.testing.assert_allclose(measured["cosine_mean"], 1, atol=1e-6)
     assert (measured["cosine_std"] < 1e-3).all()
-    assert measured["cosine_histogram"][0, :, -1].tolist() == [18 - lag for lag in range(16)] + [2, 1]
+    assert measured["cosine_histogram"][0, :, -1].tolist() == [18 - lag for lag in range(16)] + [
+        2,
+        1,
+    ]
     assert measured["rho_in"].item() <= 1
 
 
@@ -241,17 +299,26 @@ def test_position_blocks_cover_every_position_once(tokens: int) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10**6), tokens=st.integers(1, 30), dimension=st.integers(1, 8))
-def test_principal_components_add_up_to_the_representative(seed: int, tokens: int, dimension: int) -> None:
+def test_principal_components_add_up_to_the_representative(
+    seed: int, tokens: int, dimension: int
+) -> None:
     alpha, values = layer(seed, 1, 1, tokens, dimension)
     components = principal_components(alpha[0], values[0])
     assert components.shape == (tokens, 3)
     y = alpha[0, :, None] * values[0]
     centred = components - components.mean(axis=0)
-    # The first axis keeps the largest variance a direction can: the top eigenvalue of the covariance.
-    assert centred[:, 0] @ centred[:, 0] == pytest.approx(np.linalg.eigvalsh((y - y.mean(axis=0)).T @ (y - y.mean(axis=0)))[-1], abs=1e-12)
+    # The first axis keeps the largest variance a direction can: the top eigenvalue of the
+    # covariance.
+    assert centred[:, 0] @ centred[:, 0] == pytest.approx(
+        np.linalg.eigvalsh((y - y.mean(axis=0)).T @ (y - y.mean(axis=0)))[-1], abs=1e-12
+    )
     assert abs(centred[:, 0] @ centred[:, 1]) < 1e-9
     if dimension <= 3 and tokens >= 3:
-        np.testing.assert_allclose(np.linalg.norm(components[:2].sum(axis=0)), np.linalg.norm(y[:2].sum(axis=0)), atol=1e-12)
+        np.testing.assert_allclose(
+            np.linalg.norm(components[:2].sum(axis=0)),
+            np.linalg.norm(y[:2].sum(axis=0)),
+            atol=1e-12,
+        )
 
 
 def test_bad_input_is_refused() -> None:

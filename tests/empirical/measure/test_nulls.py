@@ -13,10 +13,18 @@ MEASURES = ("precision", "recall", "r_min", "r_max")
 
 
 def layer(
-    seed: int = 0, *, heads: int = 6, kv_heads: int = 2, tokens: int = 40, dimension: int = 8, kind: type = np.float64
+    seed: int = 0,
+    *,
+    heads: int = 6,
+    kv_heads: int = 2,
+    tokens: int = 40,
+    dimension: int = 8,
+    kind: type = np.float64,
 ) -> tuple[np.ndarray, np.ndarray]:
     generator = np.random.default_rng(seed)
-    return generator.dirichlet(np.ones(tokens), size=heads).astype(kind), generator.normal(size=(kv_heads, tokens, dimension)).astype(kind)
+    return generator.dirichlet(np.ones(tokens), size=heads).astype(kind), generator.normal(
+        size=(kv_heads, tokens, dimension)
+    ).astype(kind)
 
 
 def streams(seed: tuple[int, ...], kv_heads: int) -> list[np.random.SeedSequence]:
@@ -35,18 +43,26 @@ def test_both_draws_equal_the_definitions(convention: str) -> None:
         random_directions(values[k], seeds[k], drawn[k])
     for h in range(len(alpha)):
         for index, size in enumerate(n):
-            by_chance = loops.separability(alpha[h], values[h // 3], size, order=orders[h].tolist(), convention=convention)
+            by_chance = loops.separability(
+                alpha[h], values[h // 3], size, order=orders[h].tolist(), convention=convention
+            )
             by_direction = loops.separability(alpha[h], drawn[h // 3], size, convention=convention)
             for name in MEASURES:
-                assert measured[name][h, 0, index] == pytest.approx(by_chance[name], rel=1e-10, nan_ok=True)
-                assert measured[name][h, 1, index] == pytest.approx(by_direction[name], rel=1e-10, nan_ok=True)
+                assert measured[name][h, 0, index] == pytest.approx(
+                    by_chance[name], rel=1e-10, nan_ok=True
+                )
+                assert measured[name][h, 1, index] == pytest.approx(
+                    by_direction[name], rel=1e-10, nan_ok=True
+                )
 
 
 def test_equal_seeds_give_equal_bits_whatever_the_threads() -> None:
     alpha, values = layer(kind=np.float32, tokens=300, dimension=64)
     one = measure_layer(alpha, values, None, seed=(7, 0xFFFFFFFF, 29), threads=1)
     for threads in (2, 5):
-        for name, measured in measure_layer(alpha, values, None, seed=(7, 0xFFFFFFFF, 29), threads=threads).items():
+        for name, measured in measure_layer(
+            alpha, values, None, seed=(7, 0xFFFFFFFF, 29), threads=threads
+        ).items():
             assert measured.tobytes() == one[name].tobytes()
     other = measure_layer(alpha, values, None, seed=(7, 0xFFFFFFFF, 30))
     for null in range(len(NULLS)):
@@ -70,13 +86,17 @@ def test_random_orders_are_permutations_of_their_own() -> None:
 def test_random_directions_keep_norms_and_are_uniform() -> None:
     tokens, dimension = 4000, 16
     values = (
-        np.random.default_rng(1).normal(size=(tokens, dimension)).astype(np.float32) * np.linspace(0, 9, tokens, dtype=np.float32)[:, None]
+        np.random.default_rng(1).normal(size=(tokens, dimension)).astype(np.float32)
+        * np.linspace(0, 9, tokens, dtype=np.float32)[:, None]
     )
     drawn = np.empty_like(values)
     random_directions(values, np.random.SeedSequence(0), drawn)
-    np.testing.assert_allclose(np.linalg.norm(drawn, axis=1), np.linalg.norm(values, axis=1), rtol=1e-5)
+    np.testing.assert_allclose(
+        np.linalg.norm(drawn, axis=1), np.linalg.norm(values, axis=1), rtol=1e-5
+    )
     unit = drawn[1:].astype(np.float64) / np.linalg.norm(drawn[1:], axis=1, keepdims=True)
-    # Each coordinate of a uniform direction has mean 0, variance 1/d and variance of its square 2(d−1)/(d²(d+2)): within 4 standard errors.
+    # Each coordinate of a uniform direction has mean 0, variance 1/d and variance of its square
+    # 2(d−1)/(d²(d+2)): within 4 standard errors.
     assert np.abs(unit.mean(axis=0)).max() < 4 * np.sqrt(1 / dimension / tokens)
     of_square = np.sqrt(2 * (dimension - 1) / (dimension**2 * (dimension + 2)) / tokens)
     assert np.abs((unit**2).mean(axis=0) - 1 / dimension).max() < 4 * of_square
@@ -91,7 +111,9 @@ def test_weights_enter_random_directions_but_not_the_order_of_random_selection()
     places = (orders == 0).argmax(axis=1)
     assert abs(places.mean() - 9.5) < 4 * np.sqrt((20**2 - 1) / 12 / 200)
     assert (order_by_weight(alpha)[:, 0] == 0).all()
-    measured = measure_layer(alpha, np.random.default_rng(0).normal(size=(1, 20, 4)), [1, 5], seed=(5,))
+    measured = measure_layer(
+        alpha, np.random.default_rng(0).normal(size=(1, 20, 4)), [1, 5], seed=(5,)
+    )
     assert (measured["precision"][:, :, 0] == 1).all()
     np.testing.assert_array_equal(np.unique(measured["precision"][:, 1, 1]).size, 1)
     assert np.unique(measured["precision"][:, 0, 1]).size > 1

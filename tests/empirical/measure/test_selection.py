@@ -14,7 +14,11 @@ from support.places import GOLDEN
 from empirical.errors import InputError
 from empirical.measure.selection import Convention, default_n, order_by_weight, separability
 
-CASES = [case for case in json.loads((GOLDEN / "metrics.json").read_text())["cases"] if case["kind"] == "metrics"]
+CASES = [
+    case
+    for case in json.loads((GOLDEN / "metrics.json").read_text())["cases"]
+    if case["kind"] == "metrics"
+]
 MEASURES = ("precision", "recall", "r_min", "r_max", "f_outer", "f_inner")
 
 
@@ -22,10 +26,14 @@ def number(text: str) -> float:
     return float(Fraction(text))
 
 
-def random_head(seed: int, tokens: int, dimension: int, *, kind: type = np.float64) -> tuple[np.ndarray, np.ndarray]:
+def random_head(
+    seed: int, tokens: int, dimension: int, *, kind: type = np.float64
+) -> tuple[np.ndarray, np.ndarray]:
     generator = np.random.default_rng(seed)
     alpha = np.exp(2 * generator.normal(size=tokens))
-    return (alpha / alpha.sum()).astype(kind), generator.normal(size=(tokens, dimension)).astype(kind)
+    return (alpha / alpha.sum()).astype(kind), generator.normal(size=(tokens, dimension)).astype(
+        kind
+    )
 
 
 heads = st.builds(random_head, st.integers(0, 2**32 - 1), st.integers(2, 40), st.integers(1, 19))
@@ -55,24 +63,32 @@ def test_golden_metrics(case: dict) -> None:
     assert followup["precision"].item() == pytest.approx(precision, rel=1e-10)
     assert followup["recall"].item() == pytest.approx(recall, rel=1e-10)
     assert (
-        followup["f_outer"].item() == followup["f_inner"].item() == pytest.approx(2 * precision * recall / (precision + recall), rel=1e-10)
+        followup["f_outer"].item()
+        == followup["f_inner"].item()
+        == pytest.approx(2 * precision * recall / (precision + recall), rel=1e-10)
     )
 
 
 @pytest.mark.parametrize("convention", list(Convention))
 @settings(max_examples=60, deadline=None)
 @given(head=heads)
-def test_float64_equals_the_definitions_at_every_n(head: tuple[np.ndarray, np.ndarray], convention: Convention) -> None:
+def test_float64_equals_the_definitions_at_every_n(
+    head: tuple[np.ndarray, np.ndarray], convention: Convention
+) -> None:
     alpha, values = head
     measured = separability(alpha, values, np.arange(1, len(alpha) + 2), convention=convention)
     for index in range(len(alpha) + 1):
         expected = loops.separability(alpha, values, index + 1, convention=convention.value)
         for name in MEASURES:
-            assert measured[name][index] == pytest.approx(expected[name], rel=1e-10, abs=1e-14, nan_ok=True), (name, index + 1)
+            assert measured[name][index] == pytest.approx(
+                expected[name], rel=1e-10, abs=1e-14, nan_ok=True
+            ), (name, index + 1)
 
 
 @pytest.mark.parametrize(("tokens", "dimension"), [(300, 64), (129, 80), (65, 3)])
-def test_float32_differs_from_float64_only_where_distances_nearly_tie(tokens: int, dimension: int) -> None:
+def test_float32_differs_from_float64_only_where_distances_nearly_tie(
+    tokens: int, dimension: int
+) -> None:
     alpha, values = random_head(tokens, tokens, dimension, kind=np.float32)
     n = np.arange(1, tokens)
     measured = separability(alpha, values, n)
@@ -82,7 +98,11 @@ def test_float32_differs_from_float64_only_where_distances_nearly_tie(tokens: in
         slack = 1e-5 * d2.max()
         inside, outside = d2[order[:size]], d2[order[size:]]
         low, high = loops.count_range(outside, inside.max(), slack)
-        assert size / (size + high) - 1e-6 <= measured["precision"][index] <= size / (size + low) + 1e-6
+        assert (
+            size / (size + high) - 1e-6
+            <= measured["precision"][index]
+            <= size / (size + low) + 1e-6
+        )
         low, high = loops.count_range(inside, outside.min(), slack)
         assert low / size - 1e-6 <= measured["recall"][index] <= high / size + 1e-6
         assert measured["r_max"][index] == pytest.approx(np.sqrt(inside.max()), rel=1e-5, abs=1e-9)
@@ -100,7 +120,8 @@ def test_float32_differs_from_float64_only_where_distances_nearly_tie(tokens: in
 def test_equal_contributions_tie_exactly_wherever_they_stand(
     seed: int, tokens: int, dimension: int, kind: type, data: st.DataObject
 ) -> None:
-    # N tokens are selected, the last of them and one outside are copies of each other: neither may be nearer to s than the other.
+    # N tokens are selected, the last of them and one outside are copies of each other: neither may
+    # be nearer to s than the other.
     alpha, values = random_head(seed, tokens, dimension, kind=kind)
     order = loops.by_weight(alpha)
     n = data.draw(st.integers(1, tokens - 1))
@@ -122,7 +143,10 @@ def test_all_tokens_equal(tokens: int, kind: type) -> None:
     alpha = np.full(tokens, 1 / tokens, kind)
     values = np.tile(np.random.default_rng(tokens).normal(size=64).astype(kind), (tokens, 1))
     n = np.arange(1, tokens)
-    paper, followup = separability(alpha, values, n), separability(alpha, values, n, convention="followup")
+    paper, followup = (
+        separability(alpha, values, n),
+        separability(alpha, values, n, convention="followup"),
+    )
     assert (paper["precision"] == (n / tokens).astype(kind)).all()
     assert (paper["recall"] == 1).all()
     assert (followup["recall"] == 0).all()
@@ -135,7 +159,9 @@ def test_ties_of_weight_go_to_the_lower_index() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(head=heads, power=st.integers(-20, 20))
-def test_separability_does_not_change_when_values_are_rescaled(head: tuple[np.ndarray, np.ndarray], power: int) -> None:
+def test_separability_does_not_change_when_values_are_rescaled(
+    head: tuple[np.ndarray, np.ndarray], power: int
+) -> None:
     alpha, values = head
     one, other = (separability(alpha, scale * values) for scale in (1.0, 2.0**power))
     for name in ("precision", "recall", "f_outer", "f_inner"):
@@ -146,7 +172,9 @@ def test_separability_does_not_change_when_values_are_rescaled(head: tuple[np.nd
 
 @settings(max_examples=40, deadline=None)
 @given(head=heads, seed=st.integers(0, 1000))
-def test_separability_does_not_depend_on_where_tokens_stand(head: tuple[np.ndarray, np.ndarray], seed: int) -> None:
+def test_separability_does_not_depend_on_where_tokens_stand(
+    head: tuple[np.ndarray, np.ndarray], seed: int
+) -> None:
     alpha, values = head
     shuffled = np.random.default_rng(seed).permutation(len(alpha))
     one, other = separability(alpha, values), separability(alpha[shuffled], values[shuffled])
@@ -158,10 +186,15 @@ def test_separability_does_not_depend_on_where_tokens_stand(head: tuple[np.ndarr
 @given(head=heads)
 def test_f_scores_follow_from_precision_and_recall(head: tuple[np.ndarray, np.ndarray]) -> None:
     alpha, values = head
-    paper, followup = separability(alpha, values), separability(alpha, values, convention="followup")
+    paper, followup = (
+        separability(alpha, values),
+        separability(alpha, values, convention="followup"),
+    )
     # Corollary 1: F(r_max) = 2P/(1+P), F(r_min) = 2R/(1+R); follow-up: one F of both.
     np.testing.assert_allclose(paper["f_outer"], 2 / (1 / paper["precision"] + 1), rtol=1e-12)
-    np.testing.assert_allclose(paper["f_inner"], 2 * paper["recall"] / (1 + paper["recall"]), rtol=1e-12)
+    np.testing.assert_allclose(
+        paper["f_inner"], 2 * paper["recall"] / (1 + paper["recall"]), rtol=1e-12
+    )
     p, r = followup["precision"], followup["recall"]
     np.testing.assert_allclose(followup["f_outer"], 2 * p * r / (p + r), rtol=1e-12)
     np.testing.assert_array_equal(followup["f_outer"], followup["f_inner"])
@@ -173,7 +206,11 @@ def test_f_scores_follow_from_precision_and_recall(head: tuple[np.ndarray, np.nd
 def test_one_token_selected_is_always_separable() -> None:
     alpha, values = random_head(5, 200, 64, kind=np.float32)
     measured = separability(alpha, values, [1])
-    assert (measured["precision"].item(), measured["recall"].item(), measured["r_max"].item()) == (1.0, 1.0, 0.0)
+    assert (measured["precision"].item(), measured["recall"].item(), measured["r_max"].item()) == (
+        1.0,
+        1.0,
+        0.0,
+    )
 
 
 def test_all_tokens_selected() -> None:
@@ -186,7 +223,8 @@ def test_all_tokens_selected() -> None:
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_zero_weights(kind: type) -> None:
-    # Two tokens carry all weight; the others lie at the origin of contributions, at equal distance ‖s‖.
+    # Two tokens carry all weight; the others lie at the origin of contributions, at equal distance
+    # ‖s‖.
     alpha = np.array([0, 0.75, 0, 0.25, 0], kind)
     values = np.array([[9, 9], [1, 0], [8, 1], [0, 1], [3, 3]], kind)
     for n in range(1, 6):
@@ -236,7 +274,10 @@ def test_tensors_give_tensors() -> None:
         assert measured.dtype == torch.float32
         np.testing.assert_array_equal(measured.numpy(), expected[name])
     assert (
-        separability(torch.tensor(alpha, dtype=torch.bfloat16), torch.tensor(values, dtype=torch.bfloat16))["recall"].dtype == torch.float32
+        separability(
+            torch.tensor(alpha, dtype=torch.bfloat16), torch.tensor(values, dtype=torch.bfloat16)
+        )["recall"].dtype
+        == torch.float32
     )
     assert separability(*random_head(3, 12, 6))["recall"].dtype == np.float64
 
@@ -255,16 +296,38 @@ def test_default_grid(tokens: int) -> None:
 @pytest.mark.parametrize(
     ("alpha", "values", "n", "message"),
     [
-        (np.ones((3, 5)), np.ones((2, 5, 4)), None, r"alpha \(3, 5\), values \(2, 5, 4\): expected .* heads a multiple of kv_heads"),
-        (np.ones((2, 5)), np.ones((2, 6, 4)), None, r"values \(2, 6, 4\): expected \(head, token\)"),
-        (np.ones((2, 5)), np.array([[[np.nan]] * 5, [[1.0]] * 5]), None, "kv_head 0: NaN or infinity among its value states"),
-        (np.array([[1.0, 0], [np.inf, 0]]), np.ones((1, 2, 2)), None, "head 1: NaN or infinity among its attention weights"),
+        (
+            np.ones((3, 5)),
+            np.ones((2, 5, 4)),
+            None,
+            r"alpha \(3, 5\), values \(2, 5, 4\): expected .* heads a multiple of kv_heads",
+        ),
+        (
+            np.ones((2, 5)),
+            np.ones((2, 6, 4)),
+            None,
+            r"values \(2, 6, 4\): expected \(head, token\)",
+        ),
+        (
+            np.ones((2, 5)),
+            np.array([[[np.nan]] * 5, [[1.0]] * 5]),
+            None,
+            "kv_head 0: NaN or infinity among its value states",
+        ),
+        (
+            np.array([[1.0, 0], [np.inf, 0]]),
+            np.ones((1, 2, 2)),
+            None,
+            "head 1: NaN or infinity among its attention weights",
+        ),
         (np.array([0.5, -0.25]), np.ones((2, 2)), None, "head 0: weight -0.25 is negative"),
         (np.ones(3), np.ones((3, 2)), [0, 1], r"n = \[0, 1\]: expected a list of integers from 1"),
         (np.ones(3), np.ones((3, 2)), [1.5], r"n = \[1.5\]: expected a list of integers from 1"),
     ],
 )
-def test_bad_input_is_refused_in_one_line(alpha: np.ndarray, values: np.ndarray, n: list | None, message: str) -> None:
+def test_bad_input_is_refused_in_one_line(
+    alpha: np.ndarray, values: np.ndarray, n: list | None, message: str
+) -> None:
     with pytest.raises(InputError, match=message) as refused:
         separability(alpha, values, n)
     assert "\n" not in str(refused.value)

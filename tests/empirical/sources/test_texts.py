@@ -32,9 +32,13 @@ def test_files_and_folders_are_read_in_order_once_and_hidden_ones_not(tmp_path: 
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
     (tmp_path / "d.jsonl").write_text('{"text": "from a record"}\n')
-    expected = [f"{tmp_path}/{name}" for name in ("a.txt", "b/a.txt", "b/z.md", "c.TXT", "d.jsonl:1")]
+    expected = [
+        f"{tmp_path}/{name}" for name in ("a.txt", "b/a.txt", "b/z.md", "c.TXT", "d.jsonl:1")
+    ]
     assert list(read(tmp_path)) == expected
-    twice = [document.name for document in from_paths([tmp_path / "c.TXT", tmp_path, tmp_path / "a.txt"])]
+    twice = [
+        document.name for document in from_paths([tmp_path / "c.TXT", tmp_path, tmp_path / "a.txt"])
+    ]
     assert twice == [expected[3], *expected[:3], expected[4]]
     assert read(tmp_path / "image.png") == {f"{tmp_path}/image.png": "image.png"}
 
@@ -49,7 +53,9 @@ def test_a_corpus_is_named_by_its_paths(tmp_path: Path) -> None:
 
 def test_records_are_named_by_their_line_and_blank_lines_are_not_records(tmp_path: Path) -> None:
     file = tmp_path / "notes.jsonl"
-    file.write_bytes(b'\xef\xbb\xbf{"text": "one", "body": "uno"}\r\n\n{"text": "tw\xc3\xb6", "body": "due"}')
+    file.write_bytes(
+        b'\xef\xbb\xbf{"text": "one", "body": "uno"}\r\n\n{"text": "tw\xc3\xb6", "body": "due"}'
+    )
     assert read(file) == {f"{file}:1": "one", f"{file}:3": "twö"}
     assert read(file, field="body") == {f"{file}:1": "uno", f"{file}:3": "due"}
 
@@ -88,12 +94,28 @@ def test_text_that_cannot_be_read_is_refused_in_one_line(tmp_path: Path) -> None
     refused("empty.txt: holds no text", tmp_path / "empty.txt")
     refused("empty.jsonl: holds no records", tmp_path / "empty.jsonl")
     refused("broken.jsonl:2: is not JSON .* Write one object a line", tmp_path / "broken.jsonl")
-    refused("list.jsonl:1: is a JSON list, expected an object with a field 'text'", tmp_path / "list.jsonl")
-    refused("fields.jsonl:1: has no field 'text', only body, title. Use --field", tmp_path / "fields.jsonl")
+    refused(
+        "list.jsonl:1: is a JSON list, expected an object with a field 'text'",
+        tmp_path / "list.jsonl",
+    )
+    refused(
+        "fields.jsonl:1: has no field 'text', only body, title. Use --field",
+        tmp_path / "fields.jsonl",
+    )
     refused("number.jsonl:1: field 'text' is of type int, expected text", tmp_path / "number.jsonl")
-    refused("deep.jsonl:1: is not JSON .nested too deep.. Write one object a line", tmp_path / "deep.jsonl")
-    refused(r"half.jsonl:2: character 1 of field 'text' is half of one \(\\ud800\), expected whole characters", tmp_path / "half.jsonl")
-    refused("binary.txt: byte 3 is NUL, so it is no text in UTF-8. Convert the file", tmp_path / "binary.txt")
+    refused(
+        "deep.jsonl:1: is not JSON .nested too deep.. Write one object a line",
+        tmp_path / "deep.jsonl",
+    )
+    refused(
+        r"half.jsonl:2: character 1 of field 'text' is half of one \(\\ud800\), expected whole"
+        r" characters",
+        tmp_path / "half.jsonl",
+    )
+    refused(
+        "binary.txt: byte 3 is NUL, so it is no text in UTF-8. Convert the file",
+        tmp_path / "binary.txt",
+    )
     refused("binary.jsonl: byte 16 is NUL", tmp_path / "binary.jsonl")
     refused(r"folder: holds no text files \(\.adoc, .*\.jsonl\)", tmp_path / "folder")
     refused("absent.txt: no such file or folder. Check --text", tmp_path / "absent.txt")
@@ -103,7 +125,10 @@ def test_text_that_cannot_be_read_is_refused_in_one_line(tmp_path: Path) -> None
 def test_paths_that_no_disk_can_hold_are_refused_in_one_line(tmp_path: Path) -> None:
     refused("a name of 300 characters is too long for the disk. Check the path", Path("a" * 300))
     refused("holds a NUL character, expected a path", Path("a\0b"))
-    refused("~nobody-of-that-name/x: no such file or folder. Check --text", Path("~nobody-of-that-name/x"))
+    refused(
+        "~nobody-of-that-name/x: no such file or folder. Check --text",
+        Path("~nobody-of-that-name/x"),
+    )
 
 
 def test_pipes_and_devices_are_refused_and_in_a_folder_passed_over(tmp_path: Path) -> None:
@@ -111,7 +136,9 @@ def test_pipes_and_devices_are_refused_and_in_a_folder_passed_over(tmp_path: Pat
     (tmp_path / "a.txt").write_text("abcd")
     (tmp_path / "zero.txt").symlink_to("/dev/zero")
     for name in ("pipe.txt", "zero.txt"):
-        refused(f"{name}: is a pipe, a device or a socket, expected a file or folder", tmp_path / name)
+        refused(
+            f"{name}: is a pipe, a device or a socket, expected a file or folder", tmp_path / name
+        )
     assert read(tmp_path) == {f"{tmp_path}/a.txt": "abcd"}
 
 
@@ -125,7 +152,9 @@ def test_a_file_name_that_is_not_utf8_is_shown_and_told_from_others(tmp_path: Pa
     json.dumps([found.row(0), found.corpus], ensure_ascii=False).encode()
 
 
-def test_a_file_without_permission_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_without_permission_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def denied(*args: Any) -> Any:
         raise PermissionError(13, os.strerror(13))
 
@@ -149,7 +178,11 @@ def test_an_empty_file_in_a_folder_counts_as_too_short(tmp_path: Path) -> None:
 def hub(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """A stand-in for the hub and the library datasets; what was asked of them is kept."""
     state: dict[str, Any] = {
-        "records": [{"text": "abcdef", "when": datetime.date(2020, 1, 1)}, {"text": "gh"}, {"text": "ijklmn"}],
+        "records": [
+            {"text": "abcdef", "when": datetime.date(2020, 1, 1)},
+            {"text": "gh"},
+            {"text": "ijklmn"},
+        ],
         "error": None,
     }
 
@@ -160,13 +193,20 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         return state["records"]
 
     monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=load_dataset))
-    monkeypatch.setattr("huggingface_hub.HfApi.dataset_info", lambda self, name, timeout: SimpleNamespace(sha="c0ffee"))
+    monkeypatch.setattr(
+        "huggingface_hub.HfApi.dataset_info",
+        lambda self, name, timeout: SimpleNamespace(sha="c0ffee"),
+    )
     return state
 
 
 def test_a_hub_data_set_is_streamed_at_a_commit(hub: dict[str, Any]) -> None:
     found = cut(from_hub("someone/notes", split="test"), length=4, count=2)
-    assert hub["asked"] == ("someone/notes", None, {"split": "test", "streaming": True, "revision": "c0ffee"})
+    assert hub["asked"] == (
+        "someone/notes",
+        None,
+        {"split": "test", "streaming": True, "revision": "c0ffee"},
+    )
     assert found.names == ("someone/notes:0", "someone/notes:2")
     assert found.corpus == "someone/notes@c0ffee test"
     from_hub("someone/notes:large")
@@ -174,7 +214,9 @@ def test_a_hub_data_set_is_streamed_at_a_commit(hub: dict[str, Any]) -> None:
 
 
 def test_hub_data_that_cannot_be_read_is_refused_in_one_line(hub: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=r"^someone/notes:0: has no field 'body', only text, when. Use --field.$"):
+    with pytest.raises(
+        InputError, match=r"^someone/notes:0: has no field 'body', only text, when. Use --field.$"
+    ):
         list(from_hub("someone/notes", field="body"))
 
     def breaking() -> Iterator[dict[str, str]]:
@@ -182,16 +224,31 @@ def test_hub_data_that_cannot_be_read_is_refused_in_one_line(hub: dict[str, Any]
         raise ConnectionError("reset\nby peer")
 
     hub["records"] = breaking()
-    with pytest.raises(InputError, match=r"^someone/notes: record 1 cannot be read: ConnectionError: reset. Check the connection.$"):
+    with pytest.raises(
+        InputError,
+        match=(
+            r"^someone/notes: record 1 cannot be read: ConnectionError: reset. Check the"
+            r" connection.$"
+        ),
+    ):
         list(from_hub("someone/notes"))
     hub["error"] = ValueError("Unknown split\n'test'.")
-    with pytest.raises(InputError, match=r"^someone/notes: cannot be opened: ValueError: Unknown split. Check --dataset"):
+    with pytest.raises(
+        InputError,
+        match=r"^someone/notes: cannot be opened: ValueError: Unknown split. Check --dataset",
+    ):
         from_hub("someone/notes")
 
 
-def test_the_absent_library_is_named_with_the_command_that_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_absent_library_is_named_with_the_command_that_gets_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(
-        InputError, match=r"--dataset needs the library datasets, which is not installed. Get it with: pip install datasets"
+        InputError,
+        match=(
+            r"--dataset needs the library datasets, which is not installed. Get it with: pip"
+            r" install datasets"
+        ),
     ):
         from_hub("someone/notes")

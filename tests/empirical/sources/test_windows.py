@@ -22,7 +22,8 @@ from empirical.errors import InputError
 from empirical.sources.texts import Corpus, Document, builtin
 from empirical.sources.windows import LEAST_LENGTH, Windows, _tokens, windows
 
-# The first topics of Python's language reference with 1,025 SmolLM2 tokens or more, and the sha256 of their text in Python 3.11.7.
+# The first topics of Python's language reference with 1,025 SmolLM2 tokens or more, and the sha256
+# of their text in Python 3.11.7.
 TOPICS = {
     "assignment": "e26d33938b3b9b2d993d5c537c9a3795c4b843c7917228361fdea8efd544a77e",
     "async": "bf77fa5f6c3e3d76fa17d722ea2518cc2f847036e9cb7b51b6f40a343c3ef3bc",
@@ -35,7 +36,9 @@ TOPICS = {
 
 def named(**given: str) -> Corpus:
     """A corpus of the given texts."""
-    return Corpus(name="notes", read=lambda: (Document(name=name, text=text) for name, text in given.items()))
+    return Corpus(
+        name="notes", read=lambda: (Document(name=name, text=text) for name, text in given.items())
+    )
 
 
 def cut(documents: Corpus | list[Document], *, bos: bool = False, **options: Any) -> Windows:
@@ -54,7 +57,11 @@ def test_the_built_in_text_gives_the_six_topics() -> None:
     assert found.skipped == 16
     # 26 topics exceed 1,025 tokens.
     with pytest.raises(
-        InputError, match=r"26 of 78 documents have 1025 tokens or more, but --documents is 27. Use --documents 26, --length \d+, or"
+        InputError,
+        match=(
+            r"26 of 78 documents have 1025 tokens or more, but --documents is 27. Use --documents"
+            r" 26, --length \d+, or"
+        ),
     ):
         windows(builtin(), builtin_model().tokenizer, length=1025, count=27)
 
@@ -108,8 +115,12 @@ def test_reading_stops_when_enough_documents_are_found() -> None:
 def test_windows_are_the_starts_of_the_first_long_texts_or_the_remedy_that_is_named_gives_windows(
     lines: list[str], length: int, count: int, bos: bool
 ) -> None:
-    lines = [line and chr(ord("d") + number) + line for number, line in enumerate(lines)]  # none begins like another
-    rows = [([1] if bos else []) + [3 + ord(letter) - ord("a") for letter in line] for line in lines]
+    lines = [
+        line and chr(ord("d") + number) + line for number, line in enumerate(lines)
+    ]  # none begins like another
+    rows = [
+        ([1] if bos else []) + [3 + ord(letter) - ord("a") for letter in line] for line in lines
+    ]
     long = [(str(number), row[:length]) for number, row in enumerate(rows) if len(row) >= length]
     documents = [Document(name=str(number), text=line) for number, line in enumerate(lines)]
     if len(long) >= count:
@@ -119,11 +130,18 @@ def test_windows_are_the_starts_of_the_first_long_texts_or_the_remedy_that_is_na
     with pytest.raises(InputError) as caught:
         cut(documents, bos=bos, length=length, count=count)
     said = str(caught.value).partition(" Use ")[2]
-    asked = [(option, int(value)) for option, value in re.findall(r"--(length|documents) (\d+)", said)]
+    asked = [
+        (option, int(value)) for option, value in re.findall(r"--(length|documents) (\d+)", said)
+    ]
     names = {"length": "length", "documents": "count"}
     together = f"--length {dict(asked).get('length')} --documents" in said
     for remedy in [dict(asked)] if together else [dict([one]) for one in asked]:
-        cut(documents, bos=bos, **{"length": length, "count": count} | {names[option]: value for option, value in remedy.items()})
+        cut(
+            documents,
+            bos=bos,
+            **{"length": length, "count": count}
+            | {names[option]: value for option, value in remedy.items()},
+        )
     if any(len(row) >= LEAST_LENGTH for row in rows):
         assert asked
     assert said.endswith(" texts.")
@@ -132,20 +150,34 @@ def test_windows_are_the_starts_of_the_first_long_texts_or_the_remedy_that_is_na
 @pytest.mark.parametrize(
     ("given_texts", "said"),
     [
-        ({"one": "abcdef", "two": "ghijkl", "three": "abcdef"},
-         "one and three: hold the same text, expected different documents. Leave one out, or use --documents 2."),
-        ({"one": "abcdef", "two": "abcdeg"},
-         "one and two: begin with the same 4 tokens, expected different documents. Leave one out, use a longer --length, or use --documents 1."),
+        (
+            {"one": "abcdef", "two": "ghijkl", "three": "abcdef"},
+            (
+                "one and three: hold the same text, expected different documents. Leave one out, or"
+                " use --documents 2."
+            ),
+        ),
+        (
+            {"one": "abcdef", "two": "abcdeg"},
+            (
+                "one and two: begin with the same 4 tokens, expected different documents. Leave one"
+                " out, use a longer --length, or use --documents 1."
+            ),
+        ),
     ],
-)  # fmt: skip
-def test_two_documents_that_are_one_are_refused_by_name(given_texts: dict[str, str], said: str) -> None:
+)
+def test_two_documents_that_are_one_are_refused_by_name(
+    given_texts: dict[str, str], said: str
+) -> None:
     with pytest.raises(InputError) as caught:
         cut(named(**given_texts), length=4, count=len(given_texts))
     assert str(caught.value) == said
 
 
 def test_only_documents_that_count_must_differ() -> None:
-    found = cut(named(one="abc", two="abc", three="abcdef", four="defghi", five="abcdef"), length=4, count=2)
+    found = cut(
+        named(one="abc", two="abc", three="abcdef", four="defghi", five="abcdef"), length=4, count=2
+    )
     assert found.names == ("three", "four")
     assert found.skipped == 2
     assert cut(named(one="abcdef", two="abcdeg"), length=6, count=2).names == ("one", "two")
@@ -174,16 +206,38 @@ PIECES = st.one_of(
     st.text(alphabet="ab c", max_size=9),
     st.text(max_size=9),
     st.sampled_from(
-        [" " * 300, "a" * 700, "\n" * 90, "=" * 400, "<|im_end|>", "é" * 50, "的" * 80, "0123456789" * 40, "\t \n", "👩‍👩‍👧", "don't "]
+        [
+            " " * 300,
+            "a" * 700,
+            "\n" * 90,
+            "=" * 400,
+            "<|im_end|>",
+            "é" * 50,
+            "的" * 80,
+            "0123456789" * 40,
+            "\t \n",
+            "👩‍👩‍👧",
+            "don't ",
+        ]
     ),
 )
 
 
 @pytest.mark.builtin
-@given(st.lists(PIECES, max_size=40).map("".join), st.integers(LEAST_LENGTH, 12), st.sampled_from(["default", "none"]))
-def test_the_start_of_a_text_gives_the_tokens_of_the_whole(text: str, length: int, special_tokens: str) -> None:
+@given(
+    st.lists(PIECES, max_size=40).map("".join),
+    st.integers(LEAST_LENGTH, 12),
+    st.sampled_from(["default", "none"]),
+)
+def test_the_start_of_a_text_gives_the_tokens_of_the_whole(
+    text: str, length: int, special_tokens: str
+) -> None:
     for tokenizer in (builtin_model().tokenizer, letters(bos=True), closed_letters()):
-        whole = list(tokenizer(text, add_special_tokens=special_tokens == "default", verbose=False)["input_ids"])
+        whole = list(
+            tokenizer(text, add_special_tokens=special_tokens == "default", verbose=False)[
+                "input_ids"
+            ]
+        )
         found = _tokens(tokenizer, text, special_tokens=special_tokens, length=length)
         assert found[:length] == whole[:length]
         assert found == whole or len(found) > length
@@ -192,7 +246,9 @@ def test_the_start_of_a_text_gives_the_tokens_of_the_whole(text: str, length: in
 def closed_letters() -> PreTrainedTokenizerFast:
     """One token a letter, and token 2 behind each text."""
     tokenizer = letters()
-    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 2)])
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single="$A </s>", special_tokens=[("</s>", 2)]
+    )
     return tokenizer
 
 
@@ -204,13 +260,19 @@ def test_a_token_that_closes_a_text_closes_it_at_its_end_alone() -> None:
 
 
 def cut_closed(text: str, *, length: int) -> list[int]:
-    return windows([Document(name="one", text=text)], closed_letters(), length=length, count=1).token_ids[0].tolist()
+    return (
+        windows([Document(name="one", text=text)], closed_letters(), length=length, count=1)
+        .token_ids[0]
+        .tolist()
+    )
 
 
 def test_special_tokens_are_the_tokenizers_or_none() -> None:
     text = named(one="abcdef")
     assert cut(text, bos=True, length=4, count=1).token_ids.tolist() == [[1, 3, 4, 5]]
-    assert cut(text, bos=True, length=4, count=1, special_tokens="none").token_ids.tolist() == [[3, 4, 5, 6]]
+    assert cut(text, bos=True, length=4, count=1, special_tokens="none").token_ids.tolist() == [
+        [3, 4, 5, 6]
+    ]
     assert cut(text, bos=True, length=7, count=1).token_ids.shape == (1, 7)
 
 
@@ -229,25 +291,71 @@ def test_long_texts_raise_no_notice(capfd: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("given_texts", "options", "said"),
     [
-        ({"one": "abc", "two": "abcd"}, {"length": 9, "count": 1},
-         r"^notes: the longest document has 4 tokens, but --length is 9. Use --length 4, or longer texts.$"),
-        ({"one": "abcdefgh", "two": "abcde", "three": "ab"}, {"length": 9, "count": 2},
-         r"^notes: the longest document has 8 tokens, but --length is 9. Use --length 5, or longer texts.$"),
-        ({"one": "abcdefgh", "two": "abcde", "three": "ab"}, {"length": 9, "count": 3},
-         r"^notes: the longest document has 8 tokens, but --length is 9. Use --length 5 --documents 2, or longer texts.$"),
-        ({"one": "abc", "two": "ab"}, {"length": 9, "count": 1},
-         r"^notes: the longest document has 3 tokens, but --length is 9. Use longer texts.$"),
-        ({"one": "abc", "two": "abcd"}, {"length": 4, "count": 3},
-         r"^notes: 1 of 2 documents have 4 tokens or more, but --documents is 3. Use --documents 1, or more texts.$"),
-        ({"one": "abcdef", "two": "abcd"}, {"length": 5, "count": 2},
-         r"^notes: 1 of 2 documents have 5 tokens or more, but --documents is 2. Use --documents 1, --length 4, or more texts.$"),
+        (
+            {"one": "abc", "two": "abcd"},
+            {"length": 9, "count": 1},
+            (
+                r"^notes: the longest document has 4 tokens, but --length is 9. Use --length 4, or"
+                r" longer texts.$"
+            ),
+        ),
+        (
+            {"one": "abcdefgh", "two": "abcde", "three": "ab"},
+            {"length": 9, "count": 2},
+            (
+                r"^notes: the longest document has 8 tokens, but --length is 9. Use --length 5, or"
+                r" longer texts.$"
+            ),
+        ),
+        (
+            {"one": "abcdefgh", "two": "abcde", "three": "ab"},
+            {"length": 9, "count": 3},
+            (
+                r"^notes: the longest document has 8 tokens, but --length is 9. Use --length 5"
+                r" --documents 2, or longer texts.$"
+            ),
+        ),
+        (
+            {"one": "abc", "two": "ab"},
+            {"length": 9, "count": 1},
+            r"^notes: the longest document has 3 tokens, but --length is 9. Use longer texts.$",
+        ),
+        (
+            {"one": "abc", "two": "abcd"},
+            {"length": 4, "count": 3},
+            (
+                r"^notes: 1 of 2 documents have 4 tokens or more, but --documents is 3. Use"
+                r" --documents 1, or more texts.$"
+            ),
+        ),
+        (
+            {"one": "abcdef", "two": "abcd"},
+            {"length": 5, "count": 2},
+            (
+                r"^notes: 1 of 2 documents have 5 tokens or more, but --documents is 2. Use"
+                r" --documents 1, --length 4, or more texts.$"
+            ),
+        ),
         ({}, {"length": 4, "count": 3}, r"^notes: holds no documents. Name other texts.$"),
-        ({"one": "abc"}, {"length": 3, "count": 1}, r"^--length 3: expected at least 4. Use --length 4 or more.$"),
-        ({"one": "abc"}, {"length": 4, "count": 0}, r"^--documents 0: expected at least 1. Use --documents 1 or more.$"),
-        ({"one": "abc"}, {"length": 4, "count": 1, "special_tokens": "all"},
-         r"^--special-tokens all: expected one of default, none. Use one of those.$"),
+        (
+            {"one": "abc"},
+            {"length": 3, "count": 1},
+            r"^--length 3: expected at least 4. Use --length 4 or more.$",
+        ),
+        (
+            {"one": "abc"},
+            {"length": 4, "count": 0},
+            r"^--documents 0: expected at least 1. Use --documents 1 or more.$",
+        ),
+        (
+            {"one": "abc"},
+            {"length": 4, "count": 1, "special_tokens": "all"},
+            r"^--special-tokens all: expected one of default, none. Use one of those.$",
+        ),
     ],
-)  # fmt: skip
-def test_windows_that_cannot_be_cut_are_refused_in_one_line(given_texts: dict[str, str], options: dict[str, Any], said: str) -> None:
+)
+def test_windows_that_cannot_be_cut_are_refused_in_one_line(
+    given_texts: dict[str, str], options: dict[str, Any], said: str
+) -> None:
     with pytest.raises(InputError, match=said):
         cut(named(**given_texts), **options)

@@ -32,7 +32,14 @@ def store(tmp_path: Path) -> Store:
     """Three documents of three, and two results."""
     made = small_store(tmp_path / "run.zarr")
     made.append(row("three"), arrays(3))
-    made.put({"norms": NORMS, "summary": xr.Dataset({"share": ((), 0.5)}, coords={"kind": np.array(["a", "b"], dtype=object)})})
+    made.put(
+        {
+            "norms": NORMS,
+            "summary": xr.Dataset(
+                {"share": ((), 0.5)}, coords={"kind": np.array(["a", "b"], dtype=object)}
+            ),
+        }
+    )
     return made
 
 
@@ -43,7 +50,9 @@ def test_every_damaged_file_is_found_and_named(store: Store, kind: Callable[[Pat
     for file in every:
         with damaged(file, kind), pytest.raises(StoreError) as caught:
             Store.open(store.path)
-        assert str(file) in str(caught.value) or (file.name == "zarr.json" and file.parent == store.path), caught.value
+        assert str(file) in str(caught.value) or (
+            file.name == "zarr.json" and file.parent == store.path
+        ), caught.value
         assert "\n" not in str(caught.value)
     Store.open(store.path)
 
@@ -52,7 +61,10 @@ def test_every_byte_of_the_roots_metadata_counts(store: Store) -> None:
     file = store.path / "zarr.json"
     size = file.stat().st_size
     for at in np.linspace(0, 1, 400):
-        with damaged(file, lambda path, at=at: flipped(path, at=float(at))), pytest.raises(StoreError, match="manifest is damaged"):
+        with (
+            damaged(file, lambda path, at=at: flipped(path, at=float(at))),
+            pytest.raises(StoreError, match="manifest is damaged"),
+        ):
             Store.open(store.path)
     assert size > 4000
     text = file.read_text(encoding="utf-8")
@@ -63,7 +75,12 @@ def test_every_byte_of_the_roots_metadata_counts(store: Store) -> None:
 
 def test_results_that_are_made_anew_may_be_damaged(store: Store) -> None:
     flipped(store.path / "norms" / "C" / "c" / "0")
-    with pytest.raises(StoreError, match=r"norms/C/c/0: damaged.* run `geostat fit .*run.zarr --fresh`, then `geostat confront"):
+    with pytest.raises(
+        StoreError,
+        match=(
+            r"norms/C/c/0: damaged.* run `geostat fit .*run.zarr --fresh`, then `geostat confront"
+        ),
+    ):
         Store.open(store.path)
     found = Store.open(store.path, results=False)
     assert found.results == []
@@ -74,13 +91,19 @@ def test_results_that_are_made_anew_may_be_damaged(store: Store) -> None:
     assert not (store.path / "norms").exists()
     flipped(store.path / "capture" / "layer" / "c" / "0")
     with pytest.raises(
-        StoreError, match=r"capture/layer/c/0: damaged.*measure again with `--fresh` \(of `geostat run` or `geostat capture`\)"
+        StoreError,
+        match=(
+            r"capture/layer/c/0: damaged.*measure again with `--fresh` \(of `geostat run` or"
+            r" `geostat capture`\)"
+        ),
     ):
         Store.open(store.path, results=False)
 
 
 @pytest.mark.parametrize("linked", [False, True])
-def test_results_are_made_anew_where_something_else_took_their_folders_place(store: Store, *, linked: bool) -> None:
+def test_results_are_made_anew_where_something_else_took_their_folders_place(
+    store: Store, *, linked: bool
+) -> None:
     for name in ("norms", "summary"):
         there = store.path / name
         there.rename(store.path.with_name(name))
@@ -94,11 +117,22 @@ def test_results_are_made_anew_where_something_else_took_their_folders_place(sto
     assert not beside(store.path, "removed").is_symlink()
 
 
-@pytest.mark.parametrize("name", ["norms/stray", "norms/C/c/1", "capture/new/zarr.json", "capture/layer/c/1", "summary/new/zarr.json"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "norms/stray",
+        "norms/C/c/1",
+        "capture/new/zarr.json",
+        "capture/layer/c/1",
+        "summary/new/zarr.json",
+    ],
+)
 def test_a_file_that_does_not_belong_to_the_run_is_found(store: Store, name: str) -> None:
     (store.path / name).parent.mkdir(exist_ok=True)
     (store.path / name).write_text("{", encoding="utf-8")
-    with pytest.raises(StoreError, match=f"{name}: damaged, for this file does not belong to the run. Remove it"):
+    with pytest.raises(
+        StoreError, match=f"{name}: damaged, for this file does not belong to the run. Remove it"
+    ):
         Store.open(store.path)
     (store.path / name).unlink()
     Store.open(store.path)
@@ -109,7 +143,9 @@ def test_every_chunk_of_a_result_is_written(store: Store) -> None:
     assert (store.path / "weights" / "C" / "c" / "0").exists()
 
 
-def test_a_linked_run_is_finished_beside_the_run_itself(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_linked_run_is_finished_beside_the_run_itself(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     elsewhere = store.path.with_name("elsewhere")
     elsewhere.mkdir()
     link = elsewhere / "linked.zarr"
@@ -160,7 +196,10 @@ def test_a_run_of_a_geostat_that_kept_no_such_digests_says_so(store: Store) -> N
     for name in ("layout", "own_sha256"):
         del root["attributes"]["manifest"][name]
     (store.path / "zarr.json").write_text(json.dumps(root), encoding="utf-8")
-    with pytest.raises(StoreError, match=r"older geostat \(0.0.9\).*`--fresh` \(of `geostat run` or `geostat capture`\)"):
+    with pytest.raises(
+        StoreError,
+        match=r"older geostat \(0.0.9\).*`--fresh` \(of `geostat run` or `geostat capture`\)",
+    ):
         Store.open(store.path)
     assert manifest.read_root(store.path, damaged=True)["geostat_version"] == "0.0.9"
 
@@ -179,7 +218,9 @@ def test_a_complete_run_opens_in_plain_xarray_without_a_word(store: Store) -> No
     assert set(xr.open_datatree(store.path, engine="zarr").children) == {"capture", "norms"}
 
 
-def test_a_killed_move_is_finished_by_who_opens_the_run_next(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_move_is_finished_by_who_opens_the_run_next(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     wanted = small_store(store.path.with_name("wanted.zarr"))
     wanted.append(row("three"), arrays(3))
     wanted.put({"weights": NORMS * 2, "norms": NORMS * 3})
@@ -192,7 +233,9 @@ def test_a_killed_move_is_finished_by_who_opens_the_run_next(store: Store, monke
 
         def kill(old: Path, new: Path) -> None:
             nonlocal count
-            count += str(old).endswith(".partial") is False  # zarr's own moves run in a thread that must go on
+            count += (
+                str(old).endswith(".partial") is False
+            )  # zarr's own moves run in a thread that must go on
             if count == killed_at and not str(old).endswith(".partial"):  # noqa: B023
                 raise SystemExit
             moves(old, new)
@@ -214,7 +257,9 @@ def test_a_killed_move_is_finished_by_who_opens_the_run_next(store: Store, monke
     assert not killed
 
 
-def test_a_reader_who_read_while_another_wrote_reads_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_who_read_while_another_wrote_reads_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reader, writer = Store.open(store.path), Store.open(store.path)
     read, calls = reader._read, []
 
@@ -231,7 +276,9 @@ def test_a_reader_who_read_while_another_wrote_reads_again(store: Store, monkeyp
     assert float(tree["summary"]["C"][0]) == 6.0
 
 
-def test_a_reader_waits_while_another_moves_its_results(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_waits_while_another_moves_its_results(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     attributes = manifest.read_root(store.path)
     attributes["manifest"]["pending"] = {"moves": [], "drops": [], "then": {}}
     manifest.save(store.path, attributes)
@@ -274,7 +321,9 @@ def test_a_reader_beside_a_writer_sees_one_state_whenever_it_looks(store: Store)
     assert len(set(seen)) > 2
 
 
-def test_a_group_that_vanishes_while_it_is_listed_is_missing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_that_vanishes_while_it_is_listed_is_missing(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def vanished(folder: Path) -> list[Path]:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder))
 

@@ -1,4 +1,6 @@
-"""A disk that is full, that refuses, or that loses power: nothing half-written counts, and what was complete is kept."""
+"""A disk that is full, that refuses, or that loses power: nothing half-written counts, and what
+was complete is kept.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def store(tmp_path: Path) -> Store:
     return small_store(tmp_path / "run.zarr")
 
 
-def test_a_full_disk_is_one_line_and_keeps_the_documents(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_one_line_and_keeps_the_documents(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*args: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -41,7 +45,11 @@ def test_a_full_disk_is_one_line_and_keeps_the_documents(store: Store, monkeypat
 
 
 @pytest.mark.parametrize("where", ["create", "save", "flush", "the move"])
-@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), KeyboardInterrupt()], ids=["full", "ctrl-c"])
+@pytest.mark.parametrize(
+    "error",
+    [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), KeyboardInterrupt()],
+    ids=["full", "ctrl-c"],
+)
 def test_a_fresh_store_that_fails_leaves_the_old_one_and_nothing_else(
     store: Store, monkeypatch: pytest.MonkeyPatch, where: str, error: BaseException
 ) -> None:
@@ -65,19 +73,25 @@ def test_a_fresh_store_that_fails_leaves_the_old_one_and_nothing_else(
     else:
         monkeypatch.setattr(module.os, "replace", fail_to_take_the_place)
     with pytest.raises((InputError, KeyboardInterrupt)):
-        Store.create(store.path, provenance={}, plan=PLAN, documents=1, fresh=True).append(row("other"), arrays(3))
+        Store.create(store.path, provenance={}, plan=PLAN, documents=1, fresh=True).append(
+            row("other"), arrays(3)
+        )
     monkeypatch.undo()
     assert contents(store.path) == before
     assert names(store.path.parent) == ["run.zarr"]
 
 
-def test_a_run_that_may_not_be_read_is_not_called_damaged(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_may_not_be_read_is_not_called_damaged(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def denied(*args: object, **keywords: object) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "a file")
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "read_bytes", denied)
-        with pytest.raises(InputError, match=r"a file: cannot be read \(Permission denied\). Check its permissions"):
+        with pytest.raises(
+            InputError, match=r"a file: cannot be read \(Permission denied\). Check its permissions"
+        ):
             Store.open(store.path)
         with pytest.raises(InputError, match="cannot be read"):
             check(store.path, store.attributes)
@@ -87,7 +101,9 @@ def test_a_run_that_may_not_be_read_is_not_called_damaged(store: Store, monkeypa
             store.read("capture")
 
 
-def test_a_result_that_cannot_be_written_leaves_the_old_one_and_no_draft(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_result_that_cannot_be_written_leaves_the_old_one_and_no_draft(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store.put({"norms": NORMS})
     before = contents(store.path.parent)
 
@@ -135,10 +151,23 @@ def test_a_process_killed_while_results_are_dropped_leaves_none_that_count(
 
 
 def test_a_damaged_read_leaves_no_task_of_zarr_under_way(tmp_path: Path) -> None:
-    big = GroupPlan(variables={"big": Variable(dims=("position",), **WORDS)}, coordinates={}, sizes={"position": 1_000_000})
+    big = GroupPlan(
+        variables={"big": Variable(dims=("position",), **WORDS)},
+        coordinates={},
+        sizes={"position": 1_000_000},
+    )
     made = Store.create(tmp_path / "big.zarr", provenance={}, plan={"capture": big}, documents=12)
     for index in range(12):
-        made.append(row(str(index)), {"capture": {"big": np.random.default_rng(index).standard_normal(1_000_000).astype(np.float32)}})
+        made.append(
+            row(str(index)),
+            {
+                "capture": {
+                    "big": (
+                        np.random.default_rng(index).standard_normal(1_000_000).astype(np.float32)
+                    )
+                }
+            },
+        )
     chunk = made.path / "capture" / "big" / "c" / "0" / "0"
     chunk.write_bytes(chunk.read_bytes()[:-1] + b"!")
     with pytest.raises(StoreError, match="damaged"):
@@ -164,19 +193,27 @@ def flushed(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return seen
 
 
-def test_chunks_and_every_folder_that_names_them_are_on_the_disk_before_the_manifest(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_and_every_folder_that_names_them_are_on_the_disk_before_the_manifest(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen = flushed(monkeypatch)
     store.append(row("three"), arrays(3))
     before, manifest = seen[: seen.index(store.path / "zarr.json")], store.path / "zarr.json"
-    chunks = [file for file in store.path.glob("capture/*/c/2/**/*") if file.is_file()] + [store.path / "capture" / "document" / "c" / "2"]
+    chunks = [file for file in store.path.glob("capture/*/c/2/**/*") if file.is_file()] + [
+        store.path / "capture" / "document" / "c" / "2"
+    ]
     assert len(chunks) == 4
     for chunk in chunks:
         assert chunk in before
-        assert {folder for folder in chunk.parents if folder.is_relative_to(store.path)} <= set(before)
+        assert {folder for folder in chunk.parents if folder.is_relative_to(store.path)} <= set(
+            before
+        )
     assert seen[-2:] == [manifest, store.path], "the folder that names the manifest last"
 
 
-def test_a_first_document_brings_the_layout_of_the_store_to_the_disk_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_document_brings_the_layout_of_the_store_to_the_disk_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = Store.create(tmp_path / "run.zarr", provenance={}, plan=PLAN, documents=1)
     seen = flushed(monkeypatch)
     made.append(row("one"), arrays(1))
@@ -186,7 +223,9 @@ def test_a_first_document_brings_the_layout_of_the_store_to_the_disk_too(tmp_pat
     assert seen[-2:] == [made.path, tmp_path]
 
 
-def test_a_result_and_its_folders_are_on_the_disk_before_the_manifest_names_it(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_result_and_its_folders_are_on_the_disk_before_the_manifest_names_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen = flushed(monkeypatch)
     store.put({"norms": NORMS})
     draft = store.path.with_name(".run.zarr.ready") / "norms"
@@ -197,7 +236,9 @@ def test_a_result_and_its_folders_are_on_the_disk_before_the_manifest_names_it(s
     assert seen[-2:] == [store.path / "zarr.json", store.path]
 
 
-@pytest.mark.parametrize(("error", "passes"), [(errno.EINVAL, True), (errno.ENOTSUP, True), (errno.EIO, False)])
+@pytest.mark.parametrize(
+    ("error", "passes"), [(errno.EINVAL, True), (errno.ENOTSUP, True), (errno.EIO, False)]
+)
 def test_a_disk_that_cannot_flush_folders_still_takes_files(
     store: Store, monkeypatch: pytest.MonkeyPatch, error: int, passes: bool
 ) -> None:
@@ -217,7 +258,9 @@ def test_a_disk_that_cannot_flush_folders_still_takes_files(
             store.append(row("three"), arrays(3))
 
 
-def test_a_run_is_read_back_where_lines_end_otherwise(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_read_back_where_lines_end_otherwise(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def as_on_windows(file: Path, mode: str, **options: str) -> IO[str]:
         return open(file, mode, **{"newline": "\r\n", **options})
 

@@ -28,7 +28,13 @@ def test_what_is_no_run_is_told_apart_from_a_damaged_one(tmp_path: Path) -> None
     for name in ("foreign.zarr", "folder", "file"):
         with pytest.raises(InputError, match="is not a run of geostat"):
             Store.open(tmp_path / name)
-    for text in ("", "[]", "{}", '{"zarr_format": 3, "attributes": {"manifest": []}}', '{"attributes": {'):
+    for text in (
+        "",
+        "[]",
+        "{}",
+        '{"zarr_format": 3, "attributes": {"manifest": []}}',
+        '{"attributes": {',
+    ):
         (tmp_path / "folder" / "zarr.json").write_text(text)
         with pytest.raises(StoreError, match="manifest is damaged"):
             Store.open(tmp_path / "folder")
@@ -61,7 +67,13 @@ def test_a_run_has_one_writer_at_a_time_under_all_its_names(tmp_path: Path) -> N
     with alone(path):
         for name in (path, link):
             with (
-                pytest.raises(InputError, match=f"{name.name}: another geostat command is writing there.* Wait until it ends"),
+                pytest.raises(
+                    InputError,
+                    match=(
+                        f"{name.name}: another geostat command is writing there.* Wait until it"
+                        " ends"
+                    ),
+                ),
                 alone(name),
             ):
                 pytest.fail("a second writer")
@@ -77,8 +89,11 @@ def test_a_place_that_was_refused_leaves_no_folder(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-def test_a_lock_that_was_removed_while_it_was_waited_for_is_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Another process lets go and removes its file between our opening and our locking it: a third could then lock a new one.
+def test_a_lock_that_was_removed_while_it_was_waited_for_is_not_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Another process lets go and removes its file between our opening and our locking it: a third
+    # could then lock a new one.
     import fcntl
 
     path, flock, calls = tmp_path / "run.zarr", fcntl.flock, []

@@ -37,7 +37,11 @@ def test_what_is_written_is_read_back(store: Store) -> None:
 def test_a_result_group_round_trips_with_attributes(store: Store) -> None:
     dataset = xr.Dataset(
         {
-            "beta": (("gram", "layer"), np.array([[1.0, np.nan], [3.0, 4.0]]), {"units": "1", "symbol": r"\beta"}),
+            "beta": (
+                ("gram", "layer"),
+                np.array([[1.0, np.nan], [3.0, 4.0]]),
+                {"units": "1", "symbol": r"\beta"},
+            ),
             "ok": ("layer", [True, False]),
         },
         coords={"gram": np.array(["exponential", "offset"], dtype=object)},
@@ -46,12 +50,18 @@ def test_a_result_group_round_trips_with_attributes(store: Store) -> None:
     store.put({"similarity": dataset})
     store.put({"similarity": dataset})
     found = Store.open(store.path).read("similarity")
-    xr.testing.assert_identical(found.assign_coords(gram=found["gram"].values.astype(object)), dataset)
+    xr.testing.assert_identical(
+        found.assign_coords(gram=found["gram"].values.astype(object)), dataset
+    )
     assert Store.open(store.path).results == ["similarity"]
 
 
-def test_equal_runs_give_equal_bytes_however_they_were_interrupted(tmp_path: Path, store: Store) -> None:
-    other = Store.create(tmp_path / "other.zarr", provenance={"model": {"model": "m"}}, plan=PLAN, documents=3)
+def test_equal_runs_give_equal_bytes_however_they_were_interrupted(
+    tmp_path: Path, store: Store
+) -> None:
+    other = Store.create(
+        tmp_path / "other.zarr", provenance={"model": {"model": "m"}}, plan=PLAN, documents=3
+    )
     other.append(row("one"), arrays(1))
     again = Store.open(other.path)
     root = module.zarr.open_group(other.path, mode="r+")
@@ -70,7 +80,9 @@ def test_extending_makes_room_and_keeps_what_is_there(tmp_path: Path, store: Sto
     xr.testing.assert_equal(found.isel(document=slice(0, 2)), before)
 
 
-def test_a_document_that_is_not_in_the_manifest_does_not_count(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_document_that_is_not_in_the_manifest_does_not_count(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def stop(*args: object) -> None:
         raise KeyboardInterrupt
 
@@ -127,7 +139,9 @@ def test_a_created_store_takes_its_place_with_its_first_document(tmp_path: Path)
     assert (len(found.documents), found.results) == (2, ["norms"])
 
 
-def test_a_fresh_store_leaves_the_old_one_until_its_first_document_is_complete(store: Store) -> None:
+def test_a_fresh_store_leaves_the_old_one_until_its_first_document_is_complete(
+    store: Store,
+) -> None:
     before = contents(store.path)
     fresh = Store.create(store.path, provenance={"new": True}, plan=PLAN, documents=1, fresh=True)
     assert contents(store.path) == before
@@ -157,8 +171,13 @@ def test_results_are_dropped_when_a_document_is_added(store: Store) -> None:
 
 @pytest.mark.parametrize("convention", ["paper", "followup"])
 def test_f_scores_are_derived_by_the_runs_convention(convention: str) -> None:
-    curves = xr.Dataset({"precision": ("n", [1.0, 0.5, 0.0]), "recall": ("n", [1.0, 0.25, 0.0])}, attrs={"convention": convention})
+    curves = xr.Dataset(
+        {"precision": ("n", [1.0, 0.5, 0.0]), "recall": ("n", [1.0, 0.25, 0.0])},
+        attrs={"convention": convention},
+    )
     found = with_f_scores(curves)
-    expected = ([1, 2 / 3, 0], [1, 0.4, 0]) if convention == "paper" else ([1, 1 / 3, 0], [1, 1 / 3, 0])
+    expected = (
+        ([1, 2 / 3, 0], [1, 0.4, 0]) if convention == "paper" else ([1, 1 / 3, 0], [1, 1 / 3, 0])
+    )
     np.testing.assert_allclose(found["f_outer"], expected[0])
     np.testing.assert_allclose(found["f_inner"], expected[1])

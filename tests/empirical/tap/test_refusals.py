@@ -24,7 +24,11 @@ def model(family: str) -> transformers.PreTrainedModel:
 
 
 def test_a_mask_that_is_not_registered_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    mapping = {name: function for name, function in AttentionMaskInterface._global_mapping.items() if name != NAME}
+    mapping = {
+        name: function
+        for name, function in AttentionMaskInterface._global_mapping.items()
+        if name != NAME
+    }
     monkeypatch.setattr(AttentionMaskInterface, "_global_mapping", mapping)
     monkeypatch.setattr(AttentionMaskInterface, "register", lambda *args: None)
     for family in ("llama", "mistral"):
@@ -46,7 +50,10 @@ def test_a_mask_that_is_lost_on_the_way_is_caught(monkeypatch: pytest.MonkeyPatc
 
 def test_an_additive_mask_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tap_module, "sdpa_mask", eager_mask)
-    with pytest.raises(InputError, match=r"its mask is torch.float32 of shape \(1, 1, 30, 30\), expected torch.bool"):
+    with pytest.raises(
+        InputError,
+        match=r"its mask is torch.float32 of shape \(1, 1, 30, 30\), expected torch.bool",
+    ):
         tap(model("llama"), tokens(1, 30), lambda layer: None)
 
 
@@ -54,16 +61,23 @@ def test_a_keyword_that_is_not_understood_is_refused() -> None:
     llama = copy.deepcopy(model("llama"))
     attention = llama.model.layers[1].self_attn
     attention.forward = functools.partial(attention.forward, position_bias=torch.zeros(1))
-    with pytest.raises(InputError, match="layer 1 of LlamaAttention: passes position_bias, which geostat does not understand"):
+    with pytest.raises(
+        InputError,
+        match="layer 1 of LlamaAttention: passes position_bias, which geostat does not understand",
+    ):
         tap(llama, tokens(1, 30), lambda layer: None)
 
 
 def _bloom() -> transformers.PreTrainedModel:
-    return transformers.BloomForCausalLM(transformers.BloomConfig(vocab_size=97, hidden_size=64, n_layer=3, n_head=4))
+    return transformers.BloomForCausalLM(
+        transformers.BloomConfig(vocab_size=97, hidden_size=64, n_layer=3, n_head=4)
+    )
 
 
 def _mpt() -> transformers.PreTrainedModel:
-    return transformers.MptForCausalLM(transformers.MptConfig(vocab_size=97, d_model=64, n_layers=3, n_heads=4, max_seq_len=64))
+    return transformers.MptForCausalLM(
+        transformers.MptConfig(vocab_size=97, d_model=64, n_layers=3, n_heads=4, max_seq_len=64)
+    )
 
 
 @pytest.mark.parametrize("maker", [_bloom, _mpt])
@@ -84,12 +98,20 @@ def test_a_model_of_which_one_layer_does_not_call_is_refused() -> None:
 def test_a_model_whose_layers_call_out_of_order_is_refused() -> None:
     llama = copy.deepcopy(model("llama"))
     llama.model.layers[1].self_attn.layer_idx = 3
-    with pytest.raises(InputError, match="layer 1 of LlamaAttention: is not one causal attention a layer"):
+    with pytest.raises(
+        InputError, match="layer 1 of LlamaAttention: is not one causal attention a layer"
+    ):
         tap(llama, tokens(1, 30), lambda layer: None)
 
 
 def test_models_that_are_no_causal_decoders_are_refused() -> None:
-    config = transformers.BertConfig(vocab_size=97, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96)
+    config = transformers.BertConfig(
+        vocab_size=97,
+        hidden_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=96,
+    )
     with pytest.raises(InputError, match="expected a decoder-only model"):
         tap(transformers.BertModel(config).eval(), tokens(1, 30), lambda layer: None)
     gemma = copy.deepcopy(model("gemma3"))
@@ -97,22 +119,39 @@ def test_models_that_are_no_causal_decoders_are_refused() -> None:
     with pytest.raises(InputError, match="attends to later positions, expected a causal decoder"):
         tap(gemma, tokens(1, 30), lambda layer: None)
     mamba = transformers.MambaConfig(vocab_size=97, hidden_size=64, num_hidden_layers=2)
-    with pytest.raises(InputError, match="mamba: has layers of type linear_attention, expected attention in every layer"):
+    with pytest.raises(
+        InputError,
+        match="mamba: has layers of type linear_attention, expected attention in every layer",
+    ):
         tap_module.attention_layers(mamba)
 
 
 @pytest.mark.parametrize(
     ("ids", "mask", "said"),
     [
-        (torch.zeros(5, dtype=torch.long), None, r"input_ids has shape \(5,\), expected \(document, position\)"),
+        (
+            torch.zeros(5, dtype=torch.long),
+            None,
+            r"input_ids has shape \(5,\), expected \(document, position\)",
+        ),
         (torch.zeros(1, 0, dtype=torch.long), None, r"input_ids has shape \(1, 0\)"),
         (tokens(1, 513), None, "reads at most 512 tokens, but a window has 513. Use --length 512"),
         (torch.tensor([[5, 97]]), None, "knows 97 tokens, but token 97 was given"),
-        (tokens(2, 5), torch.ones(1, 5), r"attention_mask has shape \(1, 5\), expected that of input_ids, \(2, 5\)"),
-        (tokens(2, 5), torch.tensor([[1, 1, 1, 1, 1], [0, 0, 0, 0, 0]]), "attention_mask hides every token of document 1"),
+        (
+            tokens(2, 5),
+            torch.ones(1, 5),
+            r"attention_mask has shape \(1, 5\), expected that of input_ids, \(2, 5\)",
+        ),
+        (
+            tokens(2, 5),
+            torch.tensor([[1, 1, 1, 1, 1], [0, 0, 0, 0, 0]]),
+            "attention_mask hides every token of document 1",
+        ),
     ],
 )
-def test_tokens_that_do_not_fit_are_refused_in_one_line(ids: torch.Tensor, mask: torch.Tensor | None, said: str) -> None:
+def test_tokens_that_do_not_fit_are_refused_in_one_line(
+    ids: torch.Tensor, mask: torch.Tensor | None, said: str
+) -> None:
     with pytest.raises(InputError, match=said) as caught:
         tap(model("llama"), ids, lambda layer: None, mask)
     assert "\n" not in str(caught.value)

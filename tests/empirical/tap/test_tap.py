@@ -22,7 +22,14 @@ from empirical.tap.tap import NAME, TappedLayer, tap
 
 # Tolerances of float32: the two paths add the same numbers in another order, layer after layer.
 ALPHA, LOG_ALPHA, HIDDEN = 1e-5, 1e-3, 2e-5
-SLIDING = {"mistral": (0, 1, 2, 3), "phi3": (0, 1, 2, 3), "gemma2": (0, 2), "gemma3": (0, 2), "qwen2": (0, 2), "gpt_oss": (0, 2)}
+SLIDING = {
+    "mistral": (0, 1, 2, 3),
+    "phi3": (0, 1, 2, 3),
+    "gemma2": (0, 2),
+    "gemma3": (0, 2),
+    "qwen2": (0, 2),
+    "gpt_oss": (0, 2),
+}
 
 
 @functools.cache
@@ -30,7 +37,9 @@ def model(family: str) -> transformers.PreTrainedModel:
     return tiny(family)
 
 
-def layers(which: transformers.PreTrainedModel, ids: torch.Tensor, mask: torch.Tensor | None = None) -> list[TappedLayer]:
+def layers(
+    which: transformers.PreTrainedModel, ids: torch.Tensor, mask: torch.Tensor | None = None
+) -> list[TappedLayer]:
     found: list[TappedLayer] = []
     tap(which, ids, found.append, mask)
     return found
@@ -62,7 +71,9 @@ def test_the_tap_equals_eager_attention_under_padding(family: str, side: str) ->
 
 
 @pytest.mark.parametrize(("family", "kv_heads"), [("deepseek_v3", 4), ("gpt_bigcode", 1)])
-def test_the_tap_equals_eager_attention_where_heads_have_other_shapes(family: str, kv_heads: int) -> None:
+def test_the_tap_equals_eager_attention_where_heads_have_other_shapes(
+    family: str, kv_heads: int
+) -> None:
     assert_equal(parity(model(family), tokens(2, 150)))
     assert layers(model(family), tokens(2, 50))[0].values.shape == (2, kv_heads, 50, 16)
 
@@ -80,8 +91,9 @@ def test_the_tap_equals_eager_attention_in_the_built_in_model_at_1025_tokens() -
     assert_equal(parity(builtin_model().model, torch.as_tensor(found.token_ids, dtype=torch.long)))
 
 
-# Eager attention in float32 with metrics in float64 loops, an implementation that shares nothing with this one: means over 30 layers, 9
-# heads and six topics of Python 3.11.7, 1,025 tokens each. The weights are summed in another order, hence 1e-6.
+# Eager attention in float32 with metrics in float64 loops, an implementation that shares nothing
+# with this one: means over 30 layers, 9 heads and six topics of Python 3.11.7, 1,025 tokens each.
+# The weights are summed in another order, hence 1e-6.
 SINK_WEIGHT = 0.2793915130171764
 COMPOUND_SHA256 = "e83a43bdc52fde4f3c521eb1b6b02fa550163642a9c71f9a3a1e45a6758f7d02"
 
@@ -94,7 +106,11 @@ def test_the_mean_weight_of_the_sink_is_the_published_one() -> None:
         pytest.skip("another Python has another text")
     weights: list[float] = []
     for row in torch.as_tensor(found.token_ids, dtype=torch.long):
-        tap(builtin_model().model, row[None], lambda layer: weights.append(float(layer.alpha[..., 0].mean())))
+        tap(
+            builtin_model().model,
+            row[None],
+            lambda layer: weights.append(float(layer.alpha[..., 0].mean())),
+        )
     assert sum(weights) / len(weights) == pytest.approx(SINK_WEIGHT, abs=1e-6)
 
 
@@ -119,7 +135,10 @@ def test_the_tiny_models_attend_far_from_uniformly() -> None:
     # Otherwise the parity tests could not tell a wrong scaling, mask or soft-cap.
     for family in FAMILIES:
         peak = torch.stack(
-            [(layer.alpha.amax(-1) * layer.visible.sum(-1)[:, None]).mean() for layer in layers(model(family), tokens(2, 300))]
+            [
+                (layer.alpha.amax(-1) * layer.visible.sum(-1)[:, None]).mean()
+                for layer in layers(model(family), tokens(2, 300))
+            ]
         )
         assert float(peak.mean()) > 4, family
 
@@ -127,7 +146,10 @@ def test_the_tiny_models_attend_far_from_uniformly() -> None:
 def test_values_are_those_of_the_layer_and_layers_come_in_order() -> None:
     llama = model("llama")
     projected: list[torch.Tensor] = []
-    hooks = [layer.self_attn.v_proj.register_forward_hook(lambda *args: projected.append(args[2])) for layer in llama.model.layers]
+    hooks = [
+        layer.self_attn.v_proj.register_forward_hook(lambda *args: projected.append(args[2]))
+        for layer in llama.model.layers
+    ]
     found = layers(llama, tokens(2, 40))
     for hook in hooks:
         hook.remove()
@@ -140,7 +162,9 @@ def test_the_analysed_query_of_a_padded_document_is_its_last_token() -> None:
     ids = tokens(2, 60)
     mask = torch.ones(2, 60, dtype=torch.long)
     mask[0, 45:] = 0
-    for padded, alone in zip(layers(model("llama"), ids, mask), layers(model("llama"), ids[:1, :45]), strict=True):
+    for padded, alone in zip(
+        layers(model("llama"), ids, mask), layers(model("llama"), ids[:1, :45]), strict=True
+    ):
         torch.testing.assert_close(padded.alpha[0, :, :45], alone.alpha[0], atol=1e-5, rtol=1e-4)
         assert not bool(padded.alpha[0, :, 45:].any())
         assert padded.visible[0].tolist() == [True] * 45 + [False] * 15
@@ -148,7 +172,9 @@ def test_the_analysed_query_of_a_padded_document_is_its_last_token() -> None:
 
 def test_a_mask_without_padding_changes_nothing() -> None:
     ids = tokens(2, 60)
-    for masked, plain in zip(layers(model("llama"), ids, torch.ones(2, 60)), layers(model("llama"), ids), strict=True):
+    for masked, plain in zip(
+        layers(model("llama"), ids, torch.ones(2, 60)), layers(model("llama"), ids), strict=True
+    ):
         assert torch.equal(masked.alpha, plain.alpha)
 
 
@@ -199,7 +225,14 @@ def test_no_weights_of_all_queries_ever_exist(family: str) -> None:
 def test_a_row_is_softmax_of_scaled_capped_scores_with_the_sink_left_out() -> None:
     query = torch.tensor([[[2.0], [1.0]]])
     key = torch.tensor([[[[1.0], [3.0], [2.0]]]])
-    row = analysed_row(query, key, torch.tensor([[True, False, True]]), scaling=0.5, softcap=2.0, sinks=torch.tensor([0.3, -0.7]))
+    row = analysed_row(
+        query,
+        key,
+        torch.tensor([[True, False, True]]),
+        scaling=0.5,
+        softcap=2.0,
+        sinks=torch.tensor([0.3, -0.7]),
+    )
     for head, (q, sink) in enumerate([(2.0, 0.3), (1.0, -0.7)]):
         scores = [2.0 * math.tanh(q * k * 0.5 / 2.0) for k in (1.0, 2.0)]
         total = math.fsum(map(math.exp, [*scores, sink]))

@@ -1,4 +1,6 @@
-"""Bounds against measurement: each bound at its own document's weights, projected Grams, hidden sinks, and what lies outside."""
+"""Bounds against measurement: each bound at its own document's weights, projected Grams, hidden
+sinks, and what lies outside.
+"""
 
 from pathlib import Path
 
@@ -35,11 +37,18 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> xr.DataTree:
 @pytest.fixture(scope="module")
 def windowed(tmp_path_factory: pytest.TempPathFactory) -> xr.DataTree:
     """Two documents; layers 0 and 2 see the last 24 positions only."""
-    return run_tree(tmp_path_factory.mktemp("windowed") / "run.zarr", family="gemma2", documents=2, length=LENGTH)
+    return run_tree(
+        tmp_path_factory.mktemp("windowed") / "run.zarr",
+        family="gemma2",
+        documents=2,
+        length=LENGTH,
+    )
 
 
 def planted(tree: xr.DataTree, **changes: dict) -> xr.DataTree:
-    """A run with fits made by hand: the same for every kv_head but for `changes` by name, {(gram, layer, kv_head): value}."""
+    """A run with fits made by hand: the same for every kv_head but for `changes` by name,
+    {(gram, layer, kv_head): value}.
+    """
     capture = tree["capture"].to_dataset()
     layers, kv_heads = capture.sizes["layer"], capture.sizes["kv_head"]
     per_gram = {"beta": 0.3, "offset": 0.0, "feasible": 1.0}
@@ -52,56 +61,101 @@ def planted(tree: xr.DataTree, **changes: dict) -> xr.DataTree:
     for name, cells in changes.items():
         for where, value in cells.items():
             values[name][where] = value
-    dims = {name: ("gram", "layer", "kv_head") if name in per_gram else ("layer", "kv_head") for name in values}
-    fits = xr.Dataset({name: (dims[name], value) for name, value in values.items()}, coords={"gram": ["exponential", "offset"]})
+    dims = {
+        name: ("gram", "layer", "kv_head") if name in per_gram else ("layer", "kv_head")
+        for name in values
+    }
+    fits = xr.Dataset(
+        {name: (dims[name], value) for name, value in values.items()},
+        coords={"gram": ["exponential", "offset"]},
+    )
     groups = {f"/{name}": tree[name].to_dataset() for name in tree.children}
-    groups |= {"/norms": fits[["C", "lam"]], "/similarity": fits[["beta", "offset", "rho0", "feasible"]]}
+    groups |= {
+        "/norms": fits[["C", "lam"]],
+        "/similarity": fits[["beta", "offset", "rho0", "feasible"]],
+    }
     return xr.DataTree.from_dict(groups)
 
 
 def exact(
-    tree: xr.DataTree, layer: int, head: int, gram: LagGram, grid: np.ndarray, *, edition: str, alpha: np.ndarray | None = None
+    tree: xr.DataTree,
+    layer: int,
+    head: int,
+    gram: LagGram,
+    grid: np.ndarray,
+    *,
+    edition: str,
+    alpha: np.ndarray | None = None,
 ) -> dict:
-    """Mean over documents of the exact bounds of one head with C = 2, λ = 1/2; at one profile where `alpha` is given."""
+    """Mean over documents of the exact bounds of one head with C = 2, λ = 1/2; at one profile
+    where `alpha` is given.
+    """
     capture = tree["capture"].to_dataset()
     tokens = int(capture["tokens"][layer])
     sink = 0 if bool(capture["sink_visible"][layer]) else None
-    rows = capture["attention_weight"].values[:, layer, head, -tokens:].astype(float) if alpha is None else alpha[None]
+    rows = (
+        capture["attention_weight"].values[:, layer, head, -tokens:].astype(float)
+        if alpha is None
+        else alpha[None]
+    )
     norms = np.full(tokens, 2.0)
     if sink is not None:
         norms[0] = 1.0
     convention = capture.attrs["convention"] if edition == "sharp" else "paper"
-    found = [theory.envelope(row, norms, gram, 16, grid, edition=edition, sink=sink, convention=convention) for row in rows]
+    found = [
+        theory.envelope(
+            row, norms, gram, 16, grid, edition=edition, sink=sink, convention=convention
+        )
+        for row in rows
+    ]
     return {name: np.mean([getattr(one, name) for one in found], axis=0) for name in ALL_BOUNDS}
 
 
-def cell(found: xr.Dataset, edition: str, gram: str, layer: int, head: int) -> dict[str, np.ndarray]:
+def cell(
+    found: xr.Dataset, edition: str, gram: str, layer: int, head: int
+) -> dict[str, np.ndarray]:
     chosen = found.sel(edition=edition, gram=gram).isel(layer=layer, head=head)
     return {name: chosen[name].values for name in ALL_BOUNDS}
 
 
 @pytest.mark.parametrize("edition", ["printed", "sharp"])
-@pytest.mark.parametrize(("gram", "beta", "offset"), [("exponential", 0.3, 0.0), ("offset", 0.6, 0.2)])
-def test_bounds_are_exact_ones_at_each_documents_own_weights_then_averaged(full, edition, gram, beta, offset):
+@pytest.mark.parametrize(
+    ("gram", "beta", "offset"), [("exponential", 0.3, 0.0), ("offset", 0.6, 0.2)]
+)
+def test_bounds_are_exact_ones_at_each_documents_own_weights_then_averaged(
+    full, edition, gram, beta, offset
+):
     found = envelope_dataset(planted(full), points=6)
     grid = found["n_envelope"].values
     lagged = offset_exponential(beta, offset, 0.1, LENGTH)
     for layer, head in ((0, 0), (3, 2)):
         expected = exact(full, layer, head, lagged, grid, edition=edition)
         for name, values in cell(found, edition, gram, layer, head).items():
-            np.testing.assert_allclose(values, expected[name], atol=TABULATED, rtol=1e-7, err_msg=name)
+            np.testing.assert_allclose(
+                values, expected[name], atol=TABULATED, rtol=1e-7, err_msg=name
+            )
 
 
 def test_bounds_at_the_mean_weights_are_others(full):
     found = envelope_dataset(planted(full), points=6)
     grid = found["n_envelope"].values
     mean = full["capture"]["attention_weight"].values[:, 0, 1].astype(float).mean(axis=0)
-    at_mean = exact(full, 0, 1, offset_exponential(0.3, 0.0, 0.1, LENGTH), grid, edition="sharp", alpha=mean)
-    assert np.abs(cell(found, "sharp", "exponential", 0, 1)["precision_lower"] - at_mean["precision_lower"]).max() > 0.01
+    at_mean = exact(
+        full, 0, 1, offset_exponential(0.3, 0.0, 0.1, LENGTH), grid, edition="sharp", alpha=mean
+    )
+    assert (
+        np.abs(
+            cell(found, "sharp", "exponential", 0, 1)["precision_lower"]
+            - at_mean["precision_lower"]
+        ).max()
+        > 0.01
+    )
 
 
 def test_a_gram_that_cannot_exist_is_moved_to_its_edge_flagged_and_counted(full):
-    found = envelope_dataset(planted(full, rho0={(1, 0): 0.9, (2, 1): -0.95}, beta={(0, 1, 0): 0.8}), points=5)
+    found = envelope_dataset(
+        planted(full, rho0={(1, 0): 0.9, (2, 1): -0.95}, beta={(0, 1, 0): 0.8}), points=5
+    )
     edge = feasible_edge(0.8, LENGTH - 1)
     assert edge < 0.9
     moved = found["projected"].sel(fitted_gram="exponential").values
@@ -111,8 +165,19 @@ def test_a_gram_that_cannot_exist_is_moved_to_its_edge_flagged_and_counted(full)
     distance = found["projection_distance"].sel(fitted_gram="exponential").values
     assert distance[1, 0] == pytest.approx(0.9 - edge)
     assert (distance[~moved] == 0).all()
-    expected = exact(full, 1, 0, LagGram(np.exp(-0.8 * np.arange(LENGTH)), edge), found["n_envelope"].values, edition="sharp")
-    np.testing.assert_allclose(cell(found, "sharp", "exponential", 1, 0)["recall_lower"], expected["recall_lower"], atol=1e-6)
+    expected = exact(
+        full,
+        1,
+        0,
+        LagGram(np.exp(-0.8 * np.arange(LENGTH)), edge),
+        found["n_envelope"].values,
+        edition="sharp",
+    )
+    np.testing.assert_allclose(
+        cell(found, "sharp", "exponential", 1, 0)["recall_lower"],
+        expected["recall_lower"],
+        atol=1e-6,
+    )
 
 
 def test_a_lag_part_that_cannot_exist_becomes_the_nearest_correlation_matrix(full):
@@ -126,8 +191,14 @@ def test_a_lag_part_that_cannot_exist_becomes_the_nearest_correlation_matrix(ful
 
 def test_decay_of_zero_is_one_direction_for_all(full):
     found = envelope_dataset(planted(full, beta={(0, 0, 0): 0.0}, rho0={(0, 0): 0.4}), points=4)
-    expected = exact(full, 0, 0, LagGram(np.ones(LENGTH), 0.4), found["n_envelope"].values, edition="sharp")
-    np.testing.assert_allclose(cell(found, "sharp", "exponential", 0, 0)["precision_lower"], expected["precision_lower"], atol=1e-6)
+    expected = exact(
+        full, 0, 0, LagGram(np.ones(LENGTH), 0.4), found["n_envelope"].values, edition="sharp"
+    )
+    np.testing.assert_allclose(
+        cell(found, "sharp", "exponential", 0, 0)["precision_lower"],
+        expected["precision_lower"],
+        atol=1e-6,
+    )
 
 
 @pytest.mark.parametrize("name", ["C", "lam"])
@@ -139,7 +210,9 @@ def test_a_head_without_an_estimate_has_no_bounds_and_no_flags(full, name):
     for statistic in WITH_F:
         assert heads[f"{statistic}_excess"].isnull().all()
         assert not heads[f"{statistic}_outside"].any()
-    others = found["precision_lower"].sel(gram="exponential", edition="sharp").isel(layer=2, head=[0, 1])
+    others = (
+        found["precision_lower"].sel(gram="exponential", edition="sharp").isel(layer=2, head=[0, 1])
+    )
     assert others.notnull().all()
     assert found["precision_lower"].sel(gram="measured").notnull().all()
 
@@ -162,7 +235,9 @@ def test_in_a_sliding_window_only_visible_tokens_count_and_a_hidden_sink_is_none
 
 @pytest.mark.parametrize(("family", "layer"), [("llama", 1), ("gemma2", 0)])
 @pytest.mark.parametrize("edition", ["printed", "sharp"])
-def test_the_measured_envelope_is_theorys_on_the_heads_own_gram(full, windowed, family, layer, edition):
+def test_the_measured_envelope_is_theorys_on_the_heads_own_gram(
+    full, windowed, family, layer, edition
+):
     tree = full if family == "llama" else windowed
     tapped: list[tuple[torch.Tensor, torch.Tensor]] = []
     ids = torch.as_tensor(random_windows(1, LENGTH).token_ids.astype(np.int64))
@@ -177,9 +252,13 @@ def test_the_measured_envelope_is_theorys_on_the_heads_own_gram(full, windowed, 
         np.fill_diagonal(gram, 1.0)
         sink = 0 if tokens == LENGTH else None
         grid = own["n_envelope"].values
-        expected = theory.envelope(alpha[head, -tokens:], norms, gram, 16, grid, edition=edition, sink=sink, feasible=True)
+        expected = theory.envelope(
+            alpha[head, -tokens:], norms, gram, 16, grid, edition=edition, sink=sink, feasible=True
+        )
         for name in ALL_BOUNDS:
-            np.testing.assert_allclose(own[name].values[head], getattr(expected, name), rtol=1e-5, atol=1e-6, err_msg=name)
+            np.testing.assert_allclose(
+                own[name].values[head], getattr(expected, name), rtol=1e-5, atol=1e-6, err_msg=name
+            )
 
 
 def test_measured_bounds_are_averaged_over_documents_at_the_sizes_they_were_captured_at(full):
@@ -189,19 +268,33 @@ def test_measured_bounds_are_averaged_over_documents_at_the_sizes_they_were_capt
     at = found.sel(edition="sharp", gram="measured", n_envelope=own["n_envelope"].values)
     expected = own.sel(edition="sharp")["recall_upper"].mean("document").values
     np.testing.assert_allclose(at["recall_upper"].values, expected, rtol=1e-6)
-    fewer = xr.DataTree.from_dict({f"/{name}": planted(full)[name].to_dataset() for name in planted(full).children})
+    fewer = xr.DataTree.from_dict(
+        {f"/{name}": planted(full)[name].to_dataset() for name in planted(full).children}
+    )
     fewer["measured_envelope"] = xr.DataTree(own.isel(n_envelope=slice(None, None, 2)))
-    other = envelope_dataset(fewer, points=None).sel(edition="sharp", gram="measured")["recall_upper"]
+    other = envelope_dataset(fewer, points=None).sel(edition="sharp", gram="measured")[
+        "recall_upper"
+    ]
     np.testing.assert_allclose(other[..., ::2], expected[..., ::2], rtol=1e-6)
     assert other[..., 1::2].isnull().all()
-    without = xr.DataTree.from_dict({f"/{name}": planted(full)[name].to_dataset() for name in ("capture", "norms", "similarity")})
+    without = xr.DataTree.from_dict(
+        {
+            f"/{name}": planted(full)[name].to_dataset()
+            for name in ("capture", "norms", "similarity")
+        }
+    )
     assert list(envelope_dataset(without, points=3)["gram"].values) == ["exponential", "offset"]
 
 
 def test_one_edition_alone_and_an_unknown_one(full):
-    both, one = envelope_dataset(planted(full), points=3), envelope_dataset(planted(full), editions=("sharp",), points=3)
+    both, one = (
+        envelope_dataset(planted(full), points=3),
+        envelope_dataset(planted(full), editions=("sharp",), points=3),
+    )
     assert list(one["edition"].values) == ["sharp"]
-    xr.testing.assert_equal(one["precision_lower"].sel(edition="sharp"), both["precision_lower"].sel(edition="sharp"))
+    xr.testing.assert_equal(
+        one["precision_lower"].sel(edition="sharp"), both["precision_lower"].sel(edition="sharp")
+    )
     with pytest.raises(InputError, match="edition 'repaired': expected one of printed, sharp"):
         envelope_dataset(planted(full), editions=("repaired",))
 
@@ -219,11 +312,18 @@ T_OF_TWO = 4.302653
 def test_what_lies_outside_and_by_how_much_on_a_case_made_by_hand(full):
     tree = planted(full)
     capture = tree["capture"].to_dataset().copy(deep=True)
-    capture["attention_weight"][:] = capture["attention_weight"].values[:1]  # so that bounds are the same in every document
+    capture["attention_weight"][:] = capture["attention_weight"].values[
+        :1
+    ]  # so that bounds are the same in every document
     tree["capture"] = xr.DataTree(capture)
-    bounds = envelope_dataset(tree, editions=("sharp",), grams=("exponential",), points=None).sel(edition="sharp", gram="exponential")
+    bounds = envelope_dataset(tree, editions=("sharp",), grams=("exponential",), points=None).sel(
+        edition="sharp", gram="exponential"
+    )
     n = 3
-    lower, upper = (bounds[name].isel(layer=0, n_envelope=n).values for name in ("precision_lower", "recall_upper"))
+    lower, upper = (
+        bounds[name].isel(layer=0, n_envelope=n).values
+        for name in ("precision_lower", "recall_upper")
+    )
     error, about = 0.01 / np.sqrt(3), np.array([-0.01, 0.0, 0.01])
     above = [0.3, (T_OF_TWO + 0.05) * error, (T_OF_TWO - 0.05) * error, 0.02]
     for head, gap in enumerate(above):
@@ -231,10 +331,15 @@ def test_what_lies_outside_and_by_how_much_on_a_case_made_by_hand(full):
             upper[head] + gap + (about if head < 3 else 0.0)
         )  # the last agrees, which does not tell the mean exactly
         capture["precision"][:, 0, head, n] = lower[head] - 0.2 + about
-    # Three documents near v below a bound ℓ would be met with probability ((1−ℓ)/(1−v))³ were a share of texts at P = 1.
+    # Three documents near v below a bound ℓ would be met with probability ((1−ℓ)/(1−v))³ were a
+    # share of texts at P = 1.
     surely = ((1 - lower) / (1 - lower + 0.2)) ** 3 < 0.025
     changed = xr.DataTree.from_dict(
-        {"/capture": capture, "/norms": tree["norms"].to_dataset(), "/similarity": tree["similarity"].to_dataset()}
+        {
+            "/capture": capture,
+            "/norms": tree["norms"].to_dataset(),
+            "/similarity": tree["similarity"].to_dataset(),
+        }
     )
     found = envelope_dataset(changed, editions=("sharp",), grams=("exponential",), points=None)
     at = found.sel(edition="sharp", gram="exponential").isel(layer=0, n_envelope=n)
@@ -251,7 +356,12 @@ def test_a_bound_that_moves_with_its_curve_is_held_against_the_gap(full):
     own = tree["measured_envelope"].to_dataset()
     capture = tree["capture"].to_dataset().copy(deep=True)
     both = np.isin(capture["n"].values, own["n_envelope"].values)
-    edge = own["recall_upper"].sel(edition="sharp").transpose("document", "layer", "head", "n_envelope").values
+    edge = (
+        own["recall_upper"]
+        .sel(edition="sharp")
+        .transpose("document", "layer", "head", "n_envelope")
+        .values
+    )
     capture["recall"][..., both] = edge + 0.005 + 1e-4 * np.arange(3)[:, None, None, None]
     tree["capture"] = xr.DataTree(capture)
     found = envelope_dataset(tree, editions=("sharp",), points=None).sel(
@@ -260,11 +370,15 @@ def test_a_bound_that_moves_with_its_curve_is_held_against_the_gap(full):
     np.testing.assert_allclose(found["recall_upper_gap_se"], 1e-4 / np.sqrt(3), rtol=1e-3)
     spread = found["recall_se"].values > 1e-3
     assert spread.any()
-    assert found["recall_outside"].values[spread].all()  # though the curve's own error is far larger
+    assert (
+        found["recall_outside"].values[spread].all()
+    )  # though the curve's own error is far larger
 
 
 def test_one_document_has_no_standard_error_and_every_excess_is_outside(full):
-    one = xr.DataTree.from_dict({f"/{name}": planted(full)[name].to_dataset() for name in planted(full).children})
+    one = xr.DataTree.from_dict(
+        {f"/{name}": planted(full)[name].to_dataset() for name in planted(full).children}
+    )
     for name in ("capture", "measured_envelope"):
         one[name] = xr.DataTree(one[name].to_dataset().isel(document=[0]))
     found = envelope_dataset(one, points=6)
@@ -272,13 +386,17 @@ def test_one_document_has_no_standard_error_and_every_excess_is_outside(full):
     assert found["precision_lower"].notnull().all()
     for statistic in WITH_F:
         excess = found[f"{statistic}_excess"]
-        xr.testing.assert_equal(found[f"{statistic}_outside"].drop_attrs(), (excess > 0).drop_attrs())
+        xr.testing.assert_equal(
+            found[f"{statistic}_outside"].drop_attrs(), (excess > 0).drop_attrs()
+        )
     assert found.attrs["documents"] == 1
 
 
 def test_standard_errors_are_those_of_a_jackknife_over_documents(full):
     found = envelope_dataset(planted(full), points=5)
-    curves = measured_curves(full["capture"].to_dataset(), found["n_envelope"].values)["recall"].values
+    curves = measured_curves(full["capture"].to_dataset(), found["n_envelope"].values)[
+        "recall"
+    ].values
     left_out = np.stack([np.delete(curves, k, axis=0).mean(axis=0) for k in range(3)])
     jackknife = np.sqrt(2 / 3 * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0))
     np.testing.assert_allclose(found["recall_se"].values, jackknife, atol=1e-12)
@@ -287,8 +405,13 @@ def test_standard_errors_are_those_of_a_jackknife_over_documents(full):
 
 def curves_of(convention: str, precision: list[float], recall: list[float]) -> xr.Dataset:
     dims, n = ("document", "layer", "head", "n"), np.arange(1, len(precision) + 1)
-    data = {name: (dims, np.array(values)[None, None, None]) for name, values in (("precision", precision), ("recall", recall))}
-    return measured_curves(xr.Dataset(data, coords={"n": n}, attrs={"convention": convention}), n).squeeze()
+    data = {
+        name: (dims, np.array(values)[None, None, None])
+        for name, values in (("precision", precision), ("recall", recall))
+    }
+    return measured_curves(
+        xr.Dataset(data, coords={"n": n}, attrs={"convention": convention}), n
+    ).squeeze()
 
 
 def test_f_scores_follow_the_convention():
@@ -302,7 +425,13 @@ def test_f_scores_follow_the_convention():
 
 
 def test_a_followup_run_meets_bounds_of_its_own_convention(tmp_path: Path):
-    tree = run_tree(tmp_path / "run.zarr", length=LENGTH, documents=1, null=False, convention=Convention.FOLLOWUP)
+    tree = run_tree(
+        tmp_path / "run.zarr",
+        length=LENGTH,
+        documents=1,
+        null=False,
+        convention=Convention.FOLLOWUP,
+    )
     found = envelope_dataset(planted(tree), points=6)
     grid = found["n_envelope"].values
     expected = exact(tree, 0, 1, offset_exponential(0.3, 0.0, 0.1, LENGTH), grid, edition="sharp")
@@ -312,7 +441,11 @@ def test_a_followup_run_meets_bounds_of_its_own_convention(tmp_path: Path):
     assert found["precision_lower"].sel(edition="printed").isel(n_envelope=2).notnull().all()
     alpha, states = [], []
     ids = torch.as_tensor(random_windows(1, LENGTH).token_ids.astype(np.int64))
-    tap(loaded("llama").model, ids, lambda view: (alpha.append(view.alpha[0]), states.append(view.values[0])))
+    tap(
+        loaded("llama").model,
+        ids,
+        lambda view: (alpha.append(view.alpha[0]), states.append(view.values[0])),
+    )
     own = separability(alpha[0], states[0], grid, convention="followup")
     np.testing.assert_allclose(found["f_inner"].values[0], own["f_inner"], rtol=1e-5)
 

@@ -1,4 +1,6 @@
-"""Swapped ingredients: each bound is the theory's at the ingredients it names, and what returns into the bounds is counted right."""
+"""Swapped ingredients: each bound is the theory's at the ingredients it names, and what returns
+into the bounds is counted right.
+"""
 
 import numpy as np
 import pytest
@@ -26,7 +28,9 @@ def swapped(tree: xr.DataTree) -> xr.Dataset:
 
 def by_hand(tree: xr.DataTree, swap: str, n: np.ndarray) -> dict[str, np.ndarray]:
     """The sharp bounds of one head with some ingredients measured, one theory call a profile."""
-    capture, norms, similarity, weights = (tree[name].to_dataset() for name in ("capture", "norms", "similarity", "weights"))
+    capture, norms, similarity, weights = (
+        tree[name].to_dataset() for name in ("capture", "norms", "similarity", "weights")
+    )
     kv_head = int(capture["kv_head_of_head"][HEAD])
     fitted = fitted_head(capture, norms, similarity, "exponential", LAYER, kv_head)
     assert fitted is not None
@@ -39,18 +43,30 @@ def by_hand(tree: xr.DataTree, swap: str, n: np.ndarray) -> dict[str, np.ndarray
         alpha[0, 1:] *= (1 - alpha[0, 0]) / alpha[0, 1:].sum()
     norm = capture["value_norm"].values[:, LAYER, kv_head].astype(float).mean(axis=0)
     if "norms" not in measured:
-        norm = np.r_[float(norms["lam"][LAYER, kv_head]), np.ones(tokens - 1)] * float(norms["C"][LAYER, kv_head])
+        norm = np.r_[float(norms["lam"][LAYER, kv_head]), np.ones(tokens - 1)] * float(
+            norms["C"][LAYER, kv_head]
+        )
     gram = fitted.gram
     if "similarity" in measured:
         by_lag = capture["cosine_mean"].values[:, LAYER, kv_head].astype(float).mean(axis=0)
-        rho0 = float(np.nanmean(capture["sink_cosine"].values[:, LAYER, kv_head].astype(float)[:, 1:]))
+        rho0 = float(
+            np.nanmean(capture["sink_cosine"].values[:, LAYER, kv_head].astype(float)[:, 1:])
+        )
         gram = LagGram(np.r_[1.0, by_lag], rho0)
-    found = [bounds_of(row, norm, gram, int(capture.attrs["dimension"]), n, edition="sharp") for row in alpha]
-    return {name: np.mean([getattr(one, name) for one in found], axis=0) for name in ("precision_lower", "recall_upper")}
+    found = [
+        bounds_of(row, norm, gram, int(capture.attrs["dimension"]), n, edition="sharp")
+        for row in alpha
+    ]
+    return {
+        name: np.mean([getattr(one, name) for one in found], axis=0)
+        for name in ("precision_lower", "recall_upper")
+    }
 
 
 @pytest.mark.parametrize("swap", list(SWAPS))
-def test_a_swap_evaluates_the_theory_at_the_ingredients_it_names(tree: xr.DataTree, swapped: xr.Dataset, swap: str):
+def test_a_swap_evaluates_the_theory_at_the_ingredients_it_names(
+    tree: xr.DataTree, swapped: xr.Dataset, swap: str
+):
     kv_head = int(tree["capture"].to_dataset()["kv_head_of_head"][HEAD])
     if "similarity" in SWAPS[swap] and float(swapped["moved"][LAYER, kv_head]) > 0:
         pytest.skip("the measured cosines of this head had to be moved")
@@ -59,30 +75,53 @@ def test_a_swap_evaluates_the_theory_at_the_ingredients_it_names(tree: xr.DataTr
         np.testing.assert_allclose(at[name].values, expected, atol=2e-7)
 
 
-def test_measured_weights_alone_are_the_bounds_of_the_confrontation(tree: xr.DataTree, swapped: xr.Dataset):
-    laid = envelope_dataset(tree, editions=("sharp",), points=8).sel(edition="sharp", gram="exponential")
+def test_measured_weights_alone_are_the_bounds_of_the_confrontation(
+    tree: xr.DataTree, swapped: xr.Dataset
+):
+    laid = envelope_dataset(tree, editions=("sharp",), points=8).sel(
+        edition="sharp", gram="exponential"
+    )
     for name in ("precision_lower", "precision_upper", "recall_lower", "recall_upper"):
-        np.testing.assert_allclose(swapped[name].sel(swap="weights").values, laid[name].values, atol=1e-12)
+        np.testing.assert_allclose(
+            swapped[name].sel(swap="weights").values, laid[name].values, atol=1e-12
+        )
 
 
 def test_what_returns_into_the_bounds_is_counted(tree: xr.DataTree, swapped: xr.Dataset):
     n = swapped["n_envelope"].values
     tokens = tree["capture"].sizes["position"]
-    measured = tree["capture"].to_dataset()["recall"].astype(float).mean("document").sel(n=n).transpose("layer", "head", "n").values
+    measured = (
+        tree["capture"]
+        .to_dataset()["recall"]
+        .astype(float)
+        .mean("document")
+        .sel(n=n)
+        .transpose("layer", "head", "n")
+        .values
+    )
     inner = (n > 1) & (n < tokens)
-    inside = (swapped["recall_lower"].values <= measured) & (measured <= swapped["recall_upper"].values)
+    inside = (swapped["recall_lower"].values <= measured) & (
+        measured <= swapped["recall_upper"].values
+    )
     inside = inside[..., inner]
     lost = ~inside[0]
     assert int(swapped["recall_lost"]) == lost.sum()
     np.testing.assert_allclose(swapped["recall_inside"], inside.mean(axis=(1, 2, 3)))
-    expected = [(one & lost).sum() / lost.sum() for one in inside] if lost.any() else np.full(len(inside), np.nan)
+    expected = (
+        [(one & lost).sum() / lost.sum() for one in inside]
+        if lost.any()
+        else np.full(len(inside), np.nan)
+    )
     np.testing.assert_allclose(swapped["recall_regained"], expected)
     width = (swapped["recall_upper"] - swapped["recall_lower"]).values[..., inner]
     np.testing.assert_allclose(swapped["recall_width"], width.mean(axis=(1, 2, 3)), atol=1e-12)
 
 
 def test_cosines_that_no_vectors_have_are_moved_and_said_to_be(tree: xr.DataTree):
-    groups = {f"/{name}": tree[name].to_dataset().copy(deep=True) for name in ("capture", "norms", "similarity", "weights")}
+    groups = {
+        f"/{name}": tree[name].to_dataset().copy(deep=True)
+        for name in ("capture", "norms", "similarity", "weights")
+    }
     cosines = groups["/capture"]["cosine_mean"]
     cosines[:, 0, 0] = np.resize([0.9, -0.9, -0.9], cosines.shape[-1])
     found = swap_ingredients(xr.DataTree.from_dict(groups), points=3)
@@ -92,7 +131,10 @@ def test_cosines_that_no_vectors_have_are_moved_and_said_to_be(tree: xr.DataTree
 
 
 def test_a_head_that_could_not_be_fitted_has_no_bounds(tree: xr.DataTree):
-    groups = {f"/{name}": tree[name].to_dataset().copy(deep=True) for name in ("capture", "norms", "similarity", "weights")}
+    groups = {
+        f"/{name}": tree[name].to_dataset().copy(deep=True)
+        for name in ("capture", "norms", "similarity", "weights")
+    }
     groups["/norms"]["C"][0, 0] = np.nan
     groups["/weights"]["log_weight_model"][1, 3] = np.nan
     found = swap_ingredients(xr.DataTree.from_dict(groups), points=3)

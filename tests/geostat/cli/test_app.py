@@ -1,4 +1,6 @@
-"""The command as a person meets it: one line and an exit code for bad input, JSON where asked, silence where asked, and nothing lost to Ctrl-C."""
+"""The command as a person meets it: one line and an exit code for bad input, JSON where asked,
+silence where asked, and nothing lost to Ctrl-C.
+"""
 
 import json
 import re
@@ -18,17 +20,32 @@ def test_the_main_job_tells_its_stages_and_prints_the_verdict(finished: Finished
     said = finished.said
     stages = [line.removeprefix("geostat: ") for line in said.stderr.splitlines()]
     assert [stage for stage in stages if not re.search(r"documents|\d%$", stage)] == [
-        "read the text", "load the model", "capture", "fit norms", "fit similarity", "fit weights", "fit pooled heads", "confront",
+        "read the text",
+        "load the model",
+        "capture",
+        "fit norms",
+        "fit similarity",
+        "fit weights",
+        "fit pooled heads",
+        "confront",
         "experiments",
-        "report"
-    ]  # fmt: skip
+        "report",
+    ]
     assert any(stage.startswith("3/3 documents") for stage in stages)
     lines = said.stdout.splitlines()
-    assert lines[:3] == [f"report: {finished.out / 'report.html'}", f"run: {finished.store}", "verdict:"]
+    assert lines[:3] == [
+        f"report: {finished.out / 'report.html'}",
+        f"run: {finished.store}",
+        "verdict:",
+    ]
     assert [line.strip() for line in lines[3:]] == finished.tree["summary"].attrs["sentences"]
     page = (finished.out / "report.html").read_text(encoding="utf-8")
     assert "Assumption 2" in page
-    assert len(list((finished.out / "figures").glob("*.pdf"))) == len(list((finished.out / "figures").glob("*.png"))) >= 7
+    assert (
+        len(list((finished.out / "figures").glob("*.pdf")))
+        == len(list((finished.out / "figures").glob("*.png")))
+        >= 7
+    )
     assert list((finished.out / "tables").glob("*.tex"))
 
 
@@ -57,7 +74,9 @@ def test_quiet_is_silent_but_for_what_json_asks(finished: Finished, tmp_path: Pa
     assert list((tmp_path / "tables").glob("*.tex"))
 
 
-def test_a_seldom_used_word_has_the_result_of_its_option(tmp_path: Path, model_folder: Path, text_folder: Path):
+def test_a_seldom_used_word_has_the_result_of_its_option(
+    tmp_path: Path, model_folder: Path, text_folder: Path
+):
     given = [
         "--documents",
         1,
@@ -75,7 +94,15 @@ def test_a_seldom_used_word_has_the_result_of_its_option(tmp_path: Path, model_f
         "L1H2",
     ]
     said = geostat(
-        "capture", model_folder, "--text", text_folder / "text 2.txt", *given, "--no-null", "--out", tmp_path / "mine.zarr", "--json"
+        "capture",
+        model_folder,
+        "--text",
+        text_folder / "text 2.txt",
+        *given,
+        "--no-null",
+        "--out",
+        tmp_path / "mine.zarr",
+        "--json",
     )
     assert json.loads(said.stdout) == {"run": str(tmp_path / "mine.zarr"), "documents": 1}
     tree = Store.open(tmp_path / "mine.zarr").tree()
@@ -92,7 +119,17 @@ def test_foreign_markup_is_printed_untouched(tmp_path: Path, model_folder: Path,
     odd.mkdir(parents=True)  # the slash makes two folders of it
     (odd / "model").symlink_to(model_folder)
     shutil.copy(text_folder / "text 0.txt", odd / "text.txt")
-    asked = [odd / "model", "--text", odd / "text.txt", "--documents", 1, "--length", LENGTH, "--n", "1,2"]
+    asked = [
+        odd / "model",
+        "--text",
+        odd / "text.txt",
+        "--documents",
+        1,
+        "--length",
+        LENGTH,
+        "--n",
+        "1,2",
+    ]
     said = geostat("capture", *asked, "--out", odd)
     assert said.code == 0
     assert said.stdout == f"run: {odd / 'run.zarr'}\ndocuments: 1\n"
@@ -107,12 +144,22 @@ def test_statements_are_printed():
     errata = geostat("theory", "--errata")
     assert errata.code == 0
     assert json.loads(geostat("theory", "12", "--as", "json").stdout)
-    assert len(json.loads(geostat("theory", "--errata", "--as", "json").stdout)) == len(list(catalogue.errata()))
+    assert len(json.loads(geostat("theory", "--errata", "--as", "json").stdout)) == len(
+        list(catalogue.errata())
+    )
     line = refused(geostat("theory", "unheard-of"))
     assert line.endswith("`geostat theory` lists all.")
     assert len(line.split(", ")) == 3
-    assert geostat("theory", "theorem", 1) == geostat("theory", "Theorem 1") == geostat("theory", "theorem1")
-    assert geostat("theory", "erratum", 17) == geostat("theory", "--errata", 17) == geostat("theory", 17, "--errata")
+    assert (
+        geostat("theory", "theorem", 1)
+        == geostat("theory", "Theorem 1")
+        == geostat("theory", "theorem1")
+    )
+    assert (
+        geostat("theory", "erratum", 17)
+        == geostat("theory", "--errata", 17)
+        == geostat("theory", 17, "--errata")
+    )
     assert "| V |" in geostat("theory", "table", 2, "--test").stdout
     assert "expected table 1 or table 2" in refused(geostat("theory", "12", "--test"))
     assert "--as runes" in refused(geostat("theory", "12", "--as", "runes"))
@@ -121,23 +168,50 @@ def test_statements_are_printed():
 def test_doctor_verifies_a_run(finished: Finished):
     said = geostat("doctor", finished.store.parent, "--json")
     found = json.loads(said.stdout)
-    groups = "/envelope, /heads, /norms, /pooled, /separable, /similarity, /sink, /summary, /verdicts, /weights"
+    groups = (
+        "/envelope, /heads, /norms, /pooled, /separable, /similarity, /sink, /summary, /verdicts,"
+        " /weights"
+    )
     assert found["run"] == f"{finished.store} is sound: 3 documents; {groups}"
     assert "cpu" in found["devices"]
 
 
 def test_no_command_shows_what_there_is():
     said = geostat()
-    for command in ("run", "capture", "fit", "confront", "report", "tables", "figures", "theory", "doctor"):
+    for command in (
+        "run",
+        "capture",
+        "fit",
+        "confront",
+        "report",
+        "tables",
+        "figures",
+        "theory",
+        "doctor",
+    ):
         assert f"  {command} " in said.stdout + said.stderr
 
 
 def test_a_study_and_an_audit_are_commands(tmp_path: Path):
-    said = geostat("whatif", "--set", "N=2,4", "--set", "L=32", "--set", "rho0=0", "--edition", "sharp", "--out", tmp_path / "study")
+    said = geostat(
+        "whatif",
+        "--set",
+        "N=2,4",
+        "--set",
+        "L=32",
+        "--set",
+        "rho0=0",
+        "--edition",
+        "sharp",
+        "--out",
+        tmp_path / "study",
+    )
     assert said.code == 0
     assert said.stdout.startswith("points: 2, 0 of them left out")
     assert (tmp_path / "study" / "whatif.nc").is_file()
-    found = geostat("whatif", "--find", "N", "--target", "0.5", "--set", "L=32", "--bound", "precision_lower")
+    found = geostat(
+        "whatif", "--find", "N", "--target", "0.5", "--set", "L=32", "--bound", "precision_lower"
+    )
     assert found.code == 0
     assert "precision_lower" in found.stdout
     assert "'banana' is no parameter" in refused(geostat("whatif", "--set", "banana=1"))
@@ -147,13 +221,21 @@ def test_a_study_and_an_audit_are_commands(tmp_path: Path):
     assert "expected at least 2 draws" in refused(geostat("theory", "--audit", "--draws", "1"))
 
 
-def test_an_audit_that_cannot_be_written_is_refused_before_its_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_an_audit_that_cannot_be_written_is_refused_before_its_minutes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     worked = []
-    monkeypatch.setattr(summary, "all_samples", lambda *arguments, **options: worked.append(options))
+    monkeypatch.setattr(
+        summary, "all_samples", lambda *arguments, **options: worked.append(options)
+    )
     monkeypatch.setattr(document, "document", lambda found, every: "# Audit\n")
     for out in (tmp_path, tmp_path / "absent" / "audit.md"):
         line = refused(geostat("theory", "--audit", "--out", out))
-        assert line == f"--out {out}: cannot be written, expected a file in a folder that is there. Name another."
+        assert (
+            line
+            == f"--out {out}: cannot be written, expected a file in a folder that is there. Name"
+            " another."
+        )
     assert not worked
     said = geostat("theory", "--audit", "--out", tmp_path / "audit.md")
     assert (said.code, said.stdout, (tmp_path / "audit.md").read_text()) == (0, "", "# Audit\n")

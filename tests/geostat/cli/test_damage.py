@@ -1,4 +1,6 @@
-"""A finished run with one file damaged: every command says so and names the file. A stage killed at any write: the same command mends it."""
+"""A finished run with one file damaged: every command says so and names the file. A stage killed
+at any write: the same command mends it.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,19 @@ def copied(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 def measuring(command: str, out: Path, model: Path, texts: Path) -> list[object]:
-    return [command, model, "--text", texts, "--documents", 3, "--length", LENGTH, "--out", out, "--resume"]
+    return [
+        command,
+        model,
+        "--text",
+        texts,
+        "--documents",
+        3,
+        "--length",
+        LENGTH,
+        "--out",
+        out,
+        "--resume",
+    ]
 
 
 @pytest.mark.parametrize(("name", "kind"), PLACES, ids=lambda part: getattr(part, "__name__", part))
@@ -51,7 +65,10 @@ def test_every_command_names_a_damaged_file(
 ) -> None:
     store = copied / "run.zarr"
     commands = [
-        *([command, store] for command in ("doctor", "fit", "confront", "report", "tables", "figures")),
+        *(
+            [command, store]
+            for command in ("doctor", "fit", "confront", "report", "tables", "figures")
+        ),
         ["compare", copied, copied / "absent", "--quick"],
         ["whatif", "--from", store, "--head", "L0H0", "--out", copied / "whatif"],
         *(measuring(command, copied, model_folder, text_folder) for command in ("capture", "run")),
@@ -91,17 +108,42 @@ def test_every_file_of_a_finished_run_counts(copied: Path, kind: Callable[[Path]
 
 
 def killed(work: Path, start: Path, stride: int, first: int, *command: object) -> dict:
-    """Kill a command at every so-many-th write, run it again each time; how many writes and kills there were, and what differed."""
-    program = [sys.executable, ROOT / "tests" / "support" / "kills.py", work, start, stride, first, *command]
-    done = subprocess.run([str(word) for word in program], capture_output=True, text=True, check=False)
+    """Kill a command at every so-many-th write, run it again each time; how many writes and
+    kills there were, and what differed.
+    """
+    program = [
+        sys.executable,
+        ROOT / "tests" / "support" / "kills.py",
+        work,
+        start,
+        stride,
+        first,
+        *command,
+    ]
+    done = subprocess.run(
+        [str(word) for word in program], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def stages(finished: Finished, model: Path, texts: Path, work: Path) -> dict[str, tuple[Path, tuple[object, ...]]]:
+def stages(
+    finished: Finished, model: Path, texts: Path, work: Path
+) -> dict[str, tuple[Path, tuple[object, ...]]]:
     """Where each stage begins, and its command."""
     captured = work / "captured"
-    take = ("capture", model, "--text", texts, "--length", LENGTH, "--out", "OUT", "--quiet", "--documents")
+    take = (
+        "capture",
+        model,
+        "--text",
+        texts,
+        "--length",
+        LENGTH,
+        "--out",
+        "OUT",
+        "--quiet",
+        "--documents",
+    )
     if not captured.exists():
         captured.mkdir()
         shutil.copytree(finished.store, captured / "run.zarr")

@@ -1,4 +1,6 @@
-"""What only reads or renders starts without the libraries that measure: they take seconds to import."""
+"""What only reads or renders starts without the libraries that measure: they take seconds to
+import.
+"""
 
 import json
 import shutil
@@ -14,7 +16,18 @@ COMMANDS = {
     "--help": (),
     "theory": ("12",),
     "theory --errata": (),
-    "whatif": ("--from", "RUN", "--head", "L0H0", "--set", "N=2:8:3", "--gram", "offset", "--out", "OUT/whatif"),
+    "whatif": (
+        "--from",
+        "RUN",
+        "--head",
+        "L0H0",
+        "--set",
+        "N=2:8:3",
+        "--gram",
+        "offset",
+        "--out",
+        "OUT/whatif",
+    ),
     "tables": ("RUN", "--out", "OUT/tables"),
     "figures": ("RUN", "--out", "OUT/figures"),
     "report": ("RUN", "--out", "OUT/report"),
@@ -23,7 +36,9 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_that_measures_nothing_imports_nothing_that_measures(command: str, finished: Finished, tmp_path: Path) -> None:
+def test_a_command_that_measures_nothing_imports_nothing_that_measures(
+    command: str, finished: Finished, tmp_path: Path
+) -> None:
     run, other = tmp_path / "run", tmp_path / "other"
     for copy in (run, other):
         shutil.copytree(finished.out, copy)
@@ -39,6 +54,8 @@ def test_a_command_that_measures_nothing_imports_nothing_that_measures(command: 
         "try:\n    main()\nexcept SystemExit as ended:\n    assert not ended.code, ended.code\n"
         f"print(); print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == []

@@ -1,4 +1,6 @@
-"""What a person sees: lines where there is no terminal, a bar that never touches stdout where there is one, nothing when quiet."""
+"""What a person sees: lines where there is no terminal, a bar that never touches stdout where
+there is one, nothing when quiet.
+"""
 
 import io
 import sys
@@ -12,7 +14,15 @@ from geostat.runs.console import QUIET
 
 
 def progress(documents: int, layer: int = 0, *, tokens: float = 1500.0) -> Progress:
-    return Progress(documents=documents, total=4, layer=layer, layers=2, tokens=tokens, tokens_left=900.0, seconds=3.0)
+    return Progress(
+        documents=documents,
+        total=4,
+        layer=layer,
+        layers=2,
+        tokens=tokens,
+        tokens_left=900.0,
+        seconds=3.0,
+    )
 
 
 class Terminal(io.StringIO):
@@ -62,7 +72,9 @@ def test_without_a_terminal_there_is_a_line_a_stage_and_one_now_and_then(
     ]
 
 
-def test_a_bar_leaves_stdout_alone_and_is_gone_when_its_stage_is_over(monkeypatch: pytest.MonkeyPatch):
+def test_a_bar_leaves_stdout_alone_and_is_gone_when_its_stage_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+):
     screen, stdout = Terminal(), io.StringIO()
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setattr(sys, "stdout", stdout)

@@ -1,4 +1,6 @@
-"""A command that is stopped half-way, by Ctrl-C or worse: real processes, because a signal is what is tested."""
+"""A command that is stopped half-way, by Ctrl-C or worse: real processes, because a signal is
+what is tested.
+"""
 
 import json
 import os
@@ -20,10 +22,14 @@ from empirical.store.store import Store
 PROGRAM = (
     sys.executable,
     "-c",
-    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); signal.signal(signal.SIGHUP, signal.SIG_DFL); "
-    "from geostat.cli.app import main; main()",
+    (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        " signal.signal(signal.SIGHUP, signal.SIG_DFL); from geostat.cli.app import main; main()"
+    ),
 )
-"""Hears Ctrl-C and a terminal that closes, also where the tests run in the background, whose processes inherit a deaf ear."""
+"""Hears Ctrl-C and a terminal that closes, also where the tests run in the background, whose
+processes inherit a deaf ear.
+"""
 MANY = 12
 """Documents of a run that is stopped half-way."""
 
@@ -32,18 +38,36 @@ MANY = 12
 def many_texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("many") / "texts.jsonl"
     chance = np.random.default_rng(3)
-    rows = [json.dumps({"text": "".join(chance.choice(list("abcdefghijklmnopqrstuvwxyz"), LENGTH))}) for _ in range(MANY)]
+    rows = [
+        json.dumps({"text": "".join(chance.choice(list("abcdefghijklmnopqrstuvwxyz"), LENGTH))})
+        for _ in range(MANY)
+    ]
     file.write_text("\n".join(rows), encoding="utf-8")
     return file
 
 
 def many(model_folder: Path, texts: Path, out: Path) -> list[str]:
-    given = ["capture", model_folder, "--text", texts, "--documents", MANY, "--length", LENGTH, "--n", "1,2,9", "--out", out]
+    given = [
+        "capture",
+        model_folder,
+        "--text",
+        texts,
+        "--documents",
+        MANY,
+        "--length",
+        LENGTH,
+        "--n",
+        "1,2,9",
+        "--out",
+        out,
+    ]
     return [str(argument) for argument in given]
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory: pytest.TempPathFactory, model_folder: Path, many_texts: Path) -> Path:
+def uninterrupted(
+    tmp_path_factory: pytest.TempPathFactory, model_folder: Path, many_texts: Path
+) -> Path:
     out = tmp_path_factory.mktemp("uninterrupted")
     assert geostat(*many(model_folder, many_texts, out), "--quiet").code == 0
     return out / "run.zarr"
@@ -52,7 +76,11 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory, model_folder: Path, 
 def kept(store: Path) -> int:
     """Documents in the manifest on disk."""
     try:
-        return len(json.loads((store / "zarr.json").read_text(encoding="utf-8"))["attributes"]["manifest"]["documents"])
+        return len(
+            json.loads((store / "zarr.json").read_text(encoding="utf-8"))["attributes"]["manifest"][
+                "documents"
+            ]
+        )
     except FileNotFoundError:
         return 0
 
@@ -72,7 +100,11 @@ def test_a_stopped_capture_keeps_its_documents_and_ends_like_one_that_was_not(
     store, command = tmp_path / "run.zarr", many(model_folder, many_texts, tmp_path)
     program = [*PROGRAM, *command]
     with subprocess.Popen(
-        program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONWARNINGS": ""}
+        program,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONWARNINGS": ""},
     ) as process:
         until = time.monotonic() + 120
         while kept(store) < 2 and process.poll() is None and time.monotonic() < until:
@@ -83,7 +115,11 @@ def test_a_stopped_capture_keeps_its_documents_and_ends_like_one_that_was_not(
     assert 2 <= there < MANY
     if blow is not signal.SIGKILL:
         line = refused(Said(process.returncode, stdout, stderr), code=128 + blow)
-        assert line == f"interrupted: {there} of {MANY} documents are kept in {store}. Run the same command again with --resume to go on."
+        assert (
+            line
+            == f"interrupted: {there} of {MANY} documents are kept in {store}. Run the same command"
+            " again with --resume to go on."
+        )
     else:
         assert process.returncode == -signal.SIGKILL
     found = Store.open(store)
@@ -108,7 +144,11 @@ def test_a_stopped_stage_says_so_in_a_line_and_can_be_done_again(
     shutil.copytree(finished.out, tmp_path / "run")
     program = [*PROGRAM, stage, str(tmp_path / "run")]
     with subprocess.Popen(
-        program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONWARNINGS": ""}
+        program,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONWARNINGS": ""},
     ) as process:
         assert process.stderr is not None
         assert process.stderr.readline() == f"geostat: {stage}\n"
@@ -118,12 +158,22 @@ def test_a_stopped_stage_says_so_in_a_line_and_can_be_done_again(
         stdout, stderr = process.communicate(timeout=60)
     line = refused(Said(process.returncode, stdout, stderr), code=128 + blows[0])
     assert line == "interrupted. What was complete is kept: run the same command again."
-    assert not [path for path in (tmp_path / "run").rglob(".*") if path.name.endswith(("lock", "draft"))]
+    assert not [
+        path for path in (tmp_path / "run").rglob(".*") if path.name.endswith(("lock", "draft"))
+    ]
     if stage == "confront":
         assert geostat(stage, tmp_path / "run", "--quiet").code == 0
 
 
 def test_a_command_under_nohup_does_not_hear_the_terminal_close():
-    before, after = "signal.signal(signal.SIGHUP, signal.SIG_IGN)", "print(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN)"
+    before, after = (
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN)",
+        "print(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN)",
+    )
     code = f"import signal; {before}; from geostat.cli import process; process.heed(); {after}"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "True\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        == "True\n"
+    )

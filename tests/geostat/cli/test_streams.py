@@ -1,4 +1,6 @@
-"""Standard streams that are closed, broken, full, or of an encoding that lacks a letter. Real processes, for streams are theirs."""
+"""Standard streams that are closed, broken, full, or of an encoding that lacks a letter. Real
+processes, for streams are theirs.
+"""
 
 import os
 import shutil
@@ -11,13 +13,24 @@ from support.spine import Finished
 
 PROGRAM = (sys.executable, "-c", "from geostat.cli.app import main; main()")
 C_LOCALE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": ""}
-POOR = {"C locale": C_LOCALE, "latin-1": {"PYTHONIOENCODING": "latin-1:strict"}, "ascii": {"PYTHONIOENCODING": "ascii:strict"}}
+POOR = {
+    "C locale": C_LOCALE,
+    "latin-1": {"PYTHONIOENCODING": "latin-1:strict"},
+    "ascii": {"PYTHONIOENCODING": "ascii:strict"},
+}
 
 
-def call(*arguments: object, streams: str = "", **environment: str) -> subprocess.CompletedProcess[bytes]:
+def call(
+    *arguments: object, streams: str = "", **environment: str
+) -> subprocess.CompletedProcess[bytes]:
     """Call the command behind a shell's redirections, such as >&- for a closed stdout."""
     program = ["sh", "-c", f'exec "$@" {streams}', "sh", *PROGRAM, *map(str, arguments)]
-    return subprocess.run(program, env={**os.environ, "PYTHONWARNINGS": "", **environment}, capture_output=True, timeout=300)
+    return subprocess.run(
+        program,
+        env={**os.environ, "PYTHONWARNINGS": "", **environment},
+        capture_output=True,
+        timeout=300,
+    )
 
 
 @pytest.mark.parametrize("name", POOR)
@@ -35,7 +48,9 @@ def test_verdicts_are_told_in_a_poor_locale(finished: Finished, tmp_path: Path):
     done = call("confront", tmp_path, "--edition", "sharp", **C_LOCALE)
     assert done.returncode == 0
     assert b"\\xb1" in done.stdout
-    assert [line.split(b" ")[0] for line in done.stderr.splitlines()] == [b"geostat:"] * len(done.stderr.splitlines())
+    assert [line.split(b" ")[0] for line in done.stderr.splitlines()] == [b"geostat:"] * len(
+        done.stderr.splitlines()
+    )
 
 
 @pytest.mark.parametrize("streams", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
@@ -45,23 +60,35 @@ def test_a_closed_stream_is_as_good_as_none(streams: str):
     assert (done.stdout == b"") == (">&-" in streams.split())
 
 
-@pytest.mark.parametrize("arguments", [("theory", "12"), ("theory",), ("doctor",), ("--help",), ("run", "--help")], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments",
+    [("theory", "12"), ("theory",), ("doctor",), ("--help",), ("run", "--help")],
+    ids=" ".join,
+)
 def test_a_reader_that_has_gone_ends_the_command_quietly(arguments: tuple[str, ...]):
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        done = subprocess.run([*PROGRAM, *arguments], stdout=writing, stderr=subprocess.PIPE, timeout=300)
+        done = subprocess.run(
+            [*PROGRAM, *arguments], stdout=writing, stderr=subprocess.PIPE, timeout=300
+        )
     finally:
         os.close(writing)
     assert (done.returncode, done.stderr) == (141, b"")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a disk that is full is a file of Linux")
-@pytest.mark.parametrize("arguments", [("theory", "12"), ("theory",), ("doctor",), ("--help",), ("run", "--help")], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments",
+    [("theory", "12"), ("theory",), ("doctor",), ("--help",), ("run", "--help")],
+    ids=" ".join,
+)
 def test_an_output_that_is_full_is_refused_in_a_line(arguments: tuple[str, ...]):
     done = call(*arguments, streams=">/dev/full")
     assert done.returncode == 2
-    assert done.stderr.startswith(b"geostat: the output: cannot be written (No space left on device).")
+    assert done.stderr.startswith(
+        b"geostat: the output: cannot be written (No space left on device)."
+    )
     assert done.stderr.count(b"\n") == 1
 
 

@@ -40,7 +40,9 @@ def test_json_parses_for_one_for_all_and_for_errata():
     every = json.loads(statement(None, style="json"))
     assert [entry["name"] for entry in every] == [entry.name for entry in catalogue.entries()]
     errata = json.loads(statement(None, style="json", errata=True))
-    assert [erratum["number"] for erratum in errata] == [erratum.number for erratum in catalogue.errata()]
+    assert [erratum["number"] for erratum in errata] == [
+        erratum.number for erratum in catalogue.errata()
+    ]
     assert json.loads(statement("9", style="json", errata=True))["number"] == 9
 
 
@@ -98,13 +100,17 @@ def test_tables_come_with_what_was_found_of_them():
 def test_a_table_is_put_to_the_test_anew(monkeypatch: pytest.MonkeyPatch):
     far: list[float] = []
     monkeypatch.setattr(table_1, "POINTS", 24)
-    found = trial("table1", draws=40, console=Console(fraction=lambda stage, fraction: far.append(fraction)))
+    found = trial(
+        "table1", draws=40, console=Console(fraction=lambda stage, fraction: far.append(fraction))
+    )
     assert "at 24 heads of Assumptions 1-3 (those where the move applies), 40 draws a head" in found
     assert all(f"| {row.name} | " in found for row in ROWS)
     assert far == pytest.approx([(count + 1) / len(ROWS) for count in range(len(ROWS))])
     assert trial("table 2", draws=2, console=Console()) == table_2.markdown()
     for name in ("12", None):
-        with pytest.raises(InputError, match=r"expected table 1 or table 2\. Use `geostat theory table 1 --test`"):
+        with pytest.raises(
+            InputError, match=r"expected table 1 or table 2\. Use `geostat theory table 1 --test`"
+        ):
             trial(name, draws=2, console=Console())
     with pytest.raises(InputError, match="--draws 1: expected at least 2"):
         trial("table 1", draws=1, console=Console())

@@ -1,4 +1,6 @@
-"""A user without a home who may not write the packages, as in a container whose image root has built. Real processes, with other rights."""
+"""A user without a home who may not write the packages, as in a container whose image root has
+built. Real processes, with other rights.
+"""
 
 import os
 import shutil
@@ -14,7 +16,9 @@ from support.spine import LENGTH
 
 NOBODY = 65534
 LESSER = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
-"""Another user; one who may read every file in place of a second choice, for the interpreter may lie in a home of root's."""
+"""Another user; one who may read every file in place of a second choice, for the interpreter may
+lie in a home of root's.
+"""
 READING = ("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
 
 KERNELS = """
@@ -40,7 +44,13 @@ def _prefix() -> tuple[str, ...] | None:
     if os.getuid() != 0:
         return ()
     for prefix in (LESSER, (*LESSER, *READING)):
-        if shutil.which(prefix[0]) and subprocess.run([*prefix, sys.executable, "-c", "import torch"], capture_output=True).returncode == 0:
+        if (
+            shutil.which(prefix[0])
+            and subprocess.run(
+                [*prefix, sys.executable, "-c", "import torch"], capture_output=True
+            ).returncode
+            == 0
+        ):
             return prefix
     return None
 
@@ -55,11 +65,15 @@ def prefix() -> tuple[str, ...]:
 
 @pytest.fixture(scope="module")
 def here(prefix: tuple[str, ...]) -> Iterator[Path]:
-    """A folder that everyone may read: the packages, read only, and `open`, which everyone may write."""
+    """A folder that everyone may read: the packages, read only, and `open`, which everyone may
+    write.
+    """
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
     for room in ("geostat", "empirical", "theory", "reports"):
-        shutil.copytree(ROOT / room, folder / "packages" / room, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            ROOT / room, folder / "packages" / room, ignore=shutil.ignore_patterns("__pycache__")
+        )
     for there, folders, files in os.walk(folder / "packages"):
         for name in (".", *folders, *files):
             path = Path(there, name)
@@ -71,14 +85,35 @@ def here(prefix: tuple[str, ...]) -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def call(prefix: tuple[str, ...], here: Path, *program: str, home: str | None = None, **more: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "NUMBA_", "MPL", "HF_", "GEOSTAT_", "HOME"))}
-    given = {**kept, **({} if home is None else {"HOME": home}), "PYTHONPATH": str(here / "packages"), "TMPDIR": str(here / "open"), **more}
-    return subprocess.run([*prefix, sys.executable, *program], cwd="/", env=given, capture_output=True, text=True, timeout=300)
+def call(
+    prefix: tuple[str, ...], here: Path, *program: str, home: str | None = None, **more: str
+) -> subprocess.CompletedProcess[str]:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("XDG_", "NUMBA_", "MPL", "HF_", "GEOSTAT_", "HOME"))
+    }
+    given = {
+        **kept,
+        **({} if home is None else {"HOME": home}),
+        "PYTHONPATH": str(here / "packages"),
+        "TMPDIR": str(here / "open"),
+        **more,
+    }
+    return subprocess.run(
+        [*prefix, sys.executable, *program],
+        cwd="/",
+        env=given,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
 
 
 @pytest.mark.parametrize("home", [None, "/nonexistent"])
-def test_kernels_are_compiled_and_kept_for_a_user_without_a_home(prefix: tuple[str, ...], here: Path, home: str | None):
+def test_kernels_are_compiled_and_kept_for_a_user_without_a_home(
+    prefix: tuple[str, ...], here: Path, home: str | None
+):
     if home is None and not prefix:
         pytest.skip("as oneself the home is known without HOME")
     done = call(prefix, here, "-c", KERNELS.format(first=ROOMS), home=home)
@@ -89,7 +124,9 @@ def test_kernels_are_compiled_and_kept_for_a_user_without_a_home(prefix: tuple[s
 
 
 @pytest.mark.parametrize("first", ["", ROOMS], ids=["theory", "all"])
-def test_kernels_are_compiled_where_nothing_can_be_kept(prefix: tuple[str, ...], here: Path, first: str):
+def test_kernels_are_compiled_where_nothing_can_be_kept(
+    prefix: tuple[str, ...], here: Path, first: str
+):
     own = here / "open" / f"geostat-{NOBODY if prefix else os.getuid()}"
     trap = f"import tempfile; tempfile.tempdir = '/nonexistent'{first}"
     before = sorted(own.rglob("*")) if own.exists() else []
@@ -99,10 +136,14 @@ def test_kernels_are_compiled_where_nothing_can_be_kept(prefix: tuple[str, ...],
 
 
 @pytest.mark.slow
-def test_the_main_job_is_done_for_a_user_without_a_home(prefix: tuple[str, ...], here: Path, model_folder: Path, text_folder: Path):
+def test_the_main_job_is_done_for_a_user_without_a_home(
+    prefix: tuple[str, ...], here: Path, model_folder: Path, text_folder: Path
+):
     for folder in (model_folder, text_folder):
         shutil.copytree(folder, here / folder.name, dirs_exist_ok=True)
-        subprocess.run(["chmod", "-R", "a+rX", here / folder.name], check=True)  # made for their own user alone
+        subprocess.run(
+            ["chmod", "-R", "a+rX", here / folder.name], check=True
+        )  # made for their own user alone
     given = [
         here / model_folder.name,
         "--text",
@@ -115,6 +156,8 @@ def test_the_main_job_is_done_for_a_user_without_a_home(prefix: tuple[str, ...],
         here / "open/report",
     ]
     program = "from geostat.cli.app import main; main()"
-    done = call(prefix, here, "-c", program, "run", *map(str, given), "--quiet", home="/nonexistent")
+    done = call(
+        prefix, here, "-c", program, "run", *map(str, given), "--quiet", home="/nonexistent"
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert (here / "open/report/report.html").exists()

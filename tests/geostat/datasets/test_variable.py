@@ -1,4 +1,6 @@
-"""Records of variables: what is derived from them, and that labels replace attributes of variables, not of coordinates."""
+"""Records of variables: what is derived from them, and that labels replace attributes of
+variables, not of coordinates.
+"""
 
 import numpy as np
 import pytest
@@ -7,7 +9,17 @@ import xarray as xr
 from geostat.datasets.variable import Variable, labelled, stack_layers, variables
 from geostat.statistics.jackknife import Estimate, document_mean
 
-RECORD = Variable("x", "an effect", "nat", "x", "(1)", {"scale": "log"}, ("layer", "head"), estimated=True, judged=True)
+RECORD = Variable(
+    "x",
+    "an effect",
+    "nat",
+    "x",
+    "(1)",
+    {"scale": "log"},
+    ("layer", "head"),
+    estimated=True,
+    judged=True,
+)
 
 
 def test_an_estimate_is_written_as_its_parts_with_words_derived_from_one_record():
@@ -32,7 +44,9 @@ def test_a_judged_estimate_must_bring_its_skewness():
 
 def test_labels_replace_what_a_variable_was_called_and_leave_its_coordinates():
     layer = ("layer", [0, 1], {"long_name": "layer", "units": "1"})
-    data = xr.Dataset({"x": ("layer", [1.0, 2.0], {"long_name": "old", "kept": "no"})}, coords={"layer": layer})
+    data = xr.Dataset(
+        {"x": ("layer", [1.0, 2.0], {"long_name": "old", "kept": "no"})}, coords={"layer": layer}
+    )
     named = labelled(data, [Variable("x", "new", dims=("layer",))])
     assert named["x"].attrs == {"long_name": "new", "units": "1", "symbol": "", "equation": ""}
     assert named["layer"].attrs == layer[2]

@@ -1,4 +1,6 @@
-"""Separability against its nulls: tests against scipy and statsmodels, corrections over N, head counts, and what is missing."""
+"""Separability against its nulls: tests against scipy and statsmodels, corrections over N, head
+counts, and what is missing.
+"""
 
 import numpy as np
 import pytest
@@ -16,17 +18,25 @@ NULLS = ["random_selection", "random_directions"]
 
 
 def run(seed=0, *, documents=8, gain=0.0, between_documents=0.05, constant=None):
-    """A made-up capture and its nulls: measured minus null is `gain` plus noise of the document and of the head."""
+    """A made-up capture and its nulls: measured minus null is `gain` plus noise of the document
+    and of the head.
+    """
     rng = np.random.default_rng(seed)
     shape = (documents, LAYERS, HEADS, N.size)
     data, null = {}, {}
     for name in ("precision", "recall"):
         base = rng.uniform(0.4, 0.6, (documents, LAYERS, HEADS, 2, N.size))
-        shift = between_documents * rng.normal(size=(documents, 1, 1, N.size)) + 0.02 * rng.normal(size=shape)
+        shift = between_documents * rng.normal(size=(documents, 1, 1, N.size)) + 0.02 * rng.normal(
+            size=shape
+        )
         measured = base[..., 0, :] + gain + (shift if constant is None else constant)
         data[name] = (("document", "layer", "head", "n"), measured)
         null[name] = (("document", "layer", "head", "null", "n"), base)
-    coords = {"n": N, "tokens": ("layer", np.full(LAYERS, TOKENS)), "sink_visible": ("layer", np.full(LAYERS, True))}
+    coords = {
+        "n": N,
+        "tokens": ("layer", np.full(LAYERS, TOKENS)),
+        "sink_visible": ("layer", np.full(LAYERS, True)),
+    }
     return xr.Dataset(data, coords=coords), xr.Dataset(null, coords={"n": N, "null": NULLS})
 
 
@@ -38,12 +48,16 @@ def test_gains_and_p_values_are_scipy_s_paired_t():
     test = stats.ttest_rel(measured, chance, axis=0)
     at = found.sel(null="random_directions")
     np.testing.assert_allclose(at["recall_gain"], (measured - chance).mean(axis=0), rtol=1e-9)
-    np.testing.assert_allclose(at["recall_gain_se"], stats.sem(measured - chance, axis=0), rtol=1e-9)
+    np.testing.assert_allclose(
+        at["recall_gain_se"], stats.sem(measured - chance, axis=0), rtol=1e-9
+    )
     np.testing.assert_allclose(at["recall_p"].values[1:-1], test.pvalue[1:-1], rtol=1e-9)
     limits = test.confidence_interval(0.95)
     np.testing.assert_allclose(at["recall_gain_lower"], limits.low, rtol=1e-9)
     simultaneous = test.confidence_interval(1 - 0.05 / 4)
-    np.testing.assert_allclose(at["recall_gain_band_upper"].values[1:-1], simultaneous.high[1:-1], rtol=1e-9)
+    np.testing.assert_allclose(
+        at["recall_gain_band_upper"].values[1:-1], simultaneous.high[1:-1], rtol=1e-9
+    )
 
 
 def test_sizes_where_scores_are_1_by_definition_are_not_tested():
@@ -51,13 +65,18 @@ def test_sizes_where_scores_are_1_by_definition_are_not_tested():
     for name in ("precision_p", "precision_p_holm", "precision_gain_band_lower", "precision_more"):
         assert np.isnan(found[name].sel(n=[1, TOKENS])).all()
         assert np.isfinite(found[name].sel(n=[2, 8])).all()
-    assert (found["recall_heads"].sel(null=NULLS).sel(n=[1, 2, 8, TOKENS]) == [0, LAYERS * HEADS, LAYERS * HEADS, 0]).all()
+    assert (
+        found["recall_heads"].sel(null=NULLS).sel(n=[1, 2, 8, TOKENS])
+        == [0, LAYERS * HEADS, LAYERS * HEADS, 0]
+    ).all()
 
 
 def test_holm_is_statsmodels_over_the_sizes_of_one_null():
     found = compare_with_nulls(*run(gain=0.03)).sel(null="random_selection")
     p = found["recall_p"].values[1:-1]
-    np.testing.assert_allclose(found["recall_p_holm"].values[1:-1], multipletests(p, method="holm")[1])
+    np.testing.assert_allclose(
+        found["recall_p_holm"].values[1:-1], multipletests(p, method="holm")[1]
+    )
     with_gap = adjusted(np.array([0.01, np.nan, 0.04]), "holm")
     np.testing.assert_allclose(with_gap, [0.02, np.nan, 0.04])
     assert np.isnan(adjusted(np.full(3, np.nan), "fdr_bh")).all()
@@ -71,7 +90,9 @@ def test_adjusted_p_values_are_statsmodels_column_by_column(method):
     found = adjusted(p, method)
     for column in range(p.shape[1]):
         known = np.isfinite(p[:, column])
-        np.testing.assert_allclose(found[known, column], multipletests(p[known, column], method=method)[1])
+        np.testing.assert_allclose(
+            found[known, column], multipletests(p[known, column], method=method)[1]
+        )
     assert (np.isnan(found) == np.isnan(p)).all()
 
 
@@ -81,7 +102,11 @@ def test_without_a_difference_some_size_is_called_different_in_at_most_5_percent
     for seed in range(draws):
         found = compare_with_nulls(*run(seed, documents=5)).sel(null="random_selection")
         alarms += bool((found["precision_p_holm"] <= 0.05).any())
-        outside += bool(((found["precision_gain_band_lower"] > 0) | (found["precision_gain_band_upper"] < 0)).any())
+        outside += bool(
+            (
+                (found["precision_gain_band_lower"] > 0) | (found["precision_gain_band_upper"] < 0)
+            ).any()
+        )
     most = 0.05 + 4 * np.sqrt(0.05 * 0.95 / draws)
     assert alarms / draws <= most
     assert outside / draws <= most
@@ -89,7 +114,9 @@ def test_without_a_difference_some_size_is_called_different_in_at_most_5_percent
 
 
 def test_a_difference_is_found_with_its_sign_and_size():
-    above, below = (compare_with_nulls(*run(gain=gain, between_documents=0.005)) for gain in (0.1, -0.1))
+    above, below = (
+        compare_with_nulls(*run(gain=gain, between_documents=0.005)) for gain in (0.1, -0.1)
+    )
     for found, sign in ((above, 1), (below, -1)):
         at = found.sel(null="random_selection").sel(n=[2, 3, 5, 8])
         assert (at["recall_p_holm"] < 0.05).all()
@@ -115,7 +142,11 @@ def test_the_sign_flip_test_is_scipy_s_exact_permutation_test(documents):
     difference = rng.normal(0.4, 1, (documents, 3))
     difference[:, 2] = np.round(difference[:, 2])
     expected = stats.permutation_test(
-        (difference,), lambda d, axis: d.mean(axis=axis), permutation_type="samples", n_resamples=np.inf, axis=0
+        (difference,),
+        lambda d, axis: d.mean(axis=axis),
+        permutation_type="samples",
+        n_resamples=np.inf,
+        axis=0,
     )
     np.testing.assert_allclose(sign_flip(difference), expected.pvalue)
     assert sign_flip(np.ones((documents, 1)))[0] == pytest.approx(2 / 2**documents)
@@ -160,4 +191,6 @@ def test_five_documents_cannot_tell_a_single_head_from_chance():
 def test_a_null_in_another_order_of_dims_is_the_same():
     capture, null = run(gain=0.1)
     turned = null.transpose("n", "null", "head", "document", "layer")
-    xr.testing.assert_allclose(compare_with_nulls(capture, turned), compare_with_nulls(capture, null))
+    xr.testing.assert_allclose(
+        compare_with_nulls(capture, turned), compare_with_nulls(capture, null)
+    )

@@ -1,4 +1,6 @@
-"""Data that no assumption can be fitted to: everything is carried to the page, what has no number is flagged there and prints as n/a."""
+"""Data that no assumption can be fitted to: everything is carried to the page, what has no
+number is flagged there and prints as n/a.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def confronted(run: xr.DataTree) -> tuple[xr.DataTree, xr.DataTree]:
 
 def read(page: Path) -> str:
     """What a page says in words: no drawings, no scripts."""
-    return re.sub(r"<(svg|script|style).*?</\1>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    return re.sub(
+        r"<(svg|script|style).*?</\1>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL
+    )
 
 
 def holds_no_bare_nan(text: str) -> bool:
@@ -33,7 +37,9 @@ def holds_no_bare_nan(text: str) -> bool:
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> xr.DataTree:
-    return run_tree(tmp_path_factory.mktemp("good") / "run.zarr", documents=2, length=24, null=False)
+    return run_tree(
+        tmp_path_factory.mktemp("good") / "run.zarr", documents=2, length=24, null=False
+    )
 
 
 def spoilt(run: xr.DataTree, spoil: Spoil) -> xr.DataTree:
@@ -73,7 +79,10 @@ def constant_cosines(data: xr.Dataset) -> None:
     data["cosine_negative_fraction"][:] = 0.0
 
 
-@pytest.mark.parametrize("spoil", [lost_head, lost_value_head, even_weights, constant_norms, zero_values, constant_cosines])
+@pytest.mark.parametrize(
+    "spoil",
+    [lost_head, lost_value_head, even_weights, constant_norms, zero_values, constant_cosines],
+)
 def test_spoilt_data_are_carried_through(good: xr.DataTree, spoil: Spoil):
     run = spoilt(good, spoil)
     fits, env = confronted(run)
@@ -92,7 +101,9 @@ def test_spoilt_data_are_carried_through(good: xr.DataTree, spoil: Spoil):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("spoil", [lost_head, lost_value_head, zero_values])
-def test_the_page_of_spoilt_data_prints_what_is_missing(good: xr.DataTree, tmp_path: Path, spoil: Spoil):
+def test_the_page_of_spoilt_data_prints_what_is_missing(
+    good: xr.DataTree, tmp_path: Path, spoil: Spoil
+):
     run = spoilt(good, spoil)
     text = read(gs.report(run, *confronted(run), out=tmp_path))
     assert "n/a" in text

@@ -1,4 +1,6 @@
-"""The stages on one store: options read and refused, equal runs equal bit for bit, nothing lost when something goes wrong."""
+"""The stages on one store: options read and refused, equal runs equal bit for bit, nothing lost
+when something goes wrong.
+"""
 
 import dataclasses
 import errno
@@ -39,7 +41,14 @@ def test_a_store_lies_in_the_folder_or_is_named_itself():
 
 @pytest.mark.parametrize(
     "change",
-    [{"n": "0"}, {"n": "41"}, {"text": (Path("absent.txt"),)}, {"model": "no/such/model"}, {"heads": ((9, 0),)}, {"revision": "a"}],
+    [
+        {"n": "0"},
+        {"n": "41"},
+        {"text": (Path("absent.txt"),)},
+        {"model": "no/such/model"},
+        {"heads": ((9, 0),)},
+        {"revision": "a"},
+    ],
 )
 def test_what_is_refused_leaves_nothing_behind(tmp_path: Path, asked: Settings, change: dict):
     with pytest.raises((InputError, MeasurementError)) as caught:
@@ -49,9 +58,18 @@ def test_what_is_refused_leaves_nothing_behind(tmp_path: Path, asked: Settings, 
 
 
 @pytest.mark.parametrize(
-    "change", [{"model": "no/such/model"}, {"text": (Path("absent.txt"),)}, {"length": 1000}, {"n": "0"}, {"heads": ((9, 0),)}]
+    "change",
+    [
+        {"model": "no/such/model"},
+        {"text": (Path("absent.txt"),)},
+        {"length": 1000},
+        {"n": "0"},
+        {"heads": ((9, 0),)},
+    ],
 )
-def test_fresh_throws_the_old_run_away_only_for_a_new_one(tmp_path: Path, asked: Settings, change: dict):
+def test_fresh_throws_the_old_run_away_only_for_a_new_one(
+    tmp_path: Path, asked: Settings, change: dict
+):
     small_run(tmp_path / "run.zarr", documents=1)
     (tmp_path / "run.json").write_text('{"seconds": {"capture": 5.0}}')
     before = contents(tmp_path)
@@ -61,19 +79,34 @@ def test_fresh_throws_the_old_run_away_only_for_a_new_one(tmp_path: Path, asked:
     with pytest.raises(MeasurementError, match="was measured with"):
         pipeline.measure(asked, tmp_path)
     store = pipeline.measure(asked, tmp_path, fresh=True)
-    assert [row["name"].rpartition("/")[2] for row in store.documents] == ["text 0.txt", "text 1.txt"]
+    assert [row["name"].rpartition("/")[2] for row in store.documents] == [
+        "text 0.txt",
+        "text 1.txt",
+    ]
 
 
 @pytest.mark.parametrize("fresh", [False, True])
-@pytest.mark.parametrize("zarr_json", [None, '{"zarr_format": 3, "node_type": "group", "attributes": {}}', "{"])
-def test_fresh_does_not_throw_away_what_is_no_run(tmp_path: Path, asked: Settings, zarr_json: str | None, fresh: bool):
+@pytest.mark.parametrize(
+    "zarr_json", [None, '{"zarr_format": 3, "node_type": "group", "attributes": {}}', "{"]
+)
+def test_fresh_does_not_throw_away_what_is_no_run(
+    tmp_path: Path, asked: Settings, zarr_json: str | None, fresh: bool
+):
     (tmp_path / "run.zarr").mkdir()
     (tmp_path / "run.zarr" / "thesis.txt").write_text("years of work")
     if zarr_json is not None:
         (tmp_path / "run.zarr" / "zarr.json").write_text(zarr_json)
     before = contents(tmp_path)
-    with pytest.raises((MeasurementError, StoreError), match=r"is not a run of geostat\. Name|the manifest is damaged\. Restore"):
-        pipeline.measure(asked, tmp_path, fresh=fresh, console=Console(stage=lambda stage: pytest.fail("a model was loaded for it")))
+    with pytest.raises(
+        (MeasurementError, StoreError),
+        match=r"is not a run of geostat\. Name|the manifest is damaged\. Restore",
+    ):
+        pipeline.measure(
+            asked,
+            tmp_path,
+            fresh=fresh,
+            console=Console(stage=lambda stage: pytest.fail("a model was loaded for it")),
+        )
     assert contents(tmp_path) == before
 
 
@@ -89,9 +122,13 @@ BEFORE_THE_WEIGHTS = {
 
 
 @pytest.mark.parametrize("name", BEFORE_THE_WEIGHTS)
-def test_what_needs_no_weights_is_refused_before_they_are_read(tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch, name: str):
+def test_what_needs_no_weights_is_refused_before_they_are_read(
+    tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch, name: str
+):
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    monkeypatch.setattr(models, "_load_weights", lambda *args, **options: pytest.fail("weights were read"))
+    monkeypatch.setattr(
+        models, "_load_weights", lambda *args, **options: pytest.fail("weights were read")
+    )
     change, said = BEFORE_THE_WEIGHTS[name]
     with pytest.raises((InputError, MeasurementError), match=re.escape(said)):
         pipeline.measure(dataclasses.replace(asked, **change), tmp_path / "out")
@@ -106,20 +143,32 @@ def test_what_needs_no_weights_is_refused_before_they_are_read(tmp_path: Path, a
         ("\n", "holds no records"),
     ],
 )
-def test_records_are_read_before_the_weights(tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch, content: str, said: str):
-    monkeypatch.setattr(models, "_load_weights", lambda *args, **options: pytest.fail("weights were read"))
+def test_records_are_read_before_the_weights(
+    tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch, content: str, said: str
+):
+    monkeypatch.setattr(
+        models, "_load_weights", lambda *args, **options: pytest.fail("weights were read")
+    )
     (tmp_path / "notes.jsonl").write_text(content)
     with pytest.raises(MeasurementError, match=said):
-        pipeline.measure(dataclasses.replace(asked, text=(tmp_path / "notes.jsonl",)), tmp_path / "out")
+        pipeline.measure(
+            dataclasses.replace(asked, text=(tmp_path / "notes.jsonl",)), tmp_path / "out"
+        )
 
 
-def test_text_that_is_not_there_is_refused_before_a_model_is_looked_for(tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(models, "find", lambda *args, **options: pytest.fail("a model was looked for"))
+def test_text_that_is_not_there_is_refused_before_a_model_is_looked_for(
+    tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(
+        models, "find", lambda *args, **options: pytest.fail("a model was looked for")
+    )
     with pytest.raises(MeasurementError, match=r"absent.txt: no such file"):
         pipeline.measure(dataclasses.replace(asked, text=(Path("absent.txt"),)), tmp_path / "out")
 
 
-def test_a_full_disk_keeps_the_documents_before_it(tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch):
+def test_a_full_disk_keeps_the_documents_before_it(
+    tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch
+):
     whole = pipeline.measure(asked, tmp_path / "whole")
     flush = disk.flush
 
@@ -129,7 +178,9 @@ def test_a_full_disk_keeps_the_documents_before_it(tmp_path: Path, asked: Settin
         flush(path)
 
     monkeypatch.setattr(disk, "flush", full)
-    with pytest.raises(MeasurementError, match=r"no space left.*What was complete is kept.*run the same again"):
+    with pytest.raises(
+        MeasurementError, match=r"no space left.*What was complete is kept.*run the same again"
+    ):
         pipeline.measure(asked, tmp_path / "full")
     monkeypatch.undo()
     kept = Store.open(tmp_path / "full" / "run.zarr")
@@ -140,14 +191,23 @@ def test_a_full_disk_keeps_the_documents_before_it(tmp_path: Path, asked: Settin
 
 
 @pytest.mark.parametrize(("weight", "where"), [("v_proj", "kv_head 1"), ("q_proj", "head 2")])
-def test_a_captured_row_with_nan_names_document_layer_and_head(tmp_path: Path, asked: Settings, weight: str, where: str):
+def test_a_captured_row_with_nan_names_document_layer_and_head(
+    tmp_path: Path, asked: Settings, weight: str, where: str
+):
     model = tiny("llama")
     with torch.no_grad():
-        getattr(model.model.layers[2].self_attn, weight).weight[32 if weight == "q_proj" else 16] = float("nan")
+        getattr(model.model.layers[2].self_attn, weight).weight[
+            32 if weight == "q_proj" else 16
+        ] = float("nan")
     model.save_pretrained(tmp_path / "model")
     letters(bos=True).save_pretrained(tmp_path / "model")
-    with pytest.raises(MeasurementError, match=rf"text 0.txt', layer 2, {where}: NaN or infinity in the captured row"):
-        pipeline.measure(dataclasses.replace(asked, model=str(tmp_path / "model")), tmp_path / "out")
+    with pytest.raises(
+        MeasurementError,
+        match=rf"text 0.txt', layer 2, {where}: NaN or infinity in the captured row",
+    ):
+        pipeline.measure(
+            dataclasses.replace(asked, model=str(tmp_path / "model")), tmp_path / "out"
+        )
     assert not (tmp_path / "out").exists()
 
 
@@ -158,7 +218,18 @@ def test_every_stage_gives_the_same_bytes_again(tmp_path: Path, asked: Settings)
     pipeline.confront(store, points=4)
     before = contents(store.path)
     again = pipeline.measure(asked, tmp_path / "one")
-    assert again.results == ["envelope", "heads", "norms", "pooled", "separable", "similarity", "sink", "summary", "verdicts", "weights"]
+    assert again.results == [
+        "envelope",
+        "heads",
+        "norms",
+        "pooled",
+        "separable",
+        "similarity",
+        "sink",
+        "summary",
+        "verdicts",
+        "weights",
+    ]
     pipeline.fit(again)
     pipeline.confront(again, points=4)
     assert contents(again.path) == before
@@ -182,7 +253,9 @@ def test_new_fits_take_away_what_rested_on_the_old_ones(confronted: Store, tmp_p
 
 
 @pytest.mark.parametrize("stage", ["fit", "confront"])
-def test_a_stage_stopped_half_way_leaves_the_earlier_results_whole(confronted: Store, monkeypatch: pytest.MonkeyPatch, stage: str):
+def test_a_stage_stopped_half_way_leaves_the_earlier_results_whole(
+    confronted: Store, monkeypatch: pytest.MonkeyPatch, stage: str
+):
     before = contents(confronted.path.parent)
 
     def stop(*args, **keywords) -> None:
@@ -204,7 +277,10 @@ def test_more_documents_drop_the_results_of_fewer(tmp_path: Path, asked: Setting
     grown = pipeline.measure(dataclasses.replace(asked, documents=3), tmp_path)
     assert len(grown.documents) == 3
     assert grown.results == []
-    with pytest.raises(InputError, match=r"has no fits yet \(norms, similarity, weights missing\). Run `geostat fit"):
+    with pytest.raises(
+        InputError,
+        match=r"has no fits yet \(norms, similarity, weights missing\). Run `geostat fit",
+    ):
         pipeline.confront(grown)
 
 
@@ -212,7 +288,11 @@ def test_stages_out_of_order_are_refused(tmp_path: Path):
     store = Store.open(small_run(tmp_path / "run.zarr", documents=1).path)
     with pytest.raises(InputError, match="has no fits yet"):
         pipeline.confront(store)
-    for write in (render.write_report, partial(render.write_part, "tables"), partial(render.write_part, "figures")):
+    for write in (
+        render.write_report,
+        partial(render.write_part, "tables"),
+        partial(render.write_part, "figures"),
+    ):
         with pytest.raises(InputError, match="has not been confronted with the theory yet"):
             write(store, tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -222,7 +302,12 @@ def test_stages_out_of_order_are_refused(tmp_path: Path):
 def test_a_stage_that_writes_is_the_only_one_that_does(tmp_path: Path, stage):
     store = small_run(tmp_path / "run.zarr", documents=1)
     before = contents(tmp_path)
-    with alone(store.path), pytest.raises(MeasurementError, match="another geostat command is writing there, expected no other"):
+    with (
+        alone(store.path),
+        pytest.raises(
+            MeasurementError, match="another geostat command is writing there, expected no other"
+        ),
+    ):
         stage(store)
     assert contents(tmp_path) == before
 
@@ -247,7 +332,9 @@ def test_documents_kept_from_an_interrupted_run_can_be_fitted(tmp_path: Path, as
     assert (pipeline.fit(store)["norms"]["documents"] == 1).all()
 
 
-def test_results_interrupted_while_they_are_written_do_not_count(tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch):
+def test_results_interrupted_while_they_are_written_do_not_count(
+    tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch
+):
     store = pipeline.measure(asked, tmp_path)
     before = contents(tmp_path)
     write, seen = module.write_group, []
@@ -267,9 +354,15 @@ def test_results_interrupted_while_they_are_written_do_not_count(tmp_path: Path,
 
 def test_damage_is_told_apart_from_bad_input(tmp_path: Path, asked: Settings):
     store = pipeline.measure(asked, tmp_path)
-    chunk = next(file for file in (store.path / "capture" / "attention_weight" / "c" / "0").rglob("*") if file.is_file())
+    chunk = next(
+        file
+        for file in (store.path / "capture" / "attention_weight" / "c" / "0").rglob("*")
+        if file.is_file()
+    )
     chunk.unlink()
-    with pytest.raises(StoreError, match=r"attention_weight/c/0/0/0/0: damaged, for it is missing.*--fresh"):
+    with pytest.raises(
+        StoreError, match=r"attention_weight/c/0/0/0/0: damaged, for it is missing.*--fresh"
+    ):
         pipeline.measure(asked, tmp_path)
     assert len(pipeline.measure(asked, tmp_path, fresh=True).documents) == 2
 
@@ -277,7 +370,9 @@ def test_damage_is_told_apart_from_bad_input(tmp_path: Path, asked: Settings):
 def test_a_console_hears_every_stage_and_how_far_it_is(tmp_path: Path, asked: Settings):
     stages: list[str] = []
     far: dict[str, float] = {}
-    console = Console(stage=stages.append, fraction=lambda stage, fraction: far.update({stage: fraction}))
+    console = Console(
+        stage=stages.append, fraction=lambda stage, fraction: far.update({stage: fraction})
+    )
     store = pipeline.measure(asked, tmp_path, null=False, console=console)
     pipeline.fit(store, console=console)
     pipeline.confront(store, editions=("sharp",), points=2, console=console)

@@ -39,20 +39,26 @@ def test_run_json_adds_up_the_sessions_of_a_capture(tmp_path: Path, asked: Setti
     pipeline.fit(pipeline.measure(asked, tmp_path))
     two = recorded(tmp_path)
     assert [session["documents"] for session in two["captures"]] == [1, 1]
-    assert two["seconds"]["capture"] == pytest.approx(sum(session["seconds"] for session in two["captures"]))
+    assert two["seconds"]["capture"] == pytest.approx(
+        sum(session["seconds"] for session in two["captures"])
+    )
     assert set(two["seconds"]) == {"capture", "fit"}
     pipeline.measure(asked, tmp_path)
     assert recorded(tmp_path) == two, "a repeat that measures nothing changes nothing"
     pipeline.measure(dataclasses.replace(asked, documents=4), tmp_path)
     more = recorded(tmp_path)
     assert [session["documents"] for session in more["captures"]] == [1, 1, 2]
-    assert set(more["seconds"]) == {"capture"}, "the fits of fewer documents are gone, and so are their times"
+    assert set(more["seconds"]) == {"capture"}, (
+        "the fits of fewer documents are gone, and so are their times"
+    )
     pipeline.measure(asked, tmp_path, fresh=True)
     assert [session["documents"] for session in recorded(tmp_path)["captures"]] == [2]
 
 
 @pytest.mark.usefixtures("no_fits")
-def test_a_capture_that_was_killed_before_it_could_record_itself_is_recorded_without_its_seconds(tmp_path: Path, asked: Settings):
+def test_a_capture_that_was_killed_before_it_could_record_itself_is_recorded_without_its_seconds(
+    tmp_path: Path, asked: Settings
+):
     pipeline.measure(asked, tmp_path)
     machine = recorded(tmp_path)["machine"]
     (tmp_path / "run.json").unlink()

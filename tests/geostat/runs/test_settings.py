@@ -31,7 +31,26 @@ def test_sizes_by_default_are_those_of_the_measurement():
     np.testing.assert_array_equal(pipeline.sizes("default", 1024), default_n(1024))
 
 
-@pytest.mark.parametrize("text", ["0", "0-3", "41", "1,999999999999", "39-41", "", ",", "x", "-1", "1-", "1.5", "²", "5-3", "1,5-3", "1 2"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0",
+        "0-3",
+        "41",
+        "1,999999999999",
+        "39-41",
+        "",
+        ",",
+        "x",
+        "-1",
+        "1-",
+        "1.5",
+        "²",
+        "5-3",
+        "1,5-3",
+        "1 2",
+    ],
+)
 def test_sizes_out_of_range_are_refused_in_one_line_with_the_remedy(text):
     with pytest.raises(InputError) as caught:
         pipeline.sizes(text, 40)
@@ -53,12 +72,30 @@ def test_sizes_out_of_range_are_refused_in_one_line_with_the_remedy(text):
         ({"text": (Path("a"),), "dataset": "b"}, "--text and --dataset were both given"),
         ({"length": "40"}, "--length '40': expected at least 4, a whole number"),
         ({"documents": 2.5}, "--documents 2.5: expected at least 1, a whole number"),
-        ({"model": " "}, "the model's name is empty, expected a Hugging Face id, a folder or a .gguf file. Leave it out"),
+        (
+            {"model": " "},
+            (
+                "the model's name is empty, expected a Hugging Face id, a folder or a .gguf file."
+                " Leave it out"
+            ),
+        ),
         ({"dataset": ""}, "--dataset is empty, expected the id of a hub dataset"),
-        ({"dtype": "int3"}, "--dtype int3: expected one of float32, bfloat16, float16. Use one of those."),
-        ({"device": "abacus"}, "--device abacus: expected one of auto, cpu, cuda, mps. Use one of those."),
-        ({"special_tokens": "some"}, "--special-tokens some: expected one of default, none. Use one of those."),
-        ({"convention": "mine"}, "--convention mine: expected one of paper, followup. Use one of those."),
+        (
+            {"dtype": "int3"},
+            "--dtype int3: expected one of float32, bfloat16, float16. Use one of those.",
+        ),
+        (
+            {"device": "abacus"},
+            "--device abacus: expected one of auto, cpu, cuda, mps. Use one of those.",
+        ),
+        (
+            {"special_tokens": "some"},
+            "--special-tokens some: expected one of default, none. Use one of those.",
+        ),
+        (
+            {"convention": "mine"},
+            "--convention mine: expected one of paper, followup. Use one of those.",
+        ),
     ],
 )
 def test_settings_out_of_range_are_refused(change, said):
@@ -73,14 +110,22 @@ def test_the_least_length_is_the_same_for_windows_and_settings():
         Settings(length=LEAST_LENGTH - 1)
 
 
-def test_a_text_where_the_model_stands_is_told_how_texts_are_named(tmp_path: Path, model_folder: Path):
+def test_a_text_where_the_model_stands_is_told_how_texts_are_named(
+    tmp_path: Path, model_folder: Path
+):
     for name in ("a.txt", "b.txt", "model.gguf"):
         (tmp_path / name).write_text("text")
     (tmp_path / "folder").mkdir()
     one, two, folder = (tmp_path / name for name in ("a.txt", "b.txt", "folder"))
     refusals = [
-        (Settings(model=str(two), text=(one,)), f"Repeat --text for each text: `--text {one} --text {two}`."),
-        (Settings(model=str(folder), text=(one,)), f"Repeat --text for each text: `--text {one} --text {folder}`."),
+        (
+            Settings(model=str(two), text=(one,)),
+            f"Repeat --text for each text: `--text {one} --text {two}`.",
+        ),
+        (
+            Settings(model=str(folder), text=(one,)),
+            f"Repeat --text for each text: `--text {one} --text {folder}`.",
+        ),
         (Settings(model=str(two)), f"Name a text with --text {two}."),
     ]
     for asked, said in refusals:

@@ -2,7 +2,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from geostat.statistics.jackknife import Estimate, document_mean, jackknife, joined, leave_one_out_mean, skewness
+from geostat.statistics.jackknife import (
+    Estimate,
+    document_mean,
+    jackknife,
+    joined,
+    leave_one_out_mean,
+    skewness,
+)
 
 
 def test_standard_error_of_a_mean_is_the_textbook_one():
@@ -57,17 +64,25 @@ def test_a_failed_replicate_leaves_no_interval():
 
 
 def test_log_interval_becomes_one_of_the_value_itself():
-    found = Estimate(value=np.log([4.0]), se=np.array([0.1]), lower=np.log([2.0]), upper=np.log([8.0])).exp(np.array([4.0]))
-    np.testing.assert_allclose([found.value[0], found.se[0], found.lower[0], found.upper[0]], [4.0, 0.4, 2.0, 8.0])
+    found = Estimate(
+        value=np.log([4.0]), se=np.array([0.1]), lower=np.log([2.0]), upper=np.log([8.0])
+    ).exp(np.array([4.0]))
+    np.testing.assert_allclose(
+        [found.value[0], found.se[0], found.lower[0], found.upper[0]], [4.0, 0.4, 2.0, 8.0]
+    )
 
 
 def test_the_skewness_of_a_mean_is_that_of_the_documents():
     x = np.random.default_rng(3).gamma(2.0, size=(8, 5))
     expected = stats.skew(x, axis=0, bias=False)
     assert np.abs(expected).min() > 0.05
-    np.testing.assert_allclose(jackknife(x.mean(axis=0), leave_one_out_mean(x)).skew, expected, rtol=1e-9)
+    np.testing.assert_allclose(
+        jackknife(x.mean(axis=0), leave_one_out_mean(x)).skew, expected, rtol=1e-9
+    )
     y = np.vstack([x, np.full((1, 5), np.nan)])
-    np.testing.assert_allclose(jackknife(x.mean(axis=0), leave_one_out_mean(y), np.isfinite(y)).skew, expected, rtol=1e-9)
+    np.testing.assert_allclose(
+        jackknife(x.mean(axis=0), leave_one_out_mean(y), np.isfinite(y)).skew, expected, rtol=1e-9
+    )
 
 
 def test_two_documents_have_no_skewness_and_equal_ones_none_to_speak_of():
@@ -96,4 +111,9 @@ def test_estimates_are_joined_array_by_array():
     assert set(again.arrays()) == {"value", "se", "lower", "upper", "skew", "without"}
     for name, array in again.arrays().items():
         np.testing.assert_array_equal(array, whole.arrays()[name])
-    assert set(Estimate(value=x, se=x, lower=x, upper=x).arrays()) == {"value", "se", "lower", "upper"}
+    assert set(Estimate(value=x, se=x, lower=x, upper=x).arrays()) == {
+        "value",
+        "se",
+        "lower",
+        "upper",
+    }

@@ -19,4 +19,6 @@ def test_limits_of_a_share_are_where_a_test_of_it_would_just_reject(trials):
 
 
 def test_a_share_of_no_documents_is_not_a_number():
-    assert all(np.isnan(array).all() for array in wilson(np.array([0]), np.array([0])).arrays().values())
+    assert all(
+        np.isnan(array).all() for array in wilson(np.array([0]), np.array([0])).arrays().values()
+    )

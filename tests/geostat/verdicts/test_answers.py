@@ -1,4 +1,6 @@
-"""Verdicts: each rests on the estimate, error, tolerance and test that stand beside it, and a user's tolerance or requirement is obeyed."""
+"""Verdicts: each rests on the estimate, error, tolerance and test that stand beside it, and a
+user's tolerance or requirement is obeyed.
+"""
 
 import json
 from pathlib import Path
@@ -11,7 +13,15 @@ from support.spine import Finished
 
 from geostat.bounds.gaps import CODES
 from geostat.errors import InputError
-from geostat.statistics.equivalence import FAILS, HOLDS, NO_ESTIMATE, UNDETERMINED, PValues, answers, mean_of_equals
+from geostat.statistics.equivalence import (
+    FAILS,
+    HOLDS,
+    NO_ESTIMATE,
+    UNDETERMINED,
+    PValues,
+    answers,
+    mean_of_equals,
+)
 from geostat.verdicts.answers import claim_rows, give_verdicts
 from geostat.verdicts.claims import CLAIMS, DEFAULT_TOLERANCES, Tolerance, tolerances
 from geostat.verdicts.requirements import requirement, share
@@ -24,13 +34,21 @@ def test_a_verdict_follows_from_the_estimate_error_and_tolerance_beside_it(finis
     assert np.array_equal(one["estimate_kv_head"].values, norms["cv_token"].values)
     assert np.array_equal(one["se_kv_head"].values, norms["cv_token_se"].values)
     documents = finished.tree["capture"].sizes["document"]
-    law, t, g = stats.t(documents - 1), (norms["cv_token"].values - 0.05) / norms["cv_token_se"].values, norms["cv_token_skew"].values
+    law, t, g = (
+        stats.t(documents - 1),
+        (norms["cv_token"].values - 0.05) / norms["cv_token_se"].values,
+        norms["cv_token_skew"].values,
+    )
     K = documents
-    above = np.linspace(0, 0.75, 4001)[:, None, None] * np.sqrt(6 * K * (K - 1) / ((K - 2) * (K + 1) * (K + 3)))
+    above = np.linspace(0, 0.75, 4001)[:, None, None] * np.sqrt(
+        6 * K * (K - 1) / ((K - 2) * (K + 1) * (K + 3))
+    )
 
     def hall(t: np.ndarray, g: np.ndarray) -> np.ndarray:
         u = t / np.sqrt(K)
-        return np.maximum(t, (np.sqrt(K) * (u + g * u**2 / 3 + g**2 * u**3 / 27 + g / (6 * K))).max(axis=0))
+        return np.maximum(
+            t, (np.sqrt(K) * (u + g * u**2 / 3 + g**2 * u**3 / 27 + g / (6 * K))).max(axis=0)
+        )
 
     p, p_fails = law.cdf(hall(t, g + above)), law.cdf(hall(-t, -g + above))
     assert K > 2
@@ -43,7 +61,11 @@ def test_a_verdict_follows_from_the_estimate_error_and_tolerance_beside_it(finis
     counts = verdicts.sel(claim="norms.cv")
     assert int(counts["fails"]) == (expected == FAILS).sum()
     assert int(counts["holds"]) == (expected == HOLDS).sum()
-    assert int(counts["tested"]) == expected.size == int(counts["holds"] + counts["fails"] + counts["undetermined"])
+    assert (
+        int(counts["tested"])
+        == expected.size
+        == int(counts["holds"] + counts["fails"] + counts["undetermined"])
+    )
     assert float(counts["true_at_most"]) == pytest.approx(1 - 0.95 * (expected == FAILS).mean())
     assert float(counts["true_at_least"]) == pytest.approx(0.95 * (expected == HOLDS).mean())
 
@@ -53,19 +75,28 @@ def test_every_effect_is_judged_with_the_skewness_of_its_documents(finished: Fin
     for claim in CLAIMS:
         one = verdicts.sel({f"claim_{claim.of}": claim.key})
         se, skew = (one[f"{part}_{claim.of}"].values for part in ("se", "skew"))
-        assert np.array_equal(np.isfinite(skew), np.zeros(se.shape, bool) if claim.bounds else np.isfinite(se)), claim.key
-    assert not any(name.endswith("_skew") for name in finished.tree["pooled"].to_dataset())  # no verdict is given on these
+        assert np.array_equal(
+            np.isfinite(skew), np.zeros(se.shape, bool) if claim.bounds else np.isfinite(se)
+        ), claim.key
+    assert not any(
+        name.endswith("_skew") for name in finished.tree["pooled"].to_dataset()
+    )  # no verdict is given on these
 
 
 def test_bounds_hold_only_where_every_size_and_side_does(finished: Finished):
     verdicts = give_verdicts(finished.tree)
     envelope = finished.tree["envelope"].to_dataset().sel(edition="sharp", gram="offset")
     one = verdicts.sel(claim_head="bounds.sharp_offset")
-    inner = (envelope["n_envelope"].values > 1) & (envelope["n_envelope"].values < finished.tree["capture"].sizes["position"])
+    inner = (envelope["n_envelope"].values > 1) & (
+        envelope["n_envelope"].values < finished.tree["capture"].sizes["position"]
+    )
     excess = []
     for name in ("precision", "recall"):
         measured = envelope[name].transpose("layer", "head", "n_envelope").values
-        excess += [envelope[f"{name}_lower"].values - measured, measured - envelope[f"{name}_upper"].values]
+        excess += [
+            envelope[f"{name}_lower"].values - measured,
+            measured - envelope[f"{name}_upper"].values,
+        ]
     worst = np.concatenate([part[..., inner] for part in excess], axis=-1).max(axis=-1)
     assert (one["estimate_head"].values <= worst + 1e-12).all()
     beyond = worst > 0.01
@@ -74,8 +105,13 @@ def test_bounds_hold_only_where_every_size_and_side_does(finished: Finished):
 
 
 def with_bounds(finished: Finished, excess: float) -> dict[str, xr.Dataset]:
-    """A run of 8 documents whose curves lie at 0.5, each bound `excess` beyond them at every N, with a standard error of 0.01."""
-    groups = {f"/{name}": finished.tree[name].to_dataset().copy(deep=True) for name in finished.tree.children}
+    """A run of 8 documents whose curves lie at 0.5, each bound `excess` beyond them at every N,
+    with a standard error of 0.01.
+    """
+    groups = {
+        f"/{name}": finished.tree[name].to_dataset().copy(deep=True)
+        for name in finished.tree.children
+    }
     envelope = groups["/envelope"]
     envelope.attrs["documents"] = 8
     for name in ("precision", "recall"):
@@ -98,16 +134,23 @@ def with_bounds(finished: Finished, excess: float) -> dict[str, xr.Dataset]:
 def test_a_verdict_on_bounds_leads_to_the_bound_that_decided(
     finished: Finished, others: float, name: str, excess: float, se: float, answer: int
 ):
-    """Another bound lies farther beyond the curve, but so unsurely that it decides nothing where the claim fails."""
+    """Another bound lies farther beyond the curve, but so unsurely that it decides nothing where
+    the claim fails.
+    """
     groups = with_bounds(finished, others)
     envelope = groups["/envelope"]
     side = name.partition("_")[2]
-    envelope[name][..., 3], envelope[f"{name}_gap_se"][..., 3] = 0.5 + (excess if side == "lower" else -excess), se
+    envelope[name][..., 3], envelope[f"{name}_gap_se"][..., 3] = (
+        0.5 + (excess if side == "lower" else -excess),
+        se,
+    )
     if answer == FAILS:
         envelope["precision_upper"][..., 5], envelope["precision_upper_gap_se"][..., 5] = 0.1, 0.5
     one = give_verdicts(xr.DataTree.from_dict(groups)).sel(claim_head="bounds.sharp")
     assert (one["answer_head"] == answer).all()
-    assert (one["cell_bound_head"] == next(code for code, bound in CODES.items() if bound == name)).all()
+    assert (
+        one["cell_bound_head"] == next(code for code, bound in CODES.items() if bound == name)
+    ).all()
     assert (one["cell_n_head"] == envelope["n_envelope"].values[3]).all()
     n, tokens = envelope["n_envelope"].values, groups["/capture"]["tokens"].values[:, None]
     cells = 4 * ((n > 1) & (n < tokens)).sum(axis=1)[:, None]
@@ -118,24 +161,37 @@ def test_a_verdict_on_bounds_leads_to_the_bound_that_decided(
     assert one["upper_head"].values == pytest.approx(excess + t.ppf(0.975) * se)
     own = t.sf((excess - 0.01) / se)
     if answer == FAILS:
-        assert one["cell_p_fails_head"].values == pytest.approx(np.broadcast_to(own * cells, one["answer_head"].shape))
+        assert one["cell_p_fails_head"].values == pytest.approx(
+            np.broadcast_to(own * cells, one["answer_head"].shape)
+        )
         assert np.array_equal(one["cell_p_fails_head"], one["p_fails_head"])
         assert float(one["cell_p_holds_head"].max()) == pytest.approx(1.0)
     else:
         assert np.array_equal(one["cell_p_holds_head"], one["p_holds_head"])
         sign = 1 if side == "lower" else -1
         limit = np.array(0.5 + sign * (excess - 0.01))
-        unseen = mean_of_equals(np.array(0.5), limit, 8, "at_least" if side == "lower" else "at_most").holds
+        unseen = mean_of_equals(
+            np.array(0.5), limit, 8, "at_least" if side == "lower" else "at_most"
+        ).holds
         assert one["cell_p_holds_head"].values == pytest.approx(max(1 - own, float(unseen)))
 
 
 def test_what_stands_beside_an_undetermined_estimate_is_its_own_p(finished: Finished):
-    """Precision lies 0.05 beyond a bound, who knows; Recall surely less far. Shown is Precision, and not with Recall's p (fails)."""
+    """Precision lies 0.05 beyond a bound, who knows; Recall surely less far. Shown is Precision,
+    and not with Recall's p (fails).
+    """
     groups = with_bounds(finished, -0.5)
     envelope = groups["/envelope"]
-    count = int(give_verdicts(xr.DataTree.from_dict(groups))["cell_count_head"].sel(claim_head="bounds.sharp")[0, 0])
+    count = int(
+        give_verdicts(xr.DataTree.from_dict(groups))["cell_count_head"].sel(
+            claim_head="bounds.sharp"
+        )[0, 0]
+    )
     envelope["precision_lower"][..., 3], envelope["precision_lower_gap_se"][..., 3] = 0.55, 0.4
-    envelope["recall_lower"][..., 4], envelope["recall_lower_gap_se"][..., 4] = 0.54, 0.03 / stats.t(7).isf(0.2 / count)
+    envelope["recall_lower"][..., 4], envelope["recall_lower_gap_se"][..., 4] = (
+        0.54,
+        0.03 / stats.t(7).isf(0.2 / count),
+    )
     one = give_verdicts(xr.DataTree.from_dict(groups)).sel(claim_head="bounds.sharp")
     assert (one["answer_head"] == UNDETERMINED).all()
     assert (one["cell_bound_head"] == 0).all()  # p (holds) of both is 1: that of the larger excess
@@ -166,12 +222,15 @@ def test_adjusted_p_values_are_those_that_the_answers_follow(finished: Finished)
 
 
 @pytest.mark.parametrize(
-    ("precision", "recall", "answer"), [(0.0, 0.0, HOLDS), (0.3, 0.0, UNDETERMINED), (0.9, 0.0, FAILS), (0.0, 0.3, FAILS)]
+    ("precision", "recall", "answer"),
+    [(0.0, 0.0, HOLDS), (0.3, 0.0, UNDETERMINED), (0.9, 0.0, FAILS), (0.0, 0.3, FAILS)],
 )
 def test_documents_that_lie_close_together_tell_little_of_texts_unlike_them(
     finished: Finished, precision: float, recall: float, answer: int
 ):
-    """Precision of 0.1 in all, within 0.001: were it 1 in a fifth of texts, its mean would be 0.3; eight documents may well miss those. Recall scatters."""
+    """Precision of 0.1 in all, within 0.001: were it 1 in a fifth of texts, its mean would be
+    0.3; eight documents may well miss those. Recall scatters.
+    """
     groups = {f"/{name}": finished.tree[name].to_dataset() for name in finished.tree.children}
     envelope = groups["/envelope"].copy(deep=True)
     envelope.attrs["documents"] = 8
@@ -186,7 +245,9 @@ def test_documents_that_lie_close_together_tell_little_of_texts_unlike_them(
 
 def test_another_tolerance_gives_another_verdict(finished: Finished):
     strict, lax = (
-        give_verdicts(finished.tree, {"norms.cv": Tolerance(value=value, source="test")})["answer_kv_head"].sel(claim_kv_head="norms.cv")
+        give_verdicts(finished.tree, {"norms.cv": Tolerance(value=value, source="test")})[
+            "answer_kv_head"
+        ].sel(claim_kv_head="norms.cv")
         for value in (0.0, 10.0)
     )
     assert (strict == FAILS).all()
@@ -203,23 +264,32 @@ def test_every_verdict_says_where_its_estimate_stands(finished: Finished):
         assert set(variable or json.loads(verdicts.attrs["bounds"]).values()) <= set(data), row
         assert row["source"]
         assert row["tolerance"] >= 0
-    assert {row["key"]: row["second_test"] for row in rows if "second_test" in row} == {"weights.growth": "/weights/growth_p"}
+    assert {row["key"]: row["second_test"] for row in rows if "second_test" in row} == {
+        "weights.growth": "/weights/growth_p"
+    }
 
 
 def test_one_document_settles_nothing(finished: Finished):
     groups = {f"/{name}": finished.tree[name].to_dataset() for name in finished.tree.children}
     for name in ("/norms", "/similarity", "/weights"):
         data = groups[name]
-        groups[name] = data.assign({v: data[v] * np.nan for v in data if str(v).endswith(("_se", "_lower", "_upper"))})
+        groups[name] = data.assign(
+            {v: data[v] * np.nan for v in data if str(v).endswith(("_se", "_lower", "_upper"))}
+        )
     unknown = [v for v in groups["/envelope"] if str(v).endswith("_se")]
-    groups["/envelope"] = groups["/envelope"].assign({v: groups["/envelope"][v] * np.nan for v in unknown})
+    groups["/envelope"] = groups["/envelope"].assign(
+        {v: groups["/envelope"][v] * np.nan for v in unknown}
+    )
     verdicts = give_verdicts(xr.DataTree.from_dict(groups))
     assert (verdicts["answer_kv_head"] == UNDETERMINED).all()
     assert (verdicts["undetermined"] == verdicts["tested"]).all()
 
 
 def test_a_head_without_an_estimate_is_not_counted(finished: Finished):
-    groups = {f"/{name}": finished.tree[name].to_dataset().copy(deep=True) for name in finished.tree.children}
+    groups = {
+        f"/{name}": finished.tree[name].to_dataset().copy(deep=True)
+        for name in finished.tree.children
+    }
     for part in ("", "_se"):
         groups["/norms"][f"cv_token{part}"][0, 0] = np.nan
     verdicts = give_verdicts(xr.DataTree.from_dict(groups))
@@ -228,7 +298,10 @@ def test_a_head_without_an_estimate_is_not_counted(finished: Finished):
 
 
 def test_heads_without_growth_are_counted_and_said_but_not_tested(finished: Finished):
-    groups = {f"/{name}": finished.tree[name].to_dataset().copy(deep=True) for name in finished.tree.children}
+    groups = {
+        f"/{name}": finished.tree[name].to_dataset().copy(deep=True)
+        for name in finished.tree.children
+    }
     weights, (layers, heads) = groups["/weights"], groups["/weights"]["growth"].shape
     weights["growth"][:], weights["growth_se"][:], weights["growth_p"][:] = 2.0, 0.05, 0.001
     weights["growth"][0, 0], weights["growth_p"][0, 0] = np.nan, 0.6
@@ -243,19 +316,32 @@ def test_heads_without_growth_are_counted_and_said_but_not_tested(finished: Fini
     assert (int(counts["tested"]), int(counts["no_estimate"])) == (layers * heads - 1, 1)
     met, line = requirement("weights.growth holds 0.5").met(verdicts)
     assert met
-    assert line == "weights.growth holds in 87.5% of 16 heads (1 without an estimate), as required at least 50.0%"
+    assert (
+        line
+        == "weights.growth holds in 87.5% of 16 heads (1 without an estimate), as required at least"
+        " 50.0%"
+    )
 
 
 def test_heads_without_an_estimate_do_not_meet_a_requirement(finished: Finished):
-    """Growth found in one head, where it holds, is not growth in 90% of heads; and it has not failed in the others."""
-    groups = {f"/{name}": finished.tree[name].to_dataset().copy(deep=True) for name in finished.tree.children}
+    """Growth found in one head, where it holds, is not growth in 90% of heads; and it has not
+    failed in the others.
+    """
+    groups = {
+        f"/{name}": finished.tree[name].to_dataset().copy(deep=True)
+        for name in finished.tree.children
+    }
     weights = groups["/weights"]
     weights["growth"][:], weights["growth_se"][:], weights["growth_p"][:] = np.nan, np.nan, 0.6
     weights["growth"][0, 0], weights["growth_se"][0, 0], weights["growth_p"][0, 0] = 2.0, 0.01, 1e-6
     verdicts = give_verdicts(xr.DataTree.from_dict(groups))
     met, line = requirement("weights.growth holds 0.9").met(verdicts)
     assert not met
-    assert line == "weights.growth holds in 6.2% of 16 heads (15 without an estimate), required at least 90.0%"
+    assert (
+        line
+        == "weights.growth holds in 6.2% of 16 heads (15 without an estimate), required at least"
+        " 90.0%"
+    )
     assert requirement("weights.growth holds 0.06").met(verdicts)[0]
     for answer in ("fails", "undetermined"):
         assert share(verdicts, "weights.growth", answer) == (0.0, 16)
@@ -263,7 +349,9 @@ def test_heads_without_an_estimate_do_not_meet_a_requirement(finished: Finished)
 
 def test_claims_whose_fits_a_run_lacks_are_left_out(finished: Finished):
     groups = {f"/{name}": finished.tree[name].to_dataset() for name in ("capture", "norms")}
-    assert set(give_verdicts(xr.DataTree.from_dict(groups))["claim"].values) == {claim.key for claim in CLAIMS if claim.group == "norms"}
+    assert set(give_verdicts(xr.DataTree.from_dict(groups))["claim"].values) == {
+        claim.key for claim in CLAIMS if claim.group == "norms"
+    }
 
 
 def test_every_claim_has_a_tolerance_with_a_source():
@@ -283,15 +371,30 @@ def test_a_user_s_file_replaces_the_tolerances_it_names(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("[norms.cw]\nat_most = 1\n", r"\[norms.cw\] is no claim, expected one of norms.cv, .*\. Name one of those\.$"),
-        ("[norms.cv]\nat_least = 1\n", r"\[norms.cv\] has 'at_least', expected at_most = NUMBER and source = TEXT\. Write it so\.$"),
+        (
+            "[norms.cw]\nat_most = 1\n",
+            r"\[norms.cw\] is no claim, expected one of norms.cv, .*\. Name one of those\.$",
+        ),
+        (
+            "[norms.cv]\nat_least = 1\n",
+            (
+                r"\[norms.cv\] has 'at_least', expected at_most = NUMBER and source = TEXT\. Write"
+                r" it so\.$"
+            ),
+        ),
         ("[norms.cv]\nsource = 'x'\n", r"\[norms.cv\] has no 'at_most', expected at_most = NUMBER"),
-        ("[norms.cv]\nat_most = -1\n", r"\[norms.cv\] at_most = -1, expected a number of at least 0\. Give one\.$"),
+        (
+            "[norms.cv]\nat_most = -1\n",
+            r"\[norms.cv\] at_most = -1, expected a number of at least 0\. Give one\.$",
+        ),
         ("[norms.cv]\nat_most = nan\n", r"at_most = nan, expected a number"),
         ("[norms.cv]\nat_most = '1'\n", r"at_most = '1', expected a number"),
         (
             '"norms.sink" = 0.5\n',
-            r"norms.sink = 0.5, expected a table \[norms.sink\] with at_most = NUMBER and source = TEXT\. Write it so\.$",
+            (
+                r"norms.sink = 0.5, expected a table \[norms.sink\] with at_most = NUMBER and"
+                r" source = TEXT\. Write it so\.$"
+            ),
         ),
         ("norms = 3\n", r"\[norms\] is no claim"),
         ("[norms.cv\n", r"is no TOML .* Start from a copy of .*tolerances.toml\.$"),
@@ -326,13 +429,27 @@ def test_a_requirement_is_met_or_not_by_the_share_of_heads(finished: Finished):
     with pytest.raises(InputError, match="the run has no verdict on it"):
         requirement("bounds.sharp holds 1").met(
             give_verdicts(
-                xr.DataTree.from_dict({"/norms": finished.tree["norms"].to_dataset(), "/capture": finished.tree["capture"].to_dataset()})
+                xr.DataTree.from_dict(
+                    {
+                        "/norms": finished.tree["norms"].to_dataset(),
+                        "/capture": finished.tree["capture"].to_dataset(),
+                    }
+                )
             )
         )
 
 
 @pytest.mark.parametrize(
-    "text", ["norms.cv", "norms.cv holds", "norms.cv is 0.9", "norms.cv holds 1.1", "norms.cv holds -1", "norms.cw holds 0.9", ""]
+    "text",
+    [
+        "norms.cv",
+        "norms.cv holds",
+        "norms.cv is 0.9",
+        "norms.cv holds 1.1",
+        "norms.cv holds -1",
+        "norms.cw holds 0.9",
+        "",
+    ],
 )
 def test_a_requirement_that_says_nothing_is_refused(text: str):
     with pytest.raises(InputError, match=r"^--require .*(expected a claim|is no claim)"):

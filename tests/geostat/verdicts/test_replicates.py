@@ -1,4 +1,6 @@
-"""The share of heads within a tolerance, and its document jackknife: replicates are those of the fits."""
+"""The share of heads within a tolerance, and its document jackknife: replicates are those of the
+fits.
+"""
 
 import numpy as np
 import pytest
@@ -18,18 +20,28 @@ ON_EFFECTS = [claim for claim in CLAIMS if not claim.bounds]
 
 
 def test_every_effect_that_a_claim_is_on_keeps_its_replicates():
-    groups: dict[str, tuple[Variable, ...]] = {"norms": HEADS, "similarity": (*BY_FORM, *BY_HEAD), "weights": RECORDS}
-    judged = {(group, one.name) for group, records in groups.items() for one in records if one.judged}
+    groups: dict[str, tuple[Variable, ...]] = {
+        "norms": HEADS,
+        "similarity": (*BY_FORM, *BY_HEAD),
+        "weights": RECORDS,
+    }
+    judged = {
+        (group, one.name) for group, records in groups.items() for one in records if one.judged
+    }
     assert {(claim.group, claim.variable) for claim in ON_EFFECTS} == judged
 
 
 @pytest.mark.parametrize("claim", ON_EFFECTS, ids=lambda claim: claim.key)
 def test_replicates_have_the_standard_error_that_the_fit_has(finished: Finished, claim: Claim):
-    """On the scale on which the fit resamples: that of the square where its standard error is that of a root; growth's own error is at least theirs."""
+    """On the scale on which the fit resamples: that of the square where its standard error is
+    that of a root; growth's own error is at least theirs.
+    """
     group = finished.tree[claim.group].to_dataset().sel(claim.select)
     again = replicates(finished.tree, claim)
     assert again is not None
-    value, se, lower, upper = (group[f"{claim.variable}{part}"].values for part in ("", "_se", "_lower", "_upper"))
+    value, se, lower, upper = (
+        group[f"{claim.variable}{part}"].values for part in ("", "_se", "_lower", "_upper")
+    )
     assert np.isfinite(again).all(axis=0)[np.isfinite(se)].all()
     assert np.isfinite(se).any() or claim.variable == "growth"
     found = jackknife(value, again)
@@ -43,14 +55,18 @@ def test_replicates_have_the_standard_error_that_the_fit_has(finished: Finished,
 
 def test_a_run_fitted_before_replicates_were_kept_has_none(finished: Finished):
     claim = next(claim for claim in ON_EFFECTS if claim.key == "norms.trend")
-    older = xr.DataTree.from_dict({"norms": finished.tree["norms"].to_dataset().drop_vars("trend_without")})
+    older = xr.DataTree.from_dict(
+        {"norms": finished.tree["norms"].to_dataset().drop_vars("trend_without")}
+    )
     assert replicates(older, claim) is None
     assert replicates(finished.tree, claim) is not None
 
 
 def test_a_share_counts_heads_and_moves_with_documents():
     effect = np.array([[0.01, 0.04, 0.06, np.nan]])
-    again = np.stack([effect, effect + 0.02, effect, effect - 0.02])  # one more, one fewer within 0.05, of three
+    again = np.stack(
+        [effect, effect + 0.02, effect, effect - 0.02]
+    )  # one more, one fewer within 0.05, of three
     share = share_within(effect, again, 0.05, "at_most")
     assert share.value == pytest.approx(2 / 3)
     shares = np.array([2, 1, 2, 3]) / 3
@@ -72,14 +88,26 @@ def test_without_every_replicate_a_share_has_no_error():
 
 def test_verdicts_keep_the_share_with_an_error_where_there_is_one(finished: Finished):
     verdicts = give_verdicts(finished.tree)
-    norms, envelope = finished.tree["norms"].to_dataset(), finished.tree["envelope"].to_dataset().sel(edition="sharp", gram="offset")
-    assert float(verdicts["within"].sel(claim="norms.sink")) == pytest.approx(float((norms["lam"] <= 0.5).mean()))
-    assert set(verdicts["claim"].values[verdicts["within_se"].notnull()]) == {claim.key for claim in ON_EFFECTS} - {
-        "weights.growth"
-    }  # of which no head here has an estimate
+    norms, envelope = (
+        finished.tree["norms"].to_dataset(),
+        finished.tree["envelope"].to_dataset().sel(edition="sharp", gram="offset"),
+    )
+    assert float(verdicts["within"].sel(claim="norms.sink")) == pytest.approx(
+        float((norms["lam"] <= 0.5).mean())
+    )
+    assert set(verdicts["claim"].values[verdicts["within_se"].notnull()]) == {
+        claim.key for claim in ON_EFFECTS
+    } - {"weights.growth"}  # of which no head here has an estimate
     excess = []
     for name in ("precision", "recall"):
-        excess += [envelope[f"{name}_lower"] - envelope[name], envelope[name] - envelope[f"{name}_upper"]]
-    inner = (envelope["n_envelope"] > 1) & (envelope["n_envelope"] < finished.tree["capture"].sizes["position"])
+        excess += [
+            envelope[f"{name}_lower"] - envelope[name],
+            envelope[name] - envelope[f"{name}_upper"],
+        ]
+    inner = (envelope["n_envelope"] > 1) & (
+        envelope["n_envelope"] < finished.tree["capture"].sizes["position"]
+    )
     worst = xr.concat(excess, "part").where(inner).max(("part", "n_envelope"))
-    assert float(verdicts["within"].sel(claim="bounds.sharp_offset")) == pytest.approx(float((worst <= 0.01).mean()))
+    assert float(verdicts["within"].sel(claim="bounds.sharp_offset")) == pytest.approx(
+        float((worst <= 0.01).mean())
+    )

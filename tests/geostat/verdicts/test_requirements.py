@@ -1,4 +1,6 @@
-"""Verdicts as conditions: `--require` gives exit code 3 where one is not met, with everything written, and `--tolerances` is obeyed."""
+"""Verdicts as conditions: `--require` gives exit code 3 where one is not met, with everything
+written, and `--tolerances` is obeyed.
+"""
 
 import shutil
 from pathlib import Path
@@ -24,34 +26,53 @@ def test_a_requirement_that_is_met_is_said_and_one_that_is_not_gives_3(store: Pa
     lax = tmp_path / "lax.toml"
     lax.write_text('[norms.cv]\nat_most = 10\nsource = "test"\n', encoding="utf-8")
     required = ("--require", "norms.cv holds 1", "--require", "norms.cv fails 1")
-    said = geostat("confront", store, "--edition", "sharp", "--tolerances", lax, *required, "--quiet")
+    said = geostat(
+        "confront", store, "--edition", "sharp", "--tolerances", lax, *required, "--quiet"
+    )
     assert (said.code, said.stdout) == (3, "")
     assert said.stderr == "geostat: norms.cv fails in 0.0% of 8 heads, required at least 100.0%.\n"
-    assert float(Store.open(store).read("verdicts")["tolerance"].sel(claim="norms.cv")) == 10  # written all the same
+    assert (
+        float(Store.open(store).read("verdicts")["tolerance"].sel(claim="norms.cv")) == 10
+    )  # written all the same
     met = geostat("report", store, "--require", "norms.cv holds 1")
     assert met.code == 0
-    assert met.stdout.splitlines()[-2:] == ["required:", "  norms.cv holds in 100.0% of 8 heads, as required at least 100.0%"]
+    assert met.stdout.splitlines()[-2:] == [
+        "required:",
+        "  norms.cv holds in 100.0% of 8 heads, as required at least 100.0%",
+    ]
 
 
 @pytest.mark.usefixtures("one_figure")
 def test_a_report_can_be_required_to_say_something(store: Path):
-    said = geostat("report", store, "--require", "norms.cv holds 1", "--require", "norms.cv fails 0", "--quiet")
-    assert said == Said(3, "", "geostat: norms.cv holds in 0.0% of 8 heads, required at least 100.0%.\n")
+    said = geostat(
+        "report", store, "--require", "norms.cv holds 1", "--require", "norms.cv fails 0", "--quiet"
+    )
+    assert said == Said(
+        3, "", "geostat: norms.cv holds in 0.0% of 8 heads, required at least 100.0%.\n"
+    )
     assert (store.parent / "report.html").exists()
     assert 'id="table-verdicts"' in (store.parent / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.usefixtures("one_figure")
 def test_a_page_that_a_confrontation_outdates_is_named_with_the_command_that_renews_it(store: Path):
-    """Under --quiet nothing is said. Where nothing lies there, nothing is said either: a test below."""
+    """Under --quiet nothing is said. Where nothing lies there, nothing is said either: a test
+    below.
+    """
     confront = ("confront", store, "--edition", "sharp")
     tables, page = store.parent / "tables", store.parent / "report.html"
     geostat("tables", store, "--quiet")
-    told = f"geostat: The tables in {tables} are older than these numbers. Run `geostat tables {store}` to renew them."
+    told = (
+        f"geostat: The tables in {tables} are older than these numbers. Run `geostat tables"
+        f" {store}` to renew them."
+    )
     assert geostat(*confront).stderr.splitlines()[-1] == told
     geostat("report", store, "--quiet")
     said = geostat(*confront, "--require", "norms.cv fails 0")
-    assert said.stderr.splitlines()[-1] == f"geostat: {page} is older than these numbers. Run `geostat report {store}` to renew it."
+    assert (
+        said.stderr.splitlines()[-1]
+        == f"geostat: {page} is older than these numbers. Run `geostat report {store}` to renew it."
+    )
     assert said.stdout.splitlines()[-2] == "required:"
     assert geostat(*confront, "--quiet") == Said(0, "", "")
 
@@ -65,7 +86,10 @@ def test_a_damaged_fit_is_not_measured_again(store: Path):
     for command in (("fit", store, "--quiet"), ("report", store, "--quiet"), ("doctor", store)):
         line = refused(geostat(*command), code=4)
         assert line.startswith(f"{chunk}: damaged")
-        assert line.endswith(f"What was measured is sound: run `geostat fit {store} --fresh`, then `geostat confront {store}`.")
+        assert line.endswith(
+            f"What was measured is sound: run `geostat fit {store} --fresh`, then `geostat confront"
+            f" {store}`."
+        )
     assert geostat("fit", store, "--fresh", "--quiet").code == 0
     assert geostat("confront", store, "--edition", "sharp", "--quiet").code == 0
     assert "is sound" in geostat("doctor", store).stdout
@@ -74,7 +98,11 @@ def test_a_damaged_fit_is_not_measured_again(store: Path):
 def test_words_that_say_nothing_are_refused_before_any_work(store: Path, tmp_path: Path):
     kept = Store.open(store).read("verdicts")
     for option, words, line in (
-        ("--require", "norms.cv is good", "expected a claim, holds, fails or undetermined, and a share of heads"),
+        (
+            "--require",
+            "norms.cv is good",
+            "expected a claim, holds, fails or undetermined, and a share of heads",
+        ),
         ("--require", "norms.cw holds 1", "norms.cw is no claim, expected one of norms.cv, "),
         ("--tolerances", tmp_path / "none.toml", "cannot be read"),
     ):
@@ -85,22 +113,36 @@ def test_words_that_say_nothing_are_refused_before_any_work(store: Path, tmp_pat
 def test_a_withdrawn_claim_is_refused_with_the_reason(store: Path, tmp_path: Path):
     mine = tmp_path / "mine.toml"
     mine.write_text('[bounds.sharp_measured]\nat_most = 0.01\nsource = "mine"\n', encoding="utf-8")
-    why = "was withdrawn: the scatter of a head's own cosines enters twice, so that values drawn from the bounds' own model fail it as real heads do. "
+    why = (
+        "was withdrawn: the scatter of a head's own cosines enters twice, so that values drawn from"
+        " the bounds' own model fail it as real heads do. "
+    )
     for option, words, where in (
         ("--tolerances", mine, f"{mine}: [bounds.sharp_measured] "),
-        ("--require", "bounds.sharp_measured holds 0", "--require bounds.sharp_measured holds 0: bounds.sharp_measured "),
+        (
+            "--require",
+            "bounds.sharp_measured holds 0",
+            "--require bounds.sharp_measured holds 0: bounds.sharp_measured ",
+        ),
     ):
         assert refused(geostat("confront", store, option, words)) == f"{where}{why}Leave it out."
 
 
 @pytest.mark.usefixtures("one_figure")
-def test_a_run_whose_verdicts_answer_a_withdrawn_claim_is_to_be_confronted_again(store: Path, finished: Finished, tmp_path: Path):
+def test_a_run_whose_verdicts_answer_a_withdrawn_claim_is_to_be_confronted_again(
+    store: Path, finished: Finished, tmp_path: Path
+):
     held = Store.open(store)
     with held.alone():
         verdicts = held.read("verdicts")
         claims = verdicts.attrs["claims"].replace("bounds.sharp_offset", "bounds.sharp_measured")
         held.put({"verdicts": verdicts.assign_attrs(claims=claims)})
-    for command in (("report", store), ("tables", store), ("figures", store), ("compare", finished.store, store)):
+    for command in (
+        ("report", store),
+        ("tables", store),
+        ("figures", store),
+        ("compare", finished.store, store),
+    ):
         line = refused(geostat(*command, "--out", tmp_path / "out", "--quiet"))
         assert line.startswith(f"{store}: its claim bounds.sharp_measured was withdrawn: ")
         assert line.endswith("Run `geostat confront` on it again.")
@@ -114,8 +156,18 @@ def test_a_run_whose_verdicts_answer_a_withdrawn_claim_is_to_be_confronted_again
 
 
 def test_a_run_without_verdicts_is_told_how_to_get_them(finished: Finished):
-    groups = {f"/{name}": finished.tree[name].to_dataset() for name in finished.tree.children if name != "verdicts"}
-    with pytest.raises(InputError, match=r"^the run has no verdicts yet, expected /verdicts\. Run `geostat confront` on it first\.$"):
+    groups = {
+        f"/{name}": finished.tree[name].to_dataset()
+        for name in finished.tree.children
+        if name != "verdicts"
+    }
+    with pytest.raises(
+        InputError,
+        match=(
+            r"^the run has no verdicts yet, expected /verdicts\. Run `geostat confront` on it"
+            r" first\.$"
+        ),
+    ):
         hold_to(xr.DataTree.from_dict(groups), [requirement("norms.cv fails 0.5")])
 
 
@@ -124,4 +176,6 @@ def test_ingredients_are_swapped_where_asked(store: Path):
     found = Store.open(store).read("ingredients")
     assert next(iter(found["swap"].values)) == "none"
     assert geostat("tables", store, "--quiet").code == 0
-    assert "only similarity fitted" in (store.parent / "tables" / "ingredients.md").read_text(encoding="utf-8")
+    assert "only similarity fitted" in (store.parent / "tables" / "ingredients.md").read_text(
+        encoding="utf-8"
+    )

@@ -1,4 +1,6 @@
-"""Five sentences, whatever the run is: their numbers are those of the datasets, and what is missing reads n/a."""
+"""Five sentences, whatever the run is: their numbers are those of the datasets, and what is
+missing reads n/a.
+"""
 
 import json
 import re
@@ -39,7 +41,9 @@ def sentences(tree: xr.DataTree) -> list[str]:
         assert not re.search(r"\bnan\b|\binf\b", sentence, re.IGNORECASE), sentence
         assert sentence.endswith(".")
         assert "\n" not in sentence
-    assert [sentence.split(",")[0].split("(")[0].strip() for sentence in found[1:4]] == [f"Assumption {k}" for k in (1, 2, 3)]
+    assert [sentence.split(",")[0].split("(")[0].strip() for sentence in found[1:4]] == [
+        f"Assumption {k}" for k in (1, 2, 3)
+    ]
     return list(found)
 
 
@@ -50,68 +54,127 @@ def numbers(text: str) -> list[float]:
 def test_the_first_sentence_says_what_the_capture_holds(finished: Finished):
     text = sentences(finished.tree)[0]
     capture, null = finished.tree["capture"].to_dataset(), finished.tree["null"].to_dataset()
-    mean = {name: capture[name].values.astype(float).mean(axis=(0, 1, 2)) for name in ("precision", "recall")}
-    error = {name: capture[name].values.astype(float).mean(axis=(1, 2)).std(axis=0, ddof=1) / np.sqrt(3) for name in mean}
+    mean = {
+        name: capture[name].values.astype(float).mean(axis=(0, 1, 2))
+        for name in ("precision", "recall")
+    }
+    error = {
+        name: capture[name].values.astype(float).mean(axis=(1, 2)).std(axis=0, ddof=1) / np.sqrt(3)
+        for name in mean
+    }
     n = capture["n"].values
     assert n[1] == 2
     lowest = 1 + int(mean["precision"][1:-1].argmin())
     said = re.search(
-        r"the N = 2 tokens .* make up ([\d.]+) ± ([\d.]+) of the tokens .*\(Precision\), and ([\d.]+) ± ([\d.]+) of them lie nearer .*\(Recall\); "
-        r"Precision is lowest at N = (\d+), ([\d.]+) ± ([\d.]+), where Recall is ([\d.]+) ± ([\d.]+) "
+        r"the N = 2 tokens .* make up ([\d.]+) ± ([\d.]+) of the tokens .*\(Precision\), and"
+        r" ([\d.]+) ± ([\d.]+) of them lie nearer .*\(Recall\); "
+        r"Precision is lowest at N = (\d+), ([\d.]+) ± ([\d.]+), where Recall is ([\d.]+) ±"
+        r" ([\d.]+) "
         r"\(mean of 16 heads in 3 documents of 40 tokens, ± one standard error over documents\)",
         text,
     )
     assert said is not None, text
     assert int(said[5]) == n[lowest]
-    expected = [value for name in mean for at in (1, lowest) for value in (mean[name][at], error[name][at])]
+    expected = [
+        value for name in mean for at in (1, lowest) for value in (mean[name][at], error[name][at])
+    ]
     for written, value in zip([said[k] for k in (1, 2, 6, 7, 3, 4, 8, 9)], expected, strict=True):
-        assert float(written) == pytest.approx(value, abs=0.6 * 10.0 ** -len(written.partition(".")[2]))
+        assert float(written) == pytest.approx(
+            value, abs=0.6 * 10.0 ** -len(written.partition(".")[2])
+        )
     drawn = null["precision"].transpose("null", "n", ...).values.astype(float).mean(axis=(2, 3, 4))
-    assert numbers(text)[-4:] == [round(drawn[kind, at], 2) for kind in (0, 1) for at in (1, lowest)]
+    assert numbers(text)[-4:] == [
+        round(drawn[kind, at], 2) for kind in (0, 1) for at in (1, lowest)
+    ]
     assert list(null["null"].values) == ["random_selection", "random_directions"]
 
 
 def test_the_sentences_of_the_assumptions_say_what_the_fits_hold(finished: Finished):
     tree = finished.tree
-    norms, similarity, weights = (tree[name].to_dataset() for name in ("norms", "similarity", "weights"))
+    norms, similarity, weights = (
+        tree[name].to_dataset() for name in ("norms", "similarity", "weights")
+    )
     _, first, second, third, _ = sentences(tree)
-    cv, profile, position, lam = (norms[name].values for name in ("cv_token", "cv_profile", "cv_position", "lam"))
-    assert (
-        f"the length is {spread(cv, whole, 'of its mean in the median of 8 value heads')}, and at most 5% in {(cv <= 0.05).sum()} of them"
-        in first
+    cv, profile, position, lam = (
+        norms[name].values for name in ("cv_token", "cv_profile", "cv_position", "lam")
     )
     assert (
-        f"which is how the paper finds 2% to 3%, it is {spread(profile, whole)}, and would be {spread(position, whole)} after averaging"
+        f"the length is {spread(cv, whole, 'of its mean in the median of 8 value heads')}, and at"
+        f" most 5% in {(cv <= 0.05).sum()} of them" in first
+    )
+    assert (
+        f"which is how the paper finds 2% to 3%, it is {spread(profile, whole)}, and would be"
+        f" {spread(position, whole)} after averaging" in first
+    )
+    assert (
+        f"shorter than the mean of the other tokens in {(lam < 1).sum()} of 8 value heads" in first
+    )
+    assert (
+        f"λ times as long with λ = {spread(lam, '{:.2f}'.format, 'in the median of all 8')}."
         in first
     )
-    assert f"shorter than the mean of the other tokens in {(lam < 1).sum()} of 8 value heads" in first
-    assert f"λ times as long with λ = {spread(lam, '{:.2f}'.format, 'in the median of all 8')}." in first
-    mae, rival = (similarity["mae_by_lag"].sel(gram=gram).values for gram in ("exponential", "offset"))
-    assert f"misses it by {spread(mae, '{:.2f}'.format, 'in the median of 8 value heads')}, where the paper's average is 0.09" in second
+    mae, rival = (
+        similarity["mae_by_lag"].sel(gram=gram).values for gram in ("exponential", "offset")
+    )
+    assert (
+        f"misses it by {spread(mae, '{:.2f}'.format, 'in the median of 8 value heads')}, where the"
+        " paper's average is 0.09" in second
+    )
     assert f"and by at most 0.10 in {(mae <= 0.1).sum()} of them" in second
-    assert f"one parameter more, misses it by {spread(rival, lambda x: rounded(x, digits=2).plain)};" in second
-    assert f"{100 * similarity['negative_fraction'].values.mean():.0f}% of all cosines are negative" in second
+    assert (
+        f"one parameter more, misses it by {spread(rival, lambda x: rounded(x, digits=2).plain)};"
+        in second
+    )
+    assert (
+        f"{100 * similarity['negative_fraction'].values.mean():.0f}% of all cosines are negative"
+        in second
+    )
     impossible = (~similarity["feasible"].sel(gram="exponential").values.astype(bool)).sum()
     assert f"and in {impossible} of 8 value heads no vectors can have" in second
-    varies = "of how the mean logarithm of the weight varies with position, in the median of 16 heads"
+    varies = (
+        "of how the mean logarithm of the weight varies with position, in the median of 16 heads"
+    )
     assert f"R² = {spread(weights['r2'].values, '{:.2f}'.format, varies)};" in third
-    assert f"growth stands out of the noise in {int(weights['growth_identified'].sum())} of them" in third
-    shared, separate = (int(weights["form_oscillation_identified"].sel(form=form).sum()) for form in ("shared", "separate"))
+    assert (
+        f"growth stands out of the noise in {int(weights['growth_identified'].sum())} of them"
+        in third
+    )
+    shared, separate = (
+        int(weights["form_oscillation_identified"].sel(form=form).sum())
+        for form in ("shared", "separate")
+    )
     assert f"as printed, in {shared}, and one with a size of its own in {separate}" in third
     rival, preferred = list(weights["rival"].values), weights["preferred"].values
     best = {form: (preferred == rival.index(form)).sum() for form in ("shared", "power_law")}
-    assert f"the printed one predicts documents left out best in {best['shared']} of {(preferred >= 0).sum()}, a power" in third
+    assert (
+        f"the printed one predicts documents left out best in {best['shared']} of"
+        f" {(preferred >= 0).sum()}, a power" in third
+    )
     assert f"to the last token in {best['power_law']};" in third
-    assert f"the sink takes {spread(weights['p_sink'].values, whole, 'of the attention in the median head')}." in third
+    assert (
+        "the sink takes"
+        f" {spread(weights['p_sink'].values, whole, 'of the attention in the median head')}."
+        in third
+    )
 
 
-def test_a_tolerance_of_the_user_reaches_the_sentences_that_count_by_it(finished: Finished, tmp_path: Path):
+def test_a_tolerance_of_the_user_reaches_the_sentences_that_count_by_it(
+    finished: Finished, tmp_path: Path
+):
     cv = finished.tree["norms"]["cv_token"].values
     mae = finished.tree["similarity"]["mae_by_lag"].sel(gram="exponential").values
     between = [float(np.sort(values.ravel())[2:4].mean().round(5)) for values in (cv, mae)]
     own = tmp_path / "own.toml"
-    own.write_text(f"[norms.cv]\nat_most = {between[0]}\n[similarity.exponential]\nat_most = {between[1]}\n", encoding="utf-8")
-    fits = xr.DataTree.from_dict({f"/{name}": finished.tree[name].to_dataset() for name in ("norms", "similarity", "weights")})
+    own.write_text(
+        f"[norms.cv]\nat_most = {between[0]}\n[similarity.exponential]\nat_most = {between[1]}\n",
+        encoding="utf-8",
+    )
+    fits = xr.DataTree.from_dict(
+        {
+            f"/{name}": finished.tree[name].to_dataset()
+            for name in ("norms", "similarity", "weights")
+        }
+    )
     _, norms, similarity, *_ = sentences(gs.confront(finished.tree, fits, points=3, tolerances=own))
     assert f"and at most {100 * between[0]:g}% in 3 of them" in norms
     assert f"and by at most {between[1]:g} in 3 of them" in similarity
@@ -132,9 +195,14 @@ def test_the_last_sentence_says_what_the_confrontation_holds(finished: Finished)
     expected = [int(found["recall_cells"].max())]
     for edition, gram in pairs:
         chosen = found.sel(edition=edition, gram=gram)
-        expected += [round(100 * float(chosen["recall_inside"])), round(100 * float(chosen["recall_outside"]))]
+        expected += [
+            round(100 * float(chosen["recall_inside"])),
+            round(100 * float(chosen["recall_outside"])),
+        ]
         expected.append(round(float(chosen["recall_width"]), 2))
-    assert numbers(text) == pytest.approx([*expected, 0, 1, 95])  # a scale from 0 to 1, the 95% interval
+    assert numbers(text) == pytest.approx(
+        [*expected, 0, 1, 95]
+    )  # a scale from 0 to 1, the 95% interval
 
 
 def test_grams_that_cannot_exist_are_counted(finished: Finished):
@@ -143,7 +211,10 @@ def test_grams_that_cannot_exist_are_counted(finished: Finished):
     similarity["feasible"].loc[{"gram": "exponential"}] = False
     similarity["rho0"][0, 0] = np.nan
     tree = xr.DataTree.from_dict(groups | {"/similarity": similarity})
-    assert "and in 7 of 7 value heads no vectors can have the cosines" in summarise(tree).attrs["sentences"][2]
+    assert (
+        "and in 7 of 7 value heads no vectors can have the cosines"
+        in summarise(tree).attrs["sentences"][2]
+    )
 
 
 def test_a_run_without_baselines_and_of_one_document(tmp_path: Path):
@@ -172,10 +243,21 @@ def test_a_run_in_which_no_head_could_be_fitted(finished: Finished):
     for name in ("norms", "similarity", "weights"):
         fits = finished.tree[name].to_dataset()
         groups[f"/{name}"] = fits.map(
-            lambda values: values * np.nan if values.dtype.kind == "f" else values & False if values.dtype.kind == "b" else values
+            lambda values: (
+                values * np.nan
+                if values.dtype.kind == "f"
+                else values & False
+                if values.dtype.kind == "b"
+                else values
+            )
         )
     run = xr.DataTree.from_dict(groups)
-    env = gs.confront(run, xr.DataTree.from_dict({f"/{name}": run[name].to_dataset() for name in ("norms", "similarity", "weights")}))
+    env = gs.confront(
+        run,
+        xr.DataTree.from_dict(
+            {f"/{name}": run[name].to_dataset() for name in ("norms", "similarity", "weights")}
+        ),
+    )
     text = sentences(env)
     for sentence in text[1:]:
         assert "n/a" in sentence or "none could be evaluated" in sentence, sentence
@@ -186,11 +268,17 @@ def test_a_run_in_which_no_head_could_be_fitted(finished: Finished):
 def test_a_run_at_hardly_any_size(tmp_path: Path, sizes: list[int]):
     tree = concluded(run_tree(tmp_path / "run.zarr", documents=1, null=False, n=np.array(sizes)))
     text = sentences(tree)[0]
-    assert ("no other number N of selected tokens was measured" in text) == (sizes in ([1], [1, 40]))
+    assert ("no other number N of selected tokens was measured" in text) == (
+        sizes in ([1], [1, 40])
+    )
 
 
 def test_sizes_beyond_every_window_are_no_size(tmp_path: Path):
-    tree = concluded(run_tree(tmp_path / "run.zarr", family="mistral", documents=1, null=False, n=np.array([30, 36])))
+    tree = concluded(
+        run_tree(
+            tmp_path / "run.zarr", family="mistral", documents=1, null=False, n=np.array([30, 36])
+        )
+    )
     assert "no other number N of selected tokens was measured" in sentences(tree)[0]
 
 

@@ -20,7 +20,9 @@ def test_elasticities_are_a_labelled_dataset():
     assert found["elasticity"].dims == ("parameter", "bound")
     assert found["bound"].values.tolist() == ["recall_upper", "precision_lower"]
     at = gs.whatif({}, edition="sharp", bounds=("recall_upper",), base=POINT)
-    assert float(found["at"].sel(bound="recall_upper")) == pytest.approx(float(at["recall_upper"]), abs=1e-7)
+    assert float(found["at"].sel(bound="recall_upper")) == pytest.approx(
+        float(at["recall_upper"]), abs=1e-7
+    )
     np.testing.assert_allclose(found["slope"], found["elasticity"] * found["at"], rtol=0.2)
     assert float(found["value"].sel(parameter="T1")) == 32
     assert found.attrs["fixed_T1"] == "0.5L"
@@ -38,7 +40,17 @@ def test_bad_input_is_the_faces_own_error():
 def test_lines_are_aligned_and_say_what_is_missing():
     lines = lines_of(gs.elasticities(base=POINT))
     table = [line for line in lines if not line.startswith("n/a:")]
-    assert len({line.index(word) for line, word in zip(table[2:], [line.split()[6] for line in table[2:]], strict=True)}) <= 2
+    assert (
+        len(
+            {
+                line.index(word)
+                for line, word in zip(
+                    table[2:], [line.split()[6] for line in table[2:]], strict=True
+                )
+            }
+        )
+        <= 2
+    )
     assert table[0].split() == ["parameter", "value", *LOWER, "step"]
     assert [line for line in lines if line.startswith("n/a:")] == [
         "n/a: the bound is not positive (recall_lower)",
@@ -48,7 +60,11 @@ def test_lines_are_aligned_and_say_what_is_missing():
 
 def test_the_command_prints_and_writes_them(tmp_path):
     said = answer(Asked(sets=WORDS, edition="sharp", elasticity=True, out=tmp_path))
-    assert {path.rsplit("/", 1)[1] for path in said["written"]} == {"elasticity.nc", "elasticity.tex", "elasticity.md"}
+    assert {path.rsplit("/", 1)[1] for path in said["written"]} == {
+        "elasticity.nc",
+        "elasticity.tex",
+        "elasticity.md",
+    }
     written = xr.open_dataset(tmp_path / "elasticity.nc")
     again = gs.elasticities(edition="sharp", base=POINT)
     np.testing.assert_allclose(written["elasticity"].values, again["elasticity"].values)
@@ -62,8 +78,20 @@ def test_the_command_prints_and_writes_them(tmp_path):
 
 
 def test_a_fitted_head_is_a_point_too(finished: Finished, tmp_path):
-    said = answer(Asked(run=finished.store, head="L0H0", sets=["N=4"], project=True, elasticity=True, out=tmp_path))
+    said = answer(
+        Asked(
+            run=finished.store,
+            head="L0H0",
+            sets=["N=4"],
+            project=True,
+            elasticity=True,
+            out=tmp_path,
+        )
+    )
     found = xr.open_dataset(tmp_path / "elasticity.nc")
-    assert float(found["value"][found["parameter"].values.astype(str).tolist().index("beta")]) == from_head(finished.tree, "L0H0")["beta"]
+    assert (
+        float(found["value"][found["parameter"].values.astype(str).tolist().index("beta")])
+        == from_head(finished.tree, "L0H0")["beta"]
+    )
     assert found.attrs["head"] == "L0H0"
     assert said["elasticity"]

@@ -57,16 +57,30 @@ def test_multiples_are_of_the_base_value_and_whole_numbers_stay_whole():
 
 @pytest.mark.parametrize(
     ("text", "values"),
-    [("T1=0.5L", ["0.5L"]), ("T2=0.6L,0.9L", ["0.6L", "0.9L"]), ("T1=0.1L:0.3L:3", ["0.1L", "0.2L", "0.3L"]), ("T1=0L", ["0.0L"])],
+    [
+        ("T1=0.5L", ["0.5L"]),
+        ("T2=0.6L,0.9L", ["0.6L", "0.9L"]),
+        ("T1=0.1L:0.3L:3", ["0.1L", "0.2L", "0.3L"]),
+        ("T1=0L", ["0.0L"]),
+    ],
 )
 def test_phases_can_be_given_in_lengths(text, values):
     assert parse(text).in_lengths
-    assert [f"{float(value[:-1]):.12g}" for value in parse(text).of({})] == [f"{float(value[:-1]):.12g}" for value in values]
+    assert [f"{float(value[:-1]):.12g}" for value in parse(text).of({})] == [
+        f"{float(value[:-1]):.12g}" for value in values
+    ]
     assert not parse("T1=10").in_lengths
 
 
 def test_an_axis_of_shares_says_that_it_is_one(tmp_path):
-    answer(Asked(sets=["L=32,64", "T1=0.2L,0.4L", "T2=0.8L", "N=4", "rho0=0"], edition="sharp", bounds=("precision_upper",), out=tmp_path))
+    answer(
+        Asked(
+            sets=["L=32,64", "T1=0.2L,0.4L", "T2=0.8L", "N=4", "rho0=0"],
+            edition="sharp",
+            bounds=("precision_upper",),
+            out=tmp_path,
+        )
+    )
     found = xr.open_dataset(tmp_path / "whatif.nc")
     np.testing.assert_array_equal(found["T1"].values, [0.2, 0.4])
     assert found["T1"].attrs["symbol"] == "T_1/L"
@@ -77,7 +91,9 @@ def test_an_axis_of_shares_says_that_it_is_one(tmp_path):
 
 
 def test_the_summary_leaves_out_what_says_nothing(tmp_path):
-    said = answer(Asked(sets=["N=2,4", "L=64"], bounds=("recall_lower", "f_inner_lower"), out=tmp_path))
+    said = answer(
+        Asked(sets=["N=2,4", "L=64"], bounds=("recall_lower", "f_inner_lower"), out=tmp_path)
+    )
     assert said["recall_lower"].startswith("-")
     assert said["f_inner_lower"] == "n/a at 2 points, where the bound on R is negative"
     printed = xr.open_dataset(tmp_path / "whatif.nc")["f_inner_lower"].values
@@ -123,7 +139,9 @@ def test_a_head_of_a_run_is_where_a_study_starts(finished: Finished):
     base = from_head(finished.tree, "L1H1")
     captured = finished.tree["capture"].to_dataset()
     kv_head = int(captured["kv_head_of_head"][1])
-    assert base["beta"] == float(finished.tree["similarity"]["beta"].sel(gram="exponential").isel(layer=1, kv_head=kv_head))
+    assert base["beta"] == float(
+        finished.tree["similarity"]["beta"].sel(gram="exponential").isel(layer=1, kv_head=kv_head)
+    )
     assert base["p_sink"] == float(finished.tree["weights"]["p_sink"].isel(layer=1, head=1))
     assert base["L"] == float(captured["tokens"][1]) - 1
     assert base["d"] == captured.attrs["dimension"]
@@ -152,20 +170,42 @@ def test_a_run_without_fits_is_refused(finished: Finished):
 
 def test_doubling_the_decay_of_a_head_is_one_question(finished: Finished, tmp_path):
     base = from_head(finished.tree, "L0H0")
-    said = answer(Asked(sets=["beta=x1,x2", "N=2,4"], run=finished.store, head="L0H0", project=True, out=tmp_path))
+    said = answer(
+        Asked(
+            sets=["beta=x1,x2", "N=2,4"],
+            run=finished.store,
+            head="L0H0",
+            project=True,
+            out=tmp_path,
+        )
+    )
     found = xr.open_dataset(tmp_path / "whatif.nc")
     np.testing.assert_allclose(found["beta"].values, [base["beta"], 2 * base["beta"]])
-    edges = [offset_exponential(beta, 0.0, 0.0, int(base["L"]) + 1).edge(int(base["L"])) for beta in found["beta"].values]
-    np.testing.assert_array_equal(found["projected"].values.astype(bool), [abs(base["rho0"]) > edge for edge in edges])
+    edges = [
+        offset_exponential(beta, 0.0, 0.0, int(base["L"]) + 1).edge(int(base["L"]))
+        for beta in found["beta"].values
+    ]
+    np.testing.assert_array_equal(
+        found["projected"].values.astype(bool), [abs(base["rho0"]) > edge for edge in edges]
+    )
     assert found.attrs["head"] == "L0H0"
     assert {path.rsplit(".", 1)[1] for path in said["written"]} == {"nc", "pdf", "png", "tex", "md"}
 
 
 @pytest.mark.parametrize(
-    "sets", [["N=2:20:10"], ["N=2:20:10", "beta=0.1:5:7:log"], ["N=2:20:4", "beta=0.1:5:5:log", "d=16,64"]], ids=["lines", "map", "maps"]
+    "sets",
+    [["N=2:20:10"], ["N=2:20:10", "beta=0.1:5:7:log"], ["N=2:20:4", "beta=0.1:5:5:log", "d=16,64"]],
+    ids=["lines", "map", "maps"],
 )
 def test_files_hold_the_study(tmp_path, sets):
-    answer(Asked(sets=[*WORDS, *sets], edition="sharp", bounds=("precision_lower", "recall_upper"), out=tmp_path))
+    answer(
+        Asked(
+            sets=[*WORDS, *sets],
+            edition="sharp",
+            bounds=("precision_lower", "recall_upper"),
+            out=tmp_path,
+        )
+    )
     written = xr.open_dataset(tmp_path / "whatif.nc")
     axes = {setting.name: setting.of({}) for setting in map(parse, sets)}
     again = whatif(axes, edition="sharp", bounds=("precision_lower", "recall_upper"), base=SMALL)
@@ -192,7 +232,9 @@ def test_no_figure_of_an_earlier_study_stays_beside_a_new_one(tmp_path):
         "elasticity.md",
         *(f"whatif.{kind}" for kind in ("nc", "pdf", "png", "tex", "md")),
     }
-    assert {path.name for path in tmp_path.iterdir()} == both  # elasticities have files of their own
+    assert {
+        path.name for path in tmp_path.iterdir()
+    } == both  # elasticities have files of their own
     answer(Asked(sets=["L=32", "N=4"], out=tmp_path))
     assert {path.name for path in tmp_path.iterdir()} == both - {"whatif.pdf", "whatif.png"}
     assert int(xr.open_dataset(tmp_path / "whatif.nc").attrs["fixed_N"]) == 4
@@ -201,9 +243,17 @@ def test_no_figure_of_an_earlier_study_stays_beside_a_new_one(tmp_path):
 def test_a_study_without_figures_has_the_same_numbers_and_no_figure(tmp_path):
     drawn = answer(Asked(sets=["L=32", "N=2,3"], out=tmp_path / "drawn"))
     plain = answer(Asked(sets=["L=32", "N=2,3"], out=tmp_path / "plain", figures=False))
-    assert {Path(path).name for path in plain["written"]} == {"whatif.nc", "whatif.tex", "whatif.md"}
-    assert {Path(path).name for path in drawn["written"]} - {"whatif.pdf", "whatif.png"} == {Path(path).name for path in plain["written"]}
-    assert (tmp_path / "drawn/whatif.nc").read_bytes() == (tmp_path / "plain/whatif.nc").read_bytes()
+    assert {Path(path).name for path in plain["written"]} == {
+        "whatif.nc",
+        "whatif.tex",
+        "whatif.md",
+    }
+    assert {Path(path).name for path in drawn["written"]} - {"whatif.pdf", "whatif.png"} == {
+        Path(path).name for path in plain["written"]
+    }
+    assert (tmp_path / "drawn/whatif.nc").read_bytes() == (
+        tmp_path / "plain/whatif.nc"
+    ).read_bytes()
 
 
 def test_a_study_that_is_refused_leaves_the_earlier_one_whole(tmp_path):
@@ -222,9 +272,25 @@ def test_points_without_vectors_are_counted():
 
 
 def test_where_a_bound_reaches_a_target_is_one_line():
-    said = answer(Asked(sets=[*WORDS, "beta=10"], edition="sharp", bounds=("precision_lower",), find="N", target=0.5))
+    said = answer(
+        Asked(
+            sets=[*WORDS, "beta=10"],
+            edition="sharp",
+            bounds=("precision_lower",),
+            find="N",
+            target=0.5,
+        )
+    )
     assert said["found"].startswith("largest N with precision_lower >= 0.5: 5 (there it is 0.51")
-    between = answer(Asked(sets=[*WORDS, "N=3"], edition="sharp", bounds=("precision_lower",), find="beta=0.1:10", target=0.5))
+    between = answer(
+        Asked(
+            sets=[*WORDS, "N=3"],
+            edition="sharp",
+            bounds=("precision_lower",),
+            find="beta=0.1:10",
+            target=0.5,
+        )
+    )
     assert between["found"].startswith("smallest beta with precision_lower >= 0.5: 0.84")
 
 
@@ -233,12 +299,24 @@ BAD = {
     "head without from": (Asked(head="L0H0"), "--from and --head go together"),
     "find without target": (Asked(find="N"), "--find was given without --target"),
     "target without find": (Asked(target=0.5), "--target was given without --find"),
-    "find with several": (Asked(sets=["beta=1,2"], find="N", target=0.5), "--set beta takes 2 values, but --find"),
-    "two bounds": (Asked(find="N", target=0.5, bounds=("recall_lower", "recall_upper")), "2 bounds were given"),
-    "range of words": (Asked(find="beta=a:b", target=0.5), "expected a parameter, or one with the range"),
+    "find with several": (
+        Asked(sets=["beta=1,2"], find="N", target=0.5),
+        "--set beta takes 2 values, but --find",
+    ),
+    "two bounds": (
+        Asked(find="N", target=0.5, bounds=("recall_lower", "recall_upper")),
+        "2 bounds were given",
+    ),
+    "range of words": (
+        Asked(find="beta=a:b", target=0.5),
+        "expected a parameter, or one with the range",
+    ),
     "no bound": (Asked(find="N", target=0.5, bounds=("recall",)), "'recall' is no bound"),
     "set twice": (Asked(sets=["N=1", "N=2"]), "--set N was given more than once"),
-    "edition": (Asked(sets=["N=1"], edition="first"), "edition is 'first', expected one of printed"),
+    "edition": (
+        Asked(sets=["N=1"], edition="first"),
+        "edition is 'first', expected one of printed",
+    ),
     "gram": (Asked(sets=["N=1"], gram="sine"), "gram is 'sine', expected one of exponential"),
 }
 

@@ -1,4 +1,6 @@
-"""The Gram that was measured of a head: lag means and sink cosines of the capture, projected; and Grams from files."""
+"""The Gram that was measured of a head: lag means and sink cosines of the capture, projected;
+and Grams from files.
+"""
 
 import numpy as np
 import pytest
@@ -21,7 +23,9 @@ def by_hand(captured: xr.Dataset, layer: int, kv_head: int) -> np.ndarray:
     gram = np.eye(tokens)
     for i in range(tokens):
         for j in range(i):
-            values = one["sink_cosine"].isel(position=i) if j == 0 else one["cosine_mean"].sel(lag=i - j)
+            values = (
+                one["sink_cosine"].isel(position=i) if j == 0 else one["cosine_mean"].sel(lag=i - j)
+            )
             gram[i, j] = gram[j, i] = float(values.astype(np.float64).mean())
     return gram
 
@@ -29,32 +33,61 @@ def by_hand(captured: xr.Dataset, layer: int, kv_head: int) -> np.ndarray:
 def test_the_gram_of_a_head_is_what_was_measured_of_its_values(finished: Finished):
     captured = finished.tree["capture"].to_dataset()
     kv_head = int(captured["kv_head_of_head"][1])
-    np.testing.assert_allclose(measured_of_head(finished.tree, "L1H1"), by_hand(captured, 1, kv_head), atol=1e-7)
+    np.testing.assert_allclose(
+        measured_of_head(finished.tree, "L1H1"), by_hand(captured, 1, kv_head), atol=1e-7
+    )
 
 
 def test_a_head_under_its_own_gram_is_one_command(finished: Finished, tmp_path):
-    said = answer(Asked(run=finished.store, head="L1H1", gram="measured", edition="sharp", sets=["N=2,4"], out=tmp_path))
+    said = answer(
+        Asked(
+            run=finished.store,
+            head="L1H1",
+            gram="measured",
+            edition="sharp",
+            sets=["N=2,4"],
+            out=tmp_path,
+        )
+    )
     found = xr.open_dataset(tmp_path / "whatif.nc")
     gram = measured_of_head(finished.tree, "L1H1")
     moved = measured_gram(gram, projected=True)
     assert found.attrs["gram"] == "measured"
     assert found.attrs["head"] == "L1H1"
-    assert float(found["projection_distance"]) == pytest.approx(np.linalg.norm(np.asarray(moved.gram) - gram), abs=1e-6)
-    assert bool(found["projected"]) == (smallest_eigenvalue(gram, len(gram)) < -1e-9) == ("gram" in said)
-    again = gs.whatif({"N": [2, 4]}, gram=gram, project=True, edition="sharp", base=from_head(finished.tree, "L1H1", gram="measured"))
-    np.testing.assert_allclose(found["recall_upper" if "recall_upper" in found else "recall_lower"], again["recall_lower"])
+    assert float(found["projection_distance"]) == pytest.approx(
+        np.linalg.norm(np.asarray(moved.gram) - gram), abs=1e-6
+    )
+    assert (
+        bool(found["projected"])
+        == (smallest_eigenvalue(gram, len(gram)) < -1e-9)
+        == ("gram" in said)
+    )
+    again = gs.whatif(
+        {"N": [2, 4]},
+        gram=gram,
+        project=True,
+        edition="sharp",
+        base=from_head(finished.tree, "L1H1", gram="measured"),
+    )
+    np.testing.assert_allclose(
+        found["recall_upper" if "recall_upper" in found else "recall_lower"], again["recall_lower"]
+    )
 
 
 def test_a_head_of_a_sink_out_of_sight_has_no_gram(finished: Finished):
     captured = finished.tree["capture"].to_dataset()
-    blind = xr.DataTree.from_dict({"/capture": captured.assign(sink_cosine=captured["sink_cosine"] * np.nan)})
+    blind = xr.DataTree.from_dict(
+        {"/capture": captured.assign(sink_cosine=captured["sink_cosine"] * np.nan)}
+    )
     with pytest.raises(InputError, match="L0H0: not every cosine was measured"):
         measured_of_head(blind, "L0H0")
     with pytest.raises(InputError, match="the run holds no /capture"):
         measured_of_head(xr.DataTree(), "L0H0")
 
 
-@pytest.mark.parametrize("name", ["g.npy", "g.npz", "named.npz", "g.csv", "g.txt", "semicolons.csv", "single.npy"])
+@pytest.mark.parametrize(
+    "name", ["g.npy", "g.npz", "named.npz", "g.csv", "g.txt", "semicolons.csv", "single.npy"]
+)
 def test_a_gram_is_read_from_a_file(name, tmp_path):
     gram = nearest_correlation(np.eye(5) + 0.3 * (1 - np.eye(5)))
     path = tmp_path / name
@@ -65,7 +98,12 @@ def test_a_gram_is_read_from_a_file(name, tmp_path):
     elif path.suffix == ".npy":
         np.save(path, gram.astype(np.float32) if name == "single.npy" else gram)
     else:
-        np.savetxt(path, gram, delimiter={"g.csv": ",", "g.txt": " ", "semicolons.csv": "; "}[name], header="cosines")
+        np.savetxt(
+            path,
+            gram,
+            delimiter={"g.csv": ",", "g.txt": " ", "semicolons.csv": "; "}[name],
+            header="cosines",
+        )
     assert is_file(str(path))
     np.testing.assert_allclose(read_gram(path), gram, rtol=1e-6)
 
@@ -93,15 +131,30 @@ def test_a_study_under_a_gram_from_a_file(tmp_path):
 
     gram[3, 4] = gram[4, 3] = -0.9
     np.save(tmp_path / "bad.npy", gram)
-    said = answer(Asked(gram=str(tmp_path / "bad.npy"), edition="sharp", sets=["N=2,4"], project=True, out=out))
+    said = answer(
+        Asked(
+            gram=str(tmp_path / "bad.npy"), edition="sharp", sets=["N=2,4"], project=True, out=out
+        )
+    )
     found = xr.open_dataset(out / "whatif.nc")
     assert found.attrs["projection"] == "nearest"
-    assert float(found["projection_distance"]) == pytest.approx(np.linalg.norm(nearest_correlation(gram) - gram), rel=1e-6)
+    assert float(found["projection_distance"]) == pytest.approx(
+        np.linalg.norm(nearest_correlation(gram) - gram), rel=1e-6
+    )
     assert f"{float(found['projection_distance']):.4g}" in said["gram"]
     assert "moved to the nearest that some have" in (out / "whatif.md").read_text(encoding="utf-8")
 
 
 def test_a_search_knows_the_gram(tmp_path):
     np.save(tmp_path / "g.npy", np.eye(20))
-    said = answer(Asked(gram=str(tmp_path / "g.npy"), edition="sharp", sets=["eta=0.1"], bounds=("precision_lower",), find="N", target=0.5))
+    said = answer(
+        Asked(
+            gram=str(tmp_path / "g.npy"),
+            edition="sharp",
+            sets=["eta=0.1"],
+            bounds=("precision_lower",),
+            find="N",
+            target=0.5,
+        )
+    )
     assert said["found"].startswith("largest N with precision_lower >= 0.5: ")

@@ -1,4 +1,6 @@
-"""The page, tables and figures of runs side by side: labels never touch, what the paper reports is labelled, foreign names are escaped."""
+"""The page, tables and figures of runs side by side: labels never touch, what the paper reports
+is labelled, foreign names are escaped.
+"""
 
 import re
 import shutil
@@ -57,11 +59,17 @@ def test_no_two_labels_of_a_figure_overlap(data: xr.Dataset, runs: int):
             boxes = [
                 Text.get_window_extent(text) for text in axes.texts if isinstance(text, Annotation)
             ]  # without the line that leads there
-            ticks = [label.get_window_extent() for label in axes.get_yticklabels() if label.get_text()]
+            ticks = [
+                label.get_window_extent() for label in axes.get_yticklabels() if label.get_text()
+            ]
             for group in (boxes, ticks):
                 seen += len(group)
-                assert not [(a, b) for place, a in enumerate(group) for b in group[:place] if a.overlaps(b)], plan.name
-            assert all(box.x1 <= figure.bbox.x1 and box.x0 >= figure.bbox.x0 for box in (*boxes, *ticks))
+                assert not [
+                    (a, b) for place, a in enumerate(group) for b in group[:place] if a.overlaps(b)
+                ], plan.name
+            assert all(
+                box.x1 <= figure.bbox.x1 and box.x0 >= figure.bbox.x0 for box in (*boxes, *ticks)
+            )
     assert seen > 5 * runs
 
 
@@ -81,13 +89,24 @@ def test_what_the_paper_reports_is_labelled_and_stands_in_no_column_of_ours(data
         for cell, head in zip(row, table.headers, strict=True)
         if head.plain == REPORTED
     ]
-    for words in ("0.02 to 0.03", "0.09 on average", "about 0.6 near N = 3", "about 0.25 near N = 6", "N in [1, 4]"):
+    for words in (
+        "0.02 to 0.03",
+        "0.09 on average",
+        "about 0.6 near N = 3",
+        "about 0.25 near N = 6",
+        "N in [1, 4]",
+    ):
         assert [cell for cell in theirs if words in cell]
         assert not [cell for cell in ours if words in cell]
     assert all(cell.startswith("reported: ") for cell in theirs if cell != "–")
     beside = {row[0].plain: row[-1].plain for row in tables["comparison_numbers"].rows}
-    assert "reported: 0.02 to 0.03" in next(cell for words, cell in beside.items() if words.startswith("CV of value norms averaged"))
-    assert next(cell for words, cell in beside.items() if words.startswith("CV of value norms within")) == "–"  # of another kind
+    assert "reported: 0.02 to 0.03" in next(
+        cell for words, cell in beside.items() if words.startswith("CV of value norms averaged")
+    )
+    assert (
+        next(cell for words, cell in beside.items() if words.startswith("CV of value norms within"))
+        == "–"
+    )  # of another kind
     kinds = [row[-1].plain for row in tables["comparison_reported"].rows]
     assert "read as the CV of the averaged profile" in kinds[0]
 
@@ -130,14 +149,20 @@ def test_paper_sets_six_runs_a_few_at_a_time(data: xr.Dataset):
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX is installed (pdflatex)")
 @pytest.mark.parametrize("runs", [2, 6])
-def test_tables_of_wide_numbers_fit_the_text_of_a_plain_article(data: xr.Dataset, tmp_path: Path, runs: int):
+def test_tables_of_wide_numbers_fit_the_text_of_a_plain_article(
+    data: xr.Dataset, tmp_path: Path, runs: int
+):
     many = of_many(data, runs).copy(deep=True)
-    many["spread"][:] = np.array([-0.0553, -0.00895, 0.0341])  # signs, and three digits behind zeros, on either side
+    many["spread"][:] = np.array(
+        [-0.0553, -0.00895, 0.0341]
+    )  # signs, and three digits behind zeros, on either side
     tables = comparison_tables(many)
     for table in tables.values():
         write_table(table, tmp_path)
     document = "\\documentclass{article}\\usepackage{booktabs,amssymb}\\begin{document}\n"
-    (tmp_path / "all.tex").write_text(document + "\n\n".join(f"\\input{{{name}}}" for name in tables) + "\\end{document}\n")
+    (tmp_path / "all.tex").write_text(
+        document + "\n\n".join(f"\\input{{{name}}}" for name in tables) + "\\end{document}\n"
+    )
     command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "all.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:]

@@ -1,4 +1,6 @@
-"""Figures: drawn on given axes, equal for equal data, without what a run lacks, and nothing left open."""
+"""Figures: drawn on given axes, equal for equal data, without what a run lacks, and nothing left
+open.
+"""
 
 import subprocess
 import sys
@@ -37,7 +39,10 @@ def test_no_label_covers_another_or_leaves_the_figure(plan, window):
         assert box.x1 <= figure.bbox.x1 + 1, name
         assert box.y1 <= figure.bbox.y1 + 1, name
         for other, against in boxes[:index]:
-            overlap = min(box.x1, against.x1) - max(box.x0, against.x0), min(box.y1, against.y1) - max(box.y0, against.y0)
+            overlap = (
+                min(box.x1, against.x1) - max(box.x0, against.x0),
+                min(box.y1, against.y1) - max(box.y0, against.y0),
+            )
             assert min(overlap) <= 1.5, f"{name!r} covers {other!r}"
 
 
@@ -48,7 +53,9 @@ def test_a_figure_draws_on_given_axes_and_returns_them():
 
 
 def test_drawing_needs_no_pyplot():
-    code = "import sys, reports.page, reports.figures; assert 'matplotlib.pyplot' not in sys.modules"
+    code = (
+        "import sys, reports.page, reports.figures; assert 'matplotlib.pyplot' not in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -64,7 +71,9 @@ def test_every_figure_is_written_as_pdf_and_png(tmp_path, monkeypatch):
 def test_equal_runs_give_equal_files(kind, monkeypatch):
     monkeypatch.setitem(style.STYLE, "pdf.fonttype", FONTS)
     plan = next(plan for plan in FIGURES if plan.name == "weights")
-    assert style.rendered(draw(plan, Run.of(run_tree())), kind) == style.rendered(draw(plan, Run.of(run_tree())), kind)
+    assert style.rendered(draw(plan, Run.of(run_tree())), kind) == style.rendered(
+        draw(plan, Run.of(run_tree())), kind
+    )
 
 
 def test_fonts_in_pdf_files_are_truetype_as_publishers_ask(monkeypatch):
@@ -78,10 +87,15 @@ def test_the_measured_line_is_the_run_s(tmp_path):
     axes = Figure().subplots(1, 2)
     figure_separability(axes, Run.of(TREE))
     lines = {line.get_label(): line for line in axes[0].get_lines()}
-    np.testing.assert_allclose(lines["measured, 95% document band"].get_ydata(), TREE["summary"]["precision_mean"].values)
-    assert {"null: random selection", "null: random directions", "bounds: printed, exponential Gram", "bounds: sharp, offset Gram"} <= set(
-        lines
+    np.testing.assert_allclose(
+        lines["measured, 95% document band"].get_ydata(), TREE["summary"]["precision_mean"].values
     )
+    assert {
+        "null: random selection",
+        "null: random directions",
+        "bounds: printed, exponential Gram",
+        "bounds: sharp, offset Gram",
+    } <= set(lines)
 
 
 def test_without_null_baselines_their_lines_are_left_out():
@@ -127,7 +141,9 @@ def test_the_toy_picture_tells_precision_and_recall_right():
     FIGURES[0].draw(axes, Run.of(TREE))
     words = " ".join(text.get_text() for text in axes[1].texts)
     assert f"Precision = {SELECTED}/{(distance <= distance[:SELECTED].max()).sum()}" in words
-    assert f"Recall = {(distance[:SELECTED] <= distance[SELECTED:].min()).sum()}/{SELECTED}" in words
+    assert (
+        f"Recall = {(distance[:SELECTED] <= distance[SELECTED:].min()).sum()}/{SELECTED}" in words
+    )
 
 
 def test_a_run_without_fits_is_refused_with_a_remedy():
@@ -140,7 +156,15 @@ def test_a_run_without_fits_is_refused_with_a_remedy():
 def test_sizes_of_the_run_label_the_axis():
     axes = Figure().subplots(1, 2)
     figure_separability(axes, Run.of(TREE))
-    assert [label.get_text() for label in axes[0].get_xticklabels()] == ["1", "2", "4", "8", "16", "32", "64"]
+    assert [label.get_text() for label in axes[0].get_xticklabels()] == [
+        "1",
+        "2",
+        "4",
+        "8",
+        "16",
+        "32",
+        "64",
+    ]
     assert axes[0].get_xlim()[1] > N[-1]
 
 
@@ -163,7 +187,9 @@ def test_the_toy_picture_shows_its_circles_and_tokens_whole():
 
 def test_the_head_that_stands_for_all_is_named_the_same_in_picture_and_caption():
     tree = run_tree()
-    tree["weights"]["rmse"].values[...] = np.random.default_rng(3).permutation(np.linspace(0.5, 1.4, 8)).reshape(2, 4)
+    tree["weights"]["rmse"].values[...] = (
+        np.random.default_rng(3).permutation(np.linspace(0.5, 1.4, 8)).reshape(2, 4)
+    )
     tree = with_display(tree)
     run = Run.of(tree)
     layer, head = run.display.attrs["weights_head"]
@@ -171,9 +197,15 @@ def test_the_head_that_stands_for_all_is_named_the_same_in_picture_and_caption()
     assert abs(misfit[layer, head] - np.median(misfit)) == np.abs(misfit - np.median(misfit)).min()
     axes = Figure().subplots(1, 2)
     every.figure_weights(axes, run)
-    assert axes[1].get_title(loc="left") + axes[1].get_title() == f"Head of median misfit: layer {layer}, head {head}"
     assert (
-        f"in the head of median misfit (layer {layer}, head {head}; root mean square {captions.figures_of(misfit[layer, head])} nats)"
-        in captions.weights(run).text
+        axes[1].get_title(loc="left") + axes[1].get_title()
+        == f"Head of median misfit: layer {layer}, head {head}"
     )
-    np.testing.assert_allclose(axes[1].get_lines()[0].get_ydata(), np.exp(run.weights["log_weight_mean"].values[layer, head]))
+    assert (
+        f"in the head of median misfit (layer {layer}, head {head}; root mean square"
+        f" {captions.figures_of(misfit[layer, head])} nats)" in captions.weights(run).text
+    )
+    np.testing.assert_allclose(
+        axes[1].get_lines()[0].get_ydata(),
+        np.exp(run.weights["log_weight_mean"].values[layer, head]),
+    )

@@ -1,4 +1,6 @@
-"""The page in a browser: what a click and a typed word leave visible, and captions without raw LaTeX."""
+"""The page in a browser: what a click and a typed word leave visible, and captions without raw
+LaTeX.
+"""
 
 import json
 import re
@@ -16,7 +18,14 @@ from geostat.verdicts.claims import CLAIMS
 from reports.page.page import page_html
 from reports.text.latex import prose_html
 
-BROWSER = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
+BROWSER = next(
+    (
+        found
+        for name in ("chromium", "chromium-browser", "google-chrome")
+        if (found := shutil.which(name))
+    ),
+    None,
+)
 SECONDS = 60
 ASKED = """
 <script>
@@ -59,7 +68,9 @@ def html(finished: Finished) -> str:
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no browser is installed (chromium)")
-def test_a_click_or_a_typed_name_shows_that_claim_or_head_alone(html: str, finished: Finished, tmp_path: Path):
+def test_a_click_or_a_typed_name_shows_that_claim_or_head_alone(
+    html: str, finished: Finished, tmp_path: Path
+):
     page = tmp_path / "report.html"
     page.write_text(html.replace("</body>", f"{ASKED}</body>"), encoding="utf-8")
     command = [
@@ -76,13 +87,24 @@ def test_a_click_or_a_typed_name_shows_that_claim_or_head_alone(html: str, finis
     assert told is not None, done.stderr[-2000:]
     found = json.loads(unescape(told[1]))
     capture = finished.tree["capture"].to_dataset()
-    heads = {unit: [f"L{layer}{letter}{at}" for layer in range(capture.sizes["layer"]) for at in range(capture.sizes[unit])] for unit, letter in
-             (("head", "H"), ("kv_head", "V"))}  # fmt: skip
+    heads = {
+        unit: [
+            f"L{layer}{letter}{at}"
+            for layer in range(capture.sizes["layer"])
+            for at in range(capture.sizes[unit])
+        ]
+        for unit, letter in (("head", "H"), ("kv_head", "V"))
+    }
     for claim in CLAIMS:
         assert found[claim.key] == [[claim.key, name] for name in heads[claim.of]], claim.key
     assert found["verdicts norms.cv L1V0"] == [["norms.cv", "L1V0"]]
-    assert {key for key, _ in found["verdicts norms."]} == {claim.key for claim in CLAIMS if claim.key.startswith("norms.")}
-    assert {key for key, _ in found["verdicts norms.cv_p"]} == {"norms.cv_profile", "norms.cv_position"}
+    assert {key for key, _ in found["verdicts norms."]} == {
+        claim.key for claim in CLAIMS if claim.key.startswith("norms.")
+    }
+    assert {key for key, _ in found["verdicts norms.cv_p"]} == {
+        "norms.cv_profile",
+        "norms.cv_position",
+    }
     assert found["verdicts L1H1"] == [[claim.key, "L1H1"] for claim in CLAIMS if claim.of == "head"]
     assert found["heads L1H3"] == [["1", "3"]]
     assert found["heads l1h"] == [["1", str(at)] for at in range(capture.sizes["head"])]
@@ -94,7 +116,9 @@ def test_a_click_or_a_typed_name_shows_that_claim_or_head_alone(html: str, finis
 
 def words_of(html: str) -> str:
     """The page's own words, without figures, scripts and tags."""
-    plain = re.sub(r"<svg.*?</svg>|<script.*?</script>|<style.*?</style>", "", html, flags=re.DOTALL)
+    plain = re.sub(
+        r"<svg.*?</svg>|<script.*?</script>|<style.*?</style>", "", html, flags=re.DOTALL
+    )
     return unescape(re.sub(r"<[^>]+>", "", plain))
 
 
@@ -109,6 +133,8 @@ def test_no_raw_latex_and_no_empty_button_stand_on_the_page(html: str):
 
 
 def test_indices_and_exponents_in_sentences_leave_names_alone():
-    assert str(prose_html("v_L, e^(−βk), r_max of norms.cv_token in x_y_z <b>$a_1$")) == (
-        "v<sub>L</sub>, e<sup>−βk</sup>, r<sub>max</sub> of norms.cv_token in x_y_z &lt;b&gt;$a_1$"
+    assert (
+        str(prose_html("v_L, e^(−βk), r_max of norms.cv_token in x_y_z <b>$a_1$"))
+        == "v<sub>L</sub>, e<sup>−βk</sup>, r<sub>max</sub> of norms.cv_token in x_y_z"
+        " &lt;b&gt;$a_1$"
     )

@@ -61,7 +61,9 @@ def read(html):
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     out = tmp_path_factory.mktemp("report")
-    return write_page(run_tree(model=FOREIGN, window=40), out, seconds={"capture": 61.2, "fit": 8.31})
+    return write_page(
+        run_tree(model=FOREIGN, window=40), out, seconds={"capture": 61.2, "fit": 8.31}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +81,16 @@ def test_files_lie_beside_the_page(written):
 def test_every_section_stands_once(html):
     reader = read(html)
     assert len(reader.ids) == len(set(reader.ids))
-    for name in ("verdict", "idea", "figures", "tables", "heads", "errata", "provenance", *(f"figure-{plan.name}" for plan in FIGURES)):
+    for name in (
+        "verdict",
+        "idea",
+        "figures",
+        "tables",
+        "heads",
+        "errata",
+        "provenance",
+        *(f"figure-{plan.name}" for plan in FIGURES),
+    ):
         assert name in reader.ids
     for sentence in SENTENCES:
         assert sentence in "".join(reader.words)
@@ -99,13 +110,17 @@ def test_the_header_says_what_was_measured(html):
 
 def test_the_page_refers_to_nothing_outside(html):
     reader = read(html)
-    assert not [reference for reference in reader.references if not re.match(r"#|data:|figures/", reference)]
+    assert not [
+        reference for reference in reader.references if not re.match(r"#|data:|figures/", reference)
+    ]
     assert not re.search(r"@import|url\((?!#)|<script[^>]+src|fetch\(|XMLHttpRequest", html)
 
 
 def test_links_within_the_page_lead_somewhere(html):
     reader = read(html)
-    assert {reference[1:] for reference in reader.references if reference.startswith("#")} <= set(reader.ids)
+    assert {reference[1:] for reference in reader.references if reference.startswith("#")} <= set(
+        reader.ids
+    )
 
 
 def test_foreign_text_is_escaped(html):
@@ -114,11 +129,21 @@ def test_foreign_text_is_escaped(html):
 
 
 @pytest.mark.usefixtures("one_figure")
-@pytest.mark.parametrize("options", [{"documents": 1, "window": 30, "null": False}, {"documents": 2}])
+@pytest.mark.parametrize(
+    "options", [{"documents": 1, "window": 30, "null": False}, {"documents": 2}]
+)
 def test_no_missing_float_is_printed(options):
     html = page_html(run_tree(**options))
-    assert not re.search(r"\bnan\b|\binf(inity)?\b|\bnone\b(?!\s+is)", " ".join(read(html).words), re.IGNORECASE)
-    assert "nan" not in re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL).lower().replace("provenance", "").split("<svg")[0]
+    assert not re.search(
+        r"\bnan\b|\binf(inity)?\b|\bnone\b(?!\s+is)", " ".join(read(html).words), re.IGNORECASE
+    )
+    assert (
+        "nan"
+        not in re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL)
+        .lower()
+        .replace("provenance", "")
+        .split("<svg")[0]
+    )
     if options.get("documents") == 1:
         assert "n/a" in html
 
@@ -127,9 +152,16 @@ def test_a_run_of_which_little_is_known_is_still_reported():
     tree = run_tree()
     for name in ("norms", "similarity", "weights"):  # no head could be fitted
         fits = tree[name].to_dataset()
-        tree[name] = xr.DataTree(fits.map(lambda values: values * float("nan") if values.dtype.kind == "f" else values, keep_attrs=True))
+        tree[name] = xr.DataTree(
+            fits.map(
+                lambda values: values * float("nan") if values.dtype.kind == "f" else values,
+                keep_attrs=True,
+            )
+        )
     for name in ("envelope", "summary"):  # one bound only, no verdict, no errata
-        tree[name] = xr.DataTree(tree[name].to_dataset().sel(edition=["sharp"], gram=["measured"]).drop_attrs())
+        tree[name] = xr.DataTree(
+            tree[name].to_dataset().sel(edition=["sharp"], gram=["measured"]).drop_attrs()
+        )
     tree.attrs = {}
     words = " ".join(read(page_html(tree)).words)
     assert "unnamed model" in words
@@ -138,7 +170,10 @@ def test_a_run_of_which_little_is_known_is_still_reported():
 
 
 def test_equal_runs_give_equal_pages(html):
-    assert page_html(run_tree(model=FOREIGN, window=40), seconds={"capture": 61.2, "fit": 8.31}) == html
+    assert (
+        page_html(run_tree(model=FOREIGN, window=40), seconds={"capture": 61.2, "fit": 8.31})
+        == html
+    )
 
 
 def test_time_is_left_out_where_it_is_not_known():
@@ -146,7 +181,10 @@ def test_time_is_left_out_where_it_is_not_known():
 
 
 def test_figures_on_one_page_share_no_names():
-    svg = b'<?xml version="1.0"?><svg width="1" viewBox="0 0 1 1"><g id="a"><use xlink:href="#a"/><path clip-path="url(#a)"/></g></svg>'
+    svg = (
+        b'<?xml version="1.0"?><svg width="1" viewBox="0 0 1 1"><g id="a"><use'
+        b' xlink:href="#a"/><path clip-path="url(#a)"/></g></svg>'
+    )
     inline = str(inline_svg(svg, "first", 'about "a" & <b>'))
     assert inline.count("first-a") == 3
     assert 'aria-label="about &#34;a&#34; &amp; &lt;b&gt;"' in inline
@@ -155,7 +193,15 @@ def test_figures_on_one_page_share_no_names():
 
 def test_provenance_is_flat_and_tolerant():
     shown = dict(
-        entries({"a": {"b": None, "c": [1, 2]}, "d": [{"name": "x", "e": True}], "f": float("nan"), "g": list(range(100)), "h": 1e-7})
+        entries(
+            {
+                "a": {"b": None, "c": [1, 2]},
+                "d": [{"name": "x", "e": True}],
+                "f": float("nan"),
+                "g": list(range(100)),
+                "h": 1e-7,
+            }
+        )
     )
     assert shown == {
         "a › b": "n/a",
@@ -169,7 +215,13 @@ def test_provenance_is_flat_and_tolerant():
 
 
 def test_times_are_for_people():
-    assert [duration(x) for x in (0.04, 8.31, 42.0, 125.2, 3725.0)] == ["0.0 s", "8.3 s", "42 s", "2 min 05 s", "1 h 02 min"]
+    assert [duration(x) for x in (0.04, 8.31, 42.0, 125.2, 3725.0)] == [
+        "0.0 s",
+        "8.3 s",
+        "42 s",
+        "2 min 05 s",
+        "1 h 02 min",
+    ]
 
 
 def test_a_folder_that_cannot_be_written_is_refused_with_a_remedy(tmp_path):
@@ -179,7 +231,7 @@ def test_a_folder_that_cannot_be_written_is_refused_with_a_remedy(tmp_path):
 
 
 def test_words_are_explained_before_the_verdict(html):
-    before = html[: html.index('<ol class="verdict">')]
+    before = " ".join(html[: html.index('<ol class="verdict">')].split())
     for word in (
         "Precision P, Recall R",
         "sink",
@@ -202,10 +254,14 @@ def test_panels_side_by_side_are_shown_one_by_one_in_a_narrow_window(html):
     for name in two:
         whole = re.search(rf'<svg id="drawn-{name}" [^>]*viewBox="0 0 ([\d.]+) ([\d.]+)"', html)
         views = re.findall(
-            rf'viewBox="([\d.]+) 0 ([\d.]+) ([\d.]+)" aria-hidden="true"><use xlink:href="#drawn-{name}" width="([\d.]+)"', html
+            r'viewBox="([\d.]+) 0 ([\d.]+) ([\d.]+)" aria-hidden="true"><use'
+            rf' xlink:href="#drawn-{name}" width="([\d.]+)"',
+            html,
         )
         assert len(views) == 2
-        (start, width, height, full), (after, rest, _, _) = ([float(number) for number in view] for view in views)
+        (start, width, height, full), (after, rest, _, _) = (
+            [float(number) for number in view] for view in views
+        )
         assert start == 0
         assert after == pytest.approx(width, abs=0.011)
         assert width + rest == pytest.approx(full, abs=0.011)
@@ -244,7 +300,14 @@ def test_a_table_of_sentences_names_its_columns_in_every_cell_and_one_of_numbers
 @pytest.mark.parametrize(("rows", "tall"), [(30, False), (40, False), (41, True), (3060, True)])
 def test_only_a_long_table_stands_in_a_box_that_scrolls_down_and_says_so(rows, tall):
     cells = [[text("a"), whole(float(row))] for row in range(rows)]
-    table = Table(name="t", title="t", caption="c", headers=[text("word"), text("number")], rows=cells, align="lr")
+    table = Table(
+        name="t",
+        title="t",
+        caption="c",
+        headers=[text("word"), text("number")],
+        rows=cells,
+        align="lr",
+    )
     shown = str(template("parts.html").module.grid(table))
     assert ('class="scroll tall"' in shown) == tall
     assert (f"{rows:,} rows: scroll within the table" in shown) == tall
@@ -261,8 +324,20 @@ def test_the_parity_check_is_shown_in_words_and_not_hidden(html):
 
 @pytest.mark.usefixtures("one_figure")
 def test_parity_is_what_the_store_keeps_and_absence_is_told():
-    kept = {"weights": 2.0563e-6, "log_weights": 3.81e-5, "hidden": 2.07e-6, "invisible": 0.0, "layer": 14}
-    assert [value for _, value in parity({"parity": kept})] == ["2.1×10⁻⁶", "3.8×10⁻⁵", "2.1×10⁻⁶", "0", "14"]
+    kept = {
+        "weights": 2.0563e-6,
+        "log_weights": 3.81e-5,
+        "hidden": 2.07e-6,
+        "invisible": 0.0,
+        "layer": 14,
+    }
+    assert [value for _, value in parity({"parity": kept})] == [
+        "2.1×10⁻⁶",
+        "3.8×10⁻⁵",
+        "2.1×10⁻⁶",
+        "0",
+        "14",
+    ]
     assert parity({}) == parity({"parity": None}) == []
     tree = run_tree()
     del tree.attrs["parity"]

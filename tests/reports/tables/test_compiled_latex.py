@@ -1,4 +1,6 @@
-"""LaTeX of every kind of table: it compiles with the packages its comment names, and ends with an error without them, in one column and in two."""
+"""LaTeX of every kind of table: it compiles with the packages its comment names, and ends with
+an error without them, in one column and in two.
+"""
 
 import re
 import shutil
@@ -25,13 +27,13 @@ BY_ITSELF = set(
     re.findall(
         r"\w+",
         """
-        S alpha arraystretch bar begin begingroup beta bottomrule cdot chi circ cos csname Delta delta
-        emptyset end endcsname endgroup epsilon eta exp footnotesize frac gamma ge hat infty ell in
-        kappa lambda langle ldots le left let ll log Lambda max mathcal mathit mathrm mbox medskip
-        midrule min mu ne newcommand omega Omega par parindent partial Phi phi pi Pi pm psi raggedleft
-        raggedright rangle renewcommand rho right setlength setminus shortstack sigma Sigma sim sqrt sum
-        surd tabcolsep tabularnewline tau textasciicircum textasciitilde textbackslash theta times to
-        toleft toprule top toright varepsilon xi zeta
+        S alpha arraystretch bar begin begingroup beta bottomrule cdot chi circ cos csname Delta
+        delta emptyset end endcsname endgroup epsilon eta exp footnotesize frac gamma ge hat infty
+        ell in kappa lambda langle ldots le left let ll log Lambda max mathcal mathit mathrm mbox
+        medskip midrule min mu ne newcommand omega Omega par parindent partial Phi phi pi Pi pm
+        psi raggedleft raggedright rangle renewcommand rho right setlength setminus shortstack
+        sigma Sigma sim sqrt sum surd tabcolsep tabularnewline tau textasciicircum textasciitilde
+        textbackslash theta times to toleft toprule top toright varepsilon xi zeta
         """,
     )
 )
@@ -43,7 +45,15 @@ ERRATA_OF_PRINT = mixed("e^{−κd(Δ/B)²} for a_min_in ≲ ½: 𝔼 P")
 
 def odd_table(header: str) -> Table:
     """One that has every kind of index and sign."""
-    return Table(name="odd", title="odd", caption="odd", headers=[mixed(header)], rows=[[ERRATA_OF_PRINT]], align="p", widths={0: "2cm"})
+    return Table(
+        name="odd",
+        title="odd",
+        caption="odd",
+        headers=[mixed(header)],
+        rows=[[ERRATA_OF_PRINT]],
+        align="p",
+        widths={0: "2cm"},
+    )
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +66,18 @@ def made(finished: Finished, model_folder: Path, text_folder: Path) -> dict[str,
         *experiment_tables(Run.of(FULL)),
         odd_table("what"),
     ]
-    found += [table_of_study(study), table_of_elasticities(gs.elasticities(base={"L": 16, "d": 16, "N": 4}))]
-    found += comparison_tables(compared(finished.store, shorter(finished.store, model_folder, text_folder))).values()
-    return {f"{place}_{table.name}": table.latex() for place, table in enumerate(found) if not table.only_page}
+    found += [
+        table_of_study(study),
+        table_of_elasticities(gs.elasticities(base={"L": 16, "d": 16, "N": 4})),
+    ]
+    found += comparison_tables(
+        compared(finished.store, shorter(finished.store, model_folder, text_folder))
+    ).values()
+    return {
+        f"{place}_{table.name}": table.latex()
+        for place, table in enumerate(found)
+        if not table.only_page
+    }
 
 
 def needed(latex: str) -> list[str]:
@@ -70,51 +89,84 @@ def needed(latex: str) -> list[str]:
 
 def test_every_command_is_one_of_latex_itself_or_of_a_package_that_is_named(made: dict[str, str]):
     for name, latex in made.items():
-        named, lines = needed(latex), [line for line in latex.splitlines() if not line.startswith(("%", r"\ifdefined"))]
+        named, lines = (
+            needed(latex),
+            [line for line in latex.splitlines() if not line.startswith(("%", r"\ifdefined"))],
+        )
         used = set(re.findall(r"\\([A-Za-z]+)", "\n".join(lines)))
-        assert used <= BY_ITSELF | (OF_AMSSYMB if "amssymb" in named else set()), (name, used - BY_ITSELF)
+        assert used <= BY_ITSELF | (OF_AMSSYMB if "amssymb" in named else set()), (
+            name,
+            used - BY_ITSELF,
+        )
         assert named == ["booktabs", "amssymb"][: 1 + bool(used & OF_AMSSYMB)]
         assert [line for line in latex.splitlines() if line.startswith(r"\ifdefined")] == [
-            rf"\ifdefined\{PACKAGES[one][0]}\else\errmessage{{This table needs \string\usepackage{{{one}}}}}\endinput\fi" for one in named
+            rf"\ifdefined\{PACKAGES[one][0]}\else\errmessage{{This table needs"
+            rf" \string\usepackage{{{one}}}}}\endinput\fi"
+            for one in named
         ]
         assert latex.index(r"\ifdefined") < latex.index(r"\begingroup")
 
 
 def test_no_mathematics_stands_within_mathematics(made: dict[str, str]):
-    """A dollar sign within the braces of an index ends the mathematics there unless amsmath's text takes it up, and LaTeX mends that for ever."""
+    """A dollar sign within the braces of an index ends the mathematics there unless amsmath's
+    text takes it up, and LaTeX mends that for ever.
+    """
     for name, latex in made.items():
         for line in latex.splitlines():
-            for formula in re.findall(r"(?<!\\)\$(.*?)(?<!\\)\$", "" if line.startswith("%") else line):
+            for formula in re.findall(
+                r"(?<!\\)\$(.*?)(?<!\\)\$", "" if line.startswith("%") else line
+            ):
                 assert formula.count("{") == formula.count("}"), (name, formula)
 
 
-needs_latex = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX is installed (pdflatex)")
+needs_latex = pytest.mark.skipif(
+    shutil.which("pdflatex") is None, reason="no LaTeX is installed (pdflatex)"
+)
 
 
-def compile_all(folder: Path, made: dict[str, str], columns: str, packages: list[str]) -> tuple[int, str]:
-    """Set all tables in a bare article; exit status and output. TimeoutExpired where LaTeX does not end by itself."""
+def compile_all(
+    folder: Path, made: dict[str, str], columns: str, packages: list[str]
+) -> tuple[int, str]:
+    """Set all tables in a bare article; exit status and output. TimeoutExpired where LaTeX does
+    not end by itself.
+    """
     for name, latex in made.items():
         (folder / f"{name}.tex").write_text(latex, encoding="utf-8")
     loaded = "".join(rf"\usepackage{{{one}}}" for one in packages)
     inputs = "\n\n".join(rf"\input{{{name}}}" for name in made)
     (folder / "all.tex").write_text(
-        rf"\documentclass[{columns}]{{article}}{loaded}\begin{{document}}start {inputs}\end{{document}}", encoding="utf-8"
+        rf"\documentclass[{columns}]{{article}}{loaded}\begin{{document}}start"
+        rf" {inputs}\end{{document}}",
+        encoding="utf-8",
     )
     command = ["pdflatex", "-interaction=nonstopmode", "all.tex"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, stdin=subprocess.DEVNULL, timeout=SECONDS, check=False)
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        timeout=SECONDS,
+        check=False,
+    )
     return done.returncode, done.stdout.decode("latin-1")
 
 
 @needs_latex
 @pytest.mark.parametrize("columns", ["", "twocolumn"])
-@pytest.mark.parametrize("packages", [["booktabs", "amssymb"], ["booktabs"], ["amssymb"], []], ids="+".join)
+@pytest.mark.parametrize(
+    "packages", [["booktabs", "amssymb"], ["booktabs"], ["amssymb"], []], ids="+".join
+)
 def test_latex_always_ends_with_tables_or_with_the_package_that_lacks(
     tmp_path: Path, made: dict[str, str], columns: str, packages: list[str]
 ):
     code, said = compile_all(tmp_path, made, columns, packages)
     lacking = [
-        needed(latex)[0] if "booktabs" not in packages else "amssymb" for latex in made.values() if not set(needed(latex)) <= set(packages)
+        needed(latex)[0] if "booktabs" not in packages else "amssymb"
+        for latex in made.values()
+        if not set(needed(latex)) <= set(packages)
     ]
-    assert re.findall(r"^! (.*)$", said, re.MULTILINE) == [rf"This table needs \usepackage{{{one}}}." for one in lacking]
+    assert re.findall(r"^! (.*)$", said, re.MULTILINE) == [
+        rf"This table needs \usepackage{{{one}}}." for one in lacking
+    ]
     assert (code == 0) == (not lacking)
     assert "Output written on all.pdf" in said

@@ -1,4 +1,6 @@
-"""Tables: every number with its error and unit, and text that LaTeX, HTML and Markdown take as text."""
+"""Tables: every number with its error and unit, and text that LaTeX, HTML and Markdown take as
+text.
+"""
 
 import functools
 import re
@@ -60,15 +62,29 @@ def test_foreign_text_is_escaped_in_every_form():
 
 def test_long_tables_go_on_in_another_tabular():
     rows = [[whole(float(index))] for index in range(2 * LATEX_ROWS + 1)]
-    latex = Table(name="t", title="t", caption="c", headers=[text("h")], rows=rows, align="r").latex()
+    latex = Table(
+        name="t", title="t", caption="c", headers=[text("h")], rows=rows, align="r"
+    ).latex()
     assert latex.count(r"\begin{tabular}") == 3
     assert latex.count("h \\\\") == 3
 
 
 def test_parameters_carry_errors_units_and_counts():
     frame = MADE["norms"].frame()
-    assert list(frame.columns) == ["parameter", "meaning (unit); source", "median [quartiles]", "typical ±", "heads"]
-    assert frame.iloc[0].tolist() == ["$C$", "made-up quantity (value units); Assumption 1", "1 [0.850, 1.15]", "0.10", "4"]
+    assert list(frame.columns) == [
+        "parameter",
+        "meaning (unit); source",
+        "median [quartiles]",
+        "typical ±",
+        "heads",
+    ]
+    assert frame.iloc[0].tolist() == [
+        "$C$",
+        "made-up quantity (value units); Assumption 1",
+        "1 [0.850, 1.15]",
+        "0.10",
+        "4",
+    ]
     assert frame.iloc[1].tolist()[-2:] == ["0.030", "2"]  # the window hides one layer's sink
     assert "3 documents" in MADE["norms"].caption
 
@@ -88,18 +104,24 @@ def test_every_head_has_a_row_with_its_value_head_s_numbers():
 def test_one_document_prints_n_a_for_every_error():
     made = tables(run_tree(documents=1))
     assert all(row[3].plain == MISSING for row in made["norms"].rows)
-    assert all(cell.plain.endswith(f"± {MISSING}") for row in made["heads_norms"].rows for cell in row[2:])
+    assert all(
+        cell.plain.endswith(f"± {MISSING}") for row in made["heads_norms"].rows for cell in row[2:]
+    )
     assert "no standard error" in made["separability"].caption
 
 
 def test_nothing_prints_a_missing_float():
     for table in tables(run_tree(documents=1, null=False, window=30)).values():
         for form in ("plain", "html", "latex"):
-            assert not re.search(r"\bnan\b|\binf\b", table.frame(form).to_string(), re.IGNORECASE), table.name
+            assert not re.search(
+                r"\bnan\b|\binf\b", table.frame(form).to_string(), re.IGNORECASE
+            ), table.name
 
 
 def test_a_table_without_null_baselines_has_none():
-    assert [str(header.plain) for header in tables(run_tree(null=False))["separability"].headers] == [
+    assert [
+        str(header.plain) for header in tables(run_tree(null=False))["separability"].headers
+    ] == [
         "N",
         "$P$ measured",
         "floor of $P$, $N/T$",
@@ -131,7 +153,15 @@ def test_cells_sort_as_numbers():
 def test_columns_that_paper_has_no_room_for_stand_in_a_tabular_of_their_own():
     rows = [[whole(float(10 * line + column)) for column in range(3)] for line in range(2)]
     headers = [text(word) for word in ("own", "left", "right")]
-    table = Table(name="t", title="t", caption="c", headers=headers, rows=rows, align="rrr", on_paper=[[0, 1], [0, 2]])
+    table = Table(
+        name="t",
+        title="t",
+        caption="c",
+        headers=headers,
+        rows=rows,
+        align="rrr",
+        on_paper=[[0, 1], [0, 2]],
+    )
     assert body(table.latex()) == [
         r"own & left \\",
         "$0$ & $1$ \\\\",
@@ -171,7 +201,9 @@ def test_bounds_at_own_cosines_stand_with_the_reason_why_they_test_nothing():
 def test_coverage_tells_how_wide_the_bounds_are():
     summary = run_tree()["summary"].to_dataset()
     frame = tables(run_tree())["coverage"].frame()
-    assert [float(x) for x in frame["$R$ width"]] == pytest.approx(summary["recall_width"].values.ravel(), rel=0.05)
+    assert [float(x) for x in frame["$R$ width"]] == pytest.approx(
+        summary["recall_width"].values.ravel(), rel=0.05
+    )
 
 
 def compiled(folder, tree):
@@ -179,9 +211,15 @@ def compiled(folder, tree):
     write_tables(tree, folder)
     files = sorted(path.stem for path in folder.glob("*.tex"))
     document = "\\documentclass{article}\\usepackage{booktabs,amssymb}\\begin{document}\n"
-    (folder / "all.tex").write_text(document + "\n\n".join(f"\\input{{{name}}}" for name in files) + "\\end{document}\n")
+    (folder / "all.tex").write_text(
+        document + "\n\n".join(f"\\input{{{name}}}" for name in files) + "\\end{document}\n"
+    )
     done = subprocess.run(
-        ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "all.tex"], cwd=folder, capture_output=True, text=True, check=False
+        ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "all.tex"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout[-2000:]
     log = (folder / "all.log").read_text(encoding="latin-1")
@@ -189,7 +227,9 @@ def compiled(folder, tree):
     return log
 
 
-needs_latex = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX is installed (pdflatex)")
+needs_latex = pytest.mark.skipif(
+    shutil.which("pdflatex") is None, reason="no LaTeX is installed (pdflatex)"
+)
 
 
 @needs_latex
@@ -200,9 +240,17 @@ def test_every_table_fits_the_text_of_a_plain_article(tmp_path, finished):
 @needs_latex
 def test_tables_of_wide_numbers_fit_and_foreign_names_compile(tmp_path):
     tree = run_tree(model="<b>$x_1$&")
-    for name in ("norms", "similarity", "weights"):  # errors of 1%: four digits and an error with four decimals
+    for name in (
+        "norms",
+        "similarity",
+        "weights",
+    ):  # errors of 1%: four digits and an error with four decimals
         fits = tree[name].to_dataset()
-        errors = {key: abs(fits[key.removesuffix("_se")]) * 0.011 for key in fits if str(key).endswith("_se")}
+        errors = {
+            key: abs(fits[key.removesuffix("_se")]) * 0.011
+            for key in fits
+            if str(key).endswith("_se")
+        }
         tree[name] = xr.DataTree(fits.assign(errors))
     assert "Overfull" not in compiled(tmp_path, tree)
 
@@ -225,11 +273,22 @@ def test_compressed_tokens_and_secondary_sinks_are_listed():
     documents = np.full((layers, kv_heads), 3)
     times = np.zeros((layers, kv_heads, run["capture"].sizes["position"]), dtype=int)
     times[0, 0, 5] = 3
-    token = {"id": [260, 30], "count": [8, 1], "occurrences": [16, 10], "share": [0.5, 0.1], "heads": [4, 0]}
+    token = {
+        "id": [260, 30],
+        "count": [8, 1],
+        "occurrences": [16, 10],
+        "share": [0.5, 0.1],
+        "heads": [4, 0],
+    }
     sink = {"position": [5], "heads": [1], "tokens": [2]}
-    added = {f"compressed_token_{name}": ("compressed_token", values) for name, values in token.items()}
+    added = {
+        f"compressed_token_{name}": ("compressed_token", values) for name, values in token.items()
+    }
     added |= {f"secondary_sink_{name}": ("secondary_sink", values) for name, values in sink.items()}
-    added |= {"compressed_documents": (("layer", "kv_head", "position"), times), "documents": (("layer", "kv_head"), documents)}
+    added |= {
+        "compressed_documents": (("layer", "kv_head", "position"), times),
+        "documents": (("layer", "kv_head"), documents),
+    }
     run["norms"] = xr.DataTree(norms.assign(added))
     table = tables(with_display(run))["compressed"]
     assert table.frame().to_numpy().tolist() == [

@@ -1,4 +1,6 @@
-"""Verdict tables: every answer stands with the estimate, interval, tolerance and test it rests on, and the page leads from one to the other."""
+"""Verdict tables: every answer stands with the estimate, interval, tolerance and test it rests
+on, and the page leads from one to the other.
+"""
 
 import json
 import re
@@ -14,21 +16,45 @@ from reports.page.page import page_html
 from reports.tables.every import tables
 
 CLAIMS = [
-    {"key": "norms.cv", "says": "norms are constant", "of": "kv_head", "side": "at_most", "units": "1", "tolerance": 0.05, "source": "§3.1",
-     "estimate": "/norms/cv_token", "second_test": "/norms/other_p"},
-    {"key": "bounds.sharp", "says": "curves lie within <sharp> bounds", "of": "head", "side": "within", "units": "1", "tolerance": 0.01,
-     "source": "a & b", "estimate": "/envelope", "select": {"edition": "sharp", "gram": "offset"}},
-]  # fmt: skip
+    {
+        "key": "norms.cv",
+        "says": "norms are constant",
+        "of": "kv_head",
+        "side": "at_most",
+        "units": "1",
+        "tolerance": 0.05,
+        "source": "§3.1",
+        "estimate": "/norms/cv_token",
+        "second_test": "/norms/other_p",
+    },
+    {
+        "key": "bounds.sharp",
+        "says": "curves lie within <sharp> bounds",
+        "of": "head",
+        "side": "within",
+        "units": "1",
+        "tolerance": 0.01,
+        "source": "a & b",
+        "estimate": "/envelope",
+        "select": {"edition": "sharp", "gram": "offset"},
+    },
+]
 ANSWERS = {"1": "holds", "-1": "fails", "0": "undetermined", "-2": "no estimate"}
 BOUNDS = {"0": "precision_lower", "1": "precision_upper", "2": "recall_lower", "3": "recall_upper"}
 
 
 def verdicts(*, errors: bool = True) -> xr.Dataset:
     data = {}
-    for claim, answer in zip(CLAIMS, (np.array([[1, -1], [0, -2]]), np.array([[1, 1, -1, 0], [0, 0, 0, -1]])), strict=True):
+    for claim, answer in zip(
+        CLAIMS,
+        (np.array([[1, -1], [0, -2]]), np.array([[1, 1, -1, 0], [0, 0, 0, -1]])),
+        strict=True,
+    ):
         of = claim["of"]
         dims = (f"claim_{of}", "layer", of)
-        estimate = np.where(answer == -2, np.nan, 0.1 * np.arange(1, answer.size + 1).reshape(answer.shape))
+        estimate = np.where(
+            answer == -2, np.nan, 0.1 * np.arange(1, answer.size + 1).reshape(answer.shape)
+        )
         se = 0.01 * estimate if errors else estimate * np.nan
         parts = {
             "answer": answer,
@@ -41,7 +67,11 @@ def verdicts(*, errors: bool = True) -> xr.Dataset:
         parts |= {"p_holds": estimate / 10 + 0 * se, "p_fails": 1e-6 * estimate + 0 * se}
         parts |= {"p_holds_adjusted": estimate / 5 + 0 * se, "p_fails_adjusted": 0.5 + 0 * se}
         if of == "head":
-            parts |= {"cell_bound": np.arange(8).reshape(2, 4) % 4, "cell_n": np.full((2, 4), 7), "cell_count": np.full((2, 4), 80)}
+            parts |= {
+                "cell_bound": np.arange(8).reshape(2, 4) % 4,
+                "cell_n": np.full((2, 4), 7),
+                "cell_count": np.full((2, 4), 80),
+            }
             parts |= {"cell_p_holds": 0.25 + 0 * se, "cell_p_fails": 0.75 + 0 * se}
         data |= {f"{name}_{of}": (dims, values[None]) for name, values in parts.items()}
     counts = {"tested": [3, 8], "holds": [1, 2], "fails": [1, 2], "undetermined": [1, 4]}
@@ -53,7 +83,11 @@ def verdicts(*, errors: bool = True) -> xr.Dataset:
         "within": (("claim",), [0.0889, 1.0]),
         "within_se": (("claim",), [0.0234, np.nan]),
     }
-    coords = {"claim": [claim["key"] for claim in CLAIMS], "claim_kv_head": ["norms.cv"], "claim_head": ["bounds.sharp"]}
+    coords = {
+        "claim": [claim["key"] for claim in CLAIMS],
+        "claim_kv_head": ["norms.cv"],
+        "claim_head": ["bounds.sharp"],
+    }
     coords |= {"layer": [0, 1], "kv_head": [0, 1], "head": [0, 1, 2, 3]}
     return xr.Dataset(
         data,
@@ -79,8 +113,14 @@ def test_an_error_too_small_to_see_is_no_error_of_nothing():
     found["verdicts"]["within"][:] = [0.6667, 0.0]
     found["verdicts"]["within_se"][:] = 0.0
     rows = tables(found)["verdicts"].frame().to_numpy().tolist()
-    assert tables(found)["verdicts"].rows[0][-1].html == "66.7% ±\N{NO-BREAK SPACE}&lt;\N{NO-BREAK SPACE}25.0%"
-    assert [row[-1] for row in rows] == ["66.7% ± < 25.0%", "0% ± < 9.4%"]  # (K - 1)/K over 3 and over 8 heads
+    assert (
+        tables(found)["verdicts"].rows[0][-1].html
+        == "66.7% ±\N{NO-BREAK SPACE}&lt;\N{NO-BREAK SPACE}25.0%"
+    )
+    assert [row[-1] for row in rows] == [
+        "66.7% ± < 25.0%",
+        "0% ± < 9.4%",
+    ]  # (K - 1)/K over 3 and over 8 heads
 
 
 def test_each_claim_is_told_with_its_tolerance_counts_and_share():
@@ -96,11 +136,19 @@ def test_each_claim_is_told_with_its_tolerance_counts_and_share():
         "32% to 68% of 3 value heads; 1 more without an estimate",
         "8.9% ± 2.3%",
     ]
-    assert rows[1] == ["curves lie within <sharp> bounds", "|·| ≤ 0.01; a & b", "2", "2", "4", "24% to 76% of 8 heads", "100% ± n/a"]
+    assert rows[1] == [
+        "curves lie within <sharp> bounds",
+        "|·| ≤ 0.01; a & b",
+        "2",
+        "2",
+        "4",
+        "24% to 76% of 8 heads",
+        "100% ± n/a",
+    ]
     assert "3 documents (Student's t, 2 degrees of freedom)" in made["verdicts"].caption
     assert (
-        "at most 5% are false in expectation (Benjamini–Hochberg over heads), unless documents are strongly skewed"
-        in made["verdicts"].caption
+        "at most 5% are false in expectation (Benjamini–Hochberg over heads), unless documents are"
+        " strongly skewed" in made["verdicts"].caption
     )
 
 
@@ -112,9 +160,24 @@ def test_layers_count_what_holds_and_fails():
 def test_every_verdict_stands_with_what_it_rests_on():
     rows = tables(tree())["verdict_heads"].frame().to_numpy().tolist()
     assert len(rows) == 4 + 8
-    assert rows[0] == ["norms.cv", "L0V0", "holds", "0.1000 ± 0.0010", "0.0980 to 0.102", "0.50", "≤ 0.05", "0.010", "<0.0001", "0.020", "0.50",
-                       "/norms/cv_token; and /norms/other_p"]  # fmt: skip
-    assert "and one up to 0.5 standard errors worse; so skewed" in tables(tree())["verdict_heads"].caption
+    assert rows[0] == [
+        "norms.cv",
+        "L0V0",
+        "holds",
+        "0.1000 ± 0.0010",
+        "0.0980 to 0.102",
+        "0.50",
+        "≤ 0.05",
+        "0.010",
+        "<0.0001",
+        "0.020",
+        "0.50",
+        "/norms/cv_token; and /norms/other_p",
+    ]
+    assert (
+        "and one up to 0.5 standard errors worse; so skewed"
+        in tables(tree())["verdict_heads"].caption
+    )
     assert rows[3][1:5] == ["L1V1", "no estimate", "n/a", "n/a"]
     assert rows[4][0:3] == ["bounds.sharp", "L0H0", "holds"]
 
@@ -138,7 +201,11 @@ def test_a_verdict_on_bounds_names_the_bound_that_decided_with_its_own_p():
 def test_verdicts_that_keep_no_adjusted_p_are_shown_without():
     run = tree()
     names = ("_adjusted_kv_head", "_adjusted_head")
-    run["verdicts"] = xr.DataTree(run["verdicts"].to_dataset().drop_vars([name for name in run["verdicts"] if str(name).endswith(names)]))
+    run["verdicts"] = xr.DataTree(
+        run["verdicts"]
+        .to_dataset()
+        .drop_vars([name for name in run["verdicts"] if str(name).endswith(names)])
+    )
     rows = tables(run)["verdict_heads"].frame().to_numpy().tolist()
     assert {tuple(row[9:11]) for row in rows} == {("n/a", "n/a")}
     assert rows[0][7] == "0.010"
@@ -147,7 +214,9 @@ def test_verdicts_that_keep_no_adjusted_p_are_shown_without():
 def test_one_document_is_told_to_settle_nothing():
     made = tables(tree(documents=1))
     assert made["verdicts"].caption == "One document gives no standard errors: nothing is settled."
-    assert not any("nan" in cell.lower() for row in made["verdict_heads"].frame().to_numpy() for cell in row)
+    assert not any(
+        "nan" in cell.lower() for row in made["verdict_heads"].frame().to_numpy() for cell in row
+    )
 
 
 @pytest.mark.usefixtures("one_figure")
@@ -181,20 +250,41 @@ def html():
 def test_the_page_leads_from_a_claim_to_its_verdicts(html):
     reader = Links()
     reader.feed(html)
-    assert reader.shows == {"norms.cv": "#table-verdict_heads", "bounds.sharp": "#table-verdict_heads"}
+    assert reader.shows == {
+        "norms.cv": "#table-verdict_heads",
+        "bounds.sharp": "#table-verdict_heads",
+    }
     assert len(reader.ids) == len(set(reader.ids))
-    assert {"claims", "table-verdicts", "table-verdict_layers", "table-verdict_heads"} <= set(reader.ids)
+    assert {"claims", "table-verdicts", "table-verdict_layers", "table-verdict_heads"} <= set(
+        reader.ids
+    )
     assert "&lt;sharp&gt;" in html
-    assert not re.search(r"\bnan\b", re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL), re.IGNORECASE)
+    assert not re.search(
+        r"\bnan\b", re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL), re.IGNORECASE
+    )
 
 
 def test_swapped_ingredients_say_what_returns_into_the_bounds():
     swaps = ["none", "weights", "all but norms"]
-    shares = {"inside": [0.4, 0.5, 0.9], "regained": [0.0, 0.25, np.nan], "width": [0.3, 0.35, 0.401]}
-    data = {f"{name}_{part}": (("swap",), values) for name in ("precision", "recall") for part, values in shares.items()}
-    data |= {"precision_lost": ((), 12), "recall_lost": ((), 3456), "moved": (("layer", "kv_head"), [[0.0, 0.2], [np.nan, 0.0]])}
+    shares = {
+        "inside": [0.4, 0.5, 0.9],
+        "regained": [0.0, 0.25, np.nan],
+        "width": [0.3, 0.35, 0.401],
+    }
+    data = {
+        f"{name}_{part}": (("swap",), values)
+        for name in ("precision", "recall")
+        for part, values in shares.items()
+    }
+    data |= {
+        "precision_lost": ((), 12),
+        "recall_lost": ((), 3456),
+        "moved": (("layer", "kv_head"), [[0.0, 0.2], [np.nan, 0.0]]),
+    }
     run = run_tree()
-    run["ingredients"] = xr.DataTree(xr.Dataset(data, coords={"swap": swaps}, attrs={"gram": "exponential"}))
+    run["ingredients"] = xr.DataTree(
+        xr.Dataset(data, coords={"swap": swaps}, attrs={"gram": "exponential"})
+    )
     table = tables(run)["ingredients"]
     rows = table.frame().to_numpy().tolist()
     assert [row[0] for row in rows] == ["all three fitted", "weights measured", "only norms fitted"]
@@ -208,12 +298,19 @@ def test_swapped_ingredients_say_what_returns_into_the_bounds():
 def test_rival_forms_are_counted_where_they_predict_best():
     run = run_tree()
     similarity, weights = (run[name].to_dataset() for name in ("similarity", "weights"))
-    run["similarity"] = xr.DataTree(similarity.assign(chosen=(("layer", "kv_head"), [[1, 1], [0, -1]])))
+    run["similarity"] = xr.DataTree(
+        similarity.assign(chosen=(("layer", "kv_head"), [[1, 1], [0, -1]]))
+    )
     rivals = ["power_law", "shared"]
     rmse = (("rival", "layer", "head"), np.stack([np.full((2, 4), 0.5), np.full((2, 4), 0.75)]))
     best = (("layer", "head"), [[0, 0, 0, 1], [0, 0, 0, 1]])
-    bic = (("rival", "layer", "head"), [[[1.0, 1, 1, 1], [1, 1, 1, np.nan]], [[2.0, 2, 0, np.nan], [2, 2, 2, np.nan]]])
-    run["weights"] = xr.DataTree(weights.assign(preferred=best, rival_rmse=rmse, rival_bic=bic).assign_coords(rival=rivals))
+    bic = (
+        ("rival", "layer", "head"),
+        [[[1.0, 1, 1, 1], [1, 1, 1, np.nan]], [[2.0, 2, 0, np.nan], [2, 2, 2, np.nan]]],
+    )
+    run["weights"] = xr.DataTree(
+        weights.assign(preferred=best, rival_rmse=rmse, rival_bic=bic).assign_coords(rival=rivals)
+    )
     rows = tables(with_display(run))["rivals"].frame().to_numpy().tolist()
     assert [row[1:4] for row in rows] == [
         [r"$e^{-\beta k}$, as printed", "1", "33%"],

@@ -21,7 +21,9 @@ def outside_maths(latex):
 def test_any_text_is_safe_latex(text):
     latex = text_latex(text)
     assert not SPECIAL.search(outside_maths(latex))
-    assert latex.isascii() or all(0xA0 < ord(character) < 0x180 for character in latex if not character.isascii())
+    assert latex.isascii() or all(
+        0xA0 < ord(character) < 0x180 for character in latex if not character.isascii()
+    )
     assert len(re.findall(r"(?<!\\)\$", latex)) % 2 == 0
     assert "\n" not in latex
 
@@ -29,7 +31,11 @@ def test_any_text_is_safe_latex(text):
 @given(st.text())
 def test_any_text_is_safe_html_even_if_it_looks_like_maths(text):
     for html in (str(mixed_html(text)), str(math_html(text))):
-        known = re.sub(r"</?(span|i|sub|sup)( class=\"math\"| style=\"text-decoration:(over|under)line\")?>", "", html)
+        known = re.sub(
+            r"</?(span|i|sub|sup)( class=\"math\"| style=\"text-decoration:(over|under)line\")?>",
+            "",
+            html,
+        )
         assert "<" not in known
         assert ">" not in known
 
@@ -61,8 +67,13 @@ def test_maths_between_dollars_is_kept_and_the_rest_escaped():
 
 
 def test_indices_and_exponents_in_plain_words_are_set():
-    assert mixed_html("a_min_in < e^{−κd} and R_lo") == "a<sub>min in</sub> &lt; e<sup>−κd</sup> and R<sub>lo</sub>"
+    assert (
+        mixed_html("a_min_in < e^{−κd} and R_lo")
+        == "a<sub>min in</sub> &lt; e<sup>−κd</sup> and R<sub>lo</sub>"
+    )
     assert mixed_latex("ρ_ij & e^{−β}") == r"$\rho$$_{\mathrm{ij}}$ \& e$^{-\beta}$"
-    assert mixed_latex("a_min_in and e^{−κd(Δ₀/B)² & ½ “x”}") == (
-        r"a$_{\mathrm{min}\ \mathrm{in}}$ and e$^{-\kappa\mathrm{d}(\Delta{}_0/\mathrm{B}){}^2\ \mbox{\&}\ \frac12\ \mbox{``}\mathrm{x}\mbox{''}}$"
+    assert (
+        mixed_latex("a_min_in and e^{−κd(Δ₀/B)² & ½ “x”}") == r"a$_{\mathrm{min}\ \mathrm{in}}$ and"
+        r" e$^{-\kappa\mathrm{d}(\Delta{}_0/\mathrm{B}){}^2\ \mbox{\&}\ \frac12\ \mbox{``}"
+        r"\mathrm{x}\mbox{''}}$"
     )

@@ -1,4 +1,6 @@
-"""Rounding: value and error go together, and nothing that was not measured is printed as a number."""
+"""Rounding: value and error go together, and nothing that was not measured is printed as a
+number.
+"""
 
 import math
 import re
@@ -24,7 +26,11 @@ def test_rounding_moves_a_value_by_at_most_half_its_last_digit(value, error):
     shown_value, shown_error, shown = parts(value, error)
     last = Decimal(1).scaleb(shown.power - len(shown.value.partition(".")[2]))
     if last == 1:  # tens or hundreds may be rounded
-        last = max(last, Decimal(10) ** (math.floor(math.log10(shown_error)) - 1)) if shown_error else last
+        last = (
+            max(last, Decimal(10) ** (math.floor(math.log10(shown_error)) - 1))
+            if shown_error
+            else last
+        )
     assert abs(shown_value - Decimal(value)) <= last * Decimal("0.5000001")
     assert shown_error > 0
 
@@ -63,7 +69,12 @@ def test_an_unknown_error_reads_n_a_and_no_error_reads_as_none(value):
 def test_all_forms_show_the_same_digits(value, error):
     shown = rounded(value, error)
     html = re.sub(r"<sup>[^<]*</sup>", "", shown.html).replace("−", "-")
-    latex = re.sub(r"\^\{[^}]*\}", "", shown.latex).strip("$").replace(r"\pm", "±").replace(r"\times 10", "×10")
+    latex = (
+        re.sub(r"\^\{[^}]*\}", "", shown.latex)
+        .strip("$")
+        .replace(r"\pm", "±")
+        .replace(r"\times 10", "×10")
+    )
     plain = shown.plain.rstrip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
     assert plain == html == latex
 
@@ -89,8 +100,19 @@ def test_examples(value, error, expected):
 
 
 def test_a_share_is_whole_only_if_it_is():
-    assert [percent(x) for x in (0, 0.00001, 0.975, 0.99999, 1, float("nan"))] == ["0%", "< 0.1%", "97.5%", "> 99.9%", "100%", MISSING]
+    assert [percent(x) for x in (0, 0.00001, 0.975, 0.99999, 1, float("nan"))] == [
+        "0%",
+        "< 0.1%",
+        "97.5%",
+        "> 99.9%",
+        "100%",
+        MISSING,
+    ]
 
 
 def test_counts_take_their_plural():
-    assert [count(1, "head"), count(2, "head"), count(8192, "token")] == ["1 head", "2 heads", "8,192 tokens"]
+    assert [count(1, "head"), count(2, "head"), count(8192, "token")] == [
+        "1 head",
+        "2 heads",
+        "8,192 tokens",
+    ]

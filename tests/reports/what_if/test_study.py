@@ -1,4 +1,6 @@
-"""Figures and tables of a what-if study: what says nothing is n/a and said to be, shares of L and moved Grams are named."""
+"""Figures and tables of a what-if study: what says nothing is n/a and said to be, shares of L
+and moved Grams are named.
+"""
 
 import numpy as np
 import pytest
@@ -18,12 +20,25 @@ def study(values, **axes):
     found = xr.Dataset(
         {
             "recall_lower": (dims, recall, about | {"symbol": "R"}),
-            "f_inner_lower": (dims, 2 * recall / (1 + recall), about | {"symbol": "F", "readable_range": [0.0, 1.0]}),
+            "f_inner_lower": (
+                dims,
+                2 * recall / (1 + recall),
+                about | {"symbol": "F", "readable_range": [0.0, 1.0]},
+            ),
             "feasible": ((), True, {"units": "1"}),
         },
-        coords={name: (name, values, {"long_name": name, "units": "1", "symbol": name}) for name, values in axes.items()},
+        coords={
+            name: (name, values, {"long_name": name, "units": "1", "symbol": name})
+            for name, values in axes.items()
+        },
     )
-    found.attrs = {"edition": "printed", "gram": "exponential", "kind": "as printed", "fixed_L": 64.0, "fixed_T1": "0.5L"}
+    found.attrs = {
+        "edition": "printed",
+        "gram": "exponential",
+        "kind": "as printed",
+        "fixed_L": 64.0,
+        "fixed_T1": "0.5L",
+    }
     return found
 
 
@@ -33,9 +48,18 @@ MIXED = [-3.0, -0.5, 0.25, 0.75]
 def test_only_bounds_on_f_that_follow_from_a_negative_one_say_nothing():
     values = np.array([-0.5, 0.0, 0.4, 1.0, 1.5, np.nan])
     found = gs.whatif({"N": [2, 3, 4, 5, 6, 7]}, base={"L": 16, "d": 16})
-    assert unreadable(found["f_inner_lower"].copy(data=values)).tolist() == [True, False, False, False, True, False]
+    assert unreadable(found["f_inner_lower"].copy(data=values)).tolist() == [
+        True,
+        False,
+        False,
+        False,
+        True,
+        False,
+    ]
     assert not any(
-        unreadable(found[name].copy(data=values)).any() for name in found if str(name).endswith("er") and name != "f_inner_lower"
+        unreadable(found[name].copy(data=values)).any()
+        for name in found
+        if str(name).endswith("er") and name != "f_inner_lower"
     )
 
 
@@ -44,8 +68,13 @@ def test_a_table_shows_them_as_not_available_and_says_why():
     cells = [[cell.plain for cell in row] for row in table.rows]
     assert [row[2] for row in cells] == ["n/a", "n/a", "0.400", "0.857"]
     assert [row[1] for row in cells] == ["-3", "-0.500", "0.250", "0.750"]
-    assert table.caption.endswith("Not available on F(r_min) where the bound on R(r_min) is negative.")
-    assert "Not available" not in table_of_study(study([0.1, 0.2, 0.3, 0.4], N=np.arange(1, 5))).caption
+    assert table.caption.endswith(
+        "Not available on F(r_min) where the bound on R(r_min) is negative."
+    )
+    assert (
+        "Not available"
+        not in table_of_study(study([0.1, 0.2, 0.3, 0.4], N=np.arange(1, 5))).caption
+    )
 
 
 def test_lines_leave_them_out_and_say_why():
@@ -60,11 +89,15 @@ def test_lines_leave_them_out_and_say_why():
 
 def test_a_map_leaves_them_white_and_says_why():
     values = np.linspace(-2, 0.9, 36).reshape(6, 6)
-    figure = draw_study(study(values, N=np.arange(1, 7), beta=np.linspace(0.1, 1, 6)), "f_inner_lower")
+    figure = draw_study(
+        study(values, N=np.arange(1, 7), beta=np.linspace(0.1, 1, 6)), "f_inner_lower"
+    )
     axes = figure.axes[0]
     mesh = next(item for item in axes.collections if isinstance(item, QuadMesh))
     assert np.ma.getmaskarray(mesh.get_array()).sum() == (values < 0).sum()
-    assert "white: n/a, the bound on $R$ is negative" in axes.get_title(loc="left") + axes.get_title()
+    assert (
+        "white: n/a, the bound on $R$ is negative" in axes.get_title(loc="left") + axes.get_title()
+    )
 
 
 def test_what_stood_still_and_what_was_moved_is_said():
@@ -95,12 +128,19 @@ def test_titles_fit_the_figure(axes):
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     sizes = {"N": 6, "few": 3, "beta": 6, "d": 4}
-    values = np.linspace(-2, 0.019, int(np.prod([sizes[name] for name in axes]))).reshape([sizes[name] for name in axes])
+    values = np.linspace(-2, 0.019, int(np.prod([sizes[name] for name in axes]))).reshape(
+        [sizes[name] for name in axes]
+    )
     found = study(values, **{name: np.linspace(1, 2, sizes[name]) for name in axes})
     hidden = np.zeros(sizes["N"], dtype=bool)
     found["feasible"] = ("N", hidden)
     found["margin"] = ("N", np.linspace(-1, 1, sizes["N"]), {"units": "1"})
-    found.attrs |= {"edition": "conditional", "gram": "measured", "projection": "nearest", "projection_distance": 0.1}
+    found.attrs |= {
+        "edition": "conditional",
+        "gram": "measured",
+        "projection": "nearest",
+        "projection_distance": 0.1,
+    }
     figure = draw_study(found, "f_inner_lower")
     FigureCanvasAgg(figure)
     for box in text_boxes(figure):

@@ -36,9 +36,12 @@ def test_drawn_directions_have_the_gram_as_their_mean(gram: Gram, sink: int | No
 
 
 def test_separability_by_hand() -> None:
-    # arXiv 2602.01893, Figure 1 in one dimension: s = 3, D = 1, 4, 9, 4; N = 2, r_max² = 4, r_min² = 4.
+    # arXiv 2602.01893, Figure 1 in one dimension: s = 3, D = 1, 4, 9, 4; N = 2, r_max² = 4,
+    # r_min² = 4.
     y = np.array([2.0, 1.0, 0.0, 5.0]).reshape(4, 1, 1)
-    p, r, f_outer, f_inner, r_strict, f_strict = separability_of_draws(y, np.arange(4), np.array([2]))[:, 0, 0]
+    p, r, f_outer, f_inner, r_strict, f_strict = separability_of_draws(
+        y, np.arange(4), np.array([2])
+    )[:, 0, 0]
     assert (p, r) == (2 / 3, 1.0)
     assert (f_outer, f_inner) == (pytest.approx(0.8), 1.0)
     assert r_strict == 0.5
@@ -69,13 +72,28 @@ def judged_heads() -> dict[str, Case]:
     twins[[5, 9]] = twins[2]
     equal = np.full(24, 1 / 24)
     return {
-        "exponential": Case(alpha=lengthy, norms=norms, gram=exponential(0.3, 0.8 * edge, 24), dimension=16),
-        "negative rho0": Case(alpha=lengthy, norms=np.ones(24), gram=exponential(0.3, -edge, 24), dimension=12),
-        "sink outside I": Case(
-            alpha=np.concatenate([[1e-4], content]), norms=np.ones(24), gram=offset_exponential(0.3, 0.4, -0.3, 24), dimension=8
+        "exponential": Case(
+            alpha=lengthy, norms=norms, gram=exponential(0.3, 0.8 * edge, 24), dimension=16
         ),
-        "no sink": Case(alpha=content, norms=np.ones(23), gram=offset_exponential(0.1, 0.2, 0.0, 23), dimension=32, sink=None),
-        "tied and zero weights": Case(alpha=tied, norms=np.ones(24), gram=exponential(0.3, 0.5 * edge, 24), dimension=16),
+        "negative rho0": Case(
+            alpha=lengthy, norms=np.ones(24), gram=exponential(0.3, -edge, 24), dimension=12
+        ),
+        "sink outside I": Case(
+            alpha=np.concatenate([[1e-4], content]),
+            norms=np.ones(24),
+            gram=offset_exponential(0.3, 0.4, -0.3, 24),
+            dimension=8,
+        ),
+        "no sink": Case(
+            alpha=content,
+            norms=np.ones(23),
+            gram=offset_exponential(0.1, 0.2, 0.0, 23),
+            dimension=32,
+            sink=None,
+        ),
+        "tied and zero weights": Case(
+            alpha=tied, norms=np.ones(24), gram=exponential(0.3, 0.5 * edge, 24), dimension=16
+        ),
         "measured": Case(alpha=lengthy, norms=norms, gram=values @ values.T, dimension=10),
         "duplicates": Case(alpha=equal, norms=np.ones(24), gram=twins @ twins.T, dimension=10),
     }
@@ -87,8 +105,12 @@ def test_sharp_bounds_contain_the_truth_of_model_g(name: str, convention: str) -
     case = judged_heads()[name]
     sizes = [1, 2, 3, 5, 8, 13, 20, len(case.alpha) - 1]
     options = {"sink": case.sink, "convention": convention}
-    bounds = envelope(case.alpha, case.norms, case.gram, case.dimension, sizes, edition="sharp", **options)
-    truth = simulate(case.alpha, case.norms, case.gram, case.dimension, sizes, draws=4000, seed=1, **options)
+    bounds = envelope(
+        case.alpha, case.norms, case.gram, case.dimension, sizes, edition="sharp", **options
+    )
+    truth = simulate(
+        case.alpha, case.norms, case.gram, case.dimension, sizes, draws=4000, seed=1, **options
+    )
     for quantity in QUANTITIES:
         mean, error = getattr(truth, quantity), getattr(truth, f"{quantity}_se")
         # Four standard errors; a mean without spread must lie inside up to rounding.
@@ -97,7 +119,8 @@ def test_sharp_bounds_contain_the_truth_of_model_g(name: str, convention: str) -
 
 
 def test_pairs_of_two_tokens_follow_the_law_exactly() -> None:
-    # N = 2 of T = 3: 1 − R has mean ½ Σ_i p_i, the sharp lower and upper bounds coincide, and the simulation must hit them.
+    # N = 2 of T = 3: 1 − R has mean ½ Σ_i p_i, the sharp lower and upper bounds coincide, and the
+    # simulation must hit them.
     gram, alpha = exponential(0.7, 0.3, 3), np.array([0.5, 0.3, 0.2])
     bounds = envelope(alpha, 1.0, gram, 6, [2], edition="sharp")
     truth = simulate(alpha, 1.0, gram, 6, [2], draws=40_000, seed=3)
@@ -113,7 +136,10 @@ def test_repaired_lower_bounds_hold_for_independent_unit_directions() -> None:
         bounds = envelope(alpha, 1.0, np.eye(12), dimension, sizes, edition="repaired")
         truth = simulate(alpha, 1.0, np.eye(12), dimension, sizes, draws=4000, directions="unit")
         for quantity in QUANTITIES:
-            assert (getattr(bounds, f"{quantity}_lower") <= getattr(truth, quantity) + 4 * getattr(truth, f"{quantity}_se") + 1e-12).all()
+            assert (
+                getattr(bounds, f"{quantity}_lower")
+                <= getattr(truth, quantity) + 4 * getattr(truth, f"{quantity}_se") + 1e-12
+            ).all()
 
 
 def test_equal_seeds_give_equal_results_whatever_the_sizes_asked() -> None:
@@ -134,7 +160,15 @@ def test_a_thousand_draws_at_t_257_take_about_a_second() -> None:
     assert time.process_time() - start < 8
 
 
-@pytest.mark.parametrize("changes", [{"draws": 1}, {"directions": "round"}, {"convention": "other"}, {"gram": exponential(0.1, 0.99, 3)}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"draws": 1},
+        {"directions": "round"},
+        {"convention": "other"},
+        {"gram": exponential(0.1, 0.99, 3)},
+    ],
+)
 def test_bad_input_is_refused(changes: dict) -> None:
     gram = changes.pop("gram", exponential(1.0, 0.1, 3))
     with pytest.raises(InputError, match="expected"):
@@ -142,7 +176,8 @@ def test_bad_input_is_refused(changes: dict) -> None:
 
 
 def test_equal_tokens_are_drawn_as_one_vector() -> None:
-    # Rounding once parted them by 1e-16: equal distances are ties, and strict and closed inner balls differ by them.
+    # Rounding once parted them by 1e-16: equal distances are ties, and strict and closed inner
+    # balls differ by them.
     directions = np.random.default_rng(1).normal(size=(9, 6))
     units = directions / np.linalg.norm(directions, axis=1, keepdims=True)
     like = np.array([0, 1, 2, 3, 4, 5, 6, 1, 4])

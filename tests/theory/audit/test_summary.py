@@ -51,34 +51,52 @@ def test_small_heads_have_every_kind_of_gram_and_exact_ties():
     by_kind = {kind: some[k :: len(heads.KINDS)] for k, kind in enumerate(heads.KINDS)}
     assert max(np.linalg.matrix_rank(head.gram, tol=1e-9) for head in by_kind["low rank"]) <= 4
     for kind, same_weight in (("equal", True), ("parallel", False)):
-        pairs = [(head, *np.argwhere(np.triu(head.gram == 1, 1))[0]) for head in by_kind[kind] if np.triu(head.gram == 1, 1).any()]
+        pairs = [
+            (head, *np.argwhere(np.triu(head.gram == 1, 1))[0])
+            for head in by_kind[kind]
+            if np.triu(head.gram == 1, 1).any()
+        ]
         assert len(pairs) >= 5
         assert all((head.alpha[i] == head.alpha[j]) == same_weight for head, i, j in pairs)
-    assert all((head.alpha * head.norms).min() == 0 for head in by_kind["weightless"] if len(head.alpha) > 12)
+    assert all(
+        (head.alpha * head.norms).min() == 0
+        for head in by_kind["weightless"]
+        if len(head.alpha) > 12
+    )
     assert sum(len(head.n) for head in summary.heads("small")) >= 2000
 
 
-def test_small_heads_near_their_bounds_are_drawn_again_and_inner_balls_told_apart(monkeypatch: pytest.MonkeyPatch):
+def test_small_heads_near_their_bounds_are_drawn_again_and_inner_balls_told_apart(
+    monkeypatch: pytest.MonkeyPatch,
+):
     monkeypatch.setattr(audit_rows, "LADDER", (4, 16))
     found = summary.audit(("sharp", "conditional"), sample="small", draws=250, seed=2, count=12)
     rows = found.rows["conditional", "recall_followup"]
     assert (rows.error >= 1 / 4000).all()
     assert np.isin(found.rows["conditional", "recall"].error.round(12), 1 / 250).sum() < len(rows.n)
-    assert (rows.upper < found.rows["conditional", "recall"].upper - 0.05).any()  # ties across the cut
+    assert (
+        rows.upper < found.rows["conditional", "recall"].upper - 0.05
+    ).any()  # ties across the cut
     assert (rows.truth < found.rows["conditional", "recall"].truth - 0.05).any()
     assert sum(line.violated_lower + line.violated_upper for line in summary.table(found)) == 0
 
 
-def test_a_bound_of_a_small_head_that_is_a_little_too_tight_is_caught(monkeypatch: pytest.MonkeyPatch):
+def test_a_bound_of_a_small_head_that_is_a_little_too_tight_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+):
     true_bounds = audit_rows.evaluated
 
     def tighter(head: heads.Head, edition: str, convention: str) -> object:
         found = true_bounds(head, edition, convention)
-        return replace(found, recall_upper=np.maximum(found.recall_lower, found.recall_upper - 0.02))
+        return replace(
+            found, recall_upper=np.maximum(found.recall_lower, found.recall_upper - 0.02)
+        )
 
     monkeypatch.setattr(audit_rows, "evaluated", tighter)
     monkeypatch.setattr(audit_rows, "LADDER", (20, 100))
-    lines = summary.table(summary.audit(("conditional",), sample="small", draws=400, seed=2, count=6))
+    lines = summary.table(
+        summary.audit(("conditional",), sample="small", draws=400, seed=2, count=6)
+    )
     assert sum(line.violated_upper for line in lines if line.quantity.startswith("recall")) > 0
 
 
@@ -97,7 +115,14 @@ def test_proven_bounds_hold_for_random_heads():
 
 
 def test_the_printed_edition_is_violated(few: summary.Audit):
-    assert sum(line.violated_lower + line.violated_upper for line in summary.table(few) if line.edition == "printed") > 0
+    assert (
+        sum(
+            line.violated_lower + line.violated_upper
+            for line in summary.table(few)
+            if line.edition == "printed"
+        )
+        > 0
+    )
 
 
 def test_sharp_says_something_wherever_repaired_does(few: summary.Audit):
@@ -114,7 +139,10 @@ def test_a_bound_that_is_too_tight_is_caught(monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr(audit_rows, "evaluated", tighter)
     monkeypatch.setattr(audit_rows, "AGAIN", 2)
-    lines = {line.quantity: line for line in summary.table(summary.audit(("sharp",), draws=300, every=119))}
+    lines = {
+        line.quantity: line
+        for line in summary.table(summary.audit(("sharp",), draws=300, every=119))
+    }
     assert lines["recall"].violated_lower + lines["recall"].violated_upper > 0
     assert lines["recall"].worst > 0
     assert lines["precision"].violated_lower + lines["precision"].violated_upper == 0
@@ -149,27 +177,48 @@ def test_drawn_again_rows_alone_change_and_never_for_fewer_draws():
 @pytest.mark.parametrize("directions", ["gaussian", "unit"])
 def test_the_truth_is_that_of_the_simulation_in_both_conventions(directions: str):
     head = summary.heads("random", seed=2, count=3)[2]
-    mean, error = mean_of_draws(head.alpha, head.norms, head.gram, head.dimension, head.n, 300, 9, directions=directions)
+    mean, error = mean_of_draws(
+        head.alpha, head.norms, head.gram, head.dimension, head.n, 300, 9, directions=directions
+    )
     for convention, names in (("paper", QUANTITIES), ("followup", [FOLLOWUP, FOLLOWUP_RECALL])):
         seen = simulate(
-            head.alpha, head.norms, head.gram, head.dimension, head.n, draws=300, seed=9, directions=directions, convention=convention
+            head.alpha,
+            head.norms,
+            head.gram,
+            head.dimension,
+            head.n,
+            draws=300,
+            seed=9,
+            directions=directions,
+            convention=convention,
         )
         for name in names:
             of = {FOLLOWUP: "f_outer", FOLLOWUP_RECALL: "recall"}.get(name, name)
             np.testing.assert_allclose(mean[AUDITED.index(name)], getattr(seen, of), rtol=1e-12)
-            np.testing.assert_allclose(error[AUDITED.index(name)], getattr(seen, f"{of}_se"), rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(
+                error[AUDITED.index(name)], getattr(seen, f"{of}_se"), rtol=1e-9, atol=1e-12
+            )
 
 
 def test_rows_do_not_depend_on_the_number_of_workers():
-    one, two = (summary.audit(("sharp", "predicted"), draws=40, every=200, workers=workers) for workers in (1, 2))
+    one, two = (
+        summary.audit(("sharp", "predicted"), draws=40, every=200, workers=workers)
+        for workers in (1, 2)
+    )
     for key, rows in one.rows.items():
         for name in summary.Rows.__slots__:
-            np.testing.assert_allclose(getattr(rows, name), getattr(two.rows[key], name), rtol=1e-12)
+            np.testing.assert_allclose(
+                getattr(rows, name), getattr(two.rows[key], name), rtol=1e-12
+            )
 
 
 def test_an_error_that_the_flag_does_not_catch_is_counted(few: summary.Audit):
     rows = few.rows["sharp", "recall"]
-    wrong = replace(rows, lower=rows.truth + 0.06 * (np.arange(len(rows.n)) < 3), reliable=np.arange(len(rows.n)) != 1)
+    wrong = replace(
+        rows,
+        lower=rows.truth + 0.06 * (np.arange(len(rows.n)) < 3),
+        reliable=np.arange(len(rows.n)) != 1,
+    )
     found = summary.accuracy(replace(few, rows={("predicted", "recall"): wrong}))[0]
     assert (found.large, found.missed, found.distrusted) == (3, 2, 1)
     assert found.worst == pytest.approx(0.06)
@@ -182,10 +231,15 @@ def test_numbers_that_make_no_audit_are_refused(changes: dict[str, int]):
 
 
 def test_a_prediction_without_a_value_counts_as_far_off_and_not_as_no_number() -> None:
-    rows = summary.audit(("predicted",), sample="random", draws=20, count=3).rows["predicted", "precision"]
+    rows = summary.audit(("predicted",), sample="random", draws=20, count=3).rows[
+        "predicted", "precision"
+    ]
     lower = rows.lower.copy()
     lower[0] = np.nan
-    found = summary._accuracy("precision", replace(rows, lower=lower, reliable=rows.reliable & (np.arange(len(lower)) > 0)))
+    found = summary._accuracy(
+        "precision",
+        replace(rows, lower=lower, reliable=rows.reliable & (np.arange(len(lower)) > 0)),
+    )
     assert np.isfinite([found.median, found.worst_trusted]).all()
     assert found.worst == np.inf
     assert found.distrusted >= 1

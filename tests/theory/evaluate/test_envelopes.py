@@ -1,4 +1,6 @@
-"""The numeric entry: conventions at the edges, the validity record, the compiled path against the exact one, and errors."""
+"""The numeric entry: conventions at the edges, the validity record, the compiled path against
+the exact one, and errors.
+"""
 
 from __future__ import annotations
 
@@ -48,9 +50,13 @@ def test_many_heads_at_once_equal_one_by_one(head: Head) -> None:
             for h in range(3):
                 alone = envelope(alpha[h], head.norms, head.gram, head.dimension, sizes, **options)
                 for name in [*BOUNDS, "margin", "margin_sink", "scale"]:
-                    np.testing.assert_allclose(getattr(together, name)[h], getattr(alone, name), rtol=1e-7, atol=1e-8)
+                    np.testing.assert_allclose(
+                        getattr(together, name)[h], getattr(alone, name), rtol=1e-7, atol=1e-8
+                    )
                 for field in dataclasses.fields(alone.valid):
-                    np.testing.assert_array_equal(getattr(together.valid, field.name)[h], getattr(alone.valid, field.name))
+                    np.testing.assert_array_equal(
+                        getattr(together.valid, field.name)[h], getattr(alone.valid, field.name)
+                    )
 
 
 def test_compiled_summary_equals_the_plain_one_for_a_float32_gram() -> None:
@@ -58,14 +64,21 @@ def test_compiled_summary_equals_the_plain_one_for_a_float32_gram() -> None:
     values = rng.normal(size=(40, 16)) + 0.3
     values /= np.linalg.norm(values, axis=1, keepdims=True)
     gram = (values @ values.T).astype(np.float32)
-    alpha, norms, sizes = rng.dirichlet(np.full(40, 0.4)), rng.random(40) + 0.5, np.array([17, 1, 2, 39, 5, 5])
+    alpha, norms, sizes = (
+        rng.dirichlet(np.full(40, 0.4)),
+        rng.random(40) + 0.5,
+        np.array([17, 1, 2, 39, 5, 5]),
+    )
     for sink in (0, 7, None):
         compiled = prepare(alpha, norms, gram, sink, sizes)
         head = rank_tokens(alpha, norms, gram, sink)
         for seen, expected in zip(compiled, (head, summarise(head, sizes)), strict=True):
             for field in dataclasses.fields(expected):
                 np.testing.assert_allclose(
-                    *(np.asarray(getattr(x, field.name), dtype=float) for x in (seen, expected)), rtol=1e-12, atol=1e-12, err_msg=field.name
+                    *(np.asarray(getattr(x, field.name), dtype=float) for x in (seen, expected)),
+                    rtol=1e-12,
+                    atol=1e-12,
+                    err_msg=field.name,
                 )
 
 
@@ -79,7 +92,9 @@ def test_everything_selected_is_one_and_more_is_nan(edition: str) -> None:
 
 
 def test_followup_stops_before_everything_is_selected() -> None:
-    found = envelope(ALPHA, 1.0, exponential(1.0, 0.1, 4), 16, [3, 4], edition="sharp", convention="followup")
+    found = envelope(
+        ALPHA, 1.0, exponential(1.0, 0.1, 4), 16, [3, 4], edition="sharp", convention="followup"
+    )
     assert np.isfinite(found.precision_lower[0])
     assert np.isnan(found.precision_lower[1])
     np.testing.assert_array_equal(found.f_outer_lower, found.f_inner_lower)
@@ -90,7 +105,9 @@ def test_single_token_window() -> None:
 
 
 def test_validity_record_tells_each_condition() -> None:
-    found = envelope([0.01, 0.2, 0.3, 0.49], 1.0, exponential(2.0, 0.05, 4), 16, [1, 2, 4], edition="printed")
+    found = envelope(
+        [0.01, 0.2, 0.3, 0.49], 1.0, exponential(2.0, 0.05, 4), 16, [1, 2, 4], edition="printed"
+    )
     valid = found.valid
     np.testing.assert_array_equal(valid.sink_selected, [False, False, False])
     np.testing.assert_array_equal(valid.margin_positive, [True, found.margin[1] > 0, False])
@@ -99,12 +116,16 @@ def test_validity_record_tells_each_condition() -> None:
     assert valid.unit_norm.all()
     assert valid.gram_feasible.all()
     np.testing.assert_array_equal(valid.size_within_length, [True, True, False])
-    negative = envelope([0.5, 0.2, 0.3], 1.1, LagGram(np.array([1.0, -0.2]), -0.1), 16, [2], edition="printed").valid
+    negative = envelope(
+        [0.5, 0.2, 0.3], 1.1, LagGram(np.array([1.0, -0.2]), -0.1), 16, [2], edition="printed"
+    ).valid
     assert negative.sink_selected[0]
     assert not negative.rho0_nonnegative[0]
     assert not negative.similarities_nonnegative[0]
     assert not negative.unit_norm[0]
-    close = envelope([0.05, 0.35, 0.3, 0.3], 1.0, exponential(0.1, 0.0, 4), 16, [2], edition="printed")
+    close = envelope(
+        [0.05, 0.35, 0.3, 0.3], 1.0, exponential(0.1, 0.0, 4), 16, [2], edition="printed"
+    )
     assert close.margin[0] < 0 > close.margin_sink[0]
     assert not close.valid.margin_positive[0]
     assert not close.valid.margin_sink_positive[0]
@@ -114,11 +135,14 @@ def test_validity_record_tells_each_condition() -> None:
 
 
 def test_all_conditions_hold_nowhere_at_n_equal_to_l() -> None:
-    # Erratum 17: d = 3, L = N = 2, a = (3/4, 1, 1/2), independent directions: E P = 391/432 and E R = 227/288 exactly, 1 as printed.
+    # Erratum 17: d = 3, L = N = 2, a = (3/4, 1, 1/2), independent directions: E P = 391/432
+    # and E R = 227/288 exactly, 1 as printed.
     alpha = np.array([3, 4, 2]) / 9
     found = envelope(alpha, 1.0, np.eye(3), 3, [2], edition="printed")
     assert found.precision_lower[0] == found.recall_lower[0] == 1.0 > max(391 / 432, 227 / 288)
-    others = [item.name for item in dataclasses.fields(found.valid) if item.name != "size_below_length"]
+    others = [
+        item.name for item in dataclasses.fields(found.valid) if item.name != "size_below_length"
+    ]
     assert all(getattr(found.valid, name)[0] for name in others)
     assert not found.valid.size_below_length[0]
     assert not found.valid.all_hold[0]
@@ -126,13 +150,24 @@ def test_all_conditions_hold_nowhere_at_n_equal_to_l() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "broken"),
-    [({}, None), ({"scale": 1.01}, "weights_within_one"), ({"kappa": 0.2}, "kappa_proven"), ({"n": 3}, "size_below_length")],
+    [
+        ({}, None),
+        ({"scale": 1.01}, "weights_within_one"),
+        ({"kappa": 0.2}, "kappa_proven"),
+        ({"n": 3}, "size_below_length"),
+    ],
 )
-def test_weights_constant_and_size_are_conditions(changes: dict[str, float], broken: str | None) -> None:
+def test_weights_constant_and_size_are_conditions(
+    changes: dict[str, float], broken: str | None
+) -> None:
     asked = {"scale": 1.0, "kappa": 0.125, "n": 2} | changes
     alpha = np.array([0.5, 0.3, 0.15, 0.05]) * asked["scale"]
-    valid = envelope(alpha, 1.0, np.eye(4), 16, [int(asked["n"])], edition="printed", kappa=asked["kappa"]).valid
-    assert [item.name for item in dataclasses.fields(valid) if not getattr(valid, item.name)[0]] == ([broken] if broken else [])
+    valid = envelope(
+        alpha, 1.0, np.eye(4), 16, [int(asked["n"])], edition="printed", kappa=asked["kappa"]
+    ).valid
+    assert [
+        item.name for item in dataclasses.fields(valid) if not getattr(valid, item.name)[0]
+    ] == ([broken] if broken else [])
     assert valid.all_hold[0] == (broken is None)
 
 
@@ -146,8 +181,17 @@ def test_printed_lower_values_hold_for_unit_directions_where_all_conditions_do()
         holds, seen = found.valid.all_hold, seen + int(found.valid.all_hold.sum())
         assert not holds[-1]
         for quantity in ("precision", "recall", "f_outer"):
-            mean, error = getattr(truth, quantity), np.maximum(getattr(truth, f"{quantity}_se"), 1 / 400)
-            assert (getattr(found, f"{quantity}_lower") <= mean + 4 * error)[holds].all(), (quantity, length, d, beta, p_sink)
+            mean, error = (
+                getattr(truth, quantity),
+                np.maximum(getattr(truth, f"{quantity}_se"), 1 / 400),
+            )
+            assert (getattr(found, f"{quantity}_lower") <= mean + 4 * error)[holds].all(), (
+                quantity,
+                length,
+                d,
+                beta,
+                p_sink,
+            )
     assert seen > 40
 
 
@@ -209,8 +253,19 @@ def test_envelope_refuses_bounds_that_contradict() -> None:
     ],
 )
 def test_bad_input_is_said_in_one_line(changes: dict, message: str) -> None:
-    arguments = {"alpha": ALPHA, "norms": 1.0, "gram": exponential(1.0, 0.1, 4), "dimension": 16, "n": [1, 2], "edition": "sharp"} | changes
-    options = {key: arguments.pop(key) for key in ("edition", "convention", "sink", "kappa", "delta0") if key in arguments}
+    arguments = {
+        "alpha": ALPHA,
+        "norms": 1.0,
+        "gram": exponential(1.0, 0.1, 4),
+        "dimension": 16,
+        "n": [1, 2],
+        "edition": "sharp",
+    } | changes
+    options = {
+        key: arguments.pop(key)
+        for key in ("edition", "convention", "sink", "kappa", "delta0")
+        if key in arguments
+    }
     with pytest.raises(InputError, match=message) as raised:
         envelope(*arguments.values(), **options)
     assert "\n" not in str(raised.value)
@@ -237,17 +292,18 @@ def test_long_heads_agree_with_the_exact_law() -> None:
 def test_import_is_light_and_quick() -> None:
     heavy = ["torch", "xarray", "matplotlib", "pandas", "scipy.stats", "numba", "sympy"]
     program = (
-        "import sys, time; start = time.perf_counter(); import theory; took = time.perf_counter() - start; "
-        "from theory.evaluate.envelopes import envelope; "
-        f"bad = [m for m in {heavy} if m in sys.modules]; assert not bad, bad; assert took < 1.5, took"
+        "import sys, time; start = time.perf_counter(); import theory; took = time.perf_counter()"
+        f" - start; from theory.evaluate.envelopes import envelope; bad = [m for m in {heavy} if m"
+        " in sys.modules]; assert not bad, bad; assert took < 1.5, took"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_catalogue_and_simulation_need_nothing_heavy_but_sympy() -> None:
     program = (
-        "import sys, theory.statements.catalogue, theory.audit.simulate, theory.errata.record; "
-        "bad = [m for m in ['torch', 'xarray', 'matplotlib', 'pandas', 'scipy.stats', 'numba'] if m in sys.modules]; assert not bad, bad"
+        "import sys, theory.statements.catalogue, theory.audit.simulate, theory.errata.record; bad"
+        " = [m for m in ['torch', 'xarray', 'matplotlib', 'pandas', 'scipy.stats', 'numba'] if m in"
+        " sys.modules]; assert not bad, bad"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
 

@@ -40,23 +40,61 @@ def test_profile_equals_exact_arithmetic() -> None:
     assert {key: getattr(found, key) for key in expected["regimes"]} == expected["regimes"]
 
 
-@given(st.integers(0, 10), st.integers(0, 10), st.integers(0, 10), st.floats(0, 0.9), st.floats(0.01, 1), st.floats(0, 6))
+@given(
+    st.integers(0, 10),
+    st.integers(0, 10),
+    st.integers(0, 10),
+    st.floats(0, 0.9),
+    st.floats(0.01, 1),
+    st.floats(0, 6),
+)
 @settings(max_examples=50, deadline=None)
-def test_weights_sum_to_one_unless_the_base_is_given(plateau: int, wave: int, tail: int, sink: float, eta: float, omega: float) -> None:
+def test_weights_sum_to_one_unless_the_base_is_given(
+    plateau: int, wave: int, tail: int, sink: float, eta: float, omega: float
+) -> None:
     length = plateau + wave + tail + 1
-    profile = WeightProfile(length=length, plateau_end=plateau, growth_start=plateau + wave, p_sink=sink, eta=eta, omega=omega)
+    profile = WeightProfile(
+        length=length,
+        plateau_end=plateau,
+        growth_start=plateau + wave,
+        p_sink=sink,
+        eta=eta,
+        omega=omega,
+    )
     assert profile.weights().sum() == pytest.approx(1.0)
     assert profile.weights()[0] == sink
-    fixed = WeightProfile(length=length, plateau_end=plateau, growth_start=plateau + wave, p_sink=sink, eta=eta, omega=omega, p_base=1e-3)
+    fixed = WeightProfile(
+        length=length,
+        plateau_end=plateau,
+        growth_start=plateau + wave,
+        p_sink=sink,
+        eta=eta,
+        omega=omega,
+        p_base=1e-3,
+    )
     np.testing.assert_allclose(fixed.weights()[1:] / 1e-3, profile.weights()[1:] / profile.base())
 
 
-@given(st.integers(1, 12), st.integers(3, 20), st.integers(2, 12), st.floats(0.05, 1), st.floats(0.3, 2.8))
+@given(
+    st.integers(1, 12),
+    st.integers(3, 20),
+    st.integers(2, 12),
+    st.floats(0.05, 1),
+    st.floats(0.3, 2.8),
+)
 @settings(max_examples=80, deadline=None)
-def test_order_of_entry_is_tail_peaks_plateau_valleys(plateau: int, wave: int, tail: int, eta: float, omega: float) -> None:
-    # Table 2 lists valleys before the plateau: by size they come last. Tail above peaks, because e^η > 1 + η.
+def test_order_of_entry_is_tail_peaks_plateau_valleys(
+    plateau: int, wave: int, tail: int, eta: float, omega: float
+) -> None:
+    # Table 2 lists valleys before the plateau: by size they come last. Tail above peaks, because
+    # e^η > 1 + η.
     profile = WeightProfile(
-        length=plateau + wave + tail, plateau_end=plateau, growth_start=plateau + wave, p_sink=0.999, eta=eta, omega=omega
+        length=plateau + wave + tail,
+        plateau_end=plateau,
+        growth_start=plateau + wave,
+        p_sink=0.999,
+        eta=eta,
+        omega=omega,
     )
     found = regimes(profile)
     assert found.sink_rank == 1
@@ -71,7 +109,10 @@ def test_order_of_entry_is_tail_peaks_plateau_valleys(plateau: int, wave: int, t
 
 def test_growth_may_be_separate_from_the_oscillation() -> None:
     shared, separate = (
-        WeightProfile(length=6, plateau_end=1, growth_start=3, p_sink=0.1, eta=0.4, omega=1.0, growth=growth) for growth in (None, 0.1)
+        WeightProfile(
+            length=6, plateau_end=1, growth_start=3, p_sink=0.1, eta=0.4, omega=1.0, growth=growth
+        )
+        for growth in (None, 0.1)
     )
     assert shared.shape()[-1] == pytest.approx(np.exp(0.4 * 3))
     assert separate.shape()[-1] == pytest.approx(np.exp(0.1 * 3))
@@ -84,16 +125,30 @@ def test_value_norms_follow_assumption_1() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [({"plateau_end": 9}, "Reorder"), ({"p_sink": 1.5}, "p_sink"), ({"eta": 3.0, "omega": 3.0}, "negative"), ({"length": 0}, "Reorder")],
+    [
+        ({"plateau_end": 9}, "Reorder"),
+        ({"p_sink": 1.5}, "p_sink"),
+        ({"eta": 3.0, "omega": 3.0}, "negative"),
+        ({"length": 0}, "Reorder"),
+    ],
 )
 def test_bad_profiles_are_refused(changes: dict, message: str) -> None:
-    good = {"length": 10, "plateau_end": 2, "growth_start": 6, "p_sink": 0.5, "eta": 0.5, "omega": 2.0}
+    good = {
+        "length": 10,
+        "plateau_end": 2,
+        "growth_start": 6,
+        "p_sink": 0.5,
+        "eta": 0.5,
+        "omega": 2.0,
+    }
     with pytest.raises(InputError, match=message):
         WeightProfile(**(good | changes))
 
 
 def test_regimes_need_the_order_they_describe() -> None:
     with pytest.raises(InputError, match="0 < eta <= 1"):
-        regimes(WeightProfile(length=10, plateau_end=2, growth_start=6, p_sink=0.5, eta=-0.2, omega=2.0))
+        regimes(
+            WeightProfile(length=10, plateau_end=2, growth_start=6, p_sink=0.5, eta=-0.2, omega=2.0)
+        )
     with pytest.raises(InputError, match="norms >= 0"):
         value_norm_profile(3, norm=-1.0)

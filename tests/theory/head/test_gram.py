@@ -24,7 +24,9 @@ from theory.head.projection import nearest_correlation, project
 
 @given(st.integers(2, 40), st.floats(0.02, 4), st.floats(0, 0.95))
 @settings(max_examples=50, deadline=None)
-def test_closed_form_edge_is_where_the_smallest_eigenvalue_vanishes(content: int, beta: float, offset: float) -> None:
+def test_closed_form_edge_is_where_the_smallest_eigenvalue_vanishes(
+    content: int, beta: float, offset: float
+) -> None:
     edge = feasible_edge(beta, content, offset=offset)
     at_edge = offset_exponential(beta, offset, edge, content + 1)
     assert abs(smallest_eigenvalue(at_edge, content + 1)) < 1e-9
@@ -43,7 +45,8 @@ def test_edge_of_the_printed_gram_at_length_1024() -> None:
 def test_edge_of_a_sequence_equals_the_closed_form() -> None:
     closed = offset_exponential(0.3, 0.2, 0.0, 30)
     assert LagGram(closed.by_lag).edge(29) == pytest.approx(closed.edge(29), rel=1e-9)
-    # A singular lag part that is blind to the all-ones vector: alternating signs leave no room for a sink.
+    # A singular lag part that is blind to the all-ones vector: alternating signs leave no room for
+    # a sink.
     assert LagGram(np.array([1.0, -1.0, 1.0, -1.0])).edge(4) == 0.0
     assert LagGram(np.ones(5)).edge(5) == pytest.approx(1.0)
     # Rank two, and the all-ones vector is outside its range.
@@ -79,13 +82,20 @@ def test_an_offset_adds_its_share_to_the_squared_edge_of_any_decay(offset: float
     raised = decaying("power", 0.6, content + 1, offset=offset)
     np.testing.assert_allclose(raised.by_lag, offset + (1 - offset) * plain.by_lag)
     # 1ᵀA⁻¹1 of c11ᵀ + (1−c)P by Sherman and Morrison.
-    assert raised.edge(content) == pytest.approx(np.sqrt(offset + (1 - offset) * plain.edge(content) ** 2), rel=1e-9)
+    assert raised.edge(content) == pytest.approx(
+        np.sqrt(offset + (1 - offset) * plain.edge(content) ** 2), rel=1e-9
+    )
 
 
 def test_matrix_layout() -> None:
     gram = LagGram(np.array([1.0, 0.5, 0.25]), -0.1)
-    np.testing.assert_array_equal(gram.matrix(4), [[1, -0.1, -0.1, -0.1], [-0.1, 1, 0.5, 0.25], [-0.1, 0.5, 1, 0.5], [-0.1, 0.25, 0.5, 1]])
-    np.testing.assert_array_equal(gram.matrix(3, sink=None), [[1, 0.5, 0.25], [0.5, 1, 0.5], [0.25, 0.5, 1]])
+    np.testing.assert_array_equal(
+        gram.matrix(4),
+        [[1, -0.1, -0.1, -0.1], [-0.1, 1, 0.5, 0.25], [-0.1, 0.5, 1, 0.5], [-0.1, 0.25, 0.5, 1]],
+    )
+    np.testing.assert_array_equal(
+        gram.matrix(3, sink=None), [[1, 0.5, 0.25], [0.5, 1, 0.5], [0.25, 0.5, 1]]
+    )
 
 
 def test_projection_moves_rho0_to_its_edge() -> None:
@@ -104,7 +114,9 @@ def test_projection_of_a_matrix_is_the_nearest_correlation_matrix() -> None:
     before = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1.0, 1.0]])
     found = project(before, 3)
     assert found.kind == "nearest"
-    np.testing.assert_allclose(found.gram, [[1, 0.7607, 0.1573], [0.7607, 1, 0.7607], [0.1573, 0.7607, 1]], atol=5e-5)
+    np.testing.assert_allclose(
+        found.gram, [[1, 0.7607, 0.1573], [0.7607, 1, 0.7607], [0.1573, 0.7607, 1]], atol=5e-5
+    )
     assert found.distance == pytest.approx(np.linalg.norm(found.gram - before))
     assert is_feasible(found.gram, 3)
 
@@ -136,11 +148,19 @@ def test_measured_float32_cosines_are_feasible() -> None:
 
 @given(st.data(), st.integers(2, 80), st.sampled_from([np.float64, np.float32]))
 @settings(max_examples=60, deadline=None)
-def test_one_asymmetric_pair_anywhere_is_refused(data: st.DataObject, tokens: int, dtype: type) -> None:
-    row, column = data.draw(st.tuples(st.integers(0, tokens - 1), st.integers(0, tokens - 1)).filter(lambda pair: pair[0] != pair[1]))
+def test_one_asymmetric_pair_anywhere_is_refused(
+    data: st.DataObject, tokens: int, dtype: type
+) -> None:
+    row, column = data.draw(
+        st.tuples(st.integers(0, tokens - 1), st.integers(0, tokens - 1)).filter(
+            lambda pair: pair[0] != pair[1]
+        )
+    )
     matrix = exponential(0.3, 0.1, tokens).matrix(tokens).astype(dtype)
     matrix[row, column] += data.draw(st.sampled_from([-0.0009, 0.0009]))
-    np.testing.assert_array_equal(as_matrix(matrix, tokens), matrix)  # within a thousandth: rounding
+    np.testing.assert_array_equal(
+        as_matrix(matrix, tokens), matrix
+    )  # within a thousandth: rounding
     matrix[row, column] = matrix[column, row] + data.draw(st.sampled_from([-0.0011, 0.0011]))
     with pytest.raises(InputError, match="not symmetric"):
         as_matrix(matrix, tokens)

@@ -1,4 +1,6 @@
-"""Cosines by lag that no vectors have are moved to some that vectors do have; those that exist are left alone."""
+"""Cosines by lag that no vectors have are moved to some that vectors do have; those that exist
+are left alone.
+"""
 
 import numpy as np
 import pytest
@@ -9,7 +11,9 @@ from scipy.linalg import eigvalsh, toeplitz
 from theory.errors import InputError
 from theory.head.projection import clip_spectrum
 
-COSINES = st.lists(st.floats(-1, 1), min_size=0, max_size=40).map(lambda rest: np.array([1.0, *rest]))
+COSINES = st.lists(st.floats(-1, 1), min_size=0, max_size=40).map(
+    lambda rest: np.array([1.0, *rest])
+)
 
 
 @given(COSINES)
@@ -40,5 +44,10 @@ def test_the_distance_is_the_root_mean_squared_change_over_pairs():
 
 @pytest.mark.parametrize("by_lag", [[], [0.5, 0.1], [1.0, np.nan], [[1.0]]])
 def test_what_is_no_sequence_of_cosines_is_refused(by_lag: object):
-    with pytest.raises(InputError, match=r"expected a finite sequence of cosines by lag that starts with 1\. Prepend 1 to it\.$"):
+    with pytest.raises(
+        InputError,
+        match=(
+            r"expected a finite sequence of cosines by lag that starts with 1\. Prepend 1 to it\.$"
+        ),
+    ):
         clip_spectrum(np.array(by_lag, dtype=float))

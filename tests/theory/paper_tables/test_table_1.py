@@ -1,4 +1,6 @@
-"""Table 1: symbolic signs, sampled bounds, simulated truth and the verdicts; elasticities against closed forms."""
+"""Table 1: symbolic signs, sampled bounds, simulated truth and the verdicts; elasticities
+against closed forms.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,23 @@ from support.places import DOCS
 
 from theory.arrays import selection_order
 from theory.errors import InputError
-from theory.paper_tables.neighbours import Point, larger_least, larger_outside, longer, one_more, sample_points
+from theory.paper_tables.neighbours import (
+    Point,
+    larger_least,
+    larger_outside,
+    longer,
+    one_more,
+    sample_points,
+)
 from theory.paper_tables.table_1 import ROWS, elasticities, markdown, settled
-from theory.paper_tables.witnesses import Effect, Share, effect, printed_partials, sign_of, true_change
+from theory.paper_tables.witnesses import (
+    Effect,
+    Share,
+    effect,
+    printed_partials,
+    sign_of,
+    true_change,
+)
 from theory.statements import catalogue
 from theory.symbolic import symbols, theorems
 
@@ -87,9 +103,14 @@ def test_chain_rule_terms_add_up_to_the_derivative_in_the_catalogue(name: str) -
         for symbol in term.free_symbols
         if symbol.name not in ("outside", "B")
     }
-    extra = {sp.Symbol("outside", positive=True): 6, symbols.B: values["a_max_in"] + values["a_max_out"] + values["S_in"]}
+    extra = {
+        sp.Symbol("outside", positive=True): 6,
+        symbols.B: values["a_max_in"] + values["a_max_out"] + values["S_in"],
+    }
     total = sum(float(term.subs(by_name | extra)) for term in printed_partials()[name])
-    direct = entry.expression.subs({symbols.MEANINGS[key].symbol: value for key, value in values.items()})
+    direct = entry.expression.subs(
+        {symbols.MEANINGS[key].symbol: value for key, value in values.items()}
+    )
     assert total == pytest.approx(float(direct), rel=1e-10)
     assert total != 0
 
@@ -135,7 +156,9 @@ def test_a_move_raises_its_parameter_and_keeps_the_rest(seed: int) -> None:
         np.testing.assert_array_equal(after[order[: point.n]], a[order[: point.n]])
     if (pair := longer(point)) is not None:
         after = pair[1].alpha * pair[1].norms
-        np.testing.assert_array_equal(np.sort(after[selection_order(pair[1].alpha)[: point.n]]), np.sort(a[order[: point.n]]))
+        np.testing.assert_array_equal(
+            np.sort(after[selection_order(pair[1].alpha)[: point.n]]), np.sort(a[order[: point.n]])
+        )
         assert after.sum() > a.sum()
     if (pair := one_more(point, "peak")) is not None:
         entering = int(order[point.n])
@@ -146,17 +169,25 @@ def test_a_move_raises_its_parameter_and_keeps_the_rest(seed: int) -> None:
 
 def test_shared_draws_sharpen_a_change() -> None:
     change = true_change(POINT.head(), replace(POINT, beta=2.5).head(), draws=1000, seed=3)
-    apart = [head.draws(1000, seed).std(axis=1) for head, seed in ((POINT.head(), 3), (replace(POINT, beta=2.5).head(), 4))]
+    apart = [
+        head.draws(1000, seed).std(axis=1)
+        for head, seed in ((POINT.head(), 3), (replace(POINT, beta=2.5).head(), 4))
+    ]
     assert change.precision_se < 0.7 * np.hypot(*(one[0] for one in apart)) / np.sqrt(1000)
     same = true_change(POINT.head(), POINT.head(), draws=200, seed=0)
     assert same.precision == same.recall == 0
-    assert same.precision_se == same.recall_se == 1 / 200  # never below one part in the number of draws
+    assert (
+        same.precision_se == same.recall_se == 1 / 200
+    )  # never below one part in the number of draws
 
 
 def test_the_arrow_of_beta_is_right_on_the_bound_and_wrong_in_truth() -> None:
     # Δ, Δ₀ > 0 at β = 2 and β = 4: erratum 24.
     low, high = POINT.head(), replace(POINT, beta=4.0).head()
-    assert all(head.bounds("printed").margin[0] > 0 and head.bounds("printed").margin_sink[0] > 0 for head in (low, high))
+    assert all(
+        head.bounds("printed").margin[0] > 0 and head.bounds("printed").margin_sink[0] > 0
+        for head in (low, high)
+    )
     assert high.bounds("printed").recall_lower[0] > low.bounds("printed").recall_lower[0]
     change = true_change(low, high, draws=3000, seed=5)
     assert change.precision < -8 * change.precision_se
@@ -173,7 +204,10 @@ def test_a_larger_sink_helps_the_bound_and_harms_the_truth() -> None:
 def test_printed_lower_bounds_contain_no_sink_cosine_and_the_truth_does() -> None:
     low, high = (replace(POINT, rho0=rho0).head() for rho0 in (-0.1, 0.1))
     assert high.bounds("printed").recall_lower[0] == low.bounds("printed").recall_lower[0]
-    weak = [replace(POINT, rho0=rho0, sink_ratio=0.05).head().bounds("printed").recall_upper[0] for rho0 in (-0.1, 0.1)]
+    weak = [
+        replace(POINT, rho0=rho0, sink_ratio=0.05).head().bounds("printed").recall_upper[0]
+        for rho0 in (-0.1, 0.1)
+    ]
     assert weak[0] != weak[1]  # the upper ones do, through M₀
     change = true_change(low, high, draws=3000, seed=5)
     assert change.recall > 8 * change.recall_se
@@ -181,7 +215,17 @@ def test_printed_lower_bounds_contain_no_sink_cosine_and_the_truth_does() -> Non
 
 def test_the_sinks_effect_reverses_where_it_is_not_selected() -> None:
     # A weak sink of a long value: outside I_3, and the nearer to s the larger ρ₀.
-    outside = Point(length=12, plateau_end=2, growth_start=8, n=3, beta=2.0, eta=0.6, p_sink=0.1, sink_ratio=1.0, dimension=32)
+    outside = Point(
+        length=12,
+        plateau_end=2,
+        growth_start=8,
+        n=3,
+        beta=2.0,
+        eta=0.6,
+        p_sink=0.1,
+        sink_ratio=1.0,
+        dimension=32,
+    )
     assert 0 not in selection_order(outside.head().alpha)[:3]
     low, high = (replace(outside, rho0=rho0).head() for rho0 in (-0.25, 0.25))
     change = true_change(low, high, draws=4000, seed=5)
@@ -230,8 +274,15 @@ def test_the_verdicts_of_docs_stand_with_the_rows() -> None:
 
 def test_docs_hold_the_settled_verdicts() -> None:
     page = (DOCS / "table1.md").read_text(encoding="utf-8")
-    seen = {line.split(" | ")[0].lstrip("| "): line for line in page.splitlines() if re.search(r"\| (right|conditional|wrong) \|", line)}
-    assert {name: re.search(r"\| (right|conditional|wrong) \|", line).group(1) for name, line in seen.items()} == VERDICTS
+    seen = {
+        line.split(" | ")[0].lstrip("| "): line
+        for line in page.splitlines()
+        if re.search(r"\| (right|conditional|wrong) \|", line)
+    }
+    assert {
+        name: re.search(r"\| (right|conditional|wrong) \|", line).group(1)
+        for name, line in seen.items()
+    } == VERDICTS
     assert page.startswith("# Table 1, put to the test")
 
 
@@ -245,12 +296,18 @@ def test_table_1_in_docs_is_what_its_command_finds() -> None:
 
 
 def test_elasticities_of_the_printed_bound_are_its_derivative() -> None:
-    # P_lo = 1/(1 + loss), loss = Σ counts·exp(−κ d m²/B²): d log P_lo / d log κ = P_lo Σ counts·exp(−x)·x, and d moves the same way.
+    # P_lo = 1/(1 + loss), loss = Σ counts·exp(−κ d m²/B²): d log P_lo / d log κ = P_lo Σ
+    # counts·exp(−x)·x, and d moves the same way.
     point = replace(POINT, kappa=20.0)
     found = point.head().bounds("printed")
     outside = point.length - point.n
-    steps = [point.kappa * point.dimension * (m / found.scale[0]) ** 2 for m in (found.margin[0], found.margin_sink[0])]
-    exact = found.precision_lower[0] * sum(n * np.exp(-x) * x for n, x in zip((outside, outside / point.n), steps, strict=True))
+    steps = [
+        point.kappa * point.dimension * (m / found.scale[0]) ** 2
+        for m in (found.margin[0], found.margin_sink[0])
+    ]
+    exact = found.precision_lower[0] * sum(
+        n * np.exp(-x) * x for n, x in zip((outside, outside / point.n), steps, strict=True)
+    )
     seen = elasticities(point, "printed")
     assert seen["kappa"] == pytest.approx(exact, rel=1e-5)
     assert seen["norm"] == pytest.approx(2 * exact, rel=1e-5)  # erratum 1: Δ/B is a length
@@ -263,6 +320,8 @@ def test_elasticities_of_the_sharp_bound_are_free_of_units_and_of_kappa() -> Non
     assert seen["kappa"] == 0
     assert seen["norm"] == pytest.approx(0, abs=1e-8)
     assert seen["dimension"] > 0 > seen["beta"]
-    assert np.isnan(elasticities(POINT, "printed", bound="recall_lower")["beta"])  # the bound is negative
+    assert np.isnan(
+        elasticities(POINT, "printed", bound="recall_lower")["beta"]
+    )  # the bound is negative
     with pytest.raises(InputError, match="expected one of precision_lower"):
         elasticities(POINT, "sharp", bound="accuracy")

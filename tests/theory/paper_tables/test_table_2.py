@@ -1,4 +1,6 @@
-"""Table 2: the order of entry in closed form against sorting, the boundaries, and the numbers behind each verdict."""
+"""Table 2: the order of entry in closed form against sorting, the boundaries, and the numbers
+behind each verdict.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +32,20 @@ SIZES = [st.integers(0, 12), st.integers(0, 24), st.integers(0, 16)]
 
 
 @st.composite
-def profiles(draw: st.DrawFn, sizes: list[st.SearchStrategy[int]] = SIZES, shared: bool = False) -> WeightProfile:
+def profiles(
+    draw: st.DrawFn, sizes: list[st.SearchStrategy[int]] = SIZES, shared: bool = False
+) -> WeightProfile:
     plateau, wave, tail = (draw(size) for size in sizes)
     assume(plateau + wave + tail > 0)
     return WeightProfile(
         length=plateau + wave + tail,
         plateau_end=plateau,
         growth_start=plateau + wave,
-        p_sink=draw(st.sampled_from([0.1, 0.5, 0.999] if shared else [0.0, 0.001, 0.01, 0.03, 0.1, 0.5, 0.999])),
+        p_sink=draw(
+            st.sampled_from(
+                [0.1, 0.5, 0.999] if shared else [0.0, 0.001, 0.01, 0.03, 0.1, 0.5, 0.999]
+            )
+        ),
         eta=draw(st.floats(0.01, 1)),
         omega=draw(st.floats(0.4, 5.8) if shared else st.floats(0.05, 6.2)),
         growth=None if shared else draw(st.sampled_from([None, 0.05, 0.3])),
@@ -48,7 +56,9 @@ def profiles(draw: st.DrawFn, sizes: list[st.SearchStrategy[int]] = SIZES, share
 @settings(max_examples=300, deadline=None)
 def test_the_closed_order_of_entry_is_the_order_by_weight(profile: WeightProfile) -> None:
     growth = profile.eta if profile.growth is None else profile.growth
-    assume(np.exp(growth) > 1 + profile.eta)  # the least of the tail above the highest peak: always so where η is shared
+    assume(
+        np.exp(growth) > 1 + profile.eta
+    )  # the least of the tail above the highest peak: always so where η is shared
     order, weights = entry_order(profile), profile.weights()
     assert sorted(order.tolist()) == list(range(profile.length + 1))
     np.testing.assert_allclose(weights[order], np.sort(weights)[::-1], rtol=1e-12)
@@ -58,7 +68,9 @@ def test_the_closed_order_of_entry_is_the_order_by_weight(profile: WeightProfile
 @settings(max_examples=300, deadline=None)
 def test_the_sinks_rank_is_one_more_than_the_weights_above_it(profile: WeightProfile) -> None:
     weights = profile.weights()
-    assume(np.abs(weights[1:] / max(profile.p_sink, 1e-300) - 1).min() > 1e-9)  # not at a tie, where rounding decides
+    assume(
+        np.abs(weights[1:] / max(profile.p_sink, 1e-300) - 1).min() > 1e-9
+    )  # not at a tie, where rounding decides
     assert sink_rank(profile) == 1 + int((weights[1:] > profile.p_sink).sum())
 
 
@@ -76,7 +88,11 @@ def phase(profile: WeightProfile, position: int) -> str:
 @settings(max_examples=200, deadline=None)
 def test_composition_changes_at_m1_m2_m3(profile: WeightProfile) -> None:
     found = regimes(profile)
-    assume(sink_rank(profile) <= profile.length - profile.growth_start + 1 and found.n_peaks >= 1 and found.n_valleys >= 1)
+    assume(
+        sink_rank(profile) <= profile.length - profile.growth_start + 1
+        and found.n_peaks >= 1
+        and found.n_valleys >= 1
+    )
     phases = [phase(profile, position) for position in entry_order(profile).tolist()]
     assert phases.count("sink") == 1
     assert "sink" in phases[: found.m1 - 1]
@@ -84,51 +100,78 @@ def test_composition_changes_at_m1_m2_m3(profile: WeightProfile) -> None:
     assert set(phases[found.m1 - 1 : found.m2 - 1]) == {"peaks"}
     assert set(phases[found.m2 - 1 : found.m3 - 1]) == {"plateau"}
     assert set(phases[found.m3 - 1 :]) == {"valleys"}
-    closed = {symbols.L: profile.length, symbols.T_2: profile.growth_start, symbols.n_plus: found.n_peaks, symbols.n_minus: found.n_valleys}
+    closed = {
+        symbols.L: profile.length,
+        symbols.T_2: profile.growth_start,
+        symbols.n_plus: found.n_peaks,
+        symbols.n_minus: found.n_valleys,
+    }
     for name in ("m_1", "m_2", "m_3"):
         (entry,) = catalogue.find(name)
         closed[symbols.MEANINGS[name].symbol] = entry.expression.subs(closed)
-    assert [int(closed[symbols.MEANINGS[name].symbol]) for name in ("m_1", "m_2", "m_3")] == [found.m1, found.m2, found.m3]
+    assert [int(closed[symbols.MEANINGS[name].symbol]) for name in ("m_1", "m_2", "m_3")] == [
+        found.m1,
+        found.m2,
+        found.m3,
+    ]
 
 
 def test_other_orders_are_refused() -> None:
     with pytest.raises(InputError, match="0 < eta <= 1"):
-        entry_order(WeightProfile(length=10, plateau_end=2, growth_start=6, p_sink=0.5, eta=-0.2, omega=2.0))
+        entry_order(
+            WeightProfile(length=10, plateau_end=2, growth_start=6, p_sink=0.5, eta=-0.2, omega=2.0)
+        )
 
 
 @given(st.floats(0, 2 * np.pi), st.floats(0.05, 1))
 @settings(max_examples=100, deadline=None)
 def test_integer_positions_cannot_tell_a_frequency_from_its_alias(omega: float, eta: float) -> None:
     one, other = (
-        WeightProfile(length=60, plateau_end=5, growth_start=50, p_sink=0.3, eta=eta, omega=frequency).weights()
+        WeightProfile(
+            length=60, plateau_end=5, growth_start=50, p_sink=0.3, eta=eta, omega=frequency
+        ).weights()
         for frequency in (omega, alias(omega))
     )
-    # In a valley 1 + η cos cancels, so the plateau is the measure there; a weight of the tail is known to a few units of its own last place.
+    # In a valley 1 + η cos cancels, so the plateau is the measure there; a weight of the tail is
+    # known to a few units of its own last place.
     np.testing.assert_allclose(one, other, rtol=1e-15, atol=1e-12 * one[1])
 
 
 def test_the_alias_of_a_frequency_is_exact() -> None:
-    assert sp.cos(sp.expand((2 * sp.pi - symbols.omega) * symbols.i)) == sp.cos(symbols.i * symbols.omega)
+    assert sp.cos(sp.expand((2 * sp.pi - symbols.omega) * symbols.i)) == sp.cos(
+        symbols.i * symbols.omega
+    )
 
 
 def test_in_a_tail_the_margin_falls_and_the_scale_rises() -> None:
-    # Δ = x^(2m−2) (1 − 2e^{−β} x^(2−m) (1 − x^m)/(1 − x)): both factors fall in m while Δ > 0; B gains x^(m+1).
+    # Δ = x^(2m−2) (1 − 2e^{−β} x^(2−m) (1 − x^m)/(1 − x)): both factors fall in m while Δ > 0; B
+    # gains x^(m+1).
     x, m, e = sp.symbols("x m e", positive=True)
     inside = (1 - x**m) / (1 - x)
-    known = {symbols.a_min_in: x ** (m - 1), symbols.a_max_out: x**m, symbols.S_in: inside, symbols.rho_out: e, symbols.a_max_in: 1}
+    known = {
+        symbols.a_min_in: x ** (m - 1),
+        symbols.a_max_out: x**m,
+        symbols.S_in: inside,
+        symbols.rho_out: e,
+        symbols.a_max_in: 1,
+    }
     delta, scale = theorems.DELTA.subs(known), theorems.SCALE.subs(known)
     factored = x ** (2 * m - 2) * (1 - 2 * e * x ** (2 - m) * inside)
     assert sp.simplify(sp.expand(delta - factored)) == 0
     assert sp.simplify(scale.subs(m, m + 1) - scale - x ** (m + 1)) == 0
     loss = x ** (2 - m) * inside
-    assert sp.simplify(sp.expand((loss.subs(m, m + 1) - loss) * (1 - x) - x ** (1 - m) * (1 - x))) == 0  # grows by x^(1−m)
+    assert (
+        sp.simplify(sp.expand((loss.subs(m, m + 1) - loss) * (1 - x) - x ** (1 - m) * (1 - x))) == 0
+    )  # grows by x^(1−m)
     assert tail_trend().grew == 0
     assert tail_trend().steps > 4000
 
 
 @given(st.floats(0.02, 1), st.integers(1, 12), st.floats(1e-3, 2))
 @settings(max_examples=100, deadline=None)
-def test_the_tail_has_a_positive_margin_exactly_above_the_least_decay(eta: float, selected: int, above: float) -> None:
+def test_the_tail_has_a_positive_margin_exactly_above_the_least_decay(
+    eta: float, selected: int, above: float
+) -> None:
     x = np.exp(-eta)
     edge = np.log(2) + np.log((1 - x**selected) / ((1 - x) * x ** (selected - 2)))  # erratum 22
     assert tail_margin(eta, edge + above, selected)[0] > 0
@@ -138,7 +181,15 @@ def test_the_tail_has_a_positive_margin_exactly_above_the_least_decay(eta: float
 def test_the_tails_margin_and_scale_are_those_of_the_printed_edition() -> None:
     eta, beta, size = 0.3, 1.7, 5
     weights = np.concatenate([[10.0], np.exp(eta * np.arange(12))])
-    found = envelope(weights / weights[-1], np.ones(13), exponential(beta, 0.0, 13), 64, [size], edition="printed", sink_in_b=False)
+    found = envelope(
+        weights / weights[-1],
+        np.ones(13),
+        exponential(beta, 0.0, 13),
+        64,
+        [size],
+        edition="printed",
+        sink_in_b=False,
+    )
     margin, scale = tail_margin(eta, beta, size - 1)
     assert found.margin[0] == pytest.approx(margin, rel=1e-12)
     assert found.scale[0] == pytest.approx(scale, rel=1e-12)

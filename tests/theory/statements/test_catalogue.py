@@ -57,7 +57,13 @@ def test_the_report_says_where_what_why_and_what_instead_with_numbers() -> None:
     for item in catalogue.errata():
         at = report.index(f"## {item.number}. {item.title}")
         section = report[at : report.index("\n## ", at + 1)]
-        for text in (item.where, item.printed, item.why, item.true, errata.example_sentence(item.counterexample())):
+        for text in (
+            item.where,
+            item.printed,
+            item.why,
+            item.true,
+            errata.example_sentence(item.counterexample()),
+        ):
             assert text in section
 
 
@@ -89,8 +95,11 @@ def test_counterexamples_give_the_quoted_numbers(number: int) -> None:
 
 
 def test_last_token_outside_by_simulation() -> None:
-    # Erratum 17 and 8: E P = 391/432, E R = 227/288, E F(r_min) = 13/16 < f(E R) = 454/515, by integrals over ‖s‖² and one cosine.
-    found = simulate([0.75, 1.0, 0.5], 1.0, np.eye(3), 3, [2], draws=60_000, directions="unit", sink=None)
+    # Erratum 17 and 8: E P = 391/432, E R = 227/288, E F(r_min) = 13/16 < f(E R) = 454/515, by
+    # integrals over ‖s‖² and one cosine.
+    found = simulate(
+        [0.75, 1.0, 0.5], 1.0, np.eye(3), 3, [2], draws=60_000, directions="unit", sink=None
+    )
     for seen, error, exact in (
         (found.precision, found.precision_se, 391 / 432),
         (found.recall, found.recall_se, 227 / 288),
@@ -125,10 +134,22 @@ def test_the_legend_says_which_tokens_an_index_stands_for(name: str) -> None:
 def test_no_legend_calls_an_index_selected_that_no_sum_over_selected_tokens_binds() -> None:
     for entry in catalogue.entries():
         told = json.loads(rendering.render(entry, "json"))["symbols"]
-        bound = {str(index): str(members) for over in entry.expression.atoms(Over) for index, members in over.pairs()}
+        bound = {
+            str(index): str(members)
+            for over in entry.expression.atoms(Over)
+            for index, members in over.pairs()
+        }
         for index in {"i", "j", "k", "l"} & set(told):
-            assert told[index] == (f"a token of {bound[index]}" if index in bound else "a token"), entry.name
-    for name in ("xi", "mu", "mu_exact", "width", "tail_repaired"):  # of a selected token and one outside
+            assert told[index] == (f"a token of {bound[index]}" if index in bound else "a token"), (
+                entry.name
+            )
+    for name in (
+        "xi",
+        "mu",
+        "mu_exact",
+        "width",
+        "tail_repaired",
+    ):  # of a selected token and one outside
         assert "i ∈ I_N, j ∈ J" in catalogue.statement(name).conditions
 
 
@@ -136,7 +157,10 @@ PARTS = [
     *(f"Definition {k}" for k in (1, 2, 3)),
     *(f"Assumption {k}" for k in ("1", "1.1", "1.2", "2", "2.1", "2.2", "3")),
     *("Theorem 1", "Theorem 2", "Corollary 1", "Table 1", "Table 2"),
-    *(f"Table 1 row {name}" for name in ("d", "L", "N", "a_0", "a_min_in", "a_max_out", "beta", "β", "a₀", "profile")),
+    *(
+        f"Table 1 row {name}"
+        for name in ("d", "L", "N", "a_0", "a_min_in", "a_max_out", "beta", "β", "a₀", "profile")
+    ),
     *(f"Table 2 row {name}" for name in ("I", "II", "III", "IV", "V")),
 ]
 
@@ -171,7 +195,10 @@ SPELLINGS = {
 }
 
 
-@pytest.mark.parametrize(("part", "spelling"), [(part, spelling) for part, all_of_it in SPELLINGS.items() for spelling in all_of_it])
+@pytest.mark.parametrize(
+    ("part", "spelling"),
+    [(part, spelling) for part, all_of_it in SPELLINGS.items() for spelling in all_of_it],
+)
 def test_a_part_is_found_however_it_is_spelled(part: str, spelling: str) -> None:
     found = catalogue.find(spelling)
     assert found == catalogue.find(part)
@@ -183,9 +210,14 @@ def test_one_statement_or_erratum_is_had_in_one_step() -> None:
 
     assert theory.statement(12).name == "precision_lower"
     assert theory.find("theorem 1") == catalogue.find("Theorem 1")
-    assert [theory.find_erratum(asked).number for asked in (17, "17", "erratum 17", " Erratum17 ")] == [17] * 4
+    assert [
+        theory.find_erratum(asked).number for asked in (17, "17", "erratum 17", " Erratum17 ")
+    ] == [17] * 4
     assert theory.render(theory.statement("Δ"), "latex").startswith(r"\Delta =")
-    with pytest.raises(InputError, match=r"8 holds 6 statements, expected one\. Name one of rho_in, a_max_in, .*, or use find"):
+    with pytest.raises(
+        InputError,
+        match=r"8 holds 6 statements, expected one\. Name one of rho_in, a_max_in, .*, or use find",
+    ):
         theory.statement(8)
     for wrong in (0, 30, "seventeen", ""):
         with pytest.raises(InputError, match=rf"no erratum has number {wrong}, expected 1 to 29"):
@@ -202,21 +234,37 @@ def test_parts_hold_what_the_paper_puts_there() -> None:
     assert len({entry.name for entry in catalogue.entries()}) == len(catalogue.entries())
 
 
-# Erratum 1: the widths (10) and (30), the exponents of (12), (14) and (31), and Table 1, which differentiates (14). Nothing else.
+# Erratum 1: the widths (10) and (30), the exponents of (12), (14) and (31), and Table 1, which
+# differentiates (14). Nothing else.
 UNLIKE = {"sigma", "variance_proxy", "precision_lower", "recall_lower", "tail", "tail_sink"}
 
 
 def test_the_dimension_check_reports_erratum_1_and_nothing_else() -> None:
-    faults = {entry.name: dimensions.check(entry) for entry in catalogue.entries() if dimensions.check(entry)}
+    faults = {
+        entry.name: dimensions.check(entry)
+        for entry in catalogue.entries()
+        if dimensions.check(entry)
+    }
     table = {entry.name for entry in catalogue.find("Table 1")} - {"table_1_row_profile"}
     assert set(faults) == UNLIKE | table
-    assert {entry.equation for entry in catalogue.entries() if entry.name in UNLIKE} == {"10", "12", "14", "30", "31"}
+    assert {entry.equation for entry in catalogue.entries() if entry.name in UNLIKE} == {
+        "10",
+        "12",
+        "14",
+        "30",
+        "31",
+    }
     for name in UNLIKE | table:
         assert 1 in catalogue.find(name)[0].errata
-    exponents = {-symbols.kappa * symbols.d * (margin / symbols.B) ** 2 for margin in (symbols.Delta, symbols.Delta_0)}
+    exponents = {
+        -symbols.kappa * symbols.d * (margin / symbols.B) ** 2
+        for margin in (symbols.Delta, symbols.Delta_0)
+    }
     for name in ("precision_lower", "recall_lower"):
         assert {fault.where for fault in faults[name]} == exponents
-        assert {fault.what for fault in faults[name]} == {"an argument of exp in norm^2, expected a pure number"}
+        assert {fault.what for fault in faults[name]} == {
+            "an argument of exp in norm^2, expected a pure number"
+        }
     assert faults["sigma"][0].what == "the right side is in norm^1, the left in norm^2"
     assert faults["variance_proxy"][0].what == "the right side is in norm^2, the left in norm^4"
 
@@ -225,7 +273,9 @@ def test_squaring_the_scale_mends_the_dimensions() -> None:
     for name in (*UNLIKE, "table_1_row_d"):
         (entry,) = catalogue.find(name)
         mended = {symbols.B: symbols.B**2, theorems.SCALE: theorems.SCALE**2}
-        assert dimensions.check(replace(entry, expression=entry.expression.subs(mended))) == (), name
+        assert dimensions.check(replace(entry, expression=entry.expression.subs(mended))) == (), (
+            name
+        )
 
 
 def test_the_dimension_check_sees_sums_comparisons_and_conditions_of_unlike_terms() -> None:
@@ -240,13 +290,27 @@ def test_the_dimension_check_sees_sums_comparisons_and_conditions_of_unlike_term
         symbols.Delta**symbols.a_0,
     ):
         assert dimensions.check(replace(entry, expression=wrong)), wrong
-    assert dimensions.check(replace(entry, expression=symbols.Delta + symbols.a_0 * symbols.B)) == ()
-    (first, *_) = dimensions.check(replace(entry, expression=symbols.kappa**symbols.a_0))
+    assert (
+        dimensions.check(replace(entry, expression=symbols.Delta + symbols.a_0 * symbols.B)) == ()
+    )
+    first, *_ = dimensions.check(replace(entry, expression=symbols.kappa**symbols.a_0))
     assert first.what == "an exponent in norm^1, expected a pure number"
 
 
 @pytest.mark.parametrize(
-    "asked", [12, "12", "(12)", "012", "eq. 12", "Eq.(12)", "eqn 12", "equation (12)", "precision_lower", "Precision-Lower"]
+    "asked",
+    [
+        12,
+        "12",
+        "(12)",
+        "012",
+        "eq. 12",
+        "Eq.(12)",
+        "eqn 12",
+        "equation (12)",
+        "precision_lower",
+        "Precision-Lower",
+    ],
 )
 def test_a_statement_is_found_by_number_or_name(asked: str) -> None:
     assert [entry.name for entry in catalogue.find(asked)] == ["precision_lower"]
@@ -257,9 +321,18 @@ def test_one_number_may_hold_several_statements() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "first"), [("12.5", "12"), ("-3", "1"), ("precison_lower", "precision_lower"), ("Theorem 3", "Theorem"), ("?", "")]
+    ("asked", "first"),
+    [
+        ("12.5", "12"),
+        ("-3", "1"),
+        ("precison_lower", "precision_lower"),
+        ("Theorem 3", "Theorem"),
+        ("?", ""),
+    ],
 )
-def test_of_a_missing_name_a_few_near_ones_are_offered_the_nearest_first(asked: str, first: str) -> None:
+def test_of_a_missing_name_a_few_near_ones_are_offered_the_nearest_first(
+    asked: str, first: str
+) -> None:
     with pytest.raises(InputError, match="expected a name or an equation number") as raised:
         catalogue.find(asked)
     near = str(raised.value).split("Near it: ")[1].rstrip(".").split(", ")
@@ -271,7 +344,13 @@ def test_of_a_missing_name_a_few_near_ones_are_offered_the_nearest_first(asked: 
 
 @pytest.mark.parametrize("nothing", ["", "  "])
 def test_no_name_offers_no_names(nothing: str) -> None:
-    with pytest.raises(InputError, match=r"no name was given, expected one, or an equation number from 1 to 33\. `geostat theory` lists"):
+    with pytest.raises(
+        InputError,
+        match=(
+            r"no name was given, expected one, or an equation number from 1 to 33\. `geostat"
+            r" theory` lists"
+        ),
+    ):
         catalogue.find(nothing)
 
 
@@ -296,8 +375,10 @@ def test_python_of_the_recall_bound_runs() -> None:
 
 def test_latex_of_the_margin() -> None:
     (entry,) = catalogue.find("Delta")
-    assert rendering.render(entry, "latex") == (
-        r"\Delta = - 2 S_{\mathrm{in}} a_{\max}^{\mathrm{out}} \rho_{\mathrm{out}} + \left(a_{\min}^{\mathrm{in}}\right)^{2}"
+    assert (
+        rendering.render(entry, "latex")
+        == r"\Delta = - 2 S_{\mathrm{in}} a_{\max}^{\mathrm{out}} \rho_{\mathrm{out}} +"
+        r" \left(a_{\min}^{\mathrm{in}}\right)^{2}"
     )
 
 
@@ -320,7 +401,9 @@ def test_every_erratum_renders(style: str) -> None:
 def test_pairwise_law_is_students_and_lies_below_its_chernoff_bound() -> None:
     for r in (-0.7, 0.0, 0.2, 0.9):
         for d in (1, 5, 64):
-            law = float(theorems.PAIRWISE_LAW.subs({symbols.r: sp.Float(r, 30), symbols.d: d}).evalf())
+            law = float(
+                theorems.PAIRWISE_LAW.subs({symbols.r: sp.Float(r, 30), symbols.d: d}).evalf()
+            )
             assert law == pytest.approx(stdtr(d, -np.sqrt(d) * r / np.sqrt(1 - r * r)), rel=1e-9)
             assert r <= 0 or law <= float(theorems.CHERNOFF.subs({symbols.r: r, symbols.d: d}))
 
@@ -330,12 +413,20 @@ def test_every_symbol_has_a_meaning_and_a_unit_of_norm() -> None:
         assert meaning.meaning, name
         assert meaning.unit in dimensions.POWERS, name
         assert meaning.latex.isascii(), name
-    used = {symbol.name for entry in catalogue.entries() for symbol in entry.expression.atoms(sp.Symbol)}
+    used = {
+        symbol.name for entry in catalogue.entries() for symbol in entry.expression.atoms(sp.Symbol)
+    }
     assert used <= set(symbols.MEANINGS)
 
 
 def test_sums_and_extremes_spell_out_over_distinct_tokens() -> None:
-    pairs = MaxOver(symbols.rho[symbols.k, symbols.l], symbols.k, symbols.I_content, symbols.l, symbols.I_content)
+    pairs = MaxOver(
+        symbols.rho[symbols.k, symbols.l],
+        symbols.k,
+        symbols.I_content,
+        symbols.l,
+        symbols.I_content,
+    )
     spelled = spell_out(pairs, {symbols.I_content: [1, 2]})
     assert spelled == sp.Max(symbols.rho[1, 2], symbols.rho[2, 1])
     assert str(pairs) == "max(rho[k, l] for k in I_content for l in I_content if k != l)"

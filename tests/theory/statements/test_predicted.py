@@ -33,29 +33,55 @@ def number(expression: sp.Expr, given: dict[sp.Basic, Any]) -> float:
 
 
 def head_at(seed: int) -> tuple[Any, Any, FloatArray]:
-    """Five tokens of random weights and norms, the three heaviest selected; cosines of random directions."""
+    """Five tokens of random weights and norms, the three heaviest selected; cosines of random
+    directions.
+    """
     rng = np.random.default_rng(seed)
     directions = rng.integers(-4, 9, (5, 7)).astype(float) + np.eye(5, 7)
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     cosines = directions @ directions.T
     np.fill_diagonal(cosines, 1.0)
-    head = rank_tokens(rng.permutation(np.arange(1, 6)) / 16, rng.integers(8, 20, 5) / 16, cosines, 0)
+    head = rank_tokens(
+        rng.permutation(np.arange(1, 6)) / 16, rng.integers(8, 20, 5) / 16, cosines, 0
+    )
     return head, summarise(head, np.array([3])), cosines
 
 
 def moments(head: Any, summary: Any, ratio: float, d: int) -> dict[str, Any]:
     """The law given t by the statements alone."""
-    ranks, given = range(5), {s.sigma_ss: summary.sigma_ss[0], x.t: ratio * summary.sigma_ss[0], s.d: d}
-    given |= {s.a[m]: head.a[m] for m in ranks} | {s.sigma_of[m]: summary.sigma[0, m] for m in ranks}
+    ranks, given = (
+        range(5),
+        {
+            s.sigma_ss: summary.sigma_ss[0],
+            x.t: ratio * summary.sigma_ss[0],
+            s.d: d,
+        },
+    )
+    given |= {s.a[m]: head.a[m] for m in ranks} | {
+        s.sigma_of[m]: summary.sigma[0, m] for m in ranks
+    }
     given |= {s.rho[m, n]: head.cosines[m, n] for m in ranks for n in ranks}
     share = {x.share[m]: number(x.SHARE.subs(s.l, m), given) for m in ranks}
-    residual = {x.residual[m, n]: number(x.RESIDUAL.subs({s.k: m, s.l: n}), given) for m in ranks for n in ranks}
+    residual = {
+        x.residual[m, n]: number(x.RESIDUAL.subs({s.k: m, s.l: n}), given)
+        for m in ranks
+        for n in ranks
+    }
     given |= share | residual
     mean = np.array([number(x.MEAN_GIVEN_T.subs(s.l, m), given) for m in ranks])
-    cov = np.array([[number(x.COVARIANCE_GIVEN_T.subs({s.k: m, s.l: n}), given) for n in ranks] for m in ranks])
-    given |= {x.D_mean[m]: mean[m] for m in ranks} | {x.D_cov[m, n]: cov[m, n] for m in ranks for n in ranks}
+    cov = np.array(
+        [[number(x.COVARIANCE_GIVEN_T.subs({s.k: m, s.l: n}), given) for n in ranks] for m in ranks]
+    )
+    given |= {x.D_mean[m]: mean[m] for m in ranks} | {
+        x.D_cov[m, n]: cov[m, n] for m in ranks for n in ranks
+    }
     root = np.array([number(x.CUBE_ROOT_MEAN.subs(s.l, m), given) for m in ranks])
-    root_cov = np.array([[number(x.CUBE_ROOT_COVARIANCE.subs({s.k: m, s.l: n}), given) for n in ranks] for m in ranks])
+    root_cov = np.array(
+        [
+            [number(x.CUBE_ROOT_COVARIANCE.subs({s.k: m, s.l: n}), given) for n in ranks]
+            for m in ranks
+        ]
+    )
     return {"t": given[x.t], "mean": mean, "cov": cov, "root": root, "root_cov": root_cov}
 
 
@@ -71,16 +97,28 @@ def test_moments_given_t_and_of_cube_roots_are_the_statements(seed: int) -> None
     head, summary, _ = head_at(seed)
     ratio, d = 0.5 + seed / 4, 4 + seed
     stated = moments(head, summary, ratio, d)
-    plain, root = (conditional_law(head, summary, 0, ratio, d, power=power) for power in (1.0, 1 / 3))
+    plain, root = (
+        conditional_law(head, summary, 0, ratio, d, power=power) for power in (1.0, 1 / 3)
+    )
     np.testing.assert_allclose((1 + plain.mean) * plain.t, stated["mean"], rtol=1e-10)
-    np.testing.assert_allclose(all_covariances(plain) * plain.t**2, stated["cov"], rtol=1e-9, atol=1e-13)
+    np.testing.assert_allclose(
+        all_covariances(plain) * plain.t**2, stated["cov"], rtol=1e-9, atol=1e-13
+    )
     np.testing.assert_allclose(root.mean, stated["root"], rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(all_covariances(root), stated["root_cov"], rtol=1e-9, atol=1e-13)
 
 
-def clark(mean: Any, variance: Any, next_mean: Any, next_variance: Any, covariance: Any) -> dict[sp.Basic, Any]:
+def clark(
+    mean: Any, variance: Any, next_mean: Any, next_variance: Any, covariance: Any
+) -> dict[sp.Basic, Any]:
     """Spread and ratio of one step of the recursion, and what they are of."""
-    given = {x.Y_mean: mean, x.Y_std: sp.sqrt(variance), x.W_mean[0]: next_mean, x.W_cov[0, 0]: next_variance, x.Y_cov[0]: covariance}
+    given = {
+        x.Y_mean: mean,
+        x.Y_std: sp.sqrt(variance),
+        x.W_mean[0]: next_mean,
+        x.W_cov[0, 0]: next_variance,
+        x.Y_cov[0]: covariance,
+    }
     given[x.theta] = x.CLARK_SPREAD.subs(s.k, 0).subs(given)
     given[x.z] = x.CLARK_RATIO.subs(s.k, 0).subs(given)
     return given
@@ -94,10 +132,14 @@ def test_the_larger_of_two_is_clarks(seed: int) -> None:
     covariance = rational(rng, -7, 8)
     given = clark(mean, variance, next_mean, next_variance, covariance)
     larger, square = (number(value.subs(s.k, 0), given) for value in (x.CLARK_MEAN, x.CLARK_SQUARE))
-    above, spread, kept, new = larger_of_two(float(mean - next_mean), float(variance), float(next_variance), float(covariance))
+    above, spread, kept, new = larger_of_two(
+        float(mean - next_mean), float(variance), float(next_variance), float(covariance)
+    )
     assert float(next_mean) + above == pytest.approx(larger, rel=1e-12)
     assert spread == pytest.approx(square - larger**2, rel=1e-10)
-    assert (kept, new) == pytest.approx((number(x.Phi(x.z), given), number(x.Phi(-x.z), given)), rel=1e-12)
+    assert (kept, new) == pytest.approx(
+        (number(x.Phi(x.z), given), number(x.Phi(-x.z), given)), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -113,7 +155,12 @@ def test_the_recursion_over_three_tokens_is_the_statements(seed: int) -> None:
         mean = number(x.CLARK_MEAN.subs(s.k, 0), given)
         variance = number(x.CLARK_SQUARE.subs(s.k, 0), given) - mean**2
         step = x.CLARK_COVARIANCE.subs(s.k, 0)
-        along = np.array([number(step, given | {x.Y_cov[s.l]: along[m], x.W_cov[0, s.l]: covariance[k, m]}) for m in range(5)])
+        along = np.array(
+            [
+                number(step, given | {x.Y_cov[s.l]: along[m], x.W_cov[0, s.l]: covariance[k, m]})
+                for m in range(5)
+            ]
+        )
     assert found == pytest.approx((mean, variance), rel=1e-8)
     np.testing.assert_allclose(load, along, rtol=1e-8, atol=1e-13)
 
@@ -132,9 +179,19 @@ def test_the_count_given_the_largest_is_the_statements(seed: int) -> None:
     given |= {x.W_cov[m, n]: covariance[m, n] for m in outside for n in outside}
     given |= {x.rest[m]: number(x.REST.subs(s.j, m), given) for m in outside}
     h = {x.h[m]: number(x.STANDARDISED.subs(s.j, m), given) for m in outside}
-    between = {x.R_res[m, n]: number(x.RESIDUAL_CORRELATION.subs({s.j: m, s.k: n}), given) for m in outside for n in outside if m != n}
+    between = {
+        x.R_res[m, n]: number(x.RESIDUAL_CORRELATION.subs({s.j: m, s.k: n}), given)
+        for m in outside
+        for n in outside
+        if m != n
+    }
     given |= h | between
-    pair = {x.K_cov[m, n]: number(x.PAIR_COVARIANCE.subs({s.j: m, s.k: n}), given) for m in outside for n in outside if m != n}
+    pair = {
+        x.K_cov[m, n]: number(x.PAIR_COVARIANCE.subs({s.j: m, s.k: n}), given)
+        for m in outside
+        for n in outside
+        if m != n
+    }
     spelled = [spell_out(value, {s.J: list(outside)}) for value in (x.COUNT_MEAN, x.COUNT_VARIANCE)]
     stated = [number(value, given | pair) for value in spelled]
     deviation = float(np.sqrt(variance))
@@ -161,17 +218,32 @@ def test_a_rival_below_moves_the_threshold_as_stated(seed: int) -> None:
 
 
 @pytest.mark.parametrize("correlation", [-0.75, -0.25, 0.0, 0.25, 0.875, 1.0])
-def test_the_covariance_of_two_counts_is_the_series_and_exact_at_its_end(correlation: float) -> None:
+def test_the_covariance_of_two_counts_is_the_series_and_exact_at_its_end(
+    correlation: float,
+) -> None:
     first, second, cosines = 0.25, -0.5, np.array([[1.0, correlation], [correlation, 1.0]])
-    # Under a huge t and a tiny slope the covariance is linear in the cosine, and so is the correlation.
-    law = Law(cosines, np.ones(2), np.zeros(2), np.ones(2), np.full(2, 1e-6), np.zeros(2), np.full(2, 4.0), 1e12, 1.0)
+    # Under a huge t and a tiny slope the covariance is linear in the cosine, and so is the
+    # correlation.
+    law = Law(
+        cosines,
+        np.ones(2),
+        np.zeros(2),
+        np.ones(2),
+        np.full(2, 1e-6),
+        np.zeros(2),
+        np.full(2, 4.0),
+        1e12,
+        1.0,
+    )
     row = np.empty(2)
     covariances(law, 0, 0, row)
     h = np.array([first, second])
     below = np.array([math.erfc(-value / math.sqrt(2)) / 2 for value in h])
     waves = np.empty((1, 4, 2))
     waves_at(h, np.ones(2), np.zeros(2, dtype=np.bool_), waves[0])
-    found = shared_variance(law, 0, np.zeros((1, 2)), np.full((1, 2), math.sqrt(row[0])), np.array([0, 1]), waves)
+    found = shared_variance(
+        law, 0, np.zeros((1, 2)), np.full((1, 2), math.sqrt(row[0])), np.array([0, 1]), waves
+    )
     given = {x.h[s.j]: first, x.h[s.k]: second, x.R_res[s.j, s.k]: correlation}
     assert found[0] / 2 == pytest.approx(number(x.PAIR_COVARIANCE, given), rel=1e-6, abs=1e-12)
     if correlation == 1.0:
@@ -199,11 +271,14 @@ def test_means_of_a_count_of_selected_tokens_are_the_statements(seed: int) -> No
 
 def test_a_small_count_of_the_beta_binomial_law_is_near_the_second_order() -> None:
     given = {s.N: 20, x.K_mean: 3.0, x.K_var: 4.0}
-    assert of_count(3.0, 4.0, 40, 20, False)[0] == pytest.approx(number(x.PRECISION.args[0], given), abs=2e-3)
+    assert of_count(3.0, 4.0, 40, 20, False)[0] == pytest.approx(
+        number(x.PRECISION.args[0], given), abs=2e-3
+    )
 
 
 def test_a_prediction_is_the_mean_over_its_nodes_of_what_is_stated() -> None:
-    # Two selected tokens, one outside, no cosines: K_out is 0 or 1, and everything is a mean over t and Y of the statements.
+    # Two selected tokens, one outside, no cosines: K_out is 0 or 1, and everything is a mean over t
+    # and Y of the statements.
     d = 24
     found = predict([0.5, 0.4, 0.3], 1.0, np.eye(3), d, [2], sink=None)
     head = rank_tokens(np.array([0.5, 0.4, 0.3]), np.ones(3), np.eye(3), None)
@@ -235,10 +310,22 @@ def test_every_statement_of_the_edition_keeps_its_dimension_and_is_no_bound() ->
 def test_functions_of_the_normal_law_are_printed_and_evaluated() -> None:
     assert str(x.Phi(x.z)) == "Phi(z)"
     assert str(x.NormalDensity(x.z)) == "phi(z)"
-    assert s.latex(x.Phi(x.z) * x.NormalDensity(x.z)) == r"\varphi\left(z_k\right) \Phi\left(z_k\right)"
+    assert (
+        s.latex(x.Phi(x.z) * x.NormalDensity(x.z))
+        == r"\varphi\left(z_k\right) \Phi\left(z_k\right)"
+    )
     assert number(x.Phi(x.z), {x.z: 1}) == pytest.approx(0.8413447460685429, rel=1e-14)
     assert number(x.NormalDensity(x.z), {x.z: 1}) == pytest.approx(0.24197072451914337, rel=1e-14)
     for entry in catalogue.find("clark_mean"):
-        scope: dict[str, Any] = {"math": math, "Y_mean": 1.0, "theta": 2.0, "z": 0.5, "W_mean": [3.0], "k": 0}
+        scope: dict[str, Any] = {
+            "math": math,
+            "Y_mean": 1.0,
+            "theta": 2.0,
+            "z": 0.5,
+            "W_mean": [3.0],
+            "k": 0,
+        }
         exec(rendering.render(entry, "python"), scope)
-        assert scope["clark_mean"] == pytest.approx(1.0 * 0.6914624612740131 + 3.0 * 0.3085375387259869 + 2 * 0.3520653267642995)
+        assert scope["clark_mean"] == pytest.approx(
+            1.0 * 0.6914624612740131 + 3.0 * 0.3085375387259869 + 2 * 0.3520653267642995
+        )

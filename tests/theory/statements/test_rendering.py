@@ -1,4 +1,6 @@
-"""Every statement and erratum in every style is valid: Python evaluates, JSON parses, LaTeX compiles."""
+"""Every statement and erratum in every style is valid: Python evaluates, JSON parses, LaTeX
+compiles.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,33 @@ from theory.symbolic import symbols
 from theory.symbolic.operations import Indicator, Inner, Mean, Norm, spell_out
 
 SETS = {symbols.I_N: [0, 1, 2], symbols.I_content: [1, 2], symbols.J: [3, 4]}
-NUMBERS = {"L": 9, "N": 3, "T": 10, "T_1": 2, "T_2": 5, "d": 6, "i": 1, "j": 3, "k": 2, "l": 4, "m": 1, "m_1": 6, "m_2": 8, "m_3": 9}
-NUMBERS |= {"Gamma_ii": 1, "Gamma_jj": 2, "Gamma_ij": 0.25, "r": 0.25, "t": 0.75, "Y_std": 1, "total": 2.25, "kept": 1.75, "B": 1.5}
+NUMBERS = {
+    "L": 9,
+    "N": 3,
+    "T": 10,
+    "T_1": 2,
+    "T_2": 5,
+    "d": 6,
+    "i": 1,
+    "j": 3,
+    "k": 2,
+    "l": 4,
+    "m": 1,
+    "m_1": 6,
+    "m_2": 8,
+    "m_3": 9,
+}
+NUMBERS |= {
+    "Gamma_ii": 1,
+    "Gamma_jj": 2,
+    "Gamma_ij": 0.25,
+    "r": 0.25,
+    "t": 0.75,
+    "Y_std": 1,
+    "total": 2.25,
+    "kept": 1.75,
+    "B": 1.5,
+}
 
 
 class Family:
@@ -25,35 +52,54 @@ class Family:
 
     def __getitem__(self, key: int | tuple[int, ...]) -> float:
         indices = key if isinstance(key, tuple) else (key,)
-        return len(indices) / 2 + sum((place + 2) * index for place, index in enumerate(indices)) / 64
+        return (
+            len(indices) / 2 + sum((place + 2) * index for place, index in enumerate(indices)) / 64
+        )
 
 
 def scope() -> dict[str, Any]:
     """What the Python of a statement is given."""
-    found: dict[str, Any] = {"norm": abs, "inner": lambda one, other: one * other, "mean": lambda value: value}
+    found: dict[str, Any] = {
+        "norm": abs,
+        "inner": lambda one, other: one * other,
+        "mean": lambda value: value,
+    }
     for name, meaning in symbols.MEANINGS.items():
         spelled = str(meaning.symbol)
-        found[spelled] = Family() if isinstance(meaning.symbol, sp.IndexedBase) else NUMBERS.get(name, 0.5)
+        found[spelled] = (
+            Family() if isinstance(meaning.symbol, sp.IndexedBase) else NUMBERS.get(name, 0.5)
+        )
     return found | {str(tokens): members for tokens, members in SETS.items()}
 
 
 def by_sympy(expression: sp.Basic) -> Any:
     """The same numbers put into the symbols."""
     numbers = {
-        meaning.symbol: scope()[str(meaning.symbol)] for meaning in symbols.MEANINGS.values() if isinstance(meaning.symbol, sp.Symbol)
+        meaning.symbol: scope()[str(meaning.symbol)]
+        for meaning in symbols.MEANINGS.values()
+        if isinstance(meaning.symbol, sp.Symbol)
     }
-    numbers = {symbol: sp.nsimplify(value) for symbol, value in numbers.items() if symbol not in SETS}
+    numbers = {
+        symbol: sp.nsimplify(value) for symbol, value in numbers.items() if symbol not in SETS
+    }
     for kind, meant in ((Norm, sp.Abs), (Inner, sp.Mul), (Mean, lambda value: value)):
         expression = expression.replace(kind, meant)
     spelled = spell_out(expression, SETS).subs(numbers)
     spelled = spelled.replace(sp.Sum, lambda *arguments: sp.Sum(*arguments).doit())
-    spelled = spelled.replace(lambda node: isinstance(node, sp.Indexed), lambda node: sp.nsimplify(Family()[tuple(map(int, node.indices))]))
+    spelled = spelled.replace(
+        lambda node: isinstance(node, sp.Indexed),
+        lambda node: sp.nsimplify(Family()[tuple(map(int, node.indices))]),
+    )
     spelled = spelled.replace(Indicator, lambda holds: sp.Integer(1) if holds else sp.Integer(0))
-    return bool(spelled) if isinstance(spelled, sp.logic.boolalg.Boolean) else float(spelled.evalf())
+    return (
+        bool(spelled) if isinstance(spelled, sp.logic.boolalg.Boolean) else float(spelled.evalf())
+    )
 
 
 @pytest.mark.parametrize("entry", catalogue.entries(), ids=lambda entry: entry.name)
-def test_the_python_of_every_statement_gives_the_number_of_its_symbol(entry: catalogue.Entry) -> None:
+def test_the_python_of_every_statement_gives_the_number_of_its_symbol(
+    entry: catalogue.Entry,
+) -> None:
     given = scope()
     exec(rendering.render(entry, "python"), given)
     assert given[entry.name] == pytest.approx(by_sympy(entry.expression), rel=1e-12)
@@ -77,18 +123,35 @@ def test_every_statement_renders_in_every_style(entry: catalogue.Entry) -> None:
     assert record["name"] == entry.name
     assert set(record["errata"]) <= set(range(1, 30))
     assert record["source"] == entry.source
-    assert record["dimension"] == [f"{fault.what}: {fault.where}" for fault in dimensions.check(entry)]
+    assert record["dimension"] == [
+        f"{fault.what}: {fault.where}" for fault in dimensions.check(entry)
+    ]
 
 
 def test_the_latex_of_every_statement_and_erratum_compiles(tmp_path: Path) -> None:
     if shutil.which("pdflatex") is None:
         pytest.skip("needs pdflatex")
-    formulas = [rf"\texttt{{\detokenize{{{entry.name}}}}} \[ {rendering.render(entry, 'latex')} \]" for entry in catalogue.entries()]
+    formulas = [
+        rf"\texttt{{\detokenize{{{entry.name}}}}} \[ {rendering.render(entry, 'latex')} \]"
+        for entry in catalogue.entries()
+    ]
     errata = [rendering.render_erratum(erratum, "latex") for erratum in catalogue.errata()]
-    lines = [r"\documentclass{article}\usepackage{amsmath,amssymb}\begin{document}", *formulas, rendering.preface("latex")]
+    lines = [
+        r"\documentclass{article}\usepackage{amsmath,amssymb}\begin{document}",
+        *formulas,
+        rendering.preface("latex"),
+    ]
     lines += [r"\begin{description}", *errata, r"\end{description}\end{document}"]
     (tmp_path / "all.tex").write_text("\n\n".join(lines), encoding="ascii")
-    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "-no-shell-escape", "all.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False)
+    command = [
+        "pdflatex",
+        "-halt-on-error",
+        "-interaction=nonstopmode",
+        "-no-shell-escape",
+        "all.tex",
+    ]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False
+    )
     assert done.returncode == 0, done.stdout[-1500:]
     assert "Missing character" not in (tmp_path / "all.log").read_text(encoding="latin-1")

@@ -1,4 +1,6 @@
-"""Each derivation of the theory as an identity that sympy proves, or a small case enumerated; and the numbers against the symbols."""
+"""Each derivation of the theory as an identity that sympy proves, or a small case enumerated;
+and the numbers against the symbols.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,10 @@ def tidy(expression: sp.Expr) -> sp.Expr:
 
 def inner(one: dict[int, int], other: dict[int, int]) -> sp.Expr:
     """Mean inner product of two combinations of contributions: E⟨y_k, y_l⟩ = a_k a_l ρ_kl."""
-    return sum((p * q * a[m] * a[n] * rho[m, n] for (m, p), (n, q) in product(one.items(), other.items())), sp.Integer(0))
+    return sum(
+        (p * q * a[m] * a[n] * rho[m, n] for (m, p), (n, q) in product(one.items(), other.items())),
+        sp.Integer(0),
+    )
 
 
 def mean_gap(inside: int, outside: int) -> sp.Expr:
@@ -58,7 +63,10 @@ def test_mean_gap_holds_the_sinks_and_the_own_terms(inside: int, outside: int) -
 @pytest.mark.parametrize(("inside", "outside"), list(product(INSIDE, OUTSIDE)))
 def test_eq_25_is_the_difference_of_squared_distances(inside: int, outside: int) -> None:
     def mean_inner(one: sp.Expr, other: sp.Expr) -> sp.Expr:
-        weights = [{int(n.indices[0]): int(v) for n, v in side.as_coefficients_dict().items()} for side in (one, other)]
+        weights = [
+            {int(n.indices[0]): int(v) for n, v in side.as_coefficients_dict().items()}
+            for side in (one, other)
+        ]
         return inner(*weights)
 
     written = spell_out(symbols.DIFFERENCE.subs({i: inside, j: outside}), SETS)
@@ -70,8 +78,14 @@ def test_eq_25_is_the_difference_of_squared_distances(inside: int, outside: int)
 def test_what_print_drops_is_the_sinks_part(inside: int, outside: int) -> None:
     # Errata 4 and 5.
     printed = theorems.MU.subs({i: inside, j: outside})
-    printed = printed.subs({M[token]: spell_out(theorems.M_J.subs(j, token), SETS) for token in (inside, outside)})
-    dropped = 2 * a_0 * rho_0 * (a[inside] - a[outside]) if inside else 2 * a_0**2 - 2 * a_0 * rho_0 * a[outside]
+    printed = printed.subs(
+        {M[token]: spell_out(theorems.M_J.subs(j, token), SETS) for token in (inside, outside)}
+    )
+    dropped = (
+        2 * a_0 * rho_0 * (a[inside] - a[outside])
+        if inside
+        else 2 * a_0**2 - 2 * a_0 * rho_0 * a[outside]
+    )
     assert sp.expand(mean_gap(inside, outside) - tidy(printed) - dropped) == 0
 
 
@@ -91,14 +105,25 @@ def test_the_sinks_cosine_shifts_squared_distances_by_a_0(token: int) -> None:
     away = {n: int(n in INSIDE) - int(n == token) for n in (*INSIDE, *OUTSIDE)}
     distance = tidy(inner(away, away))
     shift = sp.expand(distance - distance.subs(rho_0, 0))
-    stated = symbols.DISTANCE_SHIFT_EXACT.subs(l, token).subs(symbols.S_in, a[1] + a[2]) if token else sp.Integer(0)
+    stated = (
+        symbols.DISTANCE_SHIFT_EXACT.subs(l, token).subs(symbols.S_in, a[1] + a[2])
+        if token
+        else sp.Integer(0)
+    )
     assert sp.expand(shift - stated) == 0
 
 
 def test_the_change_of_delta_on_entry() -> None:
     before = theorems.DELTA
     entering = symbols.a_max_out
-    after = before.subs({symbols.a_min_in: entering, symbols.S_in: symbols.S_in + entering, entering: symbols.a_next}, simultaneous=True)
+    after = before.subs(
+        {
+            symbols.a_min_in: entering,
+            symbols.S_in: symbols.S_in + entering,
+            entering: symbols.a_next,
+        },
+        simultaneous=True,
+    )
     assert sp.expand(after - before - theorems.ENTRY_STEP) == 0
 
 
@@ -120,16 +145,26 @@ def test_separation_is_the_correlation_of_difference_and_sum() -> None:
 
 
 def test_chernoff_bound_follows_from_the_generating_function_of_a_product() -> None:
-    # X sums d products of two standard normals of correlation r: E e^{−θUV} = det(1 + θΣS)^(−1/2), S swaps; its minimum over θ > 0.
+    # X sums d products of two standard normals of correlation r: E e^{−θUV} = det(1 +
+    # θΣS)^(−1/2), S swaps; its minimum over θ > 0.
     theta, r, d = sp.Symbol("theta", positive=True), symbols.r, symbols.d
     covariance, swap = sp.Matrix([[1, r], [r, 1]]), sp.Matrix([[0, 1], [1, 0]])
     base = sp.expand((sp.eye(2) + theta * covariance * swap).det())
     u = sp.Symbol("u", real=True)
-    given_u = -theta * r * u**2 + (theta * u) ** 2 * (1 - r**2) / 2  # log E e^{−θuV}: V given U = u is N(ru, 1 − r²)
+    given_u = (
+        -theta * r * u**2 + (theta * u) ** 2 * (1 - r**2) / 2
+    )  # log E e^{−θuV}: V given U = u is N(ru, 1 − r²)
     assert sp.expand(u**2 / 2 - given_u - base * u**2 / 2) == 0
     (best,) = sp.solve(sp.diff(base, theta), theta)
-    assert sp.diff(base, theta, 2).subs(r, sp.Rational(1, 2)) < 0  # base is largest, E e^{−θX} least
-    assert sp.simplify(base.subs(theta, best) ** (-d / 2) / theorems.CHERNOFF).subs({r: sp.Rational(3, 5), d: 7}) == 1
+    assert (
+        sp.diff(base, theta, 2).subs(r, sp.Rational(1, 2)) < 0
+    )  # base is largest, E e^{−θX} least
+    assert (
+        sp.simplify(base.subs(theta, best) ** (-d / 2) / theorems.CHERNOFF).subs(
+            {r: sp.Rational(3, 5), d: 7}
+        )
+        == 1
+    )
     one, other = np.random.default_rng(0).standard_normal((2, 400_000))
     seen = np.exp(-0.3 * one * (0.4 * one + np.sqrt(1 - 0.16) * other))
     exact = float(base.subs({theta: 0.3, r: 0.4})) ** -0.5
@@ -145,9 +180,14 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_jensen_on_the_integers(name: str) -> None:
-    # h(k) − chord of h through m, m + 1 is (k−m)(k−m−1) times a factor of one sign: ≥ 0 at every integer k where h is convex.
+    # h(k) − chord of h through m, m + 1 is (k−m)(k−m−1) times a factor of one sign: ≥ 0 at every
+    # integer k where h is convex.
     value, sign = FUNCTIONS[name]
-    n, count, below = sp.Symbol("n", positive=True), sp.Symbol("count", nonnegative=True), sp.Symbol("below", nonnegative=True)
+    n, count, below = (
+        sp.Symbol("n", positive=True),
+        sp.Symbol("count", nonnegative=True),
+        sp.Symbol("below", nonnegative=True),
+    )
     chord = value(n, below) + (count - below) * (value(n, below + 1) - value(n, below))
     rest = sp.simplify((value(n, count) - chord) / ((count - below) * (count - below - 1)))
     assert sp.factor(sign * rest).is_positive
@@ -161,19 +201,30 @@ def test_jensen_on_the_integers(name: str) -> None:
         ("sharp_f_inner_upper", "f_inner", symbols.kept),
     ],
 )
-def test_the_chord_of_the_sharp_edition_meets_the_function_at_integers(entry: str, name: str, total: sp.Symbol) -> None:
+def test_the_chord_of_the_sharp_edition_meets_the_function_at_integers(
+    entry: str, name: str, total: sp.Symbol
+) -> None:
     (found,) = catalogue.find(entry)
     for count in range(4):
         at = {symbols.N: 3, total: count}
         assert found.expression.subs(at) == FUNCTIONS[name][0](sp.Integer(3), sp.Integer(count))
         half = found.expression.subs({symbols.N: 3, total: count + sp.Rational(1, 2)})
-        assert half == sum(FUNCTIONS[name][0](sp.Integer(3), sp.Integer(count + step)) for step in (0, 1)) / 2
+        assert (
+            half
+            == sum(FUNCTIONS[name][0](sp.Integer(3), sp.Integer(count + step)) for step in (0, 1))
+            / 2
+        )
 
 
 def extreme(value: list[float], marginals: list[float], sign: int) -> float:
-    """Largest (sign 1) or least (−1) mean of value[number of events] over all joint laws of events with these probabilities."""
+    """Largest (sign 1) or least (−1) mean of value[number of events] over all joint laws of
+    events with these probabilities.
+    """
     atoms = list(product((0, 1), repeat=len(marginals)))
-    equal = [[1.0] * len(atoms), *([float(atom[m]) for atom in atoms] for m in range(len(marginals)))]
+    equal = [
+        [1.0] * len(atoms),
+        *([float(atom[m]) for atom in atoms] for m in range(len(marginals))),
+    ]
     cost = [-sign * value[sum(atom)] for atom in atoms]
     found = linprog(cost, A_eq=equal, b_eq=[1.0, *marginals], bounds=(0, 1))
     assert found.success
@@ -188,35 +239,49 @@ def test_comonotone_events_are_extremal(marginals: list[Fraction], n: int) -> No
         value = [float(FUNCTIONS[name][0](n, count)) for count in range(len(ranked) + 1)]
         scope: dict = {"N": n, "T": n + len(ranked), "pi": dict(enumerate(ranked, 1))}
         exec(f"import builtins\n{rendering.render(catalogue.find(entry)[0], 'python')}", scope)
-        assert float(scope[entry]) == pytest.approx(extreme(value, [float(x) for x in marginals], 1), abs=1e-9)
+        assert float(scope[entry]) == pytest.approx(
+            extreme(value, [float(x) for x in marginals], 1), abs=1e-9
+        )
 
 
 @given(st.lists(st.fractions(0, 1, max_denominator=12), min_size=1, max_size=4))
 @settings(max_examples=60, deadline=None)
 def test_comonotone_events_are_extremal_for_the_inner_f(marginals: list[Fraction]) -> None:
-    # g is concave in the number kept: its least mean is the comonotone one, and its largest the chord at the mean.
+    # g is concave in the number kept: its least mean is the comonotone one, and its largest the
+    # chord at the mean.
     n, ranked = len(marginals), sorted(marginals, reverse=True)
     value = [float(FUNCTIONS["f_inner"][0](n, count)) for count in range(n + 1)]
     scope: dict = {"N": n, "nu": dict(enumerate(ranked, 1)), "kept": sum(ranked)}
     for entry in ("sharp_f_inner_lower", "sharp_f_inner_upper"):
-        exec(f"import builtins, math\n{rendering.render(catalogue.find(entry)[0], 'python')}", scope)
+        exec(
+            f"import builtins, math\n{rendering.render(catalogue.find(entry)[0], 'python')}", scope
+        )
     plain = [float(x) for x in marginals]
     assert float(scope["sharp_f_inner_lower"]) == pytest.approx(extreme(value, plain, -1), abs=1e-9)
     assert float(scope["sharp_f_inner_upper"]) == pytest.approx(extreme(value, plain, 1), abs=1e-9)
 
 
-SHARP = {"precision": ("sharp_precision_lower", "sharp_precision_upper"), "recall": ("sharp_recall_lower", "sharp_recall_upper")} | {
-    name: (f"sharp_{name}_lower", f"sharp_{name}_upper") for name in ("f_outer", "f_inner")
-}
+SHARP = {
+    "precision": ("sharp_precision_lower", "sharp_precision_upper"),
+    "recall": ("sharp_recall_lower", "sharp_recall_upper"),
+} | {name: (f"sharp_{name}_lower", f"sharp_{name}_upper") for name in ("f_outer", "f_inner")}
 
 
 @given(st.integers(1, 4), st.integers(1, 4), st.data())
 @settings(max_examples=40, deadline=None)
-def test_sharp_numbers_equal_their_symbols_at_rational_points(rows: int, columns: int, data: st.DataObject) -> None:
-    cells = data.draw(st.lists(st.fractions(0, 1, max_denominator=20), min_size=rows * columns, max_size=rows * columns))
+def test_sharp_numbers_equal_their_symbols_at_rational_points(
+    rows: int, columns: int, data: st.DataObject
+) -> None:
+    cells = data.draw(
+        st.lists(
+            st.fractions(0, 1, max_denominator=20), min_size=rows * columns, max_size=rows * columns
+        )
+    )
     law = {(m, rows + n): cells[m * columns + n] for m in range(rows) for n in range(columns)}
     table = np.array(cells, dtype=float).reshape(rows, columns)
-    found = best_bounds(pair_sums(PairwiseLaw(closed=table, strict=table), followup=False), followup=False)
+    found = best_bounds(
+        pair_sums(PairwiseLaw(closed=table, strict=table), followup=False), followup=False
+    )
     inside, outside = range(rows), range(rows, rows + columns)
     scope: dict = {
         "N": rows,
@@ -226,12 +291,22 @@ def test_sharp_numbers_equal_their_symbols_at_rational_points(rows: int, columns
         "p": law,
         "total": sum(min(1, sum(law[m, n] for m in inside)) for n in outside),
         "kept": sum(1 - max(law[m, n] for n in outside) for m in inside),
-        "pi": dict(enumerate(sorted((max(law[m, n] for m in inside) for n in outside), reverse=True), 1)),
-        "nu": dict(enumerate(sorted((1 - min(1, sum(law[m, n] for n in outside)) for m in inside), reverse=True), 1)),
+        "pi": dict(
+            enumerate(sorted((max(law[m, n] for m in inside) for n in outside), reverse=True), 1)
+        ),
+        "nu": dict(
+            enumerate(
+                sorted((1 - min(1, sum(law[m, n] for n in outside)) for m in inside), reverse=True),
+                1,
+            )
+        ),
     }
     for quantity, names in SHARP.items():
         for side, name in enumerate(names):
-            exec(f"import builtins, math\n{rendering.render(catalogue.find(name)[0], 'python')}", scope)
+            exec(
+                f"import builtins, math\n{rendering.render(catalogue.find(name)[0], 'python')}",
+                scope,
+            )
             assert getattr(found, quantity)[side] == pytest.approx(float(scope[name]), abs=1e-12)
 
 
@@ -244,7 +319,11 @@ def test_the_reductions_hold_of_any_distances(distances: list[int], data: st.Dat
     scope: dict = {"D": distances, "I_N": inside, "J": outside, "N": n}
 
     def value(name: str, **known: int) -> float:
-        exec(f"import math\n{rendering.render(catalogue.find(name)[0], 'python')}", scope | known, at := {})
+        exec(
+            f"import math\n{rendering.render(catalogue.find(name)[0], 'python')}",
+            scope | known,
+            at := {},
+        )
         return at[name]
 
     scope["r_max"], scope["r_min"] = value("r_max_squared") ** 0.5, value("r_min_squared") ** 0.5
@@ -272,14 +351,24 @@ def test_the_metrics_are_those_of_the_simulation() -> None:
     alpha = np.sort(generator.random(7))[::-1]
     values = generator.standard_normal((7, 4))
     inside, outside = range(3), range(3, 7)
-    scope: dict = {"alpha": alpha, "v": values, "I_N": inside, "J": outside, "N": 3, "norm": np.linalg.norm, "sum": sum}
+    scope: dict = {
+        "alpha": alpha,
+        "v": values,
+        "I_N": inside,
+        "J": outside,
+        "N": 3,
+        "norm": np.linalg.norm,
+        "sum": sum,
+    }
 
     def value(name: str) -> float:
         exec(rendering.render(catalogue.find(name)[0], "python"), scope)
         return scope[name]
 
     scope["s"] = value("representative")
-    found = separability_of_draws((alpha[:, None] * values)[:, None, :], np.arange(7), np.array([3]))[:4, 0, 0]
+    found = separability_of_draws(
+        (alpha[:, None] * values)[:, None, :], np.arange(7), np.array([3])
+    )[:4, 0, 0]
     seen = {}
     for name in ("r_max", "r_min"):
         scope["radius"] = value(name) * (1 + 1e-12)
@@ -287,6 +376,8 @@ def test_the_metrics_are_those_of_the_simulation() -> None:
     assert found[0] == pytest.approx(seen["r_max"][0])
     assert found[1] == pytest.approx(seen["r_min"][1])
     assert seen["r_max"][1] == 1
-    assert seen["r_min"][0] < 1  # erratum 14: the closed inner ball holds a token that is not selected
+    assert (
+        seen["r_min"][0] < 1
+    )  # erratum 14: the closed inner ball holds a token that is not selected
     scope |= {"P": seen["r_max"][0], "R": 1.0}
     assert found[2] == pytest.approx(value("f_score"))

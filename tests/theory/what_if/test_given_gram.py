@@ -1,4 +1,6 @@
-"""A study under a Gram of one's own equals the one-head evaluation at that Gram; phases in shares of L; what is too much for memory."""
+"""A study under a Gram of one's own equals the one-head evaluation at that Gram; phases in
+shares of L; what is too much for memory.
+"""
 
 import numpy as np
 import pytest
@@ -26,24 +28,44 @@ def random_gram(seed=0, rank=40):
 
 
 def asked(gram, edition="sharp", **options):
-    return Question(edition=edition, decay="measured", measured=measured_gram(gram, **options), bounds=BOUNDS)
+    return Question(
+        edition=edition, decay="measured", measured=measured_gram(gram, **options), bounds=BOUNDS
+    )
 
 
 @pytest.mark.parametrize("edition", ["printed", "sharp", "conditional"])
 def test_every_point_equals_the_evaluation_of_one_head_at_that_gram(edition):
     gram = random_gram()
-    axes = {name: values for name, values in AXES.items() if name != "kappa" or edition == "printed"}
+    axes = {
+        name: values for name, values in AXES.items() if name != "kappa" or edition == "printed"
+    }
     found = study(axes, FIXED, asked(gram, edition))
     norms = np.ones(TOKENS)
     norms[0] = 0.3
     assert found.full("feasible").all()
     for place in np.ndindex(*found.shape):
         at = {name: values[k] for (name, values), k in zip(axes.items(), place, strict=True)}
-        profile = WeightProfile(length=24, plateau_end=6, growth_start=18, p_sink=at["p_sink"], eta=0.1, omega=0.7)
-        alone = envelope(profile.weights(), norms, gram, at["d"], [at["N"]], edition=edition, kappa=at.get("kappa"))
+        profile = WeightProfile(
+            length=24, plateau_end=6, growth_start=18, p_sink=at["p_sink"], eta=0.1, omega=0.7
+        )
+        alone = envelope(
+            profile.weights(),
+            norms,
+            gram,
+            at["d"],
+            [at["N"]],
+            edition=edition,
+            kappa=at.get("kappa"),
+        )
         for name in BOUNDS:
-            np.testing.assert_allclose(found.full(name)[place], getattr(alone, name)[0], rtol=1e-9, atol=2e-8, err_msg=name)
-    lower = study(axes, FIXED, Question(edition=edition, decay="measured", measured=measured_gram(gram), bounds=LOWER))
+            np.testing.assert_allclose(
+                found.full(name)[place], getattr(alone, name)[0], rtol=1e-9, atol=2e-8, err_msg=name
+            )
+    lower = study(
+        axes,
+        FIXED,
+        Question(edition=edition, decay="measured", measured=measured_gram(gram), bounds=LOWER),
+    )
     for name in LOWER:
         np.testing.assert_array_equal(lower.full(name), found.full(name))
     assert found.fixed["L"] == 24
@@ -53,29 +75,42 @@ def test_every_point_equals_the_evaluation_of_one_head_at_that_gram(edition):
 def test_a_lag_profile_with_the_cosines_of_a_form_is_that_form():
     form = offset_exponential(0.4, 0.2, 0.1, TOKENS)
     fixed = FIXED | {"N": 4}
-    expected = study({}, fixed | {"L": 24, "beta": 0.4, "c": 0.2, "rho0": 0.1}, Question(edition="sharp", decay="offset", bounds=BOUNDS))
+    expected = study(
+        {},
+        fixed | {"L": 24, "beta": 0.4, "c": 0.2, "rho0": 0.1},
+        Question(edition="sharp", decay="offset", bounds=BOUNDS),
+    )
     for gram in (
         measured_gram(form.by_lag[:24], rho0=0.1),
         measured_gram(LagGram(form.by_lag[:24], 0.1)),
         measured_gram(form.matrix(TOKENS)),
     ):
-        found = study({}, fixed, Question(edition="sharp", decay="measured", measured=gram, bounds=BOUNDS))
+        found = study(
+            {}, fixed, Question(edition="sharp", decay="measured", measured=gram, bounds=BOUNDS)
+        )
         for name in BOUNDS:
-            np.testing.assert_allclose(found.full(name), expected.full(name), rtol=1e-12, atol=1e-14)
+            np.testing.assert_allclose(
+                found.full(name), expected.full(name), rtol=1e-12, atol=1e-14
+            )
     assert study({}, fixed, asked(form.by_lag[:24], rho0=0.1)).fixed["rho0"] == 0.1
 
 
 def test_an_impossible_gram_is_refused_or_projected_and_its_distance_kept():
     gram = random_gram()
     gram[3, 4] = gram[4, 3] = -0.95
-    with pytest.raises(InputError, match=r"gram: its smallest eigenvalue is -0\.\d+, expected none below 0.*Use --project"):
+    with pytest.raises(
+        InputError,
+        match=r"gram: its smallest eigenvalue is -0\.\d+, expected none below 0.*Use --project",
+    ):
         measured_gram(gram)
     moved = measured_gram(gram, projected=True)
     np.testing.assert_allclose(moved.gram, nearest_correlation(gram), atol=1e-9)
     assert moved.kind == "nearest"
     assert moved.distance == pytest.approx(np.linalg.norm(moved.gram - gram), rel=1e-12)
     assert smallest_eigenvalue(moved.gram, TOKENS) > -1e-9
-    question = Question(edition="sharp", decay="measured", measured=moved, bounds=BOUNDS, project=True)
+    question = Question(
+        edition="sharp", decay="measured", measured=moved, bounds=BOUNDS, project=True
+    )
     found = study({"N": [2, 3]}, FIXED, question)
     assert found.full("projected").all()
     np.testing.assert_array_equal(found.full("projection_distance"), moved.distance)
@@ -102,7 +137,15 @@ def test_rounding_is_no_asymmetry():
 
 def test_the_length_of_a_search_is_the_grams():
     found = find_crossing(
-        "N", 0.01, FIXED, Question(edition="sharp", decay="measured", measured=measured_gram(random_gram()), bounds=("precision_lower",))
+        "N",
+        0.01,
+        FIXED,
+        Question(
+            edition="sharp",
+            decay="measured",
+            measured=measured_gram(random_gram()),
+            bounds=("precision_lower",),
+        ),
     )
     assert found.searched == (1, 24)
 
@@ -114,14 +157,21 @@ def test_phases_keep_their_proportion_when_the_length_varies():
     found = study({"L": lengths}, fixed | {"T1": "0.3L", "T2": "0.8L"}, question)
     assert (found.fixed["T1"], found.fixed["T2"]) == ("0.3L", "0.8L")
     for k, length in enumerate(lengths):
-        alone = study({}, fixed | {"L": length, "T1": round(0.3 * length), "T2": round(0.8 * length)}, question)
+        alone = study(
+            {},
+            fixed | {"L": length, "T1": round(0.3 * length), "T2": round(0.8 * length)},
+            question,
+        )
         assert found.full("precision_upper")[k] == alone.full("precision_upper")
     still = study({"L": lengths}, fixed | {"T1": 6, "T2": 16}, question)
     assert still.full("precision_upper")[0] == found.full("precision_upper")[0]
     assert abs(still.full("precision_upper")[2] - found.full("precision_upper")[2]) > 1e-3
     plain = study({"L": lengths}, fixed, question)
     np.testing.assert_array_equal(
-        plain.full("precision_upper"), study({"L": lengths}, fixed | {"T1": "0.5L", "T2": "0.9L"}, question).full("precision_upper")
+        plain.full("precision_upper"),
+        study({"L": lengths}, fixed | {"T1": "0.5L", "T2": "0.9L"}, question).full(
+            "precision_upper"
+        ),
     )
 
 
@@ -133,7 +183,11 @@ def test_shares_of_the_length_can_vary_themselves():
     np.testing.assert_array_equal(found.axes["T1"], [0.1, 0.5])
     for i, length in enumerate((20, 50)):
         for j, share in enumerate((0.1, 0.5)):
-            alone = study({}, fixed | {"L": length, "T1": round(share * length), "T2": round(0.9 * length)}, question)
+            alone = study(
+                {},
+                fixed | {"L": length, "T1": round(share * length), "T2": round(0.9 * length)},
+                question,
+            )
             assert found.full("precision_upper")[i, j] == alone.full("precision_upper")
 
 
@@ -141,7 +195,9 @@ def test_memory_counts_profiles_and_what_is_held_while_they_are_evaluated(monkey
     monkeypatch.setattr(grid, "free_memory", lambda: 10e6)
     study({"beta": np.geomspace(0.1, 1, 20_000)}, {"L": 64}, Question(bounds=("recall_lower",)))
     for axes in ({"beta": np.geomspace(0.1, 1, 300_000)}, {"eta": np.linspace(0, 0.01, 6_000)}):
-        with pytest.raises(InputError, match=r"points need .* GiB, expected at most 0.0 GiB. Use fewer values"):
+        with pytest.raises(
+            InputError, match=r"points need .* GiB, expected at most 0.0 GiB. Use fewer values"
+        ):
             study(axes, {"L": 64}, Question(bounds=("recall_lower",)))
 
 
@@ -149,12 +205,20 @@ def test_what_is_held_is_no_more_than_was_counted():
     import tracemalloc
 
     for axes in (
-        {"rho0": np.linspace(-0.9, 0.9, 60), "N": np.arange(1, 61), "beta": np.geomspace(0.01, 0.5, 60)},
+        {
+            "rho0": np.linspace(-0.9, 0.9, 60),
+            "N": np.arange(1, 61),
+            "beta": np.geomspace(0.01, 0.5, 60),
+        },
         {"eta": np.linspace(0, 0.05, 40), "p_sink": np.linspace(0, 0.9, 40), "N": np.arange(1, 33)},
     ):
         counted = []
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(grid, "refuse_beyond_memory", lambda needed, what, counted=counted: counted.append(needed))
+            patch.setattr(
+                grid,
+                "refuse_beyond_memory",
+                lambda needed, what, counted=counted: counted.append(needed),
+            )
             tracemalloc.start()
             study(axes, {"L": 64}, Question())
             held = tracemalloc.get_traced_memory()[1]

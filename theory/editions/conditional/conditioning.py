@@ -1,13 +1,18 @@
-"""What is known of every distance once s, or s and one selected token, are known, under Model G; and the nodes to average over.
+"""What is known of every distance once s, or s and one selected token, are known, under Model G;
+and the nodes to average over.
 
-With b_l = σ_ls/σ_ss and C̃ = C − σσᵀ/σ_ss: y_l = b_l s + e_l, e_l independent of s with covariance C̃/d a coordinate. With v_i = C̃_ii and
-g_l = C̃_il/v_i: e_l = g_l e_i + r_l, r_l independent of (s, e_i) with variance v_{l|i} = C̃_ll − g_l C̃_il. Split e_i along s (z) and across (τ):
+With b_l = σ_ls/σ_ss and C̃ = C − σσᵀ/σ_ss: y_l = b_l s + e_l, e_l independent of s with
+covariance C̃/d a coordinate. With v_i = C̃_ii and g_l = C̃_il/v_i: e_l = g_l e_i + r_l, r_l
+independent of (s, e_i) with variance v_{l|i} = C̃_ll − g_l C̃_il. Split e_i along s (z) and across
+(τ):
 
-    ‖s‖² = t = (σ_ss/d)χ²_d,  z = N(0, v_i/d),  τ = (v_i/d)χ²_{d−1},  independent;  D_i = ((1−b_i)√t − z)² + τ
-    D_l = ‖(1−b_l)s − g_l e_i − r_l‖² = (v_{l|i}/d)·χ'²_d(d δ_l/v_{l|i}),  δ_l = ((1−b_l)√t − g_l z)² + g_l² τ
+    ‖s‖² = t = (σ_ss/d)χ²_d,  z = N(0, v_i/d),  τ = (v_i/d)χ²_{d−1},  independent;  D_i =
+    ((1−b_i)√t − z)² + τ D_l = ‖(1−b_l)s − g_l e_i − r_l‖² = (v_{l|i}/d)·χ'²_d(d δ_l/v_{l|i}),
+    δ_l = ((1−b_l)√t − g_l z)² + g_l² τ
 
-All is in units of σ_ss here: t has mean 1. Distances are held less t, D_i − t = −b_i(2−b_i)t − 2(1−b_i)√t z + z² + τ and alike, so that
-tokens of tiny weight, whose distances are all but t, keep their digits. Imports numpy and scipy.special; numba through the compiled kernel.
+All is in units of σ_ss here: t has mean 1. Distances are held less t, D_i − t = −b_i(2−b_i)t −
+2(1−b_i)√t z + z² + τ and alike, so that tokens of tiny weight, whose distances are all but t,
+keep their digits. Imports numpy and scipy.special; numba through the compiled kernel.
 """
 
 from __future__ import annotations
@@ -27,8 +32,10 @@ from theory.editions.sharp.sharp_law import SUM_ROUNDING, PairwiseLaw
 from theory.head.ranked import Ranked, Summary
 
 LATTICE = np.array([1, 364981, 245389])
-"""Generating vector of an embedded lattice in base 2, in the manner of Cools, Kuo and Nuyens (2006): any first 2^m points fill the cube
-evenly. With 2^12 of them the average of the pairwise law is 1e-4 off at d = 16."""
+"""Generating vector of an embedded lattice in base 2, in the manner of Cools, Kuo and Nuyens
+(2006): any first 2^m points fill the cube evenly. With 2^12 of them the average of the pairwise law
+is 1e-4 off at d = 16.
+"""
 
 SCORE_REACH = 5.0
 """Normal scores along the main direction lie within ±5: 6e-7 of the probability is beyond."""
@@ -37,7 +44,9 @@ TINIEST = 1e-100
 """Keeps a division by the spread of a token of no weight finite."""
 
 LATTICE_BITS, MOST_PARTS = 18, 16
-"""The lattice's first 2^18 points are used at most, and 16 independently shifted copies of it for a token."""
+"""The lattice's first 2^18 points are used at most, and 16 independently shifted copies of it
+for a token.
+"""
 
 SEED = 20_260_202
 """Of the shifts."""
@@ -47,8 +56,9 @@ SEED = 20_260_202
 class GivenSum:
     """One selection given s, in units of σ_ss. Ranks 0..n-1 are I, the rest J.
 
-    pull (T,): b_l. rows (n, T): C̃ of I with all tokens. own (T,): C̃_ll, 0 where within rounding of it. floor (T,): that rounding.
-    outside (M, M): C̃ of J, None where the variance of the count is not asked for. ties (n, M): D_i = D_j always.
+    pull (T,): b_l. rows (n, T): C̃ of I with all tokens. own (T,): C̃_ll, 0 where within rounding
+    of it. floor (T,): that rounding. outside (M, M): C̃ of J, None where the variance of the count
+    is not asked for. ties (n, M): D_i = D_j always.
     """
 
     n: int
@@ -61,15 +71,23 @@ class GivenSum:
     ties: BoolArray
 
 
-def given_sum(head: Ranked, summary: Summary, at: int, dimension: int, law: PairwiseLaw, *, variance: bool) -> GivenSum | None:
-    """Return the selection `summary.n[at]` given s, or None where s is 0 with certainty (up to rounding)."""
+def given_sum(
+    head: Ranked, summary: Summary, at: int, dimension: int, law: PairwiseLaw, *, variance: bool
+) -> GivenSum | None:
+    """Return the selection `summary.n[at]` given s, or None where s is 0 with certainty (up to
+    rounding).
+    """
     n, a, total = int(summary.n[at]), head.a, float(summary.sigma_ss[at])
     if total <= SUM_ROUNDING * float(a[:n].sum()) ** 2:
         return None
     b, unit = summary.sigma[at] / total, a / np.sqrt(total)
     floor = SUM_ROUNDING * (unit**2 + b**2)
     own = unit**2 - b**2
-    outside = unit[n:, None] * unit[None, n:] * head.cosines[n:, n:] - np.outer(b[n:], b[n:]) if variance else None
+    outside = (
+        unit[n:, None] * unit[None, n:] * head.cosines[n:, n:] - np.outer(b[n:], b[n:])
+        if variance
+        else None
+    )
     return GivenSum(
         n=n,
         dimension=dimension,
@@ -86,8 +104,8 @@ def given_sum(head: Ranked, summary: Summary, at: int, dimension: int, law: Pair
 class GivenToken:
     """One selection given s and the token of rank i, in units of σ_ss.
 
-    slope (M,): g_j. variance (M,): v_{j|i}; 0: D_j is known, −1: tied with D_i. ties: how many of J are tied.
-    rotation (3, 3): of the normal scores of (t, z, τ), its first row the main direction.
+    slope (M,): g_j. variance (M,): v_{j|i}; 0: D_j is known, −1: tied with D_i. ties: how many of J
+    are tied. rotation (3, 3): of the normal scores of (t, z, τ), its first row the main direction.
     """
 
     i: int
@@ -98,7 +116,9 @@ class GivenToken:
 
 
 def given_token(given: GivenSum, i: int, chance: FloatArray) -> GivenToken:
-    """Return the selection given s and the token of rank i < n; `chance` (M,) is P{D_j ≤ D_i}, which only chooses the nodes."""
+    """Return the selection given s and the token of rank i < n; `chance` (M,) is P{D_j ≤ D_i},
+    which only chooses the nodes.
+    """
     n, spread = given.n, float(given.own[i])
     row = given.rows[i, n:]
     slope = row / spread if spread > 0 else np.zeros_like(row)
@@ -115,16 +135,26 @@ def given_token(given: GivenSum, i: int, chance: FloatArray) -> GivenToken:
     )
 
 
-def _main_direction(given: GivenSum, i: int, slope: FloatArray, variance: FloatArray, chance: FloatArray) -> FloatArray:
-    """Return a rotation (3, 3) of the normal scores of (t, z, τ); its first row is the direction in which D_i gains most on the D_j.
+def _main_direction(
+    given: GivenSum, i: int, slope: FloatArray, variance: FloatArray, chance: FloatArray
+) -> FloatArray:
+    """Return a rotation (3, 3) of the normal scores of (t, z, τ); its first row is the direction
+    in which D_i gains most on the D_j.
 
-    It is the gradient of D_i − E[D_j | Z_i], relative to the spread of D_j, at the centre, averaged over j with weights `chance` (M,).
-    Any rotation gives the same averages; this one lets one coordinate bear most of the variation.
+    It is the gradient of D_i − E[D_j | Z_i], relative to the spread of D_j, at the centre,
+    averaged over j with weights `chance` (M,). Any rotation gives the same averages; this one lets
+    one coordinate bear most of the variation.
     """
     v, pull, pulls = float(given.own[i]), float(given.pull[i]), given.pull[given.n :]
     known = (1 - pulls) ** 2 + slope**2 * v
-    weight = chance / (np.sqrt(2 * variance * (variance + 2 * known)) + np.sqrt(np.finfo(float).eps * v) + TINIEST)
-    gains = ((pulls - pull) * (2 - pull - pulls), -np.sqrt(2 * v) * (1 - pull - (1 - pulls) * slope), v * (1 - slope**2))
+    weight = chance / (
+        np.sqrt(2 * variance * (variance + 2 * known)) + np.sqrt(np.finfo(float).eps * v) + TINIEST
+    )
+    gains = (
+        (pulls - pull) * (2 - pull - pulls),
+        -np.sqrt(2 * v) * (1 - pull - (1 - pulls) * slope),
+        v * (1 - slope**2),
+    )
     gradient = np.array([float(gain @ weight) for gain in gains])
     # Householder's reflection that takes the first axis to the gradient
     length = float(np.linalg.norm(gradient))
@@ -135,7 +165,9 @@ def _main_direction(given: GivenSum, i: int, slope: FloatArray, variance: FloatA
 
 
 def residual_correlation(given: GivenSum, token: GivenToken) -> npt.NDArray[np.float32]:
-    """Return |ρ̃_jk|, the correlation of r_j and r_k (both of J) given s and y_i, shape (M, M); 0 where a token is known."""
+    """Return |ρ̃_jk|, the correlation of r_j and r_k (both of J) given s and y_i, shape (M, M);
+    0 where a token is known.
+    """
     from theory.editions.conditional.kernels import correlations_left
 
     assert given.outside is not None
@@ -148,7 +180,9 @@ def residual_correlation(given: GivenSum, token: GivenToken) -> npt.NDArray[np.f
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Nodes:
-    """Values of (√t, z, τ) and excess = D_i − t, in units of σ_ss, and their weights, of mean 1 over a whole rule; each (tokens, K)."""
+    """Values of (√t, z, τ) and excess = D_i − t, in units of σ_ss, and their weights, of mean 1
+    over a whole rule; each (tokens, K).
+    """
 
     radius: FloatArray
     z: FloatArray
@@ -158,7 +192,12 @@ class Nodes:
 
     def part(self, columns: slice) -> Nodes:
         """Return some nodes of each token."""
-        return Nodes(**{name: getattr(self, name)[:, columns] for name in ("radius", "z", "tau", "excess", "weight")})
+        return Nodes(
+            **{
+                name: getattr(self, name)[:, columns]
+                for name in ("radius", "z", "tau", "excess", "weight")
+            }
+        )
 
 
 @lru_cache(maxsize=1)
@@ -173,25 +212,33 @@ def _bit_reversed() -> FloatArray:
 
 @lru_cache(maxsize=8)
 def _shifts(rows: int) -> FloatArray:
-    """Return independent shifts of each part of each row, (3, rows, MOST_PARTS); those of a row do not depend on how many there are."""
+    """Return independent shifts of each part of each row, (3, rows, MOST_PARTS); those of a row
+    do not depend on how many there are.
+    """
     result = np.random.default_rng(SEED).random((rows, MOST_PARTS, 3)).transpose(2, 0, 1)
     result.flags.writeable = False
     return result
 
 
 def lattice_points(start: int, stop: int, row: IntArray, parts: int) -> FloatArray:
-    """Return points start..stop−1 of each of the shifted lattices of each row in the unit cube, shape (3, rows, parts·K), part by part."""
+    """Return points start..stop−1 of each of the shifted lattices of each row in the unit cube,
+    shape (3, rows, parts·K), part by part.
+    """
     shifts = _shifts(2 ** int(row.max()).bit_length())[:, row, :parts]
     points = (LATTICE[:, None] * _bit_reversed()[start:stop])[:, None, None] + shifts[..., None]
     points %= 1.0
     return np.asarray(points.reshape(3, len(row), -1))
 
 
-def token_nodes(given: GivenSum, tokens: list[GivenToken], start: int, stop: int, parts: int = 1) -> Nodes:
-    """Return nodes start..stop−1 of the average over (t, z, τ) of each token, shape (tokens, parts·K), from the token's own lattices.
+def token_nodes(
+    given: GivenSum, tokens: list[GivenToken], start: int, stop: int, parts: int = 1
+) -> Nodes:
+    """Return nodes start..stop−1 of the average over (t, z, τ) of each token, shape (tokens,
+    parts·K), from the token's own lattices.
 
-    Along the main direction they are evenly spaced and weighted by the normal density, so that rare values are seen too; across it they
-    are normal quantiles, folded so that the lattice has no edge.
+    Along the main direction they are evenly spaced and weighted by the normal density, so that rare
+    values are seen too; across it they are normal quantiles, folded so that the lattice has no
+    edge.
     """
     d = given.dimension
     ranks = np.array([token.i for token in tokens])
@@ -201,7 +248,9 @@ def token_nodes(given: GivenSum, tokens: list[GivenToken], start: int, stop: int
     scores[0] = SCORE_REACH * (2 * points[0] - 1)
     scores[1:] = ndtri(np.clip(1 - np.abs(2 * points[1:] - 1), 1e-15, 1 - 1e-15))
     weight = np.exp(-(scores[0] ** 2) / 2) * (2 * SCORE_REACH / np.sqrt(2 * np.pi))
-    by_t, by_z, by_tau = np.einsum("tab,atk->btk", np.stack([token.rotation for token in tokens]), scores)
+    by_t, by_z, by_tau = np.einsum(
+        "tab,atk->btk", np.stack([token.rotation for token in tokens]), scores
+    )
     spread, pull = given.own[ranks, None], given.pull[ranks, None]
     # back from normal scores to √t, z and τ, and D_i − t from them
     radius = np.interp(by_t, *radius_quantiles(d))
@@ -212,17 +261,30 @@ def token_nodes(given: GivenSum, tokens: list[GivenToken], start: int, stop: int
 
 
 def nearer_outside(given: GivenSum, tokens: Sequence[GivenToken], nodes: Nodes) -> Chances:
-    """Return F_j = P{D_j ≤ D_i | s, y_i} at each node of each token, (tokens, K, M); a tie is written as 0."""
-    variance, slope = (np.stack([getattr(token, name) for token in tokens]) for name in ("variance", "slope"))
+    """Return F_j = P{D_j ≤ D_i | s, y_i} at each node of each token, (tokens, K, M); a tie is
+    written as 0.
+    """
+    variance, slope = (
+        np.stack([getattr(token, name) for token in tokens]) for name in ("variance", "slope")
+    )
     return within(given.dimension, variance, given.pull[given.n :], slope, nodes)
 
 
-def within(dimension: int, variance: FloatArray, pull: FloatArray, slope: FloatArray, nodes: Nodes) -> Chances:
-    """Return P{D_l ≤ t + excess | node}, (tokens, K, M), with these v and g (tokens, M) and b (M,); v = 0: D_l is known, −1: written as 0."""
+def within(
+    dimension: int, variance: FloatArray, pull: FloatArray, slope: FloatArray, nodes: Nodes
+) -> Chances:
+    """Return P{D_l ≤ t + excess | node}, (tokens, K, M), with these v and g (tokens, M) and b
+    (M,); v = 0: D_l is known, −1: written as 0.
+    """
     from theory.editions.conditional.kernels import Columns, Residuals, distances_of_each
 
-    each, sums = np.empty((*nodes.radius.shape, len(pull))), np.empty((len(variance), 3, nodes.radius.shape[1]))
+    each, sums = (
+        np.empty((*nodes.radius.shape, len(pull))),
+        np.empty((len(variance), 3, nodes.radius.shape[1])),
+    )
     table = distance_table(dimension)
-    columns = Columns(*(np.ascontiguousarray(part) for part in (nodes.radius, nodes.z, nodes.tau, nodes.excess)))
+    columns = Columns(
+        *(np.ascontiguousarray(part) for part in (nodes.radius, nodes.z, nodes.tau, nodes.excess))
+    )
     distances_of_each(table, dimension, Residuals(variance, pull, slope), columns, each, sums)
     return Chances(each=each, expected=sums[:, 0], squares=sums[:, 1], largest=sums[:, 2])

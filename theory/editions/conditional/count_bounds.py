@@ -1,7 +1,9 @@
-"""What is known of a count of dependent events from their probabilities and the correlations behind them.
+"""What is known of a count of dependent events from their probabilities and the correlations behind
+them.
 
-Events k = 1..M, probabilities F_k, of jointly Gaussian vectors whose coordinates are correlated by ρ̃; K counts them, κ = Σ F_k.
-V = Σ_kl |ρ̃_kl| √(F_k(1−F_k)F_l(1−F_l)) ≥ Var K by Gebelein's inequality. Rows are nodes of a quadrature. Imports numpy; numba on first use.
+Events k = 1..M, probabilities F_k, of jointly Gaussian vectors whose coordinates are correlated by
+ρ̃; K counts them, κ = Σ F_k. V = Σ_kl |ρ̃_kl| √(F_k(1−F_k)F_l(1−F_l)) ≥ Var K by Gebelein's
+inequality. Rows are nodes of a quadrature. Imports numpy; numba on first use.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ WEIGHTLESS = 1e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Chances:
-    """Probabilities F (G, K, M): G groups of K rows; and for each row κ = Σ F, Σ F² and max F, each (G, K)."""
+    """Probabilities F (G, K, M): G groups of K rows; and for each row κ = Σ F, Σ F² and max F,
+    each (G, K).
+    """
 
     each: FloatArray
     expected: FloatArray
@@ -43,18 +47,26 @@ def absolute_correlation(covariance: FloatArray, variance: FloatArray) -> FloatA
 
 
 def quadratic(chance: FloatArray, correlation: npt.NDArray[Any]) -> FloatArray:
-    """Return V for each row of F (K, M); correlation |ρ̃| (M, M). In float32: every term is positive, and V is moved up by its rounding."""
+    """Return V for each row of F (K, M); correlation |ρ̃| (M, M). In float32: every term is
+    positive, and V is moved up by its rounding.
+    """
     from theory.editions.conditional.kernels import deviations, row_products
 
     root = deviations(chance)
-    return np.asarray(row_products(root @ correlation.astype(np.float32, copy=False), root) * (1 + 1e-5))
+    return np.asarray(
+        row_products(root @ correlation.astype(np.float32, copy=False), root) * (1 + 1e-5)
+    )
 
 
-def none_of(chances: Chances, correlation: Correlations | None, weight: FloatArray | float = 1.0) -> FloatArray:
-    """Return an upper bound of P{K = 0} for each row (G, K): min(1 − max F, V/(V + κ²)), without V where `correlation` is None.
+def none_of(
+    chances: Chances, correlation: Correlations | None, weight: FloatArray | float = 1.0
+) -> FloatArray:
+    """Return an upper bound of P{K = 0} for each row (G, K): min(1 − max F, V/(V + κ²)), without
+    V where `correlation` is None.
 
-    V is at least Σ F(1−F): it is computed only where that lets it matter, and where the row's `weight` in an average of mean weight 1 is more
-    than `WEIGHTLESS`; the correlation |ρ̃| of group g only then.
+    V is at least Σ F(1−F): it is computed only where that lets it matter, and where the row's
+    `weight` in an average of mean weight 1 is more than `WEIGHTLESS`; the correlation |ρ̃| of group
+    g only then.
     """
     result, expected = 1 - chances.largest, chances.expected
     least = expected - chances.squares
@@ -63,27 +75,39 @@ def none_of(chances: Chances, correlation: Correlations | None, weight: FloatArr
         for group in np.flatnonzero(where.any(axis=1)):
             rows = where[group]
             v = quadratic(chances.each[group, rows], correlation(int(group)))
-            result[group, rows] = np.minimum(result[group, rows], v / (v + expected[group, rows] ** 2))
+            result[group, rows] = np.minimum(
+                result[group, rows], v / (v + expected[group, rows] ** 2)
+            )
     return np.asarray(result)
 
 
 def comonotone(rising: FloatArray, size: int) -> FloatArray:
-    """Return the largest E size/(size + K) that probabilities (K, M), rising along each row, allow: 1 − Σ_m δ_m F_(m)."""
+    """Return the largest E size/(size + K) that probabilities (K, M), rising along each row,
+    allow: 1 − Σ_m δ_m F_(m).
+    """
     m = np.arange(rising.shape[1] + 1)
     return np.asarray(1 + rising @ np.diff(size / (size + m))[::-1])
 
 
 def interpolated(expected: FloatArray, size: int) -> FloatArray:
-    """Return size/(size + κ), linear between whole κ: the least E size/(size + K) for a count K of mean κ."""
+    """Return size/(size + κ), linear between whole κ: the least E size/(size + K) for a count
+    K of mean κ.
+    """
     whole = np.floor(expected)
-    return np.asarray(size / (size + whole) - (expected - whole) * size / ((size + whole) * (size + whole + 1)))
+    return np.asarray(
+        size / (size + whole) - (expected - whole) * size / ((size + whole) * (size + whole + 1))
+    )
 
 
-def beyond_line(level: FloatArray, slope: FloatArray, n: int, others: IntArray, ties: IntArray) -> FloatArray:
-    """Return how far what is averaged of a row may lie on the harmful side of the line level + slope·κ, 0 ≤ κ ≤ others, (rows, 4).
+def beyond_line(
+    level: FloatArray, slope: FloatArray, n: int, others: IntArray, ties: IntArray
+) -> FloatArray:
+    """Return how far what is averaged of a row may lie on the harmful side of the line level +
+    slope·κ, 0 ≤ κ ≤ others, (rows, 4).
 
-    What no node saw may lie there: (1−κ)⁺ below the line; the bound of P{K = 0}, which is 1 − κ/others at most, above it; 1 − f_int(κ + ties)
-    and 1 − F_int(κ + ties) above it. level, slope (rows, 4); others, ties (rows,). All are linear between whole κ.
+    What no node saw may lie there: (1−κ)⁺ below the line; the bound of P{K = 0}, which is 1 −
+    κ/others at most, above it; 1 − f_int(κ + ties) and 1 − F_int(κ + ties) above it. level, slope
+    (rows, 4); others, ties (rows,). All are linear between whole κ.
     """
     most, result = others[:, None], np.zeros_like(level)
     ends = np.concatenate([np.zeros_like(most), np.minimum(most, 1), most], axis=1)

@@ -1,8 +1,10 @@
-"""The law of a distance once s and one selected token are known: a noncentral chi-square, exact and tabulated.
+"""The law of a distance once s and one selected token are known: a noncentral chi-square, exact and
+tabulated.
 
-D = (v/d)·χ'²_d(dδ/v): v what is left of the token's variance, δ the squared length of the known part of s − y (units a²). With
-q = v/(v+δ) and w = √(d/v)·(√D − √(v + δ − (1 − q/2)v/d))·√(2(v+δ)/(v+2δ)) the distribution function is within .025 of Φ(w) for d ≥ 4,
-and smooth in (w, √q), so that a table by those two serves every token. Imports numpy and scipy.special.
+D = (v/d)·χ'²_d(dδ/v): v what is left of the token's variance, δ the squared length of the known
+part of s − y (units a²). With q = v/(v+δ) and w = √(d/v)·(√D − √(v + δ − (1 −
+q/2)v/d))·√(2(v+δ)/(v+2δ)) the distribution function is within .025 of Φ(w) for d ≥ 4, and smooth in
+(w, √q), so that a table by those two serves every token. Imports numpy and scipy.special.
 """
 
 from __future__ import annotations
@@ -18,13 +20,17 @@ SCORE_REACH = 7.0
 """Scores w beyond ±7 count as probability 0 or 1 (1e-10 off, below the table's own error)."""
 
 SCORE_CELLS = 24
-"""Cells for one unit of w. With 64 cells over √q, cubic interpolation is 2e-7 off for d ≥ 3 and 5e-5 for d = 2 (d = 1 has a closed form)."""
+"""Cells for one unit of w. With 64 cells over √q, cubic interpolation is 2e-7 off for d ≥ 3 and
+5e-5 for d = 2 (d = 1 has a closed form).
+"""
 
 SHARE_CELLS = 64
 """Cells of √q over [0, 1] where the law is computed."""
 
 FINER = 12
-"""Parts of a cell of √q between which the table is linear: 2e-7 off, and half the time of a cubic there."""
+"""Parts of a cell of √q between which the table is linear: 2e-7 off, and half the time of a
+cubic there.
+"""
 
 QUANTILE_REACH = 8.5
 """Normal scores between which quantiles of χ_d are tabulated."""
@@ -32,7 +38,9 @@ QUANTILE_REACH = 8.5
 
 @lru_cache(maxsize=8)
 def distance_table(dimension: int) -> FloatArray:
-    """Return P{D ≤ distance} on the grid of √q (rows, 0 to 1) and w (columns, −7 to 7): computed at `SHARE_CELLS`, a spline between."""
+    """Return P{D ≤ distance} on the grid of √q (rows, 0 to 1) and w (columns, −7 to 7):
+    computed at `SHARE_CELLS`, a spline between.
+    """
     from scipy.interpolate import CubicSpline
 
     root = np.linspace(0.0, 1.0, SHARE_CELLS + 1)[1:, None]
@@ -43,14 +51,18 @@ def distance_table(dimension: int) -> FloatArray:
     table = np.empty((SHARE_CELLS + 1, w.size))
     table[1:] = chndtr(np.maximum(centre + w * width, 0.0) ** 2, float(dimension), noncentral)
     table[0] = ndtr(w)
-    table = CubicSpline(np.arange(SHARE_CELLS + 1), table)(np.linspace(0.0, SHARE_CELLS, SHARE_CELLS * FINER + 1))
+    table = CubicSpline(np.arange(SHARE_CELLS + 1), table)(
+        np.linspace(0.0, SHARE_CELLS, SHARE_CELLS * FINER + 1)
+    )
     table.flags.writeable = False
     return table
 
 
 @lru_cache(maxsize=128)
 def radius_quantiles(dimension: int) -> tuple[FloatArray, FloatArray]:
-    """Return normal scores ξ and the quantiles of √(χ²_d/d) at probability Φ(ξ), for interpolation; zeros for d = 0."""
+    """Return normal scores ξ and the quantiles of √(χ²_d/d) at probability Φ(ξ), for
+    interpolation; zeros for d = 0.
+    """
     scores = np.linspace(-QUANTILE_REACH, QUANTILE_REACH, 2049)
     if dimension == 0:
         return scores, np.zeros_like(scores)

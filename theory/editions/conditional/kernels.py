@@ -1,7 +1,8 @@
-"""Compiled inner loops of the conditional edition. Imported lazily by `theory.editions.conditional.conditioning`: importing it loads numba.
+"""Compiled inner loops of the conditional edition. Imported lazily by
+`theory.editions.conditional.conditioning`: importing it loads numba.
 
-For nodes (‖s‖, z, τ) and tokens j: the probability that token j lies no farther from s than token i does, by lookup in a table.
-Imports numpy and numba.
+For nodes (‖s‖, z, τ) and tokens j: the probability that token j lies no farther from s than token i
+does, by lookup in a table. Imports numpy and numba.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ SQRT_HALF = float(np.sqrt(0.5))
 
 
 class Residuals(NamedTuple):
-    """What is left of tokens j given s and y_i: variance v_{j|i} (0: D_j is known, negative: a tie, written as 0), pull b_j, slope g_j."""
+    """What is left of tokens j given s and y_i: variance v_{j|i} (0: D_j is known, negative: a
+    tie, written as 0), pull b_j, slope g_j.
+    """
 
     variance: FloatArray
     pull: FloatArray
@@ -28,7 +31,9 @@ class Residuals(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Nodes as compiled passes take them, (K,) or (G, K): √t, z the part of y_i − b_i s along s, τ its squared length across, the excess D_i − t."""
+    """Nodes as compiled passes take them, (K,) or (G, K): √t, z the part of y_i − b_i s along s,
+    τ its squared length across, the excess D_i − t.
+    """
 
     radius: FloatArray
     z: FloatArray
@@ -47,7 +52,9 @@ def cubic(f: float, before: float, here: float, there: float, after: float) -> f
 
 @compiled(inline="always")
 def looked_up(table: FloatArray, w: float, y: float) -> float:
-    """Return the table's value at score w and y rows of √q: cubic in the score, linear between rows."""
+    """Return the table's value at score w and y rows of √q: cubic in the score, linear between
+    rows.
+    """
     if not w > -SCORE_REACH:
         return 0.0
     if w >= SCORE_REACH:
@@ -83,10 +90,11 @@ def chances_within(
     lead: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Write P{(v/d)·χ'²_d(d·offset/v) ≤ far²} of each token to out (M,), where v > 0; lead may be out.
+    """Write P{(v/d)·χ'²_d(d·offset/v) ≤ far²} of each token to out (M,), where v > 0; lead may be
+    out.
 
-    scale is √(2d/v). lead is far² − offset, given apart since it may have more digits. The first loop has no branches, so that it compiles to vector code;
-    offset is lost.
+    scale is √(2d/v). lead is far² − offset, given apart since it may have more digits. The first
+    loop has no branches, so that it compiles to vector code; offset is lost.
     """
     if dimension == 1:
         for j in range(variance.shape[0]):
@@ -106,8 +114,12 @@ def chances_within(
 
 
 @compiled(error_model="numpy", fastmath={"contract", "nsz", "arcp", "reassoc"})
-def distance_rows(table: FloatArray, d: int, tokens: Residuals, nodes: Columns, out: FloatArray, sums: FloatArray) -> None:
-    """Write F_kj = P{D_j ≤ t_k + excess_k | node k} of the tokens of J to out (K, M), and Σ_j F, Σ_j F² and max_j F to sums (3, K)."""
+def distance_rows(
+    table: FloatArray, d: int, tokens: Residuals, nodes: Columns, out: FloatArray, sums: FloatArray
+) -> None:
+    """Write F_kj = P{D_j ≤ t_k + excess_k | node k} of the tokens of J to out (K, M), and Σ_j
+    F, Σ_j F² and max_j F to sums (3, K).
+    """
     variance, pull, slope = tokens.variance, tokens.pull, tokens.slope
     radius, z, tau, excess = nodes.radius, nodes.z, nodes.tau, nodes.excess
     offset, lead = np.empty(variance.shape[0]), np.empty(variance.shape[0])
@@ -118,12 +130,17 @@ def distance_rows(table: FloatArray, d: int, tokens: Residuals, nodes: Columns, 
         # the sphere around s through token i: its radius is √D_i = √(t + excess)
         t, across = radius[k] * radius[k], z[k] * z[k] + tau[k]
         far = np.sqrt(max(t + excess[k], 0.0))
-        # the known part of s − y_j: its squared length δ_j, and D_i − δ_j from differences that keep their digits
+        # the known part of s − y_j: its squared length δ_j, and D_i − δ_j from differences that
+        # keep their digits
         for j in range(variance.shape[0]):
             away, g = 1 - pull[j], slope[j]
             first = away * radius[k] - g * z[k]
             offset[j] = first * first + g * g * tau[k]
-            lead[j] = excess[k] + pull[j] * (1 + away) * t + g * (2 * away * radius[k] * z[k] - g * across)
+            lead[j] = (
+                excess[k]
+                + pull[j] * (1 + away) * t
+                + g * (2 * away * radius[k] * z[k] - g * across)
+            )
         chances_within(table, d, spread, scale, offset, far, lead, out[k])
         # what is known is nearer or not; a tie is written as 0 and counted apart
         if not plain:
@@ -140,8 +157,12 @@ def distance_rows(table: FloatArray, d: int, tokens: Residuals, nodes: Columns, 
 
 
 @compiled()
-def distances_of_each(table: FloatArray, d: int, tokens: Residuals, nodes: Columns, out: FloatArray, sums: FloatArray) -> None:
-    """Do what `distance_rows` does for each of G tokens: variance and slope (G, M), nodes (G, K), out (G, K, M), sums (G, 3, K)."""
+def distances_of_each(
+    table: FloatArray, d: int, tokens: Residuals, nodes: Columns, out: FloatArray, sums: FloatArray
+) -> None:
+    """Do what `distance_rows` does for each of G tokens: variance and slope (G, M), nodes (G,
+    K), out (G, K, M), sums (G, 3, K).
+    """
     for i in range(tokens.variance.shape[0]):
         left = Residuals(tokens.variance[i], tokens.pull, tokens.slope[i])
         own = Columns(nodes.radius[i], nodes.z[i], nodes.tau[i], nodes.excess[i])
@@ -171,7 +192,13 @@ def row_products(left: npt.NDArray[np.float32], right: npt.NDArray[np.float32]) 
 
 
 @compiled(error_model="numpy", fastmath={"contract", "nsz", "arcp"})
-def correlations_left(outside: FloatArray, slope: FloatArray, row: FloatArray, scale: FloatArray, out: npt.NDArray[np.float32]) -> None:
+def correlations_left(
+    outside: FloatArray,
+    slope: FloatArray,
+    row: FloatArray,
+    scale: FloatArray,
+    out: npt.NDArray[np.float32],
+) -> None:
     """Write min(1, |C̃_jk − g_j C̃_ik| scale_j scale_k) to out (M, M)."""
     for j in range(outside.shape[0]):
         for k in range(outside.shape[0]):
@@ -179,10 +206,19 @@ def correlations_left(outside: FloatArray, slope: FloatArray, row: FloatArray, s
 
 
 @compiled(error_model="numpy", fastmath={"contract", "nsz", "arcp"})
-def chances_of_known(table: FloatArray, dimension: int, variance: FloatArray, t: FloatArray, excess: FloatArray, known: FloatArray) -> None:
-    """Replace known (K, M), squared length of the known part of s − y_j less t, by P{D_j ≤ t_k + excess_k | node k}.
+def chances_of_known(
+    table: FloatArray,
+    dimension: int,
+    variance: FloatArray,
+    t: FloatArray,
+    excess: FloatArray,
+    known: FloatArray,
+) -> None:
+    """Replace known (K, M), squared length of the known part of s − y_j less t, by P{D_j ≤ t_k +
+    excess_k | node k}.
 
-    variance (M,): what is left of the variance; 0: D_j is known; negative: D_j is the largest distance or less, probability 1.
+    variance (M,): what is left of the variance; 0: D_j is known; negative: D_j is the largest
+    distance or less, probability 1.
     """
     offset, lead = np.empty(variance.shape[0]), np.empty(variance.shape[0])
     spread = np.where(variance > 0, variance, 1.0)
@@ -192,7 +228,16 @@ def chances_of_known(table: FloatArray, dimension: int, variance: FloatArray, t:
         for j in range(variance.shape[0]):
             offset[j] = max(t[k] + known[k, j], 0.0)
             lead[j] = excess[k] - known[k, j]
-        chances_within(table, dimension, spread, scale, offset, np.sqrt(max(t[k] + excess[k], 0.0)), lead, known[k])
+        chances_within(
+            table,
+            dimension,
+            spread,
+            scale,
+            offset,
+            np.sqrt(max(t[k] + excess[k], 0.0)),
+            lead,
+            known[k],
+        )
         if not plain:
             for j in range(variance.shape[0]):
                 if variance[j] <= 0:

@@ -1,7 +1,9 @@
-r"""How many of a set of correlated normals stay below the largest of another set, compiled: the second half of `theory.editions.predicted.predict`.
+r"""How many of a set of correlated normals stay below the largest of another set, compiled: the
+second half of `theory.editions.predicted.predict`.
 
-Given Y = y a variable X_j of the other set is normal; κ = Σ_j Φ(h_j) is the mean count and its variance V = Σ_jk Cov(1{X_j ≤ y}, 1{X_k ≤ y})
-comes from the tetrachoric series Cov = φ(h_j)φ(h_k)[R + h_j h_k R²/2 + (h_j²−1)(h_k²−1)R³/6 + …], cut after the third power of the
+Given Y = y a variable X_j of the other set is normal; κ = Σ_j Φ(h_j) is the mean count and its
+variance V = Σ_jk Cov(1{X_j ≤ y}, 1{X_k ≤ y}) comes from the tetrachoric series Cov =
+φ(h_j)φ(h_k)[R + h_j h_k R²/2 + (h_j²−1)(h_k²−1)R³/6 + …], cut after the third power of the
 correlation R. Imports numpy and numba; import it lazily.
 """
 
@@ -13,17 +15,30 @@ import numpy as np
 
 from theory.arrays import BoolArray, FloatArray, IntArray
 from theory.compiled import compiled
-from theory.editions.predicted.clark import SAME, Groups, Law, covariances, normal_density, tabled_cdf
+from theory.editions.predicted.clark import (
+    SAME,
+    Groups,
+    Law,
+    covariances,
+    normal_density,
+    tabled_cdf,
+)
 from theory.editions.predicted.largest import cells, most_cells, weigh
 
 VARIANCE_NODES = 6
-"""Values of y at which the variance of the count is summed over pairs; its ratio to the independent one is interpolated between them."""
+"""Values of y at which the variance of the count is summed over pairs; its ratio to the
+independent one is interpolated between them.
+"""
 
 LIGHT = 0.02
-"""Probability of a group's maximum to be the largest below which its counts are taken as independent."""
+"""Probability of a group's maximum to be the largest below which its counts are taken as
+independent.
+"""
 
 NEAR_INNER, NEAR_OUTER = 2.0, 1.3
-"""Standard deviations up to which a group's maximum that stays below the largest tells of the counted: fewer where there are many of them."""
+"""Standard deviations up to which a group's maximum that stays below the largest tells of the
+counted: fewer where there are many of them.
+"""
 
 FAR = 5.5
 """Standard deviations from which a variable is surely below Y, or not (2e-8)."""
@@ -34,9 +49,17 @@ FAINT = 1e-5
 
 @compiled(error_model="numpy")
 def expected_counts(
-    law: Law, groups: Groups, start: int, stop: int, size: int, inner: bool, always: BoolArray, ties_below: bool
+    law: Law,
+    groups: Groups,
+    start: int,
+    stop: int,
+    size: int,
+    inner: bool,
+    always: BoolArray,
+    ties_below: bool,
 ) -> tuple[float, float]:
-    """Return E h(K) for the two functions h of `of_count`, K = #{j in start..stop−1 : X_j ≤ Y}, Y the largest of the groups' maxima.
+    """Return E h(K) for the two functions h of `of_count`, K = #{j in start..stop−1 : X_j ≤ Y}, Y
+    the largest of the groups' maxima.
 
     always: which j are below Y surely. ties_below: whether X_j = Y counts.
 
@@ -44,9 +67,16 @@ def expected_counts(
     """
     several, most = len(groups.mean), most_cells(len(groups.mean))
     load, rest = np.zeros((several, stop - start)), np.zeros((several, stop - start))
-    held, z, mass = np.zeros(several, dtype=np.int64), np.empty((several, most)), np.empty((several, most))
+    held, z, mass = (
+        np.zeros(several, dtype=np.int64),
+        np.empty((several, most)),
+        np.empty((several, most)),
+    )
     mean, alone = np.empty((several, most)), np.empty((several, most))
-    first, nodes = np.zeros(several + 1, dtype=np.int64), np.empty(several * VARIANCE_NODES, dtype=np.int64)
+    first, nodes = (
+        np.zeros(several + 1, dtype=np.int64),
+        np.empty(several * VARIANCE_NODES, dtype=np.int64),
+    )
     waves = np.empty((several * VARIANCE_NODES, 4, stop - start), dtype=np.float32)
     for p in range(several):
         first[p + 1] = first[p]
@@ -60,13 +90,34 @@ def expected_counts(
             rest[p, m] = math.sqrt(left) if left > 100 * SAME * law.variance[start + m] else 0.0
         # where Y_p lies and is the largest: cells, their probability, heights of the counted
         edges = cells(groups, p, deviation, law.mean[start:stop], load[p], rest[p])
-        middles, weights, heights = weigh(law, groups, p, deviation, edges, start, load[p], rest[p], NEAR_INNER if inner else NEAR_OUTER)
+        middles, weights, heights = weigh(
+            law,
+            groups,
+            p,
+            deviation,
+            edges,
+            start,
+            load[p],
+            rest[p],
+            NEAR_INNER if inner else NEAR_OUTER,
+        )
         n = held[p] = len(middles)
         if n == 0:
             continue
         z[p, :n], mass[p, :n] = middles, weights
         counts_alone(
-            law, groups.mean[p], deviation, middles, heights, start, load[p], rest[p], always, ties_below, mean[p, :n], alone[p, :n]
+            law,
+            groups.mean[p],
+            deviation,
+            middles,
+            heights,
+            start,
+            load[p],
+            rest[p],
+            always,
+            ties_below,
+            mean[p, :n],
+            alone[p, :n],
         )
         # a few nodes of even mass, at which the pairs are summed
         chosen = spread_over(weights)
@@ -74,10 +125,16 @@ def expected_counts(
         nodes[first[p] : first[p + 1]] = chosen
         for x in range(len(chosen)):
             waves_at(heights[chosen[x]], rest[p], always, waves[first[p] + x])
-    shared, total, one, two = shared_variance(law, start, load, rest, first, waves[: first[-1]]), 0.0, 0.0, 0.0
+    shared, total, one, two = (
+        shared_variance(law, start, load, rest, first, waves[: first[-1]]),
+        0.0,
+        0.0,
+        0.0,
+    )
     for p in range(several):
         n, own = held[p], nodes[first[p] : first[p + 1]]
-        # ratio of the count's variance to the independent one at those nodes, interpolated between them
+        # ratio of the count's variance to the independent one at those nodes, interpolated between
+        # them
         over = np.ones(max(len(own), 1))
         for x in range(len(own)):
             by_itself = alone[p, own[x]]
@@ -85,7 +142,11 @@ def expected_counts(
         ratio = np.interp(z[p, :n], z[p, :n][own], over) if len(own) > 0 else np.ones(n)
         for q in range(n):
             at_one, at_two = of_count(mean[p, q], alone[p, q] * ratio[q], stop - start, size, inner)
-            total, one, two = total + mass[p, q], one + mass[p, q] * at_one, two + mass[p, q] * at_two
+            total, one, two = (
+                total + mass[p, q],
+                one + mass[p, q] * at_one,
+                two + mass[p, q] * at_two,
+            )
     return one / total, two / total
 
 
@@ -104,9 +165,11 @@ def counts_alone(
     mean: FloatArray,
     alone: FloatArray,
 ) -> None:
-    """Write the count's mean, and its variance if the X_j were independent, at each y = centre + deviation·z, from P{X_j ≤ y} = Φ(height).
+    """Write the count's mean, and its variance if the X_j were independent, at each y = centre +
+    deviation·z, from P{X_j ≤ y} = Φ(height).
 
-    Correlations with Y are those of the regression of X_j on it (`load`, `rest`); where nothing is left of X_j it lies below or not.
+    Correlations with Y are those of the regression of X_j on it (`load`, `rest`); where nothing is
+    left of X_j it lies below or not.
     """
     mean[:], alone[:] = 0.0, 0.0
     for m in range(len(load)):
@@ -131,7 +194,9 @@ def counts_alone(
 
 @compiled(error_model="numpy")
 def waves_at(heights: FloatArray, rest: FloatArray, always: BoolArray, out: FloatArray) -> None:
-    """Write φ(h)·(1, h/√2, (h²−1)/√6) and Φ(h) of each height h into out (4, size); zeros for what does not vary."""
+    """Write φ(h)·(1, h/√2, (h²−1)/√6) and Φ(h) of each height h into out (4, size); zeros for
+    what does not vary.
+    """
     for m in range(len(heights)):
         if always[m] or rest[m] == 0:
             out[:, m] = 0.0
@@ -144,7 +209,9 @@ def waves_at(heights: FloatArray, rest: FloatArray, always: BoolArray, out: Floa
 
 @compiled(error_model="numpy")
 def spread_over(mass: FloatArray) -> IntArray:
-    """Return rising indices that share out the mass evenly: VARIANCE_NODES for a mass of 1, fewer for less, none below LIGHT."""
+    """Return rising indices that share out the mass evenly: VARIANCE_NODES for a mass of 1,
+    fewer for less, none below LIGHT.
+    """
     run = np.cumsum(mass)
     n = math.ceil(VARIANCE_NODES * min(run[-1], 1.0)) if run[-1] > LIGHT else 0
     middles = run[-1] * (np.arange(n) + 0.5) / max(n, 1)
@@ -152,16 +219,24 @@ def spread_over(mass: FloatArray) -> IntArray:
 
 
 @compiled(error_model="numpy", fastmath={"contract", "nsz", "arcp", "reassoc"})
-def shared_variance(law: Law, start: int, load: FloatArray, rest: FloatArray, first: IntArray, waves: FloatArray) -> FloatArray:
+def shared_variance(
+    law: Law, start: int, load: FloatArray, rest: FloatArray, first: IntArray, waves: FloatArray
+) -> FloatArray:
     """Return Σ_{j≠k} Cov(1{X_j ≤ y}, 1{X_k ≤ y}) at each node, to the digits of `waves`.
 
-    load, rest (groups, size): of X_j on each Y_p, covariance with Y_p in its standard deviations, and the deviation left. The nodes of Y_p are
-    first[p]..first[p + 1]−1. waves (nodes, 4, size) of `waves_at`: a prediction keeps them in single precision, for sums over pairs of products of
-    them are most of its cost.
-    What is left of the series at R = 1, where the covariance is min(Φ_j, Φ_k) − Φ_j Φ_k, enters with R⁴ for R > 0.
+    load, rest (groups, size): of X_j on each Y_p, covariance with Y_p in its standard deviations,
+    and the deviation left. The nodes of Y_p are first[p]..first[p + 1]−1. waves (nodes, 4, size)
+    of `waves_at`: a prediction keeps them in single precision, for sums over pairs of products of
+    them are most of its cost. What is left of the series at R = 1, where the covariance is
+    min(Φ_j, Φ_k) − Φ_j Φ_k, enters with R⁴ for R > 0.
     """
     several, size = load.shape
-    row, result, loudest, inverse = np.empty(size), np.zeros(len(waves)), np.zeros((several, size)), np.zeros((several, size))
+    row, result, loudest, inverse = (
+        np.empty(size),
+        np.zeros(len(waves)),
+        np.zeros((several, size)),
+        np.zeros((several, size)),
+    )
     # how loud each variable is at its loudest node: a pair of faint ones is skipped
     powers = np.empty((4, size), dtype=waves.dtype)
     for p in range(several):
@@ -182,13 +257,27 @@ def shared_variance(law: Law, start: int, load: FloatArray, rest: FloatArray, fi
 
 
 @compiled(error_model="numpy", fastmath={"contract", "nsz", "arcp"})
-def correlation_powers(row: FloatArray, mine: FloatArray, load: FloatArray, own: float, inverse: FloatArray, out: FloatArray) -> None:
-    """Write R − R⁴₊, R² − R⁴₊, R³ − R⁴₊ and R⁴₊ of what is left of X_j and X_k once Y is known into out (4, size), for the k of `row`."""
+def correlation_powers(
+    row: FloatArray,
+    mine: FloatArray,
+    load: FloatArray,
+    own: float,
+    inverse: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Write R − R⁴₊, R² − R⁴₊, R³ − R⁴₊ and R⁴₊ of what is left of X_j and X_k once Y is known
+    into out (4, size), for the k of `row`.
+    """
     for k in range(len(row)):
         r = out.dtype.type(min(1.0, max(-1.0, (row[k] - mine * load[k]) * own * inverse[k])))
         square = r * r
         last = square * square if r > 0 else out.dtype.type(0.0)
-        out[0, k], out[1, k], out[2, k], out[3, k] = r - last, square - last, r * square - last, last
+        out[0, k], out[1, k], out[2, k], out[3, k] = (
+            r - last,
+            square - last,
+            r * square - last,
+            last,
+        )
 
 
 @compiled(error_model="numpy", fastmath={"contract", "nsz", "arcp", "reassoc"})
@@ -207,18 +296,25 @@ def pairs_with(powers: FloatArray, waves: FloatArray, j: int) -> float:
 
 
 @compiled(error_model="numpy")
-def of_count(mean: float, variance: float, most: int, size: int, inner: bool) -> tuple[float, float]:
+def of_count(
+    mean: float, variance: float, most: int, size: int, inner: bool
+) -> tuple[float, float]:
     """Return E of two functions of a count K on 0..most with this mean and variance; `size` is N.
 
-    Outer (K of the unselected lie inside): N/(N+K) and 2N/(2N+K), from the beta-binomial law with these moments (a binomial on fewer
-    tokens where the variance is too small for one), since K is often all or nothing. Where that law underflows, and for the inner
-    radius (K of the selected lie outside): 1 − K/N and 2(N−K)/(2N−K), to second order, e.g. N/(N+κ) + V N/(N+κ)³.
+    Outer (K of the unselected lie inside): N/(N+K) and 2N/(2N+K), from the beta-binomial law with
+    these moments (a binomial on fewer tokens where the variance is too small for one), since K is
+    often all or nothing. Where that law underflows, and for the inner radius (K of the selected lie
+    outside): 1 − K/N and 2(N−K)/(2N−K), to second order, e.g. N/(N+κ) + V N/(N+κ)³.
     """
     mean = min(max(mean, 0.0), float(most))
     variance = min(max(variance, 0.0), mean * (most - mean))
     if inner:
-        return 1 - mean / size, max(2 * (size - mean) / (2 * size - mean) - 2 * size * variance / (2 * size - mean) ** 3, 0.0)
-    # beta-binomial law with these moments, on fewer trials where its variance would be below a binomial's
+        return 1 - mean / size, max(
+            2 * (size - mean) / (2 * size - mean) - 2 * size * variance / (2 * size - mean) ** 3,
+            0.0,
+        )
+    # beta-binomial law with these moments, on fewer trials where its variance would be below a
+    # binomial's
     trials = most
     if variance < mean * (1 - mean / most):
         trials = max(1, min(most, math.ceil(mean * mean / (mean - variance) - 1e-9)))
@@ -230,7 +326,12 @@ def of_count(mean: float, variance: float, most: int, size: int, inner: bool) ->
     hits, misses = p * (1 - within) / within, (1 - p) * (1 - within) / within
     start = -math.inf
     if 1e-12 < p < 1 - 1e-9:
-        start = math.lgamma(misses + trials) + math.lgamma(hits + misses) - math.lgamma(misses) - math.lgamma(hits + misses + trials)
+        start = (
+            math.lgamma(misses + trials)
+            + math.lgamma(hits + misses)
+            - math.lgamma(misses)
+            - math.lgamma(hits + misses + trials)
+        )
     if start < -600:
         return size / (size + mean) + variance * size / (size + mean) ** 3, 2 * size * (
             1 / (2 * size + mean) + variance / (2 * size + mean) ** 3
@@ -249,7 +350,9 @@ def of_count(mean: float, variance: float, most: int, size: int, inner: bool) ->
 
 @compiled(error_model="numpy")
 def twins(cosines: FloatArray, a: FloatArray, n: int) -> BoolArray:
-    """Return which ranks have an equal contribution on the other side of the cut after n, shape (T,): ‖y_i − y_j‖² = 0."""
+    """Return which ranks have an equal contribution on the other side of the cut after n, shape
+    (T,): ‖y_i − y_j‖² = 0.
+    """
     result = np.zeros(len(a), dtype=np.bool_)
     for i in range(n):
         for j in range(n, len(a)):

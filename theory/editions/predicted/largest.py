@@ -1,8 +1,10 @@
-r"""Where the largest of several correlated maxima lies, compiled: cells of its range and how likely each is. Part of `theory.editions.predicted.predict`.
+r"""Where the largest of several correlated maxima lies, compiled: cells of its range and how likely
+each is. Part of `theory.editions.predicted.predict`.
 
-The maximum Y_p of one group is the largest of all where every rival Y_q stays below it; given Y_p the rivals are normal with the correlation that
-is left, and stay below together with the chance of Mendell and Elston (Biometrics 30, 1974). That they do tells of the variables to be counted
-too, which follow the rivals. Imports numpy and numba; import it lazily.
+The maximum Y_p of one group is the largest of all where every rival Y_q stays below it; given Y_p
+the rivals are normal with the correlation that is left, and stay below together with the chance of
+Mendell and Elston (Biometrics 30, 1974). That they do tells of the variables to be counted too,
+which follow the rivals. Imports numpy and numba; import it lazily.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ FAINT_CELL = 3e-5
 """Probability of a cell below which it is left out."""
 
 FAINT_SHIFT = 0.05
-"""Standard deviations by which a rival's being below moves itself, from which what is counted is moved too."""
+"""Standard deviations by which a rival's being below moves itself, from which what is counted is
+moved too.
+"""
 
 SETTLED = 8.0
 """Standard deviations beyond which what is counted stays on its side."""
@@ -47,8 +51,12 @@ def most_cells(groups: int) -> int:
 
 
 @compiled(error_model="numpy")
-def cells(groups: Groups, p: int, deviation: float, mean: FloatArray, load: FloatArray, rest: FloatArray) -> FloatArray:
-    """Return rising edges, in standard deviations of Y_p, fine where another group's maximum or the counted variables lie."""
+def cells(
+    groups: Groups, p: int, deviation: float, mean: FloatArray, load: FloatArray, rest: FloatArray
+) -> FloatArray:
+    """Return rising edges, in standard deviations of Y_p, fine where another group's maximum or
+    the counted variables lie.
+    """
     if deviation == 0:
         return np.array([-2 * REACH, 2 * REACH])
     edges, n = np.empty(most_cells(len(groups.mean))), 0
@@ -64,9 +72,12 @@ def cells(groups: Groups, p: int, deviation: float, mean: FloatArray, load: Floa
         width = math.sqrt(max(groups.variance[other] - follows**2, 0.0)) / (deviation - follows)
         if width < 1:
             for step in (-1.8, 0.0, 1.8):
-                edges[n] = (groups.mean[other] - groups.mean[p]) / (deviation - follows) + width * step
+                edges[n] = (groups.mean[other] - groups.mean[p]) / (
+                    deviation - follows
+                ) + width * step
                 n += 1
-    # finer where the counted variables cross it: quantiles of their crossings, and the middle of a narrow crowd
+    # finer where the counted variables cross it: quantiles of their crossings, and the middle of a
+    # narrow crowd
     crossing, width, result = np.empty(len(mean)), 0.0, 0
     for m in range(0, len(mean), max(1, len(mean) // PLACES)):
         pace = deviation - load[m]
@@ -95,16 +106,30 @@ def cells(groups: Groups, p: int, deviation: float, mean: FloatArray, load: Floa
 
 @compiled(error_model="numpy")
 def weigh(
-    law: Law, groups: Groups, p: int, deviation: float, edges: FloatArray, start: int, load: FloatArray, rest: FloatArray, near: float
+    law: Law,
+    groups: Groups,
+    p: int,
+    deviation: float,
+    edges: FloatArray,
+    start: int,
+    load: FloatArray,
+    rest: FloatArray,
+    near: float,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the middles z of the cells, the probability that Y_p lies in the cell and is the largest, and the heights of what is counted.
+    """Return the middles z of the cells, the probability that Y_p lies in the cell and is the
+    largest, and the heights of what is counted.
 
-    Height (cell, size): P{X_m ≤ Y_p | Y_p in the cell and the largest} = Φ(height). load, rest (size,): of the counted on Y_p, start the first of
-    them. Cells of no weight are left out.
+    Height (cell, size): P{X_m ≤ Y_p | Y_p in the cell and the largest} = Φ(height). load, rest
+    (size,): of the counted on Y_p, start the first of them. Cells of no weight are left out.
     """
     z, mass, n, size = np.empty(len(edges)), np.empty(len(edges)), 0, len(groups.mean)
     heights = np.empty((len(edges), len(load)))
-    height, left, follows, rival = np.empty(size), np.empty(size), np.zeros(size), np.empty(size, dtype=np.int64)
+    height, left, follows, rival = (
+        np.empty(size),
+        np.empty(size),
+        np.zeros(size),
+        np.empty(size, dtype=np.int64),
+    )
     correlation, shared = np.empty((size, size)), np.zeros((size, len(load)))
     for other in range(size):
         if deviation > 0:
@@ -114,7 +139,9 @@ def weigh(
             spread = math.sqrt(left[other])
             for m in range(len(load)):
                 if rest[m] > 0:
-                    shared[other, m] = (groups.load[other, start + m] - load[m] * follows[other]) / (rest[m] * spread)
+                    shared[other, m] = (
+                        groups.load[other, start + m] - load[m] * follows[other]
+                    ) / (rest[m] * spread)
     for q in range(len(edges) - 1):
         middle = 0.5 * (edges[q] + edges[q + 1])
         weight, rivals = normal_cdf(edges[q + 1]) - normal_cdf(edges[q]), 0
@@ -136,12 +163,18 @@ def weigh(
         if weight * normal_cdf(least) <= FAINT_CELL:
             continue
         for m in range(len(load)):
-            heights[n, m] = (groups.mean[p] - law.mean[start + m] + (deviation - load[m]) * middle) / rest[m] if rest[m] > 0 else 0.0
+            heights[n, m] = (
+                (groups.mean[p] - law.mean[start + m] + (deviation - load[m]) * middle) / rest[m]
+                if rest[m] > 0
+                else 0.0
+            )
         # correlations of the rivals that are left once Y_p is known
         for x in range(rivals):
             for y in range(x):
                 k, m = rival[x], rival[y]
-                result = (groups.between[k, m] - follows[k] * follows[m]) / math.sqrt(left[k] * left[m])
+                result = (groups.between[k, m] - follows[k] * follows[m]) / math.sqrt(
+                    left[k] * left[m]
+                )
                 correlation[x, y] = correlation[y, x] = min(max(result, -1.0), 1.0)
         weight *= all_below(height[:rivals], correlation, heights[n], shared[rival[:rivals]])
         if weight > FAINT_CELL:
@@ -151,11 +184,15 @@ def weigh(
 
 
 @compiled(error_model="numpy")
-def all_below(height: FloatArray, correlation: FloatArray, counted: FloatArray, shared: FloatArray) -> float:
-    """Return P{X_k ≤ height_k for all k} of correlated standard normals, nearly (Mendell and Elston 1974); changes its arguments.
+def all_below(
+    height: FloatArray, correlation: FloatArray, counted: FloatArray, shared: FloatArray
+) -> float:
+    """Return P{X_k ≤ height_k for all k} of correlated standard normals, nearly (Mendell and Elston
+    1974); changes its arguments.
 
-    One after another is taken to be below; the others, given that, are taken as normal with the moments they then have. So are the
-    `counted`, which end as their heights given that all are below; shared (k, counted): their correlations with the X_k.
+    One after another is taken to be below; the others, given that, are taken as normal with the
+    moments they then have. So are the `counted`, which end as their heights given that all are
+    below; shared (k, counted): their correlations with the X_k.
     """
     chance, size = 1.0, len(height)
     inverse = np.empty(size)
@@ -172,7 +209,9 @@ def all_below(height: FloatArray, correlation: FloatArray, counted: FloatArray, 
             height[x] = (height[x] + correlation[k, x] * shift) / rest
             for y in range(k + 1, x):
                 other = math.sqrt(max(1 - correlation[k, y] ** 2 * lost, 1e-6))
-                result = (correlation[x, y] - correlation[k, x] * correlation[k, y] * lost) / (rest * other)
+                result = (correlation[x, y] - correlation[k, x] * correlation[k, y] * lost) / (
+                    rest * other
+                )
                 correlation[x, y] = correlation[y, x] = min(max(result, -1.0), 1.0)
         if shift < FAINT_SHIFT:
             continue

@@ -1,7 +1,9 @@
-"""Sharp bounds for many heads that share one Gram: ranked once a head, pairs summed by a compiled kernel on a few threads.
+"""Sharp bounds for many heads that share one Gram: ranked once a head, pairs summed by a compiled
+kernel on a few threads.
 
-Same law as `theory.editions.sharp.sharp_law`, tabulated to 1e-8 absolute. Plain Python threads and a kernel that releases the interpreter lock:
-no threading layer of numba is used, so any one thread may call it. Imports numpy and scipy.special; numba on first use.
+Same law as `theory.editions.sharp.sharp_law`, tabulated to 1e-8 absolute. Plain Python threads and
+a kernel that releases the interpreter lock: no threading layer of numba is used, so any one thread
+may call it. Imports numpy and scipy.special; numba on first use.
 """
 
 from __future__ import annotations
@@ -18,7 +20,13 @@ import numpy.typing as npt
 from scipy.special import betaln, stdtr
 
 from theory.arrays import FloatArray, IntArray, selection_order
-from theory.editions.sharp.sharp_law import GRAM_ROUNDING, SUM_ROUNDING, PairSums, best_bounds, infeasible
+from theory.editions.sharp.sharp_law import (
+    GRAM_ROUNDING,
+    SUM_ROUNDING,
+    PairSums,
+    best_bounds,
+    infeasible,
+)
 from theory.head.ranked import Ranked, Summary, rank_of, summary_of
 from theory.head.results import BoundPairs
 
@@ -31,7 +39,8 @@ Answer = TypeVar("Answer")
 
 @lru_cache(maxsize=8)
 def law_table(dimension: int) -> FloatArray:
-    """Return cubic Hermite coefficients, shape (cells + 1, 4), of the pairwise probability as a function of |r| in [0, 1].
+    """Return cubic Hermite coefficients, shape (cells + 1, 4), of the pairwise probability as a
+    function of |r| in [0, 1].
 
     Cells of width 1/(64√d) or less keep the error near 1e-10 (fourth derivative of order d²).
     """
@@ -46,15 +55,19 @@ def law_table(dimension: int) -> FloatArray:
     slope = -np.exp(-betaln(dimension / 2, 0.5)) * rest ** (dimension / 2 - 1) / cells
     rise, here, there = value[1:] - value[:-1], slope[:-1], slope[1:]
     table = np.zeros((cells + 1, 4))
-    table[:-1] = np.stack([value[:-1], here, 3 * rise - 2 * here - there, here + there - 2 * rise], axis=1)
+    table[:-1] = np.stack(
+        [value[:-1], here, 3 * rise - 2 * here - there, here + there - 2 * rise], axis=1
+    )
     table.flags.writeable = False
     return table
 
 
 class WorkArrays:
-    """T×T arrays that heads use one after another: fresh memory costs more to touch than a head's cosines cost to sort.
+    """T×T arrays that heads use one after another: fresh memory costs more to touch than a head's
+    cosines cost to sort.
 
-    Keeps arrays of one T only, and no more than were in use at once. Safe to call from several threads.
+    Keeps arrays of one T only, and no more than were in use at once. Safe to call from several
+    threads.
 
     Example:
         >>> arrays = WorkArrays()
@@ -77,7 +90,9 @@ class WorkArrays:
     def give_back(self, arrays: Iterable[FloatArray]) -> None:
         """Hand back arrays that nobody reads any more."""
         with self._lock:
-            self._free += [array for array in arrays if array.flags.owndata and array.flags.writeable]
+            self._free += [
+                array for array in arrays if array.flags.owndata and array.flags.writeable
+            ]
 
 
 BY_RANK = WorkArrays()
@@ -91,7 +106,17 @@ def workers() -> int:
         >>> 1 <= workers() <= 16
         True
     """
-    return max(1, min(16, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1))
+    return max(
+        1,
+        min(
+            16,
+            (
+                len(os.sched_getaffinity(0))
+                if hasattr(os, "sched_getaffinity")
+                else os.cpu_count() or 1
+            ),
+        ),
+    )
 
 
 def in_threads(work: Callable[[Task], Answer], tasks: Iterable[Task]) -> list[Answer]:
@@ -105,8 +130,11 @@ def in_threads(work: Callable[[Task], Answer], tasks: Iterable[Task]) -> list[An
         return list(pool.map(work, tasks))
 
 
-def prepare(alpha: FloatArray, norms: FloatArray, cosines: npt.NDArray[Any], sink: int | None, n: IntArray) -> tuple[Ranked, Summary]:
-    """Return `ranked.rank_tokens` and `ranked.summarise` of one head, in one compiled pass over its Gram.
+def prepare(
+    alpha: FloatArray, norms: FloatArray, cosines: npt.NDArray[Any], sink: int | None, n: IntArray
+) -> tuple[Ranked, Summary]:
+    """Return `ranked.rank_tokens` and `ranked.summarise` of one head, in one compiled pass over its
+    Gram.
 
     The cosines by rank lie in an array of `BY_RANK`: give it back when they have been read.
     """
@@ -114,37 +142,66 @@ def prepare(alpha: FloatArray, norms: FloatArray, cosines: npt.NDArray[Any], sin
 
     order = selection_order(alpha)
     a, rank, sizes = (alpha * norms)[order], rank_of(order, sink), np.unique(n)
-    by_rank, sigma, extremes = BY_RANK.take(len(a)), np.empty((len(sizes), len(a))), np.empty((3, len(sizes)))
+    by_rank, sigma, extremes = (
+        BY_RANK.take(len(a)),
+        np.empty((len(sizes), len(a))),
+        np.empty((3, len(sizes))),
+    )
     rank_and_sum(cosines, order, a, -1 if rank is None else rank, sizes, by_rank, sigma, extremes)
     head = Ranked(order=order, a=a, norms=norms[order], cosines=by_rank, sink=rank)
     return head, summary_of(head, n, sigma, extremes)
 
 
-def sharp_bounds(heads: list[tuple[Ranked, Summary]], dimension: int, *, followup: bool) -> list[list[BoundPairs[float]]]:
+def sharp_bounds(
+    heads: list[tuple[Ranked, Summary]], dimension: int, *, followup: bool
+) -> list[list[BoundPairs[float]]]:
     """Return the sharp bounds of every head (rows) at every size of its summary (columns).
 
     Raises:
         InputError: if some 2×2 determinant is clearly negative: no vectors have this Gram.
     """
     table = law_table(dimension)
-    costs = sorted(((-n * (head.tokens - n), h, k) for h, (head, summary) in enumerate(heads) for k, n in enumerate(summary.n.tolist())))
+    costs = sorted(
+        (
+            (-n * (head.tokens - n), h, k)
+            for h, (head, summary) in enumerate(heads)
+            for k, n in enumerate(summary.n.tolist())
+        )
+    )
     shares = [costs[share :: 2 * workers()] for share in range(2 * workers())]
 
     def work(share: list[tuple[int, int, int]]) -> list[tuple[int, int, BoundPairs[float]]]:
-        return [(h, k, best_bounds(pair_sums(*heads[h], k, table, followup=followup), followup=followup)) for _, h, k in share]
+        return [
+            (
+                h,
+                k,
+                best_bounds(pair_sums(*heads[h], k, table, followup=followup), followup=followup),
+            )
+            for _, h, k in share
+        ]
 
     answers = {(h, k): bounds for part in in_threads(work, shares) for h, k, bounds in part}
     return [[answers[h, k] for k in range(len(summary.n))] for h, (_, summary) in enumerate(heads)]
 
 
-def pair_sums(head: Ranked, summary: Summary, at: int, table: FloatArray, *, followup: bool) -> PairSums:
+def pair_sums(
+    head: Ranked, summary: Summary, at: int, table: FloatArray, *, followup: bool
+) -> PairSums:
     """Return `sharp.pair_sums` of one selection from the tabulated law."""
     from theory.editions.sharp.sharp_kernels import sum_pairs
 
     n = int(summary.n[at])
     columns, rows = np.empty((2, head.tokens - n)), np.empty((2, n))
-    sigma, sigma_ss, rounding = summary.sigma[at], float(summary.sigma_ss[at]), (SUM_ROUNDING, GRAM_ROUNDING)
-    worst = sum_pairs(head.cosines, head.a, sigma, sigma_ss, n, table, rounding, followup, columns, rows)
+    sigma, sigma_ss, rounding = (
+        summary.sigma[at],
+        float(summary.sigma_ss[at]),
+        (SUM_ROUNDING, GRAM_ROUNDING),
+    )
+    worst = sum_pairs(
+        head.cosines, head.a, sigma, sigma_ss, n, table, rounding, followup, columns, rows
+    )
     if worst < 0:
         raise infeasible(worst)
-    return PairSums(column_total=columns[0], column_largest=columns[1], row_total=rows[0], row_largest=rows[1])
+    return PairSums(
+        column_total=columns[0], column_largest=columns[1], row_total=rows[0], row_largest=rows[1]
+    )

@@ -1,8 +1,9 @@
-"""Compiled inner loop of the sharp edition. Imported lazily by `theory.editions.sharp.many_heads`: importing it loads numba.
+"""Compiled inner loop of the sharp edition. Imported lazily by `theory.editions.sharp.many_heads`:
+importing it loads numba.
 
-With r = (Γ_jj − Γ_ii)/√((Γ_ii+Γ_jj)² − 4Γ_ij²) the pairwise law is P{D_j ≤ D_i} = ∫_r^1 (1−u²)^{d/2−1} du / ∫_{−1}^1 (1−u²)^{d/2−1} du:
-one square root, one division and a cubic table lookup a pair. The kernel holds no state and releases the interpreter lock.
-Imports numpy and numba.
+With r = (Γ_jj − Γ_ii)/√((Γ_ii+Γ_jj)² − 4Γ_ij²) the pairwise law is P{D_j ≤ D_i} = ∫_r^1
+(1−u²)^{d/2−1} du / ∫_{−1}^1 (1−u²)^{d/2−1} du: one square root, one division and a cubic table
+lookup a pair. The kernel holds no state and releases the interpreter lock. Imports numpy and numba.
 """
 
 from __future__ import annotations
@@ -26,15 +27,26 @@ def look_up(table: FloatArray, r: float) -> float:
 
 @compiled(error_model="numpy", fastmath={"contract", "nsz", "arcp"})
 def pair_ratios(
-    cosines: FloatArray, a: FloatArray, own: FloatArray, moment: FloatArray, sigma_ss: float, i: int, n: int, fine: float, out: FloatArray
+    cosines: FloatArray,
+    a: FloatArray,
+    own: FloatArray,
+    moment: FloatArray,
+    sigma_ss: float,
+    i: int,
+    n: int,
+    fine: float,
+    out: FloatArray,
 ) -> int:
-    """Write r_ij for one selected rank i and all unselected ranks j = n.. into `out`; return how many are ties or not inside (−1, 1)."""
+    """Write r_ij for one selected rank i and all unselected ranks j = n.. into `out`; return
+    how many are ties or not inside (−1, 1).
+    """
     base = 4 * sigma_ss + 2 * moment[i] - own[i]
     double = 2 * a[i]
     odd = 0
     for m in range(out.shape[0]):
         j = n + m
-        # E‖y_i − y_j‖² and E‖2s − y_i − y_j‖²: their product less the squared rise is 4(Γ_ii Γ_jj − Γ_ij²)
+        # E‖y_i − y_j‖² and E‖2s − y_i − y_j‖²: their product less the squared rise is 4(Γ_ii Γ_jj −
+        # Γ_ij²)
         twice = double * a[j] * cosines[i, j]
         both = own[i] + own[j]
         apart = both - twice
@@ -47,8 +59,11 @@ def pair_ratios(
 
 
 @compiled(error_model="numpy", fastmath={"contract", "nsz", "nnan", "reassoc"})
-def add_row(table: FloatArray, r: FloatArray, column_total: FloatArray, column_least: FloatArray) -> tuple[float, float]:
-    """Add one row's probabilities to the columns, and its r to their least; return the row's total and least. No r may be NaN.
+def add_row(
+    table: FloatArray, r: FloatArray, column_total: FloatArray, column_least: FloatArray
+) -> tuple[float, float]:
+    """Add one row's probabilities to the columns, and its r to their least; return the row's total
+    and least. No r may be NaN.
 
     The lookup is `look_up`, written out: as a call the loop took a third longer.
     """
@@ -80,7 +95,9 @@ def mend_row(
     rounding: tuple[float, float],
     r: FloatArray,
 ) -> tuple[int, float, float]:
-    """Settle ties (r = −1) and determinants within rounding of 0 (r = ±1) in one row; return ties, least r off ties, worst determinant."""
+    """Settle ties (r = −1) and determinants within rounding of 0 (r = ±1) in one row; return
+    ties, least r off ties, worst determinant.
+    """
     fine, coarse = rounding
     ties, least, worst = 0, 1.0, 0.0
     for m in range(r.shape[0]):
@@ -121,7 +138,9 @@ def sum_pairs(
     columns: FloatArray,
     rows: FloatArray,
 ) -> float:
-    """Fill the totals and largest of `sharp_law.PairSums`, columns (2, M) and rows (2, N); return the worst clearly negative determinant, else 0."""
+    """Fill the totals and largest of `sharp_law.PairSums`, columns (2, M) and rows (2, N);
+    return the worst clearly negative determinant, else 0.
+    """
     own = a * a
     moment = own - 2 * sigma
     inside = a[:n].sum()
@@ -133,7 +152,9 @@ def sum_pairs(
         odd = pair_ratios(cosines, a, own, moment, sigma_ss, i, n, rounding[0], r)
         ties, apart_least = 0, 1.0
         if odd > 0:
-            ties, apart_least, bad = mend_row(cosines, own, moment, sigma_ss, a, inside, i, n, rounding, r)
+            ties, apart_least, bad = mend_row(
+                cosines, own, moment, sigma_ss, a, inside, i, n, rounding, r
+            )
             worst = min(worst, bad)
         total, least = add_row(table, r, columns[0], column_least)
         least = apart_least if odd > 0 else least
@@ -157,7 +178,9 @@ def rank_and_sum(
     sigma: FloatArray,
     extremes: FloatArray,
 ) -> None:
-    """Fill `by_rank` (T, T) with the cosines by rank, and sigma (K, T), extremes (3, K) as `ranked.summary_of` takes them; sink −1 for none."""
+    """Fill `by_rank` (T, T) with the cosines by rank, and sigma (K, T), extremes (3, K) as
+    `ranked.summary_of` takes them; sink −1 for none.
+    """
     tokens = len(order)
     load = np.zeros(tokens)
     nearest = np.full(tokens, -np.inf)
@@ -186,5 +209,9 @@ def rank_and_sum(
             farthest = min(farthest, least)
         if at < len(sizes) and k + 1 == sizes[at]:
             sigma[at] = load * a
-            extremes[0, at], extremes[1, at], extremes[2, at] = rho_in, nearest[k + 1 :].max(), farthest
+            extremes[0, at], extremes[1, at], extremes[2, at] = (
+                rho_in,
+                nearest[k + 1 :].max(),
+                farthest,
+            )
             at += 1

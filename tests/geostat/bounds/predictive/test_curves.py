@@ -1,4 +1,6 @@
-"""Predicted curves: true parameters predict heads that were drawn from them, wrong ones do not, and every score is what it says."""
+"""Predicted curves: true parameters predict heads that were drawn from them, wrong ones do not,
+and every score is what it says.
+"""
 
 import shutil
 from pathlib import Path
@@ -12,7 +14,12 @@ from empirical.store.store import Store
 from geostat.api import confront
 from geostat.bounds.predictive.check import chosen_heads, chosen_sizes
 from geostat.bounds.predictive.curves import predictive_curves, predictive_grid
-from geostat.bounds.predictive.scores import mean_of_other_heads, noise_share, score, with_replicates
+from geostat.bounds.predictive.scores import (
+    mean_of_other_heads,
+    noise_share,
+    score,
+    with_replicates,
+)
 from geostat.errors import InputError
 from theory.audit.simulate import simulate
 from theory.editions.predicted.predict import predict
@@ -20,7 +27,10 @@ from theory.head.gram import offset_exponential
 
 TOKENS, DIMENSION, DOCUMENTS, LAYERS, HEADS, KV_HEADS = 40, 32, 6, 2, 4, 2
 N = np.array([1, 2, 3, 4, 6, 8, 10, 20, 40])
-BETA, OFFSET, RHO0 = (np.array(rows) for rows in ([[0.8, 1.5], [0.5, 1.0]], [[0.6, 0.0], [0.3, 0.1]], [[0.1, 0.05], [-0.1, 0.0]]))
+BETA, OFFSET, RHO0 = (
+    np.array(rows)
+    for rows in ([[0.8, 1.5], [0.5, 1.0]], [[0.6, 0.0], [0.3, 0.1]], [[0.1, 0.05], [-0.1, 0.0]])
+)
 RATIO = np.array([[0.2, 0.4], [0.8, 0.3]])
 DRAWS_A_DOCUMENT = 150
 
@@ -37,7 +47,9 @@ def profile(layer: int, head: int) -> np.ndarray:
 
 
 def model_g_run(seed: int = 0) -> xr.DataTree:
-    """A run drawn from Model G: its offset fits and weights are the truth, its exponential fits are far from it."""
+    """A run drawn from Model G: its offset fits and weights are the truth, its exponential fits
+    are far from it.
+    """
     curves = np.empty((2, DOCUMENTS, LAYERS, HEADS, len(N)))
     alpha = np.empty((LAYERS, HEADS, TOKENS))
     by_lag = np.empty((LAYERS, KV_HEADS, TOKENS - 2))
@@ -52,19 +64,40 @@ def model_g_run(seed: int = 0) -> xr.DataTree:
             curves[:, document, layer, head] = found.precision, found.recall
     capture = xr.Dataset(
         {
-            "attention_weight": (("document", "layer", "head", "position"), np.broadcast_to(alpha, (DOCUMENTS, *alpha.shape)).copy()),
-            "value_norm": (("document", "layer", "kv_head", "position"), np.ones((DOCUMENTS, LAYERS, KV_HEADS, TOKENS))),
-            "sink_cosine": (("document", "layer", "kv_head", "position"), np.empty((DOCUMENTS, LAYERS, KV_HEADS, TOKENS))),
-            "cosine_mean": (("document", "layer", "kv_head", "lag"), np.broadcast_to(by_lag, (DOCUMENTS, *by_lag.shape)).copy()),
-            **{name: (("document", "layer", "head", "n"), curves[k]) for k, name in enumerate(("precision", "recall"))},
+            "attention_weight": (
+                ("document", "layer", "head", "position"),
+                np.broadcast_to(alpha, (DOCUMENTS, *alpha.shape)).copy(),
+            ),
+            "value_norm": (
+                ("document", "layer", "kv_head", "position"),
+                np.ones((DOCUMENTS, LAYERS, KV_HEADS, TOKENS)),
+            ),
+            "sink_cosine": (
+                ("document", "layer", "kv_head", "position"),
+                np.empty((DOCUMENTS, LAYERS, KV_HEADS, TOKENS)),
+            ),
+            "cosine_mean": (
+                ("document", "layer", "kv_head", "lag"),
+                np.broadcast_to(by_lag, (DOCUMENTS, *by_lag.shape)).copy(),
+            ),
+            **{
+                name: (("document", "layer", "head", "n"), curves[k])
+                for k, name in enumerate(("precision", "recall"))
+            },
         },
         coords={
-            "document": [f"text {k}" for k in range(DOCUMENTS)], "layer": np.arange(LAYERS), "head": np.arange(HEADS),
-            "kv_head": np.arange(KV_HEADS), "n": N, "lag": np.arange(1, TOKENS - 1), "tokens": ("layer", [TOKENS] * LAYERS),
-            "sink_visible": ("layer", [True] * LAYERS), "kv_head_of_head": ("head", np.arange(HEADS) // 2),
+            "document": [f"text {k}" for k in range(DOCUMENTS)],
+            "layer": np.arange(LAYERS),
+            "head": np.arange(HEADS),
+            "kv_head": np.arange(KV_HEADS),
+            "n": N,
+            "lag": np.arange(1, TOKENS - 1),
+            "tokens": ("layer", [TOKENS] * LAYERS),
+            "sink_visible": ("layer", [True] * LAYERS),
+            "kv_head_of_head": ("head", np.arange(HEADS) // 2),
         },
         attrs={"dimension": DIMENSION, "convention": "paper"},
-    )  # fmt: skip
+    )
     capture["sink_cosine"][...] = RHO0[None, :, :, None]
     capture["value_norm"][..., 0] = RATIO
     own = ("layer", "kv_head")
@@ -79,7 +112,10 @@ def model_g_run(seed: int = 0) -> xr.DataTree:
     )
     level = np.log(0.03)  # of a mean of logarithms: the sum is to put it right
     weights = xr.Dataset(
-        {"log_weight_model": (("layer", "head", "position"), np.log(alpha) + level), "p_sink": (("layer", "head"), alpha[..., 0])}
+        {
+            "log_weight_model": (("layer", "head", "position"), np.log(alpha) + level),
+            "p_sink": (("layer", "head"), alpha[..., 0]),
+        }
     )
     norms = xr.Dataset({"C": (own, np.ones(BETA.shape)), "lam": (own, RATIO)})
     groups = {"capture": capture, "norms": norms, "similarity": similarity, "weights": weights}
@@ -98,7 +134,9 @@ def found(run: xr.DataTree) -> xr.Dataset:
 
 @pytest.mark.parametrize("name", ["precision", "recall"])
 @pytest.mark.parametrize("source", ["offset", "all but weights", "measured"])
-def test_true_parameters_predict_heads_that_were_drawn_from_them(found: xr.Dataset, name: str, source: str):
+def test_true_parameters_predict_heads_that_were_drawn_from_them(
+    found: xr.Dataset, name: str, source: str
+):
     at = found.sel(source=source)
     assert abs(float(at[f"{name}_slope"]) - 1) < 0.08
     assert abs(float(at[f"{name}_intercept"])) < 0.04
@@ -122,7 +160,11 @@ def test_a_prediction_is_the_theorys_at_the_fitted_parameters(run: xr.DataTree, 
     norms = np.r_[RATIO[1, 1], np.ones(TOKENS - 1)]
     n = found["n_predicted"].values
     expected = predict(profile(layer, head), norms, gram, DIMENSION, n)
-    for source in ("offset", "all but weights", "measured"):  # the measured ingredients are the true ones here
+    for source in (
+        "offset",
+        "all but weights",
+        "measured",
+    ):  # the measured ingredients are the true ones here
         at = found.sel(source=source).isel(layer=layer, head=head)
         np.testing.assert_allclose(at["precision_predicted"], expected.precision, atol=1e-6)
         np.testing.assert_allclose(at["recall_predicted"], expected.recall, atol=1e-6)
@@ -133,21 +175,39 @@ def test_measured_ingredients_take_each_documents_own_weights(run: xr.DataTree):
     groups = {f"/{name}": tree.to_dataset().copy(deep=True) for name, tree in run.children.items()}
     weights = groups["/capture"]["attention_weight"]
     weights[:3, 0, 0] = profile(1, 3)
-    at = predictive_curves(xr.DataTree.from_dict(groups), points=2, draws=2).sel(source="measured").isel(layer=0, head=0)
+    at = (
+        predictive_curves(xr.DataTree.from_dict(groups), points=2, draws=2)
+        .sel(source="measured")
+        .isel(layer=0, head=0)
+    )
     gram = offset_exponential(BETA[0, 0], OFFSET[0, 0], RHO0[0, 0], TOKENS)
     norms = np.r_[RATIO[0, 0], np.ones(TOKENS - 1)]
-    each = [predict(alpha, norms, gram, DIMENSION, at["n_predicted"].values).precision for alpha in (profile(1, 3), profile(0, 0))]
+    each = [
+        predict(alpha, norms, gram, DIMENSION, at["n_predicted"].values).precision
+        for alpha in (profile(1, 3), profile(0, 0))
+    ]
     assert np.abs(each[0] - each[1]).max() > 0.02
     np.testing.assert_allclose(at["precision_predicted"], np.mean(each, axis=0), atol=1e-6)
 
 
 def test_baselines_are_the_other_heads_mean_and_the_floor(run: xr.DataTree, found: xr.Dataset):
     n = found["n_predicted"].values
-    measured = run["capture"].to_dataset()["recall"].mean("document").sel(n=n).transpose("layer", "head", "n").values
+    measured = (
+        run["capture"]
+        .to_dataset()["recall"]
+        .mean("document")
+        .sel(n=n)
+        .transpose("layer", "head", "n")
+        .values
+    )
     others = (measured.sum(axis=(0, 1)) - measured) / (LAYERS * HEADS - 1)
     np.testing.assert_allclose(found["recall_predicted"].sel(source="heads"), others, atol=1e-12)
-    np.testing.assert_allclose(found["recall_predicted"].sel(source="floor"), np.broadcast_to(n / TOKENS, measured.shape))
-    nearer = np.abs(found["recall_predicted"].sel(source="offset") - measured).mean(axis=-1) < np.abs(others - measured).mean(axis=-1)
+    np.testing.assert_allclose(
+        found["recall_predicted"].sel(source="floor"), np.broadcast_to(n / TOKENS, measured.shape)
+    )
+    nearer = np.abs(found["recall_predicted"].sel(source="offset") - measured).mean(
+        axis=-1
+    ) < np.abs(others - measured).mean(axis=-1)
     assert float(found["recall_better"].sel(source="offset")) == pytest.approx(float(nearer.mean()))
     assert float(found["recall_better"].sel(source="floor")) < 1
 
@@ -165,7 +225,11 @@ def test_simulation_bears_the_prediction_out_and_says_how_well(found: xr.Dataset
     assert float(found["recall_check_median"]) < 0.02
     for k in range(found.sizes["check"]):
         at = found.isel(check=k)
-        where = {"source": int(at["check_source"]), "layer": int(at["check_layer"]), "head": int(at["check_head"])}
+        where = {
+            "source": int(at["check_source"]),
+            "layer": int(at["check_layer"]),
+            "head": int(at["check_head"]),
+        }
         curve = found["recall_predicted"].isel(where).sel(n_predicted=int(at["check_n"]))
         assert float(at["recall_check_predicted"]) == pytest.approx(float(curve), abs=1e-9)
 
@@ -191,20 +255,34 @@ def test_scores_are_their_definitions():
     assert found["intercept"][1, 0] == pytest.approx(intercept)
     assert found["pooled_mae"][1, 0] == pytest.approx(np.abs(x - y).mean())
     assert found["pooled_bias"][1, 0] == pytest.approx((x - y).mean())
-    assert found["pooled_r2"][1, 0] == pytest.approx(1 - ((x - y) ** 2).sum() / ((y - y.mean()) ** 2).sum())
+    assert found["pooled_r2"][1, 0] == pytest.approx(
+        1 - ((x - y) ** 2).sum() / ((y - y.mean()) ** 2).sum()
+    )
     of = known[2, 1]
     x, y = predicted[0, 0, 2, 1][of], measured[0, 2, 1][of]
-    assert found["r2"][0, 0, 2, 1] == pytest.approx(1 - ((x - y) ** 2).sum() / ((y - y.mean()) ** 2).sum())
+    assert found["r2"][0, 0, 2, 1] == pytest.approx(
+        1 - ((x - y) ** 2).sum() / ((y - y.mean()) ** 2).sum()
+    )
     assert found["bias"][0, 0, 2, 1] == pytest.approx((x - y).mean())
     error = np.full((3, 4, 5), 0.1)
-    assert noise_share(measured[0], error, known)[2, 1] == pytest.approx(0.01 * of.sum() / ((y - y.mean()) ** 2).sum())
+    assert noise_share(measured[0], error, known)[2, 1] == pytest.approx(
+        0.01 * of.sum() / ((y - y.mean()) ** 2).sum()
+    )
 
 
 def test_errors_are_jackknifes_over_documents(run: xr.DataTree, found: xr.Dataset):
     n = found["n_predicted"].values
-    each = run["capture"].to_dataset()["precision"].sel(n=n).transpose("document", "layer", "head", "n").values
+    each = (
+        run["capture"]
+        .to_dataset()["precision"]
+        .sel(n=n)
+        .transpose("document", "layer", "head", "n")
+        .values
+    )
     guess = found["precision_predicted"].sel(source="offset").values
-    left = [np.abs(guess - np.delete(each, k, axis=0).mean(axis=0)).mean() for k in range(DOCUMENTS)]
+    left = [
+        np.abs(guess - np.delete(each, k, axis=0).mean(axis=0)).mean() for k in range(DOCUMENTS)
+    ]
     expected = np.sqrt((DOCUMENTS - 1) * np.var(left))
     assert float(found["precision_pooled_mae_se"].sel(source="offset")) == pytest.approx(expected)
     assert with_replicates(each).shape[0] == DOCUMENTS + 1
@@ -251,19 +329,36 @@ def test_other_heads_leave_the_head_out():
 
 
 @pytest.mark.slow
-def test_curves_are_predicted_where_asked_and_dropped_where_not(finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_curves_are_predicted_where_asked_and_dropped_where_not(
+    finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     store = tmp_path / "run.zarr"
     shutil.copytree(finished.store, store)
-    assert geostat("confront", store, "--predict", "--edition", "sharp", "--quiet") == Said(0, "", "")
+    assert geostat("confront", store, "--predict", "--edition", "sharp", "--quiet") == Said(
+        0, "", ""
+    )
     kept = Store.open(store).read("predictive")
-    assert kept["source"].values.tolist() == ["exponential", "offset", "all but weights", "measured", "heads", "floor"]
+    assert kept["source"].values.tolist() == [
+        "exponential",
+        "offset",
+        "all but weights",
+        "measured",
+        "heads",
+        "floor",
+    ]
     assert int(kept["recall_cells"]) > 0
     for variable in kept.data_vars.values():
         assert {"long_name", "units", "symbol", "equation"} <= set(variable.attrs)
     assert geostat("tables", store, "--quiet").code == 0
-    assert "only weights fitted" in (tmp_path / "tables" / "predictive.md").read_text(encoding="utf-8")
+    assert "only weights fitted" in (tmp_path / "tables" / "predictive.md").read_text(
+        encoding="utf-8"
+    )
     assert geostat("confront", store, "--edition", "sharp", "--quiet") == Said(0, "", "")
     assert "predictive" not in Store.open(store).results  # it would be of another confrontation
-    monkeypatch.setattr("geostat.runs.stages.experiments", lambda run: {})  # which take most of the time
+    monkeypatch.setattr(
+        "geostat.runs.stages.experiments", lambda run: {}
+    )  # which take most of the time
     laid = confront(finished.tree, finished.tree, editions=("sharp",), points=2, predict=True)
-    np.testing.assert_allclose(laid["predictive"]["recall_slope"], kept["recall_slope"], equal_nan=True)
+    np.testing.assert_allclose(
+        laid["predictive"]["recall_slope"], kept["recall_slope"], equal_nan=True
+    )

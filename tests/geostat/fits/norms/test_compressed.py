@@ -8,15 +8,21 @@ from geostat.fits.norms.fit import fit_norms
 
 
 def test_sink_is_smallest_only_below_every_content_token_of_its_document():
-    norm = np.array([[1.0, 2, 3], [2, 2, 3], [4, 2, 9], [np.nan, 2, 3], [1, np.nan, 3], [1, np.nan, np.nan]])[:, None]
+    norm = np.array(
+        [[1.0, 2, 3], [2, 2, 3], [4, 2, 9], [np.nan, 2, 3], [1, np.nan, 3], [1, np.nan, np.nan]]
+    )[:, None]
     share = sink_smallest(norm, 1)
-    assert float(share.value[0]) == pytest.approx(2 / 4)  # a tie is none; without a sink or content nothing can be said
+    assert float(share.value[0]) == pytest.approx(
+        2 / 4
+    )  # a tie is none; without a sink or content nothing can be said
     assert float(share.lower[0]) == pytest.approx(proportion_confint(2, 4, method="wilson")[0])
     assert np.isnan(sink_smallest(norm, 0).value).all()
 
 
 def test_compressed_is_at_most_half_the_median_of_its_own_document():
-    content = np.array([[4.0, 2.0, 4.0, 2.01, 9.0], [40, 19, 40, 39, np.nan], [0, 0, 0, 0, 1], [np.nan] * 5])
+    content = np.array(
+        [[4.0, 2.0, 4.0, 2.01, 9.0], [40, 19, 40, 39, np.nan], [0, 0, 0, 0, 1], [np.nan] * 5]
+    )
     expected = np.zeros((4, 5), dtype=bool)
     expected[:2, 1] = True  # medians 4 and 39.5
     np.testing.assert_array_equal(compressed(content), expected)
@@ -24,7 +30,9 @@ def test_compressed_is_at_most_half_the_median_of_its_own_document():
 
 @pytest.fixture
 def data():
-    """Norms near 2 in which no content token is compressed; token ids 0 to 126 once in each document, shifted by document."""
+    """Norms near 2 in which no content token is compressed; token ids 0 to 126 once in each
+    document, shifted by document.
+    """
     data = capture(Truth(cv=0.05), sizes=Sizes(layers=2), seed=1)
     positions = np.arange(128)
     data["token_id"].values[:] = (positions + 7 * np.arange(8)[:, None]) % 127
@@ -50,7 +58,11 @@ def test_compressed_tokens_are_listed_with_what_they_count(data):
     np.testing.assert_array_equal(fit["compressed_token_share_by_head"][1], [[0, 0], [1, 0]])
     share = fit["compressed_share"]
     assert float(share[1, 0]) == pytest.approx((fives + nines) / (8 * 127))
-    assert float(fit["compressed_share_lower"][1, 0]) <= float(share[1, 0]) <= float(fit["compressed_share_upper"][1, 0])
+    assert (
+        float(fit["compressed_share_lower"][1, 0])
+        <= float(share[1, 0])
+        <= float(fit["compressed_share_upper"][1, 0])
+    )
 
 
 def test_without_compressed_tokens_the_share_is_zero_without_an_error(data):
@@ -96,5 +108,9 @@ def test_one_document_shows_no_secondary_sink(data):
 def test_a_capture_without_token_ids_has_no_list_of_tokens(data):
     data["value_norm"].values[:, 1, 0, 9] = 0.1
     fit = fit_norms(data.drop_vars("token_id"))
-    assert not [name for name in fit if str(name).startswith("compressed_token") or name == "secondary_sink_tokens"]
+    assert not [
+        name
+        for name in fit
+        if str(name).startswith("compressed_token") or name == "secondary_sink_tokens"
+    ]
     assert list(fit["secondary_sink_position"].values) == [9]

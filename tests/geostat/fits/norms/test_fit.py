@@ -13,11 +13,15 @@ MANY = Sizes(layers=10, heads=6, kv_heads=6)
 
 
 def least_expected(number, share=0.93):
-    """Fewest successes of `number` at a true rate of `share` that chance allows once in a thousand."""
+    """Fewest successes of `number` at a true rate of `share` that chance allows once in a
+    thousand.
+    """
     return binom.ppf(1e-3, number, share)
 
 
-@pytest.mark.parametrize(("name", "truth"), [("C", Truth().C), ("lam", Truth().lam), ("cv_token", Truth().cv)])
+@pytest.mark.parametrize(
+    ("name", "truth"), [("C", Truth().C), ("lam", Truth().lam), ("cv_token", Truth().cv)]
+)
 def test_intervals_cover_the_planted_value(name, truth):
     fit = fit_norms(capture(sizes=MANY, seed=3))
     inside = (fit[f"{name}_lower"] < truth) & (fit[f"{name}_upper"] > truth)
@@ -72,7 +76,9 @@ def test_a_window_without_the_sink_has_no_lambda_and_says_so():
     assert np.isfinite(fit["lam"][0]).all()
     assert np.isnan(fit["lam"][1]).all()
     assert np.isnan(fit["lam_document"][:, 1]).all()
-    np.testing.assert_allclose(fit["C"][1], data["value_norm"][:, 1, :, -40:].mean(("document", "position")), rtol=1e-6)
+    np.testing.assert_allclose(
+        fit["C"][1], data["value_norm"][:, 1, :, -40:].mean(("document", "position")), rtol=1e-6
+    )
 
 
 def test_a_head_that_is_not_there_is_not_a_number_and_rests_on_no_document():
@@ -80,7 +86,9 @@ def test_a_head_that_is_not_there_is_not_a_number_and_rests_on_no_document():
     data["value_norm"][:, 0, 1] = np.nan
     data["value_norm"][0, 0, 0] = np.nan
     fit = fit_norms(data)
-    assert np.isnan([float(fit[name][0, 1]) for name in ("C", "lam", "cv_token", "C_se", "rmse")]).all()
+    assert np.isnan(
+        [float(fit[name][0, 1]) for name in ("C", "lam", "cv_token", "C_se", "rmse")]
+    ).all()
     assert list(fit["documents"][0].values) == [7, 0]
     # The missing document must not count towards K.
     others = fit_norms(data.isel(document=slice(1, None)))
@@ -144,7 +152,19 @@ def bad(case):
     return data, {case}
 
 
-@pytest.mark.parametrize("case", ["one_document", "two_documents", "constant", "no_norms", "zero_norms", "infinite", "no_sink", "holes"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        "one_document",
+        "two_documents",
+        "constant",
+        "no_norms",
+        "zero_norms",
+        "infinite",
+        "no_sink",
+        "holes",
+    ],
+)
 def test_bad_data_is_flagged_and_accounts_for_every_missing_number(case):
     data, expected = bad(case)
     fit = fit_norms(data)
@@ -158,7 +178,11 @@ def test_bad_data_is_flagged_and_accounts_for_every_missing_number(case):
 
 @pytest.mark.parametrize("positions", [1, 2, 3, 4, 5])
 def test_short_documents_are_flagged(positions):
-    fit = fit_norms(capture(sizes=Sizes(positions=128)).isel(position=slice(0, positions)).assign_coords(tokens=("layer", [positions])))
+    fit = fit_norms(
+        capture(sizes=Sizes(positions=128))
+        .isel(position=slice(0, positions))
+        .assign_coords(tokens=("layer", [positions]))
+    )
     assert_told(fit)
     said = set(reasons(fit["flags"][0, 0]))
     assert ("no_norms" in said) == (positions == 1)

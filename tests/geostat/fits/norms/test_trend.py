@@ -55,11 +55,17 @@ def test_robust_error_is_newey_and_wests_at_the_stated_bandwidth():
 
 
 def test_under_autocorrelation_the_robust_error_is_the_scatter_of_slopes_and_the_plain_one_is_not():
-    noise = lfilter([1.0], [1.0, -0.6], np.random.default_rng(2).normal(size=(300, 700)), axis=-1)[:, 100:]
+    noise = lfilter([1.0], [1.0, -0.6], np.random.default_rng(2).normal(size=(300, 700)), axis=-1)[
+        :, 100:
+    ]
     profiles = 20 + noise
     scatter = trend(profiles).std()
     robust = np.sqrt(np.mean(hac_errors(profiles) ** 2))
-    ordinary = np.sqrt(np.mean([float(line.model.fit().bse["trend"]) ** 2 for line in map(line_of_profile, profiles)]))
+    ordinary = np.sqrt(
+        np.mean(
+            [float(line.model.fit().bse["trend"]) ** 2 for line in map(line_of_profile, profiles)]
+        )
+    )
     margin = 4 * scatter / np.sqrt(2 * 300)  # four standard errors of a standard deviation
     assert 0.85 * scatter - margin < robust < scatter + margin  # Bartlett's kernel loses some of it
     assert ordinary < 0.6 * scatter

@@ -6,12 +6,23 @@ from support.synthetic import Sizes, capture
 
 from geostat.errors import InputError
 from geostat.fits.norms.fit import fit_norms
-from geostat.fits.norms.variance import SOURCES, MeanSquares, complete_block, mean_squares, mixed_model, share_of_variance, shares, split
+from geostat.fits.norms.variance import (
+    SOURCES,
+    MeanSquares,
+    complete_block,
+    mean_squares,
+    mixed_model,
+    share_of_variance,
+    shares,
+    split,
+)
 from geostat.fits.one_head import fit_head
 
 
 def table(random, documents=8, heads=5, positions=60, deviations=(0.4, 0.3, 1.0)):
-    """Norms (document, head, position) with planted standard deviations of document, position and residual."""
+    """Norms (document, head, position) with planted standard deviations of document, position
+    and residual.
+    """
     document, position, residual = deviations
     return (
         10
@@ -28,7 +39,9 @@ def statsmodels_shares(result):
 
 @pytest.mark.parametrize("deviations", [(0.8, 0.6, 1.0), (0.0, 0.6, 1.0), (0.8, 0.0, 1.0)])
 def test_shares_are_the_restricted_likelihood_of_statsmodels_crossed_mixed_model(deviations):
-    norm = table(np.random.default_rng(5), documents=6, heads=3, positions=15, deviations=deviations)
+    norm = table(
+        np.random.default_rng(5), documents=6, heads=3, positions=15, deviations=deviations
+    )
     found = split(norm)
     for head in range(3):
         result = mixed_model(norm[:, head])
@@ -37,7 +50,9 @@ def test_shares_are_the_restricted_likelihood_of_statsmodels_crossed_mixed_model
         if 0 in (found["share_document"].value[head], found["share_position"].value[head]):
             assert any("boundary" in note for note in result.notes)
         expected = statsmodels_shares(result)
-        np.testing.assert_allclose([found[f"share_{name}"].value[head] for name in SOURCES], expected, atol=2e-4)
+        np.testing.assert_allclose(
+            [found[f"share_{name}"].value[head] for name in SOURCES], expected, atol=2e-4
+        )
 
 
 def test_pooling_maximises_the_restricted_likelihood_also_where_a_component_is_zero():
@@ -64,7 +79,10 @@ def test_pooling_maximises_the_restricted_likelihood_also_where_a_component_is_z
         bounds = [(0, None), (0, None), (1e-3, None)]
         starts = [(0.1, 0.1, 1), (0, 0, 1), (1, 1, 0.1)]
         tight = {"ftol": 1e-15, "gtol": 1e-10}
-        best = min((minimize(loss, start, bounds=bounds, options=tight) for start in starts), key=lambda found: found.fun)
+        best = min(
+            (minimize(loss, start, bounds=bounds, options=tight) for start in starts),
+            key=lambda found: found.fun,
+        )
         pooled = squares.pooled().variances()
         np.testing.assert_allclose([pooled[name][0] for name in SOURCES], best.x, atol=1e-4)
         at_zero += pooled["document"][0] == 0 or pooled["position"][0] == 0
@@ -81,7 +99,9 @@ def test_leaving_a_document_out_in_closed_form_is_fitting_the_others():
     for left_out in range(8):
         expected, _ = mean_squares(np.delete(block, left_out, axis=0))
         for name in ("document", "position", "residual", "level", "documents", "positions"):
-            np.testing.assert_allclose(getattr(without, name)[left_out], getattr(expected, name), rtol=1e-10, err_msg=name)
+            np.testing.assert_allclose(
+                getattr(without, name)[left_out], getattr(expected, name), rtol=1e-10, err_msg=name
+            )
 
 
 def test_planted_shares_are_found_and_add_to_one():
@@ -101,7 +121,9 @@ def test_planted_shares_are_found_and_add_to_one():
 
 
 def test_without_an_effect_its_share_is_zero_in_about_half_the_heads_and_says_so():
-    found = split(table(np.random.default_rng(9), heads=400, positions=200, deviations=(0.3, 0.0, 1.0)))
+    found = split(
+        table(np.random.default_rng(9), heads=400, positions=200, deviations=(0.3, 0.0, 1.0))
+    )
     share, variation = found["share_position"], found["cv_position"]
     zero = share.value == 0
     assert 140 < zero.sum() < 260
@@ -128,10 +150,13 @@ def test_limits_of_the_document_share_cover_with_eight_documents_where_symmetric
 @pytest.mark.parametrize("name", SOURCES)
 def test_limits_hold_the_estimate_and_stay_between_zero_and_one(name):
     for deviations in ((0.0, 0.0, 1.0), (3.0, 0.1, 0.1), (0.1, 3.0, 0.1)):
-        found = split(table(np.random.default_rng(11), heads=50, deviations=deviations))[f"share_{name}"]
+        found = split(table(np.random.default_rng(11), heads=50, deviations=deviations))[
+            f"share_{name}"
+        ]
         assert (found.lower >= 0).all()
         assert (found.upper <= 1).all()
-        # An estimate held at 0 pools its mean square with the residual's, which moves the others a little.
+        # An estimate held at 0 pools its mean square with the residual's, which moves the others a
+        # little.
         assert (found.lower <= found.value + 0.02).all()
         assert (found.value <= found.upper + 0.02).all()
 
@@ -139,14 +164,22 @@ def test_limits_hold_the_estimate_and_stay_between_zero_and_one(name):
 def test_documents_that_differ_by_a_constant_alone_have_all_variance_between_them():
     norm = np.broadcast_to(np.array([1.0, 2.0, 4.0])[:, None, None], (3, 1, 6))
     found = split(norm)
-    assert [float(found[f"share_{name}"].value[0]) for name in SOURCES] == pytest.approx([1, 0, 0], abs=1e-12)
+    assert [float(found[f"share_{name}"].value[0]) for name in SOURCES] == pytest.approx(
+        [1, 0, 0], abs=1e-12
+    )
     found = split(np.broadcast_to(np.arange(1.0, 7.0), (3, 1, 6)))
-    assert [float(found[f"share_{name}"].value[0]) for name in SOURCES] == pytest.approx([0, 1, 0], abs=1e-12)
-    assert float(found["cv_position"].value[0]) == pytest.approx(np.arange(1.0, 7.0).std(ddof=1) / 3.5)
+    assert [float(found[f"share_{name}"].value[0]) for name in SOURCES] == pytest.approx(
+        [0, 1, 0], abs=1e-12
+    )
+    assert float(found["cv_position"].value[0]) == pytest.approx(
+        np.arange(1.0, 7.0).std(ddof=1) / 3.5
+    )
 
 
 def test_norms_that_do_not_vary_have_no_shares():
-    constant = np.full((4, 1, 9), np.float32(0.1)).astype(float) * (1 + 1e-9 * np.random.default_rng(12).normal(size=(4, 1, 9)))
+    constant = np.full((4, 1, 9), np.float32(0.1)).astype(float) * (
+        1 + 1e-9 * np.random.default_rng(12).normal(size=(4, 1, 9))
+    )
     assert np.isnan(split(constant)["share_residual"].value).all()
     assert mixed_model(constant[:, 0]) is None
 
@@ -158,7 +191,9 @@ def test_a_short_document_shortens_the_table_not_the_others():
     found, expected = split(holes), split(norm[..., :40])
     for name in expected:
         for part, array in expected[name].arrays().items():
-            np.testing.assert_allclose(found[name].arrays()[part], array, rtol=1e-9, err_msg=f"{name} {part}")
+            np.testing.assert_allclose(
+                found[name].arrays()[part], array, rtol=1e-9, err_msg=f"{name} {part}"
+            )
 
 
 def test_statsmodels_report_of_a_head_is_one_call_away_and_the_same_split():

@@ -20,7 +20,9 @@ def offset_heads():
 
 
 def least_expected(number, share=0.92):
-    """Fewest successes of `number` at a true rate of `share` that chance allows once in a thousand."""
+    """Fewest successes of `number` at a true rate of `share` that chance allows once in a
+    thousand.
+    """
     return binom.ppf(1e-3, number, share)
 
 
@@ -51,14 +53,20 @@ def test_intervals_of_the_offset_form_cover_the_planted_value(offset_heads, name
 def test_intervals_of_rho0_cover_the_planted_value(offset_heads):
     assert covered(offset_heads, "rho0", Truth().rho0) >= least_expected(offset_heads["rho0"].size)
     spread = offset_heads["rho0_spread"]
-    assert float(spread.mean()) == pytest.approx(Spread().sink, abs=4 * float(spread.std()) / np.sqrt(spread.size))
+    assert float(spread.mean()) == pytest.approx(
+        Spread().sink, abs=4 * float(spread.std()) / np.sqrt(spread.size)
+    )
 
 
 def test_offset_is_preferred_where_there_is_one_and_only_there(offset_heads):
     assert offset_heads["offset_preferred"].all()
-    assert (offset_heads["mae_by_lag"].sel(gram="offset") < offset_heads["mae_by_lag"].sel(gram="exponential")).all()
+    assert (
+        offset_heads["mae_by_lag"].sel(gram="offset")
+        < offset_heads["mae_by_lag"].sel(gram="exponential")
+    ).all()
     plain = fit_similarity(capture(Truth(offset=0.0), sizes=MANY, seed=4))
-    # Left-out loss with the one-standard-error rule keeps a true exponential in more than 9 of 10 heads.
+    # Left-out loss with the one-standard-error rule keeps a true exponential in more than 9 of 10
+    # heads.
     assert float(plain["offset_preferred"].mean()) < 0.15
     assert covered(plain.sel(gram="exponential"), "beta", Truth().beta) >= least_expected(60)
     for fit, form in ((offset_heads, "offset"), (plain, "exponential")):
@@ -70,20 +78,32 @@ def test_offset_is_preferred_where_there_is_one_and_only_there(offset_heads):
 def test_left_out_loss_and_excess_are_those_of_refits_by_lmfit():
     data = capture(sizes=SMALL, seed=5)
     fit = fit_similarity(data)
-    lag, pairs, cosine = np.arange(1, 39.0), 39 - np.arange(1, 39.0), data["cosine_mean"][:, 0, 0].values.astype(float)
+    lag, pairs, cosine = (
+        np.arange(1, 39.0),
+        39 - np.arange(1, 39.0),
+        data["cosine_mean"][:, 0, 0].values.astype(float),
+    )
     loss = {"exponential": [], "power": [], "constant": []}
     for k in range(3):
         others = np.delete(cosine, k, axis=0).mean(axis=0)
         for form, each in loss.items():
             start = {name: 0.2 for name in FORM[form].parameters}
-            result = FORM[form].model.fit(others, lag=lag, weights=np.sqrt(pairs), **start, **LMFIT_KEYWORDS)
+            result = FORM[form].model.fit(
+                others, lag=lag, weights=np.sqrt(pairs), **start, **LMFIT_KEYWORDS
+            )
             each.append((pairs * (cosine[k] - result.best_fit) ** 2).sum() / pairs.sum())
     for form, each in loss.items():
-        assert float(fit["loss_left_out"].sel(gram=form).squeeze()) == pytest.approx(np.mean(each), rel=1e-6)
-        assert float(fit["loss_left_out_se"].sel(gram=form).squeeze()) == pytest.approx(np.std(each, ddof=1) / np.sqrt(3), rel=1e-5)
+        assert float(fit["loss_left_out"].sel(gram=form).squeeze()) == pytest.approx(
+            np.mean(each), rel=1e-6
+        )
+        assert float(fit["loss_left_out_se"].sel(gram=form).squeeze()) == pytest.approx(
+            np.std(each, ddof=1) / np.sqrt(3), rel=1e-5
+        )
     excess, error = (fit[name].squeeze() for name in ("loss_excess", "loss_excess_se"))
     gap = np.subtract(loss["power"], loss["constant"])
-    assert float(excess.sel(gram="power") - excess.sel(gram="constant")) == pytest.approx(gap.mean(), rel=1e-6)
+    assert float(excess.sel(gram="power") - excess.sel(gram="constant")) == pytest.approx(
+        gap.mean(), rel=1e-6
+    )
     assert float(excess.min()) == 0.0
     assert float(error.values[excess.values.argmin()]) == 0.0
 
@@ -95,11 +115,17 @@ def test_error_by_lag_weighs_lags_alike_and_negative_share_weighs_pairs():
     mean = data["cosine_mean"][:, 0, 0].values.astype(float).mean(axis=0)
     beta = float(fit["beta"].sel(gram="exponential").squeeze())
     misses = np.abs(mean - np.exp(-beta * np.arange(1, 5)))
-    assert float(fit["mae_by_lag"].sel(gram="exponential").squeeze()) == pytest.approx(misses.mean())
+    assert float(fit["mae_by_lag"].sel(gram="exponential").squeeze()) == pytest.approx(
+        misses.mean()
+    )
     # Five content tokens: 4, 3, 2, 1 pairs at lags 1 to 4.
-    assert float(fit["negative_fraction"].squeeze()) == pytest.approx((0.1 * 4 + 0.5 * 3 + 0.5 * 2 + 1.0) / 10)
+    assert float(fit["negative_fraction"].squeeze()) == pytest.approx(
+        (0.1 * 4 + 0.5 * 3 + 0.5 * 2 + 1.0) / 10
+    )
     each = np.array([(0.5 * 3 + 1.0 * 2 + 1.0) / 10, (0.2 * 4 + 0.5 * 3 + 1.0) / 10])
-    assert float(fit["negative_fraction_se"].squeeze()) == pytest.approx(each.std(ddof=1) / np.sqrt(2))
+    assert float(fit["negative_fraction_se"].squeeze()) == pytest.approx(
+        each.std(ddof=1) / np.sqrt(2)
+    )
 
 
 def test_criteria_are_their_textbook_formulas():
@@ -110,19 +136,27 @@ def test_criteria_are_their_textbook_formulas():
         squares = float(at["rmse"]) ** 2 * total
         assert float(at["bic"]) == pytest.approx(n * np.log(squares / n) + p * np.log(n))
         k = p + 1  # the variance counts
-        assert float(at["aicc"]) == pytest.approx(n * np.log(squares / n) + 2 * k + 2 * k * (k + 1) / (n - k - 1))
+        assert float(at["aicc"]) == pytest.approx(
+            n * np.log(squares / n) + 2 * k + 2 * k * (k + 1) / (n - k - 1)
+        )
         assert int(at["parameters"]) == p
 
 
 def test_error_of_mae_is_the_jackknife_of_refits():
     data = capture(sizes=SMALL, seed=7)
     fit = fit_similarity(data).sel(gram="offset").squeeze()
-    lag, pairs, cosine = np.arange(1, 39.0), 39 - np.arange(1, 39.0), data["cosine_mean"][:, 0, 0].values.astype(float)
+    lag, pairs, cosine = (
+        np.arange(1, 39.0),
+        39 - np.arange(1, 39.0),
+        data["cosine_mean"][:, 0, 0].values.astype(float),
+    )
     without = []
     for k in range(3):
         others = np.delete(cosine, k, axis=0).mean(axis=0)
         own = solve("offset", lag, others[None], pairs)
-        without.append(np.abs(others - by_lag("offset", lag, own.values["beta"], own.values["offset"])).mean())
+        without.append(
+            np.abs(others - by_lag("offset", lag, own.values["beta"], own.values["offset"])).mean()
+        )
     expected = np.sqrt(2 / 3 * ((without - np.mean(without)) ** 2).sum())
     assert float(fit["mae_by_lag_se"]) == pytest.approx(expected, rel=1e-6)
 
@@ -153,7 +187,9 @@ def test_parameters_at_a_bound_are_flagged_and_have_no_error(cosine, beta):
     assert reasons(fit["head_flags"][0, 0]) == ["steady_cosine", "no_dimension"]
     assert np.isnan(fit["r2"]).all()
     if cosine < 1:
-        np.testing.assert_allclose(fit["offset"].sel(gram=["offset", "constant"]), cosine, atol=1e-6)
+        np.testing.assert_allclose(
+            fit["offset"].sel(gram=["offset", "constant"]), cosine, atol=1e-6
+        )
     assert (fit["chosen"] >= 0).all()
     if cosine == -0.3:
         assert (fit["chosen"] == FORMS.index("constant")).all()
@@ -164,7 +200,15 @@ def test_one_document_has_estimates_but_no_errors():
     for form in FORMS:
         for name in FORM[form].parameters:
             assert np.isfinite(fit[name].sel(gram=form)).all()
-    for name in ("beta_se", "mae_by_lag_se", "rho0_se", "drift_slope_se", "sink_slope_se", "negative_fraction_se", "loss_left_out"):
+    for name in (
+        "beta_se",
+        "mae_by_lag_se",
+        "rho0_se",
+        "drift_slope_se",
+        "sink_slope_se",
+        "negative_fraction_se",
+        "loss_left_out",
+    ):
         assert np.isnan(fit[name]).all(), name
     assert np.isfinite(fit["beta_se_lags"].sel(gram="offset")).all()
     assert fit["offset_preferred"].all()
@@ -185,9 +229,13 @@ def test_a_window_without_the_sink_has_no_rho0_and_counts_its_own_pairs():
     pairs = 40 - np.arange(1, 40.0)
     cosine = data["cosine_mean"][:, 1, 0, :39].values.astype(float).mean(axis=0)[None]
     own = solve("offset", np.arange(1, 40.0), cosine, pairs)
-    assert float(fit["beta"].sel(gram="offset")[1, 0]) == pytest.approx(own.values["beta"][0], rel=1e-9)
+    assert float(fit["beta"].sel(gram="offset")[1, 0]) == pytest.approx(
+        own.values["beta"][0], rel=1e-9
+    )
     model = by_lag("offset", np.arange(1, 40.0), own.values["beta"][0], own.values["offset"][0])
-    assert float(fit["mae_by_lag"].sel(gram="offset")[1, 0]) == pytest.approx(np.abs(cosine[0] - model).mean(), rel=1e-9)
+    assert float(fit["mae_by_lag"].sel(gram="offset")[1, 0]) == pytest.approx(
+        np.abs(cosine[0] - model).mean(), rel=1e-9
+    )
 
 
 def test_layers_are_fitted_alike_whatever_layers_stand_beside_them():
@@ -207,14 +255,27 @@ def test_five_tokens_and_a_missing_head_do_not_break_it():
     assert np.isfinite(fit["beta"].sel(gram=["exponential", "offset", "power"])[:, 0, 0]).all()
     for name in ("beta", "mae_by_lag", "mae_by_pair", "r2", "bic", "loss_left_out", "loss_excess"):
         assert np.isnan(fit[name][:, 0, 1]).all(), name
-    for name in ("rho0", "negative_fraction", "drift_slope", "drift_rms", "sink_slope", "rho0_spread", "chance_by_lag"):
+    for name in (
+        "rho0",
+        "negative_fraction",
+        "drift_slope",
+        "drift_rms",
+        "sink_slope",
+        "rho0_spread",
+        "chance_by_lag",
+    ):
         assert np.isnan(fit[name][0, 1]), name
     assert not fit["converged"][:, 0, 1].any()
     assert not fit["feasible"][:, 0, 1].any()
     assert list(fit["documents"][0].values) == [8, 0]
     assert int(fit["chosen"][0, 1]) == -1
     assert reasons(fit["flags"].sel(gram="power")[0, 1]) == ["no_data"]
-    assert reasons(fit["head_flags"][0, 1]) == ["no_data", "no_sink_cosine", "no_drift", "no_dimension"]
+    assert reasons(fit["head_flags"][0, 1]) == [
+        "no_data",
+        "no_sink_cosine",
+        "no_drift",
+        "no_dimension",
+    ]
 
 
 @pytest.mark.parametrize(("positions", "why"), [(2, "no_data"), (3, "too_few_lags")])
@@ -251,7 +312,9 @@ def test_results_carry_their_names_units_and_float64(offset_heads):
         "rho0_spread",
         "negative_fraction",
     ):
-        assert {name, f"{name}_se", f"{name}_lower", f"{name}_upper"} <= set(offset_heads.data_vars), name
+        assert {name, f"{name}_se", f"{name}_lower", f"{name}_upper"} <= set(
+            offset_heads.data_vars
+        ), name
     assert (offset_heads["offset"].sel(gram="exponential") == 0).all()
     assert (offset_heads["stretch"].sel(gram="power") == 1).all()
     assert np.isnan(offset_heads["beta"].sel(gram="constant")).all()

@@ -3,7 +3,15 @@ import pytest
 from scipy.optimize import minimize
 
 from geostat.fits.similarity import forms
-from geostat.fits.similarity.forms import FORM, FORMS, PARAMETERS, by_lag, fit_row, fitted_gram, jacobian
+from geostat.fits.similarity.forms import (
+    FORM,
+    FORMS,
+    PARAMETERS,
+    by_lag,
+    fit_row,
+    fitted_gram,
+    jacobian,
+)
 from geostat.fits.similarity.solver import solve
 
 LAG = np.arange(1, 200.0)
@@ -16,15 +24,22 @@ TRUE = {
     "stretched": "stretched",
     "offset_power": "offset_power",
 }
-"""The form that rows are drawn from, for each that is fitted: an exponential has to miss, which is where finite differences fail."""
+"""The form that rows are drawn from, for each that is fitted: an exponential has to miss, which
+is where finite differences fail.
+"""
 
 
 def rows(form, number=12, seed=0):
     random = np.random.default_rng(seed)
     slowest = 0.3 if "power" in form else 0.02  # a slower power law rises from c = −1, a bound
-    beta, offset = np.exp(random.uniform(np.log(slowest), np.log(1.5), (number, 1))), random.uniform(-0.1, 0.6, (number, 1))
+    beta, offset = (
+        np.exp(random.uniform(np.log(slowest), np.log(1.5), (number, 1))),
+        random.uniform(-0.1, 0.6, (number, 1)),
+    )
     stretch = random.uniform(0.4, 1.6, (number, 1))
-    return by_lag(TRUE[form], LAG, beta, offset, stretch) + random.normal(0, 0.03, (number, LAG.size))
+    return by_lag(TRUE[form], LAG, beta, offset, stretch) + random.normal(
+        0, 0.03, (number, LAG.size)
+    )
 
 
 def point(form):
@@ -44,9 +59,14 @@ def test_batched_solver_finds_the_optimum_lmfit_finds_from_elsewhere(form):
                 parameters[name].value *= change
         if "offset" in parameters:
             parameters["offset"].value += 0.05
-        result = FORM[form].model.fit(cosine[row], parameters, lag=LAG, weights=np.sqrt(PAIRS), **forms.keywords(form))
+        result = FORM[form].model.fit(
+            cosine[row], parameters, lag=LAG, weights=np.sqrt(PAIRS), **forms.keywords(form)
+        )
         for name in FORM[form].parameters:
-            assert result.params[name].value == pytest.approx(found.values[name][row], rel=1e-6), (row, name)
+            assert result.params[name].value == pytest.approx(found.values[name][row], rel=1e-6), (
+                row,
+                name,
+            )
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -57,10 +77,18 @@ def test_no_other_point_has_a_smaller_loss_of_pairs(form):
     for row in range(3):
 
         def loss(p, y=cosine[row]):
-            return (PAIRS * (y - by_lag(form, LAG, **({"beta": 1.0} | dict(zip(names, p, strict=True))))) ** 2).sum()
+            return (
+                PAIRS
+                * (y - by_lag(form, LAG, **({"beta": 1.0} | dict(zip(names, p, strict=True))))) ** 2
+            ).sum()
 
         start = [point(form)[name] for name in names]
-        best = minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 4000})
+        best = minimize(
+            loss,
+            start,
+            method="Nelder-Mead",
+            options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 4000},
+        )
         np.testing.assert_allclose([found.values[name][row] for name in names], best.x, rtol=1e-5)
         assert found.squares[row] == pytest.approx(best.fun, rel=1e-9)
 
@@ -83,7 +111,10 @@ def test_unknown_lags_are_left_out_and_not_read_as_zero():
     holes[:, 50:120] = np.nan
     known = np.isfinite(holes[0])
     for form in FORMS:
-        found, own = solve(form, LAG, holes, PAIRS), solve(form, LAG[known], cosine[:, known], PAIRS[known])
+        found, own = (
+            solve(form, LAG, holes, PAIRS),
+            solve(form, LAG[known], cosine[:, known], PAIRS[known]),
+        )
         for name in FORM[form].parameters:
             np.testing.assert_allclose(found.values[name], own.values[name], rtol=1e-8)
 
@@ -112,13 +143,20 @@ def test_every_form_is_what_its_formula_says(form):
     }[form]
     np.testing.assert_allclose(by_lag(form, LAG, beta, c, s), expected, rtol=1e-12)
     values = {"beta": beta, "offset": c, "stretch": s}
-    np.testing.assert_allclose(FORM[form].model.eval(lag=LAG, **{n: values[n] for n in FORM[form].parameters}), expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        FORM[form].model.eval(lag=LAG, **{n: values[n] for n in FORM[form].parameters}),
+        expected,
+        rtol=1e-12,
+    )
     gram = fitted_gram(form, 30, beta, c if "offset" in FORM[form].parameters else 0.0, s, 0.1)
     np.testing.assert_allclose(gram.by_lag, [1.0, *expected[:29]], rtol=1e-12)
     assert gram.rho0 == 0.1
 
 
-@pytest.mark.parametrize(("form", "level", "at"), [("exponential", -0.3, "beta"), ("power", -0.3, "beta"), ("stretched", 0.08, "stretch")])
+@pytest.mark.parametrize(
+    ("form", "level", "at"),
+    [("exponential", -0.3, "beta"), ("power", -0.3, "beta"), ("stretched", 0.08, "stretch")],
+)
 def test_a_row_no_form_can_follow_ends_at_a_bound(form, level, at):
     found = solve(form, LAG, np.full((1, LAG.size), level), PAIRS)
     assert found.at_bound[at].all()

@@ -12,7 +12,9 @@ def test_autocovariance_takes_pairs_of_known_tokens_only():
     assert np.isnan(autocovariance(row, 5)[0])
 
 
-@pytest.mark.parametrize(("phi", "theta"), [(0.0, 0.0), (0.55, 0.0), (0.9, 0.0), (-0.3, 0.0), (0.94, -0.7)])
+@pytest.mark.parametrize(
+    ("phi", "theta"), [(0.0, 0.0), (0.55, 0.0), (0.9, 0.0), (-0.3, 0.0), (0.94, -0.7)]
+)
 def test_the_background_finds_the_noise_it_was_given(phi, theta):
     rows = arma(phi, theta, 200, 1024)
     found = background(rows)
@@ -20,7 +22,9 @@ def test_the_background_finds_the_noise_it_was_given(phi, theta):
     assert np.median(np.sqrt(found.density(np.zeros(1)))) == pytest.approx(truth, rel=0.12)
     assert np.median(found.variance) == pytest.approx(1.0, abs=0.03)
     frequency = 2 * np.pi * np.arange(4096) / 4096
-    np.testing.assert_allclose(np.median(found.density(frequency).mean(axis=1)), (rows**2).mean(), rtol=0.05)
+    np.testing.assert_allclose(
+        np.median(found.density(frequency).mean(axis=1)), (rows**2).mean(), rtol=0.05
+    )
 
 
 @pytest.mark.parametrize("phi", [0.0, 0.55, 0.8])
@@ -42,7 +46,9 @@ def test_a_pure_tone_is_no_part_of_the_background():
     quiet = np.median(background(rows).density(np.zeros(1)))
     loud = background(rows + 1.5 * np.cos(2.0 * np.arange(1024)))
     assert np.median(loud.density(np.zeros(1))) == pytest.approx(quiet, rel=0.1)
-    assert np.median(loud.density(np.full(1, 2.0))) == pytest.approx(np.median(background(rows).density(np.full(1, 2.0))), rel=0.1)
+    assert np.median(loud.density(np.full(1, 2.0))) == pytest.approx(
+        np.median(background(rows).density(np.full(1, 2.0))), rel=0.1
+    )
 
 
 def test_gaps_exact_fits_and_empty_rows():

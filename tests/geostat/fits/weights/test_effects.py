@@ -1,4 +1,6 @@
-"""Effects that verdicts on Assumption 3 rest on: equal to their definitions, without bias from noise, and seldom judged falsely."""
+"""Effects that verdicts on Assumption 3 rest on: equal to their definitions, without bias from
+noise, and seldom judged falsely.
+"""
 
 import numpy as np
 import pytest
@@ -15,16 +17,26 @@ from studies.verdicts import Row, growth, oscillation, shape, study
 
 @pytest.fixture(scope="module")
 def fits():
-    return fit_weights(capture(Truth(eta=0.35, eta_tail=0.35), Spread(token=0.1), Sizes(heads=3, kv_heads=1), seed=4)).isel(layer=0)
+    return fit_weights(
+        capture(
+            Truth(eta=0.35, eta_tail=0.35), Spread(token=0.1), Sizes(heads=3, kv_heads=1), seed=4
+        )
+    ).isel(layer=0)
 
 
 def test_the_total_growth_is_the_last_weight_over_the_plateau_s(fits):
     assert (fits["growth_reason"] == HAS_ONE).all()
     model = fits["log_weight_model"].values
-    assert fits["growth"].values == pytest.approx(model[:, -1] - np.log(fits["p_base"].values), abs=0.1)
+    assert fits["growth"].values == pytest.approx(
+        model[:, -1] - np.log(fits["p_base"].values), abs=0.1
+    )
     assert (fits["growth_se"] < 0.25).all()
-    assert fits["growth_lower"].values == pytest.approx(2 * fits["growth"].values - fits["growth_upper"].values)
-    assert ((fits["growth_lower"] < 0.35 * 9) & (fits["growth_upper"] > 0.35 * 9)).all()  # 127 − 118 tokens of 0.35
+    assert fits["growth_lower"].values == pytest.approx(
+        2 * fits["growth"].values - fits["growth_upper"].values
+    )
+    assert (
+        (fits["growth_lower"] < 0.35 * 9) & (fits["growth_upper"] > 0.35 * 9)
+    ).all()  # 127 − 118 tokens of 0.35
 
 
 def test_growth_is_measured_in_each_document_where_the_others_have_it():
@@ -38,7 +50,9 @@ def test_growth_is_measured_in_each_document_where_the_others_have_it():
     }
     again["t1"] = again["t2"]
     fit = {name: rows[0] for name, rows in again.items()}
-    found = growth_of(rows, position, 30.0, fit, again, np.ones(2, bool), np.zeros(2, bool), np.ones((4, 2), bool))
+    found = growth_of(
+        rows, position, 30.0, fit, again, np.ones(2, bool), np.zeros(2, bool), np.ones((4, 2), bool)
+    )
     for head in range(2):
         each = []
         for k in range(4):
@@ -53,12 +67,18 @@ def test_growth_is_measured_in_each_document_where_the_others_have_it():
 
 def test_the_log_total_is_that_of_the_total(fits):
     for part in ("", "_lower", "_upper"):
-        assert fits[f"total_model_log{part}"].values == pytest.approx(np.log(fits[f"total_model{part}"].values))
-    assert fits["total_model_log_se"].values == pytest.approx(fits["total_model_se"].values / fits["total_model"].values)
+        assert fits[f"total_model_log{part}"].values == pytest.approx(
+            np.log(fits[f"total_model{part}"].values)
+        )
+    assert fits["total_model_log_se"].values == pytest.approx(
+        fits["total_model_se"].values / fits["total_model"].values
+    )
 
 
 def test_growth_that_does_not_stand_out_has_no_estimate():
-    flat = fit_weights(capture(Truth(eta=0.0, eta_tail=0.0), sizes=Sizes(heads=8, kv_heads=1), seed=2)).isel(layer=0)
+    flat = fit_weights(
+        capture(Truth(eta=0.0, eta_tail=0.0), sizes=Sizes(heads=8, kv_heads=1), seed=2)
+    ).isel(layer=0)
     absent = ~flat["growth_identified"].values
     assert absent.sum() >= 6
     assert np.isnan(flat["growth"].values[absent]).all()
@@ -66,22 +86,34 @@ def test_growth_that_does_not_stand_out_has_no_estimate():
 
 
 def drawn(documents, heads, tokens, steps, level, noise, seed):
-    """Log weights of a constant profile with steps, and a fit that is exactly the profile's level."""
+    """Log weights of a constant profile with steps, and a fit that is exactly the profile's
+    level.
+    """
     random = np.random.default_rng(seed)
     rows = -5.0 + steps * random.choice([-1.0, 1.0], (heads, tokens))
-    rows = rows + level * random.normal(size=(documents, heads, 1)) + noise * random.normal(size=(documents, heads, tokens))
+    rows = (
+        rows
+        + level * random.normal(size=(documents, heads, 1))
+        + noise * random.normal(size=(documents, heads, tokens))
+    )
 
     def level_of(mean):
         b = np.nanmean(mean, axis=-1)
         zero = np.zeros(b.shape)
-        return {name: b if name == "b" else zero + (tokens if name in ("t1", "t2") else 0.5) for name in CURVE}
+        return {
+            name: b if name == "b" else zero + (tokens if name in ("t1", "t2") else 0.5)
+            for name in CURVE
+        }
 
     return rows, level_of
 
 
 def test_distances_are_those_of_their_definition():
     rows, level_of = drawn(5, 3, 40, 0.3, 1.0, 0.5, 0)
-    position, own_level = 1.0 + np.arange(40), (rows - rows.mean(axis=0)).mean(axis=-1, keepdims=True)
+    position, own_level = (
+        1.0 + np.arange(40),
+        (rows - rows.mean(axis=0)).mean(axis=-1, keepdims=True),
+    )
 
     def by_hand(kept, fit):
         model = log_profile(position, *(fit[name][:, None] for name in CURVE))
@@ -96,7 +128,9 @@ def test_distances_are_those_of_their_definition():
     replicates = [by_hand(kept, one) for kept, one in zip(left, again, strict=True)]
     joined = {name: np.stack([one[name] for one in again]) for name in CURVE}
     found = distance(rows, position, fit, joined, np.ones((5, 3), bool))
-    assert found["rmse"].se == pytest.approx(jackknife(rmse, np.stack([one[0] for one in replicates])).se)
+    assert found["rmse"].se == pytest.approx(
+        jackknife(rmse, np.stack([one[0] for one in replicates])).se
+    )
     limits = jackknife(square, np.stack([one[1] for one in replicates]))
     assert found["misfit"].value == pytest.approx(np.sqrt(np.maximum(square, 0)))
     assert found["misfit"].upper == pytest.approx(np.sqrt(limits.upper))
@@ -120,9 +154,14 @@ def test_the_misfit_is_what_more_documents_would_leave_and_levels_of_documents_a
 
 
 def seldom_false(row: Row, heads: int) -> None:
-    """Of heads that stand alone at most one in twenty is judged falsely, within simulation error (and a false hold where the truth fails)."""
+    """Of heads that stand alone at most one in twenty is judged falsely, within simulation error
+    (and a false hold where the truth fails).
+    """
     most = 0.05 + 3 * np.sqrt(0.05 * 0.95 / heads)
-    holds_true = {"growth": row.planted >= row.tolerance, "shape_position": row.planted <= row.tolerance}[row.claim]
+    holds_true = {
+        "growth": row.planted >= row.tolerance,
+        "shape_position": row.planted <= row.tolerance,
+    }[row.claim]
     at_tolerance = abs(row.planted / row.tolerance - 1) < 0.03
     if not holds_true or at_tolerance:
         assert row.holds <= most, row.told()

@@ -5,7 +5,18 @@ from support.noise import arma
 from geostat.fits.weights.autocorrelation import Background
 from geostat.fits.weights.break_points import FORMS, search_monotone
 from geostat.fits.weights.forms import log_profile
-from geostat.fits.weights.identifiability import ABSENT, AT_BOUND, BELOW, HAS_ONE, NOT_FITTED, ROUGH, Standing, placement, reasons, strength
+from geostat.fits.weights.identifiability import (
+    ABSENT,
+    AT_BOUND,
+    BELOW,
+    HAS_ONE,
+    NOT_FITTED,
+    ROUGH,
+    Standing,
+    placement,
+    reasons,
+    strength,
+)
 
 POSITION = np.arange(1.0, 401)
 LAST = 400.0
@@ -13,13 +24,22 @@ LAST = 400.0
 
 def rows(**values):
     """Parameters of one head, the same in every form."""
-    start = {"b": -7.0, "eta_osc": 0.5, "eta_tail": 0.04, "omega": 0.9, "t1": 60.0, "t2": 300.0} | values
+    start = {
+        "b": -7.0,
+        "eta_osc": 0.5,
+        "eta_tail": 0.04,
+        "omega": 0.9,
+        "t1": 60.0,
+        "t2": 300.0,
+    } | values
     return {name: np.full((len(FORMS), 1), value) for name, value in start.items()}
 
 
 def noise(phi=0.0, variance=1.0):
     shape = (len(FORMS), 1)
-    return Background(phi=np.full(shape, phi), theta=np.zeros(shape), variance=np.full(shape, variance))
+    return Background(
+        phi=np.full(shape, phi), theta=np.zeros(shape), variance=np.full(shape, variance)
+    )
 
 
 def half_widths(**values):
@@ -32,7 +52,11 @@ def test_half_widths_in_white_noise_are_those_of_least_squares():
     names = ("b", "eta_osc", "eta_tail", "omega")
     start = {"b": -7.0, "eta_osc": 0.5, "eta_tail": 0.04, "omega": 0.9, "t1": 60.0, "t2": 300.0}
     columns = [
-        (log_profile(POSITION, *(start | {name: start[name] + step}).values()) - log_profile(POSITION, *start.values())) / step
+        (
+            log_profile(POSITION, *(start | {name: start[name] + step}).values())
+            - log_profile(POSITION, *start.values())
+        )
+        / step
         for name in names
     ]
     jacobian = np.stack([*columns, np.where(POSITION > 300, -0.04, 0.0)], axis=1)
@@ -49,10 +73,17 @@ def test_half_widths_in_white_noise_are_those_of_least_squares():
 def test_half_width_of_t2_is_what_the_search_does_in_correlated_noise():
     truth = log_profile(POSITION, -7.0, 0.0, 0.08, np.nan, 300, 300)
     found = search_monotone(truth + arma(0.55, 0.0, 600, 400, seed=1) * 0.8, 1)
-    half = placement(rows(eta_tail=0.08), noise(0.55, 0.64), POSITION, np.ones((1, 400), dtype=bool))["t2"][0, 0]
+    half = placement(
+        rows(eta_tail=0.08), noise(0.55, 0.64), POSITION, np.ones((1, 400), dtype=bool)
+    )["t2"][0, 0]
     assert np.std(found["t2"]) == pytest.approx(half / 1.96, rel=0.15)
     # Taken as white noise of the same size it would be much too narrow.
-    white = placement(rows(eta_tail=0.08), noise(0.0, 0.64 / (1 - 0.55**2)), POSITION, np.ones((1, 400), dtype=bool))["t2"][0, 0]
+    white = placement(
+        rows(eta_tail=0.08),
+        noise(0.0, 0.64 / (1 - 0.55**2)),
+        POSITION,
+        np.ones((1, 400), dtype=bool),
+    )["t2"][0, 0]
     assert white < 0.65 * half
 
 
@@ -73,8 +104,16 @@ def test_strength_compares_nats_with_nats():
 def codes(seen=(True, True), large=(True, True), half=(1.0, 1.0, 1e-4), bound="", **values):
     wave, growth = (np.full((3, 1), flag) for flag in seen)
     big_wave, big_growth = (np.full((3, 1), flag) for flag in large)
-    standing = Standing(oscillation_seen=wave, oscillation_large=big_wave, growth_seen=growth, growth_large=big_growth)
-    widths = {name: np.full((3, 1), value) for name, value in zip(("t1", "t2", "omega"), half, strict=True)}
+    standing = Standing(
+        oscillation_seen=wave,
+        oscillation_large=big_wave,
+        growth_seen=growth,
+        growth_large=big_growth,
+    )
+    widths = {
+        name: np.full((3, 1), value)
+        for name, value in zip(("t1", "t2", "omega"), half, strict=True)
+    }
     at_bound = {name: np.full((3, 1), name == bound) for name in ("eta", "eta_tail", "omega")}
     found = reasons(rows(**values), standing, widths, at_bound, LAST)
     return {name: int(code[FORMS.index("separate"), 0]) for name, code in found.items()}
@@ -82,7 +121,9 @@ def codes(seen=(True, True), large=(True, True), half=(1.0, 1.0, 1e-4), bound=""
 
 def test_the_first_reason_against_a_standard_error_is_told():
     assert set(codes().values()) == {HAS_ONE}
-    assert codes(b=np.nan) == dict.fromkeys(("p_base", "eta", "eta_tail", "omega", "t1", "t2"), NOT_FITTED)
+    assert codes(b=np.nan) == dict.fromkeys(
+        ("p_base", "eta", "eta_tail", "omega", "t1", "t2"), NOT_FITTED
+    )
     no_wave = codes(seen=(False, True))
     assert [no_wave[name] for name in ("eta", "omega", "t1")] == [ABSENT] * 3
     assert [no_wave[name] for name in ("eta_tail", "t2")] == [HAS_ONE] * 2
@@ -90,9 +131,13 @@ def test_the_first_reason_against_a_standard_error_is_told():
     assert [no_growth[name] for name in ("eta_tail", "t2")] == [ABSENT] * 2
     assert no_growth["t1"] == HAS_ONE
     weak = codes(large=(False, False))
-    assert [weak[name] for name in ("eta", "omega", "t1", "t2", "eta_tail")] == [BELOW] * 4 + [HAS_ONE]
+    assert [weak[name] for name in ("eta", "omega", "t1", "t2", "eta_tail")] == [BELOW] * 4 + [
+        HAS_ONE
+    ]
     bound = codes(bound="eta")
     assert (bound["eta"], bound["t1"], bound["eta_tail"]) == (AT_BOUND, AT_BOUND, HAS_ONE)
     # 2% of 400 tokens is 8, and of ω = 0.9 is 0.018.
-    assert [codes(half=(8.1, 8.1, 0.0181))[name] for name in ("t1", "t2", "omega", "eta")] == [ROUGH] * 3 + [HAS_ONE]
+    assert [codes(half=(8.1, 8.1, 0.0181))[name] for name in ("t1", "t2", "omega", "eta")] == [
+        ROUGH
+    ] * 3 + [HAS_ONE]
     assert set(codes(half=(7.9, 7.9, 0.0179)).values()) == {HAS_ONE}

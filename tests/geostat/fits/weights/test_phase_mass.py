@@ -27,7 +27,9 @@ def test_interval_of_a_skewed_share_covers_where_the_plain_one_does_not():
     random = np.random.default_rng(2)
     each = 1 / (1 + np.exp(2.5 - 1.6 * random.normal(size=(8, 4000))))
     truth = (1 / (1 + np.exp(2.5 - 1.6 * np.random.default_rng(3).normal(size=1_000_000)))).mean()
-    found = share_estimate(each.mean(axis=0), leave_one_out_mean(each), np.ones(each.shape, dtype=bool))
+    found = share_estimate(
+        each.mean(axis=0), leave_one_out_mean(each), np.ones(each.shape, dtype=bool)
+    )
     covers = ((found.lower < truth) & (truth < found.upper)).mean()
     half = student.ppf(0.975, 7) * found.se
     plain = (abs(each.mean(axis=0) - truth) < half).mean()
@@ -36,17 +38,31 @@ def test_interval_of_a_skewed_share_covers_where_the_plain_one_does_not():
 
 @pytest.fixture(scope="module")
 def fit():
-    return fit_weights(capture(Truth(eta=0.0, eta_tail=0.2, t1=110, t2=110), Spread(token=0.5), Sizes(heads=6, kv_heads=2), seed=4))
+    return fit_weights(
+        capture(
+            Truth(eta=0.0, eta_tail=0.2, t1=110, t2=110),
+            Spread(token=0.5),
+            Sizes(heads=6, kv_heads=2),
+            seed=4,
+        )
+    )
 
 
 def test_documents_are_fitted_alone(fit):
-    data = capture(Truth(eta=0.0, eta_tail=0.2, t1=110, t2=110), Spread(token=0.5), Sizes(heads=6, kv_heads=2), seed=4)
+    data = capture(
+        Truth(eta=0.0, eta_tail=0.2, t1=110, t2=110),
+        Spread(token=0.5),
+        Sizes(heads=6, kv_heads=2),
+        seed=4,
+    )
     logs = np.log(data["attention_weight"].values[:, 0, :, 1:].astype(float))
     assert not fit["oscillation_identified"].any()
     for document in (0, 5):
         found = search(logs[document], 1)
         np.testing.assert_array_equal(fit["document_t2"][document, 0], found["t2"][0])
-        np.testing.assert_allclose(fit["document_eta"][document, 0], found["eta_tail"][0], rtol=1e-9)
+        np.testing.assert_allclose(
+            fit["document_eta"][document, 0], found["eta_tail"][0], rtol=1e-9
+        )
     np.testing.assert_allclose(fit["t2_document_sd"], fit["document_t2"].std("document", ddof=1))
     np.testing.assert_allclose(fit["document_p_sink"].mean("document"), fit["p_sink"])
     assert fit["document_p_base"].dims == ("document", "layer", "head")
@@ -65,13 +81,17 @@ def test_masses_and_totals_travel_with_intervals(fit):
         assert (fit[f"{name}_upper"] > fit[name]).all(), name
     assert (fit["mass_oscillation"] == 0).all()
     assert np.isnan(fit["mass_oscillation_se"]).all()
-    np.testing.assert_array_equal(fit["total_model_differs"], (fit["total_model_lower"] > 1) | (fit["total_model_upper"] < 1))
+    np.testing.assert_array_equal(
+        fit["total_model_differs"], (fit["total_model_lower"] > 1) | (fit["total_model_upper"] < 1)
+    )
     np.testing.assert_allclose(fit["mass_sink"], fit["p_sink"])
 
 
 def test_a_total_of_one_is_told_from_others():
     truth = Truth(eta=0.0, eta_tail=0.2, t1=110, t2=110)
-    data = capture(truth, Spread(token=0.1, document_level=0.02), Sizes(heads=16, kv_heads=4), seed=6)
+    data = capture(
+        truth, Spread(token=0.1, document_level=0.02), Sizes(heads=16, kv_heads=4), seed=6
+    )
     growth = np.exp(0.2 * np.maximum(np.arange(1, 128) - 110, 0)).sum() * truth.p_base
     whole = data.copy(deep=True)
     whole["attention_weight"][..., 1:] *= (1 - truth.p_sink) / growth

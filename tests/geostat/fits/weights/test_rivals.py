@@ -19,7 +19,10 @@ def power_law(position, log_p_base, slope, last):
     return log_p_base - slope * np.log(last + 1.0 - position)
 
 
-MODELS = {f.__name__: lmfit.Model(f, independent_vars=["position"]) for f in (constant, no_plateau, power_law)}
+MODELS = {
+    f.__name__: lmfit.Model(f, independent_vars=["position"])
+    for f in (constant, no_plateau, power_law)
+}
 
 
 def fit_row(form, position, row):
@@ -31,7 +34,9 @@ def fit_row(form, position, row):
         name, end = ("first", position[0]) if form == "no_plateau" else ("last", position[-1])
         parameters.add(name, value=float(end), vary=False)
     known = np.isfinite(row)
-    return MODELS[form].fit(row[known], parameters, position=position[known], method="leastsq", nan_policy="raise")
+    return MODELS[form].fit(
+        row[known], parameters, position=position[known], method="leastsq", nan_policy="raise"
+    )
 
 
 @pytest.mark.parametrize("form", SIMPLE)
@@ -80,7 +85,10 @@ def test_a_choice_needs_two_documents_and_forms_that_all_of_them_fit():
 def planted(shape, seed):
     """Heads whose mean log weight has the given shape."""
     data = capture(
-        Truth(eta=0.0, eta_tail=0.0), Spread(token=0.8, document_level=0.5), Sizes(heads=16, kv_heads=4, positions=200), seed=seed
+        Truth(eta=0.0, eta_tail=0.0),
+        Spread(token=0.8, document_level=0.5),
+        Sizes(heads=16, kv_heads=4, positions=200),
+        seed=seed,
     )
     data["attention_weight"][..., 1:] *= np.exp(shape(np.arange(1, 200)))
     return fit_weights(data)
@@ -93,7 +101,13 @@ def planted(shape, seed):
         ("no_plateau", lambda i: 0.02 * i),
         ("power_law", lambda i: -0.8 * np.log(200.0 - i)),
         ("monotone", lambda i: 0.1 * np.maximum(i - 160, 0)),
-        ("separate", lambda i: np.where((i > 40) & (i < 150), np.log1p(0.7 * np.cos(0.9 * i)), 0) + 0.1 * np.maximum(i - 160, 0)),
+        (
+            "separate",
+            lambda i: (
+                np.where((i > 40) & (i < 150), np.log1p(0.7 * np.cos(0.9 * i)), 0)
+                + 0.1 * np.maximum(i - 160, 0)
+            ),
+        ),
     ],
 )
 def test_the_planted_form_is_preferred(form, shape):
@@ -104,8 +118,12 @@ def test_the_planted_form_is_preferred(form, shape):
         own, k = fit.sel(rival=name), FREE[name]
         base = points * np.log(own["rival_rmse"] ** 2)
         np.testing.assert_allclose(own["rival_bic"], base + k * np.log(points), rtol=1e-9)
-        np.testing.assert_allclose(own["rival_aicc"], base + 2 * k + 2 * k * (k + 1) / (points - k - 1), rtol=1e-9)
+        np.testing.assert_allclose(
+            own["rival_aicc"], base + 2 * k + 2 * k * (k + 1) / (points - k - 1), rtol=1e-9
+        )
     if form == "power_law":
         inside = (fit["power_law_gamma_lower"] < 0.8) & (fit["power_law_gamma_upper"] > 0.8)
         assert inside.mean() > 0.8
-    np.testing.assert_allclose(fit["rival_loss_left_out"].sel(rival=["monotone", "shared"]), fit["form_loss_left_out"][:2])
+    np.testing.assert_allclose(
+        fit["rival_loss_left_out"].sel(rival=["monotone", "shared"]), fit["form_loss_left_out"][:2]
+    )

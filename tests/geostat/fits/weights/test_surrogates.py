@@ -8,17 +8,31 @@ from geostat.fits.weights.autocorrelation import Background, background
 from geostat.fits.weights.break_point_kernels import MIN_OSCILLATION
 from geostat.fits.weights.break_points import search_monotone
 from geostat.fits.weights.rivals import design, solve
-from geostat.fits.weights.surrogates import BLOCKS, FEWEST, SURROGATES, judge, statistics, surrogates, without_oscillation
+from geostat.fits.weights.surrogates import (
+    BLOCKS,
+    FEWEST,
+    SURROGATES,
+    judge,
+    statistics,
+    surrogates,
+    without_oscillation,
+)
 
 
 def residuals(rows, power_law=True):
     found = search_monotone(rows, 1)
     position = np.arange(1.0, rows.shape[1] + 1)
-    monotone = rows - found["b"][:, None] - found["eta_tail"][:, None] * np.maximum(position - found["t2"][:, None], 0)
+    monotone = (
+        rows
+        - found["b"][:, None]
+        - found["eta_tail"][:, None] * np.maximum(position - found["t2"][:, None], 0)
+    )
     if not power_law:
         return monotone
     b, slope = solve("power_law", position, rows)
-    return without_oscillation(monotone, rows - b[:, None] - slope[:, None] * design("power_law", position))
+    return without_oscillation(
+        monotone, rows - b[:, None] - slope[:, None] * design("power_law", position)
+    )
 
 
 def judged(rows):
@@ -87,12 +101,17 @@ def test_what_is_planted_is_found():
     noise = arma(0.55, 0.0, 40, 256, seed=4)
     wave = np.where((position > 40) & (position < 215), np.cos(1.3 * position), 0)
     growth = 8 * np.maximum(position - 200, 0) / 56
-    both, alone, upside_down = judged(noise + 1.2 * wave + growth), judged(noise + growth), judged(noise - 1.2 * wave - growth)
+    both, alone, upside_down = (
+        judged(noise + 1.2 * wave + growth),
+        judged(noise + growth),
+        judged(noise - 1.2 * wave - growth),
+    )
     assert (both.oscillation_p == 1 / (1 + SURROGATES)).mean() > 0.9
     assert (both.growth_p <= 0.002).all()
     assert (alone.growth_p <= 0.002).all()
     assert (alone.oscillation_p > 0.05).mean() > 0.85
-    # The paper's cosine has a phase and a sign: neither a falling profile nor an inverted wave is it.
+    # The paper's cosine has a phase and a sign: neither a falling profile nor an inverted wave is
+    # it.
     assert (upside_down.growth_p > 0.05).mean() > 0.9
     assert upside_down.oscillation.mean() < 0.8 * both.oscillation.mean()
 

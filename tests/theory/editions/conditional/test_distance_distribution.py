@@ -1,4 +1,6 @@
-"""The conditional edition, inside: its laws against exact ones, averages over its nodes, sums of dependent events."""
+"""The conditional edition, inside: its laws against exact ones, averages over its nodes, sums of
+dependent events.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,20 @@ from scipy.special import chndtr, stdtr
 from support.conditional_heads import one_selection
 
 from theory.editions.conditional.conditional_edition import SIDES_UPPER, Known, _from_rows
-from theory.editions.conditional.conditioning import given_sum, given_token, nearer_outside, residual_correlation, token_nodes
-from theory.editions.conditional.count_bounds import Chances, comonotone, interpolated, none_of, quadratic
+from theory.editions.conditional.conditioning import (
+    given_sum,
+    given_token,
+    nearer_outside,
+    residual_correlation,
+    token_nodes,
+)
+from theory.editions.conditional.count_bounds import (
+    Chances,
+    comonotone,
+    interpolated,
+    none_of,
+    quadratic,
+)
 from theory.editions.conditional.distance_distribution import distance_table, radius_quantiles
 from theory.editions.conditional.kernels import Columns, Residuals, distance_rows
 from theory.editions.sharp.sharp_law import pairwise_law
@@ -30,14 +44,28 @@ from theory.symbolic.operations import Mean, spell_out
 def test_tabulated_distance_law_is_the_noncentral_chi_square(dimension: int) -> None:
     rng = np.random.default_rng(0)
     variance, pull, slope = rng.random(300) ** 3, rng.random(300), rng.normal(size=300) * 0.5
-    radius, z, tau, distance = 1 + rng.normal(size=50) * 0.1, rng.normal(size=50) * 0.3, rng.random(50), rng.random(50) * 2
+    radius, z, tau, distance = (
+        1 + rng.normal(size=50) * 0.1,
+        rng.normal(size=50) * 0.3,
+        rng.random(50),
+        rng.random(50) * 2,
+    )
     excess = distance - radius**2
     found, sums = np.empty((50, 300)), np.empty((3, 50))
-    distance_rows(distance_table(dimension), dimension, Residuals(variance, pull, slope), Columns(radius, z, tau, excess), found, sums)
+    distance_rows(
+        distance_table(dimension),
+        dimension,
+        Residuals(variance, pull, slope),
+        Columns(radius, z, tau, excess),
+        found,
+        sums,
+    )
     offset = ((1 - pull) * radius[:, None] - slope * z[:, None]) ** 2 + slope**2 * tau[:, None]
     # 2e-7 from d = 3 on; at d = 2 the law has a kink that the table rounds off.
     share = dimension / variance
-    exact = chndtr(share * distance[:, None], float(dimension), share * offset)  # D = (v/d)·χ'²_d(dδ/v)
+    exact = chndtr(
+        share * distance[:, None], float(dimension), share * offset
+    )  # D = (v/d)·χ'²_d(dδ/v)
     np.testing.assert_allclose(found, exact, atol=5e-5 if dimension == 2 else 3e-7)
     np.testing.assert_allclose(sums, [found.sum(axis=1), (found**2).sum(axis=1), found.max(axis=1)])
 
@@ -57,7 +85,9 @@ def test_known_distances_are_compared_and_ties_left_out() -> None:
 
 
 def test_distances_of_tokens_of_no_weight_keep_their_digits() -> None:
-    """D_i and D_j are both t up to 1e-18: what is left of their order is that of −2b t − 2√t z + …, whatever the scale."""
+    """D_i and D_j are both t up to 1e-18: what is left of their order is that of −2b t − 2√t
+    z + …, whatever the scale.
+    """
     found, sums = np.empty((2, 40)), np.empty((3, 2))
     rng = np.random.default_rng(1)
     pull, slope, radius = rng.random(40), rng.normal(size=40), np.array([1.1, 0.9])
@@ -65,7 +95,12 @@ def test_distances_of_tokens_of_no_weight_keep_their_digits() -> None:
     for scale in (1e-7, 1e-18):
         z, excess = np.array([0.3, -0.2]) * scale, np.array([0.5, -1.2]) * scale
         distance_rows(
-            distance_table(16), 16, Residuals(np.full(40, scale**2), pull * scale, slope), Columns(radius, z, z**2, excess), found, sums
+            distance_table(16),
+            16,
+            Residuals(np.full(40, scale**2), pull * scale, slope),
+            Columns(radius, z, z**2, excess),
+            found,
+            sums,
         )
         chances.append(found.copy())
     assert 0.2 < chances[1].mean() < 0.8
@@ -76,7 +111,9 @@ def test_radius_quantiles_have_the_moments_of_chi() -> None:
     for dimension in (1, 5, 64, 4096):
         scores, radius = radius_quantiles(dimension)
         weight = np.exp(-(scores**2) / 2) / np.exp(-(scores**2) / 2).sum()
-        np.testing.assert_allclose([weight @ radius**2, weight @ radius**4], [1, 1 + 2 / dimension], rtol=1e-6)
+        np.testing.assert_allclose(
+            [weight @ radius**2, weight @ radius**4], [1, 1 + 2 / dimension], rtol=1e-6
+        )
 
 
 # What is known given Z_i = (s, y_i), by symbols.
@@ -85,13 +122,23 @@ def test_radius_quantiles_have_the_moments_of_chi() -> None:
 def symbolic_selection() -> tuple[sp.Matrix, Ranked, Summary]:
     """Return C of T = 4 exactly, and the same head in numbers; N = 2."""
     a = [sp.Rational(1), sp.Rational(3, 4), sp.Rational(1, 2), sp.Rational(2, 5)]
-    rho = sp.Matrix(4, 4, lambda k, m: 1 if k == m else sp.Rational(1, 3) ** abs(k - m) - sp.Rational(1, 20))
-    head = ranked(np.arange(4), np.array(a, dtype=float), np.ones(4), np.array(rho.tolist(), dtype=float), 0)
-    return sp.Matrix(4, 4, lambda k, m: a[k] * a[m] * rho[k, m]), head, summarise(head, np.array([2]))
+    rho = sp.Matrix(
+        4, 4, lambda k, m: 1 if k == m else sp.Rational(1, 3) ** abs(k - m) - sp.Rational(1, 20)
+    )
+    head = ranked(
+        np.arange(4), np.array(a, dtype=float), np.ones(4), np.array(rho.tolist(), dtype=float), 0
+    )
+    return (
+        sp.Matrix(4, 4, lambda k, m: a[k] * a[m] * rho[k, m]),
+        head,
+        summarise(head, np.array([2])),
+    )
 
 
 def test_conditional_mean_of_a_distance_is_the_noncentral_chi_squares() -> None:
-    """E[D_l | s, y_i] from the Gaussian conditional law by Schur complement equals v_{l|i} + δ_l, whatever s, y_i are."""
+    """E[D_l | s, y_i] from the Gaussian conditional law by Schur complement equals v_{l|i} +
+    δ_l, whatever s, y_i are.
+    """
     c, head, summary = symbolic_selection()
     given_s = given_sum(head, summary, 0, 16, pairwise_law(head, summary, 0, 16), variance=True)
     assert given_s is not None
@@ -112,7 +159,9 @@ def test_conditional_mean_of_a_distance_is_the_noncentral_chi_squares() -> None:
         pull, slope = given_s.pull[j], token.slope[j - 2]
         offset = ((1 - pull) * np.sqrt(1.7) - slope * 0.3) ** 2 + slope**2 * 0.9
         # The code's unit is σ_ss.
-        np.testing.assert_allclose(offset + token.variance[j - 2] * float(total), float(mean.subs(values)), rtol=1e-12)
+        np.testing.assert_allclose(
+            offset + token.variance[j - 2] * float(total), float(mean.subs(values)), rtol=1e-12
+        )
         # Averaged over t, z, τ it is Γ_ll, the unconditional mean of D_l.
         v_i = c[i, i] - b_i**2 * total
         averaged = sp.expand(mean.subs(sp.sqrt(t), sp.Symbol("r")).subs(t, sp.Symbol("r") ** 2))
@@ -128,7 +177,15 @@ def test_upper_bound_of_one_count_by_symbols() -> None:
     """f(k) = f(κ) + N(κ−k)/(N+κ)² + f(k)(κ−k)²/(N+κ)², exactly."""
     n, k, kappa = sp.symbols("N k kappa", positive=True)
     f = lambda x: n / (n + x)  # noqa: E731
-    assert sp.simplify(f(kappa) + n * (kappa - k) / (n + kappa) ** 2 + f(k) * (kappa - k) ** 2 / (n + kappa) ** 2 - f(k)) == 0
+    assert (
+        sp.simplify(
+            f(kappa)
+            + n * (kappa - k) / (n + kappa) ** 2
+            + f(k) * (kappa - k) ** 2 / (n + kappa) ** 2
+            - f(k)
+        )
+        == 0
+    )
 
 
 # Averages over Z_i.
@@ -138,7 +195,9 @@ def test_upper_bound_of_one_count_by_symbols() -> None:
 def test_average_over_the_nodes_is_the_exact_pairwise_law(dimension: int, off: float) -> None:
     head, summary = one_selection()
     law = pairwise_law(head, summary, 0, dimension)
-    given_s = given_sum(head, summary, 0, dimension, pairwise_law(head, summary, 0, dimension), variance=False)
+    given_s = given_sum(
+        head, summary, 0, dimension, pairwise_law(head, summary, 0, dimension), variance=False
+    )
     assert given_s is not None
     for i in range(4):
         token = given_token(given_s, i, law.closed[i])
@@ -147,7 +206,9 @@ def test_average_over_the_nodes_is_the_exact_pairwise_law(dimension: int, off: f
         np.testing.assert_allclose(token.rotation @ token.rotation.T, np.eye(3), atol=1e-12)
         np.testing.assert_allclose(nodes.weight.mean(), 1, atol=1e-5)
         np.testing.assert_allclose(nodes.weight[0] @ chances[0] / 2**12, law.closed[i], atol=off)
-        np.testing.assert_allclose(law.closed[i], stdtr(dimension, -np.sqrt(dimension) * student_ratio(head, i)), rtol=1e-8)
+        np.testing.assert_allclose(
+            law.closed[i], stdtr(dimension, -np.sqrt(dimension) * student_ratio(head, i)), rtol=1e-8
+        )
 
 
 def student_ratio(head: Ranked, i: int) -> np.ndarray:
@@ -165,17 +226,28 @@ def test_variance_of_the_count_given_the_node_is_below_its_bound() -> None:
     assert given_s is not None
     token = given_token(given_s, 1, np.ones(21))
     nodes = token_nodes(given_s, [token], 0, 4)
-    chances, correlation = nearer_outside(given_s, [token], nodes), residual_correlation(given_s, token)
+    chances, correlation = (
+        nearer_outside(given_s, [token], nodes),
+        residual_correlation(given_s, token),
+    )
     bound = quadratic(chances.each[0], correlation)
     # Draw what is left of y_j given Z_i: e_j − g_j e_i has covariance C̃ − g gᵀ v_i over d.
     left = given_s.outside - np.outer(token.slope, token.slope) * given_s.own[token.i]
-    noise = np.random.default_rng(0).multivariate_normal(np.zeros(21), left / 12, size=(20_000, 12)).transpose(0, 2, 1)
+    noise = (
+        np.random.default_rng(0)
+        .multivariate_normal(np.zeros(21), left / 12, size=(20_000, 12))
+        .transpose(0, 2, 1)
+    )
     for k in range(4):
         known = np.zeros((21, 12))
         known[:, 0] = (1 - given_s.pull[4:]) * nodes.radius[0, k] - token.slope * nodes.z[0, k]
         known[:, 1] = -token.slope * np.sqrt(nodes.tau[0, k])
-        count = (((known - noise) ** 2).sum(axis=2) <= nodes.radius[0, k] ** 2 + nodes.excess[0, k]).sum(axis=1)
-        np.testing.assert_allclose(count.mean(), chances.expected[0, k], atol=5 * count.std() / np.sqrt(20_000) + 1e-3)
+        count = (
+            ((known - noise) ** 2).sum(axis=2) <= nodes.radius[0, k] ** 2 + nodes.excess[0, k]
+        ).sum(axis=1)
+        np.testing.assert_allclose(
+            count.mean(), chances.expected[0, k], atol=5 * count.std() / np.sqrt(20_000) + 1e-3
+        )
         assert count.var() * 0.95 <= bound[k]
     np.testing.assert_allclose(np.diagonal(correlation), 1, rtol=1e-6)
 
@@ -185,36 +257,77 @@ def test_variance_of_the_count_given_the_node_is_below_its_bound() -> None:
 
 def test_bounds_of_a_count_by_hand() -> None:
     each = np.array([[0.5, 0.25], [0.0, 0.0], [1.0, 1.0]])
-    by_row = {"expected": each.sum(axis=1), "squares": (each**2).sum(axis=1), "largest": each.max(axis=1)}
+    by_row = {
+        "expected": each.sum(axis=1),
+        "squares": (each**2).sum(axis=1),
+        "largest": each.max(axis=1),
+    }
     chances = Chances(each=each[None], **{name: values[None] for name, values in by_row.items()})
     # V of the first row: 1/4 + 3/16 + 2·ρ·√(3/64) with ρ = 1/2; V/(V + 9/16) against 1 − 1/2.
     v = 1 / 4 + 3 / 16 + np.sqrt(3 / 64)
     np.testing.assert_allclose(
-        none_of(chances, lambda group: np.array([[1, 0.5], [0.5, 1]])), [[min(0.5, v / (v + 9 / 16)), 1, 0]], rtol=1e-4
+        none_of(chances, lambda group: np.array([[1, 0.5], [0.5, 1]])),
+        [[min(0.5, v / (v + 9 / 16)), 1, 0]],
+        rtol=1e-4,
     )
-    np.testing.assert_allclose(comonotone(np.sort(each, axis=1), 2), [1 - 0.5 / 3 - 0.25 / 6, 1, 0.5])
-    np.testing.assert_allclose(interpolated(np.array([0.0, 0.5, 1.0, 1.5, 2.0]), 2), [1, 5 / 6, 2 / 3, 7 / 12, 1 / 2])
+    np.testing.assert_allclose(
+        comonotone(np.sort(each, axis=1), 2), [1 - 0.5 / 3 - 0.25 / 6, 1, 0.5]
+    )
+    np.testing.assert_allclose(
+        interpolated(np.array([0.0, 0.5, 1.0, 1.5, 2.0]), 2), [1, 5 / 6, 2 / 3, 7 / 12, 1 / 2]
+    )
 
 
 @given(st.integers(1, 4), st.integers(1, 4), st.data())
 @settings(max_examples=8, deadline=None)
-def test_conditional_f_equals_its_symbols_at_rational_points(rows: int, columns: int, data: st.DataObject) -> None:
-    """At one node, whose mean is itself, what is computed from F_j, V_i and κ_i is what the statements say."""
-    part = st.fractions(0, 1, max_denominator=30).map(lambda x: sp.Rational(x.numerator, x.denominator))
+def test_conditional_f_equals_its_symbols_at_rational_points(
+    rows: int, columns: int, data: st.DataObject
+) -> None:
+    """At one node, whose mean is itself, what is computed from F_j, V_i and κ_i is what the
+    statements say.
+    """
+    part = st.fractions(0, 1, max_denominator=30).map(
+        lambda x: sp.Rational(x.numerator, x.denominator)
+    )
     beat = [[data.draw(part) for _ in range(columns)] for _ in range(rows)]
     spread = [data.draw(part) + sp.Rational(1, 50) for _ in range(rows)]
     count = [sum(row) for row in beat]
     low = [max(0, 1 - total) for total in count]
-    high = [min(1 - max(row), v / (v + total**2)) for row, v, total in zip(beat, spread, count, strict=True)]
-    means = np.array([low, high, [0] * rows, [1 - interpolated(np.array([float(total)]), 2 * rows)[0] for total in count]], dtype=float).T
+    high = [
+        min(1 - max(row), v / (v + total**2))
+        for row, v, total in zip(beat, spread, count, strict=True)
+    ]
+    means = np.array(
+        [
+            low,
+            high,
+            [0] * rows,
+            [1 - interpolated(np.array([float(total)]), 2 * rows)[0] for total in count],
+        ],
+        dtype=float,
+    ).T
     nothing = np.where(SIDES_UPPER, np.inf, -np.inf)
     order = np.argsort(np.array(count, dtype=float), kind="stable")
-    found = _from_rows(means, Known(bounds=nothing, loss=np.zeros(2), alone=np.ones(rows, dtype=bool), order=order, count=np.zeros(rows)))
-    over = np.array([comonotone(np.sort(np.array([row], dtype=float)), 2 * rows)[0] for row in beat])
+    found = _from_rows(
+        means,
+        Known(
+            bounds=nothing,
+            loss=np.zeros(2),
+            alone=np.ones(rows, dtype=bool),
+            order=order,
+            count=np.zeros(rows),
+        ),
+    )
+    over = np.array(
+        [comonotone(np.sort(np.array([row], dtype=float)), 2 * rows)[0] for row in beat]
+    )
     loose = [
-        2 * rows / (2 * rows + float(total)) + float(v) / (2 * rows + float(total)) ** 2 for v, total in zip(spread, count, strict=True)
+        2 * rows / (2 * rows + float(total)) + float(v) / (2 * rows + float(total)) ** 2
+        for v, total in zip(spread, count, strict=True)
     ]
-    expected = dict(zip(("f_outer_lower", "f_inner_lower", "f_inner_upper"), found[[4, 6, 7]], strict=True))
+    expected = dict(
+        zip(("f_outer_lower", "f_inner_lower", "f_inner_upper"), found[[4, 6, 7]], strict=True)
+    )
     expected["f_outer_upper"] = np.minimum(over, loose).min()
 
     members = {symbols.I_N: list(range(rows)), symbols.J: list(range(rows, rows + columns))}
@@ -222,9 +335,14 @@ def test_conditional_f_equals_its_symbols_at_rational_points(rows: int, columns:
     values |= {symbols.safe[m + 1]: value for m, value in enumerate(sorted(low, reverse=True))}
     for k in range(rows):
         values |= {symbols.count[k]: count[k], symbols.spread[k]: spread[k]}
-        values |= {symbols.beat_ranked[k, m + 1]: value for m, value in enumerate(sorted(beat[k], reverse=True))}
+        values |= {
+            symbols.beat_ranked[k, m + 1]: value
+            for m, value in enumerate(sorted(beat[k], reverse=True))
+        }
     for name, number in expected.items():
-        plain = catalogue.statement(f"conditional_{name}").expression.replace(Mean, lambda value: value)
+        plain = catalogue.statement(f"conditional_{name}").expression.replace(
+            Mean, lambda value: value
+        )
         spelled = spell_out(plain, members).subs({symbols.N: rows, symbols.T: rows + columns})
         spelled = spelled.replace(sp.Sum, lambda *arguments: sp.Sum(*arguments).doit())
         assert float(spelled.subs(values)) == pytest.approx(number, rel=1e-10, abs=1e-13), name
@@ -232,6 +350,11 @@ def test_conditional_f_equals_its_symbols_at_rational_points(rows: int, columns:
 
 def test_a_row_of_no_weight_is_left_with_its_plain_bound() -> None:
     each = np.array([[[0.5, 0.5, 0.5, 0.5]] * 2])
-    chances = Chances(each=each, expected=each.sum(axis=2), squares=(each**2).sum(axis=2), largest=each.max(axis=2))
+    chances = Chances(
+        each=each,
+        expected=each.sum(axis=2),
+        squares=(each**2).sum(axis=2),
+        largest=each.max(axis=2),
+    )
     heavy, light = none_of(chances, lambda group: np.eye(4), np.array([[1.0, 1e-4]]))[0]
     np.testing.assert_allclose([heavy, light], [1 / (1 + 4), 0.5], rtol=1e-4)

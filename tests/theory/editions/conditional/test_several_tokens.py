@@ -1,4 +1,6 @@
-"""Bounds of E P from several selected tokens at once: their law by simulation, their nodes, their edges."""
+"""Bounds of E P from several selected tokens at once: their law by simulation, their nodes,
+their edges.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +23,23 @@ from theory.head.ranked import rank_tokens, summarise
 def given_selection(n: int, length: int, dimension: int) -> tuple[GivenSum, np.ndarray]:
     """A selection given s, and simulated squared distances in its units (T, draws)."""
     head, summary = one_selection(n=n, length=length, rho0=-0.5, p_sink=0.1)
-    given = given_sum(head, summary, 0, dimension, pairwise_law(head, summary, 0, dimension), variance=True)
+    given = given_sum(
+        head, summary, 0, dimension, pairwise_law(head, summary, 0, dimension), variance=True
+    )
     assert given is not None
-    y = next(draw_directions(head.cosines, length + 1, dimension, 6000, 1, sink=None)) * head.a[:, None, None]
+    y = (
+        next(draw_directions(head.cosines, length + 1, dimension, 6000, 1, sink=None))
+        * head.a[:, None, None]
+    )
     return given, ((y[:n].sum(axis=0) - y) ** 2).sum(axis=2)
 
 
 @pytest.mark.parametrize("dimension", [3, 16, 200])
 def test_triangles_have_the_moments_of_a_wishart_gram(dimension: int) -> None:
     parts = conditional_crowd._draws(dimension, 2)
-    radius, u, pairs = (np.concatenate([getattr(part, name) for part in parts]) for name in ("radius", "u", "inner"))
+    radius, u, pairs = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("radius", "u", "inner")
+    )
     inner = u @ u.transpose(0, 2, 1)
     np.testing.assert_allclose(pairs, inner[:, [0, 1, 1], [0, 0, 1]], rtol=1e-12)
     np.testing.assert_allclose((radius**2).mean(), 1, rtol=2e-3)
@@ -39,12 +48,16 @@ def test_triangles_have_the_moments_of_a_wishart_gram(dimension: int) -> None:
     np.testing.assert_allclose((radius[:, None] * u[:, :, 0]).var(axis=0), 1 / dimension, rtol=0.05)
 
 
-@pytest.mark.parametrize(("dimension", "chosen"), [(2, [3]), (12, [0, 2, 5]), (64, [1, 2, 3, 4, 5])])
+@pytest.mark.parametrize(
+    ("dimension", "chosen"), [(2, [3]), (12, [0, 2, 5]), (64, [1, 2, 3, 4, 5])]
+)
 def test_average_count_is_that_of_the_simulation(dimension: int, chosen: list[int]) -> None:
     given, distance = given_selection(6, 24, dimension)
     crowd = given_crowd(given, np.array(chosen))
     draws = conditional_crowd._draws(dimension, crowd.factor.shape[1])
-    found = np.mean([conditional_crowd._chances(given, crowd, part).mean(axis=0) for part in draws], axis=0)
+    found = np.mean(
+        [conditional_crowd._chances(given, crowd, part).mean(axis=0) for part in draws], axis=0
+    )
     seen = (distance[6:] <= distance[chosen].max(axis=0)).mean(axis=1)
     np.testing.assert_allclose(found, seen, atol=5 * 0.5 / np.sqrt(6000))
 
@@ -81,7 +94,11 @@ def test_what_is_left_of_the_others_is_the_schur_complement() -> None:
     np.testing.assert_allclose(crowd.variance, np.diagonal(left), rtol=1e-8)
     np.testing.assert_allclose(crowd.factor @ crowd.factor.T, own, rtol=1e-10)
     assert crowd.correlation is not None
-    np.testing.assert_allclose(crowd.correlation, np.abs(left) / np.sqrt(np.outer(crowd.variance, crowd.variance)), atol=1e-7)
+    np.testing.assert_allclose(
+        crowd.correlation,
+        np.abs(left) / np.sqrt(np.outer(crowd.variance, crowd.variance)),
+        atol=1e-7,
+    )
 
 
 def test_duplicates_within_and_across_the_cut() -> None:
@@ -99,9 +116,17 @@ def test_duplicates_within_and_across_the_cut() -> None:
 def test_without_convergence_the_others_bounds_stand(monkeypatch: pytest.MonkeyPatch) -> None:
     head, summary = one_selection(n=5)
     full = conditional_bounds(head, summary, 0, 16, followup=False)
-    monkeypatch.setattr(conditional_edition, "crowd_bounds", lambda given, chosen: (np.full(4, 0.5), np.full(4, 2 * WITHIN)))
+    monkeypatch.setattr(
+        conditional_edition,
+        "crowd_bounds",
+        lambda given, chosen: (np.full(4, 0.5), np.full(4, 2 * WITHIN)),
+    )
     left = conditional_bounds(head, summary, 0, 16, followup=False)
-    monkeypatch.setattr(conditional_edition, "sphere_bounds", lambda given: (np.full(4, 0.5), np.full(4, 2 * WITHIN)))
+    monkeypatch.setattr(
+        conditional_edition,
+        "sphere_bounds",
+        lambda given: (np.full(4, 0.5), np.full(4, 2 * WITHIN)),
+    )
     neither = conditional_bounds(head, summary, 0, 16, followup=False)
     assert max(full.error, left.error) <= WITHIN < neither.error
     assert left.precision[0] < full.precision[0] + 1e-9

@@ -21,7 +21,14 @@ from theory.audit import heads as audit_heads
 from theory.audit import rows
 from theory.audit.simulate import simulate
 from theory.editions.predicted.counts import twins
-from theory.editions.predicted.predict import LEAST_DIMENSION, REGROUPED, Prediction, _finish, predict, squared_sum_nodes
+from theory.editions.predicted.predict import (
+    LEAST_DIMENSION,
+    REGROUPED,
+    Prediction,
+    _finish,
+    predict,
+    squared_sum_nodes,
+)
 from theory.errors import InputError
 from theory.evaluate.envelopes import envelope
 from theory.head.attention_profile import WeightProfile, value_norm_profile
@@ -29,7 +36,8 @@ from theory.head.gram import Gram, LagGram, exponential, feasible_edge, offset_e
 from theory.head.ranked import rank_tokens
 from theory.head.results import QUANTITIES
 
-# Simulated truth, 70 heads and 420 rows: L 16..256, d 8..128, β .03..1.5, offsets 0, .2, .5, ρ₀ of both signs, N 2..128.
+# Simulated truth, 70 heads and 420 rows: L 16..256, d 8..128, β .03..1.5, offsets 0, .2, .5, ρ₀ of
+# both signs, N 2..128.
 TRUTH: list[dict[str, Any]] = json.loads((GOLDEN / "predicted_truth.json").read_text())["heads"]
 PROFILE = ("length", "plateau_end", "growth_start", "p_sink", "eta", "omega", "growth")
 
@@ -44,14 +52,20 @@ def head_of(case: dict[str, Any]) -> tuple[FloatArray, FloatArray, LagGram, int]
 
 @pytest.fixture(scope="module")
 def judged() -> dict[str, FloatArray]:
-    """Errors (4, rows) of the predictions over the whole grid, the standard errors of the truth, and the flag."""
+    """Errors (4, rows) of the predictions over the whole grid, the standard errors of the truth,
+    and the flag.
+    """
     error, noise, reliable = [], [], []
     for case in TRUTH:
         found = predict(*head_of(case), case["n"])
         error.append([getattr(found, name) - np.array(case[name]) for name in QUANTITIES])
         noise.append([case[f"{name}_se"] for name in QUANTITIES])
         reliable.append(found.reliable)
-    return {"error": np.concatenate(error, axis=1), "noise": np.concatenate(noise, axis=1), "reliable": np.concatenate(reliable)}
+    return {
+        "error": np.concatenate(error, axis=1),
+        "noise": np.concatenate(noise, axis=1),
+        "reliable": np.concatenate(reliable),
+    }
 
 
 @pytest.mark.parametrize("quantity", QUANTITIES)
@@ -85,9 +99,15 @@ def small_heads(dimension: int, number: int) -> list[tuple[FloatArray, FloatArra
     """Heads of 6 to 16 tokens with weights of any evenness."""
     rng, found = np.random.default_rng([5, dimension]), []
     for tokens in rng.integers(6, 17, number):
-        beta, offset = np.exp(rng.uniform(np.log(0.03), np.log(3))), max(0.0, rng.uniform(-0.3, 0.6))
+        beta, offset = (
+            np.exp(rng.uniform(np.log(0.03), np.log(3))),
+            max(0.0, rng.uniform(-0.3, 0.6)),
+        )
         rho0 = rng.uniform(-0.95, 0.95) * feasible_edge(beta, tokens - 1, offset=offset)
-        alpha, norms = rng.dirichlet(np.full(tokens, np.exp(rng.uniform(-1.6, 1.6)))), np.exp(rng.uniform(-0.5, 0.5, tokens))
+        alpha, norms = (
+            rng.dirichlet(np.full(tokens, np.exp(rng.uniform(-1.6, 1.6)))),
+            np.exp(rng.uniform(-0.5, 0.5, tokens)),
+        )
         found.append((alpha, norms, offset_exponential(beta, offset, rho0, tokens), dimension))
     return found
 
@@ -98,7 +118,13 @@ def test_no_large_error_is_trusted_at_a_small_head_size(dimension: int) -> None:
     for head in small_heads(dimension, 30):
         sizes = [2, 3, 5]
         found, truth = predict(*head, sizes), simulate(*head, sizes, draws=1000, seed=3)
-        off = np.stack([np.abs(getattr(found, name) - getattr(truth, name)) - 4 * getattr(truth, f"{name}_se") for name in QUANTITIES])
+        off = np.stack(
+            [
+                np.abs(getattr(found, name) - getattr(truth, name))
+                - 4 * getattr(truth, f"{name}_se")
+                for name in QUANTITIES
+            ]
+        )
         wrong += int((off > 0.05).any(axis=0).sum())
         trusted += int(((off > 0.05).any(axis=0) & found.reliable).sum())
     assert trusted == 0
@@ -107,7 +133,9 @@ def test_no_large_error_is_trusted_at_a_small_head_size(dimension: int) -> None:
 
 @pytest.mark.parametrize("dimension", [1, LEAST_DIMENSION - 1, LEAST_DIMENSION])
 def test_below_the_least_head_size_only_what_is_exact_is_trusted(dimension: int) -> None:
-    found = predict([0.5, 0.05, 0.1, 0.35], 1.0, exponential(1.0, 0.1, 4), dimension, [1, 2, 3, 4, 5])
+    found = predict(
+        [0.5, 0.05, 0.1, 0.35], 1.0, exponential(1.0, 0.1, 4), dimension, [1, 2, 3, 4, 5]
+    )
     between = dimension >= LEAST_DIMENSION
     np.testing.assert_array_equal(found.reliable, [True, between, between, True, False])
     assert (found.change[:4] <= 0.012).all()  # the change tells of the order of merging alone
@@ -154,7 +182,9 @@ def test_nodes_serve_large_dimensions() -> None:
     assert weights @ (nodes - 1) ** 3 == pytest.approx(8 / 4096**2)
 
 
-@pytest.mark.parametrize(("dimension", "tolerance"), [(4, 0.01), (16, 0.003), (128, 0.001), (4096, 0.001)])
+@pytest.mark.parametrize(
+    ("dimension", "tolerance"), [(4, 0.01), (16, 0.003), (128, 0.001), (4096, 0.001)]
+)
 def test_recall_of_two_among_three_is_nearly_exact(dimension: int, tolerance: float) -> None:
     # T = 3, N = 2: the sharp lower and upper bounds on E R coincide, so they are the truth.
     for rho0 in (-0.3, 0.3):
@@ -173,16 +203,22 @@ def values(found: Prediction) -> FloatArray:
 def test_predictions_serve_the_smallest_numbers() -> None:
     arguments = (1.0, exponential(1.0, 0.1, 4), 16, [2])
     alpha = np.array([0.5, 0.05, 0.1, 0.35])
-    np.testing.assert_allclose(values(predict(alpha * 1e-200, *arguments)), values(predict(alpha, *arguments)), rtol=1e-9)
+    np.testing.assert_allclose(
+        values(predict(alpha * 1e-200, *arguments)), values(predict(alpha, *arguments)), rtol=1e-9
+    )
 
 
 @given(heads(max_tokens=10), st.sampled_from(["paper", "followup"]), st.integers(-20, 20))
 @settings(max_examples=60, deadline=None)
-def test_predictions_do_not_change_when_values_are_rescaled(head: Head, convention: Any, power: int) -> None:
+def test_predictions_do_not_change_when_values_are_rescaled(
+    head: Head, convention: Any, power: int
+) -> None:
     sizes = np.arange(1, head.tokens + 2)
     options = {"sink": head.sink, "convention": convention}
     found = predict(head.alpha, head.norms, head.gram, head.dimension, sizes, **options)
-    scaled = predict(head.alpha, head.norms * 2.0**power, head.gram, head.dimension, sizes, **options)
+    scaled = predict(
+        head.alpha, head.norms * 2.0**power, head.gram, head.dimension, sizes, **options
+    )
     np.testing.assert_allclose(values(found), values(scaled), rtol=1e-9, atol=1e-9)
     inside = sizes < head.tokens
     assert ((values(found)[:, inside] >= 0) & (values(found)[:, inside] <= 1)).all()
@@ -193,7 +229,9 @@ def test_predictions_do_not_change_when_values_are_rescaled(head: Head, conventi
 def test_reliable_predictions_leave_the_sharp_bounds_by_little(head: Head) -> None:
     sizes = np.arange(1, head.tokens)
     found = predict(head.alpha, head.norms, head.gram, head.dimension, sizes, sink=head.sink)
-    bounds = envelope(head.alpha, head.norms, head.gram, head.dimension, sizes, edition="sharp", sink=head.sink)
+    bounds = envelope(
+        head.alpha, head.norms, head.gram, head.dimension, sizes, edition="sharp", sink=head.sink
+    )
     for name in QUANTITIES:
         value = getattr(found, name)[found.reliable]
         assert (value > getattr(bounds, f"{name}_lower")[found.reliable] - 0.05).all()
@@ -215,8 +253,12 @@ def test_edges_of_n() -> None:
 
 
 def test_tied_tokens_follow_the_convention() -> None:
-    # Three equal contributions of the same direction, and three of weight 0: every distance is equal.
-    for alpha, gram in ((np.full(3, 0.2), np.ones((3, 3))), (np.zeros(3), exponential(1.0, 0.1, 3))):
+    # Three equal contributions of the same direction, and three of weight 0: every distance is
+    # equal.
+    for alpha, gram in (
+        (np.full(3, 0.2), np.ones((3, 3))),
+        (np.zeros(3), exponential(1.0, 0.1, 3)),
+    ):
         for n in (1, 2):
             paper = predict(alpha, 1.0, gram, 8, [n], sink=None)
             assert paper.precision[0] == pytest.approx(n / 3)
@@ -249,7 +291,11 @@ def test_selected_contributions_that_cancel() -> None:
     gram = np.array([[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     found = predict([0.5, 0.5, 0.01], 1.0, gram, 32, [2])
     truth = simulate([0.5, 0.5, 0.01], 1.0, gram, 32, [2], draws=500)
-    np.testing.assert_allclose(values(found)[:, 0], [truth.precision[0], truth.recall[0], truth.f_outer[0], truth.f_inner[0]], atol=1e-6)
+    np.testing.assert_allclose(
+        values(found)[:, 0],
+        [truth.precision[0], truth.recall[0], truth.f_outer[0], truth.f_inner[0]],
+        atol=1e-6,
+    )
 
 
 def awkward() -> dict[str, tuple[FloatArray, FloatArray | float, Gram, int, int | None]]:
@@ -260,12 +306,36 @@ def awkward() -> dict[str, tuple[FloatArray, FloatArray | float, Gram, int, int 
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     tiny = np.concatenate([[0.3], np.geomspace(1e-12, 0.1, 40)])
     return {
-        "negative rho0": (np.concatenate([[0.4], 0.6 * content]), 1.0, exponential(0.3, -edge, 41), 12, 0),
-        "sink outside": (np.concatenate([[1e-4], content]), 1.0, offset_exponential(0.3, 0.4, -0.3, 41), 16, 0),
+        "negative rho0": (
+            np.concatenate([[0.4], 0.6 * content]),
+            1.0,
+            exponential(0.3, -edge, 41),
+            12,
+            0,
+        ),
+        "sink outside": (
+            np.concatenate([[1e-4], content]),
+            1.0,
+            offset_exponential(0.3, 0.4, -0.3, 41),
+            16,
+            0,
+        ),
         "no sink": (content, 1.0, offset_exponential(0.1, 0.2, 0.0, 40), 32, None),
-        "zero weights": (np.concatenate([[0.3], np.repeat([0.1, 0.05, 0.0], [3, 7, 30])]), 1.0, exponential(0.3, 0.5 * edge, 41), 16, 0),
+        "zero weights": (
+            np.concatenate([[0.3], np.repeat([0.1, 0.05, 0.0], [3, 7, 30])]),
+            1.0,
+            exponential(0.3, 0.5 * edge, 41),
+            16,
+            0,
+        ),
         "measured": (np.concatenate([[0.4], 0.6 * content]), 1.0, directions @ directions.T, 16, 0),
-        "large d": (np.concatenate([[0.2], 0.8 * content]), value_norm_profile(41, sink_ratio=0.1), exponential(0.3, 0.1, 41), 4096, 0),
+        "large d": (
+            np.concatenate([[0.2], 0.8 * content]),
+            value_norm_profile(41, sink_ratio=0.1),
+            exponential(0.3, 0.1, 41),
+            4096,
+            0,
+        ),
         "twelve orders of weights": (tiny, 1.0, exponential(0.3, 0.5 * edge, 41), 64, 0),
     }
 
@@ -275,7 +345,9 @@ def test_awkward_heads_against_simulation(name: str) -> None:
     alpha, norms, gram, dimension, sink = awkward()[name]
     sizes = [1, 2, 4, 8, 16, 30, len(alpha) - 1]
     found = predict(alpha, norms, gram, dimension, sizes, sink=sink)
-    truth = simulate(alpha, norms, gram, dimension, sizes, draws=60 if dimension > 1000 else 3000, sink=sink)
+    truth = simulate(
+        alpha, norms, gram, dimension, sizes, draws=60 if dimension > 1000 else 3000, sink=sink
+    )
     for quantity in QUANTITIES:
         mean, error = getattr(truth, quantity), getattr(truth, f"{quantity}_se")
         off = np.abs(getattr(found, quantity) - mean)
@@ -285,16 +357,26 @@ def test_awkward_heads_against_simulation(name: str) -> None:
 
 
 def test_many_maxima_of_unlike_spread_compete() -> None:
-    # Steep weights: every selected token has a spread of its own, and K is 0 or nearly all. Rivals taken as independent gave .304 here.
-    shape = WeightProfile(length=80, plateau_end=10, growth_start=40, p_sink=0.4, eta=0.5, omega=1.0, growth=0.45)
-    arguments = (shape.weights(), value_norm_profile(81, sink_ratio=0.4), offset_exponential(0.45, 0.0, 0.1, 81), 45)
+    # Steep weights: every selected token has a spread of its own, and K is 0 or nearly all. Rivals
+    # taken as independent gave .304 here.
+    shape = WeightProfile(
+        length=80, plateau_end=10, growth_start=40, p_sink=0.4, eta=0.5, omega=1.0, growth=0.45
+    )
+    arguments = (
+        shape.weights(),
+        value_norm_profile(81, sink_ratio=0.4),
+        offset_exponential(0.45, 0.0, 0.1, 81),
+        45,
+    )
     sizes = [4, 8, 18, 24]
     found, truth = predict(*arguments, sizes), simulate(*arguments, sizes, draws=4000)
     assert (np.abs(found.precision - truth.precision) < 0.03 + 4 * truth.precision_se).all()
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.8, 1.0])
-def test_followup_f_lies_between_that_of_independent_p_and_r_and_of_p_and_r_tied(share: float) -> None:
+def test_followup_f_lies_between_that_of_independent_p_and_r_and_of_p_and_r_tied(
+    share: float,
+) -> None:
     p, r = share + (1 - share) * 0.2, share + (1 - share) * 0.4
     outer, inner = share + (1 - share) * 2 * 0.2 / 1.2, share + (1 - share) * 0.8 / 1.4
     found = _finish(p, r, outer, inner, followup=True)
@@ -306,8 +388,14 @@ def test_followup_f_lies_between_that_of_independent_p_and_r_and_of_p_and_r_tied
 
 
 def test_a_long_head_is_served() -> None:
-    profile = WeightProfile(length=1024, plateau_end=300, growth_start=900, p_sink=0.4, eta=0.5, omega=0.9, growth=0.06)
-    alpha, norms, gram = profile.weights(), value_norm_profile(1025, sink_ratio=0.2), offset_exponential(0.1, 0.2, 0.1, 1025)
+    profile = WeightProfile(
+        length=1024, plateau_end=300, growth_start=900, p_sink=0.4, eta=0.5, omega=0.9, growth=0.06
+    )
+    alpha, norms, gram = (
+        profile.weights(),
+        value_norm_profile(1025, sink_ratio=0.2),
+        offset_exponential(0.1, 0.2, 0.1, 1025),
+    )
     found = predict(alpha, norms, gram, 64, np.linspace(1, 1024, 16).astype(int))
     assert np.isfinite(values(found)).all()
 
@@ -317,7 +405,10 @@ def test_results_are_frozen_and_checked() -> None:
     with pytest.raises(ValueError, match="read-only"):
         found.recall[0] = 0.0
     with pytest.raises(ValueError, match="expected"):
-        Prediction(**{name: getattr(found, name) for name in Prediction.__slots__} | {"recall": np.zeros(2)})
+        Prediction(
+            **{name: getattr(found, name) for name in Prediction.__slots__}
+            | {"recall": np.zeros(2)}
+        )
 
 
 @pytest.mark.parametrize(
@@ -333,7 +424,13 @@ def test_results_are_frozen_and_checked() -> None:
     ],
 )
 def test_bad_input_is_said_in_one_line(changes: dict[str, Any], message: str) -> None:
-    arguments = {"alpha": [0.5, 0.3, 0.2], "norms": 1.0, "gram": exponential(1.0, 0.1, 3), "dimension": 8, "n": [2]} | changes
+    arguments = {
+        "alpha": [0.5, 0.3, 0.2],
+        "norms": 1.0,
+        "gram": exponential(1.0, 0.1, 3),
+        "dimension": 8,
+        "n": [2],
+    } | changes
     options = {key: arguments.pop(key) for key in ("sink", "convention") if key in arguments}
     with pytest.raises(InputError, match=message) as raised:
         predict(*arguments.values(), **options)
@@ -342,24 +439,53 @@ def test_bad_input_is_said_in_one_line(changes: dict[str, Any], message: str) ->
 
 def test_import_does_not_load_the_compiler() -> None:
     program = (
-        "import sys, theory.editions.predicted.predict; bad = [m for m in ['numba', 'torch', 'sympy', 'scipy.stats'] if m in sys.modules]; "
+        "import sys, theory.editions.predicted.predict; bad = [m for m in ['numba', 'torch',"
+        " 'sympy', 'scipy.stats'] if m in sys.modules]; "
     )
     program += "assert not bad, bad"
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-# (directions, weights in twentieths, d, N, E R from 400,000 draws): equal and parallel tokens, of which a nearest one is no normal. Each value is
-# off by .07 to .15, and none depends on the order of merging.
+# (directions, weights in twentieths, d, N, E R from 400,000 draws): equal and parallel tokens, of
+# which a nearest one is no normal. Each value is off by .07 to .15, and none depends on the order
+# of merging.
 ALIKE = {
-    "parallel across the cut": ([[3, 1, 2, 1], [3, 1, 2, 1], [3, 1, 2, 1], [3, 0, 1, -3]], [5, 4, 4, 5], 6, 2, 0.77005),
-    "parallel within": ([[-3, 0, 0, 3], [-3, 0, 0, 3], [-3, 0, 0, 3], [3, 1, -2, 3], [-3, 0, 0, 3]], [5, 3, 2, 5, 3], 14, 2, 0.69055),
-    "equal across the cut": ([[0, 1, -1], [0, 1, -1], [0, 2, -3], [-3, 2, 2], [0, 1, -1], [0, 1, -1]], [9, 9, 9, 1, 9, 9], 15, 3, 0.80850),
-    "equal, other weights": ([[-1, -1], [1, -1], [-2, 0], [1, -1], [-1, -1], [-1, -1]], [3, 9, 8, 4, 4, 3], 6, 4, 0.49193),
+    "parallel across the cut": (
+        [[3, 1, 2, 1], [3, 1, 2, 1], [3, 1, 2, 1], [3, 0, 1, -3]],
+        [5, 4, 4, 5],
+        6,
+        2,
+        0.77005,
+    ),
+    "parallel within": (
+        [[-3, 0, 0, 3], [-3, 0, 0, 3], [-3, 0, 0, 3], [3, 1, -2, 3], [-3, 0, 0, 3]],
+        [5, 3, 2, 5, 3],
+        14,
+        2,
+        0.69055,
+    ),
+    "equal across the cut": (
+        [[0, 1, -1], [0, 1, -1], [0, 2, -3], [-3, 2, 2], [0, 1, -1], [0, 1, -1]],
+        [9, 9, 9, 1, 9, 9],
+        15,
+        3,
+        0.80850,
+    ),
+    "equal, other weights": (
+        [[-1, -1], [1, -1], [-2, 0], [1, -1], [-1, -1], [-1, -1]],
+        [3, 9, 8, 4, 4, 3],
+        6,
+        4,
+        0.49193,
+    ),
     "equal outside": (
         [[2, 1, 3], [-3, 1, 0], [3, -3, 0], [-3, 1, 0], [-3, 1, 0], [-3, 1, 0], [-3, 1, 0]],
-        [8, 7, 5, 7, 7, 7, 7], 9, 2, 0.76269,
+        [8, 7, 5, 7, 7, 7, 7],
+        9,
+        2,
+        0.76269,
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", sorted(ALIKE))
@@ -391,7 +517,15 @@ def test_large_errors_of_parallel_tokens_are_flagged_in_longer_heads_too(seed: i
 
 
 def test_a_tree_whose_order_is_roundings_has_a_value_and_a_flag() -> None:
-    directions = [[0, 1, -2, 1], [0, 1, -2, 1], [-1, -3, -2, 2], [0, 3, 3, 2], [-1, -3, -2, 2], [0, 3, 3, 2], [0, 1, -2, 1]]
+    directions = [
+        [0, 1, -2, 1],
+        [0, 1, -2, 1],
+        [-1, -3, -2, 2],
+        [0, 3, 3, 2],
+        [-1, -3, -2, 2],
+        [0, 3, 3, 2],
+        [0, 1, -2, 1],
+    ]
     like = np.array([directions.index(one) for one in directions])
     units = np.array(directions) / np.linalg.norm(directions, axis=1, keepdims=True)
     gram = (units @ units.T)[np.ix_(like, like)]

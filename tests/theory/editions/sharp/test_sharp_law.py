@@ -1,4 +1,6 @@
-"""The exact pairwise law and the bounds that follow: 40-digit goldens, invariances, ties, infeasible Grams."""
+"""The exact pairwise law and the bounds that follow: 40-digit goldens, invariances, ties,
+infeasible Grams.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,13 @@ from support.golden import array, given_selection, number
 from support.places import GOLDEN
 from support.strategies import Head, heads
 
-from theory.editions.sharp.sharp_law import PairSums, best_bounds, exact_bounds, pair_sums, pairwise_law
+from theory.editions.sharp.sharp_law import (
+    PairSums,
+    best_bounds,
+    exact_bounds,
+    pair_sums,
+    pairwise_law,
+)
 from theory.errors import InputError
 from theory.evaluate.envelopes import envelope
 from theory.head.gram import exponential
@@ -27,7 +35,9 @@ def test_pairwise_law_equals_forty_digit_arithmetic(name: str) -> None:
     head, summary = given_selection(CASES[name])
     law = pairwise_law(head, summary, 0, int(CASES[name]["d"]))
     # 1e-9 relative for tail probabilities; below 1e-300 they are 0 in float64.
-    np.testing.assert_allclose(law.closed, array(CASES[name]["expected"]["p"]), rtol=1e-9, atol=1e-300)
+    np.testing.assert_allclose(
+        law.closed, array(CASES[name]["expected"]["p"]), rtol=1e-9, atol=1e-300
+    )
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
@@ -44,11 +54,25 @@ def test_sharp_bounds_equal_forty_digit_arithmetic(name: str) -> None:
 def test_sharp_bounds_do_not_change_when_values_are_rescaled(head: Head) -> None:
     sizes = np.arange(1, head.tokens + 1)
     one, ten = (
-        envelope(head.alpha, head.norms * scale, head.gram, head.dimension, sizes, edition="sharp", sink=head.sink) for scale in (1.0, 8.0)
+        envelope(
+            head.alpha,
+            head.norms * scale,
+            head.gram,
+            head.dimension,
+            sizes,
+            edition="sharp",
+            sink=head.sink,
+        )
+        for scale in (1.0, 8.0)
     )
     for quantity in QUANTITIES:
         for side in ("lower", "upper"):
-            np.testing.assert_allclose(getattr(one, f"{quantity}_{side}"), getattr(ten, f"{quantity}_{side}"), rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(
+                getattr(one, f"{quantity}_{side}"),
+                getattr(ten, f"{quantity}_{side}"),
+                rtol=1e-9,
+                atol=1e-12,
+            )
 
 
 @given(heads())
@@ -56,7 +80,16 @@ def test_sharp_bounds_do_not_change_when_values_are_rescaled(head: Head) -> None
 def test_lower_never_exceeds_upper_under_either_convention(head: Head) -> None:
     sizes = np.arange(1, head.tokens)
     for convention in ("paper", "followup"):
-        found = envelope(head.alpha, head.norms, head.gram, head.dimension, sizes, edition="sharp", sink=head.sink, convention=convention)
+        found = envelope(
+            head.alpha,
+            head.norms,
+            head.gram,
+            head.dimension,
+            sizes,
+            edition="sharp",
+            sink=head.sink,
+            convention=convention,
+        )
         for quantity in QUANTITIES:
             low, high = getattr(found, f"{quantity}_lower"), getattr(found, f"{quantity}_upper")
             assert (low <= high + 1e-12).all()
@@ -65,7 +98,8 @@ def test_lower_never_exceeds_upper_under_either_convention(head: Head) -> None:
 
 
 def test_law_at_given_ratio_is_students() -> None:
-    # d = 2: the density of r is constant, so P{D_j ≤ D_i} = (1 − r)/2. T = 3, N = 2, a = (1, 1, 0), ρ = 0: Γ_ii = 1, Γ_jj = 2, Γ_ij = 1.
+    # d = 2: the density of r is constant, so P{D_j ≤ D_i} = (1 − r)/2. T = 3, N = 2, a = (1,
+    # 1, 0), ρ = 0: Γ_ii = 1, Γ_jj = 2, Γ_ij = 1.
     head = rank_tokens(np.array([1.0, 1.0, 0.0]), np.ones(3), np.eye(3), None)
     law = pairwise_law(head, summarise(head, np.array([2])), 0, 2)
     np.testing.assert_allclose(law.closed, (1 - 1 / np.sqrt(5)) / 2)
@@ -84,7 +118,9 @@ def test_exact_ties_count_for_closed_balls_only() -> None:
 
 
 def test_zero_weights_tie_with_each_other_but_not_with_the_rest() -> None:
-    head = rank_tokens(np.array([0.6, 0.4, 0.0, 0.0]), np.ones(4), exponential(1.0, 0.0, 4).matrix(4), 0)
+    head = rank_tokens(
+        np.array([0.6, 0.4, 0.0, 0.0]), np.ones(4), exponential(1.0, 0.0, 4).matrix(4), 0
+    )
     law = pairwise_law(head, summarise(head, np.array([3])), 0, 32)
     assert law.closed[2, 0] == 1
     assert law.strict[2, 0] == 0
@@ -112,11 +148,16 @@ def test_followup_combines_outer_precision_with_strict_inner_recall() -> None:
     )
     bounds = best_bounds(sums, followup=True)
     (p_low, p_high), (r_low, r_high) = bounds.precision, bounds.recall
-    assert bounds.f_outer == bounds.f_inner == (max(0.0, p_low + r_low - 1), 2 * p_high * r_high / (p_high + r_high))
+    assert (
+        bounds.f_outer
+        == bounds.f_inner
+        == (max(0.0, p_low + r_low - 1), 2 * p_high * r_high / (p_high + r_high))
+    )
 
 
 def test_bounds_by_hand() -> None:
-    # N = 2, M = 2: f = 1, 2/3, 1/2; F = 1, 4/5, 2/3; g = 0, 2/3, 1. u = (.2, .6), π = (.4, .1), ν = (.7, .5), 1 − max = (.8, .7).
+    # N = 2, M = 2: f = 1, 2/3, 1/2; F = 1, 4/5, 2/3; g = 0, 2/3, 1. u = (.2, .6), π = (.4,
+    # .1), ν = (.7, .5), 1 − max = (.8, .7).
     sums = PairSums(
         column_total=np.array([0.2, 0.6]),
         column_largest=np.array([0.1, 0.4]),
