@@ -8,9 +8,11 @@ not know, is computed in blocks of `QUERY_BLOCK` queries. Imports torch and tran
 
 Arguments that the functions share:
     key: (document, kv_head, position, dimension); head h reads kv_head h // (heads // kv_heads).
-    value: (document, kv_head, position, dimension); its dimension may differ from the key's. mask:
-    (document, 1, position, position) bool, True where the query (third) sees the position (fourth);
-    None: causal. scaling: factor of the scores. softcap: bound of the scores, in nats, or None.
+    value: (document, kv_head, position, dimension); its dimension may differ from the key's.
+    mask: (document, 1, position, position) bool, True where the query (third) sees the position
+        (fourth); None: causal.
+    scaling: factor of the scores.
+    softcap: bound of the scores, in nats, or None.
     sinks: logit of the learned sink of each head, (head,), or None.
 """
 

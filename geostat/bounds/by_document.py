@@ -2,7 +2,7 @@
 
 A bound holds for one profile of weights, so it is evaluated at each document's and then averaged; a
 bound at the mean profile would not bound mean Precision. Source: arXiv 2602.01893, Theorems 1-2.
-Imports theory.
+Imports empirical, theory and xarray.
 """
 
 from __future__ import annotations

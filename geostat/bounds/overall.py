@@ -2,7 +2,7 @@
 baselines, mean bounds, and coverage.
 
 Documents are the sampling unit: heads are averaged within a document first, and the spread over
-documents is the error. Imports xarray.
+documents is the error. Imports empirical and xarray.
 """
 
 from __future__ import annotations

@@ -19,8 +19,7 @@ import xarray as xr
 
 from empirical.store.store import Store
 from geostat.bounds.head import MEASURED
-from geostat.comparison.curves import beside, results, spreads
-from geostat.comparison.pairing import (
+from geostat.comparison.comparability import (
     LETTERS,
     OF_EVERYTHING,
     SETTINGS,
@@ -32,6 +31,7 @@ from geostat.comparison.pairing import (
     pairing,
     shared,
 )
+from geostat.comparison.curves import beside, results, spreads
 from geostat.comparison.scalars import Difference, Quantity, Scalar, difference, quantities, scalars
 from geostat.comparison.sentences import sentences
 from geostat.datasets.variable import Value, Variable, variables
@@ -102,13 +102,17 @@ def compare(
 
     Returns:
         Over (run, quantity) ESTIMATES, and over (pair, quantity) DIFFERENCES, of the first run
-        minus the second, with the coordinates long_name, symbol,
-        units and equation of each quantity. Over (run, parameter, quartile): spread; over (run,
-            claim): counts of answers; over (run, edition, gram): P's
-        and R's _inside, _outside, _width. Over (run, n): correlation, unattenuated with _lower,
-        _upper; P and R with _se; over (run, null, n): their gains.
-        Over (run, criterion, regime): regime_heads; over (run, form) and (run, rival): heads whose
-            cosines or weights prefer it. What a run lacks is NaN.
+        minus the second, with the coordinates long_name, symbol, units and equation of each
+        quantity. What a run lacks is NaN. Over
+
+        - (run, parameter, quartile): spread;
+        - (run, claim): counts of answers;
+        - (run, edition, gram): P's and R's _inside, _outside, _width;
+        - (run, n): correlation, unattenuated with _lower, _upper; P and R with _se;
+        - (run, null, n): their gains;
+        - (run, criterion, regime): regime_heads;
+        - (run, form) and (run, rival): heads whose cosines or weights prefer it.
+
         Attributes: notes (what hampers the comparison), sentences, reported (JSON), letters.
 
     Raises:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from geostat.comparison.pairing import Held
+from geostat.comparison.comparability import Held
 from geostat.datasets.separability import STATISTICS
 from geostat.datasets.variable import Variable, variables
 

@@ -4,7 +4,8 @@ by.
 A run's heads are all the heads of its model, not a sample; its documents are the sample. So a
 number is a mean over heads, its standard error a jackknife over documents, and that of a difference
 between two runs a jackknife that leaves a document out of both where both hold it. Source of the
-quantities: arXiv 2602.01893, Assumptions 1-2, §4, §4.1, Theorems 1-2. Imports numpy and xarray.
+quantities: arXiv 2602.01893, Assumptions 1-2, §4, §4.1, Theorems 1-2. Imports numpy, xarray and
+theory.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The main job, stage by stage: capture → fit → confront → report. Every stage reads and writes the
 one store of a run.
 
-Imports all three rooms. `geostat.cli.app` and the functions of `geostat` call this and nothing
-else.
+The command measures, fits and confronts through this, `geostat.capture` measures. Imports all three
+rooms.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a run is asked for: settings that check themselves, and the words of the command's options
 read into them.
 
-Imports empirical for the words it knows.
+Imports empirical and theory for the words that they know.
 """
 
 from __future__ import annotations

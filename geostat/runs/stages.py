@@ -1,5 +1,5 @@
 """Stages after the capture, from datasets to datasets: the fits, and the confrontation with the
-bounds. Imports numpy, xarray and lmfit; no torch.
+bounds. Imports xarray and theory; no torch.
 """
 
 from __future__ import annotations

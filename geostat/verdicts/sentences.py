@@ -2,7 +2,8 @@
 what the bounds are.
 
 The sentences are made from the fits and the confrontation alone, and each can be quoted by itself:
-a median or mean stands with its spread and its count. Imports xarray and, for the errata, theory.
+a median or mean stands with its spread and its count. Imports numpy, xarray, reports for
+numbers and, for the errata, theory.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tables of curves: separability, coverage by bounds, which assumption breaks them, how well the
 theory predicts a head's curve.
 
-Imports this room's cells, numbers and pooled runs.
+Imports this room's cells, numbers and run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tables of the paper's experiments: the sink's correlations, the regimes and their stability,
 separability against its nulls.
 
-Imports this room's cells, numbers and pooled runs. A group that the run lacks has no table.
+Imports this room's cells, numbers and run. A group that the run lacks has no table.
 """
 
 from __future__ import annotations

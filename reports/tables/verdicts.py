@@ -1,7 +1,7 @@
 """Tables of verdicts: each claim over all heads, by layer, and head by head with the estimate,
 interval, tolerance and p-values behind each answer.
 
-Imports this room's cells, numbers and pooled runs. What is printed travels in /verdicts and its
+Imports this room's cells, numbers and run. What is printed travels in /verdicts and its
 attributes.
 """
 

@@ -88,8 +88,8 @@ def find_crossing(
     """Return where a bound first reaches a target: the largest N, else the smallest value.
 
     Args:
-        parameter: one of `SEARCHED`: "N", "d", or any other of `theory.what_if.PARAMETERS` but L,
-            T1 and T2.
+        parameter: one of `SEARCHED`: "N", "d", or any other of
+            `theory.what_if.parameters.PARAMETERS` but L, T1 and T2.
         target: in (0, 1].
         fixed: values of the other parameters.
         question: with exactly one bound; by default the printed lower bound on E R(r_min).

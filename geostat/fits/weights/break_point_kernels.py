@@ -4,7 +4,7 @@ theta = (b, η_osc, ω, η_tail), the last unused when η is shared; indices j c
 from 0, `first` is the position of the first, T₁ and T₂ are j1 and j2. w is 1 for a known token and
 0 for an unknown one, whose y is 0. One long file on purpose: numba's cache of a kernel watches
 only the kernel's own file, so one that calls into another file goes stale when that one is edited.
-Imports numpy and numba.
+Imports empirical, for its compiler, numpy and numba.
 """
 
 from __future__ import annotations

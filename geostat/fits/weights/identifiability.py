@@ -22,7 +22,7 @@ counts as noise.
 
 Everywhere `best` holds the parameters of every form, (form, head), `noise` the background of each
 form's residuals, (form, head), and `last` is the position of the last token, which is L where the
-sink is visible. Imports numpy.
+sink is visible. Imports numpy and scipy.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Compiled kernels of the surrogate tests: whitening, and the scan over pairs of break points.
 
 No kernel here calls one of another file, so numba's cache, which watches a kernel's own file, never
-goes stale. Imports numpy and numba.
+goes stale. Imports empirical, for its compiler, numpy and numba.
 """
 
 from __future__ import annotations

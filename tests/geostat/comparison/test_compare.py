@@ -18,8 +18,8 @@ import geostat as gs
 from empirical.store.store import Store
 from geostat.bounds.envelope import envelope_dataset
 from geostat.bounds.overall import overall
+from geostat.comparison.comparability import document_keys, names_of
 from geostat.comparison.compare import compare
-from geostat.comparison.pairing import document_keys, names_of
 from geostat.comparison.scalars import Scalar, difference, quantities, scalars, shares_inside
 from geostat.errors import InputError
 from geostat.experiments.sink import correlate_with_sink

@@ -6,8 +6,9 @@ covariance C̃/d a coordinate. With v_i = C̃_ii and g_l = C̃_il/v_i: e_l = g_l
 independent of (s, e_i) with variance v_{l|i} = C̃_ll − g_l C̃_il. Split e_i along s (z) and across
 (τ):
 
-    ‖s‖² = t = (σ_ss/d)χ²_d,  z = N(0, v_i/d),  τ = (v_i/d)χ²_{d−1},  independent;  D_i =
-    ((1−b_i)√t − z)² + τ D_l = ‖(1−b_l)s − g_l e_i − r_l‖² = (v_{l|i}/d)·χ'²_d(d δ_l/v_{l|i}),
+    ‖s‖² = t = (σ_ss/d)χ²_d,  z = N(0, v_i/d),  τ = (v_i/d)χ²_{d−1},  independent
+    D_i = ((1−b_i)√t − z)² + τ
+    D_l = ‖(1−b_l)s − g_l e_i − r_l‖² = (v_{l|i}/d)·χ'²_d(d δ_l/v_{l|i})
     δ_l = ((1−b_l)√t − g_l z)² + g_l² τ
 
 All is in units of σ_ss here: t has mean 1. Distances are held less t, D_i − t = −b_i(2−b_i)t −

@@ -7,8 +7,8 @@ by the correlations of the r_j, as in `theory.editions.conditional.conditional_e
 #{j : D_j ≤ D_i}, P = f(max_{i∈I} K_i) ≤ f(K) and 1 − P ≤ (1 − f(K)) + Σ_{i∈I∖A} (1 − f(K_i)), so
 that
 
-    E P ≤ E min(1 − Σ_m δ_m F_(m), N/(N+κ) + V/(N+κ)²)        E P ≥ E f_int(κ) − Σ_{i∈I∖A} E[1 −
-    f_int(κ_i)]
+    E P ≤ E min(1 − Σ_m δ_m F_(m), N/(N+κ) + V/(N+κ)²)
+    E P ≥ E f_int(κ) − Σ_{i∈I∖A} E[1 − f_int(κ_i)]
 
 F(r_max): 2N for N. The Gram of (s, e_A) is Wishart: T Tᵀ, T triangular with χ_{d−k}/√d on the
 diagonal and normals below (Bartlett 1933). The average over T is taken by scrambled Sobol points,

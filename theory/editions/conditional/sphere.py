@@ -7,9 +7,11 @@ K(x) and of #{i∈I: D_i > x} (Gebelein). Where some D_i > x, the outer ball hol
 at least; where none, K(x) at most. So for every x, which may depend on ‖s‖, with κ_I = Σ_i
 P{D_i > x | s},
 
-    E[P | s] ≤ E[f(K(x)) | s] + P{all D_i ≤ x | s} ≤ min(1 − Σ_m δ_m F_(m), N/(N+κ) +
-    V/(N+κ)²) + min(min_i P{D_i ≤ x | s}, V_I/(V_I+κ_I²)) E[P | s] ≥ E[f(K(x)) − (1 − N/T) 1{some
-    D_i > x} | s] ≥ f_int(κ) − (1 − N/T) min(1, κ_I)        as P ≥ N/T ≥ f(K(x)) − (1 − N/T)
+    E[P | s] ≤ E[f(K(x)) | s] + P{all D_i ≤ x | s}
+             ≤ min(1 − Σ_m δ_m F_(m), N/(N+κ) + V/(N+κ)²)
+               + min(min_i P{D_i ≤ x | s}, V_I/(V_I+κ_I²))
+    E[P | s] ≥ E[f(K(x)) − (1 − N/T) 1{some D_i > x} | s]
+             ≥ f_int(κ) − (1 − N/T) min(1, κ_I),       as P ≥ N/T ≥ f(K(x)) − (1 − N/T)
 
 The best over a few x is taken at each ‖s‖, then the average over ‖s‖: evenly spaced normal scores,
 `GRIDS` coarse grids between each other. Each misses by a sum of the waves of one coarse spacing and

@@ -1,5 +1,5 @@
 """What runs are called side by side, which documents they share, and which settings differ and
-hamper the comparison. Imports xarray for types only.
+hamper the comparison. Imports numpy and xarray.
 """
 
 from __future__ import annotations
