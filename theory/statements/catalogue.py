@@ -13,9 +13,17 @@ from functools import cache
 
 from theory.errata.record import ERRATA, Erratum
 from theory.errors import InputError
-from theory.statements.other_editions import conditional, predicted, repaired, sharp
-from theory.statements.printed import numbered, table_1, table_2
+from theory.statements.margins import (
+    appendix_margins,
+    margin_definitions,
+    printed_bounds,
+    reductions,
+)
+from theory.statements.other_editions import conditional, repaired, sharp
+from theory.statements.predicted import predicted
 from theory.statements.record import Entry
+from theory.statements.setting import assumptions, metrics, notation
+from theory.statements.tables import sink_effect, table_1, table_2
 
 GREEK = {
     "α": "alpha",
@@ -62,6 +70,22 @@ _EQUATION = re.compile(
 )
 
 
+def _numbered() -> list[Entry]:
+    """Return all but the tables, in the order of the paper's equation numbers."""
+    parts = (
+        metrics,
+        assumptions,
+        notation,
+        reductions,
+        margin_definitions,
+        printed_bounds,
+        appendix_margins,
+        sink_effect,
+    )
+    entries = (entry for part in parts for entry in part())
+    return sorted(entries, key=lambda entry: (entry.edition != "printed", int(entry.equation or 0)))
+
+
 @cache
 def entries() -> tuple[Entry, ...]:
     """Return every statement, printed ones first, by equation number; rows of tables after them.
@@ -71,7 +95,7 @@ def entries() -> tuple[Entry, ...]:
         'precision_lower'
     """
     return (
-        *numbered(),
+        *_numbered(),
         *table_1(),
         *table_2(),
         *repaired(),

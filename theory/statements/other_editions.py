@@ -1,17 +1,11 @@
-"""Statements that are not in print: the repaired, sharp and conditional editions, and the predicted
-one.
+"""Statements that replace those in print: the repaired, sharp and conditional editions.
 
-The first three replace eq. (7)-(17) and (30)-(31) of arXiv 2602.01893. `predicted` approximates the
-expectations under Model G and is never a bound; Clark's formulas are from Operations Research 9
-(1961), Mendell and Elston's from Biometrics 30 (1974). Imports sympy.
+They replace eq. (7)-(17) and (30)-(31) of arXiv 2602.01893. Imports sympy.
 """
-
-from __future__ import annotations
 
 from functools import partial
 
 from theory.statements.record import MEANS, MODEL_G, PAIR, Entry, bound
-from theory.symbolic import approximations as x
 from theory.symbolic import symbols as s
 from theory.symbolic import theorems
 from theory.symbolic.operations import SumOver
@@ -24,26 +18,6 @@ NORMAL_PAIR = (
     " directions, its variance to first order in 1/d"
 )
 WITH_SINK = "0 ∈ I_N"
-
-GIVEN_T = f"{MODEL_G}; given ‖s‖² = t"
-NORMAL = (
-    "Y and the W normal; Y the largest W of some tokens of a group, W[k] that of others (one token"
-    " each at first)"
-)
-COUNTED = "the W normal given Y = υ"
-RIVALS = (
-    f"{COUNTED} and given that another group's largest W lies below; once for each of the other"
-    " groups"
-)
-OUTER = (
-    "to second order; mean over t = σ_ss χ²_d/d (3 nodes) and over Y, the largest W of I_N (by"
-    " groups of like spread); small counts: a beta-binomial law"
-)
-INNER = (
-    "to second order; mean over t = σ_ss χ²_d/d (3 nodes) and over Y, the largest −W of J (by"
-    " groups); K counts in I_N"
-)
-
 BOUNDS = [f"{quantity}_{side}" for quantity in MEANS for side in ("lower", "upper")]
 
 
@@ -192,160 +166,3 @@ def conditional() -> list[Entry]:
 
 
 _stated = partial(Entry, edition="predicted")
-
-
-def predicted() -> list[Entry]:
-    """Return the moments given t, Clark's recursion, the count, and the four means."""
-    return [*_moments(), *_clark(), *_count(), *_means()]
-
-
-def _moments() -> list[Entry]:
-    k, l = s.k, s.l  # noqa: E741
-    given_t = "given the representative's length"
-    roots = "covariance of two cube roots, to first order"
-    two, distances = (
-        "covariance of two contributions given the representative",
-        f"covariance of two squared distances {given_t}",
-    )
-    return [
-        _stated(
-            "share",
-            "regression of a contribution on the representative",
-            x.share[l],
-            "=",
-            x.SHARE,
-            MODEL_G,
-        ),
-        _stated("residual_covariance", two, x.residual[k, l], "=", x.RESIDUAL, MODEL_G, "norm²"),
-        _stated(
-            "distance_mean",
-            f"mean squared distance {given_t}",
-            x.D_mean[l],
-            "=",
-            x.MEAN_GIVEN_T,
-            GIVEN_T,
-            "norm²",
-        ),
-        _stated(
-            "distance_covariance",
-            distances,
-            x.D_cov[k, l],
-            "=",
-            x.COVARIANCE_GIVEN_T,
-            GIVEN_T,
-            "norm⁴",
-        ),
-        _stated(
-            "cube_root", "squared distance made nearly normal", x.W[l], "=", x.CUBE_ROOT, GIVEN_T
-        ),
-        _stated(
-            "cube_root_mean",
-            "mean of the cube root, to second order",
-            x.W_mean[l],
-            "~",
-            x.CUBE_ROOT_MEAN,
-            GIVEN_T,
-        ),
-        _stated("cube_root_covariance", roots, x.W_cov[k, l], "~", x.CUBE_ROOT_COVARIANCE, GIVEN_T),
-    ]
-
-
-def _clark() -> list[Entry]:
-    covariance = r"\mathrm{Cov}(\max(Y, W_k), W_\ell)"
-    rows = (
-        ("spread", "standard deviation of the difference of the two", x.theta, x.CLARK_SPREAD, ""),
-        ("ratio", "standardised difference of the two", x.z, x.CLARK_RATIO, ""),
-        (
-            "mean",
-            "mean of the larger of two",
-            "E max(Y, W[k])",
-            x.CLARK_MEAN,
-            r"\mathbb{E}\max(Y, W_k)",
-        ),
-        (
-            "square",
-            "mean square of the larger of two",
-            "E max(Y, W[k])**2",
-            x.CLARK_SQUARE,
-            r"\mathbb{E}\max(Y, W_k)^2",
-        ),
-        (
-            "covariance",
-            "covariance of the larger of two with a third",
-            "cov(max(Y, W[k]), W[l])",
-            x.CLARK_COVARIANCE,
-            covariance,
-        ),
-    )
-    return [
-        _stated(f"clark_{name}", f"Clark: {title}", left, "=", value, NORMAL, "", latex)
-        for name, title, left, value, latex in rows
-    ]
-
-
-def _count() -> list[Entry]:
-    j, k = s.j, s.k
-    rivals = "that distance, given that another group's largest is below too"
-    return [
-        _stated(
-            "count_rest", "standard deviation given the largest", x.rest[j], "=", x.REST, COUNTED
-        ),
-        _stated(
-            "count_threshold",
-            "standardised distance below the largest",
-            x.h[j],
-            "=",
-            x.STANDARDISED,
-            COUNTED,
-        ),
-        _stated("count_threshold_of_groups", rivals, x.h[j], "~", x.SHIFTED, RIVALS),
-        _stated(
-            "count_correlation",
-            "correlation given the largest",
-            x.R_res[j, k],
-            "=",
-            x.RESIDUAL_CORRELATION,
-            COUNTED,
-        ),
-        _stated(
-            "count_mean",
-            "mean count of tokens outside within the largest distance",
-            x.K_mean,
-            "=",
-            x.COUNT_MEAN,
-            COUNTED,
-        ),
-        _stated(
-            "count_covariance",
-            "tetrachoric series, and its end at R = 1",
-            x.K_cov[j, k],
-            "~",
-            x.PAIR_COVARIANCE,
-            COUNTED,
-        ),
-        _stated(
-            "count_variance", "variance of that count", x.K_var, "~", x.COUNT_VARIANCE, COUNTED
-        ),
-    ]
-
-
-def _means() -> list[Entry]:
-    rows = (
-        ("precision", x.PRECISION, OUTER),
-        ("recall", x.RECALL, INNER),
-        ("f_outer", x.F_OUTER, OUTER),
-        ("f_inner", x.F_INNER, INNER),
-    )
-    return [
-        _stated(
-            f"predicted_{quantity}",
-            f"approximation of {left}",
-            left,
-            "~",
-            value,
-            conditions,
-            left_latex=latex,
-        )
-        for quantity, value, conditions in rows
-        for left, latex in (MEANS[quantity],)
-    ]

@@ -1,0 +1,255 @@
+"""Setting in print: representative, radii and scores of eq. (1)-(5), Assumptions 1-3, and the
+notation of the appendix.
+
+Source: arXiv 2602.01893, eq. (1)-(5), Definitions 1-3, Assumptions 1-3, Appendix A.1. Imports
+sympy.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import sympy as sp
+
+from theory.statements.record import Entry, definition
+from theory.symbolic import symbols as s
+from theory.symbolic.operations import Norm
+
+APPENDIX = "Appendix A.1"
+
+AT_R_MIN, AT_R_MAX = r"(r_{\min}, N)", r"(r_{\max}, N)"
+
+
+def metrics() -> list[Entry]:
+    """Return eq. (1)-(5) and the two radii between them."""
+    section, one = partial(Entry, part="Section 3"), sp.Integer(1)
+    open_ball = "an open ball, and some selected token in it"
+    return [
+        definition("representative", "1", s.REPRESENTATIVE, of="s", part="Section 2"),
+        Entry(
+            "precision",
+            "precision at a radius",
+            "P(r, N)",
+            "=",
+            s.PRECISION,
+            equation="2",
+            part="Definition 1",
+            errata=(14,),
+        ),
+        Entry(
+            "recall",
+            "recall at a radius",
+            "R(r, N)",
+            "=",
+            s.RECALL,
+            equation="3",
+            part="Definition 2",
+        ),
+        definition("r_min", "", s.R_MIN, part="Section 3", conditions="N ≤ L"),
+        definition("r_max", "", s.R_MAX, part="Section 3"),
+        section(
+            "precision_inside",
+            "precision at r_min",
+            "P(r_min, N)",
+            "=",
+            one,
+            open_ball,
+            "",
+            f"P{AT_R_MIN}",
+            "4",
+            errata=(14,),
+        ),
+        section(
+            "recall_outside",
+            "recall at r_max",
+            "R(r_max, N)",
+            "=",
+            one,
+            "a closed ball",
+            "",
+            f"R{AT_R_MAX}",
+            "4",
+        ),
+        Entry(
+            "f_score",
+            "harmonic mean of precision and recall",
+            "F(r, N)",
+            "=",
+            s.F_SCORE,
+            equation="5",
+            part="Definition 3",
+        ),
+    ]
+
+
+def assumptions() -> list[Entry]:
+    """Return eq. (6) and Assumptions 1-3."""
+    exact = "every layer and head; true in expectation at best"
+    decay, sink = f"i, j > 0, β > 0; {exact}", f"j ≠ 0; {exact}; |ρ₀| at most the feasible edge"
+    rho, phases = s.rho[s.i, s.j], "attention weights in four phases"
+    profile = "0 ≤ T₁ ≤ T₂ ≤ L, 0 < η ≤ 1; the weights should sum to 1"
+    return [
+        Entry(
+            "cosine",
+            "cosine of two value states",
+            rho,
+            "=",
+            s.COSINE,
+            equation="6",
+            part="Section 3.2",
+        ),
+        Entry(
+            "stable_norms",
+            "stable norms",
+            Norm(s.v[s.i]),
+            "=",
+            s.C,
+            "i > 0, C > 0",
+            "norm",
+            part="Assumption 1.1",
+        ),
+        Entry(
+            "sink_norm",
+            "norm of the sink",
+            Norm(s.v[0]),
+            "=",
+            s.SINK_NORM,
+            "0 < λ ≪ 1",
+            "norm",
+            part="Assumption 1.2",
+        ),
+        Entry(
+            "similarity_decay",
+            "exponential decay of similarity",
+            rho,
+            "=",
+            s.SIMILARITY,
+            decay,
+            part="Assumption 2.1",
+            errata=(6, 9, 20),
+        ),
+        Entry(
+            "sink_similarity",
+            "similarity of the sink",
+            s.rho[0, s.j],
+            "=",
+            s.rho_0,
+            sink,
+            part="Assumption 2.2",
+            errata=(9, 20),
+        ),
+        Entry(
+            "weight_profile",
+            phases,
+            s.alpha[s.i],
+            "=",
+            s.WEIGHTS,
+            profile,
+            part="Assumption 3",
+            errata=(10, 28),
+        ),
+    ]
+
+
+def notation() -> list[Entry]:
+    """Return eq. (18)-(20) and the two counting forms between them."""
+    appendix, after = partial(Entry, part=APPENDIX), partial(Entry, part=f"{APPENDIX}, after (18)")
+    return [
+        definition(
+            "direction",
+            "18",
+            s.DIRECTION,
+            of="u",
+            left="u[l]",
+            left_latex=r"u_{\ell}",
+            part=APPENDIX,
+        ),
+        definition(
+            "effective_weight",
+            "18",
+            s.EFFECTIVE_WEIGHT,
+            of="a",
+            left="a[l]",
+            left_latex=r"a_{\ell}",
+            part=APPENDIX,
+        ),
+        definition(
+            "contribution",
+            "18",
+            s.CONTRIBUTION,
+            of="y",
+            left="y[l]",
+            left_latex=r"y_{\ell}",
+            part=APPENDIX,
+        ),
+        definition(
+            "representative_of_contributions",
+            "18",
+            s.REPRESENTATIVE_OF_CONTRIBUTIONS,
+            of="s",
+            part=APPENDIX,
+        ),
+        definition(
+            "squared_distance",
+            "18",
+            s.SQUARED_DISTANCE,
+            of="D",
+            left="D[l]",
+            left_latex=r"D_{\ell}",
+            part=APPENDIX,
+        ),
+        appendix(
+            "r_max_of_distances",
+            "r_max from squared distances",
+            s.r_max,
+            "=",
+            sp.sqrt(s.R_MAX_SQUARED),
+            units="norm",
+            equation="18",
+        ),
+        appendix(
+            "r_min_of_distances",
+            "r_min from squared distances",
+            s.r_min,
+            "=",
+            sp.sqrt(s.R_MIN_SQUARED),
+            units="norm",
+            equation="18",
+        ),
+        after(
+            "precision_by_count",
+            "precision at r_max by counting",
+            "P(r_max, N)",
+            "=",
+            s.PRECISION_BY_COUNT,
+            left_latex=f"P{AT_R_MAX}",
+        ),
+        after(
+            "recall_by_count",
+            "recall at r_min by counting",
+            "R(r_min, N)",
+            "=",
+            s.RECALL_BY_COUNT,
+            left_latex=f"R{AT_R_MIN}",
+        ),
+        Entry(
+            "r_max_squared",
+            "square of r_max",
+            s.r_max**2,
+            "=",
+            s.R_MAX_SQUARED,
+            units="norm²",
+            equation="19",
+        ),
+        Entry(
+            "r_min_squared",
+            "square of r_min",
+            s.r_min**2,
+            "=",
+            s.R_MIN_SQUARED,
+            units="norm²",
+            equation="19",
+        ),
+        definition("K_out", "20", s.COUNT_OUT, part=APPENDIX),
+        definition("K_in", "20", s.COUNT_IN, (14,), part=APPENDIX),
+    ]
