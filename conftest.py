@@ -13,7 +13,7 @@ import xarray as xr
 from support.comparisons import shorter
 from support.families import letters, tiny
 from support.shared import once, shared_folder
-from support.spine import LENGTH, Finished, Said, geostat
+from support.spine import LENGTH, Finished, Said, capturing, geostat
 
 from empirical.store.store import Store
 from geostat.runs import stages
@@ -101,21 +101,7 @@ def captured(
 ) -> Path:
     """The store of a capture of two documents; not to be changed."""
     out = tmp_path_factory.mktemp("captured")
-    said = geostat(
-        "capture",
-        model_folder,
-        "--text",
-        text_folder,
-        "--documents",
-        2,
-        "--length",
-        LENGTH,
-        "--n",
-        "1,2,9",
-        "--out",
-        out,
-        "--quiet",
-    )
+    said = geostat(*capturing(model_folder, text_folder, out), "--quiet")
     assert said == Said(0, "", "")
     return out / "run.zarr"
 

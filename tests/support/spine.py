@@ -51,6 +51,12 @@ def geostat(*arguments: Any) -> Said:
     return Said(code=result.exit_code, stdout=result.stdout, stderr=result.stderr)
 
 
+def capturing(model: Path, text: Path, out: Path, *, documents: int = 2) -> list[Any]:
+    """The words of a capture at three sizes N."""
+    size = ["--documents", documents, "--length", LENGTH, "--n", "1,2,9"]
+    return ["capture", model, "--text", text, *size, "--out", out]
+
+
 def refused(said: Said, code: int = 2) -> str:
     """The one line that a refused call leaves on stderr behind the lines of its stages; nothing
     goes to stdout.

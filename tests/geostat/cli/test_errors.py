@@ -14,7 +14,7 @@ import pytest
 import torch
 from support.families import letters, tiny
 from support.runs import contents
-from support.spine import LENGTH, Finished, Said, geostat, refused
+from support.spine import LENGTH, Finished, Said, capturing, geostat, refused
 
 from empirical.schema import Variable
 from empirical.store.layout import GroupPlan
@@ -258,20 +258,7 @@ def test_a_damaged_store_is_exit_code_4(
     )
     if command == "capture":
         chunk.unlink()
-        said = geostat(
-            "capture",
-            model_folder,
-            "--text",
-            text_folder,
-            "--documents",
-            2,
-            "--length",
-            LENGTH,
-            "--n",
-            "1,2,9",
-            "--out",
-            store,
-        )
+        said = geostat(*capturing(model_folder, text_folder, store))
     else:
         data = bytearray(chunk.read_bytes())
         data[len(data) // 2] ^= 1
@@ -286,23 +273,11 @@ def test_a_damaged_store_is_exit_code_4(
 def test_a_second_writer_is_refused_and_changes_nothing(
     captured: Path, model_folder: Path, text_folder: Path, command: str
 ):
-    given = [
-        model_folder,
-        "--text",
-        text_folder,
-        "--documents",
-        3,
-        "--length",
-        LENGTH,
-        "--n",
-        "1,2,9",
-        "--out",
-        captured,
-    ]
+    capture = capturing(model_folder, text_folder, captured, documents=3)
     before = contents(captured)
     with alone(captured):
         line = refused(
-            geostat(command, *(given if command == "capture" else [captured, "--quiet"]))
+            geostat(*(capture if command == "capture" else [command, captured, "--quiet"]))
         )
     assert (
         line

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.runs import contents
-from support.spine import LENGTH, Finished, Said, geostat, refused
+from support.spine import LENGTH, Finished, Said, capturing, geostat, refused
 
 from empirical.store.integrity import check
 from empirical.store.store import Store
@@ -47,20 +47,7 @@ def many_texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def many(model_folder: Path, texts: Path, out: Path) -> list[str]:
-    given = [
-        "capture",
-        model_folder,
-        "--text",
-        texts,
-        "--documents",
-        MANY,
-        "--length",
-        LENGTH,
-        "--n",
-        "1,2,9",
-        "--out",
-        out,
-    ]
+    given = capturing(model_folder, texts, out, documents=MANY)
     return [str(argument) for argument in given]
 
 
