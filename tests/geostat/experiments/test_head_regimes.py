@@ -11,6 +11,7 @@ from scipy import stats
 from statsmodels.stats.inter_rater import cohens_kappa
 
 from empirical.measure.layer import measure_layer
+from geostat.experiments.head_curves import HeadCurves
 from geostat.experiments.head_regime_rules import (
     CRITERIA,
     REGIMES,
@@ -21,7 +22,8 @@ from geostat.experiments.head_regime_rules import (
     by_size,
     labels,
 )
-from geostat.experiments.head_regimes import HeadCurves, classify_heads, kappa
+from geostat.experiments.head_regime_stability import kappa
+from geostat.experiments.head_regimes import classify_heads
 
 TOKENS, DIMENSION, DOCUMENTS = 64, 8, 4
 N = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])
