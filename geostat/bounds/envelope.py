@@ -37,7 +37,7 @@ from geostat.datasets.separability import (
 )
 from geostat.datasets.variable import Variable, labelled
 from geostat.errors import InputError
-from geostat.statistics.arrays import FloatArray
+from geostat.statistics.arrays import BoolArray, FloatArray
 from theory.head.results import Edition
 
 DIMS: Final = ("edition", "gram", "layer", "head", "n_envelope")
@@ -117,48 +117,20 @@ def envelope_dataset(
     capture, norms, similarity = (
         tree[name].to_dataset() for name in ("capture", "norms", "similarity")
     )
-    grid = envelope_grid(capture["n"].values, points)
     unknown = [edition for edition in editions if edition not in EDITIONS]
     if unknown:
         raise InputError(
             f"edition {unknown[0]!r}: expected one of {', '.join(EDITIONS)}. Name one of those."
         )
-    names = [*grams, *([MEASURED] if "measured_envelope" in tree else [])]
-    layers, heads, kv_heads = (capture.sizes[name] for name in ("layer", "head", "kv_head"))
+    grid = envelope_grid(capture["n"].values, points)
     curves = measured_curves(capture, grid)
-    bounds = np.full(
-        (2, len(ALL_BOUNDS), len(editions), len(names), layers, heads, len(grid)), np.nan
-    )  # their means, errors of the gaps
-    moved, distance = (
-        np.zeros((len(grams), layers, kv_heads), dtype=bool),
-        np.zeros((len(grams), layers, kv_heads)),
+    bounds, moved, distance = _fitted_bounds(
+        capture, norms, similarity, curves, editions, grams, grid, progress
     )
-    for index, gram in enumerate(grams):
-        share = part_of(progress, index / len(grams), (index + 1) / len(grams))
-        for layer, kv_head, group, model in fitted_heads(capture, norms, similarity, gram, share):
-            moved[index, layer, kv_head], distance[index, layer, kv_head] = (
-                model.projected,
-                model.distance,
-            )
-            weights, measured = (
-                document_weights(capture, layer, group),
-                curve_of_each_bound(curves.isel(layer=layer, head=group)),
-            )
-            for at, edition in enumerate(editions):
-                result = bounds_of_layer(
-                    capture, layer, weights, model.norms, model.gram, grid, edition=edition
-                )
-                bounds[:, :, at, index, layer, group] = means_and_gaps(result, measured)
-    if MEASURED in names:
-        own = (
-            tree["measured_envelope"]
-            .to_dataset()
-            .reindex(n_envelope=grid)
-            .transpose("document", *(dim for dim in DIMS if dim != "gram"))
-        )
-        for at, edition in enumerate(editions):
-            result = np.stack([own[name].sel(edition=edition).values for name in ALL_BOUNDS])
-            bounds[:, :, at, -1] = means_and_gaps(result, curve_of_each_bound(curves))
+    names = [*grams]
+    if "measured_envelope" in tree:
+        own = _measured_bounds(tree["measured_envelope"].to_dataset(), curves, editions, grid)
+        bounds, names = np.concatenate([bounds, own], axis=3), [*grams, MEASURED]
     of_value_head = VARIABLES[-1].dims
     envelope = _bounds_dataset(capture, bounds, editions, names, grid)
     envelope = envelope.assign(
@@ -166,15 +138,64 @@ def envelope_dataset(
     )
     for statistic in WITH_F:
         envelope = envelope.assign(_against_measured(envelope, curves[statistic]))
-    envelope = labelled(envelope, VARIABLES)
-    envelope.attrs = {
-        "long_name": "bounds against measurement",
-        "documents": capture.sizes["document"],
-        "averaging": "each bound at each document's own weights, then averaged over documents",
-    }
-    return envelope.drop_vars(
-        [name for name in envelope.coords if name not in {*DIMS, *of_value_head, "kv_head_of_head"}]
+    return _described(envelope, capture.sizes["document"])
+
+
+def _fitted_bounds(
+    capture: xr.Dataset,
+    norms: xr.Dataset,
+    similarity: xr.Dataset,
+    curves: xr.Dataset,
+    editions: Sequence[Edition],
+    grams: Sequence[str],
+    grid: np.ndarray,
+    progress: Progress | None,
+) -> tuple[FloatArray, BoolArray, FloatArray]:
+    """Evaluate the bounds of every fitted Gram: their means and the errors of their gaps, (mean or
+    error, bound, edition, gram, layer, head, n), and whether and how far the Gram was moved, (gram,
+    layer, kv_head).
+    """
+    layers, heads, kv_heads = (capture.sizes[name] for name in ("layer", "head", "kv_head"))
+    bounds = np.full(
+        (2, len(ALL_BOUNDS), len(editions), len(grams), layers, heads, len(grid)), np.nan
     )
+    moved = np.zeros((len(grams), layers, kv_heads), dtype=bool)
+    distance = np.zeros(moved.shape)
+    for index, gram in enumerate(grams):
+        share = part_of(progress, index / len(grams), (index + 1) / len(grams))
+        for layer, kv_head, group, model in fitted_heads(capture, norms, similarity, gram, share):
+            at = (index, layer, kv_head)
+            moved[at], distance[at] = model.projected, model.distance
+            weights = document_weights(capture, layer, group)
+            measured = curve_of_each_bound(curves.isel(layer=layer, head=group))
+            for place, edition in enumerate(editions):
+                result = bounds_of_layer(
+                    capture, layer, weights, model.norms, model.gram, grid, edition=edition
+                )
+                bounds[:, :, place, index, layer, group] = means_and_gaps(result, measured)
+    return bounds, moved, distance
+
+
+def _measured_bounds(
+    measured_envelope: xr.Dataset,
+    curves: xr.Dataset,
+    editions: Sequence[Edition],
+    grid: np.ndarray,
+) -> FloatArray:
+    """Return the bounds of the measured Gram as those of fitted ones, the axis of Grams of length
+    1.
+    """
+    own = measured_envelope.reindex(n_envelope=grid).transpose(
+        "document", *(dim for dim in DIMS if dim != "gram")
+    )
+    measured = curve_of_each_bound(curves)
+    each = [
+        means_and_gaps(
+            np.stack([own[name].sel(edition=edition).values for name in ALL_BOUNDS]), measured
+        )
+        for edition in editions
+    ]
+    return np.stack(each, axis=2)[:, :, :, None]
 
 
 def _bounds_dataset(
@@ -222,3 +243,15 @@ def _against_measured(envelope: xr.Dataset, curve: xr.DataArray) -> dict[str, xr
         clearly_outside(envelope.assign(out), statistic, documents).where(known, False).astype(bool)
     )
     return out | {f"{statistic}_excess": excess, f"{statistic}_outside": outside}
+
+
+def _described(envelope: xr.Dataset, documents: int) -> xr.Dataset:
+    """Give the envelope its attributes, and leave out coordinates that are not its own."""
+    envelope = labelled(envelope, VARIABLES)
+    envelope.attrs = {
+        "long_name": "bounds against measurement",
+        "documents": documents,
+        "averaging": "each bound at each document's own weights, then averaged over documents",
+    }
+    own = {*DIMS, *VARIABLES[-1].dims, "kv_head_of_head"}
+    return envelope.drop_vars([name for name in envelope.coords if name not in own])

@@ -108,20 +108,7 @@ def swap_ingredients(
         tree[name].to_dataset() for name in ("capture", "norms", "similarity", "weights")
     )
     grid = envelope_grid(capture["n"].values, points)
-    layers, heads, kv_heads = (capture.sizes[name] for name in ("layer", "head", "kv_head"))
-    bounds = np.full((len(BOUNDS), len(SWAPS), layers, heads, len(grid)), np.nan)
-    moved = np.full((layers, kv_heads), np.nan)
-    for layer, kv_head, group, fitted in fitted_heads(capture, norms, similarity, gram, progress):
-        measured = value_head(capture, weights, layer, kv_head, group)
-        moved[layer, kv_head] = measured.moved
-        for at, swapped in enumerate(SWAPS.values()):
-            weights_of = measured.weights if "weights" in swapped else measured.weight_model[None]
-            norms_of = measured.norms if "norms" in swapped else fitted.norms
-            gram_of = measured.gram if "similarity" in swapped else fitted.gram
-            result = bounds_of_layer(
-                capture, layer, weights_of, norms_of, gram_of, grid, edition="sharp", names=BOUNDS
-            )
-            bounds[:, at, layer, group] = result.mean(axis=1)
+    bounds, moved = _swapped_bounds(capture, norms, similarity, weights, gram, grid, progress)
     curves = (
         measured_curves(capture, grid).mean("document").transpose("layer", "head", "n_envelope")
     )
@@ -146,6 +133,35 @@ def swap_ingredients(
         "documents": capture.sizes["document"],
     }
     return xr.Dataset(variables(VARIABLES, numbers), coords=coords, attrs=attrs)
+
+
+def _swapped_bounds(
+    capture: xr.Dataset,
+    norms: xr.Dataset,
+    similarity: xr.Dataset,
+    weights: xr.Dataset,
+    gram: str,
+    grid: np.ndarray,
+    progress: Progress | None,
+) -> tuple[FloatArray, FloatArray]:
+    """Evaluate the bounds of every swap, (bound, swap, layer, head, n), and how far the measured
+    cosines were moved, (layer, kv_head).
+    """
+    layers, heads, kv_heads = (capture.sizes[name] for name in ("layer", "head", "kv_head"))
+    bounds = np.full((len(BOUNDS), len(SWAPS), layers, heads, len(grid)), np.nan)
+    moved = np.full((layers, kv_heads), np.nan)
+    for layer, kv_head, group, fitted in fitted_heads(capture, norms, similarity, gram, progress):
+        measured = value_head(capture, weights, layer, kv_head, group)
+        moved[layer, kv_head] = measured.moved
+        for at, swapped in enumerate(SWAPS.values()):
+            weights_of = measured.weights if "weights" in swapped else measured.weight_model[None]
+            norms_of = measured.norms if "norms" in swapped else fitted.norms
+            gram_of = measured.gram if "similarity" in swapped else fitted.gram
+            result = bounds_of_layer(
+                capture, layer, weights_of, norms_of, gram_of, grid, edition="sharp", names=BOUNDS
+            )
+            bounds[:, at, layer, group] = result.mean(axis=1)
+    return bounds, moved
 
 
 def _counts(

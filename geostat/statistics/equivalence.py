@@ -9,6 +9,7 @@ intersection-union tests; Benjamini & Hochberg (1995). Imports numpy and scipy.s
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal
 
 import numpy as np
@@ -91,17 +92,8 @@ def one_sided(
     >>> p.holds.round(4).tolist()
     [0.0, 1.0]
     """
-
-    def below(distance: FloatArray, skew: FloatArray) -> FloatArray:
-        """P(T ≤ distance / se): small where the effect is surely below."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            t = np.where(
-                se > 0, distance / se, np.where(se == 0, np.sign(distance) * np.inf, np.nan)
-            )
-        t = np.where((se == 0) & (distance == 0), 0.0, t)
-        return np.where(np.isnan(t), np.nan, stdtr(degrees, without_skew(t, skew, degrees, reach)))
-
     estimate, se = np.asarray(estimate, dtype=np.float64), np.asarray(se, dtype=np.float64)
+    below = partial(_below, se=se, degrees=degrees, reach=reach)
     skew = np.full(estimate.shape, np.nan) if skew is None else skew
     if side == "at_most":
         return PValues(
@@ -118,6 +110,21 @@ def one_sided(
             1.0, below(tolerance - size, -outward) + below(-tolerance - size, -outward)
         ),
     )
+
+
+def _below(
+    distance: FloatArray,
+    skew: FloatArray,
+    *,
+    se: FloatArray,
+    degrees: FloatArray | float,
+    reach: float,
+) -> FloatArray:
+    """P(T ≤ distance / se): small where the effect is surely below."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.where(se > 0, distance / se, np.where(se == 0, np.sign(distance) * np.inf, np.nan))
+    t = np.where((se == 0) & (distance == 0), 0.0, t)
+    return np.where(np.isnan(t), np.nan, stdtr(degrees, without_skew(t, skew, degrees, reach)))
 
 
 def without_skew(

@@ -12,7 +12,7 @@ Imports theory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Literal
 
@@ -32,7 +32,7 @@ from geostat.statistics.arrays import FloatArray
 from geostat.statistics.t_test import critical_value
 from theory.editions.predicted.predict import predict
 from theory.editions.sharp.many_heads import in_threads
-from theory.head.gram import LagGram, as_matrix
+from theory.head.gram import as_matrix
 
 BASELINES: Final = ("heads", "floor")
 """What a prediction must beat: the mean of the other heads at that N, and N/T, the Precision of
@@ -87,49 +87,18 @@ def predictive_curves(
     Raises:
         InputError: if the run has no size 1 < N < T.
     """
-    capture, norms, similarity, weights = (
-        tree[name].to_dataset() for name in ("capture", "norms", "similarity", "weights")
-    )
+    capture = tree["capture"].to_dataset()
     grid = predictive_grid(capture, points)
-    sources = (*grams, ONLY_WEIGHTS, MEASURED)
-    layers, heads, kv_heads, documents = (
-        capture.sizes[name] for name in ("layer", "head", "kv_head", "document")
-    )
-    by_document = np.full(
-        (len(STATISTICS), documents, len(sources), layers, heads, len(grid)), np.nan
-    )
-    sound = np.full(by_document.shape[1:], np.nan)
-    wanted = {
-        (layer, head): source for layer, head, source in chosen_heads(layers, heads, len(sources))
+    how: dict[str, Any] = {
+        "dimension": int(capture.attrs["dimension"]),
+        "convention": "followup" if capture.attrs["convention"] == "followup" else "paper",
     }
-    checked: list[tuple[Profile, Prediction]] = []
-    dimension: int = int(capture.attrs["dimension"])
-    convention: Literal["paper", "followup"] = (
-        "followup" if capture.attrs["convention"] == "followup" else "paper"
+    by_document, sound, checked = _predicted_heads(
+        tree, grams, grid, how, part_of(progress, 0.0, PREDICTING)
     )
-    for layer, kv_head in tracked(
-        list(np.ndindex(layers, kv_heads)), part_of(progress, 0.0, PREDICTING)
-    ):
-        profiles = _profiles(capture, norms, similarity, weights, grams, layer, kv_head)
-        results = in_threads(
-            partial(_predicted, grid=grid, dimension=dimension, convention=convention), profiles
-        )
-        for one, result in zip(profiles, results, strict=True):
-            of = slice(None) if one.document is None else one.document
-            by_document[:, of, one.source, layer, one.head] = (
-                result.values[:, None] if one.document is None else result.values
-            )
-            sound[of, one.source, layer, one.head] = result.reliable
-            if wanted.get((layer, one.head)) == one.source and one.document in (
-                None,
-                len(checked) % documents,
-            ):
-                del wanted[layer, one.head]
-                checked.append((one, result))
     rest = part_of(progress, PREDICTING, 1.0)
-    simulated = check(
-        checked, grid, dimension, convention=convention, seed=seed, draws=draws, progress=rest
-    )
+    simulated = check(checked, grid, **how, seed=seed, draws=draws, progress=rest)
+    sources = (*grams, ONLY_WEIGHTS, MEASURED)
     predictions = _beside_measured(capture, grid, sources, by_document, sound)
     return predictions.assign(simulated).assign_attrs(draws=draws, seed=seed)
 
@@ -149,6 +118,48 @@ def predictive_grid(capture: xr.Dataset, points: int | None) -> np.ndarray:
     )
 
 
+def _predicted_heads(
+    tree: xr.DataTree,
+    grams: Sequence[str],
+    grid: np.ndarray,
+    how: Mapping[str, Any],
+    progress: Progress | None,
+) -> tuple[FloatArray, FloatArray, list[tuple[Profile, Prediction]]]:
+    """Predict every head from every source, in each document where these differ.
+
+    Returns:
+        P and R, (statistic, document, source, layer, head, n), 1 where a prediction does not flag
+        itself, the same without the statistic, and the predictions that are to be simulated.
+    """
+    capture, norms, similarity, weights = (
+        tree[name].to_dataset() for name in ("capture", "norms", "similarity", "weights")
+    )
+    layers, heads, kv_heads, documents = (
+        capture.sizes[name] for name in ("layer", "head", "kv_head", "document")
+    )
+    sources = len(grams) + 2  # only weights fitted; all measured
+    by_document = np.full((len(STATISTICS), documents, sources, layers, heads, len(grid)), np.nan)
+    sound = np.full(by_document.shape[1:], np.nan)
+    wanted = {(layer, head): source for layer, head, source in chosen_heads(layers, heads, sources)}
+    checked: list[tuple[Profile, Prediction]] = []
+    for layer, kv_head in tracked(list(np.ndindex(layers, kv_heads)), progress):
+        profiles = _profiles(capture, norms, similarity, weights, grams, layer, kv_head)
+        results = in_threads(partial(_predicted, grid=grid, **how), profiles)
+        for one, result in zip(profiles, results, strict=True):
+            of = slice(None) if one.document is None else one.document
+            by_document[:, of, one.source, layer, one.head] = (
+                result.values[:, None] if one.document is None else result.values
+            )
+            sound[of, one.source, layer, one.head] = result.reliable
+            if wanted.get((layer, one.head)) == one.source and one.document in (
+                None,
+                len(checked) % documents,
+            ):
+                del wanted[layer, one.head]
+                checked.append((one, result))
+    return by_document, sound, checked
+
+
 def _profiles(
     capture: xr.Dataset,
     norms: xr.Dataset,
@@ -165,51 +176,41 @@ def _profiles(
     heads = np.flatnonzero(capture["kv_head_of_head"].values == kv_head)
     own = value_head(capture, weights, layer, kv_head, heads)
     sink = 0 if seen.sink else None
+    of_heads = partial(_of_known_heads, heads, layer=layer, sink=sink)
     profiles: list[Profile] = []
-
-    def add(
-        source: int,
-        document: int | None,
-        rows: FloatArray,
-        norm: FloatArray,
-        gram: LagGram | FloatArray,
-        matrix: FloatArray,
-    ) -> None:
-        each = partial(
-            Profile,
-            source=source,
-            layer=layer,
-            document=document,
-            norms=norm,
-            gram=gram,
-            matrix=matrix,
-            sink=sink,
-        )
-        known = [
-            (head, alpha)
-            for head, alpha in zip(heads.tolist(), rows, strict=True)
-            if np.isfinite(alpha).all()
-        ]
-        profiles.extend(
-            each(head=head, alpha=alpha) for head, alpha in known if np.isfinite(norm).all()
-        )
-
     for source, gram in enumerate(grams):
         fitted = fitted_head(capture, norms, similarity, gram, layer, kv_head)
         if fitted is not None:
-            add(
-                source,
-                None,
+            matrix = as_matrix(fitted.gram, seen.tokens, sink=sink)
+            profiles += of_heads(
                 own.weight_model,
-                fitted.norms,
-                fitted.gram,
-                as_matrix(fitted.gram, seen.tokens, sink=sink),
+                source=source,
+                document=None,
+                norms=fitted.norms,
+                gram=fitted.gram,
+                matrix=matrix,
             )
     matrix = as_matrix(own.gram, seen.tokens, sink=sink)
-    add(len(grams), None, own.weight_model, own.norms, own.gram, matrix)
+    measured = partial(of_heads, norms=own.norms, gram=own.gram, matrix=matrix)
+    profiles += measured(own.weight_model, source=len(grams), document=None)
     for document, rows in enumerate(own.weights):
-        add(len(grams) + 1, document, rows, own.norms, own.gram, matrix)
+        profiles += measured(rows, source=len(grams) + 1, document=document)
     return profiles
+
+
+def _of_known_heads(
+    heads: np.ndarray, rows: FloatArray, *, norms: FloatArray, **shared: Any
+) -> list[Profile]:
+    """List the profiles of the heads whose weights, `rows` (head, token), and norms are known; what
+    they share is as in Profile.
+    """
+    if not np.isfinite(norms).all():
+        return []
+    return [
+        Profile(head=head, alpha=alpha, norms=norms, **shared)
+        for head, alpha in zip(heads.tolist(), rows, strict=True)
+        if np.isfinite(alpha).all()
+    ]
 
 
 def _predicted(

@@ -23,21 +23,13 @@ _UNRELIABLE: Final = "share of the profiles whose prediction flags itself as unr
 
 
 def _records(name: str) -> tuple[Variable, ...]:
-    """Records of one statistic's variables: curves, scores by head, scores over all cells."""
+    """Records of one statistic's variables."""
+    return (*_curves(name), *_by_head(name), *_over_cells(name))
+
+
+def _curves(name: str) -> tuple[Variable, ...]:
+    """Records of its curves, predicted and measured, and of how many cells are compared."""
     letter, equation = LETTERS[name], _EQUATIONS[name]
-    by_head = partial(Variable, dims=("source", "layer", "head"))
-    of_head, pooled = partial(Variable, dims=("layer", "head")), partial(Variable, dims=("source",))
-    enough = (
-        f"at most a share {SETTLED:g} of the variance of measured {name} over N is noise, so that"
-        " R² counts"
-    )
-    interval = (
-        f"share of cells whose prediction lies in the 95% document interval of measured {name}"
-    )
-    nearer = (
-        "share of heads whose prediction is nearer than the mean of the other heads to measured"
-        f" {name}"
-    )
     return (
         Variable(
             f"{name}_predicted",
@@ -56,6 +48,18 @@ def _records(name: str) -> tuple[Variable, ...]:
             f"{name}: (head, N) cells, 1 < N < T, predicted from every source",
             equation=equation,
         ),
+    )
+
+
+def _by_head(name: str) -> tuple[Variable, ...]:
+    """Records of its scores by head."""
+    by_head = partial(Variable, dims=("source", "layer", "head"))
+    of_head = partial(Variable, dims=("layer", "head"))
+    enough = (
+        f"at most a share {SETTLED:g} of the variance of measured {name} over N is noise, so that"
+        " R² counts"
+    )
+    return (
         by_head(
             f"{name}_bias",
             f"mean over N of predicted less measured {name}",
@@ -77,6 +81,20 @@ def _records(name: str) -> tuple[Variable, ...]:
             f"{name}_noise", f"noise of the documents in the variance of measured {name} over N"
         ),
         of_head(f"{name}_settled", enough),
+    )
+
+
+def _over_cells(name: str) -> tuple[Variable, ...]:
+    """Records of its scores over all cells."""
+    pooled = partial(Variable, dims=("source",))
+    interval = (
+        f"share of cells whose prediction lies in the 95% document interval of measured {name}"
+    )
+    nearer = (
+        "share of heads whose prediction is nearer than the mean of the other heads to measured"
+        f" {name}"
+    )
+    return (
         pooled(
             f"{name}_pooled_bias",
             f"mean over cells of predicted less measured {name}",
