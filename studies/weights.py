@@ -38,8 +38,9 @@ from geostat.fits.weights.autocorrelation import Background
 from geostat.fits.weights.break_points import FORMS
 from geostat.fits.weights.fit import fit_weights
 from geostat.fits.weights.forms import CURVE, log_profile
-from geostat.fits.weights.identifiability import RESOLUTION, placement
-from geostat.fits.weights.surrogates import statistics, surrogates
+from geostat.fits.weights.identifiability.placement import placement
+from geostat.fits.weights.identifiability.reasons import RESOLUTION
+from geostat.fits.weights.identifiability.surrogates import statistics, surrogates
 from geostat.statistics.arrays import BoolArray, FloatArray
 
 DOCUMENTS = 8

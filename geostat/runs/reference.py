@@ -24,7 +24,7 @@ from geostat.fits.norms.variables import HEADS, POSITIONS, TOKENS
 from geostat.fits.pooled.depth import RECORDS as DEPTH
 from geostat.fits.pooled.fit import LAYER, OVERALL
 from geostat.fits.similarity.variables import BY_FORM, BY_HEAD
-from geostat.fits.weights.variables import RECORDS as WEIGHTS
+from geostat.fits.weights.variables.records import RECORDS as WEIGHTS
 from geostat.verdicts import answers
 
 

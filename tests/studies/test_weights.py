@@ -3,7 +3,7 @@ import pytest
 
 from geostat.fits.weights.autocorrelation import lag_one
 from geostat.fits.weights.forms import log_profile
-from geostat.fits.weights.surrogates import statistics, surrogates
+from geostat.fits.weights.identifiability.surrogates import statistics, surrogates
 from studies.weights import (
     Setting,
     Tally,

@@ -29,7 +29,13 @@ from scipy.special import stdtrit
 
 from geostat.datasets.variable import Value
 from geostat.fits.weights.forms import CURVE, log_profile, predict
-from geostat.fits.weights.identifiability import ABSENT, AT_BOUND, HAS_ONE, NO_REPLICATE, NOT_FITTED
+from geostat.fits.weights.identifiability.reasons import (
+    ABSENT,
+    AT_BOUND,
+    HAS_ONE,
+    NO_REPLICATE,
+    NOT_FITTED,
+)
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import LEVEL, Estimate, jackknife, leave_one_out_mean, skewness
 from geostat.statistics.losses import mean_of_known, mean_over_documents
@@ -58,7 +64,7 @@ def growth(
     carries: BoolArray,
 ) -> dict[str, Value]:
     """Return the total growth with its interval, and why either is missing (as
-    `identifiability.REASONS`); nats, (head,).
+    `identifiability.reasons.REASONS`); nats, (head,).
 
     Args:
         log_weight: of content tokens, shape (document, head, token), nats; NaN where unknown.

@@ -22,32 +22,23 @@ from geostat.errors import InputError
 from geostat.fits.weights.autocorrelation import Background, background, lag_one, long_run_noise
 from geostat.fits.weights.break_points import FORMS, search
 from geostat.fits.weights.effects import distance, growth, total_log
-from geostat.fits.weights.forms import CURVE, fit_row, predict
-from geostat.fits.weights.identifiability import (
-    AMPLITUDE,
-    Standing,
-    chosen_values,
-    form_values,
-    placement,
-    reasons,
-    strength,
-)
+from geostat.fits.weights.forms import CURVE, polish, predict
+from geostat.fits.weights.identifiability.placement import placement
+from geostat.fits.weights.identifiability.reasons import chosen_values, form_values, reasons
+from geostat.fits.weights.identifiability.standing import MONOTONE, SHARED, stand_out, strength
 from geostat.fits.weights.phase_mass import alone, arithmetic
 from geostat.fits.weights.rivals import FREE, RIVALS, SIMPLE, compare, simple_fits, simple_slopes
-from geostat.fits.weights.surrogates import judge, without_oscillation
-from geostat.fits.weights.variables import RECORDS, TOKEN
+from geostat.fits.weights.variables.kinds import TOKEN
+from geostat.fits.weights.variables.records import RECORDS
 from geostat.statistics.arrays import BoolArray, FloatArray
-from geostat.statistics.jackknife import SIGNIFICANCE, Estimate, leave_one_out_mean
+from geostat.statistics.jackknife import Estimate, leave_one_out_mean
 from geostat.statistics.losses import (
     bayesian_information,
     mean_of_known,
     mean_over_documents,
-    paired_gain,
 )
 
 NEEDS = {"attention_weight": ("document", "layer", "head", "position")}
-MONOTONE, SHARED = FORMS.index("monotone"), FORMS.index("shared")
-LMFIT_NAMES = {"p_base": "log_p_base", "eta": "eta", "eta_tail": "eta_tail", "omega": "omega"}
 
 
 def layer_weights(capture: xr.Dataset, layer: int) -> tuple[LayerTokens, FloatArray, FloatArray]:
@@ -112,126 +103,104 @@ def fit_weights(capture: xr.Dataset, progress: Progress | None = None) -> xr.Dat
 
 
 def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, Value]:
+    """Return one layer's numbers, by the names of RECORDS."""
     seen, weight, log_weight = layer_weights(capture, layer)
-    documents, heads, content = log_weight.shape
     first, last = seen.first_content, seen.tokens - 1.0
-    position = first + np.arange(content, dtype=np.float64)
+    position = first + np.arange(log_weight.shape[-1], dtype=np.float64)
     carries: BoolArray = np.asarray(np.isfinite(log_weight).any(axis=-1))
-    mean = mean_over_documents(log_weight)
-    without = leave_one_out_mean(log_weight)
-    result = search(np.concatenate([mean, without.reshape(documents * heads, content)]), first)
-    best = {name: rows[:, :heads].copy() for name, rows in result.items()}
-    again = {
-        name: rows[:, heads:].reshape(len(FORMS), documents, heads) for name, rows in result.items()
-    }
-    at_bound, tokens_se = _polish(best, position, mean)
+    mean, without = mean_over_documents(log_weight), leave_one_out_mean(log_weight)
+    best, again = _searched(mean, without, first)
+    at_bound, tokens_se = polish(best, position, mean)
     residual = mean - predict(best, position)
-    fits = _goodness(residual, mean)
-    # Each document's mean squared residual under the fit to the others, (form, document, head),
-    # nats²; one form at a time, for memory.
-    fits_again = ({name: rows[k] for name, rows in again.items()} for k in range(len(FORMS)))
-    loss = np.stack(
-        [mean_of_known((log_weight - predict(one, position)) ** 2) for one in fits_again]
-    )
     simple = simple_fits(position, log_weight, mean, without)
-    every, losses = np.concatenate([simple.residual, residual]), np.concatenate([simple.loss, loss])
+    every = np.concatenate([simple.residual, residual])
+    losses = np.concatenate([simple.loss, _left_out_loss(log_weight, again, position)])
     noises = background(every)
     long_runs = np.sqrt(noises.density(np.zeros(1))[..., 0])
     noise, long_run = noises.take(slice(len(SIMPLE), None)), long_runs[len(SIMPLE) :]
     strong = strength(best, noise, long_run, last)
-    standing, numbers = _standing(strong, losses, mean, every, noises, first)
-    out: dict[str, Value] = {**numbers}
+    standing, numbers = stand_out(strong, losses, mean, every, noises, first)
     half_width = placement(best, noise, position, np.isfinite(mean))
     codes = reasons(best, standing, half_width, at_bound, last)
     by_form = form_values(best, again, carries, codes, half_width)
-    chosen = np.where(standing.oscillation[SHARED], SHARED, MONOTONE)
-    pick = (chosen, np.arange(heads))
-    out |= by_form | chosen_values(by_form, pick)
+    pick = (np.where(standing.oscillation[SHARED], SHARED, MONOTONE), np.arange(mean.shape[0]))
     rivals = compare(every, losses, long_runs)
-    of_forms = (
-        {f"{name}_se_tokens": values for name, values in tokens_se.items()}
-        | fits
-        | {"converged": best["converged"] == 1.0}
-    )
-    of_forms |= {
-        name: rivals[f"rival_{name}"][len(SIMPLE) :]
-        for name in ("loss_left_out", "loss_left_out_se")
-    }
-    out |= {f"form_{name}": values for name, values in of_forms.items()} | {
-        name: values[pick] for name, values in of_forms.items()
-    }
-    out |= (
-        {f"{name}_at_bound": values[pick] for name, values in at_bound.items()}
-        | {"documents": carries.sum(axis=0)}
-        | rivals
-    )
+    out: dict[str, Value] = {**numbers, **by_form, **chosen_values(by_form, pick), **rivals}
+    goodness = _goodness(residual, mean) | {"converged": best["converged"] == 1.0}
+    out |= _by_form_and_chosen(goodness, tokens_se, rivals, pick)
+    out |= {f"{name}_at_bound": values[pick] for name, values in at_bound.items()}
+    out["documents"] = carries.sum(axis=0)
     fit = {name: best[name][pick] for name in CURVE}
     fit_again = {name: np.moveaxis(again[name], 1, -1)[pick].T for name in CURVE}
     out |= arithmetic(weight, seen, fit, fit_again)
     total = out["total_model"]
     assert isinstance(total, Estimate)
     out["total_model_log"] = total_log(total)
-    out |= growth(
-        log_weight,
-        position,
-        last,
-        fit,
-        fit_again,
-        standing.growth_seen[pick],
-        at_bound["eta_tail"][pick],
-        carries,
-    )
+    seen_growth, stuck = standing.growth_seen[pick], at_bound["eta_tail"][pick]
+    out |= growth(log_weight, position, last, fit, fit_again, seen_growth, stuck, carries)
     out |= distance(log_weight, position, fit, fit_again, carries)
     out |= simple_slopes(simple, carries)
-    out |= alone(log_weight, first, chosen == SHARED)
-    out |= _noise(
-        residual[pick], noise.take(pick), long_run[pick], log_weight - (mean - residual[pick])
-    )
+    out |= alone(log_weight, first, pick[0] == SHARED)
+    model = mean - residual[pick]
+    out |= _noise(residual[pick], noise.take(pick), long_run[pick], log_weight - model)
     curves = {
         "log_weight_mean": mean,
-        "log_weight_model": mean - residual[pick],
+        "log_weight_model": model,
         "weight_mean": mean_over_documents(weight),
     }
-    positions = capture.sizes["position"]
-    return out | {
+    return out | _by_position(curves, capture.sizes["position"])
+
+
+def _searched(
+    mean: FloatArray, without: FloatArray, first: int
+) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+    """Search every form in the mean log weight, (head, token), and in the means `without` one
+    document, (document, head, token): parameters, (form, head) and (form, document, head).
+    """
+    documents, heads, content = without.shape
+    result = search(np.concatenate([mean, without.reshape(documents * heads, content)]), first)
+    best = {name: rows[:, :heads].copy() for name, rows in result.items()}
+    again = {
+        name: rows[:, heads:].reshape(len(FORMS), documents, heads) for name, rows in result.items()
+    }
+    return best, again
+
+
+def _left_out_loss(
+    log_weight: FloatArray, again: dict[str, FloatArray], position: FloatArray
+) -> FloatArray:
+    """Return each document's mean squared residual under the fit to the others, (form, document,
+    head), nats²; one form at a time, for memory.
+    """
+    fits_again = ({name: rows[k] for name, rows in again.items()} for k in range(len(FORMS)))
+    return np.stack(
+        [mean_of_known((log_weight - predict(one, position)) ** 2) for one in fits_again]
+    )
+
+
+def _by_form_and_chosen(
+    goodness: dict[str, np.ndarray],
+    tokens_se: dict[str, FloatArray],
+    rivals: dict[str, np.ndarray],
+    pick: tuple[np.ndarray, np.ndarray],
+) -> dict[str, np.ndarray]:
+    """Return goodness of fit, left-out losses and lmfit's own errors of every form, form_x, (form,
+    head), and of each head's chosen form, x, (head,).
+    """
+    of_forms = {f"{name}_se_tokens": values for name, values in tokens_se.items()} | goodness
+    for name in ("loss_left_out", "loss_left_out_se"):
+        of_forms[name] = rivals[f"rival_{name}"][len(SIMPLE) :]
+    return {f"form_{name}": values for name, values in of_forms.items()} | {
+        name: values[pick] for name, values in of_forms.items()
+    }
+
+
+def _by_position(curves: dict[str, FloatArray], positions: int) -> dict[str, np.ndarray]:
+    """Return curves, (head, token), over all positions; NaN at those that are not seen."""
+    return {
         name: np.pad(rows, ((0, 0), (positions - rows.shape[1], 0)), constant_values=np.nan)
         for name, rows in curves.items()
     }
-
-
-def _polish(
-    best: dict[str, FloatArray], position: FloatArray, mean: FloatArray
-) -> tuple[dict[str, BoolArray], dict[str, FloatArray]]:
-    """Put lmfit's optimum in place of the search's, in `best`.
-
-    Returns:
-        Which parameters are at a bound, and lmfit's own standard errors (tokens taken as
-        independent), by name, shape (form, head).
-    """
-    shape = best["b"].shape
-    at_bound = {name: np.zeros(shape, dtype=bool) for name in ("eta", "eta_tail", "omega")}
-    error = {name: np.full(shape, np.nan) for name in LMFIT_NAMES}
-    for k, form in enumerate(FORMS):
-        for head in np.flatnonzero(np.isfinite(best["b"][k])):
-            start = {name: float(rows[k, head]) for name, rows in best.items()}
-            result = fit_row(form, position, mean[head], start)
-            value = result.params.valuesdict()
-            best["b"][k, head] = value["log_p_base"]
-            best["eta_tail"][k, head] = value.get("eta_tail", value["eta"])
-            if form != "monotone":
-                best["eta_osc"][k, head], best["omega"][k, head] = value["eta"], value["omega"]
-                at_bound["omega"][k, head] = not result.params["omega"].vary
-            for name in ("eta", "eta_tail"):
-                at_bound[name][k, head] = not result.params[name if name in value else "eta"].vary
-            for name, source in LMFIT_NAMES.items():
-                own = result.params.get(
-                    source, result.params["eta"] if name == "eta_tail" else None
-                )
-                if own is not None and own.vary and own.stderr is not None:
-                    error[name][k, head] = own.stderr
-            best["converged"][k, head] = float(result.success and start["converged"] == 1.0)
-    error["p_base"] *= np.exp(best["b"])
-    return at_bound, error
 
 
 def _goodness(residual: FloatArray, mean: FloatArray) -> dict[str, FloatArray]:
@@ -256,61 +225,6 @@ def _goodness(residual: FloatArray, mean: FloatArray) -> dict[str, FloatArray]:
         "r2": r2,
         "bic": bic,
     }
-
-
-def _standing(
-    strong: dict[str, FloatArray],
-    loss: FloatArray,
-    mean: FloatArray,
-    residual: FloatArray,
-    noise: Background,
-    first: int,
-) -> tuple[Standing, dict[str, np.ndarray]]:
-    """Return which phases stand out of the noise, and the numbers that rests on (gains: nats²);
-    loss, residual and noise are by RIVALS.
-    """
-    power, constant, ahead = (RIVALS.index(form) for form in ("power_law", "constant", "monotone"))
-    least = without_oscillation(residual[ahead], residual[power])
-    less = np.nansum(residual[power] ** 2, axis=-1) < np.nansum(residual[ahead] ** 2, axis=-1)
-    tested = judge(
-        mean, least, noise.take((np.where(less, power, ahead), np.arange(less.size))), first
-    )
-    out: dict[str, np.ndarray] = {
-        f"form_{phase}_to_noise": value for phase, value in strong.items()
-    }
-    out |= {"oscillation_p": tested.oscillation_p, "growth_p": tested.growth_p}
-    out["growth_gain"], out["growth_gain_se"], grows = _better(loss[constant], loss[ahead])
-    waves = [np.zeros(mean.shape[0], dtype=bool)]
-    for form in ("shared", "separate"):
-        gain, se, better = _better(loss[ahead], loss[RIVALS.index(form)])
-        waves.append(better)
-        if form == "shared":
-            out["oscillation_gain"], out["oscillation_gain_se"] = gain, se
-    with np.errstate(invalid="ignore"):
-        standing = Standing(
-            oscillation_seen=np.stack(waves) & (tested.oscillation_p <= SIGNIFICANCE),
-            oscillation_large=strong["oscillation"] >= AMPLITUDE,
-            growth_seen=np.broadcast_to(
-                grows & (tested.growth_p <= SIGNIFICANCE), strong["growth"].shape
-            ),
-            growth_large=strong["growth"] >= 1.0,
-        )
-    out["form_oscillation_identified"] = standing.oscillation
-    out["oscillation_identified"], out["growth_identified"] = (
-        standing.oscillation[SHARED],
-        standing.growth_seen[MONOTONE],
-    )
-    out["identified"] = out["oscillation_identified"] | out["growth_identified"]
-    return standing, out
-
-
-def _better(simple: FloatArray, rich: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Return the gain of the richer form by left-out loss, its standard error, and whether that
-    speaks for it (one document: nothing does not).
-    """
-    gain, se = paired_gain(simple, rich)
-    beyond_rounding = gain > 1e-12 * mean_over_documents(simple)
-    return gain, se, np.where(np.isfinite(se), (gain > se) & beyond_rounding, True)
 
 
 def _noise(

@@ -14,7 +14,8 @@ import lmfit
 import numpy as np
 
 from geostat.fits.weights.break_point_kernels import ETA_MAX
-from geostat.statistics.arrays import FloatArray
+from geostat.fits.weights.break_points import FORMS
+from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.statistics.least_squares import LMFIT_KEYWORDS
 from theory.head.attention_profile import growth, oscillation
 
@@ -158,3 +159,43 @@ def fit_row(
         parameters.add(name, value=float(value), min=low, max=high, vary=bool(free))
     known = np.isfinite(log_weight)
     return MODELS[form].fit(log_weight[known], parameters, position=position[known], **KEYWORDS)
+
+
+LMFIT_NAMES = {"p_base": "log_p_base", "eta": "eta", "eta_tail": "eta_tail", "omega": "omega"}
+"""What lmfit calls a parameter of /weights."""
+
+
+def polish(
+    best: dict[str, FloatArray], position: FloatArray, mean: FloatArray
+) -> tuple[dict[str, BoolArray], dict[str, FloatArray]]:
+    """Put lmfit's optimum in place of the search's, in `best`, (form, head), for the `mean` log
+    weight, (head, token).
+
+    Returns:
+        Which parameters are at a bound, and lmfit's own standard errors (tokens taken as
+        independent), by name, shape (form, head).
+    """
+    shape = best["b"].shape
+    at_bound = {name: np.zeros(shape, dtype=bool) for name in ("eta", "eta_tail", "omega")}
+    error = {name: np.full(shape, np.nan) for name in LMFIT_NAMES}
+    for k, form in enumerate(FORMS):
+        for head in np.flatnonzero(np.isfinite(best["b"][k])):
+            start = {name: float(rows[k, head]) for name, rows in best.items()}
+            result = fit_row(form, position, mean[head], start)
+            value = result.params.valuesdict()
+            best["b"][k, head] = value["log_p_base"]
+            best["eta_tail"][k, head] = value.get("eta_tail", value["eta"])
+            if form != "monotone":
+                best["eta_osc"][k, head], best["omega"][k, head] = value["eta"], value["omega"]
+                at_bound["omega"][k, head] = not result.params["omega"].vary
+            for name in ("eta", "eta_tail"):
+                at_bound[name][k, head] = not result.params[name if name in value else "eta"].vary
+            for name, source in LMFIT_NAMES.items():
+                own = result.params.get(
+                    source, result.params["eta"] if name == "eta_tail" else None
+                )
+                if own is not None and own.vary and own.stderr is not None:
+                    error[name][k, head] = own.stderr
+            best["converged"][k, head] = float(result.success and start["converged"] == 1.0)
+    error["p_base"] *= np.exp(best["b"])
+    return at_bound, error

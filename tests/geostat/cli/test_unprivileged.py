@@ -29,10 +29,10 @@ ratios = np.empty(0)
 print(sharp_kernels.pair_ratios(np.eye(2), *np.ones((3, 2)), 1.0, 0, 2, 0.0, ratios))
 """
 ROOMS = """
-import empirical.measure.head_kernels, geostat.fits.weights.surrogate_kernels
+import empirical.measure.head_kernels, geostat.fits.weights.identifiability.surrogate_kernels
 print(empirical.measure.head_kernels.padded(5, 8))
 rows, ones = np.ones((1, 3)), np.zeros(1)
-geostat.fits.weights.surrogate_kernels.whiten(rows, ones, ones, ones + 1, rows)
+geostat.fits.weights.identifiability.surrogate_kernels.whiten(rows, ones, ones, ones + 1, rows)
 print(rows.sum())
 """
 

@@ -11,7 +11,7 @@ from support.spine import Finished
 from geostat.datasets.variable import Variable
 from geostat.fits.norms.variables import HEADS
 from geostat.fits.similarity.variables import BY_FORM, BY_HEAD
-from geostat.fits.weights.variables import RECORDS
+from geostat.fits.weights.variables.records import RECORDS
 from geostat.statistics.jackknife import jackknife
 from geostat.verdicts.answers import give_verdicts
 from geostat.verdicts.claims import CLAIMS, Claim, replicates, share_within

@@ -5,18 +5,17 @@ from support.noise import arma
 from geostat.fits.weights.autocorrelation import Background
 from geostat.fits.weights.break_points import FORMS, search_monotone
 from geostat.fits.weights.forms import log_profile
-from geostat.fits.weights.identifiability import (
+from geostat.fits.weights.identifiability.placement import placement
+from geostat.fits.weights.identifiability.reasons import (
     ABSENT,
     AT_BOUND,
     BELOW,
     HAS_ONE,
     NOT_FITTED,
     ROUGH,
-    Standing,
-    placement,
     reasons,
-    strength,
 )
+from geostat.fits.weights.identifiability.standing import Standing, strength
 
 POSITION = np.arange(1.0, 401)
 LAST = 400.0

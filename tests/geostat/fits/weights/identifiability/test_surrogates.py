@@ -7,8 +7,7 @@ from support.noise import arma
 from geostat.fits.weights.autocorrelation import Background, background
 from geostat.fits.weights.break_point_kernels import MIN_OSCILLATION
 from geostat.fits.weights.break_points import search_monotone
-from geostat.fits.weights.rivals import design, solve
-from geostat.fits.weights.surrogates import (
+from geostat.fits.weights.identifiability.surrogates import (
     BLOCKS,
     FEWEST,
     SURROGATES,
@@ -17,6 +16,7 @@ from geostat.fits.weights.surrogates import (
     surrogates,
     without_oscillation,
 )
+from geostat.fits.weights.rivals import design, solve
 
 
 def residuals(rows, power_law=True):

@@ -33,8 +33,8 @@ import numpy as np
 
 from geostat.fits.weights.autocorrelation import Background, background
 from geostat.fits.weights.break_point_kernels import MIN_OSCILLATION, monotone_rows
+from geostat.fits.weights.identifiability.surrogate_kernels import best_pair, whiten
 from geostat.fits.weights.rivals import design, solve
-from geostat.fits.weights.surrogate_kernels import best_pair, whiten
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.losses import mean_of_known
 

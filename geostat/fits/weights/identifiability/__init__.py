@@ -1,0 +1,1 @@
+"""Identifiability: which phases stand out of the noise, and what the data place."""
