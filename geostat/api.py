@@ -27,7 +27,7 @@ from geostat.runs import pipeline, stages
 from geostat.runs.files import store_path
 from geostat.runs.groups import ASSUMPTIONS, CONFRONTED, FITTED, group_of, joined, tree_of
 from geostat.verdicts.answers import refuse_older
-from geostat.verdicts.claims import tolerances as read_tolerances
+from geostat.verdicts.tolerances import read_tolerances
 from geostat.what_if.elasticities import elasticities as tell_elasticities
 from geostat.what_if.grid import whatif as evaluate_grid
 from theory.head.results import Edition
@@ -272,14 +272,14 @@ def confront(
     >>> len(env["summary"].attrs["sentences"])
     5
     """
-    tolerance = read_tolerances(None if tolerances is None else Path(tolerances))
+    by_claim = read_tolerances(None if tolerances is None else Path(tolerances))
     measured = _measured(run, fits)
     return tree_of(
         stages.confronted(
             measured,
             editions=editions,
             points=points,
-            held_against=tolerance,
+            tolerances=by_claim,
             swap=swap,
             predict=predict,
         )

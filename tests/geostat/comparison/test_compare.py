@@ -27,7 +27,7 @@ from geostat.fits.norms.fit import fit_norms
 from geostat.fits.similarity.fit import fit_similarity
 from geostat.paper import REPORTED
 from geostat.verdicts.answers import give_verdicts
-from geostat.verdicts.claims import Tolerance
+from geostat.verdicts.tolerances import Tolerance
 
 GROUPS = ("capture", "norms", "similarity", "envelope")
 
