@@ -16,8 +16,8 @@ import xarray as xr
 
 from empirical.sources.paths import path_of
 from empirical.store.store import Store
-from geostat.comparison.compare import Source
 from geostat.comparison.compare import compare as lay_side_by_side
+from geostat.comparison.reading import Source
 from geostat.display.tree import with_display
 from geostat.errors import InputError, one_error
 from geostat.fits.one_head import fit_head as fit_one
