@@ -29,7 +29,7 @@ from geostat.runs.groups import ASSUMPTIONS, CONFRONTED, FITTED, group_of, joine
 from geostat.verdicts.answers import refuse_older
 from geostat.verdicts.tolerances import read_tolerances
 from geostat.what_if.elasticities import elasticities as tell_elasticities
-from geostat.what_if.grid import whatif as evaluate_grid
+from geostat.what_if.labelled_study import whatif as evaluate_grid
 from theory.head.results import Edition
 
 if TYPE_CHECKING:
@@ -349,7 +349,7 @@ def compare(
 
 
 whatif = one_error(evaluate_grid)
-"""Evaluate the bounds over a grid of parameters: `geostat.what_if.grid.whatif`."""
+"""Evaluate the bounds over a grid of parameters: `geostat.what_if.labelled_study.whatif`."""
 
 elasticities = one_error(tell_elasticities)
 """Tell how each bound responds to each parameter at one point:
