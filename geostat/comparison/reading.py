@@ -38,10 +38,15 @@ def opened(sources: Sequence[Source]) -> list[Store | xr.DataTree]:
     """Open two runs or more, each confronted with the theory.
 
     Raises:
-        InputError: for fewer than two runs or too many, a run that is given twice, is none, or is
-            not confronted.
+        InputError: for what is no list, fewer than two runs or too many, a run that is given twice,
+            is none, or is not confronted.
         StoreError: for a damaged one.
     """
+    if isinstance(sources, str | Path | xr.DataTree):
+        raise InputError(
+            f"compare({type(sources).__name__}): expected a list of runs. Put them in square"
+            " brackets."
+        )
     if not 2 <= len(sources) <= MOST_RUNS:
         seen = (
             "no run"

@@ -107,11 +107,7 @@ def measure(
         console.stage("load the model")
         model = result.load()
         console.stage("capture")
-        observers: list[Observer] = [
-            Geometry(named=settings.heads),
-            *([Baselines()] if null else []),
-            MeasuredEnvelope(),
-        ]
+        observers = _observers(settings, null=null)
         asked = {
             "groups": [observer.group for observer in observers],
             "named_heads": [list(head) for head in settings.heads],
@@ -130,6 +126,14 @@ def measure(
             on_progress=console.captured,
             on_kept=kept.append,
         )
+
+
+def _observers(settings: Settings, *, null: bool) -> list[Observer]:
+    """What a capture measures of each document: the heads, null baselines, bounds at each head's
+    own cosines.
+    """
+    geometry = Geometry(named=settings.heads)
+    return [geometry, *([Baselines()] if null else []), MeasuredEnvelope()]
 
 
 def fit(store: Store, *, console: Console = QUIET) -> dict[str, xr.Dataset]:
