@@ -14,30 +14,27 @@ from typing import TYPE_CHECKING, Any
 import lmfit
 import xarray as xr
 
-from empirical.sources.paths import path_of
 from empirical.store.store import Store
-from geostat.comparison.compare import Source
 from geostat.comparison.compare import compare as lay_side_by_side
+from geostat.comparison.reading import Source
 from geostat.display.tree import with_display
-from geostat.errors import InputError, one_error
+from geostat.errors import one_error
 from geostat.fits.one_head import fit_head as fit_one
 from geostat.fits.pooled.depth import depth_trend as trend_over_depth
 from geostat.fits.pooled.fit import pooled_fit as fit_together
 from geostat.runs import pipeline, stages
 from geostat.runs.files import store_path
-from geostat.runs.groups import ASSUMPTIONS, CONFRONTED, FITTED, group_of, joined, tree_of
+from geostat.runs.groups import group_of, joined, tree_of, with_fits
+from geostat.runs.settings import matching_paths, settings_of
 from geostat.verdicts.answers import refuse_older
-from geostat.verdicts.claims import tolerances as read_tolerances
+from geostat.verdicts.tolerances import read_tolerances
 from geostat.what_if.elasticities import elasticities as tell_elasticities
-from geostat.what_if.grid import whatif as evaluate_grid
+from geostat.what_if.labelled_study import whatif as evaluate_grid
 from theory.head.results import Edition
 
 if TYPE_CHECKING:
     from statsmodels.regression.linear_model import RegressionResultsWrapper
     from statsmodels.regression.mixed_linear_model import MixedLMResultsWrapper
-
-_KEYWORDS = ("documents", "count", "length", "out", "fresh", "null")
-"""What `capture` takes beside a model and the settings."""
 
 
 @one_error
@@ -69,31 +66,7 @@ def documents(*patterns: str | Path) -> tuple[Path, ...]:
     >>> documents(__file__)[0].name
     'api.py'
     """
-    out: list[Path] = []
-    for pattern in patterns:
-        if not str(pattern):
-            raise InputError(
-                "a pattern is empty, expected a file, a folder or a pattern such as notes/*.txt."
-                " Name one."
-            )
-        path = path_of(pattern)
-        try:
-            matches = (
-                [path]
-                if path.exists()
-                else sorted(Path(path.anchor or ".").glob(str(path.relative_to(path.anchor))))
-            )
-        except (ValueError, NotImplementedError) as error:
-            raise InputError(
-                f"{pattern}: is no pattern ({error}), expected one such as notes/*.txt. Mend it."
-            ) from error
-        if not matches:
-            raise InputError(
-                f"{pattern}: no such file or folder. Name a text file, a folder, a .jsonl file or a"
-                " pattern."
-            )
-        out += matches
-    return tuple(out)
+    return tuple(path for pattern in patterns for path in matching_paths(pattern))
 
 
 @one_error
@@ -133,29 +106,7 @@ def capture(
     >>> run["capture"]["precision"].dims
     ('document', 'layer', 'head', 'n')
     """
-    if isinstance(documents, int):
-        raise InputError(
-            f"documents={documents}: expected text files or folders. How many is count={documents}."
-        )
-    known = [
-        name
-        for name in pipeline.Settings.__dataclass_fields__
-        if name not in {"model", "text", "documents", "length"}
-    ]
-    for name in settings:
-        if name not in known:
-            raise TypeError(
-                f"capture() has no keyword {name!r}, expected one of"
-                f" {', '.join((*_KEYWORDS, *known))}."
-            )
-    documents = (documents,) if isinstance(documents, str | Path) else documents
-    asked = pipeline.Settings(
-        model=model,
-        text=tuple(Path(path) for path in documents),
-        documents=count,
-        length=length,
-        **settings,
-    )
+    asked = settings_of(model, documents, count=count, length=length, **settings)
     return pipeline.measure(asked, Path(out), fresh=fresh, null=null).tree()
 
 
@@ -272,14 +223,13 @@ def confront(
     >>> len(env["summary"].attrs["sentences"])
     5
     """
-    tolerance = read_tolerances(None if tolerances is None else Path(tolerances))
-    measured = _measured(run, fits)
+    by_claim = read_tolerances(None if tolerances is None else Path(tolerances))
     return tree_of(
         stages.confronted(
-            measured,
+            with_fits(run, fits),
             editions=editions,
             points=points,
-            held_against=tolerance,
+            tolerances=by_claim,
             swap=swap,
             predict=predict,
         )
@@ -298,21 +248,11 @@ def report(
     """
     from reports.page.page import write_page
 
-    measured = _measured(run, fits)
+    fitted = with_fits(run, fits)
     for name in ("envelope", "summary"):
         group_of(env, name)
     refuse_older("env", env)
-    return write_page(with_display(joined(measured, env)), Path(out))
-
-
-def _measured(run: xr.DataTree, fits: xr.DataTree) -> xr.DataTree:
-    """A captured run with fits, and without what was made of others; refused where a group is
-    missing.
-    """
-    group_of(run, "capture")
-    for name in ASSUMPTIONS:
-        group_of(fits, name)
-    return joined(run.drop_nodes((*FITTED, *CONFRONTED), errors="ignore"), fits)
+    return write_page(with_display(joined(fitted, env)), Path(out))
 
 
 @one_error
@@ -338,10 +278,6 @@ def compare(
     """
     from reports.comparison.page import write_comparison
 
-    if isinstance(runs, str | Path | xr.DataTree):
-        raise InputError(
-            f"compare({type(runs).__name__}): expected a list of runs. Put them in square brackets."
-        )
     data = lay_side_by_side(runs, quick=quick)
     if out is not None:
         write_comparison(data, Path(out))
@@ -349,7 +285,7 @@ def compare(
 
 
 whatif = one_error(evaluate_grid)
-"""Evaluate the bounds over a grid of parameters: `geostat.what_if.grid.whatif`."""
+"""Evaluate the bounds over a grid of parameters: `geostat.what_if.labelled_study.whatif`."""
 
 elasticities = one_error(tell_elasticities)
 """Tell how each bound responds to each parameter at one point:

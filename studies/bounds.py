@@ -32,7 +32,7 @@ from geostat.datasets.separability import ALL_BOUNDS, SIDES, STATISTICS
 from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.statistics.jackknife import SIGNIFICANCE
 from geostat.verdicts.answers import give_verdicts
-from geostat.verdicts.claims import tolerances
+from geostat.verdicts.tolerances import read_tolerances
 from studies.weights import DOCUMENTS, Setting, draw, plant
 from theory.audit.simulate import draw_directions
 from theory.head.gram import offset_exponential
@@ -310,7 +310,7 @@ def planted(
         kind=name[0],
         planted=name[1],
         excess=excess,
-        tolerance=tolerances()[CLAIM].value,
+        tolerance=read_tolerances()[CLAIM].value,
         median=float(np.median(estimate)),
         holds=float((holds <= SIGNIFICANCE).mean()),
         fails=float((fails <= SIGNIFICANCE).mean()),
@@ -321,7 +321,7 @@ def planted(
 
 def rows_of(kind: str, pool: Pool, heads: int, random: np.random.Generator) -> Iterator[BoundsRow]:
     """Yield the rows of one kind of head."""
-    tolerance = tolerances()[CLAIM].value
+    tolerance = read_tolerances()[CLAIM].value
     every = np.ones((len(STATISTICS), len(SIDES), pool.n.size), dtype=bool)
     for excess in INSIDE:
         yield planted(pool, (kind, "every bound"), excess, every, heads, random, one=False)

@@ -31,7 +31,7 @@ from geostat.fits.weights.fit import fit_weights
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.equivalence import Side, one_sided, with_presence
 from geostat.statistics.jackknife import SIGNIFICANCE
-from geostat.verdicts.claims import tolerances
+from geostat.verdicts.tolerances import read_tolerances
 from studies import bounds
 from studies import levels as study_of_levels
 from studies.bounds import BoundsRow, FlagRow
@@ -133,7 +133,7 @@ def _row(
 
 def growth(share: float, noise: float, heads: int, tokens: int, random: np.random.Generator) -> Row:
     """Plant a total growth of `share` times its tolerance."""
-    tolerance = tolerances()["weights.growth"].value
+    tolerance = read_tolerances()["weights.growth"].value
     truth = plant(Setting(tokens=tokens, oscillation="absent", growth="absent"), heads, random)
     truth["eta_tail"] = share * tolerance / (tokens - 1.0 - truth["t2"])
     fits = fit_weights(drawn(truth, tokens, noise, random)).isel(layer=0)
@@ -147,7 +147,7 @@ def shape(share: float, noise: float, heads: int, tokens: int, random: np.random
     """Plant steps whose distance from the form is `share` times the tolerance; the tolerance
     follows each head's own distance.
     """
-    tolerance = tolerances()["weights.shape_position"].value
+    tolerance = read_tolerances()["weights.shape_position"].value
     truth = plant(Setting(tokens=tokens, oscillation="absent", growth="strong"), heads, random)
     steps = share * tolerance * random.choice([-1.0, 1.0], (heads, tokens - 1))
     fits = fit_weights(drawn(truth, tokens, noise, random, steps)).isel(layer=0)

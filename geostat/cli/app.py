@@ -46,7 +46,7 @@ def run_command(**given: Any) -> None:
     from geostat.runs.files import store_path
 
     out, (tolerances, required) = given["out"], _judged_by(given["tolerances"], given["require"])
-    page = pipeline.run(_settings(given), out, held_against=tolerances, **_how_to_measure(given))
+    page = pipeline.run(_settings(given), out, tolerances=tolerances, **_how_to_measure(given))
     store = store_path(out)
     _print(
         {"report": str(page), "run": str(store), "verdict": _sentences(store)},
@@ -97,7 +97,7 @@ def confront_command(
         store,
         editions=editions,
         points=points,
-        held_against=tolerances,
+        tolerances=tolerances,
         **asked,
         console=_talk(quiet=quiet),
     )
@@ -216,10 +216,10 @@ def _judged_by(tolerances: Path | None, require: list[str] | None) -> tuple[Any,
     """What the verdicts are held against, and what is required of them; read before any work is
     done.
     """
-    from geostat.verdicts.claims import tolerances as read
     from geostat.verdicts.requirements import requirement
+    from geostat.verdicts.tolerances import read_tolerances
 
-    return read(tolerances), [requirement(text) for text in require or ()]
+    return read_tolerances(tolerances), [requirement(text) for text in require or ()]
 
 
 def _hold_to(store: Path, required: list[Any], *, quiet: bool) -> None:

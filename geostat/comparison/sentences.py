@@ -42,9 +42,9 @@ def sentences(data: xr.Dataset) -> list[str]:
                 strength = np.where(
                     differs, np.abs(at["difference"].values) / at["difference_se"].values, -np.inf
                 )
-            order = [place for place in np.argsort(-strength, kind="stable") if differs[place]]
+            order = [index for index in np.argsort(-strength, kind="stable") if differs[index]]
             line += "; most clearly: " + ", ".join(
-                _one(at.isel(quantity=place)) for place in order[:MOST]
+                _one(at.isel(quantity=index)) for index in order[:MOST]
             )
         line += "."
         minds = {topic for words in at["minds"].values[differs] for topic in words.split()}

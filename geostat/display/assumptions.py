@@ -91,10 +91,10 @@ def similarity_curves(
     measured, fitted = np.full(lag.size, np.nan), np.full((len(FORMS), lag.size), np.nan)
     if head is not None:
         measured = cosine[head]
-        for place, form in enumerate(FORMS):
+        for row, form in enumerate(FORMS):
             if form in forms:
                 at = similarity.sel(gram=form).isel(layer=head[0], kv_head=head[1])
-                fitted[place] = _decay(
+                fitted[row] = _decay(
                     float(at["beta"]), float(at["offset"]) if form == "offset" else 0.0, lag
                 )
     return (

@@ -72,35 +72,12 @@ def regime_summary(heads: xr.Dataset, positions: int) -> xr.Dataset:
 
     Returns:
         (regime): mean_depth, in layers from 0. (criterion, regime, part): contribution, the median
-        over heads. (criterion, regime, kind): stability, the
-        mean share of replicates that give a head its label again. Scalars: kappa_sign; kept and
-            labelled, heads with a regime by both criteria, and
-        those of them that keep it in STABLE of the resamples; large_size, the N beside a small one.
+        over heads. (criterion, regime, kind): stability, the mean share of replicates that give a
+        head its label again. Scalars: kappa_sign; labelled and kept, heads with a regime by both
+        criteria, and those of them that keep it in STABLE of the resamples; large_size, the N
+        beside a small one.
     """
-    regimes = [str(name) for name in heads["regime"].values]
-    criteria = heads["criterion"].values
-    contribution = np.full((len(criteria), len(regimes), len(PARTS)), np.nan)
-    stability = np.full((len(criteria), len(regimes), len(KINDS)), np.nan)
-    label = heads["label"].transpose("criterion", "layer", "head").values
-    for i, j in np.ndindex(len(criteria), len(regimes)):
-        own = label[i] == j
-        if own.any():
-            contribution[i, j] = [
-                np.median(heads[f"contribution_{part}"].values[own]) for part in PARTS
-            ]
-            shares = np.stack(
-                [
-                    heads[f"stability_{kind}"]
-                    .transpose("criterion", "layer", "head")
-                    .values[i][own]
-                    for kind in KINDS
-                ]
-            )
-            stability[i, j] = mean_over_documents(shares.T)
-    each = (
-        heads["count"].sel(criterion="both").transpose("regime", "layer").values.astype(np.float64)
-    )
-    depth = (each * np.arange(each.shape[1])).sum(axis=1)
+    contribution, stability = _contribution_and_stability(heads)
     both = (
         heads["stability_resampled"]
         .sel(criterion="both")
@@ -110,15 +87,7 @@ def regime_summary(heads: xr.Dataset, positions: int) -> xr.Dataset:
     n = heads["n"].values
     return xr.Dataset(
         {
-            "mean_depth": (
-                "regime",
-                np.divide(
-                    depth,
-                    each.sum(axis=1),
-                    out=np.full(depth.shape, np.nan),
-                    where=each.sum(axis=1) > 0,
-                ),
-            ),
+            "mean_depth": ("regime", _mean_depth(heads)),
             "contribution": (("criterion", "regime", "part"), contribution),
             "stability": (("criterion", "regime", "kind"), stability),
             "kappa_sign": sign(heads["kappa_lower"].values, heads["kappa_upper"].values),
@@ -135,6 +104,42 @@ def regime_summary(heads: xr.Dataset, positions: int) -> xr.Dataset:
     )
 
 
+def _contribution_and_stability(heads: xr.Dataset) -> tuple[FloatArray, FloatArray]:
+    """The median contribution over the heads of a regime, (criterion, regime, part), and their mean
+    stability, (criterion, regime, kind); NaN where it has no heads.
+    """
+    regimes, criteria = heads.sizes["regime"], heads.sizes["criterion"]
+    contribution = np.full((criteria, regimes, len(PARTS)), np.nan)
+    stability = np.full((criteria, regimes, len(KINDS)), np.nan)
+    label = heads["label"].transpose("criterion", "layer", "head").values
+    for i, j in np.ndindex(criteria, regimes):
+        own = label[i] == j
+        if own.any():
+            contribution[i, j] = [
+                np.median(heads[f"contribution_{part}"].values[own]) for part in PARTS
+            ]
+            shares = np.stack(
+                [
+                    heads[f"stability_{kind}"]
+                    .transpose("criterion", "layer", "head")
+                    .values[i][own]
+                    for kind in KINDS
+                ]
+            )
+            stability[i, j] = mean_over_documents(shares.T)
+    return contribution, stability
+
+
+def _mean_depth(heads: xr.Dataset) -> FloatArray:
+    """The mean layer of the heads of each regime by both criteria; NaN where it has none."""
+    each = (
+        heads["count"].sel(criterion="both").transpose("regime", "layer").values.astype(np.float64)
+    )
+    depth = (each * np.arange(each.shape[1])).sum(axis=1)
+    of = each.sum(axis=1)
+    return np.divide(depth, of, out=np.full(depth.shape, np.nan), where=of > 0)
+
+
 def predictive_quartiles(predictive: xr.Dataset) -> xr.Dataset:
     """Return the median predicted value, s_predicted_median (source, bin), and the quartiles of
     measured ones, s_measured_quartile (source, quartile, bin).
@@ -149,7 +154,7 @@ def predictive_quartiles(predictive: xr.Dataset) -> xr.Dataset:
         measured = predictive[statistic].transpose(*dims).values.ravel()
         centre = np.full((len(sources), PREDICTED_BINS), np.nan)
         level = np.full((len(sources), len(QUARTILES), PREDICTED_BINS), np.nan)
-        for place, source in enumerate(sources):
+        for row, source in enumerate(sources):
             predicted = (
                 predictive[f"{statistic}_predicted"]
                 .sel(source=source)
@@ -160,8 +165,8 @@ def predictive_quartiles(predictive: xr.Dataset) -> xr.Dataset:
             bin_of = np.clip((predicted[known] * PREDICTED_BINS).astype(int), 0, PREDICTED_BINS - 1)
             for k in range(PREDICTED_BINS):
                 if (bin_of == k).sum() >= LEAST_CELLS:
-                    centre[place, k] = np.median(predicted[known][bin_of == k])
-                    level[place, :, k] = np.quantile(measured[known][bin_of == k], QUARTILES)
+                    centre[row, k] = np.median(predicted[known][bin_of == k])
+                    level[row, :, k] = np.quantile(measured[known][bin_of == k], QUARTILES)
         out[f"{statistic}_predicted_median"] = (("source", "bin"), centre)
         out[f"{statistic}_measured_quartile"] = (("source", "quartile", "bin"), level)
     return xr.Dataset(out, coords={"source": predictive["source"], "quartile": list(QUARTILES)})

@@ -77,3 +77,13 @@ def joined(first: xr.DataTree, *others: xr.DataTree) -> xr.DataTree:
         {name: tree[name].to_dataset() for tree in (first, *others) for name in tree.children},
         first.attrs,
     )
+
+
+def with_fits(run: xr.DataTree, fits: xr.DataTree) -> xr.DataTree:
+    """A captured run with fits, and without what was made of others; refused where a group is
+    missing.
+    """
+    group_of(run, "capture")
+    for name in ASSUMPTIONS:
+        group_of(fits, name)
+    return joined(run.drop_nodes((*FITTED, *CONFRONTED), errors="ignore"), fits)

@@ -29,7 +29,7 @@ from geostat.runs.files import capture_session, refuse_unwritable, store_path, t
 from geostat.runs.groups import ASSUMPTIONS, CONFRONTED
 from geostat.runs.render import write_report
 from geostat.runs.settings import Settings, refuse_text_as_model, sizes
-from geostat.verdicts.claims import Tolerance
+from geostat.verdicts.tolerances import Tolerance
 
 
 def text_of(settings: Settings) -> texts.Corpus:
@@ -107,11 +107,7 @@ def measure(
         console.stage("load the model")
         model = result.load()
         console.stage("capture")
-        observers: list[Observer] = [
-            Geometry(named=settings.heads),
-            *([Baselines()] if null else []),
-            MeasuredEnvelope(),
-        ]
+        observers = _observers(settings, null=null)
         asked = {
             "groups": [observer.group for observer in observers],
             "named_heads": [list(head) for head in settings.heads],
@@ -130,6 +126,14 @@ def measure(
             on_progress=console.captured,
             on_kept=kept.append,
         )
+
+
+def _observers(settings: Settings, *, null: bool) -> list[Observer]:
+    """What a capture measures of each document: the heads, null baselines, bounds at each head's
+    own cosines.
+    """
+    geometry = Geometry(named=settings.heads)
+    return [geometry, *([Baselines()] if null else []), MeasuredEnvelope()]
 
 
 def fit(store: Store, *, console: Console = QUIET) -> dict[str, xr.Dataset]:
@@ -181,11 +185,11 @@ def run(
     *,
     fresh: bool = False,
     null: bool = True,
-    held_against: Mapping[str, Tolerance] | None = None,
+    tolerances: Mapping[str, Tolerance] | None = None,
     console: Console = QUIET,
 ) -> Path:
     """The main job; returns the path of the report."""
     store = measure(settings, out, fresh=fresh, null=null, console=console)
     fit(store, console=console)
-    confront(store, held_against=held_against, console=console)
+    confront(store, tolerances=tolerances, console=console)
     return write_report(store, out if out.suffix != ".zarr" else out.parent, console=console)

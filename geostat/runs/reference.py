@@ -25,7 +25,7 @@ from geostat.fits.pooled.depth import RECORDS as DEPTH
 from geostat.fits.pooled.fit import LAYER, OVERALL
 from geostat.fits.similarity.variables import BY_FORM, BY_HEAD
 from geostat.fits.weights.variables.records import RECORDS as WEIGHTS
-from geostat.verdicts import answers
+from geostat.verdicts import variables as verdicts
 
 
 def _measured(rows: Mapping[str, schema.Variable]) -> tuple[Variable, ...]:
@@ -57,11 +57,11 @@ RECORDS: Final[Mapping[str, tuple[Variable, ...]]] = {
     "verdicts": (
         *(
             record
-            for unit in (answers.BY_UNIT, answers.OF_BOUNDS)
+            for unit in (verdicts.BY_UNIT, verdicts.OF_BOUNDS)
             for records in unit.values()
             for record in records
         ),
-        *answers.OVERALL,
+        *verdicts.OVERALL,
     ),
     "summary": overall.VARIABLES,
 }

@@ -1,5 +1,5 @@
-"""What a run is asked for: settings that check themselves, and the words of the command's options
-read into them.
+"""What a run is asked for: settings that check themselves, and what reads the command's options and
+the keywords of `geostat.capture` into them.
 
 Imports empirical and theory for the words that they know.
 """
@@ -7,9 +7,10 @@ Imports empirical and theory for the words that they know.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 
@@ -89,6 +90,69 @@ class Settings:
                 "--text and --dataset were both given, expected one source of text. Drop one of"
                 " them."
             )
+
+
+CAPTURE: Final = ("documents", "count", "length", "out", "fresh", "null")
+"""What `geostat.capture` takes beside a model and further settings."""
+
+
+def settings_of(
+    model: str | None,
+    documents: str | Path | Iterable[str | Path],
+    *,
+    count: int,
+    length: int,
+    **further: Any,
+) -> Settings:
+    """Read the keywords of `geostat.capture`.
+
+    Raises:
+        InputError: if `documents` is a number, or a setting is refused.
+        TypeError: for an unknown setting.
+    """
+    if isinstance(documents, int):
+        raise InputError(
+            f"documents={documents}: expected text files or folders. How many is count={documents}."
+        )
+    named = {"model", "text", "documents", "length"}
+    known = [name for name in Settings.__dataclass_fields__ if name not in named]
+    for name in further:
+        if name not in known:
+            raise TypeError(
+                f"capture() has no keyword {name!r}, expected one of"
+                f" {', '.join((*CAPTURE, *known))}."
+            )
+    documents = (documents,) if isinstance(documents, str | Path) else documents
+    text = tuple(Path(path) for path in documents)
+    return Settings(model=model, text=text, documents=count, length=length, **further)
+
+
+def matching_paths(pattern: str | Path) -> list[Path]:
+    """Read a file, a folder, or a pattern such as notes/*.txt, whose matches are sorted.
+
+    Raises:
+        InputError: if it is no pattern or matches nothing.
+    """
+    if not str(pattern):
+        raise InputError(
+            "a pattern is empty, expected a file, a folder or a pattern such as notes/*.txt."
+            " Name one."
+        )
+    path = path_of(pattern)
+    if path.exists():
+        return [path]
+    try:
+        matches = sorted(Path(path.anchor or ".").glob(str(path.relative_to(path.anchor))))
+    except (ValueError, NotImplementedError) as error:
+        raise InputError(
+            f"{pattern}: is no pattern ({error}), expected one such as notes/*.txt. Mend it."
+        ) from error
+    if not matches:
+        raise InputError(
+            f"{pattern}: no such file or folder. Name a text file, a folder, a .jsonl file or a"
+            " pattern."
+        )
+    return matches
 
 
 def sizes(text: str, positions: int) -> np.ndarray:

@@ -23,8 +23,8 @@ from geostat.fits.weights.fit import fit_weights
 from geostat.runs.console import QUIET, Console
 from geostat.runs.groups import CONFRONTED, joined, tree_of
 from geostat.verdicts.answers import give_verdicts
-from geostat.verdicts.claims import Tolerance
 from geostat.verdicts.sentences import summarise
+from geostat.verdicts.tolerances import Tolerance
 from theory.head.results import Edition
 
 
@@ -52,7 +52,7 @@ def confronted(
     *,
     editions: Sequence[Edition] = EDITIONS,
     points: int | None = ENVELOPE_POINTS,
-    held_against: Mapping[str, Tolerance] | None = None,
+    tolerances: Mapping[str, Tolerance] | None = None,
     swap: bool = False,
     predict: bool = False,
     console: Console = QUIET,
@@ -60,8 +60,8 @@ def confronted(
     """Evaluate the bounds of a captured and fitted run, lay them over the measured curves, make the
     experiments, give the verdicts: datasets by group.
 
-    Earlier confrontations in `tree` are not looked at; `held_against` holds tolerances by claim.
-    The rest is as for `geostat.confront`.
+    Earlier confrontations in `tree` are not looked at; `tolerances` are by claim. The rest is
+    as for `geostat.confront`.
     """
     console.stage("confront")
     out = {
@@ -85,8 +85,8 @@ def confronted(
         tree.drop_nodes(CONFRONTED, errors="ignore"), tree_of({"envelope": out["envelope"]})
     )
     return out | {
-        "verdicts": give_verdicts(laid, held_against),
-        "summary": summarise(laid, held_against),
+        "verdicts": give_verdicts(laid, tolerances),
+        "summary": summarise(laid, tolerances),
     }
 
 

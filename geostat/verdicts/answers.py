@@ -14,15 +14,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
 from geostat.bounds.gaps import CODES, Deciding, cells, deciding
-from geostat.datasets.variable import Variable, variables
+from geostat.datasets.variable import variables
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.equivalence import (
     ANSWERS,
@@ -41,76 +40,12 @@ from geostat.verdicts.claims import (
     CLAIMS,
     UNITS,
     Claim,
-    Tolerance,
     refuse_withdrawn,
     replicates,
     share_within,
-    tolerances,
 )
-
-PARTS: Final = {
-    "estimate": ("estimated effect", "the effect's own"),
-    "se": ("standard error of the effect over documents", "the effect's own"),
-    "skew": ("skewness of single documents in the effect; NaN where it is judged without", "1"),
-    "lower": ("lower limit of the effect, 95%, not adjusted", "the effect's own"),
-    "upper": ("upper limit of the effect, 95%, not adjusted", "the effect's own"),
-    "p_holds": ("p-value against the claim's failing", "1"),
-    "p_fails": ("p-value against the claim's holding", "1"),
-    "p_holds_adjusted": (
-        "p_holds over the heads of the claim, adjusted (Benjamini-Hochberg): holds where at most q",
-        "1",
-    ),
-    "p_fails_adjusted": (
-        "p_fails over the heads of the claim, adjusted (Benjamini-Hochberg): fails where at most q",
-        "1",
-    ),
-}
-CELL: Final = {
-    "cell_bound": (
-        (
-            f"bound that decided: {', '.join(f'{code} {name}' for code, name in CODES.items())}; -1"
-            " of other claims"
-        ),
-        "1",
-    ),
-    "cell_n": ("N at which it decided; 0 of other claims", "1"),
-    "cell_count": ("bounds tested, one for each side, statistic and N; 0 of other claims", "1"),
-    "cell_p_holds": ("p-value of that bound alone against its failing", "1"),
-    "cell_p_fails": ("p-value of that bound against its holding, times the number tested", "1"),
-}
-"""Which bound at which N the estimate of a claim on bounds is of."""
-
-
-def _by_unit(unit: str, words: Mapping[str, tuple[str, str]]) -> tuple[Variable, ...]:
-    dims = (f"claim_{unit}", "layer", unit)
-    return tuple(
-        Variable(f"{name}_{unit}", long_name, units, dims=dims)
-        for name, (long_name, units) in words.items()
-    )
-
-
-ANSWER: Final = {"answer": ("1 holds, -1 fails, 0 undetermined, -2 no estimate", "1")}
-Records = Mapping[str, tuple[Variable, ...]]
-BY_UNIT: Final[Records] = {unit: _by_unit(unit, ANSWER | PARTS) for unit in UNITS}
-OF_BOUNDS: Final[Records] = {
-    unit: _by_unit(unit, CELL) for unit in {claim.of for claim in CLAIMS if claim.bounds}
-}
-"""Of the unit that claims on bounds are of."""
-_claim = partial(Variable, dims=("claim",))
-OVERALL: Final = (
-    _claim("tolerance", "tolerance, units of the effect"),
-    _claim("tested", "heads with an estimate"),
-    _claim("no_estimate", "heads without one"),
-    _claim("holds", "heads of which the claim holds"),
-    _claim("fails", "heads of which it fails"),
-    _claim("undetermined", "heads that the documents do not settle"),
-    _claim("true_at_least", "share of heads of which the claim is true: at least, in expectation"),
-    _claim("true_at_most", "share of heads of which the claim is true: at most, in expectation"),
-    _claim("within", "share of heads with an estimate whose estimate lies within the tolerance"),
-    _claim("within_se", "standard error of that share, document jackknife"),
-    _claim("within_lower", "lower limit of that share, 95%"),
-    _claim("within_upper", "upper limit of that share, 95%"),
-)
+from geostat.verdicts.tolerances import Tolerance, read_tolerances
+from geostat.verdicts.variables import BY_UNIT, CELL, OF_BOUNDS, OVERALL, PARTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,13 +70,13 @@ class _Effect:
 
 
 def give_verdicts(
-    tree: xr.DataTree, held_against: Mapping[str, Tolerance] | None = None
+    tree: xr.DataTree, tolerances: Mapping[str, Tolerance] | None = None
 ) -> xr.Dataset:
     """Give a verdict on every claim of every head.
 
     Args:
         tree: a run with /norms, /similarity and, for the claims on bounds, /envelope and /capture.
-        held_against: tolerances by claim; those of `tolerances.toml` by default.
+        tolerances: by claim, over those of `tolerances.toml`.
 
     Returns:
         /verdicts. For each unit u of kv_head and head, over (claim_u, layer, u): answer_u, and what
@@ -152,15 +87,15 @@ def give_verdicts(
         error of within is NaN where the run keeps no replicates. Claims whose bounds or fits the
         run does not hold are left out.
     """
-    tolerance = {**tolerances(), **(held_against or {})}
+    by_claim = {**read_tolerances(), **(tolerances or {})}
     by_unit: dict[str, list[tuple[Claim, _Effect]]] = {unit: [] for unit in UNITS}
     for claim in CLAIMS:
-        effect = _effect(tree, claim, tolerance[claim.key].value)
+        effect = _effect(tree, claim, by_claim[claim.key].value)
         if effect is not None:
             by_unit[claim.of].append((claim, effect))
     every = [pair for effects in by_unit.values() for pair in effects]
     parts = [_by_head(tree, unit, effects) for unit, effects in by_unit.items() if effects]
-    whole = xr.merge([*parts, _overall(tree, every, tolerance)], combine_attrs="drop_conflicts")
+    whole = xr.merge([*parts, _overall(tree, every, by_claim)], combine_attrs="drop_conflicts")
     whole.attrs = {
         "long_name": "verdicts",
         "false_discovery_rate": FALSE_DISCOVERIES,
@@ -168,7 +103,7 @@ def give_verdicts(
         "answers": json.dumps({str(code): word for code, word in ANSWERS.items()}),
         "bounds": json.dumps({str(code): name for code, name in CODES.items()}),
         "claims": json.dumps(
-            [_row(claim, tolerance[claim.key]) for claim, _ in every], ensure_ascii=False
+            [_row(claim, by_claim[claim.key]) for claim, _ in every], ensure_ascii=False
         ),
     }
     return whole
@@ -295,14 +230,14 @@ def _cell_columns(effect: _Effect) -> dict[str, np.ndarray]:
 def _overall(
     tree: xr.DataTree,
     effects: Sequence[tuple[Claim, _Effect]],
-    held_against: Mapping[str, Tolerance],
+    tolerances: Mapping[str, Tolerance],
 ) -> xr.Dataset:
     """Counts of each answer, the share of heads of which a claim is true, and of those whose
     estimate lies within the tolerance.
     """
     rows = []
     for claim, effect in effects:
-        tolerance = held_against[claim.key].value
+        tolerance = tolerances[claim.key].value
         tested = int(np.isfinite(effect.estimate).sum())
         holds, fails = (int((effect.answer == code).sum()) for code in (HOLDS, FAILS))
         keep = (1 - FALSE_DISCOVERIES) / tested if tested else float("nan")

@@ -1,19 +1,16 @@
-"""The claims that verdicts are given on, and the tolerances they are held against.
+"""Claims that verdicts are given on, their effects without each document, and the share of heads
+whose effect lies within the tolerance.
 
 A claim is a statement about one number, its *effect*, of every head: it holds where the effect lies
-within a tolerance stated beforehand. The tolerances stand with their sources in `tolerances.toml`;
-a user's own file replaces any of them. Source of the claims: arXiv 2602.01893, Assumptions 1-3,
-Theorems 1-2. Imports tomllib, numpy and xarray.
+within a tolerance stated beforehand (`geostat.verdicts.tolerances`). Source: arXiv 2602.01893,
+Assumptions 1-3, Theorems 1-2. Imports numpy and xarray.
 """
 
 from __future__ import annotations
 
-import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 import xarray as xr
@@ -26,8 +23,6 @@ from geostat.statistics.jackknife import Estimate, jackknife
 
 Unit = Literal["kv_head", "head"]
 UNITS: Final[tuple[Unit, ...]] = ("kv_head", "head")
-
-DEFAULT_TOLERANCES: Final = Path(__file__).with_name("tolerances.toml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,32 +165,6 @@ WITHDRAWN: Final[Mapping[str, str]] = {
 """Claims that were given once and are no longer, and why."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tolerance:
-    """What a claim is held against, and where the number comes from."""
-
-    value: float
-    source: str
-
-
-def tolerances(path: Path | None = None) -> dict[str, Tolerance]:
-    """Read the tolerances, a user's file over the built-in one.
-
-    Args:
-        path: a TOML file with a table for each claim it changes: the claim's own side (at_most,
-            at_least or within) and `source`.
-
-    Raises:
-        InputError: for a file that cannot be read, an unknown claim or a withdrawn one, another
-            side than the claim's, or a value that is none.
-
-    >>> tolerances()["norms.cv"].value
-    0.05
-    """
-    result = _read(DEFAULT_TOLERANCES)
-    return result if path is None else result | _read(path)
-
-
 def refuse_withdrawn(where: str, key: str, remedy: str = "Leave it out.") -> None:
     """Refuse a claim that is no longer given.
 
@@ -204,75 +173,6 @@ def refuse_withdrawn(where: str, key: str, remedy: str = "Leave it out.") -> Non
     """
     if key in WITHDRAWN:
         raise InputError(f"{where} was withdrawn: {WITHDRAWN[key]}. {remedy}")
-
-
-def _read(path: Path) -> dict[str, Tolerance]:
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(
-            f"{path}: cannot be read ({error.strerror}), expected a TOML file of tolerances. Check"
-            " the path."
-        ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{path}: is no TOML ({error}). Start from a copy of {DEFAULT_TOLERANCES}."
-        ) from None
-    known = {claim.key: claim for claim in CLAIMS}
-    out = {}
-    for key, table in _flat(tables).items():
-        refuse_withdrawn(f"{path}: [{key}]", key)
-        if key not in known:
-            raise InputError(
-                f"{path}: [{key}] is no claim, expected one of {', '.join(known)}. Name one of"
-                " those."
-            )
-        out[key] = _tolerance(path, known[key], table)
-    return out
-
-
-def _flat(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables [a.b] by their full name "a.b"; anything that is no table within a table keeps its
-    own name, and is refused as no claim.
-    """
-    flat: dict[str, Any] = {}
-    for first, inner in tables.items():
-        if (
-            isinstance(inner, dict)
-            and inner
-            and all(isinstance(value, dict) for value in inner.values())
-        ):
-            flat |= {f"{first}.{second}": table for second, table in inner.items()}
-        else:
-            flat[first] = inner
-    return flat
-
-
-def _tolerance(path: Path, claim: Claim, table: object) -> Tolerance:
-    if not isinstance(table, dict):
-        raise InputError(
-            f"{path}: {claim.key} = {table!r}, expected a table [{claim.key}] with {claim.side} ="
-            " NUMBER and source = TEXT. Write it so."
-        )
-    odd = sorted(set(table) - {claim.side, "source"})
-    if odd or claim.side not in table:
-        seen = f"has {odd[0]!r}" if odd else f"has no {claim.side!r}"
-        raise InputError(
-            f"{path}: [{claim.key}] {seen}, expected {claim.side} = NUMBER and source = TEXT. Write"
-            " it so."
-        )
-    value = table[claim.side]
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not math.isfinite(value)
-        or value < 0
-    ):
-        raise InputError(
-            f"{path}: [{claim.key}] {claim.side} = {value!r}, expected a number of at least 0. Give"
-            " one."
-        )
-    return Tolerance(value=float(value), source=str(table.get("source", "the user's own")))
 
 
 def within(effect: FloatArray, tolerance: float, side: Side) -> NDArray[np.bool_]:

@@ -2,8 +2,8 @@
 what the bounds are.
 
 The sentences are made from the fits and the confrontation alone, and each can be quoted by itself:
-a median or mean stands with its spread and its count. Imports numpy, xarray, reports for
-numbers and, for the errata, theory.
+a median or mean stands with its spread and its count. Imports numpy, xarray, and reports for
+numbers.
 """
 
 from __future__ import annotations
@@ -17,72 +17,29 @@ import xarray as xr
 
 from geostat import paper
 from geostat.bounds.overall import overall
-from geostat.verdicts.claims import Tolerance, tolerances
+from geostat.verdicts.errata import errata_for_readers
+from geostat.verdicts.tolerances import Tolerance, read_tolerances
 from reports.text.number import count, percent, rounded
 
-READING: Final[Mapping[int, str]] = {
-    1: (
-        "The printed bounds move when all values are multiplied by a constant: where they lie"
-        " against the measured curves is partly an accident of units."
-    ),
-    4: (
-        "The printed margins leave out the sink's own terms; with a strong sink the printed upper"
-        " bounds come out too low."
-    ),
-    6: (
-        "The printed margin needs cosines of one sign; the share of negative ones is given with"
-        " Assumption 2."
-    ),
-    8: "The printed lower bound of F at the inner radius does not hold; the sharp edition's does.",
-    9: "Why some fitted Grams are marked projected: no vectors have those cosines.",
-    12: (
-        "At N = 1 Precision and Recall are 1 for any selection; that is not counted as separability"
-        " here."
-    ),
-    13: "κ is not given in print; printed bounds are drawn at κ = 1/8, the sharp ones need none.",
-    16: "Where Δ₀ is negative the printed lower bound is near 1 for the wrong reason.",
-    17: "At N = L the printed lower bound is exactly 1, and the truth is below it.",
-    18: (
-        "A negative lower bound of Recall, put into the printed bound of F, has a pole: F's printed"
-        " bounds at the inner radius are not read here."
-    ),
-}
-"""Why an erratum matters to someone who reads this report."""
 
-
-def summarise(tree: xr.DataTree, held_against: Mapping[str, Tolerance] | None = None) -> xr.Dataset:
+def summarise(tree: xr.DataTree, tolerances: Mapping[str, Tolerance] | None = None) -> xr.Dataset:
     """Return /summary: the overall curves and coverage, the five sentences and the errata that
     matter here.
 
     It is what `geostat.bounds.overall.overall` returns of a run with /capture, the fits and
-    /envelope, with attributes `sentences` (list of five) and `errata` (JSON list). `held_against`
-    holds tolerances by claim, over those of `tolerances.toml`.
+    /envelope, with attributes `sentences` (list of five) and `errata` (JSON list). `tolerances` are
+    by claim, over those of `tolerances.toml`.
     """
-    result, tolerance = overall(tree), {**tolerances(), **(held_against or {})}
+    result, by_claim = overall(tree), {**read_tolerances(), **(tolerances or {})}
     result.attrs["sentences"] = [
         _separability(tree, result),
-        _norms(tree["norms"].to_dataset(), tolerance["norms.cv"].value),
-        _similarity(tree["similarity"].to_dataset(), tolerance["similarity.exponential"].value),
+        _norms(tree["norms"].to_dataset(), by_claim["norms.cv"].value),
+        _similarity(tree["similarity"].to_dataset(), by_claim["similarity.exponential"].value),
         _weights(tree["weights"].to_dataset()),
         _bounds(result),
     ]
-    result.attrs["errata"] = json.dumps(
-        [_erratum(number) for number in READING], ensure_ascii=False
-    )
+    result.attrs["errata"] = json.dumps(errata_for_readers(), ensure_ascii=False)
     return result
-
-
-def _erratum(number: int) -> dict[str, str | int]:
-    from theory.statements import catalogue  # sympy takes its time to load
-
-    entry = catalogue.find_erratum(number)
-    return {
-        "number": number,
-        "title": entry.title,
-        "printed": entry.printed,
-        "true": entry.true,
-        "reading": READING[number],
-    }
 
 
 def quartiles(values: xr.DataArray | np.ndarray) -> tuple[float, float, float, int]:

@@ -1,5 +1,5 @@
-"""`geostat whatif`: a study from words to files. Imports `geostat.what_if.grid`,
-`geostat.what_if.elasticities`, the store and the reports room.
+"""`geostat whatif`: a study from words to files. Imports the studies beside it, the store and the
+reports room.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import xarray as xr
 
 from geostat.errors import InputError
 from geostat.what_if.elasticities import elasticities, lines_of
-from geostat.what_if.grid import Setting, find_value, parse, whatif
+from geostat.what_if.labelled_study import find_value, whatif
+from geostat.what_if.parameter_values import Setting, parse
 from geostat.what_if.start import from_head, is_file, measured_of_head, read_gram
 from theory.what_if.parameters import BOUNDS, LOWER, Decay
 

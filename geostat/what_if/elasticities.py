@@ -7,14 +7,38 @@ the theory room.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 import xarray as xr
 
-from geostat.what_if.grid import SUBJECTS, Cosines, describe, question_of
+from geostat.what_if.labelled_study import SUBJECTS, Cosines, describe, question_of
 from theory.head.results import Edition
 from theory.what_if.elasticity import study_elasticities
 from theory.what_if.parameters import LOWER, PARAMETERS, Decay
+
+BOTH: Final = ("parameter", "bound")
+TABLE_1: Final = {"units": "1", "equation": "Table 1"}
+NO_UNIT: Final = {"units": ""}
+LABELS: Final[Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]]] = {
+    "elasticity": (BOTH, {"long_name": "d log bound / d log parameter"} | TABLE_1),
+    "slope": (BOTH, {"long_name": "d bound / d log parameter"} | TABLE_1),
+    "reason": (BOTH, {"long_name": "why a response is not available"} | NO_UNIT),
+    "value": (
+        ("parameter",),
+        {"long_name": "value of the parameter", "units": "that of the parameter"},
+    ),
+    "step": (
+        ("parameter",),
+        {"long_name": "derivative, or difference between neighbours"} | NO_UNIT,
+    ),
+    "at": (("bound",), {"long_name": "bound at the point", "units": "1"}),
+    "parameter": (("parameter",), {"long_name": "parameter that moves"} | NO_UNIT),
+    "bound": (("bound",), {"long_name": "bound that responds"} | NO_UNIT),
+    "parameter_symbol": (("parameter",), NO_UNIT),
+    "bound_symbol": (("bound",), NO_UNIT),
+}
+"""Dimensions and attributes of what elasticities are told in."""
 
 
 def elasticities(
@@ -40,10 +64,9 @@ def elasticities(
 
     Returns:
         Dataset over parameter and bound: `elasticity` (d log bound / d log parameter), `slope` (d
-            bound / d log parameter, known also where the
-        bound is not positive), `reason` (why one is NaN), `value` of each parameter, `step` (a
-        derivative, or the neighbours of a whole number that a difference is between) and `at`, the
-        bounds at the point.
+        bound / d log parameter, known also where the bound is not positive), `reason` (why one is
+        NaN), `value` of each parameter, `step` (a derivative, or the neighbours of a whole number
+        that a difference is between) and `at`, the bounds at the point.
 
     Raises:
         InputError: for an unknown name, a value that is none, several values, or a point whose Gram
@@ -57,62 +80,34 @@ def elasticities(
         gram, dict(base or {}) | parameters, edition=edition, bounds=bounds, project=project
     )
     result = study_elasticities(fixed, question)
-    both = ("parameter", "bound")
-    per_cent = {"units": "1", "equation": "Table 1"}
     dataset = xr.Dataset(
-        {
-            "elasticity": (
-                both,
-                result.elasticity,
-                {"long_name": "d log bound / d log parameter", **per_cent},
-            ),
-            "slope": (both, result.slope, {"long_name": "d bound / d log parameter", **per_cent}),
-            "reason": (
-                both,
-                result.reasons.astype(str),
-                {"long_name": "why a response is not available", "units": ""},
-            ),
-            "value": (
-                "parameter",
-                result.values,
-                {"long_name": "value of the parameter", "units": "that of the parameter"},
-            ),
-            "step": (
-                "parameter",
-                np.array(result.steps),
-                {"long_name": "derivative, or difference between neighbours", "units": ""},
-            ),
-            "at": (
-                "bound",
-                result.at,
-                {"long_name": f"bound at the point, {edition}", "units": "1"},
-            ),
-        },
-        coords={
-            "parameter": (
-                "parameter",
-                np.array(result.parameters),
-                {"long_name": "parameter that moves", "units": ""},
-            ),
-            "bound": (
-                "bound",
-                np.array(result.bounds),
-                {"long_name": "bound that responds", "units": ""},
-            ),
-            "parameter_symbol": (
-                "parameter",
-                np.array([PARAMETERS[name].symbol for name in result.parameters]),
-                {"units": ""},
-            ),
-            "bound_symbol": (
-                "bound",
-                np.array([SUBJECTS[name.rsplit("_", 1)[0]][1] for name in result.bounds]),
-                {"units": ""},
-            ),
-        },
+        _labelled(
+            elasticity=result.elasticity,
+            slope=result.slope,
+            reason=result.reasons.astype(str),
+            value=result.values,
+            step=np.array(result.steps),
+            at=result.at,
+        ),
+        coords=_labelled(
+            parameter=np.array(result.parameters),
+            bound=np.array(result.bounds),
+            parameter_symbol=np.array([PARAMETERS[name].symbol for name in result.parameters]),
+            bound_symbol=np.array([SUBJECTS[name.rsplit("_", 1)[0]][1] for name in result.bounds]),
+        ),
     )
+    dataset["at"].attrs["long_name"] += f", {edition}"
     dataset.attrs = describe(question, result.fixed)
     return dataset
+
+
+def _labelled(**arrays: np.ndarray) -> dict[str, xr.Variable]:
+    """Arrays with the dimensions and attributes of LABELS."""
+    out = {}
+    for name, array in arrays.items():
+        dims, attributes = LABELS[name]
+        out[name] = xr.Variable(dims, array, attributes)
+    return out
 
 
 def lines_of(dataset: xr.Dataset) -> list[str]:

@@ -20,14 +20,17 @@ from geostat.bounds.envelope import envelope_dataset
 from geostat.bounds.overall import overall
 from geostat.comparison.comparability import document_keys, names_of
 from geostat.comparison.compare import compare
-from geostat.comparison.scalars import Scalar, difference, quantities, scalars, shares_inside
+from geostat.comparison.coverage import shares_inside
+from geostat.comparison.differences import difference
+from geostat.comparison.quantities import quantities
+from geostat.comparison.scalars import Scalar, scalars
 from geostat.errors import InputError
 from geostat.experiments.sink import correlate_with_sink
 from geostat.fits.norms.fit import fit_norms
 from geostat.fits.similarity.fit import fit_similarity
 from geostat.paper import REPORTED
 from geostat.verdicts.answers import give_verdicts
-from geostat.verdicts.claims import Tolerance
+from geostat.verdicts.tolerances import Tolerance
 
 GROUPS = ("capture", "norms", "similarity", "envelope")
 

@@ -13,7 +13,8 @@ import xarray as xr
 from support.spine import Finished, run_tree
 
 import geostat as gs
-from geostat.verdicts.sentences import READING, quartiles, summarise
+from geostat.verdicts.errata import READING
+from geostat.verdicts.sentences import quartiles, summarise
 from reports.text.number import rounded
 from theory.statements import catalogue
 

@@ -1,4 +1,4 @@
-"""What-if studies: the theory's bounds over a grid of parameters, as a labelled dataset, and the
+"""A what-if study as a labelled dataset: the theory's bounds over a grid of parameters; and the
 parameter at which one reaches a target.
 
 Source: arXiv 2602.01893, eq. (8), (12)-(17); `theory.what_if` evaluates. A study starts from
@@ -8,21 +8,17 @@ Imports numpy, xarray and the theory room.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import xarray as xr
 
 from geostat.errors import InputError
-from theory.errors import InputError as TooMany
 from theory.head.gram import LagGram
 from theory.head.results import Edition
 from theory.what_if.crossing import Crossing, find_crossing
 from theory.what_if.given_gram import measured_gram
-from theory.what_if.grid import WORD, refuse_beyond_memory
 from theory.what_if.parameters import BOUNDS, LOWER, PARAMETERS, Decay
 from theory.what_if.study import Question, study
 
@@ -37,108 +33,18 @@ SUBJECTS: Final = {
     "f_outer": ("E F(r_max)", r"\mathbb{E}\,F(r_{\max})", "(17)"),
     "f_inner": ("E F(r_min)", r"\mathbb{E}\,F(r_{\min})", "(16)"),
 }
-WRITTEN_OUT: Final = 6
-"""Numbers' worth of memory that one value takes while a range of them is read."""
-
 MARGINS: Final = {
     "margin": ("margin Δ", r"\Delta", "(8)"),
     "margin_sink": ("margin Δ₀ of the sink", r"\Delta_0", "(8), (29)"),
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """One `name=…` of a study. `values` are absolute, multiples of the parameter's base value
-    where `relative`, shares of L where `in_lengths`.
-    """
-
-    name: str
-    values: tuple[float, ...]
-    relative: bool = False
-    in_lengths: bool = False
-
-    def of(self, base: Mapping[str, float | str]) -> np.ndarray:
-        """Return the values: the multiples taken of the base value, the shares of L as text such
-        as "0.5L".
-        """
-        if self.in_lengths:
-            return np.array([f"{value!r}L" for value in self.values])
-        values = np.array(self.values, dtype=np.float64)
-        if self.relative:
-            start = base.get(self.name, PARAMETERS[self.name].default)
-            if start is None or isinstance(start, str):
-                raise InputError(
-                    f"{self.name}: has no base value to multiply. Give it with --set"
-                    f" {self.name}=VALUE."
-                )
-            values = values * start
-            values = np.unique(np.round(values)) if PARAMETERS[self.name].whole else values
-        return values
-
-
-def parse(text: str) -> Setting:
-    """Read `name=value`, `name=v1,v2,…` or `name=from:to:count[:log]`; an x before the values
-    multiplies the base value, as in beta=x2, and an L behind those of T1 and T2 makes them shares
-    of L, as in T1=0.5L.
-
-    Raises:
-        InputError: for an unknown name, values that are no numbers, or more of them than memory
-            holds.
-
-    >>> parse("N=2:5:4").values
-    (2.0, 3.0, 4.0, 5.0)
-    """
-    name, equals, rest = text.partition("=")
-    name, rest = name.strip(), rest.strip()
-    if name not in PARAMETERS:
-        raise InputError(
-            f"--set {text}: {name!r} is no parameter, expected one of {', '.join(PARAMETERS)}. Use"
-            " one of those."
-        )
-    in_lengths = PARAMETERS[name].share is not None and bool(re.search(r"L\s*(,|:|$)", rest))
-    relative = rest.startswith("x")
-    plain = re.sub(r"(^|[:,])\s*x", r"\1", rest) if relative else rest
-    if in_lengths:
-        plain = re.sub(r"L\s*(?=,|:|$)", "", plain)
-        mixed = relative or any(
-            part.strip()[-1:] not in ("L", "")
-            for part in (rest.split(":")[:2] if ":" in rest else rest.split(","))
-        )
-        if mixed:
-            raise InputError(
-                f"--set {text}: some values are shares of L, expected all, as in {name}=0.3L,0.5L"
-                f" or {name}=0.1L:0.5L:5. Add the L."
-            )
-    try:
-        values: tuple[float, ...] = (
-            _range(plain) if ":" in plain else tuple(float(part) for part in plain.split(","))
-        )
-    except TooMany:
-        raise
-    except (ValueError, OverflowError):
-        values = ()
-    if not equals or not values or not np.isfinite(values).all():
-        raise InputError(
-            f"--set {text}: expected {name}=VALUE, {name}=V1,V2,… or {name}=FROM:TO:COUNT[:log],"
-            " all of them finite numbers."
-        )
-    if ":" in plain and PARAMETERS[name].whole and not relative and not in_lengths:
-        values = tuple(np.unique(np.round(values)).tolist())
-    return Setting(name=name, values=values, relative=relative, in_lengths=in_lengths)
-
-
-def _range(text: str) -> tuple[float, ...]:
-    first, last, count, *spacing = text.split(":")
-    start, stop, number = float(first), float(last), int(count)
-    if (
-        not np.isfinite([start, stop]).all()
-        or spacing not in ([], ["log"])
-        or number < 1
-        or (spacing and not (start > 0 and stop > 0))
-    ):
-        raise ValueError(text)
-    refuse_beyond_memory(WRITTEN_OUT * WORD * float(number), f"{number:,} values")
-    return tuple((np.geomspace if spacing else np.linspace)(start, stop, number).tolist())
+KINDS: Final = {
+    "printed": "as printed; a bound only where its conditions hold",
+    "repaired": "lower: a bound for unit directions, upper: an approximation",
+    "sharp": "a bound under Model G",
+    "conditional": "a bound under Model G",
+    "predicted": "an approximation, no bound",
+}
+"""What the bounds of an edition are worth."""
 
 
 def whatif(
@@ -172,9 +78,8 @@ def whatif(
 
     Returns:
         Dataset over the axes, each with units: the bounds, `feasible` (whether vectors with that
-            Gram exist; the bounds are NaN where
-        not) and the margins Δ and Δ₀ of eq. (8), units of the squared value norm. Its attributes
-        hold what was fixed.
+        Gram exist; the bounds are NaN where not) and the margins Δ and Δ₀ of eq. (8), units of the
+        squared value norm. Its attributes hold what was fixed.
 
     Raises:
         InputError: for an unknown name, a value that is none, a profile that is none, a Gram that
@@ -184,14 +89,10 @@ def whatif(
     >>> study["precision_lower"].values.round(3).tolist()
     [0.133, 0.502, 0.831]
     """
-    varying: dict[str, Any] = dict(axes or {}) | {
-        name: value for name, value in parameters.items() if np.ndim(value)
-    }
-    still: dict[str, Any] = {
-        name: value
-        for name, value in (dict(base or {}) | parameters).items()
-        if name not in varying
-    }
+    several = {name: value for name, value in parameters.items() if np.ndim(value)}
+    varying: dict[str, Any] = dict(axes or {}) | several
+    given = dict(base or {}) | parameters
+    still = {name: value for name, value in given.items() if name not in varying}
     question, rest = question_of(gram, still, edition=edition, bounds=bounds, project=project)
     result = study(varying, rest, question)
     bounds_first = sorted(result.values.items(), key=lambda item: item[0] not in bounds)
@@ -256,15 +157,6 @@ def describe(question: Question, fixed: Mapping[str, float | str]) -> dict[str, 
         **moved,
         **{f"fixed_{k}": v for k, v in fixed.items()},
     }
-
-
-KINDS: Final = {
-    "printed": "as printed; a bound only where its conditions hold",
-    "repaired": "lower: a bound for unit directions, upper: an approximation",
-    "sharp": "a bound under Model G",
-    "conditional": "a bound under Model G",
-    "predicted": "an approximation, no bound",
-}
 
 
 def find_value(

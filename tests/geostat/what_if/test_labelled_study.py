@@ -11,7 +11,8 @@ from support.spine import Finished
 from geostat.cli.options import WHATIF
 from geostat.errors import InputError
 from geostat.what_if.answer import Asked, answer
-from geostat.what_if.grid import parse, whatif
+from geostat.what_if.labelled_study import whatif
+from geostat.what_if.parameter_values import parse
 from geostat.what_if.start import from_head
 from theory.errors import InputError as TheoryError
 from theory.head.gram import offset_exponential
