@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import partial
 
 from theory.statements.record import PAIR, PRINTED_CONDITIONS, Entry, bound, definition
+from theory.symbolic import definitions, margins
 from theory.symbolic import symbols as s
-from theory.symbolic import theorems
 from theory.symbolic.operations import Indicator
 
 WITH_SINK = "0 ∈ I_N"
@@ -28,17 +28,23 @@ def reductions() -> list[Entry]:
             "outside_within_reach",
             "a token outside counts only if it beats a selected one",
             out,
-            s.BEATEN_BY_SOME,
+            definitions.BEATEN_BY_SOME,
         ),
-        ("22", "K_out_at_most", "K_out counts at most the pairs", s.K_out, s.PAIRS),
+        ("22", "K_out_at_most", "K_out counts at most the pairs", s.K_out, definitions.PAIRS),
         (
             "23",
             "inside_out_of_reach",
             "a selected token is lost only if one outside beats it",
             inside,
-            s.BEATING_SOME,
+            definitions.BEATING_SOME,
         ),
-        ("24", "K_in_at_least", "N - K_in counts at most the pairs", s.N - s.K_in, s.PAIRS),
+        (
+            "24",
+            "K_in_at_least",
+            "N - K_in counts at most the pairs",
+            s.N - s.K_in,
+            definitions.PAIRS,
+        ),
     )
     always = "none: true of any numbers D"
     title = "difference of the squared distances of a pair"
@@ -55,7 +61,7 @@ def reductions() -> list[Entry]:
             title,
             "X[i, j]",
             "=",
-            s.DIFFERENCE,
+            definitions.DIFFERENCE,
             letter,
             "norm²",
             "X_{ij}",
@@ -72,16 +78,16 @@ def margin_definitions() -> list[Entry]:
     ceiling, unsaid = "printed ceiling of ρ_out", "defined nowhere"
     other = f"{unsaid}; other reading"
     return [
-        definition("S_in", "7", theorems.S_IN, part=SECTION),
-        definition("a_min_in", "7", theorems.A_MIN_IN, (12,), conditions=CONTENT, part=SECTION),
-        definition("a_max_out", "7", theorems.A_MAX_OUT, part=SECTION),
-        definition("rho_out", "7", theorems.RHO_OUT, (19,), conditions=CONTENT, part=SECTION),
+        definition("S_in", "7", margins.S_IN, part=SECTION),
+        definition("a_min_in", "7", margins.A_MIN_IN, (12,), conditions=CONTENT, part=SECTION),
+        definition("a_max_out", "7", margins.A_MAX_OUT, part=SECTION),
+        definition("rho_out", "7", margins.RHO_OUT, (19,), conditions=CONTENT, part=SECTION),
         Entry(
             "rho_out_at_most",
             ceiling,
             s.rho_out,
             "<=",
-            theorems.RHO_OUT_AT_MOST,
+            margins.RHO_OUT_AT_MOST,
             WITH_SINK,
             equation="7",
             part=SECTION,
@@ -90,7 +96,7 @@ def margin_definitions() -> list[Entry]:
         definition(
             "rho_in",
             "8",
-            theorems.RHO_IN,
+            margins.RHO_IN,
             (2,),
             conditions=f"used in (8), {unsaid}; 0 for fewer than two tokens",
             part=SECTION,
@@ -98,7 +104,7 @@ def margin_definitions() -> list[Entry]:
         definition(
             "a_max_in",
             "8",
-            theorems.A_MAX_IN_WITH_SINK,
+            margins.A_MAX_IN_WITH_SINK,
             (15,),
             conditions=f"{unsaid}; default reading",
             part=SECTION,
@@ -106,17 +112,17 @@ def margin_definitions() -> list[Entry]:
         definition(
             "a_max_in_without_sink",
             "8",
-            theorems.A_MAX_IN_WITHOUT_SINK,
+            margins.A_MAX_IN_WITHOUT_SINK,
             (15,),
             of="a_max_in",
             part=SECTION,
             conditions=other,
         ),
-        definition("Delta", "8", theorems.DELTA, (6,), conditions=CONTENT, part=SECTION),
+        definition("Delta", "8", margins.DELTA, (6,), conditions=CONTENT, part=SECTION),
         definition(
             "Delta_0_in",
             "8",
-            theorems.DELTA_0_IN,
+            margins.DELTA_0_IN,
             (2, 16, 19),
             of="Delta_0",
             conditions=letter,
@@ -125,28 +131,28 @@ def margin_definitions() -> list[Entry]:
         definition(
             "Delta_0_out",
             "29",
-            theorems.DELTA_0_OUT,
+            margins.DELTA_0_OUT,
             (2, 16, 19),
             of="Delta_0",
             conditions=table,
             part=APPENDIX,
         ),
-        definition("B", "8", theorems.SCALE, (1, 15), part=SECTION),
+        definition("B", "8", margins.SCALE, (1, 15), part=SECTION),
         definition(
             "p_floor",
             "9",
-            theorems.P_FLOOR,
+            margins.P_FLOOR,
             (7, 11),
             left="p_floor[i, j]",
             left_latex=r"\underline{p}_{ij}",
             part=SECTION,
         ),
         definition(
-            "xi", "9", theorems.XI, (1, 4, 5), left_latex=r"\xi_{ij}", part=SECTION, conditions=PAIR
+            "xi", "9", margins.XI, (1, 4, 5), left_latex=r"\xi_{ij}", part=SECTION, conditions=PAIR
         ),
-        definition("mu", "10", theorems.MU, (4, 5), part=SECTION, conditions=PAIR),
-        definition("sigma", "10", theorems.SIGMA, (1, 13), of="sigma_ij", part=SECTION),
-        definition("M", "11", theorems.M_J, (4,), left="M[j]", left_latex="M_j", part=SECTION),
+        definition("mu", "10", margins.MU, (4, 5), part=SECTION, conditions=PAIR),
+        definition("sigma", "10", margins.SIGMA, (1, 13), of="sigma_ij", part=SECTION),
+        definition("M", "11", margins.M_J, (4,), left="M[j]", left_latex="M_j", part=SECTION),
     ]
 
 
@@ -162,7 +168,7 @@ def appendix_margins() -> list[Entry]:
             "content token",
             "P{X_ij <= 0}",
             r"\mathbb{P}\{X_{ij} \le 0\}",
-            theorems.TAIL,
+            margins.TAIL,
             (1, 6, 13),
         ),
         (
@@ -170,7 +176,7 @@ def appendix_margins() -> list[Entry]:
             "the sink",
             "P{X_0j <= 0}",
             r"\mathbb{P}\{X_{0j} \le 0\}",
-            theorems.TAIL_SINK,
+            margins.TAIL_SINK,
             (1, 13, 16),
         ),
     )
@@ -178,7 +184,7 @@ def appendix_margins() -> list[Entry]:
         definition(
             "S_in_appendix",
             "26",
-            theorems.S_IN,
+            margins.S_IN,
             of="S_in",
             left="S_in'",
             left_latex=r"S'_{\mathrm{in}}",
@@ -187,20 +193,20 @@ def appendix_margins() -> list[Entry]:
         definition(
             "a_min_in_appendix",
             "26",
-            theorems.A_MIN_IN,
+            margins.A_MIN_IN,
             (12,),
             of="a_min_in",
             conditions=CONTENT,
             part=APPENDIX,
         ),
-        definition("a_max_out_appendix", "26", theorems.A_MAX_OUT, of="a_max_out", part=APPENDIX),
-        definition("B_appendix", "27", theorems.SCALE, (1, 15), of="B", part=APPENDIX),
+        definition("a_max_out_appendix", "26", margins.A_MAX_OUT, of="a_max_out", part=APPENDIX),
+        definition("B_appendix", "27", margins.SCALE, (1, 15), of="B", part=APPENDIX),
         stated(
             "mean_gap",
             "mean gap of a content token",
             s.mu,
             ">=",
-            theorems.DELTA,
+            margins.DELTA,
             pairs,
             "norm²",
             equation="28",
@@ -211,7 +217,7 @@ def appendix_margins() -> list[Entry]:
             sink,
             "mu_0j",
             ">=",
-            theorems.DELTA_0_OUT,
+            margins.DELTA_0_OUT,
             larger,
             "norm²",
             r"\mu_{0j}",
@@ -223,7 +229,7 @@ def appendix_margins() -> list[Entry]:
             proxy,
             "sigma**2",
             "<=",
-            theorems.VARIANCE_PROXY,
+            margins.VARIANCE_PROXY,
             unsaid,
             "norm⁴",
             r"\sigma^2",

@@ -6,8 +6,9 @@ They replace eq. (7)-(17) and (30)-(31) of arXiv 2602.01893. Imports sympy.
 from functools import partial
 
 from theory.statements.record import MEANS, MODEL_G, PAIR, Entry, bound
+from theory.symbolic import margins, theorems
 from theory.symbolic import symbols as s
-from theory.symbolic import theorems
+from theory.symbolic.meanings import MEANINGS
 from theory.symbolic.operations import SumOver
 
 UNIT = "independent uniform directions"
@@ -40,13 +41,13 @@ def repaired() -> list[Entry]:
     )
     stated = partial(Entry, edition="repaired")
     pairs = [
-        stated("mu_exact", mean, "mu", "=", theorems.MU_EXACT, PAIR, "norm²", r"\mu_{ij}"),
+        stated("mu_exact", mean, "mu", "=", margins.MU_EXACT, PAIR, "norm²", r"\mu_{ij}"),
         stated(
             "width",
             "scale-free width of a pair",
             "w[i, j]",
             "=",
-            theorems.WIDTH,
+            margins.WIDTH,
             PAIR,
             "norm²",
             "w_{ij}",
@@ -56,7 +57,7 @@ def repaired() -> list[Entry]:
             scaled,
             "sigma_ij",
             "=",
-            theorems.SIGMA_REPAIRED,
+            margins.SIGMA_REPAIRED,
             "",
             "norm²",
             r"\sigma_{ij}",
@@ -66,7 +67,7 @@ def repaired() -> list[Entry]:
             "scale-free tail of a pair",
             "P{X_ij <= 0}",
             "<=",
-            theorems.TAIL_REPAIRED,
+            margins.TAIL_REPAIRED,
             unit,
             "",
             tail,
@@ -76,7 +77,7 @@ def repaired() -> list[Entry]:
             "Δ with the sink's terms",
             "Delta",
             "=",
-            theorems.DELTA_WITH_SINK,
+            margins.DELTA_WITH_SINK,
             WITH_SINK,
             "norm²",
             r"\Delta",
@@ -86,7 +87,7 @@ def repaired() -> list[Entry]:
             "Δ₀ with the sink's terms",
             "Delta_0",
             "=",
-            theorems.DELTA_0_WITH_SINK,
+            margins.DELTA_0_WITH_SINK,
             WITH_SINK,
             "norm²",
             r"\Delta_0",
@@ -150,7 +151,7 @@ def conditional() -> list[Entry]:
     selected token.
     """
     count, rivals = s.count[s.i], SumOver(s.beat[s.i, s.j], s.j, s.J)
-    title = s.MEANINGS["count"].meaning
+    title = MEANINGS["count"].meaning
     return [
         Entry(
             "conditional_count",

@@ -12,6 +12,7 @@ from functools import partial
 import sympy as sp
 
 from theory.statements.record import Entry, definition
+from theory.symbolic import definitions
 from theory.symbolic import symbols as s
 from theory.symbolic.operations import Norm
 
@@ -25,13 +26,13 @@ def metrics() -> list[Entry]:
     section, one = partial(Entry, part="Section 3"), sp.Integer(1)
     open_ball = "an open ball, and some selected token in it"
     return [
-        definition("representative", "1", s.REPRESENTATIVE, of="s", part="Section 2"),
+        definition("representative", "1", definitions.REPRESENTATIVE, of="s", part="Section 2"),
         Entry(
             "precision",
             "precision at a radius",
             "P(r, N)",
             "=",
-            s.PRECISION,
+            definitions.PRECISION,
             equation="2",
             part="Definition 1",
             errata=(14,),
@@ -41,12 +42,12 @@ def metrics() -> list[Entry]:
             "recall at a radius",
             "R(r, N)",
             "=",
-            s.RECALL,
+            definitions.RECALL,
             equation="3",
             part="Definition 2",
         ),
-        definition("r_min", "", s.R_MIN, part="Section 3", conditions="N ≤ L"),
-        definition("r_max", "", s.R_MAX, part="Section 3"),
+        definition("r_min", "", definitions.R_MIN, part="Section 3", conditions="N ≤ L"),
+        definition("r_max", "", definitions.R_MAX, part="Section 3"),
         section(
             "precision_inside",
             "precision at r_min",
@@ -75,7 +76,7 @@ def metrics() -> list[Entry]:
             "harmonic mean of precision and recall",
             "F(r, N)",
             "=",
-            s.F_SCORE,
+            definitions.F_SCORE,
             equation="5",
             part="Definition 3",
         ),
@@ -94,7 +95,7 @@ def assumptions() -> list[Entry]:
             "cosine of two value states",
             rho,
             "=",
-            s.COSINE,
+            definitions.COSINE,
             equation="6",
             part="Section 3.2",
         ),
@@ -113,7 +114,7 @@ def assumptions() -> list[Entry]:
             "norm of the sink",
             Norm(s.v[0]),
             "=",
-            s.SINK_NORM,
+            definitions.SINK_NORM,
             "0 < λ ≪ 1",
             "norm",
             part="Assumption 1.2",
@@ -123,7 +124,7 @@ def assumptions() -> list[Entry]:
             "exponential decay of similarity",
             rho,
             "=",
-            s.SIMILARITY,
+            definitions.SIMILARITY,
             decay,
             part="Assumption 2.1",
             errata=(6, 9, 20),
@@ -143,7 +144,7 @@ def assumptions() -> list[Entry]:
             phases,
             s.alpha[s.i],
             "=",
-            s.WEIGHTS,
+            definitions.WEIGHTS,
             profile,
             part="Assumption 3",
             errata=(10, 28),
@@ -158,7 +159,7 @@ def notation() -> list[Entry]:
         definition(
             "direction",
             "18",
-            s.DIRECTION,
+            definitions.DIRECTION,
             of="u",
             left="u[l]",
             left_latex=r"u_{\ell}",
@@ -167,7 +168,7 @@ def notation() -> list[Entry]:
         definition(
             "effective_weight",
             "18",
-            s.EFFECTIVE_WEIGHT,
+            definitions.EFFECTIVE_WEIGHT,
             of="a",
             left="a[l]",
             left_latex=r"a_{\ell}",
@@ -176,7 +177,7 @@ def notation() -> list[Entry]:
         definition(
             "contribution",
             "18",
-            s.CONTRIBUTION,
+            definitions.CONTRIBUTION,
             of="y",
             left="y[l]",
             left_latex=r"y_{\ell}",
@@ -185,14 +186,14 @@ def notation() -> list[Entry]:
         definition(
             "representative_of_contributions",
             "18",
-            s.REPRESENTATIVE_OF_CONTRIBUTIONS,
+            definitions.REPRESENTATIVE_OF_CONTRIBUTIONS,
             of="s",
             part=APPENDIX,
         ),
         definition(
             "squared_distance",
             "18",
-            s.SQUARED_DISTANCE,
+            definitions.SQUARED_DISTANCE,
             of="D",
             left="D[l]",
             left_latex=r"D_{\ell}",
@@ -203,7 +204,7 @@ def notation() -> list[Entry]:
             "r_max from squared distances",
             s.r_max,
             "=",
-            sp.sqrt(s.R_MAX_SQUARED),
+            sp.sqrt(definitions.R_MAX_SQUARED),
             units="norm",
             equation="18",
         ),
@@ -212,7 +213,7 @@ def notation() -> list[Entry]:
             "r_min from squared distances",
             s.r_min,
             "=",
-            sp.sqrt(s.R_MIN_SQUARED),
+            sp.sqrt(definitions.R_MIN_SQUARED),
             units="norm",
             equation="18",
         ),
@@ -221,7 +222,7 @@ def notation() -> list[Entry]:
             "precision at r_max by counting",
             "P(r_max, N)",
             "=",
-            s.PRECISION_BY_COUNT,
+            definitions.PRECISION_BY_COUNT,
             left_latex=f"P{AT_R_MAX}",
         ),
         after(
@@ -229,7 +230,7 @@ def notation() -> list[Entry]:
             "recall at r_min by counting",
             "R(r_min, N)",
             "=",
-            s.RECALL_BY_COUNT,
+            definitions.RECALL_BY_COUNT,
             left_latex=f"R{AT_R_MIN}",
         ),
         Entry(
@@ -237,7 +238,7 @@ def notation() -> list[Entry]:
             "square of r_max",
             s.r_max**2,
             "=",
-            s.R_MAX_SQUARED,
+            definitions.R_MAX_SQUARED,
             units="norm²",
             equation="19",
         ),
@@ -246,10 +247,10 @@ def notation() -> list[Entry]:
             "square of r_min",
             s.r_min**2,
             "=",
-            s.R_MIN_SQUARED,
+            definitions.R_MIN_SQUARED,
             units="norm²",
             equation="19",
         ),
-        definition("K_out", "20", s.COUNT_OUT, part=APPENDIX),
-        definition("K_in", "20", s.COUNT_IN, (14,), part=APPENDIX),
+        definition("K_out", "20", definitions.COUNT_OUT, part=APPENDIX),
+        definition("K_in", "20", definitions.COUNT_IN, (14,), part=APPENDIX),
     ]

@@ -11,8 +11,8 @@ from __future__ import annotations
 import sympy as sp
 
 from theory.statements.record import Entry
-from theory.symbolic import symbols as s
-from theory.symbolic import theorems
+from theory.symbolic import definitions, margins, theorems
+from theory.symbolic.meanings import MEANINGS
 from theory.symbolic.symbols import (
     T_2,
     L,
@@ -30,7 +30,7 @@ from theory.symbolic.symbols import (
     rho_out,
 )
 
-RECALL_LOWER = theorems.RECALL_LOWER.subs(theorems.SPELLED_OUT)
+RECALL_LOWER = theorems.RECALL_LOWER.subs(margins.SPELLED_OUT)
 """Eq. (14) in sums and extremes of a, and ρ_out."""
 
 IMPROVES, WEAKENS, MIXED = "printed: improves", "printed: weakens", "printed: mixed"
@@ -71,8 +71,8 @@ def table_1() -> list[Entry]:
     out = []
     for name, raised, symbol, claim, conditions, errata in rows:
         bound = RECALL_LOWER.subs(rho_out, sp.exp(-beta)) if symbol == beta else RECALL_LOWER
-        units = "norm⁻¹" if s.MEANINGS[name].unit else ""
-        latex = rf"\partial R_{{\min}} / \partial {s.MEANINGS[name].latex}"
+        units = "norm⁻¹" if MEANINGS[name].unit else ""
+        latex = rf"\partial R_{{\min}} / \partial {MEANINGS[name].latex}"
         title, part = f"effect of {raised} on the lower bounds ({claim})", f"Table 1 row {name}"
         slope = sp.diff(bound, symbol)
         out.append(
@@ -106,7 +106,7 @@ def table_1() -> list[Entry]:
             title,
             step,
             "=",
-            theorems.ENTRY_STEP,
+            margins.ENTRY_STEP,
             conditions,
             "norm²",
             latex,
@@ -175,7 +175,7 @@ def table_2() -> list[Entry]:
     return [
         *printed,
         *(
-            Entry(name, s.MEANINGS[name].meaning, name, "=", value, order, edition="repaired")
+            Entry(name, MEANINGS[name].meaning, name, "=", value, order, edition="repaired")
             for name, value in closed.items()
         ),
         Entry(
@@ -217,7 +217,7 @@ def sink_effect() -> list[Entry]:
             "recall as a distribution function",
             "R(r, N)",
             "=",
-            s.RECALL,
+            definitions.RECALL,
             equation="32",
             part=where,
         ),
@@ -226,7 +226,7 @@ def sink_effect() -> list[Entry]:
             distance,
             "d_neg[i]",
             "~",
-            s.DISTANCE_SHIFT,
+            definitions.DISTANCE_SHIFT,
             "",
             "norm",
             distance_tex,
@@ -239,7 +239,7 @@ def sink_effect() -> list[Entry]:
             recall,
             "dR(r, N)",
             "~",
-            s.RECALL_SHIFT,
+            definitions.RECALL_SHIFT,
             negative,
             "",
             recall_tex,
@@ -252,7 +252,7 @@ def sink_effect() -> list[Entry]:
             exact,
             "dD[l]",
             "=",
-            s.DISTANCE_SHIFT_EXACT,
+            definitions.DISTANCE_SHIFT_EXACT,
             selected,
             "norm²",
             exact_tex,

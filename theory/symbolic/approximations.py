@@ -14,8 +14,9 @@ from typing import Any
 
 import sympy as sp
 
+from theory.symbolic.meanings import family, symbol
 from theory.symbolic.operations import Mean, SumOver
-from theory.symbolic.symbols import D, J, N, a, d, family, j, k, l, rho, sigma_of, sigma_ss, symbol
+from theory.symbolic.symbols import D, J, N, a, d, j, k, l, rho, sigma_of, sigma_ss
 
 t = symbol("t", "t", "squared norm of the representative", "norm²", positive=True)
 share = family(

@@ -18,6 +18,7 @@ from theory.head.ranked import rank_tokens, summarise
 from theory.statements import catalogue, dimensions, rendering
 from theory.symbolic import approximations as x
 from theory.symbolic import symbols as s
+from theory.symbolic.meanings import latex
 from theory.symbolic.operations import spell_out
 
 SEEDS = range(5)
@@ -311,8 +312,7 @@ def test_functions_of_the_normal_law_are_printed_and_evaluated() -> None:
     assert str(x.Phi(x.z)) == "Phi(z)"
     assert str(x.NormalDensity(x.z)) == "phi(z)"
     assert (
-        s.latex(x.Phi(x.z) * x.NormalDensity(x.z))
-        == r"\varphi\left(z_k\right) \Phi\left(z_k\right)"
+        latex(x.Phi(x.z) * x.NormalDensity(x.z)) == r"\varphi\left(z_k\right) \Phi\left(z_k\right)"
     )
     assert number(x.Phi(x.z), {x.z: 1}) == pytest.approx(0.8413447460685429, rel=1e-14)
     assert number(x.NormalDensity(x.z), {x.z: 1}) == pytest.approx(0.24197072451914337, rel=1e-14)
