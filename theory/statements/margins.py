@@ -1,7 +1,7 @@
 """Margins and bounds in print: the reduction to pairs, the margins of Section 3.4 and the appendix,
 and Theorems 1-2 with Corollary 1.
 
-Source: arXiv 2602.01893, eq. (6)-(31). Imports sympy.
+Source: arXiv 2602.01893, eq. (7)-(17), (21)-(31). Imports sympy.
 """
 
 from __future__ import annotations
@@ -74,9 +74,12 @@ def reductions() -> list[Entry]:
 
 def margin_definitions() -> list[Entry]:
     """Return eq. (7)-(11)."""
-    letter, table = "to the letter of (8)", "reading of (29) and Table 1; default"
-    ceiling, unsaid = "printed ceiling of ρ_out", "defined nowhere"
-    other = f"{unsaid}; other reading"
+    return [*_extremes(), *_margins(), *_pairs()]
+
+
+def _extremes() -> list[Entry]:
+    """Return the sums and extremes over tokens in eq. (7), and those that eq. (8) leaves open."""
+    unsaid = "defined nowhere"
     return [
         definition("S_in", "7", margins.S_IN, part=SECTION),
         definition("a_min_in", "7", margins.A_MIN_IN, (12,), conditions=CONTENT, part=SECTION),
@@ -84,7 +87,7 @@ def margin_definitions() -> list[Entry]:
         definition("rho_out", "7", margins.RHO_OUT, (19,), conditions=CONTENT, part=SECTION),
         Entry(
             "rho_out_at_most",
-            ceiling,
+            "printed ceiling of ρ_out",
             s.rho_out,
             "<=",
             margins.RHO_OUT_AT_MOST,
@@ -116,8 +119,14 @@ def margin_definitions() -> list[Entry]:
             (15,),
             of="a_max_in",
             part=SECTION,
-            conditions=other,
+            conditions=f"{unsaid}; other reading",
         ),
+    ]
+
+
+def _margins() -> list[Entry]:
+    """Return the margins and the scale of eq. (8), and the margin of the sink as in eq. (29)."""
+    return [
         definition("Delta", "8", margins.DELTA, (6,), conditions=CONTENT, part=SECTION),
         definition(
             "Delta_0_in",
@@ -125,7 +134,7 @@ def margin_definitions() -> list[Entry]:
             margins.DELTA_0_IN,
             (2, 16, 19),
             of="Delta_0",
-            conditions=letter,
+            conditions="to the letter of (8)",
             part=SECTION,
         ),
         definition(
@@ -134,10 +143,16 @@ def margin_definitions() -> list[Entry]:
             margins.DELTA_0_OUT,
             (2, 16, 19),
             of="Delta_0",
-            conditions=table,
+            conditions="reading of (29) and Table 1; default",
             part=APPENDIX,
         ),
         definition("B", "8", margins.SCALE, (1, 15), part=SECTION),
+    ]
+
+
+def _pairs() -> list[Entry]:
+    """Return eq. (9)-(11): what is printed of one pair of tokens."""
+    return [
         definition(
             "p_floor",
             "9",
@@ -158,28 +173,11 @@ def margin_definitions() -> list[Entry]:
 
 def appendix_margins() -> list[Entry]:
     """Return eq. (26)-(31): the margins again, the mean gaps, the variance proxy and the tails."""
-    stated = partial(Entry, part=APPENDIX)
-    pairs = "i ≠ 0; a_i ≥ a_j, ρ₀ ≥ 0 and all cosines ≥ 0, unsaid"
-    sink, larger = "mean gap of the sink", f"{WITH_SINK}; ρ₀ ≥ 0 and S_in ≥ a_j, unsaid"
-    proxy, unsaid = "variance proxy of X_ij", "X_ij − μ_ij sub-Gaussian; c universal, nowhere given"
-    tails = (
-        (
-            "tail",
-            "content token",
-            "P{X_ij <= 0}",
-            r"\mathbb{P}\{X_{ij} \le 0\}",
-            margins.TAIL,
-            (1, 6, 13),
-        ),
-        (
-            "tail_sink",
-            "the sink",
-            "P{X_0j <= 0}",
-            r"\mathbb{P}\{X_{0j} \le 0\}",
-            margins.TAIL_SINK,
-            (1, 13, 16),
-        ),
-    )
+    return [*_margins_again(), *_mean_gaps(), *_tails()]
+
+
+def _margins_again() -> list[Entry]:
+    """Return eq. (26)-(27), which say again what eq. (7)-(8) do."""
     return [
         definition(
             "S_in_appendix",
@@ -201,24 +199,31 @@ def appendix_margins() -> list[Entry]:
         ),
         definition("a_max_out_appendix", "26", margins.A_MAX_OUT, of="a_max_out", part=APPENDIX),
         definition("B_appendix", "27", margins.SCALE, (1, 15), of="B", part=APPENDIX),
+    ]
+
+
+def _mean_gaps() -> list[Entry]:
+    """Return eq. (28)-(30): mean and variance proxy of the difference of squared distances."""
+    stated = partial(Entry, part=APPENDIX)
+    return [
         stated(
             "mean_gap",
             "mean gap of a content token",
             s.mu,
             ">=",
             margins.DELTA,
-            pairs,
+            "i ≠ 0; a_i ≥ a_j, ρ₀ ≥ 0 and all cosines ≥ 0, unsaid",
             "norm²",
             equation="28",
             errata=(4, 6),
         ),
         stated(
             "mean_gap_sink",
-            sink,
+            "mean gap of the sink",
             "mu_0j",
             ">=",
             margins.DELTA_0_OUT,
-            larger,
+            f"{WITH_SINK}; ρ₀ ≥ 0 and S_in ≥ a_j, unsaid",
             "norm²",
             r"\mu_{0j}",
             "29",
@@ -226,31 +231,40 @@ def appendix_margins() -> list[Entry]:
         ),
         stated(
             "variance_proxy",
-            proxy,
+            "variance proxy of X_ij",
             "sigma**2",
             "<=",
             margins.VARIANCE_PROXY,
-            unsaid,
+            "X_ij − μ_ij sub-Gaussian; c universal, nowhere given",
             "norm⁴",
             r"\sigma^2",
             "30",
             errata=(1, 13),
         ),
-        *(
-            stated(
-                name,
-                f"printed tail of a pair: {token}",
-                left,
-                "<=",
-                tail,
-                PRINTED_CONDITIONS,
-                "",
-                latex,
-                "31",
-                errata=errata,
-            )
-            for name, token, left, latex, tail, errata in tails
-        ),
+    ]
+
+
+def _tails() -> list[Entry]:
+    """Return eq. (31)."""
+    tails = (
+        ("tail", "content token", "ij", margins.TAIL, (1, 6, 13)),
+        ("tail_sink", "the sink", "0j", margins.TAIL_SINK, (1, 13, 16)),
+    )
+    return [
+        Entry(
+            name,
+            f"printed tail of a pair: {token}",
+            f"P{{X_{pair} <= 0}}",
+            "<=",
+            tail,
+            PRINTED_CONDITIONS,
+            "",
+            rf"\mathbb{{P}}\{{X_{{{pair}}} \le 0\}}",
+            "31",
+            APPENDIX,
+            errata=errata,
+        )
+        for name, token, pair, tail, errata in tails
     ]
 
 

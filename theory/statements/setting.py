@@ -1,8 +1,8 @@
 """Setting in print: representative, radii and scores of eq. (1)-(5), Assumptions 1-3, and the
 notation of the appendix.
 
-Source: arXiv 2602.01893, eq. (1)-(5), Definitions 1-3, Assumptions 1-3, Appendix A.1. Imports
-sympy.
+Source: arXiv 2602.01893, eq. (1)-(6), (18)-(20), Definitions 1-3, Assumptions 1-3, Appendix A.1.
+Imports sympy.
 """
 
 from __future__ import annotations
@@ -85,20 +85,12 @@ def metrics() -> list[Entry]:
 
 def assumptions() -> list[Entry]:
     """Return eq. (6) and Assumptions 1-3."""
-    exact = "every layer and head; true in expectation at best"
-    decay, sink = f"i, j > 0, β > 0; {exact}", f"j ≠ 0; {exact}; |ρ₀| at most the feasible edge"
-    rho, phases = s.rho[s.i, s.j], "attention weights in four phases"
-    profile = "0 ≤ T₁ ≤ T₂ ≤ L, 0 < η ≤ 1; the weights should sum to 1"
+    return [*_stable_norms(), *_similarity(), _attention_profile()]
+
+
+def _stable_norms() -> list[Entry]:
+    """Return Assumption 1."""
     return [
-        Entry(
-            "cosine",
-            "cosine of two value states",
-            rho,
-            "=",
-            definitions.COSINE,
-            equation="6",
-            part="Section 3.2",
-        ),
         Entry(
             "stable_norms",
             "stable norms",
@@ -118,6 +110,24 @@ def assumptions() -> list[Entry]:
             "0 < λ ≪ 1",
             "norm",
             part="Assumption 1.2",
+        ),
+    ]
+
+
+def _similarity() -> list[Entry]:
+    """Return eq. (6) and Assumption 2."""
+    exact = "every layer and head; true in expectation at best"
+    decay, sink = f"i, j > 0, β > 0; {exact}", f"j ≠ 0; {exact}; |ρ₀| at most the feasible edge"
+    rho = s.rho[s.i, s.j]
+    return [
+        Entry(
+            "cosine",
+            "cosine of two value states",
+            rho,
+            "=",
+            definitions.COSINE,
+            equation="6",
+            part="Section 3.2",
         ),
         Entry(
             "similarity_decay",
@@ -139,22 +149,30 @@ def assumptions() -> list[Entry]:
             part="Assumption 2.2",
             errata=(9, 20),
         ),
-        Entry(
-            "weight_profile",
-            phases,
-            s.alpha[s.i],
-            "=",
-            definitions.WEIGHTS,
-            profile,
-            part="Assumption 3",
-            errata=(10, 28),
-        ),
     ]
+
+
+def _attention_profile() -> Entry:
+    """Return Assumption 3."""
+    return Entry(
+        "weight_profile",
+        "attention weights in four phases",
+        s.alpha[s.i],
+        "=",
+        definitions.WEIGHTS,
+        "0 ≤ T₁ ≤ T₂ ≤ L, 0 < η ≤ 1; the weights should sum to 1",
+        part="Assumption 3",
+        errata=(10, 28),
+    )
 
 
 def notation() -> list[Entry]:
     """Return eq. (18)-(20) and the two counting forms between them."""
-    appendix, after = partial(Entry, part=APPENDIX), partial(Entry, part=f"{APPENDIX}, after (18)")
+    return [*_contributions(), *_radii(), *_counts()]
+
+
+def _contributions() -> list[Entry]:
+    """Return what eq. (18) defines: directions, weights, contributions and their distances."""
     return [
         definition(
             "direction",
@@ -199,6 +217,13 @@ def notation() -> list[Entry]:
             left_latex=r"D_{\ell}",
             part=APPENDIX,
         ),
+    ]
+
+
+def _radii() -> list[Entry]:
+    """Return the radii from squared distances, at the end of eq. (18), and eq. (19)."""
+    appendix = partial(Entry, part=APPENDIX)
+    return [
         appendix(
             "r_max_of_distances",
             "r_max from squared distances",
@@ -217,22 +242,6 @@ def notation() -> list[Entry]:
             units="norm",
             equation="18",
         ),
-        after(
-            "precision_by_count",
-            "precision at r_max by counting",
-            "P(r_max, N)",
-            "=",
-            definitions.PRECISION_BY_COUNT,
-            left_latex=f"P{AT_R_MAX}",
-        ),
-        after(
-            "recall_by_count",
-            "recall at r_min by counting",
-            "R(r_min, N)",
-            "=",
-            definitions.RECALL_BY_COUNT,
-            left_latex=f"R{AT_R_MIN}",
-        ),
         Entry(
             "r_max_squared",
             "square of r_max",
@@ -250,6 +259,29 @@ def notation() -> list[Entry]:
             definitions.R_MIN_SQUARED,
             units="norm²",
             equation="19",
+        ),
+    ]
+
+
+def _counts() -> list[Entry]:
+    """Return precision and recall by counting, after eq. (18), and the counts, eq. (20)."""
+    after = partial(Entry, part=f"{APPENDIX}, after (18)")
+    return [
+        after(
+            "precision_by_count",
+            "precision at r_max by counting",
+            "P(r_max, N)",
+            "=",
+            definitions.PRECISION_BY_COUNT,
+            left_latex=f"P{AT_R_MAX}",
+        ),
+        after(
+            "recall_by_count",
+            "recall at r_min by counting",
+            "R(r_min, N)",
+            "=",
+            definitions.RECALL_BY_COUNT,
+            left_latex=f"R{AT_R_MIN}",
         ),
         definition("K_out", "20", definitions.COUNT_OUT, part=APPENDIX),
         definition("K_in", "20", definitions.COUNT_IN, (14,), part=APPENDIX),
