@@ -11,9 +11,11 @@ import sympy as sp
 
 from theory.arrays import FloatArray
 from theory.editions.predicted.clark import Law, covariances, larger_of_two, largest
-from theory.editions.predicted.counts import counts_alone, of_count, shared_variance, waves_at
+from theory.editions.predicted.counts import counts_alone, of_count
+from theory.editions.predicted.distance_law import conditional_law, squared_sum_nodes
 from theory.editions.predicted.largest import all_below
-from theory.editions.predicted.predict import conditional_law, predict, squared_sum_nodes
+from theory.editions.predicted.predict import predict
+from theory.editions.predicted.tetrachoric import shared_variance, waves_at
 from theory.head.ranked import rank_tokens, summarise
 from theory.statements import catalogue, dimensions, rendering
 from theory.symbolic import approximations as x

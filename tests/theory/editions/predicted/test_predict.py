@@ -21,13 +21,13 @@ from theory.audit import heads as audit_heads
 from theory.audit import rows
 from theory.audit.simulate import simulate
 from theory.editions.predicted.counts import twins
+from theory.editions.predicted.distance_law import squared_sum_nodes
 from theory.editions.predicted.predict import (
     LEAST_DIMENSION,
     REGROUPED,
     Prediction,
     _finish,
     predict,
-    squared_sum_nodes,
 )
 from theory.errors import InputError
 from theory.evaluate.envelopes import envelope
