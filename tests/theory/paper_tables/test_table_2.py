@@ -14,7 +14,7 @@ from theory.arrays import selection_order
 from theory.errors import InputError
 from theory.evaluate.envelopes import envelope
 from theory.head.attention_profile import WeightProfile, regimes
-from theory.head.gram import exponential
+from theory.head.similarity_decay import exponential
 from theory.paper_tables.table_2 import (
     TABLE_2,
     alias,

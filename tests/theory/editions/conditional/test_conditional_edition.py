@@ -23,8 +23,8 @@ from theory.editions.conditional.sphere import sphere_bounds
 from theory.editions.sharp.sharp_law import exact_bounds, pairwise_law
 from theory.evaluate import by_edition
 from theory.evaluate.envelopes import envelope, envelopes
-from theory.head.gram import exponential
 from theory.head.results import CLAIMS, QUANTITIES
+from theory.head.similarity_decay import exponential
 
 BOUNDS = [f"{quantity}_{side}" for quantity in QUANTITIES for side in ("lower", "upper")]
 
