@@ -35,7 +35,7 @@ from geostat.verdicts.answers import give_verdicts
 from geostat.verdicts.tolerances import read_tolerances
 from studies.weights import DOCUMENTS, Setting, draw, plant
 from theory.audit.simulate import draw_directions
-from theory.head.gram import offset_exponential
+from theory.head.similarity_decay import offset_exponential
 
 CLAIM: Final = "bounds.sharp_offset"
 """All claims on bounds are tested alike; this one speaks of the kind of cosines that are drawn

@@ -16,8 +16,9 @@ import xarray as xr
 
 from geostat.datasets.tokens import LayerTokens, layer_tokens
 from geostat.statistics.arrays import FloatArray, ratio
-from theory.head.gram import LagGram, offset_exponential
+from theory.head.gram import LagGram
 from theory.head.projection import clip_spectrum, project
+from theory.head.similarity_decay import offset_exponential
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ import xarray as xr
 
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.losses import mean_over_documents
-from theory.head.gram import offset_exponential
+from theory.head.similarity_decay import offset_exponential
 
 BAND: Final = (0.1, 0.9)
 """Quantiles over heads that limit a band."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from theory.head.attention_profile import WeightProfile, value_norm_profile
-from theory.head.gram import feasible_edge, offset_exponential
+from theory.head.gram import feasible_edge
 from theory.head.ranked import Ranked, Summary, rank_tokens, summarise
+from theory.head.similarity_decay import offset_exponential
 
 
 def profile_head(

@@ -9,7 +9,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from theory.arrays import FloatArray
-from theory.head.gram import LagGram, feasible_edge, offset_exponential
+from theory.head.gram import LagGram, feasible_edge
+from theory.head.similarity_decay import offset_exponential
 
 
 @dataclass(frozen=True, kw_only=True)

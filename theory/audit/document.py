@@ -145,16 +145,14 @@ def document(audits: list[Audit], *, every: int = 1) -> str:
         "",
         f"Written by `{COMMAND}` (`geostat theory --audit` prints it).",
         "",
-    ]
-    lines += _how(audits, every)
-    lines += [
+        *_how(audits, every),
         "",
         "## Targets",
         "",
         "| target | " + " | ".join(NAMES[one.sample].lower() + " |  " for one in audits) + "|",
+        "|---|" + "---|---|" * len(audits),
+        *_target_lines(audits),
     ]
-    lines.append("|---|" + "---|---|" * len(audits))
-    lines += _target_lines(audits)
     for one in audits:
         lines += ["", f"## {NAMES[one.sample]}", "", *tables(one)]
     return "\n".join(lines) + "\n"
@@ -180,41 +178,15 @@ def _target_lines(audits: list[Audit]) -> list[str]:
 
 
 def _how(audits: list[Audit], every: int) -> list[str]:
-    first, thinned = audits[0], "" if every == 1 else f" Only every {every}th head is taken here."
-    small = ", ".join(
-        f"{name} {low} to {high}"
-        for name, (low, high) in (("T", heads.SMALL_TOKENS), ("d", heads.SMALL_DIMENSIONS))
-    )
-    low, high = (
-        ", ".join(f"{name} {ends[k]:g}" for name, ends in heads.RANGES.items()) for k in (0, 1)
-    )
+    """Return what is drawn, how it is judged, and what the columns mean."""
+    first = audits[0]
     return [
         (
             "A row is one head at one N: its bounds beside E P, E R and E F of simulated heads with"
             " its weights, norms and Gram."
         ),
         "",
-        (
-            f"- **Grid.** L {_listed(heads.LENGTHS)}; d {_listed(heads.DIMENSIONS)}; β"
-            f" {_listed(heads.DECAYS)}; ρ₀ {_listed(heads.SINK_COSINES)}; offset c"
-            f" {_listed(heads.OFFSETS)}; {len(heads.PROFILES)} weight profiles (no sink to speak"
-            f" of, a usual one, a dominant one with a steep tail); N {_listed(heads.SIZES)} as far"
-            f" as N ≤ L. Heads whose Gram no vectors have are left out.{thinned}"
-        ),
-        (
-            f"- **Random heads.** Every parameter is drawn on its own: log-uniform from {low} to"
-            f" {high}; offset 0 for a third of the heads, else up to 0.6; ρ₀ up to 95% of its"
-            " feasible edge, of either sign; p_sink up to 0.8, η up to 1, ω up to π; T₁ up to 0.6"
-            f" L, T₂ from there to L; {heads.SIZES_OF_ONE} values of N up to {heads.LARGEST_N}."
-            " They guard against a grid that suits the bounds: another `--seed` gives others."
-        ),
-        (
-            f"- **Small heads.** {small}, log-uniform; Dirichlet weights; norms 1 or lognormal; up"
-            f" to {heads.SIZES_OF_ONE} values of N below T; cosines, a sixth of the heads each, of"
-            " random vectors, of vectors in one to four dimensions, of clusters, with tokens that"
-            " are equal (cosine 1, the same weight), with parallel ones (cosine 1, other weights),"
-            " and with tokens of no weight or no norm. Both conventions."
-        ),
+        *_samples(every),
         (
             f"- **Judges.** {first.draws:,} draws for each head and kind of directions, seed"
             f" {first.seed}: Model G for `sharp`, `conditional` and `predicted`, exactly unit"
@@ -242,6 +214,41 @@ def _how(audits: list[Audit], every: int) -> list[str]:
             f" flag trusts and that lies within {IN_DOUBT:g} standard errors of an error of"
             f" {LARGE_ERROR} is drawn again with {AGAIN_IN_DOUBT} times the draws. Its other errors"
             " hold the noise of the simulation too."
+        ),
+    ]
+
+
+def _samples(every: int) -> list[str]:
+    """Return a paragraph on each sample of heads."""
+    thinned = "" if every == 1 else f" Only every {every}th head is taken here."
+    small = ", ".join(
+        f"{name} {low} to {high}"
+        for name, (low, high) in (("T", heads.SMALL_TOKENS), ("d", heads.SMALL_DIMENSIONS))
+    )
+    low, high = (
+        ", ".join(f"{name} {ends[k]:g}" for name, ends in heads.RANGES.items()) for k in (0, 1)
+    )
+    return [
+        (
+            f"- **Grid.** L {_listed(heads.LENGTHS)}; d {_listed(heads.DIMENSIONS)}; β"
+            f" {_listed(heads.DECAYS)}; ρ₀ {_listed(heads.SINK_COSINES)}; offset c"
+            f" {_listed(heads.OFFSETS)}; {len(heads.PROFILES)} weight profiles (no sink to speak"
+            f" of, a usual one, a dominant one with a steep tail); N {_listed(heads.SIZES)} as far"
+            f" as N ≤ L. Heads whose Gram no vectors have are left out.{thinned}"
+        ),
+        (
+            f"- **Random heads.** Every parameter is drawn on its own: log-uniform from {low} to"
+            f" {high}; offset 0 for a third of the heads, else up to 0.6; ρ₀ up to 95% of its"
+            " feasible edge, of either sign; p_sink up to 0.8, η up to 1, ω up to π; T₁ up to 0.6"
+            f" L, T₂ from there to L; {heads.SIZES_OF_ONE} values of N up to {heads.LARGEST_N}."
+            " They guard against a grid that suits the bounds: another `--seed` gives others."
+        ),
+        (
+            f"- **Small heads.** {small}, log-uniform; Dirichlet weights; norms 1 or lognormal; up"
+            f" to {heads.SIZES_OF_ONE} values of N below T; cosines, a sixth of the heads each, of"
+            " random vectors, of vectors in one to four dimensions, of clusters, with tokens that"
+            " are equal (cosine 1, the same weight), with parallel ones (cosine 1, other weights),"
+            " and with tokens of no weight or no norm. Both conventions."
         ),
     ]
 

@@ -16,7 +16,8 @@ import numpy as np
 
 from theory.arrays import FloatArray, IntArray
 from theory.head.attention_profile import WeightProfile, value_norm_profile
-from theory.head.gram import Gram, feasible_edge, is_feasible, offset_exponential
+from theory.head.gram import Gram, feasible_edge, is_feasible
+from theory.head.similarity_decay import offset_exponential
 
 Sample = Literal["grid", "random", "small"]
 

@@ -101,21 +101,13 @@ def simulate(
         InputError: on bad input or an infeasible Gram.
 
     Example:
-        >>> from theory.head.gram import exponential
+        >>> from theory.head.similarity_decay import exponential
         >>> alpha, gram = [0.5, 0.1, 0.2, 0.2], exponential(1.0, 0.0, 4)
         >>> found = simulate(alpha, 1.0, gram, 64, [2], draws=100, seed=0)
         >>> bool(0 < found.precision[0] <= 1), found.draws
         (True, 100)
     """
-    if (
-        draws < 2
-        or directions not in get_args(Directions)
-        or convention not in get_args(Convention)
-    ):
-        raise InputError(
-            f"draws={draws}, directions={directions!r}, convention={convention!r}: "
-            "expected at least 2 draws, 'gaussian' or 'unit', 'paper' or 'followup'."
-        )
+    _refuse_unknown(draws, directions, convention)
     head = checked_input(alpha, norms, gram, dimension, n, sink=sink)
     below = head.n < head.tokens
     inner, at = np.unique(head.n[below], return_inverse=True)
@@ -130,18 +122,27 @@ def simulate(
         sink=head.sink,
         directions=directions,
     )
+    audited = [AUDITED.index(name) for name in AS_AUDITED[convention]]
     values = np.full((2, len(QUANTITIES), len(head.n)), np.nan)
-    values[:, :, below] = np.stack(drawn)[
-        :, [AUDITED.index(name) for name in AS_AUDITED[convention]]
-    ][:, :, at]
+    values[:, :, below] = np.stack(drawn)[:, audited][:, :, at]
     if convention == "paper":
         values[0][:, head.n == head.tokens], values[1][:, head.n == head.tokens] = 1.0, 0.0
-    named = {
-        f"{name}{of}": values[row, k]
-        for row, of in enumerate(("", "_se"))
-        for k, name in enumerate(QUANTITIES)
-    }
+    names = [f"{name}{of}" for of in ("", "_se") for name in QUANTITIES]
+    named = dict(zip(names, values.reshape(len(names), len(head.n)), strict=True))
     return Simulation(n=head.n, draws=draws, directions=directions, **named)
+
+
+def _refuse_unknown(draws: int, directions: str, convention: str) -> None:
+    """Raise for too few draws, or directions or a convention that there are not."""
+    if (
+        draws < 2
+        or directions not in get_args(Directions)
+        or convention not in get_args(Convention)
+    ):
+        raise InputError(
+            f"draws={draws}, directions={directions!r}, convention={convention!r}: "
+            "expected at least 2 draws, 'gaussian' or 'unit', 'paper' or 'followup'."
+        )
 
 
 def mean_of_draws(

@@ -17,9 +17,10 @@ from theory.editions.printed import floor_probability, harmonic, pair_levels, pr
 from theory.editions.repaired import exact_means
 from theory.evaluate.envelopes import envelope
 from theory.head.attention_profile import WeightProfile
-from theory.head.gram import exponential, feasible_edge, smallest_eigenvalue
+from theory.head.gram import feasible_edge, smallest_eigenvalue
 from theory.head.ranked import Ranked, Summary, ranked, summarise
 from theory.head.results import Envelope
+from theory.head.similarity_decay import exponential
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,93 +9,24 @@ numba lazily.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Literal, Required, TypedDict, Unpack, get_args
+from dataclasses import replace
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from theory.arrays import BoolArray, FloatArray, IntArray
-from theory.editions.conditional.quadrature_error import WITHIN
-from theory.editions.printed import Margins, printed_bounds, printed_margins
-from theory.errors import InputError
+from theory.arrays import FloatArray
+from theory.evaluate.by_edition import HeadBounds, bounds_of_heads
+from theory.evaluate.choices import Choices, Settings
 from theory.head.gram import Gram
 from theory.head.inputs import HeadInput, checked_input
-from theory.head.ranked import Ranked, Summary, rank_tokens, summarise
-from theory.head.results import (
-    CLAIMS,
-    KAPPA,
-    QUANTITIES,
-    UNDER_MODEL_G,
-    Convention,
-    Edition,
-    Envelope,
-    Validity,
-)
+from theory.head.results import CLAIMS, KAPPA, QUANTITIES, UNDER_MODEL_G, Envelope, Validity
 
 UNIT_NORM = 1e-6
 """How far a content norm may lie from 1 for the flag C = 1, and Σα above 1 for the flag Σα ≤ 1."""
 
 WORK_BYTES = 128 * 1024**2
 """Memory that heads may hold together; one takes 8 MB at T = 1024."""
-
-
-class Choices(TypedDict, total=False):
-    """Which bounds, how print is read where it leaves a choice, and what is known of the head;
-    `theory.envelope` says what each may be.
-    """
-
-    edition: Required[Edition]
-    kappa: float | None
-    sink: int | None
-    delta0: Literal["out", "in"]
-    sink_in_b: bool
-    convention: Convention
-    feasible: bool | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """`Choices`, checked; fast: the sharp law from a table."""
-
-    fast: bool
-    edition: Edition
-    kappa: float | None = None
-    sink: int | None = 0
-    delta0: Literal["out", "in"] = "out"
-    sink_in_b: bool = True
-    convention: Convention = "paper"
-    feasible: bool | None = None
-
-    def __post_init__(self) -> None:
-        for name, allowed in (
-            ("edition", get_args(Edition)),
-            ("delta0", ("out", "in")),
-            ("convention", get_args(Convention)),
-        ):
-            if getattr(self, name) not in allowed:
-                raise InputError(
-                    f"{name} is {getattr(self, name)!r}, expected one of {', '.join(allowed)}."
-                )
-        if self.followup and self.edition not in UNDER_MODEL_G:
-            raise InputError(
-                f"convention 'followup' has no {self.edition} edition, expected 'paper'. Use"
-                " edition='sharp' with 'followup'."
-            )
-        if self.kappa is not None and not 0 < self.kappa < np.inf:
-            raise InputError(
-                f"kappa is {self.kappa}, expected a finite constant > 0. Leave it out for 1/8."
-            )
-
-    @property
-    def constant(self) -> float:
-        """κ of the tails, 1/8 where none is given."""
-        return KAPPA if self.kappa is None else float(self.kappa)
-
-    @property
-    def followup(self) -> bool:
-        """Strict inner balls and one F."""
-        return self.convention == "followup"
 
 
 def envelope(
@@ -194,167 +125,17 @@ def _checked(
 def _evaluate(heads: HeadInput, settings: Settings) -> Envelope:
     """Evaluate a few heads at a time, as many as memory may hold together."""
     cosines, together = heads.cosines(), max(1, WORK_BYTES // (8 * heads.tokens**2))
-    parts: list[_HeadPart] = []
+    parts: list[HeadBounds] = []
     for start in range(0, len(heads.alpha), together):
         few = slice(start, start + together)
-        parts += _head_rows(
+        parts += bounds_of_heads(
             replace(heads, alpha=heads.alpha[few], norms=heads.norms[few]), cosines, settings
         )
     return _assemble(parts, heads, cosines, settings)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _HeadPart:
-    """Bounds of one head at the sizes below T: values (8, K') in the order lower, upper of each
-    quantity; reliable (K',).
-    """
-
-    values: FloatArray
-    reliable: BoolArray
-    margins: Margins
-    summary: Summary
-
-
-def _head_rows(heads: HeadInput, cosines: npt.NDArray[Any], settings: Settings) -> list[_HeadPart]:
-    """Return the bounds of a few heads at the sizes below T."""
-    from theory.editions.sharp import many_heads
-
-    alpha, norms, sink, dimension = heads.alpha, heads.norms, heads.sink, heads.dimension
-    inner = heads.n[heads.n < heads.tokens]
-
-    def ranked(h: int) -> tuple[Ranked, Summary]:
-        if settings.fast:
-            return many_heads.prepare(alpha[h], norms[h], cosines, sink, inner)
-        head = rank_tokens(alpha[h], norms[h], cosines, sink)
-        return head, summarise(head, inner)
-
-    def bounded(h: int) -> _HeadPart:
-        head, summary = ready[h]
-        margins = printed_margins(
-            summary,
-            delta0=settings.delta0,
-            sink_in_b=settings.sink_in_b,
-            sink_visible=sink is not None,
-        )
-        reliable = np.ones(len(inner), dtype=bool)
-        if settings.edition == "conditional":
-            values, reliable = _conditional_values(head, summary, dimension, settings)
-        elif settings.edition == "predicted":
-            values, reliable = _predicted_values(
-                alpha[h], norms[h], cosines, dimension, inner, settings
-            )
-        elif settings.edition == "sharp":
-            values = sharp[h]
-        else:
-            values = _printed_or_repaired_values(head, summary, margins, dimension, settings)
-        return _HeadPart(values=values, reliable=reliable, margins=margins, summary=summary)
-
-    run = (
-        many_heads.in_threads
-        if settings.fast
-        else lambda work, tasks: [work(task) for task in tasks]
-    )
-    ready = run(ranked, range(len(alpha)))
-    try:
-        sharp = _sharp_values(ready, dimension, settings) if settings.edition == "sharp" else []
-        return run(bounded, range(len(alpha)))
-    finally:
-        if settings.fast:
-            many_heads.BY_RANK.give_back(head.cosines for head, _ in ready)
-
-
-def _sharp_values(
-    ready: list[tuple[Ranked, Summary]], dimension: int, settings: Settings
-) -> list[FloatArray]:
-    """Return sharp bounds (8, K') of each head, tabulated where asked for and where the table
-    serves.
-    """
-    from theory.editions.sharp import many_heads
-    from theory.editions.sharp.sharp_law import exact_bounds
-
-    if settings.fast and dimension >= many_heads.TABULATED_FROM:
-        result = many_heads.sharp_bounds(ready, dimension, followup=settings.followup)
-    else:
-        result = [
-            [
-                exact_bounds(*item, k, dimension, followup=settings.followup)
-                for k in range(len(item[1].n))
-            ]
-            for item in ready
-        ]
-    return [_columns(bounds) for bounds in result]
-
-
-def _conditional_values(
-    head: Ranked, summary: Summary, dimension: int, settings: Settings
-) -> tuple[FloatArray, BoolArray]:
-    """Return conditional bounds (8, K') of one head, and at which sizes no average was left out
-    (K',).
-    """
-    from theory.editions.conditional.conditional_edition import conditional_bounds
-
-    out = [
-        conditional_bounds(head, summary, k, dimension, followup=settings.followup)
-        for k in range(len(summary.n))
-    ]
-    return _columns(out), np.array([bounds.error <= WITHIN for bounds in out], dtype=bool)
-
-
-def _predicted_values(
-    alpha: FloatArray,
-    norms: FloatArray,
-    cosines: npt.NDArray[Any],
-    dimension: int,
-    sizes: IntArray,
-    settings: Settings,
-) -> tuple[FloatArray, BoolArray]:
-    """Return predicted values (8, K'), lower and upper the same, and where they do not flag
-    themselves (K',).
-    """
-    from theory.editions.predicted.predict import predict
-
-    if not sizes.size:
-        return np.empty((2 * len(QUANTITIES), 0)), np.empty(0, dtype=bool)
-    result = predict(
-        alpha,
-        norms,
-        cosines,
-        dimension,
-        sizes,
-        sink=settings.sink,
-        convention=settings.convention,
-        feasible=True,
-    )
-    return np.stack(
-        [getattr(result, quantity) for quantity in QUANTITIES for _ in range(2)]
-    ), np.array(result.reliable)
-
-
-def _printed_or_repaired_values(
-    head: Ranked, summary: Summary, margins: Margins, dimension: int, settings: Settings
-) -> FloatArray:
-    """Return printed or repaired values (8, K') of one head."""
-    if settings.edition == "printed":
-        bounds = printed_bounds(head, summary, margins, dimension, settings.constant)
-        return np.stack([side for quantity in QUANTITIES for side in getattr(bounds, quantity)])
-    from theory.editions.repaired import repaired_bounds
-
-    return _columns(
-        [
-            repaired_bounds(head, summary, k, dimension, settings.constant)
-            for k in range(len(summary.n))
-        ]
-    )
-
-
-def _columns(bounds: list[Any]) -> FloatArray:
-    """Return (8, K') from K' records with a (lower, upper) pair for each quantity."""
-    rows = [[side for quantity in QUANTITIES for side in getattr(one, quantity)] for one in bounds]
-    return np.array(rows, dtype=np.float64).reshape(len(rows), 2 * len(QUANTITIES)).T
-
-
 def _assemble(
-    parts: list[_HeadPart], heads: HeadInput, cosines: npt.NDArray[Any], settings: Settings
+    parts: list[HeadBounds], heads: HeadInput, cosines: npt.NDArray[Any], settings: Settings
 ) -> Envelope:
     """Return the envelope of all heads, with n = T and n > T filled in by convention."""
     sizes, tokens, sink = heads.n, heads.tokens, heads.sink

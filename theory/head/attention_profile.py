@@ -2,8 +2,8 @@
 1; the regimes of N that follow.
 
 Source: arXiv 2602.01893, Assumptions 1 and 3, Table 2; normalisation is erratum 10. Assumption 2
-is in `theory.head.gram`. Positions 0..L; position 0 is the sink. Weights are unitless. Imports
-numpy only.
+is in `theory.head.similarity_decay`. Positions 0..L; position 0 is the sink. Weights are unitless.
+Imports numpy only.
 """
 
 from __future__ import annotations

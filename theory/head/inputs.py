@@ -67,35 +67,9 @@ def checked_input(
     Raises:
         InputError: on bad input, or an infeasible Gram.
     """
-    rows = np.asarray(alpha, dtype=np.float64)
-    if rows.ndim == 0 or rows.shape[-1] < 1:
-        raise InputError(
-            f"alpha has shape {rows.shape}, expected (..., T) with T >= 1. Pass one weight for each"
-            " token."
-        )
-    _refuse_negative(rows, "alpha has", "weights")
-    if rows.ndim != axes:
-        raise InputError(f"alpha has shape {rows.shape}, expected {SHAPES[axes]}.")
-    given, tokens = np.asarray(norms, dtype=np.float64), rows.shape[-1]
-    try:
-        given = np.broadcast_to(given, rows.shape)
-    except ValueError:
-        raise InputError(
-            f"norms have shape {given.shape}, expected {rows.shape} like alpha. Pass one norm for"
-            " each token."
-        ) from None
-    _refuse_negative(given, "norms have", "norms")
-    sizes = np.atleast_1d(np.asarray(n))
-    if sizes.ndim != 1 or sizes.size == 0 or not np.all(np.equal(np.mod(sizes, 1), 0)):
-        raise InputError(
-            f"n is {n!r}, expected a whole number or a 1-d sequence of them. Pass for example n=[1,"
-            " 2, 4]."
-        )
-    if (sizes < 1).any():
-        raise InputError(
-            f"n has entries down to {sizes.min()}, expected sizes from 1 to T. Drop entries"
-            " below 1."
-        )
+    rows = _weights(alpha, axes)
+    tokens = rows.shape[-1]
+    given, sizes = _norms_like(norms, rows), _sizes(n)
     if sink is not None:
         if not 0 <= sink < tokens:
             raise InputError(
@@ -118,10 +92,54 @@ def checked_input(
         norms=given,
         gram=gram,
         dimension=int(dimension),
-        n=sizes.astype(np.int64),
+        n=sizes,
         sink=sink,
         feasible=known,
     )
+
+
+def _weights(alpha: Any, axes: int) -> FloatArray:
+    """Return the weights of one head or many, refused where they are none."""
+    rows = np.asarray(alpha, dtype=np.float64)
+    if rows.ndim == 0 or rows.shape[-1] < 1:
+        raise InputError(
+            f"alpha has shape {rows.shape}, expected (..., T) with T >= 1. Pass one weight for each"
+            " token."
+        )
+    _refuse_negative(rows, "alpha has", "weights")
+    if rows.ndim != axes:
+        raise InputError(f"alpha has shape {rows.shape}, expected {SHAPES[axes]}.")
+    return rows
+
+
+def _norms_like(norms: Any, rows: FloatArray) -> FloatArray:
+    """Return the norms, one for each weight."""
+    given = np.asarray(norms, dtype=np.float64)
+    try:
+        given = np.broadcast_to(given, rows.shape)
+    except ValueError:
+        raise InputError(
+            f"norms have shape {given.shape}, expected {rows.shape} like alpha. Pass one norm for"
+            " each token."
+        ) from None
+    _refuse_negative(given, "norms have", "norms")
+    return given
+
+
+def _sizes(n: Any) -> IntArray:
+    """Return the sizes N, (K,)."""
+    sizes = np.atleast_1d(np.asarray(n))
+    if sizes.ndim != 1 or sizes.size == 0 or not np.all(np.equal(np.mod(sizes, 1), 0)):
+        raise InputError(
+            f"n is {n!r}, expected a whole number or a 1-d sequence of them. Pass for example n=[1,"
+            " 2, 4]."
+        )
+    if (sizes < 1).any():
+        raise InputError(
+            f"n has entries down to {sizes.min()}, expected sizes from 1 to T. Drop entries"
+            " below 1."
+        )
+    return sizes.astype(np.int64)
 
 
 def _refuse_negative(array: FloatArray, subject: str, things: str) -> None:

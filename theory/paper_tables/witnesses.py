@@ -20,7 +20,7 @@ import sympy as sp
 from theory.errors import InputError
 from theory.head.results import Edition
 from theory.paper_tables.neighbours import Head, Move, Point
-from theory.symbolic import symbols, theorems
+from theory.symbolic import margins, symbols, theorems
 
 Verdict = Literal["right", "conditional", "wrong"]
 Sign = Literal["+", "-", "0", "mixed"]
@@ -231,9 +231,9 @@ def printed_partials() -> Mapping[str, tuple[sp.Expr, ...]]:
         )
     }
     paths = {
-        symbols.Delta: theorems.DELTA,
-        symbols.Delta_0: theorems.DELTA_0_OUT,
-        symbols.B: theorems.SCALE,
+        symbols.Delta: margins.DELTA,
+        symbols.Delta_0: margins.DELTA_0_OUT,
+        symbols.B: margins.SCALE,
     }
     rho_of_beta = {symbols.rho_out: sp.exp(-symbols.beta)}
 
@@ -249,7 +249,7 @@ def printed_partials() -> Mapping[str, tuple[sp.Expr, ...]]:
         middle: step.subs(symbols.S_in, symbols.S_in + symbols.a_min_in)
         for middle, step in paths.items()
     }
-    with_sink = paths | {symbols.B: theorems.SCALE.subs(symbols.a_max_in, symbols.a_0)}
+    with_sink = paths | {symbols.B: margins.SCALE.subs(symbols.a_max_in, symbols.a_0)}
     alone = (symbols.d, symbols.kappa, symbols.L, symbols.N)
     in_margins = (
         symbols.a_0,

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import sympy as sp
 
 from theory.statements.record import Entry
+from theory.symbolic.meanings import MEANINGS
 from theory.symbolic.operations import Indicator, Inner, Mean, Norm, Over
-from theory.symbolic.symbols import MEANINGS
 
 POWERS: dict[str, int] = {"": 0, "norm": 1, "norm²": 2, "norm⁴": 4, "norm⁻¹": -1}
 """Power of the unit of value norms, by how units are written."""

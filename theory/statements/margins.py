@@ -1,7 +1,7 @@
 """Margins and bounds in print: the reduction to pairs, the margins of Section 3.4 and the appendix,
 and Theorems 1-2 with Corollary 1.
 
-Source: arXiv 2602.01893, eq. (6)-(31). Imports sympy.
+Source: arXiv 2602.01893, eq. (7)-(17), (21)-(31). Imports sympy.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import partial
 
 from theory.statements.record import PAIR, PRINTED_CONDITIONS, Entry, bound, definition
+from theory.symbolic import definitions, margins
 from theory.symbolic import symbols as s
-from theory.symbolic import theorems
 from theory.symbolic.operations import Indicator
 
 WITH_SINK = "0 ∈ I_N"
@@ -28,17 +28,23 @@ def reductions() -> list[Entry]:
             "outside_within_reach",
             "a token outside counts only if it beats a selected one",
             out,
-            s.BEATEN_BY_SOME,
+            definitions.BEATEN_BY_SOME,
         ),
-        ("22", "K_out_at_most", "K_out counts at most the pairs", s.K_out, s.PAIRS),
+        ("22", "K_out_at_most", "K_out counts at most the pairs", s.K_out, definitions.PAIRS),
         (
             "23",
             "inside_out_of_reach",
             "a selected token is lost only if one outside beats it",
             inside,
-            s.BEATING_SOME,
+            definitions.BEATING_SOME,
         ),
-        ("24", "K_in_at_least", "N - K_in counts at most the pairs", s.N - s.K_in, s.PAIRS),
+        (
+            "24",
+            "K_in_at_least",
+            "N - K_in counts at most the pairs",
+            s.N - s.K_in,
+            definitions.PAIRS,
+        ),
     )
     always = "none: true of any numbers D"
     title = "difference of the squared distances of a pair"
@@ -55,7 +61,7 @@ def reductions() -> list[Entry]:
             title,
             "X[i, j]",
             "=",
-            s.DIFFERENCE,
+            definitions.DIFFERENCE,
             letter,
             "norm²",
             "X_{ij}",
@@ -68,20 +74,23 @@ def reductions() -> list[Entry]:
 
 def margin_definitions() -> list[Entry]:
     """Return eq. (7)-(11)."""
-    letter, table = "to the letter of (8)", "reading of (29) and Table 1; default"
-    ceiling, unsaid = "printed ceiling of ρ_out", "defined nowhere"
-    other = f"{unsaid}; other reading"
+    return [*_extremes(), *_margins(), *_pairs()]
+
+
+def _extremes() -> list[Entry]:
+    """Return the sums and extremes over tokens in eq. (7), and those that eq. (8) leaves open."""
+    unsaid = "defined nowhere"
     return [
-        definition("S_in", "7", theorems.S_IN, part=SECTION),
-        definition("a_min_in", "7", theorems.A_MIN_IN, (12,), conditions=CONTENT, part=SECTION),
-        definition("a_max_out", "7", theorems.A_MAX_OUT, part=SECTION),
-        definition("rho_out", "7", theorems.RHO_OUT, (19,), conditions=CONTENT, part=SECTION),
+        definition("S_in", "7", margins.S_IN, part=SECTION),
+        definition("a_min_in", "7", margins.A_MIN_IN, (12,), conditions=CONTENT, part=SECTION),
+        definition("a_max_out", "7", margins.A_MAX_OUT, part=SECTION),
+        definition("rho_out", "7", margins.RHO_OUT, (19,), conditions=CONTENT, part=SECTION),
         Entry(
             "rho_out_at_most",
-            ceiling,
+            "printed ceiling of ρ_out",
             s.rho_out,
             "<=",
-            theorems.RHO_OUT_AT_MOST,
+            margins.RHO_OUT_AT_MOST,
             WITH_SINK,
             equation="7",
             part=SECTION,
@@ -90,7 +99,7 @@ def margin_definitions() -> list[Entry]:
         definition(
             "rho_in",
             "8",
-            theorems.RHO_IN,
+            margins.RHO_IN,
             (2,),
             conditions=f"used in (8), {unsaid}; 0 for fewer than two tokens",
             part=SECTION,
@@ -98,7 +107,7 @@ def margin_definitions() -> list[Entry]:
         definition(
             "a_max_in",
             "8",
-            theorems.A_MAX_IN_WITH_SINK,
+            margins.A_MAX_IN_WITH_SINK,
             (15,),
             conditions=f"{unsaid}; default reading",
             part=SECTION,
@@ -106,79 +115,74 @@ def margin_definitions() -> list[Entry]:
         definition(
             "a_max_in_without_sink",
             "8",
-            theorems.A_MAX_IN_WITHOUT_SINK,
+            margins.A_MAX_IN_WITHOUT_SINK,
             (15,),
             of="a_max_in",
             part=SECTION,
-            conditions=other,
+            conditions=f"{unsaid}; other reading",
         ),
-        definition("Delta", "8", theorems.DELTA, (6,), conditions=CONTENT, part=SECTION),
+    ]
+
+
+def _margins() -> list[Entry]:
+    """Return the margins and the scale of eq. (8), and the margin of the sink as in eq. (29)."""
+    return [
+        definition("Delta", "8", margins.DELTA, (6,), conditions=CONTENT, part=SECTION),
         definition(
             "Delta_0_in",
             "8",
-            theorems.DELTA_0_IN,
+            margins.DELTA_0_IN,
             (2, 16, 19),
             of="Delta_0",
-            conditions=letter,
+            conditions="to the letter of (8)",
             part=SECTION,
         ),
         definition(
             "Delta_0_out",
             "29",
-            theorems.DELTA_0_OUT,
+            margins.DELTA_0_OUT,
             (2, 16, 19),
             of="Delta_0",
-            conditions=table,
+            conditions="reading of (29) and Table 1; default",
             part=APPENDIX,
         ),
-        definition("B", "8", theorems.SCALE, (1, 15), part=SECTION),
+        definition("B", "8", margins.SCALE, (1, 15), part=SECTION),
+    ]
+
+
+def _pairs() -> list[Entry]:
+    """Return eq. (9)-(11): what is printed of one pair of tokens."""
+    return [
         definition(
             "p_floor",
             "9",
-            theorems.P_FLOOR,
+            margins.P_FLOOR,
             (7, 11),
             left="p_floor[i, j]",
             left_latex=r"\underline{p}_{ij}",
             part=SECTION,
         ),
         definition(
-            "xi", "9", theorems.XI, (1, 4, 5), left_latex=r"\xi_{ij}", part=SECTION, conditions=PAIR
+            "xi", "9", margins.XI, (1, 4, 5), left_latex=r"\xi_{ij}", part=SECTION, conditions=PAIR
         ),
-        definition("mu", "10", theorems.MU, (4, 5), part=SECTION, conditions=PAIR),
-        definition("sigma", "10", theorems.SIGMA, (1, 13), of="sigma_ij", part=SECTION),
-        definition("M", "11", theorems.M_J, (4,), left="M[j]", left_latex="M_j", part=SECTION),
+        definition("mu", "10", margins.MU, (4, 5), part=SECTION, conditions=PAIR),
+        definition("sigma", "10", margins.SIGMA, (1, 13), of="sigma_ij", part=SECTION),
+        definition("M", "11", margins.M_J, (4,), left="M[j]", left_latex="M_j", part=SECTION),
     ]
 
 
 def appendix_margins() -> list[Entry]:
     """Return eq. (26)-(31): the margins again, the mean gaps, the variance proxy and the tails."""
-    stated = partial(Entry, part=APPENDIX)
-    pairs = "i ≠ 0; a_i ≥ a_j, ρ₀ ≥ 0 and all cosines ≥ 0, unsaid"
-    sink, larger = "mean gap of the sink", f"{WITH_SINK}; ρ₀ ≥ 0 and S_in ≥ a_j, unsaid"
-    proxy, unsaid = "variance proxy of X_ij", "X_ij − μ_ij sub-Gaussian; c universal, nowhere given"
-    tails = (
-        (
-            "tail",
-            "content token",
-            "P{X_ij <= 0}",
-            r"\mathbb{P}\{X_{ij} \le 0\}",
-            theorems.TAIL,
-            (1, 6, 13),
-        ),
-        (
-            "tail_sink",
-            "the sink",
-            "P{X_0j <= 0}",
-            r"\mathbb{P}\{X_{0j} \le 0\}",
-            theorems.TAIL_SINK,
-            (1, 13, 16),
-        ),
-    )
+    return [*_margins_again(), *_mean_gaps(), *_tails()]
+
+
+def _margins_again() -> list[Entry]:
+    """Return eq. (26)-(27), which say again what eq. (7)-(8) do."""
     return [
         definition(
             "S_in_appendix",
             "26",
-            theorems.S_IN,
+            margins.S_IN,
             of="S_in",
             left="S_in'",
             left_latex=r"S'_{\mathrm{in}}",
@@ -187,32 +191,39 @@ def appendix_margins() -> list[Entry]:
         definition(
             "a_min_in_appendix",
             "26",
-            theorems.A_MIN_IN,
+            margins.A_MIN_IN,
             (12,),
             of="a_min_in",
             conditions=CONTENT,
             part=APPENDIX,
         ),
-        definition("a_max_out_appendix", "26", theorems.A_MAX_OUT, of="a_max_out", part=APPENDIX),
-        definition("B_appendix", "27", theorems.SCALE, (1, 15), of="B", part=APPENDIX),
+        definition("a_max_out_appendix", "26", margins.A_MAX_OUT, of="a_max_out", part=APPENDIX),
+        definition("B_appendix", "27", margins.SCALE, (1, 15), of="B", part=APPENDIX),
+    ]
+
+
+def _mean_gaps() -> list[Entry]:
+    """Return eq. (28)-(30): mean and variance proxy of the difference of squared distances."""
+    stated = partial(Entry, part=APPENDIX)
+    return [
         stated(
             "mean_gap",
             "mean gap of a content token",
             s.mu,
             ">=",
-            theorems.DELTA,
-            pairs,
+            margins.DELTA,
+            "i ≠ 0; a_i ≥ a_j, ρ₀ ≥ 0 and all cosines ≥ 0, unsaid",
             "norm²",
             equation="28",
             errata=(4, 6),
         ),
         stated(
             "mean_gap_sink",
-            sink,
+            "mean gap of the sink",
             "mu_0j",
             ">=",
-            theorems.DELTA_0_OUT,
-            larger,
+            margins.DELTA_0_OUT,
+            f"{WITH_SINK}; ρ₀ ≥ 0 and S_in ≥ a_j, unsaid",
             "norm²",
             r"\mu_{0j}",
             "29",
@@ -220,31 +231,40 @@ def appendix_margins() -> list[Entry]:
         ),
         stated(
             "variance_proxy",
-            proxy,
+            "variance proxy of X_ij",
             "sigma**2",
             "<=",
-            theorems.VARIANCE_PROXY,
-            unsaid,
+            margins.VARIANCE_PROXY,
+            "X_ij − μ_ij sub-Gaussian; c universal, nowhere given",
             "norm⁴",
             r"\sigma^2",
             "30",
             errata=(1, 13),
         ),
-        *(
-            stated(
-                name,
-                f"printed tail of a pair: {token}",
-                left,
-                "<=",
-                tail,
-                PRINTED_CONDITIONS,
-                "",
-                latex,
-                "31",
-                errata=errata,
-            )
-            for name, token, left, latex, tail, errata in tails
-        ),
+    ]
+
+
+def _tails() -> list[Entry]:
+    """Return eq. (31)."""
+    tails = (
+        ("tail", "content token", "ij", margins.TAIL, (1, 6, 13)),
+        ("tail_sink", "the sink", "0j", margins.TAIL_SINK, (1, 13, 16)),
+    )
+    return [
+        Entry(
+            name,
+            f"printed tail of a pair: {token}",
+            f"P{{X_{pair} <= 0}}",
+            "<=",
+            tail,
+            PRINTED_CONDITIONS,
+            "",
+            rf"\mathbb{{P}}\{{X_{{{pair}}} \le 0\}}",
+            "31",
+            APPENDIX,
+            errata=errata,
+        )
+        for name, token, pair, tail, errata in tails
     ]
 
 

@@ -6,8 +6,9 @@ They replace eq. (7)-(17) and (30)-(31) of arXiv 2602.01893. Imports sympy.
 from functools import partial
 
 from theory.statements.record import MEANS, MODEL_G, PAIR, Entry, bound
+from theory.symbolic import margins, theorems
 from theory.symbolic import symbols as s
-from theory.symbolic import theorems
+from theory.symbolic.meanings import MEANINGS
 from theory.symbolic.operations import SumOver
 
 UNIT = "independent uniform directions"
@@ -20,82 +21,11 @@ NORMAL_PAIR = (
 WITH_SINK = "0 ∈ I_N"
 BOUNDS = [f"{quantity}_{side}" for quantity in MEANS for side in ("lower", "upper")]
 
+_mended = partial(Entry, edition="repaired")
+
 
 def repaired() -> list[Entry]:
     """Return the repaired edition: pairs, margins and counts mended, then the bounds."""
-    mean = "mean of the difference of squared distances, the sink's and the own term included"
-    scaled = "width of the difference with the scale squared"
-    tail, unit = r"\mathbb{P}\{X_{ij} \le 0\}", f"{PAIR}; {UNIT}, κ = 1/8"
-    counts = (
-        (
-            "count_of_losses",
-            "content pairs a selected token, in place of L - N",
-            theorems.COUNT_OF_LOSSES,
-        ),
-        (
-            "count_of_sink_losses",
-            "sink pairs a selected token, in place of (L - N)/N",
-            theorems.COUNT_OF_SINK_LOSSES,
-        ),
-    )
-    stated = partial(Entry, edition="repaired")
-    pairs = [
-        stated("mu_exact", mean, "mu", "=", theorems.MU_EXACT, PAIR, "norm²", r"\mu_{ij}"),
-        stated(
-            "width",
-            "scale-free width of a pair",
-            "w[i, j]",
-            "=",
-            theorems.WIDTH,
-            PAIR,
-            "norm²",
-            "w_{ij}",
-        ),
-        stated(
-            "sigma_repaired",
-            scaled,
-            "sigma_ij",
-            "=",
-            theorems.SIGMA_REPAIRED,
-            "",
-            "norm²",
-            r"\sigma_{ij}",
-        ),
-        stated(
-            "tail_repaired",
-            "scale-free tail of a pair",
-            "P{X_ij <= 0}",
-            "<=",
-            theorems.TAIL_REPAIRED,
-            unit,
-            "",
-            tail,
-        ),
-        stated(
-            "Delta_with_sink",
-            "Δ with the sink's terms",
-            "Delta",
-            "=",
-            theorems.DELTA_WITH_SINK,
-            WITH_SINK,
-            "norm²",
-            r"\Delta",
-        ),
-        stated(
-            "Delta_0_with_sink",
-            "Δ₀ with the sink's terms",
-            "Delta_0",
-            "=",
-            theorems.DELTA_0_WITH_SINK,
-            WITH_SINK,
-            "norm²",
-            r"\Delta_0",
-        ),
-        *(
-            stated(name, title, name, "=", value, WITH_SINK, "", "n")
-            for name, title, value in counts
-        ),
-    ]
     conditions = {
         "precision_lower": INDEPENDENT,
         "recall_lower": INDEPENDENT,
@@ -107,7 +37,97 @@ def repaired() -> list[Entry]:
         "f_inner_upper": f"R_upper is repaired_recall_upper; {NO_BOUND}",
     }
     bounds = [bound("repaired", name, condition) for name, condition in conditions.items()]
-    return [*pairs, *bounds]
+    return [*_repaired_pairs(), *_repaired_margins(), *_repaired_counts(), *bounds]
+
+
+def _repaired_pairs() -> list[Entry]:
+    """Return the exact mean of a pair, its widths and its tail."""
+    return [
+        _mended(
+            "mu_exact",
+            "mean of the difference of squared distances, the sink's and the own term included",
+            "mu",
+            "=",
+            margins.MU_EXACT,
+            PAIR,
+            "norm²",
+            r"\mu_{ij}",
+        ),
+        _mended(
+            "width",
+            "scale-free width of a pair",
+            "w[i, j]",
+            "=",
+            margins.WIDTH,
+            PAIR,
+            "norm²",
+            "w_{ij}",
+        ),
+        _mended(
+            "sigma_repaired",
+            "width of the difference with the scale squared",
+            "sigma_ij",
+            "=",
+            margins.SIGMA_REPAIRED,
+            "",
+            "norm²",
+            r"\sigma_{ij}",
+        ),
+        _mended(
+            "tail_repaired",
+            "scale-free tail of a pair",
+            "P{X_ij <= 0}",
+            "<=",
+            margins.TAIL_REPAIRED,
+            f"{PAIR}; {UNIT}, κ = 1/8",
+            "",
+            r"\mathbb{P}\{X_{ij} \le 0\}",
+        ),
+    ]
+
+
+def _repaired_margins() -> list[Entry]:
+    """Return the margins with the sink's terms put back."""
+    return [
+        _mended(
+            "Delta_with_sink",
+            "Δ with the sink's terms",
+            "Delta",
+            "=",
+            margins.DELTA_WITH_SINK,
+            WITH_SINK,
+            "norm²",
+            r"\Delta",
+        ),
+        _mended(
+            "Delta_0_with_sink",
+            "Δ₀ with the sink's terms",
+            "Delta_0",
+            "=",
+            margins.DELTA_0_WITH_SINK,
+            WITH_SINK,
+            "norm²",
+            r"\Delta_0",
+        ),
+    ]
+
+
+def _repaired_counts() -> list[Entry]:
+    """Return what stands for L − N and (L − N)/N."""
+    counts = {
+        "count_of_losses": (
+            "content pairs a selected token, in place of L - N",
+            theorems.COUNT_OF_LOSSES,
+        ),
+        "count_of_sink_losses": (
+            "sink pairs a selected token, in place of (L - N)/N",
+            theorems.COUNT_OF_SINK_LOSSES,
+        ),
+    }
+    return [
+        _mended(name, title, name, "=", value, WITH_SINK, "", "n")
+        for name, (title, value) in counts.items()
+    ]
 
 
 def sharp() -> list[Entry]:
@@ -150,7 +170,7 @@ def conditional() -> list[Entry]:
     selected token.
     """
     count, rivals = s.count[s.i], SumOver(s.beat[s.i, s.j], s.j, s.J)
-    title = s.MEANINGS["count"].meaning
+    title = MEANINGS["count"].meaning
     return [
         Entry(
             "conditional_count",

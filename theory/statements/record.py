@@ -10,7 +10,8 @@ from typing import Any, Literal, get_args
 
 import sympy as sp
 
-from theory.symbolic import symbols, theorems
+from theory.symbolic import theorems
+from theory.symbolic.meanings import MEANINGS, latex
 
 PAPER = "arXiv 2602.01893"
 
@@ -68,10 +69,8 @@ class Entry:
                 f"{self.name}: relation {self.relation!r}, expected one of"
                 f" {', '.join(get_args(Relation))}."
             )
-        latex = self.left_latex or (
-            self.left if isinstance(self.left, str) else symbols.latex(self.left)
-        )
-        object.__setattr__(self, "left_latex", latex)
+        own = self.left if isinstance(self.left, str) else latex(self.left)
+        object.__setattr__(self, "left_latex", self.left_latex or own)
         object.__setattr__(self, "left", str(self.left))
 
     @property
@@ -99,7 +98,7 @@ def definition(
     **changes: str,
 ) -> Entry:
     """Return the definition of a symbol; `of` names it where the entry has a name of its own."""
-    meaning = symbols.MEANINGS[of or name]
+    meaning = MEANINGS[of or name]
     fields: dict[str, Any] = {"left": str(meaning.symbol), "left_latex": meaning.latex} | changes
     return Entry(
         name,

@@ -12,7 +12,7 @@ from theory.errata.record import ERRATA, PREFACE, Erratum, example_sentence
 from theory.errors import InputError
 from theory.statements.dimensions import check
 from theory.statements.record import LATEX_RELATIONS, Entry
-from theory.symbolic import symbols
+from theory.symbolic.meanings import MEANINGS, Meaning, latex
 from theory.symbolic.operations import Inner, Mean, Norm, Over
 
 Style = Literal["latex", "text", "python", "json"]
@@ -112,10 +112,7 @@ def render(entry: Entry, style: Style) -> str:
     """
     _check_style(style)
     if style == "latex":
-        return (
-            f"{entry.left_latex} {LATEX_RELATIONS[entry.relation]}"
-            f" {symbols.latex(entry.expression)}"
-        )
+        return f"{entry.left_latex} {LATEX_RELATIONS[entry.relation]} {latex(entry.expression)}"
     if style == "python":
         source = _python(entry.expression)
         imports = [
@@ -211,12 +208,12 @@ def _free(entry: Entry) -> list[str]:
     return [*names, *(name for kind, name in kinds if entry.expression.atoms(kind))] or ["nothing"]
 
 
-def _used(entry: Entry) -> list[symbols.Meaning]:
+def _used(entry: Entry) -> list[Meaning]:
     names = {symbol.name for symbol in entry.expression.atoms(sp.Symbol)}
-    return [meaning for name, meaning in symbols.MEANINGS.items() if name in names]
+    return [meaning for name, meaning in MEANINGS.items() if name in names]
 
 
-def _legend(entry: Entry, meaning: symbols.Meaning) -> str:
+def _legend(entry: Entry, meaning: Meaning) -> str:
     """Return what a symbol means in a statement: an index that runs over sets of tokens is one
     of these, another is any token.
     """

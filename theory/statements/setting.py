@@ -1,8 +1,8 @@
 """Setting in print: representative, radii and scores of eq. (1)-(5), Assumptions 1-3, and the
 notation of the appendix.
 
-Source: arXiv 2602.01893, eq. (1)-(5), Definitions 1-3, Assumptions 1-3, Appendix A.1. Imports
-sympy.
+Source: arXiv 2602.01893, eq. (1)-(6), (18)-(20), Definitions 1-3, Assumptions 1-3, Appendix A.1.
+Imports sympy.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import partial
 import sympy as sp
 
 from theory.statements.record import Entry, definition
+from theory.symbolic import definitions
 from theory.symbolic import symbols as s
 from theory.symbolic.operations import Norm
 
@@ -25,13 +26,13 @@ def metrics() -> list[Entry]:
     section, one = partial(Entry, part="Section 3"), sp.Integer(1)
     open_ball = "an open ball, and some selected token in it"
     return [
-        definition("representative", "1", s.REPRESENTATIVE, of="s", part="Section 2"),
+        definition("representative", "1", definitions.REPRESENTATIVE, of="s", part="Section 2"),
         Entry(
             "precision",
             "precision at a radius",
             "P(r, N)",
             "=",
-            s.PRECISION,
+            definitions.PRECISION,
             equation="2",
             part="Definition 1",
             errata=(14,),
@@ -41,12 +42,12 @@ def metrics() -> list[Entry]:
             "recall at a radius",
             "R(r, N)",
             "=",
-            s.RECALL,
+            definitions.RECALL,
             equation="3",
             part="Definition 2",
         ),
-        definition("r_min", "", s.R_MIN, part="Section 3", conditions="N ≤ L"),
-        definition("r_max", "", s.R_MAX, part="Section 3"),
+        definition("r_min", "", definitions.R_MIN, part="Section 3", conditions="N ≤ L"),
+        definition("r_max", "", definitions.R_MAX, part="Section 3"),
         section(
             "precision_inside",
             "precision at r_min",
@@ -75,7 +76,7 @@ def metrics() -> list[Entry]:
             "harmonic mean of precision and recall",
             "F(r, N)",
             "=",
-            s.F_SCORE,
+            definitions.F_SCORE,
             equation="5",
             part="Definition 3",
         ),
@@ -84,20 +85,12 @@ def metrics() -> list[Entry]:
 
 def assumptions() -> list[Entry]:
     """Return eq. (6) and Assumptions 1-3."""
-    exact = "every layer and head; true in expectation at best"
-    decay, sink = f"i, j > 0, β > 0; {exact}", f"j ≠ 0; {exact}; |ρ₀| at most the feasible edge"
-    rho, phases = s.rho[s.i, s.j], "attention weights in four phases"
-    profile = "0 ≤ T₁ ≤ T₂ ≤ L, 0 < η ≤ 1; the weights should sum to 1"
+    return [*_stable_norms(), *_similarity(), _attention_profile()]
+
+
+def _stable_norms() -> list[Entry]:
+    """Return Assumption 1."""
     return [
-        Entry(
-            "cosine",
-            "cosine of two value states",
-            rho,
-            "=",
-            s.COSINE,
-            equation="6",
-            part="Section 3.2",
-        ),
         Entry(
             "stable_norms",
             "stable norms",
@@ -113,17 +106,35 @@ def assumptions() -> list[Entry]:
             "norm of the sink",
             Norm(s.v[0]),
             "=",
-            s.SINK_NORM,
+            definitions.SINK_NORM,
             "0 < λ ≪ 1",
             "norm",
             part="Assumption 1.2",
+        ),
+    ]
+
+
+def _similarity() -> list[Entry]:
+    """Return eq. (6) and Assumption 2."""
+    exact = "every layer and head; true in expectation at best"
+    decay, sink = f"i, j > 0, β > 0; {exact}", f"j ≠ 0; {exact}; |ρ₀| at most the feasible edge"
+    rho = s.rho[s.i, s.j]
+    return [
+        Entry(
+            "cosine",
+            "cosine of two value states",
+            rho,
+            "=",
+            definitions.COSINE,
+            equation="6",
+            part="Section 3.2",
         ),
         Entry(
             "similarity_decay",
             "exponential decay of similarity",
             rho,
             "=",
-            s.SIMILARITY,
+            definitions.SIMILARITY,
             decay,
             part="Assumption 2.1",
             errata=(6, 9, 20),
@@ -138,27 +149,35 @@ def assumptions() -> list[Entry]:
             part="Assumption 2.2",
             errata=(9, 20),
         ),
-        Entry(
-            "weight_profile",
-            phases,
-            s.alpha[s.i],
-            "=",
-            s.WEIGHTS,
-            profile,
-            part="Assumption 3",
-            errata=(10, 28),
-        ),
     ]
+
+
+def _attention_profile() -> Entry:
+    """Return Assumption 3."""
+    return Entry(
+        "weight_profile",
+        "attention weights in four phases",
+        s.alpha[s.i],
+        "=",
+        definitions.WEIGHTS,
+        "0 ≤ T₁ ≤ T₂ ≤ L, 0 < η ≤ 1; the weights should sum to 1",
+        part="Assumption 3",
+        errata=(10, 28),
+    )
 
 
 def notation() -> list[Entry]:
     """Return eq. (18)-(20) and the two counting forms between them."""
-    appendix, after = partial(Entry, part=APPENDIX), partial(Entry, part=f"{APPENDIX}, after (18)")
+    return [*_contributions(), *_radii(), *_counts()]
+
+
+def _contributions() -> list[Entry]:
+    """Return what eq. (18) defines: directions, weights, contributions and their distances."""
     return [
         definition(
             "direction",
             "18",
-            s.DIRECTION,
+            definitions.DIRECTION,
             of="u",
             left="u[l]",
             left_latex=r"u_{\ell}",
@@ -167,7 +186,7 @@ def notation() -> list[Entry]:
         definition(
             "effective_weight",
             "18",
-            s.EFFECTIVE_WEIGHT,
+            definitions.EFFECTIVE_WEIGHT,
             of="a",
             left="a[l]",
             left_latex=r"a_{\ell}",
@@ -176,7 +195,7 @@ def notation() -> list[Entry]:
         definition(
             "contribution",
             "18",
-            s.CONTRIBUTION,
+            definitions.CONTRIBUTION,
             of="y",
             left="y[l]",
             left_latex=r"y_{\ell}",
@@ -185,25 +204,32 @@ def notation() -> list[Entry]:
         definition(
             "representative_of_contributions",
             "18",
-            s.REPRESENTATIVE_OF_CONTRIBUTIONS,
+            definitions.REPRESENTATIVE_OF_CONTRIBUTIONS,
             of="s",
             part=APPENDIX,
         ),
         definition(
             "squared_distance",
             "18",
-            s.SQUARED_DISTANCE,
+            definitions.SQUARED_DISTANCE,
             of="D",
             left="D[l]",
             left_latex=r"D_{\ell}",
             part=APPENDIX,
         ),
+    ]
+
+
+def _radii() -> list[Entry]:
+    """Return the radii from squared distances, at the end of eq. (18), and eq. (19)."""
+    appendix = partial(Entry, part=APPENDIX)
+    return [
         appendix(
             "r_max_of_distances",
             "r_max from squared distances",
             s.r_max,
             "=",
-            sp.sqrt(s.R_MAX_SQUARED),
+            sp.sqrt(definitions.R_MAX_SQUARED),
             units="norm",
             equation="18",
         ),
@@ -212,32 +238,16 @@ def notation() -> list[Entry]:
             "r_min from squared distances",
             s.r_min,
             "=",
-            sp.sqrt(s.R_MIN_SQUARED),
+            sp.sqrt(definitions.R_MIN_SQUARED),
             units="norm",
             equation="18",
-        ),
-        after(
-            "precision_by_count",
-            "precision at r_max by counting",
-            "P(r_max, N)",
-            "=",
-            s.PRECISION_BY_COUNT,
-            left_latex=f"P{AT_R_MAX}",
-        ),
-        after(
-            "recall_by_count",
-            "recall at r_min by counting",
-            "R(r_min, N)",
-            "=",
-            s.RECALL_BY_COUNT,
-            left_latex=f"R{AT_R_MIN}",
         ),
         Entry(
             "r_max_squared",
             "square of r_max",
             s.r_max**2,
             "=",
-            s.R_MAX_SQUARED,
+            definitions.R_MAX_SQUARED,
             units="norm²",
             equation="19",
         ),
@@ -246,10 +256,33 @@ def notation() -> list[Entry]:
             "square of r_min",
             s.r_min**2,
             "=",
-            s.R_MIN_SQUARED,
+            definitions.R_MIN_SQUARED,
             units="norm²",
             equation="19",
         ),
-        definition("K_out", "20", s.COUNT_OUT, part=APPENDIX),
-        definition("K_in", "20", s.COUNT_IN, (14,), part=APPENDIX),
+    ]
+
+
+def _counts() -> list[Entry]:
+    """Return precision and recall by counting, after eq. (18), and the counts, eq. (20)."""
+    after = partial(Entry, part=f"{APPENDIX}, after (18)")
+    return [
+        after(
+            "precision_by_count",
+            "precision at r_max by counting",
+            "P(r_max, N)",
+            "=",
+            definitions.PRECISION_BY_COUNT,
+            left_latex=f"P{AT_R_MAX}",
+        ),
+        after(
+            "recall_by_count",
+            "recall at r_min by counting",
+            "R(r_min, N)",
+            "=",
+            definitions.RECALL_BY_COUNT,
+            left_latex=f"R{AT_R_MIN}",
+        ),
+        definition("K_out", "20", definitions.COUNT_OUT, part=APPENDIX),
+        definition("K_in", "20", definitions.COUNT_IN, (14,), part=APPENDIX),
     ]

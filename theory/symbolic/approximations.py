@@ -2,10 +2,10 @@
 on the wrong side of it.
 
 Not in print. The moments are exact under Model G, the rest is an approximation on either side.
-Numbers: `theory.editions.predicted`, `predict` (the law given t), `clark` (the maximum), `counts`
-(the count). Source: Clark, Operations Research 9 (1961); Wilson and Hilferty (1931); Mendell and
-Elston, Biometrics 30 (1974). W stands for the cube root of D over t; Y for the largest W of some
-tokens. Imports sympy only.
+Numbers: `theory.editions.predicted`, `distance_law` (the law given t), `clark` (the maximum),
+`counts` (the count). Source: Clark, Operations Research 9 (1961); Wilson and Hilferty (1931);
+Mendell and Elston, Biometrics 30 (1974). W stands for the cube root of D over t; Y for the largest
+W of some tokens. Imports sympy only.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any
 
 import sympy as sp
 
+from theory.symbolic.meanings import family, symbol
 from theory.symbolic.operations import Mean, SumOver
-from theory.symbolic.symbols import D, J, N, a, d, family, j, k, l, rho, sigma_of, sigma_ss, symbol
+from theory.symbolic.symbols import D, J, N, a, d, j, k, l, rho, sigma_of, sigma_ss
 
 t = symbol("t", "t", "squared norm of the representative", "norm²", positive=True)
 share = family(

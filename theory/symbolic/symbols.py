@@ -1,50 +1,12 @@
-"""Symbols of the paper, every one once: assumptions, LaTeX, meaning, unit; then its setting,
-metrics, assumptions and steps of proofs in them.
+"""Symbols of the paper, every one once: assumptions, LaTeX, meaning, unit.
 
-Source: arXiv 2602.01893; definitions: eq. (1)-(6), (18)-(25), (32)-(33), Assumptions 1-3. Units:
-"norm" is the unit of value norms, "norm²" of squared distances and so on; "" is unitless. Sets of
-tokens: I_N (selected), I_content = I_N without the sink 0, J (the rest). A definition is a name;
-margins and bounds are in `theory.symbolic.theorems`. Imports sympy only.
+Source: arXiv 2602.01893. Units: "norm" is the unit of value norms, "norm²" of squared distances and
+so on; "" is unitless. Sets of tokens: I_N (selected), I_content = I_N without the sink 0, J (the
+rest). What is defined in them is in `theory.symbolic.definitions`, margins and bounds in
+`theory.symbolic.margins` and `theory.symbolic.theorems`. Imports sympy only.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
-import sympy as sp
-
-from theory.symbolic.operations import Indicator, Inner, MaxOver, MinOver, Norm, SumOver
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Meaning:
-    """What a symbol stands for."""
-
-    symbol: sp.Basic
-    latex: str
-    meaning: str
-    unit: str
-
-
-MEANINGS: dict[str, Meaning] = {}
-"""Every symbol by its plain name."""
-
-
-def symbol(name: str, latex: str, meaning: str, unit: str = "", **assumptions: bool) -> sp.Symbol:
-    """Return a symbol and keep what it means."""
-    result = sp.Symbol(name, **assumptions)
-    MEANINGS[name] = Meaning(symbol=result, latex=latex, meaning=meaning, unit=unit)
-    return result
-
-
-def family(
-    name: str, latex: str, meaning: str, unit: str = "", **assumptions: bool
-) -> sp.IndexedBase:
-    """Return an indexed symbol and keep what it means."""
-    base = sp.IndexedBase(name, **assumptions)
-    MEANINGS[name] = Meaning(symbol=base, latex=latex, meaning=meaning, unit=unit)
-    return base
-
+from theory.symbolic.meanings import family, symbol
 
 L = symbol("L", "L", "last position; there are L + 1 tokens", integer=True, positive=True)
 T = symbol("T", "T", "number of tokens, L + 1", integer=True, positive=True)
@@ -320,108 +282,3 @@ Gamma_ij = symbol(
 r = symbol(
     "r", "r_{ij}", "standardised separation of a pair under Model G, from -1 to 1", real=True
 )
-
-# the setting, the metrics, the assumptions and the deterministic steps of the proofs, in these
-# symbols
-
-REPRESENTATIVE = SumOver(alpha[k] * v[k], k, I_N)
-"""s, eq. (1)."""
-
-_INSIDE = SumOver(Indicator(Norm(alpha[i] * v[i] - s) <= radius), i, I_N)
-_OUTSIDE = SumOver(Indicator(Norm(alpha[j] * v[j] - s) <= radius), j, J)
-
-PRECISION = _INSIDE / (_INSIDE + _OUTSIDE)
-"""P(r, N), Definition 1, eq. (2), with a closed ball (erratum 14)."""
-
-RECALL = _INSIDE / N
-"""R(r, N), Definition 2, eq. (3), and again eq. (32)."""
-
-R_MIN = MinOver(Norm(alpha[j] * v[j] - s), j, J)
-"""r_min, Section 3."""
-
-R_MAX = MaxOver(Norm(alpha[i] * v[i] - s), i, I_N)
-"""r_max, Section 3."""
-
-F_SCORE = 2 * P * R / (P + R)
-"""F(r, N), Definition 3, eq. (5)."""
-
-COSINE = Inner(v[i], v[j]) / (Norm(v[i]) * Norm(v[j]))
-"""cos(v_i, v_j), eq. (6)."""
-
-SIMILARITY = sp.exp(-beta * sp.Abs(i - j))
-"""Assumption 2.1; true at best in expectation (erratum 20)."""
-
-SINK_NORM = lam * C
-"""Assumption 1.2."""
-
-WEIGHTS = sp.Piecewise(
-    (p_sink, sp.Eq(i, 0)),
-    (p_base, i <= T_1),
-    (p_base * (1 + eta * sp.cos(omega * i)), i <= T_2),
-    (p_base * sp.exp(eta * (i - T_2)), True),
-)
-"""α_i of Assumption 3; the cases are tried in turn."""
-
-DIRECTION = v[l] / Norm(v[l])
-"""u_l, eq. (18)."""
-
-EFFECTIVE_WEIGHT = alpha[l] * Norm(v[l])
-"""a_l, eq. (18)."""
-
-CONTRIBUTION = a[l] * u[l]
-"""y_l, eq. (18)."""
-
-REPRESENTATIVE_OF_CONTRIBUTIONS = SumOver(y[k], k, I_N)
-"""s, eq. (18)."""
-
-SQUARED_DISTANCE = Norm(s - y[l]) ** 2
-"""D_l, eq. (18)."""
-
-R_MAX_SQUARED = MaxOver(D[i], i, I_N)
-"""r_max², eq. (19)."""
-
-R_MIN_SQUARED = MinOver(D[j], j, J)
-"""r_min², eq. (19)."""
-
-COUNT_OUT = SumOver(Indicator(D[j] <= r_max**2), j, J)
-"""K_out, eq. (20)."""
-
-COUNT_IN = SumOver(Indicator(D[i] <= r_min**2), i, I_N)
-"""K_in, eq. (20)."""
-
-PRECISION_BY_COUNT = N / (N + K_out)
-"""P(r_max, N), after eq. (18)."""
-
-RECALL_BY_COUNT = K_in / N
-"""R(r_min, N), after eq. (18)."""
-
-BEATEN_BY_SOME = SumOver(Indicator(D[j] <= D[i]), i, I_N)
-"""Right side of eq. (21)."""
-
-BEATING_SOME = SumOver(Indicator(D[j] <= D[i]), j, J)
-"""Right side of eq. (23)."""
-
-PAIRS = SumOver(Indicator(D[j] <= D[i]), i, I_N, j, J)
-"""Right side of eq. (22) and (24)."""
-
-DIFFERENCE = (a[j] ** 2 - a[i] ** 2) - 2 * SumOver(Inner(y[k], y[j] - y[i]), k, I_N)
-"""X_ij = D_j − D_i, eq. (25)."""
-
-DISTANCE_SHIFT = d_ort[i] + a[i] * S_in * rho_0 / d_ort[i]
-"""d_i at ρ₀ < 0 from d_i at ρ₀ = 0, between eq. (32) and (33): carries a_i where a₀ belongs
-(erratum 27).
-"""
-
-DISTANCE_SHIFT_EXACT = 2 * a_0 * rho_0 * (S_in - a[l])
-"""E D_l at ρ₀ less E D_l at ρ₀ = 0, for l ≠ 0 with the sink selected (0 for l = 0): negative
-ρ₀ draws l closer where a_l < S_in.
-"""
-
-RECALL_SHIFT = slope * shift
-"""ΔR, eq. (33)."""
-
-
-def latex(expression: sp.Basic) -> str:
-    """Return LaTeX with this room's own letters."""
-    names = {getattr(item.symbol, "label", item.symbol): item.latex for item in MEANINGS.values()}
-    return str(sp.latex(expression, symbol_names=names))

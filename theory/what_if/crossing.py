@@ -105,24 +105,7 @@ def find_crossing(
         ('d', 'recall_lower')
     """
     question = question or Question(bounds=("recall_lower",))
-    if len(question.bounds) != 1:
-        raise InputError(
-            f"{len(question.bounds)} bounds are asked for, expected the one that is to reach the"
-            " target. Name one."
-        )
-    if not 0 < target <= 1:
-        raise InputError(
-            f"target is {target:g}, expected a probability above 0 and up to 1. Change the target."
-        )
-    if parameter not in SEARCHED:
-        remedy = (
-            f"Use one of those, or let {parameter} vary with --set."
-            if parameter in PARAMETERS
-            else "Use one of those."
-        )
-        raise InputError(
-            f"{parameter!r} cannot be searched for, expected one of {', '.join(SEARCHED)}. {remedy}"
-        )
+    _refuse_unsearchable(parameter, target, question)
     fixed = {name: value for name, value in (fixed or {}).items() if name != parameter}
     search = _Search(parameter=parameter, target=target, fixed=fixed, question=question)
     if parameter == "N":
@@ -151,6 +134,28 @@ def find_crossing(
     return search.crossing(
         np.geomspace(low, high, SCAN) if low > 0 else np.linspace(low, high, SCAN), search.root
     )
+
+
+def _refuse_unsearchable(parameter: str, target: float, question: Question) -> None:
+    """Raise for several bounds, a target that no bound can reach, or a parameter that is none."""
+    if len(question.bounds) != 1:
+        raise InputError(
+            f"{len(question.bounds)} bounds are asked for, expected the one that is to reach the"
+            " target. Name one."
+        )
+    if not 0 < target <= 1:
+        raise InputError(
+            f"target is {target:g}, expected a probability above 0 and up to 1. Change the target."
+        )
+    if parameter not in SEARCHED:
+        remedy = (
+            f"Use one of those, or let {parameter} vary with --set."
+            if parameter in PARAMETERS
+            else "Use one of those."
+        )
+        raise InputError(
+            f"{parameter!r} cannot be searched for, expected one of {', '.join(SEARCHED)}. {remedy}"
+        )
 
 
 def _whole(between: tuple[float, float]) -> FloatArray:

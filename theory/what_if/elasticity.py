@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final
 
 import numpy as np
@@ -107,22 +106,7 @@ def study_elasticities(
     here = _bounds_at(fixed, question)
     ((_, profile),) = grid.profiles()
     values = {name: profile.get(name, grid.fixed[name]) for name in _moving(grid, question)}
-
-    def at(name: str, value: float) -> FloatArray | None:
-        try:
-            return _bounds_at(fixed | {name: value}, question)
-        except InputError:
-            return None
-
-    real = (
-        partial(derivative, step=WIDE_STEP, jump=JUMP)
-        if question.edition == "predicted"
-        else derivative
-    )
-    rows = [
-        (difference if PARAMETERS[name].whole else real)(partial(at, name), here, value)
-        for name, value in values.items()
-    ]
+    rows = [_response(name, value, fixed, question, here) for name, value in values.items()]
     reasons = np.array([row.reasons for row in rows]).reshape(len(rows), len(question.bounds))
     sayable = _sayable(question, here)
     reasons = np.where(np.isfinite(sayable), reasons, SAYS_NOTHING)
@@ -141,6 +125,24 @@ def study_elasticities(
         reasons=reasons,
         fixed=grid.known(),
     )
+
+
+def _response(
+    name: str, value: float, fixed: dict[str, float | str], question: Question, here: FloatArray
+) -> Response:
+    """Return the response of the bounds, which are `here` at the point, to one parameter."""
+
+    def at(moved: float) -> FloatArray | None:
+        try:
+            return _bounds_at(fixed | {name: moved}, question)
+        except InputError:
+            return None
+
+    if PARAMETERS[name].whole:
+        return difference(at, here, value)
+    if question.edition == "predicted":
+        return derivative(at, here, value, step=WIDE_STEP, jump=JUMP)
+    return derivative(at, here, value)
 
 
 def _moving(grid: Grid, question: Question) -> list[str]:

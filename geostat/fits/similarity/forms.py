@@ -19,8 +19,9 @@ import numpy as np
 
 from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.statistics.least_squares import LMFIT_KEYWORDS
-from theory.head.gram import LagGram, decaying, offset_exponential
-from theory.head.gram import constant as constant_gram
+from theory.head.gram import LagGram
+from theory.head.similarity_decay import constant as constant_gram
+from theory.head.similarity_decay import decaying, offset_exponential
 
 RATE_MAX: Final = 20.0
 """Bound of b: beyond, neighbours (k = 1) share no similarity that could be told from none."""

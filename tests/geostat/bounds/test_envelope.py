@@ -21,7 +21,8 @@ from geostat.bounds.by_document import envelope_grid, measured_curves
 from geostat.bounds.envelope import envelope_dataset
 from geostat.datasets.separability import ALL_BOUNDS, WITH_F
 from geostat.errors import InputError
-from theory.head.gram import LagGram, feasible_edge, offset_exponential
+from theory.head.gram import LagGram, feasible_edge
+from theory.head.similarity_decay import offset_exponential
 
 LENGTH = 30
 TABULATED = 2e-8

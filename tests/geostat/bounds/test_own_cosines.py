@@ -17,7 +17,7 @@ from geostat.datasets.separability import ALL_BOUNDS
 from studies.bounds import DECAY, DIMENSION, OFFSET, SINK_COSINE, SINK_NORM
 from studies.weights import DOCUMENTS, Setting, draw, plant
 from theory.audit.simulate import draw_directions
-from theory.head.gram import offset_exponential
+from theory.head.similarity_decay import offset_exponential
 
 HEADS, TOKENS = 24, 129
 SIZES = envelope_grid(default_n(TOKENS))

@@ -15,7 +15,7 @@ from geostat.what_if.labelled_study import whatif
 from geostat.what_if.parameter_values import parse
 from geostat.what_if.start import from_head
 from theory.errors import InputError as TheoryError
-from theory.head.gram import offset_exponential
+from theory.head.similarity_decay import offset_exponential
 from theory.what_if.parameters import PARAMETERS
 
 SMALL = {"L": 64, "rho0": 0.0, "eta": 0.1, "p_sink": 0.05}

@@ -12,8 +12,9 @@ from theory.arrays import FloatArray
 from theory.audit.simulate import draw_directions, separability_of_draws, simulate
 from theory.errors import InputError
 from theory.evaluate.envelopes import envelope
-from theory.head.gram import Gram, LagGram, exponential, feasible_edge, offset_exponential
+from theory.head.gram import Gram, LagGram, feasible_edge
 from theory.head.results import QUANTITIES
+from theory.head.similarity_decay import exponential, offset_exponential
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,9 @@ from support.strategies import Head, heads
 
 from theory.audit.simulate import simulate
 from theory.evaluate.envelopes import envelope
-from theory.head.gram import LagGram, feasible_edge, offset_exponential
+from theory.head.gram import LagGram, feasible_edge
 from theory.head.results import QUANTITIES, UNDER_MODEL_G, Edition, Envelope
+from theory.head.similarity_decay import offset_exponential
 
 DIMENSIONS = st.sampled_from([1, 2, 3, 8, 64, 1024, 4096])
 

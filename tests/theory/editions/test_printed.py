@@ -35,7 +35,8 @@ from theory.head.gram import feasible_edge
 from theory.head.ranked import Ranked, Summary, ranked, summarise
 from theory.head.results import QUANTITIES
 from theory.statements import catalogue
-from theory.symbolic import symbols, theorems
+from theory.symbolic import margins, symbols, theorems
+from theory.symbolic.meanings import MEANINGS
 from theory.symbolic.operations import spell_out
 
 ALL = json.loads((GOLDEN / "theory.json").read_text())["cases"]
@@ -88,8 +89,8 @@ def test_margins_equal_exact_arithmetic(name: str) -> None:
     }
     known[symbols.rho_0] = head.cosines[head.sink, n]
     for key, statement in (
-        ("Delta_corr", theorems.DELTA_WITH_SINK),
-        ("Delta0_corr", theorems.DELTA_0_WITH_SINK),
+        ("Delta_corr", margins.DELTA_WITH_SINK),
+        ("Delta0_corr", margins.DELTA_0_WITH_SINK),
     ):
         if key in expected:
             close(float(statement.subs(known)), number(expected[key]))
@@ -249,29 +250,29 @@ def value(expression: sp.Expr, members: dict, values: dict) -> float:
 def test_sums_and_margins_equal_their_symbols(case: RationalHead) -> None:
     head, summary, members, values = exact_head(case)
     defined = len(members[symbols.I_content]) > 0
-    close(summary.s_in[0], value(theorems.S_IN, members, values))
-    close(summary.a_max_out[0], value(theorems.A_MAX_OUT, members, values))
-    close(summary.a_max_in_with_sink[0], value(theorems.A_MAX_IN_WITH_SINK, members, values))
+    close(summary.s_in[0], value(margins.S_IN, members, values))
+    close(summary.a_max_out[0], value(margins.A_MAX_OUT, members, values))
+    close(summary.a_max_in_with_sink[0], value(margins.A_MAX_IN_WITH_SINK, members, values))
     scalars = {
         symbols.a_0: float(head.a[case.sink]),
         symbols.S_in: summary.s_in[0],
         symbols.a_max_out: summary.a_max_out[0],
     }
     if defined:
-        close(summary.a_min_in[0], value(theorems.A_MIN_IN, members, values))
-        close(summary.a_max_in[0], value(theorems.A_MAX_IN_WITHOUT_SINK, members, values))
-        close(summary.rho_out[0], value(theorems.RHO_OUT, members, values))
+        close(summary.a_min_in[0], value(margins.A_MIN_IN, members, values))
+        close(summary.a_max_in[0], value(margins.A_MAX_IN_WITHOUT_SINK, members, values))
+        close(summary.rho_out[0], value(margins.RHO_OUT, members, values))
         if len(members[symbols.I_content]) > 1:
-            close(summary.rho_in[0], value(theorems.RHO_IN, members, values))
+            close(summary.rho_in[0], value(margins.RHO_IN, members, values))
         scalars |= {
             symbols.a_min_in: summary.a_min_in[0],
             symbols.rho_out: summary.rho_out[0],
             symbols.rho_in: summary.rho_in[0],
         }
-        for delta0, statement in (("out", theorems.DELTA_0_OUT), ("in", theorems.DELTA_0_IN)):
+        for delta0, statement in (("out", margins.DELTA_0_OUT), ("in", margins.DELTA_0_IN)):
             found = printed_margins(summary, delta0=delta0, sink_in_b=True, sink_visible=True)
             np.testing.assert_allclose(
-                found.margin[0], float(theorems.DELTA.subs(scalars)), rtol=1e-10, atol=1e-14
+                found.margin[0], float(margins.DELTA.subs(scalars)), rtol=1e-10, atol=1e-14
             )
             np.testing.assert_allclose(
                 found.margin_sink[0], float(statement.subs(scalars)), rtol=1e-10, atol=1e-14
@@ -281,7 +282,7 @@ def test_sums_and_margins_equal_their_symbols(case: RationalHead) -> None:
             (False, summary.a_max_in[0]),
         ):
             found = printed_margins(summary, delta0="out", sink_in_b=sink_in_b, sink_visible=True)
-            close(found.scale[0], float(theorems.SCALE.subs(scalars | {symbols.a_max_in: largest})))
+            close(found.scale[0], float(margins.SCALE.subs(scalars | {symbols.a_max_in: largest})))
 
 
 @given(rational_heads())
@@ -294,23 +295,23 @@ def test_pair_means_and_widths_equal_their_symbols(case: RationalHead) -> None:
         pair_widths(head, case.n),
     )
     means = {
-        symbols.M[t]: spell_out(theorems.M_J.subs(symbols.j, t), members).subs(values)
+        symbols.M[t]: spell_out(margins.M_J.subs(symbols.j, t), members).subs(values)
         for t in range(head.tokens)
     }
     for row in members[symbols.I_N]:
         for column in members[symbols.J]:
             at = {symbols.i: row, symbols.j: column}
-            printed = theorems.MU.subs(at).subs(means).subs(values)
+            printed = margins.MU.subs(at).subs(means).subs(values)
             np.testing.assert_allclose(
                 levels[column] - levels[row], float(printed), rtol=1e-9, atol=1e-13
             )
             np.testing.assert_allclose(
                 exact[row, column - case.n],
-                value(theorems.MU_EXACT.subs(at), members, values),
+                value(margins.MU_EXACT.subs(at), members, values),
                 rtol=1e-9,
                 atol=1e-13,
             )
-            close(widths[row, column - case.n], value(theorems.WIDTH.subs(at), members, values))
+            close(widths[row, column - case.n], value(margins.WIDTH.subs(at), members, values))
 
 
 @given(rational_heads())
@@ -338,9 +339,9 @@ def test_printed_bounds_equal_their_symbols(case: RationalHead) -> None:
         numeric.f_inner[0][0], float(theorems.F_INNER_LOWER.subs(symbols.R_lower, low)), rtol=1e-8
     )
     levels = pair_levels(head, summary, 0)
-    sigma = float(theorems.SIGMA.subs(scalars))
+    sigma = float(margins.SIGMA.subs(scalars))
     floors = {
-        symbols.p_floor[row, column]: theorems.P_FLOOR.subs(
+        symbols.p_floor[row, column]: margins.P_FLOOR.subs(
             symbols.xi, sp.Float((levels[column] - levels[row]) / sigma)
         )
         for row in members[symbols.I_N]
@@ -378,9 +379,7 @@ def test_repaired_values_equal_their_symbols(case: RationalHead) -> None:
             for row in members[symbols.I_N]
             for column in members[symbols.J]
         }
-        known = {
-            symbols.MEANINGS[key].symbol: found[of] for key, of in STANDS_FOR.items() if of in found
-        }
+        known = {MEANINGS[key].symbol: found[of] for key, of in STANDS_FOR.items() if of in found}
         spelled = spell_out(catalogue.statement(name).expression, members)
         found[name] = float(spelled.subs(given_p | known | {symbols.N: case.n}))
     for quantity in QUANTITIES:

@@ -19,9 +19,10 @@ from theory.audit.simulate import simulate
 from theory.editions.sharp.many_heads import TABULATED_FROM, law_table, prepare
 from theory.errors import InputError
 from theory.evaluate.envelopes import envelope, envelopes
-from theory.head.gram import LagGram, exponential, offset_exponential
+from theory.head.gram import LagGram
 from theory.head.ranked import rank_tokens, summarise
 from theory.head.results import QUANTITIES, Envelope
+from theory.head.similarity_decay import exponential, offset_exponential
 
 BOUNDS = [f"{quantity}_{side}" for quantity in QUANTITIES for side in ("lower", "upper")]
 ALPHA = np.array([0.5, 0.05, 0.1, 0.35])

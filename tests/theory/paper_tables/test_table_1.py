@@ -34,7 +34,8 @@ from theory.paper_tables.witnesses import (
     true_change,
 )
 from theory.statements import catalogue
-from theory.symbolic import symbols, theorems
+from theory.symbolic import margins, symbols, theorems
+from theory.symbolic.meanings import MEANINGS
 
 # THEORY of the paper settled: the sign of the printed lower bound where Δ, Δ₀ > 0.
 SIGNS = {
@@ -108,9 +109,7 @@ def test_chain_rule_terms_add_up_to_the_derivative_in_the_catalogue(name: str) -
         symbols.B: values["a_max_in"] + values["a_max_out"] + values["S_in"],
     }
     total = sum(float(term.subs(by_name | extra)) for term in printed_partials()[name])
-    direct = entry.expression.subs(
-        {symbols.MEANINGS[key].symbol: value for key, value in values.items()}
-    )
+    direct = entry.expression.subs({MEANINGS[key].symbol: value for key, value in values.items()})
     assert total == pytest.approx(float(direct), rel=1e-10)
     assert total != 0
 
@@ -134,7 +133,7 @@ def test_the_spelled_out_bound_is_the_printed_edition_in_numbers() -> None:
         symbols.d: POINT.dimension,
         symbols.kappa: POINT.kappa,
     }
-    value = theorems.RECALL_LOWER.subs(theorems.SPELLED_OUT).subs(known)
+    value = theorems.RECALL_LOWER.subs(margins.SPELLED_OUT).subs(known)
     assert float(value) == pytest.approx(found.recall_lower[0], rel=1e-10)
 
 

@@ -14,7 +14,7 @@ from theory.arrays import selection_order
 from theory.errors import InputError
 from theory.evaluate.envelopes import envelope
 from theory.head.attention_profile import WeightProfile, regimes
-from theory.head.gram import exponential
+from theory.head.similarity_decay import exponential
 from theory.paper_tables.table_2 import (
     TABLE_2,
     alias,
@@ -26,7 +26,8 @@ from theory.paper_tables.table_2 import (
     tail_trend,
 )
 from theory.statements import catalogue
-from theory.symbolic import symbols, theorems
+from theory.symbolic import margins, symbols
+from theory.symbolic.meanings import MEANINGS
 
 SIZES = [st.integers(0, 12), st.integers(0, 24), st.integers(0, 16)]
 
@@ -108,8 +109,8 @@ def test_composition_changes_at_m1_m2_m3(profile: WeightProfile) -> None:
     }
     for name in ("m_1", "m_2", "m_3"):
         (entry,) = catalogue.find(name)
-        closed[symbols.MEANINGS[name].symbol] = entry.expression.subs(closed)
-    assert [int(closed[symbols.MEANINGS[name].symbol]) for name in ("m_1", "m_2", "m_3")] == [
+        closed[MEANINGS[name].symbol] = entry.expression.subs(closed)
+    assert [int(closed[MEANINGS[name].symbol]) for name in ("m_1", "m_2", "m_3")] == [
         found.m1,
         found.m2,
         found.m3,
@@ -155,7 +156,7 @@ def test_in_a_tail_the_margin_falls_and_the_scale_rises() -> None:
         symbols.rho_out: e,
         symbols.a_max_in: 1,
     }
-    delta, scale = theorems.DELTA.subs(known), theorems.SCALE.subs(known)
+    delta, scale = margins.DELTA.subs(known), margins.SCALE.subs(known)
     factored = x ** (2 * m - 2) * (1 - 2 * e * x ** (2 - m) * inside)
     assert sp.simplify(sp.expand(delta - factored)) == 0
     assert sp.simplify(scale.subs(m, m + 1) - scale - x ** (m + 1)) == 0

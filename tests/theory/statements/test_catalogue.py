@@ -18,7 +18,8 @@ from theory.editions.printed import harmonic
 from theory.errata import record as errata
 from theory.errors import InputError
 from theory.statements import catalogue, dimensions, rendering
-from theory.symbolic import symbols, theorems
+from theory.symbolic import margins, symbols, theorems
+from theory.symbolic.meanings import MEANINGS
 from theory.symbolic.operations import MaxOver, Over, SumOver, spell_out
 
 
@@ -272,7 +273,7 @@ def test_the_dimension_check_reports_erratum_1_and_nothing_else() -> None:
 def test_squaring_the_scale_mends_the_dimensions() -> None:
     for name in (*UNLIKE, "table_1_row_d"):
         (entry,) = catalogue.find(name)
-        mended = {symbols.B: symbols.B**2, theorems.SCALE: theorems.SCALE**2}
+        mended = {symbols.B: symbols.B**2, margins.SCALE: margins.SCALE**2}
         assert dimensions.check(replace(entry, expression=entry.expression.subs(mended))) == (), (
             name
         )
@@ -409,14 +410,14 @@ def test_pairwise_law_is_students_and_lies_below_its_chernoff_bound() -> None:
 
 
 def test_every_symbol_has_a_meaning_and_a_unit_of_norm() -> None:
-    for name, meaning in symbols.MEANINGS.items():
+    for name, meaning in MEANINGS.items():
         assert meaning.meaning, name
         assert meaning.unit in dimensions.POWERS, name
         assert meaning.latex.isascii(), name
     used = {
         symbol.name for entry in catalogue.entries() for symbol in entry.expression.atoms(sp.Symbol)
     }
-    assert used <= set(symbols.MEANINGS)
+    assert used <= set(MEANINGS)
 
 
 def test_sums_and_extremes_spell_out_over_distinct_tokens() -> None:

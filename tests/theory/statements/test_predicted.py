@@ -11,13 +11,16 @@ import sympy as sp
 
 from theory.arrays import FloatArray
 from theory.editions.predicted.clark import Law, covariances, larger_of_two, largest
-from theory.editions.predicted.counts import counts_alone, of_count, shared_variance, waves_at
+from theory.editions.predicted.counts import counts_alone, of_count
+from theory.editions.predicted.distance_law import conditional_law, squared_sum_nodes
 from theory.editions.predicted.largest import all_below
-from theory.editions.predicted.predict import conditional_law, predict, squared_sum_nodes
+from theory.editions.predicted.predict import predict
+from theory.editions.predicted.tetrachoric import shared_variance, waves_at
 from theory.head.ranked import rank_tokens, summarise
 from theory.statements import catalogue, dimensions, rendering
 from theory.symbolic import approximations as x
 from theory.symbolic import symbols as s
+from theory.symbolic.meanings import latex
 from theory.symbolic.operations import spell_out
 
 SEEDS = range(5)
@@ -311,8 +314,7 @@ def test_functions_of_the_normal_law_are_printed_and_evaluated() -> None:
     assert str(x.Phi(x.z)) == "Phi(z)"
     assert str(x.NormalDensity(x.z)) == "phi(z)"
     assert (
-        s.latex(x.Phi(x.z) * x.NormalDensity(x.z))
-        == r"\varphi\left(z_k\right) \Phi\left(z_k\right)"
+        latex(x.Phi(x.z) * x.NormalDensity(x.z)) == r"\varphi\left(z_k\right) \Phi\left(z_k\right)"
     )
     assert number(x.Phi(x.z), {x.z: 1}) == pytest.approx(0.8413447460685429, rel=1e-14)
     assert number(x.NormalDensity(x.z), {x.z: 1}) == pytest.approx(0.24197072451914337, rel=1e-14)

@@ -15,6 +15,7 @@ import sympy as sp
 
 from theory.statements import catalogue, dimensions, rendering
 from theory.symbolic import symbols
+from theory.symbolic.meanings import MEANINGS
 from theory.symbolic.operations import Indicator, Inner, Mean, Norm, spell_out
 
 SETS = {symbols.I_N: [0, 1, 2], symbols.I_content: [1, 2], symbols.J: [3, 4]}
@@ -64,7 +65,7 @@ def scope() -> dict[str, Any]:
         "inner": lambda one, other: one * other,
         "mean": lambda value: value,
     }
-    for name, meaning in symbols.MEANINGS.items():
+    for name, meaning in MEANINGS.items():
         spelled = str(meaning.symbol)
         found[spelled] = (
             Family() if isinstance(meaning.symbol, sp.IndexedBase) else NUMBERS.get(name, 0.5)
@@ -76,7 +77,7 @@ def by_sympy(expression: sp.Basic) -> Any:
     """The same numbers put into the symbols."""
     numbers = {
         meaning.symbol: scope()[str(meaning.symbol)]
-        for meaning in symbols.MEANINGS.values()
+        for meaning in MEANINGS.values()
         if isinstance(meaning.symbol, sp.Symbol)
     }
     numbers = {

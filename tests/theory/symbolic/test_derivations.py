@@ -17,7 +17,7 @@ from scipy.optimize import linprog
 from theory.audit.simulate import separability_of_draws
 from theory.editions.sharp.sharp_law import PairwiseLaw, best_bounds, pair_sums
 from theory.statements import catalogue, rendering
-from theory.symbolic import symbols, theorems
+from theory.symbolic import definitions, margins, symbols, theorems
 from theory.symbolic.operations import Inner, spell_out
 from theory.symbolic.symbols import I_N, I_content, J, M, a, a_0, i, j, l, rho, rho_0, y
 
@@ -56,7 +56,7 @@ def mean_gap(inside: int, outside: int) -> sp.Expr:
 
 @pytest.mark.parametrize(("inside", "outside"), list(product(INSIDE, OUTSIDE)))
 def test_mean_gap_holds_the_sinks_and_the_own_terms(inside: int, outside: int) -> None:
-    stated = tidy(spell_out(theorems.MU_EXACT.subs({i: inside, j: outside}), SETS))
+    stated = tidy(spell_out(margins.MU_EXACT.subs({i: inside, j: outside}), SETS))
     assert sp.expand(stated - mean_gap(inside, outside)) == 0
 
 
@@ -69,7 +69,7 @@ def test_eq_25_is_the_difference_of_squared_distances(inside: int, outside: int)
         ]
         return inner(*weights)
 
-    written = spell_out(symbols.DIFFERENCE.subs({i: inside, j: outside}), SETS)
+    written = spell_out(definitions.DIFFERENCE.subs({i: inside, j: outside}), SETS)
     assert sp.expand(tidy(written.replace(Inner, mean_inner)) - mean_gap(inside, outside)) == 0
     assert y in {node.base for node in written.atoms(sp.Indexed)}
 
@@ -77,9 +77,9 @@ def test_eq_25_is_the_difference_of_squared_distances(inside: int, outside: int)
 @pytest.mark.parametrize(("inside", "outside"), list(product(INSIDE, OUTSIDE)))
 def test_what_print_drops_is_the_sinks_part(inside: int, outside: int) -> None:
     # Errata 4 and 5.
-    printed = theorems.MU.subs({i: inside, j: outside})
+    printed = margins.MU.subs({i: inside, j: outside})
     printed = printed.subs(
-        {M[token]: spell_out(theorems.M_J.subs(j, token), SETS) for token in (inside, outside)}
+        {M[token]: spell_out(margins.M_J.subs(j, token), SETS) for token in (inside, outside)}
     )
     dropped = (
         2 * a_0 * rho_0 * (a[inside] - a[outside])
@@ -95,8 +95,8 @@ def test_minimising_over_the_token_outside_gives_rho_out() -> None:
     mean = a_0**2 + weight**2 - 2 * weight * symbols.S_in * symbols.rho_out
     (best,) = sp.solve(sp.diff(mean, weight), weight)
     assert sp.diff(mean, weight, 2).is_positive
-    assert sp.expand(mean.subs(weight, best) - theorems.DELTA_0_OUT) == 0
-    assert sp.expand(mean.subs(weight, best) - theorems.DELTA_0_IN) != 0
+    assert sp.expand(mean.subs(weight, best) - margins.DELTA_0_OUT) == 0
+    assert sp.expand(mean.subs(weight, best) - margins.DELTA_0_IN) != 0
 
 
 @pytest.mark.parametrize("token", [0, 1, 3])
@@ -106,7 +106,7 @@ def test_the_sinks_cosine_shifts_squared_distances_by_a_0(token: int) -> None:
     distance = tidy(inner(away, away))
     shift = sp.expand(distance - distance.subs(rho_0, 0))
     stated = (
-        symbols.DISTANCE_SHIFT_EXACT.subs(l, token).subs(symbols.S_in, a[1] + a[2])
+        definitions.DISTANCE_SHIFT_EXACT.subs(l, token).subs(symbols.S_in, a[1] + a[2])
         if token
         else sp.Integer(0)
     )
@@ -114,7 +114,7 @@ def test_the_sinks_cosine_shifts_squared_distances_by_a_0(token: int) -> None:
 
 
 def test_the_change_of_delta_on_entry() -> None:
-    before = theorems.DELTA
+    before = margins.DELTA
     entering = symbols.a_max_out
     after = before.subs(
         {
@@ -124,7 +124,7 @@ def test_the_change_of_delta_on_entry() -> None:
         },
         simultaneous=True,
     )
-    assert sp.expand(after - before - theorems.ENTRY_STEP) == 0
+    assert sp.expand(after - before - margins.ENTRY_STEP) == 0
 
 
 def test_the_count_of_pairs_rises_up_to_the_root_of_the_length() -> None:

@@ -10,7 +10,8 @@ import pytest
 from theory.errors import InputError
 from theory.evaluate.envelopes import envelope
 from theory.head.attention_profile import WeightProfile, many_weights
-from theory.head.gram import decaying, offset_exponential, smallest_eigenvalue
+from theory.head.gram import smallest_eigenvalue
+from theory.head.similarity_decay import decaying, offset_exponential
 from theory.what_if.crossing import find_crossing
 from theory.what_if.parameters import BOUNDS, LOWER
 from theory.what_if.study import Question, heads_of, study

@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import stdtrit
 
-from theory.arrays import FloatArray, IntArray
+from theory.arrays import BoolArray, FloatArray, IntArray
 
 CONFIDENCE = 1e-4
 """Probability with which an average is off by more than is said, on one side."""
@@ -69,6 +69,16 @@ def unseen(nodes: FloatArray | float) -> FloatArray:
 def spread_of(parts: FloatArray, axis: int) -> FloatArray:
     """Return the sampling variance of the mean of independent parts along an axis."""
     return np.asarray(parts.var(axis=axis, ddof=1) / parts.shape[axis])
+
+
+def moved_outwards(
+    values: FloatArray, off: FloatArray, known: FloatArray, upper: BoolArray
+) -> FloatArray:
+    """Return bounds moved outwards by what they may be off and intersected with `known`; `known`
+    itself where that is more than `WITHIN`. upper: which are upper bounds.
+    """
+    result = np.where(upper, np.minimum(values + off, known), np.maximum(values - off, known))
+    return np.where(off <= WITHIN, result, known)
 
 
 def controlled(

@@ -2,9 +2,8 @@ r"""How many of a set of correlated normals stay below the largest of another se
 second half of `theory.editions.predicted.predict`.
 
 Given Y = y a variable X_j of the other set is normal; κ = Σ_j Φ(h_j) is the mean count and its
-variance V = Σ_jk Cov(1{X_j ≤ y}, 1{X_k ≤ y}) comes from the tetrachoric series Cov =
-φ(h_j)φ(h_k)[R + h_j h_k R²/2 + (h_j²−1)(h_k²−1)R³/6 + …], cut after the third power of the
-correlation R. Imports numpy and numba; import it lazily.
+variance V = Σ_jk Cov(1{X_j ≤ y}, 1{X_k ≤ y}) comes from `theory.editions.predicted.tetrachoric`.
+Imports numpy and numba; import it lazily.
 """
 
 from __future__ import annotations
@@ -15,15 +14,9 @@ import numpy as np
 
 from theory.arrays import BoolArray, FloatArray, IntArray
 from theory.compiled import compiled
-from theory.editions.predicted.clark import (
-    SAME,
-    Groups,
-    Law,
-    covariances,
-    normal_density,
-    tabled_cdf,
-)
+from theory.editions.predicted.clark import SAME, Groups, Law, tabled_cdf
 from theory.editions.predicted.largest import cells, most_cells, weigh
+from theory.editions.predicted.tetrachoric import shared_variance, waves_at
 
 VARIANCE_NODES = 6
 """Values of y at which the variance of the count is summed over pairs; its ratio to the
@@ -42,9 +35,6 @@ counted: fewer where there are many of them.
 
 FAR = 5.5
 """Standard deviations from which a variable is surely below Y, or not (2e-8)."""
-
-FAINT = 1e-5
-"""Largest φ(h) of a variable that is settled at every node."""
 
 
 @compiled(error_model="numpy")
@@ -67,81 +57,106 @@ def expected_counts(
     """
     several, most = len(groups.mean), most_cells(len(groups.mean))
     load, rest = np.zeros((several, stop - start)), np.zeros((several, stop - start))
-    held, z, mass = (
-        np.zeros(several, dtype=np.int64),
-        np.empty((several, most)),
-        np.empty((several, most)),
-    )
+    held, first = np.zeros(several, dtype=np.int64), np.zeros(several + 1, dtype=np.int64)
+    z, mass = np.empty((several, most)), np.empty((several, most))
     mean, alone = np.empty((several, most)), np.empty((several, most))
-    first, nodes = (
-        np.zeros(several + 1, dtype=np.int64),
-        np.empty(several * VARIANCE_NODES, dtype=np.int64),
-    )
+    nodes = np.empty(several * VARIANCE_NODES, dtype=np.int64)
     waves = np.empty((several * VARIANCE_NODES, 4, stop - start), dtype=np.float32)
+    near = NEAR_INNER if inner else NEAR_OUTER
     for p in range(several):
         first[p + 1] = first[p]
         if not groups.live[p]:
             continue
-        deviation = math.sqrt(groups.variance[p])
-        # regression of the counted on Y_p: covariance in its standard deviations, and what is left
-        for m in range(stop - start):
-            load[p, m] = groups.load[p, start + m] / deviation if deviation > 0 else 0.0
-            left = law.variance[start + m] - load[p, m] ** 2
-            rest[p, m] = math.sqrt(left) if left > 100 * SAME * law.variance[start + m] else 0.0
-        # where Y_p lies and is the largest: cells, their probability, heights of the counted
-        edges = cells(groups, p, deviation, law.mean[start:stop], load[p], rest[p])
-        middles, weights, heights = weigh(
-            law,
-            groups,
-            p,
-            deviation,
-            edges,
-            start,
-            load[p],
-            rest[p],
-            NEAR_INNER if inner else NEAR_OUTER,
+        middles, weights, heights, counted, varied = where_largest(
+            law, groups, p, start, load[p], rest[p], near, always, ties_below
         )
         n = held[p] = len(middles)
         if n == 0:
             continue
-        z[p, :n], mass[p, :n] = middles, weights
-        counts_alone(
-            law,
-            groups.mean[p],
-            deviation,
-            middles,
-            heights,
-            start,
-            load[p],
-            rest[p],
-            always,
-            ties_below,
-            mean[p, :n],
-            alone[p, :n],
-        )
+        z[p, :n], mass[p, :n], mean[p, :n], alone[p, :n] = middles, weights, counted, varied
         # a few nodes of even mass, at which the pairs are summed
         chosen = spread_over(weights)
         first[p + 1] = first[p] + len(chosen)
         nodes[first[p] : first[p + 1]] = chosen
         for x in range(len(chosen)):
             waves_at(heights[chosen[x]], rest[p], always, waves[first[p] + x])
-    shared, total, one, two = (
-        shared_variance(law, start, load, rest, first, waves[: first[-1]]),
-        0.0,
-        0.0,
-        0.0,
+    shared = shared_variance(law, start, load, rest, first, waves[: first[-1]])
+    return over_cells(held, z, mass, mean, alone, first, nodes, shared, stop - start, size, inner)
+
+
+@compiled(error_model="numpy")
+def where_largest(
+    law: Law,
+    groups: Groups,
+    p: int,
+    start: int,
+    load: FloatArray,
+    rest: FloatArray,
+    near: float,
+    always: BoolArray,
+    ties_below: bool,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return the cells in which Y_p lies and is the largest: middles, probabilities, heights of the
+    counted, and the count's mean and its variance if the X_j were independent.
+
+    Writes the regression of the counted on Y_p into load and rest (size,): covariance in its
+    standard deviations, and the deviation left.
+    """
+    deviation = math.sqrt(groups.variance[p])
+    for m in range(len(load)):
+        load[m] = groups.load[p, start + m] / deviation if deviation > 0 else 0.0
+        left = law.variance[start + m] - load[m] ** 2
+        rest[m] = math.sqrt(left) if left > 100 * SAME * law.variance[start + m] else 0.0
+    edges = cells(groups, p, deviation, law.mean[start : start + len(load)], load, rest)
+    z, mass, heights = weigh(law, groups, p, deviation, edges, start, load, rest, near)
+    mean, alone = np.empty(len(z)), np.empty(len(z))
+    counts_alone(
+        law,
+        groups.mean[p],
+        deviation,
+        z,
+        heights,
+        start,
+        load,
+        rest,
+        always,
+        ties_below,
+        mean,
+        alone,
     )
-    for p in range(several):
+    return z, mass, heights, mean, alone
+
+
+@compiled(error_model="numpy")
+def over_cells(
+    held: IntArray,
+    z: FloatArray,
+    mass: FloatArray,
+    mean: FloatArray,
+    alone: FloatArray,
+    first: IntArray,
+    nodes: IntArray,
+    shared: FloatArray,
+    most: int,
+    size: int,
+    inner: bool,
+) -> tuple[float, float]:
+    """Return the means of the two functions of `of_count` over the cells of all groups, `held` of
+    each.
+
+    The variance of the count is the independent one times a ratio: that at the group's nodes,
+    nodes[first[p]..first[p + 1]−1], from what is `shared` there, interpolated between them.
+    """
+    total, one, two = 0.0, 0.0, 0.0
+    for p in range(len(held)):
         n, own = held[p], nodes[first[p] : first[p + 1]]
-        # ratio of the count's variance to the independent one at those nodes, interpolated between
-        # them
         over = np.ones(max(len(own), 1))
         for x in range(len(own)):
             by_itself = alone[p, own[x]]
             over[x] = max(1 + shared[first[p] + x] / by_itself, 0.0) if by_itself > 1e-9 else 1.0
         ratio = np.interp(z[p, :n], z[p, :n][own], over) if len(own) > 0 else np.ones(n)
         for q in range(n):
-            at_one, at_two = of_count(mean[p, q], alone[p, q] * ratio[q], stop - start, size, inner)
+            at_one, at_two = of_count(mean[p, q], alone[p, q] * ratio[q], most, size, inner)
             total, one, two = (
                 total + mass[p, q],
                 one + mass[p, q] * at_one,
@@ -193,21 +208,6 @@ def counts_alone(
 
 
 @compiled(error_model="numpy")
-def waves_at(heights: FloatArray, rest: FloatArray, always: BoolArray, out: FloatArray) -> None:
-    """Write φ(h)·(1, h/√2, (h²−1)/√6) and Φ(h) of each height h into out (4, size); zeros for
-    what does not vary.
-    """
-    for m in range(len(heights)):
-        if always[m] or rest[m] == 0:
-            out[:, m] = 0.0
-            continue
-        h = heights[m]
-        density = normal_density(h)
-        out[0, m], out[1, m] = density, density * h * 0.7071067811865476
-        out[2, m], out[3, m] = density * (h * h - 1) * 0.408248290463863, tabled_cdf(h)
-
-
-@compiled(error_model="numpy")
 def spread_over(mass: FloatArray) -> IntArray:
     """Return rising indices that share out the mass evenly: VARIANCE_NODES for a mass of 1,
     fewer for less, none below LIGHT.
@@ -216,83 +216,6 @@ def spread_over(mass: FloatArray) -> IntArray:
     n = math.ceil(VARIANCE_NODES * min(run[-1], 1.0)) if run[-1] > LIGHT else 0
     middles = run[-1] * (np.arange(n) + 0.5) / max(n, 1)
     return np.unique(np.searchsorted(run, middles))
-
-
-@compiled(error_model="numpy", fastmath={"contract", "nsz", "arcp", "reassoc"})
-def shared_variance(
-    law: Law, start: int, load: FloatArray, rest: FloatArray, first: IntArray, waves: FloatArray
-) -> FloatArray:
-    """Return Σ_{j≠k} Cov(1{X_j ≤ y}, 1{X_k ≤ y}) at each node, to the digits of `waves`.
-
-    load, rest (groups, size): of X_j on each Y_p, covariance with Y_p in its standard deviations,
-    and the deviation left. The nodes of Y_p are first[p]..first[p + 1]−1. waves (nodes, 4, size)
-    of `waves_at`: a prediction keeps them in single precision, for sums over pairs of products of
-    them are most of its cost. What is left of the series at R = 1, where the covariance is
-    min(Φ_j, Φ_k) − Φ_j Φ_k, enters with R⁴ for R > 0.
-    """
-    several, size = load.shape
-    row, result, loudest, inverse = (
-        np.empty(size),
-        np.zeros(len(waves)),
-        np.zeros((several, size)),
-        np.zeros((several, size)),
-    )
-    # how loud each variable is at its loudest node: a pair of faint ones is skipped
-    powers = np.empty((4, size), dtype=waves.dtype)
-    for p in range(several):
-        for m in range(size):
-            inverse[p, m] = 1 / rest[p, m] if rest[p, m] > 0 else 0.0
-            for x in range(first[p], first[p + 1]):
-                loudest[p, m] = max(loudest[p, m], waves[x, 0, m])
-    for j in range(1, size):
-        if loudest[:, j].max() < FAINT:
-            continue
-        covariances(law, start + j, start, row[:j])
-        for p in range(several):
-            if loudest[p, j] >= FAINT:
-                correlation_powers(row[:j], load[p, j], load[p], inverse[p, j], inverse[p], powers)
-                for x in range(first[p], first[p + 1]):
-                    result[x] += 2 * pairs_with(powers, waves[x], j)
-    return result
-
-
-@compiled(error_model="numpy", fastmath={"contract", "nsz", "arcp"})
-def correlation_powers(
-    row: FloatArray,
-    mine: FloatArray,
-    load: FloatArray,
-    own: float,
-    inverse: FloatArray,
-    out: FloatArray,
-) -> None:
-    """Write R − R⁴₊, R² − R⁴₊, R³ − R⁴₊ and R⁴₊ of what is left of X_j and X_k once Y is known
-    into out (4, size), for the k of `row`.
-    """
-    for k in range(len(row)):
-        r = out.dtype.type(min(1.0, max(-1.0, (row[k] - mine * load[k]) * own * inverse[k])))
-        square = r * r
-        last = square * square if r > 0 else out.dtype.type(0.0)
-        out[0, k], out[1, k], out[2, k], out[3, k] = (
-            r - last,
-            square - last,
-            r * square - last,
-            last,
-        )
-
-
-@compiled(error_model="numpy", fastmath={"contract", "nsz", "arcp", "reassoc"})
-def pairs_with(powers: FloatArray, waves: FloatArray, j: int) -> float:
-    """Return Σ_{k<j} Cov(1{X_j ≤ y}, 1{X_k ≤ y}) at one node."""
-    one, two, three, late = powers[0], powers[1], powers[2], powers[3]
-    flat, tilted, bent, below = waves[0], waves[1], waves[2], waves[3]
-    zero = waves.dtype.type(0.0)
-    first, second, third, fourth, p = zero, zero, zero, zero, below[j]
-    for k in range(j):
-        first += one[k] * flat[k]
-        second += two[k] * tilted[k]
-        third += three[k] * bent[k]
-        fourth += late[k] * (min(p, below[k]) - p * below[k])
-    return float(first * flat[j] + second * tilted[j] + third * bent[j] + fourth)
 
 
 @compiled(error_model="numpy")

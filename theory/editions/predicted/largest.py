@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from theory.arrays import FloatArray
+from theory.arrays import FloatArray, IntArray
 from theory.compiled import compiled
 from theory.editions.predicted.clark import SAME, Groups, Law, normal_cdf, normal_density
 
@@ -124,24 +124,9 @@ def weigh(
     """
     z, mass, n, size = np.empty(len(edges)), np.empty(len(edges)), 0, len(groups.mean)
     heights = np.empty((len(edges), len(load)))
-    height, left, follows, rival = (
-        np.empty(size),
-        np.empty(size),
-        np.zeros(size),
-        np.empty(size, dtype=np.int64),
-    )
-    correlation, shared = np.empty((size, size)), np.zeros((size, len(load)))
-    for other in range(size):
-        if deviation > 0:
-            follows[other] = groups.between[p, other] / deviation
-        left[other] = max(groups.variance[other] - follows[other] ** 2, 0.0)
-        if other != p and left[other] > SAME * groups.variance[other]:
-            spread = math.sqrt(left[other])
-            for m in range(len(load)):
-                if rest[m] > 0:
-                    shared[other, m] = (
-                        groups.load[other, start + m] - load[m] * follows[other]
-                    ) / (rest[m] * spread)
+    height, rival = np.empty(size), np.empty(size, dtype=np.int64)
+    correlation = np.empty((size, size))
+    follows, left, shared = given_maximum(groups, p, deviation, start, load, rest)
     for q in range(len(edges) - 1):
         middle = 0.5 * (edges[q] + edges[q + 1])
         weight, rivals = normal_cdf(edges[q + 1]) - normal_cdf(edges[q]), 0
@@ -168,19 +153,50 @@ def weigh(
                 if rest[m] > 0
                 else 0.0
             )
-        # correlations of the rivals that are left once Y_p is known
-        for x in range(rivals):
-            for y in range(x):
-                k, m = rival[x], rival[y]
-                result = (groups.between[k, m] - follows[k] * follows[m]) / math.sqrt(
-                    left[k] * left[m]
-                )
-                correlation[x, y] = correlation[y, x] = min(max(result, -1.0), 1.0)
+        correlations_left(groups, rival[:rivals], follows, left, correlation)
         weight *= all_below(height[:rivals], correlation, heights[n], shared[rival[:rivals]])
         if weight > FAINT_CELL:
             z[n], mass[n] = middle, weight
             n += 1
     return z[:n], mass[:n], heights[:n]
+
+
+@compiled(error_model="numpy")
+def given_maximum(
+    groups: Groups, p: int, deviation: float, start: int, load: FloatArray, rest: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return what is left of the rivals once Y_p is known: their covariances with it in its
+    standard deviations and their variances left, (groups,), and their correlations with the
+    counted, (groups, size).
+    """
+    several = len(groups.mean)
+    follows, left, shared = np.zeros(several), np.empty(several), np.zeros((several, len(load)))
+    for other in range(several):
+        if deviation > 0:
+            follows[other] = groups.between[p, other] / deviation
+        left[other] = max(groups.variance[other] - follows[other] ** 2, 0.0)
+        if other != p and left[other] > SAME * groups.variance[other]:
+            spread = math.sqrt(left[other])
+            for m in range(len(load)):
+                if rest[m] > 0:
+                    shared[other, m] = (
+                        groups.load[other, start + m] - load[m] * follows[other]
+                    ) / (rest[m] * spread)
+    return follows, left, shared
+
+
+@compiled(error_model="numpy")
+def correlations_left(
+    groups: Groups, rival: IntArray, follows: FloatArray, left: FloatArray, out: FloatArray
+) -> None:
+    """Write the correlations of the rivals that are left once Y_p is known into out, below and
+    above its diagonal.
+    """
+    for x in range(len(rival)):
+        for y in range(x):
+            k, m = rival[x], rival[y]
+            result = (groups.between[k, m] - follows[k] * follows[m]) / math.sqrt(left[k] * left[m])
+            out[x, y] = out[y, x] = min(max(result, -1.0), 1.0)
 
 
 @compiled(error_model="numpy")

@@ -23,7 +23,7 @@ from geostat.bounds.predictive.scores import (
 from geostat.errors import InputError
 from theory.audit.simulate import simulate
 from theory.editions.predicted.predict import predict
-from theory.head.gram import offset_exponential
+from theory.head.similarity_decay import offset_exponential
 
 TOKENS, DIMENSION, DOCUMENTS, LAYERS, HEADS, KV_HEADS = 40, 32, 6, 2, 4, 2
 N = np.array([1, 2, 3, 4, 6, 8, 10, 20, 40])

@@ -15,16 +15,16 @@ from support.strategies import Head, heads
 from theory.audit import heads as audit_heads
 from theory.audit.heads import KINDS, small_head
 from theory.audit.simulate import draw_directions, simulate
-from theory.editions.conditional import conditional_edition
+from theory.editions.conditional import conditional_edition, one_token, quadrature_error
 from theory.editions.conditional.conditional_edition import conditional_bounds
 from theory.editions.conditional.conditioning import given_sum
 from theory.editions.conditional.quadrature_error import TOLERANCE
 from theory.editions.conditional.sphere import sphere_bounds
 from theory.editions.sharp.sharp_law import exact_bounds, pairwise_law
-from theory.evaluate import envelopes as evaluation
+from theory.evaluate import by_edition
 from theory.evaluate.envelopes import envelope, envelopes
-from theory.head.gram import exponential
 from theory.head.results import CLAIMS, QUANTITIES
+from theory.head.similarity_decay import exponential
 
 BOUNDS = [f"{quantity}_{side}" for quantity in QUANTITIES for side in ("lower", "upper")]
 
@@ -216,9 +216,10 @@ def test_what_may_be_too_far_off_is_flagged_and_left_to_sharp(
 ) -> None:
     head, summary = one_selection()
     sharp = exact_bounds(head, summary, 0, 16, followup=False)
-    monkeypatch.setattr(conditional_edition, "NODES_MOST", 64)
+    monkeypatch.setattr(one_token, "NODES_MOST", 64)
     monkeypatch.setattr(conditional_edition, "WITHIN", 1e-9)
-    monkeypatch.setattr(evaluation, "WITHIN", 1e-9)
+    monkeypatch.setattr(quadrature_error, "WITHIN", 1e-9)
+    monkeypatch.setattr(by_edition, "WITHIN", 1e-9)
     found = conditional_bounds(head, summary, 0, 16, followup=False)
     assert found.error > 1e-9
     assert (found.precision, found.recall) == (sharp.precision, sharp.recall)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from scipy.special import chndtr, stdtr
 from support.conditional_heads import one_selection
 
-from theory.editions.conditional.conditional_edition import SIDES_UPPER, Known, _from_rows
 from theory.editions.conditional.conditioning import (
     given_sum,
     given_token,
@@ -31,6 +30,7 @@ from theory.editions.conditional.count_bounds import (
 )
 from theory.editions.conditional.distance_distribution import distance_table, radius_quantiles
 from theory.editions.conditional.kernels import Columns, Residuals, distance_rows
+from theory.editions.conditional.one_token import SIDES_UPPER, Known, _from_rows
 from theory.editions.sharp.sharp_law import pairwise_law
 from theory.head.ranked import Ranked, Summary, ranked, summarise
 from theory.statements import catalogue

@@ -23,9 +23,10 @@ from theory.editions.predicted.clark import (
     largest,
     tabled_cdf,
 )
-from theory.editions.predicted.counts import of_count, shared_variance, waves_at
+from theory.editions.predicted.counts import of_count
+from theory.editions.predicted.distance_law import conditional_law
 from theory.editions.predicted.largest import all_below
-from theory.editions.predicted.predict import conditional_law
+from theory.editions.predicted.tetrachoric import shared_variance, waves_at
 from theory.head.gram import LagGram
 from theory.head.ranked import rank_tokens, summarise
 

@@ -21,20 +21,21 @@ from theory.audit import heads as audit_heads
 from theory.audit import rows
 from theory.audit.simulate import simulate
 from theory.editions.predicted.counts import twins
+from theory.editions.predicted.distance_law import squared_sum_nodes
 from theory.editions.predicted.predict import (
     LEAST_DIMENSION,
     REGROUPED,
     Prediction,
     _finish,
     predict,
-    squared_sum_nodes,
 )
 from theory.errors import InputError
 from theory.evaluate.envelopes import envelope
 from theory.head.attention_profile import WeightProfile, value_norm_profile
-from theory.head.gram import Gram, LagGram, exponential, feasible_edge, offset_exponential
+from theory.head.gram import Gram, LagGram, feasible_edge
 from theory.head.ranked import rank_tokens
 from theory.head.results import QUANTITIES
+from theory.head.similarity_decay import exponential, offset_exponential
 
 # Simulated truth, 70 heads and 420 rows: L 16..256, d 8..128, β .03..1.5, offsets 0, .2, .5, ρ₀ of
 # both signs, N 2..128.

@@ -22,9 +22,9 @@ from theory.editions.sharp.sharp_law import (
 )
 from theory.errors import InputError
 from theory.evaluate.envelopes import envelope
-from theory.head.gram import exponential
 from theory.head.ranked import rank_tokens, summarise
 from theory.head.results import QUANTITIES
+from theory.head.similarity_decay import exponential
 
 CASES = json.loads((GOLDEN / "sharp.json").read_text())["cases"]
 GOLDEN_NAMES = {"precision": "P", "recall": "R", "f_outer": "F_outer", "f_inner": "F_inner"}

@@ -1,0 +1,173 @@
+"""Bounds of each head by the chosen edition, at the sizes below T, all laid out alike.
+
+The numbers are those of `theory.editions`; here heads are ranked and summed, on a few threads where
+there are many. Imports numpy; scipy and numba lazily.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from theory.arrays import BoolArray, FloatArray, IntArray
+from theory.editions.conditional.quadrature_error import WITHIN
+from theory.editions.printed import Margins, printed_bounds, printed_margins
+from theory.evaluate.choices import Settings
+from theory.head.inputs import HeadInput
+from theory.head.ranked import Ranked, Summary, rank_tokens, summarise
+from theory.head.results import QUANTITIES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class HeadBounds:
+    """Bounds of one head at the sizes below T: values (8, K') in the order lower, upper of each
+    quantity; reliable (K',).
+    """
+
+    values: FloatArray
+    reliable: BoolArray
+    margins: Margins
+    summary: Summary
+
+
+def bounds_of_heads(
+    heads: HeadInput, cosines: npt.NDArray[Any], settings: Settings
+) -> list[HeadBounds]:
+    """Return the bounds of a few heads at the sizes below T."""
+    from theory.editions.sharp import many_heads
+
+    alpha, norms, sink, dimension = heads.alpha, heads.norms, heads.sink, heads.dimension
+    inner = heads.n[heads.n < heads.tokens]
+
+    def ranked(h: int) -> tuple[Ranked, Summary]:
+        if settings.fast:
+            return many_heads.prepare(alpha[h], norms[h], cosines, sink, inner)
+        head = rank_tokens(alpha[h], norms[h], cosines, sink)
+        return head, summarise(head, inner)
+
+    def bounded(h: int) -> HeadBounds:
+        head, summary = ready[h]
+        margins = printed_margins(
+            summary,
+            delta0=settings.delta0,
+            sink_in_b=settings.sink_in_b,
+            sink_visible=sink is not None,
+        )
+        reliable = np.ones(len(inner), dtype=bool)
+        if settings.edition == "conditional":
+            values, reliable = _conditional_values(head, summary, dimension, settings)
+        elif settings.edition == "predicted":
+            values, reliable = _predicted_values(
+                alpha[h], norms[h], cosines, dimension, inner, settings
+            )
+        elif settings.edition == "sharp":
+            values = sharp[h]
+        else:
+            values = _printed_or_repaired_values(head, summary, margins, dimension, settings)
+        return HeadBounds(values=values, reliable=reliable, margins=margins, summary=summary)
+
+    run = (
+        many_heads.in_threads
+        if settings.fast
+        else lambda work, tasks: [work(task) for task in tasks]
+    )
+    ready = run(ranked, range(len(alpha)))
+    try:
+        sharp = _sharp_values(ready, dimension, settings) if settings.edition == "sharp" else []
+        return run(bounded, range(len(alpha)))
+    finally:
+        if settings.fast:
+            many_heads.BY_RANK.give_back(head.cosines for head, _ in ready)
+
+
+def _sharp_values(
+    ready: list[tuple[Ranked, Summary]], dimension: int, settings: Settings
+) -> list[FloatArray]:
+    """Return sharp bounds (8, K') of each head, tabulated where asked for and where the table
+    serves.
+    """
+    from theory.editions.sharp import many_heads
+    from theory.editions.sharp.sharp_law import exact_bounds
+
+    if settings.fast and dimension >= many_heads.TABULATED_FROM:
+        result = many_heads.sharp_bounds(ready, dimension, followup=settings.followup)
+    else:
+        result = [
+            [
+                exact_bounds(*item, k, dimension, followup=settings.followup)
+                for k in range(len(item[1].n))
+            ]
+            for item in ready
+        ]
+    return [_columns(bounds) for bounds in result]
+
+
+def _conditional_values(
+    head: Ranked, summary: Summary, dimension: int, settings: Settings
+) -> tuple[FloatArray, BoolArray]:
+    """Return conditional bounds (8, K') of one head, and at which sizes no average was left out
+    (K',).
+    """
+    from theory.editions.conditional.conditional_edition import conditional_bounds
+
+    out = [
+        conditional_bounds(head, summary, k, dimension, followup=settings.followup)
+        for k in range(len(summary.n))
+    ]
+    return _columns(out), np.array([bounds.error <= WITHIN for bounds in out], dtype=bool)
+
+
+def _predicted_values(
+    alpha: FloatArray,
+    norms: FloatArray,
+    cosines: npt.NDArray[Any],
+    dimension: int,
+    sizes: IntArray,
+    settings: Settings,
+) -> tuple[FloatArray, BoolArray]:
+    """Return predicted values (8, K'), lower and upper the same, and where they do not flag
+    themselves (K',).
+    """
+    from theory.editions.predicted.predict import predict
+
+    if not sizes.size:
+        return np.empty((2 * len(QUANTITIES), 0)), np.empty(0, dtype=bool)
+    result = predict(
+        alpha,
+        norms,
+        cosines,
+        dimension,
+        sizes,
+        sink=settings.sink,
+        convention=settings.convention,
+        feasible=True,
+    )
+    return np.stack(
+        [getattr(result, quantity) for quantity in QUANTITIES for _ in range(2)]
+    ), np.array(result.reliable)
+
+
+def _printed_or_repaired_values(
+    head: Ranked, summary: Summary, margins: Margins, dimension: int, settings: Settings
+) -> FloatArray:
+    """Return printed or repaired values (8, K') of one head."""
+    if settings.edition == "printed":
+        bounds = printed_bounds(head, summary, margins, dimension, settings.constant)
+        return np.stack([side for quantity in QUANTITIES for side in getattr(bounds, quantity)])
+    from theory.editions.repaired import repaired_bounds
+
+    return _columns(
+        [
+            repaired_bounds(head, summary, k, dimension, settings.constant)
+            for k in range(len(summary.n))
+        ]
+    )
+
+
+def _columns(bounds: list[Any]) -> FloatArray:
+    """Return (8, K') from K' records with a (lower, upper) pair for each quantity."""
+    rows = [[side for quantity in QUANTITIES for side in getattr(one, quantity)] for one in bounds]
+    return np.array(rows, dtype=np.float64).reshape(len(rows), 2 * len(QUANTITIES)).T
