@@ -295,7 +295,5 @@ def from_hub(dataset: str, *, split: str = "train", field: str = "text") -> Corp
 
 def _first_line(error: Exception) -> str:
     """Return an error's class and the first line of what it says."""
-    lines = str(error).strip().splitlines()
-    return (
-        f"{type(error).__name__}: {lines[0][:200].rstrip('.')}" if lines else type(error).__name__
-    )
+    name, lines = type(error).__name__, str(error).strip().splitlines()
+    return f"{name}: {lines[0][:200].rstrip('.')}" if lines else name

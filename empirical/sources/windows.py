@@ -92,11 +92,43 @@ def windows(
             hold the same text or begin with the same tokens; and what reading raises.
     """
     _check(length=length, count=count, special_tokens=special_tokens)
+    rows, held = _read(
+        documents, tokenizer, length=length, count=count, special_tokens=special_tokens
+    )
     corpus = getattr(documents, "name", "documents")
-    rows: dict[
-        tuple[int, ...], tuple[str, str]
-    ] = {}  # by the tokens of a window, its document's name and digest
-    held: list[int] = []  # tokens of every document read; of a long one `length` or more
+    if len(rows) < count:
+        raise InputError(
+            f"{corpus}: {_too_few(held, enough=len(rows), length=length, count=count)}"
+        )
+    token_ids = np.array(list(rows), dtype=np.int32)
+    names, digests = zip(*rows.values(), strict=True)
+    return Windows(
+        token_ids=token_ids,
+        names=names,
+        sha256=tuple(hashlib.sha256(row.astype("<i4").tobytes()).hexdigest() for row in token_ids),
+        text_sha256=digests,
+        skipped=len(held) - len(rows),
+        corpus=corpus,
+        special_tokens=special_tokens,
+    )
+
+
+def _read(
+    documents: Iterable[Document],
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    length: int,
+    count: int,
+    special_tokens: str,
+) -> tuple[dict[tuple[int, ...], tuple[str, str]], list[int]]:
+    """Read documents until `count` windows are found.
+
+    Returns:
+        By the tokens of a window, its document's name and digest; and how many tokens each document
+        that was read has, of a long one `length` or more.
+    """
+    rows: dict[tuple[int, ...], tuple[str, str]] = {}
+    held: list[int] = []
     for document in documents:
         ids = _tokens(tokenizer, document.text, special_tokens=special_tokens, length=length)
         held.append(len(ids))
@@ -117,21 +149,7 @@ def windows(
         rows[window] = document.name, digest
         if len(rows) == count:
             break
-    if len(rows) < count:
-        raise InputError(
-            f"{corpus}: {_too_few(held, enough=len(rows), length=length, count=count)}"
-        )
-    token_ids = np.array(list(rows), dtype=np.int32)
-    names, digests = zip(*rows.values(), strict=True)
-    return Windows(
-        token_ids=token_ids,
-        names=names,
-        sha256=tuple(hashlib.sha256(row.astype("<i4").tobytes()).hexdigest() for row in token_ids),
-        text_sha256=digests,
-        skipped=len(held) - len(rows),
-        corpus=corpus,
-        special_tokens=special_tokens,
-    )
+    return rows, held
 
 
 def _too_few(held: list[int], *, enough: int, length: int, count: int) -> str:

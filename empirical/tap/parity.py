@@ -17,7 +17,8 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from empirical.errors import InputError
-from empirical.tap.tap import TappedLayer, checked_mask, forward, implementation, last_tokens, tap
+from empirical.tap.refusals import checked_mask
+from empirical.tap.tap import TappedLayer, forward, implementation, last_tokens, tap
 
 LOG_FLOOR = 1e-12
 """Weights at or below it are left out of the comparison of logarithms."""
@@ -110,9 +111,18 @@ def parity(
             " its attention is sound, so weights are damaged. Get the model again, or try --dtype"
             " float32."
         )
+    return _largest([(alpha, visible) for _, alpha, visible in kept], rows, hidden)
+
+
+def _largest(
+    tapped: Sequence[tuple[Tensor, Tensor]], rows: Sequence[Tensor], hidden: float
+) -> Parity:
+    """Return the largest differences over layers: `tapped` holds α and what is visible of each,
+    `rows` eager's weights.
+    """
     weights = log_weights = invisible = 0.0
     worst = 0
-    for index, ((_, alpha, visible), row) in enumerate(zip(kept, rows, strict=True)):
+    for index, ((alpha, visible), row) in enumerate(zip(tapped, rows, strict=True)):
         difference = float((alpha - row).abs().max())
         if difference > weights:  # never of a row that is no number
             weights, worst = difference, index

@@ -14,9 +14,9 @@ from typing import Any, Final
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from scipy.optimize import isotonic_regression
 
-from reports.comparison.shared import key_of, letters, reported_by_paper
+from reports.comparison.labels import label_ends
+from reports.comparison.shared import STATISTICS, key_of, letters, reported_by_paper
 from reports.figures import style
 from reports.figures.captions import Caption
 from reports.figures.every import Plan
@@ -35,66 +35,6 @@ DASHES: Final[tuple[Any, ...]] = ("-", (0, (5, 1.5)), (0, (3, 1.2, 1, 1.2)), (0,
 """Beside its colour a run has its dashes; further runs take both up again, in another
 combination.
 """
-LABEL_HEIGHT: Final = 0.19
-"""Inches from one label to the next, of axes that the layout has yet to make somewhat lower."""
-STATISTICS: Final = {"precision": "Precision", "recall": "Recall"}
-
-
-def spaced(wanted: Sequence[float], gap: float, low: float, high: float) -> np.ndarray:
-    """Move labels apart along a line, each as little as its neighbours allow, in their order.
-
-    Args:
-        wanted: where each would best stand.
-        gap: least distance of two; made smaller where they do not all fit.
-        low: end of the line.
-        high: other end.
-
-    Returns:
-        Places, in the order of `wanted`.
-    """
-    wish = np.asarray(wanted, dtype=np.float64)
-    gap = min(gap, (high - low) / max(wish.size - 1, 1))
-    order, steps = np.argsort(wish, kind="stable"), gap * np.arange(wish.size)
-    level = isotonic_regression(
-        wish[order] - steps
-    ).x  # neighbours that would come too near share one mean
-    out = np.empty(wish.size)
-    out[order] = np.clip(level, low, high - gap * (wish.size - 1)) + steps
-    return out
-
-
-def _label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> None:
-    """Write each curve's letter right of the axes, at the height of its end, joined to it by a
-    thin line.
-    """
-    if not ends:
-        return
-    bottom, top = axes.get_ylim()
-    inches = axes.get_window_extent().height / axes.figure.dpi
-    gap = LABEL_HEIGHT / max(inches, 1e-6)
-    heights = spaced([(y - bottom) / (top - bottom) for _, y, *_ in ends], gap, 0.02, 0.98)
-    for (x, y, letter, colour), height in zip(ends, heights, strict=True):
-        axes.annotate(
-            letter,
-            xy=(x, y),
-            xycoords="data",
-            xytext=(1.035, float(height)),
-            textcoords="axes fraction",
-            color=colour,
-            fontsize=9,
-            fontweight="bold",
-            va="center",
-            ha="left",
-            annotation_clip=False,
-            parse_math=False,
-            arrowprops={
-                "arrowstyle": "-",
-                "color": colour,
-                "linewidth": 0.6,
-                "shrinkA": 1,
-                "shrinkB": 0,
-            },
-        )
 
 
 def _look(index: int) -> tuple[str, Any]:
@@ -125,7 +65,7 @@ def _curves(
     style.size_axis(axes, float(data["n"].max()), "selected tokens $N$ (log)")
     axes.set_ylabel(label)
     axes.set_title(title)
-    _label_ends(axes, ends)
+    label_ends(axes, ends)
 
 
 def _range(data: xr.Dataset, names: Sequence[str], least_top: float = 0.0) -> tuple[float, float]:

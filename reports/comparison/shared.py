@@ -16,7 +16,9 @@ import xarray as xr
 from reports.run import listed
 from reports.tables.cells import Cell, mixed, text
 from reports.tables.table import Table
+from reports.text.number import MISSING
 
+STATISTICS = {"precision": "Precision", "recall": "Recall"}
 REPORTED = "reported in the paper"
 """Header of every column that holds no measurement of ours."""
 RUNS_ON_PAPER = 2
@@ -58,6 +60,11 @@ def key_of(data: xr.Dataset) -> str:
 def each_run(data: xr.Dataset, cell: Callable[[xr.Dataset], Cell]) -> list[Cell]:
     """A cell for each run."""
     return [cell(data.isel(run=index)) for index in range(data.sizes["run"])]
+
+
+def known(rows: list[Row]) -> list[Row]:
+    """The rows of which some run has a value."""
+    return [row for row in rows if any(cell.plain != MISSING for cell in row[1])]
 
 
 def wide(

@@ -32,12 +32,17 @@ def figure_norms(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
     """Draw ‖v_i‖/C over position, and the histograms of both coefficients of variation, on two
     axes (Figure 2).
     """
-    profile, spread = axes
+    _length(axes[0], run)
+    _spread_of_length(axes[1], run)
+    return axes
+
+
+def _length(axes: Axes, run: Run) -> None:
     level, low, high = (run.display[name].values for name in ("norm", "norm_low", "norm_high"))
     sink = np.asarray(run.norms["sink_visible"].values, dtype=bool).any()
     first = 1 if sink else 0
     content = np.arange(first, run.positions)
-    profile.fill_between(
+    axes.fill_between(
         content,
         low[first:],
         high[first:],
@@ -46,10 +51,10 @@ def figure_norms(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
         linewidth=0,
         label="middle 80% of value heads",
     )
-    profile.plot(
+    axes.plot(
         content, level[first:], color=style.BLUE, linewidth=0.7, label="mean over value heads"
     )
-    profile.axhline(
+    axes.axhline(
         1.0,
         color=style.VERMILLION,
         linestyle=(0, (4, 2)),
@@ -58,7 +63,7 @@ def figure_norms(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
     )
     if sink and np.isfinite(level[0]):
         error = np.array([[level[0] - low[0]], [high[0] - level[0]]]).clip(min=0)
-        profile.errorbar(
+        axes.errorbar(
             [0],
             level[:1],
             yerr=error,
@@ -69,15 +74,18 @@ def figure_norms(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
             **SINK,
         )
     top = np.nanmax(high) if np.isfinite(high).any() else 1.0
-    profile.set(xlim=(-0.03 * run.positions, run.positions), ylim=(0, max(1.25, 1.08 * top)))
-    profile.set(xlabel="position $i$", ylabel="$\\Vert v_i\\Vert\\,/\\,C$")
-    profile.set_title("Length of the value vectors")
-    style.legend_below(profile)
+    axes.set(xlim=(-0.03 * run.positions, run.positions), ylim=(0, max(1.25, 1.08 * top)))
+    axes.set(xlabel="position $i$", ylabel="$\\Vert v_i\\Vert\\,/\\,C$")
+    axes.set_title("Length of the value vectors")
+    style.legend_below(axes)
+
+
+def _spread_of_length(axes: Axes, run: Run) -> None:
     token, averaged = (flat(run.norms[name]) for name in ("cv_token", "cv_profile"))
     least, most = run.display.attrs["paper_cv_range"]
     every = np.concatenate([token[token > 0], averaged[averaged > 0], [least, most]])
     edges = np.geomspace(every.min() / 1.1, every.max() * 1.1, 33)
-    spread.axvspan(
+    axes.axvspan(
         least,
         most,
         color=style.PALE,
@@ -88,12 +96,11 @@ def figure_norms(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
         ("within a document, token by token", style.BLUE, token),
         ("of the profile averaged over documents", style.ORANGE, averaged),
     ]
-    _histograms(spread, samples, edges)
-    _log_ticks(spread, edges[0], edges[-1])
-    spread.set(xlabel="coefficient of variation (log)", ylabel="value heads")
-    spread.set_title("Spread of the length, by head")
-    style.legend_below(spread, columns=1)
-    return axes
+    _histograms(axes, samples, edges)
+    _log_ticks(axes, edges[0], edges[-1])
+    axes.set(xlabel="coefficient of variation (log)", ylabel="value heads")
+    axes.set_title("Spread of the length, by head")
+    style.legend_below(axes, columns=1)
 
 
 def figure_similarity(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:

@@ -14,16 +14,16 @@ from typing import Any, Final
 import xarray as xr
 from matplotlib.figure import Figure
 
-from reports.figures import captions, captions_experiments, style
+from reports.figures import captions, captions_experiments, captions_separability, style
 from reports.figures.assumptions import figure_norms, figure_similarity, figure_weights
 from reports.figures.captions import Caption
 from reports.figures.experiments import (
-    figure_predictive,
     figure_regime_curves,
     figure_regime_depth,
     figure_regimes,
     figure_sink,
 )
+from reports.figures.predictive import figure_predictive
 from reports.figures.separability import (
     figure_coverage,
     figure_heads,
@@ -61,7 +61,13 @@ def _map_height(run: Run) -> float:
 
 FIGURES: Final = (
     Plan(
-        "idea", "What is measured", "Figure 1", (1, 2), lambda run: 3.4, figure_idea, captions.idea
+        "idea",
+        "What is measured",
+        "Figure 1",
+        (1, 2),
+        lambda run: 3.4,
+        figure_idea,
+        captions_separability.idea,
     ),
     Plan(
         "norms",
@@ -97,7 +103,7 @@ FIGURES: Final = (
         (1, 2),
         lambda run: 4.3,
         figure_separability,
-        captions.separability,
+        captions_separability.separability,
     ),
     Plan(
         "coverage",
@@ -106,9 +112,11 @@ FIGURES: Final = (
         (2, 1),
         lambda run: 1.7 + 0.36 * len(run.bounds),
         figure_coverage,
-        captions.coverage,
+        captions_separability.coverage,
     ),
-    Plan("heads", "Which heads?", "", (3, 1), _map_height, figure_heads, captions.heads),
+    Plan(
+        "heads", "Which heads?", "", (3, 1), _map_height, figure_heads, captions_separability.heads
+    ),
 )
 
 EXPERIMENTS: Final = (

@@ -194,12 +194,26 @@ def figure_idea(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
     """Draw made-up contributions in a plane, their representative and the two balls, and beside
     it what they tell (in the manner of Figure 1).
     """
-    example = run.example
+    picture, words = axes
+    _contributions(picture, run.example)
+    _balls_told(words, run.example)
+    words.legend(
+        *picture.get_legend_handles_labels(),
+        loc="lower left",
+        bbox_to_anchor=(0.0, 0.0),
+        borderaxespad=0.0,
+        fontsize=9.0,
+    )
+    return axes
+
+
+def _contributions(picture: Axes, example: xr.Dataset) -> None:
+    """Draw each token's contribution as a mark, the selected ones as arms from the origin, their
+    sum, and both balls about it.
+    """
     selected = example["selected"].values
     y, s, n = example["contribution"].values, example["representative"].values, int(selected.sum())
     outer, inner = float(example["outer_radius"]), float(example["inner_radius"])
-    reached, kept = int(example["inside_outer"]), int(example["inside_inner"])
-    picture, words = axes
     picture.add_patch(Circle(tuple(s), outer, facecolor=style.SKY, alpha=0.15, edgecolor="none"))
     picture.add_patch(Circle(tuple(s), outer, fill=False, edgecolor=style.BLUE, linewidth=1.3))
     picture.add_patch(
@@ -238,6 +252,12 @@ def figure_idea(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
     low, high = np.minimum(y.min(axis=0), s - outer), np.maximum(y.max(axis=0), s + outer)
     picture.set(xlim=(low[0] - 0.2, high[0] + 0.2), ylim=(low[1] - 0.2, high[1] + 0.2))
     picture.set_axis_off()
+
+
+def _balls_told(words: Axes, example: xr.Dataset) -> None:
+    """Write what each ball reaches, and the score that follows."""
+    n = int(example["selected"].sum())
+    reached, kept = int(example["inside_outer"]), int(example["inside_inner"])
     outer_words = (
         f"ends at the farthest selected token,\nreaches {reached} tokens, {n} of them"
         f" selected:\nPrecision = {n}/{reached}"
@@ -263,11 +283,3 @@ def figure_idea(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
             transform=words.transAxes,
         )
     words.set_axis_off()
-    words.legend(
-        *picture.get_legend_handles_labels(),
-        loc="lower left",
-        bbox_to_anchor=(0.0, 0.0),
-        borderaxespad=0.0,
-        fontsize=9.0,
-    )
-    return axes

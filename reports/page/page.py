@@ -26,7 +26,7 @@ from reports.page import header
 from reports.run import Run, listed
 from reports.tables.every import tables, write_table
 from reports.tables.table import Table
-from reports.tables.verdicts import DETAILS
+from reports.tables.verdict_heads import DETAILS
 from reports.text.latex import prose_html
 
 PAGE_NAME = "report.html"

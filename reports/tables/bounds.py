@@ -1,5 +1,5 @@
-"""Tables of curves: separability, coverage by bounds, which assumption breaks them, how well the
-theory predicts a head's curve.
+"""Tables of bounds: how often they hold, which assumption breaks them, how well the theory
+predicts a head's curve.
 
 Imports this room's cells, numbers and run.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import numpy as np
 import xarray as xr
 from markupsafe import Markup
 
@@ -23,56 +22,9 @@ from reports.tables.cells import (
     share,
     stacked,
     text,
-    whole,
 )
 from reports.tables.table import Table
 from reports.text.number import MISSING, count, percent, rounded
-
-SIZES = (1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
-"""Sizes N of the table of separability."""
-
-
-def separability(run: Run) -> Table:
-    """Precision and Recall at round sizes, with baselines and bounds."""
-    summary = run.summary
-    nulls = [str(name) for name in summary["null"].values] if "precision_null" in summary else []
-    headers = [mixed("N")]
-    for short in ("P", "R"):
-        headers += [
-            stacked(f"${short}$", "measured"),
-            *(stacked(f"${short}$, {name.split('_')[0]}", name.split("_")[-1]) for name in nulls),
-        ]
-        headers += [stacked("floor of $P$,", "$N/T$")] if short == "P" else []
-    rows = []
-    for index, size in enumerate(summary["n"].values):
-        if int(size) not in SIZES or not np.isfinite(summary["precision_mean"].values[index]):
-            continue
-        row, point = [whole(float(size))], summary.isel(n=index)
-        for statistic in ("precision", "recall"):
-            row.append(number(float(point[f"{statistic}_mean"]), float(point[f"{statistic}_se"])))
-            row += [
-                number(float(point[f"{statistic}_null"].sel(null=name)), digits=2) for name in nulls
-            ]
-            row += [number(float(point["floor"]), digits=2)] if statistic == "precision" else []
-        rows.append(row)
-    words = (
-        f"± standard error over {run.counted('document')}"
-        if run.documents > 1
-        else "one document: no standard error"
-    )
-    return Table(
-        name="separability",
-        title="Separability by number of selected tokens",
-        headers=headers,
-        rows=rows,
-        align="r" * len(headers),
-        caption=(
-            f"Precision P and Recall R (shares, no unit), mean over {run.counted('head')} of each"
-            f" document, then over documents; {words}. Random selection, random directions: null"
-            " baselines of each."
-        ),
-        on_paper=[range(3 + len(nulls)), [0, *range(3 + len(nulls), len(headers))]],
-    )
 
 
 def coverage(run: Run) -> Table:

@@ -14,18 +14,14 @@ import xarray as xr
 
 from reports.files import replaced
 from reports.run import Run
-from reports.tables.bounds import coverage, ingredient_tables, predictive_tables, separability
+from reports.tables.bounds import coverage, ingredient_tables, predictive_tables
 from reports.tables.cells import header, mixed, whole
 from reports.tables.experiments import experiment_tables
+from reports.tables.fitted.parameters import compressed_tables, norms, similarity, weights
+from reports.tables.fitted.pooled import pooled_tables
+from reports.tables.fitted.rivals import rival_tables
 from reports.tables.heads import head_tables
-from reports.tables.parameters import (
-    compressed_tables,
-    norms,
-    pooled_tables,
-    rival_tables,
-    similarity,
-    weights,
-)
+from reports.tables.separability import separability
 from reports.tables.table import Table
 from reports.tables.verdicts import verdict_tables
 

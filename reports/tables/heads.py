@@ -79,69 +79,72 @@ def head_tables(run: Run) -> list[Table]:
         if run.documents > 1
         else "one document: no standard errors (n/a)"
     )
-    names = {
-        name: [whole(float(label)) for label in run.capture[name].values]
-        for name in ("layer", "head", "kv_head")
-    }
     shown = {data: _shown(getattr(run, data), columns) for data, columns in COLUMNS.items()}
     cells = {data: _values(getattr(run, data), columns) for data, columns in shown.items()}
-    headers = {data: header(*(words for *_, words in columns)) for data, columns in shown.items()}
+    return [
+        _on_page(run, errors, shown, cells),
+        *(_on_paper(run, errors, data, shown[data], cells[data]) for data in ON_PAPER),
+    ]
+
+
+def _on_page(
+    run: Run, errors: str, shown: dict[str, list[Column]], cells: dict[str, list[list[list[Cell]]]]
+) -> Table:
+    """One row a head, with the numbers of its value head and how often bounds hold."""
     edition, gram = run.drawn_bounds[-1]
     inside = [
         run.envelope[f"{name}_inside_by_head"].sel(edition=edition, gram=gram).values
         for name in ("precision", "recall")
     ]
-    wide = []
-    for i, layer in enumerate(names["layer"]):
-        for j, k in enumerate(run.capture["kv_head_of_head"].values):
-            covered = [percentage(float(part[i, j]), 0) for part in inside]
-            own = [
-                *cells["norms"][i][k],
-                *cells["similarity"][i][k],
-                *cells["weights"][i][j],
-                *covered,
-            ]
-            wide.append([layer, names["head"][j], names["kv_head"][k], *own])
-    all_headers = [
+    layers, heads, value_heads = (_names(run, name) for name in ("layer", "head", "kv_head"))
+    rows = [
+        [
+            layer,
+            heads[j],
+            value_heads[k],
+            *cells["norms"][i][k],
+            *cells["similarity"][i][k],
+            *cells["weights"][i][j],
+            *(percentage(float(part[i, j]), 0) for part in inside),
+        ]
+        for i, layer in enumerate(layers)
+        for j, k in enumerate(run.capture["kv_head_of_head"].values)
+    ]
+    headers = [
         *header("layer", "head"),
         VALUE_HEAD,
-        *headers["norms"],
-        *headers["similarity"],
-        *headers["weights"],
+        *header(*(words for data in COLUMNS for *_, words in shown[data])),
+        *header(*(f"${short}$ inside ({edition}, {gram})" for short in ("P", "R"))),
     ]
-    all_headers += header(*(f"${short}$ inside ({edition}, {gram})" for short in ("P", "R")))
-    made = [
-        _table(
-            "heads",
-            "Every head",
-            f"{errors[0].upper()}{errors[1:]}. {UNITS}",
-            all_headers,
-            wide,
-            only_page=True,
-        )
-    ]
-    for data, (title, about, unit, first) in ON_PAPER.items():
-        dim = "head" if data == "weights" else "kv_head"
-        rows = [
-            [layer, name, *cells[data][i][j]]
-            for i, layer in enumerate(names["layer"])
-            for j, name in enumerate(names[dim])
-        ]
-        lead = [mixed("layer"), mixed("head") if dim == "head" else VALUE_HEAD]
-        groups = [] if first is None else _halves(shown[data], first)
-        caption = f"{about}; {errors}. {unit}"
-        made.append(
-            _table(
-                f"heads_{data}",
-                title,
-                caption,
-                [*lead, *headers[data]],
-                rows,
-                only_latex=True,
-                on_paper=groups,
-            )
-        )
-    return made
+    caption = f"{errors[0].upper()}{errors[1:]}. {UNITS}"
+    return _table("heads", "Every head", caption, headers, rows, only_page=True)
+
+
+def _on_paper(
+    run: Run, errors: str, data: str, columns: list[Column], cells: list[list[list[Cell]]]
+) -> Table:
+    """One row a head, or value head, with the numbers of one assumption."""
+    title, about, unit, first = ON_PAPER[data]
+    dim = "head" if data == "weights" else "kv_head"
+    lead = [mixed("layer"), mixed("head") if dim == "head" else VALUE_HEAD]
+    return _table(
+        f"heads_{data}",
+        title,
+        f"{about}; {errors}. {unit}",
+        [*lead, *header(*(words for *_, words in columns))],
+        [
+            [layer, name, *cells[i][j]]
+            for i, layer in enumerate(_names(run, "layer"))
+            for j, name in enumerate(_names(run, dim))
+        ],
+        only_latex=True,
+        on_paper=[] if first is None else _halves(columns, first),
+    )
+
+
+def _names(run: Run, dim: str) -> list[Cell]:
+    """The numbers by which layers, heads or value heads are called."""
+    return [whole(float(label)) for label in run.capture[dim].values]
 
 
 def _halves(columns: Sequence[Column], first: Callable[[Column], bool]) -> list[list[int]]:

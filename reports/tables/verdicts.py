@@ -1,5 +1,5 @@
-"""Tables of verdicts: each claim over all heads, by layer, and head by head with the estimate,
-interval, tolerance and p-values behind each answer.
+"""Tables of verdicts: each claim over all heads, and by layer; head by head they stand in
+`verdict_heads`.
 
 Imports this room's cells, numbers and run. What is printed travels in /verdicts and its
 attributes.
@@ -8,21 +8,19 @@ attributes.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import xarray as xr
 from markupsafe import Markup, escape
 
 from reports.run import Run
-from reports.tables.cells import Cell, header, missing, mixed, number, p_value, share, text, whole
+from reports.tables.cells import Cell, header, missing, mixed, share, text, whole
 from reports.tables.table import Table
+from reports.tables.verdict_heads import DETAILS, column, every_verdict, tolerance, words_of
 from reports.text.latex import text_latex
 from reports.text.number import MISSING, count, percent, rounded
 
-SIDES = {"at_most": "≤", "at_least": "≥", "within": "|·| ≤"}
 HEADS = {"kv_head": "value head", "head": "head"}
 HEADERS = (
     "claim",
@@ -36,27 +34,6 @@ HEADERS = (
 SIDE_BY_SIDE = 5
 """Claims that paper has room for beside the layer."""
 
-NUMBERS = (
-    "estimate",
-    "se",
-    "skew",
-    "lower",
-    "upper",
-    "p_holds",
-    "p_fails",
-    "p_holds_adjusted",
-    "p_fails_adjusted",
-    "cell_bound",
-    "cell_n",
-    "cell_count",
-    "cell_p_holds",
-    "cell_p_fails",
-)
-"""What /verdicts keeps of each head and claim beside the answer."""
-
-DETAILS = "verdict_heads"
-"""Name of the table of every head's verdicts, to which the others lead."""
-
 
 def verdict_tables(run: Run) -> list[Table]:
     """All verdicts over the model, by layer, and by head; none where the run holds no verdicts."""
@@ -66,23 +43,8 @@ def verdict_tables(run: Run) -> list[Table]:
     return [
         _overall(run, run.verdicts, claims),
         _by_layer(run.verdicts, claims),
-        _details(run, run.verdicts, claims),
+        every_verdict(run, run.verdicts, claims),
     ]
-
-
-def _words(data: xr.Dataset) -> dict[int, str]:
-    """What the codes of answers stand for."""
-    return {int(code): word for code, word in json.loads(str(data.attrs["answers"])).items()}
-
-
-def _column(data: xr.Dataset, claim: Mapping[str, Any], name: str = "answer") -> np.ndarray:
-    """Codes of answers, or one of NUMBERS, of one claim, (layer, head); NaN where the run does
-    not keep it.
-    """
-    of = claim["of"]
-    answer = data[f"answer_{of}"]
-    values = data.get(f"{name}_{of}", np.nan * answer)
-    return values.sel({f"claim_{of}": claim["key"]}).transpose("layer", of).values
 
 
 def _linked(cell: Cell, claim: str) -> Cell:
@@ -93,18 +55,14 @@ def _linked(cell: Cell, claim: str) -> Cell:
     )
 
 
-def _tolerance(claim: Mapping[str, Any]) -> str:
-    return f"{SIDES[claim['side']]} {claim['tolerance']:g}"
-
-
 def _overall(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
     """One row a claim: how many heads it holds and fails of, and of what share of heads it is
     true.
     """
-    rows, codes = [], {word: code for code, word in _words(data).items()}
+    rows, codes = [], {word: code for code, word in words_of(data).items()}
     for claim in claims:
         at = data.sel(claim=claim["key"])
-        without = int((_column(data, claim) == codes["no estimate"]).sum())
+        without = int((column(data, claim) == codes["no estimate"]).sum())
         low, high = (float(at[name]) for name in ("true_at_least", "true_at_most"))
         more = f"; {without:,} more without an estimate" if without else ""
         true = share(
@@ -115,7 +73,7 @@ def _overall(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
         rows.append(
             [
                 _linked(mixed(claim["says"]), claim["key"]),
-                mixed(f"{_tolerance(claim)}; {claim['source']}"),
+                mixed(f"{tolerance(claim)}; {claim['source']}"),
                 *(whole(float(at[name])) for name in ("holds", "fails", "undetermined")),
                 true,
                 _within(at),
@@ -183,19 +141,10 @@ def _unbroken(value: float, plain: str) -> Cell:
     )
 
 
-def _skewness(value: float) -> Cell:
-    """A skewness to two decimals."""
-    return (
-        replace(text(f"{value:z.2f}".replace("-", "−")), sort=value)
-        if np.isfinite(value)
-        else missing()
-    )
-
-
 def _by_layer(data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
     """Counts of holds / fails by layer."""
-    rows, codes = [], {word: code for code, word in _words(data).items()}
-    answers = [_column(data, claim) for claim in claims]
+    rows, codes = [], {word: code for code, word in words_of(data).items()}
+    answers = [column(data, claim) for claim in claims]
     for index, layer in enumerate(data["layer"].values):
         counts = [
             [int((answer[index] == codes[word]).sum()) for word in ("holds", "fails")]
@@ -230,96 +179,3 @@ def _name(key: str) -> Cell:
     """The short name of a claim, which paper sets on two lines."""
     group, _, rest = key.partition(".")
     return replace(text(key), latex=rf"\shortstack[r]{{{text_latex(group)}.\\ {text_latex(rest)}}}")
-
-
-def _details(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
-    """One row a head and claim: the answer and everything it rests on."""
-    words, bounds, rows = _words(data), json.loads(str(data.attrs.get("bounds", "{}"))), []
-    for claim in claims:
-        of = claim["of"]
-        parts = {name: _column(data, claim, name) for name in ("answer", *NUMBERS)}
-        for i, j in np.ndindex(parts["answer"].shape):
-            at = {name: float(values[i, j]) for name, values in parts.items()}
-            bound = bounds.get(f"{at['cell_bound']:.0f}", "")
-            p = [
-                at[f"cell_p_{answer}" if bound else f"p_{answer}"] for answer in ("holds", "fails")
-            ]
-            name = (
-                f"L{data['layer'].values[i]}{'V' if of == 'kv_head' else 'H'}{data[of].values[j]}"
-            )
-            limits = (
-                f"{rounded(at['lower']).plain} to {rounded(at['upper']).plain}"
-                if np.isfinite(at["se"])
-                else MISSING
-            )
-            rows.append(
-                [
-                    text(claim["key"]),
-                    text(name),
-                    text(words[int(at["answer"])]),
-                    number(at["estimate"], at["se"]),
-                    text(limits),
-                    _skewness(at["skew"]),
-                    text(_tolerance(claim)),
-                    *map(p_value, (*p, at["p_holds_adjusted"], at["p_fails_adjusted"])),
-                    text(_source(claim, at, bound)),
-                ]
-            )
-    headers = [
-        "claim",
-        "head",
-        "verdict",
-        "estimate",
-        "95% interval",
-        "skewness",
-        "tolerance",
-        "p (holds)",
-        "p (fails)",
-        "adjusted p (holds)",
-        "adjusted p (fails)",
-        "estimate from",
-    ]
-    rate = percent(float(data.attrs["false_discovery_rate"]), 0)
-    worse = (
-        f" and one up to {data.attrs['skewness_reach']:g} standard errors worse"
-        if "skewness_reach" in data.attrs
-        else ""
-    )
-    errors = f"± over {run.counted('document')}" if run.documents > 1 else "One document: no ±"
-    return Table(
-        name=DETAILS,
-        title="Every verdict",
-        headers=header(*headers),
-        rows=rows,
-        align="lllrrrrrrrrl",
-        only_page=True,
-        caption=(
-            "What each verdict rests on. L5V2: value head 2 of layer 5; L5H3: head 3. p (holds):"
-            " against the claim's failing, p (fails): against its holding; each the largest of"
-            f" Student's t and of Hall's transformation of it with the documents' skewness{worse};"
-            " so skewed documents may leave a head undetermined whose interval, which is that of t"
-            " alone, lies clear of the tolerance. Adjusted: over the heads of the claim"
-            f" (Benjamini–Hochberg); a claim holds, or fails, where that p is at most {rate}. Where"
-            " the last column names a second p-value, p (holds) is the larger of both tests. A"
-            " claim on bounds joins many, upper and lower, on Precision and Recall, at each N;"
-            " shown are the estimate, interval and p of the one that decided: where the claim"
-            " fails, of the smallest p (fails), which is multiplied by their number; elsewhere of"
-            " the largest p (holds). The adjusted p rest on the largest and the smallest of all."
-            f" Intervals are not adjusted. {errors}."
-        ),
-    )
-
-
-def _source(claim: Mapping[str, Any], at: Mapping[str, float], bound: str) -> str:
-    """Where an estimate stands in the run: of a claim on bounds, as curve and bound, the lesser
-    last.
-    """
-    where = str(claim["estimate"])
-    if bound:
-        statistic, _, side = bound.partition("_")
-        above, below = (bound, statistic) if side == "lower" else (statistic, bound)
-        where += f"/{above} − {below} at N = {at['cell_n']:.0f}"
-    where += "".join(f", {name} {value}" for name, value in claim.get("select", {}).items())
-    if bound:
-        where += f"; one of {count(int(at['cell_count']), 'bound')}"
-    return where + (f"; and {claim['second_test']}" if "second_test" in claim else "")

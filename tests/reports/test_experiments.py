@@ -21,7 +21,8 @@ from reports.figures.every import EXPERIMENTS, FIGURES, draw, plans
 from reports.figures.experiments import figure_regime_curves, figure_regime_depth, figure_sink
 from reports.run import Run
 from reports.tables.every import tables, write_table
-from reports.tables.experiments import beyond_nulls, experiment_tables
+from reports.tables.experiments import experiment_tables
+from reports.tables.separability import beyond_nulls
 
 TABLES = ["sink", "regimes", "regime_sweep", "separable"]
 

@@ -14,7 +14,7 @@ from empirical.capture.observers import Baselines, Geometry
 from empirical.sources.models import LoadedModel
 from empirical.sources.windows import Windows
 from empirical.store.store import Store
-from empirical.tap.tap import attention_layers
+from empirical.tap.refusals import attention_layers
 
 
 def contents(folder: Path) -> dict[str, bytes]:

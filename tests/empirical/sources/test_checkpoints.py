@@ -284,7 +284,7 @@ def test_a_pipe_for_a_model_is_refused_and_not_waited_for(
 
 def test_finding_a_model_reads_no_weights(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        models, "_load_weights", lambda *args, **options: pytest.fail("weights were read")
+        models, "load_weights", lambda *args, **options: pytest.fail("weights were read")
     )
     found = find(str(saved), device="cpu")
     assert found.tokenizer("abc")["input_ids"] == [3, 4, 5]

@@ -19,7 +19,7 @@ from support.families import builtin_model, letters, tiny
 from transformers.utils import logging
 
 from empirical.errors import InputError
-from empirical.sources import builtin, caches, folders, models
+from empirical.sources import builtin, caches, folders, models, pretrained
 from empirical.sources.models import find
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -158,7 +158,7 @@ def test_a_model_that_the_tap_refuses_is_refused_at_once(tmp_path: Path) -> None
 
     letters().save_pretrained(tmp_path)
     config = transformers.BloomConfig(vocab_size=97, hidden_size=64, n_layer=3, n_head=4)
-    with models._quiet():
+    with pretrained.quiet():
         transformers.BloomForCausalLM(config).save_pretrained(tmp_path)
     refused("bloom: 0 of 3 layers call the attention interface", str(tmp_path))
 

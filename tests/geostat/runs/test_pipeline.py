@@ -127,7 +127,7 @@ def test_what_needs_no_weights_is_refused_before_they_are_read(
 ):
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     monkeypatch.setattr(
-        models, "_load_weights", lambda *args, **options: pytest.fail("weights were read")
+        models, "load_weights", lambda *args, **options: pytest.fail("weights were read")
     )
     change, said = BEFORE_THE_WEIGHTS[name]
     with pytest.raises((InputError, MeasurementError), match=re.escape(said)):
@@ -147,7 +147,7 @@ def test_records_are_read_before_the_weights(
     tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch, content: str, said: str
 ):
     monkeypatch.setattr(
-        models, "_load_weights", lambda *args, **options: pytest.fail("weights were read")
+        models, "load_weights", lambda *args, **options: pytest.fail("weights were read")
     )
     (tmp_path / "notes.jsonl").write_text(content)
     with pytest.raises(MeasurementError, match=said):

@@ -17,7 +17,8 @@ from matplotlib.text import Annotation, Text
 from support.comparisons import compared, of_many, shorter
 from support.spine import Finished
 
-from reports.comparison.figures import plans, spaced
+from reports.comparison.figures import plans
+from reports.comparison.labels import spaced
 from reports.comparison.page import write_comparison
 from reports.comparison.shared import REPORTED
 from reports.comparison.tables import comparison_tables

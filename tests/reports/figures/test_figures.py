@@ -16,7 +16,7 @@ from support.reports_tree import POSITIONS, N, run_tree
 from geostat.display.separability import CONTRIBUTIONS, SELECTED
 from geostat.display.tree import with_display
 from reports.errors import InputError
-from reports.figures import captions, every, style
+from reports.figures import captions, captions_separability, every, style
 from reports.figures.every import FIGURES, draw, figure_norms, figure_separability, write_figures
 from reports.run import Run
 
@@ -102,7 +102,10 @@ def test_without_null_baselines_their_lines_are_left_out():
     axes = Figure().subplots(1, 2)
     figure_separability(axes, Run.of(run_tree(null=False)))
     assert not [line for line in axes[0].get_lines() if line.get_label().startswith("null")]
-    assert "random selection" not in captions.separability(Run.of(run_tree(null=False))).text
+    assert (
+        "random selection"
+        not in captions_separability.separability(Run.of(run_tree(null=False))).text
+    )
 
 
 def test_the_envelope_is_cut_to_what_a_share_can_be():
@@ -129,7 +132,7 @@ def test_a_measurement_below_a_null_baseline_by_more_than_its_interval_is_told()
     summary["precision_null"] = level.expand_dims(null=summary["null"].values)
     summary["recall_null"] = 0 * summary["recall_null"]
     tree["summary"] = xr.DataTree(summary)
-    finding = captions.separability(Run.of(with_display(tree))).finding
+    finding = captions_separability.separability(Run.of(with_display(tree))).finding
     assert "Precision is below that of a random selection at N = 2 to 4." in finding
     assert "Recall is below" not in finding
 

@@ -1,0 +1,180 @@
+"""What the tap refuses: decoders, windows, layers and masks where weights could not be told.
+
+Each refusal is an InputError. Imports torch and transformers only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedConfig, PreTrainedModel
+
+from empirical.errors import InputError
+
+ATTENTION_TYPES = frozenset({"full_attention", "sliding_attention", "chunked_attention"})
+"""Entries of a model's `layer_types` whose layers weigh positions by a softmax."""
+
+SILENT_KEYWORDS = frozenset(
+    {
+        "position_ids",
+        "use_cache",
+        "cache_position",
+        "output_attentions",
+        "output_hidden_states",
+        "return_dict",
+    }
+)
+"""Keywords that reach the attention function and change nothing in a forward without a cache."""
+
+
+def attention_layers(config: PreTrainedConfig) -> int:
+    """Return how many layers of a decoder attend; an InputError where some do not, by a softmax
+    (state-space, linear attention, …).
+    """
+    others = sorted(set(getattr(config, "layer_types", None) or ()) - ATTENTION_TYPES)
+    if others:
+        raise InputError(
+            f"{config.model_type}: has layers of type {', '.join(others)}, expected attention in"
+            " every layer. Use another model."
+        )
+    return int(config.num_hidden_layers)
+
+
+def refuse_too_long(config: PreTrainedConfig, length: int) -> None:
+    """Refuse by an InputError windows of `length` tokens where a decoder of this configuration
+    reads fewer.
+    """
+    longest = getattr(config, "max_position_embeddings", None)
+    if longest is not None and length > longest:
+        raise InputError(
+            f"{config.model_type}: reads at most {longest} tokens, but a window has {length}. Use"
+            f" --length {longest}."
+        )
+
+
+def checked_mask(
+    decoder: PreTrainedModel, input_ids: Tensor, attention_mask: Tensor | None
+) -> Tensor | None:
+    """Return the padding mask as bool, or None where nothing is padded, after all that can be
+    refused before a forward.
+    """
+    config = decoder.config
+    if decoder.training:
+        raise InputError(
+            f"{config.model_type}: is in training mode, where dropout changes the weights. Call"
+            " model.eval() first."
+        )
+    if not getattr(config, "is_causal", True) or getattr(
+        config, "use_bidirectional_attention", False
+    ):
+        raise InputError(
+            f"{config.model_type}: attends to later positions, expected a causal decoder. Use"
+            " another model."
+        )
+    if input_ids.ndim != 2 or 0 in input_ids.shape:
+        raise InputError(
+            f"input_ids has shape {tuple(input_ids.shape)}, expected (document, position), neither"
+            " empty."
+        )
+    refuse_too_long(config, input_ids.shape[1])
+    known, largest = decoder.get_input_embeddings().num_embeddings, int(input_ids.max())
+    if largest >= known:
+        raise InputError(
+            f"{config.model_type}: knows {known} tokens, but token {largest} was given. Use the"
+            " model's own tokenizer."
+        )
+    if attention_mask is None:
+        return None
+    if attention_mask.shape != input_ids.shape:
+        raise InputError(
+            f"attention_mask has shape {tuple(attention_mask.shape)}, expected that of input_ids,"
+            f" {tuple(input_ids.shape)}."
+        )
+    mask = attention_mask.to(device=decoder.device, dtype=torch.bool)
+    seen = mask.any(dim=1)
+    if not bool(seen.all()):
+        raise InputError(
+            f"attention_mask hides every token of document {int((~seen).nonzero()[0])}. Leave that"
+            " document out."
+        )
+    return None if bool(mask.all()) else mask
+
+
+def refuse_layer(
+    seen: str,
+    module: torch.nn.Module,
+    index: int,
+    keywords: Mapping[str, object],
+    *,
+    dropout: float,
+    is_causal: bool | None,
+) -> None:
+    """Refuse a layer, `seen` in messages, that passes keywords which are not understood, or is not
+    the causal attention number `index` without dropout.
+    """
+    unknown = sorted(
+        name
+        for name, given in keywords.items()
+        if given is not None and name not in SILENT_KEYWORDS
+    )
+    if unknown:
+        raise InputError(
+            f"{seen}: passes {', '.join(unknown)}, which geostat does not understand. Use another"
+            " model."
+        )
+    if (
+        dropout
+        or is_causal is False
+        or not getattr(module, "is_causal", True)
+        or getattr(module, "layer_idx", index) != index
+    ):
+        raise InputError(
+            f"{seen}: is not one causal attention a layer without dropout, expected a decoder-only"
+            " model. Use another model."
+        )
+
+
+def refuse_mask(
+    seen: str,
+    query: Tensor,
+    key: Tensor,
+    mask: Tensor | None,
+    *,
+    asked: bool,
+    padded: bool,
+    window: int | None,
+) -> None:
+    """Refuse a layer whose mask is not known to be what the model means.
+
+    Args:
+        seen: what messages call the layer.
+        query: (document, head, position, dimension).
+        key: (document, kv_head, position, dimension).
+        mask: as the layer got it.
+        asked: whether the model asked transformers' mask interface for it.
+        padded: whether documents are padded.
+        window: tokens of a sliding window, or None.
+    """
+    positions = query.shape[2]
+    if not asked:
+        raise InputError(
+            f"{seen}: no mask was asked of transformers' mask interface, so what a query may see is"
+            " unknown. Use another model."
+        )
+    if key.shape[2] != positions:
+        raise InputError(
+            f"{seen}: reads {key.shape[2]} keys for {positions} queries, expected self-attention."
+            " Use another model."
+        )
+    if mask is None:
+        if padded or (window is not None and window < positions):
+            raise InputError(
+                f"{seen}: got no mask, but there is padding or a sliding window. Use another model."
+            )
+    elif mask.dtype != torch.bool or mask.shape[1:] != (1, positions, positions):
+        raise InputError(
+            f"{seen}: its mask is {mask.dtype} of shape {tuple(mask.shape)}, expected torch.bool of"
+            f" shape (document, 1, {positions}, {positions}). Use another model."
+        )

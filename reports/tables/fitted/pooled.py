@@ -1,0 +1,107 @@
+"""Tables of heads pooled: over the whole model with the change along depth, and layer by layer.
+
+Imports this room's cells, numbers and run.
+"""
+
+from __future__ import annotations
+
+import xarray as xr
+
+from reports.run import Run
+from reports.tables.cells import Cell, mixed, number, stacked, symbol, text, whole
+from reports.tables.table import Table
+
+BY_LAYER_ON_PAPER = (0, 1, 2, 3, 4), (0, 5, 6, 7), (0, 8, 9)
+"""Which columns of the table by layer stand side by side on paper."""
+
+
+def pooled_tables(run: Run) -> list[Table]:
+    """Both tables; none where the run holds no pooled fits."""
+    return [] if run.pooled is None else [_depth(run, run.pooled), _by_layer(run, run.pooled)]
+
+
+def _depth(run: Run, data: xr.Dataset) -> Table:
+    """One row a parameter: its value in the whole model, and its change from the first layer to
+    the last.
+    """
+    rows: list[list[Cell]] = []
+    for name in data["parameter"].values:
+        at = data.sel(parameter=name)
+        unit, logarithm = str(at["unit"].item()), bool(at["logarithm"])
+        words = f"{at['about'].item()}{'' if unit == '1' else f' ({unit})'}; {at['source'].item()}"
+        rows.append(
+            [
+                symbol(str(at["latex"].item())),
+                mixed(words),
+                _pair(at, "whole"),
+                text("log" if logarithm else "linear"),
+                _pair(at, "change"),
+                number(float(at["change_se_hac"]), digits=2),
+                whole(float(at["layers_used"])),
+            ]
+        )
+    headers = [
+        mixed(""),
+        mixed("of heads pooled (unit); source"),
+        stacked("whole", "model"),
+        mixed("line"),
+    ]
+    headers += [stacked("first to", "last layer"), stacked("±", "of layers"), mixed("layers")]
+    caption = (
+        "Where a curve is fitted heads are pooled first. First to last layer: change along a"
+        " least-squares line through the layers' values, or (log) through their logarithms, where"
+        f" 0.69 is a factor of two. {_errors(run)}; ± of layers: Newey–West, to which it is the"
+        " scatter of layers about the line that is noise. Layers: those with an estimate inside"
+        " its bounds, whichever document is left out."
+    )
+    return Table(
+        name="depth",
+        title="Heads pooled, and how they change with depth",
+        headers=headers,
+        rows=rows,
+        align="lprlrrr",
+        widths={1: "4.2cm"},
+        on_paper=((0, 1, 2, 6), (0, 3, 4, 5)),
+        caption=caption,
+    )
+
+
+def _by_layer(run: Run, data: xr.Dataset) -> Table:
+    """One row a layer, one column a parameter."""
+    rows = [
+        [
+            whole(float(layer)),
+            *(
+                _pair(data.sel(layer=layer, parameter=name), "by_layer")
+                for name in data["parameter"].values
+            ),
+        ]
+        for layer in data["layer"].values
+    ]
+    symbols = [
+        symbol(str(data["latex"].sel(parameter=name).item())) for name in data["parameter"].values
+    ]
+    return Table(
+        name="pooled",
+        title="Heads pooled by layer",
+        headers=[mixed("layer"), *symbols],
+        rows=rows,
+        align="r" * (len(symbols) + 1),
+        caption=(
+            f"What the table above says of the whole model, layer by layer. {_errors(run)}; n/a: at"
+            " a bound, or not there."
+        ),
+        on_paper=BY_LAYER_ON_PAPER,
+    )
+
+
+def _pair(at: xr.Dataset, name: str) -> Cell:
+    return number(float(at[name]), float(at[f"{name}_se"]))
+
+
+def _errors(run: Run) -> str:
+    return (
+        f"± over {run.counted('document')} (jackknife)"
+        if run.documents > 1
+        else "One document gives no standard errors"
+    )

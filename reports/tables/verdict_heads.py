@@ -1,0 +1,172 @@
+"""Table of every verdict, head by head: the estimate, interval, tolerance and p-values behind each
+answer; and how /verdicts is read.
+
+Imports this room's cells, numbers and run. What is printed travels in /verdicts and its
+attributes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from reports.run import Run
+from reports.tables.cells import Cell, header, missing, number, p_value, text
+from reports.tables.table import Table
+from reports.text.number import MISSING, count, percent, rounded
+
+SIDES = {"at_most": "≤", "at_least": "≥", "within": "|·| ≤"}
+NUMBERS = (
+    "estimate",
+    "se",
+    "skew",
+    "lower",
+    "upper",
+    "p_holds",
+    "p_fails",
+    "p_holds_adjusted",
+    "p_fails_adjusted",
+    "cell_bound",
+    "cell_n",
+    "cell_count",
+    "cell_p_holds",
+    "cell_p_fails",
+)
+"""What /verdicts keeps of each head and claim beside the answer."""
+
+DETAILS = "verdict_heads"
+"""Name of the table of every head's verdicts, to which the others lead."""
+
+
+def words_of(data: xr.Dataset) -> dict[int, str]:
+    """What the codes of answers stand for."""
+    return {int(code): word for code, word in json.loads(str(data.attrs["answers"])).items()}
+
+
+def column(data: xr.Dataset, claim: Mapping[str, Any], name: str = "answer") -> np.ndarray:
+    """Codes of answers, or one of NUMBERS, of one claim, (layer, head); NaN where the run does
+    not keep it.
+    """
+    of = claim["of"]
+    answer = data[f"answer_{of}"]
+    values = data.get(f"{name}_{of}", np.nan * answer)
+    return values.sel({f"claim_{of}": claim["key"]}).transpose("layer", of).values
+
+
+def tolerance(claim: Mapping[str, Any]) -> str:
+    """The tolerance of a claim, behind its side: `≤ 0.05`."""
+    return f"{SIDES[claim['side']]} {claim['tolerance']:g}"
+
+
+def every_verdict(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
+    """One row a head and claim: the answer and everything it rests on."""
+    words, bounds = words_of(data), json.loads(str(data.attrs.get("bounds", "{}")))
+    rows = []
+    for claim in claims:
+        parts = {name: column(data, claim, name) for name in ("answer", *NUMBERS)}
+        letter = "V" if claim["of"] == "kv_head" else "H"
+        layers, heads = data["layer"].values, data[claim["of"]].values
+        for i, j in np.ndindex(parts["answer"].shape):
+            at = {name: float(values[i, j]) for name, values in parts.items()}
+            bound = bounds.get(f"{at['cell_bound']:.0f}", "")
+            name, answer = f"L{layers[i]}{letter}{heads[j]}", words[int(at["answer"])]
+            rows.append(
+                [text(claim["key"]), text(name), text(answer), *_rests_on(claim, at, bound)]
+            )
+    headers = [
+        "claim",
+        "head",
+        "verdict",
+        "estimate",
+        "95% interval",
+        "skewness",
+        "tolerance",
+        "p (holds)",
+        "p (fails)",
+        "adjusted p (holds)",
+        "adjusted p (fails)",
+        "estimate from",
+    ]
+    return Table(
+        name=DETAILS,
+        title="Every verdict",
+        headers=header(*headers),
+        rows=rows,
+        align="lllrrrrrrrrl",
+        only_page=True,
+        caption=_how_to_read(run, data),
+    )
+
+
+def _rests_on(claim: Mapping[str, Any], at: Mapping[str, float], bound: str) -> list[Cell]:
+    """What an answer rests on: of a claim on bounds, the p-values are those of the bound that
+    decided.
+    """
+    p = [at[f"cell_p_{answer}" if bound else f"p_{answer}"] for answer in ("holds", "fails")]
+    limits = (
+        f"{rounded(at['lower']).plain} to {rounded(at['upper']).plain}"
+        if np.isfinite(at["se"])
+        else MISSING
+    )
+    return [
+        number(at["estimate"], at["se"]),
+        text(limits),
+        _skewness(at["skew"]),
+        text(tolerance(claim)),
+        *map(p_value, (*p, at["p_holds_adjusted"], at["p_fails_adjusted"])),
+        text(_source(claim, at, bound)),
+    ]
+
+
+def _how_to_read(run: Run, data: xr.Dataset) -> str:
+    """Which p-value is which, and over how many documents."""
+    rate = percent(float(data.attrs["false_discovery_rate"]), 0)
+    worse = (
+        f" and one up to {data.attrs['skewness_reach']:g} standard errors worse"
+        if "skewness_reach" in data.attrs
+        else ""
+    )
+    errors = f"± over {run.counted('document')}" if run.documents > 1 else "One document: no ±"
+    return (
+        "What each verdict rests on. L5V2: value head 2 of layer 5; L5H3: head 3. p (holds):"
+        " against the claim's failing, p (fails): against its holding; each the largest of"
+        f" Student's t and of Hall's transformation of it with the documents' skewness{worse};"
+        " so skewed documents may leave a head undetermined whose interval, which is that of t"
+        " alone, lies clear of the tolerance. Adjusted: over the heads of the claim"
+        f" (Benjamini–Hochberg); a claim holds, or fails, where that p is at most {rate}. Where"
+        " the last column names a second p-value, p (holds) is the larger of both tests. A"
+        " claim on bounds joins many, upper and lower, on Precision and Recall, at each N;"
+        " shown are the estimate, interval and p of the one that decided: where the claim"
+        " fails, of the smallest p (fails), which is multiplied by their number; elsewhere of"
+        " the largest p (holds). The adjusted p rest on the largest and the smallest of all."
+        f" Intervals are not adjusted. {errors}."
+    )
+
+
+def _skewness(value: float) -> Cell:
+    """A skewness to two decimals."""
+    return (
+        replace(text(f"{value:z.2f}".replace("-", "−")), sort=value)
+        if np.isfinite(value)
+        else missing()
+    )
+
+
+def _source(claim: Mapping[str, Any], at: Mapping[str, float], bound: str) -> str:
+    """Where an estimate stands in the run: of a claim on bounds, as curve and bound, the lesser
+    last.
+    """
+    where = str(claim["estimate"])
+    if bound:
+        statistic, _, side = bound.partition("_")
+        above, below = (bound, statistic) if side == "lower" else (statistic, bound)
+        where += f"/{above} − {below} at N = {at['cell_n']:.0f}"
+    where += "".join(f", {name} {value}" for name, value in claim.get("select", {}).items())
+    if bound:
+        where += f"; one of {count(int(at['cell_count']), 'bound')}"
+    return where + (f"; and {claim['second_test']}" if "second_test" in claim else "")
