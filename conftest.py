@@ -17,7 +17,7 @@ from support.spine import LENGTH, Finished, Said, capturing, geostat
 
 from empirical.store.store import Store
 from geostat.runs import stages
-from geostat.runs.pipeline import Settings
+from geostat.runs.settings import Settings
 from reports.figures.every import FIGURES
 from reports.figures.style import STYLE
 from reports.page import page

@@ -28,7 +28,7 @@ import torch
 
 from empirical.capture.capture import Progress, capture
 from empirical.capture.observers import Baselines, Geometry
-from empirical.measure.selection import default_n
+from empirical.measure.sizes import default_n
 from empirical.sources import models, texts
 from empirical.sources import windows as corpus
 

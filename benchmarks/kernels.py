@@ -18,7 +18,8 @@ import torch
 
 from empirical.measure import layer as summaries
 from empirical.measure import nulls
-from empirical.measure.selection import default_n, separability
+from empirical.measure.selection import separability
+from empirical.measure.sizes import default_n
 from empirical.sources.models import LoadedModel, find
 from empirical.sources.texts import builtin
 from empirical.sources.windows import windows

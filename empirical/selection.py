@@ -2,6 +2,7 @@
 `empirical.measure.selection`.
 """
 
-from empirical.measure.selection import Convention, default_n, separability
+from empirical.measure.selection import separability
+from empirical.measure.sizes import Convention, default_n
 
 __all__ = ["Convention", "default_n", "separability"]

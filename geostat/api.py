@@ -1,5 +1,5 @@
 """The public functions of geostat. Each takes and returns xarray; the command line calls the same
-pipeline.
+stages. Only what measures imports torch.
 
 A run is an `xarray.DataTree`: /capture and /null as measured, /norms, /similarity, /weights and
 /pooled as fitted, /envelope, /sink, /heads, /separable, /verdicts and /summary as confronted.
@@ -22,10 +22,9 @@ from geostat.errors import one_error
 from geostat.fits.one_head import fit_head as fit_one
 from geostat.fits.pooled.depth import depth_trend as trend_over_depth
 from geostat.fits.pooled.fit import pooled_fit as fit_together
-from geostat.runs import pipeline, stages
+from geostat.runs import stages
 from geostat.runs.files import store_path
 from geostat.runs.groups import group_of, joined, tree_of, with_fits
-from geostat.runs.settings import matching_paths, settings_of
 from geostat.verdicts.answers import refuse_older
 from geostat.verdicts.tolerances import read_tolerances
 from geostat.what_if.elasticities import elasticities as tell_elasticities
@@ -66,6 +65,8 @@ def documents(*patterns: str | Path) -> tuple[Path, ...]:
     >>> documents(__file__)[0].name
     'api.py'
     """
+    from geostat.runs.settings import matching_paths
+
     return tuple(path for pattern in patterns for path in matching_paths(pattern))
 
 
@@ -106,8 +107,11 @@ def capture(
     >>> run["capture"]["precision"].dims
     ('document', 'layer', 'head', 'n')
     """
+    from geostat.runs import measurement
+    from geostat.runs.settings import settings_of
+
     asked = settings_of(model, documents, count=count, length=length, **settings)
-    return pipeline.measure(asked, Path(out), fresh=fresh, null=null).tree()
+    return measurement.measure(asked, Path(out), fresh=fresh, null=null).tree()
 
 
 @one_error

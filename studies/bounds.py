@@ -25,7 +25,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from empirical.measure.selection import default_n, separability
+from empirical.measure.selection import separability
+from empirical.measure.sizes import default_n
 from geostat.bounds.by_document import envelope_grid, evaluate
 from geostat.bounds.envelope import envelope_dataset
 from geostat.datasets.separability import ALL_BOUNDS, SIDES, STATISTICS

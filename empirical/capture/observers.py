@@ -26,7 +26,7 @@ from empirical.measure.layer import (
     position_blocks,
     principal_components,
 )
-from empirical.measure.selection import Convention
+from empirical.measure.sizes import Convention
 from empirical.schema import CAPTURE, NULL, NULLS, PRINCIPAL, coordinates
 from empirical.store.layout import GroupPlan
 

@@ -6,7 +6,7 @@ compile where it may write to neither. Kernels release the interpreter's lock, s
 threads run them side by side. Unlike a compiler's own thread pool they sleep between calls, so they
 do not take cores from the model's forward pass, and several callers may use them at once. What a
 task writes must not depend on which thread runs it; then results do not depend on the number of
-threads, bit for bit. Imports numba, and torch for the number of threads.
+threads, bit for bit. Imports numba; torch, for the number of threads, where tasks are spread.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from functools import cache
 from typing import Any
 
 import numba
-import torch
 
 Task = Callable[[], object]
 
@@ -50,6 +49,8 @@ def spread(tasks: Iterable[Task], *, threads: int | None = None) -> None:
 
     Tasks are handed out in the given order, the next one to whoever is free: put the longest first.
     """
+    import torch
+
     queue = deque(tasks)
     workers = min(threads if threads is not None else torch.get_num_threads(), len(queue))
 

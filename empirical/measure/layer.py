@@ -24,15 +24,8 @@ from empirical.measure.head_kernels import (
     separability_of_head,
 )
 from empirical.measure.pairs import Block, Pairs
-from empirical.measure.selection import (
-    MEASURES,
-    ArrayLike,
-    Convention,
-    Sizes,
-    by_size,
-    head_arrays,
-    order_by_weight,
-)
+from empirical.measure.selection import MEASURES, ArrayLike, by_size, head_arrays, order_by_weight
+from empirical.measure.sizes import Convention, Sizes
 from empirical.schema import CURVES
 
 UNIT_LAGS: Final = 16

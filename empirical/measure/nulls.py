@@ -25,13 +25,12 @@ from empirical.measure.compiled import compiled, spread
 from empirical.measure.head_kernels import square
 from empirical.measure.selection import (
     ArrayLike,
-    Convention,
-    Sizes,
     by_size,
     head_arrays,
     order_by_weight,
     separability_tasks,
 )
+from empirical.measure.sizes import Convention, Sizes
 
 
 def random_orders(seed: np.random.SeedSequence, heads: int, tokens: int) -> np.ndarray:

@@ -60,9 +60,9 @@ def run_command(**given: Any) -> None:
 @options.taking(options.MEASURING)
 def capture_command(**given: Any) -> None:
     """Only measure: write run.zarr."""
-    from geostat.runs import pipeline
+    from geostat.runs import measurement
 
-    store = pipeline.measure(_settings(given), given["out"], **_how_to_measure(given))
+    store = measurement.measure(_settings(given), given["out"], **_how_to_measure(given))
     _print(
         {"run": str(store.path), "documents": len(store.documents)},
         as_json=given["as_json"],
@@ -87,12 +87,12 @@ def confront_command(
     run: Path, edition: list[str] | None, n: str, quiet: bool, as_json: bool, **asked: Any
 ) -> None:
     """Evaluate the bounds, lay them over the measured curves, and give the verdicts."""
-    from geostat.runs import pipeline
+    from geostat.runs import pipeline, stages
     from geostat.runs.render import outdated
-    from geostat.runs.settings import chosen_editions, envelope_points
 
     tolerances, required = _judged_by(asked.pop("tolerances"), asked.pop("require"))
-    store, editions, points = _open(run), chosen_editions(edition), envelope_points(n)
+    store = _open(run)
+    editions, points = stages.chosen_editions(edition), stages.envelope_points(n)
     pipeline.confront(
         store,
         editions=editions,

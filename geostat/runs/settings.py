@@ -1,7 +1,6 @@
-"""What a run is asked for: settings that check themselves, and what reads the command's options and
-the keywords of `geostat.capture` into them.
-
-Imports empirical and theory for the words that they know.
+"""What a capture is asked for: settings that check themselves, and what reads the command's options
+and the keywords of `geostat.capture` into them. Imports torch, with the models whose words it
+knows.
 """
 
 from __future__ import annotations
@@ -14,12 +13,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from empirical.measure.selection import Convention, default_n
+from empirical.measure.sizes import Convention, default_n
 from empirical.sources import models, windows
 from empirical.sources.paths import path_of
-from geostat.bounds.by_document import EDITIONS, ENVELOPE_POINTS
 from geostat.errors import InputError
-from theory.head.results import Edition
 
 NAMES: dict[str, tuple[str, ...]] = {
     "convention": tuple(Convention),
@@ -244,20 +241,3 @@ def named_heads(names: Sequence[str]) -> tuple[tuple[int, int], ...]:
             )
         heads.append((int(match[1]), int(match[2])))
     return tuple(heads)
-
-
-def chosen_editions(names: Sequence[str] | None) -> tuple[Edition, ...]:
-    """Read edition names; all when none is given."""
-    for name in names or ():
-        if name not in EDITIONS:
-            raise InputError(
-                f"--edition {name}: expected one of {', '.join(EDITIONS)}. Name one of those."
-            )
-    return tuple(edition for edition in EDITIONS if not names or edition in names)
-
-
-def envelope_points(text: str) -> int | None:
-    """Read `geostat confront --n`: default or all."""
-    if text not in {"default", "all"}:
-        raise InputError(f"--n {text}: expected default or all. Use one of those.")
-    return ENVELOPE_POINTS if text == "default" else None

@@ -13,6 +13,7 @@ from geostat.bounds.by_document import EDITIONS, ENVELOPE_POINTS
 from geostat.bounds.envelope import envelope_dataset
 from geostat.bounds.ingredients import swap_ingredients
 from geostat.bounds.predictive.curves import predictive_curves
+from geostat.errors import InputError
 from geostat.experiments.chance import compare_with_nulls
 from geostat.experiments.head_regimes import classify_heads
 from geostat.experiments.sink import correlate_with_sink
@@ -101,3 +102,20 @@ def experiments(tree: xr.DataTree) -> dict[str, xr.Dataset]:
         "heads": classify_heads(capture),
         "separable": compare_with_nulls(capture, null),
     }
+
+
+def chosen_editions(names: Sequence[str] | None) -> tuple[Edition, ...]:
+    """Read edition names; all when none is given."""
+    for name in names or ():
+        if name not in EDITIONS:
+            raise InputError(
+                f"--edition {name}: expected one of {', '.join(EDITIONS)}. Name one of those."
+            )
+    return tuple(edition for edition in EDITIONS if not names or edition in names)
+
+
+def envelope_points(text: str) -> int | None:
+    """Read `geostat confront --n`: default or all."""
+    if text not in {"default", "all"}:
+        raise InputError(f"--n {text}: expected default or all. Use one of those.")
+    return ENVELOPE_POINTS if text == "default" else None

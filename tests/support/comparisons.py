@@ -13,8 +13,8 @@ from support.shared import once
 from support.spine import LENGTH
 
 from geostat.comparison.compare import compare
-from geostat.runs import pipeline
-from geostat.runs.pipeline import Settings
+from geostat.runs import measurement, pipeline
+from geostat.runs.settings import Settings
 
 SHORTER = LENGTH - 8
 
@@ -25,7 +25,7 @@ def shorter(store: Path, model: Path, texts: Path) -> Path:
     folder = store.parent.parent / "shorter"
 
     def make() -> Path:
-        run = pipeline.measure(
+        run = measurement.measure(
             Settings(model=str(model), text=(texts,), documents=3, length=SHORTER), folder
         )
         pipeline.fit(run)

@@ -12,7 +12,8 @@ from support import loops
 from support.places import GOLDEN
 
 from empirical.errors import InputError
-from empirical.measure.selection import Convention, default_n, order_by_weight, separability
+from empirical.measure.selection import order_by_weight, separability
+from empirical.measure.sizes import Convention, default_n
 
 CASES = [
     case

@@ -9,7 +9,8 @@ import pytest
 import xarray as xr
 from support.places import DOCS
 
-from empirical.measure.selection import default_n, separability
+from empirical.measure.selection import separability
+from empirical.measure.sizes import default_n
 from geostat.bounds.by_document import envelope_grid, evaluate
 from geostat.bounds.envelope import envelope_dataset
 from geostat.bounds.overall import overall

@@ -1,5 +1,5 @@
-"""What only reads or renders starts without the libraries that measure: they take seconds to
-import.
+"""What reads, fits, confronts or renders a run starts without the libraries that run a model: they
+take seconds to import.
 """
 
 import json
@@ -28,6 +28,8 @@ COMMANDS = {
         "--out",
         "OUT/whatif",
     ),
+    "fit": ("RUN",),
+    "confront": ("RUN", "--edition", "sharp"),
     "tables": ("RUN", "--out", "OUT/tables"),
     "figures": ("RUN", "--out", "OUT/figures"),
     "report": ("RUN", "--out", "OUT/report"),
@@ -36,7 +38,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_that_measures_nothing_imports_nothing_that_measures(
+def test_a_command_that_runs_no_model_imports_nothing_that_does(
     command: str, finished: Finished, tmp_path: Path
 ) -> None:
     run, other = tmp_path / "run", tmp_path / "other"

@@ -27,11 +27,11 @@ from empirical.store.integrity import check
 from empirical.store.lock import alone
 from empirical.store.store import Store
 from geostat.errors import InputError
-from geostat.runs import pipeline, render, stages
+from geostat.runs import measurement, pipeline, render, stages
 from geostat.runs.console import Console
 from geostat.runs.files import store_path
 from geostat.runs.groups import CONFRONTED
-from geostat.runs.pipeline import Settings
+from geostat.runs.settings import Settings
 
 
 def test_a_store_lies_in_the_folder_or_is_named_itself():
@@ -52,7 +52,7 @@ def test_a_store_lies_in_the_folder_or_is_named_itself():
 )
 def test_what_is_refused_leaves_nothing_behind(tmp_path: Path, asked: Settings, change: dict):
     with pytest.raises((InputError, MeasurementError)) as caught:
-        pipeline.measure(dataclasses.replace(asked, **change), tmp_path / "out")
+        measurement.measure(dataclasses.replace(asked, **change), tmp_path / "out")
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "out").exists()
 
@@ -74,11 +74,11 @@ def test_fresh_throws_the_old_run_away_only_for_a_new_one(
     (tmp_path / "run.json").write_text('{"seconds": {"capture": 5.0}}')
     before = contents(tmp_path)
     with pytest.raises((InputError, MeasurementError)):
-        pipeline.measure(dataclasses.replace(asked, **change), tmp_path, fresh=True)
+        measurement.measure(dataclasses.replace(asked, **change), tmp_path, fresh=True)
     assert contents(tmp_path) == before
     with pytest.raises(MeasurementError, match="was measured with"):
-        pipeline.measure(asked, tmp_path)
-    store = pipeline.measure(asked, tmp_path, fresh=True)
+        measurement.measure(asked, tmp_path)
+    store = measurement.measure(asked, tmp_path, fresh=True)
     assert [row["name"].rpartition("/")[2] for row in store.documents] == [
         "text 0.txt",
         "text 1.txt",
@@ -101,7 +101,7 @@ def test_fresh_does_not_throw_away_what_is_no_run(
         (MeasurementError, StoreError),
         match=r"is not a run of geostat\. Name|the manifest is damaged\. Restore",
     ):
-        pipeline.measure(
+        measurement.measure(
             asked,
             tmp_path,
             fresh=fresh,
@@ -131,7 +131,7 @@ def test_what_needs_no_weights_is_refused_before_they_are_read(
     )
     change, said = BEFORE_THE_WEIGHTS[name]
     with pytest.raises((InputError, MeasurementError), match=re.escape(said)):
-        pipeline.measure(dataclasses.replace(asked, **change), tmp_path / "out")
+        measurement.measure(dataclasses.replace(asked, **change), tmp_path / "out")
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_records_are_read_before_the_weights(
     )
     (tmp_path / "notes.jsonl").write_text(content)
     with pytest.raises(MeasurementError, match=said):
-        pipeline.measure(
+        measurement.measure(
             dataclasses.replace(asked, text=(tmp_path / "notes.jsonl",)), tmp_path / "out"
         )
 
@@ -163,13 +163,15 @@ def test_text_that_is_not_there_is_refused_before_a_model_is_looked_for(
         models, "find", lambda *args, **options: pytest.fail("a model was looked for")
     )
     with pytest.raises(MeasurementError, match=r"absent.txt: no such file"):
-        pipeline.measure(dataclasses.replace(asked, text=(Path("absent.txt"),)), tmp_path / "out")
+        measurement.measure(
+            dataclasses.replace(asked, text=(Path("absent.txt"),)), tmp_path / "out"
+        )
 
 
 def test_a_full_disk_keeps_the_documents_before_it(
     tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch
 ):
-    whole = pipeline.measure(asked, tmp_path / "whole")
+    whole = measurement.measure(asked, tmp_path / "whole")
     flush = disk.flush
 
     def full(path: Path) -> None:
@@ -181,12 +183,12 @@ def test_a_full_disk_keeps_the_documents_before_it(
     with pytest.raises(
         MeasurementError, match=r"no space left.*What was complete is kept.*run the same again"
     ):
-        pipeline.measure(asked, tmp_path / "full")
+        measurement.measure(asked, tmp_path / "full")
     monkeypatch.undo()
     kept = Store.open(tmp_path / "full" / "run.zarr")
     assert [row["name"] for row in kept.documents] == [whole.documents[0]["name"]]
     check(kept.path, kept.attributes)
-    pipeline.measure(asked, tmp_path / "full")
+    measurement.measure(asked, tmp_path / "full")
     assert contents(kept.path) == contents(whole.path)
 
 
@@ -205,19 +207,19 @@ def test_a_captured_row_with_nan_names_document_layer_and_head(
         MeasurementError,
         match=rf"text 0.txt', layer 2, {where}: NaN or infinity in the captured row",
     ):
-        pipeline.measure(
+        measurement.measure(
             dataclasses.replace(asked, model=str(tmp_path / "model")), tmp_path / "out"
         )
     assert not (tmp_path / "out").exists()
 
 
 def test_every_stage_gives_the_same_bytes_again(tmp_path: Path, asked: Settings):
-    store, other = (pipeline.measure(asked, tmp_path / name) for name in ("one", "two"))
+    store, other = (measurement.measure(asked, tmp_path / name) for name in ("one", "two"))
     assert contents(store.path) == contents(other.path)
     pipeline.fit(store)
     pipeline.confront(store, points=4)
     before = contents(store.path)
-    again = pipeline.measure(asked, tmp_path / "one")
+    again = measurement.measure(asked, tmp_path / "one")
     assert again.results == [
         "envelope",
         "heads",
@@ -272,9 +274,9 @@ def test_a_stage_stopped_half_way_leaves_the_earlier_results_whole(
 
 @pytest.mark.usefixtures("no_fits")
 def test_more_documents_drop_the_results_of_fewer(tmp_path: Path, asked: Settings):
-    store = pipeline.measure(asked, tmp_path)
+    store = measurement.measure(asked, tmp_path)
     pipeline.fit(store)
-    grown = pipeline.measure(dataclasses.replace(asked, documents=3), tmp_path)
+    grown = measurement.measure(dataclasses.replace(asked, documents=3), tmp_path)
     assert len(grown.documents) == 3
     assert grown.results == []
     with pytest.raises(
@@ -327,7 +329,7 @@ def test_documents_kept_from_an_interrupted_run_can_be_fitted(tmp_path: Path, as
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt, match=r"1 of 2 documents are kept in .*--resume"):
-        pipeline.measure(asked, tmp_path, console=Console(captured=stop))
+        measurement.measure(asked, tmp_path, console=Console(captured=stop))
     store = Store.open(tmp_path / "run.zarr")
     assert (pipeline.fit(store)["norms"]["documents"] == 1).all()
 
@@ -335,7 +337,7 @@ def test_documents_kept_from_an_interrupted_run_can_be_fitted(tmp_path: Path, as
 def test_results_interrupted_while_they_are_written_do_not_count(
     tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch
 ):
-    store = pipeline.measure(asked, tmp_path)
+    store = measurement.measure(asked, tmp_path)
     before = contents(tmp_path)
     write, seen = module.write_group, []
 
@@ -353,7 +355,7 @@ def test_results_interrupted_while_they_are_written_do_not_count(
 
 
 def test_damage_is_told_apart_from_bad_input(tmp_path: Path, asked: Settings):
-    store = pipeline.measure(asked, tmp_path)
+    store = measurement.measure(asked, tmp_path)
     chunk = next(
         file
         for file in (store.path / "capture" / "attention_weight" / "c" / "0").rglob("*")
@@ -363,8 +365,8 @@ def test_damage_is_told_apart_from_bad_input(tmp_path: Path, asked: Settings):
     with pytest.raises(
         StoreError, match=r"attention_weight/c/0/0/0/0: damaged, for it is missing.*--fresh"
     ):
-        pipeline.measure(asked, tmp_path)
-    assert len(pipeline.measure(asked, tmp_path, fresh=True).documents) == 2
+        measurement.measure(asked, tmp_path)
+    assert len(measurement.measure(asked, tmp_path, fresh=True).documents) == 2
 
 
 def test_a_console_hears_every_stage_and_how_far_it_is(tmp_path: Path, asked: Settings):
@@ -373,7 +375,7 @@ def test_a_console_hears_every_stage_and_how_far_it_is(tmp_path: Path, asked: Se
     console = Console(
         stage=stages.append, fraction=lambda stage, fraction: far.update({stage: fraction})
     )
-    store = pipeline.measure(asked, tmp_path, null=False, console=console)
+    store = measurement.measure(asked, tmp_path, null=False, console=console)
     pipeline.fit(store, console=console)
     pipeline.confront(store, editions=("sharp",), points=2, console=console)
     assert stages == [

@@ -11,9 +11,9 @@ from support.runs import contents, small_run
 from support.spine import Finished
 
 from empirical.errors import InputError as MeasurementError
-from geostat.runs import pipeline
+from geostat.runs import measurement, pipeline
 from geostat.runs.console import Console
-from geostat.runs.pipeline import Settings
+from geostat.runs.settings import Settings
 
 
 def test_run_json_lies_beside_the_store_and_tells_the_seconds_of_each_stage(finished: Finished):
@@ -34,24 +34,24 @@ def test_run_json_adds_up_the_sessions_of_a_capture(tmp_path: Path, asked: Setti
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        pipeline.measure(asked, tmp_path, console=Console(captured=stop))
+        measurement.measure(asked, tmp_path, console=Console(captured=stop))
     assert [session["documents"] for session in recorded(tmp_path)["captures"]] == [1]
-    pipeline.fit(pipeline.measure(asked, tmp_path))
+    pipeline.fit(measurement.measure(asked, tmp_path))
     two = recorded(tmp_path)
     assert [session["documents"] for session in two["captures"]] == [1, 1]
     assert two["seconds"]["capture"] == pytest.approx(
         sum(session["seconds"] for session in two["captures"])
     )
     assert set(two["seconds"]) == {"capture", "fit"}
-    pipeline.measure(asked, tmp_path)
+    measurement.measure(asked, tmp_path)
     assert recorded(tmp_path) == two, "a repeat that measures nothing changes nothing"
-    pipeline.measure(dataclasses.replace(asked, documents=4), tmp_path)
+    measurement.measure(dataclasses.replace(asked, documents=4), tmp_path)
     more = recorded(tmp_path)
     assert [session["documents"] for session in more["captures"]] == [1, 1, 2]
     assert set(more["seconds"]) == {"capture"}, (
         "the fits of fewer documents are gone, and so are their times"
     )
-    pipeline.measure(asked, tmp_path, fresh=True)
+    measurement.measure(asked, tmp_path, fresh=True)
     assert [session["documents"] for session in recorded(tmp_path)["captures"]] == [2]
 
 
@@ -59,10 +59,10 @@ def test_run_json_adds_up_the_sessions_of_a_capture(tmp_path: Path, asked: Setti
 def test_a_capture_that_was_killed_before_it_could_record_itself_is_recorded_without_its_seconds(
     tmp_path: Path, asked: Settings
 ):
-    pipeline.measure(asked, tmp_path)
+    measurement.measure(asked, tmp_path)
     machine = recorded(tmp_path)["machine"]
     (tmp_path / "run.json").unlink()
-    pipeline.measure(asked, tmp_path)
+    measurement.measure(asked, tmp_path)
     assert recorded(tmp_path) == {"captures": [], "machine": machine}
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from empirical.measure.selection import default_n
+from empirical.measure.sizes import default_n
 from empirical.sources.windows import LEAST_LENGTH
 from geostat.errors import InputError
-from geostat.runs import pipeline, settings
-from geostat.runs.pipeline import Settings
+from geostat.runs import measurement, settings, stages
+from geostat.runs.settings import Settings
 
 
 @pytest.mark.parametrize(
@@ -24,11 +24,11 @@ from geostat.runs.pipeline import Settings
     ],
 )
 def test_sizes_are_read(text, expected):
-    np.testing.assert_array_equal(pipeline.sizes(text, 40), list(expected))
+    np.testing.assert_array_equal(settings.sizes(text, 40), list(expected))
 
 
 def test_sizes_by_default_are_those_of_the_measurement():
-    np.testing.assert_array_equal(pipeline.sizes("default", 1024), default_n(1024))
+    np.testing.assert_array_equal(settings.sizes("default", 1024), default_n(1024))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_sizes_by_default_are_those_of_the_measurement():
 )
 def test_sizes_out_of_range_are_refused_in_one_line_with_the_remedy(text):
     with pytest.raises(InputError) as caught:
-        pipeline.sizes(text, 40)
+        settings.sizes(text, 40)
     said = str(caught.value)
     assert said.startswith(f"--n {text}: ")
     assert ". Use " in said
@@ -130,7 +130,7 @@ def test_a_text_where_the_model_stands_is_told_how_texts_are_named(
     ]
     for asked, said in refusals:
         with pytest.raises(InputError) as caught:
-            pipeline.measure(asked, tmp_path / "out")
+            measurement.measure(asked, tmp_path / "out")
         assert str(caught.value).endswith(said)
     for model in (None, str(model_folder), str(tmp_path / "model.gguf"), "no/such"):
         settings.refuse_text_as_model(Settings(model=model, text=(one,)))
@@ -141,10 +141,10 @@ def test_names_of_heads_editions_and_grids_are_read():
     assert settings.named_heads(["L5H3", "l0h12"]) == ((5, 3), (0, 12))
     with pytest.raises(InputError, match=r"--head 5.3: expected a layer and a head, such as L5H3"):
         settings.named_heads(["5.3"])
-    assert settings.chosen_editions(None) == ("printed", "sharp")
-    assert settings.chosen_editions(["sharp"]) == ("sharp",)
+    assert stages.chosen_editions(None) == ("printed", "sharp")
+    assert stages.chosen_editions(["sharp"]) == ("sharp",)
     with pytest.raises(InputError, match="--edition best: expected one of printed, sharp"):
-        settings.chosen_editions(["sharp", "best"])
-    assert (settings.envelope_points("default"), settings.envelope_points("all")) == (24, None)
+        stages.chosen_editions(["sharp", "best"])
+    assert (stages.envelope_points("default"), stages.envelope_points("all")) == (24, None)
     with pytest.raises(InputError, match="--n 3: expected default or all"):
-        settings.envelope_points("3")
+        stages.envelope_points("3")

@@ -1,0 +1,124 @@
+"""Measurement of one run: the text and the model that are asked for, through the capture into the
+store. Imports torch.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from empirical.capture.capture import capture
+from empirical.capture.observers import Baselines, Geometry, Observer, refuse_unknown_heads
+from empirical.measure.sizes import Convention
+from empirical.sources import builtin, models, texts
+from empirical.sources import windows as corpus
+from empirical.sources.paths import path_of
+from empirical.store.manifest import read_root
+from empirical.store.store import Store
+from geostat.bounds.own_cosines import MeasuredEnvelope
+from geostat.runs.console import QUIET, Console
+from geostat.runs.files import capture_session, refuse_unwritable, store_path
+from geostat.runs.settings import Settings, refuse_text_as_model, sizes
+
+
+def text_of(settings: Settings) -> texts.Corpus:
+    """Find the asked-for text; it is read when windows are cut from it.
+
+    Raises:
+        InputError: if it is not there.
+    """
+    if settings.dataset:
+        return texts.from_hub(settings.dataset, split=settings.split, field=settings.field)
+    return (
+        texts.from_paths(settings.text, field=settings.field) if settings.text else texts.builtin()
+    )
+
+
+def find_model(settings: Settings) -> models.FoundModel:
+    """Find the asked-for model, and refuse what can be refused before its weights are read.
+
+    Raises:
+        InputError: if it is not there, cannot be measured, or has no such heads.
+    """
+    result = models.find(
+        settings.model,
+        revision=settings.revision,
+        dtype=settings.dtype,
+        device=settings.device,
+        trust_remote_code=settings.trust_remote_code,
+        allow_pickle=settings.allow_pickle,
+    )
+    result.refuse_unreadable(settings.length)
+    if result.heads is not None:
+        layers, heads = result.heads
+        refuse_unknown_heads(settings.heads, layers=layers, heads=heads)
+    return result
+
+
+def measure(
+    settings: Settings,
+    out: Path,
+    *,
+    fresh: bool = False,
+    null: bool = True,
+    console: Console = QUIET,
+) -> Store:
+    """Capture the run that `settings` describe into `out`; an equal run that stopped early is
+    completed.
+
+    With `fresh` a run that stands there is thrown away, once the first document of the new one is
+    complete.
+
+    Raises:
+        InputError: for bad settings, text or model, something at `out` that is no run, or a run of
+            other settings (unless `fresh`).
+        StoreError: if the run there is damaged (unless `fresh`; not even then if its manifest
+            cannot be read).
+    """
+    n = sizes(settings.n, settings.length)
+    path = path_of(store_path(out))
+    if path.exists():
+        read_root(path, damaged=fresh)  # refuses what is no run
+    refuse_unwritable(path.parent)
+    refuse_text_as_model(settings)
+    with capture_session(path) as kept:
+        if settings.model in (None, "builtin") and (notice := builtin.conversion_notice()):
+            console.stage(notice)
+        console.stage("read the text")
+        documents, result = text_of(settings), find_model(settings)
+        windows = corpus.windows(
+            documents,
+            result.tokenizer,
+            length=settings.length,
+            count=settings.documents,
+            special_tokens=settings.special_tokens,
+        )
+        console.stage("load the model")
+        model = result.load()
+        console.stage("capture")
+        observers = _observers(settings, null=null)
+        asked = {
+            "groups": [observer.group for observer in observers],
+            "named_heads": [list(head) for head in settings.heads],
+        }
+        return capture(
+            model,
+            windows,
+            path,
+            observers=observers,
+            n=n,
+            convention=Convention(settings.convention),
+            seed=settings.seed,
+            batch=settings.batch,
+            settings=asked,
+            fresh=fresh,
+            on_progress=console.captured,
+            on_kept=kept.append,
+        )
+
+
+def _observers(settings: Settings, *, null: bool) -> list[Observer]:
+    """What a capture measures of each document: the heads, null baselines, bounds at each head's
+    own cosines.
+    """
+    geometry = Geometry(named=settings.heads)
+    return [geometry, *([Baselines()] if null else []), MeasuredEnvelope()]
