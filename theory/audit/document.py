@@ -11,16 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from theory.audit import heads
-from theory.audit.rows import (
-    AGAIN,
-    AGAIN_IN_DOUBT,
-    IN_DOUBT,
-    LADDER,
-    LARGE_ERROR,
-    NEAR,
-    SIGMAS,
-    Audit,
-)
+from theory.audit.rows import Audit
 from theory.audit.simulate import FOLLOWUP, FOLLOWUP_RECALL
 from theory.audit.summary import (
     SMALL_N,
@@ -29,6 +20,15 @@ from theory.audit.summary import (
     relative_width,
     sharp_beyond_repaired,
     table,
+)
+from theory.audit.truth import (
+    AGAIN,
+    AGAIN_IN_DOUBT,
+    IN_DOUBT,
+    LADDER,
+    LARGE_ERROR,
+    NEAR,
+    SIGMAS,
 )
 from theory.head.results import QUANTITIES
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from theory.arrays import BoolArray, FloatArray
 from theory.audit.heads import Sample, heads
-from theory.audit.rows import LARGE_ERROR, Audit, Rows, audit
+from theory.audit.rows import Audit, Rows, audit
+from theory.audit.truth import LARGE_ERROR
 from theory.head.results import UNDER_MODEL_G, Edition
 
 SMALL_N = 8

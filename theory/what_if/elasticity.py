@@ -19,6 +19,7 @@ import numpy as np
 from theory.arrays import FloatArray
 from theory.errors import InputError
 from theory.evaluate.envelopes import envelope
+from theory.what_if.grams import gram_at, similarity_of
 from theory.what_if.grid import WITH_KAPPA, Grid, heads_of
 from theory.what_if.parameters import GRAM, PARAMETERS, Question
 
@@ -98,7 +99,7 @@ def study_elasticities(
     """
     question, fixed = question or Question(), dict(fixed or {})
     grid = Grid.of({}, fixed, question)
-    if not bool(grid.similarity().feasible):
+    if not bool(similarity_of(grid).feasible):
         raise InputError(
             "no vectors have the Gram of this point, expected a feasible one. Lower |rho0|, or use"
             " --project (project=True)."
@@ -163,11 +164,11 @@ def _bounds_at(fixed: Mapping[str, float | str], question: Question) -> FloatArr
     """
     grid = Grid.of({}, fixed, question)
     grid.check()
-    similarity = grid.similarity()
+    similarity = similarity_of(grid)
     if not bool(similarity.feasible):
         return np.full(len(question.bounds), np.nan)
     alpha, norms = heads_of([values for _, values in grid.profiles()])
-    gram = grid.gram(grid.fixed | {"rho0": float(similarity.rho0)})
+    gram = gram_at(grid, grid.fixed | {"rho0": float(similarity.rho0)})
     result = envelope(
         alpha[0],
         norms[0],

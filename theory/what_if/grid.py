@@ -1,7 +1,7 @@
-"""The grid of a what-if study: its axes, what stands still, the Gram and the profile of each point,
-and whether memory holds it.
+"""The grid of a what-if study: its axes, what stands still, the profile of each point, and whether
+memory holds it.
 
-Source: arXiv 2602.01893, Assumptions 1-3. A point whose Gram no vectors have is masked (erratum 9).
+Source: arXiv 2602.01893, Assumptions 1-3. The Gram of each point is that of `theory.what_if.grams`.
 Imports numpy.
 """
 
@@ -15,11 +15,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from theory.arrays import BoolArray, FloatArray
+from theory.arrays import FloatArray
 from theory.errors import InputError
 from theory.head.attention_profile import many_weights
-from theory.head.gram import Gram, LagGram
-from theory.head.similarity_decay import decaying
 from theory.what_if.parameters import GRAM, PARAMETERS, PROFILE, Question
 
 AT_ONCE: Final = 2**21
@@ -155,65 +153,6 @@ class Grid:
                 },
             )
 
-    def similarity(self) -> Similarity:
-        """Which points have a Gram that vectors can have, and the ρ₀ of each, over the axes that
-        they depend on.
-        """
-        measured = self.question.measured
-        if measured is not None:
-            moved, rho0, distance = (
-                np.array(measured.kind != "none"),
-                np.array(np.nan),
-                np.array(measured.distance),
-            )
-            return Similarity(
-                dims=(), feasible=np.array(True), projected=moved, rho0=rho0, distance=distance
-            )
-        dims = self.dims((*GRAM, "L"))
-        shape = [len(self.axes[name]) for name in dims]
-        edge, rho0 = np.empty(shape), np.empty(shape)
-        edges: dict[tuple[float, ...], float] = {}
-        for index, at in self.points((*GRAM, "L")):
-            key = (at["beta"], at["c"], at["stretch"], at["L"])
-            if key not in edges:
-                edges[key] = self.lag_gram(at).edge(int(at["L"]))
-            edge[index], rho0[index] = edges[key], at["rho0"]
-        within = np.abs(rho0) <= edge * (1 + 1e-12)  # an edge that is NaN lets nothing in
-        if not self.question.project:
-            return Similarity(
-                dims=dims,
-                feasible=within,
-                projected=np.zeros_like(within),
-                rho0=rho0,
-                distance=np.zeros_like(rho0),
-            )
-        moved = ~within & np.isfinite(edge)
-        there = np.where(moved, np.copysign(edge, rho0), rho0)
-        return Similarity(
-            dims=dims,
-            feasible=within | moved,
-            projected=moved,
-            rho0=there,
-            distance=np.abs(there - rho0),
-        )
-
-    def gram(self, at: Mapping[str, float]) -> Gram:
-        """The Gram of one point."""
-        return self.lag_gram(at) if self.question.measured is None else self.question.measured.gram
-
-    def lag_gram(self, at: Mapping[str, float]) -> LagGram:
-        """The Gram of one point, where it follows from parameters."""
-        form = self.question.decay
-        decay: Any = "exponential" if form == "offset" else form
-        return decaying(
-            decay,
-            at["beta"],
-            int(at["L"]) + 1,
-            rho0=at["rho0"],
-            offset=at["c"],
-            stretch=at["stretch"],
-        )
-
     def profiles(self) -> list[Profile]:
         """Every profile: its index along the axes that profiles have, and its values, T₁ and T₂
         filled in.
@@ -299,24 +238,6 @@ def _settled_by_gram(
             " L out."
         )
     return dict(fixed) | {"L": length}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Similarity:
-    """The Grams of a study, over the axes `dims`."""
-
-    dims: tuple[str, ...]
-    feasible: BoolArray
-    projected: BoolArray
-    rho0: FloatArray
-    distance: FloatArray
-    """|Δρ₀|, or how far a measured Gram was moved."""
-
-    def spread(self, name: str, grid: Grid) -> np.ndarray:
-        """Return one of the arrays, shaped to broadcast over all axes of the study."""
-        return np.asarray(getattr(self, name)).reshape(
-            [len(values) if axis in self.dims else 1 for axis, values in grid.axes.items()]
-        )
 
 
 def heads_of(profiles: Sequence[Mapping[str, float]]) -> tuple[FloatArray, FloatArray]:

@@ -8,7 +8,7 @@ shares of L, as in "0.5L". Imports numpy.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Final, Literal, get_args
 
 import numpy as np
@@ -28,7 +28,7 @@ BOUNDS: Final = tuple(
 LOWER: Final = BOUNDS[::2]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Parameter:
     """A parameter of a study. `low` and `high` bound it; open where so marked.
 
@@ -40,6 +40,7 @@ class Parameter:
     meaning: str
     units: str
     symbol: str
+    _: KW_ONLY
     default: float | None
     low: float = 0.0
     high: float = np.inf
@@ -118,132 +119,41 @@ class Parameter:
 
 
 _ALL: Final = (
+    Parameter("N", "selected tokens", "tokens", "N", default=8, low=1, whole=True),
     Parameter(
-        name="N",
-        meaning="selected tokens",
-        units="tokens",
-        symbol="N",
-        default=8,
-        low=1,
-        whole=True,
+        "L", "last position; there are L + 1 tokens", "tokens", "L", default=1024, low=1, whole=True
     ),
+    Parameter("d", "head size", "1", "d", default=64, low=1, whole=True),
     Parameter(
-        name="L",
-        meaning="last position; there are L + 1 tokens",
-        units="tokens",
-        symbol="L",
-        default=1024,
-        low=1,
-        whole=True,
+        "kappa", "constant of the printed tails", "1", r"\kappa", default=KAPPA, open_low=True
     ),
-    Parameter(name="d", meaning="head size", units="1", symbol="d", default=64, low=1, whole=True),
+    Parameter("beta", "decay of similarity", "1/token", r"\beta", default=0.1, open_low=True),
+    Parameter("rho0", "cosine with the sink", "1", r"\rho_0", default=0.05, low=-1, high=1),
+    Parameter("c", "similarity at long lag", "1", "c", default=0, low=-1, high=1),
     Parameter(
-        name="kappa",
-        meaning="constant of the printed tails",
-        units="1",
-        symbol=r"\kappa",
-        default=KAPPA,
-        open_low=True,
+        "stretch", "exponent of the stretched exponential", "1", "s", default=1, open_low=True
     ),
+    Parameter("lam", "sink's value norm over the others'", "1", r"\lambda", default=0.25),
+    Parameter("p_sink", "weight of the sink", "1", r"p_{\mathrm{sink}}", default=0.3, high=1),
     Parameter(
-        name="beta",
-        meaning="decay of similarity",
-        units="1/token",
-        symbol=r"\beta",
-        default=0.1,
-        open_low=True,
-    ),
-    Parameter(
-        name="rho0",
-        meaning="cosine with the sink",
-        units="1",
-        symbol=r"\rho_0",
-        default=0.05,
-        low=-1,
-        high=1,
-    ),
-    Parameter(
-        name="c", meaning="similarity at long lag", units="1", symbol="c", default=0, low=-1, high=1
-    ),
-    Parameter(
-        name="stretch",
-        meaning="exponent of the stretched exponential",
-        units="1",
-        symbol="s",
-        default=1,
-        open_low=True,
-    ),
-    Parameter(
-        name="lam",
-        meaning="sink's value norm over the others'",
-        units="1",
-        symbol=r"\lambda",
-        default=0.25,
-    ),
-    Parameter(
-        name="p_sink",
-        meaning="weight of the sink",
-        units="1",
-        symbol=r"p_{\mathrm{sink}}",
-        default=0.3,
-        high=1,
-    ),
-    Parameter(
-        name="p_base",
-        meaning="weight of the plateau; without it the weights sum to 1",
-        units="1",
-        symbol=r"p_{\mathrm{base}}",
+        "p_base",
+        "weight of the plateau; without it the weights sum to 1",
+        "1",
+        r"p_{\mathrm{base}}",
         default=None,
         open_low=True,
         high=1,
     ),
     Parameter(
-        name="eta",
-        meaning="strength of the oscillation, and rate of the growth",
-        units="1",
-        symbol=r"\eta",
-        default=0.02,
+        "eta", "strength of the oscillation, and rate of the growth", "1", r"\eta", default=0.02
     ),
     Parameter(
-        name="growth",
-        meaning="rate of the growth, where it is not η",
-        units="1/token",
-        symbol=r"\eta_g",
-        default=None,
+        "growth", "rate of the growth, where it is not η", "1/token", r"\eta_g", default=None
     ),
-    Parameter(
-        name="omega",
-        meaning="frequency of the oscillation",
-        units="rad/token",
-        symbol=r"\omega",
-        default=0.1,
-    ),
-    Parameter(
-        name="T1",
-        meaning="end of the plateau",
-        units="tokens",
-        symbol="T_1",
-        default=None,
-        whole=True,
-        share=0.5,
-    ),
-    Parameter(
-        name="T2",
-        meaning="start of the growth",
-        units="tokens",
-        symbol="T_2",
-        default=None,
-        whole=True,
-        share=0.9,
-    ),
-    Parameter(
-        name="C",
-        meaning="value norm of the content tokens",
-        units="value norm",
-        symbol="C",
-        default=1,
-        open_low=True,
-    ),
+    Parameter("omega", "frequency of the oscillation", "rad/token", r"\omega", default=0.1),
+    Parameter("T1", "end of the plateau", "tokens", "T_1", default=None, whole=True, share=0.5),
+    Parameter("T2", "start of the growth", "tokens", "T_2", default=None, whole=True, share=0.9),
+    Parameter("C", "value norm of the content tokens", "value norm", "C", default=1, open_low=True),
 )
 
 PARAMETERS: Final = {parameter.name: parameter for parameter in _ALL}

@@ -16,7 +16,8 @@ import numpy as np
 
 from theory.arrays import BoolArray, FloatArray
 from theory.head.ranked import Selections, selections
-from theory.what_if.grid import Grid, Similarity, batches, heads_of
+from theory.what_if.grams import Similarity, gram_at, similarity_of
+from theory.what_if.grid import Grid, batches, heads_of
 from theory.what_if.parameters import BOUNDS, GRAM, LOWER, PARAMETERS, PROFILE, Decay, Question
 
 
@@ -82,7 +83,7 @@ def study(
         and question.delta0 == "out"
         and question.measured is None
     )
-    similarity = grid.similarity()
+    similarity = similarity_of(grid)
     values: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
         "feasible": (similarity.dims, similarity.feasible)
     }
@@ -241,10 +242,10 @@ def _pointwise(grid: Grid, similarity: Similarity) -> dict[str, tuple[tuple[str,
         for outer_index, at in grid.points(outer):
             where = dict(zip(grid.dims(outer), outer_index, strict=True))
             known = where | dict(zip(grid.dims(PROFILE), batch[0][0], strict=True))
-            gram_at = tuple(known[name] for name in similarity.dims)
-            if not similarity.feasible[gram_at]:
+            place = tuple(known[name] for name in similarity.dims)
+            if not similarity.feasible[place]:
                 continue
-            gram = grid.gram(at | {"L": length, "rho0": float(similarity.rho0[gram_at])})
+            gram = gram_at(grid, at | {"L": length, "rho0": float(similarity.rho0[place])})
             bounds = envelopes(
                 alpha,
                 norms,

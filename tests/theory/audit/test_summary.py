@@ -9,8 +9,9 @@ import pytest
 
 from theory.audit import heads, summary
 from theory.audit import rows as audit_rows
-from theory.audit.rows import Truth
+from theory.audit import truth as audit_truth
 from theory.audit.simulate import AUDITED, FOLLOWUP, FOLLOWUP_RECALL, mean_of_draws, simulate
+from theory.audit.truth import Truth
 from theory.errors import InputError
 from theory.head.gram import is_feasible
 from theory.head.results import QUANTITIES
@@ -69,7 +70,7 @@ def test_small_heads_have_every_kind_of_gram_and_exact_ties():
 def test_small_heads_near_their_bounds_are_drawn_again_and_inner_balls_told_apart(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(audit_rows, "LADDER", (4, 16))
+    monkeypatch.setattr(audit_truth, "LADDER", (4, 16))
     found = summary.audit(("sharp", "conditional"), sample="small", draws=250, seed=2, count=12)
     rows = found.rows["conditional", "recall_followup"]
     assert (rows.error >= 1 / 4000).all()
@@ -93,7 +94,7 @@ def test_a_bound_of_a_small_head_that_is_a_little_too_tight_is_caught(
         )
 
     monkeypatch.setattr(audit_rows, "evaluated", tighter)
-    monkeypatch.setattr(audit_rows, "LADDER", (20, 100))
+    monkeypatch.setattr(audit_truth, "LADDER", (20, 100))
     lines = summary.table(
         summary.audit(("conditional",), sample="small", draws=400, seed=2, count=6)
     )
@@ -138,7 +139,7 @@ def test_a_bound_that_is_too_tight_is_caught(monkeypatch: pytest.MonkeyPatch):
         return replace(found, recall_lower=middle, recall_upper=middle)
 
     monkeypatch.setattr(audit_rows, "evaluated", tighter)
-    monkeypatch.setattr(audit_rows, "AGAIN", 2)
+    monkeypatch.setattr(audit_truth, "AGAIN", 2)
     lines = {
         line.quantity: line
         for line in summary.table(summary.audit(("sharp",), draws=300, every=119))
@@ -153,8 +154,8 @@ def test_a_chance_flag_clears_when_drawn_again(monkeypatch: pytest.MonkeyPatch):
         mean, error = mean_of_draws(*head, directions=directions)
         return mean + 0.5 * (head[5] == 300), error  # of the draws first asked for
 
-    monkeypatch.setattr(audit_rows, "mean_of_draws", unlucky)
-    monkeypatch.setattr(audit_rows, "AGAIN", 2)
+    monkeypatch.setattr(audit_truth, "mean_of_draws", unlucky)
+    monkeypatch.setattr(audit_truth, "AGAIN", 2)
     for line in summary.table(summary.audit(("sharp",), draws=300, every=119)):
         assert line.flagged > 0
         assert line.violated_lower + line.violated_upper == 0
