@@ -20,7 +20,7 @@ import xarray as xr
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from synthetic import Sizes, Truth, capture
+from support.synthetic import Sizes, Truth, capture
 
 import geostat as gs
 from geostat.fits.norms.fit import fit_norms
@@ -76,7 +76,14 @@ def main() -> None:
         )
         groups = {
             "/capture": capture(
-                truth, sizes=Sizes(asked.documents, asked.layers, 9, 3, asked.length)
+                truth,
+                sizes=Sizes(
+                    documents=asked.documents,
+                    layers=asked.layers,
+                    heads=9,
+                    kv_heads=3,
+                    positions=asked.length,
+                ),
             )
         }
     seconds = np.array([once(groups) for _ in range(asked.repeat)])

@@ -25,7 +25,7 @@ from empirical.sources.texts import builtin
 from empirical.sources.windows import windows
 from empirical.tap.tap import TappedLayer, tap
 
-OnLayer = Callable[[np.ndarray, torch.Tensor, int], object]
+OnLayer = Callable[[np.ndarray, np.ndarray, int], object]
 
 
 def parts(tokens: int) -> dict[str, OnLayer]:

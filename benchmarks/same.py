@@ -23,7 +23,7 @@ def arrays(before: xr.Dataset, after: xr.Dataset) -> Iterator[str]:
     """Yield each variable that one lacks, or whose dims, type or values differ bit for bit (NaN
     equals NaN).
     """
-    for name in sorted({*before.variables, *after.variables}):
+    for name in sorted({*map(str, before.variables), *map(str, after.variables)}):
         if name not in before.variables or name not in after.variables:
             yield f"{name}: only {'after' if name in after.variables else 'before'}"
             continue
@@ -43,7 +43,7 @@ def arrays(before: xr.Dataset, after: xr.Dataset) -> Iterator[str]:
 
 
 def attributes(
-    before: Mapping[str, Any], after: Mapping[str, Any], ignored: set[str]
+    before: Mapping[Any, Any], after: Mapping[Any, Any], ignored: set[str]
 ) -> Iterator[str]:
     """Yield each attribute that differs."""
     for name in sorted({*before, *after} - ignored):
@@ -84,7 +84,7 @@ def main() -> None:
         before, after = old[group].to_dataset(), new[group].to_dataset()
         unlike += [f"/{group}/{line}" for line in arrays(before, after)]
         said += [f"/{group}: {line}" for line in attributes(before.attrs, after.attrs, ignored)]
-        for name in sorted({*before.variables} & {*after.variables}):
+        for name in sorted({*map(str, before.variables)} & {*map(str, after.variables)}):
             said += [
                 f"/{group}/{name}: {line}"
                 for line in attributes(before[name].attrs, after[name].attrs, ignored)

@@ -12,6 +12,7 @@ import time
 import numpy as np
 
 from theory.evaluate.envelopes import envelope, envelopes
+from theory.head.results import Edition
 from theory.head.similarity_decay import offset_exponential
 
 TOKENS, DIMENSION, KV_HEADS, HEADS_PER_KV = 1024, 64, 90, 3
@@ -38,7 +39,7 @@ def measured_gram(rng: np.random.Generator) -> np.ndarray:
     return (values @ values.T).astype(np.float32)
 
 
-def time_model(edition: str, measured: bool, documents: int) -> float:
+def time_model(edition: Edition, measured: bool, documents: int) -> float:
     """Return the seconds for one Gram over the whole model."""
     rng = np.random.default_rng(0)
     alpha, norms = synthetic_heads(rng, HEADS_PER_KV)
@@ -66,7 +67,8 @@ def main() -> None:
         f"{KV_HEADS * HEADS_PER_KV} heads, {len(SIZES)} sizes, {documents} documents, T = {TOKENS},"
         f" d = {DIMENSION}"
     )
-    for edition in ("sharp", "printed"):
+    editions: tuple[Edition, ...] = ("sharp", "printed")
+    for edition in editions:
         for measured in (False, True):
             print(
                 f"{edition:8s} {'measured' if measured else 'by lag':9s}"

@@ -16,6 +16,10 @@ import resource
 import subprocess
 import sys
 import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from theory.head.results import Edition
 
 TOKENS, DIMENSION, VALUES_OF_N = 1025, 64, 128
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL", "NUMBA")}
@@ -47,7 +51,7 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def one_head(edition: str) -> dict[str, float]:
+def one_head(edition: Edition) -> dict[str, float]:
     """One head at `VALUES_OF_N` values of N, shared work once."""
     import numpy as np
 
@@ -78,27 +82,29 @@ def conditional(heads: int) -> dict[str, float]:
 
     from theory.audit import heads as audit_heads
     from theory.editions.conditional.conditional_edition import conditional_bounds
+    from theory.head.gram import LagGram
     from theory.head.ranked import rank_tokens, summarise
 
     audit_heads.RANGES["length"] = (256, 256.001)
     wall, cpu, settled = [], [], 0
     for head in audit_heads.heads("random", seed=2026, count=heads):
-        ranked = rank_tokens(head.alpha, head.norms, head.gram.matrix(257), 0)
+        gram = head.gram.matrix(257) if isinstance(head.gram, LagGram) else head.gram
+        ranked = rank_tokens(head.alpha, head.norms, gram, 0)
         for n in head.n.tolist():
             summary = summarise(ranked, np.array([n]))
             conditional_bounds(ranked, summary, 0, head.dimension, followup=False)
             starts = time.perf_counter(), time.process_time()
-            out = conditional_bounds(ranked, summary, 0, head.dimension, followup=False)
+            bounds = conditional_bounds(ranked, summary, 0, head.dimension, followup=False)
             wall.append(time.perf_counter() - starts[0])
             cpu.append(time.process_time() - starts[1])
-            settled += out.error <= 0.01
+            settled += bounds.error <= 0.01
     shares = {"median": 0.5, "ninth_decile": 0.9, "worst": 1.0}
-    out = {
+    quantiles = {
         f"{kind}_{name}": float(np.quantile(times, q))
         for kind, times in (("wall", wall), ("cpu", cpu))
         for name, q in shares.items()
     }
-    return {"rows": len(wall), "settled": settled / len(wall), **out}
+    return {"rows": len(wall), "settled": settled / len(wall), **quantiles}
 
 
 def fresh(part: str, *arguments: str) -> dict[str, float]:

@@ -20,7 +20,7 @@ import sympy as sp
 from theory.head.attention_profile import WeightProfile
 from theory.what_if.study import Question, study
 
-AXES = {
+AXES: dict[str, np.ndarray] = {
     "N": np.arange(1, 101),
     "beta": np.geomspace(0.01, 0.5, 100),
     "d": np.arange(16, 176, 16),
