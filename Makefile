@@ -6,6 +6,8 @@ STAMP := $(VENV)/.installed
 OUT ?= report
 # Two processes; the tests of a file stay in one, where they share what they measure.
 WORKERS ?= -n 2 --dist loadfile --no-loadscope-reorder
+# A process has one thread, or they fight for the cores; it keeps the bytecode, as some sixty start.
+TESTS := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
 .PHONY: report test test-all check bench studies format clean
 
@@ -13,10 +15,10 @@ report: $(STAMP)
 	$(BIN)/geostat run --documents 8 --length 1024 --out $(OUT)
 
 test: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(WORKERS)
+	$(TESTS) $(WORKERS)
 
 test-all: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(WORKERS) -m "slow or not slow"
+	$(TESTS) $(WORKERS) -m "slow or not slow"
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

@@ -17,6 +17,7 @@ from support.spine import LENGTH, Finished, Said, capturing, geostat
 
 from empirical.store.store import Store
 from geostat.runs import stages
+from geostat.runs.groups import CONFRONTED
 from geostat.runs.settings import Settings
 from reports.figures.every import FIGURES
 from reports.figures.style import STYLE
@@ -110,6 +111,18 @@ def captured(
 def one_figure(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages hold their first figure alone: for tests that look at none."""
     monkeypatch.setattr(page, "plans", lambda tree: FIGURES[:1])
+
+
+@pytest.fixture
+def same_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A confrontation gives what the run holds already: for tests of what it leaves behind."""
+    monkeypatch.setattr(
+        stages,
+        "confronted",
+        lambda tree, **asked: {
+            name: tree[name].to_dataset() for name in CONFRONTED if name in tree.children
+        },
+    )
 
 
 @pytest.fixture

@@ -39,6 +39,8 @@ compared.
 RESAMPLES: Final = 1000
 """Resamples of documents for the bootstrap band."""
 SEED: Final = 0
+AT_ONCE: Final = 20_000
+"""Means that are ranked together: more do not stay in a processor's cache."""
 SAME: Final = 1e-6
 """Means nearer than this are equal: those of Recall over K documents are multiples of 1/(NK),
 rounded to single precision on the way.
@@ -127,15 +129,21 @@ def _ranked(table: Table, replicates: FloatArray, draws: FloatArray) -> dict[str
     if table.heads < LEAST_HEADS:
         return _estimates({}, sizes)
 
-    def of(shares: FloatArray) -> FloatArray:
-        x = ranks(table.similarity.T @ shares, apart=SAME)
-        y = ranks(np.einsum("khn,k->nh", table.recall, shares), apart=SAME)
+    def correlation(x: FloatArray, y: FloatArray) -> FloatArray:
         x, y = x - x.mean(), y - y.mean(axis=-1, keepdims=True)
         scale = np.sqrt((x**2).sum() * (y**2).sum(axis=-1))
         return np.divide(y @ x, scale, out=np.full(scale.shape, np.nan), where=scale > 0)
 
-    band = np.array([of(row) for row in draws]).reshape(-1, sizes)
-    return _estimates({"correlation": np.array([of(row) for row in replicates])}, sizes, band)
+    def of(rows: FloatArray) -> FloatArray:
+        x = np.array([table.similarity.T @ shares for shares in rows])
+        y = np.array([np.einsum("khn,k->nh", table.recall, shares) for shares in rows])
+        pairs = zip(ranks(x, apart=SAME), ranks(y, apart=SAME), strict=True)
+        return np.array([correlation(*pair) for pair in pairs])
+
+    step = max(1, AT_ONCE // (sizes * table.heads))
+    parts = [of(draws[first : first + step]) for first in range(0, len(draws), step)]
+    band = np.concatenate(parts) if parts else np.empty((0, sizes))
+    return _estimates({"correlation": of(replicates)}, sizes, band)
 
 
 def _estimates(

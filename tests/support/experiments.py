@@ -1,5 +1,7 @@
 """A made-up run with every experiment."""
 
+from functools import cache
+
 import numpy as np
 import xarray as xr
 from support.reports_tree import POSITIONS, N, run_tree
@@ -14,10 +16,15 @@ CURVES = (
 )
 
 
-def experimented(*, documents=6, window=POSITIONS, seed=0, like=True):
-    """A made-up run with its experiments; `like`: heads whose sink resembles the others have
-    more Recall.
+def experimented(**options):
+    """A made-up run with its experiments, the caller's own; `options` as below. `like`: heads
+    whose sink resembles the others have more Recall.
     """
+    return _made(**options).copy(deep=True)
+
+
+@cache
+def _made(*, documents=6, window=POSITIONS, seed=0, like=True):
     tree = run_tree(documents=documents, window=window, seed=seed)
     rng = np.random.default_rng(seed)
     capture = tree["capture"].to_dataset()

@@ -54,7 +54,7 @@ def test_a_report_can_be_required_to_say_something(store: Path):
     assert 'id="table-verdicts"' in (store.parent / "report.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.usefixtures("one_figure")
+@pytest.mark.usefixtures("one_figure", "same_results")
 def test_a_page_that_a_confrontation_outdates_is_named_with_the_command_that_renews_it(store: Path):
     """Under --quiet nothing is said. Where nothing lies there, nothing is said either: a test
     below.
