@@ -4,7 +4,7 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
@@ -22,6 +22,17 @@ class InputError(ValueError):
 
 class Unmet(Exception):
     """A verdict that was required is not met; says which, in one line."""
+
+
+def refuse_unknown(value: str, known: Collection[str], seen: str, *, verb: str = "Choose") -> None:
+    """Refuse a value that is none of those known; `seen` says what it is and is not.
+
+    >>> refuse_unknown("mean", ("sum", "max"), "'mean' is no total")
+    Traceback (most recent call last):
+    geostat.errors.InputError: 'mean' is no total, expected one of sum, max. Choose one of those.
+    """
+    if value not in known:
+        raise InputError(f"{seen}, expected one of {', '.join(known)}. {verb} one of those.")
 
 
 def one_error(function: Callable[P, R]) -> Callable[P, R]:

@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 from geostat.datasets.tokens import index_of, layer_tokens, require
-from geostat.errors import InputError
+from geostat.errors import InputError, refuse_unknown
 from geostat.fits.mean_curves import NEEDS, by_lag, by_position, two_level
 from geostat.fits.norms import trend, variance
 from geostat.fits.similarity import fit, forms
@@ -59,17 +59,9 @@ def fit_head(
         InputError: if layer, head, which or form is unknown, a variable is missing, or the head
             cannot be fitted with this form.
     """
-    if which not in FORMS:
-        raise InputError(
-            f"which={which!r} is not an assumption, expected one of {', '.join(FORMS)}. Choose one"
-            " of those."
-        )
+    refuse_unknown(which, FORMS, f"which={which!r} is not an assumption")
     form = PRINTED[which] if form is None else form
-    if form not in FORMS[which]:
-        raise InputError(
-            f"form={form!r} is not a form of {which}, expected one of {', '.join(FORMS[which])}."
-            " Choose one of those."
-        )
+    refuse_unknown(form, FORMS[which], f"form={form!r} is not a form of {which}")
     require(capture, NEEDS[which])
     at_layer, at_head = index_of(capture, "layer", layer), index_of(capture, "head", head)
     kv_head = index_of(capture, "kv_head", int(capture["kv_head_of_head"].values[at_head]))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import xarray as xr
 
-from geostat.errors import InputError, Unmet
+from geostat.errors import InputError, Unmet, refuse_unknown
 from geostat.verdicts.claims import CLAIMS, UNITS, refuse_withdrawn
 
 
@@ -77,11 +77,7 @@ def requirement(text: str) -> Requirement:
             ' heads, as in "norms.cv holds 0.9".'
         )
     refuse_withdrawn(f"--require {text}: {match[1]}", match[1])
-    if match[1] not in keys:
-        raise InputError(
-            f"--require {text}: {match[1]} is no claim, expected one of {', '.join(keys)}. Name one"
-            " of those."
-        )
+    refuse_unknown(match[1], keys, f"--require {text}: {match[1]} is no claim", verb="Name")
     return Requirement(claim=match[1], answer=match[2], least=float(match[3]))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from geostat.errors import InputError
+from geostat.errors import InputError, refuse_unknown
 from geostat.verdicts.claims import CLAIMS, Claim, refuse_withdrawn
 
 DEFAULT_TOLERANCES: Final = Path(__file__).with_name("tolerances.toml")
@@ -59,11 +59,7 @@ def _read(path: Path) -> dict[str, Tolerance]:
     out = {}
     for key, table in _flat(tables).items():
         refuse_withdrawn(f"{path}: [{key}]", key)
-        if key not in known:
-            raise InputError(
-                f"{path}: [{key}] is no claim, expected one of {', '.join(known)}. Name one of"
-                " those."
-            )
+        refuse_unknown(key, known, f"{path}: [{key}] is no claim", verb="Name")
         out[key] = _tolerance(path, known[key], table)
     return out
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import xarray as xr
 
-from geostat.errors import InputError
+from geostat.errors import refuse_unknown
 from theory.head.gram import LagGram
 from theory.head.results import Edition
 from theory.what_if.crossing import Crossing, find_crossing
@@ -176,10 +176,7 @@ def find_value(
     >>> print(find_value("N", 0.5, base={"L": 64.0}))
     largest N with recall_lower >= 0.5: 64 (there it is 1)
     """
-    if bound not in BOUNDS:
-        raise InputError(
-            f"{bound!r} is no bound, expected one of {', '.join(BOUNDS)}. Use one of those."
-        )
+    refuse_unknown(bound, BOUNDS, f"{bound!r} is no bound", verb="Use")
     question, rest = question_of(
         gram, base or {}, edition=edition, bounds=(bound,), project=project
     )

@@ -7,17 +7,16 @@ import subprocess
 
 import numpy as np
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from support.experiments import FULL, experimented
-from support.figures import texts
+from support.figures import assert_labels_stand_apart
 from support.reports_tree import POSITIONS, run_tree
 
 from geostat.display.experiments import separable_side
 from reports.errors import InputError
 from reports.figures import captions_experiments, style
 from reports.figures.captions import figures_of
-from reports.figures.every import EXPERIMENTS, FIGURES, draw, plans
+from reports.figures.every import EXPERIMENTS, FIGURES, plans
 from reports.figures.experiments import figure_regime_curves, figure_regime_depth, figure_sink
 from reports.run import Run
 from reports.tables.every import tables, write_table
@@ -39,22 +38,7 @@ DRAWN = tuple(
 )
 @pytest.mark.parametrize("plan", DRAWN, ids=lambda plan: plan.name)
 def test_no_label_covers_another_or_leaves_the_figure(plan, tree):
-    with style.context():
-        figure = draw(plan, Run.of(tree))
-        FigureCanvasAgg(figure)
-        figure.canvas.draw()
-        boxes = texts(figure)
-    for index, (name, box) in enumerate(boxes):
-        assert box.x0 >= -1, name
-        assert box.y0 >= -1, name
-        assert box.x1 <= figure.bbox.x1 + 1, name
-        assert box.y1 <= figure.bbox.y1 + 1, name
-        for other, against in boxes[:index]:
-            overlap = (
-                min(box.x1, against.x1) - max(box.x0, against.x0),
-                min(box.y1, against.y1) - max(box.y0, against.y0),
-            )
-            assert min(overlap) <= 1.5, f"{name!r} covers {other!r}"
+    assert_labels_stand_apart(plan, Run.of(tree))
 
 
 def test_a_run_has_the_figures_of_its_groups():

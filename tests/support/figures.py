@@ -1,6 +1,10 @@
 """What a figure shows."""
 
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
+
+from reports.figures import style
+from reports.figures.every import draw
 
 
 def texts(figure):
@@ -20,3 +24,23 @@ def texts(figure):
         if text.get_visible() and text.get_text().strip() and text not in beyond
     ]
     return [(text.get_text(), text.get_window_extent(renderer)) for text in found]
+
+
+def assert_labels_stand_apart(plan, run):
+    """No label of a figure covers another or leaves the figure."""
+    with style.context():
+        figure = draw(plan, run)
+        FigureCanvasAgg(figure)
+        figure.canvas.draw()
+        boxes = texts(figure)
+    for index, (name, box) in enumerate(boxes):
+        assert box.x0 >= -1, name
+        assert box.y0 >= -1, name
+        assert box.x1 <= figure.bbox.x1 + 1, name
+        assert box.y1 <= figure.bbox.y1 + 1, name
+        for other, against in boxes[:index]:
+            overlap = (
+                min(box.x1, against.x1) - max(box.x0, against.x0),
+                min(box.y1, against.y1) - max(box.y0, against.y0),
+            )
+            assert min(overlap) <= 1.5, f"{name!r} covers {other!r}"

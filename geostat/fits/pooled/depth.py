@@ -20,7 +20,7 @@ import numpy as np
 import xarray as xr
 
 from geostat.datasets.variable import Value, Variable, variables
-from geostat.errors import InputError
+from geostat.errors import InputError, refuse_unknown
 from geostat.fits.norms.trend import bandwidth, newey_west
 from geostat.fits.norms.variance import restricted_likelihood
 from geostat.fits.pooled.values import FEWEST_LAYERS, TRENDS, depth_of, pooled_values
@@ -152,15 +152,8 @@ def depth_trend(
         InputError: for an unknown name or model, or fewer than FEWEST_LAYERS layers (and for
             "mixed" two documents) that have a value.
     """
-    if name not in TRENDS:
-        raise InputError(
-            f"{name!r} is no pooled parameter, expected one of {', '.join(TRENDS)}. Choose one of"
-            " those."
-        )
-    if model not in MODELS:
-        raise InputError(
-            f"model={model!r} is unknown, expected one of {', '.join(MODELS)}. Choose one of those."
-        )
+    refuse_unknown(name, TRENDS, f"{name!r} is no pooled parameter")
+    refuse_unknown(model, MODELS, f"model={model!r} is unknown")
     values = pooled_values(capture, name).scaled(TRENDS[name][-1])
     word = f"log {name}" if TRENDS[name][-1] else name
     layers, each = values.estimate[:-1], values.each[:, :-1]

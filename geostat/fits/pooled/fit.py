@@ -20,7 +20,7 @@ import xarray as xr
 from geostat.datasets.flags import codes
 from geostat.datasets.tokens import index_of, require
 from geostat.datasets.variable import Value, Variable, join, mapped, variables
-from geostat.errors import InputError
+from geostat.errors import InputError, refuse_unknown
 from geostat.fits import mean_curves
 from geostat.fits.document_errors import DocumentResult
 from geostat.fits.pooled import depth
@@ -126,17 +126,9 @@ def pooled_fit(
         InputError: if what, form or layer is unknown, a variable is missing, or there is too little
             to fit.
     """
-    if what not in FORMS_OF:
-        raise InputError(
-            f"what={what!r} is nothing to pool, expected one of {', '.join(FORMS_OF)}. Choose one"
-            " of those."
-        )
+    refuse_unknown(what, FORMS_OF, f"what={what!r} is nothing to pool")
     form = DEFAULT[what] if form is None else form
-    if form not in FORMS_OF[what]:
-        raise InputError(
-            f"form={form!r} is not a form of {what}, expected one of {', '.join(FORMS_OF[what])}."
-            " Choose one of those."
-        )
+    refuse_unknown(form, FORMS_OF[what], f"form={form!r} is not a form of {what}")
     require(capture, mean_curves.NEEDS[what])
     layers = (
         list(range(capture.sizes["layer"]))

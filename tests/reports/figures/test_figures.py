@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from support.figures import texts
+from support.figures import assert_labels_stand_apart
 from support.reports_tree import POSITIONS, N, run_tree
 
 from geostat.display.separability import CONTRIBUTIONS, SELECTED
@@ -28,22 +28,7 @@ FONTS = style.STYLE["pdf.fonttype"]
 @pytest.mark.parametrize("window", [POSITIONS, 40])
 @pytest.mark.parametrize("plan", FIGURES, ids=lambda plan: plan.name)
 def test_no_label_covers_another_or_leaves_the_figure(plan, window):
-    with style.context():
-        figure = draw(plan, Run.of(TREE if window == POSITIONS else run_tree(window=window)))
-        FigureCanvasAgg(figure)
-        figure.canvas.draw()
-        boxes = texts(figure)
-    for index, (name, box) in enumerate(boxes):
-        assert box.x0 >= -1, name
-        assert box.y0 >= -1, name
-        assert box.x1 <= figure.bbox.x1 + 1, name
-        assert box.y1 <= figure.bbox.y1 + 1, name
-        for other, against in boxes[:index]:
-            overlap = (
-                min(box.x1, against.x1) - max(box.x0, against.x0),
-                min(box.y1, against.y1) - max(box.y0, against.y0),
-            )
-            assert min(overlap) <= 1.5, f"{name!r} covers {other!r}"
+    assert_labels_stand_apart(plan, Run.of(run_tree(window=window)))
 
 
 def test_a_figure_draws_on_given_axes_and_returns_them():
