@@ -22,7 +22,7 @@ import torch
 from empirical.capture.identity import differing, provenance
 from empirical.capture.observers import Buffers, LayerView, Observer, Progress, RunShape
 from empirical.errors import InputError
-from empirical.measure.sizes import Convention
+from empirical.measure.convention import Convention
 from empirical.sources.models import LoadedModel
 from empirical.sources.windows import Windows
 from empirical.store.layout import GroupPlan

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from empirical.measure.sizes import Convention
+from empirical.measure.convention import Convention
 from empirical.schema import SCHEMA_VERSION
 from empirical.sources.models import LoadedModel
 from empirical.sources.windows import Windows

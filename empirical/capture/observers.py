@@ -18,6 +18,7 @@ import xarray as xr
 
 from empirical.errors import InputError
 from empirical.measure import nulls
+from empirical.measure.convention import Convention
 from empirical.measure.layer import (
     COMPONENTS,
     cosine_bins,
@@ -26,7 +27,6 @@ from empirical.measure.layer import (
     position_blocks,
     principal_components,
 )
-from empirical.measure.sizes import Convention
 from empirical.schema import CAPTURE, NULL, NULLS, PRINCIPAL, coordinates
 from empirical.store.layout import GroupPlan
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from empirical.errors import InputError
 from empirical.measure.compiled import Task, spread
+from empirical.measure.convention import Convention
 from empirical.measure.cosine_kernels import COSINE_BINS, NO_PAIR, running_maxima, walk
 from empirical.measure.head_kernels import (
     contributions,
@@ -25,7 +26,7 @@ from empirical.measure.head_kernels import (
 )
 from empirical.measure.pairs import Block, Pairs
 from empirical.measure.selection import MEASURES, ArrayLike, by_size, head_arrays, order_by_weight
-from empirical.measure.sizes import Convention, Sizes
+from empirical.measure.sizes import Sizes
 from empirical.schema import CURVES
 
 UNIT_LAGS: Final = 16

@@ -22,6 +22,7 @@ import numpy as np
 import torch
 
 from empirical.measure.compiled import compiled, spread
+from empirical.measure.convention import Convention
 from empirical.measure.head_kernels import square
 from empirical.measure.selection import (
     ArrayLike,
@@ -30,7 +31,7 @@ from empirical.measure.selection import (
     order_by_weight,
     separability_tasks,
 )
-from empirical.measure.sizes import Convention, Sizes
+from empirical.measure.sizes import Sizes
 
 
 def random_orders(seed: np.random.SeedSequence, heads: int, tokens: int) -> np.ndarray:

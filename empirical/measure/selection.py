@@ -20,8 +20,9 @@ import torch
 
 from empirical.errors import InputError
 from empirical.measure.compiled import Task, spread
+from empirical.measure.convention import Convention
 from empirical.measure.head_kernels import separability_of_head
-from empirical.measure.sizes import Convention, Sizes
+from empirical.measure.sizes import Sizes
 from empirical.schema import f_scores
 
 MEASURES = ("precision", "recall", "r_min", "r_max")

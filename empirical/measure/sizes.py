@@ -1,11 +1,7 @@
-"""Sizes N of a selection, and the two conventions of counting its tokens.
-
-Sources: arXiv 2602.01893, Definitions 1-2, Corollary 1; arXiv 2609.37879. Imports numpy.
-"""
+"""Sizes N of a selection: the default grid, and those asked for. Imports numpy."""
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -17,17 +13,6 @@ DENSE = 64
 
 LOG_SPACED = 96
 """Values of the default grid beyond `DENSE`, before rounding to integers."""
-
-
-class Convention(StrEnum):
-    """How balls and F are counted. Recorded with every result."""
-
-    PAPER = "paper"
-    """Closed balls, F for each radius (Definitions 1-2, Corollary 1). At N = T nothing is
-    outside: P = R = 1.
-    """
-    FOLLOWUP = "followup"
-    """Closed outer ball, open inner ball, one F from P(r_max) and R(r_min). N < T only."""
 
 
 def default_n(tokens: int) -> np.ndarray:

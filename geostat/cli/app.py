@@ -278,12 +278,9 @@ def _print(result: dict[str, Any], *, as_json: bool = False, quiet: bool = False
     from empirical.sources.paths import shown  # a name that is not UTF-8 can be printed
 
     for name, value in result.items():
-        lines = (
-            [f"{name}:", *(f"  {item}" for item in value)]
-            if isinstance(value, list)
-            else [f"{name}: {value}"]
-        )
-        sys.stdout.write(shown("\n".join(lines)) + "\n")
+        several = isinstance(value, list)
+        text = "".join(f"\n  {item}" for item in value) if several else f" {value}"
+        sys.stdout.write(shown(f"{name}:{text}") + "\n")
 
 
 def main() -> None:
@@ -295,3 +292,7 @@ def main() -> None:
         app()
     finally:
         process.settle()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,5 +1,5 @@
-"""What runs are called side by side, which documents they share, and which settings differ and
-hamper the comparison. Imports numpy and xarray.
+"""Comparability of runs: what is held of each, what it is called, which documents two of them
+share, and which settings differ and hamper the comparison. Imports numpy and xarray.
 """
 
 from __future__ import annotations

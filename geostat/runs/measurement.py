@@ -8,7 +8,7 @@ from pathlib import Path
 
 from empirical.capture.capture import capture
 from empirical.capture.observers import Baselines, Geometry, Observer, refuse_unknown_heads
-from empirical.measure.sizes import Convention
+from empirical.measure.convention import Convention
 from empirical.sources import builtin, models, texts
 from empirical.sources import windows as corpus
 from empirical.sources.paths import path_of

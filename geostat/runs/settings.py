@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from empirical.measure.sizes import Convention, default_n
+from empirical.measure.convention import Convention
+from empirical.measure.sizes import default_n
 from empirical.sources import models, windows
 from empirical.sources.paths import path_of
 from geostat.errors import InputError

@@ -13,7 +13,6 @@ import numpy as np
 import xarray as xr
 from markupsafe import Markup
 
-from reports.comparison.heads import head_tables
 from reports.comparison.shared import (
     REPORTED,
     STATISTICS,
@@ -26,6 +25,7 @@ from reports.comparison.shared import (
     reported_by_paper,
     wide,
 )
+from reports.comparison.tables_heads import head_tables
 from reports.run import NULLS
 from reports.tables.cells import (
     Cell,

@@ -23,8 +23,9 @@ from geostat.fits.weights.autocorrelation import Background, background, lag_one
 from geostat.fits.weights.break_points import FORMS, search
 from geostat.fits.weights.effects import distance, growth, total_log
 from geostat.fits.weights.forms import CURVE, polish, predict
+from geostat.fits.weights.identifiability.estimates import chosen_values, form_values
 from geostat.fits.weights.identifiability.placement import placement
-from geostat.fits.weights.identifiability.reasons import chosen_values, form_values, reasons
+from geostat.fits.weights.identifiability.reasons import reasons
 from geostat.fits.weights.identifiability.standing import MONOTONE, SHARED, stand_out, strength
 from geostat.fits.weights.phase_mass import alone, arithmetic
 from geostat.fits.weights.rivals import FREE, RIVALS, SIMPLE, compare, simple_fits, simple_slopes

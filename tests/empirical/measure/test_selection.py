@@ -12,8 +12,9 @@ from support import loops
 from support.places import GOLDEN
 
 from empirical.errors import InputError
+from empirical.measure.convention import Convention
 from empirical.measure.selection import order_by_weight, separability
-from empirical.measure.sizes import Convention, default_n
+from empirical.measure.sizes import default_n
 
 CASES = [
     case

@@ -15,8 +15,8 @@ from support.runs import loaded, random_windows
 from support.spine import run_tree
 
 import theory
+from empirical.measure.convention import Convention
 from empirical.measure.selection import separability
-from empirical.measure.sizes import Convention
 from empirical.tap.tap import tap
 from geostat.bounds.by_document import envelope_grid, measured_curves
 from geostat.bounds.envelope import envelope_dataset

@@ -9,6 +9,8 @@ A phase *stands out* if
 3. of an oscillation: its amplitude is at least AMPLITUDE standard errors √(2 S(ω)/(T₂ − T₁)), S the
    spectral density of the noise at ω.
 
+Growth needs no size to stand out; to place T₂ it must reach GROWTH of the noise (`reasons`).
+
 Then its slope, or amplitude, is *identified*. All rests on the residuals of the mean, so that a
 misfit counts as noise. Imports numpy.
 """
@@ -29,6 +31,8 @@ from geostat.statistics.losses import mean_over_documents, paired_gain
 
 AMPLITUDE = 2.0
 """How many standard errors the amplitude of an oscillation must reach."""
+GROWTH = 1.0
+"""How many long-run standard deviations of the noise the total growth must reach to place T₂."""
 MONOTONE, SHARED = FORMS.index("monotone"), FORMS.index("shared")
 
 
@@ -104,7 +108,7 @@ def stand_out(
             growth_seen=np.broadcast_to(
                 grows & (tested.growth_p <= SIGNIFICANCE), strong["growth"].shape
             ),
-            growth_large=strong["growth"] >= 1.0,
+            growth_large=strong["growth"] >= GROWTH,
         )
     out["form_oscillation_identified"] = standing.oscillation
     out["oscillation_identified"], out["growth_identified"] = (
