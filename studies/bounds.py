@@ -34,7 +34,7 @@ from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.statistics.jackknife import SIGNIFICANCE
 from geostat.verdicts.answers import give_verdicts
 from geostat.verdicts.tolerances import read_tolerances
-from studies.weights import DOCUMENTS, Setting, draw, plant
+from studies.weights import DOCUMENTS, PlantedWeights, draw, plant
 from theory.audit.simulate import draw_directions
 from theory.head.similarity_decay import offset_exponential
 
@@ -139,7 +139,7 @@ def made(kind: str, documents: int, tokens: int, random: np.random.Generator) ->
         tokens: T, the sink included.
         random: source of the draws.
     """
-    one = plant(Setting(tokens=tokens, oscillation="absent", growth=KINDS[kind]), 1, random)
+    one = plant(PlantedWeights(tokens=tokens, oscillation="absent", growth=KINDS[kind]), 1, random)
     rows = draw(
         {name: np.repeat(value, documents // DOCUMENTS) for name, value in one.items()},
         tokens,

@@ -44,24 +44,26 @@ SHARES: Final = (0.5, 0.8, 1.0, 1.25, 2.0)
 
 NORMS: Final = (
     *study_of_norms.SETTINGS,
-    study_of_norms.Setting(name="uneven", position=0.05, token=0.05),
+    study_of_norms.PlantedNorms(name="uneven", position=0.05, token=0.05),
 )
 """Kinds of heads; in the last the norms differ by position more than by chance."""
 
 MISFITS: Final = (
     (
         "exponential",
-        study_of_similarity.Setting(form="offset", values={"beta": 0.3, "offset": 0.1}, rho0=0.15),
+        study_of_similarity.PlantedSimilarity(
+            form="offset", values={"beta": 0.3, "offset": 0.1}, rho0=0.15
+        ),
     ),
     (
         "exponential",
-        study_of_similarity.Setting(
+        study_of_similarity.PlantedSimilarity(
             form="offset_power", values={"beta": 1.5, "offset": 0.2}, rho0=0.2
         ),
     ),
     (
         "offset",
-        study_of_similarity.Setting(
+        study_of_similarity.PlantedSimilarity(
             form="offset_power", values={"beta": 1.0, "offset": 0.1}, rho0=0.2
         ),
     ),
@@ -289,7 +291,7 @@ def in_models(tested: list[PValues]) -> list[NDArray[np.int8]]:
     return list(np.stack(out, axis=1).reshape(len(tested), -1))
 
 
-def planted(setting: study_of_norms.Setting, tokens: int) -> dict[str, float]:
+def planted(setting: study_of_norms.PlantedNorms, tokens: int) -> dict[str, float]:
     """Return the effects that a kind of head has in expectation."""
     variance = float(np.linspace(-0.5, 0.5, tokens - 1).var())
     return {
@@ -322,7 +324,7 @@ def norms(heads: int, tokens: int, seed: int) -> Iterator[Kind]:
 
 
 def misfit(
-    form: str, setting: study_of_similarity.Setting, lag: FloatArray, pairs: FloatArray
+    form: str, setting: study_of_similarity.PlantedSimilarity, lag: FloatArray, pairs: FloatArray
 ) -> float:
     """Return the mean absolute error by lag of a form fitted to the cosines that a kind of head
     has on average.

@@ -35,7 +35,7 @@ BAND: Final = (0.92, 0.98)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class PlantedNorms:
     """Planted parameters; standard deviations are in units of C."""
 
     name: str
@@ -64,14 +64,16 @@ class Setting:
 
 
 SETTINGS: Final = (
-    Setting(name="measured"),
-    Setting(name="autocorrelated", memory=0.9, position=0.05),
-    Setting(name="unlike", lam=0.9, trend=-0.3, document=0.15, slope=0.15, sink=0.3, skewed=True),
+    PlantedNorms(name="measured"),
+    PlantedNorms(name="autocorrelated", memory=0.9, position=0.05),
+    PlantedNorms(
+        name="unlike", lam=0.9, trend=-0.3, document=0.15, slope=0.15, sink=0.3, skewed=True
+    ),
 )
 
 
 def draw(
-    setting: Setting, heads: int, documents: int, length: int, random: np.random.Generator
+    setting: PlantedNorms, heads: int, documents: int, length: int, random: np.random.Generator
 ) -> FloatArray:
     """Return norms of shape (document, head, position), each document drawn anew, the sink at
     position 0.
@@ -134,7 +136,7 @@ class Row:
         ).rstrip()
 
 
-def study(setting: Setting, heads: int, documents: int, length: int, seed: int) -> list[Row]:
+def study(setting: PlantedNorms, heads: int, documents: int, length: int, seed: int) -> list[Row]:
     """Fit `heads` synthetic heads of one setting and count coverage."""
     norms = draw(setting, heads, documents, length, np.random.default_rng(seed))
     result = estimates(norms, first_content=1)
@@ -149,7 +151,7 @@ def study(setting: Setting, heads: int, documents: int, length: int, seed: int) 
     return [*rows, replace(_row(setting, "trend", setting.trend, hac, False), name="trend, HAC")]
 
 
-def _row(setting: Setting, name: str, planted: float, found: Estimate, required: bool) -> Row:
+def _row(setting: PlantedNorms, name: str, planted: float, found: Estimate, required: bool) -> Row:
     inside = (found.lower <= planted) & (planted <= found.upper)
     share = float(inside.mean())
     return Row(

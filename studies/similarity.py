@@ -51,7 +51,7 @@ CHOSEN = 0.90
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class PlantedSimilarity:
     """One kind of synthetic head."""
 
     form: str
@@ -69,20 +69,20 @@ class Setting:
 
 
 SETTINGS = (
-    Setting(form="exponential", values={"beta": 0.02}, rho0=0.2),
-    Setting(form="exponential", values={"beta": 0.1}, rho0=0.1),
-    Setting(form="exponential", values={"beta": 0.5}, rho0=0.05, tokens=257),
-    Setting(form="offset", values={"beta": 0.05, "offset": 0.3}, rho0=0.3),
-    Setting(form="offset", values={"beta": 0.3, "offset": 0.1}, rho0=0.15),
-    Setting(form="offset", values={"beta": 1.0, "offset": 0.05}, rho0=-0.1, tokens=257),
-    Setting(form="constant", values={"offset": 0.1}, rho0=0.1),
-    Setting(form="constant", values={"offset": 0.3}, rho0=0.3),
-    Setting(form="power", values={"beta": 0.5}, rho0=0.1),
-    Setting(form="power", values={"beta": 1.0}, rho0=-0.1),
-    Setting(form="stretched", values={"beta": 0.1, "stretch": 0.5}, rho0=0.1),
-    Setting(form="stretched", values={"beta": 0.2, "stretch": 0.7}, rho0=0.1),
-    Setting(form="offset_power", values={"beta": 1.0, "offset": 0.1}, rho0=0.2),
-    Setting(form="offset_power", values={"beta": 1.5, "offset": 0.2}, rho0=0.2),
+    PlantedSimilarity(form="exponential", values={"beta": 0.02}, rho0=0.2),
+    PlantedSimilarity(form="exponential", values={"beta": 0.1}, rho0=0.1),
+    PlantedSimilarity(form="exponential", values={"beta": 0.5}, rho0=0.05, tokens=257),
+    PlantedSimilarity(form="offset", values={"beta": 0.05, "offset": 0.3}, rho0=0.3),
+    PlantedSimilarity(form="offset", values={"beta": 0.3, "offset": 0.1}, rho0=0.15),
+    PlantedSimilarity(form="offset", values={"beta": 1.0, "offset": 0.05}, rho0=-0.1, tokens=257),
+    PlantedSimilarity(form="constant", values={"offset": 0.1}, rho0=0.1),
+    PlantedSimilarity(form="constant", values={"offset": 0.3}, rho0=0.3),
+    PlantedSimilarity(form="power", values={"beta": 0.5}, rho0=0.1),
+    PlantedSimilarity(form="power", values={"beta": 1.0}, rho0=-0.1),
+    PlantedSimilarity(form="stretched", values={"beta": 0.1, "stretch": 0.5}, rho0=0.1),
+    PlantedSimilarity(form="stretched", values={"beta": 0.2, "stretch": 0.7}, rho0=0.1),
+    PlantedSimilarity(form="offset_power", values={"beta": 1.0, "offset": 0.1}, rho0=0.2),
+    PlantedSimilarity(form="offset_power", values={"beta": 1.5, "offset": 0.2}, rho0=0.2),
 )
 
 
@@ -92,7 +92,7 @@ class Coverage:
     a missing interval covers nothing.
     """
 
-    setting: Setting
+    setting: PlantedSimilarity
     parameter: str
     planted: float
     truth: float
@@ -109,7 +109,7 @@ class Recovery:
     chosen.
     """
 
-    setting: Setting
+    setting: PlantedSimilarity
     coverage: tuple[Coverage, ...]
     chosen: Mapping[str, int] = field(default_factory=dict)
 
@@ -145,7 +145,7 @@ def expected_norm(dimension: int) -> float:
     )
 
 
-def draw(setting: Setting, heads: int, documents: int, seed: int) -> Drawn:
+def draw(setting: PlantedSimilarity, heads: int, documents: int, seed: int) -> Drawn:
     """Draw the value vectors of some heads and reduce them as a capture does.
 
     Raises:
@@ -184,7 +184,9 @@ def draw(setting: Setting, heads: int, documents: int, seed: int) -> Drawn:
     return Drawn(cosines=data, sink=sink.reshape(shape), norm=norm.reshape(shape))
 
 
-def recover(setting: Setting, heads: int = 1000, documents: int = 8, seed: int = 0) -> Recovery:
+def recover(
+    setting: PlantedSimilarity, heads: int = 1000, documents: int = 8, seed: int = 0
+) -> Recovery:
     """Draw heads of one setting, fit every form to them, and count."""
     drawn = draw(setting, heads, documents, seed)
     fits = [fit_batched(form, drawn.cosines) for form in FORMS]
@@ -198,7 +200,7 @@ def recover(setting: Setting, heads: int = 1000, documents: int = 8, seed: int =
 
 
 def _counted(
-    setting: Setting, parameter: str, planted: float, truth: float, estimate: Estimate
+    setting: PlantedSimilarity, parameter: str, planted: float, truth: float, estimate: Estimate
 ) -> Coverage:
     def inside(value: float) -> int:
         return int(((estimate.lower <= value) & (estimate.upper >= value)).sum())
@@ -216,7 +218,7 @@ def _counted(
     )
 
 
-def _of_form(setting: Setting, fit: Fit, data: Cosines) -> Iterator[Coverage]:
+def _of_form(setting: PlantedSimilarity, fit: Fit, data: Cosines) -> Iterator[Coverage]:
     """Count the intervals of the true form's parameters; the estimand is the fit to the expected
     cosines.
     """
@@ -230,7 +232,7 @@ def _of_form(setting: Setting, fit: Fit, data: Cosines) -> Iterator[Coverage]:
         yield _counted(setting, name, setting.values[name], float(truth[name][0]), result[name])
 
 
-def _of_sink(setting: Setting, sink: FloatArray) -> Iterator[Coverage]:
+def _of_sink(setting: PlantedSimilarity, sink: FloatArray) -> Iterator[Coverage]:
     result = sink_cosines(sink)
     for name, planted in (("rho0", setting.rho0), ("sink_slope", 0.0)):
         yield _counted(
@@ -238,7 +240,7 @@ def _of_sink(setting: Setting, sink: FloatArray) -> Iterator[Coverage]:
         )
 
 
-def _of_norms(setting: Setting, norm: FloatArray) -> Iterator[Coverage]:
+def _of_norms(setting: PlantedSimilarity, norm: FloatArray) -> Iterator[Coverage]:
     """Fit Assumption 1 as a run does, and count the intervals of C and λ."""
     result = norm_estimates(norm, 1)
     for name, planted, truth in (

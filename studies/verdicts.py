@@ -36,7 +36,7 @@ from studies import bounds
 from studies import levels as study_of_levels
 from studies.bounds import BoundsRow, FlagRow
 from studies.levels import LevelRow, ReachRow, SizeRow, answers, calibration
-from studies.weights import DOCUMENTS, NOISE, Setting, draw, limits, plant
+from studies.weights import DOCUMENTS, NOISE, PlantedWeights, draw, limits, plant
 
 NOISES: Final = (1.0, 0.5, 0.25)
 """Noise of a token in a document, in units of what was measured."""
@@ -134,7 +134,9 @@ def _row(
 def growth(share: float, noise: float, heads: int, tokens: int, random: np.random.Generator) -> Row:
     """Plant a total growth of `share` times its tolerance."""
     tolerance = read_tolerances()["weights.growth"].value
-    truth = plant(Setting(tokens=tokens, oscillation="absent", growth="absent"), heads, random)
+    truth = plant(
+        PlantedWeights(tokens=tokens, oscillation="absent", growth="absent"), heads, random
+    )
     truth["eta_tail"] = share * tolerance / (tokens - 1.0 - truth["t2"])
     fits = fit_weights(drawn(truth, tokens, noise, random)).isel(layer=0)
     parts = (fits[f"growth{part}"].values for part in ("", "_se", "_p", "_skew"))
@@ -148,7 +150,9 @@ def shape(share: float, noise: float, heads: int, tokens: int, random: np.random
     follows each head's own distance.
     """
     tolerance = read_tolerances()["weights.shape_position"].value
-    truth = plant(Setting(tokens=tokens, oscillation="absent", growth="strong"), heads, random)
+    truth = plant(
+        PlantedWeights(tokens=tokens, oscillation="absent", growth="strong"), heads, random
+    )
     steps = share * tolerance * random.choice([-1.0, 1.0], (heads, tokens - 1))
     fits = fit_weights(drawn(truth, tokens, noise, random, steps)).isel(layer=0)
     exact = (
@@ -173,7 +177,9 @@ def shape(share: float, noise: float, heads: int, tokens: int, random: np.random
 def oscillation(share: float, heads: int, tokens: int, random: np.random.Generator) -> Row:
     """Plant an amplitude of `share` times the detection limit, and take it for the tolerance."""
     amplitude = min(share * limits(tokens)[0], 0.98)
-    truth = plant(Setting(tokens=tokens, oscillation="strong", growth="absent"), heads, random)
+    truth = plant(
+        PlantedWeights(tokens=tokens, oscillation="strong", growth="absent"), heads, random
+    )
     truth["eta_osc"] = np.full(heads, amplitude)
     every = fit_weights(drawn(truth, tokens, 1.0, random)).isel(layer=0)
     fits = every.sel(form="separate")

@@ -56,7 +56,7 @@ MODES = ("absent", "weak", "strong")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class PlantedWeights:
     """What is planted: number of tokens with the sink, and how strong each phase is; `printed`
     for one η.
     """
@@ -91,13 +91,13 @@ class Tally:
         entry[1] += int(np.size(success))
 
 
-def settings(tokens: list[int]) -> Iterator[Setting]:
+def settings(tokens: list[int]) -> Iterator[PlantedWeights]:
     """Yield the settings of the study."""
     for number in tokens:
         for oscillation in MODES:
             for growth in MODES:
-                yield Setting(tokens=number, oscillation=oscillation, growth=growth)
-        yield Setting(tokens=number, oscillation="printed", growth="printed")
+                yield PlantedWeights(tokens=number, oscillation=oscillation, growth=growth)
+        yield PlantedWeights(tokens=number, oscillation="printed", growth="printed")
 
 
 def mean_noise() -> Background:
@@ -140,7 +140,9 @@ def limits(tokens: int) -> tuple[float, float]:
     return oscillation, growth
 
 
-def plant(setting: Setting, heads: int, random: np.random.Generator) -> dict[str, FloatArray]:
+def plant(
+    setting: PlantedWeights, heads: int, random: np.random.Generator
+) -> dict[str, FloatArray]:
     """Return the planted parameters, shape (head,), named as the fits' own; p_sink is a mean
     over documents.
     """
@@ -205,7 +207,7 @@ def draw(truth: dict[str, FloatArray], tokens: int, random: np.random.Generator)
     )
 
 
-def recover(setting: Setting, heads: int, seed: int) -> Tally:
+def recover(setting: PlantedWeights, heads: int, seed: int) -> Tally:
     """Plant, fit and compare; return the counts of every question asked of the setting."""
     tally = Tally()
     random = np.random.default_rng(
@@ -218,7 +220,9 @@ def recover(setting: Setting, heads: int, seed: int) -> Tally:
     return tally
 
 
-def _ask(setting: Setting, truth: dict[str, FloatArray], fit: xr.Dataset, tally: Tally) -> None:
+def _ask(
+    setting: PlantedWeights, truth: dict[str, FloatArray], fit: xr.Dataset, tally: Tally
+) -> None:
     own = fit.sel(form=setting.form)
     waves, grows = (
         setting.oscillation in ("strong", "printed"),
@@ -286,7 +290,9 @@ def _cover(
     tally.add(f"95% interval of {name} covers", ((lower <= value) & (value <= upper))[there])
 
 
-def _planted_half_widths(setting: Setting, truth: dict[str, FloatArray]) -> dict[str, FloatArray]:
+def _planted_half_widths(
+    setting: PlantedWeights, truth: dict[str, FloatArray]
+) -> dict[str, FloatArray]:
     """Return the half-widths of T₁, T₂ and ω that the planted parameters and noise give."""
     heads, position = truth["b"].size, np.arange(1.0, setting.tokens)
     noise = mean_noise()
@@ -322,7 +328,7 @@ TARGETS = (
 """Question, least and largest share wanted; None where nothing was promised."""
 
 
-def lines(setting: Setting, tally: Tally) -> list[str]:
+def lines(setting: PlantedWeights, tally: Tally) -> list[str]:
     """Return a setting's table: share, binomial standard error, counts, target, and whether it
     is met (within two standard errors: almost).
     """

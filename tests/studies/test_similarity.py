@@ -8,7 +8,7 @@ from geostat.fits.similarity.forms import FORMS
 from studies import similarity
 from studies.similarity import (
     SETTINGS,
-    Setting,
+    PlantedSimilarity,
     draw,
     expected_cosine,
     expected_norm,
@@ -18,7 +18,7 @@ from studies.similarity import (
 from theory.audit.simulate import draw_directions
 from theory.head.gram import is_feasible
 
-OFFSET = Setting(form="offset", values={"beta": 0.3, "offset": 0.1}, rho0=0.15, tokens=65)
+OFFSET = PlantedSimilarity(form="offset", values={"beta": 0.3, "offset": 0.1}, rho0=0.15, tokens=65)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from geostat.fits.weights.autocorrelation import lag_one
 from geostat.fits.weights.forms import log_profile
 from geostat.fits.weights.identifiability.surrogates import statistics, surrogates
 from studies.weights import (
-    Setting,
+    PlantedWeights,
     Tally,
     draw,
     limits,
@@ -19,7 +19,7 @@ from studies.weights import (
 
 
 def test_noise_is_drawn_as_stated():
-    setting = Setting(tokens=1025, oscillation="absent", growth="absent")
+    setting = PlantedWeights(tokens=1025, oscillation="absent", growth="absent")
     random = np.random.default_rng(1)
     truth = plant(setting, 20, random)
     data = draw(truth, 1025, random)["attention_weight"].values[:, 0]
@@ -56,7 +56,9 @@ def test_at_the_detection_limit_most_are_detected():
 
 @pytest.mark.parametrize("oscillation", ["absent", "strong"])
 def test_a_small_study_recovers_what_was_planted(oscillation):
-    tally = recover(Setting(tokens=257, oscillation=oscillation, growth="strong"), 16, seed=3)
+    tally = recover(
+        PlantedWeights(tokens=257, oscillation=oscillation, growth="strong"), 16, seed=3
+    )
     share = {
         question: successes / max(trials, 1)
         for question, (successes, trials) in tally.counts.items()

@@ -16,7 +16,7 @@ from geostat.bounds.envelope import envelope_dataset
 from geostat.bounds.overall import overall
 from geostat.datasets.separability import ALL_BOUNDS
 from studies.bounds import DECAY, DIMENSION, OFFSET, SINK_COSINE, SINK_NORM
-from studies.weights import DOCUMENTS, Setting, draw, plant
+from studies.weights import DOCUMENTS, PlantedWeights, draw, plant
 from theory.audit.simulate import draw_directions
 from theory.head.similarity_decay import offset_exponential
 
@@ -87,7 +87,7 @@ def covered(curves: dict[str, np.ndarray], bounds: np.ndarray) -> xr.Dataset:
 @pytest.fixture(scope="module")
 def found() -> dict[str, xr.Dataset]:
     random = np.random.default_rng(0)
-    one = plant(Setting(tokens=TOKENS, oscillation="absent", growth="strong"), 1, random)
+    one = plant(PlantedWeights(tokens=TOKENS, oscillation="absent", growth="strong"), 1, random)
     drawn = draw({name: np.repeat(value, HEADS) for name, value in one.items()}, TOKENS, random)
     weights = drawn["attention_weight"].values.reshape(-1, TOKENS)  # document × head
     norms = np.r_[SINK_NORM, np.ones(TOKENS - 1)]
