@@ -8,14 +8,14 @@ rest of the theory room.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from theory.arrays import BoolArray, FloatArray, IntArray
-from theory.audit.heads import Head
 from theory.audit.simulate import AUDITED, Directions, mean_of_draws
+from theory.head.inputs import HeadInput
 from theory.head.results import CLAIMS, Edition
 
 SIGMAS: Final = 4.0
@@ -58,7 +58,7 @@ class Truth:
     draws (n,) each.
     """
 
-    head: Head
+    head: HeadInput
     directions: Directions
     first: int
     seed: int
@@ -67,18 +67,9 @@ class Truth:
     draws: IntArray
 
     @classmethod
-    def of(cls, head: Head, directions: Directions, draws: int, seed: int) -> Truth:
+    def of(cls, head: HeadInput, directions: Directions, draws: int, seed: int) -> Truth:
         """Return the truth from so many draws at every N."""
-        mean, error = mean_of_draws(
-            head.alpha,
-            head.norms,
-            head.gram,
-            head.dimension,
-            head.n,
-            draws,
-            seed,
-            directions=directions,
-        )
+        mean, error = mean_of_draws(head, draws, seed, directions)
         return cls(
             head=head,
             directions=directions,
@@ -102,17 +93,9 @@ class Truth:
         """
         rows = rows & (self.draws < times * self.first)
         if rows.any():
-            head, draws, seed = self.head, times * self.first, self.seed + times * AGAIN_SEED
-            self.mean[:, rows], self.error[:, rows] = mean_of_draws(
-                head.alpha,
-                head.norms,
-                head.gram,
-                head.dimension,
-                head.n[rows],
-                draws,
-                seed,
-                directions=self.directions,
-            )
+            some, draws = replace(self.head, n=self.head.n[rows]), times * self.first
+            again = mean_of_draws(some, draws, self.seed + times * AGAIN_SEED, self.directions)
+            self.mean[:, rows], self.error[:, rows] = again
             self.draws[rows] = draws
 
 

@@ -20,25 +20,8 @@ from theory.statements.setting import ASSUMPTIONS, METRICS, NOTATION
 from theory.statements.tables import SINK_EFFECT, TABLE_1, TABLE_2
 from theory.statements.theorems import CONDITIONAL, PRINTED, REPAIRED, SHARP
 
-GREEK = {
-    "α": "alpha",
-    "β": "beta",
-    "η": "eta",
-    "κ": "kappa",
-    "λ": "lam",
-    "μ": "mu",
-    "ξ": "xi",
-    "ρ": "rho",
-    "σ": "sigma",
-    "ω": "omega",
-    "Δ": "Delta",
-    "₀": "_0",
-    "₁": "_1",
-    "₂": "_2",
-    "₃": "_3",
-    "₊": "_plus",
-    "₋": "_minus",
-}
+SPELLED = "α alpha  β beta  η eta  κ kappa  λ lam  μ mu  ξ xi  ρ rho  σ sigma  ω omega  Δ Delta"
+GREEK = dict(re.findall(r"(\S) (\S+)", f"{SPELLED}  ₀ _0  ₁ _1  ₂ _2  ₃ _3  ₊ _plus  ₋ _minus"))
 """How a letter of the paper is spelled in a name."""
 
 PARTS = {

@@ -169,18 +169,12 @@ def _bounds_at(fixed: Mapping[str, float | str], question: Question) -> FloatArr
         return np.full(len(question.bounds), np.nan)
     alpha, norms = heads_of([values for _, values in grid.profiles()])
     gram = gram_at(grid, grid.fixed | {"rho0": float(similarity.rho0)})
-    result = envelope(
-        alpha[0],
-        norms[0],
-        gram,
+    d, n, choices = (
         int(grid.fixed["d"]),
-        [int(grid.fixed["N"])],
-        edition=question.edition,
-        kappa=grid.fixed["kappa"],
-        delta0=question.delta0,
-        sink_in_b=question.sink_in_b,
-        feasible=True,
+        int(grid.fixed["N"]),
+        question.choices(grid.fixed["kappa"]),
     )
+    result = envelope(alpha[0], norms[0], gram, d, [n], **choices)
     return np.array([getattr(result, bound)[0] for bound in question.bounds])
 
 
