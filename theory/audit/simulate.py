@@ -30,17 +30,13 @@ TIE = 1e-9
 Directions = Literal["gaussian", "unit"]
 
 FOLLOWUP: Final = "f_followup"
-"""The one F of the follow-up protocol, harmonic mean of P(r_max) and R(r_min) with strict inner
-balls; no printed or repaired edition.
-"""
+"""The follow-up's one F: harmonic mean of P(r_max) and R(r_min) with strict inner balls."""
 
 FOLLOWUP_RECALL: Final = "recall_followup"
 """R(r_min) with strict inner balls: told apart for small heads, some of whose tokens are tied."""
 
 AUDITED: Final = (*QUANTITIES, FOLLOWUP_RECALL, FOLLOWUP)
-"""Everything that is simulated: the paper's P(r_max), R(r_min), F(r_max), F(r_min) with closed
-inner balls, then the follow-up's own.
-"""
+"""Everything that is simulated: the paper's four quantities, then the follow-up's own two."""
 
 AS_AUDITED: Final[dict[Convention, tuple[str, ...]]] = {
     "paper": QUANTITIES,

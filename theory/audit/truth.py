@@ -28,9 +28,7 @@ LARGE_ERROR: Final = 0.05
 """Error of `predicted` that its flag has to catch."""
 
 IN_DOUBT: Final = 2.0
-"""A trusted row of `predicted` that lies within so many standard errors of `LARGE_ERROR`, or
-beyond it, is drawn again too.
-"""
+"""Standard errors from `LARGE_ERROR` up to which, or beyond it, a trusted row is drawn again."""
 
 NEAR: Final = 2.0
 """A row of a small head one of whose claimed bounds lies within so many standard errors of the
@@ -41,9 +39,7 @@ LADDER: Final = (20, 1000)
 """With so many times the draws, while it is so near: a million at a thousand of them."""
 
 PINNED: Final = 1e-6
-"""Width up to which a bound is the truth itself, which is near however often it is drawn: not
-drawn a thousand times.
-"""
+"""Width up to which a bound is the truth itself, near however often drawn: not drawn 1000 times."""
 
 AGAIN_IN_DOUBT: Final = 20
 """With so many times the draws: a standard error of .002 or less at a thousand of them."""

@@ -27,14 +27,10 @@ STEP: Final = 1e-4
 """Relative step to either side of a real parameter."""
 
 WIDE_STEP: Final = 1e-2
-"""The same for `predicted`, which leaves out what is unlikely, and so has small steps of its
-own.
-"""
+"""The same for `predicted`, which leaves out what is unlikely: small steps of its own."""
 
 JUMP: Final = 1e-4
-"""How far a value of `predicted` may jump where a cell of its sums falls away or comes in (5e-5
-seen).
-"""
+"""How far `predicted` may jump where a cell of its sums falls away or comes in (5e-5 seen)."""
 
 ROUNDING: Final = 1e-11
 """Relative difference of two evaluations that is no response but rounding."""

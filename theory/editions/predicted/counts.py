@@ -24,9 +24,7 @@ one is interpolated between them.
 """
 
 LIGHT = 0.02
-"""Probability of a group's maximum to be the largest below which its counts are taken as
-independent.
-"""
+"""Probability of a maximum to be the largest below which its counts are taken as independent."""
 
 NEAR_INNER, NEAR_OUTER = 2.0, 1.3
 """Standard deviations up to which a group's maximum that stays below the largest tells of the
