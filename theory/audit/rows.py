@@ -29,11 +29,7 @@ from theory.head.inputs import HeadInput
 from theory.head.results import QUANTITIES, UNDER_MODEL_G, Convention, Edition, Envelope
 
 JUDGES: Final[dict[Edition, Directions]] = {
-    "printed": "unit",
-    "repaired": "unit",
-    "sharp": "gaussian",
-    "conditional": "gaussian",
-    "predicted": "gaussian",
+    edition: "gaussian" if edition in UNDER_MODEL_G else "unit" for edition in get_args(Edition)
 }
 """Which simulation each edition speaks of."""
 
