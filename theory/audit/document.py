@@ -40,9 +40,7 @@ WORDS = {
     FOLLOWUP_RECALL: "E R, follow-up",
     FOLLOWUP: "E F, follow-up",
 }
-"""Every quantity as the tables name it; of the last two R is that of strict inner balls, F is
-2PR/(P+R) with it.
-"""
+"""Every quantity as the tables name it; the last two are of strict inner balls, F is 2PR/(P+R)."""
 
 ROWS_LEAST, CELLS_LEAST = 2000, 4000
 WIDTH_SMALL = {"precision": 0.20, "recall": 0.15}

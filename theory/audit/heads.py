@@ -8,15 +8,14 @@ tokens of no weight. Imports numpy; the generators of this room.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
 from typing import Final, Literal, get_args
 
 import numpy as np
 
-from theory.arrays import FloatArray, IntArray
 from theory.head.attention_profile import WeightProfile, value_norm_profile
-from theory.head.gram import Gram, feasible_edge, is_feasible
+from theory.head.gram import feasible_edge, is_feasible
+from theory.head.inputs import HeadInput
 from theory.head.similarity_decay import offset_exponential
 
 Sample = Literal["grid", "random", "small"]
@@ -66,20 +65,10 @@ RANGES: Final[dict[str, tuple[float, float]]] = {
 """Log-uniform parameters of a random head, lowest and highest."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
-    """One head: α and ‖v‖ (T,), its Gram, d and the rising sizes N at which it is audited."""
+def heads(sample: Sample = "grid", *, seed: int = 0, count: int | None = None) -> list[HeadInput]:
+    """Return the heads of a sample, with the rising sizes N at which each is audited.
 
-    alpha: FloatArray
-    norms: FloatArray
-    gram: Gram
-    dimension: int
-    n: IntArray
-
-
-def heads(sample: Sample = "grid", *, seed: int = 0, count: int | None = None) -> list[Head]:
-    """Return the heads of a sample; `seed` and `count` are for those that are drawn: at random,
-    or small ones of each of `KINDS` in turn.
+    seed, count: of those that are drawn: at random, or small ones of each of `KINDS` in turn.
     """
     generator = np.random.default_rng(seed)
     if sample == "random":
@@ -89,7 +78,7 @@ def heads(sample: Sample = "grid", *, seed: int = 0, count: int | None = None) -
     return grid_heads()
 
 
-def grid_heads() -> list[Head]:
+def grid_heads() -> list[HeadInput]:
     """Return the heads of the grid, those whose Gram exists."""
     out = []
     for length, d, beta, rho0, offset, profile in product(
@@ -109,11 +98,11 @@ def grid_heads() -> list[Head]:
         )
         norms = value_norm_profile(length + 1, sink_ratio=profile["lam"])
         sizes = np.array([n for n in SIZES if n <= length])
-        out.append(Head(alpha=shape.weights(), norms=norms, gram=gram, dimension=d, n=sizes))
+        out.append(HeadInput(alpha=shape.weights(), norms=norms, gram=gram, dimension=d, n=sizes))
     return out
 
 
-def random_head(generator: np.random.Generator) -> Head:
+def random_head(generator: np.random.Generator) -> HeadInput:
     """Return a head whose parameters are drawn independently: `RANGES`, and uniform ones below;
     ρ₀ up to .95 of its feasible edge.
     """
@@ -134,7 +123,7 @@ def random_head(generator: np.random.Generator) -> Head:
         growth=drawn["growth"],
     )
     sizes = np.exp(generator.uniform(np.log(2), np.log(min(length, LARGEST_N) + 1), SIZES_OF_ONE))
-    return Head(
+    return HeadInput(
         alpha=shape.weights(),
         norms=value_norm_profile(length + 1, sink_ratio=drawn["lam"]),
         gram=offset_exponential(drawn["beta"], offset, rho0, length + 1),
@@ -143,7 +132,7 @@ def random_head(generator: np.random.Generator) -> Head:
     )
 
 
-def small_head(kind: Kind, generator: np.random.Generator) -> Head:
+def small_head(kind: Kind, generator: np.random.Generator) -> HeadInput:
     """Draw one head: T and d log-uniform, Dirichlet weights, norms 1 or lognormal, and cosines
     of its kind.
     """
@@ -179,4 +168,4 @@ def small_head(kind: Kind, generator: np.random.Generator) -> Head:
     if kind != "clustered":
         gram = gram[np.ix_(like, like)]
     sizes = np.unique(generator.integers(1, tokens, SIZES_OF_ONE))
-    return Head(alpha=alpha, norms=norms, gram=(gram + gram.T) / 2, dimension=d, n=sizes)
+    return HeadInput(alpha=alpha, norms=norms, gram=(gram + gram.T) / 2, dimension=d, n=sizes)

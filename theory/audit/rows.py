@@ -20,19 +20,16 @@ from typing import Final, get_args
 import numpy as np
 
 from theory.arrays import BoolArray, FloatArray, IntArray
-from theory.audit.heads import Head, Sample, heads
+from theory.audit.heads import Sample, heads
 from theory.audit.simulate import FOLLOWUP, FOLLOWUP_RECALL, Directions
 from theory.audit.truth import Bounds, Truth, beyond, draw_where_in_doubt
 from theory.errors import InputError
 from theory.evaluate.envelopes import envelopes
+from theory.head.inputs import HeadInput
 from theory.head.results import QUANTITIES, UNDER_MODEL_G, Convention, Edition, Envelope
 
 JUDGES: Final[dict[Edition, Directions]] = {
-    "printed": "unit",
-    "repaired": "unit",
-    "sharp": "gaussian",
-    "conditional": "gaussian",
-    "predicted": "gaussian",
+    edition: "gaussian" if edition in UNDER_MODEL_G else "unit" for edition in get_args(Edition)
 }
 """Which simulation each edition speaks of."""
 
@@ -143,7 +140,7 @@ def _mapping(workers: int) -> Iterator[Callable[..., Iterator[dict[tuple[str, st
 
 
 def judged(
-    head: Head, seed: int, *, editions: tuple[Edition, ...], draws: int, closely: bool = False
+    head: HeadInput, seed: int, *, editions: tuple[Edition, ...], draws: int, closely: bool = False
 ) -> dict[tuple[str, str], Rows]:
     """Return the rows of one head for every edition and quantity, editions in the order given.
 
@@ -183,7 +180,7 @@ def judged(
     return rows
 
 
-def evaluated(head: Head, edition: Edition, convention: Convention) -> Envelope:
+def evaluated(head: HeadInput, edition: Edition, convention: Convention) -> Envelope:
     """Return the bounds of one head, arrays (1, n)."""
     return envelopes(
         head.alpha[None],
@@ -197,7 +194,7 @@ def evaluated(head: Head, edition: Edition, convention: Convention) -> Envelope:
     )
 
 
-def _evaluated(head: Head, edition: Edition, closely: bool) -> dict[str, Bounds]:
+def _evaluated(head: HeadInput, edition: Edition, closely: bool) -> dict[str, Bounds]:
     """Return the bounds of one head on every quantity that the edition knows; closely: R with
     strict inner balls apart.
     """

@@ -9,7 +9,7 @@ arXiv 2602.01893 give P, R and F. Imports numpy and scipy.linalg.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
 import numpy as np
@@ -18,7 +18,7 @@ from theory.arrays import FloatArray, IntArray, selection_order
 from theory.editions.sharp.sharp_law import SUM_ROUNDING
 from theory.errors import InputError
 from theory.head.gram import Gram, LagGram, as_matrix
-from theory.head.inputs import checked_input
+from theory.head.inputs import HeadInput, checked_input
 from theory.head.results import QUANTITIES, Convention
 
 CHUNK_NUMBERS = 2**23
@@ -30,17 +30,13 @@ TIE = 1e-9
 Directions = Literal["gaussian", "unit"]
 
 FOLLOWUP: Final = "f_followup"
-"""The one F of the follow-up protocol, harmonic mean of P(r_max) and R(r_min) with strict inner
-balls; no printed or repaired edition.
-"""
+"""The follow-up's one F: harmonic mean of P(r_max) and R(r_min) with strict inner balls."""
 
 FOLLOWUP_RECALL: Final = "recall_followup"
 """R(r_min) with strict inner balls: told apart for small heads, some of whose tokens are tied."""
 
 AUDITED: Final = (*QUANTITIES, FOLLOWUP_RECALL, FOLLOWUP)
-"""Everything that is simulated: the paper's P(r_max), R(r_min), F(r_max), F(r_min) with closed
-inner balls, then the follow-up's own.
-"""
+"""Everything that is simulated: the paper's four quantities, then the follow-up's own two."""
 
 AS_AUDITED: Final[dict[Convention, tuple[str, ...]]] = {
     "paper": QUANTITIES,
@@ -86,14 +82,10 @@ def simulate(
     """Return E P, E R and E F of a head, estimated from independent draws.
 
     Args:
-        alpha: (T,) attention weights.
-        norms: (T,) value norms, or one number.
-        gram: T×T cosines, or a `LagGram`; an exponential or offset one is drawn in O(T d).
-        dimension: head size d.
-        n: sizes N >= 1.
+        alpha, norms, gram, dimension, n, sink: as `theory.envelope`; an exponential or offset Gram
+            is drawn in O(T d).
         draws: how many heads to draw, at least 2.
         seed: of the generator; equal seeds give equal results.
-        sink: position of the sink, None where it is not visible.
         directions: "gaussian" is Model G; "unit" rescales every direction to length 1.
         convention: "paper" or "followup".
 
@@ -111,17 +103,7 @@ def simulate(
     head = checked_input(alpha, norms, gram, dimension, n, sink=sink)
     below = head.n < head.tokens
     inner, at = np.unique(head.n[below], return_inverse=True)
-    drawn = mean_of_draws(
-        head.alpha,
-        head.norms,
-        gram,
-        head.dimension,
-        inner,
-        draws,
-        seed,
-        sink=head.sink,
-        directions=directions,
-    )
+    drawn = mean_of_draws(replace(head, n=inner), draws, seed, directions)
     audited = [AUDITED.index(name) for name in AS_AUDITED[convention]]
     values = np.full((2, len(QUANTITIES), len(head.n)), np.nan)
     values[:, :, below] = np.stack(drawn)[:, audited][:, :, at]
@@ -146,27 +128,20 @@ def _refuse_unknown(draws: int, directions: str, convention: str) -> None:
 
 
 def mean_of_draws(
-    alpha: FloatArray,
-    norms: FloatArray,
-    gram: Gram,
-    dimension: int,
-    n: IntArray,
-    draws: int,
-    seed: int,
-    *,
-    sink: int | None = 0,
-    directions: Directions = "gaussian",
+    head: HeadInput, draws: int, seed: int, directions: Directions
 ) -> tuple[FloatArray, FloatArray]:
-    """Return mean and standard error of each of `AUDITED` at rising sizes n < T, (6, n) each,
-    all from the same draws; arguments as `simulate`.
+    """Return mean and standard error of each of `AUDITED` at the head's rising sizes n < T, (6, n)
+    each, all from the same draws.
     """
-    order, a = selection_order(alpha), alpha * norms
-    total, square = np.zeros((2, len(AUDITED), len(n)))
-    for units in draw_directions(gram, len(a), dimension, draws, seed, sink=sink):
+    order, a = selection_order(head.alpha), head.alpha * head.norms
+    total, square = np.zeros((2, len(AUDITED), len(head.n)))
+    for units in draw_directions(
+        head.gram, head.tokens, head.dimension, draws, seed, sink=head.sink
+    ):
         if directions == "unit":
             units /= np.linalg.norm(units, axis=2, keepdims=True)
         units *= a[:, None, None]
-        seen = separability_of_draws(units, order, n)
+        seen = separability_of_draws(units, order, head.n)
         total += seen.sum(axis=2)
         square += (seen**2).sum(axis=2)
     mean = total / draws

@@ -50,9 +50,7 @@ class Line:
     """At N ≤ 8."""
     width: float
     relative: float
-    """Median width over that of `sharp`, both over rows where neither is violated; NaN where
-    there is no `sharp`.
-    """
+    """Median width over that of `sharp`, where neither is violated; NaN without rows of `sharp`."""
 
 
 def table(audit: Audit) -> list[Line]:

@@ -8,14 +8,14 @@ rest of the theory room.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from theory.arrays import BoolArray, FloatArray, IntArray
-from theory.audit.heads import Head
 from theory.audit.simulate import AUDITED, Directions, mean_of_draws
+from theory.head.inputs import HeadInput
 from theory.head.results import CLAIMS, Edition
 
 SIGMAS: Final = 4.0
@@ -28,9 +28,7 @@ LARGE_ERROR: Final = 0.05
 """Error of `predicted` that its flag has to catch."""
 
 IN_DOUBT: Final = 2.0
-"""A trusted row of `predicted` that lies within so many standard errors of `LARGE_ERROR`, or
-beyond it, is drawn again too.
-"""
+"""Standard errors from `LARGE_ERROR` up to which, or beyond it, a trusted row is drawn again."""
 
 NEAR: Final = 2.0
 """A row of a small head one of whose claimed bounds lies within so many standard errors of the
@@ -41,9 +39,7 @@ LADDER: Final = (20, 1000)
 """With so many times the draws, while it is so near: a million at a thousand of them."""
 
 PINNED: Final = 1e-6
-"""Width up to which a bound is the truth itself, which is near however often it is drawn: not
-drawn a thousand times.
-"""
+"""Width up to which a bound is the truth itself, near however often drawn: not drawn 1000 times."""
 
 AGAIN_IN_DOUBT: Final = 20
 """With so many times the draws: a standard error of .002 or less at a thousand of them."""
@@ -58,7 +54,7 @@ class Truth:
     draws (n,) each.
     """
 
-    head: Head
+    head: HeadInput
     directions: Directions
     first: int
     seed: int
@@ -67,18 +63,9 @@ class Truth:
     draws: IntArray
 
     @classmethod
-    def of(cls, head: Head, directions: Directions, draws: int, seed: int) -> Truth:
+    def of(cls, head: HeadInput, directions: Directions, draws: int, seed: int) -> Truth:
         """Return the truth from so many draws at every N."""
-        mean, error = mean_of_draws(
-            head.alpha,
-            head.norms,
-            head.gram,
-            head.dimension,
-            head.n,
-            draws,
-            seed,
-            directions=directions,
-        )
+        mean, error = mean_of_draws(head, draws, seed, directions)
         return cls(
             head=head,
             directions=directions,
@@ -102,17 +89,9 @@ class Truth:
         """
         rows = rows & (self.draws < times * self.first)
         if rows.any():
-            head, draws, seed = self.head, times * self.first, self.seed + times * AGAIN_SEED
-            self.mean[:, rows], self.error[:, rows] = mean_of_draws(
-                head.alpha,
-                head.norms,
-                head.gram,
-                head.dimension,
-                head.n[rows],
-                draws,
-                seed,
-                directions=self.directions,
-            )
+            some, draws = replace(self.head, n=self.head.n[rows]), times * self.first
+            again = mean_of_draws(some, draws, self.seed + times * AGAIN_SEED, self.directions)
+            self.mean[:, rows], self.error[:, rows] = again
             self.draws[rows] = draws
 
 

@@ -18,9 +18,7 @@ from theory.arrays import BoolArray, FloatArray
 from theory.errors import InputError
 
 SUM = 1e-6
-"""How far above 1 the weights of a profile may sum: rounding of a p_base that somebody wrote
-down.
-"""
+"""How far above 1 the weights of a profile may sum: rounding of a p_base that was written down."""
 
 
 def value_norm_profile(tokens: int, *, norm: float = 1.0, sink_ratio: float = 1.0) -> FloatArray:

@@ -25,8 +25,10 @@ SHAPES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HeadInput:
-    """Checked input: alpha and norms (T,) or (H, T), n (K,) sizes N >= 1, the sink's position
-    or None; feasible: some vectors have the Gram.
+    """Checked input of one head or several.
+
+    alpha and norms (T,) or (H, T), n (K,) sizes N >= 1, the sink's position or None; feasible: some
+    vectors have the Gram.
     """
 
     alpha: FloatArray
@@ -34,8 +36,8 @@ class HeadInput:
     gram: Gram
     dimension: int
     n: IntArray
-    sink: int | None
-    feasible: bool
+    sink: int | None = 0
+    feasible: bool = True
 
     @property
     def tokens(self) -> int:

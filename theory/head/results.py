@@ -31,14 +31,10 @@ of independent directions, or of lag Grams.
 """
 
 KAPPA = 0.125
-"""κ where none is given: 1/8, the constant with which the repaired tails are proven (the paper
-states none, erratum 13).
-"""
+"""κ where none is given: proven for the repaired tails (the paper states none, erratum 13)."""
 
 ROUNDING = 1e-7
-"""How far a bound may leave [0, 1] or its partner by rounding: a thousand pairs of the table's
-1e-10.
-"""
+"""How far a bound may leave [0, 1] or its partner by rounding: a thousand pairs of 1e-10 each."""
 
 
 Value = TypeVar("Value", float, FloatArray)

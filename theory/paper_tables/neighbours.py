@@ -89,9 +89,7 @@ class Head:
 
 
 Move = Callable[[Point], tuple[Head, Head] | None]
-"""From a point to a head and its neighbour with the parameter raised; None where that does not
-apply.
-"""
+"""From a point to a head and its neighbour with the parameter raised; None where it cannot be."""
 
 
 def scaled(name: str, factor: float) -> Move:

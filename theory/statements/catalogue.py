@@ -13,37 +13,15 @@ from functools import cache
 
 from theory.errata.record import ERRATA, Erratum
 from theory.errors import InputError
-from theory.statements.margins import (
-    appendix_margins,
-    margin_definitions,
-    printed_bounds,
-    reductions,
-)
-from theory.statements.other_editions import conditional, repaired, sharp
-from theory.statements.predicted import predicted
+from theory.statements.margins import APPENDIX, DEFINITIONS, REDUCTIONS
+from theory.statements.predicted import PREDICTED
 from theory.statements.record import Entry
-from theory.statements.setting import assumptions, metrics, notation
-from theory.statements.tables import sink_effect, table_1, table_2
+from theory.statements.setting import ASSUMPTIONS, METRICS, NOTATION
+from theory.statements.tables import SINK_EFFECT, TABLE_1, TABLE_2
+from theory.statements.theorems import CONDITIONAL, PRINTED, REPAIRED, SHARP
 
-GREEK = {
-    "α": "alpha",
-    "β": "beta",
-    "η": "eta",
-    "κ": "kappa",
-    "λ": "lam",
-    "μ": "mu",
-    "ξ": "xi",
-    "ρ": "rho",
-    "σ": "sigma",
-    "ω": "omega",
-    "Δ": "Delta",
-    "₀": "_0",
-    "₁": "_1",
-    "₂": "_2",
-    "₃": "_3",
-    "₊": "_plus",
-    "₋": "_minus",
-}
+SPELLED = "α alpha  β beta  η eta  κ kappa  λ lam  μ mu  ξ xi  ρ rho  σ sigma  ω omega  Δ Delta"
+GREEK = dict(re.findall(r"(\S) (\S+)", f"{SPELLED}  ₀ _0  ₁ _1  ₂ _2  ₃ _3  ₊ _plus  ₋ _minus"))
 """How a letter of the paper is spelled in a name."""
 
 PARTS = {
@@ -70,22 +48,6 @@ _EQUATION = re.compile(
 )
 
 
-def _numbered() -> list[Entry]:
-    """Return all but the tables, in the order of the paper's equation numbers."""
-    parts = (
-        metrics,
-        assumptions,
-        notation,
-        reductions,
-        margin_definitions,
-        printed_bounds,
-        appendix_margins,
-        sink_effect,
-    )
-    entries = (entry for part in parts for entry in part())
-    return sorted(entries, key=lambda entry: (entry.edition != "printed", int(entry.equation or 0)))
-
-
 @cache
 def entries() -> tuple[Entry, ...]:
     """Return every statement, printed ones first, by equation number; rows of tables after them.
@@ -94,15 +56,20 @@ def entries() -> tuple[Entry, ...]:
         >>> next(entry.name for entry in entries() if entry.equation == "12")
         'precision_lower'
     """
-    return (
-        *_numbered(),
-        *table_1(),
-        *table_2(),
-        *repaired(),
-        *sharp(),
-        *conditional(),
-        *predicted(),
+    numbered = (
+        *METRICS,
+        *ASSUMPTIONS,
+        *NOTATION,
+        *REDUCTIONS,
+        *DEFINITIONS,
+        *PRINTED,
+        *APPENDIX,
+        *SINK_EFFECT,
     )
+    in_order = sorted(
+        numbered, key=lambda entry: (entry.edition != "printed", int(entry.equation or 0))
+    )
+    return (*in_order, *TABLE_1, *TABLE_2, *REPAIRED, *SHARP, *CONDITIONAL, *PREDICTED)
 
 
 def errata() -> tuple[Erratum, ...]:

@@ -9,7 +9,7 @@ from functools import partial
 
 from theory.statements.record import MEANS, MODEL_G, Entry
 from theory.symbolic import approximations as x
-from theory.symbolic import symbols as s
+from theory.symbolic.symbols import j, k, l
 
 _stated = partial(Entry, edition="predicted")
 
@@ -32,150 +32,132 @@ INNER = (
     " groups); K counts in I_N"
 )
 
+OF_TWO = "covariance of two contributions given the representative"
+THEN = "given the representative's length"
+COVARIANCE = r"\mathrm{Cov}(\max(Y, W_k), W_\ell)"
 
-def predicted() -> list[Entry]:
-    """Return the moments given t, Clark's recursion, the count, and the four means."""
-    return [*_moments(), *_clark(), *_count(), *_means()]
-
-
-def _moments() -> list[Entry]:
-    k, l = s.k, s.l  # noqa: E741
-    given_t = "given the representative's length"
-    roots = "covariance of two cube roots, to first order"
-    two, distances = (
-        "covariance of two contributions given the representative",
-        f"covariance of two squared distances {given_t}",
-    )
-    return [
-        _stated(
-            "share",
-            "regression of a contribution on the representative",
-            x.share[l],
-            "=",
-            x.SHARE,
-            MODEL_G,
-        ),
-        _stated("residual_covariance", two, x.residual[k, l], "=", x.RESIDUAL, MODEL_G, "norm²"),
-        _stated(
-            "distance_mean",
-            f"mean squared distance {given_t}",
-            x.D_mean[l],
-            "=",
-            x.MEAN_GIVEN_T,
-            GIVEN_T,
-            "norm²",
-        ),
-        _stated(
-            "distance_covariance",
-            distances,
-            x.D_cov[k, l],
-            "=",
-            x.COVARIANCE_GIVEN_T,
-            GIVEN_T,
-            "norm⁴",
-        ),
-        _stated(
-            "cube_root", "squared distance made nearly normal", x.W[l], "=", x.CUBE_ROOT, GIVEN_T
-        ),
-        _stated(
-            "cube_root_mean",
-            "mean of the cube root, to second order",
-            x.W_mean[l],
-            "~",
-            x.CUBE_ROOT_MEAN,
-            GIVEN_T,
-        ),
-        _stated("cube_root_covariance", roots, x.W_cov[k, l], "~", x.CUBE_ROOT_COVARIANCE, GIVEN_T),
-    ]
-
-
-def _clark() -> list[Entry]:
-    covariance = r"\mathrm{Cov}(\max(Y, W_k), W_\ell)"
-    rows = (
-        ("spread", "standard deviation of the difference of the two", x.theta, x.CLARK_SPREAD, ""),
-        ("ratio", "standardised difference of the two", x.z, x.CLARK_RATIO, ""),
-        (
-            "mean",
-            "mean of the larger of two",
-            "E max(Y, W[k])",
-            x.CLARK_MEAN,
-            r"\mathbb{E}\max(Y, W_k)",
-        ),
-        (
-            "square",
-            "mean square of the larger of two",
-            "E max(Y, W[k])**2",
-            x.CLARK_SQUARE,
-            r"\mathbb{E}\max(Y, W_k)^2",
-        ),
-        (
-            "covariance",
-            "covariance of the larger of two with a third",
-            "cov(max(Y, W[k]), W[l])",
-            x.CLARK_COVARIANCE,
-            covariance,
-        ),
-    )
-    return [
-        _stated(f"clark_{name}", f"Clark: {title}", left, "=", value, NORMAL, "", latex)
-        for name, title, left, value, latex in rows
-    ]
-
-
-def _count() -> list[Entry]:
-    j, k = s.j, s.k
-    rivals = "that distance, given that another group's largest is below too"
-    return [
-        _stated(
-            "count_rest", "standard deviation given the largest", x.rest[j], "=", x.REST, COUNTED
-        ),
-        _stated(
-            "count_threshold",
-            "standardised distance below the largest",
-            x.h[j],
-            "=",
-            x.STANDARDISED,
-            COUNTED,
-        ),
-        _stated("count_threshold_of_groups", rivals, x.h[j], "~", x.SHIFTED, RIVALS),
-        _stated(
-            "count_correlation",
-            "correlation given the largest",
-            x.R_res[j, k],
-            "=",
-            x.RESIDUAL_CORRELATION,
-            COUNTED,
-        ),
-        _stated(
-            "count_mean",
-            "mean count of tokens outside within the largest distance",
-            x.K_mean,
-            "=",
-            x.COUNT_MEAN,
-            COUNTED,
-        ),
-        _stated(
-            "count_covariance",
-            "tetrachoric series, and its end at R = 1",
-            x.K_cov[j, k],
-            "~",
-            x.PAIR_COVARIANCE,
-            COUNTED,
-        ),
-        _stated(
-            "count_variance", "variance of that count", x.K_var, "~", x.COUNT_VARIANCE, COUNTED
-        ),
-    ]
-
-
-def _means() -> list[Entry]:
-    rows = (
-        ("precision", x.PRECISION, OUTER),
-        ("recall", x.RECALL, INNER),
-        ("f_outer", x.F_OUTER, OUTER),
-        ("f_inner", x.F_INNER, INNER),
-    )
-    return [
+PREDICTED: tuple[Entry, ...] = (
+    _stated(
+        "share",
+        "regression of a contribution on the representative",
+        x.share[l],
+        "=",
+        x.SHARE,
+        MODEL_G,
+    ),
+    _stated("residual_covariance", OF_TWO, x.residual[k, l], "=", x.RESIDUAL, MODEL_G, "norm²"),
+    _stated(
+        "distance_mean",
+        f"mean squared distance {THEN}",
+        x.D_mean[l],
+        "=",
+        x.MEAN_GIVEN_T,
+        GIVEN_T,
+        "norm²",
+    ),
+    _stated(
+        "distance_covariance",
+        f"covariance of two squared distances {THEN}",
+        x.D_cov[k, l],
+        "=",
+        x.COVARIANCE_GIVEN_T,
+        GIVEN_T,
+        "norm⁴",
+    ),
+    _stated("cube_root", "squared distance made nearly normal", x.W[l], "=", x.CUBE_ROOT, GIVEN_T),
+    _stated(
+        "cube_root_mean",
+        "mean of the cube root, to second order",
+        x.W_mean[l],
+        "~",
+        x.CUBE_ROOT_MEAN,
+        GIVEN_T,
+    ),
+    _stated(
+        "cube_root_covariance",
+        "covariance of two cube roots, to first order",
+        x.W_cov[k, l],
+        "~",
+        x.CUBE_ROOT_COVARIANCE,
+        GIVEN_T,
+    ),
+    *(
+        _stated(f"clark_{name}", f"Clark: {title}", left, "=", value, NORMAL, left_latex=latex)
+        for name, title, left, value, latex in (
+            (
+                "spread",
+                "standard deviation of the difference of the two",
+                x.theta,
+                x.CLARK_SPREAD,
+                "",
+            ),
+            ("ratio", "standardised difference of the two", x.z, x.CLARK_RATIO, ""),
+            (
+                "mean",
+                "mean of the larger of two",
+                "E max(Y, W[k])",
+                x.CLARK_MEAN,
+                r"\mathbb{E}\max(Y, W_k)",
+            ),
+            (
+                "square",
+                "mean square of the larger of two",
+                "E max(Y, W[k])**2",
+                x.CLARK_SQUARE,
+                r"\mathbb{E}\max(Y, W_k)^2",
+            ),
+            (
+                "covariance",
+                "covariance of the larger of two with a third",
+                "cov(max(Y, W[k]), W[l])",
+                x.CLARK_COVARIANCE,
+                COVARIANCE,
+            ),
+        )
+    ),
+    _stated("count_rest", "standard deviation given the largest", x.rest[j], "=", x.REST, COUNTED),
+    _stated(
+        "count_threshold",
+        "standardised distance below the largest",
+        x.h[j],
+        "=",
+        x.STANDARDISED,
+        COUNTED,
+    ),
+    _stated(
+        "count_threshold_of_groups",
+        "that distance, given that another group's largest is below too",
+        x.h[j],
+        "~",
+        x.SHIFTED,
+        RIVALS,
+    ),
+    _stated(
+        "count_correlation",
+        "correlation given the largest",
+        x.R_res[j, k],
+        "=",
+        x.RESIDUAL_CORRELATION,
+        COUNTED,
+    ),
+    _stated(
+        "count_mean",
+        "mean count of tokens outside within the largest distance",
+        x.K_mean,
+        "=",
+        x.COUNT_MEAN,
+        COUNTED,
+    ),
+    _stated(
+        "count_covariance",
+        "tetrachoric series, and its end at R = 1",
+        x.K_cov[j, k],
+        "~",
+        x.PAIR_COVARIANCE,
+        COUNTED,
+    ),
+    _stated("count_variance", "variance of that count", x.K_var, "~", x.COUNT_VARIANCE, COUNTED),
+    *(
         _stated(
             f"predicted_{quantity}",
             f"approximation of {left}",
@@ -185,6 +167,12 @@ def _means() -> list[Entry]:
             conditions,
             left_latex=latex,
         )
-        for quantity, value, conditions in rows
-        for left, latex in (MEANS[quantity],)
-    ]
+        for (quantity, (left, latex)), value, conditions in zip(
+            MEANS.items(),
+            (x.PRECISION, x.RECALL, x.F_OUTER, x.F_INNER),
+            (OUTER, INNER, OUTER, INNER),
+            strict=True,
+        )
+    ),
+)
+"""The moments given t, Clark's recursion, the count, and the four means."""

@@ -20,6 +20,8 @@ MODEL_G = "Model G: contributions Gaussian with the assumed Gram matrix"
 PAIR = "i ∈ I_N, j ∈ J"
 """Which pairs a statement is about, where no sum says so."""
 
+WITH_SINK = "0 ∈ I_N"
+
 PRINTED_CONDITIONS = "Δ > 0, Δ₀ > 0, ρ₀ ≥ 0, all cosines ≥ 0, N ≤ L, 0 ∈ I_N, C = 1, feasible Gram"
 """What the printed bounds need, most of it unsaid."""
 

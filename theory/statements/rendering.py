@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from textwrap import fill, indent
 from typing import Literal, get_args
 
@@ -17,58 +18,15 @@ from theory.symbolic.operations import Inner, Mean, Norm, Over
 
 Style = Literal["latex", "text", "python", "json"]
 
-_MATHEMATICS = {
-    "κ": r"\kappa",
-    "σ": r"\sigma",
-    "ξ": r"\xi",
-    "μ": r"\mu",
-    "ρ": r"\rho",
-    "φ": r"\varphi",
-    "β": r"\beta",
-    "η": r"\eta",
-    "α": r"\alpha",
-    "Δ": r"\Delta",
-    "Σ": r"\Sigma",
-    "≥": r"\ge",
-    "≤": r"\le",
-    "≠": r"\ne",
-    "≲": r"\lesssim",
-    "≳": r"\gtrsim",
-    "≡": r"\equiv",
-    "√": r"\surd",
-    "λ": r"\lambda",
-    "π": r"\pi",
-    "ω": r"\omega",
-    "∈": r"\in",
-    "∖": r"\setminus",
-    "·": r"\cdot",
-    "×": r"\times",
-    "≈": r"\approx",
-    "→": r"\to",
-    "↦": r"\mapsto",
-    "↑": r"\uparrow",
-    "↓": r"\downarrow",
-    "…": r"\ldots",
-    "‖": r"\|",
-    "⟨": r"\langle",
-    "⟩": r"\rangle",
-    "¹": "^{1}",
-    "³": "^{3}",
-    "⁶": "^{6}",
-    "ᵀ": "^{T}",
-    "₁": "_{1}",
-    "₂": "_{2}",
-    "₃": "_{3}",
-    "₊": "_{+}",
-    "₋": "_{-}",
-    "−": "-",
-    "½": r"\frac12",
-    "²": "^{2}",
-    "⁵": "^{5}",
-    "⁻": "^{-}",
-    "₀": "_{0}",
-    "\u2119": r"\underline{p}",
-}
+_MATHEMATICS = r"""
+α \alpha   β \beta   η \eta   κ \kappa   λ \lambda   μ \mu   ξ \xi   π \pi   ρ \rho   σ \sigma
+φ \varphi   ω \omega   Δ \Delta   Σ \Sigma   ℙ \underline{p}
+≥ \ge   ≤ \le   ≠ \ne   ≲ \lesssim   ≳ \gtrsim   ≡ \equiv   ≈ \approx   ∈ \in   ∖ \setminus
+→ \to   ↦ \mapsto   ↑ \uparrow   ↓ \downarrow   √ \surd   · \cdot   × \times   … \ldots   − -
+‖ \|   ⟨ \langle   ⟩ \rangle   ½ \frac12   ᵀ ^{T}   ¹ ^{1}   ² ^{2}   ³ ^{3}   ⁵ ^{5}   ⁶ ^{6}
+⁻ ^{-}   ₀ _{0}   ₁ _{1}   ₂ _{2}   ₃ _{3}   ₊ _{+}   ₋ _{-}
+"""
+"""Signs of the errata's prose, each before what it is in LaTeX's mathematics."""
 
 TEX = (
     {
@@ -81,7 +39,7 @@ TEX = (
         "{": r"\{",
         "}": r"\}",
     }
-    | {x: rf"\({y}\)" for x, y in _MATHEMATICS.items()}
+    | {sign: rf"\({word}\)" for sign, word in re.findall(r"(\S) (\S+)", _MATHEMATICS)}
     | {"“": "``", "”": "''"}
 )
 """Signs of the errata's prose in LaTeX."""

@@ -19,142 +19,123 @@ from theory.symbolic.operations import Norm
 APPENDIX = "Appendix A.1"
 
 AT_R_MIN, AT_R_MAX = r"(r_{\min}, N)", r"(r_{\max}, N)"
+OPEN_BALL = "an open ball, and some selected token in it"
 
+EVERYWHERE = "every layer and head; true in expectation at best"
+"""What Assumption 2 claims."""
 
-def metrics() -> list[Entry]:
-    """Return eq. (1)-(5) and the two radii between them."""
-    section, one = partial(Entry, part="Section 3"), sp.Integer(1)
-    open_ball = "an open ball, and some selected token in it"
-    return [
-        definition("representative", "1", definitions.REPRESENTATIVE, of="s", part="Section 2"),
-        Entry(
-            "precision",
-            "precision at a radius",
-            "P(r, N)",
-            "=",
-            definitions.PRECISION,
-            equation="2",
-            part="Definition 1",
-            errata=(14,),
-        ),
-        Entry(
-            "recall",
-            "recall at a radius",
-            "R(r, N)",
-            "=",
-            definitions.RECALL,
-            equation="3",
-            part="Definition 2",
-        ),
-        definition("r_min", "", definitions.R_MIN, part="Section 3", conditions="N ≤ L"),
-        definition("r_max", "", definitions.R_MAX, part="Section 3"),
-        section(
-            "precision_inside",
-            "precision at r_min",
-            "P(r_min, N)",
-            "=",
-            one,
-            open_ball,
-            "",
-            f"P{AT_R_MIN}",
-            "4",
-            errata=(14,),
-        ),
-        section(
-            "recall_outside",
-            "recall at r_max",
-            "R(r_max, N)",
-            "=",
-            one,
-            "a closed ball",
-            "",
-            f"R{AT_R_MAX}",
-            "4",
-        ),
-        Entry(
-            "f_score",
-            "harmonic mean of precision and recall",
-            "F(r, N)",
-            "=",
-            definitions.F_SCORE,
-            equation="5",
-            part="Definition 3",
-        ),
-    ]
+_section, _appendix = partial(Entry, part="Section 3"), partial(Entry, part=APPENDIX)
+_after = partial(Entry, part=f"{APPENDIX}, after (18)")
 
+METRICS: tuple[Entry, ...] = (
+    definition("representative", "1", definitions.REPRESENTATIVE, of="s", part="Section 2"),
+    Entry(
+        "precision",
+        "precision at a radius",
+        "P(r, N)",
+        "=",
+        definitions.PRECISION,
+        equation="2",
+        part="Definition 1",
+        errata=(14,),
+    ),
+    Entry(
+        "recall",
+        "recall at a radius",
+        "R(r, N)",
+        "=",
+        definitions.RECALL,
+        equation="3",
+        part="Definition 2",
+    ),
+    definition("r_min", "", definitions.R_MIN, part="Section 3", conditions="N ≤ L"),
+    definition("r_max", "", definitions.R_MAX, part="Section 3"),
+    _section(
+        "precision_inside",
+        "precision at r_min",
+        "P(r_min, N)",
+        "=",
+        sp.Integer(1),
+        OPEN_BALL,
+        "",
+        f"P{AT_R_MIN}",
+        "4",
+        errata=(14,),
+    ),
+    _section(
+        "recall_outside",
+        "recall at r_max",
+        "R(r_max, N)",
+        "=",
+        sp.Integer(1),
+        "a closed ball",
+        "",
+        f"R{AT_R_MAX}",
+        "4",
+    ),
+    Entry(
+        "f_score",
+        "harmonic mean of precision and recall",
+        "F(r, N)",
+        "=",
+        definitions.F_SCORE,
+        equation="5",
+        part="Definition 3",
+    ),
+)
+"""Eq. (1)-(5) and the two radii between them."""
 
-def assumptions() -> list[Entry]:
-    """Return eq. (6) and Assumptions 1-3."""
-    return [*_stable_norms(), *_similarity(), _attention_profile()]
-
-
-def _stable_norms() -> list[Entry]:
-    """Return Assumption 1."""
-    return [
-        Entry(
-            "stable_norms",
-            "stable norms",
-            Norm(s.v[s.i]),
-            "=",
-            s.C,
-            "i > 0, C > 0",
-            "norm",
-            part="Assumption 1.1",
-        ),
-        Entry(
-            "sink_norm",
-            "norm of the sink",
-            Norm(s.v[0]),
-            "=",
-            definitions.SINK_NORM,
-            "0 < λ ≪ 1",
-            "norm",
-            part="Assumption 1.2",
-        ),
-    ]
-
-
-def _similarity() -> list[Entry]:
-    """Return eq. (6) and Assumption 2."""
-    exact = "every layer and head; true in expectation at best"
-    decay, sink = f"i, j > 0, β > 0; {exact}", f"j ≠ 0; {exact}; |ρ₀| at most the feasible edge"
-    rho = s.rho[s.i, s.j]
-    return [
-        Entry(
-            "cosine",
-            "cosine of two value states",
-            rho,
-            "=",
-            definitions.COSINE,
-            equation="6",
-            part="Section 3.2",
-        ),
-        Entry(
-            "similarity_decay",
-            "exponential decay of similarity",
-            rho,
-            "=",
-            definitions.SIMILARITY,
-            decay,
-            part="Assumption 2.1",
-            errata=(6, 9, 20),
-        ),
-        Entry(
-            "sink_similarity",
-            "similarity of the sink",
-            s.rho[0, s.j],
-            "=",
-            s.rho_0,
-            sink,
-            part="Assumption 2.2",
-            errata=(9, 20),
-        ),
-    ]
-
-
-def _attention_profile() -> Entry:
-    """Return Assumption 3."""
-    return Entry(
+ASSUMPTIONS: tuple[Entry, ...] = (
+    Entry(
+        "stable_norms",
+        "stable norms",
+        Norm(s.v[s.i]),
+        "=",
+        s.C,
+        "i > 0, C > 0",
+        "norm",
+        part="Assumption 1.1",
+    ),
+    Entry(
+        "sink_norm",
+        "norm of the sink",
+        Norm(s.v[0]),
+        "=",
+        definitions.SINK_NORM,
+        "0 < λ ≪ 1",
+        "norm",
+        part="Assumption 1.2",
+    ),
+    Entry(
+        "cosine",
+        "cosine of two value states",
+        s.rho[s.i, s.j],
+        "=",
+        definitions.COSINE,
+        equation="6",
+        part="Section 3.2",
+    ),
+    Entry(
+        "similarity_decay",
+        "exponential decay of similarity",
+        s.rho[s.i, s.j],
+        "=",
+        definitions.SIMILARITY,
+        f"i, j > 0, β > 0; {EVERYWHERE}",
+        part="Assumption 2.1",
+        errata=(6, 9, 20),
+    ),
+    Entry(
+        "sink_similarity",
+        "similarity of the sink",
+        s.rho[0, s.j],
+        "=",
+        s.rho_0,
+        f"j ≠ 0; {EVERYWHERE}; |ρ₀| at most the feasible edge",
+        part="Assumption 2.2",
+        errata=(9, 20),
+    ),
+    Entry(
         "weight_profile",
         "attention weights in four phases",
         s.alpha[s.i],
@@ -163,126 +144,107 @@ def _attention_profile() -> Entry:
         "0 ≤ T₁ ≤ T₂ ≤ L, 0 < η ≤ 1; the weights should sum to 1",
         part="Assumption 3",
         errata=(10, 28),
-    )
+    ),
+)
+"""Eq. (6) and Assumptions 1-3."""
 
-
-def notation() -> list[Entry]:
-    """Return eq. (18)-(20) and the two counting forms between them."""
-    return [*_contributions(), *_radii(), *_counts()]
-
-
-def _contributions() -> list[Entry]:
-    """Return what eq. (18) defines: directions, weights, contributions and their distances."""
-    return [
-        definition(
-            "direction",
-            "18",
-            definitions.DIRECTION,
-            of="u",
-            left="u[l]",
-            left_latex=r"u_{\ell}",
-            part=APPENDIX,
-        ),
-        definition(
-            "effective_weight",
-            "18",
-            definitions.EFFECTIVE_WEIGHT,
-            of="a",
-            left="a[l]",
-            left_latex=r"a_{\ell}",
-            part=APPENDIX,
-        ),
-        definition(
-            "contribution",
-            "18",
-            definitions.CONTRIBUTION,
-            of="y",
-            left="y[l]",
-            left_latex=r"y_{\ell}",
-            part=APPENDIX,
-        ),
-        definition(
-            "representative_of_contributions",
-            "18",
-            definitions.REPRESENTATIVE_OF_CONTRIBUTIONS,
-            of="s",
-            part=APPENDIX,
-        ),
-        definition(
-            "squared_distance",
-            "18",
-            definitions.SQUARED_DISTANCE,
-            of="D",
-            left="D[l]",
-            left_latex=r"D_{\ell}",
-            part=APPENDIX,
-        ),
-    ]
-
-
-def _radii() -> list[Entry]:
-    """Return the radii from squared distances, at the end of eq. (18), and eq. (19)."""
-    appendix = partial(Entry, part=APPENDIX)
-    return [
-        appendix(
-            "r_max_of_distances",
-            "r_max from squared distances",
-            s.r_max,
-            "=",
-            sp.sqrt(definitions.R_MAX_SQUARED),
-            units="norm",
-            equation="18",
-        ),
-        appendix(
-            "r_min_of_distances",
-            "r_min from squared distances",
-            s.r_min,
-            "=",
-            sp.sqrt(definitions.R_MIN_SQUARED),
-            units="norm",
-            equation="18",
-        ),
-        Entry(
-            "r_max_squared",
-            "square of r_max",
-            s.r_max**2,
-            "=",
-            definitions.R_MAX_SQUARED,
-            units="norm²",
-            equation="19",
-        ),
-        Entry(
-            "r_min_squared",
-            "square of r_min",
-            s.r_min**2,
-            "=",
-            definitions.R_MIN_SQUARED,
-            units="norm²",
-            equation="19",
-        ),
-    ]
-
-
-def _counts() -> list[Entry]:
-    """Return precision and recall by counting, after eq. (18), and the counts, eq. (20)."""
-    after = partial(Entry, part=f"{APPENDIX}, after (18)")
-    return [
-        after(
-            "precision_by_count",
-            "precision at r_max by counting",
-            "P(r_max, N)",
-            "=",
-            definitions.PRECISION_BY_COUNT,
-            left_latex=f"P{AT_R_MAX}",
-        ),
-        after(
-            "recall_by_count",
-            "recall at r_min by counting",
-            "R(r_min, N)",
-            "=",
-            definitions.RECALL_BY_COUNT,
-            left_latex=f"R{AT_R_MIN}",
-        ),
-        definition("K_out", "20", definitions.COUNT_OUT, part=APPENDIX),
-        definition("K_in", "20", definitions.COUNT_IN, (14,), part=APPENDIX),
-    ]
+NOTATION: tuple[Entry, ...] = (
+    definition(
+        "direction",
+        "18",
+        definitions.DIRECTION,
+        of="u",
+        left="u[l]",
+        left_latex=r"u_{\ell}",
+        part=APPENDIX,
+    ),
+    definition(
+        "effective_weight",
+        "18",
+        definitions.EFFECTIVE_WEIGHT,
+        of="a",
+        left="a[l]",
+        left_latex=r"a_{\ell}",
+        part=APPENDIX,
+    ),
+    definition(
+        "contribution",
+        "18",
+        definitions.CONTRIBUTION,
+        of="y",
+        left="y[l]",
+        left_latex=r"y_{\ell}",
+        part=APPENDIX,
+    ),
+    definition(
+        "representative_of_contributions",
+        "18",
+        definitions.REPRESENTATIVE_OF_CONTRIBUTIONS,
+        of="s",
+        part=APPENDIX,
+    ),
+    definition(
+        "squared_distance",
+        "18",
+        definitions.SQUARED_DISTANCE,
+        of="D",
+        left="D[l]",
+        left_latex=r"D_{\ell}",
+        part=APPENDIX,
+    ),
+    _appendix(
+        "r_max_of_distances",
+        "r_max from squared distances",
+        s.r_max,
+        "=",
+        sp.sqrt(definitions.R_MAX_SQUARED),
+        units="norm",
+        equation="18",
+    ),
+    _appendix(
+        "r_min_of_distances",
+        "r_min from squared distances",
+        s.r_min,
+        "=",
+        sp.sqrt(definitions.R_MIN_SQUARED),
+        units="norm",
+        equation="18",
+    ),
+    Entry(
+        "r_max_squared",
+        "square of r_max",
+        s.r_max**2,
+        "=",
+        definitions.R_MAX_SQUARED,
+        units="norm²",
+        equation="19",
+    ),
+    Entry(
+        "r_min_squared",
+        "square of r_min",
+        s.r_min**2,
+        "=",
+        definitions.R_MIN_SQUARED,
+        units="norm²",
+        equation="19",
+    ),
+    _after(
+        "precision_by_count",
+        "precision at r_max by counting",
+        "P(r_max, N)",
+        "=",
+        definitions.PRECISION_BY_COUNT,
+        left_latex=f"P{AT_R_MAX}",
+    ),
+    _after(
+        "recall_by_count",
+        "recall at r_min by counting",
+        "R(r_min, N)",
+        "=",
+        definitions.RECALL_BY_COUNT,
+        left_latex=f"R{AT_R_MIN}",
+    ),
+    definition("K_out", "20", definitions.COUNT_OUT, part=APPENDIX),
+    definition("K_in", "20", definitions.COUNT_IN, (14,), part=APPENDIX),
+)
+"""Eq. (18)-(20): directions, contributions, distances, radii and counts, and the counting forms."""

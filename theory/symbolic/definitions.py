@@ -130,9 +130,7 @@ DIFFERENCE = (a[j] ** 2 - a[i] ** 2) - 2 * SumOver(Inner(y[k], y[j] - y[i]), k, 
 """X_ij = D_j − D_i, eq. (25)."""
 
 DISTANCE_SHIFT = d_ort[i] + a[i] * S_in * rho_0 / d_ort[i]
-"""d_i at ρ₀ < 0 from d_i at ρ₀ = 0, between eq. (32) and (33): carries a_i where a₀ belongs
-(erratum 27).
-"""
+"""d_i at ρ₀ < 0 from that at 0, between eq. (32) and (33): a_i where a₀ belongs (erratum 27)."""
 
 DISTANCE_SHIFT_EXACT = 2 * a_0 * rho_0 * (S_in - a[l])
 """E D_l at ρ₀ less E D_l at ρ₀ = 0, for l ≠ 0 with the sink selected (0 for l = 0): negative

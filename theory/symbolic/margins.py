@@ -56,9 +56,7 @@ RHO_OUT = MaxOver(rho[j, k], j, J, k, I_content)
 """Largest cosine of a token outside with the selected content, eq. (7)."""
 
 RHO_IN = MaxOver(rho[k, l], k, I_content, l, I_content)
-"""Largest cosine of two distinct selected content tokens: in eq. (8), defined nowhere (erratum
-2).
-"""
+"""Largest cosine of two distinct selected content tokens: eq. (8), defined nowhere (erratum 2)."""
 
 A_MAX_IN_WITH_SINK = MaxOver(a[i], i, I_N)
 """a_max_in of eq. (8), the sink included: the default reading (erratum 15)."""
@@ -82,9 +80,7 @@ P_FLOOR = sp.Piecewise(
     (sp.exp(-(xi**2) / 2) / sp.sqrt(2 * sp.pi) * xi / (1 + xi**2), xi >= 0),
     (sp.Rational(1, 2), True),
 )
-"""Printed floor of a pairwise probability, eq. (9): φ(ξ)/(ξ+1/ξ), by the limit at 0 (erratum
-11).
-"""
+"""Printed floor of a pairwise probability, eq. (9): φ(ξ)/(ξ+1/ξ), its limit at 0 (erratum 11)."""
 
 M_J = SumOver(a[l] * rho[l, j], l, I_content)
 """Mean inner product of direction j with the selected content, eq. (11)."""
@@ -93,17 +89,13 @@ MU = (a[j] ** 2 - a[i] ** 2) - 2 * a[j] * M[j] + 2 * a[i] * M[i]
 """Mean of D_j − D_i as printed, eq. (10): the sink's terms are missing (errata 4, 5)."""
 
 SIGMA = B / sp.sqrt(2 * kappa * d)
-"""Width of D_j − D_i as printed, eq. (10); in units of norm, against norm² of the mean (erratum
-1).
-"""
+"""Width of D_j − D_i as printed, eq. (10): in norm, against norm² of the mean (erratum 1)."""
 
 SIGMA_REPAIRED = B**2 / sp.sqrt(2 * kappa * d)
 """Width of D_j − D_i with the scale squared (erratum 1)."""
 
 VARIANCE_PROXY = c_proxy * B**2 / d
-"""Variance proxy of D_j − D_i, eq. (30); in norm² where a variance of squared distances is in
-norm⁴ (erratum 1).
-"""
+"""Variance proxy of D_j − D_i, eq. (30): in norm², where that variance is in norm⁴ (erratum 1)."""
 
 RHO_OUT_AT_MOST = sp.exp(-beta)
 """What eq. (7) says ρ_out cannot exceed; false where the sink is not selected (erratum 19)."""
@@ -114,9 +106,7 @@ XI = (a[j] ** 2 - a[i] ** 2 - 2 * a[j] * M[j] + 2 * a[i] * M[i]) / sigma
 MU_EXACT = (a[j] ** 2 - 2 * SumOver(a[j] * a[k] * rho[k, j], k, I_N)) - (
     a[i] ** 2 - 2 * SumOver(a[i] * a[k] * rho[k, i], k, I_N)
 )
-"""Exact mean of D_j − D_i: sums run over all of I_N, the sink and the own term (ρ_ii = 1)
-included (erratum 4).
-"""
+"""Exact mean of D_j − D_i: sums run over all of I_N, sink and own term included (erratum 4)."""
 
 WIDTH = SumOver(a[k] * (a[i] + a[j]), k, I_N) - a[i] ** 2
 """w_ij, the scale-free width of the repaired tails, units norm²."""
@@ -134,9 +124,7 @@ DELTA_WITH_SINK = sp.Piecewise(
     (Delta + 2 * a_0 * rho_0 * (a_min_in - a_max_out), rho_0 >= 0),
     (Delta + 2 * a_0 * rho_0 * (a_max_in - a_min_out), True),
 )
-"""Coarse margin of a content token with the sink's terms put back (erratum 4); a_max_in without
-the sink.
-"""
+"""Coarse margin of a content token with the sink's terms (erratum 4); a_max_in without the sink."""
 
 DELTA_0_WITH_SINK = sp.Piecewise(
     (Delta_0 + 2 * a_0 * rho_0 * (S_in - a_max_out), rho_0 >= 0),

@@ -109,9 +109,7 @@ SEPARATION = (Gamma_jj - Gamma_ii) / sp.sqrt((Gamma_ii + Gamma_jj) ** 2 - 4 * Ga
 _BEYOND = sp.betainc_regularized(d / 2, sp.Rational(1, 2), 0, 1 - r**2) / 2
 
 PAIRWISE_LAW = sp.Piecewise((_BEYOND, r >= 0), (1 - _BEYOND, True))
-"""P{D_j ≤ D_i} under Model G: Student's distribution function at −√d·r/√(1−r²), d degrees of
-freedom.
-"""
+"""P{D_j ≤ D_i} under Model G: Student's CDF at −√d·r/√(1−r²), d degrees of freedom."""
 
 CHERNOFF = (1 - r**2) ** (d / 2)
 """Best Chernoff bound of the pairwise law, for r > 0."""
@@ -125,14 +123,10 @@ lower bound.
 """
 
 REPAIRED_PRECISION_UPPER = 1 - MaxOver(p[i, j], i, I_N, j, J) / (N + 1)
-"""Eq. (13) with the normal probability of the pair in place of the floor: an approximation, no
-bound.
-"""
+"""Eq. (13) with the pair's normal probability in place of the floor: an approximation, no bound."""
 
 SHARP_RECALL_UPPER = SumOver(1 - MaxOver(p[i, j], j, J), i, I_N) / N
-"""Upper bound of E R with the exact pairwise law p_ij; with normal ones it is the repaired
-approximation.
-"""
+"""Upper bound of E R with the exact p_ij; with normal ones it is the repaired approximation."""
 
 REPAIRED_F_INNER_LOWER = R_lower
 """F(r_min) ≥ R(r_min), as P(r_min) = 1 wherever R(r_min) > 0; not 2R/(1+R) of it (erratum 8)."""
@@ -148,9 +142,7 @@ REPAIRED_F_OUTER_LOWER, REPAIRED_F_OUTER_UPPER, REPAIRED_F_INNER_UPPER = (
 """As printed, of the repaired bounds on E P and E R."""
 
 SHARP_PRECISION_LOWER = _interpolated(1, total)
-"""f_int(U), f(k) = N/(N+k) joined by straight lines between integers: Jensen's inequality for
-an integer count.
-"""
+"""f_int(U), f(k) = N/(N+k), linear between integers: Jensen's inequality for an integer count."""
 
 SHARP_PRECISION_UPPER = _comonotone(1, pi[m])
 """1 − Σ_m δ_m π_(m), δ_m = f(m−1) − f(m): the comonotone coupling of the tokens outside."""
@@ -191,17 +183,13 @@ CONDITIONAL_F_OUTER_UPPER = _conditional_upper(2)
 """As the upper bound of E P, with F(k) = 2N/(2N+k) for f."""
 
 CONDITIONAL_F_INNER_LOWER = sp.Sum(2 * N / ((N + m - 1) * (N + m)) * safe[m], (m, 1, N))
-"""Σ_m (g(m) − g(m−1)) lo_(m), g(k) = 2k/(N+k), concave; lo_i ≤ P{K_i = 0} by Markov's
-inequality.
-"""
+"""Σ_m (g(m) − g(m−1)) lo_(m), g(k) = 2k/(N+k), concave; lo_i ≤ P{K_i = 0} by Markov."""
 
 CONDITIONAL_F_INNER_UPPER = _interpolated_f_inner(safe_most)
 """g_int(Σ_i hi_i), hi_i ≥ P{K_i = 0}: Jensen's inequality for an integer count."""
 
 COUNT_OF_LOSSES = (N - 1) * (L + 1 - N) / N
-"""Pairs of a selected content token and a token outside, divided by N: what (L − N) stands for
-in (12) and (14) (erratum 3).
-"""
+"""Content pairs across the cut, over N: what L − N stands for in (12) and (14) (erratum 3)."""
 
 COUNT_OF_SINK_LOSSES = (L + 1 - N) / N
 """Tokens outside divided by N: what (L − N)/N stands for in (12) and (14) (erratum 3)."""

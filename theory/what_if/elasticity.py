@@ -27,14 +27,10 @@ STEP: Final = 1e-4
 """Relative step to either side of a real parameter."""
 
 WIDE_STEP: Final = 1e-2
-"""The same for `predicted`, which leaves out what is unlikely, and so has small steps of its
-own.
-"""
+"""The same for `predicted`, which leaves out what is unlikely: small steps of its own."""
 
 JUMP: Final = 1e-4
-"""How far a value of `predicted` may jump where a cell of its sums falls away or comes in (5e-5
-seen).
-"""
+"""How far `predicted` may jump where a cell of its sums falls away or comes in (5e-5 seen)."""
 
 ROUNDING: Final = 1e-11
 """Relative difference of two evaluations that is no response but rounding."""
@@ -169,18 +165,12 @@ def _bounds_at(fixed: Mapping[str, float | str], question: Question) -> FloatArr
         return np.full(len(question.bounds), np.nan)
     alpha, norms = heads_of([values for _, values in grid.profiles()])
     gram = gram_at(grid, grid.fixed | {"rho0": float(similarity.rho0)})
-    result = envelope(
-        alpha[0],
-        norms[0],
-        gram,
+    d, n, choices = (
         int(grid.fixed["d"]),
-        [int(grid.fixed["N"])],
-        edition=question.edition,
-        kappa=grid.fixed["kappa"],
-        delta0=question.delta0,
-        sink_in_b=question.sink_in_b,
-        feasible=True,
+        int(grid.fixed["N"]),
+        question.choices(grid.fixed["kappa"]),
     )
+    result = envelope(alpha[0], norms[0], gram, d, [n], **choices)
     return np.array([getattr(result, bound)[0] for bound in question.bounds])
 
 

@@ -20,9 +20,7 @@ SYMMETRY = 1e-5
 """How far cos(v_i, v_j) may lie from cos(v_j, v_i): float32 rounding."""
 
 UNIT = 1e-3
-"""How far a cosine may lie beyond 1, or a token's cosine with itself from it: three written
-digits.
-"""
+"""How far a cosine may lie beyond 1, or a token's own from it: three written digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

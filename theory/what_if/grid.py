@@ -24,17 +24,13 @@ AT_ONCE: Final = 2**21
 """Weights of profiles laid out at once: 16 MB of float64 an array."""
 
 MEMORY_SHARE: Final = 0.5
-"""Share of the machine's free memory that a study may take; the rest is for its figure and
-files.
-"""
+"""Share of the machine's free memory that a study may take; the rest is for figure and files."""
 
 WORD: Final = 8
 """Bytes of a number."""
 
 WORK: Final = 8
-"""Arrays over all points that are held beside those of the bounds, each of which is held twice
-while it is made.
-"""
+"""Arrays over all points beside those of the bounds, which are held twice while they are made."""
 
 A_PROFILE: Final = 1500
 """Bytes of one profile's parameters."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from theory.arrays import FloatArray
 from theory.errors import InputError
+from theory.evaluate.choices import Choices
 from theory.head.results import KAPPA, QUANTITIES, Edition
 from theory.what_if.given_gram import Measured
 
@@ -208,3 +209,13 @@ class Question:
                 f"bounds are {self.bounds!r}, expected some of {', '.join(BOUNDS)}. Use one of"
                 " those."
             )
+
+    def choices(self, kappa: float) -> Choices:
+        """Return what `theory.envelope` is to evaluate at a point whose Gram is feasible."""
+        return Choices(
+            edition=self.edition,
+            kappa=kappa,
+            delta0=self.delta0,
+            sink_in_b=self.sink_in_b,
+            feasible=True,
+        )

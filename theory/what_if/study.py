@@ -246,18 +246,8 @@ def _pointwise(grid: Grid, similarity: Similarity) -> dict[str, tuple[tuple[str,
             if not similarity.feasible[place]:
                 continue
             gram = gram_at(grid, at | {"L": length, "rho0": float(similarity.rho0[place])})
-            bounds = envelopes(
-                alpha,
-                norms,
-                gram,
-                int(at["d"]),
-                sizes,
-                edition=grid.question.edition,
-                kappa=at["kappa"],
-                delta0=grid.question.delta0,
-                sink_in_b=grid.question.sink_in_b,
-                feasible=True,
-            )
+            choices = grid.question.choices(at["kappa"])
+            bounds = envelopes(alpha, norms, gram, int(at["d"]), sizes, **choices)
             for head, (profile, _) in enumerate(batch):
                 position = where | dict(zip(grid.dims(PROFILE), profile, strict=True))
                 index = tuple(slice(None) if name == "N" else position[name] for name in grid.axes)

@@ -14,6 +14,7 @@ from theory.audit.simulate import AUDITED, FOLLOWUP, FOLLOWUP_RECALL, mean_of_dr
 from theory.audit.truth import Truth
 from theory.errors import InputError
 from theory.head.gram import is_feasible
+from theory.head.inputs import HeadInput
 from theory.head.results import QUANTITIES
 
 
@@ -87,7 +88,7 @@ def test_a_bound_of_a_small_head_that_is_a_little_too_tight_is_caught(
 ):
     true_bounds = audit_rows.evaluated
 
-    def tighter(head: heads.Head, edition: str, convention: str) -> object:
+    def tighter(head: HeadInput, edition: str, convention: str) -> object:
         found = true_bounds(head, edition, convention)
         return replace(
             found, recall_upper=np.maximum(found.recall_lower, found.recall_upper - 0.02)
@@ -133,7 +134,7 @@ def test_sharp_says_something_wherever_repaired_does(few: summary.Audit):
 def test_a_bound_that_is_too_tight_is_caught(monkeypatch: pytest.MonkeyPatch):
     true_bounds = audit_rows.evaluated
 
-    def tighter(head: heads.Head, edition: str, convention: str) -> object:
+    def tighter(head: HeadInput, edition: str, convention: str) -> object:
         found = true_bounds(head, edition, convention)
         middle = (found.recall_lower + found.recall_upper) / 2
         return replace(found, recall_lower=middle, recall_upper=middle)
@@ -150,9 +151,11 @@ def test_a_bound_that_is_too_tight_is_caught(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_chance_flag_clears_when_drawn_again(monkeypatch: pytest.MonkeyPatch):
-    def unlucky(*head: object, directions: str) -> tuple[np.ndarray, np.ndarray]:
-        mean, error = mean_of_draws(*head, directions=directions)
-        return mean + 0.5 * (head[5] == 300), error  # of the draws first asked for
+    def unlucky(
+        head: HeadInput, draws: int, seed: int, directions: str
+    ) -> tuple[np.ndarray, np.ndarray]:
+        mean, error = mean_of_draws(head, draws, seed, directions)
+        return mean + 0.5 * (draws == 300), error  # of the draws first asked for
 
     monkeypatch.setattr(audit_truth, "mean_of_draws", unlucky)
     monkeypatch.setattr(audit_truth, "AGAIN", 2)
@@ -178,9 +181,7 @@ def test_drawn_again_rows_alone_change_and_never_for_fewer_draws():
 @pytest.mark.parametrize("directions", ["gaussian", "unit"])
 def test_the_truth_is_that_of_the_simulation_in_both_conventions(directions: str):
     head = summary.heads("random", seed=2, count=3)[2]
-    mean, error = mean_of_draws(
-        head.alpha, head.norms, head.gram, head.dimension, head.n, 300, 9, directions=directions
-    )
+    mean, error = mean_of_draws(head, 300, 9, directions)
     for convention, names in (("paper", QUANTITIES), ("followup", [FOLLOWUP, FOLLOWUP_RECALL])):
         seen = simulate(
             head.alpha,

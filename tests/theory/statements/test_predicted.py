@@ -13,7 +13,7 @@ from theory.arrays import FloatArray
 from theory.editions.predicted.clark import Law, covariances, larger_of_two, largest
 from theory.editions.predicted.counts import counts_alone, of_count
 from theory.editions.predicted.distance_law import conditional_law, squared_sum_nodes
-from theory.editions.predicted.largest import all_below
+from theory.editions.predicted.largest import Counted, all_below
 from theory.editions.predicted.predict import predict
 from theory.editions.predicted.tetrachoric import shared_variance, waves_at
 from theory.head.ranked import rank_tokens, summarise
@@ -202,8 +202,9 @@ def test_the_count_given_the_largest_is_the_statements(seed: int) -> None:
     rest = np.array([given[x.rest[m]] for m in outside])
     node, certain = np.array([(edge - mean) / deviation]), np.zeros(2, dtype=np.bool_)
     heights = np.array([[h[x.h[m]] for m in outside]])
-    count, alone, waves = np.empty(1), np.empty(1), np.empty((1, 4, 2))
-    counts_alone(law, mean, deviation, node, heights, 3, along, rest, certain, True, count, alone)
+    waves = np.empty((1, 4, 2))
+    counted = Counted(3, mean, deviation, along, rest, certain, True)
+    count, alone = counts_alone(law, counted, node, heights)
     waves_at(heights[0], rest, certain, waves[0])
     shared = shared_variance(law, 3, along[None], rest[None], np.array([0, 1]), waves)
     assert count[0] == pytest.approx(stated[0], rel=1e-8)

@@ -66,9 +66,7 @@ from theory.head.ranked import Ranked, Summary
 from theory.head.results import QUANTITIES, ROUNDING, BoundPairs
 
 VARIANCE_UP_TO = 512
-"""Largest T for which V_i is computed; beyond, its terms are dropped (the bounds without them
-hold too): they cost O(N M²).
-"""
+"""Largest T for which V_i is computed, at O(N M²); beyond, the bounds do without its terms."""
 
 OUTER_UPPER = [2 * QUANTITIES.index("precision") + 1, 2 * QUANTITIES.index("f_outer") + 1]
 """Where the upper bounds of P and F(r_max) stand among the eight."""

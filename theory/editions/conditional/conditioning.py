@@ -45,9 +45,7 @@ TINIEST = 1e-100
 """Keeps a division by the spread of a token of no weight finite."""
 
 LATTICE_BITS, MOST_PARTS = 18, 16
-"""The lattice's first 2^18 points are used at most, and 16 independently shifted copies of it
-for a token.
-"""
+"""The lattice's first 2^18 points at most, and 16 independently shifted copies for a token."""
 
 SEED = 20_260_202
 """Of the shifts."""

@@ -28,9 +28,7 @@ SHARE_CELLS = 64
 """Cells of √q over [0, 1] where the law is computed."""
 
 FINER = 12
-"""Parts of a cell of √q between which the table is linear: 2e-7 off, and half the time of a
-cubic there.
-"""
+"""Parts of a cell of √q between which the table is linear: 2e-7 off, half the time of a cubic."""
 
 QUANTILE_REACH = 8.5
 """Normal scores between which quantiles of χ_d are tabulated."""

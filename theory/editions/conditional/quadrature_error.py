@@ -31,9 +31,7 @@ TOLERANCE = 0.003
 """Nodes are doubled until no average may be off by more, while there are nodes left."""
 
 WITHIN = 0.01
-"""An average that may be off by more is left out: few and uneven parts do not tell their error
-well.
-"""
+"""An average that may be off by more is left out: few, uneven parts tell their error badly."""
 
 
 def off_by(variance: FloatArray, freedom: FloatArray | float) -> FloatArray:

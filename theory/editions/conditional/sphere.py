@@ -47,9 +47,7 @@ SCORES_FIRST, SCORES_MOST = 32, 256
 """Scores of all grids, at first and at most."""
 
 OFFSET = 0.381966
-"""Where the first score lies between the end and the first score of a whole step, so that no
-grid is symmetric.
-"""
+"""Where the first score lies, in whole steps from the end, so that no grid is symmetric."""
 
 RADII = np.array(
     [-2.0, -1.5, -1.0, -0.6, -0.3, 0.0, 0.3, 0.6, 0.9, 1.2, 1.6, 2.0, 2.5, 3.0, 3.7, 4.5]

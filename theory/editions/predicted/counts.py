@@ -15,18 +15,16 @@ import numpy as np
 from theory.arrays import BoolArray, FloatArray, IntArray
 from theory.compiled import compiled
 from theory.editions.predicted.clark import SAME, Groups, Law, tabled_cdf
-from theory.editions.predicted.largest import cells, most_cells, weigh
+from theory.editions.predicted.largest import Counted, cells, most_cells, weigh
 from theory.editions.predicted.tetrachoric import shared_variance, waves_at
 
 VARIANCE_NODES = 6
-"""Values of y at which the variance of the count is summed over pairs; its ratio to the
-independent one is interpolated between them.
+"""Values of y at which the variance of the count is summed over pairs; its ratio to the independent
+one is interpolated between them.
 """
 
 LIGHT = 0.02
-"""Probability of a group's maximum to be the largest below which its counts are taken as
-independent.
-"""
+"""Probability of a maximum to be the largest below which its counts are taken as independent."""
 
 NEAR_INNER, NEAR_OUTER = 2.0, 1.3
 """Standard deviations up to which a group's maximum that stays below the largest tells of the
@@ -58,8 +56,7 @@ def expected_counts(
     several, most = len(groups.mean), most_cells(len(groups.mean))
     load, rest = np.zeros((several, stop - start)), np.zeros((several, stop - start))
     held, first = np.zeros(several, dtype=np.int64), np.zeros(several + 1, dtype=np.int64)
-    z, mass = np.empty((several, most)), np.empty((several, most))
-    mean, alone = np.empty((several, most)), np.empty((several, most))
+    table = np.empty((4, several, most))
     nodes = np.empty(several * VARIANCE_NODES, dtype=np.int64)
     waves = np.empty((several * VARIANCE_NODES, 4, stop - start), dtype=np.float32)
     near = NEAR_INNER if inner else NEAR_OUTER
@@ -67,73 +64,48 @@ def expected_counts(
         first[p + 1] = first[p]
         if not groups.live[p]:
             continue
-        middles, weights, heights, counted, varied = where_largest(
-            law, groups, p, start, load[p], rest[p], near, always, ties_below
-        )
-        n = held[p] = len(middles)
+        deviation = math.sqrt(groups.variance[p])
+        counted = Counted(start, groups.mean[p], deviation, load[p], rest[p], always, ties_below)
+        heights, seen = where_largest(law, groups, p, counted, near)
+        n = held[p] = seen.shape[1]
         if n == 0:
             continue
-        z[p, :n], mass[p, :n], mean[p, :n], alone[p, :n] = middles, weights, counted, varied
+        table[:, p, :n] = seen
         # a few nodes of even mass, at which the pairs are summed
-        chosen = spread_over(weights)
+        chosen = spread_over(seen[1])
         first[p + 1] = first[p] + len(chosen)
         nodes[first[p] : first[p + 1]] = chosen
         for x in range(len(chosen)):
             waves_at(heights[chosen[x]], rest[p], always, waves[first[p] + x])
     shared = shared_variance(law, start, load, rest, first, waves[: first[-1]])
-    return over_cells(held, z, mass, mean, alone, first, nodes, shared, stop - start, size, inner)
+    return over_cells(table, held, first, nodes, shared, stop - start, size, inner)
 
 
 @compiled(error_model="numpy")
 def where_largest(
-    law: Law,
-    groups: Groups,
-    p: int,
-    start: int,
-    load: FloatArray,
-    rest: FloatArray,
-    near: float,
-    always: BoolArray,
-    ties_below: bool,
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return the cells in which Y_p lies and is the largest: middles, probabilities, heights of the
-    counted, and the count's mean and its variance if the X_j were independent.
+    law: Law, groups: Groups, p: int, counted: Counted, near: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the heights of the counted in the cells in which Y_p lies and is the largest, and of
+    each cell (4, cells): middle, probability, the count's mean and its variance if the X_j were
+    independent.
 
-    Writes the regression of the counted on Y_p into load and rest (size,): covariance in its
-    standard deviations, and the deviation left.
+    Writes the regression of the counted on Y_p into their load and rest.
     """
-    deviation = math.sqrt(groups.variance[p])
+    start, deviation, load, rest = counted.start, counted.deviation, counted.load, counted.rest
     for m in range(len(load)):
         load[m] = groups.load[p, start + m] / deviation if deviation > 0 else 0.0
         left = law.variance[start + m] - load[m] ** 2
         rest[m] = math.sqrt(left) if left > 100 * SAME * law.variance[start + m] else 0.0
-    edges = cells(groups, p, deviation, law.mean[start : start + len(load)], load, rest)
-    z, mass, heights = weigh(law, groups, p, deviation, edges, start, load, rest, near)
-    mean, alone = np.empty(len(z)), np.empty(len(z))
-    counts_alone(
-        law,
-        groups.mean[p],
-        deviation,
-        z,
-        heights,
-        start,
-        load,
-        rest,
-        always,
-        ties_below,
-        mean,
-        alone,
-    )
-    return z, mass, heights, mean, alone
+    edges = cells(groups, p, counted, law.mean[start : start + len(load)])
+    z, mass, heights = weigh(law, groups, p, counted, edges, near)
+    mean, alone = counts_alone(law, counted, z, heights)
+    return heights, np.stack((z, mass, mean, alone))
 
 
 @compiled(error_model="numpy")
 def over_cells(
+    table: FloatArray,
     held: IntArray,
-    z: FloatArray,
-    mass: FloatArray,
-    mean: FloatArray,
-    alone: FloatArray,
     first: IntArray,
     nodes: IntArray,
     shared: FloatArray,
@@ -141,12 +113,13 @@ def over_cells(
     size: int,
     inner: bool,
 ) -> tuple[float, float]:
-    """Return the means of the two functions of `of_count` over the cells of all groups, `held` of
-    each.
+    """Return the means of the two functions of `of_count` over the cells of all groups.
 
-    The variance of the count is the independent one times a ratio: that at the group's nodes,
+    table (4, groups, cells): what `where_largest` says of the first `held` cells of each group. The
+    variance of the count is the independent one times a ratio: that at the group's nodes,
     nodes[first[p]..first[p + 1]−1], from what is `shared` there, interpolated between them.
     """
+    z, mass, mean, alone = table[0], table[1], table[2], table[3]
     total, one, two = 0.0, 0.0, 0.0
     for p in range(len(held)):
         n, own = held[p], nodes[first[p] : first[p + 1]]
@@ -167,26 +140,16 @@ def over_cells(
 
 @compiled(error_model="numpy")
 def counts_alone(
-    law: Law,
-    centre: float,
-    deviation: float,
-    z: FloatArray,
-    heights: FloatArray,
-    start: int,
-    load: FloatArray,
-    rest: FloatArray,
-    always: BoolArray,
-    ties_below: bool,
-    mean: FloatArray,
-    alone: FloatArray,
-) -> None:
-    """Write the count's mean, and its variance if the X_j were independent, at each y = centre +
+    law: Law, counted: Counted, z: FloatArray, heights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the count's mean, and its variance if the X_j were independent, at each y = centre +
     deviation·z, from P{X_j ≤ y} = Φ(height).
 
-    Correlations with Y are those of the regression of X_j on it (`load`, `rest`); where nothing is
-    left of X_j it lies below or not.
+    Correlations with Y are those of the regression of X_j on it; where nothing is left of X_j it
+    lies below or not.
     """
-    mean[:], alone[:] = 0.0, 0.0
+    start, centre, deviation, load, rest, always, ties_below = counted
+    mean, alone = np.zeros(len(z)), np.zeros(len(z))
     for m in range(len(load)):
         if always[m]:
             mean += 1.0
@@ -205,12 +168,13 @@ def counts_alone(
                     p = tabled_cdf(h)
                     mean[q] += p
                     alone[q] += p * (1 - p)
+    return mean, alone
 
 
 @compiled(error_model="numpy")
 def spread_over(mass: FloatArray) -> IntArray:
-    """Return rising indices that share out the mass evenly: VARIANCE_NODES for a mass of 1,
-    fewer for less, none below LIGHT.
+    """Return rising indices that share out the mass evenly: VARIANCE_NODES for a mass of 1, fewer
+    for less, none below LIGHT.
     """
     run = np.cumsum(mass)
     n = math.ceil(VARIANCE_NODES * min(run[-1], 1.0)) if run[-1] > LIGHT else 0

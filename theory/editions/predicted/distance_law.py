@@ -22,9 +22,7 @@ NODES = 3
 """Nodes of t = ‖s‖²; five change a value by 0.001 at most in nine cases of ten."""
 
 POWER = 1 / 3
-"""Exponent that makes a squared distance nearly normal (Wilson and Hilferty 1931, for a χ²
-variable).
-"""
+"""Exponent that makes a squared distance nearly normal (Wilson and Hilferty 1931, for χ²)."""
 
 NO_SUM = 1e-12
 """E‖s‖² relative to (Σa)² below which the selected contributions cancel: s = 0."""

@@ -10,10 +10,11 @@ which follow the rivals. Imports numpy and numba; import it lazily.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from theory.arrays import FloatArray, IntArray
+from theory.arrays import BoolArray, FloatArray, IntArray
 from theory.compiled import compiled
 from theory.editions.predicted.clark import SAME, Groups, Law, normal_cdf, normal_density
 
@@ -44,6 +45,23 @@ SETTLED = 8.0
 """Standard deviations beyond which what is counted stays on its side."""
 
 
+class Counted(NamedTuple):
+    """The variables of ranks start, start + 1, … that are counted, as Y_p tells of them.
+
+    centre, deviation: mean and standard deviation of Y_p. load, rest (size,): covariance with Y_p
+    in its standard deviations, and the deviation left. always (size,): which lie below Y surely.
+    ties_below: whether X_j = Y counts.
+    """
+
+    start: int
+    centre: float
+    deviation: float
+    load: FloatArray
+    rest: FloatArray
+    always: BoolArray
+    ties_below: bool
+
+
 @compiled(error_model="numpy")
 def most_cells(groups: int) -> int:
     """Return how many edges `cells` has room for."""
@@ -51,12 +69,11 @@ def most_cells(groups: int) -> int:
 
 
 @compiled(error_model="numpy")
-def cells(
-    groups: Groups, p: int, deviation: float, mean: FloatArray, load: FloatArray, rest: FloatArray
-) -> FloatArray:
+def cells(groups: Groups, p: int, counted: Counted, mean: FloatArray) -> FloatArray:
     """Return rising edges, in standard deviations of Y_p, fine where another group's maximum or
     the counted variables lie.
     """
+    deviation, load, rest = counted.deviation, counted.load, counted.rest
     if deviation == 0:
         return np.array([-2 * REACH, 2 * REACH])
     edges, n = np.empty(most_cells(len(groups.mean))), 0
@@ -106,27 +123,20 @@ def cells(
 
 @compiled(error_model="numpy")
 def weigh(
-    law: Law,
-    groups: Groups,
-    p: int,
-    deviation: float,
-    edges: FloatArray,
-    start: int,
-    load: FloatArray,
-    rest: FloatArray,
-    near: float,
+    law: Law, groups: Groups, p: int, counted: Counted, edges: FloatArray, near: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the middles z of the cells, the probability that Y_p lies in the cell and is the
     largest, and the heights of what is counted.
 
-    Height (cell, size): P{X_m ≤ Y_p | Y_p in the cell and the largest} = Φ(height). load, rest
-    (size,): of the counted on Y_p, start the first of them. Cells of no weight are left out.
+    Height (cell, size): P{X_m ≤ Y_p | Y_p in the cell and the largest} = Φ(height). Cells of
+    no weight are left out.
     """
+    start, deviation, load, rest = counted.start, counted.deviation, counted.load, counted.rest
     z, mass, n, size = np.empty(len(edges)), np.empty(len(edges)), 0, len(groups.mean)
     heights = np.empty((len(edges), len(load)))
     height, rival = np.empty(size), np.empty(size, dtype=np.int64)
     correlation = np.empty((size, size))
-    follows, left, shared = given_maximum(groups, p, deviation, start, load, rest)
+    follows, left, shared = given_maximum(groups, p, counted)
     for q in range(len(edges) - 1):
         middle = 0.5 * (edges[q] + edges[q + 1])
         weight, rivals = normal_cdf(edges[q + 1]) - normal_cdf(edges[q]), 0
@@ -163,13 +173,14 @@ def weigh(
 
 @compiled(error_model="numpy")
 def given_maximum(
-    groups: Groups, p: int, deviation: float, start: int, load: FloatArray, rest: FloatArray
+    groups: Groups, p: int, counted: Counted
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return what is left of the rivals once Y_p is known: their covariances with it in its
     standard deviations and their variances left, (groups,), and their correlations with the
     counted, (groups, size).
     """
-    several = len(groups.mean)
+    several, deviation = len(groups.mean), counted.deviation
+    start, load, rest = counted.start, counted.load, counted.rest
     follows, left, shared = np.zeros(several), np.empty(several), np.zeros((several, len(load)))
     for other in range(several):
         if deviation > 0:

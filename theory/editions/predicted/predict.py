@@ -35,9 +35,7 @@ LIKE = 1.5
 """Largest ratio of the spreads of tokens in one group."""
 
 RUNS = 4
-"""Runs of neighbouring unselected tokens, about alike in their chance to lead, whose maxima
-compete at last.
-"""
+"""Runs of unselected neighbours, about alike in their chance to lead, whose maxima compete last."""
 
 UNRELIABLE = 0.012
 """Change by another order of merging from which a value is flagged."""

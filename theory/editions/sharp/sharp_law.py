@@ -24,14 +24,10 @@ from theory.head.ranked import Ranked, Summary
 from theory.head.results import BoundPairs
 
 SUM_ROUNDING = 64 * float(np.finfo(np.float64).eps)
-"""Relative rounding of sums of a few thousand float64 terms: a determinant this near 0 is 0,
-tokens this near are tied.
-"""
+"""Relative rounding of long sums: a determinant this near 0 is 0, tokens this near are tied."""
 
 GRAM_ROUNDING = 1e-5
-"""How far below 0 a determinant may fall, on the scale of its own terms, before the Gram is
-called infeasible (float32 cosines).
-"""
+"""How far below 0 a determinant may fall, relative to its terms, in a feasible Gram of float32."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
