@@ -165,7 +165,7 @@ LMFIT_NAMES = {"p_base": "log_p_base", "eta": "eta", "eta_tail": "eta_tail", "om
 """What lmfit calls a parameter of /weights."""
 
 
-def polish(
+def refine(
     best: dict[str, FloatArray], position: FloatArray, mean: FloatArray
 ) -> tuple[dict[str, BoolArray], dict[str, FloatArray]]:
     """Put lmfit's optimum in place of the search's, in `best`, (form, head), for the `mean` log

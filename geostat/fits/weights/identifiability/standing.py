@@ -95,15 +95,15 @@ def stand_out(
     }
     out |= {"oscillation_p": tested.oscillation_p, "growth_p": tested.growth_p}
     out["growth_gain"], out["growth_gain_se"], grows = _better(loss[constant], loss[ahead])
-    waves = [np.zeros(mean.shape[0], dtype=bool)]
+    oscillates = [np.zeros(mean.shape[0], dtype=bool)]
     for form in ("shared", "separate"):
         gain, se, better = _better(loss[ahead], loss[RIVALS.index(form)])
-        waves.append(better)
+        oscillates.append(better)
         if form == "shared":
             out["oscillation_gain"], out["oscillation_gain_se"] = gain, se
     with np.errstate(invalid="ignore"):
         standing = Standing(
-            oscillation_seen=np.stack(waves) & (tested.oscillation_p <= SIGNIFICANCE),
+            oscillation_seen=np.stack(oscillates) & (tested.oscillation_p <= SIGNIFICANCE),
             oscillation_large=strong["oscillation"] >= AMPLITUDE,
             growth_seen=np.broadcast_to(
                 grows & (tested.growth_p <= SIGNIFICANCE), strong["growth"].shape
