@@ -29,7 +29,7 @@ from geostat.fits.weights.identifiability.reasons import reasons
 from geostat.fits.weights.identifiability.standing import MONOTONE, SHARED, stand_out, strength
 from geostat.fits.weights.phase_mass import arithmetic
 from geostat.fits.weights.rivals import FREE, RIVALS, SIMPLE, compare, simple_fits, simple_slopes
-from geostat.fits.weights.variables.kinds import TOKEN
+from geostat.fits.weights.variables.parameters import TOKEN
 from geostat.fits.weights.variables.records import RECORDS
 from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.statistics.jackknife import Estimate, leave_one_out_mean
