@@ -112,21 +112,18 @@ def depth_variables(capture: xr.Dataset, cosines: list[Cosines]) -> dict[str, xr
             jackknife(_slope_known(y, known), replicates, np.asarray(carries[:, :-1].any(axis=1)))
         )
         errors.append(float(line(np.where(known, y, np.nan)).bse["depth"]))
-    both = joined(values, np.stack)
+    both = replace(joined(values, np.stack), without=None)
+    *words, logarithms = zip(*TRENDS.values(), strict=True)
+    about = zip(("about", "unit", "latex", "source"), words, strict=True)
     out: dict[str, Value] = {
-        "by_layer": replace(both, without=None).map(lambda array: array[:, :-1])
-    }
-    out |= {
-        "whole": replace(both, without=None).map(lambda array: array[:, -1]),
+        "by_layer": both.map(lambda array: array[:, :-1]),
+        "whole": both.map(lambda array: array[:, -1]),
         "change": joined(changes, np.stack),
+        "change_se_hac": np.array(errors),
+        "layers_used": np.array(used),
+        **{name: np.array(column, dtype=object) for name, column in about},
+        "logarithm": np.array(logarithms),
     }
-    out |= {"change_se_hac": np.array(errors), "layers_used": np.array(used)}
-    for key, column in zip(
-        ("about", "unit", "latex", "source", "logarithm"),
-        zip(*TRENDS.values(), strict=True),
-        strict=True,
-    ):
-        out[key] = np.array(column, dtype=bool if key == "logarithm" else object)
     return variables(RECORDS, out)
 
 
