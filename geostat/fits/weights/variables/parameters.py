@@ -25,6 +25,8 @@ estimate = partial(head, estimated=True)
 """One with an error."""
 effect = partial(estimate, judged=True)
 """One that a claim is on."""
+codes_of_head = partial(codes, equation="Assumption 3", dims=HEAD)
+"""An integer of each head that stands for a word."""
 
 
 def reason(record: Variable) -> Variable:
@@ -128,20 +130,14 @@ AT_BOUND = (
         r"\omega \in \partial\Omega",
     ),
 )
-DOCUMENT_SPREAD = (
+DOCUMENT_SPREAD = tuple(
     head(
-        "t1_document_sd",
-        "standard deviation over documents, each fitted alone, of the last position of the plateau",
-        "token",
-        r"\mathrm{sd}_k(T_1)",
-    ),
-    head(
-        "t2_document_sd",
-        "standard deviation over documents, each fitted alone, of the last position before the"
-        " growth",
-        "token",
-        r"\mathrm{sd}_k(T_2)",
-    ),
+        f"{one.name}_document_sd",
+        f"standard deviation over documents, each fitted alone, of the {one.long_name}",
+        one.units,
+        rf"\mathrm{{sd}}_k({one.symbol})",
+    )
+    for one in _PARAMETERS[3:]
 )
 _separate = replace(
     _PARAMETERS[1], long_name="sensitivity, in the separate form of the oscillation alone"

@@ -6,11 +6,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from geostat.datasets.flags import codes
 from geostat.fits.weights.break_points import FORMS
 from geostat.fits.weights.rivals import RIVALS
 from geostat.fits.weights.variables import parameters
-from geostat.fits.weights.variables.parameters import HEAD, RMSE, TOKEN, along, estimate, head
+from geostat.fits.weights.variables.parameters import (
+    RMSE,
+    TOKEN,
+    along,
+    codes_of_head,
+    estimate,
+    head,
+)
 
 _LOSS = r"\mathcal{L}_{\mathrm{out}}"
 _R2 = head("r2", "coefficient of determination of the mean log weight", "1", "R^2")
@@ -157,22 +163,18 @@ _BY_HEAD = (
     ),
     parameters.TOTAL_DIFFERS,
     *parameters.DOCUMENT_SPREAD,
-    codes(
+    codes_of_head(
         "form_chosen",
         "index along form of the fit that p_base, eta, omega, t1 and t2 come from",
         FORMS,
         symbol="m",
-        equation="Assumption 3",
-        dims=HEAD,
     ),
-    codes(
+    codes_of_head(
         "preferred",
         "index along rival of the form preferred by left-out loss; -1: undetermined",
         RIVALS,
         missing="undetermined",
         symbol="m^*",
-        equation="Assumption 3",
-        dims=HEAD,
     ),
     head(
         "log_weight_mean",
