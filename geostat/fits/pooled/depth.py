@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import xarray as xr
 
-from geostat.datasets.variable import Value, Variable, variables
+from geostat.datasets.variable import Value, Variable, join, mapped, variables
 from geostat.errors import InputError, refuse_unknown
 from geostat.fits.norms.trend import bandwidth, newey_west
 from geostat.fits.norms.variance import restricted_likelihood
 from geostat.fits.pooled.values import FEWEST_LAYERS, TRENDS, depth_of, pooled_values
 from geostat.fits.similarity.one_form import Cosines
 from geostat.statistics.arrays import BoolArray, FloatArray
-from geostat.statistics.jackknife import jackknife, joined
+from geostat.statistics.jackknife import jackknife
 
 if TYPE_CHECKING:
     from statsmodels.regression.linear_model import RegressionResultsWrapper
@@ -95,7 +95,7 @@ def depth_variables(capture: xr.Dataset, cosines: list[Cosines]) -> dict[str, xr
         own = pooled_values(capture, name, cosines)
         carries: BoolArray = np.isfinite(own.each) | np.isfinite(own.replicates)
         scaled = own.scaled(logarithm)
-        value = jackknife(scaled.estimate, scaled.replicates, carries)
+        value = replace(jackknife(scaled.estimate, scaled.replicates, carries), without=None)
         values.append(value.exp(own.estimate) if logarithm else value)
         y = scaled.estimate[:-1]
         alone = carries[:, :-1].sum(axis=0) < 2
@@ -112,13 +112,13 @@ def depth_variables(capture: xr.Dataset, cosines: list[Cosines]) -> dict[str, xr
             jackknife(_slope_known(y, known), replicates, np.asarray(carries[:, :-1].any(axis=1)))
         )
         errors.append(float(line(np.where(known, y, np.nan)).bse["depth"]))
-    both = replace(joined(values, np.stack), without=None)
+    both = join(values, np.stack)
     *words, logarithms = zip(*TRENDS.values(), strict=True)
     about = zip(("about", "unit", "latex", "source"), words, strict=True)
     out: dict[str, Value] = {
-        "by_layer": both.map(lambda array: array[:, :-1]),
-        "whole": both.map(lambda array: array[:, -1]),
-        "change": joined(changes, np.stack),
+        "by_layer": mapped(both, lambda array: array[:, :-1]),
+        "whole": mapped(both, lambda array: array[:, -1]),
+        "change": join(changes, np.stack),
         "change_se_hac": np.array(errors),
         "layers_used": np.array(used),
         **{name: np.array(column, dtype=object) for name, column in about},

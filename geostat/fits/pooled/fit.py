@@ -163,11 +163,9 @@ def fit_pooled(capture: xr.Dataset) -> xr.Dataset:
         capture: a /capture dataset; uses the variables that the fits of single heads do.
 
     Returns:
-        /pooled; x* stands for x, x_se, x_lower, x_upper. Over (gram, layer): beta*, offset*,
-        mae_by_lag*, rmse, r2, loss_left_out with _se, at_bound, converged; over (layer): chosen
-        (index of the form that predicts left-out documents). The same of the whole model over
-        (gram), overall_…, and overall_chosen. What `depth.depth_variables` names, over (parameter)
-        and (parameter, layer).
+        /pooled: what LAYER names, over (gram, layer) and (layer); the same of the whole model,
+        overall_…, over (gram); and what `depth.RECORDS` names, over (parameter) and (parameter,
+        layer).
 
     Raises:
         InputError: if a variable is missing, misshapen or empty.

@@ -59,20 +59,15 @@ class Blocks:
 
 
 def drift(cosine: FloatArray, blocks: Blocks) -> tuple[dict[str, Estimate], FloatArray]:
-    """Measure how far the mean cosine at fixed lag depends on position.
+    """Measure how far the mean cosine at fixed lag, (document, head, position_block, lag_bin), NaN
+    where there is no pair, depends on position.
 
-    Args:
-        cosine: mean cosine, shape (document, head, position_block, lag_bin); NaN where there is no
-            pair.
-        blocks: pairs and places of the blocks.
-
-    Returns:
-        NaN with fewer than two blocks in any lag bin. drift_slope (head,): change from the first
-        token to the last, by weighted least squares, mean over documents. drift_slope_by_lag (head,
-        lag_bin): the same within each lag bin. drift_rms (head,): root mean square over pairs of
-        the deviation of a block from its lag bin, as it would be with infinitely many documents:
-        products of two documents only, in which noise cancels. And, apart, the same of single
-        documents, noise and all, (head,).
+    NaN with fewer than two blocks in any lag bin. drift_slope (head,): change from the first token
+    to the last, by weighted least squares, mean over documents. drift_slope_by_lag (head, lag_bin):
+    the same within each lag bin. drift_rms (head,): root mean square over pairs of the deviation of
+    a block from its lag bin, as it would be with infinitely many documents: products of two
+    documents only, in which noise cancels. And, apart, the same of single documents, noise and all,
+    (head,).
     """
     known = np.isfinite(cosine)
     weight = known * blocks.pairs

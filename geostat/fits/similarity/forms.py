@@ -52,17 +52,10 @@ def by_lag(
     offset: FloatArray | float = 0.0,
     stretch: FloatArray | float = 1.0,
 ) -> FloatArray:
-    """Return the modelled cosine at each lag.
+    """Return the modelled cosine at each lag k ≥ 1, in tokens; all broadcast.
 
-    Args:
-        form: one of FORMS; parameters that it lacks are ignored.
-        lag: k ≥ 1, in tokens; broadcasts against the parameters.
-        beta: β ≥ 0, per token (power forms: an exponent, unitless).
-        offset: c, the cosine at long lags.
-        stretch: s > 0.
-
-    Returns:
-        Cosines, broadcast shape.
+    β ≥ 0 is per token (power forms: an exponent, unitless), c the cosine at long lags, s > 0; those
+    that the form, one of FORMS, lacks are ignored.
 
     >>> by_lag("offset", np.array([1.0, 100.0]), beta=np.log(2), offset=0.2)
     array([0.6, 0.2])

@@ -57,12 +57,8 @@ def _grids(tokens: int, first: int) -> tuple[np.ndarray, ...]:
 
 
 def search(rows: FloatArray, first: int, forms: int = len(FORMS)) -> dict[str, FloatArray]:
-    """Fit many log profiles with every form of Assumption 3, on all processor cores.
-
-    Args:
-        rows: log weights, shape (row, token), nats; NaN where unknown.
-        first: position of the first content token (1 behind a visible sink, else 0).
-        forms: how many of FORMS, from the first on.
+    """Fit many log profiles, (row, token), nats, NaN where unknown, with the first `forms` of
+    FORMS, on all processor cores; `first` is the position of the first content token.
 
     Returns:
         Arrays of shape (form, row), forms as in FORMS: squares (sum of squared residuals, nats²), b
