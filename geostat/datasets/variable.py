@@ -45,17 +45,8 @@ class Variable:
     @property
     def attributes(self) -> dict[str, Any]:
         """The attributes that travel with the array."""
-        interval = {"interval": JACKKNIFE} if self.estimated else {}
-        return (
-            {
-                "long_name": self.long_name,
-                "units": self.units,
-                "symbol": self.symbol,
-                "equation": self.equation,
-            }
-            | interval
-            | dict(self.more)
-        )
+        own = {name: getattr(self, name) for name in ("long_name", "units", "symbol", "equation")}
+        return own | ({"interval": JACKKNIFE} if self.estimated else {}) | dict(self.more)
 
     def parts(self) -> dict[str, Variable]:
         """Return the records of an estimate's arrays, by the names they have there; of a plain

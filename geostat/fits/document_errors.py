@@ -70,11 +70,7 @@ class DocumentResult(lmfit.model.ModelResult):
             self.ndata = data
 
     def conf_interval(self, **keywords: Any) -> dict[str, Any]:
-        """Refused, and so is `ci_report`.
-
-        Raises:
-            InputError: always.
-        """
+        """Refused by an InputError, and so is `ci_report`."""
         raise InputError(
             "lmfit's intervals take lags and tokens as independent, expected ones over documents."
             " Use x_lower and x_upper of geostat.fit."

@@ -158,18 +158,15 @@ def mean_of_equals(
     value: FloatArray, limit: FloatArray, count: FloatArray | float, side: Side
 ) -> PValues:
     """Return the p-values of a mean against a limit where every document has the same value of a
-    statistic in [0, 1], as curves at small N often do.
+    statistic in [0, 1], as curves at small N often do; `side` is "at_most" (mean ≤ limit) or
+    "at_least".
 
     Such documents have no spread, yet do not tell the mean exactly: another text may differ. By
     Markov's inequality a document lies at `value` or above with probability mean/value at most, and
-    at `value` or below with (1 − mean)/(1 − value) at most; all of them do with its power.
-
-    Given the mean of documents that differ, it is the probability of K documents without any text
-    of a kind that takes the mean to its limit: a share q of texts at 0, or at 1, would, and (1 −
-    q)^K is that of meeting none.
-
-    `value` is what every document has, or their mean; `limit` is of the mean, `side` "at_most"
-    (holds if mean ≤ limit) or "at_least".
+    at `value` or below with (1 − mean)/(1 − value) at most; all of them do with its power. Where
+    `value` is the mean of documents that differ, it is the probability of K documents without any
+    text of a kind that takes the mean to its limit: a share q of texts at 0, or at 1, would, and
+    (1 − q)^K is that of meeting none.
 
     >>> mean_of_equals(np.array([0.2]), np.array([0.5]), 8, "at_most").holds.round(3).tolist()
     [0.023]

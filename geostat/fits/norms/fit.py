@@ -161,9 +161,8 @@ def fit_norms(capture: xr.Dataset, progress: Progress | None = None) -> xr.Datas
     document's own CV.
 
     Args:
-        capture: a /capture dataset; uses value_norm (document, layer, kv_head, position), tokens
-            and sink_visible (layer), and, for the list of compressed tokens, token_id (document,
-            position).
+        capture: a /capture dataset; uses the variables of NEEDS, tokens and sink_visible (layer),
+            and, for the list of compressed tokens, token_id (document, position).
         progress: called with the fraction done after each layer.
 
     Returns:

@@ -71,23 +71,17 @@ def by_lag(
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One row of the table of forms; `model` names its free parameters, in the order of
-    PARAMETERS.
-    """
+    """One row of the table of forms; free parameters in the order of PARAMETERS."""
 
     formula: str
     words: str
+    parameters: tuple[str, ...]
     model: lmfit.Model
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """Names of the free parameters."""
-        return tuple(self.model.param_names)
 
     @property
     def number(self) -> int:
         """How many free parameters: the simpler of two forms has fewer."""
-        return len(self.model.param_names)
+        return len(self.parameters)
 
 
 def _model(form: str, parameters: tuple[str, ...]) -> lmfit.Model:
@@ -103,7 +97,7 @@ def _model(form: str, parameters: tuple[str, ...]) -> lmfit.Model:
 
 
 FORM: Final[dict[str, Form]] = {
-    name: Form(formula, words, _model(name, parameters))
+    name: Form(formula, words, parameters, _model(name, parameters))
     for name, formula, words, parameters in (
         ("exponential", r"e^{-\beta k}", "exponential, as printed", ("beta",)),
         ("offset", r"c+(1-c)e^{-\beta k}", "exponential towards a constant", ("beta", "offset")),

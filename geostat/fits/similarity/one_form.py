@@ -71,20 +71,14 @@ def fit_batched(form: str, data: Cosines) -> Fit:
     replicates = solve(
         form, data.lag, without.reshape(data.carries.size, data.lag.size), data.pairs
     )
-    blank = {name: np.full(estimate.squares.shape, np.nan) for name in FORM[form].parameters}
-    return Fit(
-        form=form,
-        estimate=estimate,
-        replicates=replicates,
-        se_lags=blank,
-        singular=np.zeros(estimate.squares.shape, dtype=bool),
-    )
+    singular = np.zeros(estimate.squares.shape, dtype=bool)
+    return Fit(form=form, estimate=estimate, replicates=replicates, se_lags={}, singular=singular)
 
 
 def refine(fit: Fit, data: Cosines) -> Fit:
     """Replace the estimates by lmfit's, started from them, and add lmfit's standard errors."""
     values = {name: value.copy() for name, value in fit.estimate.values.items()}
-    se = {name: value.copy() for name, value in fit.se_lags.items()}
+    se = {name: np.full(fit.singular.shape, np.nan) for name in FORM[fit.form].parameters}
     converged, singular = fit.estimate.converged.copy(), fit.singular.copy()
     mean = data.mean
     for head in np.flatnonzero(np.isfinite(fit.estimate.squares)):

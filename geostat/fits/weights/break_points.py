@@ -95,10 +95,8 @@ def search_documents(
     """Fit every document's log weights, (document, head, token), alone: the shared form in heads
     that `shared` names, else the monotone.
 
-    Returns:
-        document_p_base, document_eta, document_omega, document_t1, document_t2, shape (document,
-        head), and the standard deviation over documents of the break points, t1_document_sd and
-        t2_document_sd, shape (head,), NaN with fewer than two documents.
+    Returns parameters, document_x, (document, head), and the standard deviation over documents of
+    the break points, x_document_sd, (head,), NaN with fewer than two documents.
     """
     documents, heads, content = log_weight.shape
     result = search_monotone(log_weight.reshape(documents * heads, content), first)
