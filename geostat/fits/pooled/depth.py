@@ -81,14 +81,12 @@ RECORDS: Final = (
 
 
 def depth_variables(capture: xr.Dataset, cosines: list[Cosines]) -> dict[str, xr.Variable]:
-    """Return, by TRENDS along `parameter`: by_layer* (parameter, layer), whole* (parameter),
-    change*, change_se_hac, layers_used.
+    """Return what RECORDS names, by TRENDS along `parameter`.
 
-    Errors of lines by statsmodels are those of `line`. `by_layer` and `whole` are pooled values
-    with document-jackknife intervals; `change` is that from the first layer to the last along the
-    line, in the unit of the parameter, or in nats where `logarithm`, NaN with fewer than
-    FEWEST_LAYERS layers. Layers count that have an estimate inside its bounds with every document
-    and without any one of them.
+    Errors of lines by statsmodels are those of `line`. Pooled values have document-jackknife
+    intervals; `change` is in the unit of the parameter, or in nats where `logarithm`, NaN with
+    fewer than FEWEST_LAYERS layers. Layers count that have an estimate inside its bounds with every
+    document and without any one of them.
     """
     values, changes, errors, used = [], [], [], []
     for name, (*_, logarithm) in TRENDS.items():

@@ -43,8 +43,8 @@ def feasible_edges(
         edge[at] = np.where(square >= 0, np.sqrt(np.clip(square, 0.0, 1.0)), np.nan)
         at = at[~resolved]
     for i in at:
-        fitted_to = (float(parameter[i]) for parameter in (beta, offset, stretch))
-        edge[i] = fitted_gram(form, content, *fitted_to, 0.0).edge(content)
+        b, c, s = (float(parameter[i]) for parameter in (beta, offset, stretch))
+        edge[i] = fitted_gram(form, content, b, c, s, 0.0).edge(content)
     return edge
 
 

@@ -33,14 +33,10 @@ def share_estimate(share: FloatArray, replicates: FloatArray, carries: BoolArray
         )
     inside = np.isfinite(bent.se)
     lower, upper = (
-        np.where(inside, 1.0 / (1.0 + np.exp(-np.where(inside, side, 0.0))), np.nan)
-        for side in (bent.lower, bent.upper)
+        np.where(inside, 1.0 / (1.0 + np.exp(-np.where(inside, limit, 0.0))), other)
+        for limit, other in ((bent.lower, plain.lower), (bent.upper, plain.upper))
     )
-    return replace(
-        plain,
-        lower=np.where(inside, lower, plain.lower),
-        upper=np.where(inside, upper, plain.upper),
-    )
+    return replace(plain, lower=lower, upper=upper)
 
 
 def arithmetic(

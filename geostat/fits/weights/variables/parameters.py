@@ -178,7 +178,8 @@ _GROWTH = effect(
         "scale": "standard error: the larger of scatter over documents and jackknife",
     },
 )
-TOTALS = (
+RMSE = effect("rmse", "root mean squared residual of the mean log weight", "nat", r"\mathrm{RMSE}")
+EFFECTS = (
     estimate("total", "measured sum of the weights", "1", r"\sum_i \alpha_i", equation=""),
     estimate(
         "total_model",
@@ -192,9 +193,6 @@ TOTALS = (
     ),
     _GROWTH,
     reason(_GROWTH),
-)
-RMSE = effect("rmse", "root mean squared residual of the mean log weight", "nat", r"\mathrm{RMSE}")
-DISTANCES = (
     RMSE,
     effect(
         "misfit",
@@ -208,8 +206,6 @@ DISTANCES = (
             )
         },
     ),
-)
-MASSES = (
     estimate("mass_sink", "weight of the sink, arithmetic mean", "1", r"\alpha_0", more=LOGIT),
     estimate(
         "mass_plateau",
@@ -233,6 +229,7 @@ MASSES = (
         more=LOGIT,
     ),
 )
+"""Totals, growth, distances and masses of phases."""
 TOTAL_DIFFERS = head(
     "total_model_differs",
     "the fitted weights do not sum to 1: their interval excludes it",

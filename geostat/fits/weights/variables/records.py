@@ -64,9 +64,7 @@ _LONG_RUN = head(
 )
 _BY_HEAD = (
     *parameters.BY_HEAD,
-    *parameters.TOTALS,
-    *parameters.DISTANCES,
-    *parameters.MASSES,
+    *parameters.EFFECTS,
     estimate("power_law_gamma", "exponent of the power-law rival", "1", r"\gamma", equation=""),
     estimate(
         "no_plateau_eta",
@@ -201,10 +199,14 @@ _BY_HEAD = (
 )
 _BY_FORM = (
     *parameters.BY_FORM,
-    *along("form", "by form", RMSE, _R2, _BIC, *_LEFT_OUT, _CONVERGED),
     *along(
         "form",
         "by form",
+        RMSE,
+        _R2,
+        _BIC,
+        *_LEFT_OUT,
+        _CONVERGED,
         _OSCILLATES,
         head(
             "oscillation_to_noise",
