@@ -31,9 +31,7 @@ from geostat.fits.weights import fit as weights
 from geostat.statistics.jackknife import Estimate
 
 FORMS_OF: Final = {"norms": ("two-level",), "similarity": FORMS, "weights": weights.FORMS}
-"""Forms that pooled heads can be fitted with, by assumption; the first of weights has no
-oscillation.
-"""
+"""Forms that pooled heads can be fitted with, by assumption."""
 POOLED: Final = tuple(form for form in FORMS if form != "stretched")
 """Forms of similarity in /pooled: the stretched exponential would cost as much as all others
 together; `pooled_fit` has it.

@@ -54,9 +54,7 @@ TRENDS: Final = {
         True,
     ),
 }
-"""Pooled parameters: long name, unit, symbol, source, and whether the line is through
-logarithms.
-"""
+"""Pooled parameters: long name, unit, symbol, source, and whether logarithms are fitted."""
 
 FEWEST_LAYERS: Final = 3
 

@@ -156,9 +156,7 @@ def saturated(form: str, data: Cosines) -> BoolArray:
 
 
 FLAT = float(np.finfo(np.float32).eps) ** 2
-"""Variance of the mean cosine over lags below which it is constant but for rounding: R² then has
-no meaning.
-"""
+"""Variance over lags below which the mean cosine is constant but for rounding, and has no R²."""
 
 
 def resampled(fit: Fit, data: Cosines, mae: FloatArray) -> tuple[FloatArray, Estimate]:

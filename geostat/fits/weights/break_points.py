@@ -48,12 +48,8 @@ def _grids(tokens: int, first: int) -> tuple[np.ndarray, ...]:
     frequencies = np.pi * np.arange(1, number + 1) / number
     cosines = np.cos(np.outer(frequencies, first + np.arange(tokens)))
     starts = np.unique(np.linspace(0, tokens, min(BLOCKS, tokens) + 1).astype(np.int64))
-    return (
-        frequencies,
-        cosines,
-        *(np.add.reduceat(x, starts[:-1], axis=1) for x in (cosines, cosines**2)),
-        starts,
-    )
+    blocks = (np.add.reduceat(x, starts[:-1], axis=1) for x in (cosines, cosines**2))
+    return frequencies, cosines, *blocks, starts
 
 
 def search(rows: FloatArray, first: int, forms: int = len(FORMS)) -> dict[str, FloatArray]:

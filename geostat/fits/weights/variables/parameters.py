@@ -229,7 +229,6 @@ EFFECTS = (
         more=LOGIT,
     ),
 )
-"""Totals, growth, distances and masses of phases."""
 TOTAL_DIFFERS = head(
     "total_model_differs",
     "the fitted weights do not sum to 1: their interval excludes it",

@@ -4,6 +4,7 @@ goodness of fit (of the chosen form, every form, every rival) and of the residua
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from geostat.fits.weights.break_points import FORMS
@@ -197,17 +198,11 @@ _BY_HEAD = (
         dims=TOKEN,
     ),
 )
+_by_form = partial(along, "form", "by form")
 _BY_FORM = (
     *parameters.BY_FORM,
-    *along(
-        "form",
-        "by form",
-        RMSE,
-        _R2,
-        _BIC,
-        *_LEFT_OUT,
-        _CONVERGED,
-        _OSCILLATES,
+    *_by_form(RMSE, _R2, _BIC, *_LEFT_OUT, _CONVERGED, _OSCILLATES),
+    *_by_form(
         head(
             "oscillation_to_noise",
             "amplitude over its standard error in the residuals' noise at its frequency",
