@@ -29,7 +29,7 @@ from scipy.special import stdtrit
 
 from geostat.datasets.variable import Value
 from geostat.fits.weights.forms import CURVE, log_profile, predict
-from geostat.fits.weights.identifiability.reasons import (
+from geostat.fits.weights.identifiability.estimates import (
     ABSENT,
     AT_BOUND,
     HAS_ONE,
@@ -64,7 +64,7 @@ def growth(
     carries: BoolArray,
 ) -> dict[str, Value]:
     """Return the total growth with its interval, and why either is missing (as
-    `identifiability.reasons.REASONS`); nats, (head,).
+    `identifiability.estimates.REASONS`); nats, (head,).
 
     `log_weight` is of content tokens, (document, head, token), nats, NaN where unknown, `last` the
     position of the last token. `fit` holds the parameters (as CURVE) of each head's chosen form,

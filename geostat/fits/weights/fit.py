@@ -23,9 +23,8 @@ from geostat.fits.weights.autocorrelation import Background, background, lag_one
 from geostat.fits.weights.break_points import FORMS, search, search_documents
 from geostat.fits.weights.effects import distance, growth, total_log
 from geostat.fits.weights.forms import CURVE, predict, refine
-from geostat.fits.weights.identifiability.estimates import chosen_values, form_values
+from geostat.fits.weights.identifiability.estimates import chosen_values, form_values, reasons
 from geostat.fits.weights.identifiability.placement import placement
-from geostat.fits.weights.identifiability.reasons import reasons
 from geostat.fits.weights.identifiability.standing import MONOTONE, SHARED, stand_out, strength
 from geostat.fits.weights.phase_mass import arithmetic
 from geostat.fits.weights.rivals import FREE, RIVALS, SIMPLE, compare, simple_fits, simple_slopes
@@ -214,17 +213,12 @@ def _goodness(residual: FloatArray, mean: FloatArray) -> dict[str, FloatArray]:
     per_token = np.where(per_token > rounding, per_token, 0.0 * per_token)
     with np.errstate(invalid="ignore", divide="ignore"):
         r2 = np.where(around > rounding, 1.0 - per_token / around, np.nan)
-    bic = np.stack(
-        [
-            bayesian_information(per_token[k] * points, points, FREE[form])
-            for k, form in enumerate(FORMS)
-        ]
-    )
+    free = np.array([[FREE[form]] for form in FORMS])
     return {
         "rmse": np.sqrt(per_token),
         "mae": mean_of_known(np.abs(residual)),
         "r2": r2,
-        "bic": bic,
+        "bic": bayesian_information(per_token * points, points, free),
     }
 
 

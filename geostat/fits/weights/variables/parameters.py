@@ -10,7 +10,7 @@ from functools import partial
 
 from geostat.datasets.flags import codes
 from geostat.datasets.variable import Variable
-from geostat.fits.weights.identifiability.reasons import REASONS
+from geostat.fits.weights.identifiability.estimates import REASONS
 
 HEAD, TOKEN, DOCUMENT = (
     ("layer", "head"),
