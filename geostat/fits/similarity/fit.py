@@ -265,9 +265,7 @@ def _by_head(group: _Group, data: Cosines) -> dict[str, Value]:
 
 
 STEADY = 4.0 * float(np.finfo(np.float32).eps)
-"""Range of the mean cosine over lags that rounding alone explains: then every decay is at a
-bound and R² has no meaning.
-"""
+"""Range of the mean cosine over lags that rounding alone explains: it tells no decay and no R²."""
 
 
 def _offset_gain(outcomes: Mapping[str, Outcome]) -> dict[str, np.ndarray]:

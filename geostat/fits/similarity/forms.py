@@ -112,9 +112,7 @@ FORM: Final[dict[str, Form]] = {
         ),
     )
 }
-"""Every form of similarity, the printed one and its offset first: the coordinate `gram` of
-/similarity.
-"""
+"""Forms of similarity, the printed one and its offset first: the coordinate `gram`."""
 FORMS: Final = tuple(FORM)
 
 
