@@ -38,8 +38,8 @@ from geostat.fits.weights.autocorrelation import Background
 from geostat.fits.weights.break_points import FORMS
 from geostat.fits.weights.fit import fit_weights
 from geostat.fits.weights.forms import CURVE, log_profile
+from geostat.fits.weights.identifiability.estimates import RESOLUTION
 from geostat.fits.weights.identifiability.placement import placement
-from geostat.fits.weights.identifiability.reasons import RESOLUTION
 from geostat.fits.weights.identifiability.surrogates import statistics, surrogates
 from geostat.statistics.arrays import BoolArray, FloatArray
 
@@ -129,7 +129,7 @@ def limits(tokens: int) -> tuple[float, float]:
         round(0.77 * content),
         round(0.77 * content),
     )[None]
-    nulls = [float(np.quantile(null, 0.95)) for null in surrogates(content, 1)]
+    nulls = [float(np.quantile(null, 0.95)) for null in surrogates(content, 1).values()]
     result = [
         statistics(row - row.mean(), row - row.mean(), noise, 1)[name][0]
         for row, name in ((wave, "oscillation"), (ramp, "growth"))

@@ -17,7 +17,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from geostat.statistics.jackknife import Estimate, joined
+from geostat.statistics.jackknife import Estimate
 
 JACKKNIFE: Final = "95% document jackknife, t(K-1)"
 Value = NDArray[Any] | Estimate
@@ -45,17 +45,8 @@ class Variable:
     @property
     def attributes(self) -> dict[str, Any]:
         """The attributes that travel with the array."""
-        interval = {"interval": JACKKNIFE} if self.estimated else {}
-        return (
-            {
-                "long_name": self.long_name,
-                "units": self.units,
-                "symbol": self.symbol,
-                "equation": self.equation,
-            }
-            | interval
-            | dict(self.more)
-        )
+        own = {name: getattr(self, name) for name in ("long_name", "units", "symbol", "equation")}
+        return own | ({"interval": JACKKNIFE} if self.estimated else {}) | dict(self.more)
 
     def parts(self) -> dict[str, Variable]:
         """Return the records of an estimate's arrays, by the names they have there; of a plain
@@ -118,12 +109,10 @@ def join(
     each: Sequence[Value], function: Callable[[Sequence[NDArray[Any]]], NDArray[Any]]
 ) -> Value:
     """Return several arrays, or estimates, as one, made by a function such as `numpy.stack`."""
-    estimates = [one for one in each if isinstance(one, Estimate)]
-    return (
-        joined(estimates, function)
-        if estimates
-        else function([one for one in each if not isinstance(one, Estimate)])
-    )
+    parts = [one.arrays() for one in each if isinstance(one, Estimate)]
+    if not parts:
+        return function([one for one in each if not isinstance(one, Estimate)])
+    return Estimate(**{name: function([part[name] for part in parts]) for name in parts[0]})
 
 
 def mapped(value: Value, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Value:

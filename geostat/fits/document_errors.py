@@ -50,10 +50,8 @@ class DocumentResult(lmfit.model.ModelResult):
         return f"<p>{self.errors_from}.</p> {super()._repr_html_(*args, **keywords)}"
 
     def eval_uncertainty(self, *args: Any, **keywords: Any) -> FloatArray:
-        """Return lmfit's band about the curve, with Student's t on K − 1 degrees of freedom.
-
-        Raises:
-            InputError: if documents give no error.
+        """Return lmfit's band about the curve, with Student's t on K − 1 degrees of freedom; an
+        InputError if documents give no error.
         """
         if self.covar is None:
             raise InputError(
@@ -70,11 +68,7 @@ class DocumentResult(lmfit.model.ModelResult):
             self.ndata = data
 
     def conf_interval(self, **keywords: Any) -> dict[str, Any]:
-        """Refused, and so is `ci_report`.
-
-        Raises:
-            InputError: always.
-        """
+        """Refused by an InputError, and so is `ci_report`."""
         raise InputError(
             "lmfit's intervals take lags and tokens as independent, expected ones over documents."
             " Use x_lower and x_upper of geostat.fit."

@@ -30,9 +30,7 @@ NEEDS: dict[str, Mapping[str, tuple[str, ...]]] = {
 }
 
 SEARCHED = {"log_p_base": "b", "omega": "omega", "eta_tail": "eta_tail"}
-"""Parameters of Assumption 3's Models, as `search` names them; η is that of the oscillation, of
-the monotone form that of the growth.
-"""
+"""Parameters of Assumption 3's Models, as `search` names them; which η it is hangs on the form."""
 
 
 def two_level(each: FloatArray, seen: LayerTokens) -> DocumentResult | None:

@@ -75,18 +75,14 @@ def one_sided(
     is an approximation.
 
     Args:
-        estimate: effects, any shape; NaN where unknown.
-        se: their standard errors; NaN where unknown. 0 stands for an effect known exactly.
+        estimate: effects, any shape; NaN where unknown, and so are the p-values.
+        se: their standard errors; 0 stands for an effect known exactly.
         degrees: degrees of freedom of Student's t, such as documents − 1.
         tolerance: τ ≥ 0, units of the effect.
-        side: "at_most" (holds if effect ≤ τ), "at_least" (effect ≥ τ), "within" (|effect| ≤ τ).
-        skew: skewness of single documents (`jackknife.skewness`); Student's t alone by default, and
-            where it is NaN.
+        side: "at_most" (holds if effect ≤ τ), "at_least" (effect ≥ τ), "within" (|effect| ≤ τ:
+            *holds* is the larger of two p-values, *fails* by t alone is exact at |effect| = τ).
+        skew: skewness of single documents (`jackknife.skewness`); Student's t alone where NaN.
         reach: how far the skewness may be worse than estimated, in its standard errors.
-
-    Returns:
-        P-values in [0, 1]; NaN where estimate or standard error is. Under "within", *holds* is the
-        larger of the two one-sided p-values, and *fails* by t alone is exact at |effect| = τ.
 
     >>> p = one_sided(np.array([0.02, 0.2]), np.array([0.01, 0.01]), 7, 0.1, "at_most")
     >>> p.holds.round(4).tolist()
@@ -95,14 +91,11 @@ def one_sided(
     estimate, se = np.asarray(estimate, dtype=np.float64), np.asarray(se, dtype=np.float64)
     below = partial(_below, se=se, degrees=degrees, reach=reach)
     skew = np.full(estimate.shape, np.nan) if skew is None else skew
-    if side == "at_most":
-        return PValues(
-            holds=below(estimate - tolerance, skew), fails=below(tolerance - estimate, -skew)
-        )
-    if side == "at_least":
-        return PValues(
-            holds=below(tolerance - estimate, -skew), fails=below(estimate - tolerance, skew)
-        )
+    if side != "within":
+        away, tilt = estimate - tolerance, skew
+        if side == "at_least":
+            away, tilt = -away, -tilt
+        return PValues(holds=below(away, tilt), fails=below(-away, -tilt))
     size, outward = np.abs(estimate), np.where(estimate < 0, -skew, skew)
     return PValues(
         holds=np.maximum(below(estimate - tolerance, skew), below(-tolerance - estimate, -skew)),
@@ -152,13 +145,10 @@ def without_skew(
             np.sqrt(number) * (u + g * u**2 / 3 + g**2 * u**3 / 27 + g / (6 * number))
         )
 
-    below = (
-        u < -1e-6
-        # there a parabola in g that opens downwards, and its summit lies within reach only where u
-        # is large
-    )
+    # A parabola in g that opens downwards where u is below 0; its summit lies within reach only
+    # where u is large.
     summit = np.divide(
-        13.5 * (u**2 / 3 + 1 / (6 * number)), -(u**3), out=np.copy(least), where=below
+        13.5 * (u**2 / 3 + 1 / (6 * number)), -(u**3), out=np.copy(least), where=u < -1e-6
     )
     worst = np.maximum(np.maximum(hall(least), hall(most)), hall(np.clip(summit, least, most)))
     return np.where(known, np.maximum(t, worst), t)
@@ -168,18 +158,15 @@ def mean_of_equals(
     value: FloatArray, limit: FloatArray, count: FloatArray | float, side: Side
 ) -> PValues:
     """Return the p-values of a mean against a limit where every document has the same value of a
-    statistic in [0, 1], as curves at small N often do.
+    statistic in [0, 1], as curves at small N often do; `side` is "at_most" (mean ≤ limit) or
+    "at_least".
 
     Such documents have no spread, yet do not tell the mean exactly: another text may differ. By
     Markov's inequality a document lies at `value` or above with probability mean/value at most, and
-    at `value` or below with (1 − mean)/(1 − value) at most; all of them do with its power.
-
-    Given the mean of documents that differ, it is the probability of K documents without any text
-    of a kind that takes the mean to its limit: a share q of texts at 0, or at 1, would, and (1 −
-    q)^K is that of meeting none.
-
-    `value` is what every document has, or their mean; `limit` is of the mean, `side` "at_most"
-    (holds if mean ≤ limit) or "at_least".
+    at `value` or below with (1 − mean)/(1 − value) at most; all of them do with its power. Where
+    `value` is the mean of documents that differ, it is the probability of K documents without any
+    text of a kind that takes the mean to its limit: a share q of texts at 0, or at 1, would, and
+    (1 − q)^K is that of meeting none.
 
     >>> mean_of_equals(np.array([0.2]), np.array([0.5]), 8, "at_most").holds.round(3).tolist()
     [0.023]
@@ -188,19 +175,13 @@ def mean_of_equals(
         np.asarray(value, dtype=np.float64), np.clip(limit, 0.0, 1.0)
     )
     with np.errstate(divide="ignore", invalid="ignore"):
-        above = (
-            np.where(value > limit, limit / value, 1.0) ** count
-        )  # were the mean at most the limit
-        below = (
-            np.where(value < limit, (1 - limit) / (1 - value), np.where(limit >= 1, 0.0, 1.0))
-            ** count
-        )  # were it at least the limit
+        # Were the mean at most the limit, and were it at least the limit.
+        above = np.where(value > limit, limit / value, 1.0) ** count
+        beyond = np.where(limit >= 1, 0.0, 1.0)
+        below = np.where(value < limit, (1 - limit) / (1 - value), beyond) ** count
         above = np.where((value <= limit) & (limit <= 0), 0.0, above)
-    return (
-        PValues(holds=below, fails=above)
-        if side == "at_most"
-        else PValues(holds=above, fails=below)
-    )
+    holds, fails = (below, above) if side == "at_most" else (above, below)
+    return PValues(holds=holds, fails=fails)
 
 
 def intersection_union(parts: PValues) -> PValues:

@@ -10,9 +10,7 @@ replicate chose the same integer. Imports numpy and scipy.special.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,12 +42,6 @@ class Estimate:
     upper: FloatArray
     skew: FloatArray | None = None
     without: FloatArray | None = None
-
-    def map(self, function: Callable[[FloatArray], FloatArray]) -> Estimate:
-        """Return the estimate with every array that it has put through a function, such as a
-        choice of rows.
-        """
-        return Estimate(**{name: function(array) for name, array in self.arrays().items()})
 
     def arrays(self) -> dict[str, FloatArray]:
         """Return the arrays that there are, by name."""
@@ -99,24 +91,9 @@ class Estimate:
 PARTS = tuple(field.name for field in fields(Estimate))
 
 
-def joined(
-    estimates: Sequence[Estimate], function: Callable[[Sequence[NDArray[Any]]], NDArray[Any]]
-) -> Estimate:
-    """Return several estimates as one, each of its arrays made of theirs by a function such as
-    `numpy.stack`.
-    """
-    each = [one.arrays() for one in estimates]
-    return Estimate(**{name: function([arrays[name] for arrays in each]) for name in each[0]})
-
-
 def leave_one_out_mean(values: FloatArray) -> FloatArray:
-    """Return the mean over all documents but one, for each document, ignoring NaN.
-
-    Args:
-        values: shape (document, ...), any unit; NaN where a document has no value.
-
-    Returns:
-        Shape (document, ...), entry k being the mean without document k; NaN where nothing is left.
+    """Return the mean over all documents but one, ignoring NaN: (document, ...) → (document, ...),
+    entry k without document k, NaN where nothing is left.
 
     >>> leave_one_out_mean(np.array([1.0, 2.0, 6.0]))
     array([4. , 3.5, 1.5])
@@ -141,15 +118,10 @@ def jackknife(
     """Return the jackknife standard error √((K−1)/K Σ(θ₍ₖ₎ − θ̄)²) and the interval θ̂ ± t se, t on
     K − 1 degrees of freedom.
 
-    Args:
-        value: θ̂ from all documents, shape (...).
-        replicates: θ₍ₖ₎ from all documents but k, shape (document, ...).
-        carries: which documents carry the statistic, shape (document, ...); K counts these. All by
-            default.
-
-    Returns:
-        Estimate of shape (...). NaN but for its value where K < 2, where the value is not finite,
-        or where a replicate of a carrying document is not.
+    `value` is θ̂, (...), `replicates` are θ₍ₖ₎, from all documents but k, (document, ...), and
+    `carries`, (document, ...), tells which documents carry the statistic, all by default; K counts
+    these. NaN but for the value where K < 2, where the value is not finite, or where a replicate of
+    a carrying document is not.
     """
     carries = (
         np.ones(replicates.shape, dtype=bool)
@@ -177,11 +149,8 @@ def jackknife(
 
 
 def document_mean(each: FloatArray) -> Estimate:
-    """Return the mean over documents, with its document jackknife, which is the ordinary standard
-    error of a mean.
-
-    Args:
-        each: shape (document, ...); NaN where a document has no value, and does not carry the mean.
+    """Return the mean over documents, (document, ...), NaN where one does not carry it, with its
+    document jackknife, which is the ordinary standard error of a mean.
 
     >>> mean = document_mean(np.array([1.0, 2.0, 4.0, 7.0]))
     >>> print(f"{mean.value} ± {mean.se:.3f}, {mean.lower:.2f} to {mean.upper:.2f}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from geostat.statistics.arrays import FloatArray, ratio
 
@@ -19,7 +20,7 @@ def mean_of_known(values: FloatArray) -> FloatArray:
 
 
 def bayesian_information(
-    squares: FloatArray, points: FloatArray | int, parameters: FloatArray | int
+    squares: FloatArray, points: FloatArray | int, parameters: NDArray[np.int64] | int
 ) -> FloatArray:
     """Return the BIC n ln(S/n) + k ln n of least squares, S the (weighted) sum of squared
     residuals; it takes the n points as independent.
@@ -33,7 +34,10 @@ def bayesian_information(
 
 
 def corrected_akaike(
-    bic: FloatArray, points: FloatArray | int, parameters: int, counted: int
+    bic: FloatArray,
+    points: FloatArray | int,
+    parameters: NDArray[np.int64] | int,
+    counted: NDArray[np.int64] | int,
 ) -> FloatArray:
     """Return the corrected AIC that belongs to a BIC of k `parameters`; NaN where there are too few
     points for the correction.

@@ -17,13 +17,10 @@ each.
 
 
 def adjusted(p: FloatArray, method: Literal["holm", "fdr_bh"]) -> FloatArray:
-    """Return adjusted p-values along axis 0: a test is rejected at level q where its own is at most
-    q. NaN is left out of the family.
+    """Return adjusted p-values along axis 0, of (test, ...): a test is rejected at level q where
+    its own is at most q. NaN is left out of the family.
 
-    Args:
-        p: shape (test, ...).
-        method: "holm" (Holm 1979: with 95%, no true null is at 0.05 or below) or "fdr_bh"
-            (Benjamini & Hochberg 1995).
+    Methods: Holm (1979; with 95%, no true null is at 0.05 or below), Benjamini & Hochberg (1995).
 
     >>> adjusted(np.array([0.01, 0.02, np.nan, 0.04]), "holm").tolist()
     [0.03, 0.04, nan, 0.04]

@@ -36,14 +36,12 @@ class Choice:
 
 
 def choose(loss: FloatArray, criterion: FloatArray, parameters: NDArray[np.int64]) -> Choice:
-    """Choose a form for each head.
+    """Choose a form for each head, by left-out loss, (form, document, head), NaN where a form was
+    not fitted.
 
-    Args:
-        loss: left-out loss, shape (form, document, head); NaN where a form was not fitted.
-        criterion: BIC, shape (form, head), which decides where there is no left-out loss: with one
-            document. -inf for an exact fit.
-        parameters: free parameters of each form; the simpler form has fewer, of equally simple ones
-            the one of lower loss is taken.
+    `criterion` is BIC, (form, head), which decides where there is no left-out loss: with one
+    document; −inf for an exact fit. The simpler form has fewer `parameters`, (form,); of equally
+    simple ones the one of lower loss is taken.
 
     >>> # (form, document, head): two forms within noise of each other
     >>> loss = np.array([[[1.00], [1.02], [0.98]], [[0.99], [1.03], [0.97]]])

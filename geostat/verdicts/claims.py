@@ -25,9 +25,9 @@ Unit = Literal["kv_head", "head"]
 UNITS: Final[tuple[Unit, ...]] = ("kv_head", "head")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Claim:
-    """A statement about one effect of every head.
+    """A statement about one effect of every head, in units of `units`.
 
     `group`, `variable` and `select` say where its estimate stands in a run, with `x_se`, `x_skew`
     and `x_without` beside it; of a claim on bounds, /envelope with the edition and the Gram.
@@ -36,11 +36,8 @@ class Claim:
 
     key: str
     says: str
-    group: str
     variable: str
-    of: Unit
-    side: Side
-    units: str = "1"
+    side: Side = "at_most"
     select: Mapping[str, str] = field(default_factory=dict)
     presence: str | None = None
     """Of an effect that has an estimate only where a search found one: the variable with the
@@ -48,111 +45,96 @@ class Claim:
     """
 
     @property
+    def group(self) -> str:
+        """The group of the run that holds its effect: the one that its key begins with."""
+        topic = self.key.partition(".")[0]
+        return "envelope" if topic == "bounds" else topic
+
+    @property
     def bounds(self) -> bool:
         """Whether it speaks of bounds, which are held against measured curves at every N."""
         return self.group == "envelope"
 
+    @property
+    def of(self) -> Unit:
+        """Whether it is of value heads or of query heads."""
+        return "kv_head" if self.group in ("norms", "similarity") else "head"
+
+    @property
+    def units(self) -> str:
+        """Unit of the effect: nats of weights, else none."""
+        return "nat" if self.group == "weights" else "1"
+
 
 def _bounds(key: str, edition: str, gram: str, words: str) -> Claim:
-    return Claim(
-        key=key,
-        says=f"Precision and Recall lie within {words}, at every N",
-        group="envelope",
-        variable="precision",
-        of="head",
-        side="at_most",
-        select={"edition": edition, "gram": gram},
-    )
-
-
-def _value_heads(
-    key: str, says: str, variable: str, side: Side = "at_most", gram: str | None = None
-) -> Claim:
-    """A claim on value heads, fitted in the group that its name begins with."""
-    select = {} if gram is None else {"gram": gram}
-    return Claim(
-        key=key,
-        says=says,
-        group=key.partition(".")[0],
-        variable=variable,
-        of="kv_head",
-        side=side,
-        select=select,
-    )
-
-
-def _weights(name: str, says: str, variable: str, side: Side, presence: str | None = None) -> Claim:
-    """A claim on the weights of a head, nats."""
-    return Claim(
-        key=f"weights.{name}",
-        says=says,
-        group="weights",
-        variable=variable,
-        of="head",
-        side=side,
-        units="nat",
-        presence=presence,
-    )
+    says = f"Precision and Recall lie within {words}, at every N"
+    return Claim(f"bounds.{key}", says, "precision", select={"edition": edition, "gram": gram})
 
 
 CLAIMS: Final = (
-    _value_heads(
-        "norms.cv", "within a document value norms are constant behind the sink", "cv_token"
-    ),
-    _value_heads(
+    Claim("norms.cv", "within a document value norms are constant behind the sink", "cv_token"),
+    Claim(
         "norms.cv_profile",
         "averaged over these documents value norms are constant behind the sink",
         "cv_profile",
     ),
-    _value_heads(
+    Claim(
         "norms.cv_position",
         "averaged over ever more documents value norms are constant behind the sink",
         "cv_position",
     ),
-    _value_heads(
-        "norms.trend", "value norms neither grow nor shrink along a document", "trend", "within"
+    Claim("norms.trend", "value norms neither grow nor shrink along a document", "trend", "within"),
+    Claim("norms.sink", "the sink's norm is much smaller than the others'", "lam"),
+    Claim(
+        "similarity.exponential",
+        "mean cosines decay as e^(−βk)",
+        "mae_by_lag",
+        select={"gram": "exponential"},
     ),
-    _value_heads("norms.sink", "the sink's norm is much smaller than the others'", "lam"),
-    _value_heads(
-        "similarity.exponential", "mean cosines decay as e^(−βk)", "mae_by_lag", gram="exponential"
+    Claim(
+        "similarity.offset",
+        "mean cosines decay as c + (1−c)e^(−βk)",
+        "mae_by_lag",
+        select={"gram": "offset"},
     ),
-    _value_heads(
-        "similarity.offset", "mean cosines decay as c + (1−c)e^(−βk)", "mae_by_lag", gram="offset"
-    ),
-    _value_heads(
+    Claim(
         "similarity.offset_power",
         "mean cosines decay as c + (1−c)(1+k)^(−β)",
         "mae_by_lag",
-        gram="offset_power",
+        select={"gram": "offset_power"},
     ),
-    _value_heads(
+    Claim(
         "similarity.stationary",
         "a mean cosine at one lag is the same early and late in a document",
         "drift_slope",
         "within",
     ),
-    _value_heads(
+    Claim(
         "similarity.sink",
         "the sink's cosine is the same with early and late tokens",
         "sink_slope",
         "within",
     ),
-    _weights("total", "the weights of the fitted phases sum to 1", "total_model_log", "within"),
-    _weights(
-        "growth", "weights grow towards the last token", "growth", "at_least", presence="growth_p"
+    Claim(
+        "weights.total", "the weights of the fitted phases sum to 1", "total_model_log", "within"
     ),
-    _weights(
-        "shape", "averaged over these documents log weights follow the phases", "rmse", "at_most"
+    Claim(
+        "weights.growth",
+        "weights grow towards the last token",
+        "growth",
+        "at_least",
+        presence="growth_p",
     ),
-    _weights(
-        "shape_position",
+    Claim("weights.shape", "averaged over these documents log weights follow the phases", "rmse"),
+    Claim(
+        "weights.shape_position",
         "averaged over ever more documents log weights follow the phases",
         "misfit",
         "at_most",
     ),
-    _bounds("bounds.printed", "printed", "exponential", "the bounds as printed"),
-    _bounds("bounds.sharp", "sharp", "exponential", "sharp bounds, decay as printed"),
-    _bounds("bounds.sharp_offset", "sharp", "offset", "sharp bounds, decay with an offset"),
+    _bounds("printed", "printed", "exponential", "the bounds as printed"),
+    _bounds("sharp", "sharp", "exponential", "sharp bounds, decay as printed"),
+    _bounds("sharp_offset", "sharp", "offset", "sharp bounds, decay with an offset"),
 )
 """Every claim, in the order of the report."""
 

@@ -51,7 +51,7 @@ def test_at_the_detection_limit_most_are_detected():
         **{name: np.repeat(getattr(wide, name), 400) for name in ("phi", "theta", "variance")}
     )
     found = statistics(rows - rows.mean(axis=1, keepdims=True), rows, wide, 1)["oscillation"]
-    assert 0.5 <= (found > np.quantile(surrogates(256, 1)[0], 0.95)).mean() <= 0.9
+    assert 0.5 <= (found > np.quantile(surrogates(256, 1)["oscillation"], 0.95)).mean() <= 0.9
 
 
 @pytest.mark.parametrize("oscillation", ["absent", "strong"])

@@ -10,7 +10,7 @@ what `compressed` says of it. Imports numpy and scipy.special.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -95,74 +95,46 @@ def secondary_sinks(content: FloatArray, small: BoolArray) -> BoolArray:
     return (hits > MOST * known) & (tail * (known > 0).sum(axis=-1, keepdims=True) < LUCK)
 
 
-@dataclass(slots=True)
-class TokenLists:
-    """Counts compressed tokens and positions layer by layer, and lists the most frequent;
-    `token_id` has shape (document, position).
+def occurrences(codes: Counts, chosen: BoolArray, ids: int) -> Counts:
+    """Return how often each of some token ids is `chosen`, (document, kv_head, content), by its
+    code, (document, content), in each head, (kv_head, id).
     """
+    heads = range(chosen.shape[1])
+    return np.stack([np.bincount(codes[chosen[:, head]], minlength=ids) for head in heads])
 
-    token_id: NDArray[np.int64]
-    ids: NDArray[np.int64] = field(init=False)
-    codes: NDArray[np.int64] = field(init=False)
-    hits: list[Counts] = field(init=False, default_factory=list)
-    seen: list[Counts] = field(init=False, default_factory=list)
-    sinks: list[Counts] = field(init=False, default_factory=list)
 
-    def __post_init__(self) -> None:
-        self.ids, codes = np.unique(self.token_id, return_inverse=True)
-        self.codes = codes.reshape(self.token_id.shape)
+def most_frequent(count: Counts) -> Counts:
+    """Return the places of the LISTED largest counts that are not 0, largest first."""
+    return np.argsort(-count, kind="stable")[: min(LISTED, int((count > 0).sum()))]
 
-    def add(self, content: FloatArray, small: BoolArray, sinks: BoolArray, start: int) -> None:
-        """Count one layer whose content tokens begin at position `start`; shapes as in
-        `secondary_sinks`.
-        """
-        codes = self.codes[:, start:]
-        known = np.isfinite(content)
-        for target, chosen in ((self.hits, small), (self.seen, known)):
-            target.append(
-                np.stack(
-                    [
-                        np.bincount(codes[chosen[:, head]], minlength=self.ids.size)
-                        for head in range(content.shape[1])
-                    ]
-                )
-            )
-        position = np.zeros(self.token_id.shape[1], dtype=np.int64)
-        position[start:] = sinks.sum(axis=0)
-        self.sinks.append(position)
 
-    def tokens(self) -> dict[str, np.ndarray]:
-        """The LISTED token ids that are compressed most often, over all heads, most often first.
+def compressed_tokens(ids: Counts, hits: Counts, seen: Counts) -> dict[str, np.ndarray]:
+    """The LISTED token ids that are compressed most often, over all heads, most often first.
 
-        id; count (compressed occurrences, summed over heads); occurrences (with a norm, likewise
-        summed); share (count over occurrences); heads (value heads that compress at least MOST of
-        its occurrences), each (token,); share_by_head (token, layer, kv_head), NaN where the head
-        sees none.
-        """
-        hits, seen = np.stack(self.hits), np.stack(self.seen)  # (layer, kv_head, token id)
-        count, occurrences = hits.sum(axis=(0, 1)), seen.sum(axis=(0, 1))
-        order = np.argsort(-count, kind="stable")[: min(LISTED, int((count > 0).sum()))]
-        share = ratio(hits[..., order], seen[..., order])
-        listed = {
-            "id": self.ids[order].astype(np.int64),
-            "count": count[order],
-            "occurrences": occurrences[order],
-            "share": count[order] / np.maximum(occurrences[order], 1),
-            "heads": (share >= MOST).sum(axis=(0, 1)),
-            "share_by_head": np.moveaxis(share, -1, 0),
-        }
-        return {f"compressed_token_{name}": values for name, values in listed.items()}
+    `hits` are the compressed ones of what was `seen`, (layer, kv_head, id). id; count (compressed
+    occurrences, summed over heads); occurrences (with a norm, likewise summed); share (count over
+    occurrences); heads (value heads that compress at least MOST of its occurrences), each (token,);
+    share_by_head (token, layer, kv_head), NaN where the head sees none.
+    """
+    order = most_frequent(hits.sum(axis=(0, 1)))
+    count, number = (each[..., order].sum(axis=(0, 1)) for each in (hits, seen))
+    share = ratio(hits[..., order], seen[..., order])
+    listed = {
+        "id": ids[order],
+        "count": count,
+        "occurrences": number,
+        "share": count / np.maximum(number, 1),
+        "heads": (share >= MOST).sum(axis=(0, 1)),
+        "share_by_head": np.moveaxis(share, -1, 0),
+    }
+    return {f"compressed_token_{name}": values for name, values in listed.items()}
 
-    def positions(self) -> dict[str, np.ndarray]:
-        """The LISTED positions that are secondary sinks of most heads: position, heads (how
-        many), tokens (different token ids found there), each (row,).
-        """
-        heads = np.sum(self.sinks, axis=0)
-        order = np.argsort(-heads, kind="stable")[: min(LISTED, int((heads > 0).sum()))]
-        tokens = [np.unique(self.token_id[:, position]).size for position in order]
-        listed = {
-            "position": order.astype(np.int64),
-            "heads": heads[order],
-            "tokens": np.array(tokens, dtype=np.int64),
-        }
-        return {f"secondary_sink_{name}": values for name, values in listed.items()}
+
+def sink_positions(token_id: Counts, heads: Counts) -> dict[str, np.ndarray]:
+    """The LISTED positions that are secondary sinks of most heads: position, heads (how many, of
+    `heads` by position), tokens (different ids found there, of (document, position)), each (row,).
+    """
+    order = most_frequent(heads)
+    tokens = [np.unique(token_id[:, position]).size for position in order]
+    listed = {"position": order, "heads": heads[order], "tokens": np.array(tokens, dtype=np.int64)}
+    return {f"secondary_sink_{name}": values for name, values in listed.items()}

@@ -23,11 +23,13 @@ from geostat.datasets.progress import Progress, tracked
 from geostat.datasets.tokens import layer_tokens, require
 from geostat.datasets.variable import Value, sink_flag, stack_layers, variables
 from geostat.fits.norms.compressed import (
-    TokenLists,
     compressed,
     compressed_share,
+    compressed_tokens,
     median_norm,
+    occurrences,
     secondary_sinks,
+    sink_positions,
     sink_smallest,
 )
 from geostat.fits.norms.trend import FEWEST_TOKENS, hac_errors, trend
@@ -69,22 +71,13 @@ def estimate(norm: FloatArray, first_content: int) -> dict[str, FloatArray]:
     content = np.moveaxis(norm[..., first_content:], -1, 0)
     level = mean_over_documents(content)
     spread = np.sqrt(mean_over_documents((content - level) ** 2))
-    sink = norm[..., 0] if first_content else np.full(level.shape, np.nan)
-    return {
-        "C": level,
-        "lam": ratio(sink, level),
-        "cv_profile": ratio(spread, level),
-        "rmse": spread,
-    }
+    lam = ratio(_sink(norm, first_content), level)
+    return {"C": level, "lam": lam, "cv_profile": ratio(spread, level), "rmse": spread}
 
 
-def by_document(norm: FloatArray, first_content: int) -> dict[str, FloatArray]:
-    """Return by document cv (population standard deviation over mean of i > 0) and lam (‖v₀‖ /
-    median‖v_i‖, i > 0), each (...).
-    """
-    median = median_norm(norm[..., first_content:])
-    sink = norm[..., 0] if first_content else np.full(median.shape, np.nan)
-    return {"cv": estimate(norm, first_content)["cv_profile"], "lam": ratio(sink, median)}
+def _sink(norm: FloatArray, first_content: int) -> FloatArray:
+    """Return ‖v₀‖, (...); NaN where no sink is visible."""
+    return norm[..., 0] if first_content else np.full(norm.shape[:-1], np.nan)
 
 
 def estimates(norm: FloatArray, first_content: int) -> dict[str, Estimate]:
@@ -97,23 +90,17 @@ def estimates(norm: FloatArray, first_content: int) -> dict[str, Estimate]:
         estimate(mean_over_documents(norm), first_content),
         estimate(leave_one_out_mean(norm), first_content),
     )
-    cv = by_document(norm, first_content)["cv"]
+    cv = estimate(norm, first_content)["cv_profile"]
     best["cv_token"], without["cv_token"] = mean_over_documents(cv), leave_one_out_mean(cv)
-    out = {
-        name: jackknife(best[name], without[name], carries)
-        for name in ("C", "lam", "cv_token", "cv_profile")
+    best["trend"] = trend(mean_over_documents(content))
+    without["trend"] = trend(leave_one_out_mean(content))
+    names = ("C", "lam", "cv_token", "cv_profile", "trend")
+    return {
+        **{name: jackknife(best[name], without[name], carries) for name in names},
+        **split(content),
+        "sink_smallest_share": sink_smallest(norm, first_content),
+        "compressed_share": compressed_share(content, compressed(content)),
     }
-    return (
-        out
-        | split(content)
-        | {
-            "trend": jackknife(
-                trend(mean_over_documents(content)), trend(leave_one_out_mean(content)), carries
-            ),
-            "sink_smallest_share": sink_smallest(norm, first_content),
-            "compressed_share": compressed_share(content, compressed(content)),
-        }
-    )
 
 
 def fit_layer(norm: FloatArray, first_content: int) -> dict[str, Value]:
@@ -125,11 +112,11 @@ def fit_layer(norm: FloatArray, first_content: int) -> dict[str, Value]:
     content = norm[..., first_content:]
     small = compressed(content)
     secondary = secondary_sinks(content, small)
-    own, fitted = by_document(norm, first_content), estimates(norm, first_content)
+    fitted = estimates(norm, first_content)
     return fitted | {
         "rmse": estimate(mean_over_documents(norm), first_content)["rmse"],
-        "cv_document": own["cv"],
-        "lam_document": own["lam"],
+        "cv_document": estimate(norm, first_content)["cv_profile"],
+        "lam_document": ratio(_sink(norm, first_content), median_norm(content)),
         "trend_se_hac": hac_errors(mean_over_documents(content)),
         "share_document_at_zero": fitted["share_document"].value == 0,
         "share_position_at_zero": fitted["share_position"].value == 0,
@@ -152,7 +139,6 @@ def problems(
     documents = carries.sum(axis=0)
     positions = (known | ~carries[..., None]).all(axis=0).sum(axis=-1)
     seen: BoolArray = np.asarray(documents > 0)
-    sink = np.isfinite(norm[..., 0]) if first_content else np.zeros(carries.shape, dtype=bool)
     return {
         "no_norms": ~seen,
         "one_document": documents == 1,
@@ -163,7 +149,7 @@ def problems(
         "constant": (
             (documents > 1) & (positions > 1) & ~np.isfinite(fitted["share_residual"].value)
         ),
-        "no_sink": seen & ~(sink & carries).all(axis=0, where=carries),
+        "no_sink": seen & ~np.isfinite(_sink(norm, first_content)).all(axis=0, where=carries),
         "none_compressed": seen & (fitted["compressed_share"].value == 0),
     }
 
@@ -175,9 +161,8 @@ def fit_norms(capture: xr.Dataset, progress: Progress | None = None) -> xr.Datas
     document's own CV.
 
     Args:
-        capture: a /capture dataset; uses value_norm (document, layer, kv_head, position), tokens
-            and sink_visible (layer), and, for the list of compressed tokens, token_id (document,
-            position).
+        capture: a /capture dataset; uses the variables of NEEDS, tokens and sink_visible (layer),
+            and, for the list of compressed tokens, token_id (document, position).
         progress: called with the fraction done after each layer.
 
     Returns:
@@ -191,12 +176,11 @@ def fit_norms(capture: xr.Dataset, progress: Progress | None = None) -> xr.Datas
     require(capture, NEEDS)
     layers: list[dict[str, Value]] = []
     known = "token_id" in capture
-    shape = (capture.sizes["document"], capture.sizes["position"])
-    lists = TokenLists(
-        capture["token_id"].transpose("document", "position").values.astype(np.int64)
-        if known
-        else np.full(shape, -1)
-    )
+    token_id = np.full((capture.sizes["document"], capture.sizes["position"]), -1)
+    if known:
+        token_id = capture["token_id"].transpose("document", "position").values.astype(np.int64)
+    ids, codes = np.unique(token_id, return_inverse=True)
+    hits, counted, sinks = [], [], []
     for layer in tracked(range(capture.sizes["layer"]), progress):
         seen = layer_tokens(capture, layer)
         norm = capture["value_norm"][:, layer, :, seen.start :].values.astype(np.float64)
@@ -204,13 +188,17 @@ def fit_norms(capture: xr.Dataset, progress: Progress | None = None) -> xr.Datas
         result = fit_layer(norm, seen.first_content)
         small, secondary = (np.asarray(result[name]) for name in ("compressed", "secondary"))
         first = seen.start + seen.first_content
-        lists.add(norm[..., seen.first_content :], small, secondary, first)
+        own = codes.reshape(token_id.shape)[:, first:]
+        hits.append(occurrences(own, small, ids.size))
+        counted.append(occurrences(own, np.isfinite(norm[..., seen.first_content :]), ids.size))
+        sinks.append(np.pad(secondary.sum(axis=0), (first, 0)))
         result["compressed_documents"] = np.pad(small.sum(axis=0), ((0, 0), (first, 0)))
         layers.append(result)
     out = variables(HEADS, stack_layers(HEADS, layers)) | {"sink_visible": sink_flag(capture)}
-    out |= variables(TOKENS if known else (), lists.tokens()) | variables(
-        POSITIONS if known else POSITIONS[:-1], lists.positions()
-    )
+    tokens = compressed_tokens(ids, np.stack(hits), np.stack(counted))
+    positions = sink_positions(token_id, np.sum(sinks, axis=0))
+    out |= variables(TOKENS if known else (), tokens)
+    out |= variables(POSITIONS if known else POSITIONS[:-1], positions)
     return xr.Dataset(
         out,
         coords={

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from geostat.statistics.arrays import FloatArray
+from geostat.statistics.arrays import FloatArray, ratio
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,20 +42,14 @@ def trend(profile: FloatArray) -> FloatArray:
     """
     known = np.isfinite(profile)
     count = known.sum(axis=-1)
-    enough = count >= FEWEST_TOKENS
     number = np.maximum(count, 1)
-    along = np.broadcast_to(
-        np.linspace(-0.5, 0.5, profile.shape[-1]) if profile.shape[-1] > 1 else np.zeros(1),
-        profile.shape,
-    )
-    centred = np.where(
-        known, along - (np.where(known, along, 0.0).sum(axis=-1) / number)[..., None], 0.0
-    )
+    along = np.linspace(-0.5, 0.5, profile.shape[-1])
+    centre = np.where(known, along, 0.0).sum(axis=-1) / number
+    centred = np.where(known, along - centre[..., None], 0.0)
     level = np.where(known, profile, 0.0).sum(axis=-1) / number
     rise = (centred * np.where(known, profile - level[..., None], 0.0)).sum(axis=-1)
     scale = (centred**2).sum(axis=-1) * level
-    sound = enough & (scale > 0)
-    return np.divide(rise, scale, out=np.full(rise.shape, np.nan), where=sound)
+    return ratio(rise, np.where(count >= FEWEST_TOKENS, scale, 0.0))
 
 
 def line_of_profile(profile: FloatArray) -> RegressionResultsWrapper | None:

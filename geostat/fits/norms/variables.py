@@ -40,12 +40,15 @@ FLAGS: Final[Mapping[str, str]] = {
 """Why a number is n/a or rests on less than it should, in the order of the bits."""
 
 _SPLIT = "document jackknife of the method-of-moments estimate, cut to 0 and 1"
+_OF_LOGARITHM = (
+    "document jackknife, t(K-1), of the logarithm of the documents' mean square, cut to 0 and 1"
+)
 _ANOVA = r"two-way random effects, restricted likelihood, one norm to each document and position"
-_SHARE = {"interval": f"95% {_SPLIT}", "model": _ANOVA}
 
 _plain = partial(Variable, dims=DIMS)
 _estimate = partial(_plain, estimated=True)
 _effect = partial(_estimate, judged=True)
+_each = partial(Variable, dims=("document", *DIMS))
 HEADS: Final = (
     _estimate("C", "norm of a content token", "value norm", "C", CONSTANT_NORM),
     _effect("lam", "sink norm over content norm", "1", r"\lambda", SINK),
@@ -91,35 +94,20 @@ HEADS: Final = (
         CONSTANT_NORM,
         {"note": "least-squares slope of the mean profile times its length, over C"},
     ),
-    _estimate(
-        "share_document",
-        "share of the variance of norms between documents",
-        "1",
-        r"\sigma^2_{\mathrm{document}}/\sigma^2",
-        CONSTANT_NORM,
-        _SHARE
-        | {
-            "interval": (
-                "95% document jackknife, t(K-1), of the logarithm of the documents' mean square,"
-                " cut to 0 and 1"
-            )
-        },
-    ),
-    _estimate(
-        "share_position",
-        "share of the variance of norms between positions",
-        "1",
-        r"\sigma^2_{\mathrm{position}}/\sigma^2",
-        CONSTANT_NORM,
-        _SHARE,
-    ),
-    _estimate(
-        "share_residual",
-        "share of the variance of norms within documents that no position accounts for",
-        "1",
-        r"\sigma^2_{\mathrm{residual}}/\sigma^2",
-        CONSTANT_NORM,
-        _SHARE,
+    *(
+        _estimate(
+            f"share_{source}",
+            f"share of the variance of norms {words}",
+            "1",
+            rf"\sigma^2_{{\mathrm{{{source}}}}}/\sigma^2",
+            CONSTANT_NORM,
+            {"interval": f"95% {interval}", "model": _ANOVA},
+        )
+        for source, words, interval in (
+            ("document", "between documents", _OF_LOGARITHM),
+            ("position", "between positions", _SPLIT),
+            ("residual", "within documents that no position accounts for", _SPLIT),
+        )
     ),
     _estimate(
         "sink_smallest_share",
@@ -163,22 +151,14 @@ HEADS: Final = (
         equation=SINK,
     ),
     _plain("documents", "documents that carry the head", symbol="K"),
-    Variable(
+    _each(
         "cv_document",
         "coefficient of variation of content norms, by document",
         "1",
         r"\mathrm{CV}",
         CONSTANT_NORM,
-        dims=("document", *DIMS),
     ),
-    Variable(
-        "lam_document",
-        "sink norm over median content norm, by document",
-        "1",
-        r"\lambda",
-        SINK,
-        dims=("document", *DIMS),
-    ),
+    _each("lam_document", "sink norm over median content norm, by document", "1", r"\lambda", SINK),
     Variable(
         "compressed_documents",
         "documents in which a position is compressed",

@@ -200,19 +200,13 @@ def split(content: FloatArray) -> dict[str, Estimate]:
     """
     whole, without = mean_squares(complete_block(content))
     out = {f"share_{name}": share_of_variance(whole, without, name) for name in SOURCES}
-    return out | {"cv_position": _position_variation(whole, without)}
-
-
-def _position_variation(whole: MeanSquares, without: MeanSquares) -> Estimate:
-    """cv_position, the root of what is jackknifed, whose standard error is the longer arm of its
-    interval over Student's t, also at 0.
-    """
-
-    def squared(squares: MeanSquares) -> FloatArray:
-        return ratio(squares.variances()["position"], squares.level**2)
-
-    limits = jackknife(squared(whole), squared(without), without.documents < whole.documents)
-    return replace(limits, value=squared(whole.pooled())).root(whole.documents)
+    # cv_position is the root of what is jackknifed; its error is never 0, also where it is itself.
+    square, squares, positive = (
+        ratio(each.variances()["position"], each.level**2)
+        for each in (whole, without, whole.pooled())
+    )
+    limits = jackknife(square, squares, without.documents < whole.documents)
+    return out | {"cv_position": replace(limits, value=positive).root(whole.documents)}
 
 
 def mixed_model(content: FloatArray) -> MixedLMResultsWrapper | None:

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import xarray as xr
 
-from geostat.datasets.variable import Value, Variable, variables
+from geostat.datasets.variable import Value, Variable, join, mapped, variables
 from geostat.errors import InputError, refuse_unknown
 from geostat.fits.norms.trend import bandwidth, newey_west
 from geostat.fits.norms.variance import restricted_likelihood
 from geostat.fits.pooled.values import FEWEST_LAYERS, TRENDS, depth_of, pooled_values
 from geostat.fits.similarity.one_form import Cosines
 from geostat.statistics.arrays import BoolArray, FloatArray
-from geostat.statistics.jackknife import jackknife, joined
+from geostat.statistics.jackknife import jackknife
 
 if TYPE_CHECKING:
     from statsmodels.regression.linear_model import RegressionResultsWrapper
@@ -81,21 +81,19 @@ RECORDS: Final = (
 
 
 def depth_variables(capture: xr.Dataset, cosines: list[Cosines]) -> dict[str, xr.Variable]:
-    """Return, by TRENDS along `parameter`: by_layer* (parameter, layer), whole* (parameter),
-    change*, change_se_hac, layers_used.
+    """Return what RECORDS names, by TRENDS along `parameter`.
 
-    Errors of lines by statsmodels are those of `line`. `by_layer` and `whole` are pooled values
-    with document-jackknife intervals; `change` is that from the first layer to the last along the
-    line, in the unit of the parameter, or in nats where `logarithm`, NaN with fewer than
-    FEWEST_LAYERS layers. Layers count that have an estimate inside its bounds with every document
-    and without any one of them.
+    Errors of lines by statsmodels are those of `line`. Pooled values have document-jackknife
+    intervals; `change` is in the unit of the parameter, or in nats where `logarithm`, NaN with
+    fewer than FEWEST_LAYERS layers. Layers count that have an estimate inside its bounds with every
+    document and without any one of them.
     """
     values, changes, errors, used = [], [], [], []
     for name, (*_, logarithm) in TRENDS.items():
         own = pooled_values(capture, name, cosines)
         carries: BoolArray = np.isfinite(own.each) | np.isfinite(own.replicates)
         scaled = own.scaled(logarithm)
-        value = jackknife(scaled.estimate, scaled.replicates, carries)
+        value = replace(jackknife(scaled.estimate, scaled.replicates, carries), without=None)
         values.append(value.exp(own.estimate) if logarithm else value)
         y = scaled.estimate[:-1]
         alone = carries[:, :-1].sum(axis=0) < 2
@@ -112,21 +110,18 @@ def depth_variables(capture: xr.Dataset, cosines: list[Cosines]) -> dict[str, xr
             jackknife(_slope_known(y, known), replicates, np.asarray(carries[:, :-1].any(axis=1)))
         )
         errors.append(float(line(np.where(known, y, np.nan)).bse["depth"]))
-    both = joined(values, np.stack)
+    both = join(values, np.stack)
+    *words, logarithms = zip(*TRENDS.values(), strict=True)
+    about = zip(("about", "unit", "latex", "source"), words, strict=True)
     out: dict[str, Value] = {
-        "by_layer": replace(both, without=None).map(lambda array: array[:, :-1])
+        "by_layer": mapped(both, lambda array: array[:, :-1]),
+        "whole": mapped(both, lambda array: array[:, -1]),
+        "change": join(changes, np.stack),
+        "change_se_hac": np.array(errors),
+        "layers_used": np.array(used),
+        **{name: np.array(column, dtype=object) for name, column in about},
+        "logarithm": np.array(logarithms),
     }
-    out |= {
-        "whole": replace(both, without=None).map(lambda array: array[:, -1]),
-        "change": joined(changes, np.stack),
-    }
-    out |= {"change_se_hac": np.array(errors), "layers_used": np.array(used)}
-    for key, column in zip(
-        ("about", "unit", "latex", "source", "logarithm"),
-        zip(*TRENDS.values(), strict=True),
-        strict=True,
-    ):
-        out[key] = np.array(column, dtype=bool if key == "logarithm" else object)
     return variables(RECORDS, out)
 
 

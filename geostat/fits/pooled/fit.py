@@ -31,9 +31,7 @@ from geostat.fits.weights import fit as weights
 from geostat.statistics.jackknife import Estimate
 
 FORMS_OF: Final = {"norms": ("two-level",), "similarity": FORMS, "weights": weights.FORMS}
-"""Forms that pooled heads can be fitted with, by assumption; the first of weights has no
-oscillation.
-"""
+"""Forms that pooled heads can be fitted with, by assumption."""
 POOLED: Final = tuple(form for form in FORMS if form != "stretched")
 """Forms of similarity in /pooled: the stretched exponential would cost as much as all others
 together; `pooled_fit` has it.
@@ -163,11 +161,9 @@ def fit_pooled(capture: xr.Dataset) -> xr.Dataset:
         capture: a /capture dataset; uses the variables that the fits of single heads do.
 
     Returns:
-        /pooled; x* stands for x, x_se, x_lower, x_upper. Over (gram, layer): beta*, offset*,
-        mae_by_lag*, rmse, r2, loss_left_out with _se, at_bound, converged; over (layer): chosen
-        (index of the form that predicts left-out documents). The same of the whole model over
-        (gram), overall_…, and overall_chosen. What `depth.depth_variables` names, over (parameter)
-        and (parameter, layer).
+        /pooled: what LAYER names, over (gram, layer) and (layer); the same of the whole model,
+        overall_…, over (gram); and what `depth.RECORDS` names, over (parameter) and (parameter,
+        layer).
 
     Raises:
         InputError: if a variable is missing, misshapen or empty.
@@ -177,21 +173,24 @@ def fit_pooled(capture: xr.Dataset) -> xr.Dataset:
     count = capture.sizes["layer"]
     whole = pooled_cosines(capture, list(range(count)))
     each = [pooled_cosines(capture, [layer]) for layer in range(count)]
-    rows: list[dict[str, Value]] = [{} for _ in range(count)]
-    for size in sorted({one.lag.size for one in each}):
-        alike = [layer for layer, one in enumerate(each) if one.lag.size == size]
-        result = _fit_rows(
-            replace(
-                each[alike[0]],
-                cosine=np.concatenate([each[layer].cosine for layer in alike], axis=1),
-            )
-        )
-        for row, layer in enumerate(alike):
-            rows[layer] = _row(result, row)
+    sizes = np.array([one.lag.size for one in each])
+    alike = [np.flatnonzero(sizes == size) for size in np.unique(sizes)]
+    cosines = [np.concatenate([each[layer].cosine for layer in some], axis=1) for some in alike]
+    parts = [
+        _fit_rows(replace(each[some[0]], cosine=cosine))
+        for some, cosine in zip(alike, cosines, strict=True)
+    ]
+    order = np.argsort(np.concatenate(alike))
     layers = {
-        name: join([row[name] for row in rows], partial(np.stack, axis=-1)) for name in rows[0]
+        name: join(
+            [part[name] for part in parts], lambda arrays: np.concatenate(arrays, -1)[..., order]
+        )
+        for name in parts[0]
     }
-    total = {f"overall_{name}": value for name, value in _row(_fit_rows(whole), 0).items()}
+    total = {
+        f"overall_{name}": mapped(value, lambda array: array[..., 0])
+        for name, value in _fit_rows(whole).items()
+    }
     out = variables((*LAYER, *OVERALL), layers | total) | depth.depth_variables(
         capture, [*each, whole]
     )
@@ -203,11 +202,6 @@ def fit_pooled(capture: xr.Dataset) -> xr.Dataset:
         ("parameter",), np.array(list(TRENDS), dtype=object), {"long_name": "pooled parameter"}
     )
     return xr.Dataset(out, coords=coords)
-
-
-def _row(rows: dict[str, Value], row: int) -> dict[str, Value]:
-    """Return the numbers of one row of `_fit_rows`."""
-    return {name: mapped(value, lambda array: array[..., row]) for name, value in rows.items()}
 
 
 def _fit_rows(data: Cosines) -> dict[str, Value]:

@@ -8,9 +8,7 @@ those that see the most tokens. `layers` are indices. Imports numpy and xarray.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 import numpy as np
@@ -56,9 +54,7 @@ TRENDS: Final = {
         True,
     ),
 }
-"""Pooled parameters: long name, unit, symbol, source, and whether the line is through
-logarithms.
-"""
+"""Pooled parameters: long name, unit, symbol, source, and whether logarithms are fitted."""
 
 FEWEST_LAYERS: Final = 3
 
@@ -72,10 +68,8 @@ def pooled_cosines(capture: xr.Dataset, layers: list[int]) -> Cosines:
     pairs, total, known = np.zeros(lag.size), 0.0, 0.0
     for one in each:
         room = (0, lag.size - one.lag.size)
-        own, cosine = (
-            np.pad(one.pairs, room),
-            np.pad(one.cosine, ((0, 0), (0, 0), room), constant_values=np.nan),
-        )
+        own = np.pad(one.pairs, room)
+        cosine = np.pad(one.cosine, ((0, 0), (0, 0), room), constant_values=np.nan)
         there = np.isfinite(cosine)
         total = total + (np.where(there, cosine, 0.0) * own).sum(axis=1)
         known = known + (there * own).sum(axis=1)
@@ -125,94 +119,73 @@ class Values:
 
     def scaled(self, logarithm: bool) -> Values:
         """The same, or its logarithms; NaN where there is no logarithm."""
-        return (
-            Values(
-                estimate=_log(self.estimate), replicates=_log(self.replicates), each=_log(self.each)
-            )
-            if logarithm
-            else self
+        if not logarithm:
+            return self
+        parts = {"estimate": self.estimate, "replicates": self.replicates, "each": self.each}
+        return Values(
+            **{
+                part: np.log(x, out=np.full_like(x, np.nan), where=x > 0)
+                for part, x in parts.items()
+            }
         )
-
-
-def _log(x: FloatArray) -> FloatArray:
-    return np.log(x, out=np.full(x.shape, np.nan), where=x > 0)
 
 
 def pooled_values(capture: xr.Dataset, name: str, cosines: list[Cosines] | None = None) -> Values:
     """Return one of TRENDS for each layer and, last, for the whole model; `cosines`, pooled for
     each layer and all, are made if needed.
     """
-    layers = list(range(capture.sizes["layer"]))
+    layers, documents = list(range(capture.sizes["layer"])), capture.sizes["document"]
     groups = [*([layer] for layer in layers), layers]
     if name in ("beta", "beta_offset", "offset"):
-        form, parameter = (
-            "exponential" if name == "beta" else "offset",
-            name.removesuffix("_offset"),
-        )
-        rows = [
-            _decay(one, form, parameter)
-            for one in cosines or [pooled_cosines(capture, group) for group in groups]
-        ]
+        form = "exponential" if name == "beta" else "offset"
+        each = cosines or [pooled_cosines(capture, group) for group in groups]
+        columns = [_decay(one, form, name.removesuffix("_offset")) for one in each]
     elif name == "eta":
-        rows = [_growth(*pooled_log_weights(capture, group)) for group in groups]
+        columns = [_growth(*pooled_log_weights(capture, group)) for group in groups]
     else:
-        rows = [_means(capture, layer, name) for layer in layers]
-        rows.append(
-            _combined(rows, lambda parts: mean_over_documents(np.stack(parts)))
-        )  # over the layers that have an estimate
-    return _combined(rows, partial(np.stack, axis=-1))
-
-
-def _combined(rows: list[Values], function: Callable[[list[FloatArray]], FloatArray]) -> Values:
-    """Make each part of one Values from those of some rows."""
-    return Values(
-        **{
-            part: function([getattr(row, part) for row in rows])
-            for part in ("estimate", "replicates", "each")
-        }
-    )
-
-
-def _decay(data: Cosines, form: str, name: str) -> Values:
-    stacked = np.concatenate([data.mean, leave_one_out_mean(data.cosine)[:, 0], data.cosine[:, 0]])
-    result = solver.solve(form, data.lag, stacked, data.pairs)
-    sound = result.converged & ~result.at_bound[name]
-    return _split(np.where(sound, result.values[name], np.nan), data.cosine.shape[0])
-
-
-def _growth(seen: LayerTokens, log_weight: FloatArray) -> Values:
-    stacked = np.concatenate(
-        [mean_over_documents(log_weight)[None], leave_one_out_mean(log_weight), log_weight]
-    )
-    return _split(search_monotone(stacked, seen.first_content)["eta_tail"], log_weight.shape[0])
-
-
-def _split(rows: FloatArray, documents: int) -> Values:
+        columns = [_means(capture, layer, name) for layer in layers]
+        parts = np.split(np.stack(columns), [1, 1 + documents], axis=1)
+        parts[0] = parts[0][:, 0]
+        columns.append(np.hstack([mean_over_documents(part) for part in parts]))
+    rows = np.stack(columns, axis=-1)
     return Values(estimate=rows[0], replicates=rows[1 : 1 + documents], each=rows[1 + documents :])
 
 
-def _means(capture: xr.Dataset, layer: int, name: str) -> Values:
-    """A parameter that each head has by itself, averaged over the heads of a layer."""
+def _decay(data: Cosines, form: str, name: str) -> FloatArray:
+    """Return a parameter of a decay: with all documents, without each, of each alone."""
+    stacked = np.concatenate([data.mean, leave_one_out_mean(data.cosine)[:, 0], data.cosine[:, 0]])
+    result = solver.solve(form, data.lag, stacked, data.pairs)
+    sound = result.converged & ~result.at_bound[name]
+    return np.where(sound, result.values[name], np.nan)
+
+
+def _growth(seen: LayerTokens, log_weight: FloatArray) -> FloatArray:
+    """Return the growth rate: with all documents, without each, of each alone."""
+    stacked = np.concatenate(
+        [mean_over_documents(log_weight)[None], leave_one_out_mean(log_weight), log_weight]
+    )
+    return search_monotone(stacked, seen.first_content)["eta_tail"]
+
+
+def _means(capture: xr.Dataset, layer: int, name: str) -> FloatArray:
+    """Return a parameter that each head has by itself, averaged over the heads of a layer: with all
+    documents, without each, of each alone.
+    """
     seen = layer_tokens(capture, layer)
     variable = {"rho0": "sink_cosine", "p_sink": "attention_weight"}.get(name, "value_norm")
     data = capture[variable][:, layer, :, seen.start :].values.astype(np.float64)
     data[~np.isfinite(data)] = np.nan
+    own = data
+    if name == "p_sink":
+        own = data[..., 0] if seen.sink else np.full(data.shape[:2], np.nan)
+    elif name == "rho0":
+        own = mean_of_known(data[..., seen.first_content :]) + (0.0 if seen.sink else np.nan)
+    elif name != "lam":  # the CV is that of a document's own tokens
+        own = fit.estimate(data, seen.first_content)["C" if name == "C" else "cv_profile"]
+    rows = [mean_over_documents(own)[None], leave_one_out_mean(own), own]
     if name == "lam":
-        rows = [
-            fit.estimate(part, seen.first_content)[name]
-            for part in (mean_over_documents(data)[None], leave_one_out_mean(data), data)
-        ]
-    else:
-        if name == "p_sink":
-            own = data[..., 0] if seen.sink else np.full(data.shape[:2], np.nan)
-        elif name == "rho0":
-            own = mean_of_known(data[..., seen.first_content :]) + (0.0 if seen.sink else np.nan)
-        else:
-            own = fit.estimate(data, seen.first_content)[
-                "C" if name == "C" else "cv_profile"
-            ]  # of a document: the CV of its own tokens
-        rows = [mean_over_documents(own)[None], leave_one_out_mean(own), own]
-    return _split(np.concatenate([mean_of_known(row) for row in rows]), data.shape[0])
+        rows = [fit.estimate(row, seen.first_content)[name] for row in rows]
+    return np.concatenate([mean_of_known(row) for row in rows])
 
 
 def depth_of(layers: int) -> FloatArray:

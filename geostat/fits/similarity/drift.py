@@ -17,6 +17,9 @@ from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, document_mean, jackknife, leave_one_out_mean
 from geostat.statistics.losses import mean_over_documents
 
+LEAST = 1e-12
+"""Pairs times squared distance of blocks below which there is one block, and no slope."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocks:
@@ -56,22 +59,15 @@ class Blocks:
 
 
 def drift(cosine: FloatArray, blocks: Blocks) -> tuple[dict[str, Estimate], FloatArray]:
-    """Measure how far the mean cosine at fixed lag depends on position.
+    """Measure how far the mean cosine at fixed lag, (document, head, position_block, lag_bin), NaN
+    where there is no pair, depends on position.
 
-    Args:
-        cosine: mean cosine, shape (document, head, position_block, lag_bin); NaN where there is no
-            pair.
-        blocks: pairs and places of the blocks.
-
-    Returns:
-        NaN with fewer than two blocks in any lag bin. drift_slope (head,): change from the
-            document's first token to its last, by weighted
-        least squares, mean over documents. drift_slope_by_lag (head, lag_bin): the same within each
-            lag bin. drift_rms (head,): root mean
-        square over pairs of the deviation of a block from its lag bin, as it would be with
-            infinitely many documents: products of two
-        documents only, in which noise cancels. And apart from these estimates, the same of single
-        documents, noise and all, (head,).
+    NaN with fewer than two blocks in any lag bin. drift_slope (head,): change from the first token
+    to the last, by weighted least squares, mean over documents. drift_slope_by_lag (head, lag_bin):
+    the same within each lag bin. drift_rms (head,): root mean square over pairs of the deviation of
+    a block from its lag bin, as it would be with infinitely many documents: products of two
+    documents only, in which noise cancels. And, apart, the same of single documents, noise and all,
+    (head,).
     """
     known = np.isfinite(cosine)
     weight = known * blocks.pairs
@@ -82,16 +78,12 @@ def drift(cosine: FloatArray, blocks: Blocks) -> tuple[dict[str, Estimate], Floa
     deviation = np.where(weight > 0, value - centre, 0.0)
     arm = np.where(weight > 0, blocks.centre[:, None] - middle, 0.0)
     top, bottom = (weight * arm * deviation).sum(axis=-2), (weight * arm**2).sum(axis=-2)
-    rms, document_rms = _spread(weight, deviation, (bottom > 1e-12).any(axis=-1))
+    rms, document_rms = _spread(weight, deviation, (bottom > LEAST).any(axis=-1))
     slope, by_lag = (
-        document_mean(_ratio(top.sum(axis=-1), bottom.sum(axis=-1))),
-        document_mean(_ratio(top, bottom)),
+        document_mean(ratio(above, np.where(below > LEAST, below, 0.0)))
+        for above, below in ((top.sum(axis=-1), bottom.sum(axis=-1)), (top, bottom))
     )
     return {"drift_slope": slope, "drift_slope_by_lag": by_lag, "drift_rms": rms}, document_rms
-
-
-def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
-    return np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 1e-12)
 
 
 def _spread(
@@ -136,11 +128,7 @@ def sink_cosines(cosine: FloatArray) -> dict[str, Estimate]:
     own = ratio(filled.sum(axis=-1), count)
     away = np.where(known, cosine - own[..., None], 0.0)
     variance = ratio((away**2).sum(axis=-1), count)
-    along = (
-        np.linspace(0.0, 1.0, cosine.shape[-1])
-        if cosine.shape[-1] > 1
-        else np.zeros(cosine.shape[-1])
-    )
+    along = np.linspace(0.0, 1.0, cosine.shape[-1])
     middle = ratio((known * along).sum(axis=-1), count, 0.0)
     arm = np.where(known, along - middle[..., None], 0.0)
     slope = ratio((arm * away).sum(axis=-1), (arm**2).sum(axis=-1))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from geostat.fits.similarity.forms import ABSENT, by_lag, fitted_gram
+from geostat.fits.similarity.forms import by_lag, fitted_gram
 from geostat.statistics.arrays import FloatArray
 
 RESOLVED = 1e-9
@@ -35,22 +35,17 @@ def feasible_edges(
     if content < 1 or not fitted.any():
         return edge
     at = np.flatnonzero(fitted)
-    if form in ("exponential", "offset", "constant"):
-        edge[at] = [_edge(form, beta[i], offset[i], stretch[i], content) for i in at]
-        return edge
-    lag = np.arange(1.0, content)
-    plain = "power" if form == "offset_power" else form
-    load, error = _durbin(by_lag(plain, lag, beta[at, None], ABSENT["offset"], stretch[at, None]))
-    resolved = error > RESOLVED
-    square = offset[at] + (1.0 - offset[at]) / np.where(resolved, load, 1.0)
-    edge[at] = np.where(square >= 0, np.sqrt(np.clip(square, 0.0, 1.0)), np.nan)
-    for i in at[~resolved]:
-        edge[i] = _edge(form, beta[i], offset[i], stretch[i], content)
+    if form not in ("exponential", "offset", "constant"):
+        lag, decay = np.arange(1.0, content), "power" if form == "offset_power" else form
+        load, error = _durbin(by_lag(decay, lag, beta[at, None], 0.0, stretch[at, None]))
+        resolved = error > RESOLVED
+        square = offset[at] + (1.0 - offset[at]) / np.where(resolved, load, 1.0)
+        edge[at] = np.where(square >= 0, np.sqrt(np.clip(square, 0.0, 1.0)), np.nan)
+        at = at[~resolved]
+    for i in at:
+        b, c, s = (float(parameter[i]) for parameter in (beta, offset, stretch))
+        edge[i] = fitted_gram(form, content, b, c, s, 0.0).edge(content)
     return edge
-
-
-def _edge(form: str, beta: float, offset: float, stretch: float, content: int) -> float:
-    return fitted_gram(form, content, float(beta), float(offset), float(stretch), 0.0).edge(content)
 
 
 def _durbin(cosine: FloatArray) -> tuple[FloatArray, FloatArray]:

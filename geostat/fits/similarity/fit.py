@@ -110,12 +110,9 @@ def fit_similarity(capture: xr.Dataset, progress: Progress | None = None) -> xr.
         progress: called with the fraction done.
 
     Returns:
-        What `variables` names: over (gram, layer, kv_head) parameters, goodness of fit and left-out
-            loss of each form, over (layer,
-        kv_head) the sink's cosines, negative ones, drift with position, chance levels and the
-        chosen form. beta is NaN for the constant, offset and stretch are 0 and 1 for forms without;
-        x_se_lags are lmfit's errors. chance_by_pair has no dims, parameters (gram,). The module of
-        each part says more.
+        What `variables` names, over (gram, layer, kv_head) and (layer, kv_head). beta is NaN for
+        the constant, offset and stretch are 0 and 1 for forms without; x_se_lags are lmfit's
+        errors. The module of each part says more.
 
     Raises:
         InputError: if a variable is missing, misshapen or empty.
@@ -268,9 +265,7 @@ def _by_head(group: _Group, data: Cosines) -> dict[str, Value]:
 
 
 STEADY = 4.0 * float(np.finfo(np.float32).eps)
-"""Range of the mean cosine over lags that rounding alone explains: then every decay is at a
-bound and R² has no meaning.
-"""
+"""Range of the mean cosine over lags that rounding alone explains: it tells no decay and no R²."""
 
 
 def _offset_gain(outcomes: Mapping[str, Outcome]) -> dict[str, np.ndarray]:

@@ -10,7 +10,6 @@ and theory's Grams.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -53,17 +52,10 @@ def by_lag(
     offset: FloatArray | float = 0.0,
     stretch: FloatArray | float = 1.0,
 ) -> FloatArray:
-    """Return the modelled cosine at each lag.
+    """Return the modelled cosine at each lag k ≥ 1, in tokens; all broadcast.
 
-    Args:
-        form: one of FORMS; parameters that it lacks are ignored.
-        lag: k ≥ 1, in tokens; broadcasts against the parameters.
-        beta: β ≥ 0, per token (power forms: an exponent, unitless).
-        offset: c, the cosine at long lags.
-        stretch: s > 0.
-
-    Returns:
-        Cosines, broadcast shape.
+    β ≥ 0 is per token (power forms: an exponent, unitless), c the cosine at long lags, s > 0; those
+    that the form, one of FORMS, lacks are ignored.
 
     >>> by_lag("offset", np.array([1.0, 100.0]), beta=np.log(2), offset=0.2)
     array([0.6, 0.2])
@@ -77,74 +69,50 @@ def by_lag(
     return decay if "offset" not in has else c + (1.0 - c) * decay
 
 
-def exponential(lag: FloatArray, beta: float) -> FloatArray:
-    """Return e^{−βk} (Assumption 2.1)."""
-    return by_lag("exponential", lag, beta)
-
-
-def with_offset(lag: FloatArray, beta: float, offset: float) -> FloatArray:
-    """Return c + (1−c)e^{−βk}."""
-    return by_lag("offset", lag, beta, offset)
-
-
-def constant(lag: FloatArray, offset: float) -> FloatArray:
-    """Return c at every lag: no decay at all."""
-    return by_lag("constant", lag, np.nan, offset)
-
-
-def power(lag: FloatArray, beta: float) -> FloatArray:
-    """Return (1+k)^{−β}."""
-    return by_lag("power", lag, beta)
-
-
-def stretched(lag: FloatArray, beta: float, stretch: float) -> FloatArray:
-    """Return e^{−(βk)^s}."""
-    return by_lag("stretched", lag, beta, stretch=stretch)
-
-
-def offset_power(lag: FloatArray, beta: float, offset: float) -> FloatArray:
-    """Return c + (1−c)(1+k)^{−β}."""
-    return by_lag("offset_power", lag, beta, offset)
-
-
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One row of the table of forms; `model` names its free parameters, in the order of
-    PARAMETERS.
-    """
+    """One row of the table of forms; free parameters in the order of PARAMETERS."""
 
     formula: str
     words: str
+    parameters: tuple[str, ...]
     model: lmfit.Model
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """Names of the free parameters."""
-        return tuple(self.model.param_names)
 
     @property
     def number(self) -> int:
         """How many free parameters: the simpler of two forms has fewer."""
-        return len(self.model.param_names)
+        return len(self.parameters)
 
 
-def _model(function: Callable[..., FloatArray]) -> lmfit.Model:
-    return lmfit.Model(function, independent_vars=["lag"])
+def _model(form: str, parameters: tuple[str, ...]) -> lmfit.Model:
+    """Return `by_lag` of one form as an lmfit Model, by whose name reports call it."""
+
+    def cosine(
+        lag: FloatArray, beta: float = np.nan, offset: float = 0.0, stretch: float = 1.0
+    ) -> FloatArray:
+        return by_lag(form, lag, beta, offset, stretch)
+
+    name = "with_offset" if form == "offset" else form  # offset is a parameter's name, too
+    return lmfit.Model(cosine, independent_vars=["lag"], param_names=list(parameters), name=name)
 
 
 FORM: Final[dict[str, Form]] = {
-    "exponential": Form(r"e^{-\beta k}", "exponential, as printed", _model(exponential)),
-    "offset": Form(r"c+(1-c)e^{-\beta k}", "exponential towards a constant", _model(with_offset)),
-    "constant": Form("c", "constant", _model(constant)),
-    "power": Form(r"(1+k)^{-\beta}", "power law", _model(power)),
-    "stretched": Form(r"e^{-(\beta k)^s}", "stretched exponential", _model(stretched)),
-    "offset_power": Form(
-        r"c+(1-c)(1+k)^{-\beta}", "power law towards a constant", _model(offset_power)
-    ),
+    name: Form(formula, words, parameters, _model(name, parameters))
+    for name, formula, words, parameters in (
+        ("exponential", r"e^{-\beta k}", "exponential, as printed", ("beta",)),
+        ("offset", r"c+(1-c)e^{-\beta k}", "exponential towards a constant", ("beta", "offset")),
+        ("constant", "c", "constant", ("offset",)),
+        ("power", r"(1+k)^{-\beta}", "power law", ("beta",)),
+        ("stretched", r"e^{-(\beta k)^s}", "stretched exponential", ("beta", "stretch")),
+        (
+            "offset_power",
+            r"c+(1-c)(1+k)^{-\beta}",
+            "power law towards a constant",
+            ("beta", "offset"),
+        ),
+    )
 }
-"""Every form of similarity, the printed one and its offset first: the coordinate `gram` of
-/similarity.
-"""
+"""Forms of similarity, the printed one and its offset first: the coordinate `gram`."""
 FORMS: Final = tuple(FORM)
 
 

@@ -71,20 +71,14 @@ def fit_batched(form: str, data: Cosines) -> Fit:
     replicates = solve(
         form, data.lag, without.reshape(data.carries.size, data.lag.size), data.pairs
     )
-    blank = {name: np.full(estimate.squares.shape, np.nan) for name in FORM[form].parameters}
-    return Fit(
-        form=form,
-        estimate=estimate,
-        replicates=replicates,
-        se_lags=blank,
-        singular=np.zeros(estimate.squares.shape, dtype=bool),
-    )
+    singular = np.zeros(estimate.squares.shape, dtype=bool)
+    return Fit(form=form, estimate=estimate, replicates=replicates, se_lags={}, singular=singular)
 
 
 def refine(fit: Fit, data: Cosines) -> Fit:
     """Replace the estimates by lmfit's, started from them, and add lmfit's standard errors."""
     values = {name: value.copy() for name, value in fit.estimate.values.items()}
-    se = {name: value.copy() for name, value in fit.se_lags.items()}
+    se = {name: np.full(fit.singular.shape, np.nan) for name in FORM[fit.form].parameters}
     converged, singular = fit.estimate.converged.copy(), fit.singular.copy()
     mean = data.mean
     for head in np.flatnonzero(np.isfinite(fit.estimate.squares)):
@@ -162,9 +156,7 @@ def saturated(form: str, data: Cosines) -> BoolArray:
 
 
 FLAT = float(np.finfo(np.float32).eps) ** 2
-"""Variance of the mean cosine over lags below which it is constant but for rounding: R² then has
-no meaning.
-"""
+"""Variance over lags below which the mean cosine is constant but for rounding, and has no R²."""
 
 
 def resampled(fit: Fit, data: Cosines, mae: FloatArray) -> tuple[FloatArray, Estimate]:

@@ -110,7 +110,7 @@ def best_rate(x: FloatArray, rows: Rows, free: bool, points: int = GRID) -> Opti
 def _newton(
     start: FloatArray, low: FloatArray, high: FloatArray, x: FloatArray, rows: Rows, free: bool
 ) -> tuple[FloatArray, BoolArray]:
-    """Polish b by Newton's method on the loss with A profiled out; a step that leaves the
+    """Refine b by Newton's method on the loss with A profiled out; a step that leaves the
     shrinking bracket halves it instead.
     """
     rate, converged = start.copy(), np.zeros(start.shape, dtype=bool)

@@ -173,6 +173,8 @@ BY_FORM: Final = (
 
 _head = partial(Variable, dims=HEAD)
 _estimate = partial(_head, estimated=True)
+_drift = partial(_estimate, equation=_DECAY)
+_gain = partial(_head, equation=_DECAY)
 BY_HEAD: Final = (
     _estimate("rho0", "cosine between the sink and a content token", "1", r"\rho_0", _SINK),
     _estimate(
@@ -197,28 +199,25 @@ BY_HEAD: Final = (
         r"\mathrm{P}(\rho_{ij} < 0)",
         "eq. (6)",
     ),
-    _estimate(
+    _drift(
         "drift_slope",
         "change of the mean cosine at fixed lag from the first token to the last",
         "1",
         r"\Delta_i\rho_{i,i+k}",
-        _DECAY,
         judged=True,
     ),
-    _estimate(
+    _drift(
         "drift_rms",
         "root mean square deviation of the mean cosine of a block of positions from its lag's,"
         " noise removed",
         "1",
         r"\mathrm{rms}_i(\rho_{i,i+k})",
-        _DECAY,
     ),
-    _estimate(
+    _drift(
         "drift_slope_by_lag",
         "change of the mean cosine in a lag bin from the first token to the last",
         "1",
         r"\Delta_i\rho_{i,i+k}",
-        _DECAY,
         dims=BINS,
     ),
     _head(
@@ -251,26 +250,23 @@ BY_HEAD: Final = (
         r"\mathrm{E}|\cos|",
         _FIGURE,
     ),
-    _head(
+    _gain(
         "offset_gain",
         "left-out loss of the exponential form minus that of the offset form",
         "1",
         _EXCESS,
-        _DECAY,
     ),
-    _head(
+    _gain(
         "offset_gain_se",
         "standard error over documents of the offset's gain",
         "1",
         rf"\mathrm{{se}}({_EXCESS})",
-        _DECAY,
     ),
-    _head(
+    _gain(
         "offset_preferred",
         "the offset's gain exceeds one standard error (by BIC with one document)",
         "1",
         r"c \neq 0",
-        _DECAY,
     ),
     _head("documents", "documents that carry the head", "1", "K"),
     flags("head_flags", "why a number of a head is missing or rough", HEAD_REASONS, HEAD),

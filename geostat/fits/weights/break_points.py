@@ -30,7 +30,8 @@ from functools import lru_cache
 import numpy as np
 
 from geostat.fits.weights.break_point_kernels import search_rows
-from geostat.statistics.arrays import FloatArray
+from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.losses import mean_over_documents
 
 BLOCKS = 64
 ETA_GRID = np.geomspace(0.01, 0.95, 8)
@@ -47,21 +48,13 @@ def _grids(tokens: int, first: int) -> tuple[np.ndarray, ...]:
     frequencies = np.pi * np.arange(1, number + 1) / number
     cosines = np.cos(np.outer(frequencies, first + np.arange(tokens)))
     starts = np.unique(np.linspace(0, tokens, min(BLOCKS, tokens) + 1).astype(np.int64))
-    return (
-        frequencies,
-        cosines,
-        *(np.add.reduceat(x, starts[:-1], axis=1) for x in (cosines, cosines**2)),
-        starts,
-    )
+    blocks = (np.add.reduceat(x, starts[:-1], axis=1) for x in (cosines, cosines**2))
+    return frequencies, cosines, *blocks, starts
 
 
 def search(rows: FloatArray, first: int, forms: int = len(FORMS)) -> dict[str, FloatArray]:
-    """Fit many log profiles with every form of Assumption 3, on all processor cores.
-
-    Args:
-        rows: log weights, shape (row, token), nats; NaN where unknown.
-        first: position of the first content token (1 behind a visible sink, else 0).
-        forms: how many of FORMS, from the first on.
+    """Fit many log profiles, (row, token), nats, NaN where unknown, with the first `forms` of
+    FORMS, on all processor cores; `first` is the position of the first content token.
 
     Returns:
         Arrays of shape (form, row), forms as in FORMS: squares (sum of squared residuals, nats²), b
@@ -90,3 +83,33 @@ def search_monotone(rows: FloatArray, first: int) -> dict[str, FloatArray]:
     but of shape (row,).
     """
     return {name: values[0] for name, values in search(rows, first, 1).items()}
+
+
+def search_documents(
+    log_weight: FloatArray, first: int, shared: BoolArray
+) -> dict[str, np.ndarray]:
+    """Fit every document's log weights, (document, head, token), alone: the shared form in heads
+    that `shared` names, else the monotone.
+
+    Returns parameters, document_x, (document, head), and the standard deviation over documents of
+    the break points, x_document_sd, (head,), NaN with fewer than two documents.
+    """
+    documents, heads, content = log_weight.shape
+    result = search_monotone(log_weight.reshape(documents * heads, content), first)
+    each = {name: rows.reshape(documents, heads).copy() for name, rows in result.items()}
+    if shared.any():
+        oscillating = search(log_weight[:, shared].reshape(-1, content), first)
+        for name in each:
+            each[name][:, shared] = oscillating[name][FORMS.index("shared")].reshape(documents, -1)
+    out = {
+        f"document_{name}": each[source]
+        for name, source in (("eta", "eta_tail"), ("omega", "omega"), ("t1", "t1"), ("t2", "t2"))
+    }
+    out["document_p_base"] = np.exp(each["b"])
+    for name in ("t1", "t2"):
+        count = np.isfinite(each[name]).sum(axis=0)
+        squares = mean_over_documents((each[name] - mean_over_documents(each[name])) ** 2)
+        out[f"{name}_document_sd"] = np.sqrt(
+            np.where(count > 1, squares * count / np.maximum(count - 1, 1), np.nan)
+        )
+    return out

@@ -29,7 +29,7 @@ from scipy.special import stdtrit
 
 from geostat.datasets.variable import Value
 from geostat.fits.weights.forms import CURVE, log_profile, predict
-from geostat.fits.weights.identifiability.reasons import (
+from geostat.fits.weights.identifiability.estimates import (
     ABSENT,
     AT_BOUND,
     HAS_ONE,
@@ -64,17 +64,13 @@ def growth(
     carries: BoolArray,
 ) -> dict[str, Value]:
     """Return the total growth with its interval, and why either is missing (as
-    `identifiability.reasons.REASONS`); nats, (head,).
+    `identifiability.estimates.REASONS`); nats, (head,).
 
-    Args:
-        log_weight: of content tokens, shape (document, head, token), nats; NaN where unknown.
-        position: of content tokens.
-        last: position of the last token.
-        fit: parameters (as CURVE) of each head's chosen form, shape (head,).
-        again: the same of each replicate, shape (document, head).
-        stands_out: where growth stands out of the noise, shape (head,).
-        at_bound: where its slope is at a bound: an estimate, but no standard error.
-        carries: which documents carry the head, shape (document, head).
+    `log_weight` is of content tokens, (document, head, token), nats, NaN where unknown, `last` the
+    position of the last token. `fit` holds the parameters (as CURVE) of each head's chosen form,
+    (head,), `again` those of each replicate, (document, head); `carries` tells which documents
+    carry a head. An estimate is given where growth `stands_out`, an error where it is not
+    `at_bound`, both (head,).
     """
     plain, replicates = (one["eta_tail"] * (last - one["t2"]) for one in (fit, again))
     each = np.where(carries, _rise(log_weight, position, last, again), np.nan)

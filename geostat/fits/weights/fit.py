@@ -20,16 +20,15 @@ from geostat.datasets.tokens import LayerTokens, layer_tokens, require
 from geostat.datasets.variable import Value, sink_flag, stack_layers, variables
 from geostat.errors import InputError
 from geostat.fits.weights.autocorrelation import Background, background, lag_one, long_run_noise
-from geostat.fits.weights.break_points import FORMS, search
+from geostat.fits.weights.break_points import FORMS, search, search_documents
 from geostat.fits.weights.effects import distance, growth, total_log
-from geostat.fits.weights.forms import CURVE, polish, predict
-from geostat.fits.weights.identifiability.estimates import chosen_values, form_values
+from geostat.fits.weights.forms import CURVE, predict, refine
+from geostat.fits.weights.identifiability.estimates import chosen_values, form_values, reasons
 from geostat.fits.weights.identifiability.placement import placement
-from geostat.fits.weights.identifiability.reasons import reasons
 from geostat.fits.weights.identifiability.standing import MONOTONE, SHARED, stand_out, strength
-from geostat.fits.weights.phase_mass import alone, arithmetic
+from geostat.fits.weights.phase_mass import arithmetic
 from geostat.fits.weights.rivals import FREE, RIVALS, SIMPLE, compare, simple_fits, simple_slopes
-from geostat.fits.weights.variables.kinds import TOKEN
+from geostat.fits.weights.variables.parameters import TOKEN
 from geostat.fits.weights.variables.records import RECORDS
 from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.statistics.jackknife import Estimate, leave_one_out_mean
@@ -111,7 +110,7 @@ def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, Value]:
     carries: BoolArray = np.asarray(np.isfinite(log_weight).any(axis=-1))
     mean, without = mean_over_documents(log_weight), leave_one_out_mean(log_weight)
     best, again = _searched(mean, without, first)
-    at_bound, tokens_se = polish(best, position, mean)
+    at_bound, tokens_se = refine(best, position, mean)
     residual = mean - predict(best, position)
     simple = simple_fits(position, log_weight, mean, without)
     every = np.concatenate([simple.residual, residual])
@@ -141,7 +140,7 @@ def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, Value]:
     out |= growth(log_weight, position, last, fit, fit_again, seen_growth, stuck, carries)
     out |= distance(log_weight, position, fit, fit_again, carries)
     out |= simple_slopes(simple, carries)
-    out |= alone(log_weight, first, pick[0] == SHARED)
+    out |= search_documents(log_weight, first, pick[0] == SHARED)
     model = mean - residual[pick]
     out |= _noise(residual[pick], noise.take(pick), long_run[pick], log_weight - model)
     curves = {
@@ -214,17 +213,12 @@ def _goodness(residual: FloatArray, mean: FloatArray) -> dict[str, FloatArray]:
     per_token = np.where(per_token > rounding, per_token, 0.0 * per_token)
     with np.errstate(invalid="ignore", divide="ignore"):
         r2 = np.where(around > rounding, 1.0 - per_token / around, np.nan)
-    bic = np.stack(
-        [
-            bayesian_information(per_token[k] * points, points, FREE[form])
-            for k, form in enumerate(FORMS)
-        ]
-    )
+    free = np.array([[FREE[form]] for form in FORMS])
     return {
         "rmse": np.sqrt(per_token),
         "mae": mean_of_known(np.abs(residual)),
         "r2": r2,
-        "bic": bic,
+        "bic": bayesian_information(per_token * points, points, free),
     }
 
 

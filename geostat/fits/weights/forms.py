@@ -29,19 +29,12 @@ def log_profile(
     t1: FloatArray | float,
     t2: FloatArray | float,
 ) -> FloatArray:
-    """Return log α of content tokens under Assumption 3.
+    """Return log α, nats, of content tokens at positions i behind the sink under Assumption 3; all
+    broadcast.
 
-    Args:
-        position: token positions i behind the sink; broadcasts against the parameters.
-        log_p_base: log p_base, nats.
-        eta_osc: η of the oscillation, 0 ≤ η < 1; not used where T₁ = T₂.
-        eta_tail: η of the growth, nats per token; equal to eta_osc in the printed form.
-        omega: ω, radians per token; may be NaN where T₁ = T₂.
-        t1: T₁, last position of the plateau.
-        t2: T₂, last position before the growth.
-
-    Returns:
-        log α in nats, broadcast shape.
+    log p_base is in nats; eta_osc, 0 ≤ η < 1, and eta_tail, nats per token, are one in the printed
+    form; ω is in radians per token. T₁ is the last position of the plateau, T₂ the last before the
+    growth; where they are equal, eta_osc is not used, and ω may be NaN.
     """
     i = np.asarray(position, dtype=np.float64)
     return log_p_base + np.log1p(oscillation(i, eta_osc, omega, t1, t2)) + growth(i, eta_tail, t2)
@@ -165,7 +158,7 @@ LMFIT_NAMES = {"p_base": "log_p_base", "eta": "eta", "eta_tail": "eta_tail", "om
 """What lmfit calls a parameter of /weights."""
 
 
-def polish(
+def refine(
     best: dict[str, FloatArray], position: FloatArray, mean: FloatArray
 ) -> tuple[dict[str, BoolArray], dict[str, FloatArray]]:
     """Put lmfit's optimum in place of the search's, in `best`, (form, head), for the `mean` log

@@ -1,5 +1,4 @@
-"""Attention mass by phase, from the arithmetic mean of the weights, and the profile fitted to each
-document alone. Imports numpy.
+"""Attention mass by phase, from the arithmetic mean of the weights. Imports numpy.
 
 Shares of attention (p_sink, phase masses) lie between 0 and 1 and differ a lot between documents,
 so their intervals are found on the logit scale and carried back. Totals of fitted weights have
@@ -14,13 +13,10 @@ import numpy as np
 
 from geostat.datasets.tokens import LayerTokens
 from geostat.datasets.variable import Value
-from geostat.fits.weights.break_points import FORMS, search, search_monotone
 from geostat.fits.weights.forms import predict
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, document_mean, jackknife, leave_one_out_mean
 from geostat.statistics.losses import mean_over_documents
-
-SHARED = FORMS.index("shared")
 
 
 def share_estimate(share: FloatArray, replicates: FloatArray, carries: BoolArray) -> Estimate:
@@ -37,14 +33,10 @@ def share_estimate(share: FloatArray, replicates: FloatArray, carries: BoolArray
         )
     inside = np.isfinite(bent.se)
     lower, upper = (
-        np.where(inside, 1.0 / (1.0 + np.exp(-np.where(inside, side, 0.0))), np.nan)
-        for side in (bent.lower, bent.upper)
+        np.where(inside, 1.0 / (1.0 + np.exp(-np.where(inside, limit, 0.0))), other)
+        for limit, other in ((bent.lower, plain.lower), (bent.upper, plain.upper))
     )
-    return replace(
-        plain,
-        lower=np.where(inside, lower, plain.lower),
-        upper=np.where(inside, upper, plain.upper),
-    )
+    return replace(plain, lower=lower, upper=upper)
 
 
 def arithmetic(
@@ -108,33 +100,3 @@ def _masses(
         name: np.where(fitted, np.where(inside, filled, 0.0).sum(axis=-1), np.nan)
         for name, inside in phases.items()
     }
-
-
-def alone(log_weight: FloatArray, first: int, shared: BoolArray) -> dict[str, np.ndarray]:
-    """Fit every document's log weights, (document, head, token), alone: the shared form in heads
-    that `shared` names, else the monotone.
-
-    Returns:
-        document_p_base, document_eta, document_omega, document_t1, document_t2, shape (document,
-        head), and the standard deviation over documents of the break points, t1_document_sd and
-        t2_document_sd, shape (head,), NaN with fewer than two documents.
-    """
-    documents, heads, content = log_weight.shape
-    result = search_monotone(log_weight.reshape(documents * heads, content), first)
-    each = {name: rows.reshape(documents, heads).copy() for name, rows in result.items()}
-    if shared.any():
-        wave = search(log_weight[:, shared].reshape(-1, content), first)
-        for name in each:
-            each[name][:, shared] = wave[name][SHARED].reshape(documents, -1)
-    out = {
-        f"document_{name}": each[source]
-        for name, source in (("eta", "eta_tail"), ("omega", "omega"), ("t1", "t1"), ("t2", "t2"))
-    }
-    out["document_p_base"] = np.exp(each["b"])
-    for name in ("t1", "t2"):
-        count = np.isfinite(each[name]).sum(axis=0)
-        squares = mean_over_documents((each[name] - mean_over_documents(each[name])) ** 2)
-        out[f"{name}_document_sd"] = np.sqrt(
-            np.where(count > 1, squares * count / np.maximum(count - 1, 1), np.nan)
-        )
-    return out

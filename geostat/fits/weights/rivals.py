@@ -103,23 +103,16 @@ def compare(residual: FloatArray, loss: FloatArray, long_run: FloatArray) -> dic
     """
     points = np.isfinite(residual[0]).sum(axis=-1)
     squares = mean_of_known(residual**2)
-    left_out, left_out_se = (np.stack(values) for values in zip(*map(mean_loss, loss), strict=True))
-    bic = [
-        bayesian_information(squares[k] * points, points, FREE[form])
-        for k, form in enumerate(RIVALS)
-    ]
+    left_out, left_out_se = mean_loss(np.moveaxis(loss, 1, 0))
+    free = np.array([[FREE[form]] for form in RIVALS])
+    bic = bayesian_information(squares * points, points, free)
     return {
         "rival_rmse": np.sqrt(squares),
-        "rival_bic": np.stack(bic),
-        "rival_aicc": np.stack(
-            [
-                corrected_akaike(bic[k], points, FREE[form], FREE[form])
-                for k, form in enumerate(RIVALS)
-            ]
-        ),
+        "rival_bic": bic,
+        "rival_aicc": corrected_akaike(bic, points, free, free),
         "rival_loss_left_out": left_out,
         "rival_loss_left_out_se": left_out_se,
-        "rival_residual_autocorrelation": np.stack([lag_one(rows) for rows in residual]),
+        "rival_residual_autocorrelation": lag_one(residual),
         "rival_long_run_noise": long_run,
         "preferred": choose(loss),
     }
@@ -129,15 +122,11 @@ def simple_slopes(simple: SimpleFits, carries: BoolArray) -> dict[str, Estimate]
     """Return power_law_gamma and no_plateau_eta; no error where they are 0, their bound.
     `carries` is (document, head).
     """
-    rows = {
-        "power_law_gamma": SIMPLE.index("power_law"),
-        "no_plateau_eta": SIMPLE.index("no_plateau"),
-    }
-    out = {
-        name: jackknife(simple.slope[k, 0], simple.slope[k, 1:], carries)
-        for name, k in rows.items()
-    }
-    return {name: one.with_error_where(one.value > 0) for name, one in out.items()}
+    out = {}
+    for name, form in (("power_law_gamma", "power_law"), ("no_plateau_eta", "no_plateau")):
+        slope = simple.slope[SIMPLE.index(form)]
+        out[name] = jackknife(slope[0], slope[1:], carries).with_error_where(slope[0] > 0)
+    return out
 
 
 def choose(loss: FloatArray) -> np.ndarray:

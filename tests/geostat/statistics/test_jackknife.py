@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from geostat.datasets.variable import join, mapped
 from geostat.statistics.jackknife import (
     Estimate,
     document_mean,
     jackknife,
-    joined,
     leave_one_out_mean,
     skewness,
 )
@@ -106,8 +106,9 @@ def test_a_parameter_at_its_bound_keeps_its_value_and_its_replicates_but_no_erro
 def test_estimates_are_joined_array_by_array():
     x = np.random.default_rng(5).normal(size=(5, 3, 2))
     whole = document_mean(x)
-    each = [whole.map(lambda array, k=k: array[k]) for k in range(3)]
-    again = joined(each, np.stack)
+    each = [mapped(whole, lambda array, k=k: array[k]) for k in range(3)]
+    again = join(each, np.stack)
+    assert isinstance(again, Estimate)
     assert set(again.arrays()) == {"value", "se", "lower", "upper", "skew", "without"}
     for name, array in again.arrays().items():
         np.testing.assert_array_equal(array, whole.arrays()[name])

@@ -83,12 +83,12 @@ def _sandwich(columns: FloatArray, density: FloatArray, size: int) -> FloatArray
     scale = ratio(1.0, length, 0.0)
     columns = columns * scale[:, None, :]
     inverse = np.linalg.pinv(np.einsum("hta,htb->hab", columns, columns), hermitian=True)
-    waves = np.fft.rfft(columns, size, axis=1)
-    waves = (
-        np.concatenate([waves.real, waves.imag], axis=1)
+    spectra = np.fft.rfft(columns, size, axis=1)
+    spectra = (
+        np.concatenate([spectra.real, spectra.imag], axis=1)
         * np.sqrt(np.concatenate([density, density], axis=1))[..., None]
     )
-    middle = waves.transpose(0, 2, 1) @ waves
+    middle = spectra.transpose(0, 2, 1) @ spectra
     variance = np.einsum("hab,hbc,hac->ha", inverse, middle, inverse)
     with np.errstate(divide="ignore"):
         return np.where(length > 0, np.sqrt(np.maximum(variance, 0.0)) * scale, np.inf)

@@ -9,7 +9,7 @@ A phase *stands out* if
 3. of an oscillation: its amplitude is at least AMPLITUDE standard errors √(2 S(ω)/(T₂ − T₁)), S the
    spectral density of the noise at ω.
 
-Growth needs no size to stand out; to place T₂ it must reach GROWTH of the noise (`reasons`).
+Growth needs no size to stand out; to place T₂ it must reach GROWTH of the noise (`estimates`).
 
 Then its slope, or amplitude, is *identified*. All rests on the residuals of the mean, so that a
 misfit counts as noise. Imports numpy.
@@ -23,7 +23,7 @@ import numpy as np
 
 from geostat.fits.weights.autocorrelation import Background
 from geostat.fits.weights.break_points import FORMS
-from geostat.fits.weights.identifiability.surrogates import judge, without_oscillation
+from geostat.fits.weights.identifiability.surrogates import p_values
 from geostat.fits.weights.rivals import RIVALS
 from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.statistics.jackknife import SIGNIFICANCE
@@ -85,28 +85,25 @@ def stand_out(
     loss, residual and noise are by RIVALS.
     """
     power, constant, ahead = (RIVALS.index(form) for form in ("power_law", "constant", "monotone"))
-    least = without_oscillation(residual[ahead], residual[power])
     less = np.nansum(residual[power] ** 2, axis=-1) < np.nansum(residual[ahead] ** 2, axis=-1)
-    tested = judge(
-        mean, least, noise.take((np.where(less, power, ahead), np.arange(less.size))), first
-    )
+    least = (np.where(less, power, ahead), np.arange(less.size))
+    tested = p_values(mean, residual[least], noise.take(least), first)
     out: dict[str, np.ndarray] = {
         f"form_{phase}_to_noise": value for phase, value in strong.items()
-    }
-    out |= {"oscillation_p": tested.oscillation_p, "growth_p": tested.growth_p}
+    } | tested
     out["growth_gain"], out["growth_gain_se"], grows = _better(loss[constant], loss[ahead])
-    waves = [np.zeros(mean.shape[0], dtype=bool)]
+    oscillates = [np.zeros(mean.shape[0], dtype=bool)]
     for form in ("shared", "separate"):
         gain, se, better = _better(loss[ahead], loss[RIVALS.index(form)])
-        waves.append(better)
+        oscillates.append(better)
         if form == "shared":
             out["oscillation_gain"], out["oscillation_gain_se"] = gain, se
     with np.errstate(invalid="ignore"):
         standing = Standing(
-            oscillation_seen=np.stack(waves) & (tested.oscillation_p <= SIGNIFICANCE),
+            oscillation_seen=np.stack(oscillates) & (tested["oscillation_p"] <= SIGNIFICANCE),
             oscillation_large=strong["oscillation"] >= AMPLITUDE,
             growth_seen=np.broadcast_to(
-                grows & (tested.growth_p <= SIGNIFICANCE), strong["growth"].shape
+                grows & (tested["growth_p"] <= SIGNIFICANCE), strong["growth"].shape
             ),
             growth_large=strong["growth"] >= GROWTH,
         )

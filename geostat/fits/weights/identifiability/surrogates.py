@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -45,20 +45,10 @@ FEWEST = MIN_OSCILLATION + 4
 SEED = 20260201
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """Statistics (drop of the whitened sum of squares over its variance) and p-values of each
-    row; NaN where there are too few tokens.
-    """
-
-    oscillation: FloatArray
-    growth: FloatArray
-    oscillation_p: FloatArray
-    growth_p: FloatArray
-
-
-def judge(mean: FloatArray, residual: FloatArray, noise: Background, first: int) -> Judged:
-    """Test log weights, (row, token), nats, NaN where unknown, for an oscillation and for growth.
+def p_values(
+    mean: FloatArray, residual: FloatArray, noise: Background, first: int
+) -> dict[str, FloatArray]:
+    """Test log weights, (row, token), nats, NaN where unknown: oscillation_p and growth_p, (row,).
 
     `residual`, same shape, is what the better fit without an oscillation leaves, `noise` its
     background, `first` the position of the first token. NaN in a row of fewer than FEWEST known
@@ -73,32 +63,23 @@ def judge(mean: FloatArray, residual: FloatArray, noise: Background, first: int)
     exact = (filled**2).sum(axis=-1) <= rounding
     grows = (around**2).sum(axis=-1) > rounding
     sound = enough & ~exact
-    out = {
-        "oscillation": np.where(enough, 0.0, np.nan),
-        "growth": np.where(enough, np.where(grows, np.inf, 0.0), np.nan),
-    }
+    seen = {"oscillation": np.zeros(enough.shape), "growth": np.where(grows, np.inf, 0.0)}
     if sound.any():
         for name, values in statistics(
             around[sound], filled[sound], noise.take(sound), first
         ).items():
-            out[name][sound] = values
-    p = {name: np.full(enough.shape, np.nan) for name in out}
+            seen[name][sound] = values
+    p = {f"{name}_p": np.full(enough.shape, np.nan) for name in seen}
     if enough.any():
-        for name, null in zip(p, surrogates(mean.shape[-1], first), strict=True):
-            p[name][enough] = (1.0 + (null[None, :] >= out[name][enough, None]).sum(axis=1)) / (
-                1.0 + SURROGATES
-            )
-    return Judged(
-        oscillation=out["oscillation"],
-        growth=out["growth"],
-        oscillation_p=p["oscillation"],
-        growth_p=p["growth"],
-    )
+        for name, null in surrogates(mean.shape[-1], first).items():
+            reached = (null[None, :] >= seen[name][enough, None]).sum(axis=1)
+            p[f"{name}_p"][enough] = (1.0 + reached) / (1.0 + SURROGATES)
+    return p
 
 
 @lru_cache(maxsize=16)
-def surrogates(tokens: int, first: int) -> tuple[FloatArray, FloatArray]:
-    """Return the statistics of the oscillation and of growth of SURROGATES rows of noise alone."""
+def surrogates(tokens: int, first: int) -> dict[str, FloatArray]:
+    """Return the `statistics` of SURROGATES rows of noise alone."""
     rows = np.random.default_rng(SEED).normal(size=(SURROGATES, tokens))
     rows -= rows.mean(axis=1, keepdims=True)
     monotone = np.empty_like(rows)
@@ -108,8 +89,7 @@ def surrogates(tokens: int, first: int) -> tuple[FloatArray, FloatArray]:
     residual = without_oscillation(
         monotone, rows - b[:, None] - slope[:, None] * design("power_law", position)
     )
-    result = statistics(rows, residual, background(residual), first)
-    return result["oscillation"], result["growth"]
+    return statistics(rows, residual, background(residual), first)
 
 
 def without_oscillation(monotone: FloatArray, power_law: FloatArray) -> FloatArray:
@@ -125,7 +105,8 @@ def statistics(
 ) -> dict[str, FloatArray]:
     """Return the two statistics, "oscillation" and "growth", of rows without gaps, each (row,).
 
-    `around` is log weights about their mean, (row, token), nats; the others are those of `judge`.
+    `around` is log weights about their mean, (row, token), nats; the others are those of
+    `p_values`.
     """
     return {
         "oscillation": _oscillation(_whitened(residual, noise), noise, first),

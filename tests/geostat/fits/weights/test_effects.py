@@ -10,7 +10,7 @@ from geostat.fits.weights.effects import distance
 from geostat.fits.weights.effects import growth as growth_of
 from geostat.fits.weights.fit import fit_weights
 from geostat.fits.weights.forms import CURVE, log_profile
-from geostat.fits.weights.identifiability.reasons import ABSENT, HAS_ONE
+from geostat.fits.weights.identifiability.estimates import ABSENT, HAS_ONE
 from geostat.statistics.jackknife import jackknife
 from studies.verdicts import Row, growth, oscillation, shape, study
 

@@ -5,8 +5,7 @@ from support.noise import arma
 from geostat.fits.weights.autocorrelation import Background
 from geostat.fits.weights.break_points import FORMS, search_monotone
 from geostat.fits.weights.forms import log_profile
-from geostat.fits.weights.identifiability.placement import placement
-from geostat.fits.weights.identifiability.reasons import (
+from geostat.fits.weights.identifiability.estimates import (
     ABSENT,
     AT_BOUND,
     BELOW,
@@ -15,6 +14,7 @@ from geostat.fits.weights.identifiability.reasons import (
     ROUGH,
     reasons,
 )
+from geostat.fits.weights.identifiability.placement import placement
 from geostat.fits.weights.identifiability.standing import Standing, strength
 
 POSITION = np.arange(1.0, 401)
