@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 
 from empirical.schema import with_f_scores
-from geostat.bounds.head import FittedHead, fitted_head
+from geostat.bounds.head import FittedHead, Groups, fitted_head
 from geostat.datasets.progress import Progress, tracked
 from geostat.datasets.separability import ALL_BOUNDS, WITH_F, statistic_of
 from geostat.datasets.tokens import heads_of, layer_tokens
@@ -116,42 +116,24 @@ def bounds_of_layer(
     known = np.isfinite(rows).all(axis=-1)
     stacked = np.full((len(names), len(rows), len(grid)), np.nan)
     if known.any():
-        seen, dimension, convention = (
-            layer_tokens(capture, layer),
-            int(capture.attrs["dimension"]),
-            str(capture.attrs["convention"]),
-        )
-        result = evaluate(
-            rows[known],
-            norms,
-            gram,
-            dimension,
-            grid,
-            edition=edition,
-            sink=seen.sink,
-            convention=convention,
-        )
+        own = (rows[known], norms, gram, int(capture.attrs["dimension"]), grid)
+        sink, convention = layer_tokens(capture, layer).sink, str(capture.attrs["convention"])
+        result = evaluate(*own, edition=edition, sink=sink, convention=convention)
         stacked[:, known] = np.stack([result[name] for name in names])
     return stacked.reshape(len(names), *weights.shape[:-1], len(grid))
 
 
 def fitted_heads(
-    capture: xr.Dataset,
-    norms: xr.Dataset,
-    similarity: xr.Dataset,
-    gram: str,
-    progress: Progress | None = None,
+    groups: Groups, gram: str, progress: Progress | None = None
 ) -> Iterator[tuple[int, int, np.ndarray, FittedHead]]:
     """Yield the layer, the value head, the heads that share it (indices all) and its fitted
     model, wherever there is one and they have weights.
     """
-    for layer, kv_head in tracked(
-        list(np.ndindex(capture.sizes["layer"], capture.sizes["kv_head"])), progress
-    ):
-        model, heads = (
-            fitted_head(capture, norms, similarity, gram, layer, kv_head),
-            heads_of(capture, layer, kv_head),
-        )
+    capture = groups["capture"]
+    value_heads = list(np.ndindex(capture.sizes["layer"], capture.sizes["kv_head"]))
+    for layer, kv_head in tracked(value_heads, progress):
+        model = fitted_head(groups, gram, layer, kv_head)
+        heads = heads_of(capture, layer, kv_head)
         if model is not None and heads.size:
             yield layer, kv_head, heads, model
 
