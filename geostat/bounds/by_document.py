@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 
 from empirical.schema import with_f_scores
-from geostat.bounds.head import FittedHead, Groups, fitted_head
+from geostat.bounds.head import FittedHead, fitted_head
 from geostat.datasets.progress import Progress, tracked
 from geostat.datasets.separability import ALL_BOUNDS, WITH_F, statistic_of
 from geostat.datasets.tokens import heads_of, layer_tokens
@@ -124,12 +124,16 @@ def bounds_of_layer(
 
 
 def fitted_heads(
-    groups: Groups, gram: str, progress: Progress | None = None
+    capture: xr.Dataset,
+    norms: xr.Dataset,
+    similarity: xr.Dataset,
+    gram: str,
+    progress: Progress | None = None,
 ) -> Iterator[tuple[int, int, np.ndarray, FittedHead]]:
     """Yield the layer, the value head, the heads that share it (indices all) and its fitted
     model, wherever there is one and they have weights.
     """
-    capture = groups["capture"]
+    groups = {"capture": capture, "norms": norms, "similarity": similarity}
     value_heads = list(np.ndindex(capture.sizes["layer"], capture.sizes["kv_head"]))
     for layer, kv_head in tracked(value_heads, progress):
         model = fitted_head(groups, gram, layer, kv_head)

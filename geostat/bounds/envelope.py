@@ -26,7 +26,7 @@ from geostat.bounds.by_document import (
     measured_curves,
 )
 from geostat.bounds.gaps import clearly_outside, means_and_gaps, standard_error
-from geostat.bounds.head import MEASURED, Groups, document_weights
+from geostat.bounds.head import MEASURED, document_weights
 from geostat.datasets.progress import Progress, part_of
 from geostat.datasets.separability import (
     ALL_BOUNDS,
@@ -36,7 +36,7 @@ from geostat.datasets.separability import (
     statistic_attributes,
 )
 from geostat.datasets.variable import Variable, labelled
-from geostat.errors import refuse_unknown
+from geostat.errors import InputError
 from geostat.statistics.arrays import BoolArray, FloatArray
 from theory.head.results import Edition
 
@@ -95,11 +95,15 @@ def envelope_dataset(
     points: int | None = ENVELOPE_POINTS,
     progress: Progress | None = None,
 ) -> xr.Dataset:
-    """Evaluate the bounds of every head beside its measured curves, at about `points` log-spaced
-    sizes N; None takes all.
+    """Evaluate the bounds of every head beside its measured curves.
 
-    `tree` holds /capture, /norms, /similarity and, for the measured Gram beside the fitted `grams`,
-    /measured_envelope.
+    Args:
+        tree: a run with /capture, /norms, /similarity and, for the measured Gram,
+            /measured_envelope.
+        editions: editions of the theory.
+        grams: fitted Grams; the measured one is added when the run holds it.
+        points: about how many log-spaced sizes N; None takes all.
+        progress: called with the share of the work done.
 
     Returns:
         /envelope: bounds (edition, gram, layer, head, n_envelope), averaged over documents, each at
@@ -110,13 +114,19 @@ def envelope_dataset(
     Raises:
         InputError: for an edition that is not compared with curves.
     """
-    groups = {name: tree[name].to_dataset() for name in ("capture", "norms", "similarity")}
-    capture = groups["capture"]
-    for edition in editions:
-        refuse_unknown(edition, EDITIONS, f"edition {edition!r}:", verb="Name")
+    capture, norms, similarity = (
+        tree[name].to_dataset() for name in ("capture", "norms", "similarity")
+    )
+    unknown = [edition for edition in editions if edition not in EDITIONS]
+    if unknown:
+        raise InputError(
+            f"edition {unknown[0]!r}: expected one of {', '.join(EDITIONS)}. Name one of those."
+        )
     grid = envelope_grid(capture["n"].values, points)
     curves = measured_curves(capture, grid)
-    bounds, moved, distance = _fitted_bounds(groups, curves, editions, grams, grid, progress)
+    bounds, moved, distance = _fitted_bounds(
+        capture, norms, similarity, curves, editions, grams, grid, progress
+    )
     names = [*grams]
     if "measured_envelope" in tree:
         own = _measured_bounds(tree["measured_envelope"].to_dataset(), curves, editions, grid)
@@ -128,18 +138,13 @@ def envelope_dataset(
     )
     for statistic in WITH_F:
         envelope = envelope.assign(_against_measured(envelope, curves[statistic]))
-    envelope = labelled(envelope, VARIABLES)
-    envelope.attrs = {
-        "long_name": "bounds against measurement",
-        "documents": capture.sizes["document"],
-        "averaging": "each bound at each document's own weights, then averaged over documents",
-    }
-    own_coordinates = {*DIMS, *of_value_head, "kv_head_of_head"}
-    return envelope.drop_vars([name for name in envelope.coords if name not in own_coordinates])
+    return _described(envelope, capture.sizes["document"])
 
 
 def _fitted_bounds(
-    groups: Groups,
+    capture: xr.Dataset,
+    norms: xr.Dataset,
+    similarity: xr.Dataset,
     curves: xr.Dataset,
     editions: Sequence[Edition],
     grams: Sequence[str],
@@ -150,7 +155,6 @@ def _fitted_bounds(
     error, bound, edition, gram, layer, head, n), and whether and how far the Gram was moved, (gram,
     layer, kv_head).
     """
-    capture = groups["capture"]
     layers, heads, kv_heads = (capture.sizes[name] for name in ("layer", "head", "kv_head"))
     bounds = np.full(
         (2, len(ALL_BOUNDS), len(editions), len(grams), layers, heads, len(grid)), np.nan
@@ -159,7 +163,7 @@ def _fitted_bounds(
     distance = np.zeros(moved.shape)
     for index, gram in enumerate(grams):
         share = part_of(progress, index / len(grams), (index + 1) / len(grams))
-        for layer, kv_head, group, model in fitted_heads(groups, gram, share):
+        for layer, kv_head, group, model in fitted_heads(capture, norms, similarity, gram, share):
             at = (index, layer, kv_head)
             moved[at], distance[at] = model.projected, model.distance
             weights = document_weights(capture, layer, group)
@@ -239,3 +243,15 @@ def _against_measured(envelope: xr.Dataset, curve: xr.DataArray) -> dict[str, xr
         clearly_outside(envelope.assign(out), statistic, documents).where(known, False).astype(bool)
     )
     return out | {f"{statistic}_excess": excess, f"{statistic}_outside": outside}
+
+
+def _described(envelope: xr.Dataset, documents: int) -> xr.Dataset:
+    """Give the envelope its attributes, and leave out coordinates that are not its own."""
+    envelope = labelled(envelope, VARIABLES)
+    envelope.attrs = {
+        "long_name": "bounds against measurement",
+        "documents": documents,
+        "averaging": "each bound at each document's own weights, then averaged over documents",
+    }
+    own = {*DIMS, *VARIABLES[-1].dims, "kv_head_of_head"}
+    return envelope.drop_vars([name for name in envelope.coords if name not in own])

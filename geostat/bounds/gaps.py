@@ -127,8 +127,13 @@ def cells(
     A gap is tested by its own spread over documents, for these move curve and bound together. That
     spread tells nothing of texts unlike all of them, which may take Precision from its floor to 1;
     so an answer must pass `mean_of_equals` at the mean as well, but for *fails* by Recall, whose
-    documents scatter. `bounds` is /envelope at one edition and Gram, `tokens` T, (layer,), and
-    `tolerance` that of the excess.
+    documents scatter.
+
+    Args:
+        bounds: /envelope at one edition and Gram.
+        tokens: T, (layer,).
+        documents: K.
+        tolerance: of the excess.
     """
     sizes = bounds["n_envelope"].values
     between = (sizes > 1) & (sizes < tokens[:, None, None])

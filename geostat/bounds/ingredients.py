@@ -139,7 +139,8 @@ def _swapped_bounds(
     layers, heads, kv_heads = (capture.sizes[name] for name in ("layer", "head", "kv_head"))
     bounds = np.full((len(BOUNDS), len(SWAPS), layers, heads, len(grid)), np.nan)
     moved = np.full((layers, kv_heads), np.nan)
-    for layer, kv_head, group, fitted in fitted_heads(groups, gram, progress):
+    fits = (groups["norms"], groups["similarity"])
+    for layer, kv_head, group, fitted in fitted_heads(capture, *fits, gram, progress):
         measured = value_head(groups, layer, kv_head, group)
         moved[layer, kv_head] = measured.moved
         for at, swapped in enumerate(SWAPS.values()):

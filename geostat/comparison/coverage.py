@@ -97,7 +97,8 @@ def _evaluated(
         (len(BOUNDS), *(capture.sizes[dim] for dim in ("document", "layer", "head")), grid.size),
         np.nan,
     )
-    for layer, _, heads, model in fitted_heads(groups, gram):
+    fits = (groups["norms"], groups["similarity"])
+    for layer, _, heads, model in fitted_heads(capture, *fits, gram):
         weights = document_weights(capture, layer, heads)
         bounds[:, :, layer, heads] = bounds_of_layer(
             capture, layer, weights, model.norms, model.gram, grid, edition=edition, names=BOUNDS
