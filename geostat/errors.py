@@ -25,14 +25,16 @@ class Unmet(Exception):
 
 
 def refuse_unknown(value: str, known: Collection[str], seen: str, *, verb: str = "Choose") -> None:
-    """Refuse a value that is none of those known; `seen` says what it is and is not.
+    """Refuse a value that is none of those known; `seen` says what it is and is not, or, with a
+    colon at its end, only where it stands.
 
     >>> refuse_unknown("mean", ("sum", "max"), "'mean' is no total")
     Traceback (most recent call last):
     geostat.errors.InputError: 'mean' is no total, expected one of sum, max. Choose one of those.
     """
     if value not in known:
-        raise InputError(f"{seen}, expected one of {', '.join(known)}. {verb} one of those.")
+        comma = "" if seen.endswith(":") else ","
+        raise InputError(f"{seen}{comma} expected one of {', '.join(known)}. {verb} one of those.")
 
 
 def one_error(function: Callable[P, R]) -> Callable[P, R]:

@@ -116,21 +116,9 @@ def bounds_of_layer(
     known = np.isfinite(rows).all(axis=-1)
     stacked = np.full((len(names), len(rows), len(grid)), np.nan)
     if known.any():
-        seen, dimension, convention = (
-            layer_tokens(capture, layer),
-            int(capture.attrs["dimension"]),
-            str(capture.attrs["convention"]),
-        )
-        result = evaluate(
-            rows[known],
-            norms,
-            gram,
-            dimension,
-            grid,
-            edition=edition,
-            sink=seen.sink,
-            convention=convention,
-        )
+        own = (rows[known], norms, gram, int(capture.attrs["dimension"]), grid)
+        sink, convention = layer_tokens(capture, layer).sink, str(capture.attrs["convention"])
+        result = evaluate(*own, edition=edition, sink=sink, convention=convention)
         stacked[:, known] = np.stack([result[name] for name in names])
     return stacked.reshape(len(names), *weights.shape[:-1], len(grid))
 
@@ -145,13 +133,11 @@ def fitted_heads(
     """Yield the layer, the value head, the heads that share it (indices all) and its fitted
     model, wherever there is one and they have weights.
     """
-    for layer, kv_head in tracked(
-        list(np.ndindex(capture.sizes["layer"], capture.sizes["kv_head"])), progress
-    ):
-        model, heads = (
-            fitted_head(capture, norms, similarity, gram, layer, kv_head),
-            heads_of(capture, layer, kv_head),
-        )
+    groups = {"capture": capture, "norms": norms, "similarity": similarity}
+    value_heads = list(np.ndindex(capture.sizes["layer"], capture.sizes["kv_head"]))
+    for layer, kv_head in tracked(value_heads, progress):
+        model = fitted_head(groups, gram, layer, kv_head)
+        heads = heads_of(capture, layer, kv_head)
         if model is not None and heads.size:
             yield layer, kv_head, heads, model
 

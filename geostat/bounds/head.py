@@ -8,6 +8,7 @@ theory's Grams.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +20,12 @@ from geostat.statistics.arrays import FloatArray, ratio
 from theory.head.gram import LagGram
 from theory.head.projection import clip_spectrum, project
 from theory.head.similarity_decay import offset_exponential
+
+MEASURED: Final = "measured"
+NEEDED: Final = ("capture", "norms", "similarity", "weights")
+"""What of a run the fitted and the measured ingredients are taken from."""
+Groups = Mapping[str, xr.Dataset]
+"""Groups of a run by name: /capture and those of the fits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +48,9 @@ class ValueHead:
     """
 
 
-def value_head(
-    capture: xr.Dataset, weights: xr.Dataset, layer: int, kv_head: int, heads: np.ndarray
-) -> ValueHead:
-    """Gather the ingredients of one kv_head, and of the heads (indices) that share it, from
-    /capture and /weights.
-    """
+def value_head(groups: Groups, layer: int, kv_head: int, heads: np.ndarray) -> ValueHead:
+    """Gather the ingredients of one kv_head, and of the heads (indices) that share it."""
+    capture, weights = groups["capture"], groups["weights"]
     seen = layer_tokens(capture, layer)
     model = _fitted_weights(weights, layer, heads, seen)
     norm = capture["value_norm"][:, layer, kv_head, seen.start :].values.astype(np.float64)
@@ -109,9 +113,6 @@ def _feasible(by_lag: FloatArray, rho0: float, seen: LayerTokens) -> tuple[LagGr
     return result.gram, max(moved, result.distance)
 
 
-MEASURED: Final = "measured"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedHead:
     """What the fits say of one kv_head: norms, and a Gram, moved to the nearest feasible one
@@ -127,22 +128,15 @@ class FittedHead:
     distance: float
 
 
-def fitted_head(
-    capture: xr.Dataset,
-    norms: xr.Dataset,
-    similarity: xr.Dataset,
-    gram: str,
-    layer: int,
-    kv_head: int,
-) -> FittedHead | None:
+def fitted_head(groups: Groups, gram: str, layer: int, kv_head: int) -> FittedHead | None:
     """Assemble the fitted model of one kv_head; None where a fit has no estimate.
 
     A pair of decay and ρ₀ for which no vectors exist is moved to the feasible edge and flagged
     `projected` (erratum 9).
     """
-    norm = norms.isel(layer=layer, kv_head=kv_head)
-    fit = similarity.sel(gram=gram).isel(layer=layer, kv_head=kv_head)
-    seen = layer_tokens(capture, layer)
+    norm = groups["norms"].isel(layer=layer, kv_head=kv_head)
+    fit = groups["similarity"].sel(gram=gram).isel(layer=layer, kv_head=kv_head)
+    seen = layer_tokens(groups["capture"], layer)
     beta, offset, scale = float(fit["beta"]), float(fit["offset"]), float(norm["C"])
     rho0 = float(fit["rho0"]) if seen.sink else 0.0
     lam = float(norm["lam"]) if seen.sink else 1.0

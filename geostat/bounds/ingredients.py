@@ -17,7 +17,7 @@ import numpy as np
 import xarray as xr
 
 from geostat.bounds.by_document import bounds_of_layer, envelope_grid, fitted_heads, measured_curves
-from geostat.bounds.head import value_head
+from geostat.bounds.head import NEEDED, Groups, value_head
 from geostat.datasets.progress import Progress
 from geostat.datasets.separability import BOUNDS, SIDES, STATISTICS
 from geostat.datasets.variable import Variable, variables
@@ -91,24 +91,18 @@ def swap_ingredients(
     mean by position. Fitted cosines are those of `gram` with ρ₀; measured ones the document means
     by lag and the mean sink cosine, moved to be feasible where no vectors have them.
 
-    Args:
-        tree: a run with /capture, /norms, /similarity and /weights.
-        gram: the fitted form of similarity.
-        points: about how many log-spaced sizes N; None takes all.
-        progress: called with the share of the work done.
+    `tree` holds the groups NEEDED; `points` is about how many log-spaced sizes N, None takes all.
 
     Returns:
-        /ingredients: what VARIABLES names, over (swap, layer, head, n_envelope), (swap) and (layer,
-        kv_head). `inside` is a share of (head, N) cells with 1 < N < T; of those that are outside
-        under "none" (`lost`), `regained` is the share inside with the swap, NaN where none was
-        outside; `moved` is the larger of |Δρ₀| and the root mean squared change of a cosine, 0
-        where the measured cosines are feasible.
+        /ingredients: what VARIABLES names. `inside` is a share of (head, N) cells with 1 < N < T;
+        of those that are outside under "none" (`lost`), `regained` is the share inside with the
+        swap, NaN where none was outside; `moved` is the larger of |Δρ₀| and the root mean squared
+        change of a cosine, 0 where the measured cosines are feasible.
     """
-    capture, norms, similarity, weights = (
-        tree[name].to_dataset() for name in ("capture", "norms", "similarity", "weights")
-    )
+    groups = {name: tree[name].to_dataset() for name in NEEDED}
+    capture = groups["capture"]
     grid = envelope_grid(capture["n"].values, points)
-    bounds, moved = _swapped_bounds(capture, norms, similarity, weights, gram, grid, progress)
+    bounds, moved = _swapped_bounds(groups, gram, grid, progress)
     curves = (
         measured_curves(capture, grid).mean("document").transpose("layer", "head", "n_envelope")
     )
@@ -136,22 +130,18 @@ def swap_ingredients(
 
 
 def _swapped_bounds(
-    capture: xr.Dataset,
-    norms: xr.Dataset,
-    similarity: xr.Dataset,
-    weights: xr.Dataset,
-    gram: str,
-    grid: np.ndarray,
-    progress: Progress | None,
+    groups: Groups, gram: str, grid: np.ndarray, progress: Progress | None
 ) -> tuple[FloatArray, FloatArray]:
     """Evaluate the bounds of every swap, (bound, swap, layer, head, n), and how far the measured
     cosines were moved, (layer, kv_head).
     """
+    capture = groups["capture"]
     layers, heads, kv_heads = (capture.sizes[name] for name in ("layer", "head", "kv_head"))
     bounds = np.full((len(BOUNDS), len(SWAPS), layers, heads, len(grid)), np.nan)
     moved = np.full((layers, kv_heads), np.nan)
-    for layer, kv_head, group, fitted in fitted_heads(capture, norms, similarity, gram, progress):
-        measured = value_head(capture, weights, layer, kv_head, group)
+    fits = (groups["norms"], groups["similarity"])
+    for layer, kv_head, group, fitted in fitted_heads(capture, *fits, gram, progress):
+        measured = value_head(groups, layer, kv_head, group)
         moved[layer, kv_head] = measured.moved
         for at, swapped in enumerate(SWAPS.values()):
             weights_of = measured.weights if "weights" in swapped else measured.weight_model[None]

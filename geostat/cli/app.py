@@ -17,7 +17,6 @@ from typing import Any, Final, Literal
 import typer
 
 from geostat.cli import options, process
-from geostat.cli.errors import Guarded
 
 PARTS: Final[dict[Literal["tables", "figures"], str]] = {
     "tables": "LaTeX and Markdown",
@@ -26,7 +25,7 @@ PARTS: Final[dict[Literal["tables", "figures"], str]] = {
 
 app = typer.Typer(
     name="geostat",
-    cls=Guarded,
+    cls=process.Guarded,
     help=(
         "Measure the geometry of a model's attention heads, fit the theory's assumptions, and"
         " confront its bounds with the measurement."
@@ -176,16 +175,14 @@ def theory_command(
     """Print a statement of the theory: its expression, conditions and erratum."""
     from geostat.cli.theory import audited, statement, trial
 
+    name = " ".join(words) if words else None
     if audit:
         written = audited(draws=draws, console=_talk(), out=out, **auditing)
-        if out is None:
-            sys.stdout.write(written)
-        return
-    name = " ".join(words) if words else None
-    if test:
+        sys.stdout.write(written if out is None else "")
+    elif test:
         sys.stdout.write(trial(name, draws=draws, console=_talk()) + "\n")
-        return
-    sys.stdout.write(statement(name, style=style, errata=errata) + "\n")
+    else:
+        sys.stdout.write(statement(name, style=style, errata=errata) + "\n")
 
 
 @app.command("whatif")

@@ -9,9 +9,9 @@ import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
-from geostat.errors import InputError
+from geostat.errors import InputError, refuse_unknown
 from theory.errors import InputError as TheoryError
 from theory.statements import catalogue, rendering
 
@@ -34,11 +34,8 @@ def statement(name: str | None, *, style: str = "text", errata: bool = False) ->
     >>> print(statement("erratum 17").splitlines()[0])
     17. N = L, (12), (14)
     """
-    chosen = next((known for known in get_args(Style) if known == style), None)
-    if chosen is None:
-        raise InputError(
-            f"--as {style}: expected one of {', '.join(get_args(Style))}. Use one of those."
-        )
+    refuse_unknown(style, get_args(Style), f"--as {style}:", verb="Use")
+    chosen = cast(Style, style)
     if name and (
         numbered := re.fullmatch(
             r"errat(?:um|a)(?:\s*\W?\s*(\d+))?", name.strip(), flags=re.IGNORECASE
@@ -48,7 +45,11 @@ def statement(name: str | None, *, style: str = "text", errata: bool = False) ->
     if errata:
         listed = catalogue.errata() if name is None else [catalogue.find_erratum(name)]
         parts = [rendering.render_erratum(erratum, chosen) for erratum in listed]
-        return _joined(parts if name else _report(parts, chosen), chosen)
+        if not name and chosen == "latex":
+            parts = [r"\begin{description}", *parts, r"\end{description}"]
+        if not name and chosen in ("text", "latex"):
+            parts = [rendering.preface(chosen), *parts]
+        return _joined(parts, chosen)
     if name is None and style == "text":
         width = max(len(entry.name) for entry in catalogue.entries())
         lines = [
@@ -123,13 +124,6 @@ def _place(entry: catalogue.Entry) -> str:
     """Return the equation's number, or the part of the paper that holds the statement."""
     part = entry.part if entry.part.startswith(("Assumption", "Table", "Definition")) else "–"
     return f"({entry.equation})" if entry.equation else part.split(" row")[0]
-
-
-def _report(parts: list[str], style: Style) -> list[str]:
-    """Return all errata with what stands before them; in LaTeX a list of items."""
-    if style == "latex":
-        return [rendering.preface(style), r"\begin{description}", *parts, r"\end{description}"]
-    return [rendering.preface(style), *parts] if style == "text" else parts
 
 
 def _joined(parts: list[str], style: Style) -> str:

@@ -49,6 +49,12 @@ class Held:
         )
 
     @property
+    def digests(self) -> list[Any]:
+        """Digest of what was measured of each document."""
+        manifest = self.attrs.get("manifest") or {}
+        return [row.get("digest") for row in manifest.get("documents", [])]
+
+    @property
     def pairs(self) -> list[tuple[str, str]]:
         """Every (edition, Gram) that was laid over its curves."""
         envelope = self.groups["envelope"]
@@ -200,6 +206,12 @@ a comparison.
 """
 OF_EVERYTHING: Final = ("length", "text", "special_tokens", "dtype")
 """Topics that every quantity depends on."""
+CUT_OTHERWISE: Final = (
+    " cut the texts they share into other tokens: as many tokens are not the same words, and their"
+    " last token, whose attention is measured, is another."
+)
+"""Of equal texts and lengths but other tokens: another tokenizer."""
+SAME_MEASUREMENT: Final = " hold the same measurement, byte for byte."
 
 
 def differing(first: Held, second: Held) -> set[str]:
@@ -216,16 +228,31 @@ def notes(runs: Sequence[Held]) -> list[str]:
     """A line for every difference that hampers the comparison, and on which documents are
     shared.
     """
+    pairs = [
+        (f"{a} and {b}", one, other)
+        for (a, one), (b, other) in combinations(zip(LETTERS, runs, strict=False), 2)
+    ]
+    differ = {topic for _, one, other in pairs for topic in differing(one, other)}
     lines = []
     for topic, (what, say, matters) in SETTINGS.items():
-        values = [say(held) for held in runs]
-        values = _without_common(values) if topic == "tolerances" else values
-        if any(topic in differing(one, other) for _, one, other in _pairs(runs)):
+        if topic in differ:
+            values = [say(held) for held in runs]
+            values = _without_common(values) if topic == "tolerances" else values
             by_run = "; ".join(
                 f"{letter}: {words}" for letter, words in zip(LETTERS, values, strict=False)
             )
             lines.append(f"The {what} differ ({by_run}): {matters}.")
-    return [*lines, *_cut_otherwise(runs), *_same_measurement(runs), *_shared_documents(runs)]
+    said: dict[str, list[str]] = {CUT_OTHERWISE: [], SAME_MEASUREMENT: []}
+    for name, one, other in pairs:
+        windows = dict(zip(one.documents, one.windows, strict=True))
+        of_other = zip(other.documents, other.windows, strict=True)
+        cut = any(windows.get(key, window) != window for key, window in of_other)
+        if cut and one.sizes["position"] == other.sizes["position"]:
+            said[CUT_OTHERWISE].append(name)
+        if None not in one.digests and one.digests == other.digests != []:
+            said[SAME_MEASUREMENT].append(name)
+        said.setdefault(f": {pairing(one, other)}.", []).append(name)
+    return lines + [f"{', '.join(names)}{words}" for words, names in said.items() if names]
 
 
 def _without_common(lists: Sequence[str]) -> list[str]:
@@ -235,53 +262,6 @@ def _without_common(lists: Sequence[str]) -> list[str]:
         ", ".join(part for part in one if any(part not in other for other in parts)) or "none"
         for one in parts
     ]
-
-
-def _pairs(runs: Sequence[Held]) -> list[tuple[str, Held, Held]]:
-    return [
-        (f"{a} and {b}", one, other)
-        for (a, one), (b, other) in combinations(zip(LETTERS, runs, strict=False), 2)
-    ]
-
-
-def _cut_otherwise(runs: Sequence[Held]) -> list[str]:
-    """Equal texts and lengths but other tokens: another tokenizer."""
-    out = []
-    for name, one, other in _pairs(runs):
-        digests = dict(zip(one.documents, one.windows, strict=True))
-        differ = [
-            key
-            for key, window in zip(other.documents, other.windows, strict=True)
-            if key in digests and digests[key] != window
-        ]
-        if differ and one.sizes["position"] == other.sizes["position"]:
-            out.append(name)
-    what = (
-        "cut the texts they share into other tokens: as many tokens are not the same words, and"
-        " their last token, whose attention is measured, is another"
-    )
-    return [f"{', '.join(out)} {what}."] if out else []
-
-
-def _same_measurement(runs: Sequence[Held]) -> list[str]:
-    def digests(held: Held) -> list[Any]:
-        return [
-            row.get("digest") for row in (held.attrs.get("manifest") or {}).get("documents", [])
-        ]
-
-    same = [
-        name
-        for name, one, other in _pairs(runs)
-        if None not in digests(one) and digests(one) == digests(other) != []
-    ]
-    return [f"{', '.join(same)} hold the same measurement, byte for byte."] if same else []
-
-
-def _shared_documents(runs: Sequence[Held]) -> list[str]:
-    by_kind: dict[str, list[str]] = {}
-    for name, one, other in _pairs(runs):
-        by_kind.setdefault(pairing(one, other), []).append(name)
-    return [f"{', '.join(names)}: {kind}." for kind, names in by_kind.items()]
 
 
 def pairing(first: Held, second: Held) -> str:

@@ -19,15 +19,14 @@ from empirical.store.store import Store
 from geostat.comparison.comparability import LETTERS, SETTINGS, Held, names_of, notes
 from geostat.comparison.curves import beside, results, spreads
 from geostat.comparison.differences import differences
-from geostat.comparison.quantities import Quantity, quantities
+from geostat.comparison.quantities import Quantity, Scalar, quantities, scalars
 from geostat.comparison.reading import Source, groups_of, name_of, opened, reduced
-from geostat.comparison.scalars import Scalar, scalars
-from geostat.comparison.sentences import sentences
 from geostat.datasets.variable import Value, Variable, variables
 from geostat.paper import REPORTED
 from geostat.runs.console import QUIET, Console
 from geostat.statistics.jackknife import SIGNIFICANCE
 from geostat.verdicts.answers import claim_rows
+from reports.text.number import count, rounded
 
 _JACKKNIFE: Final = {"interval": "95% document jackknife, t(K-1); correlations on Fisher's z"}
 _estimate = partial(Variable, dims=("run", "quantity"), more=_JACKKNIFE)
@@ -42,32 +41,27 @@ ESTIMATES: Final = (
     Variable("documents", "documents", dims=("run",)),
 )
 
+MOST = 4
+"""Differences of a pair that are written out; the table has all."""
+
 
 def compare(
     sources: Sequence[Source], *, quick: bool = False, console: Console = QUIET
 ) -> xr.Dataset:
     """Lay runs side by side.
 
-    Args:
-        sources: two runs or more, each confronted with the theory.
-        quick: leave coverage without standard errors, which need every fitted bound by document: as
-            long as to confront each run again.
-        console: told what is done.
+    `quick` leaves coverage without standard errors, which need every fitted bound by document: as
+    long as to confront each run again.
 
     Returns:
         Over (run, quantity) ESTIMATES, and over (pair, quantity) DIFFERENCES, of the first run
         minus the second, with the coordinates long_name, symbol, units and equation of each
-        quantity. What a run lacks is NaN. Over
-
-        - (run, parameter, quartile): spread;
-        - (run, claim): counts of answers;
-        - (run, edition, gram): P's and R's _inside, _outside, _width;
-        - (run, n): correlation, unattenuated with _lower, _upper; P and R with _se;
-        - (run, null, n): their gains;
-        - (run, criterion, regime): regime_heads;
-        - (run, form) and (run, rival): heads whose cosines or weights prefer it.
-
-        Attributes: notes (what hampers the comparison), sentences, reported (JSON), letters.
+        quantity; over (run, parameter, quartile) spread; over (run, claim) counts of answers; over
+        (run, edition, gram) P's and R's _inside, _outside, _width; over (run, n) correlation and
+        unattenuated with _lower, _upper, P and R with _se; over (run, null, n) their gains; over
+        (run, criterion, regime) regime_heads; over (run, form) and (run, rival) heads whose cosines
+        or weights prefer it. What a run lacks is NaN. Attributes: notes (what hampers the
+        comparison), sentences, reported (JSON), letters.
 
     Raises:
         InputError: for fewer than two runs or too many, a run that is given twice, is none, or is
@@ -215,3 +209,43 @@ def _facts(held: Sequence[Held]) -> dict[str, Any]:
         name: ("run", np.array(values, dtype=object if isinstance(values[0], str) else None))
         for name, values in facts.items()
     }
+
+
+def sentences(data: xr.Dataset) -> list[str]:
+    """Say, pair by pair, what differs beyond noise, and what does not."""
+    out = []
+    for pair in range(data.sizes["pair"]):
+        at = data.isel(pair=pair)
+        p = at["p_holm"].values
+        tested, differs = np.isfinite(p), np.nan_to_num(p, nan=1.0) <= SIGNIFICANCE
+        first, second = str(at["pair"].item()).split(" − ")
+        if not tested.any():
+            out.append(
+                f"{first} and {second}: nothing can be told from noise, as a run has one document"
+                " or no quantity in common."
+            )
+            continue
+        of = count(int(tested.sum()), "quantity", "quantities")
+        line = (
+            f"{first} and {second} ({at['pairing'].item()}) differ beyond noise in"
+            f" {int(differs.sum())} of {of}"
+        )
+        if differs.any():
+            with np.errstate(divide="ignore"):
+                strength = np.where(
+                    differs, np.abs(at["difference"].values) / at["difference_se"].values, -np.inf
+                )
+            order = [index for index in np.argsort(-strength, kind="stable") if differs[index]]
+            clearest = []
+            for one in (at.isel(quantity=index) for index in order[:MOST]):
+                number = rounded(float(one["difference"]), float(one["difference_se"])).plain
+                clearest.append(f"{one['long_name'].item()} ({number.replace('-', '−')})")
+            line += f"; most clearly: {', '.join(clearest)}"
+        line += "."
+        minds = {topic for words in at["minds"].values[differs] for topic in words.split()}
+        if minds:
+            *others, last = (what for topic, (what, *_) in SETTINGS.items() if topic in minds)
+            named = f"{', '.join(others)} and {last}" if others else last
+            line += f" Their {named} differ too, which may be why."
+        out.append(line)
+    return out

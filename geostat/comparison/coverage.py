@@ -6,14 +6,12 @@ Source: arXiv 2602.01893, Theorems 1-2. Imports numpy, xarray and theory.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final, cast
 
 import numpy as np
-import xarray as xr
 
 from geostat.bounds.by_document import bounds_of_layer, fitted_heads, measured_curves
-from geostat.bounds.head import document_weights
+from geostat.bounds.head import Groups, document_weights
 from geostat.datasets.progress import Progress, tracked
 from geostat.datasets.separability import BOUNDS, STATISTICS
 from geostat.statistics.arrays import FloatArray
@@ -28,7 +26,7 @@ many heads it is of.
 
 
 def shares_inside(
-    groups: Mapping[str, xr.Dataset], *, errors: bool = True, progress: Progress | None = None
+    groups: Groups, *, errors: bool = True, progress: Progress | None = None
 ) -> dict[tuple[str, str, str], Share]:
     """Return the share of (head, 1 < N < T) cells within bounds, by statistic, edition and Gram,
     with and without each document: curves and bounds both.
@@ -91,15 +89,16 @@ def _inside(curve: FloatArray, low: FloatArray, high: FloatArray, counted: np.nd
 
 
 def _evaluated(
-    groups: Mapping[str, xr.Dataset], edition: Edition, gram: str, grid: np.ndarray
+    groups: Groups, edition: Edition, gram: str, grid: np.ndarray
 ) -> dict[str, FloatArray]:
     """Bounds of every document, (document, layer, head, n)."""
-    capture, norms, similarity = (groups[name] for name in ("capture", "norms", "similarity"))
+    capture = groups["capture"]
     bounds = np.full(
         (len(BOUNDS), *(capture.sizes[dim] for dim in ("document", "layer", "head")), grid.size),
         np.nan,
     )
-    for layer, _, heads, model in fitted_heads(capture, norms, similarity, gram):
+    fits = (groups["norms"], groups["similarity"])
+    for layer, _, heads, model in fitted_heads(capture, *fits, gram):
         weights = document_weights(capture, layer, heads)
         bounds[:, :, layer, heads] = bounds_of_layer(
             capture, layer, weights, model.norms, model.gram, grid, edition=edition, names=BOUNDS

@@ -132,27 +132,13 @@ def _parameters(run: Held) -> dict[str, xr.DataArray]:
 
 
 def results(run: Held) -> xr.Dataset:
-    """What a run's groups hold as it is.
-
-    Returns:
-        Over (claim): counts of answers and the share of heads of which a claim is true. Over
-            (edition, gram): shares within and clearly outside the bounds,
-        and their width. Over (n): correlations with the sink's similarity, mean Precision and
-            Recall; over (null, n): gains over nulls, where 1 < N < T.
-        Over (criterion, regime): heads of each. Over (form) and (rival): heads whose cosines or
-            weights a form predicts best; "none" is a label too.
+    """What a run's groups hold as it is; correlations and gains where 1 < N < T. form_heads and
+    rival_heads are how many heads' cosines or weights a form predicts best; "none" is a label too.
     """
     of = run.groups
-    names = {
-        "holds": "claim_holds",
-        "fails": "claim_fails",
-        "undetermined": "claim_undetermined",
-        "tested": "claim_tested",
-    }
-    sink, gain = (
-        _bare(of["sink"].sel(measure="pearson", drop=True), SINK),
-        _bare(of["separable"], (*GAINS, *TESTS)),
-    )
+    names = {name: f"claim_{name}" for name in ("tested", "holds", "fails", "undetermined")}
+    sink = _bare(of["sink"].sel(measure="pearson", drop=True), SINK)
+    gain = _bare(of["separable"], (*GAINS, *TESTS))
     inside = (gain["n"] > 1) & (gain["n"] < run.sizes["position"])
     parts = [
         _bare(of["verdicts"], COUNTS).rename(names),
@@ -163,10 +149,8 @@ def results(run: Held) -> xr.Dataset:
             combine_attrs="drop",
         ),
         _bare(of["heads"], ("heads",)).rename(heads="regime_heads"),
-        *(
-            _counted(of["similarity"]["chosen"], "form", "form_heads"),
-            _counted(of["weights"]["preferred"], "rival", "rival_heads"),
-        ),
+        _counted(of["similarity"]["chosen"], "form", "form_heads"),
+        _counted(of["weights"]["preferred"], "rival", "rival_heads"),
     ]
     return xr.merge(parts, join="exact")
 

@@ -24,8 +24,7 @@ from geostat.comparison.comparability import (
     pairing,
     shared,
 )
-from geostat.comparison.quantities import Quantity
-from geostat.comparison.scalars import Scalar
+from geostat.comparison.quantities import Quantity, Scalar
 from geostat.datasets.variable import Value, Variable, variables
 from geostat.statistics.multiple_testing import adjusted
 from geostat.statistics.t_test import critical_value, two_sided

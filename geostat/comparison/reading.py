@@ -59,7 +59,16 @@ def opened(sources: Sequence[Source]) -> list[Store | xr.DataTree]:
             f"{seen} was given to compare, expected 2 to {MOST_RUNS} runs. Name them one after"
             " another."
         )
-    runs = [_opened(source) for source in sources]
+    runs: list[Store | xr.DataTree] = []
+    for source in sources:
+        run = source if isinstance(source, xr.DataTree) else Store.open(store_path(Path(source)))
+        groups = run.children if isinstance(run, xr.DataTree) else ("capture", *run.results)
+        if lacks := ", ".join(f"/{group}" for group in NEEDED if group not in groups):
+            raise InputError(
+                f"{name_of(run)}: holds no {lacks}, expected a run confronted with the theory. Run"
+                " `geostat fit` and `geostat confront` on it first."
+            )
+        runs.append(run)
     marks = [run.path.resolve() if isinstance(run, Store) else id(run) for run in runs]
     if twice := [source for at, source in enumerate(sources) if marks[at] in marks[:at]]:
         raise InputError(
@@ -76,19 +85,6 @@ def name_of(source: Source | Store) -> str:
         if isinstance(source, xr.DataTree)
         else str(source.path if isinstance(source, Store) else source)
     )
-
-
-def _opened(source: Source) -> Store | xr.DataTree:
-    """Open a run; refused where it is none, or not confronted."""
-    run = source if isinstance(source, xr.DataTree) else Store.open(store_path(Path(source)))
-    groups = run.children if isinstance(run, xr.DataTree) else ("capture", *run.results)
-    lacks = ", ".join(f"/{group}" for group in NEEDED if group not in groups)
-    if lacks:
-        raise InputError(
-            f"{name_of(run)}: holds no {lacks}, expected a run confronted with the theory. Run"
-            " `geostat fit` and `geostat confront` on it first."
-        )
-    return run
 
 
 def groups_of(run: Store | xr.DataTree) -> tuple[dict[str, xr.Dataset], dict[str, Any]]:

@@ -94,23 +94,16 @@ def similarity_curves(
         for row, form in enumerate(FORMS):
             if form in forms:
                 at = similarity.sel(gram=form).isel(layer=head[0], kv_head=head[1])
-                fitted[row] = _decay(
-                    float(at["beta"]), float(at["offset"]) if form == "offset" else 0.0, lag
-                )
+                beta, offset = float(at["beta"]), float(at["offset"]) if form == "offset" else 0.0
+                fitted[row] = 1.0 if beta == 0 else np.nan  # without decay the cosine stays 1
+                if beta > 0:
+                    last = int(lag.max(initial=0))
+                    fitted[row] = offset_exponential(beta, offset, 0.0, last + 1).by_lag[lag]
     return (
         _along("lag", cosine_low=low, cosine_high=high, cosine=measured)
         | {"cosine_fitted": (("form", "lag"), fitted)},
         head,
     )
-
-
-def _decay(beta: float, offset: float, lag: np.ndarray) -> FloatArray:
-    """Return c + (1−c)e^{−βk} (Assumption 2); theory's Gram wants β > 0, and without decay the
-    cosine stays 1.
-    """
-    if not beta > 0:
-        return np.full(lag.size, 1.0 if beta == 0 else np.nan)
-    return offset_exponential(beta, offset, 0.0, int(lag.max(initial=0)) + 1).by_lag[lag]
 
 
 def weight_means(capture: xr.Dataset, weights: xr.Dataset) -> tuple[FloatArray, FloatArray]:

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from geostat.datasets.separability import STATISTICS
-from geostat.statistics.arrays import FloatArray
+from geostat.statistics.arrays import FloatArray, ratio
 from geostat.statistics.jackknife import SIGNIFICANCE
 from geostat.statistics.losses import mean_over_documents
 
@@ -70,12 +70,10 @@ def separable_side(separable: xr.Dataset) -> xr.Dataset:
 def regime_summary(heads: xr.Dataset, positions: int) -> xr.Dataset:
     """Return what the heads of each regime have in common.
 
-    Returns:
-        (regime): mean_depth, in layers from 0. (criterion, regime, part): contribution, the median
-        over heads. (criterion, regime, kind): stability, the mean share of replicates that give a
-        head its label again. Scalars: kappa_sign; labelled and kept, heads with a regime by both
-        criteria, and those of them that keep it in STABLE of the resamples; large_size, the N
-        beside a small one.
+    mean_depth is in layers from 0, by both criteria; contribution the median over heads, stability
+    the mean share of replicates that give a head its label again. labelled and kept are heads with
+    a regime by both criteria, and those of them that keep it in STABLE of the resamples; large_size
+    is the N beside a small one.
     """
     contribution, stability = _contribution_and_stability(heads)
     both = (
@@ -84,10 +82,12 @@ def regime_summary(heads: xr.Dataset, positions: int) -> xr.Dataset:
         .where(heads["label"].sel(criterion="both") > 0)
         .values
     )
+    each = heads["count"].sel(criterion="both").transpose("regime", "layer").values
+    depth, of = (each * np.arange(each.shape[1], dtype=np.float64)).sum(axis=1), each.sum(axis=1)
     n = heads["n"].values
     return xr.Dataset(
         {
-            "mean_depth": ("regime", _mean_depth(heads)),
+            "mean_depth": ("regime", ratio(depth, of)),
             "contribution": (("criterion", "regime", "part"), contribution),
             "stability": (("criterion", "regime", "kind"), stability),
             "kappa_sign": sign(heads["kappa_lower"].values, heads["kappa_upper"].values),
@@ -128,16 +128,6 @@ def _contribution_and_stability(heads: xr.Dataset) -> tuple[FloatArray, FloatArr
             )
             stability[i, j] = mean_over_documents(shares.T)
     return contribution, stability
-
-
-def _mean_depth(heads: xr.Dataset) -> FloatArray:
-    """The mean layer of the heads of each regime by both criteria; NaN where it has none."""
-    each = (
-        heads["count"].sel(criterion="both").transpose("regime", "layer").values.astype(np.float64)
-    )
-    depth = (each * np.arange(each.shape[1])).sum(axis=1)
-    of = each.sum(axis=1)
-    return np.divide(depth, of, out=np.full(depth.shape, np.nan), where=of > 0)
 
 
 def predictive_quartiles(predictive: xr.Dataset) -> xr.Dataset:

@@ -98,13 +98,9 @@ def head_scores(capture: xr.Dataset) -> tuple[xr.Dataset, int]:
 
 
 def example() -> xr.Dataset:
-    """Return the made-up contributions, (token, axis), the representative s, both radii about it,
-    and how many tokens each ball counts.
-
-    Returns:
-        contribution, selected, representative; outer_radius (to the farthest selected token),
-        inside_outer (tokens in that ball), inner_radius (to the nearest other token) and
-        inside_inner (selected tokens in that one).
+    """Return the made-up contributions, (token, axis), the representative s, and two radii about
+    it: outer_radius to the farthest selected token, inner_radius to the nearest other one; in their
+    balls lie inside_outer of all tokens and inside_inner of the selected ones.
 
     >>> toy = example()
     >>> int(toy["inside_outer"]), int(toy["inside_inner"])

@@ -63,12 +63,8 @@ VARIABLES: Final = tuple(record for statistic in STATISTICS for record in _recor
 
 
 def compare_with_nulls(capture: xr.Dataset, null: xr.Dataset | None) -> xr.Dataset:
-    """Compare measured Precision and Recall with every null at every N.
-
-    Args:
-        capture: a /capture dataset.
-        null: a /null dataset of the same documents and sizes, or None where none was measured; the
-            floor is then the only null.
+    """Compare measured Precision and Recall of /capture with every null at every N; without /null,
+    of the same documents and sizes, the floor is the only one.
 
     Returns:
         /separable, over (null, n), as in VARIABLES, nulls as in /null and "floor" (Precision only).

@@ -17,7 +17,7 @@ import xarray as xr
 from geostat.datasets.separability import STATISTICS
 from geostat.datasets.tokens import require
 from geostat.datasets.variable import Variable, variables
-from geostat.experiments.head_curves import NEEDS, HeadCurves, weighted
+from geostat.experiments.head_labels import NEEDS, HeadCurves, agreement, stability, sweep, weighted
 from geostat.experiments.head_regime_rules import (
     CRITERIA,
     REGIMES,
@@ -27,7 +27,6 @@ from geostat.experiments.head_regime_rules import (
     Features,
     slack,
 )
-from geostat.experiments.head_regime_stability import agreement, stability, sweep
 from geostat.statistics.arrays import FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, jackknife, leave_one_out_mean
 
@@ -119,19 +118,13 @@ VARIABLES: Final = (
 def classify_heads(
     capture: xr.Dataset, *, resamples: int = RESAMPLES, seed: int = SEED
 ) -> xr.Dataset:
-    """Tell the regime of every head, and what the heads of each regime have in common.
-
-    Args:
-        capture: a /capture dataset.
-        resamples: resamples of documents for the stability of labels.
-        seed: of the resamples.
+    """Tell the regime of every head of /capture, and what the heads of each regime have in common;
+    the stability of labels is over `resamples` of the documents.
 
     Returns:
         /heads, as in VARIABLES; criteria are those of `CRITERIA`, labels codes of `REGIMES`, −1
-        where a head cannot be told. kappa is over the heads that sizes and alignment both classify;
-        typical_layer and typical_head are of the head of a regime (by both criteria) whose
-        alignment conditions hold by the median, −1 for none. Attributes: thresholds, resamples,
-        seed, documents, notes.
+        where a head cannot be told. typical_layer and typical_head are of the head of a regime (by
+        both criteria) whose alignment conditions hold by the median.
     """
     require(capture, NEEDS)
     seen = HeadCurves.of(capture)

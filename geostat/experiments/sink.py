@@ -82,13 +82,10 @@ VARIABLES: Final = (
 def coefficients(
     table: Table, *, resamples: int = RESAMPLES, seed: int = SEED
 ) -> dict[str, dict[str, Any]]:
-    """Return every coefficient with intervals, and with a band from documents drawn anew, with
-    replacement.
+    """Return, by measure, every coefficient with intervals, and with a band from documents drawn
+    anew, with replacement; each of shape (n).
 
-    Returns:
-        By measure: estimates of correlation, unattenuated and slope, and correlation_boot_lower and
-            _boot_upper; each shape (n).
-        Correlations have a jackknife-t interval on Fisher's z, the slope on its own scale.
+    Correlations have a jackknife-t interval on Fisher's z, the slope on its own scale.
     """
     documents, pooled = table.similarity.shape[0], table.by_value_head()
     whole, without = shares_of(documents)
@@ -197,20 +194,15 @@ def fisher(correlation: FloatArray, replicates: FloatArray) -> Estimate:
 def correlate_with_sink(
     capture: xr.Dataset, *, resamples: int = RESAMPLES, seed: int = SEED
 ) -> xr.Dataset:
-    """Correlate Recall with ρ₀ over the heads of a model, for each N (Figure 6).
-
-    Args:
-        capture: a /capture dataset.
-        resamples: resamples of documents for the bootstrap band.
-        seed: of the resamples.
+    """Correlate Recall with ρ₀ over the heads of a model, for each N (Figure 6), from /capture; the
+    bootstrap band is of `resamples` of the documents.
 
     Returns:
         /sink, as in VARIABLES, measures as in `MEASURES`; correlations have their interval on
         Fisher's z, and a 95% percentile band. peak_n (measure) is the N at which the measured
         coefficient is largest, 1 < N < T, 0 where none is known. NaN where not determined
         (unattenuated also where the documents' noise is too large to be taken out); the attribute
-        `notes` says why. Other attributes: heads, distinct (values of ρ₀), documents, resamples,
-        seed.
+        `notes` says why; `distinct` counts the values of ρ₀.
     """
     table, documents = Table.of(capture), capture.sizes["document"]
     n = capture["n"].values

@@ -31,21 +31,6 @@ it was made from.
 """
 
 
-def maker(name: str) -> str:
-    """Return the public function that makes a group.
-
-    >>> maker("weights")
-    'geostat.fit'
-    """
-    return (
-        "geostat.fit"
-        if name in FITTED
-        else "geostat.confront"
-        if name in CONFRONTED
-        else "geostat.open or geostat.capture"
-    )
-
-
 def group_of(tree: xr.DataTree, name: str) -> xr.Dataset:
     """One group of a DataTree, whose makers are named where it is not there."""
     if not isinstance(tree, xr.DataTree):
@@ -56,9 +41,11 @@ def group_of(tree: xr.DataTree, name: str) -> xr.Dataset:
         seen = (
             f"has no /{name}, only {', '.join(f'/{child}' for child in tree.children) or 'nothing'}"
         )
+    makers = dict.fromkeys(FITTED, "fit") | dict.fromkeys(CONFRONTED, "confront")
+    maker = makers.get(name, "open or geostat.capture")
     raise InputError(
         f"{type(tree).__name__}: expected an xarray.DataTree with /{name}, but it {seen}. Use what"
-        f" {maker(name)} returned."
+        f" geostat.{maker} returned."
     )
 
 

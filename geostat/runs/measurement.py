@@ -21,11 +21,7 @@ from geostat.runs.settings import Settings, refuse_text_as_model, sizes
 
 
 def text_of(settings: Settings) -> texts.Corpus:
-    """Find the asked-for text; it is read when windows are cut from it.
-
-    Raises:
-        InputError: if it is not there.
-    """
+    """Find the asked-for text; it is read when windows are cut from it."""
     if settings.dataset:
         return texts.from_hub(settings.dataset, split=settings.split, field=settings.field)
     return (
@@ -63,10 +59,7 @@ def measure(
     console: Console = QUIET,
 ) -> Store:
     """Capture the run that `settings` describe into `out`; an equal run that stopped early is
-    completed.
-
-    With `fresh` a run that stands there is thrown away, once the first document of the new one is
-    complete.
+    completed, with `fresh` thrown away once the first document of the new one is complete.
 
     Raises:
         InputError: for bad settings, text or model, something at `out` that is no run, or a run of
@@ -95,7 +88,9 @@ def measure(
         console.stage("load the model")
         model = result.load()
         console.stage("capture")
-        observers = _observers(settings, null=null)
+        observers: list[Observer] = [Geometry(named=settings.heads), MeasuredEnvelope()]
+        if null:
+            observers.insert(1, Baselines())
         asked = {
             "groups": [observer.group for observer in observers],
             "named_heads": [list(head) for head in settings.heads],
@@ -114,11 +109,3 @@ def measure(
             on_progress=console.captured,
             on_kept=kept.append,
         )
-
-
-def _observers(settings: Settings, *, null: bool) -> list[Observer]:
-    """What a capture measures of each document: the heads, null baselines, bounds at each head's
-    own cosines.
-    """
-    geometry = Geometry(named=settings.heads)
-    return [geometry, *([Baselines()] if null else []), MeasuredEnvelope()]

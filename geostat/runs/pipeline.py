@@ -70,15 +70,14 @@ def run(
     settings: Settings,
     out: Path,
     *,
-    fresh: bool = False,
-    null: bool = True,
     tolerances: Mapping[str, Tolerance] | None = None,
     console: Console = QUIET,
+    **how: Any,
 ) -> Path:
-    """The main job; returns the path of the report."""
+    """The main job; returns the path of the report. how: what else `measure` takes."""
     from geostat.runs.measurement import measure
 
-    store = measure(settings, out, fresh=fresh, null=null, console=console)
+    store = measure(settings, out, console=console, **how)
     fit(store, console=console)
     confront(store, tolerances=tolerances, console=console)
     return write_report(store, out if out.suffix != ".zarr" else out.parent, console=console)

@@ -27,20 +27,22 @@ from geostat.fits.similarity.variables import BY_FORM, BY_HEAD
 from geostat.fits.weights.variables.records import RECORDS as WEIGHTS
 from geostat.verdicts import variables as verdicts
 
-
-def _measured(rows: Mapping[str, schema.Variable]) -> tuple[Variable, ...]:
-    return tuple(
-        Variable(
-            name, row.long_name, row.units, row.symbol, row.equation, dims=("document", *row.dims)
-        )
-        for name, row in rows.items()
-    )
-
-
 MEASURED: Final = ("document", "layer", "edition", "head", "n_envelope")
 RECORDS: Final[Mapping[str, tuple[Variable, ...]]] = {
-    "capture": _measured(schema.CAPTURE | schema.PRINCIPAL),
-    "null": _measured(schema.NULL),
+    **{
+        group: tuple(
+            Variable(
+                name,
+                row.long_name,
+                row.units,
+                row.symbol,
+                row.equation,
+                dims=("document", *row.dims),
+            )
+            for name, row in rows.items()
+        )
+        for group, rows in (("capture", schema.CAPTURE | schema.PRINCIPAL), ("null", schema.NULL))
+    },
     "measured_envelope": tuple(
         Variable(name, dims=MEASURED, **bound_attributes(name)) for name in ALL_BOUNDS
     ),

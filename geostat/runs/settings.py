@@ -17,7 +17,7 @@ from empirical.measure.convention import Convention
 from empirical.measure.sizes import default_n
 from empirical.sources import models, windows
 from empirical.sources.paths import path_of
-from geostat.errors import InputError
+from geostat.errors import InputError, refuse_unknown
 
 NAMES: dict[str, tuple[str, ...]] = {
     "convention": tuple(Convention),
@@ -67,12 +67,8 @@ class Settings:
                     f" {least} or more."
                 )
         for name, known in NAMES.items():
-            if getattr(self, name) not in known:
-                option = f"--{name.replace('_', '-')}"
-                raise InputError(
-                    f"{option} {getattr(self, name)}: expected one of {', '.join(known)}. Use one"
-                    " of those."
-                )
+            value = getattr(self, name)
+            refuse_unknown(value, known, f"--{name.replace('_', '-')} {value}:", verb="Use")
         if self.model is not None and not self.model.strip():
             raise InputError(
                 "the model's name is empty, expected a Hugging Face id, a folder or a .gguf file."

@@ -13,7 +13,7 @@ from geostat.bounds.by_document import EDITIONS, ENVELOPE_POINTS
 from geostat.bounds.envelope import envelope_dataset
 from geostat.bounds.ingredients import swap_ingredients
 from geostat.bounds.predictive.curves import predictive_curves
-from geostat.errors import InputError
+from geostat.errors import InputError, refuse_unknown
 from geostat.experiments.chance import compare_with_nulls
 from geostat.experiments.head_regimes import classify_heads
 from geostat.experiments.sink import correlate_with_sink
@@ -107,10 +107,7 @@ def experiments(tree: xr.DataTree) -> dict[str, xr.Dataset]:
 def chosen_editions(names: Sequence[str] | None) -> tuple[Edition, ...]:
     """Read edition names; all when none is given."""
     for name in names or ():
-        if name not in EDITIONS:
-            raise InputError(
-                f"--edition {name}: expected one of {', '.join(EDITIONS)}. Name one of those."
-            )
+        refuse_unknown(name, EDITIONS, f"--edition {name}:", verb="Name")
     return tuple(edition for edition in EDITIONS if not names or edition in names)
 
 

@@ -15,8 +15,9 @@ import xarray as xr
 from geostat.errors import InputError
 from geostat.what_if.elasticities import elasticities, lines_of
 from geostat.what_if.labelled_study import find_value, whatif
-from geostat.what_if.parameter_values import Setting, parse
+from geostat.what_if.parameter_values import parse
 from geostat.what_if.start import from_head, is_file, measured_of_head, read_gram
+from theory.what_if.crossing import Crossing
 from theory.what_if.parameters import BOUNDS, LOWER, Decay
 
 MEASURED: Final = "measured"
@@ -47,10 +48,7 @@ class Asked:
 
 def answer(asked: Asked) -> dict[str, Any]:
     """Evaluate a study and write it, find where a bound reaches a target, or tell the elasticities
-    of a point and write them.
-
-    Returns:
-        What to print: the files written, or the line that says what was found.
+    of a point and write them; returns what to print.
 
     Raises:
         InputError: for words that mean nothing, or a study that cannot be.
@@ -74,21 +72,28 @@ def answer(asked: Asked) -> dict[str, Any]:
             "--elasticity and --find were both given, expected one. Ask one after the other."
         )
     start, source = _start(asked)
-    if asked.find is not None:
-        return {"found": str(_found(asked, start, settings))}
     axes = {one.name: one.of(start["base"]) for one in settings}
     varying = {name: values for name, values in axes.items() if values.size > 1}
     fixed = {name: values[0].item() for name, values in axes.items() if values.size == 1}
-    shared = start | {
-        "edition": asked.edition,
-        "bounds": tuple(asked.bounds) or LOWER,
-        "base": start["base"] | fixed,
-    }
+    shared = start | {"edition": asked.edition, "base": start["base"] | fixed}
+    if asked.find is not None:
+        if asked.target is None:
+            raise InputError(
+                "--find was given without --target, expected both. Use for example --find N"
+                " --target 0.9."
+            )
+        for name, values in varying.items():
+            raise InputError(
+                f"--set {name} takes {values.size} values, but --find needs everything else fixed."
+                " Give it one value."
+            )
+        return {"found": str(_found(asked.find, asked.target, asked.bounds, shared))}
     if asked.elasticity and varying:
         raise InputError(
             f"--set {next(iter(varying))} takes several values, but --elasticity needs one point."
             " Give it one value."
         )
+    shared["bounds"] = tuple(asked.bounds) or LOWER
     dataset = elasticities(**shared) if asked.elasticity else whatif(varying, **shared)
     dataset.attrs |= source
     found = {"elasticity": lines_of(dataset)} if asked.elasticity else _summary(dataset)
@@ -132,26 +137,12 @@ def _start(asked: Asked) -> tuple[dict[str, Any], dict[str, str]]:
     return {"base": base, "gram": gram, "project": asked.project or measured}, source
 
 
-def _found(asked: Asked, start: dict[str, Any], settings: list[Setting]) -> object:
-    if asked.target is None:
+def _found(find: str, target: float, bounds: Sequence[str], where: dict[str, Any]) -> Crossing:
+    if len(bounds) > 1:
         raise InputError(
-            "--find was given without --target, expected both. Use for example --find N --target"
-            " 0.9."
+            f"{len(bounds)} bounds were given, but --find takes one. Give one --bound."
         )
-    fixed = dict(start["base"])
-    for one in settings:
-        values = one.of(start["base"])
-        if values.size != 1:
-            raise InputError(
-                f"--set {one.name} takes {values.size} values, but --find needs everything else"
-                " fixed. Give it one value."
-            )
-        fixed[one.name] = values[0].item()
-    if len(asked.bounds) > 1:
-        raise InputError(
-            f"{len(asked.bounds)} bounds were given, but --find takes one. Give one --bound."
-        )
-    name, equals, between = str(asked.find).partition("=")
+    name, equals, between = find.partition("=")
     limits: tuple[float, float] | None = None
     if equals:
         try:
@@ -160,17 +151,12 @@ def _found(asked: Asked, start: dict[str, Any], settings: list[Setting]) -> obje
                 raise ValueError(between)
         except ValueError:
             raise InputError(
-                f"--find {asked.find}: expected a parameter, or one with the range to search, as in"
+                f"--find {find}: expected a parameter, or one with the range to search, as in"
                 " beta=0.1:2."
             ) from None
         limits = (low, high)
-    where = start | {"base": fixed, "between": limits, "edition": asked.edition}
-    return find_value(
-        name.strip(),
-        asked.target,
-        bound=asked.bounds[0] if asked.bounds else "recall_lower",
-        **where,
-    )
+    bound = bounds[0] if bounds else "recall_lower"
+    return find_value(name.strip(), target, bound=bound, between=limits, **where)
 
 
 def _summary(dataset: xr.Dataset) -> dict[str, Any]:

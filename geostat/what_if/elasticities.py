@@ -7,38 +7,14 @@ the theory room.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 import numpy as np
 import xarray as xr
 
 from geostat.what_if.labelled_study import SUBJECTS, Cosines, describe, question_of
 from theory.head.results import Edition
-from theory.what_if.elasticity import study_elasticities
+from theory.what_if.elasticity import Elasticities, study_elasticities
 from theory.what_if.parameters import LOWER, PARAMETERS, Decay
-
-BOTH: Final = ("parameter", "bound")
-TABLE_1: Final = {"units": "1", "equation": "Table 1"}
-NO_UNIT: Final = {"units": ""}
-LABELS: Final[Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]]] = {
-    "elasticity": (BOTH, {"long_name": "d log bound / d log parameter"} | TABLE_1),
-    "slope": (BOTH, {"long_name": "d bound / d log parameter"} | TABLE_1),
-    "reason": (BOTH, {"long_name": "why a response is not available"} | NO_UNIT),
-    "value": (
-        ("parameter",),
-        {"long_name": "value of the parameter", "units": "that of the parameter"},
-    ),
-    "step": (
-        ("parameter",),
-        {"long_name": "derivative, or difference between neighbours"} | NO_UNIT,
-    ),
-    "at": (("bound",), {"long_name": "bound at the point", "units": "1"}),
-    "parameter": (("parameter",), {"long_name": "parameter that moves"} | NO_UNIT),
-    "bound": (("bound",), {"long_name": "bound that responds"} | NO_UNIT),
-    "parameter_symbol": (("parameter",), NO_UNIT),
-    "bound_symbol": (("bound",), NO_UNIT),
-}
-"""Dimensions and attributes of what elasticities are told in."""
 
 
 def elasticities(
@@ -54,12 +30,9 @@ def elasticities(
     point.
 
     Args:
-        edition: "printed", "repaired", "sharp", …
-        gram: as for `whatif`.
-        bounds: which bounds, such as "recall_lower"; the four lower ones by default.
+        edition: as for `whatif`, like `gram`, `bounds` and `project`.
         base: the point, such as `geostat.what_if.start.from_head` returns; parameters not named
             have example values.
-        project: as for `whatif`.
         parameters: further parameters by name, one value each.
 
     Returns:
@@ -80,34 +53,49 @@ def elasticities(
         gram, dict(base or {}) | parameters, edition=edition, bounds=bounds, project=project
     )
     result = study_elasticities(fixed, question)
-    dataset = xr.Dataset(
-        _labelled(
-            elasticity=result.elasticity,
-            slope=result.slope,
-            reason=result.reasons.astype(str),
-            value=result.values,
-            step=np.array(result.steps),
-            at=result.at,
-        ),
-        coords=_labelled(
-            parameter=np.array(result.parameters),
-            bound=np.array(result.bounds),
-            parameter_symbol=np.array([PARAMETERS[name].symbol for name in result.parameters]),
-            bound_symbol=np.array([SUBJECTS[name.rsplit("_", 1)[0]][1] for name in result.bounds]),
-        ),
-    )
+    dataset = _dataset(result)
     dataset["at"].attrs["long_name"] += f", {edition}"
     dataset.attrs = describe(question, result.fixed)
     return dataset
 
 
-def _labelled(**arrays: np.ndarray) -> dict[str, xr.Variable]:
-    """Arrays with the dimensions and attributes of LABELS."""
-    out = {}
-    for name, array in arrays.items():
-        dims, attributes = LABELS[name]
-        out[name] = xr.Variable(dims, array, attributes)
-    return out
+def _dataset(result: Elasticities) -> xr.Dataset:
+    """Elasticities with their dimensions and attributes."""
+    both, table_1 = ("parameter", "bound"), {"units": "1", "equation": "Table 1"}
+    no_unit = {"units": ""}
+    of_value = {"long_name": "value of the parameter", "units": "that of the parameter"}
+    step = {"long_name": "derivative, or difference between neighbours"} | no_unit
+    reason = {"long_name": "why a response is not available"} | no_unit
+    symbols = [PARAMETERS[name].symbol for name in result.parameters]
+    of_bounds = [SUBJECTS[name.rsplit("_", 1)[0]][1] for name in result.bounds]
+    return xr.Dataset(
+        {
+            "elasticity": (
+                both,
+                result.elasticity,
+                {"long_name": "d log bound / d log parameter"} | table_1,
+            ),
+            "slope": (both, result.slope, {"long_name": "d bound / d log parameter"} | table_1),
+            "reason": (both, result.reasons.astype(str), reason),
+            "value": ("parameter", result.values, of_value),
+            "step": ("parameter", np.array(result.steps), step),
+            "at": ("bound", result.at, {"long_name": "bound at the point", "units": "1"}),
+        },
+        coords={
+            "parameter": (
+                "parameter",
+                np.array(result.parameters),
+                {"long_name": "parameter that moves"} | no_unit,
+            ),
+            "bound": (
+                "bound",
+                np.array(result.bounds),
+                {"long_name": "bound that responds"} | no_unit,
+            ),
+            "parameter_symbol": ("parameter", np.array(symbols), no_unit),
+            "bound_symbol": ("bound", np.array(of_bounds), no_unit),
+        },
+    )
 
 
 def lines_of(dataset: xr.Dataset) -> list[str]:
@@ -135,27 +123,13 @@ def lines_of(dataset: xr.Dataset) -> list[str]:
         ).rstrip()
         for row in rows
     ]
-    return text + [f"n/a: {reason}" for reason in reasons_of(dataset)]
-
-
-def reasons_of(dataset: xr.Dataset) -> list[str]:
-    """Return why elasticities are not available, each reason once, with what it is about."""
     reasons = dataset["reason"].values.astype(str)
-    out = []
-    for reason in sorted(set(reasons.flat) - {""}):
+    for reason in sorted(set(reasons.flat) - {""}):  # each once, with what it is about
         where = reasons == reason
-        whole = [
-            str(name)
-            for name, column in zip(dataset["bound"].values, where.T, strict=True)
-            if column.all()
-        ]
-        parameters = [
-            str(name)
-            for name, row in zip(dataset["parameter"].values, where, strict=True)
-            if row.any()
-        ]
-        out.append(f"{reason} ({', '.join(whole or parameters)})")
-    return out
+        about = dataset["bound"].values[where.all(axis=0)]
+        about = about if about.size else dataset["parameter"].values[where.any(axis=1)]
+        text.append(f"n/a: {reason} ({', '.join(map(str, about))})")
+    return text
 
 
 def _number(value: float) -> str:

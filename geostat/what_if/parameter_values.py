@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from geostat.errors import InputError
+from geostat.errors import InputError, refuse_unknown
 from theory.errors import InputError as TooMany
 from theory.what_if.grid import WORD, refuse_beyond_memory
 from theory.what_if.parameters import PARAMETERS
@@ -64,11 +64,7 @@ def parse(text: str) -> Setting:
     """
     name, equals, rest = text.partition("=")
     name, rest = name.strip(), rest.strip()
-    if name not in PARAMETERS:
-        raise InputError(
-            f"--set {text}: {name!r} is no parameter, expected one of {', '.join(PARAMETERS)}. Use"
-            " one of those."
-        )
+    refuse_unknown(name, PARAMETERS, f"--set {text}: {name!r} is no parameter", verb="Use")
     in_lengths = PARAMETERS[name].share is not None and bool(re.search(r"L\s*(,|:|$)", rest))
     relative = rest.startswith("x")
     plain = re.sub(r"(^|[:,])\s*x", r"\1", rest) if relative else rest

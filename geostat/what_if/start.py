@@ -34,11 +34,8 @@ def from_head(run: xr.DataTree, head: str, *, gram: Decay = "exponential") -> di
     p_base is left out: it follows from the others and Σα = 1. The fitted one belongs to a mean of
     log weights, beside which the sink's mean weight would be several times too heavy.
 
-    Args:
-        run: a run with /norms, /similarity and /weights.
-        head: such as "L5H3".
-        gram: "exponential" or "offset", whose fit is taken; "measured": no similarity, as
-            `measured_of_head` stands in for it.
+    `gram` is "exponential" or "offset", whose fit is taken; "measured": no similarity, as
+    `measured_of_head` stands in for it. `head` is such as "L5H3".
 
     Raises:
         InputError: if the run is not fitted, the head is unknown, or a parameter of it could not be

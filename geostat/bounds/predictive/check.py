@@ -80,9 +80,7 @@ VARIABLES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """What one prediction is made from: a source, a head, and the weights, norms and Gram of its
-    visible tokens.
-    """
+    """What one prediction is made from: a source, and a head's visible tokens."""
 
     source: int
     layer: int
@@ -95,6 +93,8 @@ class Profile:
     matrix: FloatArray
     """The Gram as a matrix."""
     sink: int | None
+    dimension: int
+    convention: Literal["paper", "followup"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,25 +126,20 @@ def chosen_sizes(at: int, known: Sequence[int]) -> list[int]:
 def check(
     predictions: Sequence[tuple[Profile, Prediction]],
     grid: np.ndarray,
-    dimension: int,
     *,
-    convention: Literal["paper", "followup"],
-    seed: int = 0,
-    draws: int = DRAWS,
+    seed: int,
+    draws: int,
     progress: Progress | None = None,
 ) -> dict[str, xr.Variable]:
     """Simulate the chosen cells and lay predictions beside them: variables over `check`, one entry
     a cell, and their summary over cells.
 
-    `predictions` are one a head, with what each was made from; `grid` holds their sizes N,
-    `dimension` is the head size, `convention` that of P and R. Profile k is simulated by `draws`
-    heads with `seed` + k.
+    `predictions` are one a head, with what each was made from; `grid` holds sizes N. Profile k
+    is simulated by `draws` heads with `seed` + k.
     """
     rows: list[tuple[float, ...]] = []
     together = workers()
-    one_profile = partial(
-        _simulated, grid=grid, dimension=dimension, convention=convention, seed=seed, draws=draws
-    )
+    one_profile = partial(_simulated, grid=grid, seed=seed, draws=draws)
     for start in range(0, len(predictions), together):
         batch = list(enumerate(predictions))[start : start + together]
         rows += [row for result in in_threads(one_profile, batch) for row in result]
@@ -154,13 +149,7 @@ def check(
 
 
 def _simulated(
-    item: tuple[int, tuple[Profile, Prediction]],
-    *,
-    grid: np.ndarray,
-    dimension: int,
-    convention: Literal["paper", "followup"],
-    seed: int,
-    draws: int,
+    item: tuple[int, tuple[Profile, Prediction]], *, grid: np.ndarray, seed: int, draws: int
 ) -> list[tuple[float, ...]]:
     """Simulate one profile at its sizes: source, layer, head, N, flagged, predicted P and R,
     simulated P with its error, and R with its.
@@ -178,12 +167,12 @@ def _simulated(
         one.alpha,
         one.norms,
         one.gram,
-        dimension,
+        one.dimension,
         grid[sizes],
         draws=draws,
         seed=seed + at,
         sink=one.sink,
-        convention=convention,
+        convention=one.convention,
     )
     simulated = [getattr(result, f"{name}{part}") for name in STATISTICS for part in ("", "_se")]
     return [

@@ -12,18 +12,18 @@ Imports theory.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 import xarray as xr
 
 from geostat.bounds.by_document import FITTED_GRAMS, envelope_grid, measured_curves
-from geostat.bounds.head import MEASURED, fitted_head, value_head
+from geostat.bounds.head import MEASURED, NEEDED, Groups, fitted_head, value_head
 from geostat.bounds.predictive.check import DRAWS, Prediction, Profile, check, chosen_heads
 from geostat.bounds.predictive.scores import mean_of_other_heads, with_replicates
-from geostat.bounds.predictive.variables import dataset
+from geostat.bounds.predictive.variables import dataset, numbers_of
 from geostat.datasets.progress import Progress, part_of, tracked
 from geostat.datasets.separability import STATISTICS
 from geostat.datasets.tokens import layer_tokens
@@ -73,31 +73,22 @@ def predictive_curves(
     ingredients are held in the jackknife, which resamples the measured curves (and the documents'
     own weights); so its errors leave out what the fits would do on other documents.
 
-    Args:
-        tree: a run with /capture, /norms, /similarity and /weights.
-        grams: fitted forms of similarity.
-        points: about how many log-spaced sizes N from 2 to T/4; None takes all measured ones there.
-        draws: of the simulation, for each head that is simulated.
-        seed: of the simulation.
-        progress: called with the share of the work done.
+    `tree` holds the groups NEEDED; `points` is about how many log-spaced sizes N from 2 to T/4,
+    None takes all measured ones there; each simulated head takes `draws`.
 
     Returns:
-        /predictive, see `geostat.bounds.predictive.variables.dataset`.
+        /predictive, as in `geostat.bounds.predictive.variables`.
 
     Raises:
         InputError: if the run has no size 1 < N < T.
     """
     capture = tree["capture"].to_dataset()
     grid = predictive_grid(capture, points)
-    how: dict[str, Any] = {
-        "dimension": int(capture.attrs["dimension"]),
-        "convention": "followup" if capture.attrs["convention"] == "followup" else "paper",
-    }
     by_document, sound, checked = _predicted_heads(
-        tree, grams, grid, how, part_of(progress, 0.0, PREDICTING)
+        tree, grams, grid, part_of(progress, 0.0, PREDICTING)
     )
     rest = part_of(progress, PREDICTING, 1.0)
-    simulated = check(checked, grid, **how, seed=seed, draws=draws, progress=rest)
+    simulated = check(checked, grid, seed=seed, draws=draws, progress=rest)
     sources = (*grams, ONLY_WEIGHTS, MEASURED)
     predictions = _beside_measured(capture, grid, sources, by_document, sound)
     return predictions.assign(simulated).assign_attrs(draws=draws, seed=seed)
@@ -122,7 +113,6 @@ def _predicted_heads(
     tree: xr.DataTree,
     grams: Sequence[str],
     grid: np.ndarray,
-    how: Mapping[str, Any],
     progress: Progress | None,
 ) -> tuple[FloatArray, FloatArray, list[tuple[Profile, Prediction]]]:
     """Predict every head from every source, in each document where these differ.
@@ -131,9 +121,8 @@ def _predicted_heads(
         P and R, (statistic, document, source, layer, head, n), 1 where a prediction does not flag
         itself, the same without the statistic, and the predictions that are to be simulated.
     """
-    capture, norms, similarity, weights = (
-        tree[name].to_dataset() for name in ("capture", "norms", "similarity", "weights")
-    )
+    groups = {name: tree[name].to_dataset() for name in NEEDED}
+    capture = groups["capture"]
     layers, heads, kv_heads, documents = (
         capture.sizes[name] for name in ("layer", "head", "kv_head", "document")
     )
@@ -143,8 +132,8 @@ def _predicted_heads(
     wanted = {(layer, head): source for layer, head, source in chosen_heads(layers, heads, sources)}
     checked: list[tuple[Profile, Prediction]] = []
     for layer, kv_head in tracked(list(np.ndindex(layers, kv_heads)), progress):
-        profiles = _profiles(capture, norms, similarity, weights, grams, layer, kv_head)
-        results = in_threads(partial(_predicted, grid=grid, **how), profiles)
+        profiles = _profiles(groups, grams, layer, kv_head)
+        results = in_threads(partial(_predicted, grid=grid), profiles)
         for one, result in zip(profiles, results, strict=True):
             of = slice(None) if one.document is None else one.document
             by_document[:, of, one.source, layer, one.head] = (
@@ -160,26 +149,28 @@ def _predicted_heads(
     return by_document, sound, checked
 
 
-def _profiles(
-    capture: xr.Dataset,
-    norms: xr.Dataset,
-    similarity: xr.Dataset,
-    weights: xr.Dataset,
-    grams: Sequence[str],
-    layer: int,
-    kv_head: int,
-) -> list[Profile]:
+def _profiles(groups: Groups, grams: Sequence[str], layer: int, kv_head: int) -> list[Profile]:
     """List what is to be predicted for one kv_head; heads whose weights, and Grams whose
     parameters, could not be fitted are left out.
     """
+    capture = groups["capture"]
     seen = layer_tokens(capture, layer)
     heads = np.flatnonzero(capture["kv_head_of_head"].values == kv_head)
-    own = value_head(capture, weights, layer, kv_head, heads)
+    own = value_head(groups, layer, kv_head, heads)
     sink = 0 if seen.sink else None
-    of_heads = partial(_of_known_heads, heads, layer=layer, sink=sink)
+    dimension = int(capture.attrs["dimension"])
+    convention = "followup" if capture.attrs["convention"] == "followup" else "paper"
+    of_heads = partial(
+        _of_known_heads,
+        heads,
+        layer=layer,
+        sink=sink,
+        dimension=dimension,
+        convention=convention,
+    )
     profiles: list[Profile] = []
     for source, gram in enumerate(grams):
-        fitted = fitted_head(capture, norms, similarity, gram, layer, kv_head)
+        fitted = fitted_head(groups, gram, layer, kv_head)
         if fitted is not None:
             matrix = as_matrix(fitted.gram, seen.tokens, sink=sink)
             profiles += of_heads(
@@ -213,9 +204,7 @@ def _of_known_heads(
     ]
 
 
-def _predicted(
-    one: Profile, *, grid: np.ndarray, dimension: int, convention: Literal["paper", "followup"]
-) -> Prediction:
+def _predicted(one: Profile, grid: np.ndarray) -> Prediction:
     """Predict P and R, NaN from N = T on."""
     values, reliable = np.full((len(STATISTICS), len(grid)), np.nan), np.full(len(grid), np.nan)
     below = grid < len(one.alpha)
@@ -224,11 +213,11 @@ def _predicted(
             one.alpha,
             one.norms,
             one.matrix,
-            dimension,
+            one.dimension,
             grid[below],
             sink=one.sink,
             feasible=True,
-            convention=convention,
+            convention=one.convention,
         )
         values[:, below] = np.stack([getattr(result, name) for name in STATISTICS])
         reliable[below] = result.reliable
@@ -249,7 +238,12 @@ def _beside_measured(
     documents, tokens = capture.sizes["document"], capture["tokens"].values[:, None, None]
     shape = (1 + documents, *by_document.shape[3:])
     critical = float(critical_value(documents - 1))
-    parts: dict[str, Any] = {}
+    flags = 1 - with_replicates(sound)[0]
+    flagged = np.concatenate([flags, np.full((len(BASELINES), *flags.shape[1:]), np.nan)])
+    shares = [
+        float(row[np.isfinite(row)].mean()) if np.isfinite(row).any() else np.nan for row in flagged
+    ]
+    numbers: dict[str, Any] = {"flagged": flagged, "flagged_share": np.array(shares)}
     for at, name in enumerate(STATISTICS):
         each = curves[name].values
         made, measured = with_replicates(by_document[at]), with_replicates(each)
@@ -266,12 +260,6 @@ def _beside_measured(
             if documents > 1
             else np.full(shape[1:], np.nan)
         )
-        parts[name] = {
-            "predicted": np.concatenate([made, plain], axis=1),
-            "measured": measured,
-            "error": error,
-            "known": known,
-        }
-    flags = 1 - with_replicates(sound)[0]
-    flagged = np.concatenate([flags, np.full((len(BASELINES), *flags.shape[1:]), np.nan)])
-    return dataset(capture, grid, (*sources, *BASELINES), parts, flagged, critical)
+        made = np.concatenate([made, plain], axis=1)
+        numbers |= numbers_of(name, made, measured, error, known, critical)
+    return dataset(capture, grid, (*sources, *BASELINES), numbers)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import xarray as xr
@@ -14,162 +14,94 @@ import xarray as xr
 from geostat.bounds.predictive.scores import SETTLED, noise_share, score
 from geostat.datasets.separability import LETTERS, STATISTICS
 from geostat.datasets.variable import Value, Variable, variables
-from geostat.statistics.arrays import FloatArray, ratio
+from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import jackknife
 
 CURVE: Final = ("layer", "head", "n_predicted")
 _EQUATIONS: Final = {"precision": "Definition 1", "recall": "Definition 2"}
+_CELLS: Final = ("source", *CURVE)
+_HEADS: Final = ("source", "layer", "head")
 _UNRELIABLE: Final = "share of the profiles whose prediction flags itself as unreliable"
+_DISTANCE: Final = r"\overline{|e|}"
+_SCORES: Final = (
+    (_HEADS, "bias", "mean over N of predicted less measured {}", r"\bar e"),
+    (_HEADS, "mae", "mean over N of the distance of predicted from measured {}", _DISTANCE),
+    (
+        _HEADS,
+        "r2",
+        "share of the variance of measured {} over N that the prediction explains",
+        "R^2",
+    ),
+    (_HEADS[1:], "noise", "noise of the documents in the variance of measured {} over N", ""),
+    (
+        _HEADS[1:],
+        "settled",
+        f"at most a share {SETTLED:g} of the variance of measured {{}} over N is noise, so that R²"
+        " counts",
+        "",
+    ),
+    (("source",), "pooled_bias", "mean over cells of predicted less measured {}", r"\bar e"),
+    (
+        ("source",),
+        "pooled_mae",
+        "mean over cells of the distance of predicted from measured {}",
+        _DISTANCE,
+    ),
+    (("source",), "pooled_r2", "share of the variance over cells that is explained of {}", "R^2"),
+    (("source",), "slope", "slope of the line of measured on predicted {}", "b"),
+    (("source",), "intercept", "intercept of the line of measured on predicted {}", "a"),
+    (
+        ("source",),
+        "within",
+        "share of cells whose prediction lies in the 95% document interval of measured {}",
+        "",
+    ),
+    (
+        ("source",),
+        "better",
+        "share of heads whose prediction is nearer than the mean of the other heads to measured {}",
+        "",
+    ),
+    (("source",), "r2_median", "median R² of the heads in which it counts, of {}", ""),
+)
+"""Dims, name, meaning and symbol of the scores, by head and over all cells."""
+_ESTIMATED: Final = ("bias", "mae", "pooled_bias", "pooled_mae", "pooled_r2", "slope", "intercept")
 
 
 def _records(name: str) -> tuple[Variable, ...]:
-    """Records of one statistic's variables."""
-    return (*_curves(name), *_by_head(name), *_over_cells(name))
-
-
-def _curves(name: str) -> tuple[Variable, ...]:
-    """Records of its curves, predicted and measured, and of how many cells are compared."""
-    letter, equation = LETTERS[name], _EQUATIONS[name]
+    """Records of one statistic: its curves, how many cells are compared, and its scores."""
+    letter, of = LETTERS[name], partial(Variable, equation=_EQUATIONS[name])
+    expected = rf"\mathbb{{E}}{letter}"
     return (
-        Variable(
-            f"{name}_predicted",
-            f"predicted {name} under Model G",
-            "1",
-            rf"\mathbb{{E}}{letter}",
-            equation,
-            dims=("source", *CURVE),
+        of(f"{name}_predicted", f"predicted {name} under Model G", symbol=expected, dims=_CELLS),
+        of(name, f"measured {name}, mean over documents", symbol=letter, dims=CURVE),
+        of(f"{name}_se", f"standard error over documents of {name}", dims=CURVE),
+        of(f"{name}_cells", f"{name}: (head, N) cells, 1 < N < T, predicted from every source"),
+        *(
+            Variable(
+                f"{name}_{part}",
+                meaning.format(name),
+                symbol=symbol,
+                dims=dims,
+                estimated=part in _ESTIMATED,
+            )
+            for dims, part, meaning, symbol in _SCORES
         ),
-        Variable(name, f"measured {name}, mean over documents", "1", letter, equation, dims=CURVE),
-        Variable(
-            f"{name}_se", f"standard error over documents of {name}", equation=equation, dims=CURVE
-        ),
-        Variable(
-            f"{name}_cells",
-            f"{name}: (head, N) cells, 1 < N < T, predicted from every source",
-            equation=equation,
-        ),
-    )
-
-
-def _by_head(name: str) -> tuple[Variable, ...]:
-    """Records of its scores by head."""
-    by_head = partial(Variable, dims=("source", "layer", "head"))
-    of_head = partial(Variable, dims=("layer", "head"))
-    enough = (
-        f"at most a share {SETTLED:g} of the variance of measured {name} over N is noise, so that"
-        " R² counts"
-    )
-    return (
-        by_head(
-            f"{name}_bias",
-            f"mean over N of predicted less measured {name}",
-            symbol=r"\bar e",
-            estimated=True,
-        ),
-        by_head(
-            f"{name}_mae",
-            f"mean over N of the distance of predicted from measured {name}",
-            symbol=r"\overline{|e|}",
-            estimated=True,
-        ),
-        by_head(
-            f"{name}_r2",
-            f"share of the variance of measured {name} over N that the prediction explains",
-            symbol="R^2",
-        ),
-        of_head(
-            f"{name}_noise", f"noise of the documents in the variance of measured {name} over N"
-        ),
-        of_head(f"{name}_settled", enough),
-    )
-
-
-def _over_cells(name: str) -> tuple[Variable, ...]:
-    """Records of its scores over all cells."""
-    pooled = partial(Variable, dims=("source",))
-    interval = (
-        f"share of cells whose prediction lies in the 95% document interval of measured {name}"
-    )
-    nearer = (
-        "share of heads whose prediction is nearer than the mean of the other heads to measured"
-        f" {name}"
-    )
-    return (
-        pooled(
-            f"{name}_pooled_bias",
-            f"mean over cells of predicted less measured {name}",
-            symbol=r"\bar e",
-            estimated=True,
-        ),
-        pooled(
-            f"{name}_pooled_mae",
-            f"mean over cells of the distance of predicted from measured {name}",
-            symbol=r"\overline{|e|}",
-            estimated=True,
-        ),
-        pooled(
-            f"{name}_pooled_r2",
-            f"share of the variance over cells that is explained of {name}",
-            symbol="R^2",
-            estimated=True,
-        ),
-        pooled(
-            f"{name}_slope",
-            f"slope of the line of measured on predicted {name}",
-            symbol="b",
-            estimated=True,
-        ),
-        pooled(
-            f"{name}_intercept",
-            f"intercept of the line of measured on predicted {name}",
-            symbol="a",
-            estimated=True,
-        ),
-        pooled(f"{name}_within", interval),
-        pooled(f"{name}_better", nearer),
-        pooled(f"{name}_r2_median", f"median R² of the heads in which it counts, of {name}"),
     )
 
 
 VARIABLES: Final = (
     *(record for name in STATISTICS for record in _records(name)),
-    Variable("flagged", _UNRELIABLE, dims=("source", *CURVE)),
+    Variable("flagged", _UNRELIABLE, dims=_CELLS),
     Variable("flagged_share", f"{_UNRELIABLE}, over all cells", dims=("source",)),
 )
 """All but what the simulation leaves, which `check` describes."""
 
 
 def dataset(
-    capture: xr.Dataset,
-    grid: np.ndarray,
-    sources: Sequence[str],
-    parts: Mapping[str, Mapping[str, Any]],
-    flagged: FloatArray,
-    critical: float,
+    capture: xr.Dataset, grid: np.ndarray, sources: Sequence[str], numbers: Mapping[str, Value]
 ) -> xr.Dataset:
-    """Name everything that the predictions were found to be.
-
-    Args:
-        capture: /capture.
-        grid: sizes N, (n_predicted,).
-        sources: what curves were predicted from; baselines last.
-        parts: by statistic: predicted (replicate, source, layer, head, n), measured (replicate,
-            layer, head, n), error and known (layer, head, n).
-        flagged: share of the profiles whose prediction flags itself, (source, layer, head, n).
-        critical: quantile of Student's t for 95% document intervals; NaN with one document.
-
-    Returns:
-        What VARIABLES names, over source, layer, head and n_predicted.
-    """
-    shares = [
-        float(row[np.isfinite(row)].mean()) if np.isfinite(row).any() else np.nan for row in flagged
-    ]
-    numbers: dict[str, Any] = {"flagged": flagged, "flagged_share": np.array(shares)}
-    for name, part in parts.items():
-        numbers |= {
-            f"{name}_{key}" if key else name: values
-            for key, values in _numbers(part, critical).items()
-        }
+    """Name the numbers of predictions from `sources`, baselines last, at the sizes N of `grid`."""
     coords = {name: capture[name].variable for name in ("layer", "head")}
     coords["source"] = xr.Variable(
         ("source",),
@@ -187,38 +119,45 @@ def dataset(
     return xr.Dataset(variables(VARIABLES, numbers), coords=coords, attrs=attrs)
 
 
-def _numbers(part: Mapping[str, Any], critical: float) -> dict[str, Value]:
-    """Everything about one statistic, by the ends of the variables' names; the measured curve's
-    is empty.
+def numbers_of(
+    name: str,
+    predicted: FloatArray,
+    measured: FloatArray,
+    error: FloatArray,
+    known: BoolArray,
+    critical: float,
+) -> dict[str, Value]:
+    """Return everything about one statistic, by the names of its variables.
+
+    Shapes are (replicate, source, layer, head, n) of `predicted`, (replicate, layer, head, n) of
+    `measured`, and (layer, head, n) of its standard `error` and of which cells are `known`.
+    `critical` is the quantile of Student's t for 95% document intervals; NaN with one document.
     """
-    known, guess, measured = part["known"], part["predicted"][0], part["measured"][0]
-    scores, noise = (
-        score(part["predicted"], part["measured"], known),
-        noise_share(measured, part["error"], known),
-    )
+    scores, noise = score(predicted, measured, known), noise_share(measured[0], error, known)
+    guess, target = predicted[0], measured[0]
     inside = known & (
-        np.abs(guess - measured) <= critical * part["error"] + 1e-9
+        np.abs(guess - target) <= critical * error + 1e-9
     )  # rounding, where all documents agree
     share = inside.sum(axis=(1, 2, 3)) / max(int(known.sum()), 1)
     r2 = scores.pop("r2")[0]
     settled = np.isfinite(r2) & (noise <= SETTLED)
+    medians = [
+        np.median(row[ok]) if ok.any() else np.nan for row, ok in zip(r2, settled, strict=True)
+    ]
     return {
-        **{name: jackknife(values[0], values[1:]) for name, values in scores.items()},
-        "predicted": np.where(known, guess, np.nan),
-        "": np.where(known, measured, np.nan),
-        "se": np.where(known, part["error"], np.nan),
-        "cells": np.array(int(known.sum())),
-        "r2": r2,
-        "noise": noise,
-        "settled": noise <= SETTLED,
-        "within": share if known.any() and np.isfinite(critical) else np.full(len(guess), np.nan),
-        "better": _nearer_than_other_heads(scores["mae"][0]),
-        "r2_median": np.array(
-            [
-                np.median(row[ok]) if ok.any() else np.nan
-                for row, ok in zip(r2, settled, strict=True)
-            ]
+        **{f"{name}_{key}": jackknife(values[0], values[1:]) for key, values in scores.items()},
+        f"{name}_predicted": np.where(known, guess, np.nan),
+        name: np.where(known, target, np.nan),
+        f"{name}_se": np.where(known, error, np.nan),
+        f"{name}_cells": np.array(int(known.sum())),
+        f"{name}_r2": r2,
+        f"{name}_noise": noise,
+        f"{name}_settled": noise <= SETTLED,
+        f"{name}_within": (
+            share if known.any() and np.isfinite(critical) else np.full(len(guess), np.nan)
         ),
+        f"{name}_better": _nearer_than_other_heads(scores["mae"][0]),
+        f"{name}_r2_median": np.array(medians),
     }
 
 

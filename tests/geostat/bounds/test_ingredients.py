@@ -8,7 +8,7 @@ import xarray as xr
 from support.spine import Finished
 
 from geostat.bounds.envelope import envelope_dataset
-from geostat.bounds.head import fitted_head
+from geostat.bounds.head import NEEDED, fitted_head
 from geostat.bounds.ingredients import SWAPS, swap_ingredients
 from theory.evaluate.envelopes import envelope as bounds_of
 from theory.head.gram import LagGram
@@ -28,11 +28,10 @@ def swapped(tree: xr.DataTree) -> xr.Dataset:
 
 def by_hand(tree: xr.DataTree, swap: str, n: np.ndarray) -> dict[str, np.ndarray]:
     """The sharp bounds of one head with some ingredients measured, one theory call a profile."""
-    capture, norms, similarity, weights = (
-        tree[name].to_dataset() for name in ("capture", "norms", "similarity", "weights")
-    )
+    groups = {name: tree[name].to_dataset() for name in NEEDED}
+    capture, norms, _, weights = (groups[name] for name in NEEDED)
     kv_head = int(capture["kv_head_of_head"][HEAD])
-    fitted = fitted_head(capture, norms, similarity, "exponential", LAYER, kv_head)
+    fitted = fitted_head(groups, "exponential", LAYER, kv_head)
     assert fitted is not None
     tokens = capture.sizes["position"]
     measured = SWAPS[swap]

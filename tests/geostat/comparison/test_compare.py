@@ -22,8 +22,7 @@ from geostat.comparison.comparability import document_keys, names_of
 from geostat.comparison.compare import compare
 from geostat.comparison.coverage import shares_inside
 from geostat.comparison.differences import difference
-from geostat.comparison.quantities import quantities
-from geostat.comparison.scalars import Scalar, scalars
+from geostat.comparison.quantities import Scalar, quantities, scalars
 from geostat.errors import InputError
 from geostat.experiments.sink import correlate_with_sink
 from geostat.fits.norms.fit import fit_norms

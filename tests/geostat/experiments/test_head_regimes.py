@@ -11,7 +11,7 @@ from scipy import stats
 from statsmodels.stats.inter_rater import cohens_kappa
 
 from empirical.measure.layer import measure_layer
-from geostat.experiments.head_curves import HeadCurves
+from geostat.experiments.head_labels import HeadCurves, kappa
 from geostat.experiments.head_regime_rules import (
     CRITERIA,
     REGIMES,
@@ -22,7 +22,6 @@ from geostat.experiments.head_regime_rules import (
     by_size,
     labels,
 )
-from geostat.experiments.head_regime_stability import kappa
 from geostat.experiments.head_regimes import classify_heads
 
 TOKENS, DIMENSION, DOCUMENTS = 64, 8, 4
