@@ -65,13 +65,24 @@ def write_page(tree: xr.DataTree, out: Path, *, seconds: Mapping[str, float] | N
     run = Run.of(tree)
     drawn, made = {plan: draw(plan, run) for plan in plans(run)}, tables(tree)
     write_beside(drawn, made, out)
-    return replaced(out / PAGE_NAME, _filled(run, drawn, made, seconds))
-
-
-def page_html(tree: xr.DataTree, *, seconds: Mapping[str, float] | None = None) -> str:
-    """Return the page of `write_page` as text, writing nothing."""
-    run = Run.of(tree)
-    return _filled(run, {plan: draw(plan, run) for plan in plans(run)}, tables(tree), seconds)
+    idea, *figures = shown(drawn, run, "{plan.title} {caption.finding}")
+    page = template("page.html").render(
+        model=header.model_name(run),
+        facts=header.header(run, seconds),
+        sentences=listed(run.summary.attrs, "sentences"),
+        idea=idea,
+        figures=figures,
+        tables=[
+            table for table in made.values() if not table.only_latex and table.name not in APART
+        ],
+        verdicts=[table for table in made.values() if table.name in VERDICTS],
+        details=made.get(DETAILS),
+        heads=made.get("heads"),
+        errata=made.get("errata"),
+        parity=header.parity(run.attrs),
+        entries=header.entries(run.attrs),
+    )
+    return replaced(out / PAGE_NAME, page)
 
 
 def write_beside(drawn: Mapping[Plan, Figure], made: Mapping[str, Table], out: Path) -> None:
@@ -94,32 +105,6 @@ def shown(drawn: Mapping[Plan, Figure], subject: Any, label: str) -> list[Shown]
         )
         result.append(Shown(plan, number, svg, panels(figure, plan.name), caption))
     return result
-
-
-def _filled(
-    run: Run,
-    drawn: Mapping[Plan, Figure],
-    made: Mapping[str, Table],
-    seconds: Mapping[str, float] | None,
-) -> str:
-    """Fill the template."""
-    idea, *figures = shown(drawn, run, "{plan.title} {caption.finding}")
-    return template("page.html").render(
-        model=header.model_name(run),
-        facts=header.header(run, seconds),
-        sentences=listed(run.summary.attrs, "sentences"),
-        idea=idea,
-        figures=figures,
-        tables=[
-            table for table in made.values() if not table.only_latex and table.name not in APART
-        ],
-        verdicts=[table for table in made.values() if table.name in VERDICTS],
-        details=made.get(DETAILS),
-        heads=made.get("heads"),
-        errata=made.get("errata"),
-        parity=header.parity(run.attrs),
-        entries=header.entries(run.attrs),
-    )
 
 
 def template(name: str) -> Template:

@@ -67,18 +67,19 @@ def errata(run: Run) -> Table:
         for row in result
     ]
     headers = header("no.", "what", "printed", "true", "why it matters here")
+    caption = (
+        "Statements of arXiv 2602.01893 that are wrong or undefined in print and matter for"
+        " reading this report."
+    )
     return Table(
-        name="errata",
-        title="Errata",
-        headers=headers,
-        rows=rows,
-        align="rpppp",
+        "errata",
+        "Errata",
+        caption,
+        headers,
+        rows,
+        "rpppp",
         widths={1: "1.8cm", 2: "2.4cm", 3: "3.7cm", 4: "2.7cm"},
         paper_rows=5,
-        caption=(
-            "Statements of arXiv 2602.01893 that are wrong or undefined in print and matter for"
-            " reading this report."
-        ),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 import pandas as pd
 
@@ -37,7 +37,7 @@ end of a row.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Table:
     """A table: its caption, headers, rows of cells, and how wide LaTeX makes the columns that
     hold sentences.
@@ -50,6 +50,7 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     align: str
     """One letter a column: l, r or p for sentences."""
+    _: KW_ONLY
     widths: dict[int, str] = field(default_factory=dict)
     """LaTeX widths of columns that paper may wrap, by index: all p columns, and right-aligned
     ones that would be too wide.

@@ -93,13 +93,13 @@ def every_verdict(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> T
         "estimate from",
     ]
     return Table(
-        name=DETAILS,
-        title="Every verdict",
-        headers=header(*headers),
-        rows=rows,
-        align="lllrrrrrrrrl",
+        DETAILS,
+        "Every verdict",
+        _how_to_read(run, data),
+        header(*headers),
+        rows,
+        "lllrrrrrrrrl",
         only_page=True,
-        caption=_how_to_read(run, data),
     )
 
 

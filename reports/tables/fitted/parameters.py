@@ -166,18 +166,19 @@ def _parameters(run: Run, name: str, title: str, what: str, rows: list[list[Cell
         if run.documents > 1
         else "one document gives no standard errors (n/a)"
     )
+    caption = (
+        f"{what} Median over heads with quartiles in brackets; {error}; heads: those with an"
+        " estimate. Sources: arXiv 2602.01893."
+    )
     return Table(
-        name=name,
-        title=title,
-        headers=PARAMETER_HEADERS,
-        rows=rows,
-        align="lprrr",
+        name,
+        title,
+        caption,
+        PARAMETER_HEADERS,
+        rows,
+        "lprrr",
         widths={1: "4.4cm", 2: "2.7cm"},
         paper_rows=PARAMETER_ROWS,
-        caption=(
-            f"{what} Median over heads with quartiles in brackets; {error}; heads: those with an"
-            " estimate. Sources: arXiv 2602.01893."
-        ),
     )
 
 
@@ -224,16 +225,7 @@ def compressed_tables(run: Run) -> list[Table]:
         "what", "token id or position", "compressed", "of occurrences", "share", "value heads"
     )
     title = "Compressed tokens besides the sink"
-    return [
-        Table(
-            name="compressed",
-            title=title,
-            headers=headers,
-            rows=rows,
-            align="lrrrrr",
-            caption=caption,
-        )
-    ]
+    return [Table("compressed", title, caption, headers, rows, "lrrrrr")]
 
 
 def similarity(run: Run) -> Table:

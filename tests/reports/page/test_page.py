@@ -6,13 +6,14 @@ from html.parser import HTMLParser
 import pytest
 import xarray as xr
 from matplotlib.figure import Figure
+from support.pages import page_html
 from support.reports_tree import SENTENCES, run_tree
 
 from reports.errors import InputError
 from reports.figures.every import FIGURES, draw
 from reports.page import page as page_module
 from reports.page.header import duration, entries, header, parity
-from reports.page.page import inline_svg, page_html, panels, template, write_page
+from reports.page.page import inline_svg, panels, template, write_page
 from reports.run import Run
 from reports.tables.cells import text, whole
 from reports.tables.table import Table
