@@ -19,7 +19,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from reports.figures import style
-from reports.figures.captions import Caption
+from reports.figures.captions.caption import Caption
 from reports.figures.every import Plan, draw, plans, write_figure
 from reports.files import replaced
 from reports.page import header
