@@ -193,17 +193,11 @@ def write_figure(name: str, figure: Figure, out: Path) -> list[Path]:
 
 
 def write_figures(tree: xr.DataTree, out: Path) -> list[Path]:
-    """Write every figure as PDF and PNG.
-
-    Args:
-        tree: a confronted run.
-        out: folder; made when missing.
-
-    Returns:
-        Paths of the files, in the report's order.
+    """Write every figure of a confronted run as PDF and PNG; returns the files' paths, in the
+    report's order.
 
     Raises:
-        InputError: if the run lacks a group.
+        InputError: if the run lacks a group, or the folder cannot be written.
     """
     run = Run.of(tree)
     return [path for plan in plans(run) for path in write_figure(plan.name, draw(plan, run), out)]

@@ -48,16 +48,10 @@ class Shown:
 
 
 def write_page(tree: xr.DataTree, out: Path, *, seconds: Mapping[str, float] | None = None) -> Path:
-    """Write report.html, figures/*.pdf and *.png, and tables/*.tex and *.md.
+    """Write report.html, figures/*.pdf and *.png, and tables/*.tex and *.md, each file in one step,
+    the page last; returns its path.
 
-    Args:
-        tree: a confronted run.
-        out: folder; made when missing. Files that stand there are replaced one by one, each in one
-            step; the page last.
-        seconds: wall time by stage, shown in the header.
-
-    Returns:
-        Path of the page.
+    seconds: wall time by stage, shown in the header.
 
     Raises:
         InputError: if the run lacks a group, or the folder cannot be written.
@@ -124,13 +118,8 @@ def template(name: str) -> Template:
 
 
 def inline_svg(svg: bytes, name: str, label: str) -> Markup:
-    """Make an SVG file fit to stand in a page: no prologue, names of its own, scaled to the column,
-    and a label in words.
-
-    Args:
-        svg: a file as matplotlib writes it.
-        name: prefix of every id, since two figures of a page may not share one.
-        label: what the figure shows, in words; foreign text is escaped.
+    """Make a figure's SVG fit to stand in a page: no prologue, `name` before every id (two figures
+    of a page may not share one), scaled to the column, and a label in words, foreign ones escaped.
     """
     text = svg.decode("utf-8")
     text = text[text.index("<svg") :]

@@ -27,11 +27,8 @@ from reports.tables.verdicts import verdict_tables
 
 
 def tables(tree: xr.DataTree) -> dict[str, Table]:
-    """Make every table of a confronted run.
-
-    Returns:
-        Tables by name, in the report's order; each has a caption and `frame()`, a pandas DataFrame
-        of strings.
+    """Every table of a confronted run, by name, in the report's order; each has a caption and
+    `frame()`.
 
     Raises:
         InputError: if the run lacks a group.
@@ -84,14 +81,8 @@ def errata(run: Run) -> Table:
 
 
 def write_tables(tree: xr.DataTree, out: Path) -> list[Path]:
-    """Write every table as booktabs LaTeX and as Markdown.
-
-    Args:
-        tree: a confronted run.
-        out: folder; made when missing.
-
-    Returns:
-        Paths of the files, in the report's order.
+    """Write every table of a confronted run as booktabs LaTeX and as Markdown; returns the files'
+    paths, in the report's order.
     """
     return [path for table in tables(tree).values() for path in write_table(table, out)]
 

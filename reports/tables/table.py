@@ -72,14 +72,7 @@ class Table:
         assert all(index in self.widths for index, letter in enumerate(self.align) if letter == "p")
 
     def frame(self, form: str = "plain") -> pd.DataFrame:
-        """The table as strings.
-
-        Args:
-            form: plain, html or latex.
-
-        Returns:
-            A data frame; headers may repeat.
-        """
+        """The table as strings, plain, html or latex; headers may repeat."""
         data = [[str(getattr(cell, form)) for cell in row] for row in self.rows]
         return pd.DataFrame(
             data, columns=[str(getattr(cell, form)) for cell in self.headers], dtype=object

@@ -39,20 +39,10 @@ SHORT = {
     "rho0_spread_floor": r"\mathrm{sd}_{\min}",
 }
 """Symbols that fit a column on paper, in place of formulas."""
-NORMS = (
-    "C",
-    "lam",
-    "sink_smallest_share",
-    "cv_token",
-    "cv_profile",
-    "cv_position",
-    "trend",
-    "trend_se_hac",
-    "share_document",
-    "share_position",
-    "share_residual",
-    "compressed_share",
-)
+LENGTHS = ("C", "lam", "sink_smallest_share", "cv_token", "cv_profile", "cv_position")
+VARIATION = ("trend", "trend_se_hac", "share_document", "share_position", "share_residual")
+"""How norms vary: along positions, and between documents, positions and the rest."""
+NORMS = (*LENGTHS, *VARIATION, "compressed_share")
 SIMILARITY_FORMS = {"exponential": "exponential form", "offset": "form with an offset"}
 """Forms of similarity whose parameters are tabulated, as they are called; all are compared in
 the table of rivals.
@@ -68,23 +58,9 @@ SIMILARITY = (
     "drift_rms",
 )
 """What is tabulated without a form: what chance alone would give stands beside the errors."""
-WEIGHTS = (
-    "p_sink",
-    "p_base",
-    "eta",
-    "omega",
-    "t1",
-    "t2",
-    "total",
-    "total_model",
-    "mass_plateau",
-    "mass_oscillation",
-    "mass_tail",
-    "rmse",
-    "r2",
-    "residual_autocorrelation",
-    "long_run_noise",
-)
+PHASES = ("p_sink", "p_base", "eta", "omega", "t1", "t2")
+MASSES = ("total", "total_model", "mass_plateau", "mass_oscillation", "mass_tail")
+WEIGHTS = (*PHASES, *MASSES, "rmse", "r2", "residual_autocorrelation", "long_run_noise")
 
 
 def _rows(data: xr.Dataset, names: Iterable[str], form: str = "") -> list[list[Cell]]:
