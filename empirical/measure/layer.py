@@ -236,14 +236,8 @@ def principal_components(alpha: ArrayLike, values: ArrayLike) -> np.ndarray:
     Axes are those of the centred contributions, but the contributions themselves are not centred:
     then the representative of any selection is the sum of its tokens' rows. Each axis points to
     where its entry largest in magnitude is positive. Components beyond the number of dimensions are
-    0.
-
-    Args:
-        alpha: attention row, (token).
-        values: value states of the head's kv_head, (token, dimension).
-
-    Raises:
-        InputError: as `selection.head_arrays`.
+    0. alpha: attention row, (token); values: of the head's kv_head, (token, dimension). Raises what
+    `selection.head_arrays` does.
     """
     weights, states = head_arrays(alpha, values)
     if len(weights) != 1:

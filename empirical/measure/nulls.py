@@ -70,12 +70,8 @@ def measure_layer(
     """Measure both baselines of every head of one document's layer.
 
     Args:
-        alpha: attention rows over the visible tokens, (head, token).
-        values: value states, (kv_head, token, dimension).
-        n: sizes N; None: the default grid.
+        alpha, values, n, convention, threads: as of `layer.measure_layer`.
         seed: non-negative integers, for instance (seed of the run, hash of the window, layer).
-        convention: how balls are counted.
-        threads: how many threads share the heads; the result does not depend on it.
 
     Returns:
         precision, recall, r_min, r_max, each (head, null, n), `null` as in `schema.NULLS`; NaN for

@@ -54,13 +54,10 @@ def file_sha256(path: Path) -> str:
 
 def converted(gguf: Path, sha256: str) -> Path:
     """Return the folder that holds the float32 copy of a GGUF file (of this sha256) and its
-    tokenizer, made now unless it is there.
+    tokenizer, made now unless it is there; an InputError where the cache cannot be written.
 
-    The copy is written beside its place and moved there in one step: what stands in its place is
-    whole, also after an interruption, and of two processes that convert at once one wins.
-
-    Raises:
-        InputError: the cache cannot be written.
+    The copy is moved to its place in one step: what stands there is whole, also after an
+    interruption, and of two processes that convert at once one wins.
     """
     place = _place(gguf, sha256)
     if place.is_dir():

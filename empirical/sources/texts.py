@@ -85,11 +85,9 @@ def builtin() -> Corpus:
 
 def from_paths(paths: Sequence[str | Path], *, field: str = "text") -> Corpus:
     """Return the documents of files, folders (recursively, in the order of names) and .jsonl files
-    (one a line).
+    (one a line), each file once.
 
-    Args:
-        paths: in the order they are to be read; a file that is reached twice is read once.
-        field: which field of a .jsonl record holds the text.
+    field: which one of a .jsonl record holds the text.
 
     Raises:
         InputError: no path is given, or one is no file or folder. While reading: a file cannot be
@@ -244,10 +242,8 @@ def _decoded(data: bytes, file: Path, offset: int) -> str:
 def from_hub(dataset: str, *, split: str = "train", field: str = "text") -> Corpus:
     """Return the records of a Hugging Face data set, streamed from the commit it stands at now.
 
-    Args:
-        dataset: id on the hub, with `:configuration` behind it where the data set has several.
-        split: which split.
-        field: which field of a record holds the text.
+    dataset: id on the hub, with `:configuration` behind it where there are several; field: which
+    one of a record holds the text.
 
     Raises:
         InputError: the library datasets is absent, the hub cannot be reached, or it knows no such

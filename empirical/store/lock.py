@@ -51,12 +51,10 @@ def recover(path: Path) -> None:
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
     """Be the one process that writes to the run at `path`, or where it will be, and put in order
-    what others left. Without file locks (Windows) nothing is held.
+    what others left; an InputError where another does.
 
-    A link is followed, so that a run has one lock under all its names.
-
-    Raises:
-        InputError: if another process writes there.
+    A link is followed, so that a run has one lock under all its names. Without file locks (Windows)
+    nothing is held.
     """
     try:
         import fcntl

@@ -11,12 +11,11 @@ Arguments that the functions share:
     value: (document, kv_head, position, dimension); its dimension may differ from the key's.
     mask: (document, 1, position, position) bool, True where the query (third) sees the position
         (fourth); None: causal.
-    scaling: factor of the scores.
-    softcap: bound of the scores, in nats, or None.
-    sinks: logit of the learned sink of each head, (head,), or None.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -27,40 +26,39 @@ QUERY_BLOCK = 128
 """Queries whose scores may exist at once where the fused kernel cannot take the whole layer."""
 
 
-def analysed_row(
-    query: Tensor,
-    key: Tensor,
-    visible: Tensor | None,
-    *,
-    scaling: float,
-    softcap: float | None = None,
-    sinks: Tensor | None = None,
-) -> Tensor:
-    """Return the attention weights of one query a document, in float32.
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    """How a layer scores positions."""
 
-    α = softmax(m + cap·tanh(q·k·scaling / cap)), with the logit of each head's learned sink, if
-    there is one, as one more entry of the softmax that is then left out: such a row sums below 1.
+    scaling: float
+    softcap: float | None = None
+    """Bound of the scores, in nats."""
+    sinks: Tensor | None = None
+    """Logit of the learned sink of each head, (head,)."""
 
-    Args:
-        query: the analysed query, (document, head, dimension).
-        visible: (document, position) bool, or None where every position is visible.
-        key, scaling, softcap, sinks: as above.
+    def scores(self, query: Tensor, key: Tensor) -> Tensor:
+        """Return cap·tanh(q·k·scaling / cap), or q·k·scaling without a soft-cap."""
+        scores = torch.matmul(query, key.transpose(-1, -2)) * self.scaling
+        return scores if self.softcap is None else torch.tanh(scores / self.softcap) * self.softcap
 
-    Returns:
-        α, (document, head, position) float32, unitless; exactly 0 where invisible.
+
+def analysed_row(query: Tensor, key: Tensor, visible: Tensor | None, scoring: Scoring) -> Tensor:
+    """Return α of one query a document, (document, head, position) float32, unitless; exactly 0
+    where invisible.
+
+    α = softmax(m + scores), with the logit of each head's learned sink, if there is one, as one
+    more entry of the softmax that is then left out: such a row sums below 1. query: (document,
+    head, dimension); visible: (document, position) bool, None for all.
     """
     documents, heads, dimension = query.shape
     kv_heads = key.shape[1]
     grouped = query.float().reshape(documents, kv_heads, heads // kv_heads, dimension)
-    scores = torch.matmul(grouped, key.float().transpose(-1, -2)) * scaling
-    if softcap is not None:
-        scores = torch.tanh(scores / softcap) * softcap
+    scores = scoring.scores(grouped, key.float())
     if visible is not None:
         scores = scores.masked_fill(~visible[:, None, None, :], float("-inf"))
-    if sinks is not None:
-        logits = (
-            sinks.float().reshape(1, kv_heads, heads // kv_heads, 1).expand(documents, -1, -1, -1)
-        )
+    if scoring.sinks is not None:
+        logits = scoring.sinks.float().reshape(1, kv_heads, heads // kv_heads, 1)
+        logits = logits.expand(documents, -1, -1, -1)
         scores = torch.cat([scores, logits], dim=-1)
     alpha = torch.softmax(scores, dim=-1)[..., : key.shape[2]]
     return alpha.reshape(documents, heads, -1)
@@ -72,47 +70,31 @@ def layer_output(
     key: Tensor,
     value: Tensor,
     mask: Tensor | None,
-    *,
-    scaling: float,
-    softcap: float | None = None,
-    sinks: Tensor | None = None,
+    scoring: Scoring,
 ) -> Tensor:
-    """Return the layer's causal attention output, as the model's next line expects it.
+    """Return the layer's causal attention output, (document, position, head, dimension of the
+    value), as the model's next line expects it.
 
-    Args:
-        module: the attention module; the fused path reads its grouping of heads.
-        query: (document, head, position, dimension).
-        key, value, mask, scaling, softcap, sinks: as above.
-
-    Returns:
-        (document, position, head, dimension of the value).
+    query: (document, head, position, dimension). The fused path reads the grouping of heads from
+    `module`.
     """
-    if softcap is not None:
-        return _in_blocks(query, key, value, mask, scaling=scaling, softcap=softcap, sinks=sinks)
+    if scoring.softcap is not None:
+        return _in_blocks(query, key, value, mask, scoring)
     width = value.shape[-1]
     # The fused kernel wants keys and values of one dimension; zeros change neither the scores nor
     # the rest of the output.
     if width < key.shape[-1]:
         value = pad(value, (0, key.shape[-1] - width))
-    if sinks is not None:
-        return _in_blocks(query, key, value, mask, scaling=scaling, softcap=None, sinks=sinks)[
-            ..., :width
-        ]
+    if scoring.sinks is not None:
+        return _in_blocks(query, key, value, mask, scoring)[..., :width]
     output, _ = sdpa_attention_forward(
-        module, query, key, value, mask, dropout=0.0, scaling=scaling, is_causal=True
+        module, query, key, value, mask, dropout=0.0, scaling=scoring.scaling, is_causal=True
     )
     return output[..., :width]
 
 
 def _in_blocks(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None,
-    *,
-    scaling: float,
-    softcap: float | None,
-    sinks: Tensor | None,
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scoring: Scoring
 ) -> Tensor:
     """Return `layer_output` block by block of queries; a block reads no key beyond its last
     query.
@@ -126,11 +108,7 @@ def _in_blocks(
         # (document, kv_head, head·row, dimension).
         rows = query[:, :, start:stop].reshape(documents, kv_heads, -1, query.shape[-1])
         seen = rows, key[:, :, :stop], value[:, :, :stop], _additive_mask(query, mask, start, stop)
-        if softcap is None:
-            assert sinks is not None
-            block = _fused_with_sinks(*seen, scaling, sinks)
-        else:
-            block = _capped(*seen, scaling, softcap, sinks)
+        block = (_fused_with_sinks if scoring.softcap is None else _capped)(*seen, scoring)
         output[:, start:stop] = block.reshape(documents, heads, stop - start, -1).transpose(1, 2)
     return output
 
@@ -150,11 +128,13 @@ def _additive_mask(query: Tensor, mask: Tensor | None, start: int, stop: int) ->
 
 
 def _fused_with_sinks(
-    rows: Tensor, key: Tensor, value: Tensor, added: Tensor, scaling: float, sinks: Tensor
+    rows: Tensor, key: Tensor, value: Tensor, added: Tensor, scoring: Scoring
 ) -> Tensor:
     """Return the fused kernel's output with one more, zero, key and value whose additive mask is
     each head's sink logit.
     """
+    sinks = scoring.sinks
+    assert sinks is not None
     documents, kv_heads, packed, _ = rows.shape
     group = sinks.numel() // kv_heads
     row_count, positions = added.shape[-2:]
@@ -167,36 +147,21 @@ def _fused_with_sinks(
         torch.cat([key, zero.expand(-1, -1, -1, key.shape[-1])], dim=2),
         torch.cat([value, zero.expand(-1, -1, -1, value.shape[-1])], dim=2),
         attn_mask=extended.reshape(added.shape[0], kv_heads, packed, positions + 1),
-        scale=scaling,
+        scale=scoring.scaling,
     )
 
 
-def _capped(
-    rows: Tensor,
-    key: Tensor,
-    value: Tensor,
-    added: Tensor,
-    scaling: float,
-    softcap: float,
-    sinks: Tensor | None,
-) -> Tensor:
+def _capped(rows: Tensor, key: Tensor, value: Tensor, added: Tensor, scoring: Scoring) -> Tensor:
     """Return softmax(soft-capped scores)·value for one block of queries, in the order of
     transformers' eager path.
     """
     documents, kv_heads, packed, _ = rows.shape
     row_count, positions = added.shape[-2:]
-    scores = torch.matmul(rows, key.transpose(-1, -2)) * scaling
-    scores = torch.tanh(scores / softcap) * softcap
-    scores = (
-        scores.view(documents, kv_heads, packed // row_count, row_count, positions)
-        + added[:, :, None]
-    )
-    if sinks is not None:
-        logits = (
-            sinks.to(scores.dtype)
-            .reshape(1, kv_heads, -1, 1, 1)
-            .expand(documents, -1, -1, row_count, -1)
-        )
+    by_query = documents, kv_heads, packed // row_count, row_count, positions
+    scores = scoring.scores(rows, key).view(by_query) + added[:, :, None]
+    if scoring.sinks is not None:
+        logits = scoring.sinks.to(scores.dtype).reshape(1, kv_heads, -1, 1, 1)
+        logits = logits.expand(documents, -1, -1, row_count, -1)
         scores = torch.cat([scores, logits], dim=-1)
     weights = torch.softmax(scores, dim=-1, dtype=torch.float32).to(value.dtype)[..., :positions]
     return torch.matmul(weights.reshape(documents, kv_heads, packed, positions), value)

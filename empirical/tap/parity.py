@@ -67,13 +67,10 @@ class Parity:
 def parity(
     model: PreTrainedModel, input_ids: Tensor, attention_mask: Tensor | None = None
 ) -> Parity:
-    """Compare the tap with the eager implementation on the same tokens, layer by layer.
+    """Compare the tap with the eager implementation on the same tokens, layer by layer; arguments
+    as of `tap`.
 
-    Args:
-        model: as for `tap`.
-        input_ids: (document, position) integers; one document is enough for a check, and eager's
-            memory grows with its length squared.
-        attention_mask: (document, position), 0 where padded; None: no padding.
+    One document is enough for a check, and eager's memory grows with its length squared.
 
     Raises:
         InputError: as `tap` does, where the eager implementation hands over no weights, or where

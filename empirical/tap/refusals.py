@@ -16,6 +16,9 @@ from empirical.errors import InputError
 ATTENTION_TYPES = frozenset({"full_attention", "sliding_attention", "chunked_attention"})
 """Entries of a model's `layer_types` whose layers weigh positions by a softmax."""
 
+KEYWORDS = frozenset({"scaling", "dropout", "softcap", "s_aux", "sliding_window", "is_causal"})
+"""Keywords of the attention function that are understood."""
+
 SILENT_KEYWORDS = frozenset(
     {
         "position_ids",
@@ -103,13 +106,7 @@ def checked_mask(
 
 
 def refuse_layer(
-    seen: str,
-    module: torch.nn.Module,
-    index: int,
-    keywords: Mapping[str, object],
-    *,
-    dropout: float,
-    is_causal: bool | None,
+    seen: str, module: torch.nn.Module, index: int, keywords: Mapping[str, object]
 ) -> None:
     """Refuse a layer, `seen` in messages, that passes keywords which are not understood, or is not
     the causal attention number `index` without dropout.
@@ -117,7 +114,7 @@ def refuse_layer(
     unknown = sorted(
         name
         for name, given in keywords.items()
-        if given is not None and name not in SILENT_KEYWORDS
+        if given is not None and name not in KEYWORDS | SILENT_KEYWORDS
     )
     if unknown:
         raise InputError(
@@ -125,8 +122,8 @@ def refuse_layer(
             " model."
         )
     if (
-        dropout
-        or is_causal is False
+        keywords.get("dropout")
+        or keywords.get("is_causal") is False
         or not getattr(module, "is_causal", True)
         or getattr(module, "layer_idx", index) != index
     ):
@@ -146,16 +143,11 @@ def refuse_mask(
     padded: bool,
     window: int | None,
 ) -> None:
-    """Refuse a layer whose mask is not known to be what the model means.
+    """Refuse a layer, `seen` in messages, whose mask, as it got it, is not known to be what the
+    model means.
 
-    Args:
-        seen: what messages call the layer.
-        query: (document, head, position, dimension).
-        key: (document, kv_head, position, dimension).
-        mask: as the layer got it.
-        asked: whether the model asked transformers' mask interface for it.
-        padded: whether documents are padded.
-        window: tokens of a sliding window, or None.
+    asked: whether the model asked transformers' mask interface for it; padded: whether documents
+    are; window: tokens of a sliding window.
     """
     positions = query.shape[2]
     if not asked:

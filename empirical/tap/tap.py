@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,7 +27,7 @@ from transformers import (
 from transformers.masking_utils import sdpa_mask
 
 from empirical.errors import InputError
-from empirical.tap.attention import analysed_row, layer_output
+from empirical.tap.attention import Scoring, analysed_row, layer_output
 from empirical.tap.refusals import attention_layers, checked_mask, refuse_layer, refuse_mask
 
 NAME = "geostat_tap"
@@ -170,44 +171,32 @@ def _attend(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    attention_mask: Tensor | None,
-    scaling: float | None = None,
-    dropout: float = 0.0,
-    softcap: float | None = None,
-    s_aux: Tensor | None = None,
-    sliding_window: int | None = None,
-    is_causal: bool | None = None,
-    **keywords: object,
+    mask: Tensor | None,
+    **keywords: Any,
 ) -> tuple[Tensor, None]:
     """Compute one layer's output, hand the layer over, and return the output as the interface
-    wants it.
+    wants it; keywords are those of `refusals.KEYWORDS`, each of which may be missing.
     """
     session = _session.get()
     index = session.layers
     seen = f"layer {index} of {type(module).__name__}"
-    refuse_layer(seen, module, index, keywords, dropout=dropout, is_causal=is_causal)
-    refuse_mask(
-        seen,
-        query,
-        key,
-        attention_mask,
-        asked=session.masks > 0,
-        padded=session.rows is not None,
-        window=sliding_window,
-    )
-    if s_aux is not None and s_aux.numel() != query.shape[1]:
+    refuse_layer(seen, module, index, keywords)
+    asked, padded = session.masks > 0, session.rows is not None
+    window, sinks = keywords.get("sliding_window"), keywords.get("s_aux")
+    refuse_mask(seen, query, key, mask, asked=asked, padded=padded, window=window)
+    if sinks is not None and sinks.numel() != query.shape[1]:
         raise InputError(
-            f"{seen}: has {s_aux.numel()} learned sinks for {query.shape[1]} heads, expected one a"
+            f"{seen}: has {sinks.numel()} learned sinks for {query.shape[1]} heads, expected one a"
             " head. Use another model."
         )
     session.layers += 1
 
+    scaling = keywords.get("scaling")
     factor = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
-    output = layer_output(
-        module, query, key, value, attention_mask, scaling=factor, softcap=softcap, sinks=s_aux
-    )
-    last, visible = _analysed(session, query, attention_mask)
-    alpha = analysed_row(last, key, visible, scaling=factor, softcap=softcap, sinks=s_aux)
+    scoring = Scoring(factor, keywords.get("softcap"), sinks)
+    output = layer_output(module, query, key, value, mask, scoring)
+    last, visible = _analysed(session, query, mask)
+    alpha = analysed_row(last, key, visible, scoring)
     if visible is None:
         visible = torch.ones(key.shape[0], key.shape[2], dtype=torch.bool, device=key.device)
     session.on_layer(

@@ -8,7 +8,8 @@ matplotlib, never pyplot.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +19,7 @@ from matplotlib.axes import Axes
 from reports.comparison.labels import label_ends
 from reports.comparison.shared import STATISTICS, key_of, letters, reported_by_paper
 from reports.figures import style
-from reports.figures.captions import Caption
+from reports.figures.captions.caption import Caption
 from reports.figures.every import Plan
 from reports.run import NULLS
 from reports.statistics import flat
@@ -218,50 +219,36 @@ CAPTIONS: Final = {
 """What stands under each figure, behind the key of letters."""
 
 
+def _caption(name: str, data: xr.Dataset) -> Caption:
+    return Caption(f"{key_of(data)}. {CAPTIONS[name]}")
+
+
 def plans(data: xr.Dataset) -> list[Plan]:
     """The figures that a comparison can have."""
-
-    def plan(
-        name: str,
-        title: str,
-        paper: str,
-        grid: tuple[int, int],
-        height: float,
-        draw: Callable[[Any, xr.Dataset], object],
-    ) -> Plan:
-        caption = Caption(f"{key_of(data)}. {CAPTIONS[name]}")
-        return Plan(
-            f"comparison_{name}",
-            title,
-            paper,
-            grid,
-            lambda data: height,
-            draw,
-            lambda data: caption,
-        )
-
     rows, pairs, runs = len(nulls(data)), len(bounds(data)), data.sizes["run"]
-    made = [plan("sink", "The sink’s similarity and Recall", "Figure 6", (1, 2), 3.6, figure_sink)]
-    if rows:
-        made += [
-            plan(
-                "separable",
-                "More separable than chance?",
-                "Figure 5",
-                (rows, 2),
-                0.6 + 2.5 * rows,
-                figure_separable,
-            )
-        ]
-    if pairs:
-        made += [
-            plan(
-                "coverage",
-                "Do the bounds hold?",
-                "",
-                (1, 2),
-                1.0 + 0.17 * (runs + 0.8) * pairs,
-                figure_coverage,
-            )
-        ]
-    return made
+    high, low = 0.6 + 2.5 * rows, 1.0 + 0.17 * (runs + 0.8) * pairs
+    sink, separable, coverage = (partial(_caption, name) for name in CAPTIONS)
+    made = [
+        Plan(
+            "comparison_sink",
+            "The sink’s similarity and Recall",
+            "Figure 6",
+            (1, 2),
+            3.6,
+            figure_sink,
+            sink,
+        ),
+        Plan(
+            "comparison_separable",
+            "More separable than chance?",
+            "Figure 5",
+            (rows, 2),
+            high,
+            figure_separable,
+            separable,
+        ),
+        Plan(
+            "comparison_coverage", "Do the bounds hold?", "", (1, 2), low, figure_coverage, coverage
+        ),
+    ]
+    return [plan for plan, there in zip(made, (True, rows, pairs), strict=True) if there]

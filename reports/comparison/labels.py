@@ -17,16 +17,10 @@ LABEL_HEIGHT: Final = 0.19
 
 
 def spaced(wanted: Sequence[float], gap: float, low: float, high: float) -> np.ndarray:
-    """Move labels apart along a line, each as little as its neighbours allow, in their order.
+    """Move labels from where each would best stand apart along a line from `low` to `high`, in
+    their order, each as little as its neighbours allow.
 
-    Args:
-        wanted: where each would best stand.
-        gap: least distance of two; made smaller where they do not all fit.
-        low: end of the line.
-        high: other end.
-
-    Returns:
-        Places, in the order of `wanted`.
+    gap: least distance of two; made smaller where they do not all fit.
     """
     wish = np.asarray(wanted, dtype=np.float64)
     gap = min(gap, (high - low) / max(wish.size - 1, 1))

@@ -26,15 +26,8 @@ FIRST = ("comparison_runs", "comparison_numbers", "comparison_differences", "com
 
 
 def write_comparison(data: xr.Dataset, out: Path) -> Path:
-    """Write comparison.html, figures/*.pdf and *.png, and tables/*.tex and *.md.
-
-    Args:
-        data: runs side by side, as `geostat.compare` returns them.
-        out: folder; made when missing. Files that stand there are replaced one by one, each in one
-            step; the page last.
-
-    Returns:
-        Path of the page.
+    """Write comparison.html, figures/*.pdf and *.png, and tables/*.tex and *.md, as `write_page`
+    does, of runs side by side; returns the page's path.
 
     Raises:
         InputError: if the folder cannot be written.

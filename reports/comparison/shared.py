@@ -99,12 +99,12 @@ def wide(
     align = "p" + "l" * (first - 1) + "r" * len(names) + "p" * len(last)
     widths = {0: WORDS} | {index: "7cm" for index in ends} | {index: each for index in runs if each}
     return Table(
-        name=f"comparison_{name}",
-        title=title,
-        caption=f"{key_of(data)}. {caption}",
-        headers=headers,
-        rows=[[*a, *b, *c] for a, b, c in rows],
-        align=align,
+        f"comparison_{name}",
+        title,
+        f"{key_of(data)}. {caption}",
+        headers,
+        [[*a, *b, *c] for a, b, c in rows],
+        align,
         widths=widths,
         on_paper=groups,
         paper_rows=11,

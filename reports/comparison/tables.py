@@ -77,18 +77,19 @@ def _runs(data: xr.Dataset) -> Table:
             ]
         )
     headers = header("", "run", "text", "documents", "tokens", "heads", "value heads", "convention")
+    caption = (
+        "What each letter stands for. Tokens: of a document. Value heads: sets of value"
+        " vectors, which heads may share."
+    )
     return Table(
-        name="comparison_runs",
-        title="The runs",
-        headers=headers,
-        rows=rows,
-        align="lpprrrrl",
+        "comparison_runs",
+        "The runs",
+        caption,
+        headers,
+        rows,
+        "lpprrrrl",
         widths={1: "3.6cm", 2: "3.2cm"},
         on_paper=[range(5), [0, 5, 6, 7]],
-        caption=(
-            "What each letter stands for. Tokens: of a document. Value heads: sets of value"
-            " vectors, which heads may share."
-        ),
     )
 
 
@@ -163,15 +164,15 @@ def _differences(data: xr.Dataset) -> Table:
         "pair", "quantity", "difference", "95% interval", "p (Holm)", "beyond noise", "mind"
     )
     return Table(
-        name="comparison_differences",
-        title="Differences",
-        headers=headers,
-        rows=rows,
-        align="lprrrlp",
+        "comparison_differences",
+        "Differences",
+        caption,
+        headers,
+        rows,
+        "lprrrlp",
         on_paper=[range(5), [0, 1, 5, 6]],
         widths={1: "2.6cm", 6: "4.2cm"},
         paper_rows=11,
-        caption=caption,
     )
 
 
@@ -228,16 +229,17 @@ def _reported(data: xr.Dataset) -> Table:
         for row in reported_by_paper(data)
     ]
     headers = header("quantity", REPORTED, "models", "where", "what kind of number it is")
+    caption = (
+        f"Figures of arXiv 2602.01893, of {count(len(rows), 'quantity', 'quantities')}. None"
+        " was measured here."
+    )
     return Table(
-        name="comparison_reported",
-        title="What the paper reports",
-        headers=headers,
-        rows=rows,
-        align="ppppp",
+        "comparison_reported",
+        "What the paper reports",
+        caption,
+        headers,
+        rows,
+        "ppppp",
         widths={0: "1.8cm", 1: "2.4cm", 2: "1.8cm", 3: "1.4cm", 4: "3.4cm"},
         paper_rows=8,
-        caption=(
-            f"Figures of arXiv 2602.01893, of {count(len(rows), 'quantity', 'quantities')}. None"
-            " was measured here."
-        ),
     )

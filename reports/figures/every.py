@@ -14,9 +14,11 @@ from typing import Any, Final
 import xarray as xr
 from matplotlib.figure import Figure
 
-from reports.figures import captions, captions_experiments, captions_separability, style
+from reports.figures import style
 from reports.figures.assumptions import figure_norms, figure_similarity, figure_weights
-from reports.figures.captions import Caption
+from reports.figures.captions import assumptions, experiments, separability
+from reports.figures.captions.caption import Caption
+from reports.figures.captions.predictive import predictive
 from reports.figures.experiments import (
     figure_regime_curves,
     figure_regime_depth,
@@ -46,12 +48,16 @@ class Plan:
     """Its counterpart in the paper; empty for none."""
     grid: tuple[int, int]
     """Rows and columns of axes."""
-    height: Callable[[Any], float]
-    """Inches."""
+    height: float | Callable[[Any], float]
+    """Inches, perhaps by what is shown."""
     draw: Callable[[Any, Any], object]
     caption: Callable[[Any], Caption]
     group: str = ""
     """The part of a `Run` that may be missing and this figure needs; empty for none."""
+
+
+def _coverage_height(run: Run) -> float:
+    return 1.7 + 0.36 * len(run.bounds)
 
 
 def _map_height(run: Run) -> float:
@@ -60,74 +66,61 @@ def _map_height(run: Run) -> float:
 
 
 FIGURES: Final = (
-    Plan(
-        "idea",
-        "What is measured",
-        "Figure 1",
-        (1, 2),
-        lambda run: 3.4,
-        figure_idea,
-        captions_separability.idea,
-    ),
+    Plan("idea", "What is measured", "Figure 1", (1, 2), 3.4, figure_idea, separability.idea),
     Plan(
         "norms",
         "Are value vectors of one length?",
         "Figure 2",
         (1, 2),
-        lambda run: 3.5,
+        3.5,
         figure_norms,
-        captions.norms,
+        assumptions.norms,
     ),
     Plan(
         "similarity",
         "Does similarity decay exponentially?",
         "Figure 3",
         (1, 2),
-        lambda run: 3.7,
+        3.7,
         figure_similarity,
-        captions.similarity,
+        assumptions.similarity,
     ),
     Plan(
         "weights",
         "Do weights have four phases?",
         "Figure 4",
         (1, 2),
-        lambda run: 3.6,
+        3.6,
         figure_weights,
-        captions.weights,
+        assumptions.weights,
     ),
     Plan(
         "separability",
         "Do selected tokens stand apart?",
         "Figure 5",
         (1, 2),
-        lambda run: 4.3,
+        4.3,
         figure_separability,
-        captions_separability.separability,
+        separability.separability,
     ),
     Plan(
         "coverage",
         "Where do the bounds hold, head by head?",
         "",
         (2, 1),
-        lambda run: 1.7 + 0.36 * len(run.bounds),
+        _coverage_height,
         figure_coverage,
-        captions_separability.coverage,
+        separability.coverage,
     ),
-    Plan(
-        "heads", "Which heads?", "", (3, 1), _map_height, figure_heads, captions_separability.heads
-    ),
-)
-
-EXPERIMENTS: Final = (
+    Plan("heads", "Which heads?", "", (3, 1), _map_height, figure_heads, separability.heads),
     Plan(
         "sink",
         "Does the sink’s similarity matter?",
         "Figure 6",
         (1, 2),
-        lambda run: 4.2,
+        4.2,
         figure_sink,
-        captions_experiments.sink,
+        experiments.sink,
         "sink",
     ),
     Plan(
@@ -135,9 +128,9 @@ EXPERIMENTS: Final = (
         "What do heads do?",
         "Figure 7",
         (2, 3),
-        lambda run: 4.9,
+        4.9,
         figure_regimes,
-        captions_experiments.regimes,
+        experiments.regimes,
         "regimes",
     ),
     Plan(
@@ -145,9 +138,9 @@ EXPERIMENTS: Final = (
         "Which regimes at which depth?",
         "Figure 8",
         (3, 1),
-        lambda run: 5.6,
+        5.6,
         figure_regime_depth,
-        captions_experiments.regime_depth,
+        experiments.regime_depth,
         "regimes",
     ),
     Plan(
@@ -155,9 +148,9 @@ EXPERIMENTS: Final = (
         "Do regimes differ in separability?",
         "Figure 11",
         (1, 2),
-        lambda run: 3.9,
+        3.9,
         figure_regime_curves,
-        captions_experiments.regime_curves,
+        experiments.regime_curves,
         "regimes",
     ),
     Plan(
@@ -165,28 +158,27 @@ EXPERIMENTS: Final = (
         "Does the theory predict a head’s curve?",
         "",
         (2, 4),
-        lambda run: 4.5,
+        4.5,
         figure_predictive,
-        captions_experiments.predictive,
+        predictive,
         "predictive",
     ),
 )
-"""Figures of the paper's experiments and of predicted curves, each drawn where the run holds its
-group.
-"""
+"""The figures that a run can have, in the report's order."""
 
 
 def plans(run: Run) -> tuple[Plan, ...]:
-    """The figures that a run can have, in the report's order."""
-    return (*FIGURES, *(plan for plan in EXPERIMENTS if getattr(run, plan.group) is not None))
+    """Those of `FIGURES` whose group the run holds."""
+    return tuple(p for p in FIGURES if not p.group or getattr(run, p.group) is not None)
 
 
 def draw(plan: Plan, shown: Any) -> Figure:
     """Draw one figure of a run, or of a comparison, on a canvas of its own, which nothing else
     keeps.
     """
+    height = plan.height(shown) if callable(plan.height) else plan.height
     with style.context():
-        figure = Figure(figsize=(style.WIDTH, plan.height(shown)), layout="constrained")
+        figure = Figure(figsize=(style.WIDTH, height), layout="constrained")
         plan.draw(figure.subplots(*plan.grid), shown)
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # laid out once, not again for each kind of file
@@ -201,17 +193,11 @@ def write_figure(name: str, figure: Figure, out: Path) -> list[Path]:
 
 
 def write_figures(tree: xr.DataTree, out: Path) -> list[Path]:
-    """Write every figure as PDF and PNG.
-
-    Args:
-        tree: a confronted run.
-        out: folder; made when missing.
-
-    Returns:
-        Paths of the files, in the report's order.
+    """Write every figure of a confronted run as PDF and PNG; returns the files' paths, in the
+    report's order.
 
     Raises:
-        InputError: if the run lacks a group.
+        InputError: if the run lacks a group, or the folder cannot be written.
     """
     run = Run.of(tree)
     return [path for plan in plans(run) for path in write_figure(plan.name, draw(plan, run), out)]

@@ -19,7 +19,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from reports.figures import style
-from reports.figures.captions import Caption
+from reports.figures.captions.caption import Caption
 from reports.figures.every import Plan, draw, plans, write_figure
 from reports.files import replaced
 from reports.page import header
@@ -48,16 +48,10 @@ class Shown:
 
 
 def write_page(tree: xr.DataTree, out: Path, *, seconds: Mapping[str, float] | None = None) -> Path:
-    """Write report.html, figures/*.pdf and *.png, and tables/*.tex and *.md.
+    """Write report.html, figures/*.pdf and *.png, and tables/*.tex and *.md, each file in one step,
+    the page last; returns its path.
 
-    Args:
-        tree: a confronted run.
-        out: folder; made when missing. Files that stand there are replaced one by one, each in one
-            step; the page last.
-        seconds: wall time by stage, shown in the header.
-
-    Returns:
-        Path of the page.
+    seconds: wall time by stage, shown in the header.
 
     Raises:
         InputError: if the run lacks a group, or the folder cannot be written.
@@ -65,13 +59,24 @@ def write_page(tree: xr.DataTree, out: Path, *, seconds: Mapping[str, float] | N
     run = Run.of(tree)
     drawn, made = {plan: draw(plan, run) for plan in plans(run)}, tables(tree)
     write_beside(drawn, made, out)
-    return replaced(out / PAGE_NAME, _filled(run, drawn, made, seconds))
-
-
-def page_html(tree: xr.DataTree, *, seconds: Mapping[str, float] | None = None) -> str:
-    """Return the page of `write_page` as text, writing nothing."""
-    run = Run.of(tree)
-    return _filled(run, {plan: draw(plan, run) for plan in plans(run)}, tables(tree), seconds)
+    idea, *figures = shown(drawn, run, "{plan.title} {caption.finding}")
+    page = template("page.html").render(
+        model=header.model_name(run),
+        facts=header.header(run, seconds),
+        sentences=listed(run.summary.attrs, "sentences"),
+        idea=idea,
+        figures=figures,
+        tables=[
+            table for table in made.values() if not table.only_latex and table.name not in APART
+        ],
+        verdicts=[table for table in made.values() if table.name in VERDICTS],
+        details=made.get(DETAILS),
+        heads=made.get("heads"),
+        errata=made.get("errata"),
+        parity=header.parity(run.attrs),
+        entries=header.entries(run.attrs),
+    )
+    return replaced(out / PAGE_NAME, page)
 
 
 def write_beside(drawn: Mapping[Plan, Figure], made: Mapping[str, Table], out: Path) -> None:
@@ -96,32 +101,6 @@ def shown(drawn: Mapping[Plan, Figure], subject: Any, label: str) -> list[Shown]
     return result
 
 
-def _filled(
-    run: Run,
-    drawn: Mapping[Plan, Figure],
-    made: Mapping[str, Table],
-    seconds: Mapping[str, float] | None,
-) -> str:
-    """Fill the template."""
-    idea, *figures = shown(drawn, run, "{plan.title} {caption.finding}")
-    return template("page.html").render(
-        model=header.model_name(run),
-        facts=header.header(run, seconds),
-        sentences=listed(run.summary.attrs, "sentences"),
-        idea=idea,
-        figures=figures,
-        tables=[
-            table for table in made.values() if not table.only_latex and table.name not in APART
-        ],
-        verdicts=[table for table in made.values() if table.name in VERDICTS],
-        details=made.get(DETAILS),
-        heads=made.get("heads"),
-        errata=made.get("errata"),
-        parity=header.parity(run.attrs),
-        entries=header.entries(run.attrs),
-    )
-
-
 def template(name: str) -> Template:
     """A template by its name: page.html and comparison.html fill one frame.html with the parts
     of parts.html. What is foreign is escaped.
@@ -139,13 +118,8 @@ def template(name: str) -> Template:
 
 
 def inline_svg(svg: bytes, name: str, label: str) -> Markup:
-    """Make an SVG file fit to stand in a page: no prologue, names of its own, scaled to the column,
-    and a label in words.
-
-    Args:
-        svg: a file as matplotlib writes it.
-        name: prefix of every id, since two figures of a page may not share one.
-        label: what the figure shows, in words; foreign text is escaped.
+    """Make a figure's SVG fit to stand in a page: no prologue, `name` before every id (two figures
+    of a page may not share one), scaled to the column, and a label in words, foreign ones escaped.
     """
     text = svg.decode("utf-8")
     text = text[text.index("<svg") :]

@@ -122,9 +122,9 @@ def interval(low: float, high: float) -> Cell:
     return Cell(plain, escape(plain.replace("-", "−")), f"{a.latex} to {b.latex}", low)
 
 
-def header(*words: str) -> list[Cell]:
-    """A row of headers of our own words."""
-    return [mixed(word) for word in words]
+def header(*words: str | tuple[str, ...]) -> list[Cell]:
+    """A row of headers of our own words; several of one header are those of its lines on paper."""
+    return [mixed(word) if isinstance(word, str) else stacked(*word) for word in words]
 
 
 def missing() -> Cell:

@@ -27,11 +27,8 @@ from reports.tables.verdicts import verdict_tables
 
 
 def tables(tree: xr.DataTree) -> dict[str, Table]:
-    """Make every table of a confronted run.
-
-    Returns:
-        Tables by name, in the report's order; each has a caption and `frame()`, a pandas DataFrame
-        of strings.
+    """Every table of a confronted run, by name, in the report's order; each has a caption and
+    `frame()`.
 
     Raises:
         InputError: if the run lacks a group.
@@ -67,30 +64,25 @@ def errata(run: Run) -> Table:
         for row in result
     ]
     headers = header("no.", "what", "printed", "true", "why it matters here")
+    caption = (
+        "Statements of arXiv 2602.01893 that are wrong or undefined in print and matter for"
+        " reading this report."
+    )
     return Table(
-        name="errata",
-        title="Errata",
-        headers=headers,
-        rows=rows,
-        align="rpppp",
+        "errata",
+        "Errata",
+        caption,
+        headers,
+        rows,
+        "rpppp",
         widths={1: "1.8cm", 2: "2.4cm", 3: "3.7cm", 4: "2.7cm"},
         paper_rows=5,
-        caption=(
-            "Statements of arXiv 2602.01893 that are wrong or undefined in print and matter for"
-            " reading this report."
-        ),
     )
 
 
 def write_tables(tree: xr.DataTree, out: Path) -> list[Path]:
-    """Write every table as booktabs LaTeX and as Markdown.
-
-    Args:
-        tree: a confronted run.
-        out: folder; made when missing.
-
-    Returns:
-        Paths of the files, in the report's order.
+    """Write every table of a confronted run as booktabs LaTeX and as Markdown; returns the files'
+    paths, in the report's order.
     """
     return [path for table in tables(tree).values() for path in write_table(table, out)]
 

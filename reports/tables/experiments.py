@@ -7,6 +7,7 @@ that the run lacks has no table.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import xarray as xr
 
@@ -15,10 +16,8 @@ from reports.tables.cells import (
     Cell,
     header,
     interval,
-    mixed,
     number,
     share,
-    stacked,
     text,
     whole,
 )
@@ -69,13 +68,13 @@ def _sink(run: Run, data: xr.Dataset) -> Table:
         "slope",
     ]
     return Table(
-        name="sink",
-        title="The sink's similarity and Recall (Figure 6)",
-        headers=header(*headers),
-        rows=rows,
-        align="llrrrrrr",
+        "sink",
+        "The sink's similarity and Recall (Figure 6)",
+        f"{_how_correlated(run, data)} {notes(data)}".strip(),
+        header(*headers),
+        rows,
+        "llrrrrrr",
         on_paper=[range(5), [0, 1, 5, 6, 7]],
-        caption=f"{_how_correlated(run, data)} {notes(data)}".strip(),
     )
 
 
@@ -154,57 +153,36 @@ def _regimes(run: Run, data: xr.Dataset) -> Table:
         f" heads and the same one in {int(data['agreed'])} (Cohen's κ {kappa}; 0 is chance)."
         f" {notes(data)}"
     )
-    headers = [
-        *header("told by", "regime", "heads"),
-        stacked("leave", "one out"),
-        mixed("resampled"),
-        stacked("other", "thresholds"),
-    ]
-    headers += header(r"$\|\alpha_0 v_0\|$", r"$\|\alpha_L v_L\|$", "rest")
+    kept = ("leave", "one out"), "resampled", ("other", "thresholds")
+    sizes = r"$\|\alpha_0 v_0\|$", r"$\|\alpha_L v_L\|$", "rest"
+    headers = header("told by", "regime", "heads", *kept, *sizes)
     title = "Regimes of heads (Figures 8 and 10)"
-    return Table(
-        name="regimes",
-        title=title,
-        headers=headers,
-        rows=rows,
-        align="llrrrrrrr",
-        caption=caption.strip(),
-    )
+    return Table("regimes", title, caption.strip(), headers, rows, "llrrrrrrr")
 
 
 def _sweep(run: Run, data: xr.Dataset) -> Table:
     """One row a setting: counts by alignment and by both."""
     at = dict(data.attrs["thresholds"])
     names = [str(name) for name in data["regime"].values]
-    order = (*names[1:], names[0])
+    columns = list(product(("both", "alignment"), (*names[1:], names[0])))
     rows = []
     for setting in (None, *data["sweep"].values):
         counts = data["heads"] if setting is None else data["sweep_heads"].sel(sweep=setting)
-        cells = [
-            whole(float(counts.sel(criterion=criterion, regime=name)))
-            for criterion in ("both", "alignment")
-            for name in order
-        ]
+        cells = [whole(float(counts.sel(criterion=told, regime=name))) for told, name in columns]
         rows.append([text("as used" if setting is None else setting), *cells])
-    headers = [
-        mixed("thresholds"),
-        *(
-            stacked(f"{name},", CRITERIA[criterion])
-            for criterion in ("both", "alignment")
-            for name in order
-        ),
-    ]
+    headers = header("thresholds", *((f"{name},", CRITERIA[told]) for told, name in columns))
+    caption = (
+        f"As used: alignment strong from a cosine of {at['strong']:g}; cosines must differ by"
+        f" {at['margin']:g}, sizes by a factor {at['factor']:g}; small N up to"
+        f" {int(at['small'])}, very large beyond {at['large']:g} T; the rest by the norm of its"
+        " sum. Each other row changes one of these."
+    )
     return Table(
-        name="regime_sweep",
-        title="Regimes under other thresholds",
-        headers=headers,
-        rows=rows,
-        align="l" + "r" * 8,
+        "regime_sweep",
+        "Regimes under other thresholds",
+        caption,
+        headers,
+        rows,
+        "l" + "r" * 8,
         on_paper=[range(5), [0, *range(5, 9)]],
-        caption=(
-            f"As used: alignment strong from a cosine of {at['strong']:g}; cosines must differ by"
-            f" {at['margin']:g}, sizes by a factor {at['factor']:g}; small N up to"
-            f" {int(at['small'])}, very large beyond {at['large']:g} T; the rest by the norm of its"
-            " sum. Each other row changes one of these."
-        ),
     )

@@ -9,10 +9,10 @@ import numpy as np
 import xarray as xr
 
 from reports.run import Run
-from reports.tables.cells import Cell, header, mixed, number, percentage, stacked, whole
+from reports.tables.cells import Cell, header, number, percentage, whole
 from reports.tables.table import Table
 
-VALUE_HEAD = stacked("value", "head")
+VALUE_HEAD = ("value", "head")
 Column = tuple[str, str | None, str]
 """Name of a variable, its form of similarity (None where there is but one), and the header."""
 
@@ -110,12 +110,9 @@ def _on_page(
         for i, layer in enumerate(layers)
         for j, k in enumerate(run.capture["kv_head_of_head"].values)
     ]
-    headers = [
-        *header("layer", "head"),
-        VALUE_HEAD,
-        *header(*(words for data in COLUMNS for *_, words in shown[data])),
-        *header(*(f"${short}$ inside ({edition}, {gram})" for short in ("P", "R"))),
-    ]
+    of_fits = (words for data in COLUMNS for *_, words in shown[data])
+    of_bounds = (f"${short}$ inside ({edition}, {gram})" for short in ("P", "R"))
+    headers = header("layer", "head", VALUE_HEAD, *of_fits, *of_bounds)
     caption = f"{errors[0].upper()}{errors[1:]}. {UNITS}"
     return _table("heads", "Every head", caption, headers, rows, only_page=True)
 
@@ -126,12 +123,12 @@ def _on_paper(
     """One row a head, or value head, with the numbers of one assumption."""
     title, about, unit, first = ON_PAPER[data]
     dim = "head" if data == "weights" else "kv_head"
-    lead = [mixed("layer"), mixed("head") if dim == "head" else VALUE_HEAD]
+    called = "head" if dim == "head" else VALUE_HEAD
     return _table(
         f"heads_{data}",
         title,
         f"{about}; {errors}. {unit}",
-        [*lead, *header(*(words for *_, words in columns))],
+        header("layer", called, *(words for *_, words in columns)),
         [
             [layer, name, *cells[i][j]]
             for i, layer in enumerate(_names(run, "layer"))
@@ -159,15 +156,7 @@ def _halves(columns: Sequence[Column], first: Callable[[Column], bool]) -> list[
 def _table(
     name: str, title: str, caption: str, headers: list[Cell], rows: list[list[Cell]], **more: Any
 ) -> Table:
-    return Table(
-        name=name,
-        title=title,
-        caption=caption,
-        headers=headers,
-        rows=rows,
-        align="r" * len(headers),
-        **more,
-    )
+    return Table(name, title, caption, headers, rows, "r" * len(headers), **more)
 
 
 def _shown(data: xr.Dataset, columns: Sequence[Column]) -> list[Column]:

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from reports.run import NULLS, Run, at_size, notes
-from reports.tables.cells import header, interval, mixed, number, p_value, stacked, text, whole
+from reports.tables.cells import header, interval, mixed, number, p_value, text, whole
 from reports.tables.table import Table
 
 SIZES = (1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
@@ -37,13 +37,12 @@ def separability(run: Run) -> Table:
     """Precision and Recall at round sizes, with baselines and bounds."""
     summary = run.summary
     nulls = [str(name) for name in summary["null"].values] if "precision_null" in summary else []
-    headers = [mixed("N")]
-    for short in ("P", "R"):
-        headers += [
-            stacked(f"${short}$", "measured"),
-            *(stacked(f"${short}$, {name.split('_')[0]}", name.split("_")[-1]) for name in nulls),
-        ]
-        headers += [stacked("floor of $P$,", "$N/T$")] if short == "P" else []
+    of_p, of_r = (
+        [(f"${short}$", "measured")]
+        + [(f"${short}$, {name.split('_')[0]}", name.split("_")[-1]) for name in nulls]
+        for short in ("P", "R")
+    )
+    headers = header("N", *of_p, ("floor of $P$,", "$N/T$"), *of_r)
     rows = []
     for index, size in enumerate(summary["n"].values):
         if int(size) not in SIZES or not np.isfinite(summary["precision_mean"].values[index]):
@@ -61,17 +60,18 @@ def separability(run: Run) -> Table:
         if run.documents > 1
         else "one document: no standard error"
     )
+    caption = (
+        f"Precision P and Recall R (shares, no unit), mean over {run.counted('head')} of each"
+        f" document, then over documents; {words}. Random selection, random directions: null"
+        " baselines of each."
+    )
     return Table(
-        name="separability",
-        title="Separability by number of selected tokens",
-        headers=headers,
-        rows=rows,
-        align="r" * len(headers),
-        caption=(
-            f"Precision P and Recall R (shares, no unit), mean over {run.counted('head')} of each"
-            f" document, then over documents; {words}. Random selection, random directions: null"
-            " baselines of each."
-        ),
+        "separability",
+        "Separability by number of selected tokens",
+        caption,
+        headers,
+        rows,
+        "r" * len(headers),
         on_paper=[range(3 + len(nulls)), [0, *range(3 + len(nulls), len(headers))]],
     )
 
@@ -122,13 +122,13 @@ def against_chance(run: Run, data: xr.Dataset) -> Table:
         "of",
     ]
     return Table(
-        name="separable",
-        title="More separable than chance?",
-        headers=header(*headers),
-        rows=rows,
-        align="llrrrrrrrr",
+        "separable",
+        "More separable than chance?",
+        (caption + beyond_nulls(data) + " " + notes(data)).strip(),
+        header(*headers),
+        rows,
+        "llrrrrrrrr",
         on_paper=[range(6), [0, 1, 2, 6, 7, 8, 9]],
-        caption=(caption + beyond_nulls(data) + " " + notes(data)).strip(),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 import pandas as pd
 
@@ -37,7 +37,7 @@ end of a row.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Table:
     """A table: its caption, headers, rows of cells, and how wide LaTeX makes the columns that
     hold sentences.
@@ -50,6 +50,7 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     align: str
     """One letter a column: l, r or p for sentences."""
+    _: KW_ONLY
     widths: dict[int, str] = field(default_factory=dict)
     """LaTeX widths of columns that paper may wrap, by index: all p columns, and right-aligned
     ones that would be too wide.
@@ -71,14 +72,7 @@ class Table:
         assert all(index in self.widths for index, letter in enumerate(self.align) if letter == "p")
 
     def frame(self, form: str = "plain") -> pd.DataFrame:
-        """The table as strings.
-
-        Args:
-            form: plain, html or latex.
-
-        Returns:
-            A data frame; headers may repeat.
-        """
+        """The table as strings, plain, html or latex; headers may repeat."""
         data = [[str(getattr(cell, form)) for cell in row] for row in self.rows]
         return pd.DataFrame(
             data, columns=[str(getattr(cell, form)) for cell in self.headers], dtype=object

@@ -21,23 +21,11 @@ from reports.tables.table import Table
 from reports.text.number import MISSING, count, percent, rounded
 
 SIDES = {"at_most": "≤", "at_least": "≥", "within": "|·| ≤"}
-NUMBERS = (
-    "estimate",
-    "se",
-    "skew",
-    "lower",
-    "upper",
-    "p_holds",
-    "p_fails",
-    "p_holds_adjusted",
-    "p_fails_adjusted",
-    "cell_bound",
-    "cell_n",
-    "cell_count",
-    "cell_p_holds",
-    "cell_p_fails",
-)
-"""What /verdicts keeps of each head and claim beside the answer."""
+ESTIMATE = ("estimate", "se", "skew", "lower", "upper")
+P_VALUES = ("p_holds", "p_fails", "p_holds_adjusted", "p_fails_adjusted")
+CELL = ("cell_bound", "cell_n", "cell_count", "cell_p_holds", "cell_p_fails")
+NUMBERS = (*ESTIMATE, *P_VALUES, *CELL)
+"""What /verdicts keeps of each head and claim beside the answer; of the bound that decided."""
 
 DETAILS = "verdict_heads"
 """Name of the table of every head's verdicts, to which the others lead."""
@@ -78,28 +66,16 @@ def every_verdict(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> T
             rows.append(
                 [text(claim["key"]), text(name), text(answer), *_rests_on(claim, at, bound)]
             )
-    headers = [
-        "claim",
-        "head",
-        "verdict",
-        "estimate",
-        "95% interval",
-        "skewness",
-        "tolerance",
-        "p (holds)",
-        "p (fails)",
-        "adjusted p (holds)",
-        "adjusted p (fails)",
-        "estimate from",
-    ]
+    judged = ("claim", "head", "verdict", "estimate", "95% interval", "skewness", "tolerance")
+    p = ("p (holds)", "p (fails)", "adjusted p (holds)", "adjusted p (fails)")
     return Table(
-        name=DETAILS,
-        title="Every verdict",
-        headers=header(*headers),
-        rows=rows,
-        align="lllrrrrrrrrl",
+        DETAILS,
+        "Every verdict",
+        _how_to_read(run, data),
+        header(*judged, *p, "estimate from"),
+        rows,
+        "lllrrrrrrrrl",
         only_page=True,
-        caption=_how_to_read(run, data),
     )
 
 

@@ -99,14 +99,14 @@ def _overall(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
         else "One document gives no standard errors: nothing is settled."
     )
     return Table(
-        name="verdicts",
-        title="Verdicts",
-        headers=header(*HEADERS),
-        rows=rows,
-        align="pprrrrr",
+        "verdicts",
+        "Verdicts",
+        settled,
+        header(*HEADERS),
+        rows,
+        "pprrrrr",
         widths={0: "2.9cm", 1: "2.7cm", 5: "1.9cm"},
         paper_rows=9,
-        caption=settled,
         on_paper=[range(6), (0, 6)],
     )
 
@@ -161,16 +161,17 @@ def _by_layer(data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
         [0, *range(first, min(first + SIDE_BY_SIDE, len(headers)))]
         for first in range(1, len(headers), SIDE_BY_SIDE)
     ]
+    caption = (
+        "Heads of which a claim holds / fails, by layer; the others are undetermined. Claims by"
+        " their short names; a column sorts by the difference."
+    )
     return Table(
-        name="verdict_layers",
-        title="Verdicts by layer",
-        headers=headers,
-        rows=rows,
-        align="r" * len(headers),
-        caption=(
-            "Heads of which a claim holds / fails, by layer; the others are undetermined. Claims by"
-            " their short names; a column sorts by the difference."
-        ),
+        "verdict_layers",
+        "Verdicts by layer",
+        caption,
+        headers,
+        rows,
+        "r" * len(headers),
         on_paper=groups,
     )
 

@@ -46,11 +46,8 @@ def study_axes(dataset: xr.Dataset) -> list[str]:
 
 
 def draw_study(dataset: xr.Dataset, bound: str | None = None) -> Figure:
-    """Draw a study.
-
-    Args:
-        dataset: what `geostat.whatif` returned, varying along one, two or three axes.
-        bound: the bound that a heat map shows; by default the first of the dataset.
+    """Draw what `geostat.whatif` returned, varying along one, two or three axes; a heat map shows
+    `bound`, else the first one.
 
     Raises:
         InputError: if it varies along none or more than three axes, or has no such bound.

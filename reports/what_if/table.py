@@ -46,12 +46,12 @@ def table_of_study(dataset: xr.Dataset, name: str = "whatif") -> Table:
     headers = [symbol(str(dataset[axis].attrs["symbol"])) for axis in axes]
     headers += [symbol(f"{dataset[bound].attrs['symbol']} {_relation(bound)}") for bound in bounds]
     return Table(
-        name=name,
-        title="What-if study",
-        caption=_caption(dataset, len(rows), points),
-        headers=[*headers, text("feasible")],
-        rows=rows,
-        align="r" * len(headers) + "l",
+        name,
+        "What-if study",
+        _caption(dataset, len(rows), points),
+        [*headers, text("feasible")],
+        rows,
+        "r" * len(headers) + "l",
     )
 
 
@@ -90,12 +90,12 @@ def table_of_elasticities(dataset: xr.Dataset, name: str = "elasticity") -> Tabl
         cells = [number(float(value)) for value in (row["value"], *row["elasticity"].values)]
         rows.append([symbol(one), *cells, text(str(row["step"].values))])
     return Table(
-        name=name,
-        title="Elasticities",
-        caption=_caption_of_elasticities(dataset),
-        rows=rows,
-        align="lr" + "r" * len(bounds) + "l",
-        headers=[text("parameter"), text("value"), *headers, text("from")],
+        name,
+        "Elasticities",
+        _caption_of_elasticities(dataset),
+        [text("parameter"), text("value"), *headers, text("from")],
+        rows,
+        "lr" + "r" * len(bounds) + "l",
     )
 
 

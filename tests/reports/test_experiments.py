@@ -14,9 +14,10 @@ from support.reports_tree import POSITIONS, run_tree
 
 from geostat.display.experiments import separable_side
 from reports.errors import InputError
-from reports.figures import captions_experiments, style
-from reports.figures.captions import figures_of
-from reports.figures.every import EXPERIMENTS, FIGURES, plans
+from reports.figures import style
+from reports.figures.captions import experiments
+from reports.figures.captions.caption import figures_of
+from reports.figures.every import FIGURES, plans
 from reports.figures.experiments import figure_regime_curves, figure_regime_depth, figure_sink
 from reports.run import Run
 from reports.tables.every import tables, write_table
@@ -26,8 +27,9 @@ from reports.tables.separability import beyond_nulls
 TABLES = ["sink", "regimes", "regime_sweep", "separable"]
 
 
+ALWAYS = tuple(plan for plan in FIGURES if not plan.group)
 DRAWN = tuple(
-    plan for plan in EXPERIMENTS if plan.group != "predictive"
+    plan for plan in FIGURES if plan.group not in {"", "predictive"}
 )  # that one is confronted for apart, and tested apart
 
 
@@ -42,8 +44,8 @@ def test_no_label_covers_another_or_leaves_the_figure(plan, tree):
 
 
 def test_a_run_has_the_figures_of_its_groups():
-    assert plans(Run.of(run_tree())) == FIGURES
-    assert plans(Run.of(FULL)) == (*FIGURES, *DRAWN)
+    assert plans(Run.of(run_tree())) == ALWAYS
+    assert plans(Run.of(FULL)) == (*ALWAYS, *DRAWN)
     with pytest.raises(InputError, match="holds no /sink"):
         figure_sink(Figure().subplots(1, 2), Run.of(run_tree()))
 
@@ -105,7 +107,7 @@ def test_a_regime_without_heads_has_no_curve():
 def test_captions_say_what_the_datasets_hold():
     run = Run.of(FULL)
     sink = FULL["sink"].to_dataset()
-    finding = captions_experiments.sink(run).finding
+    finding = experiments.sink(run).finding
     assert finding.startswith("Heads whose sink resembles the other tokens have more Recall")
     assert (
         f"at N = 3, {figures_of(float(sink['correlation'].sel(measure='pearson', n=3)))} as"
@@ -114,7 +116,7 @@ def test_captions_say_what_the_datasets_hold():
     heads = FULL["heads"].to_dataset()
     assert (
         f"{int(heads['heads'].sel(criterion='both', regime='unclassified'))} unclassified"
-        in captions_experiments.regimes(run).finding
+        in experiments.regimes(run).finding
     )
     for plan in DRAWN:
         caption = plan.caption(run)
@@ -122,7 +124,7 @@ def test_captions_say_what_the_datasets_hold():
 
 
 def test_where_nothing_correlates_the_caption_does_not_claim_it():
-    finding = captions_experiments.sink(Run.of(experimented(like=False))).finding
+    finding = experiments.sink(Run.of(experimented(like=False))).finding
     assert "more Recall" not in finding
     assert "not settled" in finding
 
@@ -133,7 +135,7 @@ def test_one_document_claims_no_interval():
         caption = plan.caption(run)
         assert "95%" not in caption.text + caption.finding
         assert "nan" not in (caption.text + caption.finding).lower()
-    assert "One document" in captions_experiments.sink(run).finding
+    assert "One document" in experiments.sink(run).finding
     assert not [
         line
         for table in experiment_tables(run)
@@ -177,7 +179,7 @@ def test_a_run_without_experiments_has_no_such_tables():
     part = FULL.copy()
     del part["sink"], part["separable"]
     assert {"regimes", "regime_sweep"} == set(TABLES) & set(tables(part))
-    assert {plan.name for plan in plans(Run.of(part))} - {plan.name for plan in FIGURES} == {
+    assert {plan.name for plan in plans(Run.of(part))} - {plan.name for plan in ALWAYS} == {
         "regimes",
         "regime_depth",
         "regime_curves",

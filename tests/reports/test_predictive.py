@@ -10,7 +10,7 @@ from support.reports_tree import HEADS, LAYERS, run_tree
 
 from geostat.display.tree import with_display
 from reports.errors import InputError
-from reports.figures.captions_experiments import predictive
+from reports.figures.captions.predictive import predictive
 from reports.figures.every import draw, figure_predictive, plans
 from reports.run import Run
 from reports.tables.every import tables

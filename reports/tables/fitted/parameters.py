@@ -39,20 +39,10 @@ SHORT = {
     "rho0_spread_floor": r"\mathrm{sd}_{\min}",
 }
 """Symbols that fit a column on paper, in place of formulas."""
-NORMS = (
-    "C",
-    "lam",
-    "sink_smallest_share",
-    "cv_token",
-    "cv_profile",
-    "cv_position",
-    "trend",
-    "trend_se_hac",
-    "share_document",
-    "share_position",
-    "share_residual",
-    "compressed_share",
-)
+LENGTHS = ("C", "lam", "sink_smallest_share", "cv_token", "cv_profile", "cv_position")
+VARIATION = ("trend", "trend_se_hac", "share_document", "share_position", "share_residual")
+"""How norms vary: along positions, and between documents, positions and the rest."""
+NORMS = (*LENGTHS, *VARIATION, "compressed_share")
 SIMILARITY_FORMS = {"exponential": "exponential form", "offset": "form with an offset"}
 """Forms of similarity whose parameters are tabulated, as they are called; all are compared in
 the table of rivals.
@@ -68,23 +58,9 @@ SIMILARITY = (
     "drift_rms",
 )
 """What is tabulated without a form: what chance alone would give stands beside the errors."""
-WEIGHTS = (
-    "p_sink",
-    "p_base",
-    "eta",
-    "omega",
-    "t1",
-    "t2",
-    "total",
-    "total_model",
-    "mass_plateau",
-    "mass_oscillation",
-    "mass_tail",
-    "rmse",
-    "r2",
-    "residual_autocorrelation",
-    "long_run_noise",
-)
+PHASES = ("p_sink", "p_base", "eta", "omega", "t1", "t2")
+MASSES = ("total", "total_model", "mass_plateau", "mass_oscillation", "mass_tail")
+WEIGHTS = (*PHASES, *MASSES, "rmse", "r2", "residual_autocorrelation", "long_run_noise")
 
 
 def _rows(data: xr.Dataset, names: Iterable[str], form: str = "") -> list[list[Cell]]:
@@ -166,18 +142,19 @@ def _parameters(run: Run, name: str, title: str, what: str, rows: list[list[Cell
         if run.documents > 1
         else "one document gives no standard errors (n/a)"
     )
+    caption = (
+        f"{what} Median over heads with quartiles in brackets; {error}; heads: those with an"
+        " estimate. Sources: arXiv 2602.01893."
+    )
     return Table(
-        name=name,
-        title=title,
-        headers=PARAMETER_HEADERS,
-        rows=rows,
-        align="lprrr",
+        name,
+        title,
+        caption,
+        PARAMETER_HEADERS,
+        rows,
+        "lprrr",
         widths={1: "4.4cm", 2: "2.7cm"},
         paper_rows=PARAMETER_ROWS,
-        caption=(
-            f"{what} Median over heads with quartiles in brackets; {error}; heads: those with an"
-            " estimate. Sources: arXiv 2602.01893."
-        ),
     )
 
 
@@ -224,16 +201,7 @@ def compressed_tables(run: Run) -> list[Table]:
         "what", "token id or position", "compressed", "of occurrences", "share", "value heads"
     )
     title = "Compressed tokens besides the sink"
-    return [
-        Table(
-            name="compressed",
-            title=title,
-            headers=headers,
-            rows=rows,
-            align="lrrrrr",
-            caption=caption,
-        )
-    ]
+    return [Table("compressed", title, caption, headers, rows, "lrrrrr")]
 
 
 def similarity(run: Run) -> Table:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import xarray as xr
 
 from reports.run import Run
-from reports.tables.cells import Cell, mixed, number, stacked, symbol, text, whole
+from reports.tables.cells import Cell, header, mixed, number, symbol, text, whole
 from reports.tables.table import Table
 
 BY_LAYER_ON_PAPER = (0, 1, 2, 3, 4), (0, 5, 6, 7), (0, 8, 9)
@@ -40,13 +40,8 @@ def _depth(run: Run, data: xr.Dataset) -> Table:
                 whole(float(at["layers_used"])),
             ]
         )
-    headers = [
-        mixed(""),
-        mixed("of heads pooled (unit); source"),
-        stacked("whole", "model"),
-        mixed("line"),
-    ]
-    headers += [stacked("first to", "last layer"), stacked("±", "of layers"), mixed("layers")]
+    lead, change = ("", "of heads pooled (unit); source"), ("first to", "last layer")
+    headers = header(*lead, ("whole", "model"), "line", change, ("±", "of layers"), "layers")
     caption = (
         "Where a curve is fitted heads are pooled first. First to last layer: change along a"
         " least-squares line through the layers' values, or (log) through their logarithms, where"
@@ -55,14 +50,14 @@ def _depth(run: Run, data: xr.Dataset) -> Table:
         " its bounds, whichever document is left out."
     )
     return Table(
-        name="depth",
-        title="Heads pooled, and how they change with depth",
-        headers=headers,
-        rows=rows,
-        align="lprlrrr",
+        "depth",
+        "Heads pooled, and how they change with depth",
+        caption,
+        headers,
+        rows,
+        "lprlrrr",
         widths={1: "4.2cm"},
         on_paper=((0, 1, 2, 6), (0, 3, 4, 5)),
-        caption=caption,
     )
 
 
@@ -81,16 +76,17 @@ def _by_layer(run: Run, data: xr.Dataset) -> Table:
     symbols = [
         symbol(str(data["latex"].sel(parameter=name).item())) for name in data["parameter"].values
     ]
+    caption = (
+        f"What the table above says of the whole model, layer by layer. {_errors(run)}; n/a: at"
+        " a bound, or not there."
+    )
     return Table(
-        name="pooled",
-        title="Heads pooled by layer",
-        headers=[mixed("layer"), *symbols],
-        rows=rows,
-        align="r" * (len(symbols) + 1),
-        caption=(
-            f"What the table above says of the whole model, layer by layer. {_errors(run)}; n/a: at"
-            " a bound, or not there."
-        ),
+        "pooled",
+        "Heads pooled by layer",
+        caption,
+        [mixed("layer"), *symbols],
+        rows,
+        "r" * (len(symbols) + 1),
         on_paper=BY_LAYER_ON_PAPER,
     )
 

@@ -12,7 +12,7 @@ import xarray as xr
 
 from reports.run import Run
 from reports.statistics import median, quartiles
-from reports.tables.cells import Cell, between, missing, mixed, share, stacked, whole
+from reports.tables.cells import Cell, between, header, missing, mixed, share, whole
 from reports.tables.table import Table
 from reports.text.number import percent
 
@@ -43,14 +43,8 @@ def rival_tables(run: Run) -> list[Table]:
     ]
     if not rows:
         return []
-    headers = [
-        mixed("of"),
-        mixed("form"),
-        stacked("best", "in"),
-        mixed("share"),
-        stacked("lowest", "BIC in"),
-        mixed("misfit, median [quartiles]"),
-    ]
+    misfit = "misfit, median [quartiles]"
+    headers = header("of", "form", ("best", "in"), "share", ("lowest", "BIC in"), misfit)
     caption = (
         "Best: a document left out is predicted with the least squared error by the fit to the"
         " others, and of the forms within one standard error of that (over"
@@ -69,13 +63,7 @@ def rival_tables(run: Run) -> list[Table]:
         )
     return [
         Table(
-            name="rivals",
-            title="Rival forms",
-            headers=headers,
-            rows=rows,
-            align="lprrrr",
-            widths={1: "4cm", 5: "2.7cm"},
-            caption=caption,
+            "rivals", "Rival forms", caption, headers, rows, "lprrrr", widths={1: "4cm", 5: "2.7cm"}
         )
     ]
 

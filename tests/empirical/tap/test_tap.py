@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import empirical.tap.tap as tap_module
 from empirical.sources.texts import builtin
 from empirical.sources.windows import windows
-from empirical.tap.attention import QUERY_BLOCK, analysed_row
+from empirical.tap.attention import QUERY_BLOCK, Scoring, analysed_row
 from empirical.tap.parity import Parity, parity
 from empirical.tap.tap import NAME, TappedLayer, tap
 
@@ -229,9 +229,7 @@ def test_a_row_is_softmax_of_scaled_capped_scores_with_the_sink_left_out() -> No
         query,
         key,
         torch.tensor([[True, False, True]]),
-        scaling=0.5,
-        softcap=2.0,
-        sinks=torch.tensor([0.3, -0.7]),
+        Scoring(scaling=0.5, softcap=2.0, sinks=torch.tensor([0.3, -0.7])),
     )
     for head, (q, sink) in enumerate([(2.0, 0.3), (1.0, -0.7)]):
         scores = [2.0 * math.tanh(q * k * 0.5 / 2.0) for k in (1.0, 2.0)]

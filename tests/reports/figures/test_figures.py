@@ -16,11 +16,14 @@ from support.reports_tree import POSITIONS, N, run_tree
 from geostat.display.separability import CONTRIBUTIONS, SELECTED
 from geostat.display.tree import with_display
 from reports.errors import InputError
-from reports.figures import captions, captions_separability, every, style
-from reports.figures.every import FIGURES, draw, figure_norms, figure_separability, write_figures
+from reports.figures import every, style
+from reports.figures.captions import assumptions, separability
+from reports.figures.captions.caption import figures_of
+from reports.figures.every import draw, figure_norms, figure_separability, plans, write_figures
 from reports.run import Run
 
 TREE = run_tree()
+FIGURES = plans(Run.of(TREE))
 FONTS = style.STYLE["pdf.fonttype"]
 """What users get; the tests at large draw the letters instead, which is quicker."""
 
@@ -87,10 +90,7 @@ def test_without_null_baselines_their_lines_are_left_out():
     axes = Figure().subplots(1, 2)
     figure_separability(axes, Run.of(run_tree(null=False)))
     assert not [line for line in axes[0].get_lines() if line.get_label().startswith("null")]
-    assert (
-        "random selection"
-        not in captions_separability.separability(Run.of(run_tree(null=False))).text
-    )
+    assert "random selection" not in separability.separability(Run.of(run_tree(null=False))).text
 
 
 def test_the_envelope_is_cut_to_what_a_share_can_be():
@@ -117,7 +117,7 @@ def test_a_measurement_below_a_null_baseline_by_more_than_its_interval_is_told()
     summary["precision_null"] = level.expand_dims(null=summary["null"].values)
     summary["recall_null"] = 0 * summary["recall_null"]
     tree["summary"] = xr.DataTree(summary)
-    finding = captions_separability.separability(Run.of(with_display(tree))).finding
+    finding = separability.separability(Run.of(with_display(tree))).finding
     assert "Precision is below that of a random selection at N = 2 to 4." in finding
     assert "Recall is below" not in finding
 
@@ -191,7 +191,7 @@ def test_the_head_that_stands_for_all_is_named_the_same_in_picture_and_caption()
     )
     assert (
         f"in the head of median misfit (layer {layer}, head {head}; root mean square"
-        f" {captions.figures_of(misfit[layer, head])} nats)" in captions.weights(run).text
+        f" {figures_of(misfit[layer, head])} nats)" in assumptions.weights(run).text
     )
     np.testing.assert_allclose(
         axes[1].get_lines()[0].get_ydata(),

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 from support.experiments import FULL
+from support.pages import page_html
 from support.spine import Finished
 
 from geostat.display.tree import with_display
 from geostat.verdicts.claims import CLAIMS
-from reports.page.page import page_html
 from reports.text.latex import prose_html
 
 BROWSER = next(

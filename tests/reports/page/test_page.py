@@ -6,18 +6,21 @@ from html.parser import HTMLParser
 import pytest
 import xarray as xr
 from matplotlib.figure import Figure
+from support.pages import page_html
 from support.reports_tree import SENTENCES, run_tree
 
 from reports.errors import InputError
-from reports.figures.every import FIGURES, draw
+from reports.figures.every import draw, plans
 from reports.page import page as page_module
 from reports.page.header import duration, entries, header, parity
-from reports.page.page import inline_svg, page_html, panels, template, write_page
+from reports.page.page import inline_svg, panels, template, write_page
 from reports.run import Run
 from reports.tables.cells import text, whole
 from reports.tables.table import Table
 
 FOREIGN = "<b>$x_1$&"
+ALWAYS = plans(Run.of(run_tree()))
+"""The figures of a run that holds no experiments."""
 VOID = {"meta", "link", "input", "br", "path", "use", "rect"}
 
 
@@ -89,7 +92,7 @@ def test_every_section_stands_once(html):
         "heads",
         "errata",
         "provenance",
-        *(f"figure-{plan.name}" for plan in FIGURES),
+        *(f"figure-{plan.name}" for plan in ALWAYS),
     ):
         assert name in reader.ids
     for sentence in SENTENCES:
@@ -248,7 +251,7 @@ def test_words_are_explained_before_the_verdict(html):
 
 
 def test_panels_side_by_side_are_shown_one_by_one_in_a_narrow_window(html):
-    two = [plan.name for plan in FIGURES if plan.grid == (1, 2)]
+    two = [plan.name for plan in ALWAYS if plan.grid == (1, 2)]
     assert len(two) == 5
     assert html.count('class="plot stacked"') == len(two)
     for name in two:
@@ -270,7 +273,7 @@ def test_panels_side_by_side_are_shown_one_by_one_in_a_narrow_window(html):
 
 
 def test_a_figure_is_cut_between_its_panels():
-    for plan in FIGURES:
+    for plan in ALWAYS:
         figure = draw(plan, Run.of(run_tree()))
         views = panels(figure, plan.name)
         assert bool(views) == (plan.grid == (1, 2))

@@ -13,7 +13,7 @@ import xarray as xr
 from support.reports_tree import HEADS, KV_HEADS, LAYERS, run_tree
 
 from geostat.display.tree import with_display
-from reports.figures import captions_separability
+from reports.figures.captions import separability
 from reports.run import Run
 from reports.tables.cells import Cell, mixed, number, text, whole
 from reports.tables.every import tables, write_tables
@@ -192,7 +192,7 @@ def test_bounds_at_own_cosines_stand_with_the_reason_why_they_test_nothing():
     note = "even heads drawn from the bounds’ own model lie outside."
     tree = run_tree()
     assert note in tables(tree)["coverage"].caption
-    assert note in captions_separability.coverage(Run.of(tree)).text
+    assert note in separability.coverage(Run.of(tree)).text
     for name in ("envelope", "summary"):
         tree[name] = xr.DataTree(tree[name].to_dataset().sel(gram=["exponential", "offset"]))
     assert note not in tables(tree)["coverage"].caption

@@ -9,10 +9,10 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 import xarray as xr
+from support.pages import page_html
 from support.reports_tree import run_tree
 
 from geostat.display.tree import with_display
-from reports.page.page import page_html
 from reports.tables.every import tables
 
 CLAIMS = [

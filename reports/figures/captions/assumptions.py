@@ -1,42 +1,14 @@
-"""What stands under each figure: what is drawn, over how many heads and documents, what to look
-for, and what was found; here under those of the three assumptions.
-
-The finding is made of this run's numbers; a sentence that a run cannot support is left out. Imports
-nothing that draws.
-"""
+"""What stands under the figures of the three assumptions. Imports nothing that draws."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
 
+from reports.figures.captions.caption import Caption, figures_of
 from reports.run import Run
 from reports.statistics import flat, mean, median
-from reports.text.number import MISSING, percent
-
-
-@dataclass(frozen=True, slots=True)
-class Caption:
-    """Plain text of a caption. `finding` stands last and in bold; empty where there is nothing
-    to find.
-    """
-
-    text: str
-    finding: str = ""
-
-
-def figures_of(value: float, digits: int = 2) -> str:
-    """A number in running text, to two significant digits: `0.13`, `1.2×10⁻⁴`; n/a where
-    unknown.
-    """
-    if not np.isfinite(value):
-        return MISSING
-    mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
-    if -4 <= int(power) < 5:
-        return f"{value:.{max(0, digits - 1 - int(power))}f}"
-    return f"{mantissa}×10{str(int(power)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+from reports.text.number import percent
 
 
 def _flagged(data: xr.Dataset, name: str) -> int:

@@ -1,12 +1,13 @@
-"""What stands under the picture of what is measured, separability, coverage and the maps of heads;
-the finding is made of this run's numbers. Imports nothing that draws.
+"""What stands under the picture of what is measured, separability, coverage and the maps of heads.
+
+Imports nothing that draws.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from reports.figures.captions import Caption, figures_of
+from reports.figures.captions.caption import Caption, figures_of
 from reports.run import Run, at_size, own_cosines
 from reports.statistics import flat
 from reports.text.number import percent

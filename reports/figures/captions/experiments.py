@@ -1,6 +1,4 @@
-"""What stands under the figures of the paper's experiments; the finding is made of this run's
-numbers. Imports nothing that draws.
-"""
+"""What stands under the figures of the paper's experiments. Imports nothing that draws."""
 
 from __future__ import annotations
 
@@ -9,18 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from reports.figures.captions import Caption, figures_of
+from reports.figures.captions.caption import Caption, figures_of
 from reports.run import Run, at_size, notes
 from reports.text.number import count
 
-PREDICTED_FROM = {
-    "exponential": "with the exponential fit",
-    "offset": "with the offset",
-    "all but weights": "with only the weights fitted",
-    "measured": "with all measured",
-    "heads": "by the mean of the other heads",
-}
-"""How the findings tell what a curve was predicted from."""
 NOUNS = {"retriever": "Retrievers", "mixer": "Mixers", "reset": "Resets"}
 
 
@@ -228,31 +218,3 @@ def regime_curves(run: Run) -> Caption:
         if of_size:
             parts.append(f"At N = {size}, Precision and Recall are: {', '.join(of_size)}")
     return Caption(text, ". ".join(parts) + "." if parts else notes(data))
-
-
-def predictive(run: Run) -> Caption:
-    """Caption of predicted against measured curves."""
-    data = run.needed("predictive")
-    sizes = data["n_predicted"].values
-    text = (
-        f"Measured Precision and Recall of {run.counted('head')} (means of"
-        f" {run.counted('document')}) at {count(len(sizes), 'size')} N from {sizes[0]} to"
-        f" {sizes[-1]}, against what Model G expects of the head: from its fitted weights, norms"
-        " and similarity (Assumptions 1 to 3; printed exponential, or decay to an offset), from"
-        " fitted weights with its own norms and mean cosines by lag, and from its own weights too."
-        " Look for: the coloured line on the dashed one. Where it lies above, the theory predicts"
-        " too little."
-    )
-    parts = []
-    for name, word in (("precision", "Precision"), ("recall", "Recall")):
-        misses = [
-            f"{figures_of(float(data[f'{name}_pooled_mae'].sel(source=source)))} {words}"
-            for source, words in PREDICTED_FROM.items()
-            if source in data["source"].values
-            and np.isfinite(float(data[f"{name}_pooled_mae"].sel(source=source)))
-        ]
-        if misses:
-            parts.append(f"{word} is missed by {', '.join(misses)}")
-    return Caption(
-        text, f"Mean distance of predicted from measured: {'; '.join(parts)}." if parts else ""
-    )
