@@ -11,10 +11,8 @@ from reports.errors import InputError
 
 
 def replaced(path: Path, content: bytes | str) -> Path:
-    """Put `content` at `path` in one step, making its folder; returns the path.
-
-    Raises:
-        InputError: if the folder cannot be made or written.
+    """Put `content` at `path` in one step, making its folder; returns the path. An InputError where
+    the folder cannot be made or written.
     """
     draft = path.with_name(f".{path.name}.draft")
     try:

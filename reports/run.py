@@ -45,10 +45,8 @@ class Run:
 
     @classmethod
     def of(cls, tree: xr.DataTree) -> Run:
-        """Read a run as `geostat.display.tree.with_display` returns it.
-
-        Raises:
-            InputError: naming the group that is missing.
+        """Read a run as `geostat.display.tree.with_display` returns it; an InputError names the
+        group that is missing.
         """
         for name in NEEDED:
             if name not in tree.children:
@@ -64,11 +62,7 @@ class Run:
         return cls(attrs=attrs, regimes=groups.pop("heads"), **groups)  # type: ignore[arg-type]
 
     def needed(self, name: str) -> xr.Dataset:
-        """A group that a run may lack.
-
-        Raises:
-            InputError: if it does.
-        """
+        """A group that a run may lack; an InputError if it does."""
         data: xr.Dataset | None = getattr(self, name)
         if data is None:
             expected = (

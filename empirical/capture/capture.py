@@ -57,14 +57,11 @@ def capture(
     equal run stopped, and return that, complete.
 
     Args:
-        model: found and loaded by `empirical.sources.models`.
-        windows: token windows of equal length, shape (document, position).
-        path: where the Zarr store lies or will lie.
+        model, windows: found and cut by `empirical.sources`.
         observers: one per group of the store.
         n: sizes N of the selected set, ascending, at most the number of positions.
-        convention: how ties and balls are counted (recorded).
-        seed: seed of the null baselines (recorded).
-        batch: windows per forward pass (recorded: it can move the last bits).
+        convention, seed, batch: how ties and balls are counted, the seed of the null baselines, and
+        windows per forward pass, which can move the last bits; all are recorded.
         settings: further provenance that makes two runs equal or not.
         fresh: measure anew. What stands at `path` must be a run; it is thrown away once the first
             document of the new one is complete.

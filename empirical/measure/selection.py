@@ -36,10 +36,8 @@ def head_arrays(alpha: ArrayLike, values: ArrayLike) -> tuple[np.ndarray, np.nda
     """Check one layer's arrays, α (head, token) and v (kv_head, token, dimension), or those of one
     head without the leading dimension.
 
-    They come back with it, on the CPU, C-contiguous, float64 where both are, else float32.
-
-    Raises:
-        InputError: if shapes do not fit, or a head holds NaN, infinity or a negative weight.
+    They come back with it, on the CPU, C-contiguous, float64 where both are, else float32. An
+    InputError where shapes do not fit, or a head holds NaN, infinity or a negative weight.
     """
     a, v = _to_numpy(alpha), _to_numpy(values)
     a, v = (a[None] if a.ndim == 1 else a), (v[None] if v.ndim == 2 else v)

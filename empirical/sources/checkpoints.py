@@ -49,10 +49,8 @@ GPT-J, … and that none of them needs.
 
 def safetensors_files(folder: Path) -> list[Path]:
     """Return the files of a folder that transformers reads: model.safetensors, or the shards that
-    its index names.
-
-    Raises:
-        InputError: neither is there, the index cannot be read, or a shard is missing.
+    its index names; an InputError where neither is there, the index cannot be read, or a shard is
+    missing.
     """
     single, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
     if single.is_file():

@@ -56,11 +56,9 @@ class Source:
 
 
 def source_of(model: str | None, revision: str | None, *, allow_pickle: bool) -> Source:
-    """Find out which of the four kinds of source `model` names; arguments as of `models.find`.
-
-    Raises:
-        InputError: it names nothing that can be a model, or the hub does not have it or cannot be
-            reached.
+    """Find out which of the four kinds of source `model` names (arguments as of `models.find`); an
+    InputError where it names nothing that can be a model, or the hub does not have it or cannot be
+    reached.
     """
     path = None if model is None or model == "builtin" else path_of(model, home=True)
     if path is not None and path.exists() and str(path) != shown(str(path)):

@@ -74,18 +74,12 @@ def windows(
     count: int,
     special_tokens: str = "default",
 ) -> Windows:
-    """Cut the first `count` documents that are long enough to their first `length` tokens.
+    """Cut the first `count` documents that are long enough to their first `length` tokens, special
+    ones included.
 
-    A document that is too short is left out and counted. Reading stops when enough documents are
-    found. Documents are the sampling unit: two whose windows are the same would be one that counts
-    twice, and are refused.
-
-    Args:
-        documents: a `Corpus`, or any documents.
-        tokenizer: of the model.
-        length: tokens of a window, special ones included.
-        count: how many documents, the sampling units.
-        special_tokens: "default": as the tokenizer puts them; "none".
+    A document that is too short is left out and counted. Documents are the sampling unit: two whose
+    windows are the same would be one that counts twice, and are refused. special_tokens: "default"
+    (as the tokenizer puts them) or "none".
 
     Raises:
         InputError: an option is out of range, no document is long enough, or too few are, or two
@@ -123,9 +117,8 @@ def _read(
 ) -> tuple[dict[tuple[int, ...], tuple[str, str]], list[int]]:
     """Read documents until `count` windows are found.
 
-    Returns:
-        By the tokens of a window, its document's name and digest; and how many tokens each document
-        that was read has, of a long one `length` or more.
+    Returns by the tokens of a window its document's name and digest; and how many tokens each
+    document that was read has, of a long one `length` or more.
     """
     rows: dict[tuple[int, ...], tuple[str, str]] = {}
     held: list[int] = []

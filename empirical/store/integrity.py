@@ -30,11 +30,8 @@ CHECKSUM_BYTES: Final = 4
 
 def check(path: Path, attributes: Mapping[str, Any], *, results: bool = True) -> None:
     """Compare every file of the run at `path`, with `results` of its result groups too, with its
-    digest in the manifest.
-
-    Raises:
-        StoreError: naming the first file that is missing or is not what was written.
-        InputError: if a file may not be read.
+    digest in the manifest; a StoreError names the first that is missing or is not what was written,
+    an InputError one that may not be read.
     """
     manifest = attributes["manifest"]
     _check_each(path, manifest["layout"], MEASURE_AGAIN)

@@ -204,11 +204,10 @@ class Store(StoredRun):
         shutil.rmtree(aside, ignore_errors=True)
 
     def put(self, groups: Mapping[str, xr.Dataset], *, drops: Collection[str] = ()) -> None:
-        """Write or replace result groups together, and take others away: a reader sees what was
-        there before or all that is there then.
+        """Write or replace result groups together, and take others away, as far as they are there:
+        a reader sees what was there before or all that is there then.
 
-        drops: taken away as far as they are there; of a store opened without results all groups
-        that are not written are.
+        Of a store opened without results all groups that are not written are taken away.
         """
         ready = beside(self.path, "ready")
         with writing(self.path), settled():

@@ -171,7 +171,7 @@ def _attend(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    mask: Tensor | None,
+    attention_mask: Tensor | None,
     **keywords: Any,
 ) -> tuple[Tensor, None]:
     """Compute one layer's output, hand the layer over, and return the output as the interface
@@ -183,7 +183,7 @@ def _attend(
     refuse_layer(seen, module, index, keywords)
     asked, padded = session.masks > 0, session.rows is not None
     window, sinks = keywords.get("sliding_window"), keywords.get("s_aux")
-    refuse_mask(seen, query, key, mask, asked=asked, padded=padded, window=window)
+    refuse_mask(seen, query, key, attention_mask, asked=asked, padded=padded, window=window)
     if sinks is not None and sinks.numel() != query.shape[1]:
         raise InputError(
             f"{seen}: has {sinks.numel()} learned sinks for {query.shape[1]} heads, expected one a"
@@ -194,8 +194,8 @@ def _attend(
     scaling = keywords.get("scaling")
     factor = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
     scoring = Scoring(factor, keywords.get("softcap"), sinks)
-    output = layer_output(module, query, key, value, mask, scoring)
-    last, visible = _analysed(session, query, mask)
+    output = layer_output(module, query, key, value, attention_mask, scoring)
+    last, visible = _analysed(session, query, attention_mask)
     alpha = analysed_row(last, key, visible, scoring)
     if visible is None:
         visible = torch.ones(key.shape[0], key.shape[2], dtype=torch.bool, device=key.device)

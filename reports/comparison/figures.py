@@ -64,8 +64,7 @@ def _curves(
     axes.axhline(0, color=style.GREY, linewidth=0.8)
     axes.set_ylim(*limits)
     style.size_axis(axes, float(data["n"].max()), "selected tokens $N$ (log)")
-    axes.set_ylabel(label)
-    axes.set_title(title)
+    axes.set(ylabel=label, title=title)
     label_ends(axes, ends)
 
 
@@ -185,8 +184,8 @@ def figure_coverage(axes: Sequence[Axes], data: xr.Dataset) -> Sequence[Axes]:
             xlim=(-0.02, 1.02),
             ylim=(heights.min() - 0.8, heights.max() + 0.8),
             xlabel="share of (head, $N$) cells within",
+            title=word,
         )
-        axis.set_title(word)
         axis.set_yticks(heights, [])
         axis.tick_params(axis="y", length=0)
     names = letters(data)

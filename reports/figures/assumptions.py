@@ -164,8 +164,7 @@ def _cosine_by_lag(axes: Axes, run: Run, forms: dict[str, tuple[str, str]]) -> N
     style.size_axis(
         axes, max(float(lag.max()) if lag.size else 2.0, 2.0), "lag $k=|i-j|$ in tokens (log)"
     )
-    axes.set_ylabel("mean cosine of value vectors")
-    axes.set_title("Similarity by distance")
+    axes.set(ylabel="mean cosine of value vectors", title="Similarity by distance")
     style.legend_below(axes, columns=1)
 
 
@@ -195,8 +194,8 @@ def _weight_profile(axes: Axes, run: Run) -> None:
     axes.set(
         xlim=(-0.03 * run.positions, 1.01 * run.positions),
         xlabel="position $i$ (circles: sink, position 0)",
+        title="All heads and documents",
     )
-    axes.set_title("All heads and documents")
     style.legend_below(axes)
 
 

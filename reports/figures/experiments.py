@@ -230,9 +230,11 @@ def figure_regime_depth(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
         axis.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
         axis.grid(False, axis="x")
         axis.set(
-            xlim=(-0.7, layers.size - 0.3), ylim=(0, run.capture.sizes["head"]), ylabel="heads"
+            xlim=(-0.7, layers.size - 0.3),
+            ylim=(0, run.capture.sizes["head"]),
+            ylabel="heads",
+            title=title,
         )
-        axis.set_title(title)
     axes[-1].set_xlabel("layer")
     style.legend_below(axes[-1], columns=4)
     return axes
@@ -266,7 +268,6 @@ def figure_regime_curves(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
             if np.isfinite(low).any():
                 axis.fill_between(n, low, high, color=colour, alpha=0.15, linewidth=0)
         style.size_axis(axis, float(data["n"].max()), "selected tokens $N$ (log)")
-        axis.set(ylim=(-0.02, 1.03), ylabel="mean over heads and documents")
-        axis.set_title(title)
+        axis.set(ylim=(-0.02, 1.03), ylabel="mean over heads and documents", title=title)
         style.legend_below(axis, columns=2)
     return axes

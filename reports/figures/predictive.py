@@ -30,17 +30,13 @@ BINS = 25
 def figure_predictive(axes: Any, run: Run) -> Any:
     """Draw measured against predicted values of all (head, N) cells, for P and R and each source of
     ingredients, on 2 × 4 axes.
-
-    Raises:
-        InputError: if the run holds no predictions.
     """
     data = run.needed("predictive")
     sources = [source for source in PANELS if source in data["source"].values]
     for row, (name, (title, colour)) in zip(axes, CURVES.items(), strict=True):
         for axis, source in zip(row, sources, strict=False):
             _panel(axis, data.sel(source=source), name, colour)
-            axis.set_title(PANELS[source])
-            axis.set(xlabel="predicted", ylabel=f"measured {title}")
+            axis.set(title=PANELS[source], xlabel="predicted", ylabel=f"measured {title}")
             axis.label_outer()
         for axis in row[len(sources) :]:
             axis.set_visible(False)

@@ -51,8 +51,7 @@ def figure_separability(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
             low, high = _cut(run.summary, f"{statistic}_band")
             axis.fill_between(n, low, high, color=style.BLUE, alpha=0.25, linewidth=0)
         style.size_axis(axis, float(run.summary["n"].max()), "selected tokens $N$ (log)")
-        axis.set(ylim=(-0.02, 1.03), ylabel="mean over heads and documents")
-        axis.set_title(title)
+        axis.set(ylim=(-0.02, 1.03), ylabel="mean over heads and documents", title=title)
         style.legend_below(axis, columns=1)
     return axes
 
@@ -167,8 +166,7 @@ def _map(axes: Axes, run: Run, values: np.ndarray, dim: str, title: str, largest
         axis.set_ticks(
             np.arange(0, labels.size, step) + 0.5, [str(label) for label in labels[::step]]
         )
-    axes.set_ylabel("head" if dim == "head" else "value head")
-    axes.set_title(title)
+    axes.set(ylabel="head" if dim == "head" else "value head", title=title)
     axes.figure.colorbar(image, ax=axes, pad=0.015, fraction=0.03)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -114,7 +113,7 @@ def _on_page(
     of_bounds = (f"${short}$ inside ({edition}, {gram})" for short in ("P", "R"))
     headers = header("layer", "head", VALUE_HEAD, *of_fits, *of_bounds)
     caption = f"{errors[0].upper()}{errors[1:]}. {UNITS}"
-    return _table("heads", "Every head", caption, headers, rows, only_page=True)
+    return Table("heads", "Every head", caption, headers, rows, "r" * len(headers), only_page=True)
 
 
 def _on_paper(
@@ -124,18 +123,16 @@ def _on_paper(
     title, about, unit, first = ON_PAPER[data]
     dim = "head" if data == "weights" else "kv_head"
     called = "head" if dim == "head" else VALUE_HEAD
-    return _table(
-        f"heads_{data}",
-        title,
-        f"{about}; {errors}. {unit}",
-        header("layer", called, *(words for *_, words in columns)),
-        [
-            [layer, name, *cells[i][j]]
-            for i, layer in enumerate(_names(run, "layer"))
-            for j, name in enumerate(_names(run, dim))
-        ],
-        only_latex=True,
-        on_paper=[] if first is None else _halves(columns, first),
+    headers = header("layer", called, *(words for *_, words in columns))
+    rows = [
+        [layer, name, *cells[i][j]]
+        for i, layer in enumerate(_names(run, "layer"))
+        for j, name in enumerate(_names(run, dim))
+    ]
+    caption, align = f"{about}; {errors}. {unit}", "r" * len(headers)
+    halves = [] if first is None else _halves(columns, first)
+    return Table(
+        f"heads_{data}", title, caption, headers, rows, align, only_latex=True, on_paper=halves
     )
 
 
@@ -151,12 +148,6 @@ def _halves(columns: Sequence[Column], first: Callable[[Column], bool]) -> list[
         for side in (True, False)
     ]
     return [[0, 1, *side] for side in sides if side]
-
-
-def _table(
-    name: str, title: str, caption: str, headers: list[Cell], rows: list[list[Cell]], **more: Any
-) -> Table:
-    return Table(name, title, caption, headers, rows, "r" * len(headers), **more)
 
 
 def _shown(data: xr.Dataset, columns: Sequence[Column]) -> list[Column]:

@@ -70,16 +70,13 @@ class Number:
 
 
 def rounded(value: float, error: float | None = None, *, digits: int = VALUE_DIGITS) -> Number:
-    """Round a value to its error.
+    """Round a value to its error, which is shown with two significant digits.
 
     Args:
         value: any float; not finite means not measured.
         error: its standard error, same unit. None: no error belongs to it (a count, a definition).
             Not finite: it belongs, but is unknown.
         digits: significant digits of the value where the error is unknown or none.
-
-    Returns:
-        The rounded number; an error is shown with two significant digits.
     """
     if not math.isfinite(value):
         return Number(None, asked=error is not None)

@@ -177,13 +177,12 @@ def _heat(axes: Axes, dataset: xr.Dataset, along: Sequence[str], bound: str) -> 
 
 def _multiples(dataset: xr.Dataset, varying: list[str], bound: str) -> Figure:
     third = varying[2]
-    count = dataset.sizes[third]
-    kept = np.unique(np.linspace(0, count - 1, min(count, MOST_PANELS)).round().astype(int))
+    kept = evenly(dataset.sizes[third], MOST_PANELS)
     columns = min(3, len(kept))
     rows = -(-len(kept) // columns)
     figure = Figure(figsize=(style.WIDTH, 2.5 * rows + 0.6), layout="constrained")
     grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-    for axis, index in zip(grid.flat, kept.tolist(), strict=False):
+    for axis, index in zip(grid.flat, kept, strict=False):
         part = dataset.isel({third: index})
         mesh = _heat(axis, part, varying, bound)
         axis.set_title(f"${dataset[third].attrs['symbol']} = {_number(float(part[third]))}$")
@@ -195,6 +194,11 @@ def _multiples(dataset: xr.Dataset, varying: list[str], bound: str) -> Figure:
     )
     figure.suptitle(_map_title(dataset, bound), fontsize=9.5, fontweight="bold", x=0.02, ha="left")
     return figure
+
+
+def evenly(size: int, most: int) -> list[int]:
+    """At most so many indices of an axis, evenly spaced, its ends among them."""
+    return np.unique(np.linspace(0, size - 1, min(size, most)).round().astype(int)).tolist()
 
 
 def unreadable(bound: xr.DataArray) -> np.ndarray:

@@ -14,7 +14,7 @@ import xarray as xr
 
 from reports.tables.cells import missing, number, symbol, text, whole
 from reports.tables.table import Table
-from reports.what_if.figure import bounds_of, gram_of, unreadable
+from reports.what_if.figure import bounds_of, evenly, gram_of, unreadable
 
 MOST_ROWS: Final = 40
 
@@ -62,10 +62,7 @@ def _thinned(sizes: dict[str, int]) -> dict[str, list[int]]:
         if counts[longest] <= 2:
             break
         counts[longest] -= 1
-    return {
-        axis: np.unique(np.linspace(0, sizes[axis] - 1, counts[axis]).round().astype(int)).tolist()
-        for axis in sizes
-    }
+    return {axis: evenly(size, counts[axis]) for axis, size in sizes.items()}
 
 
 def table_of_elasticities(dataset: xr.Dataset, name: str = "elasticity") -> Table:
