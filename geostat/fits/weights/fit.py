@@ -105,8 +105,7 @@ def fit_weights(capture: xr.Dataset, progress: Progress | None = None) -> xr.Dat
 def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, Value]:
     """Return one layer's numbers, by the names of RECORDS."""
     seen, weight, log_weight = layer_weights(capture, layer)
-    first, last = seen.first_content, seen.tokens - 1.0
-    position = first + np.arange(log_weight.shape[-1], dtype=np.float64)
+    first, last, position = seen.first_content, seen.tokens - 1.0, seen.position
     carries: BoolArray = np.asarray(np.isfinite(log_weight).any(axis=-1))
     mean, without = mean_over_documents(log_weight), leave_one_out_mean(log_weight)
     best, again = _searched(mean, without, first)
@@ -137,8 +136,8 @@ def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, Value]:
     assert isinstance(total, Estimate)
     out["total_model_log"] = total_log(total)
     seen_growth, stuck = standing.growth_seen[pick], at_bound["eta_tail"][pick]
-    out |= growth(log_weight, position, last, fit, fit_again, seen_growth, stuck, carries)
-    out |= distance(log_weight, position, fit, fit_again, carries)
+    out |= growth(log_weight, seen, fit, fit_again, seen_growth, stuck)
+    out |= distance(log_weight, seen, fit, fit_again)
     out |= simple_slopes(simple, carries)
     out |= search_documents(log_weight, first, pick[0] == SHARED)
     model = mean - residual[pick]
