@@ -73,8 +73,8 @@ class Estimate:
         return replace(cut, se=arm / quantile)
 
     def with_error_where(self, keep: BoolArray) -> Estimate:
-        """Return the estimate without error and interval where `keep` is false: a parameter at
-        its bound has none. What it is without a document stays.
+        """Return the estimate without error and interval where `keep` is false, as at a bound; what
+        it is without a document stays.
         """
         bare = {
             name: np.where(keep, array, np.nan)

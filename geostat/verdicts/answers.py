@@ -161,8 +161,8 @@ def _effect(tree: xr.DataTree, claim: Claim, tolerance: float) -> _Effect | None
 
 
 def _excess(tree: xr.DataTree, bounds: xr.Dataset, tolerance: float) -> _Effect:
-    """How far measured curves lie beyond their bounds: each cell is a claim of its own, and all
-    must hold. The estimate is that of the deciding cell.
+    """How far measured curves lie beyond their bounds: each cell is a claim, and all must hold; the
+    estimate is the deciding cell's.
     """
     documents = float(bounds.attrs.get("documents", tree["capture"].sizes["document"]))
     result = cells(bounds, tree["capture"].to_dataset()["tokens"].values, documents, tolerance)

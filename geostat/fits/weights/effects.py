@@ -91,8 +91,8 @@ def growth(
 
 
 def _rise(log_weight: FloatArray, seen: LayerTokens, again: dict[str, FloatArray]) -> FloatArray:
-    """Return each document's own growth from the T₂ that the others have to the last token,
-    shape (document, head); NaN where there is no ramp.
+    """Return each document's own growth from the T₂ of the others to the last token, (document,
+    head); NaN where there is no ramp.
     """
     one = {name: again[name][..., None] for name in CURVE}
     oscillation = log_profile(
@@ -122,7 +122,7 @@ def distance(
         np.sqrt(mean_of_known(residual**2)) for residual in (mean - model, means - models)
     )
     known = np.isfinite(log_weight)
-    carries = known.any(axis=-1)
+    carries = np.asarray(known.any(axis=-1))
     # A document's own level leaves the mean residual as it is, for the form has a level too: its
     # spread is no noise here.
     level = mean_of_known(log_weight - mean)

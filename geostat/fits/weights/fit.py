@@ -169,7 +169,7 @@ def _left_out_loss(
     log_weight: FloatArray, again: dict[str, FloatArray], position: FloatArray
 ) -> FloatArray:
     """Return each document's mean squared residual under the fit to the others, (form, document,
-    head), nats²; one form at a time, for memory.
+    head), nats²; form by form, for memory.
     """
     fits_again = ({name: rows[k] for name, rows in again.items()} for k in range(len(FORMS)))
     return np.stack(
@@ -183,8 +183,8 @@ def _by_form_and_chosen(
     rivals: dict[str, np.ndarray],
     pick: tuple[np.ndarray, np.ndarray],
 ) -> dict[str, np.ndarray]:
-    """Return goodness of fit, left-out losses and lmfit's own errors of every form, form_x, (form,
-    head), and of each head's chosen form, x, (head,).
+    """Return goodness, left-out losses and lmfit's own errors of every form, form_x, (form, head),
+    and of each head's own, x, (head,).
     """
     of_forms = {f"{name}_se_tokens": values for name, values in tokens_se.items()} | goodness
     for name in ("loss_left_out", "loss_left_out_se"):
