@@ -1,5 +1,5 @@
-"""Separability statistics and the bounds on them: names, symbols and equations, each once.
-Source: arXiv 2602.01893, Definitions 1-2, eq. (12)-(17).
+"""Separability statistics and their bounds: names, symbols, equations. Source: arXiv 2602.01893,
+Definitions 1-2, eq. (12)-(17).
 """
 
 from __future__ import annotations

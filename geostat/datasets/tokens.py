@@ -10,6 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from geostat.errors import InputError
+from geostat.statistics.arrays import FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,11 @@ class LayerTokens:
     def content(self) -> int:
         """Number of visible tokens that are not the sink."""
         return self.tokens - self.first_content
+
+    @property
+    def position(self) -> FloatArray:
+        """Positions of the tokens that are not the sink, (content,)."""
+        return self.first_content + np.arange(self.content, dtype=np.float64)
 
 
 def layer_tokens(capture: xr.Dataset, layer: int) -> LayerTokens:

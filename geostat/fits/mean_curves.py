@@ -88,8 +88,7 @@ def by_position(log_weight: FloatArray, seen: LayerTokens, form: str) -> Documen
     start = {name: float(each[0]) for name, each in rows.items()}
     if not np.isfinite(start["b"]):
         return None
-    position = seen.first_content + np.arange(mean.size, dtype=np.float64)
-    result = phases.fit_row(form, position, mean, start)
+    result = phases.fit_row(form, seen.position, mean, start)
     carries = np.isfinite(log_weight).any(axis=-1)
     searched = SEARCHED | {"eta": "eta_tail" if form == "monotone" else "eta_osc"}
     return with_document_errors(

@@ -45,8 +45,8 @@ class PValues:
     fails: FloatArray
 
     def adjusted(self) -> PValues:
-        """Return p-values over heads, adjusted by Benjamini and Hochberg's procedure: an answer
-        is given where its own is at most q; NaN where p is.
+        """Return p-values adjusted over heads (Benjamini & Hochberg): an answer is given where its
+        own is at most q; NaN where p is.
         """
         return PValues(
             **{

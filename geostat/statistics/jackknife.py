@@ -10,6 +10,7 @@ replicate chose the same integer. Imports numpy and scipy.special.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -47,38 +48,33 @@ class Estimate:
         """Return the arrays that there are, by name."""
         return {name: array for name in PARTS if (array := getattr(self, name)) is not None}
 
+    def carried(self, function: Callable[[FloatArray], FloatArray], se: FloatArray) -> Estimate:
+        """Carry an estimate of x over to a function of x, whose standard error is given."""
+        arrays = {
+            name: function(array)
+            for name, array in self.arrays().items()
+            if name not in ("se", "skew")
+        }
+        return replace(self, se=se, **arrays)
+
     def exp(self, value: FloatArray) -> Estimate:
         """Carry an estimate of log x over to x, whose `value` is given: limits exponentiated,
         standard error by the delta method.
         """
-        without = None if self.without is None else np.exp(self.without)
-        return replace(
-            self,
-            value=value,
-            se=self.se * value,
-            lower=np.exp(self.lower),
-            upper=np.exp(self.upper),
-            without=without,
-        )
+        return replace(self.carried(np.exp, self.se * value), value=value)
 
     def root(self, documents: FloatArray | NDArray[np.int64]) -> Estimate:
         """Carry an estimate of x² over to x, each part cut at 0; the standard error is the
         longer arm of the interval over Student's t.
         """
-        value, lower, upper = (
-            np.sqrt(np.maximum(array, 0.0)) for array in (self.value, self.lower, self.upper)
-        )
-        se = np.maximum(value - lower, upper - value) / stdtrit(
-            np.maximum(documents - 1.0, 1.0), 0.5 + LEVEL / 2
-        )
-        without = None if self.without is None else np.sqrt(np.maximum(self.without, 0.0))
-        return Estimate(
-            value=value, se=se, lower=lower, upper=upper, skew=self.skew, without=without
-        )
+        cut = self.carried(lambda square: np.sqrt(np.maximum(square, 0.0)), self.se)
+        arm = np.maximum(cut.value - cut.lower, cut.upper - cut.value)
+        quantile = stdtrit(np.maximum(documents - 1.0, 1.0), 0.5 + LEVEL / 2)
+        return replace(cut, se=arm / quantile)
 
     def with_error_where(self, keep: BoolArray) -> Estimate:
-        """Return the estimate without error and interval where `keep` is false: a parameter at
-        its bound has none. What it is without a document stays.
+        """Return the estimate without error and interval where `keep` is false, as at a bound; what
+        it is without a document stays.
         """
         bare = {
             name: np.where(keep, array, np.nan)

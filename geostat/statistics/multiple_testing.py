@@ -39,8 +39,8 @@ def adjusted(p: FloatArray, method: Literal["holm", "fdr_bh"]) -> FloatArray:
 
 
 def _holm(p: FloatArray) -> FloatArray:
-    """Return p-values times the number of tests that are not yet rejected, in ascending order;
-    statsmodels' own collects garbage at every call.
+    """Return p-values times the number of tests not yet rejected, in ascending order; statsmodels'
+    own collects garbage at every call.
     """
     order = np.argsort(p)
     out = np.empty(p.shape)

@@ -111,12 +111,8 @@ def give_verdicts(
 
 def _row(claim: Claim, tolerance: Tolerance) -> dict[str, Any]:
     """A claim as a report needs it."""
-    row: dict[str, Any] = {
-        "key": claim.key,
-        "says": claim.says,
-        "of": claim.of,
-        "side": claim.side,
-        "units": claim.units,
+    own = {name: getattr(claim, name) for name in ("key", "says", "of", "side", "units")}
+    row: dict[str, Any] = own | {
         "tolerance": tolerance.value,
         "source": tolerance.source,
         "estimate": f"/{claim.group}" if claim.bounds else f"/{claim.group}/{claim.variable}",
@@ -165,8 +161,8 @@ def _effect(tree: xr.DataTree, claim: Claim, tolerance: float) -> _Effect | None
 
 
 def _excess(tree: xr.DataTree, bounds: xr.Dataset, tolerance: float) -> _Effect:
-    """How far measured curves lie beyond their bounds: each cell is a claim of its own, and all
-    must hold. The estimate is that of the deciding cell.
+    """How far measured curves lie beyond their bounds: each cell is a claim, and all must hold; the
+    estimate is the deciding cell's.
     """
     documents = float(bounds.attrs.get("documents", tree["capture"].sizes["document"]))
     result = cells(bounds, tree["capture"].to_dataset()["tokens"].values, documents, tolerance)
@@ -220,8 +216,8 @@ def _cell_columns(effect: _Effect) -> dict[str, np.ndarray]:
     """CELL, which a claim on other things than bounds has none of."""
     cell, shape = effect.cell, effect.estimate.shape
     if cell is None:
-        none, unknown = np.zeros(shape, dtype=np.int64), np.full(shape, np.nan)
-        return dict(zip(CELL, (none - 1, none, none, unknown, unknown), strict=True))
+        parts = [np.full(shape, none) for none in (-1, 0, 0, np.nan, np.nan)]
+        return dict(zip(CELL, parts, strict=True))
     return dict(
         zip(CELL, (cell.bound, cell.n, cell.cells, cell.p.holds, cell.p.fails), strict=True)
     )

@@ -194,8 +194,8 @@ def share_within(
 
 
 def replicates(tree: xr.DataTree, claim: Claim) -> FloatArray | None:
-    """Return the effect of a claim without each document, (document, layer, head); None of
-    bounds, and where a run was fitted before it was kept.
+    """Return a claim's effect without each document, (document, layer, head); None of bounds, and
+    where the run did not keep it.
     """
     name = f"{claim.variable}_without"
     group = tree[claim.group].to_dataset()

@@ -87,11 +87,6 @@ class Validity:
         for item in fields(self):
             getattr(self, item.name).flags.writeable = False
 
-    @property
-    def all_hold(self) -> BoolArray:
-        """Whether every condition holds, one entry for each n."""
-        return np.logical_and.reduce([getattr(self, item.name) for item in fields(self)])
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Envelope:

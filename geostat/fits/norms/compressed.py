@@ -96,8 +96,8 @@ def secondary_sinks(content: FloatArray, small: BoolArray) -> BoolArray:
 
 
 def occurrences(codes: Counts, chosen: BoolArray, ids: int) -> Counts:
-    """Return how often each of some token ids is `chosen`, (document, kv_head, content), by its
-    code, (document, content), in each head, (kv_head, id).
+    """Count by head, (kv_head, id), the tokens `chosen`, (document, kv_head, content), of each id
+    by its code, (document, content).
     """
     heads = range(chosen.shape[1])
     return np.stack([np.bincount(codes[chosen[:, head]], minlength=ids) for head in heads])

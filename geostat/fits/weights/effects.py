@@ -22,11 +22,10 @@ Imports numpy and scipy.special.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from scipy.special import stdtrit
 
+from geostat.datasets.tokens import LayerTokens
 from geostat.datasets.variable import Value
 from geostat.fits.weights.forms import CURVE, log_profile, predict
 from geostat.fits.weights.identifiability.estimates import (
@@ -43,37 +42,29 @@ from geostat.statistics.losses import mean_of_known, mean_over_documents
 
 def total_log(total: Estimate) -> Estimate:
     """Return log Σα̂ from Σα̂, whose interval was found on the log scale; nats."""
-    assert total.without is not None
     with np.errstate(divide="ignore", invalid="ignore"):
-        limits = {
-            "lower": np.log(total.lower),
-            "upper": np.log(total.upper),
-            "without": np.log(total.without),
-        }
-        return replace(total, value=np.log(total.value), se=total.se / total.value, **limits)
+        return total.carried(np.log, total.se / total.value)
 
 
 def growth(
     log_weight: FloatArray,
-    position: FloatArray,
-    last: float,
+    seen: LayerTokens,
     fit: dict[str, FloatArray],
     again: dict[str, FloatArray],
     stands_out: BoolArray,
     at_bound: BoolArray,
-    carries: BoolArray,
 ) -> dict[str, Value]:
     """Return the total growth with its interval, and why either is missing (as
     `identifiability.estimates.REASONS`); nats, (head,).
 
-    `log_weight` is of content tokens, (document, head, token), nats, NaN where unknown, `last` the
-    position of the last token. `fit` holds the parameters (as CURVE) of each head's chosen form,
-    (head,), `again` those of each replicate, (document, head); `carries` tells which documents
-    carry a head. An estimate is given where growth `stands_out`, an error where it is not
+    `log_weight` is of content tokens, (document, head, token), nats, NaN where unknown. `fit` holds
+    the parameters (as CURVE) of each head's chosen form, (head,), `again` those of each replicate,
+    (document, head). An estimate is given where growth `stands_out`, an error where it is not
     `at_bound`, both (head,).
     """
-    plain, replicates = (one["eta_tail"] * (last - one["t2"]) for one in (fit, again))
-    each = np.where(carries, _rise(log_weight, position, last, again), np.nan)
+    carries: BoolArray = np.asarray(np.isfinite(log_weight).any(axis=-1))
+    plain, replicates = (one["eta_tail"] * (seen.tokens - 1.0 - one["t2"]) for one in (fit, again))
+    each = np.where(carries, _rise(log_weight, seen, again), np.nan)
     count = np.isfinite(each).sum(axis=0)
     value = np.where(count > 1, mean_over_documents(each), plain)
     away = np.where(np.isfinite(each), each - value, 0.0)
@@ -99,39 +90,39 @@ def growth(
     }
 
 
-def _rise(
-    log_weight: FloatArray, position: FloatArray, last: float, again: dict[str, FloatArray]
-) -> FloatArray:
-    """Return each document's own growth from the T₂ that the others have to the last token,
-    shape (document, head); NaN where there is no ramp.
+def _rise(log_weight: FloatArray, seen: LayerTokens, again: dict[str, FloatArray]) -> FloatArray:
+    """Return each document's own growth from the T₂ of the others to the last token, (document,
+    head); NaN where there is no ramp.
     """
     one = {name: again[name][..., None] for name in CURVE}
-    wave = log_profile(position, 0.0, one["eta_osc"], 0.0, one["omega"], one["t1"], one["t2"])
-    known = np.isfinite(log_weight) & np.isfinite(wave)
+    oscillation = log_profile(
+        seen.position, 0.0, one["eta_osc"], 0.0, one["omega"], one["t1"], one["t2"]
+    )
+    known = np.isfinite(log_weight) & np.isfinite(oscillation)
     number = np.maximum(known.sum(axis=-1, keepdims=True), 1)
-    ramp = np.where(known, np.maximum(position - one["t2"], 0.0), 0.0)
+    ramp = np.where(known, np.maximum(seen.position - one["t2"], 0.0), 0.0)
     arm = np.where(known, ramp - ramp.sum(axis=-1, keepdims=True) / number, 0.0)
     squares = (arm**2).sum(axis=-1)
-    slope = (arm * np.where(known, log_weight - wave, 0.0)).sum(axis=-1)
-    return ratio(slope, squares) * (last - again["t2"])
+    slope = (arm * np.where(known, log_weight - oscillation, 0.0)).sum(axis=-1)
+    return ratio(slope, squares) * (seen.tokens - 1.0 - again["t2"])
 
 
 def distance(
     log_weight: FloatArray,
-    position: FloatArray,
+    seen: LayerTokens,
     fit: dict[str, FloatArray],
     again: dict[str, FloatArray],
-    carries: BoolArray,
 ) -> dict[str, Estimate]:
     """Return rmse and misfit with their intervals; nats, (head,). Arguments as those of
     `growth`.
     """
-    model, models = predict(fit, position), predict(again, position)
+    model, models = predict(fit, seen.position), predict(again, seen.position)
     mean, means = mean_over_documents(log_weight), leave_one_out_mean(log_weight)
     rmse, each = (
         np.sqrt(mean_of_known(residual**2)) for residual in (mean - model, means - models)
     )
     known = np.isfinite(log_weight)
+    carries = np.asarray(known.any(axis=-1))
     # A document's own level leaves the mean residual as it is, for the form has a level too: its
     # spread is no noise here.
     level = mean_of_known(log_weight - mean)

@@ -105,8 +105,7 @@ def fit_weights(capture: xr.Dataset, progress: Progress | None = None) -> xr.Dat
 def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, Value]:
     """Return one layer's numbers, by the names of RECORDS."""
     seen, weight, log_weight = layer_weights(capture, layer)
-    first, last = seen.first_content, seen.tokens - 1.0
-    position = first + np.arange(log_weight.shape[-1], dtype=np.float64)
+    first, last, position = seen.first_content, seen.tokens - 1.0, seen.position
     carries: BoolArray = np.asarray(np.isfinite(log_weight).any(axis=-1))
     mean, without = mean_over_documents(log_weight), leave_one_out_mean(log_weight)
     best, again = _searched(mean, without, first)
@@ -137,8 +136,8 @@ def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, Value]:
     assert isinstance(total, Estimate)
     out["total_model_log"] = total_log(total)
     seen_growth, stuck = standing.growth_seen[pick], at_bound["eta_tail"][pick]
-    out |= growth(log_weight, position, last, fit, fit_again, seen_growth, stuck, carries)
-    out |= distance(log_weight, position, fit, fit_again, carries)
+    out |= growth(log_weight, seen, fit, fit_again, seen_growth, stuck)
+    out |= distance(log_weight, seen, fit, fit_again)
     out |= simple_slopes(simple, carries)
     out |= search_documents(log_weight, first, pick[0] == SHARED)
     model = mean - residual[pick]
@@ -170,7 +169,7 @@ def _left_out_loss(
     log_weight: FloatArray, again: dict[str, FloatArray], position: FloatArray
 ) -> FloatArray:
     """Return each document's mean squared residual under the fit to the others, (form, document,
-    head), nats²; one form at a time, for memory.
+    head), nats²; form by form, for memory.
     """
     fits_again = ({name: rows[k] for name, rows in again.items()} for k in range(len(FORMS)))
     return np.stack(
@@ -184,8 +183,8 @@ def _by_form_and_chosen(
     rivals: dict[str, np.ndarray],
     pick: tuple[np.ndarray, np.ndarray],
 ) -> dict[str, np.ndarray]:
-    """Return goodness of fit, left-out losses and lmfit's own errors of every form, form_x, (form,
-    head), and of each head's chosen form, x, (head,).
+    """Return goodness, left-out losses and lmfit's own errors of every form, form_x, (form, head),
+    and of each head's own, x, (head,).
     """
     of_forms = {f"{name}_se_tokens": values for name, values in tokens_se.items()} | goodness
     for name in ("loss_left_out", "loss_left_out_se"):

@@ -64,8 +64,7 @@ def arithmetic(
     out["zero_weight_share"] = ratio(
         (of_content & (content == 0)).sum(axis=(0, -1)), of_content.sum(axis=(0, -1))
     )
-    position = seen.first_content + np.arange(content.shape[-1], dtype=np.float64)
-    carries = np.asarray(known.any(axis=-1))
+    position, carries = seen.position, np.asarray(known.any(axis=-1))
     masses = _masses(mean_over_documents(content), fit, position)
     masses_again = _masses(leave_one_out_mean(content), again, position)
     for name, mass in masses.items():

@@ -58,8 +58,8 @@ def strength(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What is known of each phase of each form, shape (form, head): it passes tests 1 and 2
-    (`seen`), and it is larger than the noise (`large`).
+    """What is known of each phase of each form, (form, head): it passes tests 1 and 2 (`seen`), it
+    is larger than the noise (`large`).
     """
 
     oscillation_seen: BoolArray
@@ -117,8 +117,8 @@ def stand_out(
 
 
 def _better(simple: FloatArray, rich: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Return the gain of the richer form by left-out loss, its standard error, and whether that
-    speaks for it (one document: nothing does not).
+    """Return the richer form's gain by left-out loss, its standard error, and whether that speaks
+    for it, as with one document it does.
     """
     gain, se = paired_gain(simple, rich)
     beyond_rounding = gain > 1e-12 * mean_over_documents(simple)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support.synthetic import Sizes, Spread, Truth, capture
 
+from geostat.datasets.tokens import LayerTokens
 from geostat.fits.weights.effects import distance
 from geostat.fits.weights.effects import growth as growth_of
 from geostat.fits.weights.fit import fit_weights
@@ -50,9 +51,8 @@ def test_growth_is_measured_in_each_document_where_the_others_have_it():
     }
     again["t1"] = again["t2"]
     fit = {name: rows[0] for name, rows in again.items()}
-    found = growth_of(
-        rows, position, 30.0, fit, again, np.ones(2, bool), np.zeros(2, bool), np.ones((4, 2), bool)
-    )
+    seen = LayerTokens(start=0, tokens=31, sink=True)
+    found = growth_of(rows, seen, fit, again, np.ones(2, bool), np.zeros(2, bool))
     for head in range(2):
         each = []
         for k in range(4):
@@ -127,7 +127,8 @@ def test_distances_are_those_of_their_definition():
     rmse, square = by_hand(every, fit)
     replicates = [by_hand(kept, one) for kept, one in zip(left, again, strict=True)]
     joined = {name: np.stack([one[name] for one in again]) for name in CURVE}
-    found = distance(rows, position, fit, joined, np.ones((5, 3), bool))
+    seen = LayerTokens(start=0, tokens=41, sink=True)
+    found = distance(rows, seen, fit, joined)
     assert found["rmse"].se == pytest.approx(
         jackknife(rmse, np.stack([one[0] for one in replicates])).se
     )
@@ -135,7 +136,7 @@ def test_distances_are_those_of_their_definition():
     assert found["misfit"].value == pytest.approx(np.sqrt(np.maximum(square, 0)))
     assert found["misfit"].upper == pytest.approx(np.sqrt(limits.upper))
     rows[2, 1, 7] = rows[0, 1, 7] = np.nan  # a weight of 0 in two documents
-    holes = distance(rows, position, fit, joined, np.ones((5, 3), bool))
+    holes = distance(rows, seen, fit, joined)
     assert holes["misfit"].value == pytest.approx(found["misfit"].value, rel=0.2)
     assert np.isfinite(holes["misfit"].se).all()
 
@@ -146,7 +147,8 @@ def test_the_misfit_is_what_more_documents_would_leave_and_levels_of_documents_a
         fit = level_of(rows.mean(axis=0))
         again = [level_of(np.delete(rows, k, axis=0).mean(axis=0)) for k in range(8)]
         joined = {name: np.stack([one[name] for one in again]) for name in CURVE}
-        found = distance(rows, 1.0 + np.arange(200), fit, joined, np.ones((8, 400), bool))["misfit"]
+        seen = LayerTokens(start=0, tokens=201, sink=True)
+        found = distance(rows, seen, fit, joined)["misfit"]
         square = np.where(found.value > 0, found.value**2, 0)
         assert square.mean() == pytest.approx(0.4**2 * (1 - 1 / 200), abs=4 * square.std() / 20)
         covered = (found.lower <= 0.4) & (found.upper >= 0.4)
