@@ -234,6 +234,7 @@ def _ask(
     )
     _cover(tally, "p_sink", truth["p_sink"], fit, "p_sink")
     _cover(tally, "p_base", np.exp(truth["b"]), own, "form_p_base")
+    _cover(tally, "p_base as reported", np.exp(truth["b"]), fit, "p_base")
     result = fit["form_oscillation_identified"].values
     present = (
         result[FORMS.index("shared")]
@@ -310,6 +311,7 @@ def _planted_half_widths(
 TARGETS = (
     ("95% interval of p_sink covers", 0.92, 0.98),
     ("95% interval of p_base covers", 0.92, 0.98),
+    ("95% interval of p_base as reported covers", 0.92, 0.98),
     ("95% interval of eta covers", 0.92, 0.98),
     ("95% interval of eta_tail covers", 0.92, 0.98),
     ("t2 within 2%", 0.95, 1.0),

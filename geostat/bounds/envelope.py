@@ -25,7 +25,8 @@ from geostat.bounds.by_document import (
     fitted_heads,
     measured_curves,
 )
-from geostat.bounds.gaps import clearly_outside, means_and_gaps, standard_error
+from geostat.bounds.calibration import drawn_curves
+from geostat.bounds.gaps import gap_error, laid_over, means_and_gaps
 from geostat.bounds.head import MEASURED, document_weights
 from geostat.datasets.progress import Progress, part_of
 from geostat.datasets.separability import (
@@ -42,6 +43,9 @@ from theory.head.results import Edition
 
 DIMS: Final = ("edition", "gram", "layer", "head", "n_envelope")
 CURVE: Final = ("layer", "head", "n_envelope")
+DRAWN: Final = "_drawn_gap_se"
+PARTS: Final = ("", "_gap_se", DRAWN)
+"""What is kept of a bound: its mean over documents, and the errors of measured and drawn gaps."""
 
 
 def _records(statistic: str) -> tuple[Variable, ...]:
@@ -76,6 +80,16 @@ def _records(statistic: str) -> tuple[Variable, ...]:
             f"measured {label} lies clearly outside its bounds (tests of the gap at 95%)",
             dims=DIMS,
         ),
+        measured(
+            f"{statistic}_drawn_excess",
+            f"how far {label} of heads drawn from Model G lies outside the bounds",
+            dims=DIMS,
+        ),
+        measured(
+            f"{statistic}_drawn_outside",
+            f"{label} of heads drawn from Model G lies clearly outside the bounds",
+            dims=DIMS,
+        ),
     )
 
 
@@ -108,8 +122,9 @@ def envelope_dataset(
     Returns:
         /envelope: bounds (edition, gram, layer, head, n_envelope), averaged over documents, each at
         its own weights; the measured curves with document jackknife errors; `excess` and `outside`
-        by statistic; `projected` (gram, layer, kv_head). The measured Gram's bounds are known at
-        the sizes at which they were captured, NaN at others.
+        by statistic, and the same of heads drawn from Model G (`calibration`; NaN for the measured
+        Gram, which is no population's); `projected` (gram, layer, kv_head). The measured Gram's
+        bounds are known at the sizes at which they were captured, NaN at others.
 
     Raises:
         InputError: for an edition that is not compared with curves.
@@ -124,7 +139,7 @@ def envelope_dataset(
         )
     grid = envelope_grid(capture["n"].values, points)
     curves = measured_curves(capture, grid)
-    bounds, moved, distance = _fitted_bounds(
+    bounds, drawn, moved, distance = _fitted_bounds(
         capture, norms, similarity, curves, editions, grams, grid, progress
     )
     names = [*grams]
@@ -136,8 +151,9 @@ def envelope_dataset(
     envelope = envelope.assign(
         projected=(of_value_head, moved), projection_distance=(of_value_head, distance)
     )
-    for statistic in WITH_F:
+    for at, statistic in enumerate(WITH_F):
         envelope = envelope.assign(_against_measured(envelope, curves[statistic]))
+        envelope = envelope.assign(_against_drawn(envelope, drawn[at], statistic))
     return _described(envelope, capture.sizes["document"])
 
 
@@ -150,15 +166,18 @@ def _fitted_bounds(
     grams: Sequence[str],
     grid: np.ndarray,
     progress: Progress | None,
-) -> tuple[FloatArray, BoolArray, FloatArray]:
-    """Evaluate the bounds of every fitted Gram: their means and the errors of their gaps, (mean or
-    error, bound, edition, gram, layer, head, n), and whether and how far the Gram was moved, (gram,
-    layer, kv_head).
+) -> tuple[FloatArray, FloatArray, BoolArray, FloatArray]:
+    """Evaluate the bounds of every fitted Gram.
+
+    Returns:
+        Means of the bounds, and the errors of the gaps to them of measured and of drawn curves,
+        (PARTS, bound, edition, gram, layer, head, n); the drawn curves, (statistic, gram, document,
+        layer, head, n); whether and how far the Gram was moved, (gram, layer, kv_head).
     """
     layers, heads, kv_heads = (capture.sizes[name] for name in ("layer", "head", "kv_head"))
-    bounds = np.full(
-        (2, len(ALL_BOUNDS), len(editions), len(grams), layers, heads, len(grid)), np.nan
-    )
+    of_heads = (layers, heads, len(grid))
+    bounds = np.full((len(PARTS), len(ALL_BOUNDS), len(editions), len(grams), *of_heads), np.nan)
+    drawn = np.full((len(WITH_F), len(grams), capture.sizes["document"], *of_heads), np.nan)
     moved = np.zeros((len(grams), layers, kv_heads), dtype=bool)
     distance = np.zeros(moved.shape)
     for index, gram in enumerate(grams):
@@ -168,12 +187,17 @@ def _fitted_bounds(
             moved[at], distance[at] = model.projected, model.distance
             weights = document_weights(capture, layer, group)
             measured = curve_of_each_bound(curves.isel(layer=layer, head=group))
+            seed = layer * kv_heads + kv_head
+            one = drawn_curves(capture, layer, weights, model, grid, seed)
+            drawn[:, index, :, layer][:, :, group] = one
+            of_each_bound = np.repeat(one, len(SIDES), axis=0)
             for place, edition in enumerate(editions):
                 result = bounds_of_layer(
                     capture, layer, weights, model.norms, model.gram, grid, edition=edition
                 )
-                bounds[:, :, place, index, layer, group] = means_and_gaps(result, measured)
-    return bounds, moved, distance
+                parts = (*means_and_gaps(result, measured), gap_error(result, of_each_bound))
+                bounds[:, :, place, index, layer, group] = parts
+    return bounds, drawn, moved, distance
 
 
 def _measured_bounds(
@@ -195,7 +219,8 @@ def _measured_bounds(
         )
         for edition in editions
     ]
-    return np.stack(each, axis=2)[:, :, :, None]
+    known = np.stack(each, axis=2)[:, :, :, None]
+    return np.concatenate([known, np.full_like(known[:1], np.nan)])
 
 
 def _bounds_dataset(
@@ -205,12 +230,12 @@ def _bounds_dataset(
     names: Sequence[str],
     grid: np.ndarray,
 ) -> xr.Dataset:
-    """The bounds (mean or error of the gap, bound, edition, gram, layer, head, n) by name, with
-    coordinates.
-    """
-    out: dict[str, Any] = {}
-    for name, mean, gap_se in zip(ALL_BOUNDS, *bounds, strict=True):
-        out |= {name: (DIMS, mean), f"{name}_gap_se": (DIMS, gap_se)}
+    """The bounds (PARTS, bound, edition, gram, layer, head, n) by name, with coordinates."""
+    out: dict[str, Any] = {
+        f"{name}{part}": (DIMS, bounds[which, at])
+        for at, name in enumerate(ALL_BOUNDS)
+        for which, part in enumerate(PARTS)
+    }
     fitted = [name for name in names if name != MEASURED]
     labels = {
         "edition": (editions, "edition of the theory"),
@@ -230,23 +255,31 @@ def _against_measured(envelope: xr.Dataset, curve: xr.DataArray) -> dict[str, xr
     """A measured statistic, by document, with its error, how far its mean lies outside its
     bounds, and whether clearly.
     """
-    statistic, documents = str(curve.name), curve.sizes["document"]
-    lower, upper, mean = (
-        envelope[f"{statistic}_lower"],
-        envelope[f"{statistic}_upper"],
-        curve.mean("document"),
-    )
-    out = {statistic: mean, f"{statistic}_se": standard_error(curve)}
-    known = lower.notnull() & upper.notnull() & mean.notnull()
-    excess = xr.DataArray(np.maximum(lower - mean, mean - upper)).clip(min=0).where(known)
-    outside = (
-        clearly_outside(envelope.assign(out), statistic, documents).where(known, False).astype(bool)
-    )
-    return out | {f"{statistic}_excess": excess, f"{statistic}_outside": outside}
+    return {f"{curve.name}{part}": values for part, values in laid_over(envelope, curve).items()}
+
+
+def _against_drawn(
+    envelope: xr.Dataset, drawn: FloatArray, statistic: str
+) -> dict[str, xr.DataArray]:
+    """The same of heads drawn from Model G, (fitted gram, document, layer, head, n), less the
+    statistic itself; where no Gram was fitted excess is NaN.
+    """
+    fitted = envelope["fitted_gram"].values
+    bounds = envelope.sel(gram=fitted)
+    gap_se = {f"{statistic}_{side}_gap_se": bounds[f"{statistic}_{side}{DRAWN}"] for side in SIDES}
+    dims = ("gram", "document", "layer", "head", "n_envelope")
+    curve = xr.DataArray(drawn, dims=dims, coords={"gram": fitted}, name=statistic)
+    laid = laid_over(bounds.assign(gap_se), curve)
+    every = envelope["gram"].values
+    return {
+        f"{statistic}_drawn_excess": laid["_excess"].reindex(gram=every),
+        f"{statistic}_drawn_outside": laid["_outside"].reindex(gram=every, fill_value=False),
+    }
 
 
 def _described(envelope: xr.Dataset, documents: int) -> xr.Dataset:
-    """Give the envelope its attributes, and leave out coordinates that are not its own."""
+    """Give the envelope its attributes, and leave out what is not its own."""
+    envelope = envelope.drop_vars([f"{name}{DRAWN}" for name in ALL_BOUNDS])
     envelope = labelled(envelope, VARIABLES)
     envelope.attrs = {
         "long_name": "bounds against measurement",

@@ -32,13 +32,17 @@ def means_and_gaps(bounds: np.ndarray, measured: np.ndarray) -> np.ndarray:
     """Means of bounds (bound, document, ...) over documents, and standard errors of curve, same
     shape, less bound: (2, bound, ...).
     """
+    return np.stack([bounds.mean(axis=1), gap_error(bounds, measured)])
+
+
+def gap_error(bounds: FloatArray, curves: FloatArray) -> FloatArray:
+    """Standard error over documents of curve less bound, (bound, document, ...) → (bound, ...);
+    NaN with one document.
+    """
     documents = bounds.shape[1]
-    error = (
-        (measured - bounds).std(axis=1, ddof=1) / np.sqrt(documents)
-        if documents > 1
-        else np.full(bounds[:, 0].shape, np.nan)
-    )
-    return np.stack([bounds.mean(axis=1), error])
+    if documents == 1:
+        return np.full(bounds[:, 0].shape, np.nan)
+    return np.asarray((curves - bounds).std(axis=1, ddof=1) / np.sqrt(documents))
 
 
 def standard_error(values: xr.DataArray) -> xr.DataArray:
@@ -93,6 +97,24 @@ def clearly_outside(envelope: xr.Dataset, statistic: str, documents: int) -> xr.
         )
         outside = outside | beyond.transpose(*bound.dims)
     return outside
+
+
+def laid_over(envelope: xr.Dataset, curve: xr.DataArray) -> dict[str, xr.DataArray]:
+    """A statistic's mean over documents, its error, how far it lies outside its bounds, and
+    whether clearly, by the ends of their names.
+    """
+    statistic, documents = str(curve.name), curve.sizes["document"]
+    lower, upper = (envelope[f"{statistic}_{side}"] for side in ("lower", "upper"))
+    mean, error = curve.mean("document"), standard_error(curve)
+    known = lower.notnull() & upper.notnull() & mean.notnull()
+    excess = xr.DataArray(np.maximum(lower - mean, mean - upper)).clip(min=0).where(known)
+    beside = envelope.assign({statistic: mean, f"{statistic}_se": error})
+    outside = clearly_outside(beside, statistic, documents).where(known, False).astype(bool)
+    parts = {"": mean, "_se": error, "_excess": excess, "_outside": outside}
+    return {
+        part: values.transpose(*(dim for dim in lower.dims if dim in values.dims))
+        for part, values in parts.items()
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

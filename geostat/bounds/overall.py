@@ -7,7 +7,7 @@ documents is the error. Imports empirical and xarray.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -15,6 +15,7 @@ import numpy as np
 import xarray as xr
 
 from empirical.schema import SEPARABILITY
+from geostat.bounds.calibration import clustered_share
 from geostat.bounds.gaps import standard_error
 from geostat.datasets.separability import (
     SIDES,
@@ -27,6 +28,11 @@ from geostat.datasets.variable import Variable, labelled
 
 CELLS: Final = {"over": "(head, N) cells with 1 < N < T, both bounds known"}
 SIZES: Final = {"over": "sizes 1 < N < T"}
+DRAWN: Final = {
+    "inside": "inside its bounds",
+    "outside": "outside by more than the 95% document interval",
+}
+"""What is counted of heads drawn from Model G, by the ends of the names."""
 
 
 def _records(statistic: str) -> tuple[Variable, ...]:
@@ -60,6 +66,7 @@ def _records(statistic: str) -> tuple[Variable, ...]:
             f"share of cells with measured {label} outside by more than the 95% document interval",
             more=CELLS,
         ),
+        *_drawn(share, statistic),
         share(
             f"{statistic}_excess",
             f"mean distance of measured {label} from its bounds where outside",
@@ -87,6 +94,18 @@ def _records(statistic: str) -> tuple[Variable, ...]:
             more=SIZES,
         ),
     )
+
+
+def _drawn(share: Callable[..., Variable], statistic: str) -> Iterator[Variable]:
+    """Records of the shares of heads drawn from Model G, and of their errors."""
+    label = statistic.replace("_", " ")
+    for where, words in DRAWN.items():
+        for error, of_error in {"": "", "_se": "standard error over kv_heads of the "}.items():
+            yield share(
+                f"{statistic}_drawn_{where}{error}",
+                f"{of_error}share of cells with {label} of heads drawn from Model G {words}",
+                more=CELLS,
+            )
 
 
 def _curves(statistic: str) -> tuple[Variable, ...]:
@@ -199,4 +218,25 @@ def _coverage(envelope: xr.Dataset, statistic: str, between: xr.DataArray) -> xr
         "means_counted": sizes.sum("n_envelope"),
         "means_excess": beside.where(sizes).max("n_envelope").clip(min=0),
     }
+    parts |= _calibration(envelope, statistic, between)
     return xr.Dataset({f"{statistic}_{part}": values for part, values in parts.items()})
+
+
+def _calibration(
+    envelope: xr.Dataset, statistic: str, between: xr.DataArray
+) -> dict[str, xr.DataArray]:
+    """What the coverage of heads drawn from Model G is, with errors; nothing of a run confronted
+    before it was known.
+    """
+    if f"{statistic}_drawn_excess" not in envelope:
+        return {}
+    excess = envelope[f"{statistic}_drawn_excess"]
+    counted = excess.notnull() & between
+    parts: dict[str, xr.DataArray] = {}
+    for where, true in {
+        "inside": (excess <= 0) & counted,
+        "outside": envelope[f"{statistic}_drawn_outside"] & counted,
+    }.items():
+        share, error = clustered_share(true, counted, envelope["kv_head_of_head"].values)
+        parts |= {f"drawn_{where}": share, f"drawn_{where}_se": error}
+    return parts

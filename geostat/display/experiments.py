@@ -162,19 +162,27 @@ def predictive_quartiles(predictive: xr.Dataset) -> xr.Dataset:
     return xr.Dataset(out, coords={"source": predictive["source"], "quartile": list(QUARTILES)})
 
 
-def lowest_bic(fits: xr.Dataset, bic: str, form: str) -> xr.Dataset:
-    """Return lowest_bic, in how many heads each form has the lowest BIC, along the dimension
-    `form`; nothing where no BIC is known.
+def form_counts(fits: xr.Dataset, prefix: str, form: str) -> xr.Dataset:
+    """Return, along the dimension `form`, in how many heads each form has the lowest BIC, the
+    lowest loss on documents left out, and clearly the lowest: lowest_bic, lowest_loss,
+    clearly_lowest; nothing of what is not known.
+
+    `prefix` is what the names of the fits' variables begin with.
 
     >>> fits = xr.Dataset({"bic": (("form", "head"), [[1.0, 5.0], [2.0, 3.0], [np.nan, 4.0]])})
-    >>> lowest_bic(fits, "bic", "form")["lowest_bic"].values.tolist()
+    >>> form_counts(fits, "", "form")["lowest_bic"].values.tolist()
     [1, 1, 0]
     """
-    if bic not in fits:
-        return xr.Dataset()
-    values = fits[bic].transpose(form, ...).values.astype(np.float64).reshape(fits.sizes[form], -1)
-    values = values[:, np.isfinite(values).any(axis=0)]
-    if not values.size:
-        return xr.Dataset()
-    lowest = np.where(np.isfinite(values), values, np.inf).argmin(axis=0)
-    return xr.Dataset({"lowest_bic": (form, np.bincount(lowest, minlength=fits.sizes[form]))})
+    counts = {}
+    for name, of in {"lowest_bic": "bic", "lowest_loss": "loss_left_out"}.items():
+        if f"{prefix}{of}" in fits:
+            values = fits[f"{prefix}{of}"].transpose(form, ...).values.astype(np.float64)
+            values = values.reshape(fits.sizes[form], -1)
+            values = values[:, np.isfinite(values).any(axis=0)]
+            if values.size:
+                lowest = np.where(np.isfinite(values), values, np.inf).argmin(axis=0)
+                counts[name] = (form, np.bincount(lowest, minlength=fits.sizes[form]))
+    if (name := f"{prefix}clearly_lowest") in fits:
+        over = [dim for dim in fits[name].dims if dim != form]
+        counts["clearly_lowest"] = (form, fits[name].sum(over).values)
+    return xr.Dataset(counts)

@@ -15,7 +15,7 @@ from geostat import paper
 from geostat.bounds.predictive.check import FAR
 from geostat.display.assumptions import FORMS, norm_curves, similarity_curves, weight_curves
 from geostat.display.experiments import (
-    lowest_bic,
+    form_counts,
     predictive_quartiles,
     regime_summary,
     separable_side,
@@ -111,8 +111,8 @@ DERIVED: Final[dict[str, Callable[[Groups], xr.Dataset]]] = {
     ),
     "envelope": lambda groups: coverage(groups["envelope"], groups["capture"]["tokens"].values),
     "norms": _norms,
-    "similarity": lambda groups: lowest_bic(groups["similarity"], "bic", "gram"),
-    "weights": lambda groups: lowest_bic(groups["weights"], "rival_bic", "rival"),
+    "similarity": lambda groups: form_counts(groups["similarity"], "", "gram"),
+    "weights": lambda groups: form_counts(groups["weights"], "rival_", "rival"),
     "sink": lambda groups: sink_signs(groups["sink"]),
     "separable": lambda groups: separable_side(groups["separable"]),
     "heads": lambda groups: regime_summary(groups["heads"], groups["capture"].sizes["position"]),

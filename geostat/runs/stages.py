@@ -64,6 +64,7 @@ def confronted(
     Earlier confrontations in `tree` are not looked at; `tolerances` are by claim. The rest is
     as for `geostat.confront`.
     """
+    _refuse_older_fits(tree)
     console.stage("confront")
     out = {
         "envelope": envelope_dataset(
@@ -82,13 +83,24 @@ def confronted(
         )
     console.stage("experiments")
     out |= experiments(tree)
-    laid = joined(
-        tree.drop_nodes(CONFRONTED, errors="ignore"), tree_of({"envelope": out["envelope"]})
+    earlier = tree.drop_nodes(CONFRONTED, errors="ignore")
+    out["verdicts"] = give_verdicts(
+        joined(earlier, tree_of({"envelope": out["envelope"]})), tolerances
     )
-    return out | {
-        "verdicts": give_verdicts(laid, tolerances),
-        "summary": summarise(laid, tolerances),
-    }
+    return out | {"summary": summarise(joined(earlier, tree_of(out)), tolerances)}
+
+
+def _refuse_older_fits(tree: xr.DataTree) -> None:
+    """Refuse fits that were made before the shares in common were known, which the summary tells.
+
+    Raises:
+        InputError: telling what is missing, and how to renew the fits.
+    """
+    if "common_share" not in tree["weights"].to_dataset():
+        raise InputError(
+            "the run's fits were made by an older geostat: /weights has no common_share. Run"
+            " `geostat fit` on it again."
+        )
 
 
 def experiments(tree: xr.DataTree) -> dict[str, xr.Dataset]:

@@ -3,7 +3,7 @@ standard error of the best form's.
 
 Source of the rule: Breiman, Friedman, Olshen & Stone (1984), "Classification and Regression Trees",
 §3.4.3; here the standard error is that of the paired difference between two forms, document by
-document. Imports numpy.
+document. Imports numpy and scipy.special.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.jackknife import LEVEL
 from geostat.statistics.losses import mean_over_documents, paired_gain
 
 RESOLUTION = float(np.finfo(np.float32).eps) ** 2
@@ -26,13 +28,15 @@ class Choice:
 
     chosen (head,): index of the form, −1 where none was fitted. By form and head: excess, its
     left-out loss above that of the best form, mean over documents; excess_se, its standard error;
-    within, whether the former does not exceed the latter.
+    within, whether the former does not exceed the latter; clear, whether the form's loss is the
+    lowest and every other's is above it by a one-sided paired t-test at 95%.
     """
 
     chosen: NDArray[np.int64]
     excess: FloatArray
     excess_se: FloatArray
     within: BoolArray
+    clear: BoolArray
 
 
 def choose(loss: FloatArray, criterion: FloatArray, parameters: NDArray[np.int64]) -> Choice:
@@ -66,7 +70,24 @@ def choose(loss: FloatArray, criterion: FloatArray, parameters: NDArray[np.int64
         excess=np.where(by_loss, excess, np.nan),
         excess_se=np.where(by_loss, excess_se, np.nan),
         within=within,
+        clear=_clearly_lowest(excess, excess_se, best, np.isfinite(each).any(axis=1).sum(axis=0)),
     )
+
+
+def _clearly_lowest(
+    excess: FloatArray, excess_se: FloatArray, best: NDArray[np.int64], documents: NDArray[np.int64]
+) -> BoolArray:
+    """Return which form, (form, head), is the `best` and better than each other by more than the
+    95% quantile of Student's t on K − 1 degrees of freedom, in standard errors.
+
+    Of two forms equally good one is so called in 10% of heads, 5% each.
+    """
+    critical = stdtrit(np.maximum(documents - 1.0, 1.0), LEVEL)
+    with np.errstate(invalid="ignore"):
+        beaten = (excess > critical * excess_se + RESOLUTION) | np.isnan(excess)
+    own = np.arange(excess.shape[0])[:, None] == best
+    several = np.isfinite(excess).sum(axis=0) > 1
+    return own & several & np.isfinite(excess_se).any(axis=0) & (beaten | own).all(axis=0)
 
 
 def _simplest(

@@ -9,7 +9,7 @@ numbers.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -18,7 +18,9 @@ import xarray as xr
 from geostat import paper
 from geostat.bounds.overall import overall
 from geostat.verdicts.errata import errata_for_readers
+from geostat.verdicts.scoreboard.scoreboard import scoreboard
 from geostat.verdicts.tolerances import Tolerance, read_tolerances
+from geostat.verdicts.words import exactly, hundredths, in_percent, plus_minus, quartiles, spread
 from reports.text.number import count, percent, rounded
 
 
@@ -26,59 +28,27 @@ def summarise(tree: xr.DataTree, tolerances: Mapping[str, Tolerance] | None = No
     """Return /summary: the overall curves and coverage, the five sentences and the errata that
     matter here.
 
-    It is what `geostat.bounds.overall.overall` returns of a run with /capture, the fits and
-    /envelope, with attributes `sentences` (list of five) and `errata` (JSON list). `tolerances` are
-    by claim, over those of `tolerances.toml`.
+    It is what `geostat.bounds.overall.overall` returns of a run with /capture, the fits, /envelope,
+    the experiments and /verdicts, with attributes `sentences` (list of five), `scoreboard` and
+    `errata` (JSON lists). `tolerances` are by claim, over those of `tolerances.toml`.
     """
     result, by_claim = overall(tree), {**read_tolerances(), **(tolerances or {})}
     result.attrs["sentences"] = [
         _separability(tree, result),
-        _norms(tree["norms"].to_dataset(), by_claim["norms.cv"].value),
+        _norms(
+            tree["norms"].to_dataset(),
+            by_claim["norms.cv"].value,
+            by_claim["norms.sink"].value,
+        ),
         _similarity(tree["similarity"].to_dataset(), by_claim["similarity.exponential"].value),
         _weights(tree["weights"].to_dataset()),
         _bounds(result),
     ]
+    result.attrs["scoreboard"] = json.dumps(
+        scoreboard(tree.assign({"summary": xr.DataTree(result)})), ensure_ascii=False
+    )
     result.attrs["errata"] = json.dumps(errata_for_readers(), ensure_ascii=False)
     return result
-
-
-def quartiles(values: xr.DataArray | np.ndarray) -> tuple[float, float, float, int]:
-    """Median, lower and upper quartile, and how many finite values they rest on."""
-    known = np.asarray(values, dtype=np.float64).ravel()
-    known = known[np.isfinite(known)]
-    low, middle, high = np.quantile(known, [0.25, 0.5, 0.75]) if known.size else np.full(3, np.nan)
-    return float(middle), float(low), float(high), known.size
-
-
-def _spread(values: xr.DataArray, show: Callable[[float], str]) -> tuple[str, str]:
-    """The median of the finite values, and their quartiles as words in brackets; n/a where there
-    are none.
-    """
-    middle, low, high, known = quartiles(values)
-    return (
-        (show(middle), f"(middle half {show(low)} to {show(high)})")
-        if known
-        else ("n/a", "(no estimate)")
-    )
-
-
-def _hundredths(value: float) -> str:
-    return f"{value:.2f}" if np.isfinite(value) else "n/a"
-
-
-def _percent(share: float) -> str:
-    """A share as percent: whole from 10% on, else with one decimal."""
-    return percent(share, 0 if not np.isfinite(share) or share >= 0.0995 or share == 0 else 1)
-
-
-def _exact(tolerance: float) -> str:
-    """A tolerance with two decimals, or as many as it has."""
-    text = f"{tolerance:.2f}"
-    return text if float(text) == tolerance else f"{tolerance:g}"
-
-
-def _plus_minus(mean: xr.DataArray, error: xr.DataArray) -> str:
-    return rounded(float(mean), float(error)).plain if np.isfinite(error) else f"{float(mean):.2f}"
 
 
 def _separability(tree: xr.DataTree, summary: xr.Dataset) -> str:
@@ -99,7 +69,7 @@ def _separability(tree: xr.DataTree, summary: xr.Dataset) -> str:
     ends = [chosen.isel(n=0)]
     lowest = chosen.isel(n=int(chosen["precision_mean"].argmin("n")))
     precision, recall = (
-        _plus_minus(ends[0][f"{name}_mean"], ends[0][f"{name}_se"])
+        plus_minus(ends[0][f"{name}_mean"], ends[0][f"{name}_se"])
         for name in ("precision", "recall")
     )
     text = (
@@ -112,7 +82,7 @@ def _separability(tree: xr.DataTree, summary: xr.Dataset) -> str:
     if int(lowest["n"]) != int(ends[0]["n"]):
         ends.append(lowest)
         precision, recall = (
-            _plus_minus(lowest[f"{name}_mean"], lowest[f"{name}_se"])
+            plus_minus(lowest[f"{name}_mean"], lowest[f"{name}_se"])
             for name in ("precision", "recall")
         )
         text += (
@@ -126,7 +96,7 @@ def _separability(tree: xr.DataTree, summary: xr.Dataset) -> str:
     )
     if "precision_null" in summary:
         selection, directions = (
-            " and ".join(_hundredths(float(at["precision_null"].sel(null=name))) for at in ends)
+            " and ".join(hundredths(float(at["precision_null"].sel(null=name))) for at in ends)
             for name in ("random_selection", "random_directions")
         )
         where = "there" if len(ends) == 1 else "at these two sizes"
@@ -138,11 +108,12 @@ def _separability(tree: xr.DataTree, summary: xr.Dataset) -> str:
     return text + "."
 
 
-def _norms(norms: xr.Dataset, tolerance: float) -> str:
+def _norms(norms: xr.Dataset, tolerance: float, most: float) -> str:
+    """`tolerance` is that of the CV, `most` that of λ."""
     heads = quartiles(norms["cv_token"])[3]
     within = int((norms["cv_token"] <= tolerance).sum())
     (token, tokens), (profile, profiles), (rest, rests) = (
-        _spread(norms[name], _percent) for name in ("cv_token", "cv_profile", "cv_position")
+        spread(norms[name], in_percent) for name in ("cv_token", "cv_profile", "cv_position")
     )
     text = (
         "Assumption 1 (value vectors are of one length, behind a shorter first token, the sink):"
@@ -155,12 +126,12 @@ def _norms(norms: xr.Dataset, tolerance: float) -> str:
     sinks = quartiles(norms["lam"])[3]
     if not sinks:
         return text + "; the sink is not visible to the last token."
-    shorter = int((norms["lam"] < 1).sum())
-    middle, spread = _spread(norms["lam"], _hundredths)
+    compressed = int((norms["lam"] <= most).sum())
+    middle, half = spread(norms["lam"], hundredths)
     return (
         text
-        + f"; the sink is shorter than the mean of the other tokens in {shorter} of {sinks} value"
-        f" heads, and λ times as long with λ = {middle} in the median of all {sinks} {spread}."
+        + f"; the sink is λ times as long as the mean of the other tokens, with λ = {middle} in the"
+        f" median of {sinks} value heads {half}, and λ ≤ {most:g} in {compressed} of them."
     )
 
 
@@ -173,16 +144,17 @@ def _similarity(similarity: xr.Dataset, tolerance: float) -> str:
     known = similarity["beta"].sel(gram="exponential").notnull() & similarity["rho0"].notnull()
     impossible = int((~similarity["feasible"].sel(gram="exponential").astype(bool) & known).sum())
     (miss, misses), (rival, rivals) = (
-        _spread(exponential, _hundredths),
-        _spread(offset, lambda value: rounded(value, digits=2).plain),
+        spread(exponential, hundredths),
+        spread(offset, lambda value: rounded(value, digits=2).plain),
     )
-    negative = _percent(float(similarity["negative_fraction"].mean()))
+    negative = in_percent(float(similarity["negative_fraction"].mean()))
     text = (
         "Assumption 2 (the mean cosine of two value vectors decays as e^(−βk) with their distance"
         f" of k tokens): the fitted curve misses it by {miss} in the median of {heads} value heads"
-        f" {misses}, where the paper's average is {paper.MAE:g}, and by at most {_exact(tolerance)}"
-        f" in {within} of them; a decay towards a constant, one parameter more, misses it by"
-        f" {rival} {rivals}; {negative} of all cosines are negative, which no exponential is"
+        f" {misses}, where the paper's average is {paper.MAE:g}, and by at most"
+        f" {exactly(tolerance)} in {within} of them; a decay towards a constant, one parameter"
+        f" more, misses it by {rival} {rivals}; {negative} of all cosines are negative, which no"
+        " exponential is"
     )
     if not bool(known.any()):
         return text + "; no value head has both a fitted decay and a visible sink."
@@ -199,36 +171,53 @@ def _weights(weights: xr.Dataset) -> str:
     growth = int((weights["growth_identified"].astype(bool) & fitted).sum())
     oscillates = weights["form_oscillation_identified"].astype(bool) & fitted
     shared, separate = (int(oscillates.sel(form=form).sum()) for form in ("shared", "separate"))
-    (r2, spread), (sink, sinks) = (
-        _spread(weights["r2"], _hundredths),
-        _spread(weights["p_sink"], _percent),
+    (common, commons), (r2, half), (sink, sinks) = (
+        spread(weights["common_share"], hundredths),
+        spread(weights["r2_document"], hundredths),
+        spread(weights["p_sink"], in_percent),
     )
     text = (
         "Assumption 3 (weights run through four phases: sink, plateau, oscillation, growth towards"
-        f" the last token): behind the sink, the phases explain a share R² = {r2} of how the mean"
-        f" logarithm of the weight varies with position, in the median of {heads} heads {spread};"
-        f" growth stands out of the noise in {growth} of them, an oscillation with the growth's own"
-        f" parameter η, as printed, in {shared}, and one with a size of its own in {separate}"
+        " the last token): behind the sink, of how the logarithm of the weight varies with"
+        f" position in a document, a share {common} is common to all documents in the median of"
+        f" {heads} heads {commons}, and the phases, fitted to the others, explain {r2} {half};"
+        f" more weight towards the last token, of whatever shape, stands out of the noise in"
+        f" {growth} of them, an oscillation with the growth's own parameter η, as printed, in"
+        f" {shared}, and one with a size of its own in {separate}"
     )
     if separate:
         text += (
             f", where it runs through {quartiles(_periods(weights))[0]:.1f} periods in the median"
         )
-    compared = int((weights["preferred"] >= 0).sum())
-    if compared:
-        rivals = list(weights["rival"].values)
-        printed, power = (
-            int((weights["preferred"] == rivals.index(form)).sum())
-            for form in ("shared", "power_law")
-        )
-        text += (
-            f"; of six forms, the printed one predicts documents left out best in {printed} of"
-            f" {compared}, "
-        )
-        text += f"a power of the distance to the last token in {power}"
+    if int(weights["rival_loss_left_out_se"].notnull().any("rival").sum()):
+        text += f"; {_best_forms(weights)}"
     if not quartiles(weights["p_sink"])[3]:
         return text + "; the sink is not visible to the last token."
     return text + f"; the sink takes {sink} of the attention in the median head {sinks}."
+
+
+FORMS: Final = {
+    "shared": "the printed one",
+    "separate": "one with an oscillation of its own size",
+    "power_law": "a power of the distance to the last token",
+}
+"""Forms of the weights that the sentence tells of, and how it calls them."""
+
+
+def _best_forms(weights: xr.Dataset) -> str:
+    """In how many heads which form has the lowest loss on documents left out, and clearly so."""
+    loss = weights["rival_loss_left_out"]
+    lowest = loss.fillna(np.inf).argmin("rival").where(loss.notnull().any("rival"))
+    compared, rivals = int(lowest.notnull().sum()), list(weights["rival"].values)
+    counts = []
+    for form, words in FORMS.items():
+        best = int((lowest == rivals.index(form)).sum())
+        clearly = int(weights["rival_clearly_lowest"].sel(rival=form).sum())
+        counts.append(f"{words} in {best} ({clearly})")
+    return (
+        f"of six forms, the lowest loss on documents left out has, of {compared} heads,"
+        f" {', '.join(counts)} (in brackets: clearly, by paired tests at 95%)"
+    )
 
 
 def _periods(weights: xr.Dataset) -> xr.DataArray:
@@ -255,7 +244,7 @@ def _bounds(summary: xr.Dataset) -> str:
     bound holds cheaply.
     """
     editions, grams = ([str(name) for name in summary[axis].values] for axis in ("edition", "gram"))
-    several = int(summary.attrs["documents"]) > 1
+    several, drawn = int(summary.attrs["documents"]) > 1, "recall_drawn_inside" in summary
     parts = []
     for edition, gram, label in BOUNDS:
         if edition not in editions or gram not in grams:
@@ -266,13 +255,20 @@ def _bounds(summary: xr.Dataset) -> str:
         inside, outside, width = (
             float(chosen[f"recall_{name}"]) for name in ("inside", "outside", "width")
         )
-        clearly = f", with {percent(outside, 0)} clearly outside" if several else ""
+        expected, beyond = (
+            f" (drawn: {percent(float(chosen[f'recall_drawn_{name}']), 0)})" if drawn else ""
+            for name in ("inside", "outside")
+        )
+        clearly = f", with {percent(outside, 0)}{beyond} clearly outside" if several else ""
         parts.append(
-            f"{label} contain {percent(inside, 0)}{clearly}, and are {_hundredths(width)} wide"
+            f"{label} contain {percent(inside, 0)}{expected}{clearly}, and are"
+            f" {hundredths(width)} wide"
         )
     words = (
         "on average, on a scale from 0 to 1"
         + "; clearly: by more than the 95% interval over documents" * several
+        + "; drawn: what heads drawn from the bounds' own random model at these fits give, as the"
+        " measured ones would if the assumptions were true as fitted" * drawn
     )
     return (
         f"Bounds on expected Recall, against {int(summary['recall_cells'].max()):,} measured"

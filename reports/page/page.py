@@ -30,7 +30,7 @@ from reports.tables.verdict_heads import DETAILS
 from reports.text.latex import prose_html
 
 PAGE_NAME = "report.html"
-VERDICTS = ("verdicts", "verdict_layers")
+VERDICTS = ("scoreboard", "verdicts", "verdict_layers")
 APART = {*VERDICTS, DETAILS, "heads", "errata"}
 """Tables that stand in sections of their own."""
 

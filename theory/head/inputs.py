@@ -25,7 +25,7 @@ SHAPES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HeadInput:
-    """Checked input of one head or several.
+    """Input of one head or several, as `checked_input` returns it.
 
     alpha and norms (T,) or (H, T), n (K,) sizes N >= 1, the sink's position or None; feasible: some
     vectors have the Gram.

@@ -188,6 +188,7 @@ def _fit_group(
         "loss_excess": choice.excess,
         "loss_excess_se": choice.excess_se,
         "within_one_se": choice.within,
+        "clearly_lowest": choice.clear,
     }
     return by_form, by_head | {"chosen": choice.chosen} | _offset_gain(
         dict(zip(FORMS, outcomes, strict=True))

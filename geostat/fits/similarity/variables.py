@@ -108,6 +108,12 @@ BY_FORM: Final = (
         "1",
         r"\Delta\mathcal{L} \leq \mathrm{se}",
     ),
+    _form(
+        "clearly_lowest",
+        "left-out loss is the lowest, every other form's above it by a paired t-test at 95%",
+        "1",
+        r"\Delta\mathcal{L} > t\,\mathrm{se}",
+    ),
     _form("bic", "Bayesian information criterion, assuming independent lags", "1", r"\mathrm{BIC}"),
     _form(
         "aicc",

@@ -28,9 +28,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from geostat.fits.weights.break_point_kernels import search_rows
-from geostat.statistics.arrays import BoolArray, FloatArray
+from geostat.statistics.arrays import FloatArray
 from geostat.statistics.losses import mean_over_documents
 
 BLOCKS = 64
@@ -86,10 +87,10 @@ def search_monotone(rows: FloatArray, first: int) -> dict[str, FloatArray]:
 
 
 def search_documents(
-    log_weight: FloatArray, first: int, shared: BoolArray
+    log_weight: FloatArray, first: int, form: NDArray[np.int64]
 ) -> dict[str, np.ndarray]:
-    """Fit every document's log weights, (document, head, token), alone: the shared form in heads
-    that `shared` names, else the monotone.
+    """Fit every document's log weights, (document, head, token), alone, by each head's `form`, an
+    index of FORMS, (head,); η is the oscillation's where there is one.
 
     Returns parameters, document_x, (document, head), and the standard deviation over documents of
     the break points, x_document_sd, (head,), NaN with fewer than two documents.
@@ -97,14 +98,15 @@ def search_documents(
     documents, heads, content = log_weight.shape
     result = search_monotone(log_weight.reshape(documents * heads, content), first)
     each = {name: rows.reshape(documents, heads).copy() for name, rows in result.items()}
-    if shared.any():
-        oscillating = search(log_weight[:, shared].reshape(-1, content), first)
+    each["eta"] = each["eta_tail"].copy()
+    oscillates = np.flatnonzero(form != FORMS.index("monotone"))
+    if oscillates.size:
+        fits = search(log_weight[:, oscillates].reshape(-1, content), first)
+        fits["eta"] = fits["eta_osc"]
         for name in each:
-            each[name][:, shared] = oscillating[name][FORMS.index("shared")].reshape(documents, -1)
-    out = {
-        f"document_{name}": each[source]
-        for name, source in (("eta", "eta_tail"), ("omega", "omega"), ("t1", "t1"), ("t2", "t2"))
-    }
+            rows = fits[name].reshape(len(FORMS), documents, -1)
+            each[name][:, oscillates] = rows[form[oscillates], :, np.arange(oscillates.size)].T
+    out = {f"document_{name}": each[name] for name in ("eta", "omega", "t1", "t2")}
     out["document_p_base"] = np.exp(each["b"])
     for name in ("t1", "t2"):
         count = np.isfinite(each[name]).sum(axis=0)

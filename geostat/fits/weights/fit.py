@@ -21,11 +21,12 @@ from geostat.datasets.variable import Value, sink_flag, stack_layers, variables
 from geostat.errors import InputError
 from geostat.fits.weights.autocorrelation import Background, background, lag_one, long_run_noise
 from geostat.fits.weights.break_points import FORMS, search, search_documents
+from geostat.fits.weights.common_variance import common_variance
 from geostat.fits.weights.effects import distance, growth, total_log
 from geostat.fits.weights.forms import CURVE, predict, refine
 from geostat.fits.weights.identifiability.estimates import chosen_values, form_values, reasons
 from geostat.fits.weights.identifiability.placement import placement
-from geostat.fits.weights.identifiability.standing import MONOTONE, SHARED, stand_out, strength
+from geostat.fits.weights.identifiability.standing import reported, stand_out, strength
 from geostat.fits.weights.phase_mass import arithmetic
 from geostat.fits.weights.rivals import FREE, RIVALS, SIMPLE, compare, simple_fits, simple_slopes
 from geostat.fits.weights.variables.parameters import TOKEN
@@ -65,8 +66,9 @@ def layer_weights(capture: xr.Dataset, layer: int) -> tuple[LayerTokens, FloatAr
 def fit_weights(capture: xr.Dataset, progress: Progress | None = None) -> xr.Dataset:
     """Fit Assumption 3 and its rivals to every query head.
 
-    p_base, eta, omega, t1, t2 are those of the shared form where its oscillation stands out of the
-    noise, else of the monotone form, with omega NaN ("none") and t1 = t2. Estimates are lmfit's
+    p_base, eta, omega, t1, t2 are those of the form of Assumption 3 whose oscillation stands out of
+    the noise (`identifiability.standing.reported`), else of the monotone form, with omega NaN
+    ("none") and t1 = t2; where both oscillate, eta is the oscillation's. Estimates are lmfit's
     optimum at the break points searched; replicates repeat the whole search. `variables` names
     every variable, with units and meaning.
 
@@ -122,7 +124,7 @@ def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, Value]:
     half_width = placement(best, noise, position, np.isfinite(mean))
     codes = reasons(best, standing, half_width, at_bound, last)
     by_form = form_values(best, again, carries, codes, half_width)
-    pick = (np.where(standing.oscillation[SHARED], SHARED, MONOTONE), np.arange(mean.shape[0]))
+    pick = (reported(standing, losses), np.arange(mean.shape[0]))
     rivals = compare(every, losses, long_runs)
     out: dict[str, Value] = {**numbers, **by_form, **chosen_values(by_form, pick), **rivals}
     goodness = _goodness(residual, mean) | {"converged": best["converged"] == 1.0}
@@ -138,8 +140,9 @@ def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, Value]:
     seen_growth, stuck = standing.growth_seen[pick], at_bound["eta_tail"][pick]
     out |= growth(log_weight, seen, fit, fit_again, seen_growth, stuck)
     out |= distance(log_weight, seen, fit, fit_again)
+    out |= common_variance(log_weight, predict(fit_again, seen.position), carries)
     out |= simple_slopes(simple, carries)
-    out |= search_documents(log_weight, first, pick[0] == SHARED)
+    out |= search_documents(log_weight, first, pick[0])
     model = mean - residual[pick]
     out |= _noise(residual[pick], noise.take(pick), long_run[pick], log_weight - model)
     curves = {

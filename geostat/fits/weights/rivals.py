@@ -103,6 +103,7 @@ def compare(residual: FloatArray, loss: FloatArray, long_run: FloatArray) -> dic
     """
     points = np.isfinite(residual[0]).sum(axis=-1)
     squares = mean_of_known(residual**2)
+    choice = choose(loss)
     left_out, left_out_se = mean_loss(np.moveaxis(loss, 1, 0))
     free = np.array([[FREE[form]] for form in RIVALS])
     bic = bayesian_information(squares * points, points, free)
@@ -114,7 +115,8 @@ def compare(residual: FloatArray, loss: FloatArray, long_run: FloatArray) -> dic
         "rival_loss_left_out_se": left_out_se,
         "rival_residual_autocorrelation": lag_one(residual),
         "rival_long_run_noise": long_run,
-        "preferred": choose(loss),
+        "preferred": choice.chosen,
+        "rival_clearly_lowest": choice.clear,
     }
 
 
@@ -129,9 +131,9 @@ def simple_slopes(simple: SimpleFits, carries: BoolArray) -> dict[str, Estimate]
     return out
 
 
-def choose(loss: FloatArray) -> np.ndarray:
-    """Return the index of the form chosen for each head by left-out losses, (rival, document,
-    head), −1 where there is no standard error.
+def choose(loss: FloatArray) -> one_standard_error.Choice:
+    """Choose a form for each head by left-out losses, (rival, document, head); −1 where there is no
+    standard error.
 
     NaN stands for a form or document without a loss.
     """
@@ -141,4 +143,4 @@ def choose(loss: FloatArray) -> np.ndarray:
     sound = np.where(whole[:, None], loss, np.nan)
     return one_standard_error.choose(
         sound, np.full(whole.shape, np.nan), np.array([FREE[form] for form in RIVALS])
-    ).chosen
+    )

@@ -13,7 +13,7 @@ from geostat import paper
 from geostat.display.assumptions import weight_means
 from geostat.display.experiments import (
     LEAST_CELLS,
-    lowest_bic,
+    form_counts,
     predictive_quartiles,
     separable_side,
 )
@@ -116,10 +116,10 @@ def test_the_lowest_bic_is_counted_where_it_is_known():
     fits = xr.Dataset(
         {"bic": (("gram", "layer", "head"), [[[3.0, 1.0, np.nan]], [[2.0, 5.0, np.nan]]])}
     )
-    counts = lowest_bic(fits, "bic", "gram")
+    counts = form_counts(fits, "", "gram")
     assert counts["lowest_bic"].values.tolist() == [1, 1]
-    assert not lowest_bic(fits * np.nan, "bic", "gram")
-    assert not lowest_bic(fits, "none", "gram")
+    assert not form_counts(fits * np.nan, "", "gram")
+    assert not form_counts(fits, "none_", "gram")
 
 
 def test_a_bin_of_few_cells_has_no_quartiles():

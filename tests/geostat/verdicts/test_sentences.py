@@ -14,7 +14,8 @@ from support.spine import Finished, run_tree
 
 import geostat as gs
 from geostat.verdicts.errata import READING
-from geostat.verdicts.sentences import quartiles, summarise
+from geostat.verdicts.sentences import summarise
+from geostat.verdicts.words import quartiles
 from reports.text.number import rounded
 from theory.statements import catalogue
 
@@ -108,11 +109,8 @@ def test_the_sentences_of_the_assumptions_say_what_the_fits_hold(finished: Finis
         f" {spread(position, whole)} after averaging" in first
     )
     assert (
-        f"shorter than the mean of the other tokens in {(lam < 1).sum()} of 8 value heads" in first
-    )
-    assert (
-        f"λ times as long with λ = {spread(lam, '{:.2f}'.format, 'in the median of all 8')}."
-        in first
+        f"with λ = {spread(lam, '{:.2f}'.format, 'in the median of 8 value heads')}, and λ ≤ 0.5 in"
+        f" {(lam <= 0.5).sum()} of them." in first
     )
     mae, rival = (
         similarity["mae_by_lag"].sel(gram=gram).values for gram in ("exponential", "offset")
@@ -132,26 +130,26 @@ def test_the_sentences_of_the_assumptions_say_what_the_fits_hold(finished: Finis
     )
     impossible = (~similarity["feasible"].sel(gram="exponential").values.astype(bool)).sum()
     assert f"and in {impossible} of 8 value heads no vectors can have" in second
-    varies = (
-        "of how the mean logarithm of the weight varies with position, in the median of 16 heads"
-    )
-    assert f"R² = {spread(weights['r2'].values, '{:.2f}'.format, varies)};" in third
+    common = "is common to all documents in the median of 16 heads"
     assert (
-        f"growth stands out of the noise in {int(weights['growth_identified'].sum())} of them"
+        f"a share {spread(weights['common_share'].values, '{:.2f}'.format, common)}, and the phases"
         in third
     )
+    explained = spread(weights["r2_document"].values, "{:.2f}".format, "")
+    assert f"fitted to the others, explain {explained.replace('  ', ' ')};" in third
+    recency = int(weights["growth_identified"].sum())
+    assert f"of whatever shape, stands out of the noise in {recency} of them" in third
     shared, separate = (
         int(weights["form_oscillation_identified"].sel(form=form).sum())
         for form in ("shared", "separate")
     )
     assert f"as printed, in {shared}, and one with a size of its own in {separate}" in third
-    rival, preferred = list(weights["rival"].values), weights["preferred"].values
-    best = {form: (preferred == rival.index(form)).sum() for form in ("shared", "power_law")}
-    assert (
-        f"the printed one predicts documents left out best in {best['shared']} of"
-        f" {(preferred >= 0).sum()}, a power" in third
-    )
-    assert f"to the last token in {best['power_law']};" in third
+    rival, lowest = list(weights["rival"].values), weights["rival_loss_left_out"].values.argmin(0)
+    clear = weights["rival_clearly_lowest"]
+    for words, form in (("the printed one", "shared"), ("to the last token", "power_law")):
+        best = (lowest == rival.index(form)).sum()
+        assert f"{words} in {best} ({int(clear.sel(rival=form).sum())})" in third
+    assert "of six forms, the lowest loss on documents left out has, of 16 heads, the" in third
     assert (
         "the sink takes"
         f" {spread(weights['p_sink'].values, whole, 'of the attention in the median head')}."
@@ -197,8 +195,8 @@ def test_the_last_sentence_says_what_the_confrontation_holds(finished: Finished)
     for edition, gram in pairs:
         chosen = found.sel(edition=edition, gram=gram)
         expected += [
-            round(100 * float(chosen["recall_inside"])),
-            round(100 * float(chosen["recall_outside"])),
+            round(100 * float(chosen[f"recall_{name}"]))
+            for name in ("inside", "drawn_inside", "outside", "drawn_outside")
         ]
         expected.append(round(float(chosen["recall_width"]), 2))
     assert numbers(text) == pytest.approx(

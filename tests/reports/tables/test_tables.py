@@ -198,6 +198,14 @@ def test_bounds_at_own_cosines_stand_with_the_reason_why_they_test_nothing():
     assert note not in tables(tree)["coverage"].caption
 
 
+def test_a_coverage_stands_beside_that_of_heads_drawn_from_the_model():
+    frame = tables(run_tree())["coverage"].frame()
+    fitted = frame["Gram"] != "measured"
+    assert set(frame["$P$ drawn inside"][fitted]) == {"90.0% ± 0.9%"}
+    assert set(frame["$R$ drawn outside"][fitted]) == {"0.4% ± < 0.1%"}
+    assert set(frame["$R$ drawn inside"][~fitted]) == {"n/a"}
+
+
 def test_coverage_tells_how_wide_the_bounds_are():
     summary = run_tree()["summary"].to_dataset()
     frame = tables(run_tree())["coverage"].frame()

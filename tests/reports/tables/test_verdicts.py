@@ -308,16 +308,41 @@ def test_rival_forms_are_counted_where_they_predict_best():
         ("rival", "layer", "head"),
         [[[1.0, 1, 1, 1], [1, 1, 1, np.nan]], [[2.0, 2, 0, np.nan], [2, 2, 2, np.nan]]],
     )
+    loss = (bic[0], np.array([[[1.0, 1, 1, 2], [1, 1, 1, 1]], [[2.0, 2, 0, 1], [2, 2, 2, 2]]]))
+    clearly = (bic[0], np.array([[[True, True, False, False]] * 2, [[False] * 3 + [True]] * 2]))
+    more = {"rival_bic": bic, "rival_loss_left_out": loss, "rival_clearly_lowest": clearly}
     run["weights"] = xr.DataTree(
-        weights.assign(preferred=best, rival_rmse=rmse, rival_bic=bic).assign_coords(rival=rivals)
+        weights.assign(preferred=best, rival_rmse=rmse, **more).assign_coords(rival=rivals)
     )
     rows = tables(with_display(run))["rivals"].frame().to_numpy().tolist()
-    assert [row[1:4] for row in rows] == [
-        [r"$e^{-\beta k}$, as printed", "1", "33%"],
-        [r"$c + (1-c) e^{-\beta k}$", "2", "67%"],
-        ["a power of the distance to the last token", "6", "75%"],
-        [r"four phases, as printed (one $\eta$)", "2", "25%"],
+    # lowest loss, clearly, simplest within one standard error, lowest BIC (one head has none)
+    assert [row[1:6] for row in rows] == [
+        [r"$e^{-\beta k}$, as printed", "n/a", "n/a", "1", "n/a"],
+        [r"$c + (1-c) e^{-\beta k}$", "n/a", "n/a", "2", "n/a"],
+        ["a power of the distance to the last token", "6", "4", "6", "6"],
+        [r"four phases, as printed (one $\eta$)", "2", "2", "2", "1"],
     ]
-    assert [row[4] for row in rows[2:]] == ["6", "1"]  # one head has no BIC
-    assert rows[3][5] == "0.750 [0.750, 0.750]"
+    assert rows[3][6] == "0.750 [0.750, 0.750]"
     assert "rivals" not in tables(run_tree())
+
+
+def test_the_scoreboard_stands_as_it_was_answered():
+    row = {
+        "key": "norms_stable",
+        "claim": "norms are constant",
+        "where": "§3.1",
+        "paper": "CV 0.02",
+        "here": "CV 0.2 in 3 of 4 heads",
+        "answer": "contradicted",
+        "why": "as texts differ",
+        "rule": "in more than half",
+    }
+    run = run_tree()
+    summary = run["summary"].to_dataset().assign_attrs(scoreboard=json.dumps([row, row]))
+    run["summary"] = xr.DataTree(summary)
+    table = tables(run)["scoreboard"]
+    assert table.frame().to_numpy().tolist()[0] == [
+        row[key] for key in ("claim", "answer", "here", "paper", "why", "rule", "where")
+    ]
+    assert "2 contradicted." in table.caption
+    assert "scoreboard" not in tables(run_tree())

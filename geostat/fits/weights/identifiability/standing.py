@@ -20,6 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from geostat.fits.weights.autocorrelation import Background
 from geostat.fits.weights.break_points import FORMS
@@ -33,7 +34,7 @@ AMPLITUDE = 2.0
 """How many standard errors the amplitude of an oscillation must reach."""
 GROWTH = 1.0
 """How many long-run standard deviations of the noise the total growth must reach to place T₂."""
-MONOTONE, SHARED = FORMS.index("monotone"), FORMS.index("shared")
+MONOTONE, SHARED, SEPARATE = (FORMS.index(form) for form in ("monotone", "shared", "separate"))
 
 
 def strength(
@@ -71,6 +72,21 @@ class Standing:
     def oscillation(self) -> BoolArray:
         """Whether the oscillation stands out."""
         return self.oscillation_seen & self.oscillation_large
+
+
+def reported(standing: Standing, loss: FloatArray) -> NDArray[np.int64]:
+    """Return the form whose parameters are reported for each head, an index of FORMS, (head,).
+
+    It is one whose oscillation stands out of the noise: the printed one, `shared`, unless only that
+    of `separate` does or a document left out is predicted better by `separate`, by more than one
+    standard error. Without such an oscillation it is `monotone`. `loss` is by RIVALS, (rival,
+    document, head), nats².
+    """
+    shared, separate = standing.oscillation[SHARED], standing.oscillation[SEPARATE]
+    gain, se = paired_gain(*(loss[RIVALS.index(form)] for form in ("shared", "separate")))
+    with np.errstate(invalid="ignore"):
+        own_size = separate & (~shared | (gain > se))
+    return np.where(own_size, SEPARATE, np.where(shared, SHARED, MONOTONE)).astype(np.int64)
 
 
 def stand_out(

@@ -44,6 +44,12 @@ _AICC = head(
     "1",
     r"\mathrm{AICc}",
 )
+_CLEARLY_LOWEST = head(
+    "clearly_lowest",
+    "left-out loss is the lowest, every other form's above it by a paired t-test at 95%",
+    "1",
+    r"\Delta\mathcal{L} > t\,\mathrm{se}",
+)
 _CONVERGED = head("converged", "search and lmfit both converged", "1", r"\mathrm{ok}")
 _OSCILLATES = head(
     "oscillation_identified",
@@ -78,6 +84,20 @@ _BY_HEAD = (
     _R2,
     _BIC,
     *_LEFT_OUT,
+    estimate(
+        "common_share",
+        "share of a document's variance of log weights by position that documents have in common",
+        "1",
+        r"R^2_{\max}",
+        equation="",
+    ),
+    estimate(
+        "r2_document",
+        "share of a document's variance of log weights by position that the fit to the others"
+        " explains",
+        "1",
+        r"R^2_{\mathrm{out}}",
+    ),
     head(
         "oscillation_gain",
         "left-out loss of the monotone form minus that of the shared form",
@@ -235,5 +255,7 @@ _BY_FORM = (
         ),
     ),
 )
-_BY_RIVAL = along("rival", "by rival", RMSE, *_LEFT_OUT, _AICC, _BIC, _AUTOCORRELATION, _LONG_RUN)
+_BY_RIVAL = along(
+    "rival", "by rival", RMSE, *_LEFT_OUT, _CLEARLY_LOWEST, _AICC, _BIC, _AUTOCORRELATION, _LONG_RUN
+)
 RECORDS: Final = (*_BY_HEAD, *_BY_FORM, *_BY_RIVAL, *parameters.BY_DOCUMENT)

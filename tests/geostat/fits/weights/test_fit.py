@@ -11,6 +11,7 @@ from geostat.fits.weights.break_point_kernels import scan
 from geostat.fits.weights.break_points import FORMS, search
 from geostat.fits.weights.fit import fit_weights
 from geostat.fits.weights.forms import log_profile
+from geostat.fits.weights.rivals import SIMPLE
 from geostat.statistics.least_squares import LMFIT_KEYWORDS
 from geostat.statistics.losses import mean_over_documents
 
@@ -240,10 +241,12 @@ def test_noise_alone_is_not_identified(documents):
 def test_strength_is_told_in_units_of_the_residuals_own_noise(four_phases):
     fit = four_phases.isel(form=SHARED)
     phi, theta = four_phases["noise_phi"], four_phases["noise_theta"]
-    assert (four_phases["form_chosen"] == SHARED).all()
+    printed = four_phases["form_chosen"] == SHARED
+    assert printed.mean() > 0.9  # the noise is that of the reported form
+    fit, phi, theta = (one.where(printed) for one in (fit, phi, theta))
     np.testing.assert_allclose(
         fit["form_growth_to_noise"],
-        fit["form_eta"] * (127 - fit["form_t2"]) / four_phases["long_run_noise"],
+        fit["form_eta"] * (127 - fit["form_t2"]) / four_phases["long_run_noise"].where(printed),
         rtol=1e-9,
     )
     innovation = four_phases["long_run_noise"] ** 2 * (1 - phi) ** 2 / (1 + theta) ** 2
@@ -495,13 +498,11 @@ def test_break_points_have_the_wider_of_two_intervals(four_phases):
 def test_noise_of_documents_is_told_about_their_own_level(four_phases):
     np.testing.assert_allclose(four_phases["document_noise"], 0.2, atol=0.02)
     np.testing.assert_allclose(four_phases["document_autocorrelation"], 0.0, atol=0.1)
-    np.testing.assert_allclose(
-        four_phases["residual_autocorrelation"],
-        four_phases["rival_residual_autocorrelation"].sel(rival="shared"),
-    )
-    np.testing.assert_allclose(
-        four_phases["long_run_noise"], four_phases["rival_long_run_noise"].sel(rival="shared")
-    )
+    of_form = four_phases["form_chosen"] + len(SIMPLE)
+    for name in ("residual_autocorrelation", "long_run_noise"):
+        np.testing.assert_allclose(
+            four_phases[name], four_phases[f"rival_{name}"].isel(rival=of_form).drop_vars("rival")
+        )
     assert float(four_phases["long_run_noise"].median()) == pytest.approx(0.2 / np.sqrt(8), rel=0.2)
     assert float(four_phases["long_run_newey_west"].median()) == pytest.approx(
         0.2 / np.sqrt(8), rel=0.2

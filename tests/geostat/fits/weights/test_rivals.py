@@ -68,18 +68,18 @@ def test_the_simplest_within_one_standard_error_is_chosen():
     wiggle = np.array([1, -1] * 4)
     base = np.linspace(3, 5, 8)
     near = losses(separate=base, monotone=base + 0.1 + wiggle, constant=base + 2)
-    assert RIVALS[choose(near)[0]] == "monotone"
+    assert RIVALS[choose(near).chosen[0]] == "monotone"
     far = losses(separate=base, monotone=base + 0.1 + 0.1 * wiggle, constant=base + 2)
-    assert RIVALS[choose(far)[0]] == "separate"
+    assert RIVALS[choose(far).chosen[0]] == "separate"
     tied = losses(separate=base, power_law=base + 0.1 + wiggle, no_plateau=base + 0.2 + wiggle)
-    assert RIVALS[choose(tied)[0]] == "power_law"
+    assert RIVALS[choose(tied).chosen[0]] == "power_law"
 
 
 def test_a_choice_needs_two_documents_and_forms_that_all_of_them_fit():
-    assert choose(losses(constant=2.0)[:, :1])[0] == -1
-    assert choose(np.full((6, 8, 1), np.nan))[0] == -1
+    assert choose(losses(constant=2.0)[:, :1]).chosen[0] == -1
+    assert choose(np.full((6, 8, 1), np.nan)).chosen[0] == -1
     failed = losses(separate=np.r_[np.nan, np.ones(7)], constant=2.0)
-    assert RIVALS[choose(failed)[0]] == "constant"
+    assert RIVALS[choose(failed).chosen[0]] == "constant"
 
 
 def planted(shape, seed):

@@ -1,0 +1,1 @@
+"""Scoreboard of the paper's claims."""

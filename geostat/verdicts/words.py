@@ -1,0 +1,63 @@
+"""Numbers in sentences: medians with their quartiles, shares, tolerances. Imports numpy, xarray,
+and reports for numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import xarray as xr
+
+from reports.text.number import percent, rounded
+
+
+def quartiles(values: xr.DataArray | np.ndarray) -> tuple[float, float, float, int]:
+    """Median, lower and upper quartile, and how many finite values they rest on."""
+    known = np.asarray(values, dtype=np.float64).ravel()
+    known = known[np.isfinite(known)]
+    low, middle, high = np.quantile(known, [0.25, 0.5, 0.75]) if known.size else np.full(3, np.nan)
+    return float(middle), float(low), float(high), known.size
+
+
+def spread(values: xr.DataArray, show: Callable[[float], str]) -> tuple[str, str]:
+    """The median of the finite values, and their quartiles as words in brackets; n/a where there
+    are none.
+    """
+    middle, low, high, known = quartiles(values)
+    return (
+        (show(middle), f"(middle half {show(low)} to {show(high)})")
+        if known
+        else ("n/a", "(no estimate)")
+    )
+
+
+def hundredths(value: float) -> str:
+    """A number with two decimals; n/a where it is unknown."""
+    return f"{value:.2f}" if np.isfinite(value) else "n/a"
+
+
+def in_percent(share: float) -> str:
+    """A share as percent: whole from 10% on, else with one decimal."""
+    return percent(share, 0 if not np.isfinite(share) or share >= 0.0995 or share == 0 else 1)
+
+
+def exactly(tolerance: float) -> str:
+    """A tolerance with two decimals, or as many as it has."""
+    text = f"{tolerance:.2f}"
+    return text if float(text) == tolerance else f"{tolerance:g}"
+
+
+def plus_minus(mean: xr.DataArray, error: xr.DataArray) -> str:
+    """A mean and its error, rounded together; two decimals where there is no error."""
+    return rounded(float(mean), float(error)).plain if np.isfinite(error) else f"{float(mean):.2f}"
+
+
+def with_interval(value: float, low: float, high: float) -> str:
+    """A number with its interval in brackets, two decimals; what is unknown of it is left out.
+
+    >>> with_interval(0.5, 0.25, 0.75), with_interval(0.5, float("nan"), float("nan"))
+    ('0.50 (0.25 to 0.75)', '0.50')
+    """
+    limits = f" ({low:.2f} to {high:.2f})" if np.isfinite(low) and np.isfinite(high) else ""
+    return hundredths(value) + limits

@@ -1,0 +1,48 @@
+"""Table of the scoreboard: the paper's claims, what it gives, what this run gives, and the answer.
+
+Imports this room's cells, numbers and run. What is printed travels in /summary's attribute
+`scoreboard`.
+"""
+
+from __future__ import annotations
+
+import json
+
+from reports.run import Run
+from reports.tables.cells import header, mixed
+from reports.tables.table import Table
+
+
+def scoreboard_tables(run: Run) -> list[Table]:
+    """The table; none where the run was confronted before there was one."""
+    rows = json.loads(str(run.summary.attrs.get("scoreboard") or "[]"))
+    if not rows:
+        return []
+    answers = [row["answer"] for row in rows]
+    counts = ", ".join(
+        f"{answers.count(answer)} {answer}" for answer in dict.fromkeys(sorted(answers))
+    )
+    return [
+        Table(
+            name="scoreboard",
+            title="Claims of the paper",
+            headers=header("claim", "answer", "here", "paper", "remark", "rule", "where"),
+            rows=[
+                [
+                    mixed(row[key])
+                    for key in ("claim", "answer", "here", "paper", "why", "rule", "where")
+                ]
+                for row in rows
+            ],
+            align="ppppppp",
+            widths=dict(enumerate(("3cm", "1.9cm", "4cm", "3cm", "4cm", "4cm", "2.5cm"))),
+            on_paper=[[0, 1, 2, 3], [0, 4, 5, 6]],
+            paper_rows=9,
+            caption=(
+                "What arXiv 2602.01893 claims and a run can speak to, beside"
+                f" {run.counted('document')} and one model: {counts}. An answer follows from its"
+                " rule alone, the same for every run. “Undecided” is no evidence against a claim."
+                " Other texts and models may answer otherwise."
+            ),
+        )
+    ]

@@ -1,0 +1,215 @@
+"""The paper's claims, each answered by its rule: on runs made up so that the answer is known."""
+
+import json
+from typing import get_args
+
+import numpy as np
+import pytest
+import xarray as xr
+from support.spine import Finished
+
+from geostat.verdicts.scoreboard import experiments
+from geostat.verdicts.scoreboard.assumptions import norms_stable, oscillation, recency_exponential
+from geostat.verdicts.scoreboard.finding import Answer, by_majority
+from geostat.verdicts.scoreboard.scoreboard import CLAIMS, finding, scoreboard
+
+N = np.array([1, 2, 3, 4, 8, 16, 32, 64])
+TOKENS = 128
+
+
+def tree(**groups: xr.Dataset) -> xr.DataTree:
+    capture = xr.Dataset(coords={"position": np.arange(TOKENS)})
+    return xr.DataTree.from_dict(
+        {"/capture": capture, **{f"/{name}": data for name, data in groups.items()}}
+    )
+
+
+def test_every_claim_of_a_real_run_is_answered_and_kept(finished: Finished):
+    rows = json.loads(finished.tree["summary"].attrs["scoreboard"])
+    assert [row["key"] for row in rows] == list(CLAIMS)
+    assert rows == scoreboard(finished.tree)
+    for row in rows:
+        assert row["answer"] in get_args(Answer), row["key"]
+        assert all(row[key] for key in ("claim", "where", "paper", "rule", "here")), row
+        assert "nan" not in row["here"] + row["why"], row
+
+
+def test_a_majority_is_more_than_half_of_all_heads():
+    assert by_majority(51, 0, 100) == "confirmed"
+    assert by_majority(50, 50, 100) == "undecided"
+    assert by_majority(0, 51, 100) == "contradicted"
+
+
+@pytest.mark.parametrize(
+    ("holds", "fails", "answer"),
+    [(5, 4, "undecided"), (6, 1, "confirmed"), (0, 6, "contradicted")],
+)
+def test_heads_without_an_estimate_count_among_all(holds, fails, answer):
+    counts = {"holds": holds, "fails": fails, "tested": 9, "no_estimate": 1}
+    verdicts = xr.Dataset({name: ("claim", [value]) for name, value in counts.items()})
+    verdicts = verdicts.assign_coords(claim=["norms.cv"])
+    norms = xr.Dataset({name: ("head", [0.2, 0.2]) for name in ("cv_token", "cv_profile")})
+    one = norms_stable(tree(verdicts=verdicts, norms=norms))
+    assert one.answer == answer
+    assert f"holds in {holds}, fails in {fails} of 10 value heads" in one.here
+
+
+def test_an_oscillation_that_does_not_stand_out_is_no_evidence_against_one():
+    heads, forms = 4, ["monotone", "shared", "separate"]
+    stands = np.zeros((3, heads), dtype=bool)
+    weights = xr.Dataset(
+        {
+            "form_oscillation_identified": (("form", "head"), stands),
+            "r2": ("head", np.ones(heads)),
+            **{f"form_{name}": (("form", "head"), np.ones((3, heads))) for name in ("t1", "t2")},
+            "form_omega": (("form", "head"), np.ones((3, heads))),
+        },
+        coords={"form": forms},
+    )
+    assert oscillation(tree(weights=weights)).answer == "undecided"
+    stands[2, :3] = True
+    assert oscillation(tree(weights=weights)).answer == "confirmed"
+
+
+@pytest.mark.parametrize(
+    ("form", "answer"),
+    [("monotone", "confirmed"), ("power_law", "contradicted"), ("constant", "undecided")],
+)
+def test_an_exponential_phase_is_told_from_a_power_by_documents_left_out(form, answer):
+    rivals = ["constant", "no_plateau", "power_law", "monotone", "shared", "separate"]
+    clearly = np.zeros((6, 3), dtype=bool)
+    clearly[rivals.index(form), :2] = True
+    weights = xr.Dataset(
+        {"rival_clearly_lowest": (("rival", "head"), clearly), "r2": ("head", np.ones(3))},
+        coords={"rival": rivals},
+    )
+    assert recency_exponential(tree(weights=weights)).answer == answer
+
+
+@pytest.mark.parametrize(
+    ("inside", "answer"),
+    [((20, 20), "confirmed"), ((20, 12), "undecided"), ((9, 20), "contradicted")],
+)
+def test_envelopes_hold_where_mean_curves_lie_inside_at_every_size(inside, answer):
+    at = {
+        f"{name}_{part}": (("edition", "gram"), [[value]])
+        for name, number in zip(("precision", "recall"), inside, strict=True)
+        for part, value in (
+            ("means_inside", number),
+            ("means_counted", 20),
+            ("width", 0.8),
+            ("inside", 0.8),
+        )
+    }
+    summary = xr.Dataset(at, coords={"edition": ["printed"], "gram": ["exponential"]})
+    assert experiments.envelopes(tree(summary=summary)).answer == answer
+    other = summary.assign_coords(edition=["sharp"])
+    assert experiments.envelopes(tree(summary=other)).answer == "not testable here"
+
+
+@pytest.mark.parametrize(
+    ("curve", "answer"),
+    [
+        ([1, 0.7, 0.6, 0.5, 0.4, 0.2, 0.4, 0.6], "confirmed"),
+        ([1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8], "undecided"),
+        ([1, 0.21, 0.21, 0.21, 0.21, 0.2, 0.21, 0.21], "undecided"),
+    ],
+)
+def test_precision_is_lowest_between_only_by_more_than_its_error(curve, answer):
+    summary = xr.Dataset(
+        {"precision_mean": ("n", curve), "precision_se": ("n", np.full(8, 0.01))}, coords={"n": N}
+    )
+    assert experiments.lowest_between(tree(summary=summary)).answer == answer
+
+
+@pytest.mark.parametrize(
+    ("best", "answer"),
+    [((3, 2), "confirmed"), ((3, 16), "undecided"), ((8, 16), "contradicted")],
+)
+def test_small_sizes_are_best_where_both_gains_are_largest_there(best, answer):
+    gain = np.stack([-np.abs(np.log(N / at)) for at in best])
+    gain[:, 0] = 9.0  # N = 1 holds for any selection
+    names = ["random_selection", "random_directions"]
+    separable = xr.Dataset(
+        {"precision_gain": (("null", "n"), gain)}, coords={"null": names, "n": N}
+    )
+    one = experiments.best_small(tree(separable=separable))
+    assert one.answer == answer
+    assert f"N = {best[0]}, over random directions at N = {best[1]}" in one.here
+    alone = separable.sel(null=["random_selection"])
+    assert experiments.best_small(tree(separable=alone)).answer == "not testable here"
+
+
+@pytest.mark.parametrize(
+    ("level", "half", "peak", "answer"),
+    [
+        (0.6, 0.1, 1, "confirmed"),
+        (0.6, 0.7, 1, "undecided"),
+        (0.6, 0.1, 6, "undecided"),
+        (-0.6, 0.1, 1, "contradicted"),
+    ],
+)
+def test_the_sink_correlates_where_the_interval_and_the_peak_say_so(level, half, peak, answer):
+    value = np.full(N.size, level)
+    value[peak] += 0.1
+    names = {"unattenuated": 0, "unattenuated_lower": -half, "unattenuated_upper": half}
+    sink = xr.Dataset(
+        {name: (("measure", "n"), [value + shift]) for name, shift in names.items()},
+        coords={"measure": ["pearson"], "n": N},
+    )
+    sink["correlation"] = sink["unattenuated"]
+    assert experiments.sink_correlates(tree(sink=sink)).answer == answer
+    assert experiments.sink_correlates(tree(sink=sink * np.nan)).answer == "not testable here"
+
+
+def heads(order: list[str], kappa: tuple[float, float, float] = (0.0, -0.1, 0.1)) -> xr.Dataset:
+    """Thirty layers of one head; ten heads of each regime, in the order given."""
+    regimes = ["unclassified", "retriever", "mixer", "reset"]
+    label = np.repeat([regimes.index(name) for name in order], 10)[None, :, None]
+    members = np.stack([(label[0] == code).sum() for code in range(4)])[None]
+    level = np.array([[np.nan, 0.5, 0.5, 0.75]])[..., None] * np.ones(N.size)
+    data = {
+        "label": (("criterion", "layer", "head"), label),
+        "heads": (("criterion", "regime"), members),
+        "contribution_sink": (("layer", "head"), np.ones((30, 1))),
+        **dict(zip(("kappa", "kappa_lower", "kappa_upper"), kappa, strict=True)),
+        **{name: (("criterion", "regime", "n"), level) for name in ("precision", "recall")},
+    }
+    coords = {"layer": np.arange(30), "regime": regimes, "criterion": ["both"], "n": N}
+    return xr.Dataset(data, coords=coords)
+
+
+def test_regimes_in_depth_follow_one_another_or_do_not():
+    as_printed = tree(heads=heads(["retriever", "reset", "mixer"]))
+    assert experiments.regimes_depth(as_printed).answer == "confirmed"
+    assert experiments.regimes_depth(as_printed).here.startswith("retrievers in layer 4.5")
+    turned = tree(heads=heads(["mixer", "reset", "retriever"]))
+    assert experiments.regimes_depth(turned).answer == "contradicted"
+    two = tree(heads=heads(["retriever", "reset", "unclassified"]))
+    assert experiments.regimes_depth(two).answer == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("kappa", "answer"),
+    [
+        ((0.7, 0.65, 0.75), "confirmed"),
+        ((0.3, 0.1, 0.5), "undecided"),
+        ((0.1, 0.0, 0.2), "contradicted"),
+    ],
+)
+def test_regimes_are_robust_where_two_descriptions_agree(kappa, answer):
+    one = experiments.regimes(tree(heads=heads(["retriever", "reset", "mixer"], kappa)))
+    assert one.answer == answer
+    assert "10 retrievers, 10 mixers, 10 resets, 0 unclassified" in one.here
+
+
+def test_curves_of_regimes_differ_by_more_than_modestly():
+    one = experiments.regimes_curves(tree(heads=heads(["retriever", "reset", "mixer"])))
+    assert one.answer == "contradicted"
+    assert "up to 0.25 (Precision) and 0.25 (Recall)" in one.here
+    few = tree(heads=heads(["retriever", "reset", "unclassified"]))
+    assert experiments.regimes_curves(few).answer == "undecided"
+
+
+def test_one_run_has_one_family():
+    assert finding("families", tree()).answer == "not testable here"
