@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 from reports.run import Run
-from reports.tables.cells import header, mixed
+from reports.tables.cells import header, mixed, text
 from reports.tables.table import Table
 
 
@@ -26,16 +26,16 @@ def scoreboard_tables(run: Run) -> list[Table]:
         Table(
             name="scoreboard",
             title="Claims of the paper",
-            headers=header("claim", "answer", "here", "paper", "remark", "rule", "where"),
+            headers=header("claim", "here", "answer", "paper", "remark", "rule", "where"),
             rows=[
                 [
-                    mixed(row[key])
-                    for key in ("claim", "answer", "here", "paper", "why", "rule", "where")
+                    *(mixed(row[key]) for key in ("claim", "here", "answer", "paper", "why")),
+                    *(text(row[key]) for key in ("rule", "where")),
                 ]
                 for row in rows
             ],
             align="ppppppp",
-            widths=dict(enumerate(("3cm", "1.9cm", "4cm", "3cm", "4cm", "4cm", "2.5cm"))),
+            widths=dict(enumerate(("3cm", "4cm", "1.9cm", "3cm", "4cm", "4cm", "2.5cm"))),
             on_paper=[[0, 1, 2, 3], [0, 4, 5, 6]],
             paper_rows=9,
             caption=(

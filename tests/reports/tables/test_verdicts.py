@@ -342,7 +342,7 @@ def test_the_scoreboard_stands_as_it_was_answered():
     run["summary"] = xr.DataTree(summary)
     table = tables(run)["scoreboard"]
     assert table.frame().to_numpy().tolist()[0] == [
-        row[key] for key in ("claim", "answer", "here", "paper", "why", "rule", "where")
+        row[key] for key in ("claim", "here", "answer", "paper", "why", "rule", "where")
     ]
     assert "2 contradicted." in table.caption
     assert "scoreboard" not in tables(run_tree())
