@@ -63,7 +63,7 @@ def time_with(model: LoadedModel, ids: torch.Tensor, on_layer: OnLayer) -> tuple
     def measure(layer: TappedLayer) -> None:
         nonlocal inside
         start = time.perf_counter()
-        on_layer(layer.alpha[0].numpy(), layer.values[0].numpy(), layer.index)
+        on_layer(layer.alpha[0, 0].numpy(), layer.values[0].numpy(), layer.index)
         inside += time.perf_counter() - start
 
     start = time.perf_counter()

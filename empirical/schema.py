@@ -55,9 +55,10 @@ class Variable:
         return attrs | ({"note": self.note} if self.note else {})
 
 
-def _row(
+def variable(
     dims: str, long_name: str, units: str, symbol: str, equation: str, **more: Any
 ) -> Variable:
+    """Return a stored array's record; `dims` are separated by spaces."""
     return Variable(
         dims=tuple(dims.split()),
         long_name=long_name,
@@ -73,7 +74,7 @@ VALUE_UNITS: Final = "value norm"
 
 _POSITION = "layer kv_head position"
 _LAG = "layer kv_head lag"
-_curve = partial(_row, "layer head n")
+_curve = partial(variable, "layer head n")
 
 SEPARABILITY: Final = {
     "precision": _curve(
@@ -144,8 +145,8 @@ CURVES: Final = {
 """Columns of the compiled `curves_of_head` in its order, then the largest cosines."""
 
 CAPTURE: Final = {
-    "token_id": _row("position", "token id", "1", "", "", dtype="int32"),
-    "attention_weight": _row(
+    "token_id": variable("position", "token id", "1", "", "", dtype="int32"),
+    "attention_weight": variable(
         "layer head position",
         "attention weight of the last query",
         "1",
@@ -153,33 +154,33 @@ CAPTURE: Final = {
         "§2",
         invisible=0.0,
     ),
-    "value_norm": _row(
+    "value_norm": variable(
         _POSITION, "norm of the value state", VALUE_UNITS, r"\|v_i\|", "Assumption 1"
     ),
-    "sink_cosine": _row(
+    "sink_cosine": variable(
         _POSITION,
         "cosine with the sink's value state",
         "1",
         r"\cos(v_0,v_i)",
         "(6), Assumption 2.2",
     ),
-    "cosine_to_last_value": _row(
+    "cosine_to_last_value": variable(
         _POSITION, "cosine with the last value state", "1", r"\cos(v_i,v_L)", "(6)"
     ),
-    "cosine_mean": _row(
+    "cosine_mean": variable(
         _LAG,
         "mean cosine of content values at a lag",
         "1",
         r"\overline{\cos}(k)",
         "(6), Assumption 2.1",
     ),
-    "cosine_std": _row(
+    "cosine_std": variable(
         _LAG, "standard deviation of the cosine at a lag", "1", r"\mathrm{sd}\cos(k)", "(6)"
     ),
-    "cosine_negative_fraction": _row(
+    "cosine_negative_fraction": variable(
         _LAG, "share of negative cosines at a lag", "1", r"\Pr(\cos<0)", "(6)"
     ),
-    "cosine_histogram": _row(
+    "cosine_histogram": variable(
         "layer kv_head lag_bin cosine_bin",
         "pairs by lag and cosine",
         "pairs",
@@ -187,7 +188,7 @@ CAPTURE: Final = {
         "(6)",
         dtype="int32",
     ),
-    "cosine_block_mean": _row(
+    "cosine_block_mean": variable(
         "layer kv_head position_block lag_bin",
         "mean cosine by position of the later token and lag",
         "1",
@@ -200,7 +201,7 @@ CAPTURE: Final = {
 """Every variable of /capture except the principal components of named heads."""
 
 PRINCIPAL: Final = {
-    "principal_components": _row(
+    "principal_components": variable(
         "named_head position component",
         "principal components of the contributions",
         VALUE_UNITS,
@@ -222,7 +223,9 @@ F_SCORES: Final = {
     "f_outer": _curve("F-score at the outer radius", "1", r"F(r_{\max},N)", "(5), Corollary 1"),
     "f_inner": _curve("F-score at the inner radius", "1", r"F(r_{\min},N)", "(5), Corollary 1"),
 }
-"""Not stored: derived from Precision and Recall where these are read (`with_f_scores`)."""
+"""Stored in /queries alone: else derived from Precision and Recall where these are read
+(`with_f_scores`).
+"""
 
 LABELS: Final = {
     "layer": ("layer", "layer", "1"),
@@ -246,6 +249,7 @@ LABELS: Final = {
     "named_head": ("named_head", "named head", "1"),
     "component": ("component", "principal component", "1"),
     "null": ("null", "null baseline", "1"),
+    "query": ("query", "analysed query", "1"),
 }
 """Every coordinate of /capture and /null: its dimension, long name and unit."""
 
@@ -280,6 +284,8 @@ def f_scores(precision: Any, recall: Any, convention: str) -> tuple[Any, Any]:
 def with_f_scores(dataset: xr.Dataset) -> xr.Dataset:
     """Add f_outer and f_inner where Precision and Recall are held, by the run's convention."""
     if not {"precision", "recall"} <= set(dataset.data_vars) or "convention" not in dataset.attrs:
+        return dataset
+    if set(F_SCORES) <= set(dataset.data_vars):  # means over queries are no function of means
         return dataset
     outer, inner = f_scores(dataset["precision"], dataset["recall"], dataset.attrs["convention"])
     return dataset.assign(

@@ -24,7 +24,7 @@ from geostat.fits.pooled.depth import depth_trend as trend_over_depth
 from geostat.fits.pooled.fit import pooled_fit as fit_together
 from geostat.runs import stages
 from geostat.runs.files import store_path
-from geostat.runs.groups import group_of, joined, tree_of, with_fits
+from geostat.runs.groups import group_of, joined, measured, tree_of, with_fits
 from geostat.verdicts.answers import refuse_older
 from geostat.verdicts.tolerances import read_tolerances
 from geostat.what_if.elasticities import elasticities as tell_elasticities
@@ -123,7 +123,7 @@ def fit(run: xr.DataTree) -> xr.DataTree:
     >>> fits["norms"]["cv_token"].dims
     ('layer', 'kv_head')
     """
-    return tree_of(stages.fitted(group_of(run, "capture")))
+    return tree_of(stages.fitted(measured(run)))
 
 
 @one_error
@@ -148,7 +148,7 @@ def fit_head(
     >>> beta.value > 0 and beta.stderr > 0  # all of it: print(result.fit_report())
     True
     """
-    return fit_one(group_of(run, "capture"), layer, head, which=which, form=form)
+    return fit_one(measured(run), layer, head, which=which, form=form)
 
 
 @one_error
@@ -172,7 +172,7 @@ def pooled_fit(
     >>> pooled_fit(open("report"), "weights", layer=1).params["eta"].stderr > 0
     True
     """
-    return fit_together(group_of(run, "capture"), what=what, layer=layer, form=form)
+    return fit_together(measured(run), what=what, layer=layer, form=form)
 
 
 @one_error
@@ -194,7 +194,7 @@ def depth_trend(
     >>> depth_trend(open("report"), "rho0").params.size  # level and slope
     2
     """
-    return trend_over_depth(group_of(run, "capture"), name, model=model)
+    return trend_over_depth(measured(run), name, model=model)
 
 
 @one_error

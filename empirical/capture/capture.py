@@ -20,10 +20,12 @@ import numpy as np
 import torch
 
 from empirical.capture.identity import differing, provenance
-from empirical.capture.observers import Buffers, LayerView, Observer, Progress, RunShape
+from empirical.capture.layer_view import RunShape, layer_view, refuse_non_finite
+from empirical.capture.observers import Buffers, Observer, Progress
 from empirical.errors import InputError
 from empirical.measure.convention import Convention
 from empirical.sources.models import LoadedModel
+from empirical.sources.queries import Queries
 from empirical.sources.windows import Windows
 from empirical.store.layout import GroupPlan
 from empirical.store.lock import alone
@@ -32,6 +34,7 @@ from empirical.store.store import Store
 from empirical.tap.parity import parity
 from empirical.tap.tap import TappedLayer, tap
 
+LAST = Queries()
 PARITY_TOKENS = 1024
 """The parity check materialises eager weights, so it reads at most this many tokens of one
 document.
@@ -45,6 +48,7 @@ def capture(
     *,
     observers: Sequence[Observer],
     n: np.ndarray,
+    queries: Queries = LAST,
     convention: Convention = Convention.PAPER,
     seed: int = 0,
     batch: int = 1,
@@ -60,6 +64,7 @@ def capture(
         model, windows: found and cut by `empirical.sources`.
         observers: one per group of the store.
         n: sizes N of the selected set, ascending, at most the number of positions.
+        queries: which queries of a window are analysed.
         convention, seed, batch: how ties and balls are counted, the seed of the null baselines, and
         windows per forward pass, which can move the last bits; all are recorded.
         settings: further provenance that makes two runs equal or not.
@@ -75,8 +80,9 @@ def capture(
         StoreError: if the store at `path` is damaged.
         KeyboardInterrupt: passed on after the documents that were complete are safe.
     """
+    asked = {**(settings or {}), **queries.provenance()}
     recorded = provenance(
-        model, windows, n=n, convention=convention, seed=seed, batch=batch, settings=settings or {}
+        model, windows, n=n, convention=convention, seed=seed, batch=batch, settings=asked
     )
     shape = RunShape(
         layers=model.layers,
@@ -87,11 +93,23 @@ def capture(
         n=np.asarray(n, dtype=np.int64),
         convention=convention,
         seed=seed,
+        queries=queries.count,
     )
+    rows = queries.positions(shape.positions, windows.sha256)
     path = path.resolve() if path.is_symlink() else path
     with alone(path):
         return _Run(
-            model, windows, path, observers, recorded, shape, batch, fresh, on_progress, on_kept
+            model,
+            windows,
+            rows,
+            path,
+            observers,
+            recorded,
+            shape,
+            batch,
+            fresh,
+            on_progress,
+            on_kept,
         ).complete()
 
 
@@ -103,6 +121,7 @@ class _Run:
 
     model: LoadedModel
     windows: Windows
+    rows: np.ndarray
     path: Path
     observers: Sequence[Observer]
     recorded: Mapping[str, Any]
@@ -128,7 +147,8 @@ class _Run:
                 self.windows.token_ids[:1, :PARITY_TOKENS].astype(np.int64),
                 device=self.model.model.device,
             )
-            checked = parity(self.model.model, ids)
+            held = torch.as_tensor(self.rows[:1, self.rows[0] < ids.shape[1]])
+            checked = parity(self.model.model, ids, queries=held if held.numel() else None)
             checked.judge(self.model.dtype)
         self._measure()
         assert self.store is not None
@@ -231,24 +251,22 @@ class _Run:
         buffers = [Buffers(self._plans()) for _ in documents]
         visible: list[int] = []
 
+        rows = self.rows[documents.start : documents.stop]
+
         def on_layer(tapped: TappedLayer) -> None:
-            first = int(tapped.visible[0].to(torch.int8).argmax())
-            visible.append(self.shape.positions - first)
             for slot, document in enumerate(documents):
-                view = LayerView(
-                    layer=tapped.index,
+                digest = int(self.windows.sha256[document][:8], 16)
+                view = layer_view(
+                    tapped,
+                    slot,
+                    rows[slot].tolist(),
+                    self.shape,
                     document=document,
-                    seed=(
-                        self.shape.seed,
-                        int(self.windows.sha256[document][:8], 16),
-                        tapped.index,
-                    ),
-                    alpha=tapped.alpha[slot, :, first:].float().cpu(),
-                    values=tapped.values[slot, :, first:].float().cpu(),
-                    first=first,
-                    shape=self.shape,
+                    seed=(self.shape.seed, digest, tapped.index),
                 )
-                _refuse_non_finite(view, self.windows.names[document])
+                if slot == 0:
+                    visible.append(self.shape.positions - view.first)
+                refuse_non_finite(view, self.windows.names[document])
                 for observer in self.observers:
                     buffers[slot].put(observer.group, view.layer, observer(view))
             self._report(documents.start, tapped.index + 1)
@@ -257,6 +275,7 @@ class _Run:
             self.model.model,
             torch.as_tensor(ids.astype(np.int64), device=self.model.model.device),
             on_layer,
+            queries=torch.as_tensor(rows),
         )
         self.shape = dataclasses.replace(self.shape, visible=tuple(visible))
         for buffer, row in zip(buffers, ids, strict=True):
@@ -282,16 +301,3 @@ class _Run:
                 seconds=time.perf_counter() - self.started,
             )
         )
-
-
-def _refuse_non_finite(view: LayerView, name: str) -> None:
-    """Refuse NaN or infinity in what was captured, naming document, layer and head."""
-    for what, tensor in (("head", view.alpha), ("kv_head", view.values)):
-        rows = tensor.numpy().reshape(len(tensor), -1)
-        finite = np.isfinite(rows.min(axis=1)) & np.isfinite(rows.max(axis=1))
-        if not finite.all():
-            head = int(np.flatnonzero(~finite)[0])
-            raise InputError(
-                f"document {name!r}, layer {view.layer}, {what} {head}: NaN or infinity in the"
-                " captured row. Try --dtype float32; if it stays, the model's weights are damaged."
-            )

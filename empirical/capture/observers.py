@@ -1,9 +1,9 @@
-"""Observers: what one sees and gives, and the two that come with geostat, the geometry of every
-head and its null baselines.
+"""Observers: what one sees and gives, and those that come with geostat, the geometry of every head,
+its null baselines, and means over several queries of a document.
 
 An observer sees the shape of the run and one layer of one document, and gives the arrays that it
 fills; `Progress` tells how far the run is. Source: arXiv 2602.01893, (1)-(8), (18)-(20), Figures 2,
-3, 5, 7 and 9. Imports the measurements, the plan of a stored group, and torch for its tensors.
+3, 5, 7 and 9. Imports the measurements and the plan of a stored group.
 """
 
 from __future__ import annotations
@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
-import torch
-import xarray as xr
 
+from empirical.capture.layer_view import LayerView, RunShape
 from empirical.errors import InputError
-from empirical.measure import nulls
-from empirical.measure.convention import Convention
+from empirical.measure import nulls, queries
 from empirical.measure.layer import (
     COMPONENTS,
     cosine_bins,
@@ -27,68 +25,12 @@ from empirical.measure.layer import (
     position_blocks,
     principal_components,
 )
+from empirical.query_schema import QUERIES
 from empirical.schema import CAPTURE, NULL, NULLS, PRINCIPAL, coordinates
 from empirical.store.layout import GroupPlan
 
 MOST_NAMED_HEADS = 12
 """Principal components are a picture, not a statistic: at most a page of them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunShape:
-    """The lengths of a run: what an observer needs to lay out its arrays."""
-
-    layers: int
-    heads: int
-    kv_heads: int
-    positions: int
-    dimension: int
-    n: np.ndarray
-    convention: Convention
-    seed: int
-    visible: tuple[int, ...] = ()
-    """Visible tokens T of each layer."""
-
-    def coordinates(self, *names: str) -> dict[str, xr.Variable]:
-        """The axes that every group shares, those of them that `names` asks for, with the labels
-        that hang on them.
-        """
-        tokens, heads = np.asarray(self.visible, dtype=np.int64), np.arange(self.heads)
-        labels = {
-            "layer": {
-                "layer": np.arange(self.layers),
-                "tokens": tokens,
-                "sink_visible": tokens == self.positions,
-            },
-            "head": {"head": heads, "kv_head_of_head": heads // (self.heads // self.kv_heads)},
-            "kv_head": {"kv_head": np.arange(self.kv_heads)},
-            "position": {"position": np.arange(self.positions)},
-            "n": {"n": np.asarray(self.n, dtype=np.int64)},
-        }
-        return coordinates(
-            **{name: values for axis in names for name, values in labels[axis].items()}
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerView:
-    """One layer of one document: its visible tokens, nothing else."""
-
-    layer: int
-    document: int
-    seed: tuple[int, ...]
-    alpha: torch.Tensor
-    """(head, token) float32, attention row of the last query."""
-    values: torch.Tensor
-    """(kv_head, token, dimension) float32."""
-    first: int
-    """Position of the first visible token; 0 when the sink is visible."""
-    shape: RunShape
-
-    @property
-    def sink(self) -> bool:
-        """Whether the first token is the sink."""
-        return self.first == 0
 
 
 class Observer(Protocol):
@@ -146,7 +88,7 @@ class Buffers:
             if variable.dims[:1] != ("layer",):
                 np.copyto(self.arrays[group][name], value, where=~np.isnan(value))
                 continue
-            target = self.arrays[group][name][layer]
+            target = self.arrays[group][name][layer, ...]  # a view, of one number too
             where = tuple(
                 slice(full - part, full) if dim == "position" else slice(0, part)
                 for dim, full, part in zip(
@@ -232,7 +174,7 @@ class Geometry:
 @dataclass(frozen=True, slots=True)
 class Baselines:
     """Everything of /null: what separability a random selection, and random directions, would
-    have at the same weights and norms.
+    have at the same weights and norms; means over the analysed queries of a document.
     """
 
     group: ClassVar[str] = "null"
@@ -248,8 +190,32 @@ class Baselines:
         """Draw both baselines for one layer of one document; the seed depends on run, window and
         layer only.
         """
-        return nulls.measure_layer(
-            view.alpha, view.values, view.shape.n, seed=view.seed, convention=view.shape.convention
+        how = {"seed": view.seed, "convention": view.shape.convention}
+        if len(view.rows) == 1:
+            return nulls.measure_layer(view.alpha, view.values, view.shape.n, **how)
+        return queries.null_layer(view.rows, view.every, view.shape.n, **how)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryMeans:
+    """Everything of /queries: what depends on the query, averaged over the analysed queries of a
+    document; for runs with more than one.
+    """
+
+    group: ClassVar[str] = "queries"
+
+    def plan(self, shape: RunShape) -> GroupPlan:
+        """Lay out /queries."""
+        axes = shape.coordinates("layer", "head", "position", "n", "query")
+        return GroupPlan(
+            variables=QUERIES, coordinates=axes, attributes={"convention": shape.convention.value}
+        )
+
+    def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
+        """Average one layer of one document."""
+        positions = {"query_position": np.array([row.position for row in view.rows], np.int32)}
+        return positions | queries.measure_layer(
+            view.rows, view.every, view.shape.n, convention=view.shape.convention
         )
 
 

@@ -109,22 +109,14 @@ class Curves:
         alpha, order, n, s = self.alpha[head], self.order[head], self.sizes.inside, self.s[head]
         values, norm = self.pairs.values[block.kv_head], self.pairs.norm[block.kv_head]
         strict = self.convention is Convention.FOLLOWUP
-        enters = norm > 0  # neither the sink nor zero vectors count where cosines are asked for
-        enters[: self.pairs.first] = False
-        rank = np.empty(order.size, np.int32)
-        rank[order] = np.arange(order.size, dtype=np.int32)
-        rank[norm == 0] = -1  # zero vectors are no one's neighbour
         if block.columns == self.pairs.tokens:
-            y = contributions(alpha, values)
-            representatives(y, order, n, s)
-            weight = alpha.astype(np.float64) * norm
-            walk(
+            walk_head(
                 block.cosine,
-                y,
-                weight,
+                alpha,
+                values,
+                norm,
                 order,
-                enters,
-                rank,
+                self.pairs.first,
                 n,
                 strict,
                 s,
@@ -134,6 +126,7 @@ class Curves:
         else:
             if block.first == 0:
                 separability_of_head(alpha, values, order, n, strict, s, self.measured[head])
+            enters, rank = _neighbours(norm, order, self.pairs.first)
             rank = rank[block.first : block.first + block.columns]
             running_maxima(block.cosine, block.first, order, enters, rank, n, *self.rho[head])
         if block.first == 0:
@@ -165,6 +158,44 @@ class Curves:
                 np.where(outside == NO_PAIR, np.nan, outside.clip(-1, 1)).astype(kind)
             ),
         }
+
+
+def walk_head(
+    cosine: np.ndarray,
+    alpha: np.ndarray,
+    values: np.ndarray,
+    norm: np.ndarray,
+    order: np.ndarray,
+    first: int,
+    n: np.ndarray,
+    strict: bool,
+    s: np.ndarray,
+    out: np.ndarray,
+    rho: np.ndarray,
+) -> None:
+    """Measure one head from the cosines of all pairs of the tokens that it sees, as
+    `cosine_kernels.walk` does.
+
+    alpha, norm, order are (token), values (token, dimension); `first` is the first content token.
+    `s`, `out` and `rho` are filled with representatives, `MEASURES`, and ρ_in and ρ_out.
+    """
+    y = contributions(alpha, values)
+    representatives(y, order, n, s)
+    weight = alpha.astype(np.float64) * norm
+    enters, rank = _neighbours(norm, order, first)
+    walk(cosine, y, weight, order, enters, rank, n, strict, s, out, rho)
+
+
+def _neighbours(norm: np.ndarray, order: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return which tokens count where cosines are asked for, neither the sink nor zero vectors,
+    and each token's rank in `order`, −1 for a zero vector, which is no one's neighbour.
+    """
+    enters = norm > 0
+    enters[:first] = False
+    rank = np.empty(order.size, np.int32)
+    rank[order] = np.arange(order.size, dtype=np.int32)
+    rank[norm == 0] = -1
+    return enters, rank
 
 
 def measure_layer(

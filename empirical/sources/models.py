@@ -113,7 +113,7 @@ class FoundModel:
         tap(
             model,
             torch.tensor([[0, 1]]),
-            lambda layer: shapes.append((layer.alpha.shape[1], *layer.values.shape[1::2])),
+            lambda layer: shapes.append((layer.alpha.shape[2], *layer.values.shape[1::2])),
         )
         if len(set(shapes)) != 1:
             raise InputError(

@@ -18,7 +18,7 @@ from transformers import PreTrainedModel
 
 from empirical.errors import InputError
 from empirical.tap.refusals import checked_mask
-from empirical.tap.tap import TappedLayer, forward, implementation, last_tokens, tap
+from empirical.tap.tap import TappedLayer, analysed_positions, forward, implementation, tap
 
 LOG_FLOOR = 1e-12
 """Weights at or below it are left out of the comparison of logarithms."""
@@ -65,7 +65,10 @@ class Parity:
 
 
 def parity(
-    model: PreTrainedModel, input_ids: Tensor, attention_mask: Tensor | None = None
+    model: PreTrainedModel,
+    input_ids: Tensor,
+    attention_mask: Tensor | None = None,
+    queries: Tensor | None = None,
 ) -> Parity:
     """Compare the tap with the eager implementation on the same tokens, layer by layer; arguments
     as of `tap`.
@@ -86,10 +89,11 @@ def parity(
             float(layer.values.abs().max() + layer.alpha.max()) if bool(layer.values.any()) else 0.0
         )
 
-    tapped = tap(model, input_ids, keep, attention_mask)
+    tapped = tap(model, input_ids, keep, attention_mask, queries)
     decoder = model.get_decoder()
     mask = checked_mask(decoder, input_ids, attention_mask)
-    eager, rows = _eager(decoder, input_ids, mask, [module for module, _, _ in kept])
+    positions = analysed_positions(input_ids, mask, queries).to(decoder.device)
+    eager, rows = _eager(decoder, input_ids, mask, positions, [module for module, _, _ in kept])
     if len(rows) != len(kept):
         raise InputError(
             f"{decoder.config.model_type}: its eager attention hands over no weights to compare"
@@ -126,7 +130,7 @@ def _largest(
         both = (alpha > LOG_FLOOR) & (row > LOG_FLOOR)
         if bool(both.any()):
             log_weights = max(log_weights, float((alpha[both].log() - row[both].log()).abs().max()))
-        hides = ~visible[:, None, :]
+        hides = ~visible[:, :, None, :]
         invisible = max(invisible, float((alpha * hides).max()), float((row * hides).max()))
     return Parity(
         weights=weights, log_weights=log_weights, hidden=hidden, invisible=invisible, layer=worst
@@ -137,10 +141,11 @@ def _eager(
     decoder: PreTrainedModel,
     input_ids: Tensor,
     mask: Tensor | None,
+    positions: Tensor,
     modules: Sequence[torch.nn.Module],
 ) -> tuple[Tensor, list[Tensor]]:
-    """Return the last hidden states of the eager implementation, and the analysed query's
-    weights in each module that gives any.
+    """Return the last hidden states of the eager implementation, and the weights of the queries
+    at `positions`, (document, query, head, position), in each module that gives any.
     """
     rows: list[Tensor] = []
 
@@ -155,11 +160,10 @@ def _eager(
             and output[1].ndim == 4
         ):
             every = output[1]
-            documents = torch.arange(every.shape[0], device=every.device)
-            last = torch.full_like(documents, -1) if mask is None else last_tokens(mask)
-            rows.append(
-                every[documents, :, last].float()
-            )  # a copy, for all weights of all layers would not fit
+            documents = torch.arange(every.shape[0], device=every.device)[:, None]
+            rows.append(  # a copy, for all weights of all layers would not fit
+                every[documents, :, positions.to(every.device)].float()
+            )
 
     hooks = [module.register_forward_hook(keep_row) for module in modules]
     try:

@@ -1,11 +1,11 @@
 """The attention tap: runs a model's decoder as it is and hands over, layer by layer, the analysed
-query's weights and the values.
+queries' weights and the values.
 
 Source: arXiv 2602.01893, §2 (weights α and values v of one query, the last of its window).
 transformers' AttentionInterface calls `_attend` in each attention layer, which takes the output
-from the fused kernel and computes one row of weights beside it; the mask function stands in
-AttentionMaskInterface under the same name, for a name that is not there gives a model no mask at
-all, without a word. Imports torch and transformers only.
+from the fused kernel and computes a row of weights for each analysed query beside it; the mask
+function stands in AttentionMaskInterface under the same name, for a name that is not there gives a
+model no mask at all, without a word. Imports torch and transformers only.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class TappedLayer:
     module: torch.nn.Module
     """Its attention module."""
     alpha: Tensor
-    """α of the analysed query, (document, head, position) float32, unitless; exactly 0 where
-    invisible.
+    """α of the analysed queries, (document, query, head, position) float32, unitless; exactly 0
+    where invisible.
     """
     values: Tensor
     """(document, kv_head, position, dimension) float32, one for each kv_head, never repeated."""
     visible: Tensor
-    """(document, position) bool: what the analysed query may see."""
+    """(document, query, position) bool: what the analysed queries may see."""
 
 
 @dataclass(slots=True)
@@ -59,8 +59,10 @@ class Session:
     """One forward under the tap."""
 
     on_layer: Callable[[TappedLayer], None]
-    rows: Tensor | None
-    """Position of each document's analysed query, (document,); None: the last of the window."""
+    rows: Tensor
+    """Positions of each document's analysed queries, (document, query)."""
+    padded: bool
+    """Whether some document is shorter than the window."""
     layers: int = 0
     """How many attention modules called so far."""
     masks: int = 0
@@ -75,13 +77,14 @@ def tap(
     input_ids: Tensor,
     on_layer: Callable[[TappedLayer], None],
     attention_mask: Tensor | None = None,
+    queries: Tensor | None = None,
 ) -> Tensor:
     """Run the decoder of `model` once and hand each layer to `on_layer` while its tensors live.
 
-    The analysed query is the last of each document's tokens: the last position, or, under
-    `attention_mask`, the last that is not padding. Positions count from the start of the window,
-    padding included, as transformers' own forward counts them. The model's attention implementation
-    is put back afterwards, also when `on_layer` raises.
+    By default the analysed query is the last of each document's tokens: the last position, or,
+    under `attention_mask`, the last that is not padding. Positions count from the start of the
+    window, padding included, as transformers' own forward counts them. The model's attention
+    implementation is put back afterwards, also when `on_layer` raises.
 
     Args:
         model: a decoder-only transformers model in evaluation mode, with or without a head; the
@@ -89,6 +92,8 @@ def tap(
         input_ids: (document, position) integers.
         on_layer: called once a layer, in order.
         attention_mask: (document, position), 0 where padded; None: no padding.
+        queries: positions of the analysed queries, (document, query) integers, none of them
+            padding; None: the last.
 
     Returns:
         The last hidden states, (document, position, hidden), in the model's type; those of padded
@@ -102,7 +107,8 @@ def tap(
     decoder = model.get_decoder()
     layers = attention_layers(decoder.config)
     mask = checked_mask(decoder, input_ids, attention_mask)
-    session = Session(on_layer=on_layer, rows=None if mask is None else last_tokens(mask))
+    rows = analysed_positions(input_ids, mask, queries).to(decoder.device)
+    session = Session(on_layer=on_layer, rows=rows, padded=mask is not None)
     if decoder._can_set_attn_implementation():
         AttentionInterface.register(NAME, _attend)
         AttentionMaskInterface.register(NAME, _mask)
@@ -119,6 +125,29 @@ def tap(
             " whose family supports AttentionInterface."
         )
     return hidden
+
+
+def analysed_positions(input_ids: Tensor, mask: Tensor | None, queries: Tensor | None) -> Tensor:
+    """Return the positions of the analysed queries, (document, query); refuse those that are not
+    there.
+    """
+    documents, positions = input_ids.shape
+    if queries is None:
+        last = torch.full((documents,), positions - 1) if mask is None else last_tokens(mask)
+        return last[:, None]
+    if (
+        queries.ndim != 2
+        or len(queries) != documents
+        or queries.is_floating_point()
+        or not queries.numel()
+        or not 0 <= int(queries.min()) <= int(queries.max()) < positions
+        or (mask is not None and not bool(mask.cpu().gather(1, queries.cpu().long()).all()))
+    ):
+        raise InputError(
+            f"queries {tuple(queries.shape)}: expected (document, query) positions from 0 to"
+            f" {positions - 1} of {documents} documents, none of them padding. Name others."
+        )
+    return queries.long()
 
 
 def last_tokens(mask: Tensor) -> Tensor:
@@ -181,7 +210,7 @@ def _attend(
     index = session.layers
     seen = f"layer {index} of {type(module).__name__}"
     refuse_layer(seen, module, index, keywords)
-    asked, padded = session.masks > 0, session.rows is not None
+    asked, padded = session.masks > 0, session.padded
     window, sinks = keywords.get("sliding_window"), keywords.get("s_aux")
     refuse_mask(seen, query, key, attention_mask, asked=asked, padded=padded, window=window)
     if sinks is not None and sinks.numel() != query.shape[1]:
@@ -195,23 +224,23 @@ def _attend(
     factor = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
     scoring = Scoring(factor, keywords.get("softcap"), sinks)
     output = layer_output(module, query, key, value, attention_mask, scoring)
-    last, visible = _analysed(session, query, attention_mask)
-    alpha = analysed_row(last, key, visible, scoring)
-    if visible is None:
-        visible = torch.ones(key.shape[0], key.shape[2], dtype=torch.bool, device=key.device)
+    analysed = session.rows.to(query.device)
+    visible = _visible(analysed, key.shape[2], attention_mask)
+    every = torch.arange(query.shape[0], device=query.device)
+    rows = [
+        analysed_row(query[every, :, row], key, None if bool(seen.all()) else seen, scoring)
+        for row, seen in zip(analysed.T, visible.unbind(1), strict=True)
+    ]
+    alpha = torch.stack(rows, dim=1)
     session.on_layer(
         TappedLayer(index=index, module=module, alpha=alpha, values=value.float(), visible=visible)
     )
     return output, None
 
 
-def _analysed(session: Session, query: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """Return the analysed queries, (document, head, dimension), and what they see, (document,
-    position) bool or None: everything.
-    """
-    documents = query.shape[0]
-    if session.rows is None:
-        return query[:, :, -1], None if mask is None else mask[:, 0, -1].expand(documents, -1)
-    assert mask is not None
-    every = torch.arange(documents, device=query.device)
-    return query[every, :, session.rows], mask.expand(documents, -1, -1, -1)[every, 0, session.rows]
+def _visible(rows: Tensor, positions: int, mask: Tensor | None) -> Tensor:
+    """Return what the analysed queries see, (document, query, position) bool."""
+    if mask is None:
+        return torch.arange(positions, device=rows.device) <= rows[..., None]
+    every = torch.arange(len(rows), device=rows.device)[:, None]
+    return mask.expand(len(rows), -1, -1, -1)[every, 0, rows]

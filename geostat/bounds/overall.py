@@ -17,6 +17,7 @@ import xarray as xr
 from empirical.schema import SEPARABILITY
 from geostat.bounds.calibration import clustered_share
 from geostat.bounds.gaps import standard_error
+from geostat.datasets.queries import MEASURED, over_queries
 from geostat.datasets.separability import (
     SIDES,
     STATISTICS,
@@ -159,14 +160,15 @@ def readable(envelope: xr.Dataset) -> xr.Dataset:
 
 
 def overall(tree: xr.DataTree) -> xr.Dataset:
-    """Summarise a confronted run: /capture, /envelope and, if measured, /null.
+    """Summarise a confronted run: /capture, /envelope and, if measured, /queries and /null.
 
     Returns what VARIABLES names, over (n), (null, n), (edition, gram, n_envelope) and (edition,
     gram): mean curves and bounds, and how many cells, and sizes N of the mean curve, lie inside the
     bounds, and how far outside the others do. What `readable` takes out counts nowhere; where
     nothing is left, f_inner_* are NaN.
     """
-    capture, envelope = tree["capture"].to_dataset(), readable(tree["envelope"].to_dataset())
+    groups = {name: tree[name].to_dataset() for name in MEASURED if name in tree.children}
+    capture, envelope = over_queries(groups), readable(tree["envelope"].to_dataset())
     summary = xr.Dataset(
         attrs={"long_name": "summary of the run", "documents": capture.sizes["document"]}
     )

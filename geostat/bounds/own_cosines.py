@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 import numpy as np
 import xarray as xr
 
-from empirical.capture.observers import LayerView, RunShape
+from empirical.capture.layer_view import LayerView, RunShape
 from empirical.schema import Variable
 from empirical.store.layout import GroupPlan
 from geostat.bounds.by_document import EDITIONS, ENVELOPE_POINTS, envelope_grid, evaluate

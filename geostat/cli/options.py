@@ -163,6 +163,14 @@ MEASURING: Final[Options] = {
         option(str, "Sizes N of the selected set: default, all, or such as 1,2,4-8.", "--n"),
         "default",
     ),
+    "queries": (
+        option(
+            str,
+            "Analysed queries of a window: last, last:Q, spread:Q (over its second half);"
+            " default: last:16.",
+        ),
+        "default",
+    ),
     "convention": (option(str, "paper or followup: how balls, ties and F are counted."), "paper"),
     "special_tokens": (option(str, "default (the tokenizer's choice) or none."), "default"),
     "seed": (option(int, "Seed of the null baselines."), 0),

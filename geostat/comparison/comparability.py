@@ -163,6 +163,11 @@ SETTINGS: Final[dict[str, tuple[str, Callable[[Held], str], str]]] = {
         lambda held: str(held.attrs.get("convention")),
         "Precision, Recall and all that is made of them are other statistics",
     ),
+    "queries": (
+        "analysed queries",
+        lambda held: str((held.attrs.get("settings") or {}).get("queries", "last")),
+        "a document's numbers are means over them",
+    ),
     "editions": (
         "editions and Grams of the bounds",
         lambda held: ", ".join(" ".join(pair) for pair in held.pairs),

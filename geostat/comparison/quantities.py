@@ -19,6 +19,7 @@ import xarray as xr
 
 from geostat.comparison.coverage import shares_inside
 from geostat.datasets.progress import Progress
+from geostat.datasets.queries import over_queries
 from geostat.datasets.separability import LETTERS, STATISTICS
 from geostat.experiments.moments import Moments, Table, shares_of
 from geostat.experiments.sink import fisher, without_noise
@@ -151,7 +152,8 @@ def scalars(
 ) -> dict[str, Scalar]:
     """Every quantity of one run, by key.
 
-    `groups` holds /capture, /norms, /similarity and /envelope, of fitted Grams. Fits and bounds are
+    `groups` holds /capture, /queries if several were analysed, /norms, /similarity and /envelope,
+    of fitted Grams. Fits and bounds are
     taken from there; only what leaves a document out is made anew, with `coverage_errors` for
     coverage too, which takes as long as to confront the run and is told to `progress`.
     """
@@ -168,7 +170,8 @@ def scalars(
         out[f"{statistic}_inside_{edition}_{gram}"] = Scalar(
             estimate=share, without=without, heads=heads
         )
-    return out | _separability(capture) | _correlations(capture)
+    within = over_queries(groups)
+    return out | _separability(within) | _correlations(within)
 
 
 def _over_heads(estimate: FloatArray, without: FloatArray) -> Scalar:

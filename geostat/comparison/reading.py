@@ -11,8 +11,9 @@ from typing import Any, Final
 import xarray as xr
 
 from empirical.store.store import Store
-from geostat.bounds.head import MEASURED
+from geostat.bounds.head import MEASURED as MEASURED_GRAM
 from geostat.comparison.comparability import LETTERS, Held, document_keys
+from geostat.datasets.queries import MEASURED
 from geostat.errors import InputError
 from geostat.runs.files import store_path
 from geostat.verdicts.answers import refuse_older
@@ -93,13 +94,21 @@ def groups_of(run: Store | xr.DataTree) -> tuple[dict[str, xr.Dataset], dict[str
     """
     if isinstance(run, Store):
         attrs, measured = run.attributes, run.attributes["manifest"]["captured"]
-        groups = {name: run.read(name) for name in NEEDED}
+        groups = {
+            name: run.read(name)
+            for name in (*NEEDED, "queries")
+            if name in measured or name in NEEDED
+        }
     else:
         attrs, measured = {str(name): value for name, value in run.attrs.items()}, run.children
-        groups = {name: run[name].to_dataset() for name in NEEDED}
+        groups = {
+            name: run[name].to_dataset()
+            for name in (*NEEDED, "queries")
+            if name in NEEDED or name in measured
+        }
     refuse_older(name_of(run), groups)
     groups |= {
-        name: groups[name].sel(gram=groups[name]["gram"] != MEASURED)
+        name: groups[name].sel(gram=groups[name]["gram"] != MEASURED_GRAM)
         for name in ("envelope", "summary")
     }
     return groups, attrs | {"null_measured": "null" in measured}
@@ -116,7 +125,7 @@ def reduced(groups: Mapping[str, xr.Dataset], attrs: dict[str, Any], path: Path 
     kept = {
         key: data.drop_dims(("position", "document"), errors="ignore")
         for key, data in groups.items()
-        if key != "capture"
+        if key not in MEASURED
     }
     return Held(
         model=str(name or "unnamed model"),

@@ -114,11 +114,16 @@ def weight_means(capture: xr.Dataset, weights: xr.Dataset) -> tuple[FloatArray, 
     arithmetic = mean_over_documents(
         weights["weight_mean"].values.astype(np.float64).reshape(-1, positions)
     )
-    weight = capture["attention_weight"].values.reshape(-1, positions)
-    positive = weight > 0
-    logs = np.log(weight, where=positive, out=np.zeros(weight.shape, dtype=np.float32)).sum(
-        axis=0, dtype=np.float64
-    )
+    if "log_attention_weight" in capture:
+        each = capture["log_attention_weight"].values.reshape(-1, positions)
+        positive = np.isfinite(each)
+        logs = np.where(positive, each, 0.0).sum(axis=0, dtype=np.float64)
+    else:
+        weight = capture["attention_weight"].values.reshape(-1, positions)
+        positive = weight > 0
+        logs = np.log(weight, where=positive, out=np.zeros(weight.shape, dtype=np.float32)).sum(
+            axis=0, dtype=np.float64
+        )
     number = positive.sum(axis=0)
     geometric = np.exp(np.divide(logs, number, out=np.full(positions, np.nan), where=number > 0))
     return np.where(arithmetic > 0, arithmetic, np.nan), geometric

@@ -13,6 +13,7 @@ import xarray as xr
 
 from geostat import paper
 from geostat.bounds.predictive.check import FAR
+from geostat.datasets.queries import over_queries
 from geostat.display.assumptions import FORMS, norm_curves, similarity_curves, weight_curves
 from geostat.display.experiments import (
     form_counts,
@@ -61,7 +62,7 @@ def with_display(tree: xr.DataTree) -> xr.DataTree:
 
 def _pooled(groups: Groups) -> xr.Dataset:
     """Heads and documents pooled into curves, and in the attributes the paper's figures."""
-    capture = groups["capture"]
+    capture = over_queries(groups)
     cosines, similarity_head = similarity_curves(capture, groups["similarity"])
     weights, weights_head = weight_curves(capture, groups["weights"])
     scores, small_size = head_scores(capture)

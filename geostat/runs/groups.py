@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import xarray as xr
 
+from geostat.datasets.queries import MEASURED, over_queries
 from geostat.errors import InputError
 
 ASSUMPTIONS: Final = ("norms", "similarity", "weights")
@@ -46,6 +47,15 @@ def group_of(tree: xr.DataTree, name: str) -> xr.Dataset:
     raise InputError(
         f"{type(tree).__name__}: expected an xarray.DataTree with /{name}, but it {seen}. Use what"
         f" geostat.{maker} returned."
+    )
+
+
+def measured(tree: xr.DataTree) -> xr.Dataset:
+    """/capture of a run, what depends on the query averaged over each document's queries."""
+    capture = group_of(tree, "capture")
+    return over_queries(
+        {name: tree[name].to_dataset() for name in MEASURED if name in tree.children}
+        | {"capture": capture}
     )
 
 

@@ -7,7 +7,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from empirical.capture.capture import capture
-from empirical.capture.observers import Baselines, Geometry, Observer, refuse_unknown_heads
+from empirical.capture.observers import (
+    Baselines,
+    Geometry,
+    Observer,
+    QueryMeans,
+    refuse_unknown_heads,
+)
 from empirical.measure.convention import Convention
 from empirical.sources import builtin, models, texts
 from empirical.sources import windows as corpus
@@ -67,7 +73,7 @@ def measure(
         StoreError: if the run there is damaged (unless `fresh`; not even then if its manifest
             cannot be read).
     """
-    n = sizes(settings.n, settings.length)
+    n, analysed = sizes(settings.n, settings.length), settings.analysed
     path = path_of(store_path(out))
     if path.exists():
         read_root(path, damaged=fresh)  # refuses what is no run
@@ -91,6 +97,8 @@ def measure(
         observers: list[Observer] = [Geometry(named=settings.heads), MeasuredEnvelope()]
         if null:
             observers.insert(1, Baselines())
+        if analysed.count > 1:
+            observers.append(QueryMeans())
         asked = {
             "groups": [observer.group for observer in observers],
             "named_heads": [list(head) for head in settings.heads],
@@ -101,6 +109,7 @@ def measure(
             path,
             observers=observers,
             n=n,
+            queries=analysed,
             convention=Convention(settings.convention),
             seed=settings.seed,
             batch=settings.batch,

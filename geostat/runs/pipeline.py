@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 
 from empirical.store.store import Store
+from geostat.datasets.queries import MEASURED
 from geostat.errors import InputError
 from geostat.runs import stages
 from geostat.runs.console import QUIET, Console
 from geostat.runs.files import timed
-from geostat.runs.groups import ASSUMPTIONS, CONFRONTED
+from geostat.runs.groups import ASSUMPTIONS, CONFRONTED, measured
 from geostat.runs.render import write_report
 from geostat.verdicts.tolerances import Tolerance
 
@@ -37,7 +38,7 @@ def fit(store: Store, *, console: Console = QUIET) -> dict[str, xr.Dataset]:
                 f"{store.path}: holds no complete document. Run the same `geostat capture` again to"
                 " go on with it."
             )
-        result = stages.fitted(store.read("capture"), console=console)
+        result = stages.fitted(measured(store.tree(only=MEASURED)), console=console)
         store.put(result, drops=CONFRONTED)
     return result
 

@@ -17,6 +17,7 @@ from empirical.measure.convention import Convention
 from empirical.measure.sizes import default_n
 from empirical.sources import models, windows
 from empirical.sources.paths import path_of
+from empirical.sources.queries import Queries
 from geostat.errors import InputError, refuse_unknown
 
 NAMES: dict[str, tuple[str, ...]] = {
@@ -41,6 +42,8 @@ class Settings:
     documents: int = 8
     length: int = 1024
     n: str = "default"
+    queries: str = "default"
+    """Which queries of a window are analysed."""
     convention: str = "paper"
     special_tokens: str = "default"
     seed: int = 0
@@ -66,6 +69,7 @@ class Settings:
                     f"--{name} {seen}: expected at least {least}, a whole number. Use --{name}"
                     f" {least} or more."
                 )
+        Queries.read(self.queries, self.length)
         for name, known in NAMES.items():
             value = getattr(self, name)
             refuse_unknown(value, known, f"--{name.replace('_', '-')} {value}:", verb="Use")
@@ -84,6 +88,11 @@ class Settings:
                 "--text and --dataset were both given, expected one source of text. Drop one of"
                 " them."
             )
+
+    @property
+    def analysed(self) -> Queries:
+        """Which queries of a window are analysed."""
+        return Queries.read(self.queries, self.length)
 
 
 CAPTURE: Final = ("documents", "count", "length", "out", "fresh", "null")

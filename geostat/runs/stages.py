@@ -22,7 +22,7 @@ from geostat.fits.pooled.fit import fit_pooled
 from geostat.fits.similarity.fit import fit_similarity
 from geostat.fits.weights.fit import fit_weights
 from geostat.runs.console import QUIET, Console
-from geostat.runs.groups import CONFRONTED, joined, tree_of
+from geostat.runs.groups import CONFRONTED, joined, measured, tree_of
 from geostat.verdicts.answers import give_verdicts
 from geostat.verdicts.sentences import summarise
 from geostat.verdicts.tolerances import Tolerance
@@ -30,7 +30,8 @@ from theory.head.results import Edition
 
 
 def fitted(captured: xr.Dataset, *, console: Console = QUIET) -> dict[str, xr.Dataset]:
-    """Fit Assumptions 1-3 to a /capture dataset: norms, similarity, weights, pooled, by group.
+    """Fit Assumptions 1-3 to a /capture dataset (of several queries what `groups.measured`
+    returns): norms, similarity, weights, pooled, by group.
 
     Raises:
         InputError: if a variable is missing or no head can be fitted.
@@ -104,14 +105,14 @@ def _refuse_older_fits(tree: xr.DataTree) -> None:
 
 
 def experiments(tree: xr.DataTree) -> dict[str, xr.Dataset]:
-    """Make every experiment of a run with /capture and, if measured, /null: sink, heads and
-    separable, by group.
+    """Make every experiment of a run with /capture and, if measured, /queries and /null: sink,
+    heads (at the last query) and separable, by group.
     """
-    capture = tree["capture"].to_dataset()
+    capture = measured(tree)
     null = tree["null"].to_dataset() if "null" in tree.children else None
     return {
         "sink": correlate_with_sink(capture),
-        "heads": classify_heads(capture),
+        "heads": classify_heads(tree["capture"].to_dataset()),
         "separable": compare_with_nulls(capture, null),
     }
 

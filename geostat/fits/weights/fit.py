@@ -59,6 +59,9 @@ def layer_weights(capture: xr.Dataset, layer: int) -> tuple[LayerTokens, FloatAr
             " Capture the run again."
         )
     content = weight[..., seen.first_content :]
+    if "log_attention_weight" in capture:  # a mean over queries, no logarithm of their mean
+        logs = capture["log_attention_weight"][:, layer, :, seen.start :].values
+        return seen, weight, logs[..., seen.first_content :].astype(np.float64)
     positive = np.isfinite(content) & (content > 0)
     return seen, weight, np.log(content, out=np.full(content.shape, np.nan), where=positive)
 
@@ -74,7 +77,7 @@ def fit_weights(capture: xr.Dataset, progress: Progress | None = None) -> xr.Dat
 
     Args:
         capture: a /capture dataset; uses attention_weight (document, layer, head, position),
-            tokens, sink_visible (layer).
+            log_attention_weight of the same dims if it is there, tokens, sink_visible (layer).
         progress: called with the fraction done after each layer.
 
     Returns:

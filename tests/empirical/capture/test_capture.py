@@ -1,21 +1,26 @@
 """The driver: what observers see, what is stored, how a run is interrupted and resumed."""
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pytest
 import torch
+import xarray as xr
 import zarr
 from support.families import WINDOW
 from support.runs import contents, loaded, random_windows, small_run
 
 from empirical.capture import capture as module
 from empirical.capture.capture import capture
-from empirical.capture.observers import Baselines, Buffers, Geometry, LayerView, Progress, RunShape
+from empirical.capture.layer_view import LayerView, RunShape
+from empirical.capture.observers import Baselines, Buffers, Geometry, Progress, QueryMeans
 from empirical.errors import InputError, StoreError
 from empirical.measure.selection import separability
 from empirical.schema import CAPTURE, NULLS, Variable
+from empirical.sources.queries import Queries
 from empirical.store.integrity import check
 from empirical.store.layout import GroupPlan
 from empirical.store.store import Store
@@ -59,7 +64,11 @@ def test_stored_curves_are_those_of_the_tapped_tensors(tmp_path: Path) -> None:
     found = small_run(tmp_path / "run.zarr", documents=1).read("capture")
     layers: list[tuple[torch.Tensor, torch.Tensor]] = []
     ids = torch.as_tensor(random_windows(1, 40).token_ids.astype(np.int64))
-    tap(loaded("llama").model, ids, lambda layer: layers.append((layer.alpha[0], layer.values[0])))
+    tap(
+        loaded("llama").model,
+        ids,
+        lambda layer: layers.append((layer.alpha[0, 0], layer.values[0])),
+    )
     for index, (weights, values) in enumerate(layers):
         np.testing.assert_array_equal(found["attention_weight"][0, index].values, weights.numpy())
         np.testing.assert_allclose(
@@ -241,7 +250,7 @@ def test_a_tap_that_reads_other_weights_than_eager_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = Parity(weights=0.01, log_weights=1.0, hidden=0.0, invisible=0.0, layer=2)
-    monkeypatch.setattr(module, "parity", lambda *_: found)
+    monkeypatch.setattr(module, "parity", lambda *_, **__: found)
     with pytest.raises(
         InputError, match=r"layer 2: tapped weights differ from eager attention by up to 0\.01"
     ):
@@ -372,3 +381,65 @@ def test_a_damaged_store_is_not_resumed(tmp_path: Path) -> None:
     chunk.write_bytes(chunk.read_bytes()[::-1])
     with pytest.raises(StoreError, match="is not what was written"):
         small_run(tmp_path / "run.zarr", documents=2)
+
+
+QUERIES_TOO: Final = [Geometry(), Baselines(), QueryMeans()]
+
+
+@pytest.mark.parametrize("family", ["llama", "gemma3"])
+def test_a_documents_queries_are_measured_as_the_last_of_shorter_windows(
+    tmp_path: Path, family: str
+) -> None:
+    several = small_run(
+        tmp_path / "several.zarr",
+        family=family,
+        documents=2,
+        length=60,
+        observers=QUERIES_TOO,
+        queries=Queries("last", 3),
+    ).tree()
+    means, whole = several["queries"].to_dataset(), random_windows(2, 60)
+    assert means["query_position"].values.tolist() == [[57, 58, 59]] * 2
+    each = []
+    for length in (58, 59, 60):
+        ids = whole.token_ids[:, :length]
+        shorter = dataclasses.replace(whole, token_ids=ids)
+        each.append(
+            capture(
+                loaded(family),
+                shorter,
+                tmp_path / f"{length}.zarr",
+                observers=[Geometry()],
+                n=np.arange(1, 59),
+            ).read("capture")
+        )
+    for name in ("precision", "recall", "f_outer", "f_inner"):
+        stacked = np.stack([one[name].sel(n=slice(None, 58)).values for one in each])
+        found = means[name].sel(n=slice(None, 58)).values
+        np.testing.assert_array_equal(np.isfinite(found), np.isfinite(stacked).any(axis=0))
+        known = np.isfinite(stacked).all(axis=0)
+        # A shorter forward may round otherwise, and then order two tokens the other way.
+        assert np.median(np.abs(found - stacked.mean(axis=0))[known]) < 1e-6
+        assert np.abs(found - stacked.mean(axis=0))[known].mean() < 2e-3
+    sinks = [one["attention_weight"].values[..., 0] for one in each]
+    seen = several["capture"]["sink_visible"].values
+    np.testing.assert_allclose(
+        means["attention_weight"].values[..., 0][:, seen],
+        np.mean(sinks, axis=0)[:, seen],
+        atol=1e-6,
+    )
+
+
+def test_several_queries_leave_the_last_querys_measurements_as_they_are(tmp_path: Path) -> None:
+    alone = small_run(tmp_path / "one.zarr").read("capture")
+    beside = small_run(
+        tmp_path / "more.zarr", observers=QUERIES_TOO, queries=Queries("spread", 4)
+    ).read("capture")
+    xr.testing.assert_identical(alone, beside)
+
+
+def test_a_run_of_other_queries_is_not_resumed(tmp_path: Path) -> None:
+    path = tmp_path / "run.zarr"
+    small_run(path, observers=QUERIES_TOO, queries=Queries("last", 3))
+    with pytest.raises(InputError, match=r"settings.queries = last:3, this run has last:4"):
+        small_run(path, observers=QUERIES_TOO, queries=Queries("last", 4))

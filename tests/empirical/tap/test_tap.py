@@ -14,6 +14,7 @@ from support.families import FAMILIES, OTHERS, WINDOW, builtin_model, tiny, toke
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import empirical.tap.tap as tap_module
+from empirical.errors import InputError
 from empirical.sources.texts import builtin
 from empirical.sources.windows import windows
 from empirical.tap.attention import QUERY_BLOCK, Scoring, analysed_row
@@ -118,17 +119,17 @@ def test_the_mean_weight_of_the_sink_is_the_published_one() -> None:
 def test_weights_are_rows_of_a_softmax_over_the_visible_positions(family: str) -> None:
     for layer in layers(model(family), tokens(2, 300)):
         sliding = layer.index in SLIDING.get(family, ())
-        assert layer.visible.sum(dim=1).tolist() == [WINDOW if sliding else 300] * 2
-        assert bool(layer.visible[:, -1].all())
-        assert layer.alpha.shape == (2, 4, 300)
+        assert layer.visible.sum(dim=-1).tolist() == [[WINDOW if sliding else 300]] * 2
+        assert bool(layer.visible[:, :, -1].all())
+        assert layer.alpha.shape == (2, 1, 4, 300)
         assert layer.alpha.dtype == layer.values.dtype == torch.float32
         assert layer.values.shape == (2, 4 if family == "gpt2" else 2, 300, 16)
-        assert bool((layer.alpha[~layer.visible[:, None].expand(-1, 4, -1)] == 0).all())
+        assert bool((layer.alpha[~layer.visible[:, :, None].expand(-1, -1, 4, -1)] == 0).all())
         total = layer.alpha.sum(dim=-1)
         if family == "gpt_oss":
             assert bool((total < 1).all())
         else:
-            torch.testing.assert_close(total, torch.ones(2, 4), atol=1e-6, rtol=0)
+            torch.testing.assert_close(total, torch.ones(2, 1, 4), atol=1e-6, rtol=0)
 
 
 def test_the_tiny_models_attend_far_from_uniformly() -> None:
@@ -136,7 +137,7 @@ def test_the_tiny_models_attend_far_from_uniformly() -> None:
     for family in FAMILIES:
         peak = torch.stack(
             [
-                (layer.alpha.amax(-1) * layer.visible.sum(-1)[:, None]).mean()
+                (layer.alpha.amax(-1) * layer.visible.sum(-1)[..., None]).mean()
                 for layer in layers(model(family), tokens(2, 300))
             ]
         )
@@ -165,9 +166,41 @@ def test_the_analysed_query_of_a_padded_document_is_its_last_token() -> None:
     for padded, alone in zip(
         layers(model("llama"), ids, mask), layers(model("llama"), ids[:1, :45]), strict=True
     ):
-        torch.testing.assert_close(padded.alpha[0, :, :45], alone.alpha[0], atol=1e-5, rtol=1e-4)
-        assert not bool(padded.alpha[0, :, 45:].any())
-        assert padded.visible[0].tolist() == [True] * 45 + [False] * 15
+        torch.testing.assert_close(
+            padded.alpha[0, 0, :, :45], alone.alpha[0, 0], atol=1e-5, rtol=1e-4
+        )
+        assert not bool(padded.alpha[0, 0, :, 45:].any())
+        assert padded.visible[0, 0].tolist() == [True] * 45 + [False] * 15
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_analysed_query_equals_eager_attention(family: str) -> None:
+    assert_equal(
+        parity(model(family), tokens(2, 90), queries=torch.tensor([[7, 40, 89], [0, 60, 61]]))
+    )
+
+
+def test_rows_of_several_queries_are_those_of_each_as_the_last() -> None:
+    ids = tokens(1, 60)
+    several: list[TappedLayer] = []
+    tap(model("llama"), ids, several.append, queries=torch.tensor([[44, 59]]))
+    for both, shorter, whole in zip(
+        several, layers(model("llama"), ids[:, :45]), layers(model("llama"), ids), strict=True
+    ):
+        torch.testing.assert_close(
+            both.alpha[0, 0, :, :45], shorter.alpha[0, 0], atol=1e-5, rtol=1e-4
+        )
+        assert not bool(both.alpha[0, 0, :, 45:].any())
+        assert torch.equal(both.alpha[0, 1], whole.alpha[0, 0])
+        assert both.visible.sum(-1).tolist() == [[45, 60]]
+
+
+@pytest.mark.parametrize(
+    "queries", [torch.tensor([[60]]), torch.tensor([[-1]]), torch.tensor([3]), torch.zeros(1, 0)]
+)
+def test_queries_that_are_not_there_are_refused(queries: torch.Tensor) -> None:
+    with pytest.raises(InputError, match="expected \\(document, query\\) positions from 0 to 59"):
+        tap(model("llama"), tokens(1, 60), lambda layer: None, queries=queries)
 
 
 def test_a_mask_without_padding_changes_nothing() -> None:
@@ -191,7 +224,7 @@ def test_a_bfloat16_model_gives_float32_rows() -> None:
     for layer in layers(half, tokens(1, 100)):
         assert layer.alpha.dtype == layer.values.dtype == torch.float32
         # bfloat16 keeps 8 bits: rows rounded to it would miss 1 by up to 4e-3.
-        torch.testing.assert_close(layer.alpha.sum(-1), torch.ones(1, 4), atol=1e-6, rtol=0)
+        torch.testing.assert_close(layer.alpha.sum(-1), torch.ones(1, 1, 4), atol=1e-6, rtol=0)
 
 
 class Largest(TorchDispatchMode):

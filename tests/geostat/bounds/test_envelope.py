@@ -243,7 +243,7 @@ def test_the_measured_envelope_is_theorys_on_the_heads_own_gram(
     tree = full if family == "llama" else windowed
     tapped: list[tuple[torch.Tensor, torch.Tensor]] = []
     ids = torch.as_tensor(random_windows(1, LENGTH).token_ids.astype(np.int64))
-    tap(loaded(family).model, ids, lambda view: tapped.append((view.alpha[0], view.values[0])))
+    tap(loaded(family).model, ids, lambda view: tapped.append((view.alpha[0, 0], view.values[0])))
     tokens = int(tree["capture"]["tokens"][layer])
     alpha, values = (array.double().numpy() for array in tapped[layer])
     own = tree["measured_envelope"].to_dataset().isel(document=0, layer=layer).sel(edition=edition)

@@ -1,0 +1,122 @@
+"""What an observer sees: the lengths of a run, and one layer of one document as it was tapped.
+Imports torch for its tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import xarray as xr
+
+from empirical.errors import InputError
+from empirical.measure.convention import Convention
+from empirical.measure.queries import Row
+from empirical.schema import coordinates
+from empirical.tap.tap import TappedLayer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunShape:
+    """The lengths of a run: what an observer needs to lay out its arrays."""
+
+    layers: int
+    heads: int
+    kv_heads: int
+    positions: int
+    dimension: int
+    n: np.ndarray
+    convention: Convention
+    seed: int
+    queries: int = 1
+    """Analysed queries of a document."""
+    visible: tuple[int, ...] = ()
+    """Visible tokens T of each layer."""
+
+    def coordinates(self, *names: str) -> dict[str, xr.Variable]:
+        """The axes that every group shares, those of them that `names` asks for, with the labels
+        that hang on them.
+        """
+        tokens, heads = np.asarray(self.visible, dtype=np.int64), np.arange(self.heads)
+        labels = {
+            "layer": {
+                "layer": np.arange(self.layers),
+                "tokens": tokens,
+                "sink_visible": tokens == self.positions,
+            },
+            "head": {"head": heads, "kv_head_of_head": heads // (self.heads // self.kv_heads)},
+            "kv_head": {"kv_head": np.arange(self.kv_heads)},
+            "position": {"position": np.arange(self.positions)},
+            "n": {"n": np.asarray(self.n, dtype=np.int64)},
+            "query": {"query": np.arange(self.queries)},
+        }
+        return coordinates(
+            **{name: values for axis in names for name, values in labels[axis].items()}
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerView:
+    """One layer of one document: the tokens that its last query sees, and the rows of every
+    analysed query.
+    """
+
+    layer: int
+    document: int
+    seed: tuple[int, ...]
+    alpha: torch.Tensor
+    """(head, token) float32, attention row of the last query."""
+    values: torch.Tensor
+    """(kv_head, token, dimension) float32."""
+    first: int
+    """Position of the first visible token; 0 when the sink is visible."""
+    rows: Sequence[Row]
+    """The analysed queries in ascending order; the last of them is the window's last."""
+    every: torch.Tensor
+    """(kv_head, position, dimension) float32, value states of all positions."""
+    shape: RunShape
+
+    @property
+    def sink(self) -> bool:
+        """Whether the first token is the sink."""
+        return self.first == 0
+
+
+def layer_view(
+    tapped: TappedLayer, slot: int, positions: Sequence[int], shape: RunShape, **which: Any
+) -> LayerView:
+    """Return what an observer sees of one document of a tapped layer; `positions` are those of its
+    analysed queries, `which` the document and the seed.
+    """
+    firsts = tapped.visible[slot].to(torch.int8).argmax(dim=-1).tolist()
+    alpha, every = tapped.alpha[slot].float().cpu(), tapped.values[slot].float().cpu()
+    rows = [
+        Row(position=at, first=first, alpha=row[:, first : at + 1])
+        for at, first, row in zip(positions, firsts, alpha, strict=True)
+    ]
+    return LayerView(
+        layer=tapped.index,
+        alpha=alpha[-1, :, firsts[-1] :],
+        values=every[:, firsts[-1] :],
+        first=firsts[-1],
+        rows=rows,
+        every=every,
+        shape=shape,
+        **which,
+    )
+
+
+def refuse_non_finite(view: LayerView, name: str) -> None:
+    """Refuse NaN or infinity in what was captured, naming document, layer and head."""
+    for what, tensor in (*(("head", row.alpha) for row in view.rows), ("kv_head", view.every)):
+        rows = tensor.numpy().reshape(len(tensor), -1)
+        finite = np.isfinite(rows.min(axis=1)) & np.isfinite(rows.max(axis=1))
+        if not finite.all():
+            head = int(np.flatnonzero(~finite)[0])
+            raise InputError(
+                f"document {name!r}, layer {view.layer}, {what} {head}: NaN or infinity in the"
+                " captured row. Try --dtype float32; if it stays, the model's weights are damaged."
+            )
