@@ -98,6 +98,11 @@ class Run:
         )
 
     @property
+    def queries(self) -> str:
+        """Which queries of a document were analysed: "the last query", "the last 16 queries"."""
+        return str(self.display.attrs["queries"])
+
+    @property
     def positions(self) -> int:
         """Tokens of a document."""
         return self.capture.sizes["position"]

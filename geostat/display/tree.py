@@ -13,7 +13,7 @@ import xarray as xr
 
 from geostat import paper
 from geostat.bounds.predictive.check import FAR
-from geostat.datasets.queries import over_queries
+from geostat.datasets.queries import over_queries, queries_in_words
 from geostat.display.assumptions import FORMS, norm_curves, similarity_curves, weight_curves
 from geostat.display.experiments import (
     form_counts,
@@ -71,6 +71,7 @@ def _pooled(groups: Groups) -> xr.Dataset:
         "similarity_head": similarity_head,
         "weights_head": weights_head,
         "small_size": small_size,
+        "queries": queries_in_words(groups.get("queries"), capture.sizes["position"]),
     }
     return result.assign_coords(form=list(FORMS)).assign_attrs(PAPER | heads)
 

@@ -17,6 +17,7 @@ import xarray as xr
 
 from geostat import paper
 from geostat.bounds.overall import overall
+from geostat.datasets.queries import queries_in_words
 from geostat.verdicts.errata import errata_for_readers
 from geostat.verdicts.scoreboard.scoreboard import scoreboard
 from geostat.verdicts.tolerances import Tolerance, read_tolerances
@@ -89,7 +90,11 @@ def _separability(tree: xr.DataTree, summary: xr.Dataset) -> str:
             f"; Precision is lowest at N = {int(lowest['n'])}, {precision}, where Recall is"
             f" {recall}"
         )
-    over = f"{count(documents, 'document')} of {positions:,} tokens"
+    queries = tree["queries"].to_dataset() if "queries" in tree.children else None
+    over = (
+        f"{count(documents, 'document')} of {positions:,} tokens, at"
+        f" {queries_in_words(queries, positions)}"
+    )
     text += (
         f" (mean of {capture.sizes['layer'] * capture.sizes['head']} heads in"
         f" {over}{', ± one standard error over documents' * (documents > 1)})"
@@ -272,6 +277,6 @@ def _bounds(summary: xr.Dataset) -> str:
     )
     return (
         f"Bounds on expected Recall, against {int(summary['recall_cells'].max()):,} measured"
-        " values, one for each head and size N of the selection:"
+        " values, one for each head and size N of the selection at the last query:"
         f" {'; '.join(parts) if parts else 'none could be evaluated'} (wide: {words})."
     )

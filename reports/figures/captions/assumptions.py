@@ -98,7 +98,7 @@ def weights(run: Run) -> Caption:
     sinks = flat(run.weights["p_sink"])
     content = run.display["weight_geometric"].values[1 if sinks.size else 0 :]
     text = (
-        f"Left: attention weight of the last token on each position, over {run.counted('head')} and"
+        f"Left: attention weight of {run.queries} on each position, over {run.counted('head')} and"
         f" {run.counted('document')}. The arithmetic mean is ruled by the few heads that look at a"
         " position, the geometric mean by the many that do not; Assumption 3 is fitted to the"
         f" latter. Right: that fit {_typical(run)}: a sink, a plateau up to T₁, an oscillation up"

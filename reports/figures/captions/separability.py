@@ -40,11 +40,11 @@ def separability(run: Run) -> Caption:
     )
     text = (
         "Precision and Recall against the number N of selected tokens, mean over"
-        f" {run.counted('head')} and {run.counted('document')} {band}. Null baselines: {nulls}the"
-        f" floor N/T is the Precision of a ball that holds all tokens. Bounds: {bounds} (Gram: the"
-        " table of cosines put into them), evaluated at each document’s own weights, then"
-        " averaged, cut to 0 to 1. At N = 1 both scores are 1 for any selection. Look for: a blue"
-        " line above the null baselines and between its bounds."
+        f" {run.counted('head')} and {run.queries} of {run.counted('document')} {band}. Null"
+        f" baselines: {nulls}the floor N/T is the Precision of a ball that holds all tokens."
+        f" Bounds: {bounds} (Gram: the table of cosines put into them), evaluated at the weights"
+        " of each document’s last query, then averaged, cut to 0 to 1. At N = 1 both scores are 1"
+        " for any selection. Look for: a blue line above the null baselines and between its bounds."
     )
     p, r = (figures_of(at_size(summary[name], size)) for name in ("precision_mean", "recall_mean"))
     finding = f"At N = {size}: Precision {p}, Recall {r}"
