@@ -41,8 +41,8 @@ ESTIMATES: Final = (
     Variable("documents", "documents", dims=("run",)),
 )
 
-MOST = 4
-"""Differences of a pair that are written out; the table has all."""
+DIFFERENCES_SAID: Final = 4
+"""How many differences a pair's sentence names, the clearest; the table has all."""
 
 
 def compare(
@@ -50,8 +50,12 @@ def compare(
 ) -> xr.Dataset:
     """Lay runs side by side.
 
-    `quick` leaves coverage without standard errors, which need every fitted bound by document: as
-    long as to confront each run again.
+    Args:
+        sources: two to `reading.MOST_RUNS` runs, each a store, the folder that holds it, or a tree
+            that `geostat.open` returned; their letters A, B, … go by their order.
+        quick: leave coverage without standard errors, which need every fitted bound by document: as
+            long as to confront each run again.
+        console: where progress is told.
 
     Returns:
         Over (run, quantity) ESTIMATES, and over (pair, quantity) DIFFERENCES, of the first run
@@ -237,7 +241,7 @@ def sentences(data: xr.Dataset) -> list[str]:
                 )
             order = [index for index in np.argsort(-strength, kind="stable") if differs[index]]
             clearest = []
-            for one in (at.isel(quantity=index) for index in order[:MOST]):
+            for one in (at.isel(quantity=index) for index in order[:DIFFERENCES_SAID]):
                 number = rounded(float(one["difference"]), float(one["difference_se"])).plain
                 clearest.append(f"{one['long_name'].item()} ({number.replace('-', '−')})")
             line += f"; most clearly: {', '.join(clearest)}"
