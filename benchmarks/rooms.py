@@ -1,18 +1,72 @@
-"""The size and shape of the four rooms: lines, arrows between sub-packages, floors, the longest
-file and function.
+"""The size and shape of the four rooms: lines, code and prose, arrows between sub-packages, floors,
+the longest file and function.
 
 Run: python -m benchmarks.rooms. An arrow is a pair of sub-packages of which one imports the other;
-a file of its own in a room counts as one. A floor is a step of the longest chain of arrows. Imports
-grimp, which import-linter brings.
+a file of its own in a room counts as one. A floor is a step of the longest chain of arrows. Lines
+change with their width; Python tokens of the code and words of the prose do not. Imports grimp,
+which import-linter brings.
 """
 
 import ast
+import io
+import tokenize
+from dataclasses import dataclass
 from pathlib import Path
 
 import grimp
 
 ROOMS = {"geostat": 50, "theory": 35, "reports": 30, "empirical": 15}
 """The most arrows that each may have."""
+LAYOUT = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
+"""Tokens that are no code."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """Python tokens of code, and words of docstrings and comments."""
+
+    tokens: int = 0
+    words: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.tokens:,} tokens of code, {self.words:,} words of prose"
+
+    def __add__(self, other: "Size") -> "Size":
+        return Size(self.tokens + other.tokens, self.words + other.words)
+
+
+def size(source: str) -> Size:
+    """Return the size of a file however its lines are broken: code is counted as `ast.unparse`
+    writes it, without the brackets, commas and split strings that a narrow page needs.
+
+    A docstring is any string that stands as a statement, of a constant too. From Python 3.12 on the
+    parts of an f-string count one by one.
+
+    >>> size("'three small words'; x = 1  # and two")
+    Size(tokens=3, words=5)
+    """
+    tree = ast.parse(source)
+    docstrings = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                docstrings.append(text)
+                node.value = ast.Constant("")  # one token each, taken off again below
+    code = [one for one in _tokens(ast.unparse(tree)) if one.type not in LAYOUT]
+    comments = [one.string.lstrip("#") for one in _tokens(source) if one.type == tokenize.COMMENT]
+    words = sum(len(text.split()) for text in docstrings + comments)
+    return Size(len(code) - len(docstrings), words)
+
+
+def _tokens(source: str) -> list[tokenize.TokenInfo]:
+    return list(tokenize.generate_tokens(io.StringIO(source).readline))
 
 
 def floors(arrows: set[tuple[str, str]]) -> int:
@@ -37,7 +91,7 @@ def part(module: str) -> str:
 def main() -> None:
     """Measure and print."""
     graph = grimp.build_graph(*ROOMS)
-    total = 0
+    total, all_lines = Size(), 0
     for room, most in ROOMS.items():
         modules = [name for name in graph.modules if name.startswith(f"{room}.")]
         arrows = {
@@ -48,26 +102,30 @@ def main() -> None:
         }
         arrows = {(above, under) for above, under in arrows if above != under}
         files = sorted(Path(room).rglob("*.py"))
-        lines = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in files}
+        sources = {file: file.read_text(encoding="utf-8") for file in files}
+        lines = {file: len(source.splitlines()) for file, source in sources.items()}
+        whole = sum((size(source) for source in sources.values()), Size())
         functions = [
             (node.end_lineno - node.lineno + 1, f"{file}:{node.name}")
-            for file in files
-            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+            for file, source in sources.items()
+            for node in ast.walk(ast.parse(source))
             if isinstance(node, ast.FunctionDef) and node.end_lineno is not None
         ]
         long = sorted((count, str(file)) for file, count in lines.items() if count > 300)
-        total += sum(lines.values())
+        total += whole
+        all_lines += sum(lines.values())
         print(
             f"{room}: {len(files)} files, {sum(lines.values()):,} lines, {len(arrows)} arrows (at"
             f" most {most}) on {floors(arrows)} floors"
         )
+        print(f"  {whole}")
         print(
             "  files over 300 lines:"
             f" {', '.join(f'{name} ({count})' for count, name in long) or 'none'}"
         )
         wide = ", ".join(f"{name} ({count})" for count, name in sorted(functions) if count > 60)
         print(f"  functions over 60 lines: {wide or 'none'}")
-    print(f"all rooms: {total:,} lines")
+    print(f"all rooms: {all_lines:,} lines, {total}")
 
 
 if __name__ == "__main__":

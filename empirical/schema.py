@@ -76,61 +76,51 @@ _POSITION = "layer kv_head position"
 _LAG = "layer kv_head lag"
 _curve = partial(variable, "layer head n")
 
+
+def _size(long_name: str, symbol: str, equation: str) -> Variable:
+    """A curve in the unit of value states."""
+    return _curve(long_name, VALUE_UNITS, symbol, equation)
+
+
 SEPARABILITY: Final = {
     "precision": _curve(
         "Precision at the outer radius", "1", r"P(r_{\max},N)", "(2), Definition 1"
     ),
     "recall": _curve("Recall at the inner radius", "1", r"R(r_{\min},N)", "(3), Definition 2"),
-    "r_min": _curve("inner radius", VALUE_UNITS, r"r_{\min}", "(18)"),
-    "r_max": _curve("outer radius", VALUE_UNITS, r"r_{\max}", "(18)"),
+    "r_min": _size("inner radius", r"r_{\min}", "(18)"),
+    "r_max": _size("outer radius", r"r_{\max}", "(18)"),
 }
 
+_ENDS: Final = (("sink", "the sink", "0"), ("last", "the last token", "L"))
+"""Tokens at both ends of a document: as in names, in words, as an index of the paper."""
+
 CURVES: Final = {
-    "representative_norm": _curve("norm of the representative", VALUE_UNITS, r"\|s(N)\|", "(1)"),
-    "representative_norm_without_sink": _curve(
-        "norm of the representative without the sink", VALUE_UNITS, r"\|s(N\setminus 0)\|", "Fig. 7"
-    ),
-    "representative_norm_without_last": _curve(
-        "norm of the representative without the last token",
-        VALUE_UNITS,
-        r"\|s(N\setminus L)\|",
-        "Fig. 7",
-    ),
+    "representative_norm": _size("norm of the representative", r"\|s(N)\|", "(1)"),
+    **{
+        f"representative_norm_without_{token}": _size(
+            f"norm of the representative without {words}", rf"\|s(N\setminus {index})\|", "Fig. 7"
+        )
+        for token, words, index in _ENDS
+    },
     "cosine_to_sink": _curve(
         "cosine of the representative with the sink's value", "1", r"\cos(s,v_0)", "Fig. 7"
     ),
     "cosine_to_last": _curve(
         "cosine of the representative with the last value", "1", r"\cos(s,v_L)", "Fig. 7"
     ),
-    "a_min_in": _curve(
-        "smallest selected effective weight, sink left out",
-        VALUE_UNITS,
-        r"a_{\min}^{\mathrm{in}}",
-        "(7)",
+    "a_min_in": _size(
+        "smallest selected effective weight, sink left out", r"a_{\min}^{\mathrm{in}}", "(7)"
     ),
-    "a_min_in_with_sink": _curve(
-        "smallest selected effective weight", VALUE_UNITS, r"\min_{I_N} a_i", "(7)"
+    "a_min_in_with_sink": _size("smallest selected effective weight", r"\min_{I_N} a_i", "(7)"),
+    "a_max_in": _size(
+        "largest selected effective weight, sink included", r"a_{\max}^{\mathrm{in}}", "(8)"
     ),
-    "a_max_in": _curve(
-        "largest selected effective weight, sink included",
-        VALUE_UNITS,
-        r"a_{\max}^{\mathrm{in}}",
-        "(8)",
+    "a_max_in_without_sink": _size(
+        "largest selected effective weight, sink left out", r"\max_{I_N\setminus 0} a_i", "(8)"
     ),
-    "a_max_in_without_sink": _curve(
-        "largest selected effective weight, sink left out",
-        VALUE_UNITS,
-        r"\max_{I_N\setminus 0} a_i",
-        "(8)",
-    ),
-    "a_max_out": _curve(
-        "largest effective weight outside", VALUE_UNITS, r"a_{\max}^{\mathrm{out}}", "(7)"
-    ),
-    "s_in": _curve(
-        "sum of the selected effective weights, sink left out",
-        VALUE_UNITS,
-        r"S_{\mathrm{in}}",
-        "(7)",
+    "a_max_out": _size("largest effective weight outside", r"a_{\max}^{\mathrm{out}}", "(7)"),
+    "s_in": _size(
+        "sum of the selected effective weights, sink left out", r"S_{\mathrm{in}}", "(7)"
     ),
     "rho_in": _curve(
         "largest cosine among the selected, sink left out", "1", r"\rho_{\mathrm{in}}", "(8)"

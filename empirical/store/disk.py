@@ -10,10 +10,12 @@ import asyncio
 import errno
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Final
 
 from zarr.core.sync import sync
 
@@ -30,37 +32,39 @@ longer than its chunks one by one.
 """
 
 
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turn a full or read-only disk into one line with the remedy."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in FULL:
-            raise InputError(
-                f"{path}: no space left on the disk while writing. What was complete is kept: free"
-                " some space and run the same again, without --fresh."
-            ) from error
-        if error.errno in DENIED:
-            raise InputError(
-                f"{path}: cannot be written ({error.strerror}). Check its permissions, or choose"
-                " another folder with --out."
-            ) from error
-        raise
+_NOT_READ: Final = {
+    DENIED: "{file}: cannot be read ({error.strerror}). Check its permissions.",
+}
+_NOT_WRITTEN: Final = {
+    FULL: (
+        "{path}: no space left on the disk while writing. What was complete is kept: free some"
+        " space and run the same again, without --fresh."
+    ),
+    DENIED: (
+        "{path}: cannot be written ({error.strerror}). Check its permissions, or choose another"
+        " folder with --out."
+    ),
+}
+"""What is said where the system gives one of these reasons; `file` is the one that it names."""
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Turn a file that may not be read into one line with the remedy."""
+def _refused(lines: Mapping[frozenset[int], str], path: Path) -> Iterator[None]:
+    """Turn a refusal of the system into the line of its reason; what has none passes."""
     try:
         yield
     except OSError as error:
-        if error.errno in DENIED:
-            raise InputError(
-                f"{error.filename or path}: cannot be read ({error.strerror}). Check its"
-                " permissions."
-            ) from error
+        for reasons, line in lines.items():
+            if error.errno in reasons:
+                text = line.format(path=path, file=error.filename or path, error=error)
+                raise InputError(text) from error
         raise
+
+
+reading = partial(_refused, _NOT_READ)
+"""Turn a file that may not be read into one line with the remedy."""
+writing = partial(_refused, _NOT_WRITTEN)
+"""Turn a full or read-only disk into one line with the remedy."""
 
 
 @contextmanager

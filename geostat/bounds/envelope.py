@@ -36,7 +36,7 @@ from geostat.datasets.separability import (
     bound_attributes,
     statistic_attributes,
 )
-from geostat.datasets.variable import Variable, labelled
+from geostat.datasets.variable import Variable, labelled, words_along
 from geostat.errors import InputError
 from geostat.statistics.arrays import BoolArray, FloatArray
 from theory.head.results import Edition
@@ -243,8 +243,7 @@ def _bounds_dataset(
         "fitted_gram": (fitted, "fitted Gram matrix"),
     }
     coords = {
-        name: (name, np.array(values, dtype=object), {"long_name": long_name})
-        for name, (values, long_name) in labels.items()
+        name: words_along(name, values, long_name) for name, (values, long_name) in labels.items()
     }
     sizes = ("n_envelope", grid, {"long_name": "selected tokens N", "units": "tokens"})
     of_capture = {name: capture[name] for name in ("layer", "head", "kv_head_of_head")}

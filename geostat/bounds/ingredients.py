@@ -20,7 +20,7 @@ from geostat.bounds.by_document import bounds_of_layer, envelope_grid, fitted_he
 from geostat.bounds.head import NEEDED, Groups, value_head
 from geostat.datasets.progress import Progress
 from geostat.datasets.separability import BOUNDS, SIDES, STATISTICS
-from geostat.datasets.variable import Variable, variables
+from geostat.datasets.variable import Variable, variables, words_along
 from geostat.statistics.arrays import FloatArray, ratio
 
 INGREDIENTS: Final = ("weights", "norms", "similarity")
@@ -113,11 +113,7 @@ def swap_ingredients(
         parts = _counts(curves[statistic].values, low, high, between)
         numbers |= {f"{statistic}_{part}": values for part, values in parts.items()}
     coords = {name: capture[name].variable for name in ("layer", "head", "kv_head")}
-    coords["swap"] = xr.Variable(
-        ("swap",),
-        np.array(list(SWAPS), dtype=object),
-        {"long_name": "ingredients measured in place of fitted"},
-    )
+    coords["swap"] = words_along("swap", SWAPS, "ingredients measured in place of fitted")
     coords["n_envelope"] = xr.Variable(
         ("n_envelope",), grid, {"long_name": "selected tokens N", "units": "tokens"}
     )

@@ -5,7 +5,7 @@ share, and which settings differ and hamper the comparison. Imports numpy and xa
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -247,17 +247,19 @@ def notes(runs: Sequence[Held]) -> list[str]:
                 f"{letter}: {words}" for letter, words in zip(LETTERS, values, strict=False)
             )
             lines.append(f"The {what} differ ({by_run}): {matters}.")
-    said: dict[str, list[str]] = {CUT_OTHERWISE: [], SAME_MEASUREMENT: []}
+    cut_otherwise, same, by_pairing = [], [], defaultdict(list)
     for name, one, other in pairs:
         windows = dict(zip(one.documents, one.windows, strict=True))
         of_other = zip(other.documents, other.windows, strict=True)
         cut = any(windows.get(key, window) != window for key, window in of_other)
         if cut and one.sizes["position"] == other.sizes["position"]:
-            said[CUT_OTHERWISE].append(name)
+            cut_otherwise.append(name)
         if None not in one.digests and one.digests == other.digests != []:
-            said[SAME_MEASUREMENT].append(name)
-        said.setdefault(f": {pairing(one, other)}.", []).append(name)
-    return lines + [f"{', '.join(names)}{words}" for words, names in said.items() if names]
+            same.append(name)
+        by_pairing[pairing(one, other)].append(name)
+    said = [(cut_otherwise, CUT_OTHERWISE), (same, SAME_MEASUREMENT)]
+    said += [(names, f": {how}.") for how, names in by_pairing.items()]
+    return lines + [f"{', '.join(names)}{words}" for names, words in said if names]
 
 
 def _without_common(lists: Sequence[str]) -> list[str]:

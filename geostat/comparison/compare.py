@@ -24,25 +24,21 @@ from geostat.comparison.reading import Source, groups_of, name_of, opened, reduc
 from geostat.datasets.variable import Value, Variable, variables
 from geostat.paper import REPORTED
 from geostat.runs.console import QUIET, Console
-from geostat.statistics.jackknife import SIGNIFICANCE
+from geostat.statistics.jackknife import SIGNIFICANCE, Estimate
 from geostat.verdicts.answers import claim_rows
 from reports.text.number import count, rounded
 
 _JACKKNIFE: Final = {"interval": "95% document jackknife, t(K-1); correlations on Fisher's z"}
 _estimate = partial(Variable, dims=("run", "quantity"), more=_JACKKNIFE)
-JACKKNIFED: Final = ("estimate", "estimate_se", "estimate_lower", "estimate_upper", "at_n")
 ESTIMATES: Final = (
-    _estimate("estimate", "mean over heads"),
-    _estimate("estimate_se", "its standard error over documents"),
-    _estimate("estimate_lower", "its lower limit"),
-    _estimate("estimate_upper", "its upper limit"),
+    _estimate("estimate", "the mean over heads", symbol=r"\hat\theta", estimated=True),
     _estimate("at_n", "size N of a largest value"),
     Variable("heads", "heads it is averaged over", dims=("run", "quantity")),
     Variable("documents", "documents", dims=("run",)),
 )
 
-MOST = 4
-"""Differences of a pair that are written out; the table has all."""
+DIFFERENCES_SAID: Final = 4
+"""How many differences a pair's sentence names, the clearest; the table has all."""
 
 
 def compare(
@@ -50,8 +46,12 @@ def compare(
 ) -> xr.Dataset:
     """Lay runs side by side.
 
-    `quick` leaves coverage without standard errors, which need every fitted bound by document: as
-    long as to confront each run again.
+    Args:
+        sources: two to `reading.MOST_RUNS` runs, each a store, the folder that holds it, or a tree
+            that `geostat.open` returned; their letters A, B, … go by their order.
+        quick: leave coverage without standard errors, which need every fitted bound by document: as
+            long as to confront each run again.
+        console: where progress is told.
 
     Returns:
         Over (run, quantity) ESTIMATES, and over (pair, quantity) DIFFERENCES, of the first run
@@ -127,10 +127,13 @@ def as_json(data: xr.Dataset) -> dict[str, Any]:
         return {name: value if np.isfinite(value) else None for name, value in values.items()}
 
     letters, keys = list(data.attrs["letters"]), [str(key) for key in data["quantity"].values]
+    parts = ("", "_se", "_lower", "_upper")
+    of_run = (*(f"estimate{part}" for part in parts), "at_n", "heads")
+    of_pair = (*(f"difference{part}" for part in parts), "p", "p_holm")
     estimates, runs = {}, []
     for row, letter in enumerate(letters):
         run = data.isel(run=row)
-        estimates[letter] = {key: of(run.sel(quantity=key), *JACKKNIFED, "heads") for key in keys}
+        estimates[letter] = {key: of(run.sel(quantity=key), *of_run) for key in keys}
         runs.append(
             {
                 "letter": letter,
@@ -139,12 +142,11 @@ def as_json(data: xr.Dataset) -> dict[str, Any]:
                 "documents": int(run["documents"]),
             }
         )
-    names = ("difference", "difference_se", "difference_lower", "difference_upper", "p", "p_holm")
     differences: dict[str, Any] = {}
     for pair in data["pair"].values:
         cells = {key: data.sel(pair=pair, quantity=key) for key in keys}
         differences[str(pair)] = {
-            key: of(cell, *names) | {"minds": str(cell["minds"].item()).split()}
+            key: of(cell, *of_pair) | {"minds": str(cell["minds"].item()).split()}
             for key, cell in cells.items()
         }
     return {
@@ -162,21 +164,18 @@ def _estimates(
 ) -> xr.Dataset:
     """Each run's numbers, over (run, quantity)."""
     shape = (len(held), len(asked))
-    table = {name: np.full(shape, np.nan) for name in JACKKNIFED}
-    heads = np.zeros(shape, dtype=np.int64)
+    parts = {name: np.full(shape, np.nan) for name in ("value", "se", "lower", "upper")}
+    at_n, heads = np.full(shape, np.nan), np.zeros(shape, dtype=np.int64)
     for row, run in enumerate(by_run):
         for column, quantity in enumerate(asked):
             if (scalar := run.get(quantity.key)) is not None:
-                spread = scalar.jackknifed()
-                for name, value in zip(
-                    JACKKNIFED,
-                    (scalar.estimate, spread.se, spread.lower, spread.upper, scalar.at),
-                    strict=True,
-                ):
-                    table[name][row, column] = value
-                heads[row, column] = scalar.heads
+                estimate = scalar.jackknifed()
+                for name, part in parts.items():
+                    part[row, column] = getattr(estimate, name)
+                at_n[row, column], heads[row, column] = scalar.at, scalar.heads
     numbers: dict[str, Value] = {
-        **table,
+        "estimate": Estimate(**parts),
+        "at_n": at_n,
         "heads": heads,
         "documents": np.array([one.sizes["document"] for one in held]),
     }
@@ -237,7 +236,7 @@ def sentences(data: xr.Dataset) -> list[str]:
                 )
             order = [index for index in np.argsort(-strength, kind="stable") if differs[index]]
             clearest = []
-            for one in (at.isel(quantity=index) for index in order[:MOST]):
+            for one in (at.isel(quantity=index) for index in order[:DIFFERENCES_SAID]):
                 number = rounded(float(one["difference"]), float(one["difference_se"])).plain
                 clearest.append(f"{one['long_name'].item()} ({number.replace('-', '−')})")
             line += f"; most clearly: {', '.join(clearest)}"

@@ -83,8 +83,12 @@ SPREADS = (
 
 
 def spreads(runs: Sequence[Held]) -> xr.Dataset:
-    """Quartiles over heads of every parameter, and of how many heads; parameters of a form of
-    similarity are named with it.
+    """Return quartiles over heads of every parameter, and of how many heads.
+
+    Returns:
+        spread over (run, parameter, quartile), in the parameter's unit, and parameter_heads over
+        (run, parameter), with coordinates parameter_long_name, _symbol, _units and _equation; NaN
+        and 0 where a run lacks the parameter. Parameters of a form of similarity are named with it.
     """
     by_run = [_parameters(run) for run in runs]
     attributes = {
@@ -132,8 +136,19 @@ def _parameters(run: Held) -> dict[str, xr.DataArray]:
 
 
 def results(run: Held) -> xr.Dataset:
-    """What a run's groups hold as it is; correlations and gains where 1 < N < T. form_heads and
-    rival_heads are how many heads' cosines or weights a form predicts best; "none" is a label too.
+    """Return what a run's groups hold as it is, but for how many heads prefer each form.
+
+    Args:
+        run: a confronted run; its groups verdicts, summary, sink, separable, heads, similarity and
+            weights are read.
+
+    Returns:
+        Over (claim) how many heads COUNTS has, as claim_…, and tolerance, true_at_least and
+        true_at_most; over (edition, gram) COVERAGE, the shares within and outside the bounds and
+        their width; over (n) SINK, where 1 < N < T, and MEANS; over (null, n) GAINS and TESTS,
+        where 1 < N < T; over (criterion, regime) regime_heads; over (form) form_heads and over
+        (rival) rival_heads, how many heads' cosines or weights a form predicts best, where "none"
+        or "undetermined" is a label too.
     """
     of = run.groups
     names = {name: f"claim_{name}" for name in ("tested", "holds", "fails", "undetermined")}

@@ -26,16 +26,21 @@ from geostat.comparison.comparability import (
 )
 from geostat.comparison.quantities import Quantity, Scalar
 from geostat.datasets.variable import Value, Variable, variables
+from geostat.statistics.jackknife import Estimate
 from geostat.statistics.multiple_testing import adjusted
 from geostat.statistics.t_test import critical_value, two_sided
 
+_INTERVAL: Final = {"interval": "95% document jackknife, t on `degrees`"}
 _difference = partial(Variable, dims=("pair", "quantity"))
 _pair = partial(Variable, dims=("pair",))
 DIFFERENCES: Final = (
-    _difference("difference", "first run's number minus the second's"),
-    _difference("difference_se", "standard error of the first run's number minus the second's"),
-    _difference("difference_lower", "lower limit of the first run's number minus the second's"),
-    _difference("difference_upper", "upper limit of the first run's number minus the second's"),
+    _difference(
+        "difference",
+        "the first run's number minus the second's",
+        symbol="d",
+        more=_INTERVAL,
+        estimated=True,
+    ),
     _difference("degrees", "degrees of freedom of the difference"),
     _difference("p", "two-sided p-value of the difference"),
     _difference("p_holm", "the same, Holm over all differences here"),
@@ -124,9 +129,8 @@ def differences(
     p = two_sided(part["value"], part["se"], part["degrees"])
     both = [(held[one], held[other]) for one, other in pairs]
     numbers: dict[str, Value] = {
-        "difference": part["value"],
+        "difference": Estimate(**{name: part[name] for name in ("value", "se", "lower", "upper")}),
         "degrees": part["degrees"],
-        **{f"difference_{name}": part[name] for name in ("se", "lower", "upper")},
         "p": p,
         "p_holm": adjusted(p.ravel(), "holm").reshape(shape),
         "minds": minds,

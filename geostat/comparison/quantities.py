@@ -211,6 +211,9 @@ def _separability(capture: xr.Dataset) -> dict[str, Scalar]:
 
 
 def _correlations(capture: xr.Dataset) -> dict[str, Scalar]:
+    """Correlations over heads of Recall at N with the sink's similarity, of each of KINDS: at
+    CORRELATION_SIZES, and the largest over N; none where too few heads have both.
+    """
     table = Table.of(capture)
     moments = Moments.of(table.similarity, table.recall) if table.heads else None
     if moments is None:

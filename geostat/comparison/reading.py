@@ -33,6 +33,7 @@ NEEDED: Final = (
     "summary",
 )
 MOST_RUNS: Final = len(LETTERS)
+"""How many runs can stand side by side: one a letter."""
 
 
 def opened(sources: Sequence[Source]) -> list[Store | xr.DataTree]:

@@ -156,6 +156,15 @@ def described(
     )
 
 
+def words_along(dim: str, words: Iterable[str], long_name: str) -> xr.Variable:
+    """Return words as the coordinate along a dim, such as the forms along `gram`.
+
+    >>> words_along("swap", ["none", "norms"], "ingredients measured").values
+    array(['none', 'norms'], dtype=object)
+    """
+    return xr.Variable((dim,), np.array(list(words), dtype=object), {"long_name": long_name})
+
+
 SINK_VISIBLE: Final = Variable(
     "sink_visible", "the analysed query sees the sink", symbol=r"0 \in V", dims=("layer",)
 )

@@ -16,9 +16,8 @@ from matplotlib.figure import Figure
 
 from reports.figures import style
 from reports.figures.assumptions import figure_norms, figure_similarity, figure_weights
-from reports.figures.captions import assumptions, experiments, separability
+from reports.figures.captions import assumptions, experiments, predictive, separability
 from reports.figures.captions.caption import Caption
-from reports.figures.captions.predictive import predictive
 from reports.figures.experiments import (
     figure_regime_curves,
     figure_regime_depth,
@@ -160,7 +159,7 @@ FIGURES: Final = (
         (2, 4),
         4.5,
         figure_predictive,
-        predictive,
+        predictive.predictive,
         "predictive",
     ),
 )

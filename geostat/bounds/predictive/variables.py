@@ -13,7 +13,7 @@ import xarray as xr
 
 from geostat.bounds.predictive.scores import SETTLED, noise_share, score
 from geostat.datasets.separability import LETTERS, STATISTICS
-from geostat.datasets.variable import Value, Variable, variables
+from geostat.datasets.variable import Value, Variable, variables, words_along
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import jackknife
 
@@ -103,11 +103,7 @@ def dataset(
 ) -> xr.Dataset:
     """Name the numbers of predictions from `sources`, baselines last, at the sizes N of `grid`."""
     coords = {name: capture[name].variable for name in ("layer", "head")}
-    coords["source"] = xr.Variable(
-        ("source",),
-        np.array(list(sources), dtype=object),
-        {"long_name": "what curves are predicted from"},
-    )
+    coords["source"] = words_along("source", sources, "what curves are predicted from")
     coords["n_predicted"] = xr.Variable(
         ("n_predicted",), grid, {"long_name": "selected tokens N", "units": "tokens"}
     )

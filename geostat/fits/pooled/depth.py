@@ -23,7 +23,7 @@ from geostat.datasets.variable import Value, Variable, join, mapped, variables
 from geostat.errors import InputError, refuse_unknown
 from geostat.fits.norms.trend import bandwidth, newey_west
 from geostat.fits.norms.variance import restricted_likelihood
-from geostat.fits.pooled.values import FEWEST_LAYERS, TRENDS, depth_of, pooled_values
+from geostat.fits.pooled.values import FEWEST_LAYERS, LOGARITHMIC, TRENDS, depth_of, pooled_values
 from geostat.fits.similarity.one_form import Cosines
 from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.statistics.jackknife import jackknife
@@ -89,7 +89,8 @@ def depth_variables(capture: xr.Dataset, cosines: list[Cosines]) -> dict[str, xr
     document and without any one of them.
     """
     values, changes, errors, used = [], [], [], []
-    for name, (*_, logarithm) in TRENDS.items():
+    for name in TRENDS:
+        logarithm = name in LOGARITHMIC
         own = pooled_values(capture, name, cosines)
         carries: BoolArray = np.isfinite(own.each) | np.isfinite(own.replicates)
         scaled = own.scaled(logarithm)
@@ -111,16 +112,20 @@ def depth_variables(capture: xr.Dataset, cosines: list[Cosines]) -> dict[str, xr
         )
         errors.append(float(line(np.where(known, y, np.nan)).bse["depth"]))
     both = join(values, np.stack)
-    *words, logarithms = zip(*TRENDS.values(), strict=True)
-    about = zip(("about", "unit", "latex", "source"), words, strict=True)
+    about = {
+        "about": [record.long_name for record in TRENDS.values()],
+        "unit": [record.units for record in TRENDS.values()],
+        "latex": [record.symbol for record in TRENDS.values()],
+        "source": [record.equation for record in TRENDS.values()],
+    }
     out: dict[str, Value] = {
         "by_layer": mapped(both, lambda array: array[:, :-1]),
         "whole": mapped(both, lambda array: array[:, -1]),
         "change": join(changes, np.stack),
         "change_se_hac": np.array(errors),
         "layers_used": np.array(used),
-        **{name: np.array(column, dtype=object) for name, column in about},
-        "logarithm": np.array(logarithms),
+        **{name: np.array(column, dtype=object) for name, column in about.items()},
+        "logarithm": np.array([name in LOGARITHMIC for name in TRENDS]),
     }
     return variables(RECORDS, out)
 
@@ -131,8 +136,8 @@ def depth_trend(
     """Return statsmodels' own results for the change of a pooled parameter over depth, 0 at the
     first layer and 1 at the last.
 
-    The coefficient `depth` is the change over the model, of the parameter's logarithm where TRENDS
-    says so. Its error here is statsmodels'; /pooled has the document jackknife's.
+    The coefficient `depth` is the change over the model, of the parameter's logarithm where it
+    is LOGARITHMIC. Its error here is statsmodels'; /pooled has the document jackknife's.
     `result.summary()` prints it; `result.notes`, of the mixed model, holds what statsmodels would
     have warned of.
 
@@ -149,8 +154,8 @@ def depth_trend(
     """
     refuse_unknown(name, TRENDS, f"{name!r} is no pooled parameter")
     refuse_unknown(model, MODELS, f"model={model!r} is unknown")
-    values = pooled_values(capture, name).scaled(TRENDS[name][-1])
-    word = f"log {name}" if TRENDS[name][-1] else name
+    values = pooled_values(capture, name).scaled(name in LOGARITHMIC)
+    word = f"log {name}" if name in LOGARITHMIC else name
     layers, each = values.estimate[:-1], values.each[:, :-1]
     known = np.isfinite(layers)
     if known.sum() < FEWEST_LAYERS:

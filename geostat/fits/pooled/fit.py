@@ -9,9 +9,10 @@ ModelResult; trends over depth are in `depth`. Imports numpy, xarray and lmfit.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import lmfit
 import numpy as np
@@ -19,7 +20,7 @@ import xarray as xr
 
 from geostat.datasets.flags import codes
 from geostat.datasets.tokens import index_of, require
-from geostat.datasets.variable import Value, Variable, join, mapped, variables
+from geostat.datasets.variable import Value, Variable, join, mapped, variables, words_along
 from geostat.errors import InputError, refuse_unknown
 from geostat.fits import mean_curves
 from geostat.fits.document_errors import DocumentResult
@@ -171,37 +172,41 @@ def fit_pooled(capture: xr.Dataset) -> xr.Dataset:
     for needs in mean_curves.NEEDS.values():
         require(capture, needs)
     count = capture.sizes["layer"]
-    whole = pooled_cosines(capture, list(range(count)))
     each = [pooled_cosines(capture, [layer]) for layer in range(count)]
-    sizes = np.array([one.lag.size for one in each])
-    alike = [np.flatnonzero(sizes == size) for size in np.unique(sizes)]
-    cosines = [np.concatenate([each[layer].cosine for layer in some], axis=1) for some in alike]
-    parts = [
-        _fit_rows(replace(each[some[0]], cosine=cosine))
-        for some, cosine in zip(alike, cosines, strict=True)
-    ]
-    order = np.argsort(np.concatenate(alike))
-    layers = {
-        name: join(
-            [part[name] for part in parts], lambda arrays: np.concatenate(arrays, -1)[..., order]
-        )
-        for name in parts[0]
-    }
-    total = {
+    whole = pooled_cosines(capture, list(range(count)))
+    # The model is one row of its own fit, which leaves the last axis of its numbers.
+    overall = {
         f"overall_{name}": mapped(value, lambda array: array[..., 0])
         for name, value in _fit_rows(whole).items()
     }
-    out = variables((*LAYER, *OVERALL), layers | total) | depth.depth_variables(
-        capture, [*each, whole]
-    )
-    coords: dict[str, Any] = {"layer": capture["layer"].variable}
-    coords["gram"] = xr.Variable(
-        ("gram",), np.array(POOLED, dtype=object), {"long_name": "form of similarity"}
-    )
-    coords["parameter"] = xr.Variable(
-        ("parameter",), np.array(list(TRENDS), dtype=object), {"long_name": "pooled parameter"}
-    )
+    out = variables((*LAYER, *OVERALL), _fit_layers(each) | overall)
+    out |= depth.depth_variables(capture, [*each, whole])
+    coords = {
+        "layer": capture["layer"].variable,
+        "gram": words_along("gram", POOLED, "form of similarity"),
+        "parameter": words_along("parameter", TRENDS, "pooled parameter"),
+    }
     return xr.Dataset(out, coords=coords)
+
+
+def _fit_layers(each: list[Cosines]) -> dict[str, Value]:
+    """Fit the forms of POOLED to every layer: numbers of shape (form, layer), and chosen,
+    (layer,).
+    """
+    # One solver call takes rows of equal lags: layers that see equally many tokens go together.
+    sizes = np.array([one.lag.size for one in each])
+    alike = [np.flatnonzero(sizes == size) for size in np.unique(sizes)]
+    parts = []
+    for layers in alike:
+        cosine = np.concatenate([each[layer].cosine for layer in layers], axis=1)
+        parts.append(_fit_rows(replace(each[layers[0]], cosine=cosine)))
+    # Groups stand one after another; `order` puts their layers back into that of the model.
+    order = np.argsort(np.concatenate(alike))
+
+    def in_order(arrays: Sequence[np.ndarray]) -> np.ndarray:
+        return np.concatenate(arrays, axis=-1)[..., order]
+
+    return {name: join([part[name] for part in parts], in_order) for name in parts[0]}
 
 
 def _fit_rows(data: Cosines) -> dict[str, Value]:

@@ -9,12 +9,14 @@ those that see the most tokens. `layers` are indices. Imports numpy and xarray.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
 import xarray as xr
 
 from geostat.datasets.tokens import LayerTokens, layer_tokens
+from geostat.datasets.variable import Variable
 from geostat.fits.norms import fit
 from geostat.fits.similarity import solver
 from geostat.fits.similarity.fit import layer_cosines
@@ -25,36 +27,24 @@ from geostat.statistics.arrays import FloatArray, ratio
 from geostat.statistics.jackknife import leave_one_out_mean
 from geostat.statistics.losses import mean_of_known, mean_over_documents
 
-TRENDS: Final = {
-    "C": ("norm of a content token", "value norm", "C", "Assumption 1.1", True),
-    "lam": ("the sink's norm over C", "1", r"\lambda", "Assumption 1.2", False),
-    "cv_token": (
-        "coefficient of variation of the norms behind the sink, in a document",
-        "1",
-        r"\mathrm{CV}",
-        "§3.1",
-        False,
-    ),
-    "rho0": ("cosine of the sink with every other token", "1", r"\rho_0", "Assumption 2.2", False),
-    "beta": ("decay of similarity, as printed", "1/token", r"\beta", "Assumption 2.1", True),
-    "beta_offset": (
-        "decay of similarity, form with an offset",
-        "1/token",
-        r"\beta_c",
-        "Assumption 2.1",
-        True,
-    ),
-    "offset": ("similarity at long lags, form with an offset", "1", "c", "Assumption 2.1", False),
-    "p_sink": ("weight of the sink", "1", r"p_{\mathrm{sink}}", "Assumption 3", False),
-    "eta": (
-        "growth rate of the weights, plateau and growth",
-        "1/token",
-        r"\eta",
-        "Assumption 3",
-        True,
-    ),
-}
-"""Pooled parameters: long name, unit, symbol, source, and whether logarithms are fitted."""
+_decay_of = partial(Variable, equation="Assumption 2.1")
+_CV: Final = "coefficient of variation of the norms behind the sink, in a document"
+_GROWTH: Final = "growth rate of the weights, plateau and growth"
+_RECORDS: Final = (
+    Variable("C", "norm of a content token", "value norm", "C", "Assumption 1.1"),
+    Variable("lam", "the sink's norm over C", "1", r"\lambda", "Assumption 1.2"),
+    Variable("cv_token", _CV, "1", r"\mathrm{CV}", "§3.1"),
+    Variable("rho0", "cosine of the sink with every other token", "1", r"\rho_0", "Assumption 2.2"),
+    _decay_of("beta", "decay of similarity, as printed", "1/token", r"\beta"),
+    _decay_of("beta_offset", "decay of similarity, form with an offset", "1/token", r"\beta_c"),
+    _decay_of("offset", "similarity at long lags, form with an offset", "1", "c"),
+    Variable("p_sink", "weight of the sink", "1", r"p_{\mathrm{sink}}", "Assumption 3"),
+    Variable("eta", _GROWTH, "1/token", r"\eta", "Assumption 3"),
+)
+TRENDS: Final = {record.name: record for record in _RECORDS}
+"""Pooled parameters, in the order of the tables."""
+LOGARITHMIC: Final = frozenset({"C", "beta", "beta_offset", "eta"})
+"""Those of which logarithms are fitted."""
 
 FEWEST_LAYERS: Final = 3
 
@@ -68,9 +58,11 @@ def pooled_cosines(capture: xr.Dataset, layers: list[int]) -> Cosines:
     pairs, total, known = np.zeros(lag.size), 0.0, 0.0
     for one in each:
         room = (0, lag.size - one.lag.size)
+        # A layer that sees fewer tokens has no pairs at the longest lags.
         own = np.pad(one.pairs, room)
         cosine = np.pad(one.cosine, ((0, 0), (0, 0), room), constant_values=np.nan)
         there = np.isfinite(cosine)
+        # Sums over value heads, (document, lag): of cosines times pairs, and of pairs.
         total = total + (np.where(there, cosine, 0.0) * own).sum(axis=1)
         known = known + (there * own).sum(axis=1)
         pairs += own
@@ -83,7 +75,9 @@ def pooled_log_weights(capture: xr.Dataset, layers: list[int]) -> tuple[LayerTok
     """
     seen, kept = _widest(capture, layers)
     each = [layer_weights(capture, layer)[2] for layer in kept]
-    return seen, mean_over_documents(np.moveaxis(np.concatenate(each, axis=1), 1, 0))
+    # (document, head, token) → the heads of all layers first, for their mean.
+    by_head = np.moveaxis(np.concatenate(each, axis=1), 1, 0)
+    return seen, mean_over_documents(by_head)
 
 
 def pooled_norms(capture: xr.Dataset, layers: list[int]) -> tuple[LayerTokens, FloatArray]:
@@ -93,9 +87,9 @@ def pooled_norms(capture: xr.Dataset, layers: list[int]) -> tuple[LayerTokens, F
     seen, kept = _widest(capture, layers)
     norm = capture["value_norm"][:, kept, :, seen.start :].values.astype(np.float64)
     norm[~np.isfinite(norm)] = np.nan
-    return seen, mean_over_documents(
-        np.moveaxis(norm.reshape(norm.shape[0], -1, norm.shape[-1]), 1, 0)
-    )
+    # (document, layer, head, token) → the heads of all layers first, for their mean.
+    by_head = np.moveaxis(norm.reshape(norm.shape[0], -1, norm.shape[-1]), 1, 0)
+    return seen, mean_over_documents(by_head)
 
 
 def _widest(capture: xr.Dataset, layers: list[int]) -> tuple[LayerTokens, list[int]]:
@@ -144,16 +138,27 @@ def pooled_values(capture: xr.Dataset, name: str, cosines: list[Cosines] | None 
         columns = [_growth(*pooled_log_weights(capture, group)) for group in groups]
     else:
         columns = [_means(capture, layer, name) for layer in layers]
-        parts = np.split(np.stack(columns), [1, 1 + documents], axis=1)
-        parts[0] = parts[0][:, 0]
-        columns.append(np.hstack([mean_over_documents(part) for part in parts]))
-    rows = np.stack(columns, axis=-1)
-    return Values(estimate=rows[0], replicates=rows[1 : 1 + documents], each=rows[1 + documents :])
+        columns.append(_mean_over_layers(np.stack(columns)))
+    # A column is what _decay, _growth and _means return: all documents, without each, each alone.
+    total, without, alone = np.split(np.stack(columns, axis=-1), [1, 1 + documents])
+    return Values(estimate=total[0], replicates=without, each=alone)
+
+
+def _mean_over_layers(by_layer: FloatArray) -> FloatArray:
+    """Return the model's column, (1 + 2·document,), the mean of those of its layers, (layer, 1 +
+    2·document); layers without a value do not count.
+    """
+    # The first entry, of all documents, is summed by itself: within a table numpy adds in another
+    # order, and the last bit would be another.
+    total, by_document = by_layer[:, 0], by_layer[:, 1:]
+    return np.hstack([mean_over_documents(total), mean_over_documents(by_document)])
 
 
 def _decay(data: Cosines, form: str, name: str) -> FloatArray:
     """Return a parameter of a decay: with all documents, without each, of each alone."""
-    stacked = np.concatenate([data.mean, leave_one_out_mean(data.cosine)[:, 0], data.cosine[:, 0]])
+    # Pooled cosines are those of one head: (document, 1, lag) → (document, lag).
+    cosine = data.cosine[:, 0]
+    stacked = np.concatenate([data.mean, leave_one_out_mean(cosine), cosine])
     result = solver.solve(form, data.lag, stacked, data.pairs)
     sound = result.converged & ~result.at_bound[name]
     return np.where(sound, result.values[name], np.nan)

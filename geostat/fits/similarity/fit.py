@@ -19,7 +19,7 @@ import xarray as xr
 from geostat.datasets.flags import combined
 from geostat.datasets.progress import Progress, part_of, tracked
 from geostat.datasets.tokens import LayerTokens, layer_tokens, require
-from geostat.datasets.variable import Value, join, sink_flag, variables
+from geostat.datasets.variable import Value, join, sink_flag, variables, words_along
 from geostat.fits.similarity.drift import Blocks, drift, sink_cosines
 from geostat.fits.similarity.feasible import feasible_edges
 from geostat.fits.similarity.forms import FORM, FORMS, PARAMETERS
@@ -135,10 +135,8 @@ def fit_similarity(capture: xr.Dataset, progress: Progress | None = None) -> xr.
         for d in (*HEAD, "document", "lag_bin_start", "lag_bin_stop")
         if d in capture.coords
     }
-    names = xr.Variable(
-        ("gram",), np.array(FORMS, dtype=object), {"long_name": "form of similarity"}
-    )
-    return xr.Dataset(out, coords=coords | {"gram": names})
+    coords["gram"] = words_along("gram", FORMS, "form of similarity")
+    return xr.Dataset(out, coords=coords)
 
 
 def _all_layers(groups: list[_Group], parts: list[dict[str, Value]], lead: int) -> dict[str, Value]:

@@ -32,13 +32,14 @@ SINGULAR = 1e-10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cosines:
-    """Mean cosines of some heads that see equally many tokens: lag (lag,), pairs (lag,), cosine
-    (document, head, lag), NaN where unknown.
-    """
+    """Mean cosines of some heads that see equally many tokens, by lag."""
 
     lag: FloatArray
+    """Lags, (lag,), tokens."""
     pairs: FloatArray
+    """How many pairs of tokens each head has at a lag, (lag,)."""
     cosine: FloatArray
+    """Mean over those pairs, (document, head, lag); NaN where unknown."""
 
     @property
     def mean(self) -> FloatArray:
