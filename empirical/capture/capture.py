@@ -25,7 +25,7 @@ from empirical.capture.observers import Buffers, Observer, Progress
 from empirical.errors import InputError
 from empirical.measure.convention import Convention
 from empirical.sources.models import LoadedModel
-from empirical.sources.queries import Queries
+from empirical.sources.queries import LAST, Queries
 from empirical.sources.windows import Windows
 from empirical.store.layout import GroupPlan
 from empirical.store.lock import alone
@@ -34,7 +34,6 @@ from empirical.store.store import Store
 from empirical.tap.parity import parity
 from empirical.tap.tap import TappedLayer, tap
 
-LAST = Queries()
 PARITY_TOKENS = 1024
 """The parity check materialises eager weights, so it reads at most this many tokens of one
 document.
@@ -85,31 +84,17 @@ def capture(
         model, windows, n=n, convention=convention, seed=seed, batch=batch, settings=asked
     )
     shape = RunShape(
-        layers=model.layers,
-        heads=model.heads,
-        kv_heads=model.kv_heads,
+        **{name: getattr(model, name) for name in ("layers", "heads", "kv_heads", "dimension")},
         positions=windows.token_ids.shape[1],
-        dimension=model.dimension,
         n=np.asarray(n, dtype=np.int64),
         convention=convention,
         seed=seed,
-        queries=queries.count,
+        queries=queries,
     )
-    rows = queries.positions(shape.positions, windows.sha256)
     path = path.resolve() if path.is_symlink() else path
     with alone(path):
         return _Run(
-            model,
-            windows,
-            rows,
-            path,
-            observers,
-            recorded,
-            shape,
-            batch,
-            fresh,
-            on_progress,
-            on_kept,
+            model, windows, path, observers, recorded, shape, batch, fresh, on_progress, on_kept
         ).complete()
 
 
@@ -121,7 +106,6 @@ class _Run:
 
     model: LoadedModel
     windows: Windows
-    rows: np.ndarray
     path: Path
     observers: Sequence[Observer]
     recorded: Mapping[str, Any]
@@ -147,7 +131,8 @@ class _Run:
                 self.windows.token_ids[:1, :PARITY_TOKENS].astype(np.int64),
                 device=self.model.model.device,
             )
-            held = torch.as_tensor(self.rows[:1, self.rows[0] < ids.shape[1]])
+            rows = self._rows(range(1))
+            held = rows[:, rows[0] < ids.shape[1]]
             checked = parity(self.model.model, ids, queries=held if held.numel() else None)
             checked.judge(self.model.dtype)
         self._measure()
@@ -251,7 +236,7 @@ class _Run:
         buffers = [Buffers(self._plans()) for _ in documents]
         visible: list[int] = []
 
-        rows = self.rows[documents.start : documents.stop]
+        rows = self._rows(documents)
 
         def on_layer(tapped: TappedLayer) -> None:
             for slot, document in enumerate(documents):
@@ -275,7 +260,7 @@ class _Run:
             self.model.model,
             torch.as_tensor(ids.astype(np.int64), device=self.model.model.device),
             on_layer,
-            queries=torch.as_tensor(rows),
+            queries=rows,
         )
         self.shape = dataclasses.replace(self.shape, visible=tuple(visible))
         for buffer, row in zip(buffers, ids, strict=True):
@@ -284,6 +269,11 @@ class _Run:
                     arrays["token_id"][...] = row
         self.tokens += ids.size
         return buffers
+
+    def _rows(self, documents: range) -> torch.Tensor:
+        """Positions of the analysed queries of some documents, (document, query)."""
+        digests = self.windows.sha256[documents.start : documents.stop]
+        return torch.as_tensor(self.shape.queries.positions(self.shape.positions, digests))
 
     def _report(self, documents: int, layer: int) -> None:
         if self.on_progress is None:

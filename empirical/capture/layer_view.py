@@ -16,6 +16,7 @@ from empirical.errors import InputError
 from empirical.measure.convention import Convention
 from empirical.measure.queries import Row
 from empirical.schema import coordinates
+from empirical.sources.queries import LAST, Queries
 from empirical.tap.tap import TappedLayer
 
 
@@ -31,7 +32,7 @@ class RunShape:
     n: np.ndarray
     convention: Convention
     seed: int
-    queries: int = 1
+    queries: Queries = LAST
     """Analysed queries of a document."""
     visible: tuple[int, ...] = ()
     """Visible tokens T of each layer."""
@@ -51,7 +52,7 @@ class RunShape:
             "kv_head": {"kv_head": np.arange(self.kv_heads)},
             "position": {"position": np.arange(self.positions)},
             "n": {"n": np.asarray(self.n, dtype=np.int64)},
-            "query": {"query": np.arange(self.queries)},
+            "query": {"query": np.arange(self.queries.count)},
         }
         return coordinates(
             **{name: values for axis in names for name, values in labels[axis].items()}
@@ -112,7 +113,7 @@ def layer_view(
 def refuse_non_finite(view: LayerView, name: str) -> None:
     """Refuse NaN or infinity in what was captured, naming document, layer and head."""
     for what, tensor in (*(("head", row.alpha) for row in view.rows), ("kv_head", view.every)):
-        rows = tensor.numpy().reshape(len(tensor), -1)
+        rows = np.asarray(tensor).reshape(len(tensor), -1)
         finite = np.isfinite(rows.min(axis=1)) & np.isfinite(rows.max(axis=1))
         if not finite.all():
             head = int(np.flatnonzero(~finite)[0])

@@ -25,7 +25,7 @@ from empirical.measure.layer import (
     position_blocks,
     principal_components,
 )
-from empirical.query_schema import QUERIES
+from empirical.measure.query_records import QUERIES
 from empirical.schema import CAPTURE, NULL, NULLS, PRINCIPAL, coordinates
 from empirical.store.layout import GroupPlan
 
@@ -190,10 +190,14 @@ class Baselines:
         """Draw both baselines for one layer of one document; the seed depends on run, window and
         layer only.
         """
-        how = {"seed": view.seed, "convention": view.shape.convention}
-        if len(view.rows) == 1:
-            return nulls.measure_layer(view.alpha, view.values, view.shape.n, **how)
-        return queries.null_layer(view.rows, view.every, view.shape.n, **how)
+        n, convention = view.shape.n, view.shape.convention
+        if len(view.rows) > 1:
+            return queries.null_layer(
+                view.rows, view.every, n, seed=view.seed, convention=convention
+            )
+        return nulls.measure_layer(
+            view.alpha, view.values, n, seed=view.seed, convention=convention
+        )
 
 
 @dataclass(frozen=True, slots=True)

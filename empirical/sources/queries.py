@@ -95,3 +95,7 @@ class Queries:
         edges = np.linspace(length // 2, length - 1, self.count).round().astype(np.int64)
         drawn = np.random.default_rng(seed).integers(edges[:-1], edges[1:])
         return np.concatenate([drawn, [length - 1]])
+
+
+LAST: Final = Queries()
+"""The last query of a window alone."""

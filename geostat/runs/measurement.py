@@ -56,6 +56,15 @@ def find_model(settings: Settings) -> models.FoundModel:
     return result
 
 
+def _observers(settings: Settings, *, null: bool) -> list[Observer]:
+    """What is measured: geometry, if asked for null baselines, bounds at the heads' own cosines,
+    and of several queries their means.
+    """
+    baselines = [Baselines()] if null else []
+    means = [QueryMeans()] if settings.analysed.count > 1 else []
+    return [Geometry(named=settings.heads), *baselines, MeasuredEnvelope(), *means]
+
+
 def measure(
     settings: Settings,
     out: Path,
@@ -73,7 +82,7 @@ def measure(
         StoreError: if the run there is damaged (unless `fresh`; not even then if its manifest
             cannot be read).
     """
-    n, analysed = sizes(settings.n, settings.length), settings.analysed
+    n = sizes(settings.n, settings.length)
     path = path_of(store_path(out))
     if path.exists():
         read_root(path, damaged=fresh)  # refuses what is no run
@@ -94,11 +103,7 @@ def measure(
         console.stage("load the model")
         model = result.load()
         console.stage("capture")
-        observers: list[Observer] = [Geometry(named=settings.heads), MeasuredEnvelope()]
-        if null:
-            observers.insert(1, Baselines())
-        if analysed.count > 1:
-            observers.append(QueryMeans())
+        observers = _observers(settings, null=null)
         asked = {
             "groups": [observer.group for observer in observers],
             "named_heads": [list(head) for head in settings.heads],
@@ -109,7 +114,7 @@ def measure(
             path,
             observers=observers,
             n=n,
-            queries=analysed,
+            queries=settings.analysed,
             convention=Convention(settings.convention),
             seed=settings.seed,
             batch=settings.batch,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from empirical import schema
+from empirical.measure.query_records import QUERIES
 from geostat.bounds import envelope, ingredients, overall
 from geostat.bounds.predictive import check
 from geostat.bounds.predictive import variables as predictive
@@ -41,7 +42,11 @@ RECORDS: Final[Mapping[str, tuple[Variable, ...]]] = {
             )
             for name, row in rows.items()
         )
-        for group, rows in (("capture", schema.CAPTURE | schema.PRINCIPAL), ("null", schema.NULL))
+        for group, rows in (
+            ("capture", schema.CAPTURE | schema.PRINCIPAL),
+            ("queries", QUERIES),
+            ("null", schema.NULL),
+        )
     },
     "measured_envelope": tuple(
         Variable(name, dims=MEASURED, **bound_attributes(name)) for name in ALL_BOUNDS
