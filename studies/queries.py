@@ -37,9 +37,8 @@ def measured(model: models.LoadedModel, found: Windows, queries: Queries) -> np.
 
         def on_layer(layer: TappedLayer, at: np.ndarray = at, document: int = document) -> None:
             for query, position in enumerate(at.tolist()):
-                row = Row(
-                    position=position, first=0, alpha=layer.alpha[0, query, :, : position + 1]
-                )
+                alpha = layer.alpha[0, query, :, : position + 1]
+                row = Row(position=position, first=0, alpha=alpha)
                 numbers = measure_layer([row], layer.values[0], [SIZE])
                 result[document, query, 0, layer.index] = numbers["precision"][:, 0]
                 result[document, query, 1, layer.index] = numbers["recall"][:, 0]
