@@ -211,5 +211,15 @@ def find_erratum(number: str | int) -> Erratum:
     return out[0]
 
 
+def errata_at(part: str) -> tuple[Erratum, ...]:
+    """Return the errata that concern a part of the paper: "Figure 3", "§4.1", "Table 2 row I".
+
+    Example:
+        >>> [erratum.number for erratum in errata_at("fig. 3")]
+        [35]
+    """
+    return tuple(erratum for erratum in ERRATA if part_of(part) in erratum.equations)
+
+
 def _plain(text: str) -> str:
     return text.lower().replace(" ", "_").replace("-", "_")

@@ -148,7 +148,7 @@ APPENDIX: tuple[Entry, ...] = (
         "i ≠ 0; a_i ≥ a_j, ρ₀ ≥ 0 and all cosines ≥ 0, unsaid",
         "norm²",
         equation="28",
-        errata=(4, 6),
+        errata=(4, 6, 32),
     ),
     _stated(
         "mean_gap_sink",
@@ -172,7 +172,7 @@ APPENDIX: tuple[Entry, ...] = (
         "norm⁴",
         r"\sigma^2",
         "30",
-        errata=(1, 13),
+        errata=(1, 13, 32),
     ),
     *(
         _stated(
@@ -188,8 +188,8 @@ APPENDIX: tuple[Entry, ...] = (
             errata=errata,
         )
         for name, token, pair, tail, errata in (
-            ("tail", "content token", "ij", margins.TAIL, (1, 6, 13)),
-            ("tail_sink", "the sink", "0j", margins.TAIL_SINK, (1, 13, 16)),
+            ("tail", "content token", "ij", margins.TAIL, (1, 6, 13, 20, 32)),
+            ("tail_sink", "the sink", "0j", margins.TAIL_SINK, (1, 13, 16, 20, 32)),
         )
     ),
 )

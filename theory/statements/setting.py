@@ -19,6 +19,7 @@ from theory.symbolic.operations import Norm
 APPENDIX = "Appendix A.1"
 
 AT_R_MIN, AT_R_MAX = r"(r_{\min}, N)", r"(r_{\max}, N)"
+BALL = "the ball read as closed, as in (20); Definitions 1 and 2 leave that open"
 OPEN_BALL = "an open ball, and some selected token in it"
 
 EVERYWHERE = "every layer and head; true in expectation at best"
@@ -35,9 +36,9 @@ METRICS: tuple[Entry, ...] = (
         "P(r, N)",
         "=",
         definitions.PRECISION,
+        BALL,
         equation="2",
         part="Definition 1",
-        errata=(14,),
     ),
     Entry(
         "recall",
@@ -45,6 +46,7 @@ METRICS: tuple[Entry, ...] = (
         "R(r, N)",
         "=",
         definitions.RECALL,
+        BALL,
         equation="3",
         part="Definition 2",
     ),
@@ -114,6 +116,7 @@ ASSUMPTIONS: tuple[Entry, ...] = (
         definitions.COSINE,
         equation="6",
         part="Section 3.2",
+        errata=(35,),
     ),
     Entry(
         "similarity_decay",
@@ -123,7 +126,7 @@ ASSUMPTIONS: tuple[Entry, ...] = (
         definitions.SIMILARITY,
         f"i, j > 0, β > 0; {EVERYWHERE}",
         part="Assumption 2.1",
-        errata=(6, 9, 20),
+        errata=(9, 20, 35),
     ),
     Entry(
         "sink_similarity",
@@ -143,7 +146,7 @@ ASSUMPTIONS: tuple[Entry, ...] = (
         definitions.WEIGHTS,
         "0 ≤ T₁ ≤ T₂ ≤ L, 0 < η ≤ 1; the weights should sum to 1",
         part="Assumption 3",
-        errata=(10, 28),
+        errata=(10, 28, 36),
     ),
 )
 """Eq. (6) and Assumptions 1-3."""

@@ -30,8 +30,8 @@ NORMAL_PAIR = (
 )
 BOUNDS = [f"{quantity}_{side}" for quantity in MEANS for side in ("lower", "upper")]
 
-LOWER_ERRATA = (1, 3, 13, 16, 17, 19)
-UPPER_ERRATA = (1, 4, 5, 7, 11, 12)
+LOWER_ERRATA = (1, 3, 13, 16, 17, 19, 32, 37)
+UPPER_ERRATA = (1, 4, 5, 7, 11, 12, 32, 37)
 """What is wrong with both printed lower bounds, and with both upper ones."""
 
 _printed = partial(bound, "printed", conditions=PRINTED_CONDITIONS)
@@ -42,13 +42,16 @@ PRINTED: tuple[Entry, ...] = (
     _printed("precision_lower", equation="12", part="Theorem 1", errata=LOWER_ERRATA),
     _printed("precision_upper", equation="13", part="Theorem 1", errata=UPPER_ERRATA),
     _printed(
-        "recall_lower", equation="14", part="Theorem 2", errata=tuple(sorted((*LOWER_ERRATA, 18)))
+        "recall_lower",
+        equation="14",
+        part="Theorem 2",
+        errata=tuple(sorted((*LOWER_ERRATA, 18, 30, 31))),
     ),
     _printed("recall_upper", equation="15", part="Theorem 2", errata=UPPER_ERRATA),
-    _printed("f_inner_lower", equation="16", part="Corollary 1", errata=(8, 18)),
-    _printed("f_inner_upper", equation="16", part="Corollary 1", errata=(7,)),
-    _printed("f_outer_lower", equation="17", part="Corollary 1", errata=(8,)),
-    _printed("f_outer_upper", equation="17", part="Corollary 1", errata=(7,)),
+    _printed("f_inner_lower", equation="16", part="Corollary 1", errata=(8, 18, 37)),
+    _printed("f_inner_upper", equation="16", part="Corollary 1", errata=(7, 37)),
+    _printed("f_outer_lower", equation="17", part="Corollary 1", errata=(8, 37)),
+    _printed("f_outer_upper", equation="17", part="Corollary 1", errata=(7, 37)),
 )
 """Eq. (12)-(17)."""
 
