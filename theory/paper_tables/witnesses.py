@@ -218,7 +218,7 @@ def printed_partials() -> Mapping[str, tuple[sp.Expr, ...]]:
     B".
     """
     delta, delta_0, outside = sp.symbols("Delta_plus Delta_0_plus outside", positive=True)
-    recall = theorems.RECALL_LOWER
+    recall = theorems.RECALL_LOWER.doit()
     positive = {symbols.Delta: delta, symbols.Delta_0: delta_0, symbols.L: symbols.N + outside}
     strict = {
         symbol: sp.Symbol(f"{symbol.name}_plus", positive=True)

@@ -71,9 +71,17 @@ def render(entry: Entry, style: Style) -> str:
     """
     _check_style(style)
     if style == "latex":
-        return f"{entry.left_latex} {LATEX_RELATIONS[entry.relation]} {latex(entry.expression)}"
+        return " ".join(
+            [
+                entry.left_latex,
+                *(
+                    f"{LATEX_RELATIONS[sign]} {latex(member, as_written=entry.as_written)}"
+                    for sign, member in entry.members
+                ),
+            ]
+        )
     if style == "python":
-        source = _python(entry.expression)
+        source = _python(_evaluated(entry))
         imports = [
             f"import {module}\n" for module in ("math", "scipy.special") if f"{module}." in source
         ]
@@ -127,6 +135,18 @@ def _erratum_record(erratum: Erratum) -> dict[str, object]:
         "counterexample": {name: getattr(result, name) for name in numbers}
         | {"compared": erratum.compared}
     }
+
+
+def _evaluated(entry: Entry) -> sp.Basic:
+    """Return the expression in sympy's own order, which only what is printed departs from."""
+    return entry.expression.doit() if entry.as_written else entry.expression
+
+
+def _statement(entry: Entry) -> str:
+    """Return the statement in a line of text."""
+    order = "none" if entry.as_written else None
+    members = (f"{sign} {sp.sstr(member, order=order)}" for sign, member in entry.members)
+    return " ".join([entry.left, *members])
 
 
 def _check_style(style: str) -> None:
@@ -184,7 +204,7 @@ def _legend(entry: Entry, meaning: Meaning) -> str:
 def _text(entry: Entry) -> str:
     lines = [
         f"{entry.name}: {entry.title} [{entry.edition}]",
-        f"  {entry.left} {entry.relation} {entry.expression}",
+        f"  {_statement(entry)}",
         f"  source: {entry.source}",
     ]
     lines += [
@@ -209,7 +229,8 @@ def _text(entry: Entry) -> str:
 def _record(entry: Entry) -> dict[str, object]:
     plain = ("name", "title", "equation", "part", "source", "edition", "left", "relation")
     return {name: getattr(entry, name) for name in plain} | {
-        "text": str(entry.expression),
+        "text": sp.sstr(entry.expression, order="none" if entry.as_written else None),
+        "statement": _statement(entry),
         "latex": render(entry, "latex"),
         "python": render(entry, "python"),
         "conditions": entry.conditions,

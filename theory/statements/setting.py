@@ -14,7 +14,7 @@ import sympy as sp
 from theory.statements.record import Entry, definition
 from theory.symbolic import definitions
 from theory.symbolic import symbols as s
-from theory.symbolic.operations import Norm
+from theory.symbolic.operations import MaxOver, MinOver, Norm
 
 APPENDIX = "Appendix A.1"
 
@@ -56,7 +56,7 @@ METRICS: tuple[Entry, ...] = (
         "precision_inside",
         "precision at r_min",
         "P(r_min, N)",
-        "=",
+        "==",
         sp.Integer(1),
         OPEN_BALL,
         "",
@@ -68,7 +68,7 @@ METRICS: tuple[Entry, ...] = (
         "recall_outside",
         "recall at r_max",
         "R(r_max, N)",
-        "=",
+        "==",
         sp.Integer(1),
         "a closed ball",
         "",
@@ -200,7 +200,7 @@ NOTATION: tuple[Entry, ...] = (
         "r_max from squared distances",
         s.r_max,
         "=",
-        sp.sqrt(definitions.R_MAX_SQUARED),
+        MaxOver(sp.sqrt(s.D[s.i]), s.i, s.I_N),
         units="norm",
         equation="18",
     ),
@@ -209,7 +209,7 @@ NOTATION: tuple[Entry, ...] = (
         "r_min from squared distances",
         s.r_min,
         "=",
-        sp.sqrt(definitions.R_MIN_SQUARED),
+        MinOver(sp.sqrt(s.D[s.j]), s.j, s.J),
         units="norm",
         equation="18",
     ),

@@ -16,7 +16,7 @@ from theory.symbolic import definitions, margins, theorems
 from theory.symbolic import symbols as s
 from theory.symbolic.meanings import MEANINGS
 
-RECALL_LOWER = theorems.RECALL_LOWER.subs(margins.SPELLED_OUT)
+RECALL_LOWER = theorems.RECALL_LOWER.doit().subs(margins.SPELLED_OUT).doit()
 """Eq. (14) in sums and extremes of a, and ρ_out."""
 
 IMPROVES, WEAKENS, MIXED = "printed: improves", "printed: weakens", "printed: mixed"
@@ -153,6 +153,7 @@ SINK_EFFECT: tuple[Entry, ...] = (
         equation="32",
         part="Appendix A.2",
         errata=(33,),
+        chain=(("=", definitions.RECALL_BY_SHARE), ("=", s.F_in)),
     ),
     Entry(
         "distance_shift",
@@ -173,6 +174,7 @@ SINK_EFFECT: tuple[Entry, ...] = (
         definitions.RECALL_SHIFT,
         "printed: negative, Δr being r_min at ρ₀ = 0 less r_min at ρ₀ < 0",
         left_latex=r"\Delta R(r, N)",
+        chain=(("~", definitions.RECALL_SHIFT), ("<", sp.S.Zero)),
         equation="33",
         part="Appendix A.2",
         errata=(27, 30, 33),

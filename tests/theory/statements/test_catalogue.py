@@ -179,7 +179,7 @@ def test_the_dimension_check_reports_erratum_1_and_nothing_else() -> None:
 def test_squaring_the_scale_mends_the_dimensions() -> None:
     for name in (*UNLIKE, "table_1_row_d"):
         (entry,) = catalogue.find(name)
-        mended = {symbols.B: symbols.B**2, margins.SCALE: margins.SCALE**2}
+        mended = {symbols.B: symbols.B**2, margins.SCALE.doit(): margins.SCALE.doit() ** 2}
         assert dimensions.check(replace(entry, expression=entry.expression.subs(mended))) == (), (
             name
         )
@@ -283,10 +283,57 @@ def test_python_of_the_recall_bound_runs() -> None:
 def test_latex_of_the_margin() -> None:
     (entry,) = catalogue.find("Delta")
     assert (
-        rendering.render(entry, "latex")
-        == r"\Delta = - 2 S_{\mathrm{in}} a_{\max}^{\mathrm{out}} \rho_{\mathrm{out}} +"
-        r" \left(a_{\min}^{\mathrm{in}}\right)^{2}"
+        rendering.render(entry, "latex") == r"\Delta = \left(a_{\min}^{\mathrm{in}}\right)^{2} -"
+        r" 2 a_{\max}^{\mathrm{out}} S_{\mathrm{in}} \rho_{\mathrm{out}}"
     )
+
+
+# As printed in arXiv 2602.01893: signs, order of terms, and middle terms.
+TAILS = r"\left(L - N\right) e^{- \kappa d \left(\frac{\Delta}{B}\right)^{2}}"
+SINKS = r"\frac{L - N}{N} e^{- \kappa d \left(\frac{\Delta_0}{B}\right)^{2}}"
+FLOOR = r"j \notin I_N} {\underline{p}}_{i,j}"
+IN_PRINT = {
+    "precision_lower": rf"P(r_{{\max}}, N) \gtrsim \left(1 + {TAILS} + {SINKS}\right)^{{-1}}",
+    "precision_upper": r"\lesssim 1 - \frac{1}{N + 1} \max_{i \in I_N,\," + FLOOR,
+    "recall_lower": rf"\ge 1 - {TAILS} - {SINKS}",
+    "recall_upper": r"\lesssim \frac{1}{N} \sum_{i \in I_N} \left(1 - \max_{" + FLOOR,
+    "f_inner_lower": r"\ge \frac{2 R_{\min}}{1 + R_{\min}}",
+    "f_outer_upper": r"\le \frac{2 P_{\max}}{1 + P_{\max}}",
+    "precision_inside": r"\equiv 1",
+    "p_floor": r"\frac{\varphi\left(\xi_{ij}\right)}{\xi_{ij} + \frac{1}{\xi_{ij}}}",
+    "xi": r"\xi_{ij} = \frac{\mu_{ij}}{\sigma_{ij}}",
+    "sigma": r"= \frac{B}{\sqrt{2 \kappa d}}",
+    "inside_out_of_reach": r"\mathbf{1}\left\{{D}_{i} \geq {D}_{j}\right\} = \sum_{j \notin I_N}",
+    "K_in_at_least": r"N - K_{\mathrm{in}} = \sum_{i \in I_N} \mathbf{1}",
+    "mean_gap": r"\mu_{ij} := \mathbb{E}\left[{X}_{i,j}\right] \ge \Delta := \left(a_{\min}",
+    "mean_gap_sink": r"\mu_{0j} \ge \Delta'_0 := a_0^{2} - \left(S'_{\mathrm{in}}",
+    "recall_as_distribution": r"= F_{\mathrm{in}}(r)",
+    "recall_shift": r"\Delta r < 0",
+}
+
+
+@pytest.mark.parametrize("name", sorted(IN_PRINT))
+def test_statements_have_the_papers_form(name: str) -> None:
+    assert IN_PRINT[name] in rendering.render(catalogue.statement(name), "latex")
+
+
+def test_rows_of_table_2_say_what_each_column_prints() -> None:
+    (row,) = catalogue.find("Table 2 row II")
+    for cell in (
+        "composition of I_N: {0} + top of tail",
+        "trend of Δ/B: ↑ (large α_(N), small S_in)",
+        "effect on statistics: Δ > 0 and large ⇒ bounds near 1",
+    ):
+        assert cell in row.title
+
+
+def test_the_upper_bounds_and_the_lower_one_of_f_name_no_condition_that_makes_them_true() -> None:
+    entries = {entry.name: entry.conditions for entry in catalogue.entries()}
+    for name in ("precision_upper", "recall_upper", "f_inner_lower"):
+        assert "no condition given here makes it true" in entries[name]
+    for name in ("precision_lower", "recall_lower", "f_outer_lower"):
+        for needed in ("N < L", "Σα ≤ 1", "κ ≤ 1/8"):
+            assert needed in entries[name]
 
 
 @pytest.mark.parametrize("style", get_args(rendering.Style))
