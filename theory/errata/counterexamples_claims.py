@@ -75,9 +75,9 @@ def proxy_of_a_chain(dimension: int, cosine: float = 0.25) -> float:
 def law_of_the_directions() -> Numbers:
     """Erratum 32: what E averages over decides whether (30) holds."""
     few, many = (proxy_of_a_chain(dimension) for dimension in (128, 12_800))
-    uniform = [proxy_of_a_chain(dimension, 0.0) for dimension in (128, 12_800)]
-    shown = many > 50 * few and bool(np.isclose(*uniform, rtol=1e-12))
-    return Numbers(few, many, shown, {"uniform": uniform[0]})
+    uniform, wide = (proxy_of_a_chain(dimension, 0.0) for dimension in (128, 12_800))
+    shown = many > 50 * few and bool(np.isclose(uniform, wide, rtol=1e-12))
+    return Numbers(few, many, shown, {"uniform": uniform})
 
 
 def recall_for_precision() -> Numbers:

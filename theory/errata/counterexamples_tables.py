@@ -14,7 +14,7 @@ import numpy as np
 from theory.arrays import selection_order
 from theory.errata.examples import Numbers, four, head_of
 from theory.head.attention_profile import regimes
-from theory.paper_tables.neighbours import Head, Point, one_more
+from theory.paper_tables.neighbours import Point, PointHead, one_more
 from theory.paper_tables.table_2 import (
     EXAMPLE,
     entry_order,
@@ -42,7 +42,7 @@ DRAWS = 4000
 """Simulated heads of a counterexample."""
 
 
-def _change(before: Head, after: Head) -> tuple[float, float, float]:
+def _change(before: PointHead, after: PointHead) -> tuple[float, float, float]:
     """Return the change of the printed lower bound of E P, of the true E P, and its standard
     error.
     """

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 if TYPE_CHECKING:
     from theory.errata.examples import Numbers
@@ -113,10 +113,14 @@ _WORDS = tomllib.loads(Path(__file__).with_name("errata.toml").read_text(encodin
 PREFACE: tuple[str, ...] = tuple(_WORDS["preface"])
 """What stands before the list."""
 
-ERRATA: tuple[Erratum, ...] = tuple(
-    Erratum(**{key: tuple(word) if isinstance(word, list) else word for key, word in words.items()})
-    for words in _WORDS["erratum"]
-)
+
+def _erratum(words: dict[str, Any]) -> Erratum:
+    """Return an erratum from its words in errata.toml, lists as tuples."""
+    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in words.items()}
+    return Erratum(**fields)
+
+
+ERRATA: tuple[Erratum, ...] = tuple(_erratum(words) for words in _WORDS["erratum"])
 """All errata, by number."""
 
 COMMAND = ".venv/bin/python -m theory.errata docs/errata.md"

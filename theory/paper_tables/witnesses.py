@@ -19,7 +19,7 @@ import sympy as sp
 
 from theory.errors import InputError
 from theory.head.results import Edition
-from theory.paper_tables.neighbours import Head, Move, Point
+from theory.paper_tables.neighbours import Move, Point, PointHead
 from theory.symbolic import margins, symbols, theorems
 
 Verdict = Literal["right", "conditional", "wrong"]
@@ -88,7 +88,7 @@ class Change:
     recall_se: float
 
 
-def true_change(before: Head, after: Head, *, draws: int, seed: int) -> Change:
+def true_change(before: PointHead, after: PointHead, *, draws: int, seed: int) -> Change:
     """Return the change of E P and E R under Model G, draw by draw with shared noise where the
     shapes allow it.
     """

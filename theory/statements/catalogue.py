@@ -13,7 +13,7 @@ from functools import cache
 
 from theory.errata.record import ERRATA, Erratum
 from theory.errors import InputError
-from theory.statements.margins import APPENDIX, DEFINITIONS, REDUCTIONS
+from theory.statements.margins import APPENDIX, DEFINITIONS, REDUCTIONS, REPAIRED_MARGINS
 from theory.statements.predicted import PREDICTED
 from theory.statements.record import Entry
 from theory.statements.setting import ASSUMPTIONS, METRICS, NOTATION
@@ -69,7 +69,8 @@ def entries() -> tuple[Entry, ...]:
     in_order = sorted(
         numbered, key=lambda entry: (entry.edition != "printed", int(entry.equation or 0))
     )
-    return (*in_order, *TABLE_1, *TABLE_2, *REPAIRED, *SHARP, *CONDITIONAL, *PREDICTED)
+    rest = (*REPAIRED_MARGINS, *REPAIRED, *SHARP, *CONDITIONAL, *PREDICTED)
+    return (*in_order, *TABLE_1, *TABLE_2, *rest)
 
 
 def errata() -> tuple[Erratum, ...]:

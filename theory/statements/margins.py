@@ -1,13 +1,15 @@
-"""Margins in print: the reduction to pairs, and the margins of Section 3.4 and the appendix.
+"""Margins: the reduction to pairs, the margins of Section 3.4 and the appendix, and what repairs
+them.
 
-Source: arXiv 2602.01893, eq. (7)-(11), (21)-(31). Imports sympy.
+Source: arXiv 2602.01893, eq. (7)-(11), (21)-(31); the repaired edition replaces (8), (10) and
+(28)-(31). Imports sympy.
 """
 
 from __future__ import annotations
 
 from functools import partial
 
-from theory.statements.record import PAIR, PRINTED_CONDITIONS, WITH_SINK, Entry, definition
+from theory.statements.record import PAIR, PRINTED_CONDITIONS, UNIT, WITH_SINK, Entry, definition
 from theory.symbolic import definitions, margins
 from theory.symbolic import symbols as s
 from theory.symbolic.operations import Indicator, Mean
@@ -19,6 +21,7 @@ ALWAYS = "none: true of any numbers D"
 _defined = partial(definition, part="Section 3.4")
 _defined_in_appendix = partial(definition, part="Appendix A.1")
 _stated = partial(Entry, part="Appendix A.1")
+_repaired = partial(Entry, edition="repaired")
 _reduced = partial(_stated, relation="<=", conditions=ALWAYS)
 
 REDUCTIONS: tuple[Entry, ...] = (
@@ -211,3 +214,65 @@ APPENDIX: tuple[Entry, ...] = (
     ),
 )
 """Eq. (26)-(31): the margins again, the mean gaps, the variance proxy and the tails."""
+
+REPAIRED_MARGINS: tuple[Entry, ...] = (
+    _repaired(
+        "mu_exact",
+        "mean of the difference of squared distances, the sink's and the own term included",
+        "mu",
+        "=",
+        margins.MU_EXACT,
+        PAIR,
+        "norm²",
+        r"\mu_{ij}",
+    ),
+    _repaired(
+        "width",
+        "scale-free width of a pair",
+        "w[i, j]",
+        "=",
+        margins.WIDTH,
+        PAIR,
+        "norm²",
+        "w_{ij}",
+    ),
+    _repaired(
+        "sigma_repaired",
+        "width of the difference with the scale squared",
+        "sigma_ij",
+        "=",
+        margins.SIGMA_REPAIRED,
+        units="norm²",
+        left_latex=r"\sigma_{ij}",
+    ),
+    _repaired(
+        "tail_repaired",
+        "scale-free tail of a pair",
+        "P{X_ij <= 0}",
+        "<=",
+        margins.TAIL_REPAIRED,
+        f"{PAIR}; {UNIT}, κ = 1/8",
+        left_latex=r"\mathbb{P}\{X_{ij} \le 0\}",
+    ),
+    _repaired(
+        "Delta_with_sink",
+        "Δ with the sink's terms",
+        "Delta",
+        "=",
+        margins.DELTA_WITH_SINK,
+        WITH_SINK,
+        "norm²",
+        r"\Delta",
+    ),
+    _repaired(
+        "Delta_0_with_sink",
+        "Δ₀ with the sink's terms",
+        "Delta_0",
+        "=",
+        margins.DELTA_0_WITH_SINK,
+        WITH_SINK,
+        "norm²",
+        r"\Delta_0",
+    ),
+)
+"""What replaces the mean, the width and the tail of a pair, and the margins."""

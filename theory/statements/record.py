@@ -22,6 +22,8 @@ PAIR = "i ∈ I_N, j ∈ J"
 
 WITH_SINK = "0 ∈ I_N"
 
+UNIT = "independent uniform directions"
+
 PRINTED_CONDITIONS = (
     "Δ > 0, Δ₀ > 0, ρ₀ ≥ 0, all cosines ≥ 0, N < L, 0 ∈ I_N, C = 1, Σα ≤ 1, κ ≤ 1/8, feasible Gram"
 )

@@ -11,18 +11,17 @@ from theory.statements.record import (
     MEANS,
     MODEL_G,
     NO_CONDITIONS,
-    PAIR,
     PRINTED_CONDITIONS,
+    UNIT,
     WITH_SINK,
     Entry,
     bound,
 )
-from theory.symbolic import margins, theorems
 from theory.symbolic import symbols as s
+from theory.symbolic import theorems
 from theory.symbolic.meanings import MEANINGS
 from theory.symbolic.operations import SumOver
 
-UNIT = "independent uniform directions"
 INDEPENDENT = f"{UNIT}; p[i, j] is the repaired tail, κ = 1/8"
 NO_BOUND = "an approximation, no bound"
 NORMAL_PAIR = (
@@ -58,64 +57,6 @@ PRINTED: tuple[Entry, ...] = (
 """Eq. (12)-(17)."""
 
 REPAIRED: tuple[Entry, ...] = (
-    _repaired(
-        "mu_exact",
-        "mean of the difference of squared distances, the sink's and the own term included",
-        "mu",
-        "=",
-        margins.MU_EXACT,
-        PAIR,
-        "norm²",
-        r"\mu_{ij}",
-    ),
-    _repaired(
-        "width",
-        "scale-free width of a pair",
-        "w[i, j]",
-        "=",
-        margins.WIDTH,
-        PAIR,
-        "norm²",
-        "w_{ij}",
-    ),
-    _repaired(
-        "sigma_repaired",
-        "width of the difference with the scale squared",
-        "sigma_ij",
-        "=",
-        margins.SIGMA_REPAIRED,
-        units="norm²",
-        left_latex=r"\sigma_{ij}",
-    ),
-    _repaired(
-        "tail_repaired",
-        "scale-free tail of a pair",
-        "P{X_ij <= 0}",
-        "<=",
-        margins.TAIL_REPAIRED,
-        f"{PAIR}; {UNIT}, κ = 1/8",
-        left_latex=r"\mathbb{P}\{X_{ij} \le 0\}",
-    ),
-    _repaired(
-        "Delta_with_sink",
-        "Δ with the sink's terms",
-        "Delta",
-        "=",
-        margins.DELTA_WITH_SINK,
-        WITH_SINK,
-        "norm²",
-        r"\Delta",
-    ),
-    _repaired(
-        "Delta_0_with_sink",
-        "Δ₀ with the sink's terms",
-        "Delta_0",
-        "=",
-        margins.DELTA_0_WITH_SINK,
-        WITH_SINK,
-        "norm²",
-        r"\Delta_0",
-    ),
     *(
         _repaired(name, title, name, "=", value, WITH_SINK, left_latex="n")
         for name, title, value in (
@@ -140,7 +81,7 @@ REPAIRED: tuple[Entry, ...] = (
     bound("repaired", "f_outer_upper", f"P_upper is repaired_precision_upper; {NO_BOUND}"),
     bound("repaired", "f_inner_upper", f"R_upper is repaired_recall_upper; {NO_BOUND}"),
 )
-"""Pairs, margins and counts repaired, then the bounds."""
+"""Counts repaired, then the bounds; pairs and margins are in `theory.statements.margins`."""
 
 SHARP: tuple[Entry, ...] = (
     _sharp(

@@ -208,19 +208,8 @@ S_in = symbol(
     "norm",
     nonnegative=True,
 )
-S_in_primed = symbol(
-    "S_in_primed",
-    r"S'_{\mathrm{in}}",
-    "S_in, as the appendix writes it",
-    "norm",
-    nonnegative=True,
-)
-F_in = symbol(
-    "F_in",
-    r"F_{\mathrm{in}}(r)",
-    "share of the selected tokens within the radius",
-    nonnegative=True,
-)
+S_in_primed = symbol("S_in_primed", r"S'_{\mathrm{in}}", "S_in in the appendix", "norm", real=True)
+F_in = symbol("F_in", r"F_{\mathrm{in}}(r)", "share of the selected tokens in the ball", real=True)
 X = family("X", "X", "difference of the squared distances of a pair", "norm²", real=True)
 a_min_in = symbol(
     "a_min_in",
@@ -262,7 +251,7 @@ rho_in = symbol(
 Delta = symbol("Delta", r"\Delta", "margin of a content token", "norm²", real=True)
 Delta_0 = symbol("Delta_0", r"\Delta_0", "margin of the sink", "norm²", real=True)
 Delta_0_primed = symbol(
-    "Delta_0_primed", r"\Delta'_0", "Delta_0, as the appendix writes it", "norm²", real=True
+    "Delta_0_primed", r"\Delta'_0", "Delta_0 in the appendix", "norm²", real=True
 )
 B = symbol("B", "B", "scale of the tails", "norm", positive=True)
 xi = symbol("xi", r"\xi_{ij}", "standardised margin of a pair", real=True)
