@@ -22,7 +22,7 @@ from theory.head.results import Edition
 from theory.paper_tables.neighbours import Move, Point, PointHead
 from theory.symbolic import margins, symbols, theorems
 
-Verdict = Literal["right", "conditional", "wrong"]
+Verdict = Literal["right", "conditional", "true of the bound", "wrong"]
 Sign = Literal["+", "-", "0", "mixed"]
 
 BOUNDS = ("precision_lower", "precision_upper", "recall_lower", "recall_upper")
@@ -126,8 +126,9 @@ class Effect:
         """Say what the arrow is worth.
 
         Right: no significant change of truth goes against it, and the printed lower bound of recall
-        never does where Δ, Δ₀ > 0. Wrong: truth goes along in at most half of its significant
-        changes. A claim of "mixed" is conditional where truth goes both ways.
+        never does where Δ, Δ₀ > 0. True of the bound, of which Table 1 speaks: that bound never
+        goes against it there, but truth goes along in at most half of its significant changes.
+        Wrong: neither. A claim of "mixed" is conditional where truth goes both ways.
         """
         claim, truth = self.row.claim, self.truth
         if claim == "mixed":
@@ -136,9 +137,10 @@ class Effect:
                 if min(truth.rose, truth.fell) >= 0.1 * (truth.rose + truth.fell) > 0
                 else "wrong"
             )
+        of_bound = self.within.agrees(claim) == 1.0
         if not truth.agrees(claim) > 0.5:
-            return "wrong"
-        return "right" if truth.agrees(claim) == self.within.agrees(claim) == 1.0 else "conditional"
+            return "true of the bound" if of_bound else "wrong"
+        return "right" if of_bound and truth.agrees(claim) == 1.0 else "conditional"
 
 
 def effect(row: Row, points: list[Point], *, draws: int = 2000, seed: int = 0) -> Effect:
