@@ -66,15 +66,10 @@ def statement(name: str | None, *, style: str = "text", errata: bool = False) ->
                 ),
             ]
         )
-    part = catalogue.part_of(name or "")
-    concern = [
-        erratum
-        for erratum in catalogue.errata()
-        if part.startswith("Figure") and part in erratum.equations
-    ]
-    if concern:  # a figure holds no statement of its own
-        return _joined([rendering.render_erratum(erratum, chosen) for erratum in concern], chosen)
     entries = catalogue.entries() if name is None else _found(name)
+    if not entries:  # a figure, or a section that states nothing
+        concern = catalogue.errata_at(name or "")
+        return _joined([rendering.render_erratum(erratum, chosen) for erratum in concern], chosen)
     parts = [rendering.render(entry, chosen) for entry in entries]
     return _joined(
         [*parts, *(_verdicts(entries) if name is not None and chosen == "text" else [])], chosen
@@ -96,12 +91,14 @@ def _verdicts(entries: Sequence[catalogue.Entry]) -> list[str]:
 
 
 def _found(name: str) -> tuple[catalogue.Entry, ...]:
-    """The statements of a name or number; of an unknown name the nearest are named, however far
-    they are.
+    """The statements of a name or number, none for a part that only errata concern; of an unknown
+    name the nearest are named, however far they are.
     """
     try:
         return catalogue.find(name)
     except TheoryError as error:
+        if catalogue.errata_at(name):
+            return ()
         if not any(letter.isalpha() for letter in name):  # an equation number
             raise
         names = {

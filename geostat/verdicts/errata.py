@@ -33,6 +33,15 @@ READING: Final[Mapping[int, str]] = {
         "A negative lower bound of Recall, put into the printed bound of F, has a pole: F's printed"
         " bounds at the inner radius are not read here."
     ),
+    30: (
+        "The printed lower bound of Recall holds no ρ₀ where the sink is selected: a correlation of"
+        " the two that is measured here confirms a measurement of the paper, not its theorem."
+    ),
+    31: (
+        "Why printed lower bounds of Recall lie below 0: how large κC² would have to be at the"
+        " paper's own levels."
+    ),
+    35: "The misfit of the cosines is an absolute error; 0.09 is not 9% of a cosine.",
 }
 """Why an erratum matters to someone who reads a report."""
 

@@ -14,7 +14,7 @@ from theory.head.similarity_decay import offset_exponential
 
 
 @dataclass(frozen=True, kw_only=True)
-class Head:
+class DrawnHead:
     """α, ‖v‖, a feasible Gram, d and the sink's position."""
 
     alpha: FloatArray
@@ -32,7 +32,7 @@ class Head:
 @st.composite
 def heads(
     draw: st.DrawFn, *, min_tokens: int = 2, max_tokens: int = 12, min_dimension: int = 2
-) -> Head:
+) -> DrawnHead:
     """Heads with ties and zero weights among them, sinks in and out of sight, and ρ₀ of either
     sign.
     """
@@ -43,7 +43,7 @@ def heads(
     beta, offset = draw(st.floats(0.05, 3.0)), draw(st.floats(0.0, 0.8))
     rho0 = draw(st.floats(-0.95, 0.95)) * feasible_edge(beta, max(1, tokens - 1), offset=offset)
     sink = draw(st.sampled_from([0, None]))
-    return Head(
+    return DrawnHead(
         alpha=alpha,
         norms=norms,
         gram=offset_exponential(beta, offset, rho0, tokens),

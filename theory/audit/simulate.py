@@ -82,12 +82,19 @@ def simulate(
     """Return E P, E R and E F of a head, estimated from independent draws.
 
     Args:
-        alpha, norms, gram, dimension, n, sink: as `theory.envelope`; an exponential or offset Gram
-            is drawn in O(T d).
+        alpha: (T,) attention weights, non-negative.
+        norms: (T,) value norms, or one number.
+        gram: T×T cosines, or a `LagGram`; an exponential or offset one is drawn in O(T d).
+        dimension: head size d.
+        n: (K,) sizes N >= 1.
+        sink: position of the sink, None where it is not visible.
         draws: how many heads to draw, at least 2.
         seed: of the generator; equal seeds give equal results.
         directions: "gaussian" is Model G; "unit" rescales every direction to length 1.
         convention: "paper" or "followup".
+
+    Returns:
+        A `Simulation` with arrays of shape (K,).
 
     Raises:
         InputError: on bad input or an infeasible Gram.
@@ -130,8 +137,13 @@ def _refuse_unknown(draws: int, directions: str, convention: str) -> None:
 def mean_of_draws(
     head: HeadInput, draws: int, seed: int, directions: Directions
 ) -> tuple[FloatArray, FloatArray]:
-    """Return mean and standard error of each of `AUDITED` at the head's rising sizes n < T, (6, n)
-    each, all from the same draws.
+    """Return mean and standard error of each of `AUDITED`, shape (6, K) each, from the same draws.
+
+    Args:
+        head: checked weights (T,), norms (T,), Gram and sizes n (K,), rising, each 1 <= n < T.
+        draws: how many heads to draw.
+        seed: of the generator.
+        directions: "gaussian", or "unit" to rescale every direction to length 1.
     """
     order, a = selection_order(head.alpha), head.alpha * head.norms
     total, square = np.zeros((2, len(AUDITED), len(head.n)))
@@ -153,6 +165,14 @@ def draw_directions(
 ) -> Iterator[FloatArray]:
     """Yield chunks (T, m, d) of Gaussian directions whose inner products have the Gram as mean;
     Σm = draws.
+
+    Args:
+        gram: T×T cosines, or a `LagGram`.
+        tokens: T.
+        dimension: d.
+        draws: how many heads to draw, a chunk of m at a time.
+        seed: of the generator.
+        sink: position of the sink, None where it is not visible.
     """
     generator = np.random.default_rng(seed)
     at_once = max(1, CHUNK_NUMBERS // (tokens * dimension))

@@ -22,13 +22,15 @@ SIGMAS: Final = 4.0
 """Standard errors beyond which a bound counts as violated."""
 
 AGAIN: Final = 100
-"""A flagged row is drawn again with so many times the draws."""
+"""How many times as many draws a flagged row gets when it is drawn again."""
 
 LARGE_ERROR: Final = 0.05
 """Error of `predicted` that its flag has to catch."""
 
 IN_DOUBT: Final = 2.0
-"""Standard errors from `LARGE_ERROR` up to which, or beyond it, a trusted row is drawn again."""
+"""Standard errors: a trusted row whose error is above `LARGE_ERROR`, or so near below it, is drawn
+again.
+"""
 
 NEAR: Final = 2.0
 """A row of a small head one of whose claimed bounds lies within so many standard errors of the

@@ -1,90 +1,39 @@
-"""Counterexamples to the assumptions, theorems and proofs: the number that contradicts print, for
-each of errata 1-20.
+"""Counterexamples to the assumptions, theorems and proofs: the two numbers that each of errata 1-20
+sets side by side.
 
 Source: arXiv 2602.01893; equation numbers are the paper's. The words of each erratum, and the head
-it is shown at, are in errata.toml. Computed by this room's own code. Imports numpy.
+it is shown at, are in errata.toml. Computed by this room's own code. Imports numpy and
+scipy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
-
 import numpy as np
+from scipy.integrate import quad
+from scipy.optimize import brentq
 
 from theory.editions.printed import floor_probability, harmonic, pair_levels, printed_margins
 from theory.editions.repaired import exact_means
-from theory.evaluate.envelopes import envelope
+from theory.errata.examples import Numbers, bounds_of, four, head_of, short_sink
 from theory.head.attention_profile import WeightProfile
 from theory.head.gram import feasible_edge, smallest_eigenvalue
-from theory.head.ranked import Ranked, Summary, ranked, summarise
-from theory.head.results import Envelope
+from theory.head.results import KAPPA
 from theory.head.similarity_decay import exponential
-
-
-@dataclass(frozen=True, slots=True)
-class Numbers:
-    """A number as printed, the true one, whether they contradict as the erratum says, and other
-    numbers that its words quote.
-    """
-
-    printed: float
-    true: float
-    contradict: bool
-    quoted: Mapping[str, float] = field(default_factory=dict)
-
-
-def head_of(
-    a: Sequence[float], cosines: Any, inside: Sequence[int], sink: int | None = 0
-) -> tuple[Ranked, Summary]:
-    """Return a head of given effective weights whose first ranks are the tokens `inside`."""
-    order = np.array([*inside, *(j for j in range(len(a)) if j not in inside)])
-    head = ranked(
-        order,
-        np.asarray(a, dtype=float)[order],
-        np.ones(len(a)),
-        np.asarray(cosines, dtype=float),
-        sink,
-    )
-    return head, summarise(head, np.array([len(inside)]))
-
-
-def four(rho0: float = 0.1) -> tuple[list[float], Any]:
-    """Return a = (1/2, 1/20, 1/10, 3/5) with e^{−β} = 1/4: the sink and the last token are
-    selected at N = 2.
-    """
-    return [0.5, 0.05, 0.1, 0.6], exponential(float(np.log(4)), rho0, 4).matrix(4)
-
-
-def short_sink() -> tuple[list[float], Any]:
-    """Return a head whose sink has a short value: Δ₀ < 0 at N = 2 with the sink selected."""
-    return [0.05, 1.0, 0.3, 0.01], exponential(float(np.log(2)), 0.0, 4).matrix(4)
-
-
-def bounds_of(
-    alpha: Sequence[float],
-    gram: Any,
-    dimension: int,
-    size: int,
-    edition: Any,
-    norms: Any = 1.0,
-    **options: Any,
-) -> Envelope:
-    """Return the bounds of one head at one size."""
-    return envelope(np.asarray(alpha), norms, gram, dimension, [size], edition=edition, **options)
 
 
 def units() -> Numbers:
     """Erratum 1: units."""
     a, gram = four()
-    one, ten = (bounds_of(a, gram, 128, 2, "printed", norms=scale) for scale in (1.0, 10.0))
-    sharp_one, sharp_ten = (
-        bounds_of(a, gram, 128, 2, "sharp", norms=scale) for scale in (1.0, 10.0)
+    before, after = (
+        float(bounds_of(a, gram, 16, 2, "printed", norms=scale).precision_lower[0])
+        for scale in (1.0, 10.0)
     )
-    moved = float(ten.precision_lower[0] - one.precision_lower[0])
-    fixed = float(sharp_ten.precision_lower[0] - sharp_one.precision_lower[0])
-    return Numbers(moved, fixed, moved > 0.3 and abs(fixed) < 1e-12)
+    fixed, moved = (
+        float(bounds_of(a, gram, 16, 2, "sharp", norms=scale).precision_upper[0])
+        for scale in (1.0, 10.0)
+    )
+    shown = before < after > moved and bool(np.isclose(moved, fixed, rtol=1e-12))
+    return Numbers(after, moved, shown, {"before": before})
 
 
 def rho_in() -> Numbers:
@@ -126,27 +75,53 @@ def own_sink_term() -> Numbers:
 
 def negative_cosines() -> Numbers:
     """Erratum 6: signs of cosines."""
-    gram = np.array([[1, -0.5, 0], [-0.5, 1, 0], [0, 0, 1.0]])
-    head, summary = head_of([1.0, 1.0, 0.1], gram, [0, 1], sink=None)
-    printed = float(
-        printed_margins(summary, delta0="out", sink_in_b=True, sink_visible=False).margin[0]
-    )
-    true = float(exact_means(head, summary, 0).min())
+    head, summary = head_of(*four(-0.3), [0, 3])
+    margins = printed_margins(summary, delta0="out", sink_in_b=True, sink_visible=True)
+    printed, true = float(margins.margin[0]), float(exact_means(head, summary, 0)[1].min())
     return Numbers(printed, true, true < printed)
 
 
 def lower_tail() -> Numbers:
     """Erratum 7: a lower tail from an upper-tail condition."""
-    alpha, gram = [0.6, 0.4, 0.05], np.eye(3)
-    printed = float(bounds_of(alpha, gram, 64, 2, "printed", sink=None).recall_upper[0])
-    true = float(bounds_of(alpha, gram, 64, 2, "sharp", sink=None).recall_lower[0])
-    return Numbers(printed, true, true > printed + 0.05)
+    alpha, gram = [0.01, 0.6, 0.4, 0.05], np.eye(4)
+
+    def excess(kappa: float, level: float) -> float:
+        bounds = bounds_of(alpha, gram, 64, 2, "printed", kappa=kappa)
+        return float(bounds.recall_upper[0]) - level
+
+    sharp = bounds_of(alpha, gram, 64, 2, "sharp")
+    low, high = float(sharp.recall_lower[0]), float(sharp.recall_upper[0])
+    # the printed bound rises with κ: it crosses the sharp lower bound, then the upper one
+    fails, holds = (
+        float(brentq(excess, KAPPA, 100 * KAPPA, args=(level,))) for level in (low, high)
+    )
+    printed = excess(KAPPA, 0.0)
+    return Numbers(printed, low, low > printed + 0.05, {"fails": fails, "holds": holds})
+
+
+def last_outside(square: float) -> float:
+    """Return P{D_2 ≤ square} for independent uniform directions, d = 3, a = (3/4, 1, 1/2), I_N =
+    {0, 1}.
+
+    D_2 = t² + 1/4 − tc with t = ‖s‖, t² uniform on (1/16, 49/16) and c uniform on (−1, 1).
+    """
+    root = np.sqrt(square)
+    value, _ = quad(
+        lambda t: 2 * t * np.clip((1 - (t**2 + 0.25 - square) / t) / 2, 0, 1),
+        0.25,
+        1.75,
+        points=[abs(root - 0.5), root + 0.5],
+    )
+    return float(value / 3)
 
 
 def concave() -> Numbers:
     """Erratum 8: F(r_min) is concave in R."""
-    recall = np.array([0.0, 1.0])
-    printed, true = float(harmonic(recall.mean())), float(harmonic(recall).mean())
+    # D_0 = 1 and D_1 = 9/16: R is 0, 1/2 or 1 as D_2 passes them
+    none, at_most_one = last_outside(9 / 16), last_outside(1.0)
+    recall = np.array([0.0, 0.5, 1.0])
+    chance = np.array([none, at_most_one - none, 1 - at_most_one])
+    printed, true = float(harmonic(chance @ recall)), float(chance @ harmonic(recall))
     return Numbers(printed, true, true < printed)
 
 
@@ -233,9 +208,7 @@ def squared() -> Numbers:
 def everything_but_one() -> Numbers:
     """Erratum 17: N = L."""
     printed = float(bounds_of([0.75, 1.0, 0.5], np.eye(3), 3, 2, "printed").precision_lower[0])
-    # ‖s‖² is uniform on (1/16, 49/16) and ⟨s, y₂⟩/(‖s‖a₂) on (−1, 1): P{D₂ ≤ 1} = 41/144, so E
-    # P = 1 − (41/144)/3.
-    true = 1 - 41 / 432
+    true = 1 - last_outside(1.0) / 3
     return Numbers(printed, true, printed == 1.0 > true)
 
 

@@ -1,5 +1,5 @@
-"""Counterexamples to Appendix A.2 and Figure 4: the number that contradicts print, for each of
-errata 21-29 (Tables 1 and 2, eq. (32)-(33)).
+"""Counterexamples to Appendix A.2 and the levels of Section 3.3: the two numbers that each of
+errata 21-29 (Tables 1 and 2) and 33 (eq. (32)-(33)) sets side by side.
 
 Source: arXiv 2602.01893; equation numbers are the paper's. The words of each erratum, and the head
 it is shown at, are in errata.toml. Simulation is under Model G with a fixed seed. Imports numpy.
@@ -12,12 +12,11 @@ from dataclasses import replace
 import numpy as np
 
 from theory.arrays import selection_order
-from theory.errata.counterexamples import Numbers, four, head_of
+from theory.errata.examples import Numbers, four, head_of
 from theory.head.attention_profile import regimes
-from theory.paper_tables.neighbours import Head, Point, one_more
+from theory.paper_tables.neighbours import Point, PointHead, one_more
 from theory.paper_tables.table_2 import (
     EXAMPLE,
-    alias,
     entry_order,
     figure_4_profile,
     sink_rank,
@@ -43,7 +42,7 @@ DRAWS = 4000
 """Simulated heads of a counterexample."""
 
 
-def _change(before: Head, after: Head) -> tuple[float, float, float]:
+def _change(before: PointHead, after: PointHead) -> tuple[float, float, float]:
     """Return the change of the printed lower bound of E P, of the true E P, and its standard
     error.
     """
@@ -67,15 +66,25 @@ def trend_of_the_tail() -> Numbers:
 
 
 def frequency() -> Numbers:
-    """Erratum 23: ω and 2π − ω cannot be told apart."""
-    low, high = (
-        replace(TABLE_1_POINT, n=10, omega=omega).head().bounds("printed").precision_lower[0]
-        for omega in (0.7, alias(0.7))
+    """Erratum 23: the bound rises and falls with ω."""
+    point = Point(
+        length=12,
+        plateau_end=3,
+        growth_start=10,
+        n=4,
+        dimension=128,
+        beta=5.0,
+        eta=0.5,
+        p_sink=0.4,
+        norm=20.0,
     )
-    change = float(high - low)
-    return Numbers(
-        1.0, float(np.sign(change)) if abs(change) > 1e-12 else 0.0, abs(change) <= 1e-12
+    low, middle, high = (
+        replace(point, omega=omega).head().bounds("printed") for omega in (0.3, 0.6, 1.2)
     )
+    least, most, less = (float(one.precision_lower[0]) for one in (low, middle, high))
+    positive = all(one.margin[0] > 0 < one.margin_sink[0] for one in (low, middle, high))
+    shown = positive and least < most > less and regimes(point.profile()).m1 == point.n
+    return Numbers(most, less, shown, {"least": least})
 
 
 def decay() -> Numbers:
@@ -119,7 +128,7 @@ def pull_of_the_sink() -> Numbers:
 
 
 def rank_of_the_sink() -> Numbers:
-    """Erratum 28: Figure 4's numbers do not put the sink first."""
+    """Erratum 28: the levels of Section 3.3 do not put the sink first."""
     profile = figure_4_profile()
     rank = sink_rank(profile)
     return Numbers(
@@ -131,10 +140,45 @@ def rank_of_the_sink() -> Numbers:
 
 
 def peaks() -> Numbers:
-    """Erratum 29: a peak that enters need not help."""
-    point = replace(TABLE_1_POINT, n=regimes(TABLE_1_POINT.profile()).m1 - 1)
-    pair = one_more(point, "peak")
-    assert pair is not None
-    seen = true_change(*pair, draws=DRAWS, seed=1)
-    quoted = {"fall": -seen.recall, "error": seen.recall_se, "n": point.n, "one_more": point.n + 1}
-    return Numbers(1.0, float(np.sign(seen.recall)), seen.recall < -8 * seen.recall_se, quoted)
+    """Erratum 29: a peak that enters need not help, nor a valley harm."""
+    point = replace(TABLE_1_POINT, beta=5.0, n=regimes(TABLE_1_POINT.profile()).m1 - 1)
+    late = replace(point, n=point.length - 4)
+    peak, valley = one_more(point, "peak"), one_more(late, "valley")
+    assert peak is not None
+    assert valley is not None
+    bound, valley_bound = (
+        float(after.recall_lower[0] - before.recall_lower[0])
+        for before, after in ([head.bounds("printed") for head in pair] for pair in (peak, valley))
+    )
+    seen, after_valley = (true_change(*pair, draws=DRAWS, seed=1) for pair in (peak, valley))
+    quoted = {
+        "error": seen.recall_se,
+        "n": point.n,
+        "one_more": point.n + 1,
+        "late": late.n,
+        "valley": valley_bound,
+        "rise": after_valley.recall,
+        "rise_error": after_valley.recall_se,
+    }
+    margins = [
+        margin
+        for head in (*peak, *valley)
+        for margin in (head.bounds("printed").margin[0], head.bounds("printed").margin_sink[0])
+    ]
+    shown = min(margins) > 0 < bound and seen.recall < -8 * seen.recall_se
+    helped = valley_bound > 0 and after_valley.recall > 8 * after_valley.recall_se
+    return Numbers(bound, seen.recall, shown and helped, quoted)
+
+
+def slope_of_steps() -> Numbers:
+    """Erratum 33: the share of selected tokens within a radius is a step function."""
+    inside, r_min, recall = [], [], []
+    for cosine in (0.0, -0.6):
+        head, summary = head_of(*four(cosine), [0, 3])
+        distance = np.sqrt(summary.sigma_ss[0] + head.a**2 - 2 * summary.sigma[0])
+        inside.append(distance[:2])
+        r_min.append(float(distance[2:].min()))
+        recall.append(float((distance[:2] <= r_min[-1]).mean()))
+    below, above = (float((inside[0] <= r_min[0] + step).mean()) for step in (-1e-6, 1e-6))
+    printed, true = (above - below) / 2e-6 * (r_min[0] - r_min[1]), recall[1] - recall[0]
+    return Numbers(printed, true, printed == 0 > true and r_min[1] < r_min[0])

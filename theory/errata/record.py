@@ -1,21 +1,36 @@
-"""Errata: what is wrong in print, in words (errata.toml), each with a counterexample that is
-evaluated when it is asked for; and all as Markdown.
+"""Errata: what is wrong, undefined or unproven in print, in words (errata.toml), each with a grade
+and an example that is evaluated when it is asked for; and all as Markdown.
 
 Source: arXiv 2602.01893; equation numbers are the paper's. Errata 1-20 concern the theorems, 21-29
-the analysis of Appendix A.2. `python -m theory.errata` writes the report, by number, that a
-reviewer could be sent. Imports numpy, through the counterexamples, when one is evaluated.
+the analysis of Appendix A.2, 30-37 what the text claims or leaves out. `python -m theory.errata`
+writes the report, by number, that the authors could be sent. Imports numpy, through the
+counterexamples, when one is evaluated.
 """
 
 from __future__ import annotations
 
+import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+if TYPE_CHECKING:
+    from theory.errata.examples import Numbers
+
+Grade = Literal["false", "undefined", "gap", "true of the bound, not of the quantity", "remark"]
+"""What an erratum says of the print: a claim that fails inside its own hypotheses; a symbol or an
+expectation without a meaning; a step that does not follow and is repaired without changing the
+claim; a claim that holds for the printed bound alone; none of these.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A number as printed, the true one, and whether they contradict in the way the erratum says.
+    """A number as printed, the one beside it, and whether they differ in the way the erratum says.
 
     what: the quantity. given: the head or the numbers it is computed from.
     """
@@ -29,15 +44,17 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erratum:
-    """A statement of the paper that does not hold, why, and what does.
+    """A statement of the paper that needs correcting, why, and what holds.
 
-    equations: where it stands: equation numbers, or parts such as "Assumption 2" and "Table 1 row
-    beta". what, given: of its counterexample, with the numbers that it quotes in braces. shown_by:
-    the function that computes it, "module.name".
+    equations: where it stands: equation numbers, or parts such as "Assumption 2", "Figure 5" and
+    "Table 1 row beta". what, given: of its example, with the numbers that it quotes in braces.
+    shown_by: the function that computes it, "module.name". compared: what its two numbers are.
+    digits: significant ones that they carry.
     """
 
     number: int
     title: str
+    grade: Grade
     equations: tuple[str, ...]
     printed: str
     why: str
@@ -45,6 +62,15 @@ class Erratum:
     what: str
     given: str
     shown_by: str
+    compared: tuple[str, str] = ("as printed", "in truth")
+    digits: int = 6
+
+    def __post_init__(self) -> None:
+        if self.grade not in get_args(Grade):
+            raise ValueError(
+                f"erratum {self.number} has grade {self.grade!r}, expected one of"
+                f" {', '.join(get_args(Grade))}."
+            )
 
     @property
     def where(self) -> str:
@@ -52,19 +78,9 @@ class Erratum:
         return ", ".join(f"({place})" if place.isdigit() else place for place in self.equations)
 
     def counterexample(self) -> Finding:
-        """Evaluate the counterexample."""
-        from theory.errata import counterexamples, counterexamples_tables
-
-        modules = {
-            "counterexamples": counterexamples,
-            "counterexamples_tables": counterexamples_tables,
-        }
-        module, name = self.shown_by.split(".")
-        numbers = getattr(modules[module], name)()
-        what, given = (
-            text.format(**numbers.quoted) if numbers.quoted else text
-            for text in (self.what, self.given)
-        )
+        """Evaluate the example."""
+        numbers = _numbers(self.shown_by)
+        what, given = (_filled(text, numbers.quoted) for text in (self.what, self.given))
         return Finding(
             printed=numbers.printed,
             true=numbers.true,
@@ -74,36 +90,71 @@ class Erratum:
         )
 
 
+@cache
+def _numbers(shown_by: str) -> Numbers:
+    """Return what the function "module.name" of this folder computes."""
+    module, name = shown_by.split(".")
+    numbers: Numbers = getattr(import_module(f"theory.errata.{module}"), name)()
+    return numbers
+
+
+def _filled(text: str, quoted: Mapping[str, float]) -> str:
+    """Return words with the numbers they quote, "{name}" or "{name:format}"; other braces stay."""
+
+    def number(match: re.Match[str]) -> str:
+        name, how = match["name"], match["how"] or ""
+        return format(quoted[name], how).replace("-", "−") if name in quoted else match[0]
+
+    return re.sub(r"\{(?P<name>\w+)(?::(?P<how>[^}]*))?\}", number, text)
+
+
 _WORDS = tomllib.loads(Path(__file__).with_name("errata.toml").read_text(encoding="utf-8"))
 
 PREFACE: tuple[str, ...] = tuple(_WORDS["preface"])
 """What stands before the list."""
 
-ERRATA: tuple[Erratum, ...] = tuple(
-    Erratum(**words | {"equations": tuple(words["equations"])}) for words in _WORDS["erratum"]
-)
+
+def _erratum(words: dict[str, Any]) -> Erratum:
+    """Return an erratum from its words in errata.toml, lists as tuples."""
+    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in words.items()}
+    return Erratum(**fields)
+
+
+ERRATA: tuple[Erratum, ...] = tuple(_erratum(words) for words in _WORDS["erratum"])
 """All errata, by number."""
 
 COMMAND = ".venv/bin/python -m theory.errata docs/errata.md"
 
 
-def number_of(value: float) -> str:
-    """Return a number as the report prints it."""
-    return f"{value:.6g}".replace("-", "−")
+def number_of(value: float, digits: int) -> str:
+    """Return a number as the report prints it, with so many significant digits."""
+    return f"{value:.{digits}g}".replace("-", "−")
 
 
-def example_sentence(finding: Finding) -> str:
-    """Return the counterexample in one sentence."""
+def example_sentence(erratum: Erratum) -> str:
+    """Return the example in one sentence."""
+    finding = erratum.counterexample()
     word = finding.what[:2].isascii() and finding.what[:2].isalpha()
     what = finding.what[0].upper() + finding.what[1:] if word else finding.what
+    numbers = [
+        f"{number_of(value, erratum.digits)} ({label})"
+        for value, label in zip((finding.printed, finding.true), erratum.compared, strict=True)
+    ]
+    return f"{finding.given}. {what}: {', '.join(numbers)}"
+
+
+def sentences(erratum: Erratum) -> tuple[tuple[str, str], ...]:
+    """Return what an erratum says, each sentence with the word before it; the example evaluated."""
     return (
-        f"{finding.given}. {what}: {number_of(finding.printed)} as printed,"
-        f" {number_of(finding.true)} in truth"
+        ("Printed", erratum.printed),
+        ("Why", erratum.why),
+        ("Instead", erratum.true),
+        ("Example", f"{example_sentence(erratum)}."),
     )
 
 
 def markdown() -> str:
-    """Return the whole report as Markdown, every counterexample evaluated."""
+    """Return the whole report as Markdown, every example evaluated."""
     from theory.paper_tables import table_2
 
     lines = [
@@ -114,23 +165,12 @@ def markdown() -> str:
     ]
     for paragraph in PREFACE[1:]:
         lines += [paragraph, ""]
-    lines += ["| | concerns | what |", "|---|---|---|"]
-    lines += [f"| {item.number} | {item.where} | {item.title} |" for item in ERRATA]
+    lines += ["| | concerns | what | grade |", "|---|---|---|---|"]
+    lines += [f"| {item.number} | {item.where} | {item.title} | {item.grade} |" for item in ERRATA]
     for item in ERRATA:
-        lines += [
-            "",
-            f"## {item.number}. {item.title} — {item.where}",
-            "",
-            f"**Printed.** {item.printed}",
-            "",
-            f"**Why it fails.** {item.why}",
-        ]
-        lines += [
-            "",
-            f"**True.** {item.true}",
-            "",
-            f"**Counterexample.** {example_sentence(item.counterexample())}.",
-        ]
+        lines += ["", f"## {item.number}. {item.title} — {item.where}", "", f"*{item.grade}*"]
+        for label, text in sentences(item):
+            lines += ["", f"**{label}.** {text}"]
     lines += [
         "",
         "## Table 2, row by row",

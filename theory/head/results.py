@@ -63,9 +63,10 @@ class Validity:
     lower bounds are exactly 1, and false (erratum 17). sink_selected: 0 ∈ I_N. unit_norm: C = 1.
     weights_within_one: Σα ≤ 1. kappa_proven: κ ≤ 1/8, the constant with which the tails are
     proven. gram_feasible: some vectors have these cosines. An undefined margin does not hold; a
-    missing sink has no negative cosine. They are conditions of the lower bounds: no condition
-    listed here makes the upper bounds (13) and (15) true (erratum 7), nor the lower one of F(r_min)
-    in (16), above 1 where that of Recall lies below −1 (errata 8 and 18).
+    missing sink has no negative cosine. They are conditions of the lower bounds, where no violation
+    has been seen with all of them; no proof, for L − N tokens are still counted outside (erratum
+    3). No condition listed here makes the upper bounds (13) and (15) true (erratum 7), nor the
+    lower one of F(r_min) in (16), above 1 where that of Recall lies below −1 (errata 8 and 18).
     """
 
     margin_positive: BoolArray

@@ -48,14 +48,14 @@ class Point:
         names = ("length", "plateau_end", "growth_start", "p_sink", "p_base", "eta", "omega")
         return WeightProfile(**{name: getattr(self, name) for name in names})
 
-    def head(self) -> Head:
+    def head(self) -> PointHead:
         """Return weights and norms."""
         norms = value_norm_profile(self.length + 1, norm=self.norm, sink_ratio=self.sink_ratio)
-        return Head(alpha=self.profile().weights(), norms=norms, point=self)
+        return PointHead(alpha=self.profile().weights(), norms=norms, point=self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Head:
+class PointHead:
     """Weights and norms of a point's head, shape (T,), which moves of a single token may change."""
 
     alpha: FloatArray
@@ -81,28 +81,28 @@ class Head:
         ]
         return np.concatenate(seen, axis=1)
 
-    def with_norm(self, position: int, norm: float) -> Head:
+    def with_norm(self, position: int, norm: float) -> PointHead:
         """Return the head with one value norm changed."""
         norms = self.norms.copy()
         norms[position] = norm
         return replace(self, norms=norms)
 
 
-Move = Callable[[Point], tuple[Head, Head] | None]
+Move = Callable[[Point], tuple[PointHead, PointHead] | None]
 """From a point to a head and its neighbour with the parameter raised; None where it cannot be."""
 
 
 def scaled(name: str, factor: float) -> Move:
     """Return the move that multiplies one parameter of the point."""
 
-    def move(point: Point) -> tuple[Head, Head]:
+    def move(point: Point) -> tuple[PointHead, PointHead]:
         raised = getattr(point, name) * factor
         return point.head(), replace(point, **{name: type(getattr(point, name))(raised)}).head()
 
     return move
 
 
-def longer(point: Point, more: int = 8) -> tuple[Head, Head] | None:
+def longer(point: Point, more: int = 8) -> tuple[PointHead, PointHead] | None:
     """L up at fixed a: more plateau tokens of the weight they have, put behind them; where none
     of them is selected yet.
     """
@@ -113,12 +113,14 @@ def longer(point: Point, more: int = 8) -> tuple[Head, Head] | None:
     alpha, norms = (
         np.insert(values, ends, np.full(more, values[1])) for values in (head.alpha, head.norms)
     )
-    return head, Head(alpha=alpha, norms=norms, point=replace(point, length=point.length + more))
+    return head, PointHead(
+        alpha=alpha, norms=norms, point=replace(point, length=point.length + more)
+    )
 
 
 def one_more(
     point: Point, entering: Literal["any", "peak", "valley"] = "any"
-) -> tuple[Head, Head] | None:
+) -> tuple[PointHead, PointHead] | None:
     """N up by one, where the token that enters is of the kind asked for."""
     if point.n >= point.length:
         return None
@@ -131,7 +133,7 @@ def one_more(
     return head, replace(head, point=replace(point, n=point.n + 1))
 
 
-def larger_least(point: Point) -> tuple[Head, Head] | None:
+def larger_least(point: Point) -> tuple[PointHead, PointHead] | None:
     """a_min_in up by a tenth at fixed S_in: the largest gives what the least takes, where the
     least is one alone.
     """
@@ -151,7 +153,7 @@ def larger_least(point: Point) -> tuple[Head, Head] | None:
     return head, raised.with_norm(most, (a[most] - step) / head.alpha[most])
 
 
-def larger_outside(point: Point) -> tuple[Head, Head] | None:
+def larger_outside(point: Point) -> tuple[PointHead, PointHead] | None:
     """a_max_out up by a tenth: the value of the first token that is not selected grows."""
     head = point.head()
     if point.n >= point.length:
@@ -161,7 +163,7 @@ def larger_outside(point: Point) -> tuple[Head, Head] | None:
     return head, head.with_norm(most, 1.1 * head.norms[most])
 
 
-def closer_sink(point: Point) -> tuple[Head, Head]:
+def closer_sink(point: Point) -> tuple[PointHead, PointHead]:
     """ρ₀ up from −2/5 to +2/5 of its feasible edge."""
     edge = 0.4 * feasible_edge(point.beta, point.length)
     return replace(point, rho0=-edge).head(), replace(point, rho0=edge).head()

@@ -66,7 +66,7 @@ ROWS: tuple[Row, ...] = (
         "↑ (often strong gain)",
         "+",
         scaled("sink_ratio", 1.5),
-        "wrong",
+        "true of the bound",
         "right on the bound if B leaves the sink out, mixed if not, and reversed in truth",
     ),
     Row("a_min_in", "↑", "+", larger_least, "right", "right at fixed S_in"),
@@ -76,7 +76,7 @@ ROWS: tuple[Row, ...] = (
         "↑",
         "+",
         scaled("beta", 1.25),
-        "wrong",
+        "true of the bound",
         "right on the bound, mostly reversed in truth",
     ),
     Row(
@@ -84,7 +84,7 @@ ROWS: tuple[Row, ...] = (
         "peaks entering I_N: ↑",
         "+",
         lambda point: one_more(point, "peak"),
-        "wrong",
+        "true of the bound",
         "unsupported as stated",
     ),
     Row(

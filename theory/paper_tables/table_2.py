@@ -18,13 +18,15 @@ import numpy as np
 
 from theory.arrays import IntArray
 from theory.head.attention_profile import WeightProfile, regimes
+from theory.paper_tables.printed import PRINTED_REGIMES
 
-Verdict = Literal["right", "conditional", "wrong"]
+Verdict = Literal["right", "conditional", "unclear", "wrong"]
+"""Unclear: what the row says depends on boundaries that print leaves undefined."""
 
 FIGURE_4 = WeightProfile(
     length=1024, plateau_end=100, growth_start=800, p_base=1e-5, p_sink=1e-3, eta=0.01, omega=1.0
 )
-"""Figure 4 and Section 3.3: plateau 1-100 around 1e-5, oscillation to 800, growth to 1024, a sink
+"""Section 3.3 on Figure 4: plateau 1-100 around 1e-5, oscillation to 800, growth to 1024, a sink
 two orders of magnitude above; η and ω are not given.
 """
 
@@ -61,13 +63,6 @@ def entry_order(profile: WeightProfile) -> IntArray:
     falling = [part[np.argsort(-cosine[part - 1], kind="stable")] for part in (peaks, valleys)]
     content = np.concatenate([tail, falling[0], flat, falling[1]])
     return np.insert(content, sink_rank(profile) - 1, 0)
-
-
-def alias(omega: float) -> float:
-    """Return 2π − ω: at integer positions it gives the very weights that ω gives, so no larger ω
-    can be said to help.
-    """
-    return 2 * np.pi - omega
 
 
 def tail_margin(eta: float, beta: float, selected: int) -> tuple[float, float]:
@@ -108,8 +103,8 @@ def tail_trend() -> Trend:
 
 
 def figure_4_profile() -> WeightProfile:
-    """Return Figure 4's profile with the η for which its weights sum to 1, by bisection; ω = 1
-    (it hardly moves the sum).
+    """Return the profile of Section 3.3 with the η for which its weights sum to 1, by bisection; ω
+    = 1 (it hardly moves the sum).
     """
     low, high = 1e-6, 0.2
     for _ in range(60):
@@ -122,10 +117,9 @@ def figure_4_profile() -> WeightProfile:
 
 @dataclass(frozen=True, slots=True)
 class RegimeRow:
-    """A row of Table 2: what is printed, what is true, and the numbers that decide."""
+    """A row of Table 2: what is true, and the numbers that decide."""
 
     row: str
-    printed: str
     true: str
     verdict: Verdict
     evidence: Callable[[], str]
@@ -139,8 +133,9 @@ def _row_1() -> str:
     result = figure_4_profile()
     order = entry_order(result)
     return (
-        "Figure 4's numbers (p_base = 1e-5, p_sink = 1e-3, growth over 224 positions) sum to 1 at"
-        f" eta = {result.eta:.4f}: the sink has rank {sink_rank(result)} and I_1 = {{{order[0]}}}"
+        "the levels of Section 3.3 (p_base = 1e-5, p_sink = 1e-3, growth over 224 positions) sum to"
+        f" 1 at eta = {result.eta:.4f}: the sink has rank {sink_rank(result)} and I_1 ="
+        f" {{{order[0]}}}"
     )
 
 
@@ -153,18 +148,13 @@ def _row_2() -> str:
 
 
 def _row_3() -> str:
-    apart = max(
-        float(
-            np.abs(
-                replace(EXAMPLE, omega=omega).weights()
-                - replace(EXAMPLE, omega=alias(omega)).weights()
-            ).max()
-        )
-        for omega in np.linspace(0.05, 3.1, 62)
-    )
+    frequencies = np.linspace(0.05, 3.1, 62)
+    profiles = [replace(EXAMPLE, omega=float(omega)) for omega in frequencies]
+    waves = [profile.weights()[1:][profile.oscillates()] for profile in profiles]
+    steps = np.diff([np.sort(wave)[-3:].sum() for wave in waves])
     return (
-        "weights at omega and at 2 pi - omega differ by"
-        f" {'less than 1e-12' if apart < 1e-12 else f'{apart:.1g}'} over 62 frequencies"
+        f"the three highest peaks together rise in {int((steps > 0).sum())} and fall in"
+        f" {int((steps < 0).sum())} of {len(steps)} steps of omega from 0.05 to 3.1"
     )
 
 
@@ -189,40 +179,35 @@ def _row_5() -> str:
 TABLE_2: tuple[RegimeRow, ...] = (
     RegimeRow(
         "I",
-        "N = 1: {0} only; all statistics equal to 1.",
         "P = R = 1 for any single token; it is the sink only where p_sink is the largest weight.",
         "conditional",
         _row_1,
     ),
     RegimeRow(
         "II",
-        "1 < N < m₁: {0} and the top of the tail; Δ/B grows, bounds near 1.",
-        "The composition holds with m₁ = L − T₂ + 2 and the sink first; Δ/B falls while Δ > 0: Δ"
+        "With m₁ = L − T₂ + 2 and the sink first the composition holds; Δ/B falls while Δ > 0: Δ"
         " falls, B rises.",
         "wrong",
         _row_2,
     ),
     RegimeRow(
         "III",
-        "m₁ ≤ N < m₂: oscillatory peaks; Δ/B falls slowly; larger η, ω help.",
-        "The composition holds, m₂ = m₁ + n₊. Larger ω cannot help: integer positions cannot tell ω"
-        " from 2π − ω.",
+        "With m₂ = m₁ + n₊ the composition holds. Larger ω helps and harms by turns (erratum 23).",
         "wrong",
         _row_3,
     ),
     RegimeRow(
         "IV",
-        "m₂ ≤ N < m₃: valleys and 1..T₁.",
-        "The plateau alone, m₃ = L + 2 − n₋: a valley weighs less than the plateau and enters"
-        " after it.",
-        "wrong",
+        "m₂ and m₃ are undefined in print. The plateau enters before the valleys, so with m₃ = L +"
+        " 2 − n₋ row IV adds the plateau alone.",
+        "unclear",
         _row_4,
     ),
     RegimeRow(
         "V",
-        "N ≥ m₃: all oscillations and the tail.",
-        "The valleys; the tail entered in regime II.",
-        "wrong",
+        "m₃ is undefined in print. With m₃ = L + 2 − n₋ row V adds the valleys; the tail has been"
+        " in since regime II.",
+        "unclear",
         _row_5,
     ),
 )
@@ -234,11 +219,12 @@ def markdown() -> str:
 
     Example:
         >>> markdown().splitlines()[0]
-        '| row | printed | true | verdict | numbers |'
+        '| row | N | composition of I_N | trend of Δ/B | effect | true | verdict | numbers |'
     """
-    lines = ["| row | printed | true | verdict | numbers |", "|---|---|---|---|---|"]
-    lines += [
-        f"| {row.row} | {row.printed} | {row.true} | {row.verdict} | {row.evidence()} |"
-        for row in TABLE_2
-    ]
+    columns = ("row", "N", "composition of I_N", "trend of Δ/B", "effect", "true")
+    lines = [f"| {' | '.join((*columns, 'verdict', 'numbers'))} |", f"|{'---|' * 8}"]
+    for row in TABLE_2:
+        printed = PRINTED_REGIMES[row.row]
+        cells = (row.row, printed.sizes, printed.composition, printed.trend, printed.effect)
+        lines.append(f"| {' | '.join((*cells, row.true, row.verdict, row.evidence()))} |")
     return "\n".join(lines)

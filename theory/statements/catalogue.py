@@ -13,7 +13,7 @@ from functools import cache
 
 from theory.errata.record import ERRATA, Erratum
 from theory.errors import InputError
-from theory.statements.margins import APPENDIX, DEFINITIONS, REDUCTIONS
+from theory.statements.margins import APPENDIX, DEFINITIONS, REDUCTIONS, REPAIRED_MARGINS
 from theory.statements.predicted import PREDICTED
 from theory.statements.record import Entry
 from theory.statements.setting import ASSUMPTIONS, METRICS, NOTATION
@@ -69,7 +69,8 @@ def entries() -> tuple[Entry, ...]:
     in_order = sorted(
         numbered, key=lambda entry: (entry.edition != "printed", int(entry.equation or 0))
     )
-    return (*in_order, *TABLE_1, *TABLE_2, *REPAIRED, *SHARP, *CONDITIONAL, *PREDICTED)
+    rest = (*REPAIRED_MARGINS, *REPAIRED, *SHARP, *CONDITIONAL, *PREDICTED)
+    return (*in_order, *TABLE_1, *TABLE_2, *rest)
 
 
 def errata() -> tuple[Erratum, ...]:
@@ -209,6 +210,16 @@ def find_erratum(number: str | int) -> Erratum:
             " those."
         )
     return out[0]
+
+
+def errata_at(part: str) -> tuple[Erratum, ...]:
+    """Return the errata that concern a part of the paper: "Figure 3", "§4.1", "Table 2 row I".
+
+    Example:
+        >>> [erratum.number for erratum in errata_at("fig. 3")]
+        [35]
+    """
+    return tuple(erratum for erratum in ERRATA if part_of(part) in erratum.equations)
 
 
 def _plain(text: str) -> str:

@@ -110,7 +110,7 @@ class _Walk:
 def check(entry: Entry) -> tuple[Fault, ...]:
     """Return every dimensional fault of a statement, none where both sides are in its units."""
     walk = _Walk()
-    power = walk.power(entry.expression)
+    power = walk.power(entry.expression.doit() if entry.as_written else entry.expression)
     expected = POWERS[entry.units]
     faults = [Fault(statement=entry.name, where=where, what=what) for where, what in walk.wrong]
     if power is not None and sp.simplify(power - expected) != 0:

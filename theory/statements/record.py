@@ -22,21 +22,36 @@ PAIR = "i ∈ I_N, j ∈ J"
 
 WITH_SINK = "0 ∈ I_N"
 
-PRINTED_CONDITIONS = "Δ > 0, Δ₀ > 0, ρ₀ ≥ 0, all cosines ≥ 0, N ≤ L, 0 ∈ I_N, C = 1, feasible Gram"
-"""What the printed bounds need, most of it unsaid."""
+UNIT = "independent uniform directions"
+
+PRINTED_CONDITIONS = (
+    "Δ > 0, Δ₀ > 0, ρ₀ ≥ 0, all cosines ≥ 0, N < L, 0 ∈ I_N, C = 1, Σα ≤ 1, κ ≤ 1/8, feasible Gram"
+)
+"""What the printed lower bounds of E P and E R need, most of it unsaid."""
+
+NO_CONDITIONS = "Δ > 0; no condition given here makes it true"
+"""Of the printed upper bounds (13) and (15) (erratum 7), and of the lower one of F(r_min) in (16)
+(erratum 8).
+"""
 
 Edition = Literal["printed", "repaired", "sharp", "conditional", "predicted"]
 """Editions that are stated symbolically."""
 
-Relation = Literal["=", "<=", ">=", "~", "<~", "iff"]
-"""Where a side is approximate: "~" is about equal, "<~" about at most."""
+Relation = Literal["=", ":=", "==", "<", "<=", ">=", "~", "<~", ">~", "iff"]
+"""Where a side is approximate: "~" is about equal, "<~" about at most, ">~" about at least. ":=" is
+a definition, "==" an identity.
+"""
 
 LATEX_RELATIONS: dict[str, str] = {
     "=": "=",
+    ":=": ":=",
+    "==": r"\equiv",
+    "<": "<",
     "<=": r"\le",
     ">=": r"\ge",
     "~": r"\approx",
     "<~": r"\lesssim",
+    ">~": r"\gtrsim",
     "iff": r"\iff",
 }
 
@@ -49,7 +64,8 @@ class Entry:
     default that of the expression, or the text. relation: how `left` relates to the expression ("~"
     an approximation). units: of both sides, "" for none. equation: the paper's number, or "" where
     it has none. part: where the paper puts it, such as "Theorem 1" or "Table 1 row d". errata:
-    numbers of the errata that concern it.
+    numbers of the errata that concern it. chain: the signs and members that follow `left` in
+    print, where they are more than `relation` and `expression`.
     """
 
     name: str
@@ -64,16 +80,30 @@ class Entry:
     part: str = ""
     edition: Edition = "printed"
     errata: tuple[int, ...] = ()
+    chain: tuple[tuple[Relation, sp.Basic], ...] = ()
 
     def __post_init__(self) -> None:
-        if self.relation not in get_args(Relation):
-            raise ValueError(
-                f"{self.name}: relation {self.relation!r}, expected one of"
-                f" {', '.join(get_args(Relation))}."
-            )
+        for relation in (self.relation, *(sign for sign, _ in self.chain)):
+            if relation not in get_args(Relation):
+                raise ValueError(
+                    f"{self.name}: relation {relation!r}, expected one of"
+                    f" {', '.join(get_args(Relation))}."
+                )
         own = self.left if isinstance(self.left, str) else latex(self.left)
         object.__setattr__(self, "left_latex", self.left_latex or own)
         object.__setattr__(self, "left", str(self.left))
+
+    @property
+    def members(self) -> tuple[tuple[Relation, sp.Basic], ...]:
+        """Return the signs and members that follow `left`, as they stand in print."""
+        return self.chain or ((self.relation, self.expression),)
+
+    @property
+    def as_written(self) -> bool:
+        """Return whether terms and factors stand in the paper's own order; rows of tables, which
+        print has in words, do not.
+        """
+        return self.edition == "printed" and not self.part.startswith("Table")
 
     @property
     def source(self) -> str:
@@ -97,7 +127,7 @@ def definition(
     errata: tuple[int, ...] = (),
     *,
     of: str = "",
-    **changes: str,
+    **changes: Any,
 ) -> Entry:
     """Return the definition of a symbol; `of` names it where the entry has a name of its own."""
     meaning = MEANINGS[of or name]
@@ -123,6 +153,14 @@ MEANS = {
 """What is bounded, in text and in LaTeX."""
 
 
+IN_PRINT: dict[str, Relation] = {
+    "precision_lower": ">~",
+    "precision_upper": "<~",
+    "recall_upper": "<~",
+}
+"""Signs of (12), (13) and (15), which print does not define (erratum 37)."""
+
+
 def bound(edition: Edition, quantity_side: str, conditions: str, **source: Any) -> Entry:
     """Return a bound on the mean of a quantity, such as "recall_lower"; its expression is
     `theory.symbolic.theorems.EDITION_QUANTITY_SIDE`.
@@ -133,8 +171,11 @@ def bound(edition: Edition, quantity_side: str, conditions: str, **source: Any) 
     name = quantity_side if edition == "printed" else f"{edition}_{quantity_side}"
     quantity, side = quantity_side.rsplit("_", 1)
     left, latex = MEANS[quantity]
-    relation: Relation = ">=" if side == "lower" else "<~" if edition == "repaired" else "<="
-    title = f"{side} {'approximation' if relation == '<~' else 'bound'} of {left}"
+    approximate = edition == "repaired" and side == "upper"
+    relation: Relation = ">=" if side == "lower" else "<~" if approximate else "<="
+    if edition == "printed":
+        relation = IN_PRINT.get(name, relation)
+    title = f"{side} {'approximation' if approximate else 'bound'} of {left}"
     return Entry(
         name,
         title,

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 import sympy as sp
 
-from theory.errata.record import ERRATA, PREFACE, Erratum, example_sentence
+from theory.errata.record import ERRATA, PREFACE, Erratum, sentences
 from theory.errors import InputError
 from theory.statements.dimensions import check
 from theory.statements.record import LATEX_RELATIONS, Entry
@@ -23,8 +23,9 @@ _MATHEMATICS = r"""
 φ \varphi   ω \omega   Δ \Delta   Σ \Sigma   ℙ \underline{p}
 ≥ \ge   ≤ \le   ≠ \ne   ≲ \lesssim   ≳ \gtrsim   ≡ \equiv   ≈ \approx   ∈ \in   ∖ \setminus
 → \to   ↦ \mapsto   ↑ \uparrow   ↓ \downarrow   √ \surd   · \cdot   × \times   … \ldots   − -
-‖ \|   ⟨ \langle   ⟩ \rangle   ½ \frac12   ᵀ ^{T}   ¹ ^{1}   ² ^{2}   ³ ^{3}   ⁵ ^{5}   ⁶ ^{6}
-⁻ ^{-}   ₀ _{0}   ₁ _{1}   ₂ _{2}   ₃ _{3}   ₊ _{+}   ₋ _{-}
+‖ \|   ⟨ \langle   ⟩ \rangle   ½ \frac12   ᵀ ^{T}
+¹ ^{1}   ² ^{2}   ³ ^{3}   ⁴ ^{4}   ⁵ ^{5}   ⁶ ^{6}   ⁻ ^{-}
+₀ _{0}   ₁ _{1}   ₂ _{2}   ₃ _{3}   ₊ _{+}   ₋ _{-}
 """
 """Signs of the errata's prose, each before what it is in LaTeX's mathematics."""
 
@@ -70,9 +71,17 @@ def render(entry: Entry, style: Style) -> str:
     """
     _check_style(style)
     if style == "latex":
-        return f"{entry.left_latex} {LATEX_RELATIONS[entry.relation]} {latex(entry.expression)}"
+        return " ".join(
+            [
+                entry.left_latex,
+                *(
+                    f"{LATEX_RELATIONS[sign]} {latex(member, as_written=entry.as_written)}"
+                    for sign, member in entry.members
+                ),
+            ]
+        )
     if style == "python":
-        source = _python(entry.expression)
+        source = _python(_evaluated(entry))
         imports = [
             f"import {module}\n" for module in ("math", "scipy.special") if f"{module}." in source
         ]
@@ -83,7 +92,7 @@ def render(entry: Entry, style: Style) -> str:
 
 
 def render_erratum(erratum: Erratum, style: Style) -> str:
-    """Return the erratum, with its counterexample evaluated, as text (for `python` in comments),
+    """Return the erratum, with its example evaluated, as text (for `python` in comments),
     LaTeX or JSON.
 
     Raises:
@@ -92,44 +101,52 @@ def render_erratum(erratum: Erratum, style: Style) -> str:
     Example:
         >>> from theory import find_erratum, render_erratum
         >>> render_erratum(find_erratum(3), "text").splitlines()[-1].strip()
-        'shown:   four tokens, N = 2. Tokens outside I_N: 1 as printed, 2 in truth.'
+        'example: four tokens, N = 2. Tokens outside I_N: 1 (as printed), 2 (in truth).'
     """
     _check_style(style)
-    result = erratum.counterexample()
     if style == "json":
-        record: dict[str, object] = {
-            name: getattr(erratum, name)
-            for name in ("number", "title", "printed", "why", "true", "equations")
-        }
-        record["counterexample"] = {
-            "what": result.what,
-            "given": result.given,
-            "printed": result.printed,
-            "true": result.true,
-        }
-        return json.dumps(record, ensure_ascii=False, allow_nan=False, indent=2)
-    sentences = (erratum.printed, erratum.why, erratum.true, f"{example_sentence(result)}.")
+        return json.dumps(_erratum_record(erratum), ensure_ascii=False, allow_nan=False, indent=2)
     if style == "latex":
-        labels = ("Printed:", "Why it fails:", "True:", "Counterexample:")
-        body = " ".join(
-            rf"\emph{{{label}}} {_tex(text)}" for label, text in zip(labels, sentences, strict=True)
-        )
+        body = " ".join(rf"\emph{{{label}:}} {_tex(text)}" for label, text in sentences(erratum))
         return (
-            rf"\item[{erratum.number}.] \textbf{{{_tex(erratum.title)}}}, {_tex(erratum.where)}."
-            rf" {body}"
+            rf"\item[{erratum.number}.] \textbf{{{_tex(erratum.title)}}}, {_tex(erratum.where)}"
+            rf" ({erratum.grade}). {body}"
         )
     paragraphs = [
         fill(
             text,
             width=130,
-            initial_indent=f"   {label:<9}",
+            initial_indent=f"   {label.lower() + ':':<9}",
             subsequent_indent=" " * 12,
             break_long_words=False,
         )
-        for label, text in zip(("printed:", "why:", "true:", "shown:"), sentences, strict=True)
+        for label, text in sentences(erratum)
     ]
-    whole = "\n".join([f"{erratum.number}. {erratum.title}, {erratum.where}", *paragraphs])
+    title = f"{erratum.number}. {erratum.title}, {erratum.where} [{erratum.grade}]"
+    whole = "\n".join([title, *paragraphs])
     return indent(whole, "# ") if style == "python" else whole
+
+
+def _erratum_record(erratum: Erratum) -> dict[str, object]:
+    words = ("number", "title", "grade", "printed", "why", "true", "equations")
+    result = erratum.counterexample()
+    numbers = ("what", "given", "printed", "true")
+    return {name: getattr(erratum, name) for name in words} | {
+        "counterexample": {name: getattr(result, name) for name in numbers}
+        | {"compared": erratum.compared}
+    }
+
+
+def _evaluated(entry: Entry) -> sp.Basic:
+    """Return the expression in sympy's own order, which only what is printed departs from."""
+    return entry.expression.doit() if entry.as_written else entry.expression
+
+
+def _statement(entry: Entry) -> str:
+    """Return the statement in a line of text."""
+    order = "none" if entry.as_written else None
+    members = (f"{sign} {sp.sstr(member, order=order)}" for sign, member in entry.members)
+    return " ".join([entry.left, *members])
 
 
 def _check_style(style: str) -> None:
@@ -187,7 +204,7 @@ def _legend(entry: Entry, meaning: Meaning) -> str:
 def _text(entry: Entry) -> str:
     lines = [
         f"{entry.name}: {entry.title} [{entry.edition}]",
-        f"  {entry.left} {entry.relation} {entry.expression}",
+        f"  {_statement(entry)}",
         f"  source: {entry.source}",
     ]
     lines += [
@@ -212,7 +229,8 @@ def _text(entry: Entry) -> str:
 def _record(entry: Entry) -> dict[str, object]:
     plain = ("name", "title", "equation", "part", "source", "edition", "left", "relation")
     return {name: getattr(entry, name) for name in plain} | {
-        "text": str(entry.expression),
+        "text": sp.sstr(entry.expression, order="none" if entry.as_written else None),
+        "statement": _statement(entry),
         "latex": render(entry, "latex"),
         "python": render(entry, "python"),
         "conditions": entry.conditions,

@@ -14,11 +14,12 @@ import sympy as sp
 from theory.statements.record import Entry, definition
 from theory.symbolic import definitions
 from theory.symbolic import symbols as s
-from theory.symbolic.operations import Norm
+from theory.symbolic.operations import MaxOver, MinOver, Norm
 
 APPENDIX = "Appendix A.1"
 
 AT_R_MIN, AT_R_MAX = r"(r_{\min}, N)", r"(r_{\max}, N)"
+BALL = "the ball read as closed, as in (20); Definitions 1 and 2 leave that open"
 OPEN_BALL = "an open ball, and some selected token in it"
 
 EVERYWHERE = "every layer and head; true in expectation at best"
@@ -35,9 +36,9 @@ METRICS: tuple[Entry, ...] = (
         "P(r, N)",
         "=",
         definitions.PRECISION,
+        BALL,
         equation="2",
         part="Definition 1",
-        errata=(14,),
     ),
     Entry(
         "recall",
@@ -45,6 +46,7 @@ METRICS: tuple[Entry, ...] = (
         "R(r, N)",
         "=",
         definitions.RECALL,
+        BALL,
         equation="3",
         part="Definition 2",
     ),
@@ -54,7 +56,7 @@ METRICS: tuple[Entry, ...] = (
         "precision_inside",
         "precision at r_min",
         "P(r_min, N)",
-        "=",
+        "==",
         sp.Integer(1),
         OPEN_BALL,
         "",
@@ -66,7 +68,7 @@ METRICS: tuple[Entry, ...] = (
         "recall_outside",
         "recall at r_max",
         "R(r_max, N)",
-        "=",
+        "==",
         sp.Integer(1),
         "a closed ball",
         "",
@@ -114,6 +116,7 @@ ASSUMPTIONS: tuple[Entry, ...] = (
         definitions.COSINE,
         equation="6",
         part="Section 3.2",
+        errata=(35,),
     ),
     Entry(
         "similarity_decay",
@@ -123,7 +126,7 @@ ASSUMPTIONS: tuple[Entry, ...] = (
         definitions.SIMILARITY,
         f"i, j > 0, β > 0; {EVERYWHERE}",
         part="Assumption 2.1",
-        errata=(6, 9, 20),
+        errata=(9, 20, 35),
     ),
     Entry(
         "sink_similarity",
@@ -143,7 +146,7 @@ ASSUMPTIONS: tuple[Entry, ...] = (
         definitions.WEIGHTS,
         "0 ≤ T₁ ≤ T₂ ≤ L, 0 < η ≤ 1; the weights should sum to 1",
         part="Assumption 3",
-        errata=(10, 28),
+        errata=(10, 28, 36),
     ),
 )
 """Eq. (6) and Assumptions 1-3."""
@@ -197,7 +200,7 @@ NOTATION: tuple[Entry, ...] = (
         "r_max from squared distances",
         s.r_max,
         "=",
-        sp.sqrt(definitions.R_MAX_SQUARED),
+        MaxOver(sp.sqrt(s.D[s.i]), s.i, s.I_N),
         units="norm",
         equation="18",
     ),
@@ -206,7 +209,7 @@ NOTATION: tuple[Entry, ...] = (
         "r_min from squared distances",
         s.r_min,
         "=",
-        sp.sqrt(definitions.R_MIN_SQUARED),
+        MinOver(sp.sqrt(s.D[s.j]), s.j, s.J),
         units="norm",
         equation="18",
     ),

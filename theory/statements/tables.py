@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import sympy as sp
 
+from theory.paper_tables.printed import PRINTED_REGIMES
 from theory.statements.record import Entry
 from theory.symbolic import definitions, margins, theorems
 from theory.symbolic import symbols as s
 from theory.symbolic.meanings import MEANINGS
 
-RECALL_LOWER = theorems.RECALL_LOWER.subs(margins.SPELLED_OUT)
+RECALL_LOWER = theorems.RECALL_LOWER.doit().subs(margins.SPELLED_OUT).doit()
 """Eq. (14) in sums and extremes of a, and ρ_out."""
 
 IMPROVES, WEAKENS, MIXED = "printed: improves", "printed: weakens", "printed: mixed"
@@ -39,38 +40,26 @@ SLOPES: tuple[tuple[str, str, str, str, tuple[int, ...]], ...] = (
 
 UNDEFINED = "m₁, m₂, m₃ undefined in print"
 
-REGIMES: tuple[tuple[str, str, sp.Basic, str, tuple[int, ...]], ...] = (
-    (
-        "I",
-        "{0} only; Δ/B n/a; all statistics equal to 1",
-        sp.Eq(s.N, 1),
-        "the sink has the largest weight",
-        (28,),
-    ),
-    (
-        "II",
-        "{0} + top of tail; Δ/B grows; bounds near 1",
-        (s.N > 1) & (s.m_1 > s.N),
-        UNDEFINED,
-        (22,),
-    ),
-    (
-        "III",
-        "add oscillatory peaks; Δ/B falls slowly; larger η, ω help",
-        (s.m_1 <= s.N) & (s.m_2 > s.N),
-        UNDEFINED,
-        (23,),
-    ),
-    (
-        "IV",
-        "valleys + 1..T₁ in; Δ/B falls fast; Δ often ≤ 0",
-        (s.m_2 <= s.N) & (s.m_3 > s.N),
-        UNDEFINED,
-        (21,),
-    ),
-    ("V", "all oscillations + tail; Δ/B falls; weak guarantees", s.m_3 <= s.N, UNDEFINED, (21,)),
+REGIMES: tuple[tuple[str, sp.Basic, str, tuple[int, ...]], ...] = (
+    ("I", sp.Eq(s.N, 1), "the sink has the largest weight", (28,)),
+    ("II", (s.N > 1) & (s.m_1 > s.N), UNDEFINED, (21, 22)),
+    ("III", (s.m_1 <= s.N) & (s.m_2 > s.N), UNDEFINED, (21, 23)),
+    ("IV", (s.m_2 <= s.N) & (s.m_3 > s.N), UNDEFINED, (21,)),
+    ("V", s.m_3 <= s.N, UNDEFINED, (21,)),
 )
-"""Rows of Table 2: name, the printed claim, the sizes N, conditions, errata."""
+"""Rows of Table 2: name, the sizes N, conditions, errata; the printed cells are in
+`theory.paper_tables.printed`.
+"""
+
+
+def _regime_title(name: str) -> str:
+    """Return what a row of Table 2 says, column by column."""
+    row = PRINTED_REGIMES[name]
+    return (
+        f"sizes of regime {name} (printed: composition of I_N: {row.composition}; trend of Δ/B:"
+        f" {row.trend}; effect on statistics: {row.effect})"
+    )
+
 
 BOUNDARIES = {"m_1": s.L - s.T_2 + 2, "m_2": s.m_1 + s.n_plus, "m_3": s.L + 2 - s.n_minus}
 """The sizes between the regimes, in closed form."""
@@ -118,7 +107,7 @@ TABLE_2: tuple[Entry, ...] = (
     *(
         Entry(
             f"table_2_row_{name}",
-            f"sizes of regime {name} (printed: {claim})",
+            _regime_title(name),
             f"regime {name}",
             "iff",
             sizes,
@@ -127,7 +116,7 @@ TABLE_2: tuple[Entry, ...] = (
             part=f"Table 2 row {name}",
             errata=errata,
         )
-        for name, claim, sizes, conditions, errata in REGIMES
+        for name, sizes, conditions, errata in REGIMES
     ),
     *(
         Entry(
@@ -163,6 +152,8 @@ SINK_EFFECT: tuple[Entry, ...] = (
         definitions.RECALL,
         equation="32",
         part="Appendix A.2",
+        errata=(33,),
+        chain=(("=", definitions.RECALL_BY_SHARE), ("=", s.F_in)),
     ),
     Entry(
         "distance_shift",
@@ -173,7 +164,7 @@ SINK_EFFECT: tuple[Entry, ...] = (
         units="norm",
         left_latex=r"d_i^{\mathrm{neg}}",
         part="Appendix A.2, between (32) and (33)",
-        errata=(27,),
+        errata=(27, 33),
     ),
     Entry(
         "recall_shift",
@@ -183,9 +174,10 @@ SINK_EFFECT: tuple[Entry, ...] = (
         definitions.RECALL_SHIFT,
         "printed: negative, Δr being r_min at ρ₀ = 0 less r_min at ρ₀ < 0",
         left_latex=r"\Delta R(r, N)",
+        chain=(("~", definitions.RECALL_SHIFT), ("<", sp.S.Zero)),
         equation="33",
         part="Appendix A.2",
-        errata=(27,),
+        errata=(27, 30, 33),
     ),
     Entry(
         "distance_shift_exact",

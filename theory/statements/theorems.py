@@ -10,18 +10,18 @@ from functools import partial
 from theory.statements.record import (
     MEANS,
     MODEL_G,
-    PAIR,
+    NO_CONDITIONS,
     PRINTED_CONDITIONS,
+    UNIT,
     WITH_SINK,
     Entry,
     bound,
 )
-from theory.symbolic import margins, theorems
 from theory.symbolic import symbols as s
+from theory.symbolic import theorems
 from theory.symbolic.meanings import MEANINGS
 from theory.symbolic.operations import SumOver
 
-UNIT = "independent uniform directions"
 INDEPENDENT = f"{UNIT}; p[i, j] is the repaired tail, κ = 1/8"
 NO_BOUND = "an approximation, no bound"
 NORMAL_PAIR = (
@@ -30,89 +30,35 @@ NORMAL_PAIR = (
 )
 BOUNDS = [f"{quantity}_{side}" for quantity in MEANS for side in ("lower", "upper")]
 
-LOWER_ERRATA = (1, 3, 13, 16, 17, 19)
-UPPER_ERRATA = (1, 4, 5, 7, 11, 12)
+LOWER_ERRATA = (1, 3, 13, 16, 17, 19, 32, 37)
+UPPER_ERRATA = (1, 4, 5, 7, 11, 12, 32, 37)
 """What is wrong with both printed lower bounds, and with both upper ones."""
 
 _printed = partial(bound, "printed", conditions=PRINTED_CONDITIONS)
-_mended = partial(Entry, edition="repaired")
+_unproven = partial(bound, "printed", conditions=NO_CONDITIONS)
+_repaired = partial(Entry, edition="repaired")
 _sharp = partial(Entry, edition="sharp")
 
 PRINTED: tuple[Entry, ...] = (
     _printed("precision_lower", equation="12", part="Theorem 1", errata=LOWER_ERRATA),
-    _printed("precision_upper", equation="13", part="Theorem 1", errata=UPPER_ERRATA),
+    _unproven("precision_upper", equation="13", part="Theorem 1", errata=UPPER_ERRATA),
     _printed(
-        "recall_lower", equation="14", part="Theorem 2", errata=tuple(sorted((*LOWER_ERRATA, 18)))
+        "recall_lower",
+        equation="14",
+        part="Theorem 2",
+        errata=tuple(sorted((*LOWER_ERRATA, 18, 30, 31))),
     ),
-    _printed("recall_upper", equation="15", part="Theorem 2", errata=UPPER_ERRATA),
-    _printed("f_inner_lower", equation="16", part="Corollary 1", errata=(8, 18)),
-    _printed("f_inner_upper", equation="16", part="Corollary 1", errata=(7,)),
-    _printed("f_outer_lower", equation="17", part="Corollary 1", errata=(8,)),
-    _printed("f_outer_upper", equation="17", part="Corollary 1", errata=(7,)),
+    _unproven("recall_upper", equation="15", part="Theorem 2", errata=UPPER_ERRATA),
+    _unproven("f_inner_lower", equation="16", part="Corollary 1", errata=(8, 18, 37)),
+    _unproven("f_inner_upper", equation="16", part="Corollary 1", errata=(7, 37)),
+    _printed("f_outer_lower", equation="17", part="Corollary 1", errata=(8, 37)),
+    _unproven("f_outer_upper", equation="17", part="Corollary 1", errata=(7, 37)),
 )
 """Eq. (12)-(17)."""
 
 REPAIRED: tuple[Entry, ...] = (
-    _mended(
-        "mu_exact",
-        "mean of the difference of squared distances, the sink's and the own term included",
-        "mu",
-        "=",
-        margins.MU_EXACT,
-        PAIR,
-        "norm²",
-        r"\mu_{ij}",
-    ),
-    _mended(
-        "width",
-        "scale-free width of a pair",
-        "w[i, j]",
-        "=",
-        margins.WIDTH,
-        PAIR,
-        "norm²",
-        "w_{ij}",
-    ),
-    _mended(
-        "sigma_repaired",
-        "width of the difference with the scale squared",
-        "sigma_ij",
-        "=",
-        margins.SIGMA_REPAIRED,
-        units="norm²",
-        left_latex=r"\sigma_{ij}",
-    ),
-    _mended(
-        "tail_repaired",
-        "scale-free tail of a pair",
-        "P{X_ij <= 0}",
-        "<=",
-        margins.TAIL_REPAIRED,
-        f"{PAIR}; {UNIT}, κ = 1/8",
-        left_latex=r"\mathbb{P}\{X_{ij} \le 0\}",
-    ),
-    _mended(
-        "Delta_with_sink",
-        "Δ with the sink's terms",
-        "Delta",
-        "=",
-        margins.DELTA_WITH_SINK,
-        WITH_SINK,
-        "norm²",
-        r"\Delta",
-    ),
-    _mended(
-        "Delta_0_with_sink",
-        "Δ₀ with the sink's terms",
-        "Delta_0",
-        "=",
-        margins.DELTA_0_WITH_SINK,
-        WITH_SINK,
-        "norm²",
-        r"\Delta_0",
-    ),
     *(
-        _mended(name, title, name, "=", value, WITH_SINK, left_latex="n")
+        _repaired(name, title, name, "=", value, WITH_SINK, left_latex="n")
         for name, title, value in (
             (
                 "count_of_losses",
@@ -135,7 +81,7 @@ REPAIRED: tuple[Entry, ...] = (
     bound("repaired", "f_outer_upper", f"P_upper is repaired_precision_upper; {NO_BOUND}"),
     bound("repaired", "f_inner_upper", f"R_upper is repaired_recall_upper; {NO_BOUND}"),
 )
-"""Pairs, margins and counts mended, then the bounds."""
+"""Counts repaired, then the bounds; pairs and margins are in `theory.statements.margins`."""
 
 SHARP: tuple[Entry, ...] = (
     _sharp(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import sympy as sp
+from sympy.printing.latex import LatexPrinter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,27 @@ def family(
     return base
 
 
-def latex(expression: sp.Basic) -> str:
-    """Return LaTeX with this room's own letters."""
+class _AsWritten(LatexPrinter):
+    """LaTeX in the order of the arguments, with 1/N before a sum and (…)⁻¹ of a long one."""
+
+    def _print_Mul(self, expr: sp.Mul) -> str:
+        first, *rest = expr.args
+        counts = isinstance(first, sp.Pow) and first.exp == -1 and not first.atoms(sp.Function)
+        if counts and rest:
+            with sp.evaluate(False):
+                after = sp.Mul(*rest)
+            return rf"\frac{{1}}{{{self._print(first.base)}}} {self._print(after)}"
+        return str(super()._print_Mul(expr))
+
+    def _print_Pow(self, expr: sp.Pow) -> str:
+        if expr.exp == -1 and isinstance(expr.base, sp.Add) and len(expr.base.args) > 2:
+            return rf"\left({self._print(expr.base)}\right)^{{-1}}"
+        return str(super()._print_Pow(expr))
+
+
+def latex(expression: sp.Basic, *, as_written: bool = False) -> str:
+    """Return LaTeX with this room's own letters; as_written: terms and factors as they stand."""
     names = {getattr(item.symbol, "label", item.symbol): item.latex for item in MEANINGS.values()}
+    if as_written:
+        return str(_AsWritten({"symbol_names": names, "order": "none"}).doprint(expression))
     return str(sp.latex(expression, symbol_names=names))

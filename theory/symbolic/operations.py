@@ -6,7 +6,7 @@ Imports sympy only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -54,6 +54,11 @@ class Mean(Written):
     text, tex = "mean({})", r"\mathbb{{E}}\left[{}\right]"
 
 
+def _belongs(printer: Any, members: sp.Symbol) -> str:
+    """Return LaTeX for being one of a set; the paper has no letter for the tokens outside."""
+    return r"\notin I_N" if members.name == "J" else rf"\in {printer._print(members)}"
+
+
 class Over(sp.Function):
     """An operation over tokens of given sets: Over(expression, index, set, index, set, …),
     indices distinct.
@@ -97,7 +102,7 @@ class Over(sp.Function):
             under = rf"{indices} \in {printer._print(self.args[2])}"
         else:
             under = r",\,".join(
-                rf"{printer._print(index)} \in {printer._print(members)}"
+                f"{printer._print(index)} {_belongs(printer, members)}"
                 for index, members in self.pairs()
             )
         body = (
@@ -123,6 +128,44 @@ class MinOver(Over):
     """A minimum over tokens."""
 
     python_name, latex_name, combined = "min", r"\min", sp.Min
+
+
+def as_written(build: Callable[[], sp.Expr]) -> sp.Expr:
+    """Return what `build` returns with terms and factors in the order in which they are written.
+
+    Nothing is simplified until the expression is differentiated, substituted into, or `doit`.
+
+    Example:
+        >>> x, y = sp.symbols("y x")
+        >>> sp.sstr(as_written(lambda: 1 - x * y - 2 * x), order="none")
+        '1 - y*x - 2*y'
+    """
+    with sp.evaluate(False):
+        return _flat(build())
+
+
+def _flat(node: sp.Basic) -> Any:
+    """Return a sum of sums as one sum, and a product of products without quotients as one."""
+    if not node.args or isinstance(node, sp.Indexed):
+        return node
+    parts = [_flat(part) for part in node.args]
+    quotient = any(isinstance(part, sp.Pow) and part.exp.is_negative for part in parts)
+    if isinstance(node, sp.Add) or (isinstance(node, sp.Mul) and not quotient):
+        whole = type(node)
+        flat = [
+            piece
+            for part in parts
+            for piece in (part.args if isinstance(part, whole) and _plain(part) else (part,))
+        ]
+        parts = flat if sum(piece.is_Number for piece in flat) < 2 else parts
+    return node.func(*parts)
+
+
+def _plain(node: sp.Basic) -> bool:
+    """Return whether no factor is a quotient's."""
+    return isinstance(node, sp.Add) or not any(
+        isinstance(part, sp.Pow) and part.exp.is_negative for part in node.args
+    )
 
 
 def spell_out(expression: sp.Expr, members: Mapping[sp.Symbol, Sequence[int]]) -> sp.Expr:

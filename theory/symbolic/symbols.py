@@ -132,7 +132,11 @@ m_2 = symbol(
 m_3 = symbol("m_3", "m_3", "least N at which a valley is selected", integer=True, positive=True)
 c_proxy = symbol("c_proxy", "c", "universal constant of the variance proxy", positive=True)
 slope = symbol(
-    "slope", "F'", "slope of the share of selected tokens by radius", "norm⁻¹", nonnegative=True
+    "slope",
+    r"F'(r_{\min}^{\mathrm{ort}})",
+    "slope of the share of selected tokens by radius",
+    "norm⁻¹",
+    nonnegative=True,
 )
 shift = symbol("shift", r"\Delta r", "change of the radius", "norm", real=True)
 a_next = symbol(
@@ -204,6 +208,9 @@ S_in = symbol(
     "norm",
     nonnegative=True,
 )
+S_in_primed = symbol("S_in_primed", r"S'_{\mathrm{in}}", "S_in in the appendix", "norm", real=True)
+F_in = symbol("F_in", r"F_{\mathrm{in}}(r)", "share of the selected tokens in the ball", real=True)
+X = family("X", "X", "difference of the squared distances of a pair", "norm²", real=True)
 a_min_in = symbol(
     "a_min_in",
     r"a_{\min}^{\mathrm{in}}",
@@ -243,8 +250,11 @@ rho_in = symbol(
 )
 Delta = symbol("Delta", r"\Delta", "margin of a content token", "norm²", real=True)
 Delta_0 = symbol("Delta_0", r"\Delta_0", "margin of the sink", "norm²", real=True)
+Delta_0_primed = symbol(
+    "Delta_0_primed", r"\Delta'_0", "Delta_0 in the appendix", "norm²", real=True
+)
 B = symbol("B", "B", "scale of the tails", "norm", positive=True)
-xi = symbol("xi", r"\xi", "standardised margin of a pair", real=True)
+xi = symbol("xi", r"\xi_{ij}", "standardised margin of a pair", real=True)
 mu = symbol(
     "mu", r"\mu_{ij}", "mean of the difference of squared distances of a pair", "norm²", real=True
 )

@@ -9,7 +9,7 @@ computed in `theory.editions`. Imports sympy only.
 import sympy as sp
 
 from theory.symbolic.margins import TAIL, TAIL_SINK
-from theory.symbolic.operations import MaxOver, Mean, MinOver, SumOver
+from theory.symbolic.operations import MaxOver, Mean, MinOver, SumOver, as_written
 from theory.symbolic.symbols import (
     I_N,
     Gamma_ii,
@@ -74,33 +74,33 @@ def _conditional_upper(c: int) -> sp.Expr:
     return MinOver(Mean(sp.Min(_comonotone(c, beat_ranked[i, m]), by_variance)), i, I_N)
 
 
-LOSS = (L - N) * TAIL + (L - N) / N * TAIL_SINK
+LOSS = as_written(lambda: (L - N) * TAIL + (L - N) / N * TAIL_SINK)
 """Printed union of tails in eq. (12) and (14). L + 1 − N tokens lie outside, not L − N (erratum
 3).
 """
 
-PRECISION_LOWER = 1 / (1 + LOSS)
+PRECISION_LOWER = as_written(lambda: (1 + LOSS) ** -1)
 """Eq. (12)."""
 
-PRECISION_UPPER = 1 - MaxOver(p_floor[i, j], i, I_N, j, J) / (N + 1)
+PRECISION_UPPER = as_written(lambda: 1 - 1 / (N + 1) * MaxOver(p_floor[i, j], i, I_N, j, J))
 """Eq. (13)."""
 
-RECALL_LOWER = 1 - LOSS
+RECALL_LOWER = as_written(lambda: 1 - (L - N) * TAIL - (L - N) / N * TAIL_SINK)
 """Eq. (14)."""
 
-RECALL_UPPER = SumOver(1 - MaxOver(p_floor[i, j], j, J), i, I_N) / N
+RECALL_UPPER = as_written(lambda: 1 / N * SumOver(1 - MaxOver(p_floor[i, j], j, J), i, I_N))
 """Eq. (15)."""
 
-F_INNER_LOWER = 2 * R_lower / (1 + R_lower)
+F_INNER_LOWER = as_written(lambda: 2 * R_lower / (1 + R_lower))
 """Eq. (16), lower: false as stated, F(r_min) being concave in R (erratum 8)."""
 
-F_INNER_UPPER = 2 * R_upper / (1 + R_upper)
+F_INNER_UPPER = as_written(lambda: 2 * R_upper / (1 + R_upper))
 """Eq. (16), upper."""
 
-F_OUTER_LOWER = 2 * P_lower / (1 + P_lower)
+F_OUTER_LOWER = as_written(lambda: 2 * P_lower / (1 + P_lower))
 """Eq. (17), lower."""
 
-F_OUTER_UPPER = 2 * P_upper / (1 + P_upper)
+F_OUTER_UPPER = as_written(lambda: 2 * P_upper / (1 + P_upper))
 """Eq. (17), upper."""
 
 SEPARATION = (Gamma_jj - Gamma_ii) / sp.sqrt((Gamma_ii + Gamma_jj) ** 2 - 4 * Gamma_ij**2)

@@ -74,9 +74,14 @@ def test_an_erratum_is_found_by_its_name(spelling):
     assert json.loads(statement(spelling, style="json"))["number"] == 17
 
 
-@pytest.mark.parametrize("spelling", ["figure 4", "Fig. 4", "figure4"])
+@pytest.mark.parametrize("spelling", ["figure 3", "Fig. 3", "figure3"])
 def test_a_figure_is_told_by_its_errata(spelling):
-    assert statement(spelling) == statement("28", errata=True)
+    assert statement(spelling) == statement("35", errata=True)
+
+
+def test_a_section_that_states_nothing_is_told_by_its_errata():
+    told = [statement(number, errata=True) for number in ("30", "34")]
+    assert statement("§4.1") == "\n\n".join(told)
 
 
 def test_all_statements_in_python_are_one_program_with_its_imports_first():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.strategies import Head, heads
+from support.strategies import DrawnHead, heads
 
 from theory.audit.simulate import simulate
 from theory.evaluate.envelopes import envelope
@@ -52,7 +52,7 @@ def check(found: Envelope, tokens: int) -> None:
 @given(head=heads(max_tokens=9), dimension=DIMENSIONS)
 @settings(max_examples=25, deadline=None)
 def test_every_edition_is_finite_and_ordered_at_every_n(
-    edition: Edition, head: Head, dimension: int
+    edition: Edition, head: DrawnHead, dimension: int
 ) -> None:
     sizes = np.arange(1, head.tokens + 2)
     for convention in ("paper", "followup") if edition in UNDER_MODEL_G else ("paper",):
@@ -74,7 +74,7 @@ def test_every_edition_is_finite_and_ordered_at_every_n(
 )
 @settings(max_examples=25, deadline=None)
 def test_weights_of_many_orders_of_magnitude_keep_every_edition_finite(
-    head: Head, dimension: int, scale: float, seed: int
+    head: DrawnHead, dimension: int, scale: float, seed: int
 ) -> None:
     alpha = head.alpha * 10.0 ** -(scale * np.random.default_rng(seed).random(head.tokens))
     for edition in get_args(Edition):
@@ -98,7 +98,7 @@ FACTORS = (
 """Units of value norms; multiplying by a power of two would round nothing."""
 
 
-def moved(head: Head, factor: float, edition: Edition) -> tuple[float, bool]:
+def moved(head: DrawnHead, factor: float, edition: Edition) -> tuple[float, bool]:
     """By how much the values of an edition move when all norms are multiplied, and whether their
     flags and gaps are the same.
     """
@@ -125,7 +125,9 @@ def moved(head: Head, factor: float, edition: Edition) -> tuple[float, bool]:
 @pytest.mark.parametrize("edition", ["repaired", "sharp", "predicted"])
 @given(head=heads(max_tokens=12), factor=FACTORS)
 @settings(max_examples=60, deadline=None)
-def test_the_unit_of_values_changes_nothing(edition: Edition, head: Head, factor: float) -> None:
+def test_the_unit_of_values_changes_nothing(
+    edition: Edition, head: DrawnHead, factor: float
+) -> None:
     apart, same = moved(head, factor, edition)
     # The others round 1e-14. `predicted` places its nodes by comparisons that rounding decides
     # where tokens are alike (1.3e-6 seen).
@@ -135,7 +137,7 @@ def test_the_unit_of_values_changes_nothing(edition: Edition, head: Head, factor
 
 @given(head=heads(min_tokens=4, max_tokens=7), factor=FACTORS)
 @settings(max_examples=20, deadline=None)
-def test_the_unit_of_values_changes_no_conditional_bound(head: Head, factor: float) -> None:
+def test_the_unit_of_values_changes_no_conditional_bound(head: DrawnHead, factor: float) -> None:
     apart, same = moved(head, factor, "conditional")
     assert apart < 1e-9
     assert same
@@ -143,7 +145,7 @@ def test_the_unit_of_values_changes_no_conditional_bound(head: Head, factor: flo
 
 @given(head=heads(max_tokens=9), dimension=DIMENSIONS)
 @settings(max_examples=25, deadline=None)
-def test_conditional_lies_within_sharp(head: Head, dimension: int) -> None:
+def test_conditional_lies_within_sharp(head: DrawnHead, dimension: int) -> None:
     sizes = np.arange(1, head.tokens + 1)
     (low, high), (sharp_low, sharp_high) = (
         bounds(

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from scipy.special import ndtr
 from support.golden import array, given_selection, number
 from support.places import GOLDEN
-from support.strategies import Head, RationalHead, heads, rational_heads
+from support.strategies import DrawnHead, RationalHead, heads, rational_heads
 
 from theory.editions.printed import (
     FLOOR_PEAK,
@@ -399,7 +399,7 @@ STANDS_FOR = {
 
 @given(heads(min_tokens=3, max_tokens=20))
 @settings(max_examples=60, deadline=None)
-def test_floor_by_bisection_is_the_maximum_over_all_pairs(case: Head) -> None:
+def test_floor_by_bisection_is_the_maximum_over_all_pairs(case: DrawnHead) -> None:
     order = np.argsort(-case.alpha, kind="stable")
     head = ranked(
         order,

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from scipy.special import stdtr
-from support.strategies import Head, heads
+from support.strategies import DrawnHead, heads
 
 from theory.audit.simulate import simulate
 from theory.editions.sharp.many_heads import TABULATED_FROM, law_table, prepare
@@ -41,7 +41,7 @@ def test_tabulated_law_is_students_within_1e_8(dimension: int) -> None:
 
 @given(heads(max_tokens=24, min_dimension=TABULATED_FROM))
 @settings(max_examples=60, deadline=None)
-def test_many_heads_at_once_equal_one_by_one(head: Head) -> None:
+def test_many_heads_at_once_equal_one_by_one(head: DrawnHead) -> None:
     sizes = np.arange(1, head.tokens + 2)
     alpha = np.stack([head.alpha, head.alpha[::-1], np.roll(head.alpha, 1)])
     for edition in ("sharp", "printed", "repaired"):

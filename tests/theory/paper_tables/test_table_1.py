@@ -59,11 +59,11 @@ VERDICTS = {
     "d": "conditional",
     "L": "right",
     "N": "conditional",
-    "a_0": "wrong",
+    "a_0": "true of the bound",
     "a_min_in": "right",
     "a_max_out": "right",
-    "beta": "wrong",
-    "profile: peaks": "wrong",
+    "beta": "true of the bound",
+    "profile: peaks": "true of the bound",
     "profile: valleys": "wrong",
     "rho_0": "conditional",
 }
@@ -247,8 +247,8 @@ def test_a_verdict_follows_from_its_witnesses() -> None:
     assert verdict((0, 9), (0, 5)) == "right"
     assert verdict((1, 9), (0, 5)) == "conditional"
     assert verdict((0, 9), (1, 5)) == "conditional"
-    assert verdict((5, 5), (0, 5)) == "wrong"
-    assert verdict((0, 0), (0, 5)) == "wrong"
+    assert verdict((5, 5), (0, 5)) == verdict((0, 0), (0, 5)) == "true of the bound"
+    assert verdict((5, 5), (1, 5)) == verdict((0, 0), (0, 0)) == "wrong"
     assert verdict((5, 5), (5, 0), "N") == "conditional"
     assert verdict((9, 0), (5, 0), "N") == "wrong"
     with pytest.raises(InputError, match="applies at none of 1 points"):
@@ -263,7 +263,7 @@ def test_a_few_heads_already_separate_right_from_wrong() -> None:
     assert found["a_max_out"].truth.rose == 0
     text = markdown(list(found.values()))
     assert text.count("| beta |") == 2  # the arrow, and the elasticity
-    assert "| wrong |" in text
+    assert "| true of the bound |" in text
 
 
 def test_the_verdicts_of_docs_stand_with_the_rows() -> None:
@@ -276,10 +276,10 @@ def test_docs_hold_the_settled_verdicts() -> None:
     seen = {
         line.split(" | ")[0].lstrip("| "): line
         for line in page.splitlines()
-        if re.search(r"\| (right|conditional|wrong) \|", line)
+        if re.search(r"\| (right|conditional|true of the bound|wrong) \|", line)
     }
     assert {
-        name: re.search(r"\| (right|conditional|wrong) \|", line).group(1)
+        name: re.search(r"\| (right|conditional|true of the bound|wrong) \|", line).group(1)
         for name, line in seen.items()
     } == VERDICTS
     assert page.startswith("# Table 1, put to the test")

@@ -17,7 +17,6 @@ from theory.head.attention_profile import WeightProfile, regimes
 from theory.head.similarity_decay import exponential
 from theory.paper_tables.table_2 import (
     TABLE_2,
-    alias,
     entry_order,
     figure_4_profile,
     markdown,
@@ -124,21 +123,7 @@ def test_other_orders_are_refused() -> None:
         )
 
 
-@given(st.floats(0, 2 * np.pi), st.floats(0.05, 1))
-@settings(max_examples=100, deadline=None)
-def test_integer_positions_cannot_tell_a_frequency_from_its_alias(omega: float, eta: float) -> None:
-    one, other = (
-        WeightProfile(
-            length=60, plateau_end=5, growth_start=50, p_sink=0.3, eta=eta, omega=frequency
-        ).weights()
-        for frequency in (omega, alias(omega))
-    )
-    # In a valley 1 + η cos cancels, so the plateau is the measure there; a weight of the tail is
-    # known to a few units of its own last place.
-    np.testing.assert_allclose(one, other, rtol=1e-15, atol=1e-12 * one[1])
-
-
-def test_the_alias_of_a_frequency_is_exact() -> None:
+def test_integer_positions_cannot_tell_a_frequency_from_its_alias() -> None:
     assert sp.cos(sp.expand((2 * sp.pi - symbols.omega) * symbols.i)) == sp.cos(
         symbols.i * symbols.omega
     )
@@ -208,12 +193,13 @@ def test_every_row_of_table_2_has_its_verdict_and_numbers() -> None:
         ("I", "conditional"),
         ("II", "wrong"),
         ("III", "wrong"),
-        ("IV", "wrong"),
-        ("V", "wrong"),
+        ("IV", "unclear"),
+        ("V", "unclear"),
     ]
     said = [row.evidence() for row in TABLE_2]
     assert "rank 99 and I_1 = {1024}" in said[0]
     assert said[1].startswith("Delta/B grew in 0 of ")
+    assert "rise in 30 and fall in 31 of 61 steps" in said[2]
     assert "from N = 23, the first valley at N = 33" in said[3]
     assert "complete at N = 11, 22 sizes before" in said[4]
     assert markdown().count("\n") == 1 + len(TABLE_2)

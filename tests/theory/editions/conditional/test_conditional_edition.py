@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from support.conditional_heads import one_selection, profile_head
-from support.strategies import Head, heads
+from support.strategies import DrawnHead, heads
 
 from theory.audit import heads as audit_heads
 from theory.audit.heads import KINDS, small_head
@@ -114,7 +114,7 @@ def test_median_width_is_small_at_small_n_and_well_below_sharps(
 
 @given(heads(max_tokens=8))
 @settings(max_examples=15, deadline=None)
-def test_conditional_bounds_do_not_change_when_values_are_rescaled(head: Head) -> None:
+def test_conditional_bounds_do_not_change_when_values_are_rescaled(head: DrawnHead) -> None:
     sizes = np.arange(1, head.tokens + 1)
     one, ten = (
         envelope(

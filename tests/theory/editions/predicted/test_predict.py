@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import roots_genlaguerre
 from support.places import GOLDEN
-from support.strategies import Head, heads
+from support.strategies import DrawnHead, heads
 
 from theory.arrays import FloatArray
 from theory.audit import heads as audit_heads
@@ -212,7 +212,7 @@ def test_predictions_serve_the_smallest_numbers() -> None:
 @given(heads(max_tokens=10), st.sampled_from(["paper", "followup"]), st.integers(-20, 20))
 @settings(max_examples=60, deadline=None)
 def test_predictions_do_not_change_when_values_are_rescaled(
-    head: Head, convention: Any, power: int
+    head: DrawnHead, convention: Any, power: int
 ) -> None:
     sizes = np.arange(1, head.tokens + 2)
     options = {"sink": head.sink, "convention": convention}
@@ -227,7 +227,7 @@ def test_predictions_do_not_change_when_values_are_rescaled(
 
 @given(heads(max_tokens=14, min_dimension=LEAST_DIMENSION))
 @settings(max_examples=60, deadline=None)
-def test_reliable_predictions_leave_the_sharp_bounds_by_little(head: Head) -> None:
+def test_reliable_predictions_leave_the_sharp_bounds_by_little(head: DrawnHead) -> None:
     sizes = np.arange(1, head.tokens)
     found = predict(head.alpha, head.norms, head.gram, head.dimension, sizes, sink=head.sink)
     bounds = envelope(

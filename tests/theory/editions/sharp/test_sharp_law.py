@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from support.golden import array, given_selection, number
 from support.places import GOLDEN
-from support.strategies import Head, heads
+from support.strategies import DrawnHead, heads
 
 from theory.editions.sharp.sharp_law import (
     PairSums,
@@ -51,7 +51,7 @@ def test_sharp_bounds_equal_forty_digit_arithmetic(name: str) -> None:
 
 @given(heads())
 @settings(max_examples=60, deadline=None)
-def test_sharp_bounds_do_not_change_when_values_are_rescaled(head: Head) -> None:
+def test_sharp_bounds_do_not_change_when_values_are_rescaled(head: DrawnHead) -> None:
     sizes = np.arange(1, head.tokens + 1)
     one, ten = (
         envelope(
@@ -77,7 +77,7 @@ def test_sharp_bounds_do_not_change_when_values_are_rescaled(head: Head) -> None
 
 @given(heads())
 @settings(max_examples=60, deadline=None)
-def test_lower_never_exceeds_upper_under_either_convention(head: Head) -> None:
+def test_lower_never_exceeds_upper_under_either_convention(head: DrawnHead) -> None:
     sizes = np.arange(1, head.tokens)
     for convention in ("paper", "followup"):
         found = envelope(
