@@ -73,7 +73,10 @@ def provenance(
         "git_commit": git_commit(),
         "versions": {name: version(name) for name in LIBRARIES},
         "model": model.provenance(),
-        "corpus": {"name": windows.corpus},  # it does not change when documents are added
+        "corpus": {  # it does not change when documents are added
+            "name": windows.corpus,
+            **({"population": windows.population} if windows.population else {}),
+        },
         "length": int(windows.token_ids.shape[1]),
         "n": {
             "count": len(n),

@@ -9,24 +9,36 @@ from pathlib import Path
 from empirical.capture.capture import capture
 from empirical.capture.observers import Baselines, Geometry, Observer, refuse_unknown_heads
 from empirical.measure.convention import Convention
-from empirical.sources import builtin, models, texts
+from empirical.sources import builtin, builtin_texts, models, texts
 from empirical.sources import windows as corpus
 from empirical.sources.paths import path_of
 from empirical.store.manifest import read_root
 from empirical.store.store import Store
 from geostat.bounds.own_cosines import MeasuredEnvelope
+from geostat.errors import InputError
 from geostat.runs.console import QUIET, Console
 from geostat.runs.files import capture_session, refuse_unwritable, store_path
 from geostat.runs.settings import Settings, refuse_text_as_model, sizes
 
 
 def text_of(settings: Settings) -> texts.Corpus:
-    """Find the asked-for text; it is read when windows are cut from it."""
+    """Find the asked-for text; it is read when windows are cut from it.
+
+    Raises:
+        InputError: if there is no such text, or a built-in one stands beside others.
+    """
     if settings.dataset:
         return texts.from_hub(settings.dataset, split=settings.split, field=settings.field)
-    return (
-        texts.from_paths(settings.text, field=settings.field) if settings.text else texts.builtin()
-    )
+    names = [str(path) for path in settings.text] or ["builtin"]
+    own = [name for name in names if name.partition(":")[0] == "builtin"]
+    if own and len(names) > 1:
+        raise InputError(
+            f"--text {own[0]}: stands beside {len(names) - 1} more, expected a built-in text alone."
+            " Drop it, or the others."
+        )
+    if own:
+        return builtin_texts.named(own[0])
+    return texts.from_paths(settings.text, field=settings.field)
 
 
 def find_model(settings: Settings) -> models.FoundModel:
