@@ -63,6 +63,7 @@ def write_page(tree: xr.DataTree, out: Path, *, seconds: Mapping[str, float] | N
     page = template("page.html").render(
         model=header.model_name(run),
         facts=header.header(run, seconds),
+        warnings=header.warnings(run),
         sentences=listed(run.summary.attrs, "sentences"),
         idea=idea,
         figures=figures,
