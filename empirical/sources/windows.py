@@ -42,8 +42,8 @@ many whenever they do not settle it.
 RUN: Final = 5
 """Tokens of the runs by which two windows are compared."""
 ALIKE: Final = 0.8
-"""Share of such runs, of those that either window has, from which on two are nearly the same: with
-fewer than one token in forty changed one by one, or one stretch of a tenth of the window.
+"""Share of such runs, of those that either window has, from which on two are nearly the same: up to
+one token in 45 changed one by one, or one stretch of a ninth of the window.
 """
 ROUNDING: Final = 1e-9
 """By how much a product of ALIKE may be too large."""

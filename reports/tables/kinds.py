@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
 from reports.run import Run
-from reports.tables.cells import Cell, header, interval, mixed, number, p_value, percentage, whole
+from reports.tables.cells import (
+    Cell,
+    header,
+    missing,
+    mixed,
+    number,
+    p_value,
+    percentage,
+    share,
+    whole,
+)
 from reports.tables.table import Table
+from reports.text.number import percent
 
 
 def kinds_tables(run: Run) -> list[Table]:
@@ -20,7 +33,7 @@ def kinds_tables(run: Run) -> list[Table]:
                 mixed(at["words"]),
                 whole(float(at["heads"])),
                 percentage(float(at["share"]), 0),
-                interval(float(at["share_lower"]), float(at["share_upper"])),
+                _limits(float(at["share_lower"]), float(at["share_upper"])),
                 p_value(float(at["p"])),
                 number(float(at["error_strata"]), digits=2),
                 number(float(at["error_sample"]), digits=2),
@@ -67,6 +80,13 @@ CAPTION = (
     " documents of these same kinds (strata), and over further kinds, of which these would be a"
     " sample."
 )
+
+
+def _limits(low: float, high: float) -> Cell:
+    """A cell that holds the limits of a share; n/a where unknown."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return missing()
+    return share(low, f"{percent(low, 0)} to {percent(high, 0)}")
 
 
 def kinds(run: Run) -> list[str]:

@@ -212,7 +212,7 @@ def test_what_lies_between_kinds_of_text_stands_with_its_interval_and_what_error
         "norm, $C$",
         "4",
         "62%",
-        "0.30 to 0.81",
+        "30% to 81%",
         "0.0095",
         "0.77",
         "1.3",
