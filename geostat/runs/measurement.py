@@ -5,8 +5,10 @@ store. Imports torch.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from empirical.capture.capture import capture
+from empirical.capture.identity import asked_for, refuse_other
 from empirical.capture.observers import Baselines, Geometry, Observer, refuse_unknown_heads
 from empirical.measure.convention import Convention
 from empirical.sources import builtin, builtin_texts, models, texts
@@ -14,6 +16,7 @@ from empirical.sources import windows as corpus
 from empirical.sources.paths import path_of
 from empirical.store.manifest import read_root
 from empirical.store.store import Store
+from empirical.store.stored_run import StoredRun
 from geostat.bounds.own_cosines import MeasuredEnvelope
 from geostat.errors import InputError
 from geostat.runs.console import QUIET, Console
@@ -62,6 +65,16 @@ def find_model(settings: Settings) -> models.FoundModel:
     return result
 
 
+def _options(settings: Settings) -> dict[str, Any]:
+    """What `capture` takes of the settings, as it takes it."""
+    return {
+        "n": sizes(settings.n, settings.length),
+        "convention": Convention(settings.convention),
+        "seed": settings.seed,
+        "batch": settings.batch,
+    }
+
+
 def measure(
     settings: Settings,
     out: Path,
@@ -79,7 +92,7 @@ def measure(
         StoreError: if the run there is damaged (unless `fresh`; not even then if its manifest
             cannot be read).
     """
-    n = sizes(settings.n, settings.length)
+    options = _options(settings)
     path = path_of(store_path(out))
     if path.exists():
         read_root(path, damaged=fresh)  # refuses what is no run
@@ -97,6 +110,8 @@ def measure(
             count=settings.documents,
             special_tokens=settings.special_tokens,
         )
+        if path.exists() and not fresh:
+            refuse_other(StoredRun.open(path), asked_for(windows, **options), windows)
         console.stage("load the model")
         model = result.load()
         console.stage("capture")
@@ -112,11 +127,8 @@ def measure(
             windows,
             path,
             observers=observers,
-            n=n,
-            convention=Convention(settings.convention),
-            seed=settings.seed,
-            batch=settings.batch,
             settings=asked,
+            **options,
             fresh=fresh,
             on_progress=console.captured,
             on_kept=kept.append,
