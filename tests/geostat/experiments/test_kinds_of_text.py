@@ -14,6 +14,7 @@ from statsmodels.stats.anova import anova_lm
 from geostat.experiments import kinds_of_text
 from geostat.experiments.kinds_of_text import (
     QUANTITIES,
+    VARIABLES,
     OneWay,
     between_kinds,
     contributions,
@@ -130,6 +131,8 @@ def test_a_share_is_told_where_there_are_kinds_of_several_documents(kinds: str, 
     found = between_kinds(tree, list(kinds))
     assert ("between_share" in found) == told
     if told:
+        parts = {part.name for record in VARIABLES for part in record.parts().values()}
+        assert set(found.data_vars) == parts
         assert list(found["quantity"].values) == ["C"]
         assert float(found["between_heads"][0]) == 3
         assert str(found["between_words"].values[0]) == QUANTITIES["C"][2]
