@@ -29,7 +29,7 @@ import torch
 from empirical.capture.capture import Progress, capture
 from empirical.capture.observers import Baselines, Geometry
 from empirical.measure.sizes import default_n
-from empirical.sources import models, texts
+from empirical.sources import builtin_texts, models
 from empirical.sources import windows as corpus
 
 ONCE = 2
@@ -134,7 +134,7 @@ def forget() -> None:
 def peak(what: str, length: int) -> None:
     """Run one thing in this process and print the most memory it held, in MB."""
     model = models.find(None).load()
-    windows = corpus.windows(texts.builtin(), model.tokenizer, length=length, count=1)
+    windows = corpus.windows(builtin_texts.topics(), model.tokenizer, length=length, count=1)
     ids = torch.as_tensor(windows.token_ids.astype(np.int64))
     with tempfile.TemporaryDirectory() as folder:
         run = partial(
@@ -184,7 +184,7 @@ def main() -> None:
     model = models.find(None).load()
     times(
         model,
-        corpus.windows(texts.builtin(), model.tokenizer, length=given.length, count=1),
+        corpus.windows(builtin_texts.topics(), model.tokenizer, length=given.length, count=1),
         given.pairs,
         given.documents,
     )

@@ -20,8 +20,8 @@ from empirical.measure import layer as summaries
 from empirical.measure import nulls
 from empirical.measure.selection import separability
 from empirical.measure.sizes import default_n
+from empirical.sources.builtin_texts import topics
 from empirical.sources.models import LoadedModel, find
-from empirical.sources.texts import builtin
 from empirical.sources.windows import windows
 from empirical.tap.tap import TappedLayer, tap
 
@@ -80,7 +80,7 @@ def main() -> None:
     arguments = parser.parse_args()
     model = find(None).load()
     ids = torch.as_tensor(
-        windows(builtin(), model.tokenizer, length=arguments.tokens, count=1).token_ids.astype(
+        windows(topics(), model.tokenizer, length=arguments.tokens, count=1).token_ids.astype(
             np.int64
         )
     )

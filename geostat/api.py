@@ -86,7 +86,8 @@ def capture(
 
     Args:
         model: hub id, local directory or GGUF file; None: the built-in model.
-        documents: text files, folders or .jsonl; none: Python's own documentation.
+        documents: text files, folders or .jsonl; none, or "builtin": several kinds of Python's own
+            texts; "builtin:topics": its language reference alone.
         count: how many documents.
         length: tokens of a window.
         out: the store, or a folder for it.

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from empirical.measure.queries import Row, measure_layer
-from empirical.sources import models, texts
+from empirical.sources import builtin_texts, models
 from empirical.sources.queries import Queries
 from empirical.sources.windows import Windows, windows
 from empirical.tap.tap import TappedLayer, tap
@@ -68,7 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--length", type=int, default=1024)
     given = parser.parse_args(arguments)
     found = models.find(None)
-    text = windows(texts.builtin(), found.tokenizer, length=given.length, count=given.documents)
+    text = windows(
+        builtin_texts.builtin(), found.tokenizer, length=given.length, count=given.documents
+    )
     model = found.load()
     print("| number | queries | " + " | ".join(f"Q = {count}" for count in COUNTS), end=" |")
     print(" within documents |\n|---|---|" + "---|" * (len(COUNTS) + 1))

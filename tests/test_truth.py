@@ -19,8 +19,8 @@ from support.places import GOLDEN
 
 from empirical.capture.capture import capture
 from empirical.capture.observers import Geometry
+from empirical.sources.builtin_texts import topics
 from empirical.sources.models import LoadedModel
-from empirical.sources.texts import builtin
 from empirical.sources.windows import Windows, windows
 
 pytestmark = pytest.mark.builtin
@@ -48,7 +48,7 @@ def same_text() -> bool:
 
 
 def six_windows(model: LoadedModel, count: int = 6) -> Windows:
-    return windows(builtin(), model.tokenizer, length=GOLDEN["tokens"], count=count)
+    return windows(topics(), model.tokenizer, length=GOLDEN["tokens"], count=count)
 
 
 @pytest.fixture(scope="module")

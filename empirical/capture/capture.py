@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from empirical.capture.identity import differing, provenance
+from empirical.capture.identity import provenance, refuse_other
 from empirical.capture.layer_view import RunShape, layer_view, refuse_non_finite
 from empirical.capture.observers import Buffers, Observer, Progress
-from empirical.errors import InputError
 from empirical.measure.convention import Convention
 from empirical.sources.models import LoadedModel
 from empirical.sources.queries import LAST, Queries
@@ -79,10 +78,8 @@ def capture(
         StoreError: if the store at `path` is damaged.
         KeyboardInterrupt: passed on after the documents that were complete are safe.
     """
-    asked = {**(settings or {}), **queries.provenance()}
-    recorded = provenance(
-        model, windows, n=n, convention=convention, seed=seed, batch=batch, settings=asked
-    )
+    options = {"n": n, "queries": queries, "convention": convention, "seed": seed, "batch": batch}
+    recorded = provenance(model, windows, settings=settings or {}, **options)
     shape = RunShape(
         **{name: getattr(model, name) for name in ("layers", "heads", "kv_heads", "dimension")},
         positions=windows.token_ids.shape[1],
@@ -144,34 +141,15 @@ class _Run:
         return self.store
 
     def _existing(self) -> Store | None:
-        """The run that stands at `path` and is to be completed; two runs are never mixed in one
-        store.
-        """
+        """The run that stands at `path` and is to be completed."""
         if not self.path.exists():
             return None
         if self.fresh:
             read_root(self.path, damaged=True)  # refuses what is no run
             return None
         store = Store.open(self.path)
-        held, names = store.documents, self.windows.names
-        for name, old, new in differing(store.attributes, self.recorded):
-            raise InputError(
-                f"{store.path}: was measured with {name} = {old}, this run has {new}. Use --fresh"
-                " to measure again, or another --out."
-            )
-        if len(held) > len(names):
-            raise InputError(
-                f"{store.path}: holds {len(held)} documents, this run asks for {len(names)}. "
-                f"Use --documents {len(held)} or more, --fresh, or another --out."
-            )
-        for row, name, digest in zip(held, names, self.windows.sha256, strict=False):
-            if row["sha256"] != digest:
-                seen = (
-                    f"holds document {row['name']!r} where this run reads {name!r} with other"
-                    " tokens"
-                )
-                raise InputError(f"{store.path}: {seen}. Use --fresh, or another --out.")
-        store.extend(len(names))
+        refuse_other(store, self.recorded, self.windows)
+        store.extend(len(self.windows.names))
         return store
 
     def _plans(self) -> dict[str, GroupPlan]:

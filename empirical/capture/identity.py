@@ -17,10 +17,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from empirical.errors import InputError
 from empirical.measure.convention import Convention
 from empirical.schema import SCHEMA_VERSION
 from empirical.sources.models import LoadedModel
+from empirical.sources.queries import Queries
 from empirical.sources.windows import Windows
+from empirical.store.stored_run import StoredRun
 
 LIBRARIES = ("torch", "transformers", "numpy", "numba")
 """Whose versions can move a measured number."""
@@ -52,17 +55,42 @@ def git_commit() -> str:
         return ""
 
 
-def provenance(
-    model: LoadedModel,
+def asked_for(
     windows: Windows,
     *,
     n: np.ndarray,
+    queries: Queries,
     convention: Convention,
     seed: int,
     batch: int,
-    settings: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Everything a store's root says of its run; plain JSON types."""
+    """The part of the provenance that is known before a model's weights are read: text and
+    options.
+    """
+    return {
+        "corpus": {  # it does not change when documents are added
+            "name": windows.corpus,
+            **({"population": windows.population} if windows.population else {}),
+        },
+        "length": int(windows.token_ids.shape[1]),
+        "n": {
+            "count": len(n),
+            "smallest": int(n[0]),
+            "largest": int(n[-1]),
+            "sha256": hashlib.sha256(np.asarray(n, dtype="<i8").tobytes()).hexdigest(),
+        },
+        "queries": str(queries),
+        "convention": convention.value,
+        "special_tokens": windows.special_tokens,
+        "seed": seed,
+        "batch": batch,
+    }
+
+
+def provenance(
+    model: LoadedModel, windows: Windows, *, settings: Mapping[str, Any], **options: Any
+) -> dict[str, Any]:
+    """Everything a store's root says of its run; plain JSON types. options: as in `asked_for`."""
     try:
         own = version("attention-geostat")
     except PackageNotFoundError:
@@ -73,20 +101,33 @@ def provenance(
         "git_commit": git_commit(),
         "versions": {name: version(name) for name in LIBRARIES},
         "model": model.provenance(),
-        "corpus": {"name": windows.corpus},  # it does not change when documents are added
-        "length": int(windows.token_ids.shape[1]),
-        "n": {
-            "count": len(n),
-            "smallest": int(n[0]),
-            "largest": int(n[-1]),
-            "sha256": hashlib.sha256(np.asarray(n, dtype="<i8").tobytes()).hexdigest(),
-        },
-        "convention": convention.value,
-        "special_tokens": windows.special_tokens,
-        "seed": seed,
-        "batch": batch,
+        **asked_for(windows, **options),
         "settings": dict(settings),
     }
+
+
+def refuse_other(store: StoredRun, recorded: Mapping[str, Any], windows: Windows) -> None:
+    """Refuse a run that is not the one `recorded`, or holds other documents than the first of
+    `windows`: two runs are never mixed in one store.
+
+    Raises:
+        InputError: naming what differs.
+    """
+    held, names = store.documents, windows.names
+    for name, old, new in differing(store.attributes, recorded):
+        raise InputError(
+            f"{store.path}: was measured with {name} = {old}, this run has {new}. Use --fresh"
+            " to measure again, or another --out."
+        )
+    if len(held) > len(names):
+        raise InputError(
+            f"{store.path}: holds {len(held)} documents, this run asks for {len(names)}. "
+            f"Use --documents {len(held)} or more, --fresh, or another --out."
+        )
+    for row, name, digest in zip(held, names, windows.sha256, strict=False):
+        if row["sha256"] != digest:
+            seen = f"holds document {row['name']!r} where this run reads {name!r} with other tokens"
+            raise InputError(f"{store.path}: {seen}. Use --fresh, or another --out.")
 
 
 def differing(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:

@@ -50,13 +50,18 @@ class LoadedModel:
     """Of a head's value states."""
     dtype: str
     device: str
+    sliding_window: int | None = None
+    """Tokens of the window of layers that have one; None where none has."""
 
     def provenance(self) -> dict[str, str | int | None]:
-        """Return what a run records of its model."""
+        """Return what a run records of its model; of a sliding window only where there is one."""
+        left_out = {"model", "tokenizer"} | (
+            {"sliding_window"} if self.sliding_window is None else set()
+        )
         return {
             field.name: getattr(self, field.name)
             for field in fields(self)
-            if field.name not in {"model", "tokenizer"}
+            if field.name not in left_out
         }
 
 
@@ -134,7 +139,17 @@ class FoundModel:
             dimension=dimension,
             dtype=self.dtype,
             device=self.device,
+            sliding_window=sliding_window(model.get_decoder().config),
         )
+
+
+def sliding_window(config: PreTrainedConfig) -> int | None:
+    """Return how many tokens the window of a decoder's sliding layers has; None where no layer
+    slides.
+    """
+    types = getattr(config, "layer_types", None) or ["sliding_attention"]
+    window = getattr(config, "sliding_window", None)
+    return int(window) if window and "sliding_attention" in types else None
 
 
 def find(

@@ -62,12 +62,6 @@ class Queries:
     def __str__(self) -> str:
         return "last" if self.count == 1 else f"{self.way}:{self.count}"
 
-    def provenance(self) -> dict[str, str]:
-        """Return what a run records of them; nothing of the last alone, as of runs before there
-        were others.
-        """
-        return {"queries": str(self)} if self.count > 1 else {}
-
     def _refuse_beyond(self, length: int) -> None:
         """Refuse more queries than a window of `length` tokens has room for."""
         room = length - LEAST_SEEN + 1

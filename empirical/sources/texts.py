@@ -1,5 +1,4 @@
-"""Sources of text: Python's own documentation, files, folders, .jsonl records, and data sets of the
-Hugging Face hub.
+"""Sources of text: files, folders, .jsonl records, and data sets of the Hugging Face hub.
 
 A source is read as a stream, from its start each time it is iterated. Imports the standard library,
 and for hub data sets the libraries huggingface_hub and datasets (optional extra `hub`).
@@ -8,9 +7,8 @@ and for hub data sets the libraries huggingface_hub and datasets (optional extra
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
@@ -49,6 +47,8 @@ class Document:
 
     name: str
     text: str
+    kind: str = ""
+    """What kind of text it is, among those that its corpus mixes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,35 +57,21 @@ class Corpus:
 
     name: str
     read: Callable[[], Iterator[Document]]
+    population: str = ""
+    """What the documents are a sample of, in words."""
+    strata: tuple[Corpus, ...] = ()
+    """Kinds that take turns in giving a document, each a corpus; none where documents come in the
+    order in which they are read.
+    """
 
     def __iter__(self) -> Iterator[Document]:
         """Read the documents from the start."""
         return self.read()
 
 
-def builtin() -> Corpus:
-    """Return the topics of Python's language reference, in the order of their names; the same for
-    one version of Python.
-
-    A text that stands under two names ("else" is that of "if") is one document, under the first.
-
-    >>> next(iter(builtin())).name
-    'assert'
-    """
-
-    def read() -> Iterator[Document]:
-        from pydoc_data.topics import topics
-
-        first = {topics[name]: name for name in sorted(topics, reverse=True)}
-        for name in sorted(first.values()):
-            yield Document(name=name, text=topics[name])
-
-    return Corpus(name=f"pydoc_data.topics of Python {platform.python_version()}", read=read)
-
-
 def from_paths(paths: Sequence[str | Path], *, field: str = "text") -> Corpus:
     """Return the documents of files, folders (recursively, in the order of names) and .jsonl files
-    (one a line), each file once.
+    (one a line), each file once. Those of one path are of one kind.
 
     field: which one of a .jsonl record holds the text.
 
@@ -121,18 +107,19 @@ def from_paths(paths: Sequence[str | Path], *, field: str = "text") -> Corpus:
                     continue
                 seen.add(file.resolve())
                 try:
-                    yield from (
+                    documents = (
                         _records(file, field)
                         if file.suffix.lower() == ".jsonl"
                         else _whole(file, may_be_empty=file != root)
                     )
+                    yield from (replace(document, kind=shown(root)) for document in documents)
                 except OSError as error:
                     raise InputError(
                         f"{shown(file)}: cannot be read ({error.strerror}). Check its permissions,"
                         " or leave it out."
                     ) from error
 
-    return Corpus(name=name, read=read)
+    return Corpus(name=name, read=read, population="the user's own text")
 
 
 def _files(root: Path) -> list[Path]:
@@ -284,9 +271,13 @@ def from_hub(dataset: str, *, split: str = "train", field: str = "text") -> Corp
                     " connection."
                 ) from error
             where = f"{name}:{number}"
-            yield Document(name=where, text=_text_of(record, field, where))
+            yield Document(name=where, text=_text_of(record, field, where), kind=dataset)
 
-    return Corpus(name=f"{dataset}@{commit} {split}", read=read)
+    return Corpus(
+        name=f"{dataset}@{commit} {split}",
+        read=read,
+        population="the first records of a data set that are long enough",
+    )
 
 
 def _first_line(error: Exception) -> str:

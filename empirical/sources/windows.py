@@ -8,11 +8,16 @@ for a type.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from empirical.errors import InputError
@@ -20,6 +25,8 @@ from empirical.sources.texts import Document
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+Item = TypeVar("Item")
 
 SPECIAL_TOKENS = ("default", "none")
 
@@ -32,6 +39,19 @@ CHARACTERS_READ = 32
 """Characters of a text that are cut into tokens at first, for each token of a window; twice as
 many whenever they do not settle it.
 """
+RUN: Final = 5
+"""Tokens of the runs by which two windows are compared."""
+ALIKE: Final = 0.8
+"""Share of such runs, of those that either window has, from which on two are nearly the same: up to
+one token in 45 changed one by one, or one stretch of a ninth of the window.
+"""
+ROUNDING: Final = 1e-9
+"""By how much a product of ALIKE may be too large."""
+RADIX: Final = 0x9E3779B97F4A7C15
+"""Odd factor, ⌊2⁶⁴/φ⌋, of which a run's hash is the polynomial in its tokens (Knuth, The Art of
+Computer Programming 3, §6.4).
+"""
+
 MARGIN = 16
 """Tokens that must follow a window before it counts as settled: the last ones before a cut
 depend on what follows.
@@ -56,11 +76,16 @@ class Windows:
     corpus: str
     """Name of the corpus."""
     special_tokens: str
+    population: str = ""
+    """What the documents are a sample of."""
+    kinds: tuple[str, ...] = ()
+    """Kind of text of each document; none where they are not told apart."""
 
     def row(self, document: int) -> dict[str, Any]:
         """Return what a run records of one document, in plain types."""
         return {
             "name": self.names[document],
+            **({"kind": self.kinds[document]} if self.kinds else {}),
             "sha256": self.sha256[document],
             "text_sha256": self.text_sha256[document],
         }
@@ -77,72 +102,121 @@ def windows(
     """Cut the first `count` documents that are long enough to their first `length` tokens, special
     ones included.
 
-    A document that is too short is left out and counted. Documents are the sampling unit: two whose
-    windows are the same would be one that counts twice, and are refused. special_tokens: "default"
-    (as the tokenizer puts them) or "none".
+    A document that is too short is left out and counted. The strata of a corpus take turns, so that
+    each gives equally many while it has any. Documents are the sampling unit: two whose windows are
+    the same, or nearly (`nearly_the_same`), would be one that counts twice, and are refused.
+    special_tokens: "default" (as the tokenizer puts them) or "none".
 
     Raises:
         InputError: an option is out of range, no document is long enough, or too few are, or two
-            hold the same text or begin with the same tokens; and what reading raises.
+            hold the same text, or begin with the same or nearly the same tokens; and what reading
+            raises.
     """
     _check(length=length, count=count, special_tokens=special_tokens)
-    rows, held = _read(
-        documents, tokenizer, length=length, count=count, special_tokens=special_tokens
-    )
+    held: list[int] = []
+    cut = partial(_tokens, tokenizer, special_tokens=special_tokens, length=length)
+    strata = [
+        _long_enough(stratum, cut, length, held)
+        for stratum in getattr(documents, "strata", ()) or (documents,)
+    ]
+    rows = _distinct(in_turn(strata), length=length, count=count)
     corpus = getattr(documents, "name", "documents")
     if len(rows) < count:
         raise InputError(
             f"{corpus}: {_too_few(held, enough=len(rows), length=length, count=count)}"
         )
     token_ids = np.array(list(rows), dtype=np.int32)
-    names, digests = zip(*rows.values(), strict=True)
+    read = list(rows.values())
+    for first, second, alike in nearly_the_same(token_ids):
+        raise InputError(
+            f"{read[first].name} and {read[second].name}: share {alike:.0%} of their runs of"
+            f" {RUN} tokens in a window, expected different documents. Leave one out."
+        )
     return Windows(
         token_ids=token_ids,
-        names=names,
+        names=tuple(document.name for document in read),
         sha256=tuple(hashlib.sha256(row.astype("<i4").tobytes()).hexdigest() for row in token_ids),
-        text_sha256=digests,
+        text_sha256=tuple(_digest(document) for document in read),
         skipped=len(held) - len(rows),
         corpus=corpus,
         special_tokens=special_tokens,
+        population=getattr(documents, "population", ""),
+        kinds=tuple(document.kind for document in read) if any(d.kind for d in read) else (),
     )
 
 
-def _read(
+def _long_enough(
     documents: Iterable[Document],
-    tokenizer: PreTrainedTokenizerBase,
-    *,
+    cut: Callable[[str], list[int]],
     length: int,
-    count: int,
-    special_tokens: str,
-) -> tuple[dict[tuple[int, ...], tuple[str, str]], list[int]]:
-    """Read documents until `count` windows are found.
-
-    Returns by the tokens of a window its document's name and digest; and how many tokens each
-    document that was read has, of a long one `length` or more.
+    held: list[int],
+) -> Iterator[tuple[Document, tuple[int, ...]]]:
+    """Read documents that have `length` tokens, each with its window, and note in `held` how many
+    tokens each document that was read has, of a long one `length` or more.
     """
-    rows: dict[tuple[int, ...], tuple[str, str]] = {}
-    held: list[int] = []
     for document in documents:
-        ids = _tokens(tokenizer, document.text, special_tokens=special_tokens, length=length)
+        ids = cut(document.text)
         held.append(len(ids))
-        if len(ids) < length:
-            continue
-        window, digest = tuple(ids[:length]), hashlib.sha256(document.text.encode()).hexdigest()
-        if window in rows:
-            first, first_digest = rows[window]
-            raise InputError(
-                _twice(
-                    first,
-                    document.name,
-                    same_text=first_digest == digest,
-                    length=length,
-                    enough=len(rows),
-                )
-            )
-        rows[window] = document.name, digest
-        if len(rows) == count:
+        if len(ids) >= length:
+            yield document, tuple(ids[:length])
+
+
+def in_turn(streams: Iterable[Iterator[Item]]) -> Iterator[Item]:
+    """Take one item of each stream in turn; a stream that ends drops out.
+
+    >>> "".join(in_turn([iter("ABC"), iter("D"), iter("EF")]))
+    'ADEBFC'
+    """
+    waiting = deque(streams)
+    while waiting:
+        stream = waiting.popleft()
+        for item in stream:
+            yield item
+            waiting.append(stream)
             break
-    return rows, held
+
+
+def _distinct(
+    found: Iterable[tuple[Document, tuple[int, ...]]], *, length: int, count: int
+) -> dict[tuple[int, ...], Document]:
+    """Read until `count` windows are found: documents by their windows' tokens, no two equal."""
+    rows: dict[tuple[int, ...], Document] = {}
+    for document, window in islice(found, count):
+        if window in rows:
+            raise InputError(_twice(rows[window], document, length=length, enough=len(rows)))
+        rows[window] = document
+    return rows
+
+
+def _digest(document: Document) -> str:
+    """Return the sha256 of a document's whole text in UTF-8."""
+    return hashlib.sha256(document.text.encode()).hexdigest()
+
+
+def nearly_the_same(token_ids: NDArray[np.int32]) -> Iterator[tuple[int, int, float]]:
+    """Find pairs of windows, (document, position), whose sets of runs of RUN tokens have a Jaccard
+    index of at least ALIKE: both numbers and the index.
+
+    Two sets that are so alike share one of the rarest 1 − ALIKE of each one's runs (prefix filter:
+    Bayardo, Ma & Srikant 2007, "Scaling up all pairs similarity search"). Rare runs stand in few
+    documents, so the work grows with the tokens, not with the pairs.
+    """
+    size = min(RUN, token_ids.shape[1])
+    weights = np.array([pow(RADIX, power, 2**64) for power in range(size)], dtype=np.uint64)
+    runs = sliding_window_view(token_ids.astype(np.uint64), size, axis=1) @ weights  # modulo 2⁶⁴
+    sets = [np.unique(row) for row in runs]
+    values, counts = np.unique(np.concatenate(sets), return_counts=True)
+    where: dict[int, list[int]] = {}
+    for second, own in enumerate(sets):
+        rarest = own[np.lexsort((own, counts[np.searchsorted(values, own)]))]
+        prefix = rarest[: own.size - math.ceil(ALIKE * own.size - ROUNDING) + 1].tolist()
+        for first in sorted({earlier for run in prefix for earlier in where.get(run, ())}):
+            shared = np.intersect1d(sets[first], own, assume_unique=True).size
+            alike = shared / (sets[first].size + own.size - shared)
+            if alike >= ALIKE:
+                yield first, second, alike
+        for run in prefix:
+            where.setdefault(run, []).append(second)
 
 
 def _too_few(held: list[int], *, enough: int, length: int, count: int) -> str:
@@ -181,16 +255,16 @@ def _check(*, length: int, count: int, special_tokens: str) -> None:
         )
 
 
-def _twice(first: str, second: str, *, same_text: bool, length: int, enough: int) -> str:
+def _twice(first: Document, second: Document, *, length: int, enough: int) -> str:
     """Say that two documents are one, and what could be done."""
     seen, remedy = (
         ("hold the same text", "")
-        if same_text
+        if _digest(first) == _digest(second)
         else (f"begin with the same {length} tokens", " use a longer --length,")
     )
     return (
-        f"{first} and {second}: {seen}, expected different documents. Leave one out,{remedy} or use"
-        f" --documents {enough}."
+        f"{first.name} and {second.name}: {seen}, expected different documents. Leave one out,"
+        f"{remedy} or use --documents {enough}."
     )
 
 

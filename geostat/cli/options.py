@@ -149,7 +149,10 @@ DOCTOR: Final[Options] = {
 _MODEL = typer.Argument(
     help="Hub id, local directory or GGUF file; the built-in SmolLM2-135M-Instruct when left out."
 )
-_TEXT = "File, folder or .jsonl; repeatable. Python's own documentation when left out."
+_TEXT = (
+    "File, folder or .jsonl; repeatable. Or builtin, several kinds of Python's own texts, also when"
+    " left out; builtin:topics, its language reference alone."
+)
 _FRESH = "Measure again; the run at --out is thrown away once the first new document is complete."
 MEASURING: Final[Options] = {
     "model": (Annotated[str | None, _MODEL], None),

@@ -165,7 +165,7 @@ SETTINGS: Final[dict[str, tuple[str, Callable[[Held], str], str]]] = {
     ),
     "queries": (
         "analysed queries",
-        lambda held: str((held.attrs.get("settings") or {}).get("queries", "last")),
+        lambda held: str(held.attrs.get("queries", "last")),
         "a document's numbers are means over them",
     ),
     "editions": (

@@ -29,7 +29,7 @@ class Variable:
     """What is known of a variable before it has numbers; `symbol` is LaTeX without dollar signs.
 
     An `estimated` variable x has x_se, x_lower and x_upper beside it, and x_skew and x_without (…,
-    document) where a claim is on it (`judged`).
+    document) where a claim is on it, or a share between kinds of text is told (`judged`).
     """
 
     name: str

@@ -5,8 +5,10 @@ store. Imports torch.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from empirical.capture.capture import capture
+from empirical.capture.identity import asked_for, refuse_other
 from empirical.capture.observers import (
     Baselines,
     Geometry,
@@ -15,24 +17,37 @@ from empirical.capture.observers import (
     refuse_unknown_heads,
 )
 from empirical.measure.convention import Convention
-from empirical.sources import builtin, models, texts
+from empirical.sources import builtin, builtin_texts, models, texts
 from empirical.sources import windows as corpus
 from empirical.sources.paths import path_of
 from empirical.store.manifest import read_root
 from empirical.store.store import Store
+from empirical.store.stored_run import StoredRun
 from geostat.bounds.own_cosines import MeasuredEnvelope
+from geostat.errors import InputError
 from geostat.runs.console import QUIET, Console
 from geostat.runs.files import capture_session, refuse_unwritable, store_path
 from geostat.runs.settings import Settings, refuse_text_as_model, sizes
 
 
 def text_of(settings: Settings) -> texts.Corpus:
-    """Find the asked-for text; it is read when windows are cut from it."""
+    """Find the asked-for text; it is read when windows are cut from it.
+
+    Raises:
+        InputError: if there is no such text, or a built-in one stands beside others.
+    """
     if settings.dataset:
         return texts.from_hub(settings.dataset, split=settings.split, field=settings.field)
-    return (
-        texts.from_paths(settings.text, field=settings.field) if settings.text else texts.builtin()
-    )
+    names = [str(path) for path in settings.text] or ["builtin"]
+    own = [name for name in names if name.partition(":")[0] == "builtin"]
+    if own and len(names) > 1:
+        raise InputError(
+            f"--text {own[0]}: stands beside {len(names) - 1} more, expected a built-in text alone."
+            " Drop it, or the others."
+        )
+    if own:
+        return builtin_texts.named(own[0])
+    return texts.from_paths(settings.text, field=settings.field)
 
 
 def find_model(settings: Settings) -> models.FoundModel:
@@ -65,6 +80,17 @@ def _observers(settings: Settings, *, null: bool) -> list[Observer]:
     return [Geometry(named=settings.heads), *baselines, MeasuredEnvelope(), *means]
 
 
+def _options(settings: Settings) -> dict[str, Any]:
+    """What `capture` takes of the settings, as it takes it."""
+    return {
+        "n": sizes(settings.n, settings.length),
+        "queries": settings.analysed,
+        "convention": Convention(settings.convention),
+        "seed": settings.seed,
+        "batch": settings.batch,
+    }
+
+
 def measure(
     settings: Settings,
     out: Path,
@@ -82,7 +108,7 @@ def measure(
         StoreError: if the run there is damaged (unless `fresh`; not even then if its manifest
             cannot be read).
     """
-    n = sizes(settings.n, settings.length)
+    options = _options(settings)
     path = path_of(store_path(out))
     if path.exists():
         read_root(path, damaged=fresh)  # refuses what is no run
@@ -100,6 +126,8 @@ def measure(
             count=settings.documents,
             special_tokens=settings.special_tokens,
         )
+        if path.exists() and not fresh:
+            refuse_other(StoredRun.open(path), asked_for(windows, **options), windows)
         console.stage("load the model")
         model = result.load()
         console.stage("capture")
@@ -113,12 +141,8 @@ def measure(
             windows,
             path,
             observers=observers,
-            n=n,
-            queries=settings.analysed,
-            convention=Convention(settings.convention),
-            seed=settings.seed,
-            batch=settings.batch,
             settings=asked,
+            **options,
             fresh=fresh,
             on_progress=console.captured,
             on_kept=kept.append,

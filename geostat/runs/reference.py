@@ -20,6 +20,7 @@ from geostat.datasets.separability import ALL_BOUNDS, bound_attributes
 from geostat.datasets.variable import SINK_VISIBLE, Variable
 from geostat.experiments.chance import VARIABLES as SEPARABLE
 from geostat.experiments.head_regimes import VARIABLES as REGIMES
+from geostat.experiments.kinds_of_text import VARIABLES as KINDS
 from geostat.experiments.sink import VARIABLES as SINK
 from geostat.fits.norms.variables import HEADS, POSITIONS, TOKENS
 from geostat.fits.pooled.depth import RECORDS as DEPTH
@@ -70,7 +71,7 @@ RECORDS: Final[Mapping[str, tuple[Variable, ...]]] = {
         ),
         *verdicts.OVERALL,
     ),
-    "summary": overall.VARIABLES,
+    "summary": (*overall.VARIABLES, *KINDS),
 }
 """Records of a run's variables, by group."""
 
@@ -81,10 +82,10 @@ results themselves are labelled with.
 
 An estimate, marked \\*, is four variables: `x`, `x_se` (standard error), `x_lower` and `x_upper`
 (95% interval; over documents unless its attribute `interval` says otherwise). Where a claim is on
-it, marked \\*\\*, there are also `x_skew` (skewness of single documents) and `x_without` (the
-estimate without each document, along `document`). Each variable carries its meaning, unit, symbol
-and equation as the attributes `long_name`, `units`, `symbol` and `equation`; equation numbers are
-those of arXiv 2602.01893.
+it, or its share between kinds of text is told, marked \\*\\*, there are also `x_skew` (skewness of
+single documents) and `x_without` (the estimate without each document, along `document`). Each
+variable carries its meaning, unit, symbol and equation as the attributes `long_name`, `units`,
+`symbol` and `equation`; equation numbers are those of arXiv 2602.01893.
 """
 
 

@@ -16,6 +16,7 @@ from geostat.bounds.predictive.curves import predictive_curves
 from geostat.errors import InputError, refuse_unknown
 from geostat.experiments.chance import compare_with_nulls
 from geostat.experiments.head_regimes import classify_heads
+from geostat.experiments.kinds_of_text import between_kinds, kinds_of
 from geostat.experiments.sink import correlate_with_sink
 from geostat.fits.norms.fit import fit_norms
 from geostat.fits.pooled.fit import fit_pooled
@@ -88,7 +89,8 @@ def confronted(
     out["verdicts"] = give_verdicts(
         joined(earlier, tree_of({"envelope": out["envelope"]})), tolerances
     )
-    return out | {"summary": summarise(joined(earlier, tree_of(out)), tolerances)}
+    summary = summarise(joined(earlier, tree_of(out)), tolerances)
+    return out | {"summary": summary.merge(between_kinds(tree, kinds_of(tree)))}
 
 
 def _refuse_older_fits(tree: xr.DataTree) -> None:

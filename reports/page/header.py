@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 from reports.run import Run
+from reports.tables.kinds import kinds
 from reports.text.number import MISSING, count, rounded
 
 STAGES = ("capture", "fit", "confront", "report")
@@ -27,6 +29,7 @@ def header(run: Run, seconds: Mapping[str, float] | None) -> list[tuple[str, str
         ("Model", model_name(run)),
         ("Architecture", _architecture(run, model if isinstance(model, Mapping) else {})),
         ("Text", _named(corpus, ("name", "source", "corpus", "path")) or MISSING),
+        *_sampled(run, corpus),
         ("Documents", f"{run.documents:,}"),
         ("Tokens a document", f"{run.positions:,}"),
         ("Tokens in all", f"{run.documents * run.positions:,}"),
@@ -46,6 +49,52 @@ def header(run: Run, seconds: Mapping[str, float] | None) -> list[tuple[str, str
             ("Time", duration(sum(known.values())) + (f" ({parts})" if len(known) > 1 else ""))
         )
     return facts
+
+
+def _sampled(run: Run, corpus: Any) -> list[tuple[str, str]]:
+    """Of which population the documents are, of which kinds, and the sha256 of all their texts: of
+    the documents' own sha256, as hexadecimal digits, one after the other.
+    """
+    rows = run.attrs.get("manifest", {}).get("documents", [])
+    digests = [str(row["text_sha256"]) for row in rows if row.get("text_sha256")]
+    facts = [
+        ("Population", _named(corpus, ("population",)) if isinstance(corpus, Mapping) else ""),
+        ("Kinds of text", ", ".join(kinds(run))),
+        ("SHA-256 of the texts", sha256("".join(digests).encode()).hexdigest() if digests else ""),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+FEW = 8
+"""Documents below which the page warns: what intervals and verdicts are worth was simulated with
+eight (docs/fits.md, docs/verdicts.md).
+"""
+
+
+def warnings(run: Run) -> list[str]:
+    """What a reader must know of the documents before any number: that they are few, or shorter
+    than the model's sliding window.
+    """
+    said = []
+    if run.documents == 1:
+        said.append(
+            "One document: no number has a standard error or an interval, and none speaks of other"
+            " texts. Measure more with --documents."
+        )
+    elif run.documents < FEW:
+        said.append(
+            f"{run.documents} documents, fewer than {FEW}: intervals are wide (Student’s t with"
+            f" {run.documents - 1} degrees of freedom), and how often they hold was not simulated"
+            " for so few. Measure more with --documents."
+        )
+    model = run.attrs.get("model")
+    window = model.get("sliding_window") if isinstance(model, Mapping) else None
+    if isinstance(window, int) and run.positions <= window:
+        said.append(
+            f"The model’s sliding window has {window:,} tokens, a document {run.positions:,}: it"
+            " never closes, so sliding layers see all of a document, as the others do."
+        )
+    return said
 
 
 def model_name(run: Run) -> str:

@@ -64,6 +64,7 @@ def write_page(tree: xr.DataTree, out: Path, *, seconds: Mapping[str, float] | N
         model=header.model_name(run),
         facts=header.header(run, seconds),
         queries=run.queries,
+        warnings=header.warnings(run),
         sentences=listed(run.summary.attrs, "sentences"),
         idea=idea,
         figures=figures,

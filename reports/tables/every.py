@@ -21,6 +21,7 @@ from reports.tables.fitted.parameters import compressed_tables, norms, similarit
 from reports.tables.fitted.pooled import pooled_tables
 from reports.tables.fitted.rivals import rival_tables
 from reports.tables.heads import head_tables
+from reports.tables.kinds import kinds_tables
 from reports.tables.predictive import predictive_tables
 from reports.tables.scoreboard import scoreboard_tables
 from reports.tables.separability import separability
@@ -50,6 +51,7 @@ def tables(tree: xr.DataTree) -> dict[str, Table]:
         *ingredient_tables(run),
         *predictive_tables(run),
         *experiment_tables(run),
+        *kinds_tables(run),
     ]
     made = [
         *scoreboard_tables(run),

@@ -261,6 +261,29 @@ ERRATUM = {
 }
 
 
+def with_kinds(tree: xr.DataTree) -> xr.DataTree:
+    """The run with documents of two kinds, and what lies between these."""
+    tree = tree.copy()
+    rows = tree.attrs["manifest"]["documents"]
+    kinds = ["$code$", "$code$", *["topics"] * (len(rows) - 2)]
+    own = [
+        {**row, "kind": kind, "text_sha256": "c" * 64}
+        for row, kind in zip(rows, kinds, strict=True)
+    ]
+    tree.attrs = {
+        **tree.attrs,
+        "corpus": {"name": "made-up text", "population": "two kinds in turn"},
+        "manifest": {"documents": own},
+    }
+    numbers = {"share": 0.62, "share_lower": 0.3, "share_upper": 0.81, "p": 0.0095}
+    numbers |= {"error_strata": 0.77, "error_sample": 1.31, "heads": 4.0}
+    between = {f"between_{name}": ("quantity", [value]) for name, value in numbers.items()}
+    between["between_words"] = ("quantity", np.array(["norm, $C$"], dtype=object))
+    summary = tree["summary"].to_dataset().assign(between)
+    tree["summary"] = xr.DataTree(summary.assign_coords(quantity=["C"]))
+    return tree
+
+
 def run_tree(**options: Any) -> xr.DataTree:
     """A confronted run as it is rendered, the caller's own; `options` as below. `window` < 64 gives
     the second layer a sliding window that does not see the sink.

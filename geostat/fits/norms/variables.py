@@ -50,7 +50,7 @@ _estimate = partial(_plain, estimated=True)
 _effect = partial(_estimate, judged=True)
 _each = partial(Variable, dims=("document", *DIMS))
 HEADS: Final = (
-    _estimate("C", "norm of a content token", "value norm", "C", CONSTANT_NORM),
+    _effect("C", "norm of a content token", "value norm", "C", CONSTANT_NORM),
     _effect("lam", "sink norm over content norm", "1", r"\lambda", SINK),
     _effect(
         "cv_token",

@@ -47,8 +47,8 @@ _BETA_NOTE = {
 }
 _LOSS, _EXCESS = r"\mathcal{L}_{\mathrm{out}}", r"\Delta\mathcal{L}_{\mathrm{out}}"
 BY_FORM: Final = (
-    _fitted("beta", "decay of similarity", "1/token", r"\beta", more=_BETA_NOTE),
-    _fitted("offset", "cosine at long lags; 0 for forms without", "1", "c"),
+    _fitted("beta", "decay of similarity", "1/token", r"\beta", more=_BETA_NOTE, judged=True),
+    _fitted("offset", "cosine at long lags; 0 for forms without", "1", "c", judged=True),
     _fitted("stretch", "exponent of the stretched form; 1 for the others", "1", "s"),
     _fitted(
         "mae_by_lag",
@@ -182,7 +182,14 @@ _estimate = partial(_head, estimated=True)
 _drift = partial(_estimate, equation=_DECAY)
 _gain = partial(_head, equation=_DECAY)
 BY_HEAD: Final = (
-    _estimate("rho0", "cosine between the sink and a content token", "1", r"\rho_0", _SINK),
+    _estimate(
+        "rho0",
+        "cosine between the sink and a content token",
+        "1",
+        r"\rho_0",
+        _SINK,
+        judged=True,
+    ),
     _estimate(
         "rho0_spread",
         "standard deviation of the sink cosine over tokens of a document",

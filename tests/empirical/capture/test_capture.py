@@ -441,5 +441,5 @@ def test_several_queries_leave_the_last_querys_measurements_as_they_are(tmp_path
 def test_a_run_of_other_queries_is_not_resumed(tmp_path: Path) -> None:
     path = tmp_path / "run.zarr"
     small_run(path, observers=QUERIES_TOO, queries=Queries("last", 3))
-    with pytest.raises(InputError, match=r"settings.queries = last:3, this run has last:4"):
+    with pytest.raises(InputError, match=r"queries = last:3, this run has last:4"):
         small_run(path, observers=QUERIES_TOO, queries=Queries("last", 4))

@@ -15,7 +15,7 @@ import huggingface_hub
 import pytest
 import torch
 from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
-from support.families import builtin_model, letters, tiny
+from support.families import WINDOW, builtin_model, letters, tiny
 from transformers.utils import logging
 
 from empirical.errors import InputError
@@ -63,6 +63,7 @@ def test_a_local_folder_loads_with_what_its_layers_show(
         "dimension": 16,
         "dtype": "float32",
         "device": "cpu",
+        **({"sliding_window": WINDOW} if family == "gpt_oss" else {}),
     }
     assert not loaded.model.training
     assert not any(weight.requires_grad for weight in loaded.model.parameters())

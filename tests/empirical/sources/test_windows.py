@@ -19,8 +19,9 @@ from transformers import PreTrainedTokenizerFast
 from transformers.utils import logging
 
 from empirical.errors import InputError
-from empirical.sources.texts import Corpus, Document, builtin
-from empirical.sources.windows import LEAST_LENGTH, Windows, _tokens, windows
+from empirical.sources.builtin_texts import topics
+from empirical.sources.texts import Corpus, Document
+from empirical.sources.windows import LEAST_LENGTH, Windows, _tokens, nearly_the_same, windows
 
 # The first topics of Python's language reference with 1,025 SmolLM2 tokens or more, and the sha256
 # of their text in Python 3.11.7.
@@ -47,7 +48,7 @@ def cut(documents: Corpus | list[Document], *, bos: bool = False, **options: Any
 
 @pytest.mark.builtin
 def test_the_built_in_text_gives_the_six_topics() -> None:
-    found = windows(builtin(), builtin_model().tokenizer, length=1025, count=6)
+    found = windows(topics(), builtin_model().tokenizer, length=1025, count=6)
     if found.corpus != "pydoc_data.topics of Python 3.11.7":
         pytest.skip("another Python has another text")
     assert dict(zip(found.names, found.text_sha256, strict=True)) == TOPICS
@@ -63,13 +64,7 @@ def test_the_built_in_text_gives_the_six_topics() -> None:
             r" 26, --length \d+, or"
         ),
     ):
-        windows(builtin(), builtin_model().tokenizer, length=1025, count=27)
-
-
-def test_the_built_in_text_is_sorted_and_can_be_read_again() -> None:
-    names = [document.name for document in builtin()]
-    assert names == sorted(names) == [document.name for document in builtin()]
-    assert len(names) > 50
+        windows(topics(), builtin_model().tokenizer, length=1025, count=27)
 
 
 def test_a_window_is_the_first_tokens_of_a_document_and_short_ones_are_counted() -> None:
@@ -183,8 +178,82 @@ def test_only_documents_that_count_must_differ() -> None:
     assert cut(named(one="abcdef", two="abcdeg"), length=6, count=2).names == ("one", "two")
 
 
-def test_the_built_in_text_holds_no_text_twice() -> None:
-    assert len({document.text for document in builtin()}) == len(list(builtin()))
+LETTERS = np.array(list("abcdefghijklmnopqrstuvwxyz"))
+
+
+def changed(text: str, every: int) -> str:
+    """The text with each so-many-th letter another one."""
+    return "".join(
+        chr(ord("a") + (ord(letter) - ord("a") + 1) % 26) if place % every == every - 1 else letter
+        for place, letter in enumerate(text)
+    )
+
+
+def prose(seed: int, length: int = 400) -> str:
+    return "".join(np.random.default_rng(seed).choice(LETTERS, length))
+
+
+@pytest.mark.parametrize(
+    ("other", "share"),
+    # Of 396 runs 7 changed letters take 5 each and the last one 1: 360/432. A stretch takes 40.
+    [(changed(prose(0), 50), "83%"), (prose(0)[40:] + prose(1, 40), "82%")],
+)
+def test_nearly_the_same_documents_are_refused_by_name(other: str, share: str) -> None:
+    with pytest.raises(InputError) as caught:
+        cut(named(one=prose(2), two=prose(0), three=other), length=400, count=3)
+    assert str(caught.value) == (
+        f"two and three: share {share} of their runs of 5 tokens in a window, expected different"
+        " documents. Leave one out."
+    )
+
+
+@pytest.mark.parametrize("other", [changed(prose(0), 40), prose(0)[50:] + prose(1, 50)])
+def test_documents_that_differ_more_are_let_through(other: str) -> None:
+    assert len(cut(named(one=prose(0), two=other), length=400, count=2).names) == 2
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 2), min_size=9, max_size=9), min_size=2, max_size=8),
+    st.integers(0, 3),
+)
+def test_the_pairs_found_by_their_rarest_runs_are_those_that_all_comparisons_find(
+    rows: list[list[int]], repeats: int
+) -> None:
+    ids = np.array([*rows, rows[0][repeats:] + rows[0][:repeats]], dtype=np.int32)
+    runs = [{tuple(row[at : at + 5]) for at in range(5)} for row in ids.tolist()]
+    expected = {
+        (first, second): len(runs[first] & runs[second]) / len(runs[first] | runs[second])
+        for first in range(len(runs))
+        for second in range(first + 1, len(runs))
+    }
+    found = {(first, second): alike for first, second, alike in nearly_the_same(ids)}
+    assert found == {pair: alike for pair, alike in expected.items() if alike >= 0.8}
+
+
+def kinds(*texts: tuple[str, list[str]]) -> Corpus:
+    """A corpus whose kinds take turns."""
+    strata = tuple(
+        Corpus(
+            name=kind,
+            read=lambda kind=kind, lines=lines: (
+                Document(name=f"{kind}{number}", text=line, kind=kind)
+                for number, line in enumerate(lines)
+            ),
+        )
+        for kind, lines in texts
+    )
+    return Corpus(name="mixed", read=lambda: iter(()), strata=strata, population="two kinds")
+
+
+def test_kinds_take_turns_and_a_document_that_is_too_short_costs_its_kind_no_turn() -> None:
+    mixed = kinds(("a", ["abcd", "ab", "dcba", "bdac"]), ("b", ["ef", "efgh"]))
+    found = cut(mixed, length=4, count=4)
+    assert found.names == ("a0", "b1", "a2", "a3")
+    assert found.kinds == ("a", "b", "a", "a")
+    assert (found.skipped, found.population) == (2, "two kinds")
+    assert found.row(1)["kind"] == "b"
+    with pytest.raises(InputError, match="mixed: 4 of 6 documents have 4 tokens or more"):
+        cut(mixed, length=4, count=5)
 
 
 def test_a_long_text_is_not_cut_into_tokens_as_a_whole() -> None:

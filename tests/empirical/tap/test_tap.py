@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import empirical.tap.tap as tap_module
 from empirical.errors import InputError
-from empirical.sources.texts import builtin
+from empirical.sources.builtin_texts import topics
 from empirical.sources.windows import windows
 from empirical.tap.attention import QUERY_BLOCK, Scoring, analysed_row
 from empirical.tap.parity import Parity, parity
@@ -81,14 +81,14 @@ def test_the_tap_equals_eager_attention_where_heads_have_other_shapes(
 
 @pytest.mark.builtin
 def test_the_tap_equals_eager_attention_in_the_built_in_model() -> None:
-    found = windows(builtin(), builtin_model().tokenizer, length=300, count=1)
+    found = windows(topics(), builtin_model().tokenizer, length=300, count=1)
     assert_equal(parity(builtin_model().model, torch.as_tensor(found.token_ids, dtype=torch.long)))
 
 
 @pytest.mark.slow
 @pytest.mark.builtin
 def test_the_tap_equals_eager_attention_in_the_built_in_model_at_1025_tokens() -> None:
-    found = windows(builtin(), builtin_model().tokenizer, length=1025, count=1)
+    found = windows(topics(), builtin_model().tokenizer, length=1025, count=1)
     assert_equal(parity(builtin_model().model, torch.as_tensor(found.token_ids, dtype=torch.long)))
 
 
@@ -102,7 +102,7 @@ COMPOUND_SHA256 = "e83a43bdc52fde4f3c521eb1b6b02fa550163642a9c71f9a3a1e45a6758f7
 @pytest.mark.slow
 @pytest.mark.builtin
 def test_the_mean_weight_of_the_sink_is_the_published_one() -> None:
-    found = windows(builtin(), builtin_model().tokenizer, length=1025, count=6)
+    found = windows(topics(), builtin_model().tokenizer, length=1025, count=6)
     if found.text_sha256[-1] != COMPOUND_SHA256:
         pytest.skip("another Python has another text")
     weights: list[float] = []

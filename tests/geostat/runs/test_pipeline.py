@@ -85,6 +85,36 @@ def test_fresh_throws_the_old_run_away_only_for_a_new_one(
     ]
 
 
+def test_text_options_and_the_run_that_stands_there_are_checked_before_weights_are_read(
+    tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch
+):
+    def load(found: models.FoundModel) -> None:
+        pytest.fail("the weights were read")
+
+    monkeypatch.setattr(models.FoundModel, "load", load)
+    text = "abcdefghijklmnopqrstuvwxyz" * 3
+    for name, content in {"one": text, "same": text, "near": "zyx" + text[3:]}.items():
+        (tmp_path / f"{name}.txt").write_text(content)
+    one, same, near = (tmp_path / f"{name}.txt" for name in ("one", "same", "near"))
+    small_run(tmp_path / "other" / "run.zarr", documents=1)
+    refusals: list[tuple[dict, str, str]] = [
+        ({"text": (one, same), "documents": 2}, "new", "hold the same text"),
+        ({"text": (one, near), "documents": 2}, "new", "of their runs of 5 tokens"),
+        ({"documents": 9}, "new", "--documents is 9"),
+        ({"length": 100}, "new", "--length is 100"),
+        ({"heads": ((9, 0),)}, "new", "L9H0"),
+        ({"text": (Path("builtin"), one)}, "new", "expected a built-in text alone"),
+        ({"text": (Path("builtin:poems"),)}, "new", "no such built-in text"),
+        ({}, "other", "was measured with corpus.name = random tokens"),
+    ]
+    for change, out, said in refusals:
+        with pytest.raises((InputError, MeasurementError)) as caught:
+            measurement.measure(dataclasses.replace(asked, **change), tmp_path / out)
+        assert said in str(caught.value)
+        assert "\n" not in str(caught.value)
+    assert not (tmp_path / "new" / "run.zarr").exists()
+
+
 @pytest.mark.parametrize("fresh", [False, True])
 @pytest.mark.parametrize(
     "zarr_json", [None, '{"zarr_format": 3, "node_type": "group", "attributes": {}}', "{"]

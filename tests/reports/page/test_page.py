@@ -1,5 +1,6 @@
 """The page: whole, self-contained, escaped, equal for equal runs, and without a missing float."""
 
+import hashlib
 import re
 from html.parser import HTMLParser
 
@@ -7,12 +8,12 @@ import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 from support.pages import page_html
-from support.reports_tree import SENTENCES, run_tree
+from support.reports_tree import SENTENCES, run_tree, with_kinds
 
 from reports.errors import InputError
 from reports.figures.every import draw, plans
 from reports.page import page as page_module
-from reports.page.header import duration, entries, header, parity
+from reports.page.header import duration, entries, header, parity, warnings
 from reports.page.page import inline_svg, panels, template, write_page
 from reports.run import Run
 from reports.tables.cells import text, whole
@@ -109,6 +110,34 @@ def test_the_header_says_what_was_measured(html):
         "Time 1 min 10 s (capture 1 min 01 s, fit 8.3 s)",
     ):
         assert fact in words
+
+
+def test_the_header_says_which_texts_and_of_what_they_are_a_sample():
+    facts = dict(header(Run.of(with_kinds(run_tree())), None))
+    assert facts["Population"] == "two kinds in turn"
+    assert facts["Kinds of text"] == "$code$ 2, topics 1"
+    assert facts["SHA-256 of the texts"] == hashlib.sha256(b"c" * 192).hexdigest()
+    assert not {"Population", "Kinds of text", "SHA-256 of the texts"} & set(
+        dict(header(Run.of(run_tree()), None))
+    )
+
+
+@pytest.mark.parametrize(
+    ("documents", "said"), [(1, ["One document"]), (3, ["3 documents, fewer than 8"]), (8, [])]
+)
+def test_the_page_warns_once_of_few_documents(documents, said):
+    run = Run.of(run_tree(documents=documents))
+    assert [line.split(":")[0] for line in warnings(run)] == said
+    words = " ".join(read(page_html(run_tree(documents=documents))).words)
+    assert words.count("Measure more with --documents.") == len(said)
+
+
+@pytest.mark.parametrize(("window", "said"), [(63, False), (64, True), (None, False)])
+def test_the_page_says_when_no_sliding_window_closes(window, said):
+    tree = run_tree(documents=8)
+    tree.attrs["model"]["sliding_window"] = window
+    told = [line for line in warnings(Run.of(tree)) if "never closes" in line]
+    assert bool(told) == said
 
 
 def test_the_page_refers_to_nothing_outside(html):

@@ -10,7 +10,7 @@ import subprocess
 import numpy as np
 import pytest
 import xarray as xr
-from support.reports_tree import HEADS, KV_HEADS, LAYERS, run_tree
+from support.reports_tree import HEADS, KV_HEADS, LAYERS, run_tree, with_kinds
 
 from geostat.display.tree import with_display
 from reports.figures.captions import separability
@@ -204,6 +204,21 @@ def test_a_coverage_stands_beside_that_of_heads_drawn_from_the_model():
     assert set(frame["$P$ drawn inside"][fitted]) == {"90.0% ± 0.9%"}
     assert set(frame["$R$ drawn outside"][fitted]) == {"0.4% ± < 0.1%"}
     assert set(frame["$R$ drawn inside"][~fitted]) == {"n/a"}
+
+
+def test_what_lies_between_kinds_of_text_stands_with_its_interval_and_what_errors_it_makes():
+    table = tables(with_kinds(run_tree()))["kinds"]
+    assert table.frame().iloc[0].tolist() == [
+        "norm, $C$",
+        "4",
+        "62%",
+        "30% to 81%",
+        "0.0095",
+        "0.77",
+        "1.3",
+    ]
+    assert "(3 documents of 2 kinds)" in table.caption
+    assert "kinds" not in tables(run_tree())
 
 
 def test_coverage_tells_how_wide_the_bounds_are():
