@@ -36,7 +36,13 @@ def share_estimate(share: FloatArray, replicates: FloatArray, carries: BoolArray
         np.where(inside, 1.0 / (1.0 + np.exp(-np.where(inside, limit, 0.0))), other)
         for limit, other in ((bent.lower, plain.lower), (bent.upper, plain.upper))
     )
-    return replace(plain, lower=lower, upper=upper)
+    return replace(
+        plain,
+        lower=lower,
+        upper=upper,
+        skew=np.where(inside, bent.skew, plain.skew),
+        scale="logit",
+    )
 
 
 def arithmetic(
