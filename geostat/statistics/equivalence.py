@@ -138,13 +138,17 @@ def with_presence(p: PValues, absent: FloatArray, known: NDArray[np.bool_]) -> P
 
     An effect that is looked for is found in noise as well, and largest where noise is largest: its
     estimate's own test would hold then. So *holds* takes the larger of its p-value and of that of
-    the search in noise, `absent`, NaN where none was made (intersection-union), and a head without
-    an estimate, not `known`, has p = 1 of either, lest the procedure over heads see only those
-    that passed.
+    the search in noise, `absent`, NaN where none was made (intersection-union), adjusted over all
+    heads that were searched (Benjamini & Hochberg), lest the few that noise has favoured be all
+    that is seen. A head without an estimate, not `known`, has p = 1 of either.
     """
     looked = np.isfinite(absent) & ~known
-    holds = np.where(looked, 1.0, np.maximum(p.holds, absent))
-    return PValues(holds=holds, fails=np.where(looked, 1.0, p.fails))
+    present = adjusted(absent.ravel(), "fdr_bh").reshape(absent.shape)
+    holds = np.where(looked, 1.0, np.fmax(p.holds, present))
+    return PValues(
+        holds=np.where(np.isnan(p.holds) & known, np.nan, holds),
+        fails=np.where(looked, 1.0, p.fails),
+    )
 
 
 def answers(p: PValues, known: NDArray[np.bool_], level: float = SIGNIFICANCE) -> NDArray[np.int8]:

@@ -29,7 +29,7 @@ def share_of_heads(
     inside: Callable[[FloatArray], NDArray[np.bool_]],
 ) -> Estimate:
     """Return the share of heads whose true effect lies `inside`, with its document jackknife, made
-    on the logit of (share m + ½)/(m + 1).
+    on the logit of (share m + ½)/(m + 1), and limits half a head outwards.
 
     Args:
         estimate: effects of m heads, (head,), and `se`, their standard errors.
@@ -65,9 +65,10 @@ def share_of_heads(
         return np.log(inner / (1 - inner))
 
     found = jackknife(bent(np.asarray(whole)), bent(each))
+    # Half a head outwards: a share is a whole number of heads.
     lower, upper = (
-        np.clip((1 / (1 + np.exp(-x)) * (heads + 1) - 0.5) / heads, 0.0, 1.0)
-        for x in (found.lower, found.upper)
+        np.clip((1 / (1 + np.exp(-end)) * (heads + 1) - 0.5 + half) / heads, 0.0, 1.0)
+        for end, half in ((found.lower, -0.5), (found.upper, 0.5))
     )
     return Estimate(
         value=np.asarray(whole), se=jackknife(np.asarray(whole), each).se, lower=lower, upper=upper
@@ -92,4 +93,4 @@ def _share(
         given = likelihood * weight
         given /= given.sum(axis=1, keepdims=True)
         weight = given.mean(axis=0)
-    return float(weight[inside(grid)].sum())
+    return round(float(weight[inside(grid)].sum()), 9)
