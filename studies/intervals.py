@@ -10,7 +10,8 @@ them documents move heads together (correlation 0.3). False: at the tolerance, t
 and *fails*; seen: at 1.5 standard deviations of a document inside and outside, the smaller.
 *Parameters*: those of the three fits, whose documents differ in level, sink, decay, offset and
 amplitude by draws of that shape; the truth of β and c is the fit to the mean curve of 200,000
-documents. Imports numpy.
+documents. *Shares*: how often the interval of the share of heads within a tolerance holds it, where
+heads have effects of one size, of two, or normal ones near the tolerance or far. Imports numpy.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from geostat.fits.weights.fit import fit_weights
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.equivalence import against
 from geostat.statistics.jackknife import SIGNIFICANCE, document_mean
+from geostat.statistics.mixture import share_of_heads
 from geostat.statistics.moderation import moderated, over_heads
 from studies import norms, weights
 
@@ -79,6 +81,44 @@ def means(law: str, unlike: float, together: float, heads: int, seed: int) -> st
         f"mean        {law:12s} sd of log sd {unlike:.1f}, correlation {together:.1f}  covered"
         f" {covered:6.1%} ± {error:.1%} (t {t:6.1%})  width {wide:.2f} of t's  false"
         f" {max(holds, fails):5.1%}  seen {min(seen_holds, seen_fails):6.1%}"
+    )
+
+
+EFFECTS: Final[dict[str, Callable[[np.random.Generator], FloatArray]]] = {
+    "one": lambda random: np.full(MODEL, -0.3),
+    "two": lambda random: np.where(random.random(MODEL) < 0.7, -0.4, 1.0),
+    "near": lambda random: random.normal(-0.2, 0.4, MODEL),
+    "far": lambda random: random.normal(-1.0, 2.0, MODEL),
+}
+"""True effects of the heads of a model whose tolerance is 0, in standard deviations of a document
+in the median head.
+"""
+
+
+def shares(law: str, effects: str, together: float, models: int, seed: int) -> str:
+    """Return the row of shares of heads whose effect is at most 0."""
+    random, rows = np.random.default_rng(seed), []
+    for _ in range(models):
+        truth = EFFECTS[effects](random)
+        own = LAWS[law]((DOCUMENTS, MODEL), random)
+        common = LAWS[law]((DOCUMENTS, 1), random)
+        scale = np.exp(0.4 * random.standard_normal(MODEL))
+        found = document_mean(
+            truth + scale * (np.sqrt(1 - together) * own + np.sqrt(together) * common)
+        )
+        assert found.skew is not None
+        assert found.documents is not None
+        assert found.without is not None
+        se = moderated(found.se, found.skew, found.documents).se
+        one = share_of_heads(found.value, se, found.without.T, lambda value: value <= 0)
+        share = float((truth <= 0).mean())
+        held = one.lower - 1e-9 <= share <= one.upper + 1e-9
+        plain = float((found.value <= 0).mean()) - share
+        rows.append((held, float(one.value) - share, plain, float(one.upper - one.lower)))
+    held, away, plain, width = np.mean(rows, axis=0)
+    return (
+        f"share       {law:12s} {effects:4s} correlation {together:.1f}  covered {held:6.1%} "
+        f" off by {away:+.3f} (estimates {plain:+.3f})  width {width:.2f}"
     )
 
 
@@ -141,6 +181,7 @@ def of_weights(law: str, heads: int, seed: int) -> Iterator[str]:
     documents are of the law.
     """
     random, tokens = np.random.default_rng(seed), 257
+    heads = max(heads // 3, 1)  # they take longest
     setting = weights.PlantedWeights(tokens=tokens, oscillation="strong", growth="absent")
     truth = weights.plant(setting, heads, random)
     data = weights.draw(truth, tokens, random, LAWS[law])
@@ -169,6 +210,11 @@ def main() -> None:
         for unlike in (0.0, 0.5):
             for together in (0.0, 0.3):
                 print(means(law, unlike, together, asked.heads, asked.seed), flush=True)
+    for law in ("normal", "exponential"):
+        for effects in EFFECTS:
+            for together in (0.0, 0.3):
+                models = max(asked.heads // 9, 1)
+                print(shares(law, effects, together, models, asked.seed), flush=True)
     for law in LAWS:
         for part in (of_norms, of_similarity, of_weights):
             print("\n".join(part(law, asked.heads, asked.seed)), flush=True)

@@ -3,7 +3,7 @@ which what stands beside an estimate is derived.
 
 A group of a run lists its records beside the code that finds their numbers; `variables` makes
 xarray variables of arrays and estimates, and docs/reference/variables.md is written from the same
-records. Imports numpy, xarray and this room's jackknife.
+records. Imports numpy, xarray and this room's estimates.
 """
 
 from __future__ import annotations
