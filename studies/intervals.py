@@ -19,16 +19,17 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from geostat.fits.norms.fit import estimates as norm_estimates
 from geostat.fits.similarity.one_form import Cosines, estimates, fit_batched
 from geostat.fits.similarity.pairs import pairs_by_lag
 from geostat.fits.similarity.solver import solve
 from geostat.fits.weights.fit import fit_weights
-from geostat.statistics.arrays import FloatArray
+from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.statistics.equivalence import against
 from geostat.statistics.jackknife import SIGNIFICANCE, document_mean
 from geostat.statistics.mixture import share_of_heads
@@ -112,7 +113,7 @@ def shares(law: str, effects: str, together: float, models: int, seed: int) -> s
         se = moderated(found.se, found.skew, found.documents).se
         one = share_of_heads(found.value, se, found.without.T, lambda value: value <= 0)
         share = float((truth <= 0).mean())
-        held = one.lower - 1e-9 <= share <= one.upper + 1e-9
+        held = float(one.lower) - 1e-9 <= share <= float(one.upper) + 1e-9
         plain = float((found.value <= 0).mean()) - share
         rows.append((held, float(one.value) - share, plain, float(one.upper - one.lower)))
     held, away, plain, width = np.mean(rows, axis=0)
@@ -122,7 +123,7 @@ def shares(law: str, effects: str, together: float, models: int, seed: int) -> s
     )
 
 
-def _line(name: str, law: str, inside: FloatArray, t: FloatArray) -> str:
+def _line(name: str, law: str, inside: BoolArray, t: NDArray[Any]) -> str:
     share = inside.mean()
     error = np.sqrt(share * (1 - share) / inside.size)
     return (

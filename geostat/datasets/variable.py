@@ -127,9 +127,8 @@ def join(
     if not estimates:
         return function([one for one in each if not isinstance(one, Estimate)])
     parts = [one.arrays() for one in estimates]
-    return replace(
-        estimates[0], **{name: function([part[name] for part in parts]) for name in parts[0]}
-    )
+    joined: dict[str, Any] = {name: function([part[name] for part in parts]) for name in parts[0]}
+    return replace(estimates[0], **joined)
 
 
 def mapped(value: Value, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Value:

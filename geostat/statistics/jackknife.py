@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +48,7 @@ class Estimate:
     documents: FloatArray | None = None
     scale: str = "plain"
 
-    def arrays(self) -> dict[str, FloatArray]:
+    def arrays(self) -> dict[str, Any]:
         """Return the arrays that there are, by name."""
         return {name: array for name in PARTS if (array := getattr(self, name)) is not None}
 
@@ -57,7 +58,7 @@ class Estimate:
         """Carry an estimate of x over to a function of x, whose standard error is given, and the
         scale on which its interval is then made.
         """
-        arrays = {
+        arrays: dict[str, Any] = {
             name: function(array)
             for name, array in self.arrays().items()
             if name not in ("se", "skew", "documents")
@@ -83,7 +84,7 @@ class Estimate:
         """Return the estimate without error and interval where `keep` is false, as at a bound; what
         it is without a document stays.
         """
-        bare = {
+        bare: dict[str, Any] = {
             name: np.where(keep, array, np.nan)
             for name, array in self.arrays().items()
             if name not in ("value", "without")

@@ -48,7 +48,8 @@ def share_of_heads(
     """
     heads, documents = estimate.size, without.shape[0]
     if not heads or documents < 3:
-        return Estimate(**dict.fromkeys(("value", "se", "lower", "upper"), np.array(np.nan)))
+        none = np.array(np.nan)
+        return Estimate(value=none, se=none, lower=none, upper=none)
     away = without - without.mean(axis=0)
     squares = (away**2).sum(axis=0)
     # Of the squares about the mean of the others, by Σ(x − x̄)² − (x_k − x̄)² K/(K − 1).
