@@ -48,16 +48,17 @@ class Errors:
     @classmethod
     def of_t(cls, se: FloatArray, documents: FloatArray | float) -> Errors:
         """Return those of Student's t on K − 1 degrees of freedom, without skewness."""
-        count = np.broadcast_to(np.asarray(documents, dtype=np.float64), se.shape)
+        # Fewer than two have no error.
+        count = np.broadcast_to(np.fmax(np.asarray(documents, dtype=np.float64), 2), se.shape)
         return cls(
             se=se,
-            degrees=np.fmax(count - 1, 1),
+            degrees=count - 1,
             skew=np.full(se.shape, np.nan),
             documents=count,
         )
 
     def _curve(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """C and shift of `without_skew`, and √K."""
+        """Return c, the shift and √K of `without_skew`."""
         skew = np.nan_to_num(self.skew)
         own = np.divide(
             self.documents - 1, self.degrees, out=np.ones_like(skew), where=self.degrees > 0
