@@ -8,20 +8,18 @@ run's are. The effects stay as they are drawn, and the tolerance is moved: a hea
 `share` of its tolerance is as one of that effect at that tolerance. True are the planted λ, trend
 and CV over positions; of the CVs within and over these documents, which are what 8 documents show,
 the mean over all heads; of a misfit, the distance of the expected cosines from the form fitted to
-them; of cosines that change along the document, the planted slope. Answers are counted one by one,
-at 5%, as if a head stood alone; as a run gives them, over the heads of a model, of which a fifth
-each have the effects of `SHARES`; and one by one by Student's t only. `calibration` finds
-`equivalence.REACH`. Imports numpy.
+them; of cosines that change along the document, the planted slope. Answers are those of a run,
+whose errors are moderated over the heads of a kind, and beside them those of Student's t. Imports
+numpy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from geostat.datasets.tokens import LayerTokens
 from geostat.fits.norms.fit import estimates
@@ -30,9 +28,9 @@ from geostat.fits.similarity.forms import ABSENT, by_lag, fitted_gram
 from geostat.fits.similarity.one_form import fit_batched, goodness, resampled
 from geostat.fits.similarity.solver import solve
 from geostat.statistics.arrays import FloatArray
-from geostat.statistics.equivalence import FAILS, HOLDS, REACH, PValues, one_sided
-from geostat.statistics.equivalence import answers as answers_of_model
+from geostat.statistics.equivalence import PValues, against
 from geostat.statistics.jackknife import SIGNIFICANCE, Estimate
+from geostat.statistics.moderation import Errors, moderated
 from geostat.verdicts.claims import CLAIMS, Claim
 from studies import norms as study_of_norms
 from studies import similarity as study_of_similarity
@@ -69,12 +67,6 @@ MISFITS: Final = (
     ),
 )
 """A form, and kinds of heads that have another."""
-
-REACHES: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""Steps among which `calibration` chooses."""
-
-MODEL_HEADS: Final = 18
-"""Heads of each effect in a model: 90 in all, as many value heads as SmolLM2 has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,58 +107,18 @@ class Kind:
     truth: float
     estimate: Estimate
 
-    def tested(self, share: float, skewed: bool = True, reach: float = REACH) -> PValues:
-        """Hold the estimates against a tolerance of which the true effect is `share`; by
-        Student's t only unless `skewed`.
+    def tested(self, share: float) -> tuple[PValues, PValues]:
+        """Hold the estimates against a tolerance of which the true effect is `share`: as a run
+        does, and by Student's t.
         """
-        limit, skew = abs(self.truth) / share, self.estimate.skew if skewed else None
-        return one_sided(
-            self.estimate.value,
-            self.estimate.se,
-            DOCUMENTS - 1.0,
-            limit,
-            self.claim.side,
-            skew,
-            reach,
+        one, documents = self.estimate, np.full(self.estimate.value.shape, float(DOCUMENTS))
+        skew = np.full(documents.shape, np.nan) if one.skew is None else one.skew
+        limit = abs(self.truth) / share
+        moderate, own = (
+            against(one.value, errors, limit, self.claim.side)
+            for errors in (moderated(one.se, skew, documents), Errors.of_t(one.se, DOCUMENTS))
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SizeRow:
-    """Shares of heads of one kind that hold and fail, judged alone at the tolerance, by steps of
-    REACHES.
-    """
-
-    claim: str
-    kind: str
-    holds: tuple[float, ...]
-    fails: tuple[float, ...]
-
-    def told(self) -> str:
-        """The row as a line."""
-        cells = "  ".join(f"{h:6.1%} {f:6.1%}" for h, f in zip(self.holds, self.fails, strict=True))
-        return f"{self.claim:22s} {self.kind:46s} {cells}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReachRow:
-    """The smallest step at which no kind is answered falsely in more than SIGNIFICANCE; None
-    where every step is too short.
-    """
-
-    reach: float | None
-    worst: tuple[float, ...]
-
-    def told(self) -> str:
-        """The row as lines."""
-        result = "none" if self.reach is None else f"{self.reach:g}"
-        worst = "  ".join(
-            f"{reach:g}: {false:.2%}" for reach, false in zip(REACHES, self.worst, strict=True)
-        )
-        return (
-            f"worst of all kinds, by reach  {worst}\nsmallest reach with at most"
-            f" {SIGNIFICANCE:.0%}: {result} (built in: {REACH:g})"
-        )
+        return moderate, own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,29 +132,18 @@ class LevelRow:
     mean: float
     holds: float
     fails: float
-    given_holds: float
-    given_fails: float
     t_holds: float
     t_fails: float
-    """Shares of heads with an answer: judged alone; as a run gives answers; judged alone and by
-    Student's t only.
-    """
+    """Shares of heads with an answer: as a run gives it, and by Student's t."""
 
     @property
     def false(self) -> float:
-        """The largest share of heads judged alone with an answer that is wrong; at the tolerance
-        both are.
-        """
+        """The largest share of heads with an answer that is wrong; at the tolerance both are."""
         return self._wrong(self.holds, self.fails)
 
     @property
-    def given_false(self) -> float:
-        """The same of the answers that a run gives."""
-        return self._wrong(self.given_holds, self.given_fails)
-
-    @property
     def t_false(self) -> float:
-        """The same of heads judged alone by Student's t only."""
+        """The same by Student's t."""
         return self._wrong(self.t_holds, self.t_fails)
 
     def _wrong(self, holds: float, fails: float) -> float:
@@ -213,82 +154,22 @@ class LevelRow:
         return (
             f"{self.claim:22s} {self.kind:34s} true {self.truth:8.4f}, mean estimate"
             f" {self.mean:8.4f}, {self.share:4.2f} of the tolerance  holds {self.holds:6.1%}  fails"
-            f" {self.fails:6.1%}  false {self.false:5.1%}  in a model {self.given_false:5.1%}  by t"
-            f" alone {self.t_false:5.1%}"
+            f" {self.fails:6.1%}  false {self.false:5.1%}  by t alone {self.t_false:5.1%}"
         )
 
 
 def answers(kind: Kind) -> Iterator[LevelRow]:
     """Hold estimates of one true effect against tolerances on both sides of it."""
-    tested = [kind.tested(share) for share in SHARES]
-    given = in_models(tested)
-    for share, p, answer in zip(SHARES, tested, given, strict=True):
-        t = kind.tested(share, skewed=False)
-        with np.errstate(invalid="ignore"):
-            held = {
-                "holds": p.holds <= SIGNIFICANCE,
-                "given_holds": answer == HOLDS,
-                "t_holds": t.holds <= SIGNIFICANCE,
-            }
-            failed = {
-                "fails": p.fails <= SIGNIFICANCE,
-                "given_fails": answer == FAILS,
-                "t_fails": t.fails <= SIGNIFICANCE,
-            }
-        parts = {name: float(one.mean()) for name, one in (held | failed).items()}
+    for share in SHARES:
+        parts = {
+            f"{name}{side}": float((getattr(p, side) <= SIGNIFICANCE).mean())
+            for name, p in zip(("", "t_"), kind.tested(share), strict=True)
+            for side in ("holds", "fails")
+        }
         mean = float(np.nanmean(kind.estimate.value))
         yield LevelRow(
             claim=kind.claim.key, kind=kind.name, truth=kind.truth, share=share, mean=mean, **parts
         )
-
-
-def calibration(kinds: Iterable[Kind]) -> Iterator[SizeRow | ReachRow]:
-    """Yield the shares of false answers at the tolerance by step, and at last the smallest step
-    that keeps all of them at SIGNIFICANCE.
-    """
-    worst = np.zeros(len(REACHES))
-    for kind in kinds:
-        tested = [kind.tested(1.0, reach=reach) for reach in REACHES]
-        with np.errstate(invalid="ignore"):
-            holds, fails = (
-                tuple(float((side <= SIGNIFICANCE).mean()) for side in sides)
-                for sides in zip(*((p.holds, p.fails) for p in tested), strict=True)
-            )
-        worst = np.maximum(worst, np.maximum(holds, fails))
-        yield SizeRow(claim=kind.claim.key, kind=kind.name, holds=holds, fails=fails)
-    enough = [reach for reach, false in zip(REACHES, worst, strict=True) if false <= SIGNIFICANCE]
-    yield ReachRow(reach=min(enough, default=None), worst=tuple(worst.tolist()))
-
-
-def in_models(tested: list[PValues]) -> list[NDArray[np.int8]]:
-    """Return the answers of `equivalence.answers` over models of MODEL_HEADS heads of each of some
-    effects, by effect.
-
-    A head has one effect in one model, and another in another, so that each counts once for every
-    effect; heads that do not fill a model are left out, unless there is none but that.
-    """
-    models = max(tested[0].holds.size // MODEL_HEADS, 1)
-    sides = [
-        np.stack([side(p)[: models * MODEL_HEADS] for p in tested])
-        for side in (lambda p: p.holds, lambda p: p.fails)
-    ]
-    # Effect e of model m is that of the heads of another model, lest the effects of a model share
-    # their noise.
-    holds, fails = (
-        np.stack(
-            [
-                np.roll(values.reshape(models, -1), place, axis=0)
-                for place, values in enumerate(side)
-            ],
-            axis=1,
-        )
-        for side in sides
-    )
-    out = [
-        answers_of_model(PValues(holds=h, fails=f), np.isfinite(h))
-        for h, f in zip(holds, fails, strict=True)
-    ]
-    return list(np.stack(out, axis=1).reshape(len(tested), -1))
 
 
 def planted(setting: study_of_norms.PlantedNorms, tokens: int) -> dict[str, float]:

@@ -28,6 +28,7 @@ from geostat.fits.norms.trend import hac_errors
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.jackknife import LEVEL, Estimate
 from geostat.statistics.losses import mean_over_documents
+from geostat.statistics.moderation import over_heads
 
 REQUIRED: Final = ("C", "lam", "trend")
 BAND: Final = (0.92, 0.98)
@@ -152,6 +153,7 @@ def study(setting: PlantedNorms, heads: int, documents: int, length: int, seed: 
 
 
 def _row(setting: PlantedNorms, name: str, planted: float, found: Estimate, required: bool) -> Row:
+    found = over_heads(found, [0])
     inside = (found.lower <= planted) & (planted <= found.upper)
     share = float(inside.mean())
     return Row(

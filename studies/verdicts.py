@@ -2,7 +2,7 @@
 and outside its tolerance?
 
 Run: python -m studies.verdicts [--heads 1000] [--seed 0] [--tokens 257] [--claim norms similarity
-weights bounds] [--calibrate]
+weights bounds]
 
 Heads as `weights` draws them, 8 documents each, with noise of 2.4 nats a token and document (as
 measured) and of a half and a quarter of that. *growth*: total growth of a share of its tolerance is
@@ -12,14 +12,13 @@ fitted to it. Answers are counted one by one, at 5%, as if a head stood alone. *
 claim, and the study says why: amplitudes as large as the tolerance, from 0.7 to 1.8 times what
 stands out of noise, read from the form that gives the oscillation a size of its own. The claims on
 norms and similarity are `levels`'s, those on bounds `bounds`'s; `--claim` takes some of the
-studies. `--calibrate` prints how often heads on norms and similarity are answered falsely with
-other values of `equivalence.REACH`, and the smallest that is enough. Imports numpy and xarray.
+studies. Imports numpy and xarray.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -29,13 +28,14 @@ import xarray as xr
 
 from geostat.fits.weights.fit import fit_weights
 from geostat.statistics.arrays import FloatArray
-from geostat.statistics.equivalence import Side, one_sided, with_presence
+from geostat.statistics.equivalence import Side, against, with_presence
 from geostat.statistics.jackknife import SIGNIFICANCE
+from geostat.statistics.moderation import moderated
 from geostat.verdicts.tolerances import read_tolerances
 from studies import bounds
 from studies import levels as study_of_levels
 from studies.bounds import BoundsRow, FlagRow
-from studies.levels import LevelRow, ReachRow, SizeRow, answers, calibration
+from studies.levels import LevelRow, answers
 from studies.weights import DOCUMENTS, NOISE, PlantedWeights, draw, limits, plant
 
 NOISES: Final = (1.0, 0.5, 0.25)
@@ -114,7 +114,11 @@ def _row(
     """Count the answers to heads that have their own tolerances."""
     known = np.isfinite(estimate)
     own = np.broadcast_to(tolerance, estimate.shape)
-    p = one_sided(estimate - own, se, DOCUMENTS - 1.0, 0.0, side, skew)
+    unknown = np.full(estimate.shape, np.nan)
+    errors = moderated(
+        se, unknown if skew is None else skew, np.full(estimate.shape, float(DOCUMENTS))
+    )
+    p = against(estimate, errors, own, side)
     p = p if absent is None else with_presence(p, absent, known)
     with np.errstate(invalid="ignore"):
         holds, fails = (p.holds <= SIGNIFICANCE) & known, (p.fails <= SIGNIFICANCE) & known
@@ -232,32 +236,14 @@ def main() -> None:
         choices=(*levels, *others),
         help="which of the studies; all by default",
     )
-    parser.add_argument(
-        "--calibrate",
-        action="store_true",
-        help="norms and similarity only: find the reach of the second test",
-    )
     asked = parser.parse_args()
-    claims = asked.claim or list(levels if asked.calibrate else levels | others)
-    if asked.calibrate and not set(claims) <= set(levels):
-        parser.error(
-            f"--calibrate with --claim {' '.join(claims)}: expected norms, similarity or both."
-            " Leave out the others."
-        )
     size = asked.heads, asked.tokens, asked.seed
-    rows: Iterable[Row | BoundsRow | FlagRow | LevelRow | SizeRow | ReachRow]
-    if asked.calibrate:
-        rows = calibration(chain.from_iterable(levels[claim](*size) for claim in claims))
-    else:
-        known = (
-            (
-                chain.from_iterable(map(answers, levels[claim](*size)))
-                if claim in levels
-                else others[claim](*size)
-            )
-            for claim in claims
-        )
-        rows = chain.from_iterable(known)
+    rows: Iterator[Row | BoundsRow | FlagRow | LevelRow] = chain.from_iterable(
+        chain.from_iterable(map(answers, levels[claim](*size)))
+        if claim in levels
+        else others[claim](*size)
+        for claim in asked.claim or list(levels | others)
+    )
     for row in rows:
         print(row.told(), flush=True)
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -183,8 +183,20 @@ def plant(
     }
 
 
-def draw(truth: dict[str, FloatArray], tokens: int, random: np.random.Generator) -> xr.Dataset:
-    """Return a /capture dataset of one layer with heads drawn about the planted parameters."""
+def normal(shape: tuple[int, ...], random: np.random.Generator) -> FloatArray:
+    """What documents are like: normal."""
+    return random.normal(size=shape)
+
+
+def draw(
+    truth: dict[str, FloatArray],
+    tokens: int,
+    random: np.random.Generator,
+    law: Callable[[tuple[int, ...], np.random.Generator], FloatArray] = normal,
+) -> xr.Dataset:
+    """Return a /capture dataset of one layer with heads drawn about the planted parameters; levels
+    and sinks of documents are drawn from `law`, of mean 0 and standard deviation 1.
+    """
     position = np.arange(1.0, tokens)
     heads = truth["b"].size
     shape = (DOCUMENTS, heads, position.size)
@@ -193,8 +205,8 @@ def draw(truth: dict[str, FloatArray], tokens: int, random: np.random.Generator)
     for i in range(1, position.size):
         noise[..., i] += LAG_ONE * noise[..., i - 1]
     profile = log_profile(position, *(truth[name][:, None] for name in CURVE))
-    log_weight = profile + noise + random.normal(0.0, LEVEL_SPREAD, (DOCUMENTS, heads, 1))
-    sink = expit(-1.0 + random.normal(0.0, SINK_SPREAD, (DOCUMENTS, heads, 1)))
+    log_weight = profile + noise + LEVEL_SPREAD * law((DOCUMENTS, heads, 1), random)
+    sink = expit(-1.0 + SINK_SPREAD * law((DOCUMENTS, heads, 1), random))
     weight = np.concatenate([sink, np.exp(log_weight)], axis=-1)[:, None]
     dims = ("document", "layer", "head", "position")
     data = {

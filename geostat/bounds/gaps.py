@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from geostat.datasets.separability import BOUNDS
 from geostat.statistics.arrays import FloatArray
-from geostat.statistics.equivalence import PValues, mean_of_equals, one_sided
+from geostat.statistics.equivalence import PValues, against, mean_of_equals
 from geostat.statistics.jackknife import LEVEL
+from geostat.statistics.moderation import Errors
 from geostat.statistics.t_test import critical_value
 
 CODES: Final = dict(enumerate(BOUNDS))
@@ -171,7 +172,7 @@ def cells(
             np.where(between, sign * (edge - measured), np.nan),
             np.where(between, gap, np.nan),
         )
-        tested = one_sided(excess, error, max(documents - 1, 1), tolerance, "at_most")
+        tested = against(excess, Errors.of_t(error, documents), tolerance, "at_most")
         unseen = mean_of_equals(
             measured,
             edge - sign * tolerance,

@@ -27,7 +27,8 @@ PARAMETERS = {
 similarity.
 """
 QUARTILES = (0.25, 0.5, 0.75)
-COUNTS = ("tested", "holds", "fails", "undetermined", "true_at_least", "true_at_most", "tolerance")
+SHARE = ("true_share", "true_share_lower", "true_share_upper")
+COUNTS = ("tested", "holds", "fails", "undetermined", *SHARE, "tolerance")
 COVERAGE = tuple(f"{name}_{part}" for name in STATISTICS for part in ("inside", "outside", "width"))
 SINK = (
     "correlation",

@@ -3,7 +3,7 @@ which what stands beside an estimate is derived.
 
 A group of a run lists its records beside the code that finds their numbers; `variables` makes
 xarray variables of arrays and estimates, and docs/reference/variables.md is written from the same
-records. Imports numpy, xarray and this room's jackknife.
+records. Imports numpy, xarray and this room's estimates.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from geostat.statistics.jackknife import Estimate
+from geostat.statistics.moderation import over_heads
 
 JACKKNIFE: Final = "95% document jackknife, t(K-1)"
+MODERATED: Final = "95% document jackknife, t moderated over heads"
+HEADS: Final = ("head", "kv_head")
 Value = NDArray[Any] | Estimate
 """The numbers of one record."""
 
@@ -46,7 +49,16 @@ class Variable:
     def attributes(self) -> dict[str, Any]:
         """The attributes that travel with the array."""
         own = {name: getattr(self, name) for name in ("long_name", "units", "symbol", "equation")}
-        return own | ({"interval": JACKKNIFE} if self.estimated else {}) | dict(self.more)
+        return own | ({"interval": self._interval} if self.estimated else {}) | dict(self.more)
+
+    @property
+    def _interval(self) -> str:
+        return MODERATED if self.of_heads() else JACKKNIFE
+
+    def of_heads(self) -> list[int]:
+        """Return the dims, by their places, along which heads lie; none where there are none."""
+        places = [place for place, dim in enumerate(self.dims) if dim in ("layer", *HEADS)]
+        return places if set(HEADS) & set(self.dims) else []
 
     def parts(self) -> dict[str, Variable]:
         """Return the records of an estimate's arrays, by the names they have there; of a plain
@@ -77,13 +89,15 @@ class Variable:
 
 def variables(records: Iterable[Variable], values: Mapping[str, Value]) -> dict[str, xr.Variable]:
     """Return a group's numbers, by the names of its records, as described variables; an Estimate
-    for each that is `estimated`.
+    for each that is `estimated`, with limits moderated over heads.
     """
     out: dict[str, xr.Variable] = {}
     for record in records:
         value = values[record.name]
         arrays: Mapping[str, NDArray[Any]] = (
-            value.arrays() if isinstance(value, Estimate) else {"value": value}
+            over_heads(value, record.of_heads()).arrays()
+            if isinstance(value, Estimate)
+            else {"value": value}
         )
         out |= {
             part.name: xr.Variable(part.dims, arrays[key], part.attributes)
@@ -109,10 +123,12 @@ def join(
     each: Sequence[Value], function: Callable[[Sequence[NDArray[Any]]], NDArray[Any]]
 ) -> Value:
     """Return several arrays, or estimates, as one, made by a function such as `numpy.stack`."""
-    parts = [one.arrays() for one in each if isinstance(one, Estimate)]
-    if not parts:
+    estimates = [one for one in each if isinstance(one, Estimate)]
+    if not estimates:
         return function([one for one in each if not isinstance(one, Estimate)])
-    return Estimate(**{name: function([part[name] for part in parts]) for name in parts[0]})
+    parts = [one.arrays() for one in estimates]
+    joined: dict[str, Any] = {name: function([part[name] for part in parts]) for name in parts[0]}
+    return replace(estimates[0], **joined)
 
 
 def mapped(value: Value, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Value:

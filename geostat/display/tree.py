@@ -97,16 +97,6 @@ def _norms(groups: Groups) -> xr.Dataset:
     )
 
 
-def _verdicts(groups: Groups) -> xr.Dataset:
-    """The least error that a share of heads within a tolerance can have: one document takes one
-    head across, (K − 1)/K over the heads.
-    """
-    documents, tested = groups["capture"].sizes["document"], groups["verdicts"]["tested"]
-    return xr.Dataset(
-        {"within_least_error": (documents - 1) / documents / tested.where(tested > 0)}
-    )
-
-
 DERIVED: Final[dict[str, Callable[[Groups], xr.Dataset]]] = {
     "summary": lambda groups: bands(
         groups["summary"], *(groups["capture"].sizes[name] for name in ("document", "position"))
@@ -119,6 +109,5 @@ DERIVED: Final[dict[str, Callable[[Groups], xr.Dataset]]] = {
     "separable": lambda groups: separable_side(groups["separable"]),
     "heads": lambda groups: regime_summary(groups["heads"], groups["capture"].sizes["position"]),
     "predictive": lambda groups: predictive_quartiles(groups["predictive"]).assign(far=FAR),
-    "verdicts": _verdicts,
 }
 """What is derived from a run's groups and added to each."""

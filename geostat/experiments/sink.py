@@ -160,7 +160,7 @@ def _estimates(
             estimate = replace(
                 estimate, value=np.where(without_noise(rows[0], rows[1:]), rows[0], np.nan)
             )
-        out[name] = replace(estimate, skew=None, without=None)
+        out[name] = replace(estimate, skew=None, without=None, documents=None)
     if draws is not None and len(draws):
         some = np.isfinite(draws).all(axis=0)
         limits[:, some] = np.quantile(draws[:, some], (0.025, 0.975), axis=0)

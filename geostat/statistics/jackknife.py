@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,8 @@ class Estimate:
     failed. `skew` is the skewness of what single documents contribute (their pseudo-values), which
     a test with few documents allows for: `skewness`. None where the interval is no jackknife.
     `without` is the estimate without each document, documents on the last axis; None where it was
-    not kept.
+    not kept. `documents` counts those that carry the number. `scale` names that of the interval:
+    "plain", "log" or "logit", or "positive" or "share", plain but cut at 0, or at 0 and 1.
     """
 
     value: FloatArray
@@ -43,31 +45,37 @@ class Estimate:
     upper: FloatArray
     skew: FloatArray | None = None
     without: FloatArray | None = None
+    documents: FloatArray | None = None
+    scale: str = "plain"
 
-    def arrays(self) -> dict[str, FloatArray]:
+    def arrays(self) -> dict[str, Any]:
         """Return the arrays that there are, by name."""
         return {name: array for name in PARTS if (array := getattr(self, name)) is not None}
 
-    def carried(self, function: Callable[[FloatArray], FloatArray], se: FloatArray) -> Estimate:
-        """Carry an estimate of x over to a function of x, whose standard error is given."""
-        arrays = {
+    def carried(
+        self, function: Callable[[FloatArray], FloatArray], se: FloatArray, scale: str
+    ) -> Estimate:
+        """Carry an estimate of x over to a function of x, whose standard error is given, and the
+        scale on which its interval is then made.
+        """
+        arrays: dict[str, Any] = {
             name: function(array)
             for name, array in self.arrays().items()
-            if name not in ("se", "skew")
+            if name not in ("se", "skew", "documents")
         }
-        return replace(self, se=se, **arrays)
+        return replace(self, se=se, scale=scale, **arrays)
 
     def exp(self, value: FloatArray) -> Estimate:
         """Carry an estimate of log x over to x, whose `value` is given: limits exponentiated,
         standard error by the delta method.
         """
-        return replace(self.carried(np.exp, self.se * value), value=value)
+        return replace(self.carried(np.exp, self.se * value, "log"), value=value)
 
     def root(self, documents: FloatArray | NDArray[np.int64]) -> Estimate:
         """Carry an estimate of x² over to x, each part cut at 0; the standard error is the
         longer arm of the interval over Student's t.
         """
-        cut = self.carried(lambda square: np.sqrt(np.maximum(square, 0.0)), self.se)
+        cut = self.carried(lambda square: np.sqrt(np.maximum(square, 0.0)), self.se, "positive")
         arm = np.maximum(cut.value - cut.lower, cut.upper - cut.value)
         quantile = stdtrit(np.maximum(documents - 1.0, 1.0), 0.5 + LEVEL / 2)
         return replace(cut, se=arm / quantile)
@@ -76,7 +84,7 @@ class Estimate:
         """Return the estimate without error and interval where `keep` is false, as at a bound; what
         it is without a document stays.
         """
-        bare = {
+        bare: dict[str, Any] = {
             name: np.where(keep, array, np.nan)
             for name, array in self.arrays().items()
             if name not in ("value", "without")
@@ -84,7 +92,7 @@ class Estimate:
         return replace(self, **bare)
 
 
-PARTS = tuple(field.name for field in fields(Estimate))
+PARTS = tuple(field.name for field in fields(Estimate) if field.name != "scale")
 
 
 def leave_one_out_mean(values: FloatArray) -> FloatArray:
@@ -141,6 +149,7 @@ def jackknife(
         upper=value + half,
         skew=skew,
         without=np.moveaxis(replicates, 0, -1),
+        documents=np.where(sound, count, np.nan),
     )
 
 

@@ -1,11 +1,11 @@
 """Verdicts: for every head and claim *holds*, *fails* or *undetermined*, each with the estimate,
 interval, tolerance and p-values behind it.
 
-An effect is tested against its tolerance from both sides with its document-jackknife standard error
-and Student's t on K − 1 degrees of freedom, and with Hall's transformation of it, which allows for
-skewed documents; the false-discovery rate over the heads of the model is controlled for *holds* and
-for *fails* apart (`geostat.statistics.equivalence`). Intervals are not adjusted. A claim on bounds
-is the intersection of one on each side, statistic and N, whose second test is another
+An effect's 95% interval over documents, its error and skewness moderated over the heads of the
+claim (`geostat.statistics.moderation`), lies within the tolerance, outside, or neither
+(`geostat.statistics.equivalence`). Each head is judged alone; how many answers are left when the
+false-discovery rate over heads is controlled is counted beside. A claim on bounds is the
+intersection of one on each side, statistic and N, whose second test is another
 (`geostat.bounds.gaps`). Imports numpy and xarray.
 """
 
@@ -27,22 +27,22 @@ from geostat.statistics.equivalence import (
     ANSWERS,
     FAILS,
     HOLDS,
-    REACH,
     PValues,
+    against,
     answers,
     intersection_union,
-    one_sided,
     with_presence,
 )
+from geostat.statistics.mixture import share_of_heads
+from geostat.statistics.moderation import Errors, moderated
 from geostat.statistics.multiple_testing import FALSE_DISCOVERIES
-from geostat.statistics.t_test import critical_value
 from geostat.verdicts.claims import (
     CLAIMS,
     UNITS,
     Claim,
     refuse_withdrawn,
     replicates,
-    share_within,
+    within,
 )
 from geostat.verdicts.tolerances import Tolerance, read_tolerances
 from geostat.verdicts.variables import BY_UNIT, CELL, OF_BOUNDS, OVERALL, PARTS
@@ -53,13 +53,8 @@ class _Effect:
     """An effect of all heads, (layer, unit), and its p-values."""
 
     estimate: FloatArray
-    se: FloatArray
-    degrees: FloatArray
+    errors: Errors
     p: PValues
-    skew: FloatArray
-    """Of single documents; NaN where the p-values rest on Student's t alone, or on another test
-    beside it.
-    """
     cell: Deciding | None = None
     """Of a claim on bounds: the cell that estimate and standard error are of."""
 
@@ -81,11 +76,9 @@ def give_verdicts(
     Returns:
         /verdicts. For each unit u of kv_head and head, over (claim_u, layer, u): answer_u, and what
         it rests on as in PARTS. Claims on bounds join all bounds of a head in p_holds and p_fails,
-        and give the estimate of the one that decided (CELL). Over (claim): OVERALL, of which
-        true_at_least and true_at_most, the share of heads of which the claim is true, are by what
-        the false-discovery rate q allows (1−q)·holds and 1 − (1−q)·fails in expectation, and the
-        error of within is NaN where the run keeps no replicates. Claims whose bounds or fits the
-        run does not hold are left out.
+        and give the estimate of the one that decided (CELL). Over (claim): OVERALL, of which the
+        estimated share of heads is NaN of claims on bounds and where the run keeps no replicates.
+        Claims whose bounds or fits the run does not hold are left out.
     """
     by_claim = {**read_tolerances(), **(tolerances or {})}
     by_unit: dict[str, list[tuple[Claim, _Effect]]] = {unit: [] for unit in UNITS}
@@ -99,7 +92,6 @@ def give_verdicts(
     whole.attrs = {
         "long_name": "verdicts",
         "false_discovery_rate": FALSE_DISCOVERIES,
-        "skewness_reach": REACH,
         "answers": json.dumps({str(code): word for code, word in ANSWERS.items()}),
         "bounds": json.dumps({str(code): name for code, name in CODES.items()}),
         "claims": json.dumps(
@@ -142,22 +134,19 @@ def _effect(tree: xr.DataTree, claim: Claim, tolerance: float) -> _Effect | None
         for name in (claim.variable, f"{claim.variable}_se", claim.presence or claim.variable)
     ):
         return None
-    estimate, se = (
-        chosen[f"{claim.variable}{part}"].values.astype(np.float64) for part in ("", "_se")
-    )
-    degrees = np.maximum(data["documents"].values.astype(np.float64) - 1, 1)
     skewed = f"{claim.variable}_skew"
-    skew = (
-        chosen[skewed].values.astype(np.float64)
-        if skewed in chosen
-        else np.full(estimate.shape, np.nan)
+    estimate, se, skew = (
+        chosen[name].values.astype(np.float64) if name in chosen else np.full(shape, np.nan)
+        for shape in [chosen[claim.variable].shape]
+        for name in (claim.variable, f"{claim.variable}_se", skewed)
     )
-    p = one_sided(estimate, se, degrees, tolerance, claim.side, skew)
+    errors = moderated(se, skew, data["documents"].values.astype(np.float64))
+    p = against(estimate, errors, tolerance, claim.side)
     if claim.presence is not None:
         p = with_presence(
             p, chosen[claim.presence].values.astype(np.float64), np.isfinite(estimate)
         )
-    return _Effect(estimate=estimate, se=se, degrees=degrees, p=p, skew=skew)
+    return _Effect(estimate=estimate, errors=errors, p=p)
 
 
 def _excess(tree: xr.DataTree, bounds: xr.Dataset, tolerance: float) -> _Effect:
@@ -169,15 +158,7 @@ def _excess(tree: xr.DataTree, bounds: xr.Dataset, tolerance: float) -> _Effect:
     p = intersection_union(result.p)
     known: NDArray[np.bool_] = np.asarray(np.isfinite(result.excess).any(axis=-1))
     cell = deciding(result, answers(p, known) == FAILS)
-    degrees = np.full(cell.excess.shape, max(documents - 1, 1))
-    return _Effect(
-        estimate=cell.excess,
-        se=cell.se,
-        degrees=degrees,
-        p=p,
-        skew=np.full(cell.excess.shape, np.nan),
-        cell=cell,
-    )
+    return _Effect(estimate=cell.excess, errors=Errors.of_t(cell.se, documents), p=p, cell=cell)
 
 
 def _by_head(tree: xr.DataTree, unit: str, effects: Sequence[tuple[Claim, _Effect]]) -> xr.Dataset:
@@ -199,15 +180,9 @@ def _by_head(tree: xr.DataTree, unit: str, effects: Sequence[tuple[Claim, _Effec
 
 def _columns(effect: _Effect) -> dict[str, np.ndarray]:
     """Answers of all heads, and PARTS."""
-    half = critical_value(effect.degrees) * effect.se
-    over = effect.p.adjusted()
-    parts = [
-        effect.estimate,
-        effect.se,
-        effect.skew,
-        effect.estimate - half,
-        effect.estimate + half,
-    ]
+    errors, over = effect.errors, effect.p.adjusted()
+    parts = [effect.estimate, errors.se, errors.degrees, errors.skew]
+    parts += errors.limits(effect.estimate)
     parts += [effect.p.holds, effect.p.fails, over.holds, over.fails]
     return {"answer": effect.answer, **dict(zip(PARTS, parts, strict=True))}
 
@@ -228,21 +203,19 @@ def _overall(
     effects: Sequence[tuple[Claim, _Effect]],
     tolerances: Mapping[str, Tolerance],
 ) -> xr.Dataset:
-    """Counts of each answer, the share of heads of which a claim is true, and of those whose
-    estimate lies within the tolerance.
-    """
+    """Counts of each answer, and the share of heads of which a claim is true."""
     rows = []
     for claim, effect in effects:
-        tolerance = tolerances[claim.key].value
-        tested = int(np.isfinite(effect.estimate).sum())
-        holds, fails = (int((effect.answer == code).sum()) for code in (HOLDS, FAILS))
-        keep = (1 - FALSE_DISCOVERIES) / tested if tested else float("nan")
-        counts = (tested, effect.estimate.size - tested, holds, fails, tested - holds - fails)
-        # A cell beyond the tolerance has p (holds) = 1, so the one that decides is beyond it where
-        # any is.
-        share = share_within(effect.estimate, replicates(tree, claim), tolerance, claim.side)
-        within = (float(part) for part in (share.value, share.se, share.lower, share.upper))
-        rows.append((tolerance, *counts, keep * holds, 1 - keep * fails, *within))
+        known, over = (
+            np.isfinite(effect.estimate),
+            answers(effect.p.adjusted(), np.isfinite(effect.estimate), FALSE_DISCOVERIES),
+        )
+        tested, tolerance = int(known.sum()), tolerances[claim.key].value
+        holds, fails, *left = (
+            int((given == code).sum()) for given in (effect.answer, over) for code in (HOLDS, FAILS)
+        )
+        counts = (tested, known.size - tested, holds, fails, tested - holds - fails, *left)
+        rows.append((tolerance, *counts, *_true_of(tree, claim, effect, tolerance)))
     columns = list(zip(*rows, strict=True)) or [()] * len(OVERALL)
     numbers = {
         record.name: np.array(column) for record, column in zip(OVERALL, columns, strict=True)
@@ -253,6 +226,28 @@ def _overall(
         {"long_name": "claim"},
     )
     return xr.Dataset(variables(OVERALL, numbers), coords={"claim": keys})
+
+
+def _true_of(
+    tree: xr.DataTree, claim: Claim, effect: _Effect, tolerance: float
+) -> tuple[float, ...]:
+    """The share of heads whose estimate lies within the tolerance; and whose effect does, with its
+    limits.
+    """
+
+    def inside(values: FloatArray) -> NDArray[np.bool_]:
+        return within(values, tolerance, claim.side)
+
+    # A cell beyond the tolerance has p (holds) = 1, so the one that decides is beyond it where any
+    # is.
+    known = np.isfinite(effect.estimate)
+    plain = float(inside(effect.estimate[known]).mean()) if known.any() else float("nan")
+    again = replicates(tree, claim)
+    if again is None:
+        return plain, *(float("nan"),) * 3
+    known &= np.isfinite(effect.errors.se) & np.isfinite(again).all(axis=0)
+    found = share_of_heads(effect.estimate[known], effect.errors.se[known], again[:, known], inside)
+    return plain, *(float(part) for part in (found.value, found.lower, found.upper))
 
 
 def claim_rows(verdicts: xr.Dataset) -> list[dict[str, Any]]:

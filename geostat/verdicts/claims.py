@@ -1,5 +1,4 @@
-"""Claims that verdicts are given on, their effects without each document, and the share of heads
-whose effect lies within the tolerance.
+"""Claims that verdicts are given on, and their effects without each document.
 
 A claim is a statement about one number, its *effect*, of every head: it holds where the effect lies
 within a tolerance stated beforehand (`geostat.verdicts.tolerances`). Source: arXiv 2602.01893,
@@ -19,7 +18,6 @@ from numpy.typing import NDArray
 from geostat.errors import InputError
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.equivalence import Side
-from geostat.statistics.jackknife import Estimate, jackknife
 
 Unit = Literal["kv_head", "head"]
 UNITS: Final[tuple[Unit, ...]] = ("kv_head", "head")
@@ -164,33 +162,6 @@ def within(effect: FloatArray, tolerance: float, side: Side) -> NDArray[np.bool_
     if side == "at_least":
         return np.asarray(effect >= tolerance)
     return np.asarray((np.abs(effect) if side == "within" else effect) <= tolerance)
-
-
-def share_within(
-    effect: FloatArray, again: FloatArray | None, tolerance: float, side: Side
-) -> Estimate:
-    """Return the share of heads with an estimate whose estimate lies within the tolerance, with its
-    document jackknife.
-
-    Args:
-        effect: of all heads, (layer, head); NaN where there is none.
-        again: the same without each document, (document, layer, head); None where it is not known.
-        tolerance: of the claim, as `side`.
-
-    Returns:
-        The share, NaN without any estimate; standard error and 95% interval by t on K − 1 degrees
-        of freedom, NaN without replicates of each estimate.
-
-    >>> effect, without = np.array([0.1, 0.3]), np.array([[0.1, 0.3], [0.1, 0.1]])
-    >>> share = share_within(effect, without, 0.2, "at_most")
-    >>> float(share.value), float(share.se)
-    (0.5, 0.25)
-    """
-    known = np.isfinite(effect)
-    share = np.array(within(effect[known], tolerance, side).mean() if known.any() else np.nan)
-    if again is None or not np.isfinite(again[:, known]).all() or not known.any():
-        return Estimate(value=share, **dict.fromkeys(("se", "lower", "upper"), np.array(np.nan)))
-    return jackknife(share, within(again[:, known], tolerance, side).mean(axis=1))
 
 
 def replicates(tree: xr.DataTree, claim: Claim) -> FloatArray | None:

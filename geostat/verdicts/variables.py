@@ -14,20 +14,18 @@ from geostat.verdicts.claims import CLAIMS, UNITS
 
 PARTS: Final = {
     "estimate": ("estimated effect", "the effect's own"),
-    "se": ("standard error of the effect over documents", "the effect's own"),
-    "skew": ("skewness of single documents in the effect; NaN where it is judged without", "1"),
+    "se": ("standard error of the effect over documents, moderated", "the effect's own"),
+    "degrees": ("degrees of freedom of that standard error", "1"),
+    "skew": (
+        "skewness of single documents in the effect, moderated; NaN where it is judged without",
+        "1",
+    ),
     "lower": ("lower limit of the effect, 95%, not adjusted", "the effect's own"),
     "upper": ("upper limit of the effect, 95%, not adjusted", "the effect's own"),
     "p_holds": ("p-value against the claim's failing", "1"),
     "p_fails": ("p-value against the claim's holding", "1"),
-    "p_holds_adjusted": (
-        "p_holds over the heads of the claim, adjusted (Benjamini-Hochberg): holds where at most q",
-        "1",
-    ),
-    "p_fails_adjusted": (
-        "p_fails over the heads of the claim, adjusted (Benjamini-Hochberg): fails where at most q",
-        "1",
-    ),
+    "p_holds_adjusted": ("p_holds adjusted over the heads of the claim (Benjamini-Hochberg)", "1"),
+    "p_fails_adjusted": ("p_fails adjusted over the heads of the claim (Benjamini-Hochberg)", "1"),
 }
 """What an answer rests on, by head."""
 CELL: Final = {
@@ -69,10 +67,13 @@ OVERALL: Final = (
     _claim("holds", "heads of which the claim holds"),
     _claim("fails", "heads of which it fails"),
     _claim("undetermined", "heads that the documents do not settle"),
-    _claim("true_at_least", "share of heads of which the claim is true: at least, in expectation"),
-    _claim("true_at_most", "share of heads of which the claim is true: at most, in expectation"),
+    _claim(
+        "holds_adjusted",
+        "of the heads of which it holds, left at a false-discovery rate of q (Benjamini-Hochberg)",
+    ),
+    _claim("fails_adjusted", "of the heads of which it fails, left at that rate"),
     _claim("within", "share of heads with an estimate whose estimate lies within the tolerance"),
-    _claim("within_se", "standard error of that share, document jackknife"),
-    _claim("within_lower", "lower limit of that share, 95%"),
-    _claim("within_upper", "upper limit of that share, 95%"),
+    _claim("true_share", "share of heads of which the claim is true, estimated (mixture)"),
+    _claim("true_share_lower", "lower limit of that share, 95%"),
+    _claim("true_share_upper", "upper limit of that share, 95%"),
 )

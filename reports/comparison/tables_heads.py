@@ -14,7 +14,7 @@ import xarray as xr
 from reports.comparison.shared import STATISTICS, Row, each_run, known, wide
 from reports.tables.cells import Cell, between, missing, mixed, share, symbol, text
 from reports.tables.table import Table
-from reports.text.number import percent, rounded
+from reports.text.number import MISSING, percent, rounded
 
 
 def head_tables(data: xr.Dataset) -> list[Table]:
@@ -62,9 +62,9 @@ def _verdicts(data: xr.Dataset) -> Table:
         for key in data["claim"].values
     ]
     caption = (
-        "Of what share of heads each claim is true, at least and at most, by what the"
-        " false-discovery rate allows; in brackets the heads of which it holds / fails / that the"
-        " documents do not settle."
+        "Estimated share of heads of which each claim is true, with its 95% interval over documents"
+        " (n/a of bounds); in brackets the heads of which it holds / fails / that the documents do"
+        " not settle."
     )
     return wide(data, "verdicts", "Claims", caption, ["claim"], rows)
 
@@ -72,11 +72,13 @@ def _verdicts(data: xr.Dataset) -> Table:
 def _answers(at: xr.Dataset) -> Cell:
     if not np.isfinite(float(at["claim_tested"])) or not float(at["claim_tested"]):
         return missing()
-    low, high = (float(at[name]) for name in ("true_at_least", "true_at_most"))
     counts = " / ".join(
         str(int(at[f"claim_{name}"])) for name in ("holds", "fails", "undetermined")
     )
-    return share(0.5 * (low + high), f"{percent(low, 0)} to {percent(high, 0)} ({counts})")
+    value, low, high = (float(at[f"true_share{end}"]) for end in ("", "_lower", "_upper"))
+    limits = f", {percent(low, 0)} to {percent(high, 0)}" if np.isfinite(low) else ""
+    shown = f"{percent(value, 0)}{limits}" if np.isfinite(value) else MISSING
+    return share(value, f"{shown} ({counts})")
 
 
 def _coverage(data: xr.Dataset) -> Table:

@@ -102,19 +102,14 @@ def _rests_on(claim: Mapping[str, Any], at: Mapping[str, float], bound: str) -> 
 def _how_to_read(run: Run, data: xr.Dataset) -> str:
     """Which p-value is which, and over how many documents."""
     rate = percent(float(data.attrs["false_discovery_rate"]), 0)
-    worse = (
-        f" and one up to {data.attrs['skewness_reach']:g} standard errors worse"
-        if "skewness_reach" in data.attrs
-        else ""
-    )
     errors = f"± over {run.counted('document')}" if run.documents > 1 else "One document: no ±"
     return (
-        "What each verdict rests on. L5V2: value head 2 of layer 5; L5H3: head 3. p (holds):"
-        " against the claim's failing, p (fails): against its holding; each the largest of"
-        f" Student's t and of Hall's transformation of it with the documents' skewness{worse};"
-        " so skewed documents may leave a head undetermined whose interval, which is that of t"
-        " alone, lies clear of the tolerance. Adjusted: over the heads of the claim"
-        f" (Benjamini–Hochberg); a claim holds, or fails, where that p is at most {rate}. Where"
+        "What each verdict rests on. L5V2: value head 2 of layer 5; L5H3: head 3. A claim holds"
+        " where the interval lies within the tolerance, and fails where it lies outside; then p"
+        " (holds), or p (fails), is at most 5%: 1 less the level of the widest such interval."
+        " Errors (±), skewness of documents and intervals are moderated over the heads of the"
+        " claim. Adjusted: over those heads (Benjamini–Hochberg); where that p is at most"
+        f" {rate}, the answer is among those left at that false-discovery rate. Where"
         " the last column names a second p-value, p (holds) is the larger of both tests. A"
         " claim on bounds joins many, upper and lower, on Precision and Recall, at each N;"
         " shown are the estimate, interval and p of the one that decided: where the claim"

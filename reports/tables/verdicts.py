@@ -11,15 +11,16 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import xarray as xr
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from reports.run import Run
 from reports.tables.cells import Cell, header, missing, mixed, share, text, whole
 from reports.tables.table import Table
 from reports.tables.verdict_heads import DETAILS, column, every_verdict, tolerance, words_of
 from reports.text.latex import text_latex
-from reports.text.number import MISSING, count, percent, rounded
+from reports.text.number import MISSING, count, percent
 
 HEADS = {"kv_head": "value head", "head": "head"}
 SIDE_BY_SIDE = 5
@@ -54,38 +55,34 @@ def _overall(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
     for claim in claims:
         at = data.sel(claim=claim["key"])
         without = int((column(data, claim) == codes["no estimate"]).sum())
-        low, high = (float(at[name]) for name in ("true_at_least", "true_at_most"))
         more = f"; {without:,} more without an estimate" if without else ""
-        true = share(
-            0.5 * (low + high),
-            f"{percent(low, 0)} to {percent(high, 0)} of"
-            f" {count(int(at['tested']), HEADS[claim['of']])}{more}",
-        )
+        of = f"{count(int(at['tested']), HEADS[claim['of']])}{more}"
         rows.append(
             [
                 _linked(mixed(claim["says"]), claim["key"]),
                 mixed(f"{tolerance(claim)}; {claim['source']}"),
-                *(whole(float(at[name])) for name in ("holds", "fails", "undetermined")),
-                true,
+                *(_settled(at, name) for name in ("holds", "fails")),
+                whole(float(at["undetermined"])),
+                _true_of(at, of),
                 _within(at),
             ]
         )
     rate = percent(float(data.attrs["false_discovery_rate"]), 0)
     settled = (
-        "Two one-sided tests of each head's estimate against the tolerance, with its jackknife"
-        f" standard error over {run.counted('document')} (Student's t, {run.documents - 1} degrees"
-        " of freedom) and by Hall's transformation of it, which allows for documents more skewed"
-        f" than they look; of the answers “holds”, and of the answers “fails”, at most {rate} are"
-        " false in expectation (Benjamini–Hochberg over heads), unless documents are strongly"
-        " skewed. Undetermined: these documents do not settle it. No estimate: what the claim is"
-        " about was not found in the head, or could not be fitted; such heads are neither. True"
-        " of: the share of heads of which the claim is true, as far as these answers tell."
-        " Estimate within: the share of heads with an estimate whose estimate is within the"
-        " tolerance, however sure; ± by the document jackknife, n/a where the run does not keep"
-        " what that needs, “± <” where no document takes a head across. A claim on bounds holds"
-        " where each bound on Precision and Recall does at every N, and fails where one does not"
-        " (tested by t: the gap of curve and bound; beside it, that texts unlike all of these"
-        " would have been met); bounds on an expectation may miss a single head."
+        "Holds: the 95% interval of a head's effect lies within the tolerance; fails: outside;"
+        f" undetermined: neither, {run.counted('document')} do not settle it. Errors and skewness"
+        " of documents are moderated over the heads of a claim. Heads are judged one by one: of"
+        " heads just at the tolerance 2.5% hold and 2.5% fail by luck. In brackets how many"
+        f" answers are left if at most {rate} of those of a claim are to be false in expectation"
+        " (Benjamini–Hochberg). No estimate: what the claim is about was not found in the head, or"
+        " could not be fitted; such heads are neither. True of: estimated share of heads of which"
+        " the claim is true (a mixture over heads, which allows for noise that moves estimates"
+        " across the tolerance), with its 95% interval over documents; n/a of bounds. Estimate"
+        " within: the plain share of heads whose estimate is within the tolerance, however sure. A"
+        " claim on bounds holds where each bound on Precision and Recall does at every N, and"
+        " fails where one does not (tested by t: the gap of curve and bound; beside it, that texts"
+        " unlike all of these would have been met); bounds on an expectation may miss a single"
+        " head."
         if run.documents > 1
         else "One document gives no standard errors: nothing is settled."
     )
@@ -104,34 +101,27 @@ def _overall(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
     )
 
 
+def _settled(at: xr.Dataset, name: str) -> Cell:
+    """How many heads have an answer, and in brackets those left at the false-discovery rate."""
+    number = float(at[name])
+    left = f"{name}_adjusted"
+    return share(number, f"{number:,.0f} ({float(at[left]):,.0f})") if left in at else whole(number)
+
+
+def _true_of(at: xr.Dataset, of: str) -> Cell:
+    """The estimated share of heads of which a claim is true, with its interval."""
+    values = [float(at.get(f"true_share{end}", np.nan)) for end in ("", "_lower", "_upper")]
+    if not np.isfinite(values[0]):
+        return text(f"{MISSING}; {of}")
+    value, low, high = (percent(one, 0) for one in values)
+    limits = f" ({low} to {high})" if np.isfinite(values[1]) else ""
+    return share(values[0], f"{value}{limits} of {of}")
+
+
 def _within(at: xr.Dataset) -> Cell:
-    """The share of heads whose estimate is within the tolerance, as percent; n/a where the run does
-    not keep it.
-
-    An error of 0 is too small to see, not none: it reads as less than that of one head which one
-    document takes across.
-    """
-    if "within" not in at:
-        return missing()
-    value, error = float(at["within"]), float(at["within_se"])
-    if error == 0:
-        return _unbroken(value, f"{percent(value)} ± < {percent(float(at['within_least_error']))}")
-    shown = rounded(100 * value, 100 * error)
-    if shown.value is None:
-        return missing()
-    plain = " ± ".join(
-        MISSING if part is None else f"{part}%" for part in (shown.value, shown.error)
-    )
-    return _unbroken(value, plain)
-
-
-def _unbroken(value: float, plain: str) -> Cell:
-    """A share with its error, which a narrow page sets below it in one piece."""
-    head, *error = plain.split(" ", 1)
-    return replace(
-        share(value, plain),
-        html=escape(" ".join([head, *(part.replace(" ", "\N{NO-BREAK SPACE}") for part in error)])),
-    )
+    """The share of heads whose estimate is within the tolerance; n/a where there is none."""
+    value = float(at.get("within", np.nan))
+    return share(value, percent(value)) if np.isfinite(value) else missing()
 
 
 def _by_layer(data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:

@@ -76,7 +76,12 @@ def compressed_share(content: FloatArray, small: BoolArray) -> Estimate:
     A share of 0 or 1 in every document lies at its bound and has no error.
     """
     result = document_mean(ratio(small.sum(axis=-1), np.isfinite(content).sum(axis=-1)))
-    cut = replace(result, lower=np.maximum(result.lower, 0.0), upper=np.minimum(result.upper, 1.0))
+    cut = replace(
+        result,
+        lower=np.maximum(result.lower, 0.0),
+        upper=np.minimum(result.upper, 1.0),
+        scale="share",
+    )
     return cut.with_error_where((result.value > 0) & (result.value < 1))
 
 

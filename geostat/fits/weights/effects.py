@@ -43,7 +43,7 @@ from geostat.statistics.losses import mean_of_known, mean_over_documents
 def total_log(total: Estimate) -> Estimate:
     """Return log Σα̂ from Σα̂, whose interval was found on the log scale; nats."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return total.carried(np.log, total.se / total.value)
+        return total.carried(np.log, total.se / total.value, "plain")
 
 
 def growth(
@@ -79,6 +79,7 @@ def growth(
         value=np.where(stands_out, value, np.nan),
         **limits,
         without=np.moveaxis(leave_one_out_mean(each), 0, -1),
+        documents=np.where(count > 1, count, np.nan),
     )
     estimate = whole.with_error_where(stands_out & ~at_bound)
     cases = [~np.isfinite(plain), ~stands_out, at_bound, ~np.isfinite(estimate.se)]

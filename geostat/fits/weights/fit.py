@@ -95,6 +95,9 @@ def fit_weights(capture: xr.Dataset, progress: Progress | None = None) -> xr.Dat
         _fit_layer(capture, layer) for layer in tracked(range(capture.sizes["layer"]), progress)
     ]
     out = variables(RECORDS, stack_layers(RECORDS, parts)) | {"sink_visible": sink_flag(capture)}
+    # After moderation, so that the flag says what the interval says.
+    lower, upper = (out[f"total_model_{end}"].values for end in ("lower", "upper"))
+    out["total_model_differs"].values[:] = (lower > 1.0) | (upper < 1.0)
     coords = {
         d: capture[d].variable
         for d in ("document", *TOKEN, "kv_head_of_head")

@@ -32,11 +32,19 @@ def share_estimate(share: FloatArray, replicates: FloatArray, carries: BoolArray
             np.log(share / (1.0 - share)), np.log(replicates / (1.0 - replicates)), carries
         )
     inside = np.isfinite(bent.se)
+    assert bent.skew is not None
+    assert plain.skew is not None
     lower, upper = (
         np.where(inside, 1.0 / (1.0 + np.exp(-np.where(inside, limit, 0.0))), other)
         for limit, other in ((bent.lower, plain.lower), (bent.upper, plain.upper))
     )
-    return replace(plain, lower=lower, upper=upper)
+    return replace(
+        plain,
+        lower=lower,
+        upper=upper,
+        skew=np.where(inside, bent.skew, plain.skew),
+        scale="logit",
+    )
 
 
 def arithmetic(

@@ -109,7 +109,8 @@ def test_estimates_are_joined_array_by_array():
     each = [mapped(whole, lambda array, k=k: array[k]) for k in range(3)]
     again = join(each, np.stack)
     assert isinstance(again, Estimate)
-    assert set(again.arrays()) == {"value", "se", "lower", "upper", "skew", "without"}
+    parts = {"value", "se", "lower", "upper", "skew", "without", "documents"}
+    assert set(again.arrays()) == parts
     for name, array in again.arrays().items():
         np.testing.assert_array_equal(array, whole.arrays()[name])
     assert set(Estimate(value=x, se=x, lower=x, upper=x).arrays()) == {

@@ -1,0 +1,34 @@
+"""The study of intervals: documents are drawn as it says, and every row is told."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from studies.intervals import EFFECTS, LAWS, MODEL, main, means, of_norms
+
+
+@pytest.mark.parametrize("law", [law for law in LAWS if law != "lognormal"])
+def test_documents_have_mean_zero_and_one_standard_deviation(law: str):
+    x = LAWS[law]((1_000_000,), np.random.default_rng(0))
+    assert x.mean() == pytest.approx(0, abs=0.01)
+    assert x.std() == pytest.approx(1, abs=0.15 if law == "t(3)" else 0.01)
+
+
+def test_normal_documents_are_covered_as_often_as_promised():
+    row = means("normal", 0.0, 0.0, 900, 0)
+    assert float(row.split("covered")[1].split("%")[0]) == pytest.approx(95, abs=2)
+
+
+def test_parameters_of_norms_are_covered():
+    for row in of_norms("normal", 300, 0):
+        assert float(row.split("covered")[1].split("%")[0]) == pytest.approx(95, abs=4)
+
+
+@pytest.mark.slow
+def test_the_command_prints_every_row(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["study", "--heads", "24"])
+    main()
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4 * len(LAWS) + 2 * 2 * len(EFFECTS) + 7 * len(LAWS)
+    assert MODEL == 90
