@@ -68,9 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--length", type=int, default=1024)
     given = parser.parse_args(arguments)
     found = models.find(None)
-    text = windows(
-        builtin_texts.builtin(), found.tokenizer, length=given.length, count=given.documents
-    )
+    documents = builtin_texts.all_kinds()
+    text = windows(documents, found.tokenizer, length=given.length, count=given.documents)
     model = found.load()
     print("| number | queries | " + " | ".join(f"Q = {count}" for count in COUNTS), end=" |")
     print(" within documents |\n|---|---|" + "---|" * (len(COUNTS) + 1))

@@ -32,7 +32,7 @@ def statement(name: str | None, *, style: str = "text", errata: bool = False) ->
             the catalogue.
 
     >>> print(statement("erratum 17").splitlines()[0])
-    17. N = L, (12), (14)
+    17. N = L, (12), (14) [false]
     """
     refuse_unknown(style, get_args(Style), f"--as {style}:", verb="Use")
     chosen = cast(Style, style)

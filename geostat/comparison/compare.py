@@ -164,7 +164,8 @@ def _estimates(
 ) -> xr.Dataset:
     """Each run's numbers, over (run, quantity)."""
     shape = (len(held), len(asked))
-    parts = {name: np.full(shape, np.nan) for name in ("value", "se", "lower", "upper")}
+    limits = ("value", "se", "lower", "upper")
+    parts: dict[str, Any] = {name: np.full(shape, np.nan) for name in limits}
     at_n, heads = np.full(shape, np.nan), np.zeros(shape, dtype=np.int64)
     for row, run in enumerate(by_run):
         for column, quantity in enumerate(asked):

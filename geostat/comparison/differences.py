@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import xarray as xr
@@ -122,7 +122,7 @@ def differences(
             minds[row, column] = " ".join(
                 topic for topic in SETTINGS if topic in topics & {*OF_EVERYTHING, *quantity.minds}
             )
-    part = {
+    part: dict[str, Any] = {
         name: np.array([[getattr(cell, name) for cell in row] for row in grid])
         for name in Difference.__dataclass_fields__
     }

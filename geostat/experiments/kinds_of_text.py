@@ -135,7 +135,7 @@ class OneWay:
 
         ratio = np.exp(found.value)
         slope = size * ratio / (ratio - 1 + size) ** 2
-        return found.carried(share, np.asarray(found.se * slope))
+        return found.carried(share, np.asarray(found.se * slope), "share")
 
     def p_value(self) -> float:
         """Return the p-value of F under random permutations of documents over kinds, this one

@@ -446,7 +446,7 @@ def test_a_followup_run_meets_bounds_of_its_own_convention(tmp_path: Path):
     tap(
         loaded("llama").model,
         ids,
-        lambda view: (alpha.append(view.alpha[0]), states.append(view.values[0])),
+        lambda view: (alpha.append(view.alpha[0, 0]), states.append(view.values[0])),
     )
     own = separability(alpha[0], states[0], grid, convention="followup")
     np.testing.assert_allclose(found["f_inner"].values[0], own["f_inner"], rtol=1e-5)

@@ -77,7 +77,7 @@ def test_curves_of_the_real_run_are_means_over_heads_and_documents(finished: Fin
     tree = finished.tree
     found = overall(tree)
     for name in ("precision", "recall"):
-        values = tree["capture"][name].values.astype(float)
+        values = tree["queries"][name].values.astype(float)
         each = values.mean(axis=(1, 2))
         np.testing.assert_allclose(found[f"{name}_mean"], each.mean(axis=0))
         np.testing.assert_allclose(

@@ -55,7 +55,7 @@ def numbers(text: str) -> list[float]:
 
 def test_the_first_sentence_says_what_the_capture_holds(finished: Finished):
     text = sentences(finished.tree)[0]
-    capture, null = finished.tree["capture"].to_dataset(), finished.tree["null"].to_dataset()
+    capture, null = finished.tree["queries"].to_dataset(), finished.tree["null"].to_dataset()
     mean = {
         name: capture[name].values.astype(float).mean(axis=(0, 1, 2))
         for name in ("precision", "recall")
@@ -72,7 +72,8 @@ def test_the_first_sentence_says_what_the_capture_holds(finished: Finished):
         r" ([\d.]+) ± ([\d.]+) of them lie nearer .*\(Recall\); "
         r"Precision is lowest at N = (\d+), ([\d.]+) ± ([\d.]+), where Recall is ([\d.]+) ±"
         r" ([\d.]+) "
-        r"\(mean of 16 heads in 3 documents of 40 tokens, ± one standard error over documents\)",
+        r"\(mean of 16 heads in 3 documents of 40 tokens, at the last 16 queries, ± one standard"
+        r" error over documents\)",
         text,
     )
     assert said is not None, text
@@ -219,7 +220,7 @@ def test_grams_that_cannot_exist_are_counted(finished: Finished):
 def test_a_run_without_baselines_and_of_one_document(tmp_path: Path):
     tree = concluded(run_tree(tmp_path / "run.zarr", documents=1, null=False))
     text = sentences(tree)
-    assert "1 document of 40 tokens)" in text[0]
+    assert "1 document of 40 tokens, at the last query)" in text[0]
     assert "±" not in text[0]
     assert "clearly" not in text[4]
     assert " wide" in text[4]
