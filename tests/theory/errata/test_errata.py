@@ -180,7 +180,7 @@ def test_a_chain_of_repeated_directions_needs_the_proxy_that_is_said(dimension: 
     rng = np.random.default_rng(0)
     draws = 200_000
     first, other = rng.normal(size=(2, draws, dimension))
-    cosine = np.einsum("nd,nd->n", first, other) / (
+    cosine = np.einsum("ij,ij->i", first, other) / (
         np.linalg.norm(first, axis=1) * np.linalg.norm(other, axis=1)
     )
     cosine = np.where(rng.random(draws) < 0.25, 1.0, cosine)
