@@ -115,7 +115,7 @@ def moderated(se: FloatArray, skew: FloatArray, documents: FloatArray) -> Errors
     >>> se, skew, documents = np.linspace(0.9, 1.1, 12), np.full(12, 0.5), np.full(12, 8.0)
     >>> errors = moderated(se, skew, documents)
     >>> print(f"{errors.se[0]:.2f} with {errors.degrees[0]:.0f} degrees of freedom")
-    1.04 with 84 degrees of freedom
+    1.06 with 84 degrees of freedom
     """
     se, skew, documents = (np.asarray(part, dtype=np.float64) for part in (se, skew, documents))
     own = Errors.of_t(se, documents)
