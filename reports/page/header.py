@@ -78,8 +78,8 @@ def warnings(run: Run) -> list[str]:
     said = []
     if run.documents == 1:
         said.append(
-            "One document: no number has a standard error or an interval, and nothing here speaks of"
-            " other texts. Measure more with --documents."
+            "One document: no number has a standard error or an interval, and nothing here speaks"
+            " of other texts. Measure more with --documents."
         )
     elif run.documents < FEW:
         said.append(
