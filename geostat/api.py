@@ -1,8 +1,9 @@
 """The public functions of geostat. Each takes and returns xarray; the command line calls the same
 stages. Only what measures imports torch.
 
-A run is an `xarray.DataTree`: /capture and /null as measured, /norms, /similarity, /weights and
-/pooled as fitted, /envelope, /sink, /heads, /separable, /verdicts and /summary as confronted.
+A run is an `xarray.DataTree`: /capture, /sinks and /null as measured, /norms, /similarity, /weights
+and /pooled as fitted, /envelope, /sink, /sinks_found, /heads, /separable, /verdicts and /summary as
+confronted.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Observers: what one sees and gives, and those that come with geostat, the geometry of every head,
-its null baselines, and means over several queries of a document.
+its null baselines, means over several queries of a document, and sinks by what they do.
 
 An observer sees the shape of the run and one layer of one document, and gives the arrays that it
 fills; `Progress` tells how far the run is. Source: arXiv 2602.01893, (1)-(8), (18)-(20), Figures 2,
@@ -26,6 +26,7 @@ from empirical.measure.layer import (
     principal_components,
 )
 from empirical.measure.query_records import QUERIES
+from empirical.measure.sinks import SINKS, find_sinks
 from empirical.schema import CAPTURE, NULL, NULLS, PRINCIPAL, coordinates
 from empirical.store.layout import GroupPlan
 
@@ -221,6 +222,21 @@ class QueryMeans:
         return positions | queries.measure_layer(
             view.rows, view.every, view.shape.n, convention=view.shape.convention
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Sinks:
+    """Everything of /sinks: tokens that are short and much attended, wherever they stand."""
+
+    group: ClassVar[str] = "sinks"
+
+    def plan(self, shape: RunShape) -> GroupPlan:
+        """Lay out /sinks."""
+        return GroupPlan(variables=SINKS, coordinates=shape.coordinates("layer", "head"))
+
+    def __call__(self, view: LayerView) -> Mapping[str, np.ndarray]:
+        """Find those of one layer of one document."""
+        return find_sinks(view.rows, view.every)
 
 
 def refuse_unknown_heads(named: Sequence[tuple[int, int]], *, layers: int, heads: int) -> None:

@@ -54,11 +54,14 @@ class LoadedModel:
     """Tokens of the window of layers that have one; None where none has."""
 
     def provenance(self) -> dict[str, str | int | None]:
-        """Return what a run records of its model; of a sliding window only where there is one."""
+        """Return what a run records of its model; of a sliding window only where there is one, of
+        the beginning-of-text token (None: there is none) only where there is a tokenizer.
+        """
         left_out = {"model", "tokenizer"} | (
             {"sliding_window"} if self.sliding_window is None else set()
         )
-        return {
+        known = {} if self.tokenizer is None else {"bos_token_id": self.tokenizer.bos_token_id}
+        return known | {
             field.name: getattr(self, field.name)
             for field in fields(self)
             if field.name not in left_out

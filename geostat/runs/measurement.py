@@ -7,6 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from empirical.capture.capture import capture
 from empirical.capture.identity import asked_for, refuse_other
 from empirical.capture.observers import (
@@ -14,6 +16,7 @@ from empirical.capture.observers import (
     Geometry,
     Observer,
     QueryMeans,
+    Sinks,
     refuse_unknown_heads,
 )
 from empirical.measure.convention import Convention
@@ -73,11 +76,11 @@ def find_model(settings: Settings) -> models.FoundModel:
 
 def _observers(settings: Settings, *, null: bool) -> list[Observer]:
     """What is measured: geometry, if asked for null baselines, bounds at the heads' own cosines,
-    and of several queries their means.
+    sinks by what they do, and of several queries their means.
     """
     baselines = [Baselines()] if null else []
     means = [QueryMeans()] if settings.analysed.count > 1 else []
-    return [Geometry(named=settings.heads), *baselines, MeasuredEnvelope(), *means]
+    return [Geometry(named=settings.heads), *baselines, MeasuredEnvelope(), Sinks(), *means]
 
 
 def _options(settings: Settings) -> dict[str, Any]:
@@ -136,7 +139,7 @@ def measure(
             "groups": [observer.group for observer in observers],
             "named_heads": [list(head) for head in settings.heads],
         }
-        return capture(
+        store = capture(
             model,
             windows,
             path,
@@ -147,3 +150,19 @@ def measure(
             on_progress=console.captured,
             on_kept=kept.append,
         )
+        _note_texts(store, windows, result.tokenizer)
+        return store
+
+
+def _note_texts(store: Store, windows: corpus.Windows, tokenizer: Any) -> None:
+    """Note in the provenance what the tokens stand for that are the strongest sinks of some head,
+    or stand at position 0.
+    """
+    position = store.read("sinks")["sink_position"].values.reshape(len(windows.names), -1)
+    found = np.take_along_axis(windows.token_ids, np.maximum(position, 0), axis=1)
+    ids = np.unique(found).tolist()  # where there is none, that of position 0
+    texts = [tokenizer.decode([one], clean_up_tokenization_spaces=False) for one in ids]
+    known = {"id": ids, "text": texts}
+    if store.attributes.get("token_texts") != known:
+        with store.alone():
+            store.note(token_texts=known)

@@ -13,6 +13,7 @@ from typing import Final
 
 from empirical import schema
 from empirical.measure.query_records import QUERIES
+from empirical.measure.sinks import SINKS
 from geostat.bounds import envelope, ingredients, overall
 from geostat.bounds.predictive import check
 from geostat.bounds.predictive import variables as predictive
@@ -46,6 +47,7 @@ RECORDS: Final[Mapping[str, tuple[Variable, ...]]] = {
         for group, rows in (
             ("capture", schema.CAPTURE | schema.PRINCIPAL),
             ("queries", QUERIES),
+            ("sinks", SINKS),
             ("null", schema.NULL),
         )
     },

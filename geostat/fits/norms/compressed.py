@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtrc
 
+from empirical.measure.sinks import COMPRESSED
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, document_mean
 from geostat.statistics.proportion import wilson
 
-COMPRESSED: Final = 0.5
 LISTED: Final = 20
 """Rows of a list of tokens or positions at most."""
 MOST: Final = 0.5

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
+from empirical.measure.sinks import COMPRESSED
 from geostat.datasets.flags import flags
 from geostat.datasets.variable import Variable
-from geostat.fits.norms.compressed import COMPRESSED
 from geostat.fits.norms.trend import BANDWIDTH
 
 DIMS: Final = ("layer", "kv_head")

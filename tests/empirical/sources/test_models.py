@@ -63,6 +63,7 @@ def test_a_local_folder_loads_with_what_its_layers_show(
         "dimension": 16,
         "dtype": "float32",
         "device": "cpu",
+        "bos_token_id": loaded.tokenizer.bos_token_id,
         **({"sliding_window": WINDOW} if family == "gpt_oss" else {}),
     }
     assert not loaded.model.training
