@@ -18,6 +18,7 @@ import numpy as np
 import xarray as xr
 
 from geostat.datasets.separability import SIDES
+from geostat.datasets.tokens import most_tokens
 from geostat.datasets.variable import Variable, join, variables
 from geostat.experiments.moments import LEAST_HEADS, Moments, Table, shares_of
 from geostat.statistics.arrays import BoolArray, FloatArray
@@ -216,7 +217,7 @@ def correlate_with_sink(
         for record in VARIABLES[:-1]
     }
     correlation = np.stack([by_measure[measure]["correlation"].value for measure in MEASURES])
-    inside = (n > 1) & (n < capture.sizes["position"])
+    inside = (n > 1) & (n < most_tokens(capture))
     curves = np.where(inside & np.isfinite(correlation), correlation, -np.inf)
     numbers["peak_n"] = np.where(np.isfinite(curves).any(axis=1), n[curves.argmax(axis=1)], 0)
     coords = {"measure": np.array(list(MEASURES), dtype=object), "n": capture["n"].variable}

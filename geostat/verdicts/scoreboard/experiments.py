@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 import xarray as xr
 
+from geostat.datasets.tokens import most_tokens
 from geostat.verdicts.scoreboard.finding import Answer, Finding
 from geostat.verdicts.words import hundredths, with_interval
 from reports.text.number import percent, rounded
@@ -49,7 +50,7 @@ def envelopes(tree: xr.DataTree) -> Finding:
 
 def lowest_between(tree: xr.DataTree) -> Finding:
     """Answer whether Precision is highest for few tokens and lowest between."""
-    at, tokens = tree["summary"].to_dataset(), tree["capture"].sizes["position"]
+    at, tokens = tree["summary"].to_dataset(), most_tokens(tree["capture"].to_dataset())
     chosen = at.isel(n=np.flatnonzero((at["n"].values > 1) & (at["n"].values < tokens)))
     chosen = chosen.isel(n=np.flatnonzero(chosen["precision_mean"].notnull()))
     if not chosen.sizes["n"]:
@@ -80,7 +81,7 @@ def best_small(tree: xr.DataTree) -> Finding:
     if len(nulls) < 2:
         return Finding("not testable here", "measured without the null baselines")
     gain = at["precision_gain"].sel(null=nulls)
-    gain = gain.where((at["n"] > 1) & (at["n"] < tree["capture"].sizes["position"]))
+    gain = gain.where((at["n"] > 1) & (at["n"] < most_tokens(tree["capture"].to_dataset())))
     if not gain.notnull().any("n").all():
         return Finding("not testable here", "no N between 1 and T was measured")
     best = [int(at["n"][int(gain.sel(null=name).argmax("n"))]) for name in nulls]

@@ -18,7 +18,7 @@ TOKENS = 128
 
 
 def tree(**groups: xr.Dataset) -> xr.DataTree:
-    capture = xr.Dataset(coords={"position": np.arange(TOKENS)})
+    capture = xr.Dataset(coords={"position": np.arange(TOKENS), "tokens": ("layer", [TOKENS])})
     return xr.DataTree.from_dict(
         {"/capture": capture, **{f"/{name}": data for name, data in groups.items()}}
     )
