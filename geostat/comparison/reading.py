@@ -111,7 +111,8 @@ def groups_of(run: Store | xr.DataTree) -> tuple[dict[str, xr.Dataset], dict[str
         }
     refuse_older(name_of(run), groups)
     widest = parts(tree_of(groups, attrs))[0]
-    groups, attrs = {name: widest[name].to_dataset() for name in groups}, dict(widest.attrs)
+    groups = {name: widest[name].to_dataset() for name in groups}
+    attrs = {str(name): value for name, value in widest.attrs.items()}
     groups |= {
         name: groups[name].sel(gram=groups[name]["gram"] != MEASURED_GRAM)
         for name in ("envelope", "summary")

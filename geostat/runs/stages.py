@@ -76,11 +76,16 @@ def confronted(
     `geostat.confront`.
     """
     _refuse_older_fits(tree)
-    how = {"editions": editions, "points": points, "tolerances": tolerances}
-    return by_part(
-        partial(_confront_part, **how, swap=swap, predict=predict, console=console),
-        tree.drop_nodes(CONFRONTED, errors="ignore"),
+    confront_part = partial(
+        _confront_part,
+        editions=editions,
+        points=points,
+        tolerances=tolerances,
+        swap=swap,
+        predict=predict,
+        console=console,
     )
+    return by_part(confront_part, tree.drop_nodes(CONFRONTED, errors="ignore"))
 
 
 def _confront_part(

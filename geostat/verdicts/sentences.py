@@ -71,11 +71,8 @@ def _separability(tree: xr.DataTree, summary: xr.Dataset) -> str:
     model = tree.attrs.get("model", {})
     start = f"In {model.get('id', 'this model') if isinstance(model, Mapping) else model}, "
     measured = summary["precision_mean"].notnull().values
-    chosen = summary.isel(
-        n=np.flatnonzero(
-            (summary["n"].values > 1) & (summary["n"].values < most_tokens(capture)) & measured
-        )
-    )
+    between = (summary["n"].values > 1) & (summary["n"].values < most_tokens(capture))
+    chosen = summary.isel(n=np.flatnonzero(between & measured))
     if chosen.sizes["n"] == 0:
         return (
             start
