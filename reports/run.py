@@ -14,8 +14,20 @@ import xarray as xr
 from reports.errors import InputError
 from reports.text.number import count
 
+FOLDER = "tokens_{}"
+"""Where figures and tables of a part lie, by its T."""
 NEEDED = ("capture", "norms", "similarity", "weights", "envelope", "summary", "display", "example")
 OPTIONAL = ("verdicts", "sink", "heads", "separable", "ingredients", "predictive", "pooled")
+
+
+def parts(tree: xr.DataTree) -> dict[str, xr.DataTree]:
+    """Runs to be shown apart, by the folder of their files: of a run whose layers see different
+    numbers T of tokens those of each T, as `geostat.display.tree.with_display` leaves them; else
+    the run itself, whose files need none.
+    """
+    if tree.children and all(name.isdigit() for name in tree.children):
+        return {FOLDER.format(name): node for name, node in tree.children.items()}
+    return {"": tree}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +118,11 @@ class Run:
     def positions(self) -> int:
         """Tokens of a document."""
         return self.capture.sizes["position"]
+
+    @property
+    def tokens(self) -> int:
+        """Tokens T that the last query of these layers sees: all see as many."""
+        return int(self.capture["tokens"].max())
 
     @property
     def dimension(self) -> int | None:

@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 import xarray as xr
 
+from geostat.datasets.parts import PART
 from geostat.errors import InputError
 
 LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -123,6 +124,9 @@ def _sizes(n: np.ndarray) -> str:
 
 
 def _window(held: Held) -> str:
+    if PART in held.attrs:
+        every = held.attrs[PART]["every"]
+        return ", ".join(f"{tokens:,} in {layers} layers" for tokens, layers in every)
     least, most = int(held.tokens.min()), held.sizes["position"]
     return "all of a document" if least == most else f"from {least:,} of {most:,} on"
 
@@ -238,7 +242,12 @@ def notes(runs: Sequence[Held]) -> list[str]:
         for (a, one), (b, other) in combinations(zip(LETTERS, runs, strict=False), 2)
     ]
     differ = {topic for _, one, other in pairs for topic in differing(one, other)}
-    lines = []
+    lines = [
+        f"Layers of {letter} see different numbers of tokens ({_window(held)}): only those that see"
+        " most are compared."
+        for letter, held in zip(LETTERS, runs, strict=False)
+        if PART in held.attrs
+    ]
     for topic, (what, say, matters) in SETTINGS.items():
         if topic in differ:
             values = [say(held) for held in runs]

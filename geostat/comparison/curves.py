@@ -155,7 +155,7 @@ def results(run: Held) -> xr.Dataset:
     names = {name: f"claim_{name}" for name in ("tested", "holds", "fails", "undetermined")}
     sink = _bare(of["sink"].sel(measure="pearson", drop=True), SINK)
     gain = _bare(of["separable"], (*GAINS, *TESTS))
-    inside = (gain["n"] > 1) & (gain["n"] < run.sizes["position"])
+    inside = (gain["n"] > 1) & (gain["n"] < run.tokens.max())
     parts = [
         _bare(of["verdicts"], COUNTS).rename(names),
         _bare(of["summary"], COVERAGE),

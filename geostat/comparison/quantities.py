@@ -21,6 +21,7 @@ from geostat.comparison.coverage import shares_inside
 from geostat.datasets.progress import Progress
 from geostat.datasets.queries import over_queries
 from geostat.datasets.separability import LETTERS, STATISTICS
+from geostat.datasets.tokens import most_tokens
 from geostat.experiments.moments import Moments, Table, shares_of
 from geostat.experiments.sink import fisher, without_noise
 from geostat.fits.norms.fit import fit_norms
@@ -220,7 +221,7 @@ def _correlations(capture: xr.Dataset) -> dict[str, Scalar]:
         return {}
     documents, n = table.similarity.shape[0], capture["n"].values
     whole, without = shares_of(documents)
-    inside = (n > 1) & (n < capture.sizes["position"])
+    inside = (n > 1) & (n < most_tokens(capture))
     scalar = partial(Scalar, heads=table.heads, correlation=True)
     out = {}
     for kind in KINDS:

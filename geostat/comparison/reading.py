@@ -13,9 +13,11 @@ import xarray as xr
 from empirical.store.store import Store
 from geostat.bounds.head import MEASURED as MEASURED_GRAM
 from geostat.comparison.comparability import LETTERS, Held, document_keys
+from geostat.datasets.parts import parts
 from geostat.datasets.queries import MEASURED
 from geostat.errors import InputError
 from geostat.runs.files import store_path
+from geostat.runs.groups import tree_of
 from geostat.verdicts.answers import refuse_older
 
 Source = str | Path | xr.DataTree
@@ -108,6 +110,9 @@ def groups_of(run: Store | xr.DataTree) -> tuple[dict[str, xr.Dataset], dict[str
             if name in NEEDED or name in measured
         }
     refuse_older(name_of(run), groups)
+    widest = parts(tree_of(groups, attrs))[0]
+    groups = {name: widest[name].to_dataset() for name in groups}
+    attrs = {str(name): value for name, value in widest.attrs.items()}
     groups |= {
         name: groups[name].sel(gram=groups[name]["gram"] != MEASURED_GRAM)
         for name in ("envelope", "summary")

@@ -60,6 +60,11 @@ def layer_tokens(capture: xr.Dataset, layer: int) -> LayerTokens:
     )
 
 
+def most_tokens(capture: xr.Dataset) -> int:
+    """Return T of the layers that see most; all of a part do (`geostat.datasets.parts`)."""
+    return int(capture["tokens"].max())
+
+
 def heads_of(capture: xr.Dataset, layer: int, kv_head: int) -> NDArray[np.int64]:
     """Return the query heads (indices) that share a value head of a layer and have finite
     weights in every document.

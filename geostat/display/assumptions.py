@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 import xarray as xr
 
+from geostat.datasets.tokens import most_tokens
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.losses import mean_over_documents
 from theory.head.similarity_decay import offset_exponential
@@ -137,17 +138,15 @@ def weight_curves(
 
     Returns:
         Variables over (position); phase_starts, (2), T₁ and T₂ as positions of the document;
-        uniform and uniform_of_head, 1/T of all positions and of those the head sees. With them the
-        indices (layer, head) of that head, or None.
+        uniform, 1/T. With them the indices (layer, head) of that head, or None.
     """
-    positions = capture.sizes["position"]
+    positions, tokens = capture.sizes["position"], most_tokens(capture)
     arithmetic, geometric = weight_means(capture, weights)
     head = median_head(weights["rmse"].transpose("layer", "head").values)
     nothing = np.full(positions, np.nan)
-    measured, fitted, starts, tokens = nothing, nothing, np.full(2, np.nan), positions
+    measured, fitted, starts = nothing, nothing, np.full(2, np.nan)
     if head is not None:
         at = weights.isel(layer=head[0], head=head[1])
-        tokens = int(capture["tokens"].values[head[0]])
         measured, fitted = (
             np.exp(at["log_weight_mean"].values),
             np.exp(at["log_weight_model"].values),
@@ -160,8 +159,5 @@ def weight_curves(
         weight=measured,
         weight_fitted=fitted,
     )
-    uniform: Variables = {
-        "uniform": ((), np.array(1.0 / positions)),
-        "uniform_of_head": ((), np.array(1.0 / tokens)),
-    }
+    uniform: Variables = {"uniform": ((), np.array(1.0 / tokens))}
     return curves | _along("phase_start", phase_starts=starts) | uniform, head

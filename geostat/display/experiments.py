@@ -67,7 +67,7 @@ def separable_side(separable: xr.Dataset) -> xr.Dataset:
     return result
 
 
-def regime_summary(heads: xr.Dataset, positions: int) -> xr.Dataset:
+def regime_summary(heads: xr.Dataset, tokens: int) -> xr.Dataset:
     """Return what the heads of each regime have in common.
 
     mean_depth is in layers from 0, by both criteria; contribution the median over heads, stability
@@ -83,7 +83,7 @@ def regime_summary(heads: xr.Dataset, positions: int) -> xr.Dataset:
         .values
     )
     each = heads["count"].sel(criterion="both").transpose("regime", "layer").values
-    depth, of = (each * np.arange(each.shape[1], dtype=np.float64)).sum(axis=1), each.sum(axis=1)
+    depth, of = (each * heads["layer"].values.astype(np.float64)).sum(axis=1), each.sum(axis=1)
     n = heads["n"].values
     return xr.Dataset(
         {
@@ -93,7 +93,7 @@ def regime_summary(heads: xr.Dataset, positions: int) -> xr.Dataset:
             "kappa_sign": sign(heads["kappa_lower"].values, heads["kappa_upper"].values),
             "labelled": int(np.isfinite(both).sum()),
             "kept": int((both >= STABLE).sum()),
-            "large_size": int(n[np.abs(np.log(n / (positions / LARGE))).argmin()]),
+            "large_size": int(n[np.abs(np.log(n / (tokens / LARGE))).argmin()]),
         },
         coords={
             "regime": heads["regime"],

@@ -33,7 +33,7 @@ SELECTED = 3
 """The first so many are selected."""
 
 
-def bands(summary: xr.Dataset, documents: int, positions: int) -> xr.Dataset:
+def bands(summary: xr.Dataset, documents: int, tokens: int) -> xr.Dataset:
     """Return s_band_lower and s_band_upper, (n), 95% over documents by Student's t, and
     s_below_null, (null, n): 1 < N < T where the null is above them.
 
@@ -52,7 +52,7 @@ def bands(summary: xr.Dataset, documents: int, positions: int) -> xr.Dataset:
         if f"{statistic}_null" in summary:
             reach = level + half if documents > 1 else level
             result[f"{statistic}_below_null"] = (
-                (summary[f"{statistic}_null"] > reach) & (n > 1) & (n < positions)
+                (summary[f"{statistic}_null"] > reach) & (n > 1) & (n < tokens)
             )
     return result
 

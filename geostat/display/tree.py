@@ -13,7 +13,9 @@ import xarray as xr
 
 from geostat import paper
 from geostat.bounds.predictive.check import FAR
+from geostat.datasets.parts import PART, parts
 from geostat.datasets.queries import over_queries, queries_in_words
+from geostat.datasets.tokens import most_tokens
 from geostat.display.assumptions import FORMS, norm_curves, similarity_curves, weight_curves
 from geostat.display.experiments import (
     form_counts,
@@ -39,11 +41,19 @@ def with_display(tree: xr.DataTree) -> xr.DataTree:
     """Return a confronted run with what is derived to be shown: /display and /example, and
     variables added to the groups that they are made of.
 
-    A run that lacks a group that every report needs is returned as it is: the renderer says what is
-    missing.
+    Of a run whose layers see different numbers T of tokens, the parts stand below one another, each
+    under its T, as a run of its own (`geostat.datasets.parts`). A run that lacks a group that every
+    report needs is returned as it is: the renderer says what is missing.
     """
     if any(name not in tree.children for name in NEEDED):
         return tree
+    apart = parts(tree)
+    if len(apart) > 1:
+        whole = xr.DataTree.from_dict(
+            {f"/{part.attrs[PART]['tokens']}": with_display(part) for part in apart}
+        )
+        whole.attrs = dict(tree.attrs)
+        return whole
     groups = {
         name: node.to_dataset()
         for name, node in tree.children.items()
@@ -99,7 +109,7 @@ def _norms(groups: Groups) -> xr.Dataset:
 
 DERIVED: Final[dict[str, Callable[[Groups], xr.Dataset]]] = {
     "summary": lambda groups: bands(
-        groups["summary"], *(groups["capture"].sizes[name] for name in ("document", "position"))
+        groups["summary"], groups["capture"].sizes["document"], most_tokens(groups["capture"])
     ),
     "envelope": lambda groups: coverage(groups["envelope"], groups["capture"]["tokens"].values),
     "norms": _norms,
@@ -107,7 +117,7 @@ DERIVED: Final[dict[str, Callable[[Groups], xr.Dataset]]] = {
     "weights": lambda groups: form_counts(groups["weights"], "rival_", "rival"),
     "sink": lambda groups: sink_signs(groups["sink"]),
     "separable": lambda groups: separable_side(groups["separable"]),
-    "heads": lambda groups: regime_summary(groups["heads"], groups["capture"].sizes["position"]),
+    "heads": lambda groups: regime_summary(groups["heads"], most_tokens(groups["capture"])),
     "predictive": lambda groups: predictive_quartiles(groups["predictive"]).assign(far=FAR),
 }
 """What is derived from a run's groups and added to each."""

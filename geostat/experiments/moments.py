@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 import xarray as xr
 
+from geostat.datasets.separability import STATISTICS
 from geostat.datasets.tokens import require
 from geostat.statistics.arrays import FloatArray
 from geostat.statistics.losses import mean_of_known
@@ -22,7 +23,7 @@ LEAST_HEADS: Final = 4
 ROUNDING: Final = 1e-12
 """Variances below this share of the squared mean are rounding."""
 NEEDS: Final = {
-    "recall": ("document", "layer", "head", "n"),
+    **{name: ("document", "layer", "head", "n") for name in STATISTICS},
     "attention_weight": ("document", "layer", "head", "position"),
     "sink_cosine": ("document", "layer", "kv_head", "position"),
 }
@@ -39,26 +40,28 @@ class Table:
     weight: FloatArray
     """α₀, shape (document, head)."""
     recall: FloatArray
-    """R(r_min, N), shape (document, head, n); NaN for an n that some head does not reach."""
+    """R(r_min, N), or the statistic asked for, shape (document, head, n); NaN for an n that some
+    head does not reach.
+    """
     layer: np.ndarray
     """Layer of each head, (head)."""
     value_head: np.ndarray
     """Which value head it reads, numbered over the whole model, (head)."""
 
     @classmethod
-    def of(cls, capture: xr.Dataset) -> Table:
-        """Read the heads that see the sink and have ρ₀, α₀ and Recall in every document."""
+    def of(cls, capture: xr.Dataset, statistic: str = "recall") -> Table:
+        """Read the heads that see the sink and have ρ₀, α₀ and the statistic in every document."""
         require(capture, NEEDS)
         group = capture["kv_head_of_head"].values
         cosine = capture["sink_cosine"].values.astype(np.float64)
-        documents, layers, heads = capture["recall"].shape[:3]
+        documents, layers, heads = capture[statistic].shape[:3]
         rho = mean_of_known(cosine)[:, :, group].reshape(documents, -1)
         first = (capture.sizes["position"] - capture["tokens"].values).astype(int)
         of_sink = capture["attention_weight"].values[
             :, np.arange(layers), :, first
         ]  # (layer, document, head)
         weight = of_sink.transpose(1, 0, 2).astype(np.float64).reshape(documents, -1)
-        recall = capture["recall"].values.astype(np.float64).reshape(documents, layers * heads, -1)
+        recall = capture[statistic].values.astype(np.float64).reshape(documents, layers * heads, -1)
         seen = np.repeat(capture["sink_visible"].values.astype(bool), heads)
         seen = seen & (
             np.isfinite(rho) & np.isfinite(weight) & np.isfinite(recall).any(axis=-1)

@@ -1,5 +1,5 @@
-r"""Correlations of Recall with the sink's similarity ρ₀ over the heads of a model, for each N: does
-the sink's similarity matter?
+r"""Correlations of Recall, and of Precision, with the sink's similarity ρ₀ over the heads of a
+model, for each N: does the sink's similarity matter?
 
 Source: arXiv 2602.01893, §4.1 and Figure 6. ρ₀ of a head is its mean cosine between the sink's
 value and the other tokens'; heads that share a value head share it. Over few documents both ρ₀ and
@@ -18,6 +18,7 @@ import numpy as np
 import xarray as xr
 
 from geostat.datasets.separability import SIDES
+from geostat.datasets.tokens import most_tokens
 from geostat.datasets.variable import Variable, join, variables
 from geostat.experiments.moments import LEAST_HEADS, Moments, Table, shares_of
 from geostat.statistics.arrays import BoolArray, FloatArray
@@ -48,6 +49,7 @@ rounded to single precision on the way.
 
 _curve = partial(Variable, equation="§4.1, Fig. 6", dims=("measure", "n"))
 _estimated = partial(_curve, estimated=True)
+_of_precision = partial(Variable, equation="§4.1", dims=("n",), estimated=True)
 _AS_MEASURED: Final = r"\mathrm{corr}(R(r_{\min},N),\rho_0)"
 _SLOPE: Final = "change of Recall per unit of the sink's similarity, free of the documents' noise"
 _BAND: Final = "limit of the correlation as measured, percentiles of resampled documents"
@@ -66,9 +68,27 @@ COEFFICIENTS: Final = (
     ),
     _estimated("slope", _SLOPE, "1", r"\partial R/\partial\rho_0"),
 )
-VARIABLES: Final = (
+CURVES: Final = (
     *COEFFICIENTS,
     *(_curve(f"correlation_boot_{side}", f"{side} {_BAND}", "1", _AS_MEASURED) for side in SIDES),
+)
+"""What each measure has."""
+OF_PRECISION: Final = (
+    _of_precision(
+        "precision_correlation",
+        "correlation of Precision with the sink's similarity, as measured",
+        "1",
+        r"\mathrm{corr}(P(r_{\max},N),\rho_0)",
+    ),
+    _of_precision(
+        "precision_unattenuated",
+        "the same, free of the documents' noise",
+        "1",
+        r"\mathrm{corr}_\infty(P(r_{\max},N),\rho_0)",
+    ),
+)
+VARIABLES: Final = (
+    *CURVES,
     _curve(
         "peak_n",
         "size N of the largest correlation, chosen by looking",
@@ -76,6 +96,7 @@ VARIABLES: Final = (
         "N",
         dims=("measure",),
     ),
+    *OF_PRECISION,
 )
 
 
@@ -103,19 +124,30 @@ def coefficients(
         if moment is None:
             out[name] = _estimates({}, y.shape[-1])
             continue
-        apart, slope = (
-            np.concatenate(pair)
-            for pair in zip(
-                *(moment.correlation(w, apart=True) for w in (whole, without)), strict=True
-            )
-        )
-        parts = {
-            "correlation": np.concatenate([moment.correlation(w)[0] for w in (whole, without)]),
-            "unattenuated": apart,
-            "slope": slope,
-        }
-        out[name] = _estimates(parts, y.shape[-1], moment.correlation(draws)[0])
+        out[name] = _estimates(_parts(moment, documents), y.shape[-1], moment.correlation(draws)[0])
     return out
+
+
+def of_precision(capture: xr.Dataset) -> dict[str, Estimate]:
+    """Return Pearson's correlation over heads of Precision with ρ₀, as measured and free of noise,
+    each of shape (n), by the names of OF_PRECISION.
+    """
+    table, documents = Table.of(capture, "precision"), capture.sizes["document"]
+    moment = Moments.of(table.similarity, table.recall) if table.heads else None
+    parts = {} if moment is None else _parts(moment, documents)
+    found = _estimates(parts, capture.sizes["n"])
+    return {f"precision_{name}": found[name] for name in ("correlation", "unattenuated")}
+
+
+def _parts(moment: Moments, documents: int) -> dict[str, FloatArray]:
+    """Each coefficient of all documents, then without each."""
+    replicates = shares_of(documents)
+    apart, slope = (
+        np.concatenate(pair)
+        for pair in zip(*(moment.correlation(w, apart=True) for w in replicates), strict=True)
+    )
+    plain = np.concatenate([moment.correlation(w)[0] for w in replicates])
+    return {"correlation": plain, "unattenuated": apart, "slope": slope}
 
 
 def _ranked(table: Table, replicates: FloatArray, draws: FloatArray) -> dict[str, Any]:
@@ -211,12 +243,12 @@ def correlate_with_sink(
         if table.heads
         else dict.fromkeys(MEASURES, _estimates({}, n.size))
     )
-    numbers = {
+    numbers: dict[str, Any] = {
         record.name: join([by_measure[measure][record.name] for measure in MEASURES], np.stack)
-        for record in VARIABLES[:-1]
-    }
+        for record in CURVES
+    } | of_precision(capture)
     correlation = np.stack([by_measure[measure]["correlation"].value for measure in MEASURES])
-    inside = (n > 1) & (n < capture.sizes["position"])
+    inside = (n > 1) & (n < most_tokens(capture))
     curves = np.where(inside & np.isfinite(correlation), correlation, -np.inf)
     numbers["peak_n"] = np.where(np.isfinite(curves).any(axis=1), n[curves.argmax(axis=1)], 0)
     coords = {"measure": np.array(list(MEASURES), dtype=object), "n": capture["n"].variable}

@@ -13,6 +13,7 @@ from geostat.bounds.by_document import EDITIONS, ENVELOPE_POINTS
 from geostat.bounds.envelope import envelope_dataset
 from geostat.bounds.ingredients import swap_ingredients
 from geostat.bounds.predictive.curves import predictive_curves
+from geostat.datasets.parts import by_part
 from geostat.errors import InputError, refuse_unknown
 from geostat.experiments.chance import compare_with_nulls
 from geostat.experiments.head_regimes import classify_heads
@@ -34,10 +35,17 @@ def fitted(captured: xr.Dataset, *, console: Console = QUIET) -> dict[str, xr.Da
     """Fit Assumptions 1-3 to a /capture dataset (of several queries what `groups.measured`
     returns): norms, similarity, weights, pooled, by group.
 
+    Layers that see different numbers of tokens are fitted apart (`geostat.datasets.parts`).
+
     Raises:
         InputError: if a variable is missing or no head can be fitted.
     """
-    out = {}
+    return by_part(partial(_fit_part, console=console), tree_of({"capture": captured}))
+
+
+def _fit_part(tree: xr.DataTree, *, console: Console) -> dict[str, xr.Dataset]:
+    """Fit the layers of one part, or of a run that is its only part."""
+    captured, out = tree["capture"].to_dataset(), {}
     for name, function in (
         ("norms", fit_norms),
         ("similarity", fit_similarity),
@@ -63,10 +71,34 @@ def confronted(
     """Evaluate the bounds of a captured and fitted run, lay them over the measured curves, make the
     experiments, give the verdicts: datasets by group.
 
-    Earlier confrontations in `tree` are not looked at; `tolerances` are by claim. The rest is
-    as for `geostat.confront`.
+    Earlier confrontations in `tree` are not looked at; `tolerances` are by claim. Layers that see
+    different numbers of tokens are confronted apart (`geostat.datasets.parts`). The rest is as for
+    `geostat.confront`.
     """
     _refuse_older_fits(tree)
+    confront_part = partial(
+        _confront_part,
+        editions=editions,
+        points=points,
+        tolerances=tolerances,
+        swap=swap,
+        predict=predict,
+        console=console,
+    )
+    return by_part(confront_part, tree.drop_nodes(CONFRONTED, errors="ignore"))
+
+
+def _confront_part(
+    tree: xr.DataTree,
+    *,
+    editions: Sequence[Edition],
+    points: int | None,
+    tolerances: Mapping[str, Tolerance] | None,
+    swap: bool,
+    predict: bool,
+    console: Console,
+) -> dict[str, xr.Dataset]:
+    """Confront the layers of one part, or of a run that is its only part."""
     console.stage("confront")
     out = {
         "envelope": envelope_dataset(
@@ -85,11 +117,10 @@ def confronted(
         )
     console.stage("experiments")
     out |= experiments(tree)
-    earlier = tree.drop_nodes(CONFRONTED, errors="ignore")
     out["verdicts"] = give_verdicts(
-        joined(earlier, tree_of({"envelope": out["envelope"]})), tolerances
+        joined(tree, tree_of({"envelope": out["envelope"]})), tolerances
     )
-    summary = summarise(joined(earlier, tree_of(out)), tolerances)
+    summary = summarise(joined(tree, tree_of(out)), tolerances)
     return out | {"summary": summary.merge(between_kinds(tree, kinds_of(tree)))}
 
 

@@ -36,7 +36,7 @@ class Requirement:
             )
         result, heads = share(verdicts, self.claim, self.answer)
         met = result >= self.least
-        untested = heads - int(verdicts["tested"].sel(claim=self.claim))
+        untested = heads - int(verdicts["tested"].sel(claim=self.claim).sum())
         of = f"{heads} heads" + f" ({untested} without an estimate)" * (untested > 0)
         return (
             met,
@@ -57,7 +57,8 @@ def share(verdicts: xr.Dataset, claim: str, answer: str) -> tuple[float, int]:
         if f"claim_{unit}" in verdicts.coords and claim in verdicts[f"claim_{unit}"].values
     )
     heads = verdicts.sizes["layer"] * verdicts.sizes[unit]
-    return float(verdicts[answer].sel(claim=claim)) / heads, heads
+    # Summed over parts, where layers see different numbers of tokens.
+    return float(verdicts[answer].sel(claim=claim).sum()) / heads, heads
 
 
 def requirement(text: str) -> Requirement:

@@ -17,7 +17,9 @@ import xarray as xr
 
 from geostat import paper
 from geostat.bounds.overall import overall
+from geostat.datasets.parts import PART
 from geostat.datasets.queries import queries_in_words
+from geostat.datasets.tokens import most_tokens
 from geostat.verdicts.errata import errata_for_readers
 from geostat.verdicts.scoreboard.scoreboard import scoreboard
 from geostat.verdicts.tolerances import Tolerance, read_tolerances
@@ -34,7 +36,7 @@ def summarise(tree: xr.DataTree, tolerances: Mapping[str, Tolerance] | None = No
     `errata` (JSON lists). `tolerances` are by claim, over those of `tolerances.toml`.
     """
     result, by_claim = overall(tree), {**read_tolerances(), **(tolerances or {})}
-    result.attrs["sentences"] = [
+    sentences = [
         _separability(tree, result),
         _norms(
             tree["norms"].to_dataset(),
@@ -45,11 +47,22 @@ def summarise(tree: xr.DataTree, tolerances: Mapping[str, Tolerance] | None = No
         _weights(tree["weights"].to_dataset()),
         _bounds(result),
     ]
+    result.attrs["sentences"] = [part_in_words(tree) + sentence for sentence in sentences]
     result.attrs["scoreboard"] = json.dumps(
         scoreboard(tree.assign({"summary": xr.DataTree(result)})), ensure_ascii=False
     )
     result.attrs["errata"] = json.dumps(errata_for_readers(), ensure_ascii=False)
     return result
+
+
+def part_in_words(tree: xr.DataTree) -> str:
+    """Say, before a sentence, of which layers it speaks, where others see another number of
+    tokens (`geostat.datasets.parts`).
+    """
+    part = tree.attrs.get(PART)
+    if part is None:
+        return ""
+    return f"Layers that see {part['tokens']:,} tokens, {part['layers']} of {part['of']}: "
 
 
 def _separability(tree: xr.DataTree, summary: xr.Dataset) -> str:
@@ -58,9 +71,8 @@ def _separability(tree: xr.DataTree, summary: xr.Dataset) -> str:
     model = tree.attrs.get("model", {})
     start = f"In {model.get('id', 'this model') if isinstance(model, Mapping) else model}, "
     measured = summary["precision_mean"].notnull().values
-    chosen = summary.isel(
-        n=np.flatnonzero((summary["n"].values > 1) & (summary["n"].values < positions) & measured)
-    )
+    between = (summary["n"].values > 1) & (summary["n"].values < most_tokens(capture))
+    chosen = summary.isel(n=np.flatnonzero(between & measured))
     if chosen.sizes["n"] == 0:
         return (
             start

@@ -37,6 +37,11 @@ def figure_norms(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
     return axes
 
 
+def _positions(run: Run) -> tuple[float, float]:
+    """Limits of an axis over the positions that the last query sees."""
+    return run.positions - 1.03 * run.tokens, run.positions + 0.01 * run.tokens
+
+
 def _length(axes: Axes, run: Run) -> None:
     level, low, high = (run.display[name].values for name in ("norm", "norm_low", "norm_high"))
     sink = np.asarray(run.norms["sink_visible"].values, dtype=bool).any()
@@ -74,7 +79,7 @@ def _length(axes: Axes, run: Run) -> None:
             **SINK,
         )
     top = np.nanmax(high) if np.isfinite(high).any() else 1.0
-    axes.set(xlim=(-0.03 * run.positions, run.positions), ylim=(0, max(1.25, 1.08 * top)))
+    axes.set(xlim=_positions(run), ylim=(0, max(1.25, 1.08 * top)))
     axes.set(xlabel="position $i$", ylabel="$\\Vert v_i\\Vert\\,/\\,C$")
     axes.set_title("Length of the value vectors")
     style.legend_below(axes)
@@ -192,7 +197,7 @@ def _weight_profile(axes: Axes, run: Run) -> None:
             axes.plot([0], values[:1], color=colour, clip_on=False, zorder=5, **SINK)
     axes.axhline(float(run.display["uniform"]), label="null: uniform weight $1/T$", **NULL)
     axes.set(
-        xlim=(-0.03 * run.positions, 1.01 * run.positions),
+        xlim=_positions(run),
         xlabel="position $i$ (circles: sink, position 0)",
         title="All heads and documents",
     )
@@ -232,8 +237,8 @@ def _phases(axes: Axes, run: Run) -> None:
             label="$p_\\mathrm{sink}$",
             **SINK,
         )
-    axes.axhline(float(run.display["uniform_of_head"]), label="null: $1/T$", **NULL)
-    axes.set_xlim(-0.03 * run.positions, 1.01 * run.positions)
+    axes.axhline(float(run.display["uniform"]), label="null: $1/T$", **NULL)
+    axes.set_xlim(_positions(run))
     _mark_phases(axes, run)
     axes.set_title(
         f"Head of median misfit: layer {run.capture['layer'].values[layer]}, head"

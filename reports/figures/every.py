@@ -32,7 +32,7 @@ from reports.figures.separability import (
     figure_separability,
 )
 from reports.files import replaced
-from reports.run import Run
+from reports.run import Run, parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,5 +198,10 @@ def write_figures(tree: xr.DataTree, out: Path) -> list[Path]:
     Raises:
         InputError: if the run lacks a group, or the folder cannot be written.
     """
-    run = Run.of(tree)
-    return [path for plan in plans(run) for path in write_figure(plan.name, draw(plan, run), out)]
+    runs = {folder: Run.of(part) for folder, part in parts(tree).items()}
+    return [
+        path
+        for folder, run in runs.items()
+        for plan in plans(run)
+        for path in write_figure(plan.name, draw(plan, run), out / folder)
+    ]

@@ -33,6 +33,7 @@ def header(run: Run, seconds: Mapping[str, float] | None) -> list[tuple[str, str
         ("Documents", f"{run.documents:,}"),
         ("Tokens a document", f"{run.positions:,}"),
         ("Tokens in all", f"{run.documents * run.positions:,}"),
+        *_seen(run),
     ]
     known = {
         stage: float(value)
@@ -49,6 +50,13 @@ def header(run: Run, seconds: Mapping[str, float] | None) -> list[tuple[str, str
             ("Time", duration(sum(known.values())) + (f" ({parts})" if len(known) > 1 else ""))
         )
     return facts
+
+
+def _seen(run: Run) -> list[tuple[str, str]]:
+    """How many tokens the last query sees, where layers differ in it."""
+    every = run.attrs.get("part", {}).get("every", ())
+    seen = ", ".join(f"{tokens:,} in {count(layers, 'layer')}" for tokens, layers in every)
+    return [("Tokens that the last query sees", seen)] if seen else []
 
 
 def _sampled(run: Run, corpus: Any) -> list[tuple[str, str]]:
@@ -118,7 +126,7 @@ def entries(attrs: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Everything of the provenance as (name, value), nested names joined by arrows, in the order
     of names.
     """
-    return list(_flattened(attrs, ()))
+    return list(_flattened({name: attrs[name] for name in attrs if name != "part"}, ()))
 
 
 PARITY = (
@@ -147,7 +155,7 @@ def _architecture(run: Run, model: Mapping[str, Any]) -> str:
     parts = [str(model["family"])] if model.get("family") else []
     heads, kv_heads = count(sizes["head"], "head"), count(sizes["kv_head"], "value head")
     parts += [
-        f"{count(sizes['layer'], 'layer')} of {heads}"
+        f"{count(run.attrs.get('part', {}).get('of', sizes['layer']), 'layer')} of {heads}"
         + ("" if sizes["head"] == sizes["kv_head"] else f" ({kv_heads})")
     ]
     parts += [f"head size {run.dimension}"] if run.dimension else []

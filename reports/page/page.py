@@ -23,7 +23,7 @@ from reports.figures.captions.caption import Caption
 from reports.figures.every import Plan, draw, plans, write_figure
 from reports.files import replaced
 from reports.page import header
-from reports.run import Run, listed
+from reports.run import Run, listed, parts
 from reports.tables.every import tables, write_table
 from reports.tables.table import Table
 from reports.tables.verdict_heads import DETAILS
@@ -49,24 +49,57 @@ class Shown:
 
 def write_page(tree: xr.DataTree, out: Path, *, seconds: Mapping[str, float] | None = None) -> Path:
     """Write report.html, figures/*.pdf and *.png, and tables/*.tex and *.md, each file in one step,
-    the page last; returns its path.
+    the page last; returns its path. A run in parts (`reports.run.parts`) has the figures and tables
+    of each one after the other on the page, and in folders of their own.
 
     seconds: wall time by stage, shown in the header.
 
     Raises:
         InputError: if the run lacks a group, or the folder cannot be written.
     """
-    run = Run.of(tree)
-    drawn, made = {plan: draw(plan, run) for plan in plans(run)}, tables(tree)
-    write_beside(drawn, made, out)
-    idea, *figures = shown(drawn, run, "{plan.title} {caption.finding}")
+    shown_apart = [part(Run.of(of), tables(of), out, folder) for folder, of in parts(tree).items()]
+    first = shown_apart[0]
     page = template("page.html").render(
-        model=header.model_name(run),
-        facts=header.header(run, seconds),
+        model=header.model_name(first.run),
+        facts=header.header(first.run, seconds),
+        queries=first.run.queries,
+        warnings=header.warnings(first.run),
+        parts=shown_apart,
+        errata=first.tables.get("errata"),
+        parity=header.parity(first.run.attrs),
+        entries=header.entries(first.run.attrs),
+    )
+    return replaced(out / PAGE_NAME, page)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A run, or the layers of one that see equally many tokens, as the page shows them."""
+
+    run: Run
+    folder: str
+    tables: dict[str, Table]
+    sentences: list[str]
+    body: Markup
+
+    @property
+    def claims(self) -> bool:
+        """Whether there are tables of verdicts."""
+        return any(name in self.tables for name in VERDICTS)
+
+
+def part(run: Run, made: dict[str, Table], out: Path, folder: str) -> Part:
+    """Write figures and tables of a part into its folder, and return what the page shows of it."""
+    drawn = {plan: draw(plan, run) for plan in plans(run)}
+    write_beside(drawn, made, out, folder)
+    idea, *figures = shown(drawn, run, "{plan.title} {caption.finding}")
+    told = run.attrs.get("part")
+    body = template("part.html").render(
+        part=told,
+        folder=folder and f"{folder}/",
         queries=run.queries,
-        warnings=header.warnings(run),
-        sentences=listed(run.summary.attrs, "sentences"),
-        idea=idea,
+        # What is measured is said once, before the first part.
+        idea=idea if told is None or told["tokens"] == told["every"][0][0] else None,
         figures=figures,
         tables=[
             table for table in made.values() if not table.only_latex and table.name not in APART
@@ -74,19 +107,26 @@ def write_page(tree: xr.DataTree, out: Path, *, seconds: Mapping[str, float] | N
         verdicts=[table for table in made.values() if table.name in VERDICTS],
         details=made.get(DETAILS),
         heads=made.get("heads"),
-        errata=made.get("errata"),
-        parity=header.parity(run.attrs),
-        entries=header.entries(run.attrs),
     )
-    return replaced(out / PAGE_NAME, page)
+    return Part(run, folder, made, listed(run.summary.attrs, "sentences"), scoped(body, folder))
 
 
-def write_beside(drawn: Mapping[Plan, Figure], made: Mapping[str, Table], out: Path) -> None:
-    """Write figures and tables into the folders beside a page."""
+def scoped(html: str, folder: str) -> Markup:
+    """Make the ids of a part, and what refers to them, its own."""
+    if not folder:
+        return Markup(html)
+    own = re.sub(r'(\bid="|href="#|url\(#)([^")]+)', rf"\g<1>\g<2>-{folder}", html)
+    return Markup(own)
+
+
+def write_beside(
+    drawn: Mapping[Plan, Figure], made: Mapping[str, Table], out: Path, folder: str = ""
+) -> None:
+    """Write figures and tables into the folders beside a page, or into `folder` in these."""
     for plan, figure in drawn.items():
-        write_figure(plan.name, figure, out / "figures")
+        write_figure(plan.name, figure, out / "figures" / folder)
     for table in made.values():
-        write_table(table, out / "tables")
+        write_table(table, out / "tables" / folder)
 
 
 def shown(drawn: Mapping[Plan, Figure], subject: Any, label: str) -> list[Shown]:

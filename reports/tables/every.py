@@ -13,7 +13,7 @@ from pathlib import Path
 import xarray as xr
 
 from reports.files import replaced
-from reports.run import Run
+from reports.run import Run, parts
 from reports.tables.bounds import coverage, ingredient_tables
 from reports.tables.cells import header, mixed, whole
 from reports.tables.experiments import experiment_tables
@@ -95,7 +95,12 @@ def write_tables(tree: xr.DataTree, out: Path) -> list[Path]:
     """Write every table of a confronted run as booktabs LaTeX and as Markdown; returns the files'
     paths, in the report's order.
     """
-    return [path for table in tables(tree).values() for path in write_table(table, out)]
+    return [
+        path
+        for folder, part in parts(tree).items()
+        for table in tables(part).values()
+        for path in write_table(table, out / folder)
+    ]
 
 
 def write_table(table: Table, out: Path) -> list[Path]:

@@ -78,7 +78,7 @@ def separability(run: Run) -> Table:
 
 def against_chance(run: Run, data: xr.Dataset) -> Table:
     """One row a statistic, null and size."""
-    sizes = [n for n in SIZES_AGAINST_CHANCE if n in data["n"].values and n < run.positions]
+    sizes = [n for n in SIZES_AGAINST_CHANCE if n in data["n"].values and n < run.tokens]
     rows = []
     for statistic in ("precision", "recall"):
         for null in (str(name) for name in data["null"].values):

@@ -35,7 +35,7 @@ DRAWN = tuple(
 
 @pytest.mark.parametrize(
     "tree",
-    [FULL, experimented(documents=1), experimented(window=40)],
+    [FULL, experimented(documents=1), experimented(window=40)["40"]],
     ids=["full", "one document", "window"],
 )
 @pytest.mark.parametrize("plan", DRAWN, ids=lambda plan: plan.name)

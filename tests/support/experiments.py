@@ -4,8 +4,9 @@ from functools import cache
 
 import numpy as np
 import xarray as xr
-from support.reports_tree import POSITIONS, N, run_tree
+from support.reports_tree import POSITIONS, N, plain_tree
 
+from geostat.datasets.parts import by_part
 from geostat.display.tree import with_display
 from geostat.runs.stages import experiments
 
@@ -25,7 +26,7 @@ def experimented(**options):
 
 @cache
 def _made(*, documents=6, window=POSITIONS, seed=0, like=True):
-    tree = run_tree(documents=documents, window=window, seed=seed)
+    tree = plain_tree(documents=documents, window=window, seed=seed)
     rng = np.random.default_rng(seed)
     capture = tree["capture"].to_dataset()
     shape = capture["recall"].shape
@@ -55,7 +56,7 @@ def _made(*, documents=6, window=POSITIONS, seed=0, like=True):
     }
     whole = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
     whole.attrs = tree.attrs
-    for name, group in experiments(whole).items():
+    for name, group in by_part(experiments, whole).items():
         whole[f"/{name}"] = xr.DataTree(group)
     return with_display(whole)
 

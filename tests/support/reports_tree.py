@@ -286,13 +286,18 @@ def with_kinds(tree: xr.DataTree) -> xr.DataTree:
 
 def run_tree(**options: Any) -> xr.DataTree:
     """A confronted run as it is rendered, the caller's own; `options` as below. `window` < 64 gives
-    the second layer a sliding window that does not see the sink.
+    the second layer a sliding window that does not see the sink: the run stands in two parts.
     """
-    return _made(**options).copy(deep=True)
+    return _shown(**options).copy(deep=True)
 
 
 @cache
-def _made(
+def _shown(**options: Any) -> xr.DataTree:
+    return with_display(plain_tree(**options))
+
+
+@cache
+def plain_tree(
     *,
     documents: int = 3,
     null: bool = True,
@@ -300,6 +305,7 @@ def _made(
     model: str = "tiny-model",
     seed: int = 0,
 ) -> xr.DataTree:
+    """The run as it is stored; `run_tree` for what is shown of it."""
     rng = np.random.default_rng(seed)
     captured = capture(rng, documents, window)
     baseline = xr.Dataset(
@@ -350,4 +356,4 @@ def _made(
             ]
         },
     }
-    return with_display(tree)
+    return tree

@@ -2,8 +2,8 @@
 or not testable here, with the run's number beside the paper's.
 
 Claims and the rules of their answers stand in `claims.toml`; a claim is answered by the function of
-its name in `assumptions` or `experiments`. Source: arXiv 2602.01893, abstract, §3, §4, Figures 2-8,
-10, 11. Imports tomllib and xarray.
+its name in `assumptions`, `experiments`, `sink` or `regimes`. Source: arXiv 2602.01893, abstract,
+§3, §4, Figures 2-8, 10, 11. Imports tomllib and xarray.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 import xarray as xr
 
-from geostat.verdicts.scoreboard import assumptions, experiments
+from geostat.verdicts.scoreboard import assumptions, experiments, regimes, sink
 from geostat.verdicts.scoreboard.finding import Finding
 
 CLAIMS: Final[dict[str, dict[str, str]]] = tomllib.loads(
@@ -39,6 +39,7 @@ def scoreboard(tree: xr.DataTree) -> list[dict[str, str]]:
 
 def finding(key: str, tree: xr.DataTree) -> Finding:
     """Return the answer of a run to one claim."""
-    room = assumptions if hasattr(assumptions, key) else experiments
+    rooms = (assumptions, experiments, sink, regimes)
+    room = next(one for one in rooms if callable(getattr(one, key, None)))
     answered: Finding = getattr(room, key)(tree)
     return answered

@@ -29,11 +29,10 @@
   // `names` are what a row is called by: a word that is a whole name finds that name alone, any
   // other word what has it in it.
   const filtered = (section, what, layer, names) => {
-    const find = (name) => document.querySelector(`#${section} .${name}`);
+    const find = (name) => section.querySelector(`.${name}`);
     const words = find("filter-text");
-    if (!words) return;
     const count = find("filter-count");
-    const rows = [...document.querySelectorAll(`#${section} tbody tr`)];
+    const rows = [...section.querySelectorAll("tbody tr")];
     const lower = (row) => names(row.cells).map((name) => name.toLowerCase());
     const called = new Map(rows.map((row) => [row, lower(row)]));
     const known = new Set([...called.values()].flat());
@@ -53,15 +52,18 @@
     if (layer) find("filter-layer").addEventListener("input", filter);
     words.addEventListener("input", filter);
   };
-  filtered("heads", "heads", true, (cells) => [`L${cells[0].textContent}H${cells[1].textContent}`]);
-  filtered("table-verdict_heads", "verdicts", false, (cells) => [
-    cells[0].textContent,
-    cells[1].textContent,
-  ]);
+  for (const section of document.querySelectorAll("[data-filter]")) {
+    const heads = section.dataset.filter === "heads";
+    filtered(section, section.dataset.filter, heads, ([first, second]) =>
+      heads
+        ? [`L${first.textContent}H${second.textContent}`]
+        : [first.textContent, second.textContent],
+    );
+  }
   // A link to what is folded away opens it; one to a claim shows that claim alone.
-  for (const link of document.querySelectorAll('a[href="#table-verdict_heads"]')) {
+  for (const link of document.querySelectorAll("a[data-show]")) {
     link.addEventListener("click", () => {
-      const details = document.getElementById("table-verdict_heads");
+      const details = document.querySelector(link.getAttribute("href"));
       const words = details.querySelector(".filter-text");
       details.open = true;
       words.value = link.dataset.show || "";
@@ -69,7 +71,7 @@
     });
   }
   addEventListener("beforeprint", () => {
-    for (const details of document.querySelectorAll("details:not(#table-verdict_heads)")) {
+    for (const details of document.querySelectorAll("details:not([data-filter])")) {
       details.open = true;
     }
   });

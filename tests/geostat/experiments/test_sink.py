@@ -73,6 +73,7 @@ def capture(found, *, visible=True):
     return xr.Dataset(
         {
             "recall": (("document", "layer", "head", "n"), recall),
+            "precision": (("document", "layer", "head", "n"), 1 - recall),
             "attention_weight": (("document", "layer", "head", "position"), weight),
             "sink_cosine": (
                 ("document", "layer", "kv_head", "position"),
@@ -362,3 +363,15 @@ def test_noise_too_large_to_be_taken_out_leaves_the_unattenuated_coefficient_out
     assert np.isfinite(at["correlation"].lower).all()
     assert (np.isnan(at["unattenuated"].value) == np.isnan(at["unattenuated"].lower)).all()
     assert np.isnan(at["unattenuated"].value).any()
+
+
+def test_precision_correlates_as_recall_does_but_for_its_sign():
+    at = correlate_with_sink(capture(table()[0]), resamples=5)
+    pearson = at.sel(measure="pearson")
+    for name in ("correlation", "unattenuated"):
+        for side, other in (("", ""), ("_lower", "_upper"), ("_upper", "_lower")):
+            np.testing.assert_allclose(
+                at[f"precision_{name}{side}"], -pearson[f"{name}{other}"], atol=1e-12
+            )
+    blind = correlate_with_sink(capture(table()[0], visible=False), resamples=5)
+    assert np.isnan(blind["precision_unattenuated"]).all()

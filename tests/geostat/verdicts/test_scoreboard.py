@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 from support.spine import Finished
 
-from geostat.verdicts.scoreboard import experiments
+from geostat.verdicts.scoreboard import experiments, regimes, sink
 from geostat.verdicts.scoreboard.assumptions import norms_stable, oscillation, recency_exponential
 from geostat.verdicts.scoreboard.finding import Answer, by_majority
 from geostat.verdicts.scoreboard.scoreboard import CLAIMS, finding, scoreboard
@@ -18,7 +18,7 @@ TOKENS = 128
 
 
 def tree(**groups: xr.Dataset) -> xr.DataTree:
-    capture = xr.Dataset(coords={"position": np.arange(TOKENS)})
+    capture = xr.Dataset(coords={"position": np.arange(TOKENS), "tokens": ("layer", [TOKENS])})
     return xr.DataTree.from_dict(
         {"/capture": capture, **{f"/{name}": data for name, data in groups.items()}}
     )
@@ -153,13 +153,49 @@ def test_the_sink_correlates_where_the_interval_and_the_peak_say_so(level, half,
     value = np.full(N.size, level)
     value[peak] += 0.1
     names = {"unattenuated": 0, "unattenuated_lower": -half, "unattenuated_upper": half}
-    sink = xr.Dataset(
+    data = xr.Dataset(
         {name: (("measure", "n"), [value + shift]) for name, shift in names.items()},
         coords={"measure": ["pearson"], "n": N},
     )
-    sink["correlation"] = sink["unattenuated"]
-    assert experiments.sink_correlates(tree(sink=sink)).answer == answer
-    assert experiments.sink_correlates(tree(sink=sink * np.nan)).answer == "not testable here"
+    data["correlation"] = data["unattenuated"]
+    assert sink.sink_correlates(tree(sink=data)).answer == answer
+    assert sink.sink_correlates(tree(sink=data * np.nan)).answer == "not testable here"
+
+
+@pytest.mark.parametrize(
+    ("level", "answer"), [(0.3, "confirmed"), (0.1, "undecided"), (-0.3, "contradicted")]
+)
+def test_precision_correlates_where_the_interval_at_three_says_so(level, answer):
+    names = {"unattenuated": 0, "unattenuated_lower": -0.2, "unattenuated_upper": 0.2}
+    at_three = np.where(N == 3, level, -level)
+    data = xr.Dataset(
+        {f"precision_{name}": ("n", at_three + shift) for name, shift in names.items()},
+        coords={"n": N},
+    )
+    data["precision_correlation"] = data["precision_unattenuated"]
+    assert sink.sink_precision(tree(sink=data)).answer == answer
+    older = data.drop_vars("precision_unattenuated")
+    for nothing in (data * np.nan, older):
+        assert sink.sink_precision(tree(sink=nothing)).answer == "not testable here"
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "answer"),
+    [
+        ([0, 0, 0.1], [0.1, 0.1, 0], "confirmed"),
+        ([-0.1, -0.1, 0], [0.1, 0.1, 0.1], "undecided"),
+        ([0, 0, 0], [0.0005, -0.1, 0.1], "contradicted"),
+    ],
+)
+def test_a_link_is_predicted_where_a_bound_rises_and_none_falls(monkeypatch, lower, upper, answer):
+    change = np.array([[[*lower, np.nan]], [[*upper, np.nan]]])
+    monkeypatch.setattr(sink, "change_with_sink_cosine", lambda *groups, **asked: change)
+    none = dict.fromkeys(("norms", "similarity"), xr.Dataset())
+    found = sink.sink_predicted(tree(**none))
+    assert found.answer == answer
+    assert "of 3 heads" in found.here
+    change[:] = np.nan
+    assert sink.sink_predicted(tree(**none)).answer == "not testable here"
 
 
 def heads(order: list[str], kappa: tuple[float, float, float] = (0.0, -0.1, 0.1)) -> xr.Dataset:
@@ -181,12 +217,12 @@ def heads(order: list[str], kappa: tuple[float, float, float] = (0.0, -0.1, 0.1)
 
 def test_regimes_in_depth_follow_one_another_or_do_not():
     as_printed = tree(heads=heads(["retriever", "reset", "mixer"]))
-    assert experiments.regimes_depth(as_printed).answer == "confirmed"
-    assert experiments.regimes_depth(as_printed).here.startswith("retrievers in layer 4.5")
+    assert regimes.regimes_depth(as_printed).answer == "confirmed"
+    assert regimes.regimes_depth(as_printed).here.startswith("retrievers in layer 4.5")
     turned = tree(heads=heads(["mixer", "reset", "retriever"]))
-    assert experiments.regimes_depth(turned).answer == "contradicted"
+    assert regimes.regimes_depth(turned).answer == "contradicted"
     two = tree(heads=heads(["retriever", "reset", "unclassified"]))
-    assert experiments.regimes_depth(two).answer == "undecided"
+    assert regimes.regimes_depth(two).answer == "undecided"
 
 
 @pytest.mark.parametrize(
@@ -198,17 +234,64 @@ def test_regimes_in_depth_follow_one_another_or_do_not():
     ],
 )
 def test_regimes_are_robust_where_two_descriptions_agree(kappa, answer):
-    one = experiments.regimes(tree(heads=heads(["retriever", "reset", "mixer"], kappa)))
+    one = regimes.regimes(tree(heads=heads(["retriever", "reset", "mixer"], kappa)))
     assert one.answer == answer
     assert "10 retrievers, 10 mixers, 10 resets, 0 unclassified" in one.here
 
 
 def test_curves_of_regimes_differ_by_more_than_modestly():
-    one = experiments.regimes_curves(tree(heads=heads(["retriever", "reset", "mixer"])))
+    one = regimes.regimes_curves(tree(heads=heads(["retriever", "reset", "mixer"])))
     assert one.answer == "contradicted"
     assert "up to 0.25 (Precision) and 0.25 (Recall)" in one.here
     few = tree(heads=heads(["retriever", "reset", "unclassified"]))
-    assert experiments.regimes_curves(few).answer == "undecided"
+    assert regimes.regimes_curves(few).answer == "undecided"
+
+
+def described(without_sink, without_last) -> xr.DataTree:
+    """Ten heads of each regime, by alignment; their norms relative to that of s(N), (regime, n)."""
+    names = ["retriever", "reset", "mixer"]
+    labelled = heads(names).assign_coords(criterion=["alignment"])
+    labelled.attrs["thresholds"] = {"small": 4, "large": 0.5}
+    by_head = [
+        np.repeat(np.asarray(part, dtype=float), 10, axis=0)[None, :, None]
+        for part in (np.full((3, N.size), 2.0), without_sink, without_last)
+    ]
+    parts = ("", "_without_sink", "_without_last")
+    dims = ("document", "layer", "head", "n")
+    capture = xr.Dataset(
+        {f"representative_norm{part}": (dims, at) for part, at in zip(parts, by_head, strict=True)},
+        coords={"n": N, "tokens": ("layer", np.full(30, TOKENS)), "position": np.arange(TOKENS)},
+    )
+    return xr.DataTree.from_dict({"/capture": capture, "/heads": labelled})
+
+
+def test_norms_of_regimes_are_those_of_figure_7_or_not():
+    one, meets = np.ones(N.size), np.where(N == 64, 0.9, 0.2)
+    as_printed = regimes.regimes_norms(described([one, 0 * one, one], [0 * one, one, meets]))
+    assert as_printed.answer == "confirmed"
+    assert as_printed.here == "as described: 10 of 10 retrievers, 10 of 10 resets, 10 of 10 mixers"
+    turned = regimes.regimes_norms(described([0 * one, 0 * one, one], [one, one, meets]))
+    assert turned.answer == "contradicted"
+    parts = regimes.regimes_norms(described([one, 0 * one, one], [0 * one, one, 1.1 - meets]))
+    assert parts.here.endswith("0 of 10 mixers")
+
+
+def test_contributions_of_regimes_are_those_of_figure_10_or_not():
+    names = ["retriever", "reset", "mixer"]
+    order = {"sink": [1, 5, 5], "last": [5, 1, 3], "rest_total": [0, 0, 0]}
+
+    def answered(**changed: list[int]):
+        data = heads(names).assign_coords(criterion=["alignment"])
+        for name, level in (order | changed).items():
+            data[f"contribution_{name}"] = ("layer", "head"), np.repeat(level, 10)[:, None] * 1.0
+        capture = xr.Dataset(coords={"tokens": ("layer", np.full(30, 12))})
+        return regimes.regimes_sizes(xr.DataTree.from_dict({"/capture": capture, "/heads": data}))
+
+    assert answered().answer == "confirmed"
+    assert answered(last=[5, 6, 3]).answer == "contradicted"
+    # ten content tokens of 4 each: more than a Mixer's last token, less than a Retriever's
+    assert answered(rest_total=[40, 40, 40]).answer == "contradicted"
+    assert answered(rest_total=[40, 40, 40]).here.endswith("0 of 10 mixers")
 
 
 def test_one_run_has_one_family():

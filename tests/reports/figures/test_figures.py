@@ -11,7 +11,7 @@ import xarray as xr
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from support.figures import assert_labels_stand_apart
-from support.reports_tree import POSITIONS, N, run_tree
+from support.reports_tree import N, run_tree
 
 from geostat.display.separability import CONTRIBUTIONS, SELECTED
 from geostat.display.tree import with_display
@@ -28,10 +28,10 @@ FONTS = style.STYLE["pdf.fonttype"]
 """What users get; the tests at large draw the letters instead, which is quicker."""
 
 
-@pytest.mark.parametrize("window", [POSITIONS, 40])
+@pytest.mark.parametrize("run", [TREE, run_tree(window=40)["40"]], ids=["all seen", "window"])
 @pytest.mark.parametrize("plan", FIGURES, ids=lambda plan: plan.name)
-def test_no_label_covers_another_or_leaves_the_figure(plan, window):
-    assert_labels_stand_apart(plan, Run.of(run_tree(window=window)))
+def test_no_label_covers_another_or_leaves_the_figure(plan, run):
+    assert_labels_stand_apart(plan, Run.of(run))
 
 
 def test_a_figure_draws_on_given_axes_and_returns_them():

@@ -62,7 +62,7 @@ def made(finished: Finished, model_folder: Path, text_folder: Path) -> dict[str,
     study = gs.whatif({"N": [2, 4], "beta": [0.5, 1.0]}, base={"L": 16, "d": 16}, edition="sharp")
     found = [
         *tables(with_display(finished.tree)).values(),
-        *tables(run_tree(window=40)).values(),
+        *tables(run_tree(window=40)["40"]).values(),
         *experiment_tables(Run.of(FULL)),
         odd_table("what"),
     ]
