@@ -17,7 +17,16 @@ from reports.text.number import count
 FOLDER = "tokens_{}"
 """Where figures and tables of a part lie, by its T."""
 NEEDED = ("capture", "norms", "similarity", "weights", "envelope", "summary", "display", "example")
-OPTIONAL = ("verdicts", "sink", "heads", "separable", "ingredients", "predictive", "pooled")
+OPTIONAL = (
+    "verdicts",
+    "sink",
+    "sinks_found",
+    "heads",
+    "separable",
+    "ingredients",
+    "predictive",
+    "pooled",
+)
 
 
 def parts(tree: xr.DataTree) -> dict[str, xr.DataTree]:
@@ -48,6 +57,7 @@ class Run:
     example: xr.Dataset
     verdicts: xr.Dataset | None = None
     sink: xr.Dataset | None = None
+    sinks_found: xr.Dataset | None = None
     regimes: xr.Dataset | None = None
     """/heads."""
     separable: xr.Dataset | None = None

@@ -22,6 +22,7 @@ CONFRONTED: Final = (
     "ingredients",
     "predictive",
     "sink",
+    "sinks_found",
     "heads",
     "separable",
     "verdicts",

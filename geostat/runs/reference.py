@@ -20,6 +20,7 @@ from geostat.bounds.predictive import variables as predictive
 from geostat.datasets.separability import ALL_BOUNDS, bound_attributes
 from geostat.datasets.variable import SINK_VISIBLE, Variable
 from geostat.experiments.chance import VARIABLES as SEPARABLE
+from geostat.experiments.found_sinks import VARIABLES as FOUND_SINKS
 from geostat.experiments.head_regimes import VARIABLES as REGIMES
 from geostat.experiments.kinds_of_text import VARIABLES as KINDS
 from geostat.experiments.sink import VARIABLES as SINK
@@ -62,6 +63,7 @@ RECORDS: Final[Mapping[str, tuple[Variable, ...]]] = {
     "ingredients": ingredients.VARIABLES,
     "predictive": (*predictive.VARIABLES, *check.VARIABLES),
     "sink": SINK,
+    "sinks_found": FOUND_SINKS,
     "heads": REGIMES,
     "separable": SEPARABLE,
     "verdicts": (

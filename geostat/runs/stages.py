@@ -16,6 +16,7 @@ from geostat.bounds.predictive.curves import predictive_curves
 from geostat.datasets.parts import by_part
 from geostat.errors import InputError, refuse_unknown
 from geostat.experiments.chance import compare_with_nulls
+from geostat.experiments.found_sinks import summarise_sinks
 from geostat.experiments.head_regimes import classify_heads
 from geostat.experiments.kinds_of_text import between_kinds, kinds_of
 from geostat.experiments.sink import correlate_with_sink
@@ -138,12 +139,17 @@ def _refuse_older_fits(tree: xr.DataTree) -> None:
 
 
 def experiments(tree: xr.DataTree) -> dict[str, xr.Dataset]:
-    """Make every experiment of a run with /capture and, if measured, /queries and /null: sink,
-    heads (at the last query) and separable, by group.
+    """Make every experiment of a run with /capture and, if measured, /queries, /sinks and /null:
+    sink, sinks_found, heads (at the last query) and separable, by group.
     """
     capture = measured(tree)
     null = tree["null"].to_dataset() if "null" in tree.children else None
-    return {
+    found = (
+        {"sinks_found": summarise_sinks(capture, tree["sinks"].to_dataset(), tree.attrs)}
+        if "sinks" in tree.children
+        else {}
+    )
+    return found | {
         "sink": correlate_with_sink(capture),
         "heads": classify_heads(tree["capture"].to_dataset()),
         "separable": compare_with_nulls(capture, null),

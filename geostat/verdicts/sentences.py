@@ -23,7 +23,15 @@ from geostat.datasets.tokens import most_tokens
 from geostat.verdicts.errata import errata_for_readers
 from geostat.verdicts.scoreboard.scoreboard import scoreboard
 from geostat.verdicts.tolerances import Tolerance, read_tolerances
-from geostat.verdicts.words import exactly, hundredths, in_percent, plus_minus, quartiles, spread
+from geostat.verdicts.words import (
+    acting_sinks,
+    exactly,
+    hundredths,
+    in_percent,
+    plus_minus,
+    quartiles,
+    spread,
+)
 from reports.text.number import count, percent, rounded
 
 
@@ -38,11 +46,7 @@ def summarise(tree: xr.DataTree, tolerances: Mapping[str, Tolerance] | None = No
     result, by_claim = overall(tree), {**read_tolerances(), **(tolerances or {})}
     sentences = [
         _separability(tree, result),
-        _norms(
-            tree["norms"].to_dataset(),
-            by_claim["norms.cv"].value,
-            by_claim["norms.sink"].value,
-        ),
+        _norms(tree["norms"].to_dataset(), by_claim) + acting_sinks(tree) + ".",
         _similarity(tree["similarity"].to_dataset(), by_claim["similarity.exponential"].value),
         _weights(tree["weights"].to_dataset()),
         _bounds(result),
@@ -125,8 +129,8 @@ def _separability(tree: xr.DataTree, summary: xr.Dataset) -> str:
     return text + "."
 
 
-def _norms(norms: xr.Dataset, tolerance: float, most: float) -> str:
-    """`tolerance` is that of the CV, `most` that of λ."""
+def _norms(norms: xr.Dataset, tolerances: Mapping[str, Tolerance]) -> str:
+    tolerance, most = (tolerances[f"norms.{claim}"].value for claim in ("cv", "sink"))
     heads = quartiles(norms["cv_token"])[3]
     within = int((norms["cv_token"] <= tolerance).sum())
     (token, tokens), (profile, profiles), (rest, rests) = (
@@ -142,13 +146,13 @@ def _norms(norms: xr.Dataset, tolerance: float, most: float) -> str:
     )
     sinks = quartiles(norms["lam"])[3]
     if not sinks:
-        return text + "; the sink is not visible to the last token."
+        return text + "; the sink at position 0 is not visible to the last token"
     compressed = int((norms["lam"] <= most).sum())
     middle, half = spread(norms["lam"], hundredths)
     return (
         text
         + f"; the sink is λ times as long as the mean of the other tokens, with λ = {middle} in the"
-        f" median of {sinks} value heads {half}, and λ ≤ {most:g} in {compressed} of them."
+        f" median of {sinks} value heads {half}, and λ ≤ {most:g} in {compressed} of them"
     )
 
 
@@ -209,7 +213,7 @@ def _weights(weights: xr.Dataset) -> str:
     if int(weights["rival_loss_left_out_se"].notnull().any("rival").sum()):
         text += f"; {_best_forms(weights)}"
     if not quartiles(weights["p_sink"])[3]:
-        return text + "; the sink is not visible to the last token."
+        return text + "; the sink at position 0 is not visible to the last token."
     return text + f"; the sink takes {sink} of the attention in the median head {sinks}."
 
 

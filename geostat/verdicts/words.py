@@ -61,3 +61,26 @@ def with_interval(value: float, low: float, high: float) -> str:
     """
     limits = f" ({low:.2f} to {high:.2f})" if np.isfinite(low) and np.isfinite(high) else ""
     return hundredths(value) + limits
+
+
+def share_of(share: xr.DataArray, error: xr.DataArray) -> str:
+    """A share and its error, where it has one, in percent."""
+    return in_percent(float(share)) + (f" ± {in_percent(float(error))}" if error > 0 else "")
+
+
+def acting_sinks(tree: xr.DataTree) -> str:
+    """In what share of heads a run has a sink by what it does, and where the strongest stands;
+    nothing where it did not look for them.
+    """
+    if "sinks_found" not in tree.children:
+        return ""
+    found = tree["sinks_found"].to_dataset()
+    here, elsewhere = (
+        share_of(found["share"].sel(case=case), found["share_se"].sel(case=case))
+        for case in ("acts at position 0", "acts elsewhere")
+    )
+    return (
+        f"; a token that acts as a sink (a norm of at most {found.attrs['compressed']:g} times the"
+        f" median, a weight of at least {found.attrs['much']:g}/T) is there, strongest at position"
+        f" 0, in {here} of heads and, strongest elsewhere, in {elsewhere}"
+    )

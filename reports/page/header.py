@@ -34,6 +34,7 @@ def header(run: Run, seconds: Mapping[str, float] | None) -> list[tuple[str, str
         ("Tokens a document", f"{run.positions:,}"),
         ("Tokens in all", f"{run.documents * run.positions:,}"),
         *_seen(run),
+        *_position_0(run),
     ]
     known = {
         stage: float(value)
@@ -57,6 +58,22 @@ def _seen(run: Run) -> list[tuple[str, str]]:
     every = run.attrs.get("part", {}).get("every", ())
     seen = ", ".join(f"{tokens:,} in {count(layers, 'layer')}" for tokens, layers in every)
     return [("Tokens that the last query sees", seen)] if seen else []
+
+
+def _position_0(run: Run) -> list[tuple[str, str]]:
+    """What stands at position 0, where the run tells, and how many heads see it."""
+    part, facts = run.attrs.get("part", {}), []
+    found = -1 if run.sinks_found is None else int(run.sinks_found["first_is_bos"])
+    if found == 0:
+        facts.append(("Position 0", "a token of the text, no beginning-of-text token"))
+    elif found > 0:
+        of = count(run.documents, "document")
+        facts.append(("Position 0", f"the beginning-of-text token in {found} of {of}"))
+    if part:
+        seeing = sum(layers for tokens, layers in part["every"] if tokens == run.positions)
+        heads = run.capture.sizes["head"]
+        facts.append(("Heads that see position 0", f"{seeing * heads} of {part['of'] * heads}"))
+    return facts
 
 
 def _sampled(run: Run, corpus: Any) -> list[tuple[str, str]]:

@@ -25,6 +25,7 @@ from reports.tables.kinds import kinds_tables
 from reports.tables.predictive import predictive_tables
 from reports.tables.scoreboard import scoreboard_tables
 from reports.tables.separability import separability
+from reports.tables.sinks import sink_tables
 from reports.tables.table import Table
 from reports.tables.verdicts import verdict_tables
 
@@ -40,6 +41,7 @@ def tables(tree: xr.DataTree) -> dict[str, Table]:
     fitted = [
         norms(run),
         *compressed_tables(run),
+        *sink_tables(run),
         similarity(run),
         weights(run),
         *rival_tables(run),

@@ -367,6 +367,7 @@ def test_the_built_in_model_is_smollm2() -> None:
     assert builtin_model().provenance() == {
         "id": "SmolLM2-135M-Instruct",
         "revision": None,
+        "bos_token_id": 1,
         "sha256": GGUF_SHA256,
         "family": "llama",
         "layers": 30,

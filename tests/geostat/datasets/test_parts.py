@@ -121,7 +121,7 @@ def test_each_sentence_says_of_which_layers_it_speaks(run):
         for sentence in sentences[at : at + 5]:
             assert sentence.startswith(f"Layers that see {tokens} tokens, 2 of 4: ")
     assert "(mean of 8 heads" in sentences[5]
-    assert "sink is not visible" in sentences[6]
+    assert "sink at position 0 is not visible" in sentences[6]
 
 
 def test_the_page_shows_each_part_by_itself(run, tmp_path):

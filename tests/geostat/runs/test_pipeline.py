@@ -258,6 +258,7 @@ def test_every_stage_gives_the_same_bytes_again(tmp_path: Path, asked: Settings)
         "separable",
         "similarity",
         "sink",
+        "sinks_found",
         "summary",
         "verdicts",
         "weights",
@@ -428,3 +429,14 @@ def test_the_shortest_window_goes_the_whole_way(tmp_path: Path):
     store = Store.open(tmp_path / "run.zarr")
     pipeline.fit(store)
     assert len(pipeline.confront(store)["summary"].attrs["sentences"]) == 5
+
+
+def test_a_run_tells_what_its_sinks_stand_for(finished: Finished):
+    told = finished.tree.attrs["token_texts"]
+    ids = finished.tree["capture"]["token_id"].values
+    at = finished.tree["sinks"]["sink_position"].values.reshape(len(ids), -1)
+    assert told["id"] == sorted(
+        {int(own[max(p, 0)]) for own, of in zip(ids, at, strict=True) for p in of}
+    )
+    assert len(told["text"]) == len(told["id"])
+    assert all(told["text"])

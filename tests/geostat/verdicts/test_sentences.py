@@ -111,7 +111,8 @@ def test_the_sentences_of_the_assumptions_say_what_the_fits_hold(finished: Finis
     )
     assert (
         f"with λ = {spread(lam, '{:.2f}'.format, 'in the median of 8 value heads')}, and λ ≤ 0.5 in"
-        f" {(lam <= 0.5).sum()} of them." in first
+        f" {(lam <= 0.5).sum()} of them; a token that acts as a sink (a norm of at most 0.5 times"
+        " the median, a weight of at least 10/T) is there, strongest at position 0, in" in first
     )
     mae, rival = (
         similarity["mae_by_lag"].sel(gram=gram).values for gram in ("exponential", "offset")
@@ -232,7 +233,7 @@ def test_a_run_whose_windows_hide_the_sink(tmp_path: Path):
     tree = concluded(run_tree(tmp_path / "run.zarr", family="mistral", documents=2))
     _, norms, similarity, weights, bounds = sentences(tree)
     for text in (norms, weights):
-        assert text.endswith("the sink is not visible to the last token.")
+        assert "; the sink at position 0 is not visible to the last token" in text
     assert similarity.endswith("no value head has both a fitted decay and a visible sink.")
     assert "n/a" not in bounds
     assert int(tree["summary"]["precision_cells"].max()) > 0
