@@ -35,25 +35,35 @@ LEAST_RATIO: Final = 1e-12
 PERMUTATIONS: Final = 999
 SEED: Final = 0
 
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked about. A variable of single documents is taken as it is, of another the
+    pseudo-values; one that has a unit relative to the head's estimate.
+    """
+
+    variable: str
+    """Group and name."""
+    words: str
+    form: str | None = None
+    """Form of similarity that it is of."""
+    relative: bool = False
+
+
 QUANTITIES: Final = {
-    "C": ("norms", "C", "norm of a content token, $C$, relative"),
-    "lam": ("norms", "lam", "sink norm over content norm, $\\lambda$"),
-    "cv_token": ("norms", "cv_token", "CV of norms within a document"),
-    "rho0": ("similarity", "rho0", "mean cosine with the sink, $\\rho_0$"),
-    "beta": ("similarity", "beta", "decay of similarity, $\\beta$, relative"),
-    "mae": ("similarity", "mae_by_lag", "mean absolute error of that decay, MAE"),
-    "offset": ("similarity", "offset", "cosine at long lags, $c$"),
-    "p_sink": ("weights", "document_p_sink", "weight of the sink, $p_{\\mathrm{sink}}$"),
-    "growth": ("weights", "growth", "growth of log weights towards the last token"),
-    "misfit": ("weights", "misfit", "distance of log weights from the four phases"),
+    "C": Asked("norms/C", "norm of a content token, $C$, relative", relative=True),
+    "lam": Asked("norms/lam", "sink norm over content norm, $\\lambda$"),
+    "cv_token": Asked("norms/cv_token", "CV of norms within a document"),
+    "rho0": Asked("similarity/rho0", "mean cosine with the sink, $\\rho_0$"),
+    "beta": Asked(
+        "similarity/beta", "decay of similarity, $\\beta$, relative", "exponential", relative=True
+    ),
+    "mae": Asked("similarity/mae_by_lag", "mean absolute error of that decay, MAE", "exponential"),
+    "offset": Asked("similarity/offset", "cosine at long lags, $c$", "offset"),
+    "p_sink": Asked("weights/document_p_sink", "weight of the sink, $p_{\\mathrm{sink}}$"),
+    "growth": Asked("weights/growth", "growth of log weights towards the last token"),
+    "misfit": Asked("weights/misfit", "distance of log weights from the four phases"),
 }
-"""Group, variable and words of what is asked about, by name. A variable of single documents is
-taken as it is, of another the pseudo-values.
-"""
-FORMS: Final = {"beta": "exponential", "mae": "exponential", "offset": "offset"}
-"""Form of similarity that a quantity is of."""
-RELATIVE: Final = ("C", "beta")
-"""Quantities with a unit."""
 
 _number = partial(Variable, dims=("quantity",))
 VARIABLES: Final = (
@@ -198,11 +208,12 @@ def between_kinds(tree: xr.DataTree, kinds: Sequence[str]) -> xr.Dataset:
     """
     names, number = np.unique(np.array(list(kinds), dtype=object), return_inverse=True)
     found: dict[str, dict[str, Value]] = {}
-    for name, (group, variable, words) in QUANTITIES.items():
+    for name, asked in QUANTITIES.items():
+        group, variable = asked.variable.split("/")
         fits = tree[group].to_dataset()
-        fits = fits.sel(gram=FORMS[name]) if name in FORMS else fits
+        fits = fits if asked.form is None else fits.sel(gram=asked.form)
         given = contributions(fits, variable)
-        if name in RELATIVE and len(given):
+        if asked.relative and len(given):
             given = ratio(given, fits[variable].values.reshape(-1, 1))
         mean, heads = products(given)
         if not mean.any() or len(mean) != len(number) or not 1 < len(names) < len(number):
@@ -215,7 +226,7 @@ def between_kinds(tree: xr.DataTree, kinds: Sequence[str]) -> xr.Dataset:
             "between_error_strata": np.asarray(strata),
             "between_error_sample": np.asarray(sample),
             "between_heads": np.asarray(heads),
-            "between_words": np.asarray(words, dtype=object),
+            "between_words": np.asarray(asked.words, dtype=object),
         }
     if not found:
         return xr.Dataset()

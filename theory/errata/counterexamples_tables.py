@@ -67,17 +67,8 @@ def trend_of_the_tail() -> Numbers:
 
 def frequency() -> Numbers:
     """Erratum 23: the bound rises and falls with ω."""
-    point = Point(
-        length=12,
-        plateau_end=3,
-        growth_start=10,
-        n=4,
-        dimension=128,
-        beta=5.0,
-        eta=0.5,
-        p_sink=0.4,
-        norm=20.0,
-    )
+    heavy = Point(length=12, plateau_end=3, growth_start=10, n=4, dimension=128, norm=20.0)
+    point = replace(heavy, beta=5.0, eta=0.5, p_sink=0.4)
     low, middle, high = (
         replace(point, omega=omega).head().bounds("printed") for omega in (0.3, 0.6, 1.2)
     )

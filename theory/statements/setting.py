@@ -28,6 +28,20 @@ EVERYWHERE = "every layer and head; true in expectation at best"
 _section, _appendix = partial(Entry, part="Section 3"), partial(Entry, part=APPENDIX)
 _after = partial(Entry, part=f"{APPENDIX}, after (18)")
 
+
+def _of_token(name: str, expression: sp.Expr, letter: str) -> Entry:
+    """Define what (18) names for every token ℓ."""
+    return definition(
+        name,
+        "18",
+        expression,
+        of=letter,
+        left=f"{letter}[l]",
+        left_latex=rf"{letter}_{{\ell}}",
+        part=APPENDIX,
+    )
+
+
 METRICS: tuple[Entry, ...] = (
     definition("representative", "1", definitions.REPRESENTATIVE, of="s", part="Section 2"),
     Entry(
@@ -152,33 +166,9 @@ ASSUMPTIONS: tuple[Entry, ...] = (
 """Eq. (6) and Assumptions 1-3."""
 
 NOTATION: tuple[Entry, ...] = (
-    definition(
-        "direction",
-        "18",
-        definitions.DIRECTION,
-        of="u",
-        left="u[l]",
-        left_latex=r"u_{\ell}",
-        part=APPENDIX,
-    ),
-    definition(
-        "effective_weight",
-        "18",
-        definitions.EFFECTIVE_WEIGHT,
-        of="a",
-        left="a[l]",
-        left_latex=r"a_{\ell}",
-        part=APPENDIX,
-    ),
-    definition(
-        "contribution",
-        "18",
-        definitions.CONTRIBUTION,
-        of="y",
-        left="y[l]",
-        left_latex=r"y_{\ell}",
-        part=APPENDIX,
-    ),
+    _of_token("direction", definitions.DIRECTION, "u"),
+    _of_token("effective_weight", definitions.EFFECTIVE_WEIGHT, "a"),
+    _of_token("contribution", definitions.CONTRIBUTION, "y"),
     definition(
         "representative_of_contributions",
         "18",
@@ -186,32 +176,21 @@ NOTATION: tuple[Entry, ...] = (
         of="s",
         part=APPENDIX,
     ),
-    definition(
-        "squared_distance",
-        "18",
-        definitions.SQUARED_DISTANCE,
-        of="D",
-        left="D[l]",
-        left_latex=r"D_{\ell}",
-        part=APPENDIX,
-    ),
-    _appendix(
-        "r_max_of_distances",
-        "r_max from squared distances",
-        s.r_max,
-        "=",
-        MaxOver(sp.sqrt(s.D[s.i]), s.i, s.I_N),
-        units="norm",
-        equation="18",
-    ),
-    _appendix(
-        "r_min_of_distances",
-        "r_min from squared distances",
-        s.r_min,
-        "=",
-        MinOver(sp.sqrt(s.D[s.j]), s.j, s.J),
-        units="norm",
-        equation="18",
+    _of_token("squared_distance", definitions.SQUARED_DISTANCE, "D"),
+    *(
+        _appendix(
+            f"{name}_of_distances",
+            f"{name} from squared distances",
+            radius,
+            "=",
+            extreme(sp.sqrt(s.D[index]), index, side),
+            units="norm",
+            equation="18",
+        )
+        for name, radius, extreme, index, side in (
+            ("r_max", s.r_max, MaxOver, s.i, s.I_N),
+            ("r_min", s.r_min, MinOver, s.j, s.J),
+        )
     ),
     Entry(
         "r_max_squared",

@@ -42,14 +42,15 @@ class Cosines:
     """Mean over those pairs, (document, head, lag); NaN where unknown."""
 
     @property
+    def carries(self) -> BoolArray:
+        """Which documents carry a head, (document, head)."""
+        known: BoolArray = np.isfinite(self.cosine)
+        return np.asarray(known.any(axis=-1))
+
+    @property
     def mean(self) -> FloatArray:
         """Document mean, (head, lag)."""
         return mean_over_documents(self.cosine)
-
-    @property
-    def carries(self) -> BoolArray:
-        """Which documents carry a head, (document, head)."""
-        return np.asarray(np.isfinite(self.cosine).any(axis=-1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -135,7 +135,7 @@ def test_a_share_is_told_where_there_are_kinds_of_several_documents(kinds: str, 
         assert set(found.data_vars) == parts
         assert list(found["quantity"].values) == ["C"]
         assert float(found["between_heads"][0]) == 3
-        assert str(found["between_words"].values[0]) == QUANTITIES["C"][2]
+        assert str(found["between_words"].values[0]) == QUANTITIES["C"].words
 
 
 def test_kinds_are_read_from_the_runs_own_record_of_its_documents() -> None:

@@ -29,7 +29,7 @@ def test_every_effect_that_a_claim_is_on_keeps_its_replicates():
         (group, one.name) for group, records in groups.items() for one in records if one.judged
     }
     # Documents' own parts of the same effects are compared between kinds of text.
-    between = {(group, name) for group, name, _ in QUANTITIES.values()}
+    between = {tuple(asked.variable.split("/")) for asked in QUANTITIES.values()}
     own = {(claim.group, claim.variable) for claim in ON_EFFECTS}
     assert own <= judged <= own | between
 
