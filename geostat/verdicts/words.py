@@ -65,7 +65,7 @@ def with_interval(value: float, low: float, high: float) -> str:
 
 def share_of(share: xr.DataArray, error: xr.DataArray) -> str:
     """A share and its error, where it has one, in percent."""
-    return in_percent(float(share)) + (f" ± {in_percent(float(error))}" if error > 0 else "")
+    return percent(float(share), 1) + (f" ± {percent(float(error), 1)}" if error > 0 else "")
 
 
 def acting_sinks(tree: xr.DataTree) -> str:

@@ -183,10 +183,12 @@ def panels(figure: Figure, name: str) -> list[Markup]:
     """Views of the two panels of a figure that `inline_svg` put on the page, cut half-way
     between them; empty for any other layout.
     """
+    if len(figure.axes) != 2:
+        return []
     with style.context():
         FigureCanvasAgg(figure).draw()
     boxes = [box for axes in figure.axes if (box := axes.get_tightbbox()) is not None]
-    if len(figure.axes) != 2 or len(boxes) != 2 or boxes[0].x1 > boxes[1].x0:
+    if len(boxes) != 2 or boxes[0].x1 > boxes[1].x0:
         return []
     width, height = (72.0 * float(inches) for inches in figure.get_size_inches())
     middle = 36.0 * float(boxes[0].x1 + boxes[1].x0) / figure.dpi

@@ -112,7 +112,9 @@ def regimes_norms(tree: xr.DataTree) -> Finding:
     last = np.where(middle, np.arange(n.size), -1).max(axis=-1, keepdims=True)
     late = np.take_along_axis(apart, np.maximum(last, 0), axis=-1)[..., 0]
     return _described(
-        heads, {"retriever": lead > 0, "reset": lead < 0, "mixer": late < _mean(apart, small)}
+        heads,
+        {"retriever": lead > 0, "reset": lead < 0, "mixer": late < _mean(apart, small)},
+        "Not independent: a sum that points along a token is apt to shrink without it.",
     )
 
 
