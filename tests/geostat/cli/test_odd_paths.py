@@ -104,6 +104,7 @@ def odd(folder: Path, name: str) -> Path:
     return folder / os.fsdecode(b"\xff" + name.encode())
 
 
+@pytest.mark.slow
 def test_text_and_output_under_names_that_are_not_utf8_go_the_whole_way(
     tmp_path: Path, model_folder: Path, text_folder: Path, one_figure: None
 ):

@@ -33,7 +33,9 @@ def call(
     )
 
 
-@pytest.mark.parametrize("name", POOR)
+@pytest.mark.parametrize(
+    "name", ["C locale", *(pytest.param(name, marks=pytest.mark.slow) for name in [*POOR][1:])]
+)
 def test_a_letter_that_the_output_lacks_is_written_as_its_code(name: str):
     done = call("theory", "--errata", **POOR[name])
     assert (done.returncode, done.stderr) == (0, b"")
@@ -43,6 +45,7 @@ def test_a_letter_that_the_output_lacks_is_written_as_its_code(name: str):
     assert refused.stderr.count(b"\n") == 1
 
 
+@pytest.mark.slow
 def test_verdicts_are_told_in_a_poor_locale(finished: Finished, tmp_path: Path):
     shutil.copytree(finished.store, tmp_path / "run.zarr")
     done = call("confront", tmp_path, "--edition", "sharp", **C_LOCALE)

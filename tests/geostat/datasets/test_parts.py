@@ -13,7 +13,8 @@ from geostat.runs import stages
 from geostat.runs.groups import joined as with_groups
 from geostat.runs.groups import measured, tree_of
 from geostat.verdicts.requirements import hold_to, requirement, share
-from reports.figures.every import write_figures
+from reports.figures import every
+from reports.page import page
 from reports.run import Run
 from reports.tables.every import write_tables
 
@@ -124,7 +125,9 @@ def test_each_sentence_says_of_which_layers_it_speaks(run):
     assert "sink at position 0 is not visible" in sentences[6]
 
 
-def test_the_page_shows_each_part_by_itself(run, tmp_path):
+def test_the_page_shows_each_part_by_itself(run, tmp_path, monkeypatch):
+    for module in (page, every):
+        monkeypatch.setattr(module, "plans", lambda shown: every.FIGURES[:2])
     shown = with_display(run)
     html = page_html(shown)
     ids = [part.split('"')[0] for part in html.split(' id="')[1:]]
@@ -133,10 +136,10 @@ def test_the_page_shows_each_part_by_itself(run, tmp_path):
         assert f"Layers that see {tokens} tokens: 2 of" in " ".join(html.split())
         assert float(shown[str(tokens)]["display"]["uniform"]) == 1 / tokens
         assert set(Run.of(shown[str(tokens)]).capture["tokens"].values) == {tokens}, other
-        assert f"figures/tokens_{tokens}/separability.pdf" in html
+        assert f"figures/tokens_{tokens}/{every.FIGURES[1].name}.pdf" in html
     assert f"{LENGTH} in 2 layers, {WINDOW} in 2 layers" in html
     assert "4 layers of 4 heads" in html
-    paths = [*write_tables(shown, tmp_path / "t"), *write_figures(shown, tmp_path / "f")]
+    paths = [*write_tables(shown, tmp_path / "t"), *every.write_figures(shown, tmp_path / "f")]
     assert {path.parent.name for path in paths} == {f"tokens_{LENGTH}", f"tokens_{WINDOW}"}
 
 

@@ -81,7 +81,14 @@ def constant_cosines(data: xr.Dataset) -> None:
 
 @pytest.mark.parametrize(
     "spoil",
-    [lost_head, lost_value_head, even_weights, constant_norms, zero_values, constant_cosines],
+    [
+        lost_head,
+        lost_value_head,
+        pytest.param(even_weights, marks=pytest.mark.slow),
+        pytest.param(constant_norms, marks=pytest.mark.slow),
+        zero_values,
+        constant_cosines,
+    ],
 )
 def test_spoilt_data_are_carried_through(good: xr.DataTree, spoil: Spoil):
     run = spoilt(good, spoil)
@@ -113,8 +120,8 @@ def test_the_page_of_spoilt_data_prints_what_is_missing(
 @pytest.mark.parametrize(
     ("asked", "sink"),
     [
-        ({"documents": 1}, True),
-        ({"length": 5}, True),
+        pytest.param({"documents": 1}, True, marks=pytest.mark.slow),
+        pytest.param({"length": 5}, True, marks=pytest.mark.slow),
         ({"length": 5, "documents": 1}, True),
         ({"length": 3}, True),
         ({"family": "mistral"}, False),

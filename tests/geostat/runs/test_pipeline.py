@@ -61,10 +61,10 @@ def test_what_is_refused_leaves_nothing_behind(tmp_path: Path, asked: Settings, 
     "change",
     [
         {"model": "no/such/model"},
-        {"text": (Path("absent.txt"),)},
+        pytest.param({"text": (Path("absent.txt"),)}, marks=pytest.mark.slow),
         {"length": 1000},
-        {"n": "0"},
-        {"heads": ((9, 0),)},
+        pytest.param({"n": "0"}, marks=pytest.mark.slow),
+        pytest.param({"heads": ((9, 0),)}, marks=pytest.mark.slow),
     ],
 )
 def test_fresh_throws_the_old_run_away_only_for_a_new_one(

@@ -103,6 +103,7 @@ def widths() -> dict[str, np.ndarray]:
     return {"n": rows[0], "precision": rows[1:3], "recall": rows[3:]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("quantity", "small"), [("precision", 0.20), ("recall", 0.15)])
 def test_median_width_is_small_at_small_n_and_well_below_sharps(
     widths: dict[str, np.ndarray], quantity: str, small: float
