@@ -4,6 +4,7 @@ session.
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,6 +41,14 @@ def quick_fonts() -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(STYLE, "pdf.fonttype", 3)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_power_cut() -> Iterator[None]:
+    """The disk is not waited for in this process; commands in processes of their own still do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
         yield
 
 

@@ -27,7 +27,10 @@ COMMANDS = {
 """Commands, as they stand one after another in one process, by what they have in common."""
 
 
-@pytest.mark.parametrize("alike", COMMANDS)
+@pytest.mark.parametrize(
+    "alike",
+    ["what measures nothing", pytest.param("fit and confront", marks=pytest.mark.slow)],
+)
 def test_a_command_that_runs_no_model_imports_nothing_that_does(
     alike: str, finished: Finished, tmp_path: Path
 ) -> None:

@@ -120,6 +120,7 @@ def test_the_header_says_which_texts_and_of_what_they_are_a_sample():
     )
 
 
+@pytest.mark.usefixtures("one_figure")
 @pytest.mark.parametrize(
     ("documents", "said"), [(1, ["One document"]), (3, ["3 documents, fewer than 8"]), (8, [])]
 )
