@@ -49,6 +49,7 @@ def rival_tables(run: Run) -> list[Table]:
         ("clearly", "lowest in"),
         ("simplest", "within 1 SE in"),
         ("lowest", "BIC in"),
+        ("parameters", "are its in"),
         "misfit, median [quartiles]",
     )
     caption = (
@@ -61,6 +62,7 @@ def rival_tables(run: Run) -> list[Table]:
         " many parameters. Misfit: mean absolute error of the mean cosine by lag; root mean squared"
         " error of log α, nats."
     )
+    caption += _conflict(run.weights)
     if np.isfinite(
         floor := (
             median(run.similarity["chance_by_lag"]) if "chance_by_lag" in run.similarity else np.nan
@@ -77,8 +79,8 @@ def rival_tables(run: Run) -> list[Table]:
             caption,
             headers,
             rows,
-            "lprrrrr",
-            widths={1: "4cm", 6: "2.7cm"},
+            "lprrrrrr",
+            widths={1: "4cm", 7: "2.7cm"},
         )
     ]
 
@@ -102,6 +104,7 @@ def _forms(
                 *(_counted(data, name, index) for name in ("lowest_loss", "clearly_lowest")),
                 whole(float(chosen)) if compared else missing(),
                 _counted(data, "lowest_bic", index),
+                _reported(data, str(form)),
                 between(*quartiles(data[misfit].sel({dim: form}))),
             ]
         )
@@ -111,3 +114,25 @@ def _forms(
 def _counted(data: xr.Dataset, name: str, index: int) -> Cell:
     """How many heads of a count along the forms; n/a where the run does not hold it."""
     return whole(float(data[name][index])) if name in data else missing()
+
+
+def _reported(data: xr.Dataset, form: str) -> Cell:
+    """Of how many heads a form gives the reported parameters; n/a of what is reported by form."""
+    if "form_chosen" not in data or form not in data["form"].values:
+        return missing()
+    return whole(float((data["form"].values[data["form_chosen"].values] == form).sum()))
+
+
+def _conflict(weights: xr.Dataset) -> str:
+    """Say in how many heads another form than the preferred one gives the reported parameters."""
+    if "preferred_differs" not in weights:
+        return ""
+    differs = weights["preferred_differs"].values.astype(bool)
+    preferred = weights["rival"].values[weights["preferred"].values][differs]
+    waves = int(np.isin(preferred, ("shared", "separate")).sum())
+    return (
+        " Parameters: the form of Assumption 3 that p_base, η, ω, T₁ and T₂ are taken from, chosen"
+        " by another rule: the oscillation that stands out of the noise, else plateau and growth."
+        f" In {preferred.size} of {differs.size} heads it is not the simplest within 1 SE; in"
+        f" {waves} of them that is an oscillation that does not stand out."
+    )

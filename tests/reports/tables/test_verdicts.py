@@ -294,10 +294,19 @@ def test_rival_forms_are_counted_where_they_predict_best():
     loss = (bic[0], np.array([[[1.0, 1, 1, 2], [1, 1, 1, 1]], [[2.0, 2, 0, 1], [2, 2, 2, 2]]]))
     clearly = (bic[0], np.array([[[True, True, False, False]] * 2, [[False] * 3 + [True]] * 2]))
     more = {"rival_bic": bic, "rival_loss_left_out": loss, "rival_clearly_lowest": clearly}
+    more["form_chosen"] = (best[0], [[0, 0, 0, 1], [0, 0, 0, 0]])
+    more["preferred_differs"] = (best[0], [[True] * 3 + [False], [True] * 4])
     run["weights"] = xr.DataTree(
-        weights.assign(preferred=best, rival_rmse=rmse, **more).assign_coords(rival=rivals)
+        weights.assign(preferred=best, rival_rmse=rmse, **more).assign_coords(
+            rival=rivals, form=["monotone", "shared"]
+        )
     )
-    rows = tables(with_display(run))["rivals"].frame().to_numpy().tolist()
+    table = tables(with_display(run))["rivals"]
+    rows = table.frame().to_numpy().tolist()
+    # parameters are those of monotone in 7 heads; 7 prefer another form, of which 1 an oscillation
+    assert [row[6] for row in rows] == ["n/a", "n/a", "n/a", "1"]
+    assert "In 7 of 8 heads" in table.caption
+    assert "in 1 of them" in table.caption
     # lowest loss, clearly, simplest within one standard error, lowest BIC (one head has none)
     assert [row[1:6] for row in rows] == [
         [r"$e^{-\beta k}$, as printed", "n/a", "n/a", "1", "n/a"],
@@ -305,7 +314,7 @@ def test_rival_forms_are_counted_where_they_predict_best():
         ["a power of the distance to the last token", "6", "4", "6", "6"],
         [r"four phases, as printed (one $\eta$)", "2", "2", "2", "1"],
     ]
-    assert rows[3][6] == "0.750 [0.750, 0.750]"
+    assert rows[3][7] == "0.750 [0.750, 0.750]"
     assert "rivals" not in tables(run_tree())
 
 

@@ -196,6 +196,13 @@ _BY_HEAD = (
         symbol="m^*",
     ),
     head(
+        "preferred_differs",
+        "p_base, eta, omega, t1 and t2 come from another form than the one preferred by left-out"
+        " loss",
+        "1",
+        r"m \neq m^*",
+    ),
+    head(
         "log_weight_mean",
         "document mean of the log weight; NaN at the sink",
         "nat",

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 from support.synthetic import Sizes, Spread, Truth, capture
 
+from geostat.fits.weights.break_points import FORMS
 from geostat.fits.weights.fit import fit_weights
 from geostat.fits.weights.rivals import FREE, RIVALS, SIMPLE, choose, solve
 
@@ -113,6 +114,9 @@ def planted(shape, seed):
 def test_the_planted_form_is_preferred(form, shape):
     fit = planted(shape, seed=7)
     assert (fit["preferred"] == RIVALS.index(form)).mean() >= 0.8
+    reported = np.array(FORMS)[fit["form_chosen"].values]
+    preferred = np.array(RIVALS)[fit["preferred"].values]
+    np.testing.assert_array_equal(fit["preferred_differs"].values, preferred != reported)
     points = 199
     for name in RIVALS:
         own, k = fit.sel(rival=name), FREE[name]
