@@ -66,7 +66,7 @@ def _verdicts(data: xr.Dataset) -> Table:
         " (n/a of bounds); in brackets the heads of which it holds / fails / that the documents do"
         " not settle."
     )
-    return wide(data, "verdicts", "Claims", caption, ["claim"], rows)
+    return wide(data, "verdicts", "Claims", caption, ["claim"], rows, each="3.4cm")
 
 
 def _answers(at: xr.Dataset) -> Cell:

@@ -56,7 +56,8 @@ def coverage(run: Run) -> Table:
         rows.append([text(edition), text(gram), *(cell(point) for *_, cell in columns)])
     void = any(cell.plain == VOID for row in rows for cell in row)
     align = "ll" + "r" * (len(headers) - 2)
-    first = 2 + len(names) + len(drawn)
+    first = 2 + len(names)
+    second = first + len(drawn) + len(beyond)
     return Table(
         name="coverage",
         title="Do the bounds hold?",
@@ -64,7 +65,11 @@ def coverage(run: Run) -> Table:
         rows=rows,
         align=align,
         caption=_coverage_caption(run, bool(drawn), void),
-        on_paper=[range(first), [0, 1, *range(first, len(headers))]],
+        on_paper=[
+            [0, 1, *part]
+            for part in (range(2, first), range(first, second), range(second, len(headers)))
+            if part
+        ],
     )
 
 

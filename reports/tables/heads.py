@@ -63,7 +63,7 @@ ON_PAPER: dict[str, tuple[str, str, str, Callable[[Column], bool] | None]] = {
         "Attention weights",
         "Assumption 3 by head",
         "η is per token, ω in radians per token, T₁ and T₂ are positions, RMSE in nats.",
-        lambda column: column[0] not in {"omega", "t1", "t2"},
+        lambda column: column[0] in {"p_sink", "p_base", "eta"},
     ),
 }
 """Title, caption, units of each narrow table, and which columns come first on paper where all do

@@ -50,11 +50,12 @@ def kinds_tables(run: Run) -> list[Table]:
                 "between kinds",
                 "95% interval",
                 "p",
-                ("error with", "kinds as strata"),
-                ("error with", "kinds sampled"),
+                "error with kinds as strata",
+                "error with kinds sampled",
             ),
             rows,
-            "lrrrrrr",
+            "prrrrrr",
+            widths={0: "2.7cm", 5: "1.4cm", 6: "1.3cm"},
         )
     ]
 

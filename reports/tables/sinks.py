@@ -66,7 +66,15 @@ def _cases(run: Run, data: xr.Dataset) -> Table:
         "$P$",
         "$R$",
     )
-    return Table("sinks", "Sinks by what they do", caption, headers, rows, "lrrrrrrrr")
+    return Table(
+        "sinks",
+        "Sinks by what they do",
+        caption,
+        headers,
+        rows,
+        "lrrrrrrrr",
+        on_paper=[range(5), [0, 5, 6], [0, 7, 8]],
+    )
 
 
 def _tokens(run: Run, data: xr.Dataset) -> Table:

@@ -95,7 +95,7 @@ def _overall(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
         headers,
         rows,
         "pprrrrr",
-        widths={0: "2.9cm", 1: "2.7cm", 5: "1.9cm"},
+        widths={0: "2.6cm", 1: "2.3cm", 5: "1.7cm"},
         paper_rows=9,
         on_paper=[range(6), (0, 6)],
     )

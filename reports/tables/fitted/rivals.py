@@ -81,6 +81,7 @@ def rival_tables(run: Run) -> list[Table]:
             rows,
             "lprrrrrr",
             widths={1: "4cm", 7: "2.7cm"},
+            on_paper=[range(5), [0, 1, 5, 6, 7]],
         )
     ]
 

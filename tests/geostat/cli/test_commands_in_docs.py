@@ -1,0 +1,60 @@
+"""Commands that README and docs quote: a subcommand, options and a module that exist."""
+
+import importlib.util
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+
+from geostat.cli.app import app
+
+ROOT = Path(__file__).parents[3]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def quoted(page: Path, program: str) -> list[str]:
+    """The arguments of `program` in the page's indented blocks, fences and `code`."""
+    text = re.sub(r"\\\n\s*", "", page.read_text(encoding="utf-8"))
+    inline = re.findall(rf"`(?:\.venv/bin/)?{program} ([^`\n]+)`", text)
+    return inline + re.findall(rf"^ *\.venv/bin/{program} (.+)$", text, re.MULTILINE)
+
+
+def test_every_quoted_geostat_command_has_the_options_it_names():
+    group = typer.main.get_command(app)
+    found = 0
+    for page in PAGES:
+        for line in quoted(page, "geostat"):
+            name, *arguments = shlex.split(line, comments=True)
+            if not re.fullmatch(r"[a-z]+", name):
+                continue  # an option of geostat itself
+            assert name in group.commands, f"{page.name}: geostat {line}"
+            options = {
+                o for one in group.commands[name].params for o in one.opts + one.secondary_opts
+            }
+            for argument in arguments:
+                if re.match("--[a-z]", argument):
+                    found += 1
+                    assert argument in options, f"{page.name}: geostat {line}"
+    assert found > 40
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_quoted_module_exists_and_has_the_options_it_is_given(page):
+    for line in quoted(page, "python"):
+        if not line.startswith("-m "):
+            continue
+        module, *arguments = shlex.split(line, comments=True)[1:]
+        if module == "pytest":
+            continue
+        spec = importlib.util.find_spec(module)
+        assert spec is not None, f"{page.name}: {line}"
+        origin = Path(spec.origin)
+        if spec.submodule_search_locations:
+            origin = origin.with_name("__main__.py")
+        text = origin.read_text(encoding="utf-8")
+        for argument in arguments:
+            if argument.startswith("--"):
+                names = f'"{argument}"', f'"{argument[2:]}"'
+                assert any(name in text for name in names), f"{page.name}: {line}"
