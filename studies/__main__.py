@@ -17,7 +17,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Final
 
 STUDIES: Final = (
-    "weights",
+    "weights --tokens 1025 --heads 400",
+    "weights --tokens 257 --heads 1000",
     "verdicts --claim bounds",
     "verdicts --claim weights --heads 200",
     "similarity",

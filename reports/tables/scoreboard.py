@@ -37,7 +37,7 @@ def scoreboard_tables(run: Run) -> list[Table]:
             align="ppppppp",
             widths=dict(enumerate(("2.7cm", "3.9cm", "1.9cm", "2.7cm", "3.4cm", "3.2cm", "1.9cm"))),
             on_paper=[[0, 1, 2, 3], [0, 4, 5, 6]],
-            paper_rows=4,
+            paper_rows=3,
             caption=(
                 "What arXiv 2602.01893 claims and a run can speak to, beside"
                 f" {run.counted('document')} and one model: {counts}. An answer follows from its"

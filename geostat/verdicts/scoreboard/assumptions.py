@@ -4,11 +4,16 @@ xarray, and reports for numbers.
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 import xarray as xr
 
 from geostat.verdicts.scoreboard.finding import Finding, by_majority, by_verdict, median
 from reports.text.number import percent, rounded
+
+PERIODS: Final = 3
+"""Of an oscillation that is more than a bend."""
 
 
 def norms_stable(tree: xr.DataTree) -> Finding:
@@ -57,12 +62,17 @@ def sink_weight(tree: xr.DataTree) -> Finding:
     below = weights["p_sink_upper"] < 100 * weights["p_base_lower"]
     ratio = weights["p_sink"] / weights["p_base"]
     heads = int(ratio.notnull().sum())
-    middle = f"{float(f'{median(ratio):.2g}'):,.0f}" if heads else "n/a"
+    plateau = weights["mass_plateau"] / weights["t1"].where(weights["t1"] > 0)
+    middle, arithmetic = (
+        f"{float(f'{median(one):.2g}'):,.0f}" if one.notnull().any() else "n/a"
+        for one in (ratio, weights["p_sink"] / plateau.where(plateau > 0))
+    )
     return Finding(
         by_majority(int(above.sum()), int(below.sum()), max(heads, 1)),
         f"median ratio {middle}; surely above 100 in"
         f" {int(above.sum())}, surely below in {int(below.sum())} of {heads} heads",
-        "p_base is a geometric mean, of most tokens, and so below the arithmetic one.",
+        "p_base is a geometric mean over tokens and documents: above the arithmetic mean of the"
+        f" plateau the sink's weight is by a factor of {arithmetic} in the median head.",
     )
 
 
@@ -87,13 +97,12 @@ def oscillation(tree: xr.DataTree) -> Finding:
     heads = int(weights["r2"].notnull().sum())
     own = weights.sel(form="separate")
     periods = (own["form_t2"] - own["form_t1"]) * own["form_omega"] / (2 * np.pi)
-    several = int(((periods >= 3) & stands.sel(form="separate")).sum())
+    several = int(((periods >= PERIODS) & stands.sel(form="separate")).sum())
     return Finding(
-        by_majority(separate, 0, heads),
-        f"stands out in {separate} of {heads} heads; with one η for swing and growth, as printed,"
-        f" in {shared}",
-        f"It runs through three periods or more in {several}; with fewer it is hardly more than a"
-        " bend.",
+        by_majority(several, 0, heads),
+        f"stands out in {separate} of {heads} heads, through {PERIODS} periods or more in"
+        f" {several}; with one η for swing and growth, as printed, in {shared}",
+        "With fewer periods it is hardly more than a bend.",
     )
 
 

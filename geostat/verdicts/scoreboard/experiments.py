@@ -60,8 +60,25 @@ def lowest_between(tree: xr.DataTree) -> Finding:
         for one in (lowest, first)
     )
     return Finding(
-        answer, f"Precision {high} at N = {int(first['n'])}, {low} at N = {int(lowest['n'])}"
+        answer,
+        f"Precision {high} at N = {int(first['n'])}, {low} at N = {int(lowest['n'])}",
+        _lowest_by_chance(chosen),
     )
+
+
+def _lowest_by_chance(at: xr.Dataset) -> str:
+    """Say where the baselines are lowest, in words; nothing without them."""
+    if "precision_null" not in at:
+        return ""
+    words = {"random_selection": "selected at random", "random_directions": "of random direction"}
+    lowest = {
+        said: int(at["n"][int(curve.argmin("n"))])
+        for null, said in words.items()
+        if null in at["null"].values
+        and (curve := at["precision_null"].sel(null=null)).notnull().any()
+    }
+    where = ", ".join(f"of tokens {said} at N = {n}" for said, n in lowest.items())
+    return f"Chance has such a shape as well: Precision is lowest {where}." if where else ""
 
 
 def best_small(tree: xr.DataTree) -> Finding:

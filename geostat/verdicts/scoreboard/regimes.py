@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 import xarray as xr
 
+from geostat.datasets.tokens import most_tokens
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.proportion import wilson
 from geostat.verdicts.scoreboard.finding import Answer, Finding
@@ -19,6 +20,9 @@ REGIMES: Final = ("retriever", "reset", "mixer")
 """In the order in which the paper finds them in depth."""
 FEWEST: Final = 5
 """Heads of a regime from which on its mean says something."""
+MODEST: Final = 0.10
+FAR: Final = 0.20
+"""Differences of mean Precision and Recall between regimes."""
 
 
 def regimes(tree: xr.DataTree) -> Finding:
@@ -35,7 +39,7 @@ def regimes(tree: xr.DataTree) -> Finding:
     counts = ", ".join(f"{number} {name}s" for name, number in both.items())
     return Finding(
         answer,
-        f"κ = {with_interval(kappa, low, high)}; {counts}, {none} unclassified",
+        f"κ = {with_interval(kappa, low, high)}; by both {counts}, {none} unclassified",
         "The paper gives no thresholds; ours were set beforehand (docs/experiments.md).",
     )
 
@@ -54,21 +58,22 @@ def regimes_depth(tree: xr.DataTree) -> Finding:
     layers = np.broadcast_to(at["layer"].values[:, None], at["contribution_sink"].shape)
     label, codes = at["label"].sel(criterion="both").values, list(at["regime"].values)
     groups = [layers[label == codes.index(name)] for name in REGIMES]
-    here = ", ".join(
+    here = "by both descriptions " + ", ".join(
         f"{name}s in layer {group.mean():.1f} on average ({group.size})"
         if group.size
         else f"no {name}s"
         for name, group in zip(REGIMES, groups, strict=True)
     )
+    why = "The paper's order is of LLaMA-2-7B; another model need not have it."
     if min(group.size for group in groups) < FEWEST:
-        return Finding("undecided", here)
+        return Finding("undecided", here, why)
     steps = []
     for shallow, deep in pairwise(groups):
         error = np.sqrt(shallow.var(ddof=1) / shallow.size + deep.var(ddof=1) / deep.size)
         steps.append((deep.mean() - shallow.mean()) / error)
     if min(steps) > 2:
-        return Finding("confirmed", here)
-    return Finding("contradicted" if min(steps) < -2 else "undecided", here)
+        return Finding("confirmed", here, why)
+    return Finding("contradicted" if min(steps) < -2 else "undecided", here, why)
 
 
 def regimes_curves(tree: xr.DataTree) -> Finding:
@@ -76,21 +81,28 @@ def regimes_curves(tree: xr.DataTree) -> Finding:
     at = tree["heads"].to_dataset().sel(criterion="both")
     numbers = _by_both(tree["heads"].to_dataset())
     kept = [name for name, number in numbers.items() if number]
-    near = at.sel(n=8, method="nearest")
-    spread = {}
-    for statistic in ("precision", "recall"):
-        level = near[statistic].sel(regime=kept).values
-        spread[statistic] = float(np.ptp(level)) if len(kept) > 1 else float("nan")
-    here = (
-        f"at N = {int(near['n'])} by up to {hundredths(spread['precision'])} (Precision) and"
-        f" {hundredths(spread['recall'])} (Recall)"
+    at = at.isel(
+        n=(at["n"].values > 1) & (at["n"].values < most_tokens(tree["capture"].to_dataset()))
     )
+    if len(kept) < 2 or not at.sizes["n"]:
+        return Finding("undecided", "no two regimes to compare")
+    spread = {
+        name: np.ptp(at[name].sel(regime=kept).transpose("n", "regime").values, axis=1)
+        for name in ("precision", "recall")
+    }
+    of = "; ".join(
+        f"{name.capitalize()} by up to {hundredths(float(np.nanmax(apart)))}, at N ="
+        f" {int(at['n'][int(np.nanargmax(apart))])}"
+        for name, apart in spread.items()
+    )
+    here = f"{of} ({', '.join(f'{number} {name}s' for name, number in numbers.items())})"
     if min(numbers.values(), default=0) < FEWEST:
         return Finding("undecided", here)
-    most = max(spread.values())
-    return Finding(
-        "confirmed" if most <= 0.10 else "contradicted" if most > 0.20 else "undecided", here
-    )
+    every = np.stack(list(spread.values()))
+    if (every <= MODEST).all():
+        return Finding("confirmed", here)
+    far = ((every > FAR).mean(axis=1) > 0.5).any()
+    return Finding("contradicted" if far else "undecided", here)
 
 
 def regimes_norms(tree: xr.DataTree) -> Finding:
@@ -152,4 +164,4 @@ def _described(heads: xr.Dataset, as_printed: dict[str, BoolArray], why: str = "
         answer = "contradicted"
     counts = zip(REGIMES, like, every, strict=True)
     here = ", ".join(f"{one} of {number} {name}s" for name, one, number in counts)
-    return Finding(answer, f"as described: {here}", why)
+    return Finding(answer, f"as described, of those told by alignment: {here}", why)

@@ -232,13 +232,21 @@ def similarity(run: Run) -> Table:
 
 def weights(run: Run) -> Table:
     """Assumption 3."""
-    rows = (
-        _rows(run.weights, WEIGHTS)
-        + _flag(run.weights, "oscillation_identified")
-        + _flag(run.weights, "growth_identified")
-    )
+    rows = _rows(run.weights, WEIGHTS)
+    if "form_oscillation_identified" in run.weights:
+        for form, words in (
+            ("shared", "with the growth’s own η, as printed,"),
+            ("separate", "with a size of its own"),
+        ):
+            rows += _flag(
+                run.weights.sel(form=form),
+                "form_oscillation_identified",
+                f"an oscillation {words} stands above the noise",
+            )
+    rows += _flag(run.weights, "growth_identified")
     what = (
         "Attention weights of the last token, by head; ω exists only where an oscillation is"
-        " identified (T₁ < T₂), T₁ and T₂ are positions, η is per token."
+        " identified (T₁ < T₂), where η is its amplitude; elsewhere η is the growth’s, per token."
+        " T₁ and T₂ are positions."
     )
     return _parameters(run, "weights", "Attention weights (Assumption 3)", what, rows)

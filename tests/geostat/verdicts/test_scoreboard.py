@@ -68,6 +68,8 @@ def test_an_oscillation_that_does_not_stand_out_is_no_evidence_against_one():
     )
     assert oscillation(tree(weights=weights)).answer == "undecided"
     stands[2, :3] = True
+    assert oscillation(tree(weights=weights)).answer == "undecided"  # of no period: a bend
+    weights["form_t2"] += 3 * 2 * np.pi  # three periods
     assert oscillation(tree(weights=weights)).answer == "confirmed"
 
 
@@ -120,6 +122,9 @@ def test_precision_is_lowest_between_only_by_more_than_its_error(curve, answer):
         {"precision_mean": ("n", curve), "precision_se": ("n", np.full(8, 0.01))}, coords={"n": N}
     )
     assert experiments.lowest_between(tree(summary=summary)).answer == answer
+    chance = xr.DataArray([[1, 0.5, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6]], dims=("null", "n"))
+    summary = summary.assign(precision_null=chance).assign_coords(null=["random_selection"])
+    assert experiments.lowest_between(tree(summary=summary)).why.endswith("at random at N = 3.")
 
 
 @pytest.mark.parametrize(
@@ -218,7 +223,9 @@ def heads(order: list[str], kappa: tuple[float, float, float] = (0.0, -0.1, 0.1)
 def test_regimes_in_depth_follow_one_another_or_do_not():
     as_printed = tree(heads=heads(["retriever", "reset", "mixer"]))
     assert regimes.regimes_depth(as_printed).answer == "confirmed"
-    assert regimes.regimes_depth(as_printed).here.startswith("retrievers in layer 4.5")
+    assert regimes.regimes_depth(as_printed).here.startswith(
+        "by both descriptions retrievers in layer 4.5"
+    )
     turned = tree(heads=heads(["mixer", "reset", "retriever"]))
     assert regimes.regimes_depth(turned).answer == "contradicted"
     two = tree(heads=heads(["retriever", "reset", "unclassified"]))
@@ -242,7 +249,13 @@ def test_regimes_are_robust_where_two_descriptions_agree(kappa, answer):
 def test_curves_of_regimes_differ_by_more_than_modestly():
     one = regimes.regimes_curves(tree(heads=heads(["retriever", "reset", "mixer"])))
     assert one.answer == "contradicted"
-    assert "up to 0.25 (Precision) and 0.25 (Recall)" in one.here
+    assert "Precision by up to 0.25, at N = 2; Recall by up to 0.25" in one.here
+    near = heads(["retriever", "reset", "mixer"])
+    for name in ("precision", "recall"):
+        near[name][..., 2:] = 0.5
+    assert regimes.regimes_curves(tree(heads=near)).answer == "undecided"  # far at N = 2 only
+    near["precision"][..., 1], near["recall"][..., 1] = 0.45, 0.55
+    assert regimes.regimes_curves(tree(heads=near)).answer == "confirmed"
     few = tree(heads=heads(["retriever", "reset", "unclassified"]))
     assert regimes.regimes_curves(few).answer == "undecided"
 
@@ -269,7 +282,10 @@ def test_norms_of_regimes_are_those_of_figure_7_or_not():
     one, meets = np.ones(N.size), np.where(N == 64, 0.9, 0.2)
     as_printed = regimes.regimes_norms(described([one, 0 * one, one], [0 * one, one, meets]))
     assert as_printed.answer == "confirmed"
-    assert as_printed.here == "as described: 10 of 10 retrievers, 10 of 10 resets, 10 of 10 mixers"
+    assert as_printed.here == (
+        "as described, of those told by alignment: 10 of 10 retrievers, 10 of 10 resets, 10 of 10"
+        " mixers"
+    )
     turned = regimes.regimes_norms(described([0 * one, 0 * one, one], [one, one, meets]))
     assert turned.answer == "contradicted"
     parts = regimes.regimes_norms(described([one, 0 * one, one], [0 * one, one, 1.1 - meets]))

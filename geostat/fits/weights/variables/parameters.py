@@ -94,7 +94,12 @@ _PARAMETERS = (
         r"p_{\mathrm{base}}",
         more=LOG,
     ),
-    estimate("eta", "sensitivity of oscillation and growth", "1/token", r"\eta"),
+    estimate(
+        "eta",
+        "amplitude of the oscillation; without one, sensitivity of the growth",
+        "1/token",
+        r"\eta",
+    ),
     estimate(
         "omega",
         "frequency of the oscillation",

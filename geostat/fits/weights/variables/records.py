@@ -4,6 +4,7 @@ goodness of fit (of the chosen form, every form, every rival) and of the residua
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -122,7 +123,10 @@ _BY_HEAD = (
         "nat^2",
         r"\mathrm{se}(\Delta\mathcal{L}_{\eta})",
     ),
-    _OSCILLATES,
+    replace(
+        _OSCILLATES,
+        long_name="an oscillation with the growth's own eta, as printed, stands above the noise",
+    ),
     head("growth_identified", "the growth stands above the noise", "1", r"\eta(i - T_2) \neq 0"),
     head("identified", "oscillation or growth stands above the noise", "1", r"\eta \neq 0"),
     *parameters.AT_BOUND,

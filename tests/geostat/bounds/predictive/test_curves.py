@@ -329,9 +329,7 @@ def test_other_heads_leave_the_head_out():
 
 
 @pytest.mark.slow
-def test_curves_are_predicted_where_asked_and_dropped_where_not(
-    finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_curves_are_predicted_where_asked_and_dropped_where_not(finished: Finished, tmp_path: Path):
     store = tmp_path / "run.zarr"
     shutil.copytree(finished.store, store)
     assert geostat("confront", store, "--predict", "--edition", "sharp", "--quiet") == Said(
@@ -355,9 +353,6 @@ def test_curves_are_predicted_where_asked_and_dropped_where_not(
     )
     assert geostat("confront", store, "--edition", "sharp", "--quiet") == Said(0, "", "")
     assert "predictive" not in Store.open(store).results  # it would be of another confrontation
-    monkeypatch.setattr(
-        "geostat.runs.stages.experiments", lambda run: {}
-    )  # which take most of the time
     laid = confront(finished.tree, finished.tree, editions=("sharp",), points=2, predict=True)
     np.testing.assert_allclose(
         laid["predictive"]["recall_slope"], kept["recall_slope"], equal_nan=True
