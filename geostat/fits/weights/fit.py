@@ -133,8 +133,8 @@ def _fit_layer(capture: xr.Dataset, layer: int) -> dict[str, Value]:
     pick = (reported(standing, losses), np.arange(mean.shape[0]))
     rivals = compare(every, losses, long_runs)
     preferred = rivals["preferred"]
-    rivals["preferred_differs"] = (preferred >= 0) & (preferred != len(SIMPLE) + pick[0])
     out: dict[str, Value] = {**numbers, **by_form, **chosen_values(by_form, pick), **rivals}
+    out["preferred_differs"] = (preferred >= 0) & (preferred != len(SIMPLE) + pick[0])
     goodness = _goodness(residual, mean) | {"converged": best["converged"] == 1.0}
     out |= _by_form_and_chosen(goodness, tokens_se, rivals, pick)
     out |= {f"{name}_at_bound": values[pick] for name, values in at_bound.items()}

@@ -64,15 +64,15 @@ def sink_weight(tree: xr.DataTree) -> Finding:
     heads = int(ratio.notnull().sum())
     plateau = weights["mass_plateau"] / weights["t1"].where(weights["t1"] > 0)
     middle, arithmetic = (
-        f"{float(f'{median(one):.2g}'):,.0f}" if one.notnull().any() else "n/a"
+        f"{float(f'{median(one):.2g}'):,g}" if one.notnull().any() else "n/a"
         for one in (ratio, weights["p_sink"] / plateau.where(plateau > 0))
     )
     return Finding(
         by_majority(int(above.sum()), int(below.sum()), max(heads, 1)),
         f"median ratio {middle}; surely above 100 in"
         f" {int(above.sum())}, surely below in {int(below.sum())} of {heads} heads",
-        "p_base is a geometric mean over tokens and documents: above the arithmetic mean of the"
-        f" plateau the sink's weight is by a factor of {arithmetic} in the median head.",
+        "p_base is a geometric mean over tokens and documents; over the plateau's arithmetic mean"
+        f" the median ratio is {arithmetic}.",
     )
 
 

@@ -70,15 +70,18 @@ def _lowest_by_chance(at: xr.Dataset) -> str:
     """Say where the baselines are lowest, in words; nothing without them."""
     if "precision_null" not in at:
         return ""
-    words = {"random_selection": "selected at random", "random_directions": "of random direction"}
+    words = {
+        "random_selection": "tokens selected at random",
+        "random_directions": "values of random direction",
+    }
     lowest = {
         said: int(at["n"][int(curve.argmin("n"))])
         for null, said in words.items()
         if null in at["null"].values
         and (curve := at["precision_null"].sel(null=null)).notnull().any()
     }
-    where = ", ".join(f"of tokens {said} at N = {n}" for said, n in lowest.items())
-    return f"Chance has such a shape as well: Precision is lowest {where}." if where else ""
+    where = " and ".join(f"N = {n} ({said})" for said, n in lowest.items())
+    return f"By chance Precision is lowest at {where}." if where else ""
 
 
 def best_small(tree: xr.DataTree) -> Finding:

@@ -39,7 +39,8 @@ def regimes(tree: xr.DataTree) -> Finding:
     counts = ", ".join(f"{number} {name}s" for name, number in both.items())
     return Finding(
         answer,
-        f"κ = {with_interval(kappa, low, high)}; by both {counts}, {none} unclassified",
+        f"κ = {with_interval(kappa, low, high)}; by both descriptions {counts}; {none}"
+        " unclassified",
         "The paper gives no thresholds; ours were set beforehand (docs/experiments.md).",
     )
 
@@ -84,15 +85,18 @@ def regimes_curves(tree: xr.DataTree) -> Finding:
     at = at.isel(
         n=(at["n"].values > 1) & (at["n"].values < most_tokens(tree["capture"].to_dataset()))
     )
-    if len(kept) < 2 or not at.sizes["n"]:
+    curves = at[["precision", "recall"]].sel(regime=kept)
+    known = curves.notnull().to_dataarray().all(("variable", "regime"))
+    curves = curves.isel(n=np.flatnonzero(known))
+    if len(kept) < 2 or not curves.sizes["n"]:
         return Finding("undecided", "no two regimes to compare")
     spread = {
-        name: np.ptp(at[name].sel(regime=kept).transpose("n", "regime").values, axis=1)
-        for name in ("precision", "recall")
+        str(name): np.ptp(curve.transpose("n", "regime").values, axis=1)
+        for name, curve in curves.items()
     }
     of = "; ".join(
-        f"{name.capitalize()} by up to {hundredths(float(np.nanmax(apart)))}, at N ="
-        f" {int(at['n'][int(np.nanargmax(apart))])}"
+        f"{name.capitalize()} by up to {hundredths(float(apart.max()))}, at N ="
+        f" {int(curves['n'][int(apart.argmax())])}"
         for name, apart in spread.items()
     )
     here = f"{of} ({', '.join(f'{number} {name}s' for name, number in numbers.items())})"

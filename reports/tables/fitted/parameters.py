@@ -60,6 +60,11 @@ SIMILARITY = (
 """What is tabulated without a form: what chance alone would give stands beside the errors."""
 PHASES = ("p_sink", "p_base", "eta", "omega", "t1", "t2")
 MASSES = ("total", "total_model", "mass_plateau", "mass_oscillation", "mass_tail")
+OSCILLATIONS = {
+    "shared": "with the growth’s own η, as printed,",
+    "separate": "with a size of its own",
+}
+"""Forms of weights that oscillate, as they are called."""
 WEIGHTS = (*PHASES, *MASSES, "rmse", "r2", "residual_autocorrelation", "long_run_noise")
 
 
@@ -234,14 +239,11 @@ def weights(run: Run) -> Table:
     """Assumption 3."""
     rows = _rows(run.weights, WEIGHTS)
     if "form_oscillation_identified" in run.weights:
-        for form, words in (
-            ("shared", "with the growth’s own η, as printed,"),
-            ("separate", "with a size of its own"),
-        ):
+        for form in (form for form in run.weights["form"].values if form in OSCILLATIONS):
             rows += _flag(
                 run.weights.sel(form=form),
                 "form_oscillation_identified",
-                f"an oscillation {words} stands above the noise",
+                f"an oscillation {OSCILLATIONS[str(form)]} stands above the noise",
             )
     rows += _flag(run.weights, "growth_identified")
     what = (

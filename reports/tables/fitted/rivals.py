@@ -129,11 +129,16 @@ def _conflict(weights: xr.Dataset) -> str:
     if "preferred_differs" not in weights:
         return ""
     differs = weights["preferred_differs"].values.astype(bool)
-    preferred = weights["rival"].values[weights["preferred"].values][differs]
-    waves = int(np.isin(preferred, ("shared", "separate")).sum())
+    preferred = weights["rival"].isel(rival=weights["preferred"].clip(min=0)).values
+    stands = weights["form_oscillation_identified"].astype(bool)
+    waves = sum(
+        int((differs & (preferred == form) & ~stands.sel(form=form).values).sum())
+        for form in stands["form"].values
+        if form in ("shared", "separate")
+    )
     return (
         " Parameters: the form of Assumption 3 that p_base, η, ω, T₁ and T₂ are taken from, chosen"
         " by another rule: the oscillation that stands out of the noise, else plateau and growth."
-        f" In {preferred.size} of {differs.size} heads it is not the simplest within 1 SE; in"
+        f" In {differs.sum()} of {differs.size} heads it is not the simplest within 1 SE; in"
         f" {waves} of them that is an oscillation that does not stand out."
     )

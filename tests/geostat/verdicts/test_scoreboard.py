@@ -9,7 +9,12 @@ import xarray as xr
 from support.spine import Finished
 
 from geostat.verdicts.scoreboard import experiments, regimes, sink
-from geostat.verdicts.scoreboard.assumptions import norms_stable, oscillation, recency_exponential
+from geostat.verdicts.scoreboard.assumptions import (
+    norms_stable,
+    oscillation,
+    recency_exponential,
+    sink_weight,
+)
 from geostat.verdicts.scoreboard.finding import Answer, by_majority
 from geostat.verdicts.scoreboard.scoreboard import CLAIMS, finding, scoreboard
 
@@ -52,6 +57,30 @@ def test_heads_without_an_estimate_count_among_all(holds, fails, answer):
     one = norms_stable(tree(verdicts=verdicts, norms=norms))
     assert one.answer == answer
     assert f"holds in {holds}, fails in {fails} of 10 value heads" in one.here
+
+
+@pytest.mark.parametrize(
+    ("sink", "answer"), [(0.5, "confirmed"), (0.1, "undecided"), (0.01, "contradicted")]
+)
+def test_the_sink_weight_is_compared_with_a_hundred_times_the_plateau(sink, answer):
+    heads = np.ones(3)
+    weights = xr.Dataset(
+        {
+            **{f"p_sink{end}": ("head", sink * heads) for end in ("", "_lower", "_upper")},
+            "p_base": ("head", 1e-3 * heads),
+            "p_base_lower": ("head", 0.5e-3 * heads),
+            "p_base_upper": ("head", 2e-3 * heads),
+            "mass_plateau": ("head", 0.2 * heads),
+            "t1": ("head", 40 * heads),
+        }
+    )
+    one = sink_weight(tree(weights=weights))
+    assert one.answer == answer
+    assert one.here.startswith(f"median ratio {sink / 1e-3:g}; surely above 100 in")
+    assert one.why.endswith(f"the median ratio is {sink / (0.2 / 40):g}.")
+    # no head has a plateau, so none has a ratio
+    none = sink_weight(tree(weights=weights * np.nan))
+    assert (none.answer, none.why[-4:]) == ("undecided", "n/a.")
 
 
 def test_an_oscillation_that_does_not_stand_out_is_no_evidence_against_one():
@@ -124,7 +153,9 @@ def test_precision_is_lowest_between_only_by_more_than_its_error(curve, answer):
     assert experiments.lowest_between(tree(summary=summary)).answer == answer
     chance = xr.DataArray([[1, 0.5, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6]], dims=("null", "n"))
     summary = summary.assign(precision_null=chance).assign_coords(null=["random_selection"])
-    assert experiments.lowest_between(tree(summary=summary)).why.endswith("at random at N = 3.")
+    assert experiments.lowest_between(tree(summary=summary)).why == (
+        "By chance Precision is lowest at N = 3 (tokens selected at random)."
+    )
 
 
 @pytest.mark.parametrize(
@@ -243,7 +274,7 @@ def test_regimes_in_depth_follow_one_another_or_do_not():
 def test_regimes_are_robust_where_two_descriptions_agree(kappa, answer):
     one = regimes.regimes(tree(heads=heads(["retriever", "reset", "mixer"], kappa)))
     assert one.answer == answer
-    assert "10 retrievers, 10 mixers, 10 resets, 0 unclassified" in one.here
+    assert "10 retrievers, 10 mixers, 10 resets; 0 unclassified" in one.here
 
 
 def test_curves_of_regimes_differ_by_more_than_modestly():
@@ -256,6 +287,13 @@ def test_curves_of_regimes_differ_by_more_than_modestly():
     assert regimes.regimes_curves(tree(heads=near)).answer == "undecided"  # far at N = 2 only
     near["precision"][..., 1], near["recall"][..., 1] = 0.45, 0.55
     assert regimes.regimes_curves(tree(heads=near)).answer == "confirmed"
+    # a size at which a regime has no mean counts for neither answer
+    near["precision"][:, 3, 4], near["recall"][:, 3, 5] = np.nan, np.nan
+    near["precision"][:, 2, 4] = 9.0
+    some = regimes.regimes_curves(tree(heads=near))
+    assert (some.answer, some.here[:26]) == ("confirmed", "Precision by up to 0.00, a")
+    never = near.assign(recall=near["recall"] * np.nan)
+    assert regimes.regimes_curves(tree(heads=never)).answer == "undecided"
     few = tree(heads=heads(["retriever", "reset", "unclassified"]))
     assert regimes.regimes_curves(few).answer == "undecided"
 

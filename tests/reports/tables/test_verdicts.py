@@ -295,7 +295,10 @@ def test_rival_forms_are_counted_where_they_predict_best():
     clearly = (bic[0], np.array([[[True, True, False, False]] * 2, [[False] * 3 + [True]] * 2]))
     more = {"rival_bic": bic, "rival_loss_left_out": loss, "rival_clearly_lowest": clearly}
     more["form_chosen"] = (best[0], [[0, 0, 0, 1], [0, 0, 0, 0]])
-    more["preferred_differs"] = (best[0], [[True] * 3 + [False], [True] * 4])
+    more["preferred_differs"] = (best[0], [[True] * 4, [False] + [True] * 3])
+    stands = np.zeros((2, 2, 4), dtype=bool)
+    stands[1, 1, 3] = True
+    more["form_oscillation_identified"] = (("form", *best[0]), stands)
     run["weights"] = xr.DataTree(
         weights.assign(preferred=best, rival_rmse=rmse, **more).assign_coords(
             rival=rivals, form=["monotone", "shared"]
@@ -303,7 +306,7 @@ def test_rival_forms_are_counted_where_they_predict_best():
     )
     table = tables(with_display(run))["rivals"]
     rows = table.frame().to_numpy().tolist()
-    # parameters are those of monotone in 7 heads; 7 prefer another form, of which 1 an oscillation
+    # 7 heads prefer another form, 2 of them an oscillation, of which one stands out
     assert [row[6] for row in rows] == ["n/a", "n/a", "n/a", "1"]
     assert "In 7 of 8 heads" in table.caption
     assert "in 1 of them" in table.caption
@@ -315,6 +318,10 @@ def test_rival_forms_are_counted_where_they_predict_best():
         [r"four phases, as printed (one $\eta$)", "2", "2", "2", "1"],
     ]
     assert rows[3][7] == "0.750 [0.750, 0.750]"
+    stated = tables(with_display(run))["weights"].frame().to_numpy().tolist()
+    (oscillation,) = [row for row in stated if "an oscillation" in row[1]]
+    assert oscillation[1].startswith("an oscillation with the growth’s own η, as printed,")
+    assert (oscillation[2], oscillation[4]) == ("12.5% of heads", "8")
     assert "rivals" not in tables(run_tree())
 
 
