@@ -276,8 +276,18 @@ def _print(result: dict[str, Any], *, as_json: bool = False, quiet: bool = False
 
     for name, value in result.items():
         several = isinstance(value, list)
-        text = "".join(f"\n  {item}" for item in value) if several else f" {value}"
+        lines = _columns(value) if several and value and isinstance(value[0], dict) else value
+        text = "".join(f"\n  {line}" for line in lines) if several else f" {value}"
         sys.stdout.write(shown(f"{name}:{text}") + "\n")
+
+
+def _columns(rows: list[dict[str, Any]]) -> list[str]:
+    """Rows of the same names as lines of aligned columns; what is not there is n/a."""
+    cells = [list(rows[0])] + [
+        ["n/a" if value is None else f"{value}" for value in row.values()] for row in rows
+    ]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return ["  ".join(map(str.rjust, row, widths)) for row in cells]
 
 
 def main() -> None:

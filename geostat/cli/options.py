@@ -246,8 +246,8 @@ WHATIF: Final[Options] = {
         None,
     ),
     "edition": (
-        option(str, "printed, repaired, sharp, conditional or predicted.", metavar="NAME"),
-        "printed",
+        option(str, "sharp, printed, repaired, conditional or predicted.", metavar="NAME"),
+        "sharp",
     ),
     "gram": (option(str, _GRAM, metavar="NAME|FILE"), "exponential"),
     "bounds": (option(list[str] | None, _BOUND, "--bound", metavar="NAME"), None),

@@ -21,6 +21,9 @@ from theory.what_if.crossing import Crossing
 from theory.what_if.parameters import BOUNDS, LOWER, Decay
 
 MEASURED: Final = "measured"
+ASSUMED: Final = "exponential"
+MOST_VALUES: Final = 6
+"""Values of a parameter that are told in the terminal; of more, so many evenly spaced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +36,8 @@ class Asked:
     """
 
     sets: Sequence[str] = ()
-    edition: str = "printed"
-    gram: str = "exponential"
+    edition: str = "sharp"
+    gram: str = ASSUMED
     bounds: Sequence[str] = ()
     run: Path | None = None
     head: str | None = None
@@ -70,6 +73,12 @@ def answer(asked: Asked) -> dict[str, Any]:
     if asked.elasticity and asked.find is not None:
         raise InputError(
             "--elasticity and --find were both given, expected one. Ask one after the other."
+        )
+    started = asked.sets or asked.run or asked.head or asked.gram != ASSUMED
+    if not (started or asked.find or asked.elasticity):
+        raise InputError(
+            "no parameter was given, expected one or more to vary or fix. Use for example geostat"
+            " whatif --set beta=0.05:1:20 --set N=8, or --from report --head L5H3 --set N=2:64:63."
         )
     start, source = _start(asked)
     axes = {one.name: one.of(start["base"]) for one in settings}
@@ -160,10 +169,12 @@ def _found(find: str, target: float, bounds: Sequence[str], where: dict[str, Any
 
 
 def _summary(dataset: xr.Dataset) -> dict[str, Any]:
-    """Say how many points there are, how many have no Gram, and the range of each bound."""
+    """Say how many points there are, how many have no Gram, the range of each bound, and the
+    bounds by value of a parameter.
+    """
     points = int(np.prod(list(dataset.sizes.values())))
     hidden = points - int(np.broadcast_to(dataset["feasible"].values.mean(), ()) * points + 0.5)
-    lines = {
+    lines: dict[str, Any] = {
         "points": f"{points:,}, {hidden:,} of them left out because no vectors have their Gram"
     }
     for name in (name for name in BOUNDS if name in dataset):
@@ -181,7 +192,39 @@ def _summary(dataset: xr.Dataset) -> dict[str, Any]:
                 )
             )
         lines[name] = "; ".join(parts)
-    return lines
+    return lines | _by_value(dataset)
+
+
+def _by_value(dataset: xr.Dataset) -> dict[str, Any]:
+    """Bounds, cut to [0, 1], by value of the parameter that takes the fewest of several values,
+    means over the points of the others at which a bound says something at every value.
+    """
+    varying = [str(name) for name in dataset.dims if dataset.sizes[name] > 1]
+    if not varying:
+        return {}
+    along = min(varying, key=lambda name: dataset.sizes[name])
+    others = [f"{dataset.sizes[name]:,} {name}" for name in varying if name != along]
+    rows: dict[str, np.ndarray] = {along: dataset[along].values}
+    for name in (name for name in BOUNDS if name in dataset):
+        low, high = dataset[name].attrs.get("readable_range", (-np.inf, np.inf))
+        values = dataset[name].where((dataset[name] >= low) & (dataset[name] <= high)).clip(0, 1)
+        rest = [dim for dim in values.dims if dim != along]
+        if rest:
+            values = values.where(values.notnull().all(along)).mean(rest)
+        rows[name] = values.values
+    size = dataset.sizes[along]
+    kept = np.unique(np.linspace(0, size - 1, min(size, MOST_VALUES)).round().astype(int))
+    return {
+        "by_value_of": along + (f", means over {' × '.join(others)}" if others else ""),
+        "by_value": [{name: _told(column[at]) for name, column in rows.items()} for at in kept],
+    }
+
+
+def _told(value: np.generic) -> float | int | None:
+    """Return a number at four digits; None for what is not there."""
+    if isinstance(value, np.integer):
+        return int(value)
+    return float(f"{value:.4g}") if np.isfinite(value) else None
 
 
 def _moved(dataset: xr.Dataset) -> dict[str, str]:

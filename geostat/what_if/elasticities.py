@@ -19,7 +19,7 @@ from theory.what_if.parameters import LOWER, PARAMETERS, Decay
 
 def elasticities(
     *,
-    edition: Edition = "printed",
+    edition: Edition = "sharp",
     gram: Decay | Cosines = "exponential",
     bounds: Sequence[str] = LOWER,
     base: Mapping[str, float | str] | None = None,

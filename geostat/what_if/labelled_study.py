@@ -50,7 +50,7 @@ KINDS: Final = {
 def whatif(
     axes: Mapping[str, Sequence[float | str] | np.ndarray] | None = None,
     *,
-    edition: Edition = "printed",
+    edition: Edition = "sharp",
     gram: Decay | Cosines = "exponential",
     bounds: Sequence[str] = LOWER,
     base: Mapping[str, float | str] | None = None,
@@ -164,7 +164,7 @@ def find_value(
     target: float,
     *,
     bound: str = "recall_lower",
-    edition: Edition = "printed",
+    edition: Edition = "sharp",
     gram: Decay | Cosines = "exponential",
     base: Mapping[str, float | str] | None = None,
     between: tuple[float, float] | None = None,

@@ -209,6 +209,15 @@ def test_a_study_and_an_audit_are_commands(tmp_path: Path):
     )
     assert said.code == 0
     assert said.stdout.startswith("points: 2, 0 of them left out")
+    head, *rows = said.stdout.split("by_value:\n")[1].splitlines()[:3]
+    assert head.split() == [
+        "N",
+        "precision_lower",
+        "recall_lower",
+        "f_outer_lower",
+        "f_inner_lower",
+    ]
+    assert [row.split()[0] for row in rows] == ["2", "4"]
     assert (tmp_path / "study" / "whatif.nc").is_file()
     found = geostat(
         "whatif", "--find", "N", "--target", "0.5", "--set", "L=32", "--bound", "precision_lower"

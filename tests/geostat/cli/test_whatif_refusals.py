@@ -259,6 +259,7 @@ REFUSED = {
         "--find beta=2:1 --target 0.5",
         "beta: expected a range to search, low below high",
     ),
+    "nothing": ("", "no parameter was given, expected one or more to vary or fix"),
     "elasticity over a range": (
         "--elasticity --set N=2,3",
         "--set N takes several values, but --elasticity needs one point",

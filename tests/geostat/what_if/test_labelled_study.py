@@ -93,7 +93,12 @@ def test_an_axis_of_shares_says_that_it_is_one(tmp_path):
 
 def test_the_summary_leaves_out_what_says_nothing(tmp_path):
     said = answer(
-        Asked(sets=["N=2,4", "L=64"], bounds=("recall_lower", "f_inner_lower"), out=tmp_path)
+        Asked(
+            sets=["N=2,4", "L=64"],
+            edition="printed",
+            bounds=("recall_lower", "f_inner_lower"),
+            out=tmp_path,
+        )
     )
     assert said["recall_lower"].startswith("-")
     assert said["f_inner_lower"] == "n/a at 2 points, where the bound on R is negative"
