@@ -47,9 +47,10 @@ def run_command(**given: Any) -> None:
     out, (tolerances, required) = given["out"], _judged_by(given["tolerances"], given["require"])
     page = pipeline.run(_settings(given), out, tolerances=tolerances, **_how_to_measure(given))
     store = store_path(out)
+    as_json = given["as_json"]
     _print(
-        {"report": str(page), "run": str(store), "verdict": _sentences(store)},
-        as_json=given["as_json"],
+        _answers(store, as_json=as_json) | {"run": str(store), "report": str(page)},
+        as_json=as_json,
         quiet=given["quiet"],
     )
     _hold_to(store, required, quiet=given["quiet"] or given["as_json"])
@@ -101,7 +102,9 @@ def confront_command(
         console=_talk(quiet=quiet),
     )
     _print(
-        {"run": str(store.path), "verdict": _sentences(store.path)}, as_json=as_json, quiet=quiet
+        _answers(store.path, as_json=as_json) | {"run": str(store.path)},
+        as_json=as_json,
+        quiet=quiet,
     )
     if not quiet and (line := outdated(store)):
         process.say(line)
@@ -262,8 +265,24 @@ def _open(run: Path, *, results: bool = True) -> Any:
     return Store.open(store_path(run), results=results)
 
 
-def _sentences(store: Path) -> list[str]:
-    return list(_open(store).read("summary").attrs["sentences"])
+def _answers(store: Path, *, as_json: bool) -> dict[str, Any]:
+    """What a confronted run says: the key results for the terminal, as JSON also every claim, the
+    scoreboard of each part, and the five sentences.
+    """
+    from geostat.datasets.parts import of_parts
+    from geostat.verdicts.scoreboard.key_results import counted_claims, told
+
+    held = _open(store)
+    summary = held.read("summary")
+    results = [json.loads(line) for line in summary.attrs["key_results"]]
+    if not as_json:
+        return {"verdict": [told(one) for one in results]}
+    return {
+        "key_results": results,
+        "claims": counted_claims(held.read("verdicts")),
+        "scoreboard": [json.loads(text) for text in of_parts(summary, "scoreboard")],
+        "sentences": list(summary.attrs["sentences"]),
+    }
 
 
 def _print(result: dict[str, Any], *, as_json: bool = False, quiet: bool = False) -> None:

@@ -23,6 +23,8 @@ attributes.
 
 FILL: Final = {"f": np.nan, "b": False, "i": 0, "u": 0}
 """What fills up a shorter dim, by kind of values; texts are filled up with "" instead."""
+SAID: Final = ("sentences", "key_results")
+"""Attributes that say something of one part after the other."""
 LABEL: Final = {"long_name": "tokens that the last query of the part's layers sees", "units": "1"}
 
 Groups = dict[str, xr.Dataset]
@@ -82,6 +84,16 @@ def _part(data: xr.Dataset, at: int, layers: Sequence[int]) -> xr.Dataset:
     return chosen
 
 
+def of_parts(data: xr.Dataset, name: str) -> list[Any]:
+    """Return an attribute of every part of a dataset; of one that was never apart the only one.
+
+    >>> of_parts(xr.Dataset(attrs={"unit": "nat"}), "unit")
+    ['nat']
+    """
+    kept = json.loads(data.attrs[PARTS]) if PARTS in data.attrs else [{"attrs": data.attrs}]
+    return [part["attrs"][name] for part in kept]
+
+
 def by_part(make: Callable[[xr.DataTree], Groups], tree: xr.DataTree) -> Groups:
     """Make results for every part of a run and join them; of a run of one T what `make` returns."""
     split = parts(tree)
@@ -92,20 +104,20 @@ def by_part(make: Callable[[xr.DataTree], Groups], tree: xr.DataTree) -> Groups:
     return {name: joined([each[name] for each in made], by_tokens) for name in made[0]}
 
 
-def joined(of_parts: Sequence[xr.Dataset], by_tokens: Mapping[int, Sequence[int]]) -> xr.Dataset:
+def joined(apart: Sequence[xr.Dataset], by_tokens: Mapping[int, Sequence[int]]) -> xr.Dataset:
     """Join one dataset of every part: along `layer` in the model's order, else along `part`.
 
     Dims without labels that differ in length are filled up with NaN, 0, False or "". Texts without
     a layer that are the same in every part stand once. Attributes that differ are kept in the
-    attribute `parts` alone, but for `sentences`, which follow one another.
+    attribute `parts` alone, but for those of `SAID`, which follow one another.
     """
-    first = of_parts[0]
+    first = apart[0]
     bare = sorted(
-        {str(dim) for data in of_parts for dim in data.dims if dim not in data.coords} - {"layer"}
+        {str(dim) for data in apart for dim in data.dims if dim not in data.coords} - {"layer"}
     )
     numbered = [
         data.assign_coords({dim: np.arange(data.sizes[dim]) for dim in bare if dim in data.dims})
-        for data in of_parts
+        for data in apart
     ]
     layered = [name for name in first.data_vars if "layer" in first[name].dims]
     same = [
@@ -113,7 +125,7 @@ def joined(of_parts: Sequence[xr.Dataset], by_tokens: Mapping[int, Sequence[int]
         for name in first.data_vars
         if name not in layered
         and first[name].dtype.kind not in "fiub"
-        and all(data[name].equals(first[name]) for data in of_parts)
+        and all(data[name].equals(first[name]) for data in apart)
     ]
     pooled = [name for name in first.data_vars if name not in layered and name not in same]
     how: dict[str, Any] = {
@@ -140,14 +152,15 @@ def joined(of_parts: Sequence[xr.Dataset], by_tokens: Mapping[int, Sequence[int]
             "sizes": {dim: data.sizes[dim] for dim in bare if dim in data.sizes},
             "attrs": data.attrs,
         }
-        for data in of_parts
+        for data in apart
     ]
     out.attrs = {
         name: value
         for name, value in first.attrs.items()
-        if all(data.attrs.get(name) == value for data in of_parts)
+        if all(data.attrs.get(name) == value for data in apart)
     }
-    if "sentences" in first.attrs:
-        out.attrs["sentences"] = [line for data in of_parts for line in data.attrs["sentences"]]
+    for name in SAID:
+        if name in first.attrs:
+            out.attrs[name] = [line for data in apart for line in data.attrs[name]]
     out.attrs[PARTS] = json.dumps(kept, ensure_ascii=False)
     return out

@@ -21,6 +21,7 @@ from geostat.datasets.parts import PART
 from geostat.datasets.queries import queries_in_words
 from geostat.datasets.tokens import most_tokens
 from geostat.verdicts.errata import errata_for_readers
+from geostat.verdicts.scoreboard.key_results import key_results
 from geostat.verdicts.scoreboard.scoreboard import scoreboard
 from geostat.verdicts.tolerances import Tolerance, read_tolerances
 from geostat.verdicts.words import (
@@ -40,8 +41,9 @@ def summarise(tree: xr.DataTree, tolerances: Mapping[str, Tolerance] | None = No
     matter here.
 
     It is what `geostat.bounds.overall.overall` returns of a run with /capture, the fits, /envelope,
-    the experiments and /verdicts, with attributes `sentences` (list of five), `scoreboard` and
-    `errata` (JSON lists). `tolerances` are by claim, over those of `tolerances.toml`.
+    the experiments and /verdicts, with attributes `sentences` (list of five), `key_results` (list
+    of six, JSON), `scoreboard` and `errata` (JSON lists). `tolerances` are by claim, over those of
+    `tolerances.toml`.
     """
     result, by_claim = overall(tree), {**read_tolerances(), **(tolerances or {})}
     sentences = [
@@ -55,6 +57,7 @@ def summarise(tree: xr.DataTree, tolerances: Mapping[str, Tolerance] | None = No
     result.attrs["scoreboard"] = json.dumps(
         scoreboard(tree.assign({"summary": xr.DataTree(result)})), ensure_ascii=False
     )
+    result.attrs["key_results"] = [*key_results(tree.assign({"summary": xr.DataTree(result)}))]
     result.attrs["errata"] = json.dumps(errata_for_readers(), ensure_ascii=False)
     return result
 

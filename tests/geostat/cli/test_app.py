@@ -33,12 +33,12 @@ def test_the_main_job_tells_its_stages_and_prints_the_verdict(finished: Finished
     ]
     assert any(stage.startswith("3/3 documents") for stage in stages)
     lines = said.stdout.splitlines()
-    assert lines[:3] == [
-        f"report: {finished.out / 'report.html'}",
-        f"run: {finished.store}",
-        "verdict:",
+    assert lines[0] == "verdict:"
+    results = [json.loads(line) for line in finished.tree["summary"].attrs["key_results"]]
+    assert [line.split()[:2] for line in lines[1:7]] == [
+        [one["key"], one["answer"]] for one in results
     ]
-    assert [line.strip() for line in lines[3:]] == finished.tree["summary"].attrs["sentences"]
+    assert lines[7:] == [f"run: {finished.store}", f"report: {finished.out / 'report.html'}"]
     page = (finished.out / "report.html").read_text(encoding="utf-8")
     assert "Assumption 2" in page
     assert (
@@ -56,7 +56,17 @@ def test_json_is_json_and_the_stages_stay_on_stderr(finished: Finished, tmp_path
     assert said.code == 0
     found = json.loads(said.stdout)
     assert found["run"] == str(store)
-    assert len(found["verdict"]) == 5
+    assert list(found) == ["key_results", "claims", "scoreboard", "sentences", "run"]
+    assert (len(found["key_results"]), len(found["sentences"])) == (6, 5)
+    verdicts = Store.open(store).read("verdicts")
+    for claim in found["claims"]:
+        at = verdicts.sel(claim=claim["key"])
+        assert claim["fails"] == int(at["fails"])
+        assert claim["true_share"] == pytest.approx(float(at["true_share"]), nan_ok=True) or (
+            claim["true_share"] is None and np.isnan(at["true_share"])
+        )
+    assert len(found["claims"]) == verdicts.sizes["claim"]
+    assert [row["key"] for row in found["scoreboard"][0]][:2] == ["norms_stable", "sink_compressed"]
     assert "confront" in said.stderr
     envelope = Store.open(store).read("envelope")
     assert list(envelope["edition"].values) == ["sharp"]

@@ -1,0 +1,159 @@
+"""Key results: on runs made up so that the answer is known, and on a real one."""
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+from support.spine import Finished
+
+from geostat.verdicts.scoreboard.key_results import key_results, told
+
+N = np.array([1, 2, 4, 8, 64])
+CLAIMS = ("norms.cv", "similarity.exponential", "similarity.offset", "weights.shape_position")
+
+
+def run(
+    *,
+    holds: int = 0,
+    fails: int = 0,
+    gain: tuple[float, ...] = (0.5, 0.4, 0.3),
+    band: float = 0.1,
+    inside: float = 0.8,
+    null: bool = True,
+    drawn: bool = True,
+    edition: str = "sharp",
+) -> xr.DataTree:
+    """Ten heads, of which so many hold and fail; gains at N = 2, 4, 8 over both baselines; the
+    share of Recall inside its bounds, of 0.8 ± 0.01 that are expected.
+    """
+    counts = {"holds": holds, "fails": fails, "undetermined": 10 - holds - fails, "no_estimate": 0}
+    counts |= {"tested": 10, "tolerance": 0.25, "true_share": 0.5}
+    counts |= {"true_share_lower": 0.25, "true_share_upper": 0.75}
+    verdicts = xr.Dataset(
+        {name: ("claim", [value] * len(CLAIMS)) for name, value in counts.items()},
+        coords={"claim": list(CLAIMS)},
+    )
+    pooled = xr.Dataset(
+        {
+            **{f"whole{end}": ("parameter", [0.2]) for end in ("", "_lower", "_upper")},
+            **{f"overall_mae_by_lag{end}": ("gram", [0.3]) for end in ("", "_lower", "_upper")},
+        },
+        coords={"parameter": ["cv_token"], "gram": ["exponential"]},
+    )
+    at = np.array([[np.nan, *gain, np.nan]] * 2)
+    separable = xr.Dataset(
+        {
+            "precision_gain": (("null", "n"), at),
+            "precision_gain_band_lower": (("null", "n"), at - band),
+            "precision_gain_band_upper": (("null", "n"), at + band),
+            **{
+                f"precision_{name}": (("null", "n"), np.full(at.shape, value))
+                for name, value in (("more", 6.0), ("less", 1.0), ("heads", 10.0))
+            },
+        },
+        coords={"null": ["random_selection", "random_directions"], "n": N},
+    )
+    shares = {"recall_inside": inside, "recall_outside": 0.05, "recall_cells": 100}
+    if drawn:
+        shares |= {"recall_drawn_inside": 0.8, "recall_drawn_inside_se": 0.01}
+    summary = xr.Dataset(
+        {name: (("edition", "gram"), [[value]]) for name, value in shares.items()},
+        coords={"edition": [edition], "gram": ["exponential"]},
+    )
+    capture = xr.Dataset(coords={"position": np.arange(64), "tokens": ("layer", [64])})
+    groups = {"capture": capture, "verdicts": verdicts, "pooled": pooled, "summary": summary}
+    if null:
+        groups["separable"] = separable
+    return xr.DataTree.from_dict({f"/{name}": data for name, data in groups.items()})
+
+
+def results(tree: xr.DataTree) -> dict[str, dict]:
+    return {one["key"]: one for one in map(json.loads, key_results(tree))}
+
+
+@pytest.mark.parametrize(
+    ("holds", "fails", "answer"), [(6, 1, "holds"), (1, 6, "fails"), (5, 5, "open")]
+)
+def test_an_assumption_is_answered_by_most_heads(holds, fails, answer):
+    found = results(run(holds=holds, fails=fails))
+    for key, claim, value in (
+        ("norms", "norms.cv", 0.2),
+        ("similarity", "similarity.exponential", 0.3),
+        ("weights", "weights.shape_position", 0.5),
+    ):
+        one = found[key]
+        assert (one["answer"], one["claim"], one["number"]["value"]) == (answer, claim, value)
+        assert (one["counts"]["holds"], one["counts"]["fails"]) == (holds, fails)
+    assert found["norms"]["number"]["tolerated"] == 0.25
+
+
+@pytest.mark.parametrize(
+    ("gain", "answer", "at"),
+    [
+        ((0.5, 0.4, 0.3), "holds", 2),
+        ((-0.2, 0.1, 0.3), "holds", 8),
+        ((0.05, 0.0, 0.0), "open", 2),
+        ((-0.5, -0.2, -0.4), "fails", 4),
+    ],
+)
+def test_separability_is_answered_where_it_is_furthest_above_chance(gain, answer, at):
+    found = results(run(gain=gain))
+    for key in ("separability", "directions"):
+        assert found[key]["answer"] == answer
+        assert found[key]["number"]["of"].endswith(f"at N = {at}")
+        assert found[key]["counts"]["holds"] == 6
+    assert ("not at N = 2" in found["directions"]["verdict"]) == (gain[0] == -0.2)
+
+
+@pytest.mark.parametrize(("inside", "answer"), [(0.83, "holds"), (0.78, "holds"), (0.77, "fails")])
+def test_bounds_fail_where_clearly_fewer_values_lie_inside_than_drawn_ones_do(inside, answer):
+    """The difference of two such shares has an error of 0.014."""
+    one = results(run(inside=inside))["bounds"]
+    assert one["answer"] == answer
+    assert one["number"]["expected"] == 0.8
+    counts = one["counts"]
+    assert (counts["holds"], counts["fails"]) == (round(100 * inside), 5)
+    assert counts["holds"] + counts["fails"] + counts["undetermined"] == 100
+
+
+def test_what_was_not_measured_is_open_and_says_so():
+    without = results(run(null=False, edition="printed"))
+    for key, word in (
+        ("separability", "not measured"),
+        ("directions", "not measured"),
+        ("bounds", "not evaluated"),
+    ):
+        one = without[key]
+        assert (one["answer"], one["number"]["value"]) == ("open", None)
+        assert word in one["verdict"]
+        assert told(one).endswith("Measured: n/a")
+    assert results(run(drawn=False))["bounds"]["answer"] == "open"
+
+
+def every_verdict() -> set[str]:
+    trees = [run(holds=h, fails=f) for h, f in ((6, 1), (1, 6), (5, 5))]
+    trees += [run(gain=g) for g in ((-0.2, 0.1, 0.3), (0.05, 0.0, 0.0), (-0.5, -0.2, -0.4))]
+    trees += [run(inside=0.5), run(drawn=False), run(null=False, edition="printed")]
+    return {one["verdict"] for tree in trees for one in results(tree).values()}
+
+
+def test_a_verdict_has_at_most_fifteen_words():
+    verdicts = every_verdict()
+    assert len(verdicts) > 18
+    for verdict in verdicts:
+        assert len(verdict.split()) <= 15, verdict
+        assert verdict.endswith(".")
+
+
+def test_a_real_run_keeps_its_key_results(finished: Finished):
+    kept = finished.tree["summary"].attrs["key_results"]
+    assert kept == key_results(finished.tree)
+    assert [json.loads(line)["key"] for line in kept] == [
+        "norms",
+        "similarity",
+        "weights",
+        "separability",
+        "bounds",
+        "directions",
+    ]
