@@ -270,7 +270,7 @@ def _answers(store: Path, *, as_json: bool) -> dict[str, Any]:
     scoreboard of each part, and the five sentences.
     """
     from geostat.datasets.parts import of_parts
-    from geostat.verdicts.scoreboard.key_results import counted_claims, told
+    from geostat.verdicts.scoreboard.listed import counted_claims, told
 
     held = _open(store)
     summary = held.read("summary")

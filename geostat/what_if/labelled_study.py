@@ -174,7 +174,7 @@ def find_value(
     target; see `theory.what_if.crossing.find_crossing`.
 
     >>> print(find_value("N", 0.5, base={"L": 64.0}))
-    largest N with recall_lower >= 0.5: 64 (there it is 1)
+    largest N with recall_lower >= 0.5: 2 (there it is 0.5)
     """
     refuse_unknown(bound, BOUNDS, f"{bound!r} is no bound", verb="Use")
     question, rest = question_of(

@@ -14,8 +14,7 @@ from typing import Any
 
 import xarray as xr
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
-from markupsafe import Markup, escape
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from reports.figures import style
@@ -23,6 +22,8 @@ from reports.figures.captions.caption import Caption
 from reports.figures.every import Plan, draw, plans, write_figure
 from reports.files import replaced
 from reports.page import header
+from reports.page.cards import Card, cards
+from reports.page.svg import inline_svg, panels
 from reports.run import Run, listed, parts
 from reports.tables.every import tables, write_table
 from reports.tables.table import Table
@@ -63,6 +64,8 @@ def write_page(tree: xr.DataTree, out: Path, *, seconds: Mapping[str, float] | N
         model=header.model_name(first.run),
         facts=header.header(first.run, seconds),
         queries=first.run.queries,
+        documents=f"{first.run.counted('document')} of {first.run.positions:,} tokens",
+        text=dict(header.header(first.run, None))["Text"],
         warnings=header.warnings(first.run),
         parts=shown_apart,
         errata=first.tables.get("errata"),
@@ -80,6 +83,7 @@ class Part:
     folder: str
     tables: dict[str, Table]
     sentences: list[str]
+    cards: list[Card]
     body: Markup
 
     @property
@@ -108,7 +112,8 @@ def part(run: Run, made: dict[str, Table], out: Path, folder: str) -> Part:
         details=made.get(DETAILS),
         heads=made.get("heads"),
     )
-    return Part(run, folder, made, listed(run.summary.attrs, "sentences"), scoped(body, folder))
+    sentences = listed(run.summary.attrs, "sentences")
+    return Part(run, folder, made, sentences, cards(run, folder), scoped(body, folder))
 
 
 def scoped(html: str, folder: str) -> Markup:
@@ -157,49 +162,3 @@ def template(name: str) -> Template:
     )
     environment.filters["prose"] = prose_html
     return environment.get_template(name)
-
-
-def inline_svg(svg: bytes, name: str, label: str) -> Markup:
-    """Make a figure's SVG fit to stand in a page: no prologue, `name` before every id (two figures
-    of a page may not share one), scaled to the column, and a label in words, foreign ones escaped.
-    """
-    text = svg.decode("utf-8")
-    text = text[text.index("<svg") :]
-    text = re.sub(r' id="([^"]+)"', rf' id="{name}-\1"', text)
-    text = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', text)
-    text = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", text)
-    opening = re.match(r"<svg[^>]*>", text)
-    assert opening is not None
-    box = re.search(r'viewBox="[^"]+"', opening[0])
-    assert box is not None
-    head = Markup(
-        '<svg id="drawn-{}" xmlns="http://www.w3.org/2000/svg"'
-        ' xmlns:xlink="http://www.w3.org/1999/xlink" {} role="img" aria-label="{}">'
-    ).format(name, Markup(box[0]), escape(label))
-    return head + Markup(text[opening.end() :])
-
-
-def panels(figure: Figure, name: str) -> list[Markup]:
-    """Views of the two panels of a figure that `inline_svg` put on the page, cut half-way
-    between them; empty for any other layout.
-    """
-    if len(figure.axes) != 2:
-        return []
-    with style.context():
-        FigureCanvasAgg(figure).draw()
-    boxes = [box for axes in figure.axes if (box := axes.get_tightbbox()) is not None]
-    if len(boxes) != 2 or boxes[0].x1 > boxes[1].x0:
-        return []
-    width, height = (72.0 * float(inches) for inches in figure.get_size_inches())
-    middle = 36.0 * float(boxes[0].x1 + boxes[1].x0) / figure.dpi
-    view = Markup(
-        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
-        ' viewBox="{} 0 {} {}" aria-hidden="true">{}</svg>'
-    )
-    copy = Markup('<use xlink:href="#drawn-{}" width="{}" height="{}"/>').format(
-        name, f"{width:g}", f"{height:g}"
-    )
-    return [
-        view.format(f"{start:.2f}", f"{end - start:.2f}", f"{height:g}", copy)
-        for start, end in ((0.0, middle), (middle, width))
-    ]

@@ -19,6 +19,32 @@ N_ENVELOPE = N[::3]
 EDITIONS, GRAMS = ["printed", "sharp"], ["exponential", "offset", "measured"]
 STATISTICS = ("precision", "recall", "f_outer", "f_inner")
 SENTENCES = [f"Sentence {number} of the verdict, with a < b & c." for number in "12345"]
+KEY_RESULTS: list[dict[str, Any]] = [
+    {
+        "key": key,
+        "answer": answer,
+        "verdict": f"What is said of {key}, with a < b.",
+        "number": {
+            "of": f"Number of {key}",
+            "value": 0.12345,
+            "lower": 0.1,
+            "upper": None if answer == "open" else 0.2,
+            "expected": None,
+            "tolerated": 0.05 if answer == "fails" else None,
+        },
+        "counts": {"of": "heads", "holds": 5, "fails": 2, "undetermined": 0, "no_estimate": 1},
+        "claim": "",
+        "tokens": None,
+    }
+    for key, answer in {
+        "norms": "fails",
+        "similarity": "open",
+        "weights": "holds",
+        "separability": "holds",
+        "bounds": "fails",
+        "directions": "open",
+    }.items()
+]
 
 
 def words(
@@ -206,7 +232,13 @@ def summary(
     documents: int,
     errata: list[dict[str, object]],
 ) -> xr.Dataset:
-    found = xr.Dataset(attrs={"sentences": SENTENCES, "errata": json.dumps(errata)})
+    found = xr.Dataset(
+        attrs={
+            "sentences": SENTENCES,
+            "key_results": [json.dumps(one) for one in KEY_RESULTS],
+            "errata": json.dumps(errata),
+        }
+    )
     for name in ("precision", "recall"):
         each = captured[name].mean(("layer", "head")).astype(np.float64)
         found[f"{name}_mean"] = each.mean("document")

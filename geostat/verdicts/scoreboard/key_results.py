@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal
+from dataclasses import asdict, dataclass, replace
+from typing import Final, Literal
 
 import numpy as np
 import xarray as xr
@@ -53,7 +53,7 @@ class Counts:
     no_estimate: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class KeyResult:
     """One answer. claim: the verdict that its heads are counted by, where there is one."""
 
@@ -63,7 +63,7 @@ class KeyResult:
     number: Number
     counts: Counts
     claim: str = ""
-    tokens: int | None = field(default=None)
+    tokens: int | None = None
     """T of the layers it is of, where layers see different numbers of tokens."""
 
 
@@ -75,54 +75,6 @@ def key_results(tree: xr.DataTree) -> list[str]:
     return [json.dumps(one, ensure_ascii=False, allow_nan=False) for one in made]
 
 
-def counted_claims(verdicts: xr.Dataset) -> list[dict[str, Any]]:
-    """Return every claim of /verdicts: what it says, how many heads hold, fail, are undetermined or
-    have no estimate, and the estimated share of heads of which it is true, with its 95% interval.
-
-    Counts are sums over parts, where layers see different numbers of tokens; shares are not known
-    then.
-    """
-    rows = []
-    names = ("holds", "fails", "undetermined", "no_estimate")
-    for claim in json.loads(verdicts.attrs["claims"]):
-        at = verdicts.sel(claim=claim["key"])
-        row = {name: claim[name] for name in ("key", "says", "of", "side", "tolerance", "units")}
-        row |= {name: int(at[name].sum()) for name in names}
-        for name in ("true_share", "true_share_lower", "true_share_upper"):
-            row[name] = None if at[name].ndim else _known(at[name])
-        rows.append(row)
-    return rows
-
-
-def told(result: Mapping[str, Any]) -> str:
-    """A key result as one line for the terminal.
-
-    >>> number = {"of": "CV", "value": 0.2168, "lower": 0.209, "upper": 0.225}
-    >>> number |= {"expected": None, "tolerated": None}
-    >>> counts = {"of": "heads", "holds": 0, "fails": 9, "undetermined": 1, "no_estimate": 0}
-    >>> result = {"key": "norms", "answer": "fails", "verdict": "They vary.", "tokens": None}
-    >>> told(result | {"number": number, "counts": counts})
-    'norms         fails  They vary. CV: 0.217 (0.209 to 0.225); of 10 heads 0 hold, 9 fail'
-    """
-    number, counts = result["number"], result["counts"]
-    of = sum(counts[name] for name in ("holds", "fails", "undetermined", "no_estimate"))
-    where = f"T = {result['tokens']:,}: " if result["tokens"] else ""
-    words = f"{result['key']:13} {result['answer']:5}  {where}{result['verdict']}"
-    words += f" {number['of']}: {_digits(number['value'])}"
-    if number["lower"] is not None and number["upper"] is not None:
-        words += f" ({_digits(number['lower'])} to {_digits(number['upper'])})"
-    for name in ("expected", "tolerated"):
-        if number[name] is not None:
-            words += f", {name} {_digits(number[name])}"
-    if of:
-        words += f"; of {of:,} {counts['of']} {counts['holds']:,} hold, {counts['fails']:,} fail"
-    return words
-
-
-def _digits(value: float | None) -> str:
-    return "n/a" if value is None else f"{value:.3g}"
-
-
 def _norms(tree: xr.DataTree) -> KeyResult:
     verdicts = {
         "holds": "Value vectors are of nearly one length behind the sink.",
@@ -130,16 +82,8 @@ def _norms(tree: xr.DataTree) -> KeyResult:
         "open": "Whether value vectors are of one length is open in many heads.",
     }
     answer, counts = _majority(tree, "norms.cv")
-    at = tree["pooled"].to_dataset()
-    number = _pooled(at.sel(parameter="cv_token"), "whole", "CV, heads pooled", tree, "norms.cv")
-    return KeyResult(
-        key="norms",
-        answer=answer,
-        verdict=verdicts[answer],
-        number=number,
-        counts=counts,
-        claim="norms.cv",
-    )
+    number = _pooled(tree, "whole", "CV, heads pooled", claim="norms.cv", parameter="cv_token")
+    return KeyResult("norms", answer, verdicts[answer], number, counts, "norms.cv")
 
 
 def _similarity(tree: xr.DataTree) -> KeyResult:
@@ -151,17 +95,15 @@ def _similarity(tree: xr.DataTree) -> KeyResult:
     }
     if answer == "fails" and by_verdict(tree, "similarity.offset")[0] == "confirmed":
         verdicts["fails"] = "Similarity of values decays to a constant, not exponentially to 0."
-    at = tree["pooled"].to_dataset().sel(gram="exponential")
-    return KeyResult(
-        key="similarity",
-        answer=answer,
-        verdict=verdicts[answer],
-        number=_pooled(
-            at, "overall_mae_by_lag", "Error, heads pooled", tree, "similarity.exponential"
-        ),
-        counts=counts,
+    number = _pooled(
+        tree,
+        "overall_mae_by_lag",
+        "Error, heads pooled",
         claim="similarity.exponential",
+        gram="exponential",
     )
+    claim = "similarity.exponential"
+    return KeyResult("similarity", answer, verdicts[answer], number, counts, claim)
 
 
 def _weights(tree: xr.DataTree) -> KeyResult:
@@ -172,15 +114,9 @@ def _weights(tree: xr.DataTree) -> KeyResult:
         "open": "Attention weights follow the four phases in some heads only.",
     }
     at = tree["verdicts"].to_dataset().sel(claim="weights.shape_position")
-    number = _pooled(at, "true_share", "Share of heads")
-    return KeyResult(
-        key="weights",
-        answer=answer,
-        verdict=verdicts[answer],
-        number=number,
-        counts=counts,
-        claim="weights.shape_position",
-    )
+    number = _number(at, "true_share", "Share of heads")
+    claim = "weights.shape_position"
+    return KeyResult("weights", answer, verdicts[answer], number, counts, claim)
 
 
 def _separability(tree: xr.DataTree) -> KeyResult:
@@ -321,15 +257,20 @@ def _above(at: xr.Dataset) -> Counts:
     return Counts(of="heads", holds=more, fails=less, undetermined=heads - more - less)
 
 
-def _pooled(
-    at: xr.Dataset, name: str, of: str, tree: xr.DataTree | None = None, claim: str = ""
-) -> Number:
-    """A number of all heads with its interval, and the tolerance of the claim it speaks of."""
+def _pooled(tree: xr.DataTree, name: str, of: str, *, claim: str, **at: str) -> Number:
+    """A number of all heads pooled, and the tolerance of the claim it speaks of; n/a of fits that
+    pooled none.
+    """
+    limit = _known(tree["verdicts"].to_dataset()["tolerance"].sel(claim=claim))
+    if "pooled" not in tree.children:
+        return Number(of=of, value=None, tolerated=limit)
+    return replace(_number(tree["pooled"].to_dataset().sel(at), name, of), tolerated=limit)
+
+
+def _number(at: xr.Dataset, name: str, of: str) -> Number:
+    """A stored number with its interval."""
     value, lower, upper = (_known(at[f"{name}{end}"]) for end in ("", "_lower", "_upper"))
-    limit = None
-    if tree is not None:
-        limit = _known(tree["verdicts"].to_dataset()["tolerance"].sel(claim=claim))
-    return Number(of=of, value=value, lower=lower, upper=upper, tolerated=limit)
+    return Number(of=of, value=value, lower=lower, upper=upper)
 
 
 def _known(value: xr.DataArray) -> float | None:

@@ -162,8 +162,8 @@ def test_fits_killed_at_a_write_end_like_those_that_were_not(
     tmp_path: Path, finished: Finished, model_folder: Path, text_folder: Path
 ) -> None:
     start, command = stages(finished, model_folder, text_folder, tmp_path)["fit"]
-    found = killed(tmp_path, start, 200, 17, *command)
-    assert found["kills"] >= 3
+    found = killed(tmp_path, start, 60, 17, *command)
+    assert found["kills"] >= 3, found
     assert found["unlike"] == {}
 
 

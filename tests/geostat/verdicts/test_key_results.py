@@ -7,7 +7,8 @@ import pytest
 import xarray as xr
 from support.spine import Finished
 
-from geostat.verdicts.scoreboard.key_results import key_results, told
+from geostat.verdicts.scoreboard.key_results import key_results
+from geostat.verdicts.scoreboard.listed import told
 
 N = np.array([1, 2, 4, 8, 64])
 CLAIMS = ("norms.cv", "similarity.exponential", "similarity.offset", "weights.shape_position")
@@ -129,6 +130,27 @@ def test_what_was_not_measured_is_open_and_says_so():
         assert word in one["verdict"]
         assert told(one).endswith("Measured: n/a")
     assert results(run(drawn=False))["bounds"]["answer"] == "open"
+
+
+def test_fits_without_pooled_ones_have_no_pooled_number():
+    apart = run(holds=6)
+    del apart["pooled"]
+    for key in ("norms", "similarity"):
+        one = results(apart)[key]
+        assert (one["answer"], one["number"]["value"], one["number"]["tolerated"]) == (
+            "holds",
+            None,
+            0.25,
+        )
+
+
+def test_similarity_that_decays_to_a_constant_is_told_so():
+    tree = run(fails=6)
+    verdicts = tree["verdicts"].to_dataset().copy(deep=True)
+    offset = verdicts["claim"].values == "similarity.offset"
+    verdicts["holds"].values[offset], verdicts["fails"].values[offset] = 9, 0
+    found = results(tree.assign({"verdicts": xr.DataTree(verdicts)}))["similarity"]
+    assert (found["answer"], "to a constant" in found["verdict"]) == ("fails", True)
 
 
 def every_verdict() -> set[str]:

@@ -14,7 +14,8 @@ from reports.errors import InputError
 from reports.figures.every import draw, plans
 from reports.page import page as page_module
 from reports.page.header import duration, entries, header, parity, warnings
-from reports.page.page import inline_svg, panels, template, write_page
+from reports.page.page import template, write_page
+from reports.page.svg import inline_svg, panels
 from reports.run import Run
 from reports.tables.cells import text, whole
 from reports.tables.table import Table

@@ -1,0 +1,58 @@
+"""Key results as lines for a terminal, and claims as rows with their counts. Imports xarray."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+
+def counted_claims(verdicts: xr.Dataset) -> list[dict[str, Any]]:
+    """Return every claim of /verdicts: what it says, how many heads hold, fail, are undetermined or
+    have no estimate, and the estimated share of heads of which it is true, with its 95% interval.
+
+    Counts are sums over parts, where layers see different numbers of tokens; shares are not known
+    then.
+    """
+    rows = []
+    names = ("holds", "fails", "undetermined", "no_estimate")
+    for claim in json.loads(verdicts.attrs["claims"]):
+        at = verdicts.sel(claim=claim["key"])
+        row = {name: claim[name] for name in ("key", "says", "of", "side", "tolerance", "units")}
+        row |= {name: int(at[name].sum()) for name in names}
+        for name in ("true_share", "true_share_lower", "true_share_upper"):
+            row[name] = float(at[name]) if not at[name].ndim and np.isfinite(at[name]) else None
+        rows.append(row)
+    return rows
+
+
+def told(result: Mapping[str, Any]) -> str:
+    """A key result as one line for the terminal.
+
+    >>> number = {"of": "CV", "value": 0.2168, "lower": 0.209, "upper": 0.225}
+    >>> number |= {"expected": None, "tolerated": None}
+    >>> counts = {"of": "heads", "holds": 0, "fails": 9, "undetermined": 1, "no_estimate": 0}
+    >>> result = {"key": "norms", "answer": "fails", "verdict": "They vary.", "tokens": None}
+    >>> told(result | {"number": number, "counts": counts})
+    'norms         fails  They vary. CV: 0.217 (0.209 to 0.225); of 10 heads 0 hold, 9 fail'
+    """
+    number, counts = result["number"], result["counts"]
+    of = sum(counts[name] for name in ("holds", "fails", "undetermined", "no_estimate"))
+    where = f"T = {result['tokens']:,}: " if result["tokens"] else ""
+    words = f"{result['key']:13} {result['answer']:5}  {where}{result['verdict']}"
+    words += f" {number['of']}: {_digits(number['value'])}"
+    if number["lower"] is not None and number["upper"] is not None:
+        words += f" ({_digits(number['lower'])} to {_digits(number['upper'])})"
+    for name in ("expected", "tolerated"):
+        if number[name] is not None:
+            words += f", {name} {_digits(number[name])}"
+    if of:
+        words += f"; of {of:,} {counts['of']} {counts['holds']:,} hold, {counts['fails']:,} fail"
+    return words
+
+
+def _digits(value: float | None) -> str:
+    return "n/a" if value is None else f"{value:.3g}"

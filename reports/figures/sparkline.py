@@ -1,0 +1,133 @@
+"""Sparklines: the curve behind each key result, small and without axes.
+
+Blue: measured. Vermilion, dashed: what it is compared with, a fit, chance or bounds. Imports
+matplotlib.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from reports.figures import style
+from reports.run import Run
+
+SIZE: Final = (2.7, 0.62)
+"""Inches."""
+COMPARED: Final[dict[str, Any]] = {
+    "color": style.VERMILLION,
+    "linestyle": style.DASHED,
+    "linewidth": 1.1,
+}
+MOST: Final = 256
+"""Points of a curve that are drawn."""
+
+
+def sparkline(key: str, run: Run) -> Figure | None:
+    """Draw the curve behind a key result; None for one that has none, or whose numbers the run
+    lacks.
+    """
+    draw = CURVES.get(key)
+    if draw is None or (key == "directions" and not _has_null(run, "random_directions")):
+        return None
+    with style.context():
+        figure = Figure(figsize=SIZE)
+        figure.patch.set_visible(False)
+        axes = figure.add_axes((0.01, 0.04, 0.98, 0.92))
+        axes.set_axis_off()
+        draw(axes, run)
+    return figure
+
+
+def _norms(axes: Axes, run: Run) -> None:
+    cv = run.norms["cv_token"].values.ravel()
+    if not np.isfinite(cv).any():
+        return
+    head = int(np.nanargmin(np.abs(cv - np.nanmedian(cv))))
+    norm = run.capture["value_norm"].isel(document=0).values
+    norm = norm.reshape(-1, norm.shape[-1])[head]
+    _line(axes, np.arange(norm.size), norm)
+    axes.axhline(float(np.nanmedian(norm[1:])), **COMPARED)
+    axes.set_ylim(0, None)
+
+
+def _similarity(axes: Axes, run: Run) -> None:
+    lag, cosine = run.display["lag"].values, run.display["cosine"].values
+    _line(axes, lag, cosine)
+    fitted = run.display["cosine_fitted"].sel(form="exponential").values
+    _line(axes, lag, fitted, **COMPARED)
+    axes.set_xscale("log")
+
+
+def _weights(axes: Axes, run: Run) -> None:
+    weight = run.display["weight"].values
+    _line(axes, np.arange(weight.size), weight)
+    _line(axes, np.arange(weight.size), run.display["weight_fitted"].values, **COMPARED)
+    axes.set_yscale("log")
+
+
+def _separability(axes: Axes, run: Run) -> None:
+    n = run.summary["n"].values
+    _line(axes, n, run.summary["precision_mean"].values)
+    if _has_null(run, "random_selection"):
+        chance = run.summary["precision_null"].sel(null="random_selection").values
+        _line(axes, n, chance, **COMPARED)
+    axes.set_xscale("log")
+    axes.set_ylim(0, 1.02)
+
+
+def _bounds(axes: Axes, run: Run) -> None:
+    _line(axes, run.summary["n"].values, run.summary["recall_mean"].values)
+    if "sharp" in run.summary["edition"].values:
+        sharp = run.summary.sel(edition="sharp", gram="exponential")
+        for side in ("lower", "upper"):
+            _line(axes, sharp["n_envelope"].values, sharp[f"recall_{side}"].values, **COMPARED)
+    axes.set_xscale("log")
+    axes.set_ylim(0, 1.02)
+
+
+def _directions(axes: Axes, run: Run) -> None:
+    chance = run.summary["precision_null"].sel(null="random_directions").values
+    _line(axes, run.summary["n"].values, run.summary["precision_mean"].values - chance)
+    axes.axhline(0, **COMPARED)
+    axes.set_xscale("log")
+
+
+CURVES: Final[Mapping[str, Callable[[Axes, Run], None]]] = {
+    "norms": _norms,
+    "similarity": _similarity,
+    "weights": _weights,
+    "separability": _separability,
+    "bounds": _bounds,
+    "directions": _directions,
+}
+"""By key result."""
+WORDS: Final[Mapping[str, str]] = {
+    "norms": "length by position, median head, one document",
+    "similarity": "cosine by distance, median head; dashed: fit",
+    "weights": "weight by position, median head; dashed: fit",
+    "separability": "Precision by N; dashed: chance",
+    "bounds": "Recall by N; dashed: bounds",
+    "directions": "gain in Precision by N; dashed: 0",
+}
+"""What each shows, as it stands below it and as a screen reader says it."""
+
+
+def _has_null(run: Run, null: str) -> bool:
+    return "null" in run.summary.coords and null in run.summary["null"].values
+
+
+def _line(axes: Axes, x: np.ndarray, y: np.ndarray, **how: Any) -> None:
+    """A line through at most `MOST` of the known points, evenly spaced, the first three and the
+    last three among them.
+    """
+    kept = np.flatnonzero(np.isfinite(y))
+    if kept.size > MOST:
+        inner = np.linspace(3, kept.size - 4, MOST - 6).round().astype(int)
+        kept = kept[np.concatenate([[0, 1, 2], inner, kept.size - np.array([3, 2, 1])])]
+    drawn: dict[str, Any] = {"color": style.BLUE, "linewidth": 1.4, **how}
+    axes.plot(x[kept], y[kept], **drawn)

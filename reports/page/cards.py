@@ -1,0 +1,106 @@
+"""Key results as cards: what a page begins with.
+
+Everything on a card is a key result of the run (`key_results` of /summary, JSON); only its curve
+is drawn here.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from markupsafe import Markup
+
+from reports.figures import style
+from reports.figures.sparkline import WORDS, sparkline
+from reports.page.svg import inline_svg
+from reports.run import Run, listed
+from reports.text.number import MISSING
+
+TITLES: Final = {
+    "norms": "Value lengths",
+    "similarity": "Similarity",
+    "weights": "Attention weights",
+    "separability": "Separability",
+    "bounds": "Bounds",
+    "directions": "Beyond chance",
+}
+SYMBOLS: Final = {"holds": "✓", "fails": "✗", "open": "?"}
+STATES: Final = {
+    "holds": ("✓", "hold"),
+    "undetermined": ("?", "undetermined"),
+    "fails": ("✗", "fail"),
+    "no_estimate": ("–", "without an estimate"),
+}
+"""How heads of a strip are marked and called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A key result as a page shows it."""
+
+    key: str
+    title: str
+    answer: str
+    symbol: str
+    verdict: str
+    number: str
+    strip: list[tuple[str, str, int, str]]
+    """State, symbol, how many, and what they are called."""
+    of: str
+    curve: Markup | None
+    words: str
+
+
+def cards(run: Run, folder: str = "") -> list[Card]:
+    """The key results of a run, or of a part with files in `folder`; none of one confronted before
+    there were any.
+    """
+    suffix = f"-{folder}" if folder else ""
+    lines = listed(run.summary.attrs, "key_results")
+    return [_card(json.loads(line), run, suffix) for line in lines]
+
+
+def number_in_words(number: dict[str, Any]) -> str:
+    """A number with what belongs to it.
+
+    >>> of = {"of": "CV", "value": 0.2168, "lower": 0.209, "upper": 0.225}
+    >>> number_in_words(of | {"expected": None, "tolerated": 0.05})
+    'CV: 0.217 (0.209 to 0.225); tolerated 0.05'
+    """
+    text = f"{number['of']}: {_digits(number['value'])}"
+    if number["lower"] is not None and number["upper"] is not None:
+        text += f" ({_digits(number['lower'])} to {_digits(number['upper'])})"
+    for name in ("expected", "tolerated"):
+        if number[name] is not None:
+            text += f"; {name} {_digits(number[name])}"
+    return text
+
+
+def _card(result: dict[str, Any], run: Run, suffix: str) -> Card:
+    key, counts = result["key"], result["counts"]
+    figure, words = sparkline(key, run), WORDS.get(key, "")
+    curve = None
+    if figure is not None:
+        curve = inline_svg(style.rendered(figure, "svg"), f"curve-{key}{suffix}", words)
+    return Card(
+        key=key,
+        title=TITLES.get(key, key),
+        answer=result["answer"],
+        symbol=SYMBOLS[result["answer"]],
+        verdict=result["verdict"],
+        number=number_in_words(result["number"]),
+        strip=[
+            (state, symbol, counts[state], called)
+            for state, (symbol, called) in STATES.items()
+            if counts[state]
+        ],
+        of=counts["of"],
+        curve=curve,
+        words=words,
+    )
+
+
+def _digits(value: float | None) -> str:
+    return MISSING if value is None else f"{value:.3g}"

@@ -1,0 +1,57 @@
+"""Figures as SVG within a page. Imports matplotlib and markupsafe."""
+
+from __future__ import annotations
+
+import re
+
+from markupsafe import Markup, escape
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from reports.figures import style
+
+
+def inline_svg(svg: bytes, name: str, label: str) -> Markup:
+    """Make a figure's SVG fit to stand in a page: no prologue, `name` before every id (two figures
+    of a page may not share one), scaled to the column, and a label in words, foreign ones escaped.
+    """
+    text = svg.decode("utf-8")
+    text = text[text.index("<svg") :]
+    text = re.sub(r' id="([^"]+)"', rf' id="{name}-\1"', text)
+    text = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', text)
+    text = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", text)
+    opening = re.match(r"<svg[^>]*>", text)
+    assert opening is not None
+    box = re.search(r'viewBox="[^"]+"', opening[0])
+    assert box is not None
+    head = Markup(
+        '<svg id="drawn-{}" xmlns="http://www.w3.org/2000/svg"'
+        ' xmlns:xlink="http://www.w3.org/1999/xlink" {} role="img" aria-label="{}">'
+    ).format(name, Markup(box[0]), escape(label))
+    return head + Markup(text[opening.end() :])
+
+
+def panels(figure: Figure, name: str) -> list[Markup]:
+    """Views of the two panels of a figure that `inline_svg` put on the page, cut half-way
+    between them; empty for any other layout.
+    """
+    if len(figure.axes) != 2:
+        return []
+    with style.context():
+        FigureCanvasAgg(figure).draw()
+    boxes = [box for axes in figure.axes if (box := axes.get_tightbbox()) is not None]
+    if len(boxes) != 2 or boxes[0].x1 > boxes[1].x0:
+        return []
+    width, height = (72.0 * float(inches) for inches in figure.get_size_inches())
+    middle = 36.0 * float(boxes[0].x1 + boxes[1].x0) / figure.dpi
+    view = Markup(
+        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
+        ' viewBox="{} 0 {} {}" aria-hidden="true">{}</svg>'
+    )
+    copy = Markup('<use xlink:href="#drawn-{}" width="{}" height="{}"/>').format(
+        name, f"{width:g}", f"{height:g}"
+    )
+    return [
+        view.format(f"{start:.2f}", f"{end - start:.2f}", f"{height:g}", copy)
+        for start, end in ((0.0, middle), (middle, width))
+    ]
