@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from empirical.errors import StoreError
     from geostat.api import (
         capture,
+        claims,
         compare,
         confront,
         depth_trend,
@@ -34,6 +35,7 @@ __all__ = [
     "InputError",
     "StoreError",
     "capture",
+    "claims",
     "compare",
     "confront",
     "depth_trend",
@@ -46,6 +48,11 @@ __all__ = [
     "report",
     "whatif",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names, imported or not."""
+    return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> Any:

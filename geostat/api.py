@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import lmfit
+import pandas as pd
 import xarray as xr
 
 from empirical.store.store import Store
@@ -27,6 +28,7 @@ from geostat.runs import stages
 from geostat.runs.files import store_path
 from geostat.runs.groups import group_of, joined, measured, tree_of, with_fits
 from geostat.verdicts.answers import refuse_older
+from geostat.verdicts.scoreboard.listed import counted_claims
 from geostat.verdicts.tolerances import read_tolerances
 from geostat.what_if.elasticities import elasticities as tell_elasticities
 from geostat.what_if.labelled_study import whatif as evaluate_grid
@@ -239,6 +241,23 @@ def confront(
             swap=swap,
             predict=predict,
         )
+    )
+
+
+@one_error
+def claims(env: xr.DataTree) -> pd.DataFrame:
+    """Every claim of a confronted run as a row: what it says (`says`), of what (`of`: kv_head or
+    head), its tolerance, how many heads hold, fail, are undetermined or have no estimate, and the
+    estimated share of heads of which it is true with its 95% interval.
+
+    >>> int(claims(open("report")).loc["norms.cv", "fails"])
+    8
+    """
+    rows = counted_claims(group_of(env, "verdicts"))
+    return (
+        pd.DataFrame(rows)
+        .set_index("key")
+        .astype({name: float for name in ("true_share", "true_share_lower", "true_share_upper")})
     )
 
 

@@ -4,9 +4,10 @@ there.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
 from empirical.errors import InputError as MeasurementError
 from reports.errors import InputError as ReportError
@@ -37,14 +38,43 @@ def refuse_unknown(value: str, known: Collection[str], seen: str, *, verb: str =
         raise InputError(f"{seen}{comma} expected one of {', '.join(known)}. {verb} one of those.")
 
 
+KEYWORDS: Final = {
+    "documents": "count",
+    "text": "documents",
+    "edition": "editions",
+    "special-tokens": "special_tokens",
+    "fresh": "fresh=True",
+    "resume": "fresh=False",
+    "allow-pickle": "allow_pickle=True",
+    "trust-remote-code": "trust_remote_code=True",
+}
+"""Options of the command that have another name in Python."""
+ALIKE: Final = (
+    *("length", "queries", "dtype", "device", "revision", "out", "field", "dataset", "split"),
+    *("n", "seed", "tolerances"),
+)
+OPTION: Final = re.compile(rf"--({'|'.join((*KEYWORDS, *ALIKE))})\b")
+
+
+def in_python(text: str) -> str:
+    """Name keywords where a message names options of the command; whole commands stay.
+
+    >>> in_python("Use --documents 3, or run `geostat fit run.zarr --fresh`.")
+    'Use count 3, or run `geostat fit run.zarr --fresh`.'
+    """
+    parts = text.split("`")
+    parts[::2] = [OPTION.sub(lambda m: KEYWORDS.get(m[1], m[1]), part) for part in parts[::2]]
+    return "`".join(parts)
+
+
 def one_error(function: Callable[P, R]) -> Callable[P, R]:
-    """Raise bad input of any room as the one InputError of geostat."""
+    """Raise bad input of any room as the one InputError of geostat, in the words of Python."""
 
     @wraps(function)
     def guarded(*args: P.args, **keywords: P.kwargs) -> R:
         try:
             return function(*args, **keywords)
-        except (MeasurementError, TheoryError, ReportError) as error:
-            raise InputError(str(error)) from error
+        except (InputError, MeasurementError, TheoryError, ReportError) as error:
+            raise InputError(in_python(str(error))) from error
 
     return guarded

@@ -33,8 +33,7 @@ _RUN = (
 _QUIET = (option(bool, "Print nothing but errors.", "--quiet"), False)
 _JSON = (option(bool, "Print the result as JSON.", "--json"), False)
 _REQUIRE = (
-    'Exit with 3 unless a verdict is met, as in "norms.cv holds 0.9" (share of all heads).'
-    " Repeatable."
+    'Exit with 3 unless a verdict is met, as in "norms.cv holds 90%" (of all heads). Repeatable.'
 )
 PRINTING: Final[Options] = {"quiet": _QUIET, "as_json": _JSON}
 JUDGING: Final[Options] = {

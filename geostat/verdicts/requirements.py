@@ -69,17 +69,20 @@ def requirement(text: str) -> Requirement:
 
     >>> requirement("norms.cv holds 0.9")
     Requirement(claim='norms.cv', answer='holds', least=0.9)
+    >>> requirement("norms.cv holds 90%").least
+    0.9
     """
-    match = re.fullmatch(r"\s*(\S+)\s+(holds|fails|undetermined)\s+(\d*\.?\d+)\s*", text)
+    match = re.fullmatch(r"\s*(\S+)\s+(holds|fails|undetermined)\s+(\d*\.?\d+)\s*(%?)\s*", text)
     keys = [claim.key for claim in CLAIMS]
-    if match is None or not float(match[3]) <= 1:
+    least = float("nan") if match is None else float(match[3]) / (100 if match[4] else 1)
+    if match is None or not least <= 1:
         raise InputError(
             f"--require {text}: expected a claim, holds, fails or undetermined, and a share of"
-            ' heads, as in "norms.cv holds 0.9".'
+            ' heads, as in "norms.cv holds 0.9" or "norms.cv holds 90%".'
         )
     refuse_withdrawn(f"--require {text}: {match[1]}", match[1])
     refuse_unknown(match[1], keys, f"--require {text}: {match[1]} is no claim", verb="Name")
-    return Requirement(claim=match[1], answer=match[2], least=float(match[3]))
+    return Requirement(claim=match[1], answer=match[2], least=least)
 
 
 def hold_to(tree: xr.DataTree, required: Sequence[Requirement]) -> list[str]:

@@ -151,10 +151,10 @@ def test_every_rooms_bad_input_is_geostats_own_error(
     refusals = {
         "no such run": lambda: gs.open(tmp_path / "absent"),
         "no such file or folder, and it is no": lambda: gs.capture("no/such/model", out=tmp_path),
-        "--length is 500": lambda: gs.capture(
+        "length is 500": lambda: gs.capture(
             str(model_folder), documents=[text_folder], length=500, out=tmp_path
         ),
-        "--n 0": lambda: gs.capture(
+        "n 0: sizes": lambda: gs.capture(
             str(model_folder), documents=[text_folder], length=9, n="0", out=tmp_path
         ),
         "edition 'best'": lambda: gs.confront(run, fits, editions=("best",)),
@@ -176,7 +176,7 @@ def test_every_rooms_bad_input_is_geostats_own_error(
         "documents=3: expected text files or folders. How many is count=3": lambda: gs.capture(
             documents=3, out=tmp_path
         ),
-        "--length '9'": lambda: gs.capture(length="9", out=tmp_path),
+        "length '9'": lambda: gs.capture(length="9", out=tmp_path),
     }
     for said, call in refusals.items():
         with pytest.raises(gs.InputError, match=said) as caught:
@@ -220,3 +220,27 @@ def test_every_public_name_is_there_and_no_other():
         assert getattr(gs, name).__doc__, name
     with pytest.raises(AttributeError, match="no attribute 'whatever'"):
         _ = gs.whatever
+
+
+def test_bad_input_is_told_in_the_words_of_python(model_folder: Path, text_folder: Path, tmp_path):
+    with pytest.raises(gs.InputError) as refused:
+        gs.capture(str(model_folder), documents=text_folder, count=9, length=70, out=tmp_path)
+    assert "--" not in str(refused.value)
+    assert "count" in str(refused.value)
+    assert "length" in str(refused.value)
+
+
+def test_public_names_are_listed_before_they_are_imported():
+    program = "import geostat as gs; print(*dir(gs))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert set(gs.__all__) <= set(done.stdout.split())
+
+
+def test_claims_are_a_frame_of_the_stored_counts(env):
+    frame, verdicts = gs.claims(env), env["verdicts"].to_dataset()
+    assert list(frame.index) == list(verdicts["claim"].values)
+    for name in ("holds", "fails", "undetermined", "no_estimate"):
+        np.testing.assert_array_equal(frame[name], verdicts[name])
+    np.testing.assert_array_equal(frame["true_share"], verdicts["true_share"])

@@ -3,8 +3,12 @@ silence where asked, and nothing lost to Ctrl-C.
 """
 
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -259,3 +263,23 @@ def test_an_audit_that_cannot_be_written_is_refused_before_its_minutes(
     assert not worked
     said = geostat("theory", "--audit", "--out", tmp_path / "audit.md")
     assert (said.code, said.stdout, (tmp_path / "audit.md").read_text()) == (0, "", "# Audit\n")
+
+
+def test_the_version_is_that_of_the_package():
+    assert geostat("--version") == Said(0, f"geostat {version('attention-geostat')}\n", "")
+
+
+@pytest.mark.parametrize(("begun", "offered"), [("wha", "whatif"), ("theory --err", "--errata")])
+def test_a_shell_completes_commands_and_options(begun: str, offered: str):
+    words = ["geostat", *begun.split()]
+    asked = {"_GEOSTAT_COMPLETE": "complete_bash", "COMP_WORDS": " ".join(words)}
+    asked["COMP_CWORD"] = str(len(words) - 1)
+    program = "import sys; sys.argv = ['geostat']; from geostat.cli.app import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | asked,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert offered in done.stdout.split(), done
