@@ -1,23 +1,27 @@
 """Where a run lies, whether it can be written there, and run.json beside its store.
 
-run.json holds wall times and the machine, which differ between equal runs and so must not be in the
-store; the machine is that of the capture. Imports empirical for the disk, and for the machine, with
-torch, where a capture has.
+run.json holds wall times, commands and the machine, which differ between equal runs and so must not
+be in the store; the machine is that of the capture. Imports empirical for the disk, and for the
+machine, with torch, where a capture has.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from empirical.errors import InputError as MeasurementError
 from empirical.store.disk import replace, writing
 from geostat.errors import InputError
+
+STAGES: Final = ("capture", "fit", "confront", "report")
 
 
 def store_path(out: Path) -> Path:
@@ -42,16 +46,17 @@ def refuse_unwritable(folder: Path) -> None:
 
 @contextmanager
 def timed(path: Path, stage: str) -> Iterator[None]:
-    """Record the wall time of a stage that makes its whole result anew."""
+    """Record the wall time of a stage that makes its whole result anew, and the command that asked
+    for it.
+    """
     started = time.perf_counter()
     yield
     known = _known(path)
-    seconds = known.get("seconds")
-    _write(
-        path,
-        known
-        | {"seconds": (seconds if isinstance(seconds, dict) else {}) | {stage: _since(started)}},
-    )
+    known["seconds"] = _by_stage(known, "seconds") | {stage: _since(started)}
+    commands = _by_stage(known, "commands")
+    commands.pop(stage, None)
+    known["commands"] = commands | _command(stage)
+    _write(path, {name: value for name, value in known.items() if value or name != "commands"})
 
 
 @contextmanager
@@ -88,6 +93,27 @@ def seconds_of(path: Path) -> dict[str, float] | None:
     )
 
 
+def commands_of(path: Path) -> list[str]:
+    """The commands that made a run, in the order of its stages, each once; those of a run made from
+    Python are not known.
+    """
+    commands = _by_stage(_known(path), "commands")
+    return list(dict.fromkeys(str(commands[name]) for name in STAGES if name in commands))
+
+
+def _by_stage(known: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """What run.json tells stage by stage, or nothing where it is damaged."""
+    return dict(known[name]) if isinstance(known.get(name), dict) else {}
+
+
+def _command(stage: str) -> dict[str, str]:
+    """The command line of this process by the stage that it asks for; {} in another program."""
+    program, *words = sys.argv or [""]
+    if Path(program).stem != "geostat":
+        return {}
+    return {stage: shlex.join(["geostat", *words])}
+
+
 def _add_session(path: Path, kept: Sequence[int], seconds: float) -> None:
     if not kept:
         return
@@ -100,7 +126,9 @@ def _add_session(path: Path, kept: Sequence[int], seconds: float) -> None:
     ]
     total = round(sum(float(session["seconds"]) for session in sessions), 3)
     # the results of fewer documents, and their times, are gone
-    _write(path, {"captures": sessions, "seconds": {"capture": total}, "machine": _machine()})
+    known = {"captures": sessions, "seconds": {"capture": total}, "machine": _machine()}
+    command = _command("capture")
+    _write(path, known | ({"commands": command} if command else {}))
 
 
 def _machine() -> dict[str, Any]:

@@ -13,7 +13,7 @@ from empirical.store.store import Store
 from geostat.display.tree import with_display
 from geostat.errors import InputError
 from geostat.runs.console import QUIET, Console
-from geostat.runs.files import refuse_unwritable, seconds_of, timed
+from geostat.runs.files import commands_of, refuse_unwritable, seconds_of, timed
 from geostat.verdicts.answers import refuse_older
 
 
@@ -27,7 +27,8 @@ def write_report(store: Store, out: Path, *, console: Console = QUIET) -> Path:
     tree = _confronted(store)
     with timed(store.path, "report"):
         console.stage("report")
-        return write_page(tree, out, seconds=seconds_of(store.path))
+        path = store.path
+        return write_page(tree, out, seconds=seconds_of(path), commands=commands_of(path))
 
 
 def write_part(what: Literal["tables", "figures"], store: Store, out: Path) -> list[Path]:

@@ -7,7 +7,7 @@ Imports jinja2 with autoescape on: model names, text names and provenance are fo
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,12 +48,18 @@ class Shown:
     caption: Caption
 
 
-def write_page(tree: xr.DataTree, out: Path, *, seconds: Mapping[str, float] | None = None) -> Path:
+def write_page(
+    tree: xr.DataTree,
+    out: Path,
+    *,
+    seconds: Mapping[str, float] | None = None,
+    commands: Sequence[str] = (),
+) -> Path:
     """Write report.html, figures/*.pdf and *.png, and tables/*.tex and *.md, each file in one step,
     the page last; returns its path. A run in parts (`reports.run.parts`) has the figures and tables
     of each one after the other on the page, and in folders of their own.
 
-    seconds: wall time by stage, shown in the header.
+    seconds: wall time by stage, shown in the header. commands: those that made the run.
 
     Raises:
         InputError: if the run lacks a group, or the folder cannot be written.
@@ -64,6 +70,7 @@ def write_page(tree: xr.DataTree, out: Path, *, seconds: Mapping[str, float] | N
         model=header.model_name(first.run),
         facts=header.header(first.run, seconds),
         queries=first.run.queries,
+        commands=commands,
         documents=f"{first.run.counted('document')} of {first.run.positions:,} tokens",
         text=dict(header.header(first.run, None))["Text"],
         warnings=header.warnings(first.run),

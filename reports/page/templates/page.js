@@ -9,6 +9,19 @@
     typeof a === "number" && typeof b === "number"
       ? a - b
       : String(a).localeCompare(String(b), "en", { numeric: true });
+  for (const button of document.querySelectorAll("button.copy")) {
+    button.addEventListener("click", async () => {
+      const code = button.parentElement.querySelector("code");
+      try {
+        await navigator.clipboard.writeText(code.textContent);
+        button.textContent = "Copied";
+      } catch {
+        // Without a clipboard the command is selected, to be copied by hand.
+        getSelection().selectAllChildren(code);
+        button.textContent = "Selected";
+      }
+    });
+  }
   for (const table of document.querySelectorAll("table.sortable")) {
     const headers = [...table.tHead.rows[0].cells];
     headers.forEach((header, column) => {

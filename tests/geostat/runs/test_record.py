@@ -13,6 +13,7 @@ from support.spine import Finished
 from empirical.errors import InputError as MeasurementError
 from geostat.runs import measurement, pipeline
 from geostat.runs.console import Console
+from geostat.runs.files import commands_of
 from geostat.runs.settings import Settings
 
 
@@ -88,3 +89,19 @@ def test_a_damaged_run_json_is_replaced(tmp_path: Path, text: str):
     (tmp_path / "run.json").write_text(text)
     pipeline.fit(store)
     assert set(json.loads((tmp_path / "run.json").read_text())["seconds"]) == {"fit"}
+
+
+@pytest.mark.usefixtures("no_fits")
+def test_the_commands_that_made_a_run_are_kept_and_shown(
+    tmp_path: Path, asked: Settings, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("sys.argv", ["/bin/geostat", "capture", "a model", "--out", "x"])
+    store = measurement.measure(asked, tmp_path)
+    monkeypatch.setattr("sys.argv", ["/bin/geostat", "fit", "x"])
+    pipeline.fit(store)
+    assert commands_of(store.path) == ["geostat capture 'a model' --out x", "geostat fit x"]
+    monkeypatch.setattr("sys.argv", ["/bin/pytest"])
+    pipeline.fit(store)
+    assert commands_of(store.path) == ["geostat capture 'a model' --out x"]
+    measurement.measure(asked, tmp_path, fresh=True)
+    assert commands_of(store.path) == []

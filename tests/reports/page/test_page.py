@@ -371,3 +371,11 @@ def test_parity_is_what_the_store_keeps_and_absence_is_told():
     tree = run_tree()
     del tree.attrs["parity"]
     assert "keeps no parity check" in page_html(tree)
+
+
+@pytest.mark.usefixtures("one_figure")
+def test_the_commands_stand_on_the_page_to_be_copied(tmp_path):
+    command = "geostat run 'a <b>' --out x"
+    page = write_page(run_tree(), tmp_path, commands=[command]).read_text(encoding="utf-8")
+    assert page.count('class="copy screen"') == 1
+    assert "<code>geostat run &#39;a &lt;b&gt;&#39; --out x</code>" in page
