@@ -28,7 +28,7 @@ from geostat.runs import stages
 from geostat.runs.files import store_path
 from geostat.runs.groups import group_of, joined, measured, tree_of, with_fits
 from geostat.verdicts.answers import refuse_older
-from geostat.verdicts.scoreboard.listed import counted_claims
+from geostat.verdicts.scoreboard.lines import counted_claims
 from geostat.verdicts.tolerances import read_tolerances
 from geostat.what_if.elasticities import elasticities as tell_elasticities
 from geostat.what_if.labelled_study import whatif as evaluate_grid

@@ -59,7 +59,8 @@ def clustered_share(
     """Return the share of the counted cells that are true, and its standard error over clusters.
 
     Args:
-        true: (..., layer, head, n_envelope); false where not counted.
+        true: (..., layer, head, n_envelope); false where not counted. A difference of two such, 1,
+            0 or -1, gives the difference of the shares.
         counted: the same.
         cluster: kv_head of each head, (head,); heads of one kv_head in a layer are one cluster.
 

@@ -98,7 +98,9 @@ def _records(statistic: str) -> tuple[Variable, ...]:
 
 
 def _drawn(share: Callable[..., Variable], statistic: str) -> Iterator[Variable]:
-    """Records of the shares of heads drawn from Model G, and of their errors."""
+    """Records of the shares of heads drawn from Model G, of how far measured ones lie below them,
+    and of errors.
+    """
     label = statistic.replace("_", " ")
     for where, words in DRAWN.items():
         for error, of_error in {"": "", "_se": "standard error over kv_heads of the "}.items():
@@ -107,6 +109,15 @@ def _drawn(share: Callable[..., Variable], statistic: str) -> Iterator[Variable]
                 f"{of_error}share of cells with {label} of heads drawn from Model G {words}",
                 more=CELLS,
             )
+    inside = f"share of cells with measured {label} inside its bounds"
+    yield share(
+        f"{statistic}_inside_se", f"standard error over kv_heads of the {inside}", more=CELLS
+    )
+    gap = f"share of cells with {label} inside, of heads drawn from Model G less of measured ones"
+    yield share(f"{statistic}_drawn_gap", gap, more=CELLS)
+    yield share(
+        f"{statistic}_drawn_gap_se", f"standard error over kv_heads of the {gap}", more=CELLS
+    )
 
 
 def _curves(statistic: str) -> tuple[Variable, ...]:
@@ -234,11 +245,19 @@ def _calibration(
         return {}
     excess = envelope[f"{statistic}_drawn_excess"]
     counted = excess.notnull() & between
+    cluster = envelope["kv_head_of_head"].values
     parts: dict[str, xr.DataArray] = {}
+    inside = (excess <= 0) & counted
     for where, true in {
-        "inside": (excess <= 0) & counted,
+        "inside": inside,
         "outside": envelope[f"{statistic}_drawn_outside"] & counted,
     }.items():
-        share, error = clustered_share(true, counted, envelope["kv_head_of_head"].values)
+        share, error = clustered_share(true, counted, cluster)
         parts |= {f"drawn_{where}": share, f"drawn_{where}_se": error}
+    measured = envelope[f"{statistic}_excess"]
+    known = measured.notnull() & between
+    _, parts["inside_se"] = clustered_share((measured <= 0) & known, known, cluster)
+    both = counted & known
+    less = (inside.astype(np.int8) - (measured <= 0).astype(np.int8)).where(both, 0)
+    parts["drawn_gap"], parts["drawn_gap_se"] = clustered_share(less, both, cluster)
     return parts

@@ -288,13 +288,13 @@ def _answers(store: Path, *, as_json: bool) -> dict[str, Any]:
     scoreboard of each part, and the five sentences.
     """
     from geostat.datasets.parts import of_parts
-    from geostat.verdicts.scoreboard.listed import counted_claims, told
+    from geostat.verdicts.scoreboard.lines import as_line, counted_claims
 
     held = _open(store)
     summary = held.read("summary")
     results = [json.loads(line) for line in summary.attrs["key_results"]]
     if not as_json:
-        return {"verdict": [told(one) for one in results]}
+        return {"verdict": [as_line(one) for one in results]}
     return {
         "key_results": results,
         "claims": counted_claims(held.read("verdicts")),

@@ -216,11 +216,11 @@ def _by_value(dataset: xr.Dataset) -> dict[str, Any]:
     kept = np.unique(np.linspace(0, size - 1, min(size, MOST_VALUES)).round().astype(int))
     return {
         "by_value_of": along + (f", means over {' × '.join(others)}" if others else ""),
-        "by_value": [{name: _told(column[at]) for name, column in rows.items()} for at in kept],
+        "by_value": [{name: _rounded(column[at]) for name, column in rows.items()} for at in kept],
     }
 
 
-def _told(value: np.generic) -> float | int | None:
+def _rounded(value: np.generic) -> float | int | None:
     """Return a number at four digits; None for what is not there."""
     if isinstance(value, np.integer):
         return int(value)

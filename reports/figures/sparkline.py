@@ -22,7 +22,9 @@ COMPARED: Final[dict[str, Any]] = {
     "color": style.VERMILLION,
     "linestyle": style.DASHED,
     "linewidth": 1.1,
+    "label": "",
 }
+MEASURED: Final = "measured"
 MOST: Final = 256
 """Points of a curve that are drawn."""
 
@@ -32,7 +34,7 @@ def sparkline(key: str, run: Run) -> Figure | None:
     lacks.
     """
     draw = CURVES.get(key)
-    if draw is None or (key == "directions" and not _has_null(run, "random_directions")):
+    if draw is None:
         return None
     with style.context():
         figure = Figure(figsize=SIZE)
@@ -40,7 +42,8 @@ def sparkline(key: str, run: Run) -> Figure | None:
         axes = figure.add_axes((0.01, 0.04, 0.98, 0.92))
         axes.set_axis_off()
         draw(axes, run)
-    return figure
+    drawn = [line for line in axes.lines if line.get_label() == MEASURED]
+    return figure if drawn and np.size(drawn[0].get_xdata()) else None
 
 
 def _norms(axes: Axes, run: Run) -> None:
@@ -91,6 +94,8 @@ def _bounds(axes: Axes, run: Run) -> None:
 
 
 def _directions(axes: Axes, run: Run) -> None:
+    if not _has_null(run, "random_directions"):
+        return
     chance = run.summary["precision_null"].sel(null="random_directions").values
     _line(axes, run.summary["n"].values, run.summary["precision_mean"].values - chance)
     axes.axhline(0, **COMPARED)
@@ -107,7 +112,7 @@ CURVES: Final[Mapping[str, Callable[[Axes, Run], None]]] = {
 }
 """By key result."""
 WORDS: Final[Mapping[str, str]] = {
-    "norms": "length by position, median head, one document",
+    "norms": "length by position, one document of the median head; dashed: median",
     "similarity": "cosine by distance, median head; dashed: fit",
     "weights": "weight by position, median head; dashed: fit",
     "separability": "Precision by N; dashed: chance",
@@ -129,5 +134,5 @@ def _line(axes: Axes, x: np.ndarray, y: np.ndarray, **how: Any) -> None:
     if kept.size > MOST:
         inner = np.linspace(3, kept.size - 4, MOST - 6).round().astype(int)
         kept = kept[np.concatenate([[0, 1, 2], inner, kept.size - np.array([3, 2, 1])])]
-    drawn: dict[str, Any] = {"color": style.BLUE, "linewidth": 1.4, **how}
+    drawn: dict[str, Any] = {"color": style.BLUE, "linewidth": 1.4, "label": MEASURED, **how}
     axes.plot(x[kept], y[kept], **drawn)

@@ -16,17 +16,17 @@ from reports.figures import style
 from reports.figures.sparkline import WORDS, sparkline
 from reports.page.svg import inline_svg
 from reports.run import Run, listed
-from reports.text.number import MISSING
+from reports.text.key_result import number_in_words
 
 TITLES: Final = {
-    "norms": "Value lengths",
+    "norms": "Value norms",
     "similarity": "Similarity",
-    "weights": "Attention weights",
+    "weights": "Weights",
     "separability": "Separability",
     "bounds": "Bounds",
-    "directions": "Beyond chance",
+    "directions": "Directions",
 }
-SYMBOLS: Final = {"holds": "✓", "fails": "✗", "open": "?"}
+SYMBOLS: Final = {"holds": "✓", "fails": "✗", "undetermined": "?"}
 STATES: Final = {
     "holds": ("✓", "hold"),
     "undetermined": ("?", "undetermined"),
@@ -62,22 +62,6 @@ def cards(run: Run, folder: str = "") -> list[Card]:
     return [_card(json.loads(line), run, suffix) for line in lines]
 
 
-def number_in_words(number: dict[str, Any]) -> str:
-    """A number with what belongs to it.
-
-    >>> of = {"of": "CV", "value": 0.2168, "lower": 0.209, "upper": 0.225}
-    >>> number_in_words(of | {"expected": None, "tolerated": 0.05})
-    'CV: 0.217 (0.209 to 0.225); tolerated 0.05'
-    """
-    text = f"{number['of']}: {_digits(number['value'])}"
-    if number["lower"] is not None and number["upper"] is not None:
-        text += f" ({_digits(number['lower'])} to {_digits(number['upper'])})"
-    for name in ("expected", "tolerated"):
-        if number[name] is not None:
-            text += f"; {name} {_digits(number[name])}"
-    return text
-
-
 def _card(result: dict[str, Any], run: Run, suffix: str) -> Card:
     key, counts = result["key"], result["counts"]
     figure, words = sparkline(key, run), WORDS.get(key, "")
@@ -100,7 +84,3 @@ def _card(result: dict[str, Any], run: Run, suffix: str) -> Card:
         curve=curve,
         words=words,
     )
-
-
-def _digits(value: float | None) -> str:
-    return MISSING if value is None else f"{value:.3g}"

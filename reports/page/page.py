@@ -66,13 +66,14 @@ def write_page(
     """
     shown_apart = [part(Run.of(of), tables(of), out, folder) for folder, of in parts(tree).items()]
     first = shown_apart[0]
+    facts = header.header(first.run, seconds)
     page = template("page.html").render(
         model=header.model_name(first.run),
-        facts=header.header(first.run, seconds),
+        facts=facts,
         queries=first.run.queries,
         commands=commands,
         documents=f"{first.run.counted('document')} of {first.run.positions:,} tokens",
-        text=dict(header.header(first.run, None))["Text"],
+        text=dict(facts)["Text"],
         warnings=header.warnings(first.run),
         parts=shown_apart,
         errata=first.tables.get("errata"),

@@ -28,7 +28,7 @@ KEY_RESULTS: list[dict[str, Any]] = [
             "of": f"Number of {key}",
             "value": 0.12345,
             "lower": 0.1,
-            "upper": None if answer == "open" else 0.2,
+            "upper": None if answer == "undetermined" else 0.2,
             "expected": None,
             "tolerated": 0.05 if answer == "fails" else None,
         },
@@ -38,11 +38,11 @@ KEY_RESULTS: list[dict[str, Any]] = [
     }
     for key, answer in {
         "norms": "fails",
-        "similarity": "open",
+        "similarity": "undetermined",
         "weights": "holds",
         "separability": "holds",
         "bounds": "fails",
-        "directions": "open",
+        "directions": "undetermined",
     }.items()
 ]
 

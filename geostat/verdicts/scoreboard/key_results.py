@@ -19,18 +19,20 @@ from geostat.datasets.parts import PART
 from geostat.datasets.tokens import most_tokens
 from geostat.verdicts.scoreboard.finding import UNITS, by_verdict
 
-Answer = Literal["holds", "fails", "open"]
+Answer = Literal["holds", "fails", "undetermined"]
 ANSWERS: Final[Mapping[str, Answer]] = {
     "confirmed": "holds",
     "contradicted": "fails",
-    "undecided": "open",
+    "undecided": "undetermined",
 }
-"""What a majority of heads says of an assumption; of no majority the answer is open."""
+"""What a majority of heads says of an assumption; of none it is undetermined."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Number:
-    """A number with its 95% interval over documents: None for what is not known."""
+    """A number with its 95% interval, over documents or, of bounds, value heads; None for what is
+    not known.
+    """
 
     of: str
     value: float | None
@@ -51,6 +53,11 @@ class Counts:
     fails: int = 0
     undetermined: int = 0
     no_estimate: int = 0
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.holds + self.fails + self.undetermined + self.no_estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,74 +83,86 @@ def key_results(tree: xr.DataTree) -> list[str]:
 
 
 def _norms(tree: xr.DataTree) -> KeyResult:
-    verdicts = {
-        "holds": "Value vectors are of nearly one length behind the sink.",
-        "fails": "Value vectors are not of one length within a document.",
-        "open": "Whether value vectors are of one length is open in many heads.",
-    }
-    answer, counts = _majority(tree, "norms.cv")
-    number = _pooled(tree, "whole", "CV, heads pooled", claim="norms.cv", parameter="cv_token")
-    return KeyResult("norms", answer, verdicts[answer], number, counts, "norms.cv")
+    return _of_assumption(
+        tree,
+        "norms",
+        "norms.cv",
+        {
+            "holds": "In most heads value vectors are of nearly one length.",
+            "fails": "In most heads value vectors are not of one length.",
+            "mixed": "Value vectors are of nearly one length in some heads, not in others.",
+            "undetermined": "Whether value vectors are of one length is undetermined.",
+        },
+        _pooled(tree, "whole", "CV, heads pooled", claim="norms.cv", parameter="cv_token"),
+    )
 
 
 def _similarity(tree: xr.DataTree) -> KeyResult:
-    answer, counts = _majority(tree, "similarity.exponential")
+    claim, name = "similarity.exponential", "overall_mae_by_lag"
     verdicts = {
-        "holds": "Similarity of values decays exponentially with distance.",
-        "fails": "Similarity of values does not decay exponentially with distance.",
-        "open": "Whether similarity of values decays exponentially is open in many heads.",
+        "holds": "In most heads similarity decays exponentially with distance.",
+        "fails": "In most heads similarity does not decay exponentially with distance.",
+        "mixed": "Similarity decays exponentially in some heads, not in others.",
+        "undetermined": "Whether similarity decays exponentially is undetermined.",
     }
-    if answer == "fails" and by_verdict(tree, "similarity.offset")[0] == "confirmed":
-        verdicts["fails"] = "Similarity of values decays to a constant, not exponentially to 0."
-    number = _pooled(
-        tree,
-        "overall_mae_by_lag",
-        "Error, heads pooled",
-        claim="similarity.exponential",
-        gram="exponential",
-    )
-    claim = "similarity.exponential"
-    return KeyResult("similarity", answer, verdicts[answer], number, counts, claim)
+    exponential, offset = _counts(tree, claim), _counts(tree, "similarity.offset")
+    # the fewest heads that can be both
+    if 2 * (exponential.fails + offset.holds - exponential.total) > exponential.total:
+        verdicts["fails"] = "In most heads similarity decays to a constant, not exponentially to 0."
+    number = _pooled(tree, name, "Error, heads pooled", claim=claim, gram="exponential")
+    return _of_assumption(tree, "similarity", claim, verdicts, number)
 
 
 def _weights(tree: xr.DataTree) -> KeyResult:
-    answer, counts = _majority(tree, "weights.shape_position")
-    verdicts = {
-        "holds": "Attention weights follow the four phases in most heads.",
-        "fails": "Attention weights do not follow the four phases in most heads.",
-        "open": "Attention weights follow the four phases in some heads only.",
-    }
-    at = tree["verdicts"].to_dataset().sel(claim="weights.shape_position")
-    number = _number(at, "true_share", "Share of heads")
     claim = "weights.shape_position"
-    return KeyResult("weights", answer, verdicts[answer], number, counts, claim)
+    return _of_assumption(
+        tree,
+        "weights",
+        claim,
+        {
+            "holds": "In most heads weights follow the four phases.",
+            "fails": "In most heads weights do not follow the four phases.",
+            "mixed": "Weights follow the four phases in some heads, not in others.",
+            "undetermined": "Whether weights follow the four phases is undetermined.",
+        },
+        _number(tree["verdicts"].to_dataset().sel(claim=claim), "true_share", "Share that do"),
+    )
 
 
 def _separability(tree: xr.DataTree) -> KeyResult:
-    verdicts = {
-        "holds": "Selected tokens stand apart, more than tokens chosen at random.",
-        "fails": "Selected tokens stand apart less than tokens chosen at random.",
-        "open": "Selected tokens stand apart no more than chance may explain.",
-    }
-    found = _gain(tree, "random_selection")
-    if found is None:
-        return _unmeasured(
-            "separability", "Chance was not measured, so nothing is compared with it."
-        )
-    answer, at = found
-    return KeyResult(
-        key="separability",
-        answer=answer,
-        verdict=verdicts[answer],
-        number=_gained(at, "above chance"),
-        counts=_above(at),
+    return _of_gain(
+        tree,
+        "separability",
+        "random_selection",
+        {
+            "holds": "Selected tokens stand apart more than tokens chosen at random.",
+            "fails": "Selected tokens stand apart less than tokens chosen at random.",
+            "undetermined": "Whether selected tokens stand apart more than random ones is"
+            " undetermined.",
+        },
     )
+
+
+def _directions(tree: xr.DataTree) -> KeyResult:
+    """Whether separability is more than weights and lengths alone give: against values of random
+    direction.
+    """
+    verdicts = {
+        "holds": "Directions of values add to separability.",
+        "fails": "Directions of values take separability away.",
+        "undetermined": "Whether directions of values add to separability is undetermined.",
+    }
+    gains = _gains(tree, "random_directions")
+    if gains is not None and float(gains["precision_gain_band_upper"].isel(n=0)) < 0:
+        verdicts["holds"] = (
+            f"Directions of values add to separability, but take away at N = {int(gains['n'][0])}."
+        )
+    return _of_gain(tree, "directions", "random_directions", verdicts)
 
 
 def _bounds(tree: xr.DataTree) -> KeyResult:
     """Answered by Recall under the sharp bounds of the printed decay, against heads drawn from the
-    bounds' own model: fewer inside by more than two standard errors of the difference of two such
-    shares fail.
+    bounds' own model: fewer inside by more than two standard errors, over value heads, fail.
     """
     at = tree["summary"].to_dataset()
     if "sharp" not in at["edition"].values or not float(
@@ -153,23 +172,30 @@ def _bounds(tree: xr.DataTree) -> KeyResult:
     sharp = at.sel(edition="sharp", gram="exponential")
     inside, cells = float(sharp["recall_inside"]), int(sharp["recall_cells"])
     outside = _known(sharp["recall_outside"]) or 0.0
-    expected = _known(sharp["recall_drawn_inside"]) if "recall_drawn_inside" in sharp else None
-    answer: Answer = "open"
-    if expected is not None:
-        # if the assumptions are true as fitted, measured and drawn heads scatter alike
-        reach = 2 * np.sqrt(2) * (_known(sharp["recall_drawn_inside_se"]) or 0.0)
-        answer = "fails" if inside < expected - reach else "holds"
+    error, gap, reach, expected = (
+        _known(sharp[f"recall_{name}"]) if f"recall_{name}" in sharp else None
+        for name in ("inside_se", "drawn_gap", "drawn_gap_se", "drawn_inside")
+    )
+    answer: Answer = "undetermined"
+    if gap is not None and reach is not None:
+        answer = "fails" if gap > 2 * reach else "holds"
     verdicts = {
         "holds": "Recall lies within the bounds that the assumptions imply, as often as expected.",
         "fails": "Recall lies outside the bounds that the assumptions imply, too often.",
-        "open": "How often Recall should lie within its bounds is not known.",
+        "undetermined": "How often Recall should lie within its bounds is not known.",
     }
     within, beyond = round(inside * cells), round(outside * cells)
     return KeyResult(
         key="bounds",
         answer=answer,
         verdict=verdicts[answer],
-        number=Number(of="Share inside", value=inside, expected=expected),
+        number=Number(
+            of="Share inside",
+            value=inside,
+            lower=None if error is None else max(inside - 1.96 * error, 0.0),
+            upper=None if error is None else min(inside + 1.96 * error, 1.0),
+            expected=expected,
+        ),
         counts=Counts(
             of="values of heads and N",
             holds=within,
@@ -179,47 +205,45 @@ def _bounds(tree: xr.DataTree) -> KeyResult:
     )
 
 
-def _directions(tree: xr.DataTree) -> KeyResult:
-    """Whether separability is more than weights and lengths alone give: against values of random
-    direction.
+def _of_assumption(
+    tree: xr.DataTree, key: str, claim: str, verdicts: dict[str, str], number: Number
+) -> KeyResult:
+    """Answered by more than half of all heads; `verdicts` has words for some that hold beside some
+    that fail, too.
     """
-    found = _gain(tree, "random_directions")
-    if found is None:
-        return _unmeasured("directions", "Values of random direction were not measured.")
-    answer, at = found
-    gain = tree["separable"].to_dataset()["precision_gain"].sel(null="random_directions")
-    first = gain.isel(n=np.flatnonzero((gain["n"] > 1) & gain.notnull()))[0]
-    verdicts = {
-        "holds": "Directions of values add to separability.",
-        "fails": "Directions of values take separability away, at every N.",
-        "open": "Directions of values add no separability that stands out of the noise.",
-    }
-    if answer == "holds" and float(first) < 0:
-        verdicts["holds"] = (
-            f"Directions of values add to separability, but not at N = {int(first['n'])}."
-        )
-    return KeyResult(
-        key="directions",
-        answer=answer,
-        verdict=verdicts[answer],
-        number=_gained(at, "gained"),
-        counts=_above(at),
+    counts, answer = _counts(tree, claim), ANSWERS[by_verdict(tree, claim)[0]]
+    mixed = answer == "undetermined" and counts.holds and counts.fails
+    return KeyResult(key, answer, verdicts["mixed" if mixed else answer], number, counts, claim)
+
+
+def _of_gain(tree: xr.DataTree, key: str, null: str, verdicts: dict[str, str]) -> KeyResult:
+    """Answered by the gain of mean Precision over a null baseline, at the N where it is largest, by
+    its band over all N.
+    """
+    gains = _gains(tree, null)
+    if gains is None:
+        return _unmeasured(key, "What chance alone would give was not measured.")
+    at = gains.isel(n=int(gains["precision_gain"].argmax("n")))
+    low, high = (float(at[f"precision_gain_band_{side}"]) for side in ("lower", "upper"))
+    answer: Answer = "holds" if low > 0 else "fails" if high < 0 else "undetermined"
+    known = bool(np.isfinite([low, high]).all())
+    number = Number(
+        of=f"Largest gain in Precision, at N = {int(at['n'])}",
+        value=float(at["precision_gain"]),
+        lower=max(low, -1.0) if known else None,
+        upper=min(high, 1.0) if known else None,
     )
+    return KeyResult(key, answer, verdicts[answer], number, _above(at))
 
 
-def _majority(tree: xr.DataTree, claim: str) -> tuple[Answer, Counts]:
-    """The answer of more than half of all heads, and the counts behind it."""
+def _counts(tree: xr.DataTree, claim: str) -> Counts:
     at = tree["verdicts"].to_dataset().sel(claim=claim)
     names = ("holds", "fails", "undetermined", "no_estimate")
-    return ANSWERS[by_verdict(tree, claim)[0]], Counts(
-        of=UNITS[claim], **{name: int(at[name]) for name in names}
-    )
+    return Counts(of=UNITS[claim], **{name: int(at[name]) for name in names})
 
 
-def _gain(tree: xr.DataTree, null: str) -> tuple[Answer, xr.Dataset] | None:
-    """The gain of mean Precision over a null baseline at the N between 1 and T where it is largest,
-    and whether the bands over all these N leave out 0 there; None without that baseline.
-    """
+def _gains(tree: xr.DataTree, null: str) -> xr.Dataset | None:
+    """Gains of mean Precision over a null baseline at N between 1 and T; None without them."""
     if "separable" not in tree.children:
         return None
     at = tree["separable"].to_dataset()
@@ -228,24 +252,7 @@ def _gain(tree: xr.DataTree, null: str) -> tuple[Answer, xr.Dataset] | None:
     at = at.sel(null=null)
     between = (at["n"] > 1) & (at["n"] < most_tokens(tree["capture"].to_dataset()))
     at = at.isel(n=np.flatnonzero(between & at["precision_gain"].notnull()))
-    if not at.sizes["n"]:
-        return None
-    best = at.isel(n=int(at["precision_gain"].argmax("n")))
-    answer: Answer = "open"
-    if float(best["precision_gain_band_lower"]) > 0:
-        answer = "holds"
-    elif float(best["precision_gain_band_upper"]) < 0:
-        answer = "fails"
-    return answer, best
-
-
-def _gained(at: xr.Dataset, words: str) -> Number:
-    return Number(
-        of=f"Precision {words} at N = {int(at['n'])}",
-        value=_known(at["precision_gain"]),
-        lower=_known(at["precision_gain_band_lower"]),
-        upper=_known(at["precision_gain_band_upper"]),
-    )
+    return at if at.sizes["n"] else None
 
 
 def _above(at: xr.Dataset) -> Counts:
@@ -280,7 +287,7 @@ def _known(value: xr.DataArray) -> float | None:
 def _unmeasured(key: str, verdict: str) -> KeyResult:
     return KeyResult(
         key=key,
-        answer="open",
+        answer="undetermined",
         verdict=verdict,
         number=Number(of="Measured", value=None),
         counts=Counts(of="heads"),

@@ -225,3 +225,21 @@ def test_a_sharp_bound_is_read_whatever_its_value():
     tree = made_by_hand()
     tree["envelope"]["recall_lower"][...] = -0.5
     assert (overall(tree)["f_inner_cells"] == 6).all()
+
+
+def test_drawn_heads_are_compared_with_measured_ones_value_head_by_value_head(finished: Finished):
+    """The gap of two shares of the same cells; measured curves that are themselves drawn have none
+    beyond its error.
+    """
+    tree, envelope = finished.tree, finished.tree["envelope"].to_dataset()
+    found = overall(tree)
+    np.testing.assert_allclose(
+        found["recall_drawn_gap"], found["recall_drawn_inside"] - found["recall_inside"], atol=1e-12
+    )
+    assert (found["recall_drawn_gap_se"].sel(gram="exponential") > 0).all()
+    names = [f"{name}_excess" for name in ("precision", "recall")]
+    same = envelope.assign({name: envelope[name.replace("_", "_drawn_")] for name in names})
+    drawn = overall(tree.assign({"envelope": xr.DataTree(same)})).sel(gram="exponential")
+    for name in ("precision", "recall"):
+        np.testing.assert_array_equal(drawn[f"{name}_drawn_gap"], 0)
+        np.testing.assert_allclose(drawn[f"{name}_inside_se"], drawn[f"{name}_drawn_inside_se"])

@@ -8,7 +8,7 @@ import xarray as xr
 from support.spine import Finished
 
 from geostat.verdicts.scoreboard.key_results import key_results
-from geostat.verdicts.scoreboard.listed import told
+from geostat.verdicts.scoreboard.lines import as_line
 
 N = np.array([1, 2, 4, 8, 64])
 CLAIMS = ("norms.cv", "similarity.exponential", "similarity.offset", "weights.shape_position")
@@ -57,7 +57,8 @@ def run(
     )
     shares = {"recall_inside": inside, "recall_outside": 0.05, "recall_cells": 100}
     if drawn:
-        shares |= {"recall_drawn_inside": 0.8, "recall_drawn_inside_se": 0.01}
+        shares |= {"recall_drawn_inside": 0.8, "recall_inside_se": 0.02}
+        shares |= {"recall_drawn_gap": 0.8 - inside, "recall_drawn_gap_se": 0.014}
     summary = xr.Dataset(
         {name: (("edition", "gram"), [[value]]) for name, value in shares.items()},
         coords={"edition": [edition], "gram": ["exponential"]},
@@ -74,7 +75,7 @@ def results(tree: xr.DataTree) -> dict[str, dict]:
 
 
 @pytest.mark.parametrize(
-    ("holds", "fails", "answer"), [(6, 1, "holds"), (1, 6, "fails"), (5, 5, "open")]
+    ("holds", "fails", "answer"), [(6, 1, "holds"), (1, 6, "fails"), (5, 5, "undetermined")]
 )
 def test_an_assumption_is_answered_by_most_heads(holds, fails, answer):
     found = results(run(holds=holds, fails=fails))
@@ -94,7 +95,7 @@ def test_an_assumption_is_answered_by_most_heads(holds, fails, answer):
     [
         ((0.5, 0.4, 0.3), "holds", 2),
         ((-0.2, 0.1, 0.3), "holds", 8),
-        ((0.05, 0.0, 0.0), "open", 2),
+        ((0.05, 0.0, 0.0), "undetermined", 2),
         ((-0.5, -0.2, -0.4), "fails", 4),
     ],
 )
@@ -104,15 +105,17 @@ def test_separability_is_answered_where_it_is_furthest_above_chance(gain, answer
         assert found[key]["answer"] == answer
         assert found[key]["number"]["of"].endswith(f"at N = {at}")
         assert found[key]["counts"]["holds"] == 6
-    assert ("not at N = 2" in found["directions"]["verdict"]) == (gain[0] == -0.2)
+    assert ("take away at N = 2" in found["directions"]["verdict"]) == (gain[0] == -0.2)
 
 
 @pytest.mark.parametrize(("inside", "answer"), [(0.83, "holds"), (0.78, "holds"), (0.77, "fails")])
 def test_bounds_fail_where_clearly_fewer_values_lie_inside_than_drawn_ones_do(inside, answer):
-    """The difference of two such shares has an error of 0.014."""
+    """The difference of the two shares has an error of 0.014."""
     one = results(run(inside=inside))["bounds"]
     assert one["answer"] == answer
     assert one["number"]["expected"] == 0.8
+    assert one["number"]["lower"] == pytest.approx(inside - 0.0392)
+    assert one["number"]["upper"] == pytest.approx(inside + 0.0392)
     counts = one["counts"]
     assert (counts["holds"], counts["fails"]) == (round(100 * inside), 5)
     assert counts["holds"] + counts["fails"] + counts["undetermined"] == 100
@@ -126,10 +129,24 @@ def test_what_was_not_measured_is_open_and_says_so():
         ("bounds", "not evaluated"),
     ):
         one = without[key]
-        assert (one["answer"], one["number"]["value"]) == ("open", None)
+        assert (one["answer"], one["number"]["value"]) == ("undetermined", None)
         assert word in one["verdict"]
-        assert told(one).endswith("Measured: n/a")
-    assert results(run(drawn=False))["bounds"]["answer"] == "open"
+        assert as_line(one).endswith("Measured: n/a")
+    assert results(run(drawn=False))["bounds"]["answer"] == "undetermined"
+
+
+def test_heads_that_are_all_undetermined_are_not_said_to_differ():
+    """Some that hold beside some that fail is another thing than none of either."""
+    none, split = results(run()), results(run(holds=5, fails=5))
+    for key in ("norms", "similarity", "weights"):
+        assert (none[key]["answer"], split[key]["answer"]) == ("undetermined", "undetermined")
+        assert "is undetermined" in none[key]["verdict"]
+        assert "in some heads, not in others" in split[key]["verdict"]
+
+
+def test_a_gain_that_cannot_lie_beyond_one_is_not_said_to():
+    one = results(run(gain=(0.5, 0.4, 0.3), band=0.9))["separability"]
+    assert (one["number"]["lower"], one["number"]["upper"]) == (pytest.approx(-0.4), 1.0)
 
 
 def test_fits_without_pooled_ones_have_no_pooled_number():
@@ -144,25 +161,27 @@ def test_fits_without_pooled_ones_have_no_pooled_number():
         )
 
 
-def test_similarity_that_decays_to_a_constant_is_told_so():
+@pytest.mark.parametrize(("constant", "said"), [(10, True), (9, False)])
+def test_similarity_is_said_to_decay_to_a_constant_where_most_heads_surely_do(constant, said):
+    """Of ten heads six fail the exponential; of those, at least one more than half must do."""
     tree = run(fails=6)
     verdicts = tree["verdicts"].to_dataset().copy(deep=True)
     offset = verdicts["claim"].values == "similarity.offset"
-    verdicts["holds"].values[offset], verdicts["fails"].values[offset] = 9, 0
+    verdicts["holds"].values[offset], verdicts["fails"].values[offset] = constant, 0
     found = results(tree.assign({"verdicts": xr.DataTree(verdicts)}))["similarity"]
-    assert (found["answer"], "to a constant" in found["verdict"]) == ("fails", True)
+    assert (found["answer"], "to a constant" in found["verdict"]) == ("fails", said)
 
 
 def every_verdict() -> set[str]:
     trees = [run(holds=h, fails=f) for h, f in ((6, 1), (1, 6), (5, 5))]
     trees += [run(gain=g) for g in ((-0.2, 0.1, 0.3), (0.05, 0.0, 0.0), (-0.5, -0.2, -0.4))]
-    trees += [run(inside=0.5), run(drawn=False), run(null=False, edition="printed")]
+    trees += [run(), run(inside=0.5), run(drawn=False), run(null=False, edition="printed")]
     return {one["verdict"] for tree in trees for one in results(tree).values()}
 
 
 def test_a_verdict_has_at_most_fifteen_words():
     verdicts = every_verdict()
-    assert len(verdicts) > 18
+    assert len(verdicts) == 24
     for verdict in verdicts:
         assert len(verdict.split()) <= 15, verdict
         assert verdict.endswith(".")

@@ -79,3 +79,12 @@ def test_a_run_without_key_results_has_a_page_without_cards(tmp_path):
     }
     page = write_page(tree.assign({"summary": xr.DataTree(bare)}), tmp_path)
     assert "<article" not in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("key", "name"), [("norms", "cv_token"), ("weights", "weight")])
+def test_what_was_not_fitted_has_no_empty_curve(key, name):
+    tree = run_tree()
+    group = "norms" if key == "norms" else "display"
+    without = tree[group].to_dataset()
+    without[name] = without[name] * float("nan")
+    assert sparkline(key, Run.of(tree.assign({group: xr.DataTree(without)}))) is None

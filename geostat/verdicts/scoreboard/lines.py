@@ -1,4 +1,6 @@
-"""Key results as lines for a terminal, and claims as rows with their counts. Imports xarray."""
+"""Key results as lines for a terminal, and claims as rows with their counts. Imports xarray,
+and reports for numbers.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+
+from reports.text.key_result import number_in_words
 
 
 def counted_claims(verdicts: xr.Dataset) -> list[dict[str, Any]]:
@@ -29,30 +33,21 @@ def counted_claims(verdicts: xr.Dataset) -> list[dict[str, Any]]:
     return rows
 
 
-def told(result: Mapping[str, Any]) -> str:
+def as_line(result: Mapping[str, Any]) -> str:
     """A key result as one line for the terminal.
 
     >>> number = {"of": "CV", "value": 0.2168, "lower": 0.209, "upper": 0.225}
     >>> number |= {"expected": None, "tolerated": None}
     >>> counts = {"of": "heads", "holds": 0, "fails": 9, "undetermined": 1, "no_estimate": 0}
     >>> result = {"key": "norms", "answer": "fails", "verdict": "They vary.", "tokens": None}
-    >>> told(result | {"number": number, "counts": counts})
-    'norms         fails  They vary. CV: 0.217 (0.209 to 0.225); of 10 heads 0 hold, 9 fail'
+    >>> as_line(result | {"number": number, "counts": counts})
+    'norms         fails         They vary. CV: 0.217 (0.209 to 0.225); of 10 heads 0 hold, 9 fail'
     """
-    number, counts = result["number"], result["counts"]
+    counts = result["counts"]
     of = sum(counts[name] for name in ("holds", "fails", "undetermined", "no_estimate"))
     where = f"T = {result['tokens']:,}: " if result["tokens"] else ""
-    words = f"{result['key']:13} {result['answer']:5}  {where}{result['verdict']}"
-    words += f" {number['of']}: {_digits(number['value'])}"
-    if number["lower"] is not None and number["upper"] is not None:
-        words += f" ({_digits(number['lower'])} to {_digits(number['upper'])})"
-    for name in ("expected", "tolerated"):
-        if number[name] is not None:
-            words += f", {name} {_digits(number[name])}"
+    line = f"{result['key']:13} {result['answer']:12}  {where}{result['verdict']}"
+    line += f" {number_in_words(result['number'])}"
     if of:
-        words += f"; of {of:,} {counts['of']} {counts['holds']:,} hold, {counts['fails']:,} fail"
-    return words
-
-
-def _digits(value: float | None) -> str:
-    return "n/a" if value is None else f"{value:.3g}"
+        line += f"; of {of:,} {counts['of']} {counts['holds']:,} hold, {counts['fails']:,} fail"
+    return line
