@@ -74,12 +74,6 @@ def answer(asked: Asked) -> dict[str, Any]:
         raise InputError(
             "--elasticity and --find were both given, expected one. Ask one after the other."
         )
-    started = asked.sets or asked.run or asked.head or asked.gram != ASSUMED
-    if not (started or asked.find or asked.elasticity):
-        raise InputError(
-            "no parameter was given, expected one or more to vary or fix. Use for example geostat"
-            " whatif --set beta=0.05:1:20 --set N=8, or --from report --head L5H3 --set N=2:64:63."
-        )
     start, source = _start(asked)
     axes = {one.name: one.of(start["base"]) for one in settings}
     varying = {name: values for name, values in axes.items() if values.size > 1}
@@ -119,6 +113,12 @@ def _start(asked: Asked) -> tuple[dict[str, Any], dict[str, str]]:
 
     A head's measured Gram is always projected: no vectors need have lag means.
     """
+    started = asked.sets or asked.run or asked.head or asked.gram != ASSUMED
+    if not (started or asked.find or asked.elasticity):
+        raise InputError(
+            "no parameter was given, expected one or more to vary or fix. Use for example geostat"
+            " whatif --set beta=0.05:1:20 --set N=8, or --from report --head L5H3 --set N=2:64:63."
+        )
     if (asked.run is None) != (asked.head is None):
         raise InputError(
             "--from and --head go together: name the run and one of its heads, such as --from"
@@ -192,10 +192,10 @@ def _summary(dataset: xr.Dataset) -> dict[str, Any]:
                 )
             )
         lines[name] = "; ".join(parts)
-    return lines | _by_value(dataset)
+    return lines | by_value(dataset)
 
 
-def _by_value(dataset: xr.Dataset) -> dict[str, Any]:
+def by_value(dataset: xr.Dataset) -> dict[str, Any]:
     """Bounds, cut to [0, 1], by value of the parameter that takes the fewest of several values,
     means over the points of the others at which a bound says something at every value.
     """

@@ -2,7 +2,7 @@
 how many heads say so.
 
 What ends `geostat run`, what `--json` gives, and what a page begins with. Made from the fits and
-the confrontation alone; imports numpy and xarray.
+the confrontation alone; imports numpy, scipy and xarray.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from typing import Final, Literal
 
 import numpy as np
 import xarray as xr
+from scipy.special import stdtrit
 
 from geostat.datasets.parts import PART
 from geostat.datasets.tokens import most_tokens
+from geostat.statistics.jackknife import LEVEL
 from geostat.verdicts.scoreboard.finding import UNITS, by_verdict
 
 Answer = Literal["holds", "fails", "undetermined"]
@@ -26,6 +28,8 @@ ANSWERS: Final[Mapping[str, Answer]] = {
     "undecided": "undetermined",
 }
 """What a majority of heads says of an assumption; of none it is undetermined."""
+ALIKE: Final = 0.10
+"""By how much a share may be less than the expected one and still be as expected; ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,8 +165,8 @@ def _directions(tree: xr.DataTree) -> KeyResult:
 
 
 def _bounds(tree: xr.DataTree) -> KeyResult:
-    """Answered by Recall under the sharp bounds of the printed decay, against heads drawn from the
-    bounds' own model: fewer inside by more than two standard errors, over value heads, fail.
+    """Answered by Recall under the sharp bounds of the printed decay: by how much fewer values lie
+    inside than of heads drawn from the bounds' own model, value head by value head.
     """
     at = tree["summary"].to_dataset()
     if "sharp" not in at["edition"].values or not float(
@@ -172,17 +176,26 @@ def _bounds(tree: xr.DataTree) -> KeyResult:
     sharp = at.sel(edition="sharp", gram="exponential")
     inside, cells = float(sharp["recall_inside"]), int(sharp["recall_cells"])
     outside = _known(sharp["recall_outside"]) or 0.0
-    error, gap, reach, expected = (
+    error, gap, gap_error, expected = (
         _known(sharp[f"recall_{name}"]) if f"recall_{name}" in sharp else None
         for name in ("inside_se", "drawn_gap", "drawn_gap_se", "drawn_inside")
     )
+    capture = tree["capture"].sizes
+    if capture["document"] < 2:  # no value is then known to lie outside
+        error = gap_error = None
+    clusters = capture["layer"] * capture["kv_head"]
+    half = float(stdtrit(max(clusters - 1, 1), 0.5 + LEVEL / 2))
     answer: Answer = "undetermined"
-    if gap is not None and reach is not None:
-        answer = "fails" if gap > 2 * reach else "holds"
+    if gap is not None and gap_error is not None:
+        if gap - half * gap_error > ALIKE:
+            answer = "fails"
+        elif gap + half * gap_error < ALIKE:
+            answer = "holds"
     verdicts = {
         "holds": "Recall lies within the bounds that the assumptions imply, as often as expected.",
         "fails": "Recall lies outside the bounds that the assumptions imply, too often.",
-        "undetermined": "How often Recall should lie within its bounds is not known.",
+        "undetermined": "Whether Recall lies within its bounds as often as expected is"
+        " undetermined.",
     }
     within, beyond = round(inside * cells), round(outside * cells)
     return KeyResult(
@@ -192,8 +205,8 @@ def _bounds(tree: xr.DataTree) -> KeyResult:
         number=Number(
             of="Share inside",
             value=inside,
-            lower=None if error is None else max(inside - 1.96 * error, 0.0),
-            upper=None if error is None else min(inside + 1.96 * error, 1.0),
+            lower=None if error is None else max(inside - half * error, 0.0),
+            upper=None if error is None else min(inside + half * error, 1.0),
             expected=expected,
         ),
         counts=Counts(
@@ -222,7 +235,7 @@ def _of_gain(tree: xr.DataTree, key: str, null: str, verdicts: dict[str, str]) -
     """
     gains = _gains(tree, null)
     if gains is None:
-        return _unmeasured(key, "What chance alone would give was not measured.")
+        return _unmeasured(key, "Not compared with chance at any N between 1 and T.")
     at = gains.isel(n=int(gains["precision_gain"].argmax("n")))
     low, high = (float(at[f"precision_gain_band_{side}"]) for side in ("lower", "upper"))
     answer: Answer = "holds" if low > 0 else "fails" if high < 0 else "undetermined"
@@ -275,9 +288,9 @@ def _pooled(tree: xr.DataTree, name: str, of: str, *, claim: str, **at: str) -> 
 
 
 def _number(at: xr.Dataset, name: str, of: str) -> Number:
-    """A stored number with its interval."""
+    """A stored number with its interval; none of them can be negative."""
     value, lower, upper = (_known(at[f"{name}{end}"]) for end in ("", "_lower", "_upper"))
-    return Number(of=of, value=value, lower=lower, upper=upper)
+    return Number(of=of, value=value, lower=None if lower is None else max(lower, 0.0), upper=upper)
 
 
 def _known(value: xr.DataArray) -> float | None:

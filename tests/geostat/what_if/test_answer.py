@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from geostat.what_if.answer import Asked, answer
+from geostat.what_if.answer import Asked, answer, by_value
 
 
 def asked(tmp_path, *sets: str, **more) -> dict:
@@ -25,6 +25,15 @@ def test_means_are_of_the_points_that_every_value_has(tmp_path):
     """No vectors have the second Gram at any N, and the printed bound on F(r_min) is unknown."""
     said = asked(tmp_path, "N=2:9:8", "rho0=0,0.99", bounds=("f_inner_lower",), edition="printed")
     assert [row["f_inner_lower"] for row in said["by_value"]] == [None, None]
+
+
+def test_a_point_that_one_value_lacks_counts_for_none():
+    """Means over other points than those of another value could not be compared with it."""
+    bound = np.array([[0.2, 0.3], [0.9, np.nan], [0.4, 0.5]])
+    study = xr.Dataset(
+        {"recall_lower": (("N", "beta"), bound)}, coords={"N": [2, 3, 4], "beta": [0.5, 1.0]}
+    )
+    assert [row["recall_lower"] for row in by_value(study)["by_value"]] == [0.3, 0.4]
 
 
 @pytest.mark.parametrize(("values", "told"), [("2:5:4", 4), ("2:31:30", 6)])
