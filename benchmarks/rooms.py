@@ -17,6 +17,8 @@ import grimp
 
 ROOMS = {"geostat": 50, "theory": 35, "reports": 30, "empirical": 15}
 """The most arrows that each may have."""
+LONGEST_FILE, LONGEST_FUNCTION = 300, 60
+"""Lines of a file and of a function, but of compiled kernels."""
 LAYOUT = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -88,44 +90,70 @@ def part(module: str) -> str:
     return ".".join(module.split(".")[:2])
 
 
-def main() -> None:
-    """Measure and print."""
-    graph = grimp.build_graph(*ROOMS)
-    total, all_lines = Size(), 0
-    for room, most in ROOMS.items():
-        modules = [name for name in graph.modules if name.startswith(f"{room}.")]
-        arrows = {
-            (part(name), part(other))
-            for name in modules
-            for other in graph.find_modules_directly_imported_by(name)
-            if other.startswith(f"{room}.")
+@dataclass(frozen=True)
+class Room:
+    """A room measured: lines by file, code and prose, arrows, and lines by function."""
+
+    lines: dict[str, int]
+    size: Size
+    arrows: set[tuple[str, str]]
+    functions: dict[str, int]
+
+    def long(self) -> dict[str, int]:
+        """Files over 300 lines and functions over 60, with their lines."""
+        files = {name: count for name, count in self.lines.items() if count > LONGEST_FILE}
+        return files | {
+            name: count for name, count in self.functions.items() if count > LONGEST_FUNCTION
         }
-        arrows = {(above, under) for above, under in arrows if above != under}
-        files = sorted(Path(room).rglob("*.py"))
-        sources = {file: file.read_text(encoding="utf-8") for file in files}
-        lines = {file: len(source.splitlines()) for file, source in sources.items()}
-        whole = sum((size(source) for source in sources.values()), Size())
-        functions = [
-            (node.end_lineno - node.lineno + 1, f"{file}:{node.name}")
+
+
+def imports() -> grimp.ImportGraph:
+    """Return what imports what in all rooms."""
+    return grimp.build_graph(*ROOMS)
+
+
+def measured(room: str, graph: grimp.ImportGraph) -> Room:
+    """Measure a room."""
+    arrows = {
+        (part(name), part(other))
+        for name in graph.modules
+        if name.startswith(f"{room}.")
+        for other in graph.find_modules_directly_imported_by(name)
+        if other.startswith(f"{room}.")
+    }
+    sources = {
+        str(file): file.read_text(encoding="utf-8") for file in sorted(Path(room).rglob("*.py"))
+    }
+    return Room(
+        lines={file: len(source.splitlines()) for file, source in sources.items()},
+        size=sum((size(source) for source in sources.values()), Size()),
+        arrows={(above, under) for above, under in arrows if above != under},
+        functions={
+            f"{file}:{node.name}": node.end_lineno - node.lineno + 1
             for file, source in sources.items()
             for node in ast.walk(ast.parse(source))
             if isinstance(node, ast.FunctionDef) and node.end_lineno is not None
-        ]
-        long = sorted((count, str(file)) for file, count in lines.items() if count > 300)
-        total += whole
-        all_lines += sum(lines.values())
+        },
+    )
+
+
+def main() -> None:
+    """Measure and print."""
+    graph = imports()
+    rooms = {name: measured(name, graph) for name in ROOMS}
+    for name, room in rooms.items():
         print(
-            f"{room}: {len(files)} files, {sum(lines.values()):,} lines, {len(arrows)} arrows (at"
-            f" most {most}) on {floors(arrows)} floors"
+            f"{name}: {len(room.lines)} files, {sum(room.lines.values()):,} lines,"
+            f" {len(room.arrows)} arrows (at most {ROOMS[name]}) on {floors(room.arrows)} floors"
         )
-        print(f"  {whole}")
+        print(f"  {room.size}")
+        long = sorted(room.long().items(), key=lambda one: one[1])
         print(
-            "  files over 300 lines:"
-            f" {', '.join(f'{name} ({count})' for count, name in long) or 'none'}"
+            f"  files over {LONGEST_FILE} lines, functions over {LONGEST_FUNCTION}:"
+            f" {', '.join(f'{name} ({count})' for name, count in long) or 'none'}"
         )
-        wide = ", ".join(f"{name} ({count})" for count, name in sorted(functions) if count > 60)
-        print(f"  functions over 60 lines: {wide or 'none'}")
-    print(f"all rooms: {all_lines:,} lines, {total}")
+    lines = sum(sum(room.lines.values()) for room in rooms.values())
+    print(f"all rooms: {lines:,} lines, {sum((room.size for room in rooms.values()), Size())}")
 
 
 if __name__ == "__main__":

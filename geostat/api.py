@@ -1,5 +1,4 @@
-"""The public functions of geostat. Each takes and returns xarray; the command line calls the same
-stages. Only what measures imports torch.
+"""The public functions of geostat, from xarray to xarray. Only what measures imports torch.
 
 A run is an `xarray.DataTree`: /capture, /sinks and /null as measured, /norms, /similarity, /weights
 and /pooled as fitted, /envelope, /sink, /sinks_found, /heads, /separable, /verdicts and /summary as
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import lmfit
-import pandas as pd
 import xarray as xr
 
 from empirical.store.store import Store
@@ -25,10 +23,10 @@ from geostat.fits.one_head import fit_head as fit_one
 from geostat.fits.pooled.depth import depth_trend as trend_over_depth
 from geostat.fits.pooled.fit import pooled_fit as fit_together
 from geostat.runs import stages
+from geostat.runs.answers import claims as frame_of_claims
 from geostat.runs.files import store_path
 from geostat.runs.groups import group_of, joined, measured, tree_of, with_fits
 from geostat.verdicts.answers import refuse_older
-from geostat.verdicts.scoreboard.lines import counted_claims
 from geostat.verdicts.tolerances import read_tolerances
 from geostat.what_if.elasticities import elasticities as tell_elasticities
 from geostat.what_if.labelled_study import whatif as evaluate_grid
@@ -231,33 +229,15 @@ def confront(
     >>> len(env["summary"].attrs["sentences"])
     5
     """
-    by_claim = read_tolerances(None if tolerances is None else Path(tolerances))
     return tree_of(
         stages.confronted(
             with_fits(run, fits),
             editions=editions,
             points=points,
-            tolerances=by_claim,
+            tolerances=read_tolerances(None if tolerances is None else Path(tolerances)),
             swap=swap,
             predict=predict,
         )
-    )
-
-
-@one_error
-def claims(env: xr.DataTree) -> pd.DataFrame:
-    """Every claim of a confronted run as a row: what it says (`says`), of what (`of`: kv_head or
-    head), its tolerance, how many heads hold, fail, are undetermined or have no estimate, and the
-    estimated share of heads of which it is true with its 95% interval.
-
-    >>> int(claims(open("report")).loc["norms.cv", "fails"])
-    8
-    """
-    rows = counted_claims(group_of(env, "verdicts"))
-    return (
-        pd.DataFrame(rows)
-        .set_index("key")
-        .astype({name: float for name in ("true_share", "true_share_lower", "true_share_upper")})
     )
 
 
@@ -274,8 +254,7 @@ def report(
     from reports.page.page import write_page
 
     fitted = with_fits(run, fits)
-    for name in ("envelope", "summary"):
-        group_of(env, name)
+    group_of(env, "envelope"), group_of(env, "summary")
     refuse_older("env", env)
     return write_page(with_display(joined(fitted, env)), Path(out))
 
@@ -308,6 +287,9 @@ def compare(
         write_comparison(data, Path(out))
     return data
 
+
+claims = one_error(frame_of_claims)
+"""Every claim of a confronted run as a row of a frame: `geostat.runs.answers.claims`."""
 
 whatif = one_error(evaluate_grid)
 """Evaluate the bounds over a grid of parameters: `geostat.what_if.labelled_study.whatif`."""

@@ -7,7 +7,6 @@ damaged store, 130 interrupted (143 by SIGTERM, 129 by SIGHUP), 141 nobody reads
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from functools import partial
@@ -16,7 +15,7 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
-from geostat.cli import options, process
+from geostat.cli import options, output, process
 
 PARTS: Final[dict[Literal["tables", "figures"], str]] = {
     "tables": "LaTeX and Markdown",
@@ -36,20 +35,14 @@ app = typer.Typer(
 )
 
 
-def _tell_version(asked: bool) -> None:
-    if asked:
-        from importlib.metadata import version
-
-        sys.stdout.write(f"geostat {version('attention-geostat')}\n")
-        raise typer.Exit
-
-
 @app.callback()
 def before(
     *,
     version: Annotated[
         bool,
-        typer.Option("--version", help="Print the version.", is_eager=True, callback=_tell_version),
+        typer.Option(
+            "--version", help="Print the version.", is_eager=True, callback=output.version
+        ),
     ] = False,
 ) -> None:
     """What stands before a command's name."""
@@ -60,14 +53,15 @@ def before(
 def run_command(**given: Any) -> None:
     """Capture, fit, confront and report: the main job."""
     from geostat.runs import pipeline
+    from geostat.runs.answers import answers
     from geostat.runs.files import store_path
 
     out, (tolerances, required) = given["out"], _judged_by(given["tolerances"], given["require"])
     page = pipeline.run(_settings(given), out, tolerances=tolerances, **_how_to_measure(given))
     store = store_path(out)
     as_json = given["as_json"]
-    _print(
-        _answers(store, as_json=as_json) | {"run": str(store), "report": str(page)},
+    output.write(
+        answers(_open(store), everything=as_json) | {"run": str(store), "report": str(page)},
         as_json=as_json,
         quiet=given["quiet"],
     )
@@ -81,7 +75,7 @@ def capture_command(**given: Any) -> None:
     from geostat.runs import measurement
 
     store = measurement.measure(_settings(given), given["out"], **_how_to_measure(given))
-    _print(
+    output.write(
         {"run": str(store.path), "documents": len(store.documents)},
         as_json=given["as_json"],
         quiet=given["quiet"],
@@ -96,7 +90,7 @@ def fit_command(run: Path, fresh: bool, quiet: bool, as_json: bool) -> None:
 
     store = _open(run, results=not fresh)
     pipeline.fit(store, console=_talk(quiet=quiet))
-    _print({"run": str(store.path), "results": store.results}, as_json=as_json, quiet=quiet)
+    output.write({"run": str(store.path), "results": store.results}, as_json=as_json, quiet=quiet)
 
 
 @app.command("confront")
@@ -106,6 +100,7 @@ def confront_command(
 ) -> None:
     """Evaluate the bounds, lay them over the measured curves, and give the verdicts."""
     from geostat.runs import pipeline, stages
+    from geostat.runs.answers import answers
     from geostat.runs.render import outdated
 
     tolerances, required = _judged_by(asked.pop("tolerances"), asked.pop("require"))
@@ -119,8 +114,8 @@ def confront_command(
         **asked,
         console=_talk(quiet=quiet),
     )
-    _print(
-        _answers(store.path, as_json=as_json) | {"run": str(store.path)},
+    output.write(
+        answers(_open(store.path), everything=as_json) | {"run": str(store.path)},
         as_json=as_json,
         quiet=quiet,
     )
@@ -138,7 +133,7 @@ def report_command(run: Path, out: Path | None, require: list[str] | None, quiet
     _, required = _judged_by(None, require)
     store = _open(run)
     page = write_report(store, out or store.path.parent, console=_talk(quiet=quiet))
-    _print({"report": str(page)}, quiet=quiet)
+    output.write({"report": str(page)}, quiet=quiet)
     _hold_to(store.path, required, quiet=quiet)
 
 
@@ -150,7 +145,7 @@ def part_command(
 
     store = _open(run)
     paths = write_part(part, store, out or store.path.parent / part)
-    _print({part: [str(path) for path in paths]}, quiet=quiet)
+    output.write({part: [str(path) for path in paths]}, quiet=quiet)
 
 
 for part, kinds in PARTS.items():
@@ -178,7 +173,7 @@ def compare_command(runs: list[Path], out: Path, quick: bool, quiet: bool, as_js
         if as_json
         else {"found": data.attrs["sentences"], "mind": data.attrs["notes"]}
     )
-    _print({"comparison": str(page), **result}, as_json=as_json, quiet=quiet)
+    output.write({"comparison": str(page), **result}, as_json=as_json, quiet=quiet)
 
 
 @app.command("theory")
@@ -214,7 +209,7 @@ def whatif_command(as_json: bool, quiet: bool, **given: Any) -> None:
     """
     from geostat.what_if.answer import Asked, answer
 
-    _print(
+    output.write(
         answer(Asked(**given | {name: given[name] or () for name in ("sets", "bounds")})),
         as_json=as_json,
         quiet=quiet,
@@ -227,7 +222,7 @@ def doctor_command(run: Path | None, as_json: bool) -> None:
     """Say what this machine can run, and whether a run on disk is sound."""
     from geostat.cli.doctor import examine
 
-    _print(examine(run), as_json=as_json)
+    output.write(examine(run), as_json=as_json)
 
 
 def _judged_by(tolerances: Path | None, require: list[str] | None) -> tuple[Any, list[Any]]:
@@ -244,7 +239,9 @@ def _hold_to(store: Path, required: list[Any], *, quiet: bool) -> None:
     from geostat.verdicts.requirements import hold_to
 
     if required:
-        _print({"required": hold_to(_open(store).tree(only=("verdicts",)), required)}, quiet=quiet)
+        output.write(
+            {"required": hold_to(_open(store).tree(only=("verdicts",)), required)}, quiet=quiet
+        )
 
 
 def _talk(*, quiet: bool = False) -> Any:
@@ -281,50 +278,6 @@ def _open(run: Path, *, results: bool = True) -> Any:
     from geostat.runs.files import store_path
 
     return Store.open(store_path(run), results=results)
-
-
-def _answers(store: Path, *, as_json: bool) -> dict[str, Any]:
-    """What a confronted run says: the key results for the terminal, as JSON also every claim, the
-    scoreboard of each part, and the five sentences.
-    """
-    from geostat.datasets.parts import of_parts
-    from geostat.verdicts.scoreboard.lines import as_line, counted_claims
-
-    held = _open(store)
-    summary = held.read("summary")
-    results = [json.loads(line) for line in summary.attrs["key_results"]]
-    if not as_json:
-        return {"verdict": [as_line(one) for one in results]}
-    return {
-        "key_results": results,
-        "claims": counted_claims(held.read("verdicts")),
-        "scoreboard": [json.loads(text) for text in of_parts(summary, "scoreboard")],
-        "sentences": list(summary.attrs["sentences"]),
-    }
-
-
-def _print(result: dict[str, Any], *, as_json: bool = False, quiet: bool = False) -> None:
-    if as_json:
-        sys.stdout.write(json.dumps(result, indent=1, allow_nan=False) + "\n")
-        return
-    if quiet:
-        return
-    from empirical.sources.paths import shown  # a name that is not UTF-8 can be printed
-
-    for name, value in result.items():
-        several = isinstance(value, list)
-        lines = _columns(value) if several and value and isinstance(value[0], dict) else value
-        text = "".join(f"\n  {line}" for line in lines) if several else f" {value}"
-        sys.stdout.write(shown(f"{name}:{text}") + "\n")
-
-
-def _columns(rows: list[dict[str, Any]]) -> list[str]:
-    """Rows of the same names as lines of aligned columns; what is not there is n/a."""
-    cells = [list(rows[0])] + [
-        ["n/a" if value is None else f"{value}" for value in row.values()] for row in rows
-    ]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return ["  ".join(map(str.rjust, row, widths)) for row in cells]
 
 
 def main() -> None:

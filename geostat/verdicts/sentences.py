@@ -54,10 +54,9 @@ def summarise(tree: xr.DataTree, tolerances: Mapping[str, Tolerance] | None = No
         _bounds(result),
     ]
     result.attrs["sentences"] = [part_in_words(tree) + sentence for sentence in sentences]
-    result.attrs["scoreboard"] = json.dumps(
-        scoreboard(tree.assign({"summary": xr.DataTree(result)})), ensure_ascii=False
-    )
-    result.attrs["key_results"] = [*key_results(tree.assign({"summary": xr.DataTree(result)}))]
+    whole = tree.assign({"summary": xr.DataTree(result)})
+    result.attrs["scoreboard"] = json.dumps(scoreboard(whole), ensure_ascii=False)
+    result.attrs["key_results"] = key_results(whole)
     result.attrs["errata"] = json.dumps(errata_for_readers(), ensure_ascii=False)
     return result
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Final, Literal
+from dataclasses import asdict, replace
+from typing import Final
 
 import numpy as np
 import xarray as xr
@@ -20,8 +20,8 @@ from geostat.datasets.parts import PART
 from geostat.datasets.tokens import most_tokens
 from geostat.statistics.jackknife import LEVEL
 from geostat.verdicts.scoreboard.finding import UNITS, by_verdict
+from geostat.verdicts.scoreboard.records import Answer, Counts, KeyResult, Number
 
-Answer = Literal["holds", "fails", "undetermined"]
 ANSWERS: Final[Mapping[str, Answer]] = {
     "confirmed": "holds",
     "contradicted": "fails",
@@ -30,52 +30,6 @@ ANSWERS: Final[Mapping[str, Answer]] = {
 """What a majority of heads says of an assumption; of none it is undetermined."""
 ALIKE: Final = 0.10
 """By how much a share may be less than the expected one and still be as expected; ours."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Number:
-    """A number with its 95% interval, over documents or, of bounds, value heads; None for what is
-    not known.
-    """
-
-    of: str
-    value: float | None
-    lower: float | None = None
-    upper: float | None = None
-    expected: float | None = None
-    """What it would be if the assumptions were true as fitted, where that is known."""
-    tolerated: float | None = None
-    """Up to where the claim asks a head's own number to lie."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
-    """How many of what is counted hold, fail, or are undetermined; no_estimate: have no number."""
-
-    of: str
-    holds: int = 0
-    fails: int = 0
-    undetermined: int = 0
-    no_estimate: int = 0
-
-    @property
-    def total(self) -> int:
-        """All of them."""
-        return self.holds + self.fails + self.undetermined + self.no_estimate
-
-
-@dataclass(frozen=True, slots=True)
-class KeyResult:
-    """One answer. claim: the verdict that its heads are counted by, where there is one."""
-
-    key: str
-    answer: Answer
-    verdict: str
-    number: Number
-    counts: Counts
-    claim: str = ""
-    tokens: int | None = None
-    """T of the layers it is of, where layers see different numbers of tokens."""
 
 
 def key_results(tree: xr.DataTree) -> list[str]:

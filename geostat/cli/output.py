@@ -1,0 +1,45 @@
+"""What a command prints: names with values, lines or a table; as JSON; and the version."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import typer
+
+
+def write(result: dict[str, Any], *, as_json: bool = False, quiet: bool = False) -> None:
+    """Print a command's result: as JSON, or, unless quiet, a name with its value, its lines or a
+    table.
+    """
+    if as_json:
+        sys.stdout.write(json.dumps(result, indent=1, allow_nan=False) + "\n")
+        return
+    if quiet:
+        return
+    from empirical.sources.paths import shown  # a name that is not UTF-8 can be printed
+
+    for name, value in result.items():
+        several = isinstance(value, list)
+        lines = _columns(value) if several and value and isinstance(value[0], dict) else value
+        text = "".join(f"\n  {line}" for line in lines) if several else f" {value}"
+        sys.stdout.write(shown(f"{name}:{text}") + "\n")
+
+
+def _columns(rows: list[dict[str, Any]]) -> list[str]:
+    """Rows of the same names as lines of aligned columns; what is not there is n/a."""
+    cells = [list(rows[0])] + [
+        ["n/a" if value is None else f"{value}" for value in row.values()] for row in rows
+    ]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return ["  ".join(map(str.rjust, row, widths)) for row in cells]
+
+
+def version(asked: bool) -> None:
+    """Print the version and end."""
+    if asked:
+        from importlib.metadata import version as installed
+
+        sys.stdout.write(f"geostat {installed('attention-geostat')}\n")
+        raise typer.Exit
