@@ -16,7 +16,10 @@ from reports.text.number import count
 
 FOLDER = "tokens_{}"
 """Where figures and tables of a part lie, by its T."""
-NEEDED = ("capture", "norms", "similarity", "weights", "envelope", "summary", "display", "example")
+NEEDED = (
+    *("capture", "norms", "similarity", "weights", "envelope", "summary"),
+    *("display", "example", "head_curves"),
+)
 OPTIONAL = (
     "verdicts",
     "sink",
@@ -55,6 +58,8 @@ class Run:
     are its attributes.
     """
     example: xr.Dataset
+    head_curves: xr.Dataset
+    """Curves of every head, for a page that shows one at a time."""
     verdicts: xr.Dataset | None = None
     sink: xr.Dataset | None = None
     sinks_found: xr.Dataset | None = None

@@ -24,7 +24,7 @@ import numpy as np
 from geostat.datasets.tokens import LayerTokens
 from geostat.fits.norms.fit import estimates
 from geostat.fits.similarity.drift import Blocks, drift, sink_cosines
-from geostat.fits.similarity.forms import ABSENT, by_lag, fitted_gram
+from geostat.fits.similarity.forms import ABSENT, fitted_gram
 from geostat.fits.similarity.one_form import fit_batched, goodness, resampled
 from geostat.fits.similarity.solver import solve
 from geostat.statistics.arrays import FloatArray
@@ -35,6 +35,7 @@ from geostat.verdicts.claims import CLAIMS, Claim
 from studies import norms as study_of_norms
 from studies import similarity as study_of_similarity
 from studies.similarity import DIMENSION, expected_cosine
+from theory.head.similarity_decay import by_lag
 
 DOCUMENTS: Final = 8
 SHARES: Final = (0.5, 0.8, 1.0, 1.25, 2.0)

@@ -1,4 +1,4 @@
-"""A run with /display, and the paper's figures beside it: all that the page shows and the other
+"""A run with /display, /head_curves and the paper's figures: all that the page shows and the other
 groups do not hold. Imports xarray.
 
 Nothing of it is stored: it is derived when a run is rendered.
@@ -24,6 +24,7 @@ from geostat.display.experiments import (
     separable_side,
     sink_signs,
 )
+from geostat.display.head_curves import head_curves
 from geostat.display.separability import bands, coverage, example, head_scores
 
 Groups = dict[str, xr.Dataset]
@@ -38,8 +39,8 @@ PAPER: Final = {
 
 
 def with_display(tree: xr.DataTree) -> xr.DataTree:
-    """Return a confronted run with what is derived to be shown: /display and /example, and
-    variables added to the groups that they are made of.
+    """Return a confronted run with what is derived to be shown: /display, /example and
+    /head_curves, and variables added to the groups that they are made of.
 
     Of a run whose layers see different numbers T of tokens, the parts stand below one another, each
     under its T, as a run of its own (`geostat.datasets.parts`). A run that lacks a group that every
@@ -57,14 +58,18 @@ def with_display(tree: xr.DataTree) -> xr.DataTree:
     groups = {
         name: node.to_dataset()
         for name, node in tree.children.items()
-        if name not in ("display", "example")
+        if name not in ("display", "example", "head_curves")
     }
     groups |= {
         name: groups[name].assign(derive(groups))
         for name, derive in DERIVED.items()
         if name in groups
     }
-    groups |= {"display": _pooled(groups), "example": example()}
+    groups |= {
+        "display": _pooled(groups),
+        "example": example(),
+        "head_curves": head_curves(groups),
+    }
     whole = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
     whole.attrs = dict(tree.attrs)
     return whole

@@ -23,6 +23,7 @@ from reports.figures.every import Plan, draw, plans, write_figure
 from reports.files import replaced
 from reports.page import header
 from reports.page.cards import Card, cards
+from reports.page.explorer.explorer import explorer, vega_bundle
 from reports.page.svg import inline_svg, panels
 from reports.run import Run, listed, parts
 from reports.tables.every import tables, write_table
@@ -79,6 +80,7 @@ def write_page(
         errata=first.tables.get("errata"),
         parity=header.parity(first.run.attrs),
         entries=header.entries(first.run.attrs),
+        vega=Markup(vega_bundle()),
     )
     return replaced(out / PAGE_NAME, page)
 
@@ -119,6 +121,7 @@ def part(run: Run, made: dict[str, Table], out: Path, folder: str) -> Part:
         verdicts=[table for table in made.values() if table.name in VERDICTS],
         details=made.get(DETAILS),
         heads=made.get("heads"),
+        explorer=explorer(run),
     )
     sentences = listed(run.summary.attrs, "sentences")
     return Part(run, folder, made, sentences, cards(run, folder), scoped(body, folder))

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from geostat.fits.similarity.forms import by_lag, fitted_gram
+from geostat.fits.similarity.forms import fitted_gram
 from geostat.statistics.arrays import FloatArray
+from theory.head.similarity_decay import by_lag
 
 RESOLVED = 1e-9
 """Smallest relative prediction error whose digits a recursion in double precision still has;

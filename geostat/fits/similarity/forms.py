@@ -19,8 +19,8 @@ import numpy as np
 from geostat.statistics.arrays import BoolArray, FloatArray
 from geostat.statistics.least_squares import LMFIT_KEYWORDS
 from theory.head.gram import LagGram
+from theory.head.similarity_decay import FREE, by_lag, decaying, distance, offset_exponential
 from theory.head.similarity_decay import constant as constant_gram
-from theory.head.similarity_decay import decaying, offset_exponential
 
 RATE_MAX: Final = 20.0
 """Bound of b: beyond, neighbours (k = 1) share no similarity that could be told from none."""
@@ -36,37 +36,6 @@ ABSENT: Final = {"beta": np.nan, "offset": 0.0, "stretch": 1.0}
 """What a form without the parameter carries: the value that leaves the formula as it is; β of
 the constant is undefined.
 """
-
-
-def distance(form: str, lag: FloatArray, stretch: FloatArray | float = 1.0) -> FloatArray:
-    """Return x(k): k, ln(1+k) or k^s."""
-    if form in ("power", "offset_power"):
-        return np.asarray(np.log1p(lag))
-    return np.asarray(lag ** np.asarray(stretch) if form == "stretched" else lag)
-
-
-def by_lag(
-    form: str,
-    lag: FloatArray,
-    beta: FloatArray | float,
-    offset: FloatArray | float = 0.0,
-    stretch: FloatArray | float = 1.0,
-) -> FloatArray:
-    """Return the modelled cosine at each lag k ≥ 1, in tokens; all broadcast.
-
-    β ≥ 0 is per token (power forms: an exponent, unitless), c the cosine at long lags, s > 0; those
-    that the form, one of FORMS, lacks are ignored.
-
-    >>> by_lag("offset", np.array([1.0, 100.0]), beta=np.log(2), offset=0.2)
-    array([0.6, 0.2])
-    """
-    has = FORM[form].parameters
-    c = np.asarray(offset) if "offset" in has else np.asarray(0.0)
-    if "beta" not in has:
-        return c + 0.0 * lag
-    rate = np.asarray(beta) ** (stretch if form == "stretched" else 1.0)
-    decay = np.exp(-rate * distance(form, lag, stretch))
-    return decay if "offset" not in has else c + (1.0 - c) * decay
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,19 +66,14 @@ def _model(form: str, parameters: tuple[str, ...]) -> lmfit.Model:
 
 
 FORM: Final[dict[str, Form]] = {
-    name: Form(formula, words, parameters, _model(name, parameters))
-    for name, formula, words, parameters in (
-        ("exponential", r"e^{-\beta k}", "exponential, as printed", ("beta",)),
-        ("offset", r"c+(1-c)e^{-\beta k}", "exponential towards a constant", ("beta", "offset")),
-        ("constant", "c", "constant", ("offset",)),
-        ("power", r"(1+k)^{-\beta}", "power law", ("beta",)),
-        ("stretched", r"e^{-(\beta k)^s}", "stretched exponential", ("beta", "stretch")),
-        (
-            "offset_power",
-            r"c+(1-c)(1+k)^{-\beta}",
-            "power law towards a constant",
-            ("beta", "offset"),
-        ),
+    name: Form(formula, words, FREE[name], _model(name, FREE[name]))
+    for name, formula, words in (
+        ("exponential", r"e^{-\beta k}", "exponential, as printed"),
+        ("offset", r"c+(1-c)e^{-\beta k}", "exponential towards a constant"),
+        ("constant", "c", "constant"),
+        ("power", r"(1+k)^{-\beta}", "power law"),
+        ("stretched", r"e^{-(\beta k)^s}", "stretched exponential"),
+        ("offset_power", r"c+(1-c)(1+k)^{-\beta}", "power law towards a constant"),
     )
 }
 """Forms of similarity, the printed one and its offset first: the coordinate `gram`."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from geostat.datasets.variable import Value
-from geostat.fits.similarity.forms import FORM, PARAMETERS, Solution, by_lag, fit_row
+from geostat.fits.similarity.forms import FORM, PARAMETERS, Solution, fit_row
 from geostat.fits.similarity.solver import solve
 from geostat.statistics.arrays import BoolArray, FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, jackknife, leave_one_out_mean
@@ -25,6 +25,7 @@ from geostat.statistics.losses import (
     mean_over_documents,
 )
 from geostat.statistics.one_standard_error import Choice, choose
+from theory.head.similarity_decay import by_lag
 
 SINGULAR = 1e-10
 """Parameters whose estimates correlate to within this of ±1 cannot be told apart."""

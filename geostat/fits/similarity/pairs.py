@@ -14,9 +14,9 @@ import numpy as np
 import xarray as xr
 from scipy.special import gammaln
 
-from geostat.fits.similarity.forms import by_lag
 from geostat.statistics.arrays import FloatArray, ratio
 from geostat.statistics.jackknife import Estimate, jackknife
+from theory.head.similarity_decay import by_lag
 
 
 def pairs_by_lag(lag: FloatArray, content: int) -> FloatArray:

@@ -19,7 +19,6 @@ from geostat.fits.similarity.forms import (
     STRETCH_MAX,
     STRETCH_MIN,
     Solution,
-    distance,
 )
 from geostat.fits.similarity.rate_solver import (
     AMPLITUDE_MAX,
@@ -29,6 +28,7 @@ from geostat.fits.similarity.rate_solver import (
     grid_loss,
 )
 from geostat.statistics.arrays import BoolArray, FloatArray
+from theory.head.similarity_decay import distance
 
 CHUNK = 2**18
 """Numbers (rows × lags) worked on at once: 2 MB an array, which a cache holds."""

@@ -1,0 +1,464 @@
+"use strict";
+(() => {
+  const charts = JSON.parse(document.getElementById("charts").textContent);
+  const SYMBOLS = {
+    holds: "✓", fails: "✗", undetermined: "?", "no estimate": "–", yes: "✓", no: "",
+    retriever: "r", mixer: "m", reset: "s", unclassified: "u", "cannot be told": "–",
+  };
+  const AXES = {
+    norm: { x: "position", y: "value norm", fitted: ["C, mean length"] },
+    cosine: { x: "distance in tokens", y: "cosine", log: 10 },
+    weight: { x: "position", y: "weight", fitted: ["four phases, fitted"] },
+    score: { x: "N", log: 2 },
+  };
+  const product = (numbers) => numbers.reduce((a, b) => a * b, 1);
+  const plain = (value) => {
+    if (!Number.isFinite(value)) return "n/a";
+    const size = Math.abs(value);
+    const text = size !== 0 && (size < 1e-3 || size >= 1e6)
+      ? value.toExponential(2)
+      : value.toLocaleString("en", { maximumSignificantDigits: 3 });
+    return text.replace("-", "−");
+  };
+  const known = (value) => (Number.isFinite(value) ? value : null);
+
+  // A head's number with its interval and unit.
+  const within = ([value, lower, upper], unit) =>
+    plain(value) +
+    (Number.isFinite(lower) ? ` (${plain(lower)} to ${plain(upper)})` : "") +
+    (unit && Number.isFinite(value) ? ` ${unit}` : "");
+
+  const quartiles = (values) => {
+    const sorted = values.filter(Number.isFinite).sort((a, b) => a - b);
+    const at = (share) => {
+      const place = share * (sorted.length - 1);
+      const low = Math.floor(place);
+      return sorted[low] + (place - low) * ((sorted[low + 1] ?? sorted[low]) - sorted[low]);
+    };
+    return [at(0.5), at(0.25), at(0.75)];
+  };
+
+  // The packed arrays: `values(name, ...index)` is what is left behind the first indices.
+  const reader = (section, arrays) => {
+    const text = section.querySelector(".arrays").textContent.trim();
+    const { buffer } = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    return (name, ...index) => {
+      const told = arrays[name];
+      if (!told) return [];
+      let length = product(told.shape);
+      let first = 0;
+      index.forEach((place, axis) => {
+        length /= told.shape[axis];
+        first += place * length;
+      });
+      const Kind = told.kind === "float" ? Float32Array : Int16Array;
+      const codes = new Kind(buffer, told.start + first * Kind.BYTES_PER_ELEMENT, length);
+      if (told.kind === "float") return Array.from(codes);
+      return Array.from(codes, (code) => {
+        const value = code === -32768 ? NaN : told.offset + told.scale * code;
+        return told.logarithm ? Math.exp(value) : value;
+      });
+    };
+  };
+
+  const look = () => {
+    const style = getComputedStyle(document.documentElement);
+    const colour = (name) => style.getPropertyValue(`--${name}`).trim();
+    const dark = matchMedia("screen and (prefers-color-scheme: dark)").matches;
+    const [ink, paper, soft, line] = ["ink", "paper", "soft", "line"].map(colour);
+    // Okabe and Ito's colours; on dark paper the light ones first.
+    const category = dark
+      ? ["#56b4e9", "#e69f00", "#4cc79a", "#cc79a7", "#b9bdc3", "#f0e442", "#d55e00"]
+      : ["#0072b2", "#d55e00", "#009e73", "#aa4499", "#595959", "#e69f00", "#56b4e9"];
+    const font = "system-ui, sans-serif";
+    return {
+      ink, paper,
+      answers: {
+        holds: colour("good"), fails: colour("bad"), undetermined: colour("unknown"),
+        "no estimate": line, yes: category[0], no: line, "cannot be told": line,
+        unclassified: colour("unknown"),
+        retriever: category[0], mixer: category[1], reset: category[2],
+      },
+      config: {
+        background: null, aria: false, font, view: { stroke: null }, range: { category },
+        axis: {
+          labelColor: soft, titleColor: ink, gridColor: line, domainColor: soft, tickColor: soft,
+          gridOpacity: 0.5, titleFontWeight: "normal",
+        },
+        legend: { labelColor: ink, titleColor: ink, titleFontWeight: "normal" },
+      },
+    };
+  };
+
+  // A chart with the colours of the page for "ink" and "paper".
+  const inked = (spec, colours) =>
+    JSON.parse(JSON.stringify(spec), (_, value) =>
+      value === "ink" || value === "paper" ? colours[value] : value);
+
+  const explore = (section) => {
+    const find = (name) => section.querySelector(`.${name}`);
+    const catalogue = JSON.parse(find("catalogue").textContent);
+    const values = reader(section, catalogue.arrays);
+    const { layers, heads, kv_heads, kv_head_of_head, n, quantities } = catalogue;
+    const valueHead = (head) => kv_heads.indexOf(kv_head_of_head[head]);
+    const byLabel = new Map(quantities.map((one) => [one.label, one]));
+    const state = { layer: 0, head: 0, quantity: quantities[0], size: n.length > 1 ? 1 : 0 };
+    const views = {};
+
+    const columnOf = (quantity, head) => (quantity.of === "head" ? head : valueHead(head));
+    const numbers = (quantity, layer, column) => {
+      if (quantity.curve) {
+        return ["", "_lower", "_upper"].map(
+          (end) => values(quantity.key + end, layer, column)[state.size],
+        );
+      }
+      const ends = quantity.limits ? ["", " lower", " upper"] : [""];
+      return ends.map((end) => values(quantity.key + end, layer, column)[0]);
+    };
+    const words = (quantity, layer, column) => {
+      const found = numbers(quantity, layer, column);
+      return quantity.words
+        ? (quantity.words[found[0]] ?? "n/a")
+        : within(found, quantity.unit);
+    };
+    const called = (quantity, layer, column) =>
+      quantity.of === "head"
+        ? `L${layers[layer]}H${heads[column]}`
+        : `L${layers[layer]}V${kv_heads[column]}`;
+
+    const cells = () => {
+      const { quantity } = state;
+      const columns = quantity.of === "head" ? heads : kv_heads;
+      const chosen = columnOf(quantity, state.head);
+      return layers.flatMap((layer, i) =>
+        columns.map((column, j) => {
+          const text = words(quantity, i, j);
+          const [value] = numbers(quantity, i, j);
+          return {
+            layer, column, i, j, text,
+            name: called(quantity, i, j),
+            value: quantity.words ? text : known(value),
+            symbol: quantity.words ? (SYMBOLS[text] ?? "") : known(value) === null ? "–" : "",
+            chosen: i === state.layer && j === chosen,
+          };
+        }),
+      );
+    };
+
+    const mapSpec = (rows) => {
+      const colours = look();
+      const { ink, answers } = colours;
+      const spec = inked(charts.map, colours);
+      const { quantity } = state;
+      spec.description = `Map of heads by ${quantity.label}`;
+      const ofHeads = quantity.of === "head";
+      spec.encoding.y.title = ofHeads ? "head" : "value head";
+      const rowCount = (ofHeads ? heads : kv_heads).length;
+      spec.height = rowCount * Math.min(Math.max(160 / rowCount, 15), 30);
+      const title = null;
+      if (quantity.words) {
+        const domain = [...new Set(Object.values(quantity.words))].filter((word) =>
+          rows.some((row) => row.value === word));
+        spec.layer[0].encoding.color = {
+          field: "value", type: "nominal",
+          scale: { domain, range: domain.map((word) => answers[word] ?? ink) },
+          legend: { title, orient: "top" },
+        };
+      } else {
+        const all = rows.map((row) => row.value).filter((value) => value !== null);
+        const signed = Math.min(...all) < 0 && Math.max(...all) > 0;
+        spec.layer[0].encoding.color = {
+          field: "value", type: "quantitative",
+          scale: signed ? { scheme: "blueorange", domainMid: 0 } : { scheme: "viridis" },
+          legend: { title, orient: "top", gradientLength: 220, format: ".3~g" },
+        };
+      }
+      spec.datasets = { cells: rows };
+      return spec;
+    };
+
+    // One row a point of a curve; only what was measured has limits.
+    const rowsOf = (series, x, y, lower = [], upper = []) =>
+      x.map((at, index) => ({
+        series, x: at, y: known(y[index]), lower: known(lower[index]), upper: known(upper[index]),
+      }));
+
+    const fittedOf = (name, layer, at) =>
+      name === "cosine"
+        ? catalogue.forms.map(([form, text], place) => [text, values("cosine_fitted", place, layer, at)])
+        : AXES[name].fitted.map((text) => [text, values(`${name}_fitted`, layer, at)]);
+
+    const curveRows = (name) => {
+      const { layer, head } = state;
+      if (name === "score") return scoreRows(layer, head);
+      const at = name === "weight" ? head : valueHead(head);
+      const x = name === "cosine" ? catalogue.lag : catalogue.position;
+      const measured = ["", "_lower", "_upper"].map((end) => values(name + end, layer, at));
+      const fitted = fittedOf(name, layer, at).filter(([, y]) => y.some(Number.isFinite));
+      if (!find("residuals").checked) {
+        return [
+          ...rowsOf("measured", x, ...measured),
+          ...fitted.flatMap(([text, y]) => rowsOf(text, x, y)),
+        ];
+      }
+      const less = (values, y) => values.map((value, index) =>
+        name === "weight" ? Math.log(value / y[index]) : value - y[index]);
+      return fitted.flatMap(([text, y], place) => {
+        const ends = measured.map((values) => less(values, y));
+        return rowsOf(text, x, ...(place ? ends.slice(0, 1) : ends));
+      });
+    };
+
+    const scoreRows = (layer, head) => {
+      const score = find("score").value;
+      const place = (name, of) => of.indexOf(find(name).value);
+      const edition = place("edition", catalogue.editions);
+      const gram = place("gram", catalogue.grams);
+      const bounds = ["lower", "upper"].map((side) =>
+        values(`${score}_bound_${side}`, edition, gram, layer, head));
+      const measured = ["", "_lower", "_upper"].map((end) => values(score + end, layer, head));
+      return [
+        ...rowsOf("measured", n, ...measured),
+        ...rowsOf("bounds", n, [], ...bounds),
+        ...catalogue.nulls.flatMap((null_) =>
+          rowsOf(null_.replace("_", " "), n, values(`${score}_${null_}`, layer, head))),
+      ];
+    };
+
+    // Where the phases of the weights part.
+    const marksOf = () =>
+      ["t1", "t2"].flatMap((key, place) => {
+        const [x] = values(`weights.${key}`, state.layer, state.head);
+        return Number.isFinite(x)
+          ? [{ x: catalogue.first_position + x, name: `T${"₁₂"[place]}` }]
+          : [];
+      });
+
+    const curveSpec = (name, rows) => {
+      const spec = inked(charts.curve, look());
+      const residuals = find("residuals").checked && name !== "score";
+      const { x, y, log } = AXES[name];
+      const along = rows.map((row) => row.x);
+      const scale = log
+        ? { type: "log", base: log, domain: [Math.min(...along), Math.max(...along)], nice: false }
+        : { nice: false };
+      spec.description = section.querySelector(`[data-curve=${name}] h3`).textContent;
+      spec.encoding.x = { ...spec.encoding.x, title: x, scale, axis: { format: ",~f", labelOverlap: true } };
+      const title = residuals ? (name === "weight" ? "log measured/fitted" : "residual") : y;
+      const vertical = { title: title ?? null, scale: { zero: name === "norm" } };
+      if (name === "weight" && !residuals) {
+        vertical.scale = { type: "log" };
+        vertical.axis = { format: ".0~e", tickCount: 5 };
+      }
+      if (name === "score") vertical.scale = { domain: [0, 1] };
+      for (const layer of spec.layer.slice(0, 2)) Object.assign(layer.encoding.y, vertical);
+      if (name === "weight") for (const layer of spec.layer.slice(2)) layer.encoding.x.title = x;
+      else spec.layer.length = 2;
+      const series = [...new Set(rows.map((row) => row.series))];
+      spec.encoding.color.scale = { domain: series };
+      spec.layer[1].encoding.strokeDash.scale = {
+        domain: series,
+        range: series.map((_, place) => [[1, 0], [6, 2], [2, 2], [8, 2, 2, 2], [4, 4], [1, 3], [10, 4]][place % 7]),
+      };
+      spec.datasets = name === "weight" ? { rows, marks: marksOf() } : { rows };
+      return spec;
+    };
+
+    const embed = async (name, place, spec) => {
+      views[name]?.finalize();
+      if (name !== "map") {
+        place.setAttribute("role", "img");
+        place.setAttribute("aria-label", spec.description);
+      }
+      const options = { actions: false, renderer: "svg", config: look().config };
+      views[name] = (await vegaEmbed(place, spec, options)).view;
+      // What it shows is told in words beside it.
+      place.querySelector("svg").setAttribute("aria-hidden", "true");
+      return views[name];
+    };
+
+    const curves = [...section.querySelectorAll("[data-curve]")].map((figure) => figure.dataset.curve);
+    const embedCurve = (name) =>
+      embed(name, section.querySelector(`[data-curve=${name}] .view`), curveSpec(name, curveRows(name)));
+
+    const tellLayers = () => {
+      const brushed = views.map.signal("brushed")?.layer;
+      const told = find("layers-told");
+      if (!brushed?.length) {
+        told.textContent = "";
+        return;
+      }
+      const summary = (rows) => {
+        if (!state.quantity.words) {
+          const [median, low, high] = quartiles(rows.map((row) => row.value ?? NaN));
+          return `median ${plain(median)}, middle half ${plain(low)} to ${plain(high)}`;
+        }
+        const count = new Map();
+        for (const row of rows) count.set(row.value, (count.get(row.value) ?? 0) + 1);
+        return [...count].map(([word, number]) => `${number} ${word}`).join(", ");
+      };
+      const rows = cells();
+      const inside = rows.filter((row) => brushed.includes(row.layer));
+      const others = rows.filter((row) => !brushed.includes(row.layer));
+      const span = `${Math.min(...brushed)} to ${Math.max(...brushed)}`;
+      told.textContent =
+        `Layers ${span}: ${summary(inside)} (${inside.length} heads).` +
+        (others.length ? ` Other layers: ${summary(others)} (${others.length} heads).` : "");
+    };
+
+    const embedMap = async () => {
+      const view = await embed("map", find("map"), mapSpec(cells()));
+      view.addEventListener("click", (_, item) => {
+        if (item?.datum?.i === undefined) return;
+        const { i, j } = item.datum;
+        const { quantity } = state;
+        pick(i, quantity.of === "head" ? j : kv_head_of_head.indexOf(kv_heads[j]));
+      });
+      view.addSignalListener("brushed", tellLayers);
+      tellLayers();
+    };
+
+    const tell = () => {
+      const { layer, head, quantity } = state;
+      const column = columnOf(quantity, head);
+      const name = `L${layers[layer]}H${heads[head]}`;
+      const at = quantity.curve ? ` = ${n[state.size]}` : "";
+      find("told").textContent =
+        `${name}, value head ${kv_head_of_head[head]}. ${quantity.label}${at}: ` +
+        `${words(quantity, layer, column)}.`;
+      find("layer").value = layers[layer];
+      find("head").value = heads[head];
+      find("size").disabled = !quantity.curve;
+      find("size").value = state.size;
+      find("size-told").textContent = n[state.size];
+      find("score-told").textContent = find("score").selectedOptions[0].text;
+      const row = (claim) => {
+        const at = claim.of === "head" ? head : valueHead(head);
+        const quantity = quantities.find((one) => one.key === `verdicts.${claim.key}`);
+        const answer = words(quantity, layer, at);
+        const estimate = ["estimate", "lower", "upper"].map(
+          (end) => values(`${claim.key} ${end}`, layer, at)[0]);
+        const cell = (label, className, textContent) => {
+          const made = Object.assign(document.createElement("td"), { className, textContent });
+          made.dataset.label = label;
+          return made;
+        };
+        const made = document.createElement("tr");
+        made.append(
+          cell("claim", "p", claim.says),
+          cell("answer", "l", `${SYMBOLS[answer]} ${answer}`),
+          cell("estimate", "r", within(estimate, claim.unit)),
+          cell("tolerance", "r", claim.tolerance));
+        return made;
+      };
+      section.querySelector(".answers tbody").replaceChildren(...catalogue.claims.map(row));
+    };
+
+    const redraw = async () => {
+      tell();
+      await Promise.all([
+        views.map?.data("cells", cells()).runAsync(),
+        ...curves.map((name) => {
+          const view = views[name]?.data("rows", curveRows(name));
+          return (name === "weight" ? view?.data("marks", marksOf()) : view)?.runAsync();
+        }),
+      ]);
+    };
+
+    const pick = async (layer, head, { link = true } = {}) => {
+      state.layer = Math.min(Math.max(layer, 0), layers.length - 1);
+      state.head = Math.min(Math.max(head, 0), heads.length - 1);
+      if (link) {
+        history.replaceState(null, "", `#L${layers[state.layer]}H${heads[state.head]}`);
+      }
+      await redraw();
+    };
+
+    const fill = (name, options) => {
+      for (const [value, text] of options) find(name).add(new Option(text, value));
+      find(name).addEventListener("change", async () => {
+        tell();
+        await embedCurve("score");
+      });
+    };
+
+    const numbered = (name, labels, move) => {
+      const input = find(name);
+      [input.min, input.max] = [Math.min(...labels), Math.max(...labels)];
+      input.addEventListener("change", () => {
+        const place = labels.indexOf(Number(input.value));
+        if (place >= 0) move(place);
+        else tell();
+      });
+    };
+
+    const listen = () => {
+      const quantity = find("quantity");
+      quantity.value = state.quantity.label;
+      const options = document.getElementById(quantity.getAttribute("list"));
+      options.replaceChildren(...quantities.map((one) => new Option("", one.label)));
+      quantity.addEventListener("focus", () => quantity.select());
+      quantity.addEventListener("change", async () => {
+        const found = byLabel.get(quantity.value);
+        if (!found) {
+          quantity.value = state.quantity.label;
+          return;
+        }
+        state.quantity = found;
+        tell();
+        await embedMap();
+      });
+      find("size").max = n.length - 1;
+      find("size").addEventListener("input", async () => {
+        state.size = Number(find("size").value);
+        tell();
+        await embedMap();
+      });
+      numbered("layer", layers, (place) => pick(place, state.head));
+      numbered("head", heads, (place) => pick(state.layer, place));
+      find("residuals").addEventListener("change", () => Promise.all(curves.map(embedCurve)));
+      fill("score", catalogue.scores);
+      fill("edition", catalogue.editions.map((name) => [name, name]));
+      fill("gram", catalogue.grams.map((name) => [name, name]));
+      find("edition").value = catalogue.editions.includes("sharp") ? "sharp" : catalogue.editions[0];
+      find("map").addEventListener("keydown", (event) => {
+        const move = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+        const step = move[event.key];
+        if (!step) return;
+        event.preventDefault();
+        const { quantity, layer, head } = state;
+        if (quantity.of === "head") pick(layer + step[0], head + step[1]);
+        else {
+          const column = Math.min(Math.max(valueHead(head) + step[1], 0), kv_heads.length - 1);
+          pick(layer + step[0], step[1] ? kv_head_of_head.indexOf(kv_heads[column]) : head);
+        }
+      });
+      matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => started && all());
+    };
+
+    const all = () => Promise.all([embedMap(), ...curves.map(embedCurve)]);
+    let started = null;
+    const start = () => (started ??= all());
+
+    const linked = () => {
+      const [, layer, head] = location.hash.match(/^#L(\d+)H(\d+)$/) ?? [];
+      const places = [layers.indexOf(Number(layer)), heads.indexOf(Number(head))];
+      if (layer === undefined || places.includes(-1)) return;
+      section.scrollIntoView();
+      start().then(() => pick(...places, { link: false }));
+    };
+
+    listen();
+    tell();
+    section.explorer = { state, views, start, pick, values };
+    addEventListener("hashchange", linked);
+    linked();
+    new IntersectionObserver((entries, observer) => {
+      if (!entries.some((entry) => entry.isIntersecting)) return;
+      observer.disconnect();
+      start();
+    }, { rootMargin: "900px" }).observe(section);
+  };
+
+  for (const section of document.querySelectorAll("[data-explorer]")) explore(section);
+})();

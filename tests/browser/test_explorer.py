@@ -1,0 +1,263 @@
+"""The explorer of heads in a browser, driven by Playwright: what is drawn is the run's, every
+control is reached, nothing leaves the machine.
+
+`make test-browser` installs what it needs. Skipped where Playwright or Chromium is not installed.
+"""
+
+import math
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.pages import page_html
+from support.spine import Finished
+
+from geostat.display.tree import with_display
+from reports.run import Run
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or ""
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium is installed")
+FLAGS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update"),
+]
+START = "document.querySelector('[data-explorer]').explorer.start().then(() => 0)"
+ROWS = """([name, data]) => {
+  const { views } = document.querySelector("[data-explorer]").explorer;
+  return views[name].data(data).map((row) => ({ ...row }));
+}"""
+CONTROLS = ("quantity", "size", "layer", "head", "map", "score", "edition", "gram", "residuals")
+
+
+@pytest.fixture(scope="module")
+def run(finished: Finished) -> Run:
+    return Run.of(with_display(finished.tree))
+
+
+@pytest.fixture(scope="module")
+def html(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    page = tmp_path_factory.mktemp("page") / "report.html"
+    page.write_text(page_html(with_display(finished.tree)), encoding="utf-8")
+    return page
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield launched
+        launched.close()
+
+
+class Opened:
+    """A page with its explorer drawn, and what it said and asked for."""
+
+    def __init__(self, browser: Any, html: Path, *, fragment: str = "", **options: Any) -> None:
+        self.view = browser.new_page(**options)
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.view.on("console", lambda one: self.said.append(one.text))
+        self.view.on("pageerror", lambda one: self.said.append(str(one)))
+        self.view.on("request", lambda one: self.asked.append(one.url))
+        self.view.goto(html.as_uri() + fragment)
+        self.view.evaluate(START)
+
+    def rows(self, chart: str, data: str = "rows", **of: Any) -> list[dict[str, Any]]:
+        found = self.view.evaluate(ROWS, [chart, data])
+        return [row for row in found if all(row[key] == value for key, value in of.items())]
+
+    def drawn(self, chart: str, series: str, key: str = "y") -> np.ndarray:
+        rows = self.rows(chart, series=series)
+        return np.array([math.nan if row[key] is None else row[key] for row in rows])
+
+    def set(self, name: str, value: str) -> None:
+        control = self.view.locator(f".explorer .{name}")
+        if control.evaluate("element => element.tagName") == "SELECT":
+            control.select_option(value)
+        else:
+            control.fill(value)
+            control.dispatch_event("change")
+        self.view.wait_for_timeout(200)
+
+    def told(self) -> str:
+        return str(self.view.locator(".explorer .told").inner_text())
+
+
+@pytest.fixture
+def opened(browser: Any, html: Path) -> Iterator[Opened]:
+    found = Opened(browser, html, viewport={"width": 1280, "height": 900})
+    yield found
+    found.view.close()
+    assert found.said == []
+    assert [url for url in found.asked if not url.startswith(("file:", "data:", "blob:"))] == []
+
+
+def close(drawn: np.ndarray, stored: Any) -> None:
+    """What is drawn is what is stored, to a few of the steps in which curves are kept."""
+    np.testing.assert_allclose(drawn, np.asarray(stored, dtype=float), atol=2e-4, rtol=3e-4)
+
+
+def test_the_first_head_is_drawn_as_it_was_measured(opened: Opened, run: Run):
+    curves, envelope = run.head_curves.isel(layer=0), run.envelope.isel(layer=0, head=0)
+    for chart, name, of in (
+        ("norm", "norm", "kv_head"),
+        ("cosine", "cosine", "kv_head"),
+        ("weight", "weight", "head"),
+    ):
+        for end in ("", "_lower", "_upper"):
+            key = end.lstrip("_") or "y"
+            close(opened.drawn(chart, "measured", key), curves[f"{name}{end}"].isel({of: 0}))
+    close(opened.drawn("score", "measured"), envelope["precision"])
+    fitted = curves["cosine_fitted"].isel(kv_head=0).sel(form="exponential")
+    close(opened.drawn("cosine", "exponential, printed"), fitted)
+    starts = [row["x"] for row in opened.rows("weight", "marks")]
+    known = [float(run.weights[name][0, 0]) for name in ("t1", "t2")]
+    assert starts == [pytest.approx(at, rel=1e-6) for at in known if np.isfinite(at)]
+
+
+def test_a_click_an_arrow_and_a_number_pick_a_head_and_the_link_keeps_it(opened: Opened, run: Run):
+    layers, heads = (run.capture[name].values for name in ("layer", "head"))
+    opened.view.locator(".explorer .map").scroll_into_view_if_needed()
+    place = f".explorer .map .layer_0_marks path >> nth={heads.size + 2}"
+    opened.view.locator(place).click()
+    opened.view.wait_for_timeout(200)
+    assert opened.told().startswith(f"L{layers[1]}H{heads[2]},")
+    assert opened.view.evaluate("location.hash") == f"#L{layers[1]}H{heads[2]}"
+    at = run.envelope.isel(layer=1, head=2)
+    close(opened.drawn("score", "measured"), at["precision"])
+    opened.view.locator(".explorer .map").focus()
+    opened.view.keyboard.press("ArrowLeft")
+    opened.view.keyboard.press("ArrowUp")
+    opened.view.wait_for_timeout(200)
+    assert opened.told().startswith(f"L{layers[0]}H{heads[1]},")
+    opened.set("layer", str(layers[1]))
+    opened.set("head", str(heads[0]))
+    assert opened.told().startswith(f"L{layers[1]}H{heads[0]},")
+    opened.set("head", "977")
+    assert opened.told().startswith(f"L{layers[1]}H{heads[0]},")
+
+
+def test_a_link_to_a_head_opens_it(browser: Any, html: Path, run: Run):
+    layer, head = run.capture["layer"].values[1], run.capture["head"].values[1]
+    opened = Opened(browser, html, fragment=f"#L{layer}H{head}")
+    opened.view.wait_for_timeout(300)
+    assert opened.told().startswith(f"L{layer}H{head},")
+    assert opened.view.evaluate("scrollY") > 300
+    opened.view.close()
+
+
+def test_the_map_shows_the_quantity_that_is_chosen(opened: Opened, run: Run):
+    opened.set("quantity", "similarity: decay of similarity, gram exponential")
+    beta = run.similarity["beta"].sel(gram="exponential").transpose("layer", "kv_head")
+    close(np.array([row["value"] for row in opened.rows("map", "cells")]), beta.values.ravel())
+    opened.set("quantity", "no such quantity")
+    assert "decay of similarity" in opened.view.locator(".explorer .quantity").input_value()
+    key = "bounds.sharp"
+    claim = opened.view.evaluate(
+        """(key) => {
+          const told = document.querySelector("[data-explorer] .catalogue").textContent;
+          return JSON.parse(told).claims.find((claim) => claim.key === key).says;
+        }""",
+        key,
+    )
+    opened.set("quantity", f"verdict: {claim}")
+    words = {1: "holds", -1: "fails", 0: "undetermined", -2: "no estimate"}
+    codes = run.verdicts["answer_head"].sel(claim_head=key).transpose("layer", "head").values
+    cells = opened.rows("map", "cells")
+    assert [row["value"] for row in cells] == [words[code] for code in codes.ravel()]
+    assert {row["symbol"] for row in cells} <= {"✓", "✗", "?", "–"}
+
+
+def test_n_edition_gram_score_and_residuals_change_what_is_drawn(opened: Opened, run: Run):
+    slider = opened.view.locator(".explorer .size")
+    slider.fill("2")
+    opened.view.wait_for_timeout(200)
+    drawn = np.array([row["value"] for row in opened.rows("map", "cells")])
+    close(drawn, run.envelope["precision"].transpose("layer", "head", ...)[..., 2].values.ravel())
+    for edition in run.envelope["edition"].values:
+        for gram in run.envelope["gram"].values[:2]:
+            opened.set("score", "recall")
+            opened.set("edition", str(edition))
+            opened.set("gram", str(gram))
+            at = run.envelope.sel(edition=edition, gram=gram).isel(layer=0, head=0)
+            for side in ("lower", "upper"):
+                close(opened.drawn("score", "bounds", side), at[f"recall_{side}"].clip(0, 1))
+    opened.view.locator(".explorer .residuals").check()
+    opened.view.wait_for_timeout(300)
+    at = run.head_curves.isel(layer=0, kv_head=0)
+    expected = at["cosine"] - at["cosine_fitted"].sel(form="exponential")
+    close(opened.drawn("cosine", "exponential, printed"), expected)
+
+
+def test_the_verdicts_of_a_head_are_told_with_their_estimates(opened: Opened, run: Run):
+    rows = opened.view.locator(".explorer .answers tbody tr").all_inner_texts()
+    assert len(rows) == run.verdicts.sizes["claim"]
+    codes = run.verdicts["answer_kv_head"].isel(layer=0, kv_head=0)
+    answer = {1: "holds", -1: "fails", 0: "undetermined", -2: "no estimate"}[int(codes[0])]
+    assert answer in rows[0]
+    estimate = float(run.verdicts["estimate_kv_head"].isel(layer=0, kv_head=0)[0])
+    assert f"\t{estimate:.3g} (" in rows[0]
+
+
+def test_layers_dragged_over_are_compared_with_the_others(opened: Opened, run: Run):
+    opened.view.locator(".explorer .map").scroll_into_view_if_needed()
+    cells = opened.view.locator(".explorer .map .layer_0_marks path")
+    box = cells.nth(0).bounding_box()
+    middle = box["y"] + box["height"] / 2
+    opened.view.mouse.move(box["x"] + 3, middle)
+    opened.view.mouse.down()
+    opened.view.mouse.move(box["x"] + 0.6 * box["width"], middle, steps=4)
+    opened.view.mouse.up()
+    opened.view.wait_for_timeout(300)
+    told = opened.view.locator(".explorer .layers-told").inner_text()
+    layer, heads = run.capture["layer"].values[0], run.capture.sizes["head"]
+    assert told.startswith(f"Layers {layer} to {layer}: median ")
+    assert f"({heads} heads)" in told
+    assert "Other layers: median " in told
+
+
+def test_tabs_reach_every_control_in_order(opened: Opened):
+    opened.view.locator(".explorer .quantity").focus()
+    reached = ["quantity"]
+    for _ in range(14):
+        opened.view.keyboard.press("Tab")
+        reached.append(opened.view.evaluate("document.activeElement.className.split(' ')[0]"))
+    assert [name for name in reached if name in CONTROLS] == list(CONTROLS)
+
+
+def test_nothing_serious_is_in_the_way_of_assistive_technology(opened: Opened):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is missing")
+    found = axe.Axe().run(opened.view).response["violations"]
+    serious = [one for one in found if one["impact"] in ("serious", "critical")]
+    assert [(one["id"], one["nodes"][0]["html"][:120]) for one in serious] == []
+
+
+@pytest.mark.parametrize("width", [390, 700, 1280])
+def test_the_page_is_as_wide_as_the_window(browser: Any, html: Path, width: int):
+    opened = Opened(browser, html, viewport={"width": width, "height": 900})
+    assert opened.view.evaluate("document.documentElement.scrollWidth") <= width
+    opened.view.close()
+
+
+def test_charts_take_the_colours_of_a_dark_page(browser: Any, html: Path):
+    opened = Opened(browser, html, color_scheme="light")
+    axis = ".explorer [data-curve=norm] text"
+    light = opened.view.locator(axis).first.get_attribute("fill")
+    opened.view.emulate_media(color_scheme="dark")
+    opened.view.wait_for_timeout(800)
+    assert opened.view.locator(axis).first.get_attribute("fill") != light
+    assert opened.said == []
+    opened.view.close()
+
+
+def test_on_paper_the_page_says_where_the_map_is(browser: Any, html: Path):
+    opened = Opened(browser, html)
+    opened.view.emulate_media(media="print")
+    assert not opened.view.locator(".explorer .map").is_visible()
+    assert opened.view.locator(".explorer .paper-only").is_visible()
+    opened.view.close()

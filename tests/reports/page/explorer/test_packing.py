@@ -1,0 +1,43 @@
+"""Arrays packed into a page, read back as the page reads them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from reports.page.explorer.packing import Pack, unpacked
+
+NUMBERS = st.floats(-1e6, 1e6) | st.just(np.nan)
+
+
+@given(arrays.arrays(np.float64, arrays.array_shapes(max_dims=3, max_side=6), elements=NUMBERS))
+def test_a_curve_is_kept_to_half_a_step_of_its_range_and_what_is_not_known_stays_so(values):
+    pack = Pack()
+    pack.exactly("before", np.arange(3))
+    pack.coarsely("curve", values)
+    back = unpacked(pack.directory, pack.base64(), "curve")
+    np.testing.assert_array_equal(np.isnan(back), np.isnan(values))
+    known = values[~np.isnan(values)]
+    if known.size:
+        step = (known.max() - known.min()) / 65534
+        error = np.abs(back - values)[~np.isnan(values)].max()
+        assert error <= 0.5 * step * (1 + 1e-6) + 1e-9 * np.abs(known).max()
+
+
+def test_weights_of_many_orders_of_magnitude_keep_their_relative_size():
+    values = np.array([1e-9, 3e-5, 0.5, 0.0, np.nan])
+    pack = Pack()
+    pack.coarsely("weight", values, logarithm=True)
+    back = unpacked(pack.directory, pack.base64(), "weight")
+    np.testing.assert_allclose(back[:3], values[:3], rtol=2e-4)
+    assert np.isnan(back[3:]).all()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_arrays_behind_one_of_odd_length_start_where_float32_may(size):
+    pack = Pack()
+    pack.coarsely("curve", np.arange(size))
+    pack.exactly("value", np.array([[1.5, np.nan]]))
+    assert pack.directory["value"]["start"] % 4 == 0
+    np.testing.assert_array_equal(unpacked(pack.directory, pack.base64(), "value"), [[1.5, np.nan]])
