@@ -4,6 +4,7 @@ numpy and xarray.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -95,7 +96,7 @@ class Run:
             expected = (
                 "predicted curves. Confront it again with --predict."
                 if name == "predictive"
-                else "the paper's experiments. Confront it again."
+                else "what a confrontation makes. Confront it again."
             )
             raise InputError(
                 f"the run holds no /{'heads' if name == 'regimes' else name}; expected {expected}"
@@ -195,6 +196,21 @@ NULLS = {
     "floor": "floor $N/T$",
 }
 """How null baselines are called."""
+
+
+def words_of(data: xr.Dataset) -> dict[int, str]:
+    """What the codes of answers stand for."""
+    return {int(code): word for code, word in json.loads(str(data.attrs["answers"])).items()}
+
+
+def column(data: xr.Dataset, claim: Mapping[str, Any], name: str = "answer") -> np.ndarray:
+    """Codes of answers, or one of the numbers beside them, of one claim, (layer, head); NaN where
+    the run does not keep it.
+    """
+    of = claim["of"]
+    answer = data[f"answer_{of}"]
+    values = data.get(f"{name}_{of}", np.nan * answer)
+    return values.sel({f"claim_{of}": claim["key"]}).transpose("layer", of).values
 
 
 def listed(attrs: Mapping[Any, Any], name: str) -> list[str]:

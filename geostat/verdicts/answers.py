@@ -103,7 +103,7 @@ def give_verdicts(
 
 def _row(claim: Claim, tolerance: Tolerance) -> dict[str, Any]:
     """A claim as a report needs it."""
-    own = {name: getattr(claim, name) for name in ("key", "says", "of", "side", "units")}
+    own = {name: getattr(claim, name) for name in ("key", "says", "short", "of", "side", "units")}
     row: dict[str, Any] = own | {
         "tolerance": tolerance.value,
         "source": tolerance.source,

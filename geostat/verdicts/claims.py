@@ -37,6 +37,8 @@ class Claim:
     variable: str
     side: Side = "at_most"
     select: Mapping[str, str] = field(default_factory=dict)
+    short: str = ""
+    """A few words for an axis or a narrow column."""
     presence: str | None = None
     """Of an effect that has an estimate only where a search found one: the variable with the
     p-value of the same search in noise.
@@ -64,57 +66,90 @@ class Claim:
         return "nat" if self.group == "weights" else "1"
 
 
-def _bounds(key: str, edition: str, gram: str, words: str) -> Claim:
+def _bounds(key: str, edition: str, gram: str, words: str, short: str) -> Claim:
     says = f"Precision and Recall lie within {words}, at every N"
-    return Claim(f"bounds.{key}", says, "precision", select={"edition": edition, "gram": gram})
+    return Claim(
+        f"bounds.{key}",
+        says,
+        "precision",
+        select={"edition": edition, "gram": gram},
+        short=f"P, R within {short}",
+    )
 
 
 CLAIMS: Final = (
-    Claim("norms.cv", "within a document value norms are constant behind the sink", "cv_token"),
+    Claim(
+        "norms.cv",
+        "within a document value norms are constant behind the sink",
+        "cv_token",
+        short="norms alike: in a document",
+    ),
     Claim(
         "norms.cv_profile",
         "averaged over these documents value norms are constant behind the sink",
         "cv_profile",
+        short="norms alike: mean of these documents",
     ),
     Claim(
         "norms.cv_position",
         "averaged over ever more documents value norms are constant behind the sink",
         "cv_position",
+        short="norms alike: mean in the limit",
     ),
-    Claim("norms.trend", "value norms neither grow nor shrink along a document", "trend", "within"),
-    Claim("norms.sink", "the sink's norm is much smaller than the others'", "lam"),
+    Claim(
+        "norms.trend",
+        "value norms neither grow nor shrink along a document",
+        "trend",
+        "within",
+        short="norms keep their level",
+    ),
+    Claim(
+        "norms.sink",
+        "the sink's norm is much smaller than the others'",
+        "lam",
+        short="the sink's norm is small",
+    ),
     Claim(
         "similarity.exponential",
         "mean cosines decay as e^(−βk)",
         "mae_by_lag",
         select={"gram": "exponential"},
+        short="cosines decay to 0",
     ),
     Claim(
         "similarity.offset",
         "mean cosines decay as c + (1−c)e^(−βk)",
         "mae_by_lag",
         select={"gram": "offset"},
+        short="cosines decay to a constant",
     ),
     Claim(
         "similarity.offset_power",
         "mean cosines decay as c + (1−c)(1+k)^(−β)",
         "mae_by_lag",
         select={"gram": "offset_power"},
+        short="cosines decay to a constant, by a power",
     ),
     Claim(
         "similarity.stationary",
         "a mean cosine at one lag is the same early and late in a document",
         "drift_slope",
         "within",
+        short="cosines alike early and late",
     ),
     Claim(
         "similarity.sink",
         "the sink's cosine is the same with early and late tokens",
         "sink_slope",
         "within",
+        short="the sink's cosine alike early and late",
     ),
     Claim(
-        "weights.total", "the weights of the fitted phases sum to 1", "total_model_log", "within"
+        "weights.total",
+        "the weights of the fitted phases sum to 1",
+        "total_model_log",
+        "within",
+        short="phases' weights sum to 1",
     ),
     Claim(
         "weights.growth",
@@ -122,17 +157,30 @@ CLAIMS: Final = (
         "growth",
         "at_least",
         presence="growth_p",
+        short="weights grow towards the end",
     ),
-    Claim("weights.shape", "averaged over these documents log weights follow the phases", "rmse"),
+    Claim(
+        "weights.shape",
+        "averaged over these documents log weights follow the phases",
+        "rmse",
+        short="four phases: mean of these documents",
+    ),
     Claim(
         "weights.shape_position",
         "averaged over ever more documents log weights follow the phases",
         "misfit",
         "at_most",
+        short="four phases: mean in the limit",
     ),
-    _bounds("printed", "printed", "exponential", "the bounds as printed"),
-    _bounds("sharp", "sharp", "exponential", "sharp bounds, decay as printed"),
-    _bounds("sharp_offset", "sharp", "offset", "sharp bounds, decay with an offset"),
+    _bounds("printed", "printed", "exponential", "the bounds as printed", "printed bounds"),
+    _bounds("sharp", "sharp", "exponential", "sharp bounds, decay as printed", "sharp bounds"),
+    _bounds(
+        "sharp_offset",
+        "sharp",
+        "offset",
+        "sharp bounds, decay with an offset",
+        "sharp bounds, offset",
+    ),
 )
 """Every claim, in the order of the report."""
 

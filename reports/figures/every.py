@@ -16,7 +16,13 @@ from matplotlib.figure import Figure
 
 from reports.figures import style
 from reports.figures.assumptions import figure_norms, figure_similarity, figure_weights
-from reports.figures.captions import assumptions, experiments, predictive, separability
+from reports.figures.captions import (
+    assumptions,
+    experiments,
+    predictive,
+    separability,
+    verdicts,
+)
 from reports.figures.captions.caption import Caption
 from reports.figures.experiments import (
     figure_regime_curves,
@@ -31,6 +37,7 @@ from reports.figures.separability import (
     figure_idea,
     figure_separability,
 )
+from reports.figures.verdicts import figure_claims
 from reports.files import replaced
 from reports.run import Run, parts
 
@@ -59,6 +66,10 @@ def _coverage_height(run: Run) -> float:
     return 1.7 + 0.36 * len(run.bounds)
 
 
+def _claims_height(run: Run) -> float:
+    return 1.0 + 0.24 * run.needed("verdicts").sizes["claim"]
+
+
 def _map_height(run: Run) -> float:
     rows = 2 * run.capture.sizes["head"] + run.capture.sizes["kv_head"]
     return min(9.0, 2.4 + 0.13 * rows)
@@ -66,6 +77,16 @@ def _map_height(run: Run) -> float:
 
 FIGURES: Final = (
     Plan("idea", "What is measured", "Figure 1", (1, 2), 3.4, figure_idea, separability.idea),
+    Plan(
+        "claims",
+        "Which claims hold, in which layers?",
+        "",
+        (1, 1),
+        _claims_height,
+        figure_claims,
+        verdicts.claims,
+        "verdicts",
+    ),
     Plan(
         "norms",
         "Are value vectors of one length?",

@@ -104,16 +104,20 @@ class Part:
 
 def part(run: Run, made: dict[str, Table], out: Path, folder: str) -> Part:
     """Write figures and tables of a part into its folder, and return what the page shows of it."""
-    drawn = {plan: draw(plan, run) for plan in plans(run)}
+    in_order = sorted(plans(run), key=lambda plan: plan.name != "claims")  # they come first
+    drawn = {plan: draw(plan, run) for plan in in_order}
     write_beside(drawn, made, out, folder)
-    idea, *figures = shown(drawn, run, "{plan.title} {caption.finding}")
+    figures = shown(drawn, run, "{plan.title} {caption.finding}")
+    apart = {one.plan.name: one for one in figures if one.plan.name in ("claims", "idea")}
+    figures = [one for one in figures if one.plan.name not in apart]
     told = run.attrs.get("part")
     body = template("part.html").render(
         part=told,
         folder=folder and f"{folder}/",
         queries=run.queries,
         # What is measured is said once, before the first part.
-        idea=idea if told is None or told["tokens"] == told["every"][0][0] else None,
+        idea=apart.get("idea") if told is None or told["tokens"] == told["every"][0][0] else None,
+        claims=apart.get("claims"),
         figures=figures,
         tables=[
             table for table in made.values() if not table.only_latex and table.name not in APART

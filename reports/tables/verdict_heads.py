@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from reports.run import Run
+from reports.run import Run, column, words_of
 from reports.tables.cells import Cell, header, missing, number, p_value, text
 from reports.tables.table import Table
 from reports.text.number import MISSING, count, percent, rounded
@@ -29,21 +29,6 @@ NUMBERS = (*ESTIMATE, *P_VALUES, *CELL)
 
 DETAILS = "verdict_heads"
 """Name of the table of every head's verdicts, to which the others lead."""
-
-
-def words_of(data: xr.Dataset) -> dict[int, str]:
-    """What the codes of answers stand for."""
-    return {int(code): word for code, word in json.loads(str(data.attrs["answers"])).items()}
-
-
-def column(data: xr.Dataset, claim: Mapping[str, Any], name: str = "answer") -> np.ndarray:
-    """Codes of answers, or one of NUMBERS, of one claim, (layer, head); NaN where the run does
-    not keep it.
-    """
-    of = claim["of"]
-    answer = data[f"answer_{of}"]
-    values = data.get(f"{name}_{of}", np.nan * answer)
-    return values.sel({f"claim_{of}": claim["key"]}).transpose("layer", of).values
 
 
 def tolerance(claim: Mapping[str, Any]) -> str:

@@ -15,10 +15,10 @@ import numpy as np
 import xarray as xr
 from markupsafe import Markup
 
-from reports.run import Run
+from reports.run import Run, column, words_of
 from reports.tables.cells import Cell, header, missing, mixed, share, text, whole
 from reports.tables.table import Table
-from reports.tables.verdict_heads import DETAILS, column, every_verdict, tolerance, words_of
+from reports.tables.verdict_heads import DETAILS, every_verdict, tolerance
 from reports.text.latex import text_latex
 from reports.text.number import MISSING, count, percent
 

@@ -17,8 +17,8 @@ import xarray as xr
 
 from reports.page.explorer.packing import Pack
 from reports.page.explorer.quantities import quantities
-from reports.run import Run
-from reports.tables.verdict_heads import column, tolerance
+from reports.run import Run, column
+from reports.tables.verdict_heads import tolerance
 
 SCORES: Final = {
     "precision": "Precision",

@@ -13,8 +13,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from reports.run import Run
-from reports.tables.verdict_heads import column, words_of
+from reports.run import Run, column, words_of
 
 GROUPS: Final = ("verdicts", "norms", "similarity", "weights", "envelope", "regimes")
 """Groups whose variables are quantities of a head, in the order of the menu."""
