@@ -207,7 +207,7 @@ def confront(
     editions: Sequence[Edition] = stages.EDITIONS,
     points: int | None = stages.ENVELOPE_POINTS,
     tolerances: str | Path | None = None,
-    swap: bool = False,
+    swap: bool = True,
     predict: bool = False,
 ) -> xr.DataTree:
     """Lay the bounds over the measured curves and give the verdicts: /envelope, /sink, /heads,
@@ -219,8 +219,7 @@ def confront(
         editions: editions of the theory.
         points: about how many log-spaced sizes N; None takes all.
         tolerances: a TOML file of tolerances for the verdicts, over the built-in ones.
-        swap: also /ingredients: bounds with fitted ingredients swapped for measured ones (a minute
-            or two).
+        swap: also /ingredients: which assumption costs the bounds most (half a minute).
         predict: also /predictive: every head's curves as predicted from its fits, and how well (a
             few minutes).
 

@@ -1,17 +1,16 @@
-"""Which assumption breaks a failing bound: sharp bounds from fitted ingredients, with some swapped
-for what was measured.
+"""Which assumption costs the bounds most: sharp bounds from measured ingredients, with one, or all,
+of the fitted ones put in their place.
 
 A bound needs three ingredients: weights (Assumption 3), norms (Assumption 1) and cosines
-(Assumption 2). From all three fitted, the bound is what the paper's theory can say of a head; each
-swap puts the measured ingredient in place of one fit, or of all but one. Where a measured curve
-returns into its bounds with a swap, that assumption had kept it out; where it leaves them once one
-fit is put back, that assumption alone suffices to break the bound. Source: arXiv 2602.01893,
-Assumptions 1-3, Theorems 1-2. Imports theory.
+(Assumption 2). From all three fitted, the bound is what the paper's theory can say of a head. What
+an assumption costs is the share of measured values that lie inside the bounds with all ingredients
+measured, less the share with this one fitted. Source: arXiv 2602.01893, Assumptions 1-3, Theorems
+1-2. Imports theory.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import xarray as xr
@@ -22,31 +21,28 @@ from geostat.datasets.progress import Progress
 from geostat.datasets.separability import BOUNDS, SIDES, STATISTICS
 from geostat.datasets.variable import Variable, variables, words_along
 from geostat.statistics.arrays import FloatArray, ratio
+from geostat.statistics.jackknife import jackknife, leave_one_out_mean
 
 INGREDIENTS: Final = ("weights", "norms", "similarity")
 SWAPS: Final[dict[str, tuple[str, ...]]] = {
-    "none": (),
-    **{name: (name,) for name in INGREDIENTS},
+    "all": INGREDIENTS,
     **{
         f"all but {name}": tuple(other for other in INGREDIENTS if other != name)
         for name in INGREDIENTS
     },
-    "all": INGREDIENTS,
+    "none": (),
 }
-"""What each swap takes from the measurement: none of the ingredients, one, all but one, or all."""
+"""What each swap takes from the measurement: all ingredients, all but one, or none."""
+ALONE: Final = slice(1, 1 + len(INGREDIENTS))
+"""The swaps in which one ingredient alone is fitted, in the order of INGREDIENTS."""
 
-POINTS: Final = 12
-"""Sizes N by default: half of an envelope's, for there are eight bounds to evaluate."""
+POINTS: Final = 4
+"""About how many sizes N between 1 and T by default."""
 
 
 def _records(statistic: str) -> tuple[Variable, ...]:
     """Records of one statistic's variables."""
     dims, sharp = ("swap", "layer", "head", "n_envelope"), "Theorems 1-2, sharp edition"
-    shares = {
-        "inside": "share of (head, N) cells, 1 < N < T, inside the bounds",
-        "regained": "share inside of the cells that are outside with all fitted",
-        "width": "mean distance of the bounds, both cut to [0, 1]",
-    }
     return (
         *(
             Variable(
@@ -57,11 +53,28 @@ def _records(statistic: str) -> tuple[Variable, ...]:
             )
             for side in SIDES
         ),
-        *(
-            Variable(f"{statistic}_{part}", f"{statistic}: {words}", dims=("swap",))
-            for part, words in shares.items()
+        Variable(
+            f"{statistic}_inside",
+            f"{statistic}: share of (head, N) cells, 1 < N < T, inside the bounds",
+            dims=("swap",),
+            estimated=True,
         ),
-        Variable(f"{statistic}_lost", f"{statistic}: cells outside with all ingredients fitted"),
+        Variable(
+            f"{statistic}_cost",
+            f"{statistic}: share inside with all ingredients measured, less that of the swap",
+            dims=("swap",),
+            estimated=True,
+        ),
+        Variable(
+            f"{statistic}_lead",
+            f"{statistic}: largest cost of one fitted ingredient, less the next largest",
+            estimated=True,
+        ),
+        Variable(
+            f"{statistic}_width",
+            f"{statistic}: mean distance of the bounds, both cut to [0, 1]",
+            dims=("swap",),
+        ),
     )
 
 
@@ -83,37 +96,34 @@ def swap_ingredients(
     points: int | None = POINTS,
     progress: Progress | None = None,
 ) -> xr.Dataset:
-    """Evaluate sharp bounds of every head with fitted ingredients swapped for measured ones, one at
-    a time and all but one.
+    """Evaluate sharp bounds of every head from measured ingredients, with one fitted in place of
+    each in turn, and with all three fitted.
 
     Fitted weights are p_sink and exp of /weights' model of log α, scaled to sum to 1; measured ones
     each document's own, bounds then averaged. Fitted norms are C and λC, measured ones the document
     mean by position. Fitted cosines are those of `gram` with ρ₀; measured ones the document means
     by lag and the mean sink cosine, moved to be feasible where no vectors have them.
 
-    `tree` holds the groups NEEDED; `points` is about how many log-spaced sizes N, None takes all.
+    `tree` holds the groups NEEDED; `points` is about how many log-spaced sizes N between 1 and T,
+    None takes all.
 
     Returns:
-        /ingredients: what VARIABLES names. `inside` is a share of (head, N) cells with 1 < N < T;
-        of those that are outside under "none" (`lost`), `regained` is the share inside with the
-        swap, NaN where none was outside; `moved` is the larger of |Δρ₀| and the root mean squared
-        change of a cosine, 0 where the measured cosines are feasible.
+        /ingredients: what VARIABLES names. Errors and limits are of the document jackknife, which
+        leaves out a document's curves and bounds; norms, cosines and fits are held. `moved` is the
+        larger of |Δρ₀| and the root mean squared change of a cosine, 0 where the measured cosines
+        are feasible.
     """
     groups = {name: tree[name].to_dataset() for name in NEEDED}
     capture = groups["capture"]
-    grid = envelope_grid(capture["n"].values, points)
-    bounds, moved = _swapped_bounds(groups, gram, grid, progress)
-    curves = (
-        measured_curves(capture, grid).mean("document").transpose("layer", "head", "n_envelope")
-    )
-    between = (grid > 1) & (grid < capture["tokens"].values[:, None, None])
-    numbers: dict[str, np.ndarray] = dict(zip(BOUNDS, bounds, strict=True)) | {"moved": moved}
-    for statistic in STATISTICS:
-        low, high = (numbers[f"{statistic}_{side}"] for side in SIDES)
-        parts = _counts(curves[statistic].values, low, high, between)
-        numbers |= {f"{statistic}_{part}": values for part, values in parts.items()}
+    sizes = capture["n"].values
+    inner = sizes[(sizes > 1) & (sizes < int(capture["tokens"].max()))]
+    grid = envelope_grid(inner, points) if inner.size else inner
+    swapped = _Swapped(groups, grid)
+    if grid.size:
+        for at in fitted_heads(capture, groups["norms"], groups["similarity"], gram, progress):
+            swapped.evaluate(*at)
     coords = {name: capture[name].variable for name in ("layer", "head", "kv_head")}
-    coords["swap"] = words_along("swap", SWAPS, "ingredients measured in place of fitted")
+    coords["swap"] = words_along("swap", SWAPS, "ingredients measured, the others fitted")
     coords["n_envelope"] = xr.Variable(
         ("n_envelope",), grid, {"long_name": "selected tokens N", "units": "tokens"}
     )
@@ -122,48 +132,89 @@ def swap_ingredients(
         "gram": gram,
         "documents": capture.sizes["document"],
     }
-    return xr.Dataset(variables(VARIABLES, numbers), coords=coords, attrs=attrs)
+    return xr.Dataset(variables(VARIABLES, swapped.numbers()), coords=coords, attrs=attrs)
 
 
-def _swapped_bounds(
-    groups: Groups, gram: str, grid: np.ndarray, progress: Progress | None
-) -> tuple[FloatArray, FloatArray]:
-    """Evaluate the bounds of every swap, (bound, swap, layer, head, n), and how far the measured
-    cosines were moved, (layer, kv_head).
+class _Swapped:
+    """Bounds of every swap, and how many measured values lie inside: of all documents, and without
+    each.
     """
-    capture = groups["capture"]
-    layers, heads, kv_heads = (capture.sizes[name] for name in ("layer", "head", "kv_head"))
-    bounds = np.full((len(BOUNDS), len(SWAPS), layers, heads, len(grid)), np.nan)
-    moved = np.full((layers, kv_heads), np.nan)
-    fits = (groups["norms"], groups["similarity"])
-    for layer, kv_head, group, fitted in fitted_heads(capture, *fits, gram, progress):
-        measured = value_head(groups, layer, kv_head, group)
-        moved[layer, kv_head] = measured.moved
-        for at, swapped in enumerate(SWAPS.values()):
-            weights_of = measured.weights if "weights" in swapped else measured.weight_model[None]
-            norms_of = measured.norms if "norms" in swapped else fitted.norms
-            gram_of = measured.gram if "similarity" in swapped else fitted.gram
-            result = bounds_of_layer(
-                capture, layer, weights_of, norms_of, gram_of, grid, edition="sharp", names=BOUNDS
-            )
-            bounds[:, at, layer, group] = result.mean(axis=1)
-    return bounds, moved
+
+    def __init__(self, groups: Groups, grid: np.ndarray) -> None:
+        """Of no value head yet; `grid` holds sizes N."""
+        capture = groups["capture"]
+        layers, heads, kv_heads = (capture.sizes[name] for name in ("layer", "head", "kv_head"))
+        self.groups, self.grid = groups, grid
+        curves = measured_curves(capture, grid)
+        self.curves = {
+            statistic: curves[statistic].transpose("document", "layer", "head", "n_envelope").values
+            for statistic in STATISTICS
+        }
+        self.bounds = np.full((len(BOUNDS), len(SWAPS), layers, heads, len(grid)), np.nan)
+        self.moved = np.full((layers, kv_heads), np.nan)
+        counted = (capture.sizes["document"] + 1, len(SWAPS))
+        self.inside = {statistic: np.zeros(counted) for statistic in STATISTICS}
+        self.known = {statistic: np.zeros(counted) for statistic in STATISTICS}
+
+    def evaluate(self, layer: int, kv_head: int, heads: np.ndarray, fitted: Any) -> None:
+        """Add one value head and the heads that share it."""
+        capture, measured = (
+            self.groups["capture"],
+            value_head(self.groups, layer, kv_head, heads),
+        )
+        self.moved[layer, kv_head] = measured.moved
+        each = []
+        for at, taken in enumerate(SWAPS.values()):
+            weights_of = measured.weights if "weights" in taken else measured.weight_model[None]
+            norms_of = measured.norms if "norms" in taken else fitted.norms
+            gram_of = measured.gram if "similarity" in taken else fitted.gram
+            own = (weights_of, norms_of, gram_of, self.grid)
+            result = bounds_of_layer(capture, layer, *own, edition="sharp", names=BOUNDS)
+            self.bounds[:, at, layer, heads] = result.mean(axis=1)
+            each.append(dict(zip(BOUNDS, result, strict=True)))
+        between = self.grid < int(capture["tokens"][layer])
+        for statistic in STATISTICS:
+            curve = _without_each(self.curves[statistic][:, layer, heads])
+            limits = [[_without_each(one[f"{statistic}_{side}"]) for side in SIDES] for one in each]
+            # a cell counts in all swaps or in none
+            whole = [limit[0] for pair in limits for limit in pair]
+            known = np.isfinite([*whole, curve[0]]).all(axis=0) & between
+            self.known[statistic] += known.sum()
+            for at, (low, high) in enumerate(limits):
+                inside = known & (low <= curve) & (curve <= high)
+                self.inside[statistic][:, at] += inside.sum(axis=(1, 2))
+
+    def numbers(self) -> dict[str, Any]:
+        """Return what VARIABLES names."""
+        found: dict[str, Any] = dict(zip(BOUNDS, self.bounds, strict=True)) | {"moved": self.moved}
+        for statistic in STATISTICS:
+            inside = ratio(self.inside[statistic], self.known[statistic])
+            cost = inside[:, :1] - inside
+            # which two cost most is asked of all documents, and held
+            order = np.argsort(-cost[0, ALONE])
+            lead = cost[:, ALONE][:, order[0]] - cost[:, ALONE][:, order[1]]
+            low, high = (found[f"{statistic}_{side}"] for side in SIDES)
+            found |= {
+                f"{statistic}_inside": jackknife(inside[0], inside[1:]),
+                f"{statistic}_cost": jackknife(cost[0], cost[1:]),
+                f"{statistic}_lead": jackknife(lead[0], lead[1:]),
+                f"{statistic}_width": self._width(low, high),
+            }
+        return found
+
+    def _width(self, low: FloatArray, high: FloatArray) -> FloatArray:
+        """Mean width by swap, over cells between 1 and T; bounds (swap, layer, head, n)."""
+        tokens = self.groups["capture"]["tokens"].values[:, None, None]
+        known = np.isfinite(low) & np.isfinite(high) & (self.grid < tokens)
+        width = np.where(known, np.clip(high, 0, 1) - np.clip(low, 0, 1), 0.0)
+        cells = (1, 2, 3)
+        return ratio(width.sum(axis=cells), known.sum(axis=cells))
 
 
-def _counts(
-    measured: FloatArray, low: FloatArray, high: FloatArray, between: np.ndarray
-) -> dict[str, np.ndarray]:
-    """Shares of the (head, N) cells by swap, and the cells that are outside with all fitted;
-    bounds (swap, layer, head, n).
+def _without_each(values: FloatArray) -> FloatArray:
+    """The mean over documents, axis 0, and behind it the means without each; what does not depend
+    on the document is as it is.
     """
-    known = np.isfinite(low) & np.isfinite(high) & np.isfinite(measured) & between
-    inside = known & (low <= measured) & (measured <= high)
-    lost = known[0] & ~inside[0]
-    width = np.where(known, np.clip(high, 0, 1) - np.clip(low, 0, 1), 0.0)
-    cells = (1, 2, 3)
-    return {
-        "inside": ratio(inside.sum(axis=cells), known.sum(axis=cells)),
-        "regained": ratio((inside & lost).sum(axis=cells), (known & lost).sum(axis=cells)),
-        "width": ratio(width.sum(axis=cells), known.sum(axis=cells)),
-        "lost": np.array(int(lost.sum())),
-    }
+    if len(values) == 1:
+        return values
+    return np.concatenate([values.mean(axis=0)[None], leave_one_out_mean(values)])

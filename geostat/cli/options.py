@@ -63,10 +63,10 @@ CONFRONTING: Final[Options] = {
     "swap": (
         option(
             bool,
-            "Also swap fitted ingredients of the bounds for measured ones (a minute or two).",
-            "--swap",
+            "Tell which assumption costs the bounds most (half a minute).",
+            "--swap/--no-swap",
         ),
-        False,
+        True,
     ),
     "predict": (
         option(

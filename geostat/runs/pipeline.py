@@ -48,7 +48,7 @@ def confront(store: Store, *, console: Console = QUIET, **asked: Any) -> dict[st
     and give the verdicts.
 
     Keeps /envelope, /sink, /heads, /separable, /verdicts and /summary in the store, with `swap`
-    /ingredients and with `predict` /predictive too (a few minutes each). asked: what
+    /ingredients (half a minute) and with `predict` /predictive too (a few minutes). asked: what
     `stages.confronted` takes.
 
     Raises:

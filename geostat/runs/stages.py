@@ -65,7 +65,7 @@ def confronted(
     editions: Sequence[Edition] = EDITIONS,
     points: int | None = ENVELOPE_POINTS,
     tolerances: Mapping[str, Tolerance] | None = None,
-    swap: bool = False,
+    swap: bool = True,
     predict: bool = False,
     console: Console = QUIET,
 ) -> dict[str, xr.Dataset]:

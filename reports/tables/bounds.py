@@ -142,64 +142,75 @@ def _inside(point: xr.Dataset, name: str) -> Cell:
 
 
 SWAPS = {
-    "none": "all three fitted",
-    "weights": "weights measured",
-    "norms": "norms measured",
-    "similarity": "similarity measured",
-    "all but weights": "only weights fitted",
-    "all but norms": "only norms fitted",
-    "all but similarity": "only similarity fitted",
     "all": "all three measured",
+    "all but weights": "weights fitted",
+    "all but norms": "norms fitted",
+    "all but similarity": "similarity fitted",
+    "none": "all three fitted",
 }
 """What a swap is called."""
+SCORES = {"recall": "Recall", "precision": "Precision"}
+FITTED = {"weights": "fitted weights", "norms": "constant norms", "similarity": "fitted similarity"}
 
 
 def ingredient_tables(run: Run) -> list[Table]:
-    """The table; none where the run holds no swaps."""
+    """The table; none where the run holds no swaps, or those of an earlier geostat."""
     data = run.ingredients
-    if data is None:
+    if data is None or "recall_cost" not in data:
         return []
     rows = []
     for swap in data["swap"].values:
         at = data.sel(swap=swap)
         row: list[Cell] = [mixed(SWAPS.get(str(swap), str(swap)))]
         for statistic in ("precision", "recall"):
+            cost = number(float(at[f"{statistic}_cost"]), float(at[f"{statistic}_cost_se"]))
             row += [
                 percentage(float(at[f"{statistic}_inside"])),
-                missing() if swap == "none" else percentage(float(at[f"{statistic}_regained"])),
+                missing() if swap == "all" else cost,
                 number(float(at[f"{statistic}_width"]), digits=2),
             ]
         rows.append(row)
-    headers = [mixed("ingredients of the sharp bound")]
+    headers = [mixed("ingredients")]
     headers += [
-        stacked(f"${short}$", word) for short in "PR" for word in ("inside", "regained", "width")
+        stacked(f"${short}$", word) for short in "PR" for word in ("inside", "cost", "width")
     ]
-    lost = " and ".join(
-        f"{int(data[f'{name}_lost']):,} of {short}"
-        for name, short in (("precision", "P"), ("recall", "R"))
-    )
     moved = int((data["moved"] > 0).sum())
     nearest = (
         f", moved to the nearest that vectors can have in {count(moved, 'value head')}"
         if moved
         else ""
     )
+    sizes = ", ".join(f"{n:,}" for n in data["n_envelope"].values)
+    errors = f"± over {run.counted('document')}" if run.documents > 1 else "one document: no ±"
     caption = (
-        "Sharp bounds from fitted weights (Assumption 3), norms (Assumption 1) and"
-        f" {data.attrs['gram']} similarity (Assumption 2), with some measured instead. Inside:"
-        f" share of (head, N) cells, {run.counted('head')}, 1 < N < T, whose measured mean lies"
-        f" within. Regained: of the cells that are outside with all three fitted ({lost}), the"
-        " share inside. Width: mean distance of the bounds. Measured weights: each document's own;"
-        f" measured norms and cosines: document means by position and by lag{nearest}."
+        "Sharp bounds from measured weights, norms and similarity, with the fit of one assumption"
+        " in place of each in turn: weights (Assumption 3), norms (1),"
+        f" {data.attrs['gram']} similarity (2). Inside: share of (head, N) cells,"
+        f" {run.counted('head')}, N = {sizes}, whose measured mean lies within. Cost: the share"
+        f" inside with all three measured, less that share ({errors}, fits held). Width: mean"
+        " distance of the bounds. Measured weights: each document's own; measured norms and"
+        f" cosines: document means by position and by lag{nearest}."
+        f" {' '.join(_costs_most(data, name) for name in SCORES)}"
     )
-    title = "Which assumption breaks the bounds?"
     return [
         Table(
             name="ingredients",
-            title=title,
+            title="Which assumption costs the bounds most?",
             headers=headers,
             rows=rows,
             align="l" + "r" * 6,
             caption=caption,
         )
     ]
+
+
+def _costs_most(data: xr.Dataset, statistic: str) -> str:
+    """One sentence: what costs a score most, where that is clear."""
+    costs = {name: float(data[f"{statistic}_cost"].sel(swap=f"all but {name}")) for name in FITTED}
+    first, second = sorted(costs, key=lambda name: -costs[name])[:2]
+    if not (float(data[f"{statistic}_lead_lower"]) > 0 and costs[first] > 0):
+        return f"{SCORES[statistic]} loses clearly most to no one of them."
+    return (
+        f"{SCORES[statistic]} loses most to {FITTED[first]}, {percent(costs[first])} of the cells;"
+        f" next, to {FITTED[second]}, {percent(costs[second])}."
+    )

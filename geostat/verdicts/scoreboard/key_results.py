@@ -28,6 +28,12 @@ ANSWERS: Final[Mapping[str, Answer]] = {
     "undecided": "undetermined",
 }
 """What a majority of heads says of an assumption; of none it is undetermined."""
+CAUSES: Final = {
+    "weights": "the four phases",
+    "norms": "constant norms",
+    "similarity": "exponential decay",
+}
+"""What of the assumptions each fitted ingredient of a bound is."""
 ALIKE: Final = 0.10
 """By how much a share may be less than the expected one and still be as expected; ours."""
 
@@ -151,6 +157,8 @@ def _bounds(tree: xr.DataTree) -> KeyResult:
         "undetermined": "Whether Recall lies within its bounds as often as expected is"
         " undetermined.",
     }
+    if cause := _costliest(tree):
+        verdicts["fails"] = f"Recall lies outside its bounds too often, mainly because of {cause}."
     within, beyond = round(inside * cells), round(outside * cells)
     return KeyResult(
         key="bounds",
@@ -170,6 +178,19 @@ def _bounds(tree: xr.DataTree) -> KeyResult:
             undetermined=cells - within - beyond,
         ),
     )
+
+
+def _costliest(tree: xr.DataTree) -> str:
+    """The assumption that costs Recall's bounds most, where it costs clearly more than the next;
+    else nothing.
+    """
+    if "ingredients" not in tree.children:
+        return ""
+    data = tree["ingredients"].to_dataset()
+    if not (data.get("recall_lead_lower", xr.DataArray(np.nan)) > 0):
+        return ""
+    costs = {name: float(data["recall_cost"].sel(swap=f"all but {name}")) for name in CAUSES}
+    return CAUSES[max(costs, key=lambda name: costs[name])]
 
 
 def _of_assumption(

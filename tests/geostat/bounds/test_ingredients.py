@@ -7,8 +7,8 @@ import pytest
 import xarray as xr
 from support.spine import Finished
 
-from geostat.bounds.envelope import envelope_dataset
-from geostat.bounds.head import NEEDED, fitted_head
+from geostat.bounds.by_document import bounds_of_layer
+from geostat.bounds.head import NEEDED, fitted_head, value_head
 from geostat.bounds.ingredients import SWAPS, swap_ingredients
 from theory.evaluate.envelopes import envelope as bounds_of
 from theory.head.gram import LagGram
@@ -74,46 +74,104 @@ def test_a_swap_evaluates_the_theory_at_the_ingredients_it_names(
         np.testing.assert_allclose(at[name].values, expected, atol=2e-7)
 
 
-def test_measured_weights_alone_are_the_bounds_of_the_confrontation(
+def shares(tree: xr.DataTree, swapped: xr.Dataset, keep: np.ndarray) -> np.ndarray:
+    """The share of Recall inside by swap, of the documents kept, all of which carry weights."""
+    found = []
+    n = swapped["n_envelope"].values
+    for swap in SWAPS:
+        inside = []
+        for layer, head in np.ndindex(
+            tree["capture"].sizes["layer"], tree["capture"].sizes["head"]
+        ):
+            at = tree["capture"].to_dataset()["recall"].sel(n=n)[:, layer, head].values[keep]
+            low, high = rows_of(tree, swap, layer, head, n)
+            low, high = (x if len(x) == 1 else x[keep] for x in (low, high))
+            curve = at.astype(float).mean(axis=0)
+            inside.append((low.mean(axis=0) <= curve) & (curve <= high.mean(axis=0)))
+        found.append(np.mean(inside))
+    return np.array(found)
+
+
+def rows_of(tree, swap, layer, head, n) -> tuple[np.ndarray, np.ndarray]:
+    """Both bounds of Recall of one head, by document where the weights are measured."""
+    groups = {name: tree[name].to_dataset() for name in NEEDED}
+    capture = groups["capture"]
+    kv_head = int(capture["kv_head_of_head"][head])
+    fitted = fitted_head(groups, "exponential", layer, kv_head)
+    measured = value_head(groups, layer, kv_head, np.array([head]))
+    taken = SWAPS[swap]
+    weights = measured.weights if "weights" in taken else measured.weight_model[None]
+    found = bounds_of_layer(
+        capture,
+        layer,
+        weights,
+        measured.norms if "norms" in taken else fitted.norms,
+        measured.gram if "similarity" in taken else fitted.gram,
+        n,
+        edition="sharp",
+        names=("recall_lower", "recall_upper"),
+    )
+    return found[0][:, 0], found[1][:, 0]
+
+
+def test_shares_costs_and_their_errors_are_of_the_document_jackknife(
     tree: xr.DataTree, swapped: xr.Dataset
 ):
-    laid = envelope_dataset(tree, editions=("sharp",), points=8).sel(
-        edition="sharp", gram="exponential"
+    documents = tree["capture"].sizes["document"]
+    every = np.arange(documents)
+    whole = shares(tree, swapped, every)
+    each = np.array([shares(tree, swapped, every != k) for k in every])
+    np.testing.assert_allclose(swapped["recall_inside"], whole)
+    cost, costs = whole[0] - whole, each[:, :1] - each
+    np.testing.assert_allclose(swapped["recall_cost"], cost)
+    away = costs - costs.mean(axis=0)
+    se = np.sqrt((documents - 1) / documents * (away**2).sum(axis=0))
+    np.testing.assert_allclose(swapped["recall_cost_se"], se, atol=1e-12)
+    assert float(swapped["recall_cost"].sel(swap="all")) == 0.0
+    first, second = np.sort(cost[1:4])[::-1][:2]
+    assert float(swapped["recall_lead"]) == pytest.approx(first - second)
+
+
+def test_sizes_lie_between_one_and_all(tree: xr.DataTree, swapped: xr.Dataset):
+    n, tokens = swapped["n_envelope"].values, tree["capture"].sizes["position"]
+    assert n.min() > 1
+    assert n.max() < tokens
+    width = (swapped["recall_upper"] - swapped["recall_lower"]).clip(0, 1)
+    np.testing.assert_allclose(
+        swapped["recall_width"], width.mean(("layer", "head", "n_envelope")), atol=1e-9
     )
-    for name in ("precision_lower", "precision_upper", "recall_lower", "recall_upper"):
+
+
+def test_a_run_of_no_size_between_has_no_shares(tree: xr.DataTree):
+    short = tree.map_over_datasets(
+        lambda data: data.isel(n=[0]) if "n" in data.dims else data  # N = 1 alone
+    )
+    found = swap_ingredients(short)
+    assert found.sizes["n_envelope"] == 0
+    assert np.isnan(found["recall_inside"]).all()
+    assert np.isnan(found["recall_lead"])
+
+
+def test_norms_that_are_as_fitted_cost_nothing(tree: xr.DataTree):
+    groups = {f"/{name}": tree[name].to_dataset().copy(deep=True) for name in NEEDED}
+    norms = groups["/norms"]
+    as_fitted = norms["C"].transpose("layer", "kv_head").values[..., None] * np.ones(
+        tree["capture"].sizes["position"]
+    )
+    as_fitted[..., 0] *= norms["lam"].transpose("layer", "kv_head").values
+    value_norm = groups["/capture"]["value_norm"].transpose(
+        "document", "layer", "kv_head", "position"
+    )
+    groups["/capture"]["value_norm"] = value_norm * 0 + as_fitted.astype(np.float32)
+    found = swap_ingredients(xr.DataTree.from_dict(groups), points=3)
+    at = found.sel(swap="all but norms")
+    assert float(at["recall_cost"]) == pytest.approx(0, abs=0.02)
+    assert float(at["recall_cost_se"]) == pytest.approx(0, abs=0.02)
+    for side in ("lower", "upper"):
+        bound = found[f"recall_{side}"]
         np.testing.assert_allclose(
-            swapped[name].sel(swap="weights").values, laid[name].values, atol=1e-12
+            bound.sel(swap="all but norms"), bound.sel(swap="all"), atol=1e-6
         )
-
-
-def test_what_returns_into_the_bounds_is_counted(tree: xr.DataTree, swapped: xr.Dataset):
-    n = swapped["n_envelope"].values
-    tokens = tree["capture"].sizes["position"]
-    measured = (
-        tree["capture"]
-        .to_dataset()["recall"]
-        .astype(float)
-        .mean("document")
-        .sel(n=n)
-        .transpose("layer", "head", "n")
-        .values
-    )
-    inner = (n > 1) & (n < tokens)
-    inside = (swapped["recall_lower"].values <= measured) & (
-        measured <= swapped["recall_upper"].values
-    )
-    inside = inside[..., inner]
-    lost = ~inside[0]
-    assert int(swapped["recall_lost"]) == lost.sum()
-    np.testing.assert_allclose(swapped["recall_inside"], inside.mean(axis=(1, 2, 3)))
-    expected = (
-        [(one & lost).sum() / lost.sum() for one in inside]
-        if lost.any()
-        else np.full(len(inside), np.nan)
-    )
-    np.testing.assert_allclose(swapped["recall_regained"], expected)
-    width = (swapped["recall_upper"] - swapped["recall_lower"]).values[..., inner]
-    np.testing.assert_allclose(swapped["recall_width"], width.mean(axis=(1, 2, 3)), atol=1e-12)
 
 
 def test_cosines_that_no_vectors_have_are_moved_and_said_to_be(tree: xr.DataTree):
@@ -126,7 +184,7 @@ def test_cosines_that_no_vectors_have_are_moved_and_said_to_be(tree: xr.DataTree
     found = swap_ingredients(xr.DataTree.from_dict(groups), points=3)
     assert float(found["moved"][0, 0]) > 0.1
     heads = np.flatnonzero(groups["/capture"]["kv_head_of_head"].values == 0)
-    assert np.isfinite(found["recall_lower"].sel(swap="similarity").values[0, heads]).all()
+    assert np.isfinite(found["recall_lower"].sel(swap="all but weights").values[0, heads]).all()
 
 
 def test_a_head_that_could_not_be_fitted_has_no_bounds(tree: xr.DataTree):
@@ -138,5 +196,18 @@ def test_a_head_that_could_not_be_fitted_has_no_bounds(tree: xr.DataTree):
     groups["/weights"]["log_weight_model"][1, 3] = np.nan
     found = swap_ingredients(xr.DataTree.from_dict(groups), points=3)
     assert np.isnan(found["recall_lower"].values[:, 0, 0]).all()
-    assert np.isnan(found["recall_lower"].sel(swap="norms").values[1, 3]).all()
-    assert np.isfinite(found["recall_lower"].sel(swap="weights").values[1, 3]).all()
+    assert np.isnan(found["recall_lower"].sel(swap="none").values[1, 3]).all()
+    assert np.isfinite(found["recall_lower"].sel(swap="all").values[1, 3]).all()
+
+
+def test_a_cell_counts_in_every_swap_or_in_none(tree: xr.DataTree):
+    """Of heads without fitted weights nothing is known of what these cost."""
+    groups = {f"/{name}": tree[name].to_dataset().copy(deep=True) for name in NEEDED}
+    groups["/weights"]["log_weight_model"][:, 1:] = np.nan
+    found = swap_ingredients(xr.DataTree.from_dict(groups), points=3)
+    few = {
+        name: data.isel(head=[0]) if "head" in data.dims else data for name, data in groups.items()
+    }
+    alone = swap_ingredients(xr.DataTree.from_dict(few), points=3)
+    for name in ("recall_inside", "recall_cost", "precision_cost_se"):
+        np.testing.assert_allclose(found[name], alone[name], atol=1e-12)

@@ -139,6 +139,24 @@ def test_bounds_fail_where_far_fewer_values_lie_inside_than_drawn_ones_do(inside
     assert counts["holds"] + counts["fails"] + counts["undetermined"] == 100
 
 
+@pytest.mark.parametrize(
+    ("lead", "cause"), [(0.1, "mainly because of the four phases."), (0.0, ""), (np.nan, "")]
+)
+def test_bounds_name_the_assumption_that_clearly_costs_most(lead, cause):
+    data = xr.Dataset(
+        {"recall_cost": ("swap", [0.0, 0.3, 0.1, 0.2]), "recall_lead_lower": lead},
+        coords={"swap": ["all", "all but weights", "all but norms", "all but similarity"]},
+    )
+    tree = run(inside=0.5)
+    tree["ingredients"] = xr.DataTree(data)
+    verdict = results(tree)["bounds"]["verdict"]
+    assert verdict.endswith(cause or "the assumptions imply, too often.")
+    assert len(verdict.split()) <= 15
+    held = run(inside=0.83)
+    held["ingredients"] = xr.DataTree(data)
+    assert "because" not in results(held)["bounds"]["verdict"]
+
+
 def test_bounds_of_one_document_are_not_answered():
     """Of one document no value is known to lie outside, and no share to be off."""
     one = results(run(inside=0.3, documents=1))["bounds"]

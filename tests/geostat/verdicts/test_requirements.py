@@ -172,11 +172,14 @@ def test_a_run_without_verdicts_is_told_how_to_get_them(finished: Finished):
         hold_to(xr.DataTree.from_dict(groups), [requirement("norms.cv fails 0.5")])
 
 
-def test_ingredients_are_swapped_where_asked(store: Path):
-    assert geostat("confront", store, "--swap", "--edition", "sharp", "--quiet") == Said(0, "", "")
+def test_ingredients_are_swapped_unless_told_not_to(store: Path):
+    asked = ("confront", store, "--edition", "sharp", "--quiet")
+    assert geostat(*asked, "--no-swap") == Said(0, "", "")
+    assert "ingredients" not in Store.open(store).results
+    assert geostat(*asked) == Said(0, "", "")
     found = Store.open(store).read("ingredients")
-    assert next(iter(found["swap"].values)) == "none"
+    assert next(iter(found["swap"].values)) == "all"
     assert geostat("tables", store, "--quiet").code == 0
-    assert "only similarity fitted" in (store.parent / "tables" / "ingredients.md").read_text(
+    assert "norms fitted" in (store.parent / "tables" / "ingredients.md").read_text(
         encoding="utf-8"
     )

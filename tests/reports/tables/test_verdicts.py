@@ -247,35 +247,56 @@ def test_the_page_leads_from_a_claim_to_its_verdicts(html):
     )
 
 
-def test_swapped_ingredients_say_what_returns_into_the_bounds():
-    swaps = ["none", "weights", "all but norms"]
+@pytest.mark.parametrize(
+    ("lead", "said"),
+    [
+        (
+            0.1,
+            "Recall loses most to fitted similarity, 40.0% of the cells; next, to fitted weights,",
+        ),
+        (-0.1, "Recall loses clearly most to no one of them."),
+        (np.nan, "Recall loses clearly most to no one of them."),
+    ],
+)
+def test_swapped_ingredients_say_which_assumption_costs_most(lead, said):
     shares = {
-        "inside": [0.4, 0.5, 0.9],
-        "regained": [0.0, 0.25, np.nan],
-        "width": [0.3, 0.35, 0.401],
+        "inside": [0.9, 0.7, 0.91, 0.5, 0.4],
+        "cost": [0.0, 0.2, -0.01, 0.4, 0.5],
+        "cost_se": [0.0, 0.03, 0.01, 0.02, 0.02],
+        "width": [0.5, 0.45, 0.401, 0.3, 0.3],
     }
-    data = {
-        f"{name}_{part}": (("swap",), values)
-        for name in ("precision", "recall")
-        for part, values in shares.items()
-    }
-    data |= {
-        "precision_lost": ((), 12),
-        "recall_lost": ((), 3456),
-        "moved": (("layer", "kv_head"), [[0.0, 0.2], [np.nan, 0.0]]),
-    }
+    scores = ("precision", "recall")
+    data = {f"{name}_{part}": ("swap", row) for name in scores for part, row in shares.items()}
+    data |= {f"{name}_lead": ((), 0.2) for name in scores}
+    data |= {f"{name}_lead_lower": ((), lead) for name in scores}
+    data |= {"moved": (("layer", "kv_head"), [[0.0, 0.2], [np.nan, 0.0]])}
+    swaps = ["all", "all but weights", "all but norms", "all but similarity", "none"]
     run = run_tree()
     run["ingredients"] = xr.DataTree(
-        xr.Dataset(data, coords={"swap": swaps}, attrs={"gram": "exponential"})
+        xr.Dataset(
+            data, coords={"swap": swaps, "n_envelope": [2, 16]}, attrs={"gram": "exponential"}
+        )
     )
     table = tables(run)["ingredients"]
     rows = table.frame().to_numpy().tolist()
-    assert [row[0] for row in rows] == ["all three fitted", "weights measured", "only norms fitted"]
-    assert rows[0][1:4] == ["40.0%", "n/a", "0.30"]
-    assert rows[1][4:] == ["50.0%", "25.0%", "0.35"]
-    assert rows[2][2] == "n/a"
-    assert "(12 of P and 3,456 of R)" in table.caption
-    assert table.caption.endswith("moved to the nearest that vectors can have in 1 value head.")
+    assert [row[0] for row in rows] == [
+        "all three measured",
+        "weights fitted",
+        "norms fitted",
+        "similarity fitted",
+        "all three fitted",
+    ]
+    assert rows[0][1:4] == ["90.0%", "n/a", "0.50"]
+    assert rows[3][4:] == ["50.0%", "0.400 ± 0.020", "0.30"]
+    assert "moved to the nearest that vectors can have in 1 value head." in table.caption
+    assert "N = 2, 16," in table.caption
+    assert said in table.caption
+
+
+def test_swaps_of_an_earlier_version_are_left_out():
+    run = run_tree()
+    run["ingredients"] = xr.DataTree(xr.Dataset({"recall_regained": ("swap", [0.1])}))
+    assert "ingredients" not in tables(run)
 
 
 def test_rival_forms_are_counted_where_they_predict_best():
