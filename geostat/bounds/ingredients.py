@@ -116,7 +116,7 @@ def swap_ingredients(
     groups = {name: tree[name].to_dataset() for name in NEEDED}
     capture = groups["capture"]
     sizes = capture["n"].values
-    inner = sizes[(sizes > 1) & (sizes < int(capture["tokens"].max()))]
+    inner = sizes[(sizes > 1) & (sizes < capture.sizes["position"])]  # of every part the same
     grid = envelope_grid(inner, points) if inner.size else inner
     swapped = _Swapped(groups, grid)
     if grid.size:

@@ -138,19 +138,19 @@ def report_command(run: Path, out: Path | None, require: list[str] | None, quiet
 
 
 def part_command(
-    part: Literal["tables", "figures"], run: Path, out: Path | None, quiet: bool
+    part: Literal["tables", "figures"], run: Path, out: Path | None, quiet: bool, **asked: str
 ) -> None:
     """Write the tables, or the figures, of a confronted run."""
     from geostat.runs.render import write_part
 
     store = _open(run)
-    paths = write_part(part, store, out or store.path.parent / part)
+    paths = write_part(part, store, out or store.path.parent / part, **asked)
     output.write({part: [str(path) for path in paths]}, quiet=quiet)
 
 
 for part, kinds in PARTS.items():
-    part_options = options.taking(options.rendering(part))
-    app.command(part, help=f"Write the {part} of a confronted run as {kinds}.")(
+    part_options = options.taking(options.rendering(part, **options.CHOOSING[part]))
+    app.command(part, help=f"Write the {part} of a confronted run: {kinds}, unless told.")(
         part_options(partial(part_command, part))
     )
 

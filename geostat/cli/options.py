@@ -91,6 +91,32 @@ def rendering(what: str, **more: Any) -> Options:
     }
 
 
+_ONLY = "Write these alone: names{}, with commas between."
+_FORMAT = "Kinds of files, with commas between: {}."
+CHOOSING: Final[dict[str, Options]] = {
+    "tables": {
+        "only": (option(str, _ONLY.format(" such as verdicts,norms")), ""),
+        "formats": (
+            option(str, _FORMAT.format("latex, markdown, html, csv, json"), "--format"),
+            "",
+        ),
+    },
+    "figures": {
+        "only": (
+            option(str, _ONLY.format(" such as claims, or the paper's numbers such as 5,8")),
+            "",
+        ),
+        "formats": (option(str, _FORMAT.format("pdf, png, svg"), "--format"), ""),
+        "width": (
+            option(
+                str,
+                "How wide, as in 3.25in or 8.5cm; below 5 inches panels stand below one another"
+                " and type fits a column. 7.4in when left out.",
+            ),
+            "",
+        ),
+    },
+}
 REPORTING: Final = rendering("report", require=JUDGING["require"])
 _RUNS = typer.Argument(
     metavar="RUN RUN…",

@@ -4,14 +4,15 @@ first use, and no torch.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import xarray as xr
 
 from empirical.store.store import Store
 from geostat.display.tree import with_display
-from geostat.errors import InputError
+from geostat.errors import InputError, refuse_unknown
 from geostat.runs.console import QUIET, Console
 from geostat.runs.files import commands_of, refuse_unwritable, seconds_of, timed
 from geostat.verdicts.answers import refuse_older
@@ -31,16 +32,70 @@ def write_report(store: Store, out: Path, *, console: Console = QUIET) -> Path:
         return write_page(tree, out, seconds=seconds_of(path), commands=commands_of(path))
 
 
-def write_part(what: Literal["tables", "figures"], store: Store, out: Path) -> list[Path]:
-    """Write the booktabs tables of a confronted run, or its figures as PDF and PNG, into `out`;
-    returns their paths.
+FORMATS: Final = {
+    "tables": ("latex", "markdown", "html", "csv", "json"),
+    "figures": ("pdf", "png", "svg"),
+}
+"""What tables and figures can be written as; the first two, unless others are asked for."""
+INCHES: Final = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72.27}
+"""Units of a width; points are those of TeX."""
+NARROWEST, WIDEST = 2.5, 14.0
+"""Inches that a figure may be wide."""
+
+
+def write_part(
+    what: Literal["tables", "figures"],
+    store: Store,
+    out: Path,
+    *,
+    only: str = "",
+    formats: str = "",
+    width: str = "",
+) -> list[Path]:
+    """Write tables or figures of a confronted run into `out`; returns their paths.
+
+    `only` and `formats` name some, with commas between; `width` is that of figures, such as 3.25in.
+
+    Raises:
+        InputError: for a name, a format or a width that means nothing.
     """
-    if what == "tables":
-        from reports.tables.every import write_tables as write
-    else:
-        from reports.figures.every import write_figures as write
+    kinds = _words(formats) or list(FORMATS[what][:2])
+    for kind in kinds:
+        refuse_unknown(kind, FORMATS[what], f"--format {kind}:")
+    names, inches = _words(only), _inches(width) if width else None
     refuse_unwritable(out)
-    return write(_confronted(store), out)
+    tree = _confronted(store)
+    if what == "tables":
+        from reports.tables.every import write_tables
+
+        return write_tables(tree, out, only=names, formats=kinds)
+    from reports.figures.every import write_figures
+    from reports.figures.style import WIDTH
+
+    return write_figures(tree, out, only=names, kinds=kinds, width=inches or WIDTH)
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _inches(width: str) -> float:
+    """Read a width.
+
+    >>> _inches("8.255cm")
+    3.25
+    """
+    match = re.fullmatch(rf"\s*([0-9.]+)\s*({'|'.join(INCHES)})\s*", width)
+    try:
+        found = float(match[1]) * INCHES[match[2]] if match else 0.0
+    except ValueError:
+        found = 0.0
+    if not NARROWEST <= found <= WIDEST:
+        raise InputError(
+            f"--width {width}: expected {NARROWEST:g} to {WIDEST:g} inches, as a number with in,"
+            " cm, mm or pt. Use for example --width 3.25in."
+        )
+    return found
 
 
 def outdated(store: Store) -> str | None:

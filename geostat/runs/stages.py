@@ -107,9 +107,9 @@ def _confront_part(
         )
     }
     if swap:
-        console.stage("swap ingredients")
+        console.stage("cost of assumptions")
         out["ingredients"] = swap_ingredients(
-            tree, progress=partial(console.fraction, "swap ingredients")
+            tree, progress=partial(console.fraction, "cost of assumptions")
         )
     if predict:
         console.stage("predict curves")

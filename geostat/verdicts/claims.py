@@ -128,7 +128,7 @@ CLAIMS: Final = (
         "mean cosines decay as c + (1−c)(1+k)^(−β)",
         "mae_by_lag",
         select={"gram": "offset_power"},
-        short="cosines decay to a constant, by a power",
+        short="cosines decay to a constant (power)",
     ),
     Claim(
         "similarity.stationary",

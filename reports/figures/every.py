@@ -6,7 +6,7 @@ One more figure: a function that draws on given axes, a caption of the same name
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +14,7 @@ from typing import Any, Final
 import xarray as xr
 from matplotlib.figure import Figure
 
+from reports.errors import refuse_unknown
 from reports.figures import style
 from reports.figures.assumptions import figure_norms, figure_similarity, figure_weights
 from reports.figures.captions import (
@@ -192,37 +193,65 @@ def plans(run: Run) -> tuple[Plan, ...]:
     return tuple(p for p in FIGURES if not p.group or getattr(run, p.group) is not None)
 
 
-def draw(plan: Plan, shown: Any) -> Figure:
-    """Draw one figure of a run, or of a comparison, on a canvas of its own, which nothing else
-    keeps.
+def draw(plan: Plan, shown: Any, width: float = style.WIDTH) -> Figure:
+    """Draw one figure of a run, or of a comparison, so many inches wide, on a canvas of its own,
+    which nothing else keeps. Below `style.NARROW` its rows of panels stand as columns.
     """
     height = plan.height(shown) if callable(plan.height) else plan.height
-    with style.context():
-        figure = Figure(figsize=(style.WIDTH, height), layout="constrained")
-        plan.draw(figure.subplots(*plan.grid), shown)
+    rows, columns = plan.grid
+    turned = width < style.NARROW and columns > 1
+    if turned:  # a panel keeps its shape, but for one that would be too low for its labels
+        shape = (width / rows) / (style.WIDTH / columns)
+        height *= columns / rows * max(shape, 0.62)
+        rows, columns = columns, rows
+    with style.context(width):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        axes = figure.subplots(rows, columns)
+        plan.draw(axes.T if turned and columns > 1 else axes, shown)
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # laid out once, not again for each kind of file
     return figure
 
 
-def write_figure(name: str, figure: Figure, out: Path) -> list[Path]:
-    """Write one figure into a folder as PDF and PNG."""
-    return [
-        replaced(out / f"{name}.{kind}", style.rendered(figure, kind)) for kind in ("pdf", "png")
-    ]
+KINDS: Final = ("pdf", "png")
+"""Files of a figure, unless others are asked for; svg is known, too."""
 
 
-def write_figures(tree: xr.DataTree, out: Path) -> list[Path]:
-    """Write every figure of a confronted run as PDF and PNG; returns the files' paths, in the
-    report's order.
+def write_figure(name: str, figure: Figure, out: Path, kinds: Sequence[str] = KINDS) -> list[Path]:
+    """Write one figure into a folder, as each kind of file."""
+    return [replaced(out / f"{name}.{kind}", style.rendered(figure, kind)) for kind in kinds]
+
+
+def write_figures(
+    tree: xr.DataTree,
+    out: Path,
+    *,
+    only: Sequence[str] = (),
+    kinds: Sequence[str] = KINDS,
+    width: float = style.WIDTH,
+) -> list[Path]:
+    """Write figures of a confronted run; returns the files' paths, in the report's order.
+
+    Args:
+        tree: the run, as `geostat.display.tree.with_display` returns it.
+        out: folder.
+        only: names of figures, or numbers of their counterparts in the paper; all where empty.
+        kinds: of files: pdf, png, svg.
+        width: inches; below `style.NARROW` panels stand below one another.
 
     Raises:
-        InputError: if the run lacks a group, or the folder cannot be written.
+        InputError: if the run lacks a group or a figure that is asked for, or the folder cannot be
+            written.
     """
     runs = {folder: Run.of(part) for folder, part in parts(tree).items()}
+    there = [plan for run in runs.values() for plan in plans(run)]
+    numbers = {plan.paper.removeprefix("Figure "): plan.name for plan in there if plan.paper}
+    asked = [numbers.get(name, name) for name in only]
+    refuse_unknown(asked, [plan.name for plan in there], "figure")
     return [
         path
         for folder, run in runs.items()
         for plan in plans(run)
-        for path in write_figure(plan.name, draw(plan, run), out / folder)
+        if not asked or plan.name in asked
+        for path in write_figure(plan.name, draw(plan, run, width), out / folder, kinds)
     ]

@@ -206,7 +206,7 @@ def _legend_of_rows(axes: Any) -> None:
         axes[0][0].figure.legend(
             *zip(*ordered, strict=True),
             loc="outside lower center",
-            ncols=columns,
+            ncols=2 if style.narrow(axes[0][0]) else columns,
             columnspacing=1.4,
         )
 

@@ -117,10 +117,12 @@ def figure_coverage(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
         image = _cells(axis, rows[:, known], 1.0)
         axis.invert_yaxis()
         axis.set_yticks(np.arange(len(pairs)) + 0.5, [bound_label(*pair) for pair in pairs])
+        step = 2 if style.narrow(axis) else 1
+        labels = [f"{size:,}" for size in sizes[::step]]
         axis.set_xticks(
-            np.arange(len(sizes)) + 0.5, [f"{size:,}" for size in sizes], rotation=90, fontsize=7.5
+            np.arange(0, len(sizes), step) + 0.5, labels, rotation=90, fontsize=7.5 / step**0.25
         )
-        axis.set_title(f"{title}: share of heads inside the bounds")
+        axis.set_title(f"{title}: heads inside")
         axis.figure.colorbar(
             image,
             ax=axis,
@@ -149,7 +151,7 @@ def figure_heads(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
         run,
         values,
         "kv_head",
-        f"Misfit of the {form} similarity (mean absolute error over lags)",
+        f"Misfit of the {form} similarity",
         largest,
     )
     axes[2].set_xlabel("layer")

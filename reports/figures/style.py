@@ -61,6 +61,25 @@ STYLE: Final[dict[str, Any]] = {
     "figure.constrained_layout.h_pad": 0.05,
 }
 
+NARROW: Final = 5.0
+"""Inches below which a figure is for one column of two: panels stand below one another, and type
+is that of a caption.
+"""
+COLUMN: Final[dict[str, Any]] = {
+    "font.size": 7.0,
+    "axes.titlesize": 7.5,
+    "axes.labelsize": 7.0,
+    "xtick.labelsize": 6.5,
+    "ytick.labelsize": 6.5,
+    "legend.fontsize": 6.5,
+    "lines.linewidth": 1.2,
+    "axes.linewidth": 0.6,
+    "grid.linewidth": 0.5,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+}
+"""What differs from STYLE there."""
+
 _UNDATED: Final[dict[str, dict[str, Any]]] = {
     "svg": {"Date": None, "Creator": None, "Format": None, "Type": None},
     "pdf": {"CreationDate": None, "ModDate": None, "Creator": None, "Producer": None},
@@ -70,9 +89,15 @@ PNG_DOTS = 200
 """Dots an inch of the PNG files."""
 
 
-def context() -> Any:
-    """Return a context in which figures are drawn and saved."""
-    return rc_context(STYLE)  # type: ignore[arg-type]
+def context(width: float = WIDTH) -> Any:
+    """Return a context in which figures so many inches wide are drawn and saved."""
+    return rc_context(STYLE | COLUMN if width < NARROW else STYLE)  # type: ignore[arg-type]
+
+
+def narrow(axes: Axes) -> bool:
+    """Whether the axes stand in a figure for one column of two."""
+    figure = axes.get_figure(root=True)
+    return figure is not None and figure.get_figwidth() < NARROW
 
 
 def rendered(figure: Figure, kind: str) -> bytes:

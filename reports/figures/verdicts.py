@@ -46,7 +46,8 @@ def figure_claims(axes: Axes, run: Run) -> Axes:
     for row in range(1, len(claims)):
         if topics[row] != topics[row - 1]:
             axes.axhline(row, color=style.GREY, linewidth=0.8)
-    step = max(1, -(-layers.size // 16))
+    most = 5 if style.narrow(axes) else 16
+    step = max(1, -(-layers.size // most))
     axes.set_xticks(np.arange(0, layers.size, step) + 0.5, [str(one) for one in layers[::step]])
     names = [claim.get("short") or claim["key"] for claim in claims]
     axes.set_yticks(np.arange(len(claims)) + 0.5, names)
@@ -58,9 +59,11 @@ def figure_claims(axes: Axes, run: Run) -> Axes:
         Patch(color=style.PALE, label="neither"),
         Patch(color=style.GREEN, label="holds (from below)"),
     ]
-    axes.legend(
+    axes.set_title(" ")  # keeps room for the legend, which reaches beyond the axes
+    legend = axes.legend(
         handles=handles, loc="lower right", bbox_to_anchor=(1, 1), ncols=3, borderaxespad=0.3
     )
+    legend.set_in_layout(False)
     return axes
 
 

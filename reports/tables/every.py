@@ -8,10 +8,13 @@ their errors by reports.text.number.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Final
 
 import xarray as xr
 
+from reports.errors import refuse_unknown
 from reports.files import replaced
 from reports.run import Run, parts
 from reports.tables.bounds import coverage, ingredient_tables
@@ -93,23 +96,53 @@ def errata(run: Run) -> Table:
     )
 
 
-def write_tables(tree: xr.DataTree, out: Path) -> list[Path]:
-    """Write every table of a confronted run as booktabs LaTeX and as Markdown; returns the files'
-    paths, in the report's order.
+FORMATS: Final[dict[str, tuple[str, Callable[[Table], str]]]] = {
+    "latex": ("tex", Table.latex),
+    "markdown": ("md", Table.markdown),
+    "html": ("html", Table.html),
+    "csv": ("csv", Table.csv),
+    "json": ("json", Table.json),
+}
+"""What a table can be written as: the end of the file's name, and what writes it."""
+
+
+def write_tables(
+    tree: xr.DataTree,
+    out: Path,
+    *,
+    only: Sequence[str] = (),
+    formats: Sequence[str] = ("latex", "markdown"),
+) -> list[Path]:
+    """Write tables of a confronted run; returns the files' paths, in the report's order.
+
+    Args:
+        tree: the run, as `geostat.display.tree.with_display` returns it.
+        out: folder.
+        only: names of tables; all where empty.
+        formats: of FORMATS.
+
+    Raises:
+        InputError: if the run lacks a group or a table that is asked for, or the folder cannot be
+            written.
     """
+    made = {folder: tables(part) for folder, part in parts(tree).items()}
+    refuse_unknown(only, [name for every in made.values() for name in every], "table")
     return [
         path
-        for folder, part in parts(tree).items()
-        for table in tables(part).values()
-        for path in write_table(table, out / folder)
+        for folder, every in made.items()
+        for table in every.values()
+        if not only or table.name in only
+        for path in write_table(table, out / folder, formats)
     ]
 
 
-def write_table(table: Table, out: Path) -> list[Path]:
-    """Write one table into a folder; one that is too wide for paper only as Markdown."""
-    files = (
-        [("md", table.markdown())]
-        if table.only_page
-        else [("tex", table.latex()), ("md", table.markdown())]
-    )
-    return [replaced(out / f"{table.name}.{kind}", content) for kind, content in files]
+def write_table(
+    table: Table, out: Path, formats: Sequence[str] = ("latex", "markdown")
+) -> list[Path]:
+    """Write one table into a folder; one that is too wide for paper not as LaTeX."""
+    written = []
+    for name in formats:
+        kind, content = FORMATS[name]
+        if name != "latex" or not table.only_page:
+            written.append(replaced(out / f"{table.name}.{kind}", content(table)))
+    return written

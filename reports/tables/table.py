@@ -1,4 +1,4 @@
-"""Table: headers and rows of cells, as a data frame, as LaTeX tabulars and as Markdown.
+"""Table: headers and rows of cells, as a data frame, LaTeX tabulars, Markdown, HTML, CSV and JSON.
 
 The LaTeX needs booktabs, and amssymb where it has blackboard letters; without them it stops with an
 error. Imports pandas, whose Styler writes it.
@@ -6,14 +6,16 @@ error. Imports pandas, whose Styler writes it.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
 import pandas as pd
+from markupsafe import Markup
 
 from reports.tables.cells import Cell
-from reports.text.latex import text_latex
+from reports.text.latex import prose_html, text_latex
 
 LATEX_ROWS = 40
 """Rows of a LaTeX tabular: longer tables go on in another one, as a tabular does not break over
@@ -133,6 +135,42 @@ class Table:
                     + "|"
                 )
         return "\n".join(lines) + "\n"
+
+    def html(self) -> str:
+        """An HTML table with its caption, in no page."""
+        head = Markup("").join(
+            Markup('<th scope="col">{}</th>').format(one.html) for one in self.headers
+        )
+        rows = [
+            Markup("").join(Markup("<td>{}</td>").format(cell.html) for cell in row)
+            for row in self.rows
+        ]
+        body = Markup("\n").join(Markup("<tr>{}</tr>").format(row) for row in rows)
+        return str(
+            Markup(
+                "<table>\n<caption>{}</caption>\n<thead><tr>{}</tr></thead>\n<tbody>\n{}\n</tbody>\n"
+                "</table>\n"
+            ).format(prose_html(self.caption), head, body)
+        )
+
+    def csv(self) -> str:
+        """Comma-separated values, as the page shows them."""
+        return self.frame().to_csv(index=False)
+
+    def json(self) -> str:
+        """Name, title, caption, columns, and rows of cells, each with what the page shows and the
+        number that it holds, if any.
+        """
+        rows = [[{"text": cell.plain, "value": _number(cell)} for cell in row] for row in self.rows]
+        told = {"name": self.name, "title": self.title, "caption": self.caption}
+        columns = [cell.plain for cell in self.headers]
+        return json.dumps(
+            told | {"columns": columns, "rows": rows}, ensure_ascii=False, indent=1, allow_nan=False
+        )
+
+
+def _number(cell: Cell) -> float | None:
+    return float(cell.sort) if isinstance(cell.sort, (int, float)) else None
 
 
 def _needs(body: str) -> str:

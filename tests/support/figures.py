@@ -26,10 +26,10 @@ def texts(figure):
     return [(text.get_text(), text.get_window_extent(renderer)) for text in found]
 
 
-def assert_labels_stand_apart(plan, run):
-    """No label of a figure covers another or leaves the figure."""
-    with style.context():
-        figure = draw(plan, run)
+def assert_labels_stand_apart(plan, run, width=style.WIDTH):
+    """No label of a figure so many inches wide covers another or leaves the figure."""
+    with style.context(width):
+        figure = draw(plan, run, width)
         FigureCanvasAgg(figure)
         figure.canvas.draw()
         boxes = texts(figure)

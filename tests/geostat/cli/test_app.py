@@ -32,6 +32,7 @@ def test_the_main_job_tells_its_stages_and_prints_the_verdict(finished: Finished
         "fit weights",
         "fit pooled heads",
         "confront",
+        "cost of assumptions",
         "experiments",
         "report",
     ]
@@ -51,6 +52,38 @@ def test_the_main_job_tells_its_stages_and_prints_the_verdict(finished: Finished
         >= 7
     )
     assert list((finished.out / "tables").glob("*.tex"))
+
+
+@pytest.mark.parametrize(
+    ("part", "asked", "said"),
+    [
+        ("tables", ("--only", "norm"), "'norm' is no table of this run, expected some of "),
+        ("tables", ("--format", "tex"), "--format tex: expected one of latex, markdown, html,"),
+        ("figures", ("--only", "99"), "'99' is no figure of this run, expected some of "),
+        ("figures", ("--format", "gif"), "--format gif: expected one of pdf, png, svg."),
+        ("figures", ("--width", "3"), "--width 3: expected 2.5 to 14 inches, as a number with in,"),
+        ("figures", ("--width", "1.2.3in"), "--width 1.2.3in: expected 2.5 to 14 inches"),
+        ("figures", ("--width", "30cm0"), "--width 30cm0: expected 2.5 to 14 inches"),
+        ("figures", ("--width", "99cm"), "--width 99cm: expected 2.5 to 14 inches"),
+    ],
+)
+def test_what_is_no_table_figure_format_or_width_is_refused_and_nothing_written(
+    finished: Finished, tmp_path: Path, part: str, asked: tuple[str, ...], said: str
+):
+    out = tmp_path / "new"
+    assert refused(geostat(part, finished.store, "--out", out, *asked)).startswith(said)
+    assert not list(tmp_path.rglob("*.*"))
+
+
+def test_one_table_and_one_figure_are_written_as_asked(finished: Finished, tmp_path: Path):
+    asked = ("--only", "norms", "--quiet", "--out", tmp_path)
+    assert geostat("tables", finished.store, "--format", "csv,json", *asked).code == 0
+    given = ("--format", "svg", "--width", "8.255cm")
+    assert geostat("figures", finished.store, *given, *asked).code == 0
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"norms.csv", "norms.json", "norms.svg"}
+    width = re.search(r'width="([0-9.]+)pt"', (tmp_path / "norms.svg").read_text(encoding="utf-8"))
+    assert float(width[1]) == pytest.approx(3.25 * 72)
 
 
 def test_json_is_json_and_the_stages_stay_on_stderr(finished: Finished, tmp_path: Path):
@@ -184,8 +217,8 @@ def test_doctor_verifies_a_run(finished: Finished):
     said = geostat("doctor", finished.store.parent, "--json")
     found = json.loads(said.stdout)
     groups = (
-        "/envelope, /heads, /norms, /pooled, /separable, /similarity, /sink, /sinks_found,"
-        " /summary, /verdicts, /weights"
+        "/envelope, /heads, /ingredients, /norms, /pooled, /separable, /similarity, /sink,"
+        " /sinks_found, /summary, /verdicts, /weights"
     )
     assert found["run"] == f"{finished.store} is sound: 3 documents; {groups}"
     assert "cpu" in found["devices"]

@@ -10,6 +10,7 @@ import pytest
 import xarray as xr
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from support.figures import assert_labels_stand_apart
 from support.reports_tree import N, run_tree
 
@@ -32,6 +33,32 @@ FONTS = style.STYLE["pdf.fonttype"]
 @pytest.mark.parametrize("plan", FIGURES, ids=lambda plan: plan.name)
 def test_no_label_covers_another_or_leaves_the_figure(plan, run):
     assert_labels_stand_apart(plan, Run.of(run))
+
+
+@pytest.mark.parametrize("plan", FIGURES, ids=lambda plan: plan.name)
+def test_labels_stand_apart_in_a_column_too_and_can_be_read(plan):
+    run = Run.of(TREE)
+    assert_labels_stand_apart(plan, run, 3.25)
+    figure = draw(plan, run, 3.25)
+    assert figure.get_figwidth() == 3.25
+    sizes = [text.get_fontsize() for text in figure.findobj(Text) if text.get_text().strip()]
+    assert min(sizes) >= 6
+
+
+def test_panels_side_by_side_stand_below_one_another_in_a_column():
+    plan = next(plan for plan in FIGURES if plan.name == "norms")
+    for width, below in ((style.WIDTH, False), (3.25, True)):
+        first, second = (axes.get_position() for axes in draw(plan, Run.of(TREE), width).axes)
+        assert (second.y1 < first.y0) == below
+        assert (second.x0 > first.x1) != below
+
+
+def test_figures_are_written_as_asked(tmp_path):
+    paths = write_figures(TREE, tmp_path, only=["5", "norms"], kinds=["svg"], width=3.25)
+    assert [path.name for path in paths] == ["norms.svg", "separability.svg"]
+    with pytest.raises(InputError, match="'nor' is no figure of this run, expected some of idea,"):
+        write_figures(TREE, tmp_path, only=["nor"])
+    assert len([*tmp_path.iterdir()]) == 2
 
 
 def test_a_figure_draws_on_given_axes_and_returns_them():

@@ -3,16 +3,20 @@ text.
 """
 
 import functools
+import io
+import json
 import re
 import shutil
 import subprocess
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from support.reports_tree import HEADS, KV_HEADS, LAYERS, run_tree, with_kinds
 
 from geostat.display.tree import with_display
+from reports.errors import InputError
 from reports.figures.captions import separability
 from reports.run import Run
 from reports.tables.cells import Cell, mixed, number, text, whole
@@ -141,6 +145,48 @@ def test_every_table_is_written_as_latex_and_markdown(tmp_path):
     assert {path.stem for path in paths} == set(MADE)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(path.name for path in paths)
     assert not (tmp_path / "heads.tex").exists()
+
+
+def test_tables_are_written_as_asked(tmp_path):
+    asked = {"only": ["weights", "errata"], "formats": ["csv", "json", "html"]}
+    paths = write_tables(run_tree(), tmp_path, **asked)
+    assert [path.name for path in paths] == [
+        f"{name}.{kind}" for name in ("weights", "errata") for kind in ("csv", "json", "html")
+    ]
+    with pytest.raises(InputError, match="'weight' is no table of this run, expected some of"):
+        write_tables(run_tree(), tmp_path, only=["weight"])
+
+
+def test_values_text_and_pages_hold_what_the_table_shows():
+    table = tables(run_tree())["weights"]
+    frame = table.frame()
+    values = pd.read_csv(io.StringIO(table.csv()), dtype=str, keep_default_na=False)
+    assert values.to_numpy().tolist() == frame.to_numpy().tolist()
+    told = json.loads(table.json())
+    assert [[cell["text"] for cell in row] for row in told["rows"]] == frame.to_numpy().tolist()
+    numbers = [cell["value"] for row in told["rows"] for cell in row]
+    expected = [
+        float(cell.sort) if isinstance(cell.sort, (int, float)) else None
+        for row in table.rows
+        for cell in row
+    ]
+    assert numbers == expected
+    assert sum(number is not None for number in numbers) > 10
+    assert table.html().count("<tr>") == len(table.rows) + 1
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "html"])
+def test_foreign_names_are_safe_in_every_format(kind):
+    hostile = 'a_b%&#{}$<script>,"x"'
+    cells = [text(hostile), whole(3.0)]
+    table = Table("one", hostile, hostile, [text("name"), text("n")], [cells], "lr")
+    written = getattr(table, kind)()
+    if kind == "html":
+        assert "<script>" not in written
+    elif kind == "csv":
+        assert pd.read_csv(io.StringIO(written)).iloc[0].tolist() == [hostile, 3]
+    else:
+        assert json.loads(written)["rows"][0][0]["text"] == hostile
 
 
 def test_cells_sort_as_numbers():
