@@ -33,6 +33,8 @@ from reports.text.latex import prose_html
 
 PAGE_NAME = "report.html"
 VERDICTS = ("scoreboard", "verdicts", "verdict_layers")
+MOST_VERDICTS = 6000
+"""Rows of the table of every verdict that the page holds; a longer one is a file alone."""
 APART = {*VERDICTS, DETAILS, "heads", "errata"}
 """Tables that stand in sections of their own."""
 
@@ -111,6 +113,7 @@ def part(run: Run, made: dict[str, Table], out: Path, folder: str) -> Part:
     apart = {one.plan.name: one for one in figures if one.plan.name in ("claims", "idea")}
     figures = [one for one in figures if one.plan.name not in apart]
     told = run.attrs.get("part")
+    details = made.get(DETAILS)
     body = template("part.html").render(
         part=told,
         folder=folder and f"{folder}/",
@@ -123,7 +126,7 @@ def part(run: Run, made: dict[str, Table], out: Path, folder: str) -> Part:
             table for table in made.values() if not table.only_latex and table.name not in APART
         ],
         verdicts=[table for table in made.values() if table.name in VERDICTS],
-        details=made.get(DETAILS),
+        details=details if details and len(details.rows) <= MOST_VERDICTS else None,
         heads=made.get("heads"),
         explorer=explorer(run),
     )

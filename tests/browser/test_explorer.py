@@ -65,6 +65,7 @@ class Opened:
         self.view.on("pageerror", lambda one: self.said.append(str(one)))
         self.view.on("request", lambda one: self.asked.append(one.url))
         self.view.goto(html.as_uri() + fragment)
+        self.view.wait_for_function("document.querySelector('[data-explorer]').explorer")
         self.view.evaluate(START)
 
     def rows(self, chart: str, data: str = "rows", **of: Any) -> list[dict[str, Any]]:

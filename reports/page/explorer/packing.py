@@ -1,4 +1,5 @@
-"""Arrays packed into a page: typed arrays in base64, and a directory that tells where each starts.
+"""Arrays packed into a page: typed arrays, compressed (gzip) and in base64, and a directory that
+tells where each starts.
 
 Quantities are kept as float32. Curves are kept as 16-bit integers, value = offset + scale·code,
 exact to half of 1/65,534 of an array's range; the code −32768 is a value that is not known. Imports
@@ -8,6 +9,7 @@ numpy.
 from __future__ import annotations
 
 import base64
+import gzip
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -53,8 +55,8 @@ class Pack:
         self.size += len(piece)
 
     def base64(self) -> str:
-        """All arrays as one text."""
-        return base64.b64encode(b"".join(self.pieces)).decode("ascii")
+        """All arrays, compressed, as one text; equal arrays give equal ones."""
+        return base64.b64encode(gzip.compress(b"".join(self.pieces), mtime=0)).decode("ascii")
 
 
 def unpacked(directory: dict[str, Any], text: str, name: str) -> NDArray[np.float64]:
@@ -68,7 +70,10 @@ def unpacked(directory: dict[str, Any], text: str, name: str) -> NDArray[np.floa
     told = directory[name]
     kind = "<f4" if told["kind"] == "float" else "<i2"
     data = np.frombuffer(
-        base64.b64decode(text), kind, count=int(np.prod(told["shape"])), offset=told["start"]
+        gzip.decompress(base64.b64decode(text)),
+        kind,
+        count=int(np.prod(told["shape"])),
+        offset=told["start"],
     )
     values = data.reshape(told["shape"]).astype(np.float64)
     if told["kind"] == "float":

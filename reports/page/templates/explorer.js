@@ -39,9 +39,11 @@
   };
 
   // The packed arrays: `values(name, ...index)` is what is left behind the first indices.
-  const reader = (section, arrays) => {
+  const reader = async (section, arrays) => {
     const text = section.querySelector(".arrays").textContent.trim();
-    const { buffer } = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    const packed = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const buffer = await new Response(stream).arrayBuffer();
     return (name, ...index) => {
       const told = arrays[name];
       if (!told) return [];
@@ -95,10 +97,10 @@
     JSON.parse(JSON.stringify(spec), (_, value) =>
       value === "ink" || value === "paper" ? colours[value] : value);
 
-  const explore = (section) => {
+  const explore = async (section) => {
     const find = (name) => section.querySelector(`.${name}`);
     const catalogue = JSON.parse(find("catalogue").textContent);
-    const values = reader(section, catalogue.arrays);
+    const values = await reader(section, catalogue.arrays);
     const { layers, heads, kv_heads, kv_head_of_head, n, quantities } = catalogue;
     const valueHead = (head) => kv_heads.indexOf(kv_head_of_head[head]);
     const byLabel = new Map(quantities.map((one) => [one.label, one]));

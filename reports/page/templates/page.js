@@ -78,6 +78,7 @@
     link.addEventListener("click", () => {
       const details = document.querySelector(link.getAttribute("href"));
       const words = details.querySelector(".filter-text");
+      if (!words) return;
       details.open = true;
       words.value = link.dataset.show || "";
       words.dispatchEvent(new Event("input"));

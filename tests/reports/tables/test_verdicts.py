@@ -13,6 +13,7 @@ from support.pages import page_html
 from support.reports_tree import run_tree
 
 from geostat.display.tree import with_display
+from reports.page import page
 from reports.tables.every import tables
 
 CLAIMS = [
@@ -245,6 +246,15 @@ def test_the_page_leads_from_a_claim_to_its_verdicts(html):
     assert not re.search(
         r"\bnan\b", re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL), re.IGNORECASE
     )
+
+
+def test_verdicts_of_very_many_heads_are_a_file_alone(monkeypatch):
+    monkeypatch.setattr(page, "MOST_VERDICTS", 10)
+    reader = Links()
+    reader.feed(page_html(tree()))
+    assert "table-verdict_heads" in reader.ids
+    assert set(reader.shows.values()) == {"#table-verdict_heads"}
+    assert "p (fails)" not in page_html(tree())
 
 
 @pytest.mark.parametrize(
