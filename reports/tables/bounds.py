@@ -210,7 +210,9 @@ def _costs_most(data: xr.Dataset, statistic: str) -> str:
     first, second = sorted(costs, key=lambda name: -costs[name])[:2]
     if not (float(data[f"{statistic}_lead_lower"]) > 0 and costs[first] > 0):
         return f"{SCORES[statistic]} loses clearly most to no one of them."
-    return (
-        f"{SCORES[statistic]} loses most to {FITTED[first]}, {percent(costs[first])} of the cells;"
-        f" next, to {FITTED[second]}, {percent(costs[second])}."
+    told = (
+        f"{SCORES[statistic]} loses most to {FITTED[first]}, {percent(costs[first])} of the cells"
     )
+    if float(data[f"{statistic}_cost_lower"].sel(swap=f"all but {second}")) > 0:
+        told += f"; next, to {FITTED[second]}, {percent(costs[second])}"
+    return f"{told}."

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from reports.page.explorer.packing import Pack
 from reports.page.explorer.quantities import quantities
@@ -123,8 +124,9 @@ def _claims(run: Run, pack: Pack) -> list[dict[str, Any]]:
     if run.verdicts is None:
         return []
     claims = json.loads(str(run.verdicts.attrs["claims"]))
+    names = json.loads(str(run.verdicts.attrs.get("bounds", "{}")))
     for claim in claims:
-        for name in ("estimate", "lower", "upper"):
+        for name in ("estimate", "lower", "upper", "cell_bound", "cell_n"):
             pack.exactly(f"{claim['key']} {name}", column(run.verdicts, claim, name))
     return [
         {
@@ -133,6 +135,7 @@ def _claims(run: Run, pack: Pack) -> list[dict[str, Any]]:
             "of": claim["of"],
             "tolerance": tolerance(claim),
             "unit": "" if claim["units"] == "1" else claim["units"],
+            "bounds": names if claim["key"].startswith("bounds.") else None,
         }
         for claim in claims
     ]
@@ -141,23 +144,29 @@ def _claims(run: Run, pack: Pack) -> list[dict[str, Any]]:
 def _curves(run: Run, pack: Pack) -> None:
     curves, envelope = run.head_curves, run.envelope
     for name in CURVES:
-        for end in (*LIMITS, "_fitted"):
-            if f"{name}{end}" in curves:
-                _coarsely(pack, curves[f"{name}{end}"], logarithm=name == "weight")
+        ends = [end for end in LIMITS if f"{name}{end}" in curves]
+        arrays = {f"{name}{end}": _ordered(curves[f"{name}{end}"]) for end in ends}
+        if ends:
+            pack.coarsely(arrays, logarithm=name == "weight")
+        if f"{name}_fitted" in curves:
+            fitted = {f"{name}_fitted": _ordered(curves[f"{name}_fitted"])}
+            pack.coarsely(fitted, logarithm=name == "weight")
     for score in SCORES:
         for null in NULLS:
             if f"{score}_{null}" in curves:
-                _coarsely(pack, curves[f"{score}_{null}"])
+                pack.coarsely({f"{score}_{null}": _ordered(curves[f"{score}_{null}"])})
         for side in ("lower", "upper"):
             if f"{score}_{side}" in envelope:
                 bound = envelope[f"{score}_{side}"].clip(0, 1)
-                _coarsely(pack, bound.rename(f"{score}_bound_{side}"))
+                if score == "f_inner":  # as printed it is void: erratum 18
+                    void = [str(edition) == "printed" for edition in bound["edition"].values]
+                    bound = bound.where(~xr.DataArray(np.array(void), dims="edition"))
+                pack.coarsely({f"{score}_bound_{side}": _ordered(bound)})
 
 
-def _coarsely(pack: Pack, values: xr.DataArray, *, logarithm: bool = False) -> None:
-    """Pack curves with layer and head before what they lie along, and choices before both."""
+def _ordered(values: xr.DataArray) -> NDArray[Any]:
+    """Curves with layer and head before what they lie along, and choices before both."""
     last = [dim for dim in values.dims if dim in ("block", "lag_block", "n_envelope")]
     of = [dim for dim in ("layer", "head", "kv_head") if dim in values.dims]
     first = [dim for dim in values.dims if dim not in (*of, *last)]
-    ordered = values.transpose(*first, *of, *last).values
-    pack.coarsely(str(values.name), np.asarray(ordered), logarithm=logarithm)
+    return np.asarray(values.transpose(*first, *of, *last).values)

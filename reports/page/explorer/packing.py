@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -32,20 +33,26 @@ class Pack:
         """Keep an array as float32."""
         self._keep(name, np.asarray(values, dtype="<f4"), {"kind": "float"})
 
-    def coarsely(self, name: str, values: NDArray[Any], *, logarithm: bool = False) -> None:
-        """Keep an array as 16-bit integers; those of its logarithm for values of many orders of
-        magnitude, where one that is not positive is not known.
+    def coarsely(self, arrays: Mapping[str, NDArray[Any]], *, logarithm: bool = False) -> None:
+        """Keep arrays as 16-bit integers of one scale, so that a limit stays on its side of a
+        value; those of their logarithms for values of many orders of magnitude, where one that is
+        not positive is not known.
         """
-        numbers = np.asarray(values, dtype=np.float64)
+        numbers = {name: np.asarray(values, dtype=np.float64) for name, values in arrays.items()}
         if logarithm:
-            numbers = np.log(numbers, where=numbers > 0, out=np.full(numbers.shape, np.nan))
-        known = np.isfinite(numbers)
-        low, high = (numbers[known].min(), numbers[known].max()) if known.any() else (0.0, 0.0)
+            numbers = {
+                name: np.log(each, where=each > 0, out=np.full(each.shape, np.nan))
+                for name, each in numbers.items()
+            }
+        known = np.concatenate([each[np.isfinite(each)] for each in numbers.values()])
+        low, high = (known.min(), known.max()) if known.size else (0.0, 0.0)
         offset, scale = (low + high) / 2, (high - low) / (2 * LARGEST) or 1.0
-        codes = np.full(numbers.shape, MISSING, dtype="<i2")
-        codes[known] = np.rint((numbers[known] - offset) / scale)
         told = {"kind": "code", "offset": float(offset), "scale": float(scale)}
-        self._keep(name, codes, told | {"logarithm": logarithm})
+        for name, each in numbers.items():
+            codes = np.full(each.shape, MISSING, dtype="<i2")
+            there = np.isfinite(each)
+            codes[there] = np.rint((each[there] - offset) / scale)
+            self._keep(name, codes, told | {"logarithm": logarithm})
 
     def _keep(self, name: str, array: NDArray[Any], told: dict[str, Any]) -> None:
         piece = array.tobytes()
@@ -63,7 +70,7 @@ def unpacked(directory: dict[str, Any], text: str, name: str) -> NDArray[np.floa
     """Read an array back, as the page does.
 
     >>> pack = Pack()
-    >>> pack.coarsely("curve", np.array([0.0, np.nan, 1.0]))
+    >>> pack.coarsely({"curve": np.array([0.0, np.nan, 1.0])})
     >>> unpacked(pack.directory, pack.base64(), "curve")
     array([ 0., nan,  1.])
     """

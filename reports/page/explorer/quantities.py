@@ -19,6 +19,12 @@ GROUPS: Final = ("verdicts", "norms", "similarity", "weights", "envelope", "regi
 """Groups whose variables are quantities of a head, in the order of the menu."""
 BESIDE: Final = ("_se", "_lower", "_upper", "_skew", "_without", "flags", "_reason")
 """Ends of names that stand beside a quantity, or are codes of why it is not known."""
+INDEX: Final = {
+    ("similarity", "chosen"): "gram",
+    ("weights", "form_chosen"): "form",
+    ("weights", "preferred"): "rival",
+}
+"""Variables that are places along a dimension, whose labels are their words."""
 HEADS: Final = ("head", "kv_head")
 
 
@@ -44,7 +50,9 @@ def quantities(run: Run) -> list[Quantity]:
         data: xr.Dataset | None = getattr(run, group)
         if data is not None:
             found += _verdicts(data) if group == "verdicts" else _of_group(group, data)
-    return found
+    known = [one for one in found if np.isfinite(one.values).any()]
+    # verdicts first, then what is estimated with limits, then the rest
+    return sorted(known, key=lambda one: (one.words is None, one.limits is None))
 
 
 def _verdicts(data: xr.Dataset) -> Iterator[Quantity]:
@@ -81,13 +89,18 @@ def _quantity(group: str, name: str, data: xr.Dataset, of: str, at: dict[str, An
     known = f"{name}_lower" in data and f"{name}_upper" in data
     where = "".join(f", {dim} {label}" for dim, label in at.items())
     words = {0: "no", 1: "yes"} if values.dtype == bool else None
+    if (along := INDEX.get((group, name))) is not None:
+        words = dict(enumerate(map(str, data[along].values))) | {-1: "undetermined"}
     if "codes" in about:
         pairs = (str(code).partition(" ") for code in about["codes"])
         words = {int(code): word for code, _, word in pairs}
     unit = str(about.get("units", ""))
     return Quantity(
         key=".".join([group, name, *map(str, at.values())]),
-        label=f"{group}: {str(about.get('long_name', name)).partition('; codes')[0]}{where}",
+        label=(
+            f"{str(about.get('long_name', name)).partition('; codes')[0]}{where}"
+            f" ({'heads' if group == 'regimes' else group}.{name})"
+        ),
         unit="" if unit == "1" else unit,
         of=of,
         values=np.where(np.isfinite(values), values, np.nan).astype(np.float64),

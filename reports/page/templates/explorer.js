@@ -180,9 +180,10 @@
     };
 
     // One row a point of a curve; only what was measured has limits.
-    const rowsOf = (series, x, y, lower = [], upper = []) =>
+    const rowsOf = (series, x, y, lower = [], upper = [], edge = "") =>
       x.map((at, index) => ({
-        series, x: at, y: known(y[index]), lower: known(lower[index]), upper: known(upper[index]),
+        series, edge, x: at,
+        y: known(y[index]), lower: known(lower[index]), upper: known(upper[index]),
       }));
 
     const fittedOf = (name, layer, at) =>
@@ -221,20 +222,25 @@
       const measured = ["", "_lower", "_upper"].map((end) => values(score + end, layer, head));
       return [
         ...rowsOf("measured", n, ...measured),
-        ...rowsOf("bounds", n, [], ...bounds),
+        ...rowsOf("bounds", n, [], ...bounds, "band"),
+        ...rowsOf("bounds", n, bounds[0], [], [], "lower"),
+        ...rowsOf("bounds", n, bounds[1], [], [], "upper"),
         ...catalogue.nulls.flatMap((null_) =>
           rowsOf(null_.replace("_", " "), n, values(`${score}_${null_}`, layer, head))),
       ];
     };
 
     // Where the phases of the weights part.
-    const marksOf = () =>
-      ["t1", "t2"].flatMap((key, place) => {
-        const [x] = values(`weights.${key}`, state.layer, state.head);
-        return Number.isFinite(x)
-          ? [{ x: catalogue.first_position + x, name: `T${"₁₂"[place]}` }]
-          : [];
-      });
+    const marksOf = () => {
+      const [first, second] = ["t1", "t2"].map(
+        (key) => values(`weights.${key}`, state.layer, state.head)[0]);
+      const found = first === second
+        ? [[first, "T₁ = T₂"]]
+        : [[first, "T₁"], [second, "T₂"]];
+      return found
+        .filter(([x]) => Number.isFinite(x))
+        .map(([x, name]) => ({ x: catalogue.first_position + x, name }));
+    };
 
     const curveSpec = (name, rows) => {
       const spec = inked(charts.curve, look());
@@ -245,7 +251,9 @@
         ? { type: "log", base: log, domain: [Math.min(...along), Math.max(...along)], nice: false }
         : { nice: false };
       spec.description = section.querySelector(`[data-curve=${name}] h3`).textContent;
-      spec.encoding.x = { ...spec.encoding.x, title: x, scale, axis: { format: ",~f", labelOverlap: true } };
+      const axis = { format: ",~f", labelOverlap: "greedy", labelSeparation: 4 };
+      if (log === 10) axis.values = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5];
+      spec.encoding.x = { ...spec.encoding.x, title: x, scale, axis };
       const title = residuals ? (name === "weight" ? "log measured/fitted" : "residual") : y;
       const vertical = { title: title ?? null, scale: { zero: name === "norm" } };
       if (name === "weight" && !residuals) {
@@ -256,8 +264,11 @@
       for (const layer of spec.layer.slice(0, 2)) Object.assign(layer.encoding.y, vertical);
       if (name === "weight") for (const layer of spec.layer.slice(2)) layer.encoding.x.title = x;
       else spec.layer.length = 2;
-      const series = [...new Set(rows.map((row) => row.series))];
+      // Residuals keep the colours of the curves that they are of.
+      const drawn = [...new Set(rows.map((row) => row.series))];
+      const series = residuals ? ["measured", ...drawn] : drawn;
       spec.encoding.color.scale = { domain: series };
+      if (residuals) spec.encoding.color.legend = { ...spec.encoding.color.legend, values: drawn };
       spec.layer[1].encoding.strokeDash.scale = {
         domain: series,
         range: series.map((_, place) => [[1, 0], [6, 2], [2, 2], [8, 2, 2, 2], [4, 4], [1, 3], [10, 4]][place % 7]),
@@ -340,6 +351,11 @@
         const answer = words(quantity, layer, at);
         const estimate = ["estimate", "lower", "upper"].map(
           (end) => values(`${claim.key} ${end}`, layer, at)[0]);
+        const [code] = claim.bounds ? values(`${claim.key} cell_bound`, layer, at) : [];
+        const [size] = claim.bounds ? values(`${claim.key} cell_n`, layer, at) : [];
+        const where = claim.bounds?.[code]
+          ? `, ${claim.bounds[code].replace("_", ", ")} bound, N = ${size}`
+          : "";
         const cell = (label, className, textContent) => {
           const made = Object.assign(document.createElement("td"), { className, textContent });
           made.dataset.label = label;
@@ -349,7 +365,7 @@
         made.append(
           cell("claim", "p", claim.says),
           cell("answer", "l", `${SYMBOLS[answer]} ${answer}`),
-          cell("estimate", "r", within(estimate, claim.unit)),
+          cell("estimate", "r", within(estimate, claim.unit) + where),
           cell("tolerance", "r", claim.tolerance));
         return made;
       };
@@ -376,9 +392,27 @@
       await redraw();
     };
 
+    const matching = (text) => {
+      const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+      return quantities.find(({ label }) =>
+        words.length > 0 && words.every((word) => label.toLowerCase().includes(word)));
+    };
+
+    const choose = async (quantity) => {
+      state.quantity = quantity;
+      find("quantity").value = quantity.label;
+      if (quantity.curve) find("score").value = quantity.key;
+      tell();
+      await embedMap();
+    };
+
     const fill = (name, options) => {
       for (const [value, text] of options) find(name).add(new Option(text, value));
       find(name).addEventListener("change", async () => {
+        // The map and the chart show one score.
+        if (name === "score" && state.quantity.curve) {
+          await choose(quantities.find((one) => one.key === find(name).value));
+        }
         tell();
         await embedCurve("score");
       });
@@ -401,14 +435,14 @@
       options.replaceChildren(...quantities.map((one) => new Option("", one.label)));
       quantity.addEventListener("focus", () => quantity.select());
       quantity.addEventListener("change", async () => {
-        const found = byLabel.get(quantity.value);
+        const found = byLabel.get(quantity.value) ?? matching(quantity.value);
         if (!found) {
+          find("told").textContent = `No quantity has “${quantity.value}” in its name.`;
           quantity.value = state.quantity.label;
           return;
         }
-        state.quantity = found;
-        tell();
-        await embedMap();
+        await choose(found);
+        if (found.curve) await embedCurve("score");
       });
       find("size").max = n.length - 1;
       find("size").addEventListener("input", async () => {

@@ -273,6 +273,7 @@ def test_swapped_ingredients_say_which_assumption_costs_most(lead, said):
         "inside": [0.9, 0.7, 0.91, 0.5, 0.4],
         "cost": [0.0, 0.2, -0.01, 0.4, 0.5],
         "cost_se": [0.0, 0.03, 0.01, 0.02, 0.02],
+        "cost_lower": [0.0, 0.1, -0.03, 0.3, 0.4],
         "width": [0.5, 0.45, 0.401, 0.3, 0.3],
     }
     scores = ("precision", "recall")

@@ -15,7 +15,7 @@ NUMBERS = st.floats(-1e6, 1e6) | st.just(np.nan)
 def test_a_curve_is_kept_to_half_a_step_of_its_range_and_what_is_not_known_stays_so(values):
     pack = Pack()
     pack.exactly("before", np.arange(3))
-    pack.coarsely("curve", values)
+    pack.coarsely({"curve": values})
     back = unpacked(pack.directory, pack.base64(), "curve")
     np.testing.assert_array_equal(np.isnan(back), np.isnan(values))
     known = values[~np.isnan(values)]
@@ -28,7 +28,7 @@ def test_a_curve_is_kept_to_half_a_step_of_its_range_and_what_is_not_known_stays
 def test_weights_of_many_orders_of_magnitude_keep_their_relative_size():
     values = np.array([1e-9, 3e-5, 0.5, 0.0, np.nan])
     pack = Pack()
-    pack.coarsely("weight", values, logarithm=True)
+    pack.coarsely({"weight": values}, logarithm=True)
     back = unpacked(pack.directory, pack.base64(), "weight")
     np.testing.assert_allclose(back[:3], values[:3], rtol=2e-4)
     assert np.isnan(back[3:]).all()
@@ -37,7 +37,18 @@ def test_weights_of_many_orders_of_magnitude_keep_their_relative_size():
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_arrays_behind_one_of_odd_length_start_where_float32_may(size):
     pack = Pack()
-    pack.coarsely("curve", np.arange(size))
+    pack.coarsely({"curve": np.arange(size)})
     pack.exactly("value", np.array([[1.5, np.nan]]))
     assert pack.directory["value"]["start"] % 4 == 0
     np.testing.assert_array_equal(unpacked(pack.directory, pack.base64(), "value"), [[1.5, np.nan]])
+
+
+def test_limits_stay_on_their_side_of_a_value():
+    rng = np.random.default_rng(0)
+    value = rng.random(2000)
+    width = rng.random(2000) * 1e-5
+    pack = Pack()
+    pack.coarsely({"x": value, "low": value - width, "high": value + 3 * width})
+    x, low, high = (unpacked(pack.directory, pack.base64(), name) for name in ("x", "low", "high"))
+    assert (low <= x).all()
+    assert (x <= high).all()
