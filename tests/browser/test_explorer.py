@@ -156,8 +156,12 @@ def test_the_map_shows_the_quantity_that_is_chosen(opened: Opened, run: Run):
     opened.set("quantity", "decay of similarity, gram exponential (similarity.beta)")
     beta = run.similarity["beta"].sel(gram="exponential").transpose("layer", "kv_head")
     close(np.array([row["value"] for row in opened.rows("map", "cells")]), beta.values.ravel())
+    opened.set("quantity", "beta offset")
+    assert "decay of similarity, gram offset" in opened.told()
     opened.set("quantity", "no such quantity")
-    assert "decay of similarity" in opened.view.locator(".explorer .quantity").input_value()
+    assert "decay of similarity, gram offset" in (
+        opened.view.locator(".explorer .quantity").input_value()
+    )
     assert opened.told() == "No quantity has “no such quantity” in its name."
     opened.set("quantity", "NORMS.lam sink")
     assert opened.view.locator(".explorer .quantity").input_value().endswith("(norms.lam)")

@@ -52,7 +52,7 @@ def quantities(run: Run) -> list[Quantity]:
             found += _verdicts(data) if group == "verdicts" else _of_group(group, data)
     known = [one for one in found if np.isfinite(one.values).any()]
     # verdicts first, then what is estimated with limits, then the rest
-    return sorted(known, key=lambda one: (one.words is None, one.limits is None))
+    return sorted(known, key=lambda one: (not one.key.startswith("verdicts."), one.limits is None))
 
 
 def _verdicts(data: xr.Dataset) -> Iterator[Quantity]:

@@ -277,7 +277,11 @@
       return spec;
     };
 
-    const embed = async (name, place, spec) => {
+    // One after another, or a chart that was replaced would go on listening.
+    const queues = {};
+    const embed = (name, place, spec) =>
+      (queues[name] = (queues[name] ?? Promise.resolve()).then(() => draw(name, place, spec)));
+    const draw = async (name, place, spec) => {
       views[name]?.finalize();
       if (name !== "map") {
         place.setAttribute("role", "img");

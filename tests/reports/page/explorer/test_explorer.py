@@ -38,6 +38,9 @@ def test_every_quantity_of_a_head_is_in_the_menu_once_with_its_unit(packed: Expl
         assert key not in told
     assert told["similarity.chosen"]["words"][0] == "exponential"
     assert "similarity.beta.constant" not in told  # it has none
+    limits = [one.get("limits", False) for key, one in told.items() if "." in key]
+    after = limits[run.verdicts.sizes["claim"] :]
+    assert after == sorted(after, reverse=True)  # what is estimated comes first
     claims = [claim["key"] for claim in json.loads(run.verdicts.attrs["claims"])]
     assert list(told)[4].startswith("verdicts.")
     assert [key for key in told if key.startswith("verdicts.")] == [
