@@ -16,7 +16,7 @@ from reports.figures import style
 from reports.figures.sparkline import WORDS, sparkline
 from reports.page.svg import inline_svg
 from reports.run import Run, listed
-from reports.text.key_result import number_in_words
+from reports.text.key_result import number_in_words, states
 
 TITLES: Final = {
     "norms": "Value norms",
@@ -26,14 +26,18 @@ TITLES: Final = {
     "bounds": "Bounds",
     "directions": "Directions",
 }
-SYMBOLS: Final = {"holds": "✓", "fails": "✗", "undetermined": "?"}
-STATES: Final = {
-    "holds": ("✓", "hold"),
-    "undetermined": ("?", "undetermined"),
-    "fails": ("✗", "fail"),
-    "no_estimate": ("–", "without an estimate"),
+SYMBOLS: Final = {"holds": "✓", "fails": "✗", "mixed": "✓✗", "undetermined": "?"}
+STATES: Final = {"holds": "✓", "undetermined": "?", "fails": "✗", "no_estimate": "–"}
+"""How heads of a strip are marked."""
+SHOWN: Final = {
+    "norms": "figure-norms",
+    "similarity": "figure-similarity",
+    "weights": "figure-weights",
+    "separability": "figure-separability",
+    "bounds": "table-ingredients",
+    "directions": "table-separable",
 }
-"""How heads of a strip are marked and called."""
+"""Where the page shows how."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,8 @@ class Card:
     of: str
     curve: Markup | None
     words: str
+    shown: str
+    """Id of what shows how, if any."""
 
 
 def cards(run: Run, folder: str = "") -> list[Card]:
@@ -76,10 +82,11 @@ def _card(result: dict[str, Any], run: Run, suffix: str) -> Card:
         verdict=result["verdict"],
         number=number_in_words(result["number"]),
         strip=[
-            (state, symbol, counts[state], called)
-            for state, (symbol, called) in STATES.items()
+            (state, symbol, counts[state], states(counts["of"])[state])
+            for state, symbol in STATES.items()
             if counts[state]
         ],
+        shown=SHOWN.get(key, "") + suffix if key in SHOWN else "",
         of=counts["of"],
         curve=curve,
         words=words,

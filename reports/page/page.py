@@ -99,6 +99,11 @@ class Part:
     body: Markup
 
     @property
+    def ids(self) -> set[str]:
+        """What its cards can lead to."""
+        return set(re.findall(r'\bid="([^"]+)"', self.body))
+
+    @property
     def claims(self) -> bool:
         """Whether there are tables of verdicts."""
         return any(name in self.tables for name in VERDICTS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from reports.text.number import MISSING
 
@@ -22,6 +22,25 @@ def number_in_words(number: Mapping[str, Any]) -> str:
         if number[name] is not None:
             text += f"; {name} {_digits(number[name])}"
     return text
+
+
+CALLED: Final = {
+    "holds": "hold",
+    "undetermined": "undetermined",
+    "fails": "fail",
+    "no_estimate": "without an estimate",
+}
+OF_VALUES: Final = {"holds": "inside", "undetermined": "neither", "fails": "clearly outside"}
+"""What heads, and values of heads, are called by their state."""
+
+
+def states(of: str) -> dict[str, str]:
+    """How what is counted is called by its state.
+
+    >>> states("heads")["holds"], states("values of heads and N")["holds"]
+    ('hold', 'inside')
+    """
+    return CALLED | (OF_VALUES if of.startswith("values") else {})
 
 
 def _digits(value: float | None) -> str:

@@ -57,7 +57,9 @@ def _norms(tree: xr.DataTree) -> KeyResult:
             "mixed": "Value vectors are of nearly one length in some heads, not in others.",
             "undetermined": "Whether value vectors are of one length is undetermined.",
         },
-        _pooled(tree, "whole", "CV, heads pooled", claim="norms.cv", parameter="cv_token"),
+        _pooled(
+            tree, "whole", "CV in a document, heads pooled", claim="norms.cv", parameter="cv_token"
+        ),
     )
 
 
@@ -89,7 +91,11 @@ def _weights(tree: xr.DataTree) -> KeyResult:
             "mixed": "Weights follow the four phases in some heads, not in others.",
             "undetermined": "Whether weights follow the four phases is undetermined.",
         },
-        _number(tree["verdicts"].to_dataset().sel(claim=claim), "true_share", "Share that do"),
+        _number(
+            tree["verdicts"].to_dataset().sel(claim=claim),
+            "true_share",
+            "Share that do, documents averaged",
+        ),
     )
 
 
@@ -117,10 +123,15 @@ def _directions(tree: xr.DataTree) -> KeyResult:
         "undetermined": "Whether directions of values add to separability is undetermined.",
     }
     gains = _gains(tree, "random_directions")
-    if gains is not None and float(gains["precision_gain_band_upper"].isel(n=0)) < 0:
-        verdicts["holds"] = (
-            f"Directions of values add to separability, but take away at N = {int(gains['n'][0])}."
-        )
+    if gains is not None:
+        below = gains["precision_gain_band_upper"].values < 0
+        ends = int(np.argmin(below)) if not below.all() else below.size  # how many from the least
+        if ends:
+            first, last = (int(gains["n"][at]) for at in (0, ends - 1))
+            span = f"{first}" if first == last else f"{first} to {last}"
+            verdicts["holds"] = (
+                f"Directions of values add to separability, but take away at N = {span}."
+            )
     return _of_gain(tree, "directions", "random_directions", verdicts)
 
 
@@ -165,7 +176,7 @@ def _bounds(tree: xr.DataTree) -> KeyResult:
         answer=answer,
         verdict=verdicts[answer],
         number=Number(
-            of="Share inside",
+            of="Recall inside sharp bounds",
             value=inside,
             lower=None if error is None else max(inside - half * error, 0.0),
             upper=None if error is None else min(inside + half * error, 1.0),
@@ -200,8 +211,10 @@ def _of_assumption(
     that fail, too.
     """
     counts, answer = _counts(tree, claim), ANSWERS[by_verdict(tree, claim)[0]]
-    mixed = answer == "undetermined" and counts.holds and counts.fails
-    return KeyResult(key, answer, verdicts["mixed" if mixed else answer], number, counts, claim)
+    settled = 2 * (counts.holds + counts.fails) > counts.total
+    if answer == "undetermined" and settled and counts.holds and counts.fails:
+        answer = "mixed"
+    return KeyResult(key, answer, verdicts[answer], number, counts, claim)
 
 
 def _of_gain(tree: xr.DataTree, key: str, null: str, verdicts: dict[str, str]) -> KeyResult:

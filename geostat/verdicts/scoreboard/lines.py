@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from reports.text.key_result import number_in_words
+from reports.text.key_result import number_in_words, states
 
 
 def counted_claims(verdicts: xr.Dataset) -> list[dict[str, Any]]:
@@ -49,5 +49,8 @@ def as_line(result: Mapping[str, Any]) -> str:
     line = f"{result['key']:13} {result['answer']:12}  {where}{result['verdict']}"
     line += f" {number_in_words(result['number'])}"
     if of:
-        line += f"; of {of:,} {counts['of']} {counts['holds']:,} hold, {counts['fails']:,} fail"
+        called = states(counts["of"])
+        line += f"; of {of:,} {counts['of']}" + ",".join(
+            f" {counts[name]:,} {called[name]}" for name in ("holds", "fails")
+        )
     return line

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Answer = Literal["holds", "fails", "undetermined"]
+Answer = Literal["holds", "fails", "mixed", "undetermined"]
+"""Mixed: neither holds nor fails in most heads, but either in most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,7 +84,15 @@ def results(tree: xr.DataTree) -> dict[str, dict]:
 
 
 @pytest.mark.parametrize(
-    ("holds", "fails", "answer"), [(6, 1, "holds"), (1, 6, "fails"), (5, 5, "undetermined")]
+    ("holds", "fails", "answer"),
+    [
+        (6, 1, "holds"),
+        (1, 6, "fails"),
+        (5, 5, "mixed"),
+        (4, 2, "mixed"),
+        (3, 2, "undetermined"),
+        (5, 0, "undetermined"),
+    ],
 )
 def test_an_assumption_is_answered_by_most_heads(holds, fails, answer):
     found = results(run(holds=holds, fails=fails))
@@ -164,6 +172,25 @@ def test_bounds_of_one_document_are_not_answered():
     assert (one["number"]["lower"], one["number"]["upper"]) == (None, None)
 
 
+@pytest.mark.parametrize(
+    ("gain", "said"),
+    [
+        ((-0.2, 0.1, 0.3), "at N = 2."),
+        ((-0.2, -0.15, 0.3), "at N = 2 to 4."),
+        ((-0.05, -0.2, 0.3), "separability."),
+    ],
+)
+def test_where_directions_take_away_from_the_least_n_on_is_said(gain, said):
+    """Half the band is 0.1."""
+    assert results(run(gain=gain))["directions"]["verdict"].endswith(said)
+
+
+def test_values_of_heads_lie_inside_or_outside():
+    line = as_line(results(run(inside=0.8))["bounds"])
+    assert line.endswith("of 100 values of heads and N 80 inside, 5 clearly outside")
+    assert as_line(results(run(holds=6))["norms"]).endswith("of 10 value heads 6 hold, 0 fail")
+
+
 def test_what_was_not_measured_is_open_and_says_so():
     without = results(run(null=False, edition="printed"))
     for key, word in (
@@ -182,7 +209,7 @@ def test_heads_that_are_all_undetermined_are_not_said_to_differ():
     """Some that hold beside some that fail is another thing than none of either."""
     none, split = results(run()), results(run(holds=5, fails=5))
     for key in ("norms", "similarity", "weights"):
-        assert (none[key]["answer"], split[key]["answer"]) == ("undetermined", "undetermined")
+        assert (none[key]["answer"], split[key]["answer"]) == ("undetermined", "mixed")
         assert "is undetermined" in none[key]["verdict"]
         assert "in some heads, not in others" in split[key]["verdict"]
 
