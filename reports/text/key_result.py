@@ -30,7 +30,7 @@ CALLED: Final = {
     "fails": "fail",
     "no_estimate": "without an estimate",
 }
-OF_VALUES: Final = {"holds": "inside", "undetermined": "neither", "fails": "clearly outside"}
+OF_VALUES: Final = {"holds": "inside", "undetermined": "neither", "fails": "outside"}
 """What heads, and values of heads, are called by their state."""
 
 

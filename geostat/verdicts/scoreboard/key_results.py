@@ -57,9 +57,7 @@ def _norms(tree: xr.DataTree) -> KeyResult:
             "mixed": "Value vectors are of nearly one length in some heads, not in others.",
             "undetermined": "Whether value vectors are of one length is undetermined.",
         },
-        _pooled(
-            tree, "whole", "CV in a document, heads pooled", claim="norms.cv", parameter="cv_token"
-        ),
+        _pooled(tree, "whole", "CV in a document, pooled", claim="norms.cv", parameter="cv_token"),
     )
 
 
