@@ -16,6 +16,7 @@ from typing import Annotated, Any, Final, Literal
 import typer
 
 from geostat.cli import options, output, process
+from geostat.cli.options_of_studies import WHATIF
 
 PARTS: Final[dict[Literal["tables", "figures"], str]] = {
     "tables": "LaTeX and Markdown",
@@ -202,7 +203,7 @@ def theory_command(
 
 
 @app.command("whatif")
-@options.taking(options.WHATIF)
+@options.taking(WHATIF)
 def whatif_command(as_json: bool, quiet: bool, **given: Any) -> None:
     """Evaluate the bounds over a grid of parameters, find where one reaches a target, or tell
     how one responds to each parameter.
