@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 from support.spine import Finished
 
-from geostat.cli.options import WHATIF
+from geostat.cli.options_of_studies import WHATIF
 from geostat.errors import InputError
 from geostat.what_if.answer import Asked, answer
 from geostat.what_if.labelled_study import whatif
