@@ -253,7 +253,8 @@ def report(
     from reports.page.page import write_page
 
     fitted = with_fits(run, fits)
-    group_of(env, "envelope"), group_of(env, "summary")
+    for name in ("envelope", "summary"):
+        group_of(env, name)
     refuse_older("env", env)
     return write_page(with_display(joined(fitted, env)), Path(out))
 

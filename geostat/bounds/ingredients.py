@@ -203,12 +203,13 @@ class _Swapped:
         return found
 
     def _width(self, low: FloatArray, high: FloatArray) -> FloatArray:
-        """Mean width by swap, over cells between 1 and T; bounds (swap, layer, head, n)."""
+        """Mean width by swap, over the cells between 1 and T that every swap knows; bounds (swap,
+        layer, head, n).
+        """
         tokens = self.groups["capture"]["tokens"].values[:, None, None]
-        known = np.isfinite(low) & np.isfinite(high) & (self.grid < tokens)
+        known = (np.isfinite(low) & np.isfinite(high)).all(axis=0) & (self.grid < tokens)
         width = np.where(known, np.clip(high, 0, 1) - np.clip(low, 0, 1), 0.0)
-        cells = (1, 2, 3)
-        return ratio(width.sum(axis=cells), known.sum(axis=cells))
+        return ratio(width.sum(axis=(1, 2, 3)), np.full(len(SWAPS), known.sum()))
 
 
 def _without_each(values: FloatArray) -> FloatArray:

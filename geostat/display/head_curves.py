@@ -119,9 +119,15 @@ def _between(score: FloatArray) -> FloatArray:
 def _norms(capture: xr.Dataset, norms: xr.Dataset, starts: NDArray[np.int64]) -> Variables:
     dims = ("layer", "kv_head", "block")
     each = capture["value_norm"].transpose("document", "layer", "kv_head", "position").values
-    one = np.ones(starts.size)
+    content, sink = (norms[name].transpose("layer", "kv_head").values for name in ("C", "lam"))
+    positions = capture.sizes["position"]
+    fitted = content[..., None] * np.ones(positions)
+    seen = capture["sink_visible"].values.astype(bool)
+    fitted[seen, :, 0] *= sink[seen]
+    hidden = np.arange(positions) < positions - capture["tokens"].values[:, None]
+    fitted[np.broadcast_to(hidden[:, None], fitted.shape)] = np.nan
     return _with_limits("norm", dims, _means(each, starts)) | {
-        "norm_fitted": (dims, norms["C"].transpose("layer", "kv_head").values[..., None] * one)
+        "norm_fitted": (dims, _means(fitted, starts))
     }
 
 

@@ -143,7 +143,7 @@ def scoped(html: str, folder: str) -> Markup:
     """Make the ids of a part, and what refers to them, its own."""
     if not folder:
         return Markup(html)
-    own = re.sub(r'(\bid="|href="#|url\(#)([^")]+)', rf"\g<1>\g<2>-{folder}", html)
+    own = re.sub(r'(\b(?:id|list)="|href="#|url\(#)([^")]+)', rf"\g<1>\g<2>-{folder}", html)
     return Markup(own)
 
 

@@ -156,7 +156,7 @@ FITTED = {"weights": "fitted weights", "norms": "constant norms", "similarity": 
 def ingredient_tables(run: Run) -> list[Table]:
     """The table; none where the run holds no swaps, or those of an earlier geostat."""
     data = run.ingredients
-    if data is None or "recall_cost" not in data:
+    if data is None or "recall_cost" not in data or not data.sizes["n_envelope"]:
         return []
     rows = []
     for swap in data["swap"].values:
@@ -208,11 +208,13 @@ def _costs_most(data: xr.Dataset, statistic: str) -> str:
     """One sentence: what costs a score most, where that is clear."""
     costs = {name: float(data[f"{statistic}_cost"].sel(swap=f"all but {name}")) for name in FITTED}
     first, second = sorted(costs, key=lambda name: -costs[name])[:2]
-    if not (float(data[f"{statistic}_lead_lower"]) > 0 and costs[first] > 0):
+    lower = data[f"{statistic}_cost_lower"].sel(swap=[f"all but {first}", f"all but {second}"])
+    clear = data[f"{statistic}_lead_lower"] > 0 and data[f"{statistic}_lead_se"] > 0
+    if not (clear and float(lower[0]) > 0):  # an error of 0 is that of a few cells
         return f"{SCORES[statistic]} loses clearly most to no one of them."
     told = (
         f"{SCORES[statistic]} loses most to {FITTED[first]}, {percent(costs[first])} of the cells"
     )
-    if float(data[f"{statistic}_cost_lower"].sel(swap=f"all but {second}")) > 0:
+    if float(lower[1]) > 0:
         told += f"; next, to {FITTED[second]}, {percent(costs[second])}"
     return f"{told}."

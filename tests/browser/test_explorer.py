@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 from support.pages import page_html
+from support.reports_tree import run_tree
 from support.spine import Finished
 
 from geostat.display.tree import with_display
@@ -263,6 +265,51 @@ def test_charts_take_the_colours_of_a_dark_page(browser: Any, html: Path):
     opened.view.wait_for_timeout(800)
     assert opened.view.locator(axis).first.get_attribute("fill") != light
     assert opened.said == []
+    opened.view.close()
+
+
+def test_layers_of_each_t_have_an_explorer_of_their_own(browser: Any, tmp_path: Path):
+    page = tmp_path / "report.html"
+    page.write_text(page_html(run_tree(window=40)), encoding="utf-8")
+    view, said = browser.new_page(), []
+    view.on("console", lambda one: said.append(one.text))
+    view.on("pageerror", lambda one: said.append(str(one)))
+    view.goto(page.as_uri())
+    every = "[...document.querySelectorAll('[data-explorer]')]"
+    view.wait_for_function(f"{every}.every((section) => section.explorer)")
+    start = f"Promise.all({every}.map((section) => section.explorer.start()))"
+    started = f"{start}.then((all) => all.length)"
+    assert view.evaluate(started) == 2
+    assert len(set(view.locator(".explorer .told").all_inner_texts())) == 2
+    assert said == []
+    view.close()
+
+
+def test_one_document_draws_without_bands(browser: Any, tmp_path: Path):
+    page = tmp_path / "report.html"
+    page.write_text(page_html(run_tree(documents=1, null=False)), encoding="utf-8")
+    opened = Opened(browser, page)
+    assert {row["lower"] for row in opened.rows("norm")} == {None}
+    assert opened.said == []
+    opened.view.close()
+
+
+def test_a_curve_that_the_first_head_lacks_is_drawn_in_its_colour(
+    browser: Any, finished: Finished, tmp_path: Path
+):
+    tree = with_display(finished.tree)
+    curves = tree["head_curves"].to_dataset().copy(deep=True)
+    curves["cosine_fitted"].loc[{"form": "exponential"}][..., 0, :] = np.nan
+    page = tmp_path / "report.html"
+    page.write_text(page_html(tree.assign({"head_curves": xr.DataTree(curves)})), encoding="utf-8")
+    opened = Opened(browser, page)
+    assert not opened.rows("cosine", series="exponential, printed")
+    opened.set("head", str(finished.tree["capture"]["head"].values[-1]))
+    assert opened.rows("cosine", series="exponential, printed")
+    lines = opened.view.locator("[data-curve=cosine] .mark-line path").all()
+    strokes = [line.get_attribute("stroke") for line in lines]
+    assert None not in strokes
+    assert len(set(strokes)) == len(strokes)
     opened.view.close()
 
 

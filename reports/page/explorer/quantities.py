@@ -74,6 +74,8 @@ def _of_group(group: str, data: xr.Dataset) -> Iterator[Quantity]:
         rest = [str(dim) for dim in variable.dims if dim not in ("layer", of)]
         if name.endswith(BESIDE) or of is None or "layer" not in variable.dims or len(rest) > 1:
             continue
+        if "document" in rest:
+            continue
         if not rest:
             yield _quantity(group, name, data, of, {})
         elif rest[0] in data.coords and data[rest[0]].dtype.kind not in "iuf":

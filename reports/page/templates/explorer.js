@@ -6,7 +6,7 @@
     retriever: "r", mixer: "m", reset: "s", unclassified: "u", "cannot be told": "–",
   };
   const AXES = {
-    norm: { x: "position", y: "value norm", fitted: ["C, mean length"] },
+    norm: { x: "position", y: "value norm", fitted: ["Assumption 1, fitted"] },
     cosine: { x: "distance in tokens", y: "cosine", log: 10 },
     weight: { x: "position", y: "weight", fitted: ["four phases, fitted"] },
     score: { x: "N", log: 2 },
@@ -191,6 +191,14 @@
         ? catalogue.forms.map(([form, text], place) => [text, values("cosine_fitted", place, layer, at)])
         : AXES[name].fitted.map((text) => [text, values(`${name}_fitted`, layer, at)]);
 
+    const seriesOf = (name) => {
+      if (name === "score") {
+        return ["measured", "bounds", ...catalogue.nulls.map((null_) => null_.replace("_", " "))];
+      }
+      const fitted = name === "cosine" ? catalogue.forms.map(([, text]) => text) : AXES[name].fitted;
+      return ["measured", ...fitted];
+    };
+
     const curveRows = (name) => {
       const { layer, head } = state;
       if (name === "score") return scoreRows(layer, head);
@@ -264,15 +272,17 @@
       for (const layer of spec.layer.slice(0, 2)) Object.assign(layer.encoding.y, vertical);
       if (name === "weight") for (const layer of spec.layer.slice(2)) layer.encoding.x.title = x;
       else spec.layer.length = 2;
-      // Residuals keep the colours of the curves that they are of.
-      const drawn = [...new Set(rows.map((row) => row.series))];
-      const series = residuals ? ["measured", ...drawn] : drawn;
+      // Whatever a head lacks, a curve keeps its colour, in residuals too.
+      const series = seriesOf(name);
+      const drawn = series.slice(residuals ? 1 : 0);
       spec.encoding.color.scale = { domain: series };
       if (residuals) spec.encoding.color.legend = { ...spec.encoding.color.legend, values: drawn };
       spec.layer[1].encoding.strokeDash.scale = {
         domain: series,
         range: series.map((_, place) => [[1, 0], [6, 2], [2, 2], [8, 2, 2, 2], [4, 4], [1, 3], [10, 4]][place % 7]),
       };
+      // Of one document nothing has limits.
+      if (!rows.some((row) => row.lower !== null)) spec.layer.shift();
       spec.datasets = name === "weight" ? { rows, marks: marksOf() } : { rows };
       return spec;
     };
@@ -500,5 +510,10 @@
     }, { rootMargin: "900px" }).observe(section);
   };
 
-  for (const section of document.querySelectorAll("[data-explorer]")) explore(section);
+  for (const section of document.querySelectorAll("[data-explorer]")) {
+    explore(section).catch((error) => {
+      section.querySelector(".told").textContent =
+        `This browser cannot draw the heads (${error.message}). The figures below can be read.`;
+    });
+  }
 })();

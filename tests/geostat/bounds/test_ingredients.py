@@ -5,6 +5,7 @@ into the bounds is counted right.
 import numpy as np
 import pytest
 import xarray as xr
+from scipy import stats
 from support.spine import Finished
 
 from geostat.bounds.by_document import bounds_of_layer
@@ -130,6 +131,12 @@ def test_shares_costs_and_their_errors_are_of_the_document_jackknife(
     assert float(swapped["recall_cost"].sel(swap="all")) == 0.0
     first, second = np.sort(cost[1:4])[::-1][:2]
     assert float(swapped["recall_lead"]) == pytest.approx(first - second)
+    order = 1 + np.argsort(-cost[1:4])
+    leads = costs[:, order[0]] - costs[:, order[1]]
+    se = np.sqrt((documents - 1) / documents * ((leads - leads.mean()) ** 2).sum())
+    assert float(swapped["recall_lead_se"]) == pytest.approx(se, abs=1e-12)
+    half = stats.t(documents - 1).ppf(0.975) * se
+    assert float(swapped["recall_lead_lower"]) == pytest.approx(first - second - half)
 
 
 def test_sizes_lie_between_one_and_all(tree: xr.DataTree, swapped: xr.Dataset):
@@ -209,5 +216,5 @@ def test_a_cell_counts_in_every_swap_or_in_none(tree: xr.DataTree):
         name: data.isel(head=[0]) if "head" in data.dims else data for name, data in groups.items()
     }
     alone = swap_ingredients(xr.DataTree.from_dict(few), points=3)
-    for name in ("recall_inside", "recall_cost", "precision_cost_se"):
+    for name in ("recall_inside", "recall_cost", "precision_cost_se", "recall_width"):
         np.testing.assert_allclose(found[name], alone[name], atol=1e-12)

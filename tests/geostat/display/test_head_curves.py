@@ -49,6 +49,21 @@ def test_a_block_is_the_mean_of_its_positions_each_document_first(groups):
     np.testing.assert_allclose(found["position_mean"], middle)
 
 
+def test_fitted_norms_are_those_of_assumption_1_where_the_query_sees(groups):
+    found, norms = head_curves(groups), groups["norms"].transpose("layer", "kv_head", ...)
+    content = norms["C"].values[..., None] * np.ones(found.sizes["block"] - 1)
+    np.testing.assert_allclose(found["norm_fitted"][..., 1:], content)
+    np.testing.assert_allclose(found["norm_fitted"][..., 0], norms["C"] * norms["lam"])
+    windowed = groups["capture"].assign_coords(
+        tokens=("layer", [8, 64]), sink_visible=("layer", [False, True])
+    )
+    found = head_curves({**groups, "capture": windowed})
+    known = np.isfinite(found["norm_fitted"].values).all(axis=1)
+    assert known[0].sum() == 8
+    assert not known[0, 0]
+    assert known[1].all()
+
+
 def test_the_fitted_exponential_is_the_mean_of_its_block(groups):
     found, lag = head_curves(groups), groups["capture"]["lag"].values
     starts = lag_blocks(lag)

@@ -258,17 +258,15 @@ def test_verdicts_of_very_many_heads_are_a_file_alone(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("lead", "said"),
+    ("lead", "se", "said"),
     [
-        (
-            0.1,
-            "Recall loses most to fitted similarity, 40.0% of the cells; next, to fitted weights,",
-        ),
-        (-0.1, "Recall loses clearly most to no one of them."),
-        (np.nan, "Recall loses clearly most to no one of them."),
+        (0.1, 0.05, "Recall loses most to fitted similarity, 40.0% of the cells; next, to fitted"),
+        (0.2, 0.0, "Recall loses clearly most to no one of them."),
+        (-0.1, 0.15, "Recall loses clearly most to no one of them."),
+        (np.nan, np.nan, "Recall loses clearly most to no one of them."),
     ],
 )
-def test_swapped_ingredients_say_which_assumption_costs_most(lead, said):
+def test_swapped_ingredients_say_which_assumption_costs_most(lead, se, said):
     shares = {
         "inside": [0.9, 0.7, 0.91, 0.5, 0.4],
         "cost": [0.0, 0.2, -0.01, 0.4, 0.5],
@@ -280,6 +278,7 @@ def test_swapped_ingredients_say_which_assumption_costs_most(lead, said):
     data = {f"{name}_{part}": ("swap", row) for name in scores for part, row in shares.items()}
     data |= {f"{name}_lead": ((), 0.2) for name in scores}
     data |= {f"{name}_lead_lower": ((), lead) for name in scores}
+    data |= {f"{name}_lead_se": ((), se) for name in scores}
     data |= {"moved": (("layer", "kv_head"), [[0.0, 0.2], [np.nan, 0.0]])}
     swaps = ["all", "all but weights", "all but norms", "all but similarity", "none"]
     run = run_tree()

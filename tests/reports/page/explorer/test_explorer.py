@@ -36,6 +36,7 @@ def test_every_quantity_of_a_head_is_in_the_menu_once_with_its_unit(packed: Expl
     assert told["norms.cv_token"]["unit"] == ""
     for key in ("norms.flags", "norms.C_se", "norms.C_lower", "weights.eta_reason"):
         assert key not in told
+    assert not [key for key in told if "document." in key or key.startswith("norms.lam_document")]
     assert told["similarity.chosen"]["words"][0] == "exponential"
     assert "similarity.beta.constant" not in told  # it has none
     limits = [one.get("limits", False) for key, one in told.items() if "." in key]
