@@ -167,6 +167,12 @@ def test_the_map_shows_the_quantity_that_is_chosen(opened: Opened, run: Run):
     assert opened.told() == "No quantity has “no such quantity” in its name."
     opened.set("quantity", "NORMS.lam sink")
     assert opened.view.locator(".explorer .quantity").input_value().endswith("(norms.lam)")
+    opened.set("quantity", "similarity.chosen")
+    cells = opened.view.locator(".explorer .map .layer_0_marks path").all()
+    words = [row["value"] for row in opened.rows("map", "cells")]
+    assert len(set(words)) > 1
+    colours = {(word, cell.get_attribute("fill")) for word, cell in zip(words, cells, strict=True)}
+    assert len(colours) == len(set(words)) == len({colour for _, colour in colours})
     key = "bounds.sharp"
     claim = opened.view.evaluate(
         """(key) => {

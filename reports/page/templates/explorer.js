@@ -140,7 +140,7 @@
             layer, column, i, j, text,
             name: called(quantity, i, j),
             value: quantity.words ? text : known(value),
-            symbol: quantity.words ? (SYMBOLS[text] ?? "") : known(value) === null ? "–" : "",
+            symbol: quantity.words ? (SYMBOLS[text] ?? text[0]) : known(value) === null ? "–" : "",
             chosen: i === state.layer && j === chosen,
           };
         }),
@@ -149,7 +149,8 @@
 
     const mapSpec = (rows) => {
       const colours = look();
-      const { ink, answers } = colours;
+      const { answers, config } = colours;
+      const { category } = config.range;
       const spec = inked(charts.map, colours);
       const { quantity } = state;
       spec.description = `Map of heads by ${quantity.label}`;
@@ -163,7 +164,10 @@
           rows.some((row) => row.value === word));
         spec.layer[0].encoding.color = {
           field: "value", type: "nominal",
-          scale: { domain, range: domain.map((word) => answers[word] ?? ink) },
+          scale: {
+            domain,
+            range: domain.map((word, place) => answers[word] ?? category[place % category.length]),
+          },
           legend: { title, orient: "top" },
         };
       } else {
