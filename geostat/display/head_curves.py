@@ -3,8 +3,7 @@ each with its 95% interval over documents and the curves fitted to it.
 
 What a page shows of one head at a time. Positions and lags are averaged in blocks, each document
 first; positions at both ends stand alone, where the sink and the growth are. Source: arXiv
-2602.01893, Assumptions 1-3 and Figures 2-5. Imports numpy, xarray and theory's
-forms of decay.
+2602.01893, Assumptions 1-3 and Figures 2-5. Imports numpy, xarray and theory's forms of decay.
 """
 
 from __future__ import annotations

@@ -5,18 +5,9 @@ known.
 import numpy as np
 import pytest
 import xarray as xr
+from support.scoreboards import TOKENS, N, tree
 
 from geostat.verdicts.scoreboard import regimes
-
-N = np.array([1, 2, 3, 4, 8, 16, 32, 64])
-TOKENS = 128
-
-
-def tree(**groups: xr.Dataset) -> xr.DataTree:
-    capture = xr.Dataset(coords={"position": np.arange(TOKENS), "tokens": ("layer", [TOKENS])})
-    return xr.DataTree.from_dict(
-        {"/capture": capture, **{f"/{name}": data for name, data in groups.items()}}
-    )
 
 
 def heads(order: list[str], kappa: tuple[float, float, float] = (0.0, -0.1, 0.1)) -> xr.Dataset:

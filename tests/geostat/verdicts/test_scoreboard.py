@@ -6,6 +6,7 @@ from typing import get_args
 import numpy as np
 import pytest
 import xarray as xr
+from support.scoreboards import N, tree
 from support.spine import Finished
 
 from geostat.verdicts.scoreboard import experiments, sink
@@ -17,16 +18,6 @@ from geostat.verdicts.scoreboard.assumptions import (
 )
 from geostat.verdicts.scoreboard.finding import Answer, by_majority
 from geostat.verdicts.scoreboard.scoreboard import CLAIMS, finding, scoreboard
-
-N = np.array([1, 2, 3, 4, 8, 16, 32, 64])
-TOKENS = 128
-
-
-def tree(**groups: xr.Dataset) -> xr.DataTree:
-    capture = xr.Dataset(coords={"position": np.arange(TOKENS), "tokens": ("layer", [TOKENS])})
-    return xr.DataTree.from_dict(
-        {"/capture": capture, **{f"/{name}": data for name, data in groups.items()}}
-    )
 
 
 def test_every_claim_of_a_real_run_is_answered_and_kept(finished: Finished):
