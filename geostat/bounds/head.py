@@ -1,8 +1,8 @@
 """What one value head and the heads that share it bring to a bound: measured cosines, norms and
 weights, and the fitted weights.
 
-Shared by `ingredients`, which swaps them for fitted ones, and `predictive`, which predicts from
-both. Cosines that no vectors have are moved to the nearest that some have (erratum 9). Imports
+Shared by `cost_of_assumptions`, which swaps them for fitted ones, and `predictive`, which predicts
+from both. Cosines that no vectors have are moved to the nearest that some have (erratum 9). Imports
 theory's Grams.
 """
 

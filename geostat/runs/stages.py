@@ -10,8 +10,8 @@ from functools import partial
 import xarray as xr
 
 from geostat.bounds.by_document import EDITIONS, ENVELOPE_POINTS
+from geostat.bounds.cost_of_assumptions import swap_ingredients
 from geostat.bounds.envelope import envelope_dataset
-from geostat.bounds.ingredients import swap_ingredients
 from geostat.bounds.predictive.curves import predictive_curves
 from geostat.datasets.parts import by_part
 from geostat.errors import InputError, refuse_unknown

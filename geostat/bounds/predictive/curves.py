@@ -40,7 +40,7 @@ a ball that holds everything.
 """
 
 ONLY_WEIGHTS: Final = "all but weights"
-"""Norms and cosines measured, weights fitted; called as in `ingredients`."""
+"""Norms and cosines measured, weights fitted; called as in `cost_of_assumptions`."""
 
 POINTS: Final = 6
 """Sizes N by default; a head costs about 15 ms at each, for every fitted Gram and every
@@ -68,8 +68,8 @@ def predictive_curves(
     """Predict E P and E R of every head by N, score the predictions against the measured curves,
     and check some by simulation.
 
-    Fitted weights, norms and Grams, and measured ones, are those of `ingredients`: the measured
-    source takes each document's own weights, and averages the predictions over documents. Fitted
+    Fitted weights, norms and Grams, and measured ones, are those of `cost_of_assumptions`: measured
+    are each document's own weights, whose predictions are averaged over documents. Fitted
     ingredients are held in the jackknife, which resamples the measured curves (and the documents'
     own weights); so its errors leave out what the fits would do on other documents.
 

@@ -9,8 +9,8 @@ from scipy import stats
 from support.spine import Finished
 
 from geostat.bounds.by_document import bounds_of_layer
+from geostat.bounds.cost_of_assumptions import SWAPS, swap_ingredients
 from geostat.bounds.head import NEEDED, fitted_head, value_head
-from geostat.bounds.ingredients import SWAPS, swap_ingredients
 from theory.evaluate.envelopes import envelope as bounds_of
 from theory.head.gram import LagGram
 
