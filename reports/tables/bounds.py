@@ -188,9 +188,10 @@ def ingredient_tables(run: Run) -> list[Table]:
         f" {data.attrs['gram']} similarity (2). Inside: share of (head, N) cells,"
         f" {run.counted('head')}, N = {sizes}, whose measured mean lies within. Cost: the share"
         f" inside with all three measured, less that share ({errors}, fits held). Width: mean"
-        " distance of the bounds. Measured weights: each document's own; measured norms and"
-        f" cosines: document means by position and by lag{nearest}."
-        f" {' '.join(_costs_most(data, name) for name in SCORES)}"
+        " distance of the bounds. Measured weights are each document's own, and fitted ones one"
+        " profile for all documents, so that what a document has of its own counts as cost;"
+        f" measured norms and cosines are document means by position and by lag{nearest}."
+        f" {' '.join(costs_most(data, name) for name in SCORES)}"
     )
     return [
         Table(
@@ -204,7 +205,7 @@ def ingredient_tables(run: Run) -> list[Table]:
     ]
 
 
-def _costs_most(data: xr.Dataset, statistic: str) -> str:
+def costs_most(data: xr.Dataset, statistic: str) -> str:
     """One sentence: what costs a score most, where that is clear."""
     costs = {name: float(data[f"{statistic}_cost"].sel(swap=f"all but {name}")) for name in FITTED}
     first, second = sorted(costs, key=lambda name: -costs[name])[:2]
