@@ -20,7 +20,9 @@ exclude_patterns = ["_build", "README.md", "scripts/README.md", "notebooks/READM
 myst_enable_extensions = ["dollarmath", "deflist", "attrs_inline"]
 myst_dmath_double_inline = True
 myst_heading_anchors = 3
+smartquotes = False  # they would make a dash of the two hyphens of an option
 
+default_role = "code"  # docstrings have single backticks
 autodoc_typehints = "none"  # the docstrings name shapes and units; signatures stay short
 autodoc_member_order = "bysource"
 napoleon_numpy_docstring = False
