@@ -74,7 +74,9 @@ def _worst(tree: xr.DataTree, gap: xr.DataArray) -> None:
         "means of each lag": LagGram(np.r_[1, means[:paired], tail], rho0),
     }
     curve = float(run["precision"].sel(n=size).mean())
-    print(f"L{int(gap['layer'][layer])}H{int(gap['head'][head])}, N = {size}: Precision {curve:.3f}")
+    print(
+        f"L{int(gap['layer'][layer])}H{int(gap['head'][head])}, N = {size}: Precision {curve:.3f}"
+    )
     for name, gram in grams.items():
         lower = [
             envelope(w / w.sum(), lengths, gram, dimension, [size], edition="sharp")

@@ -8,7 +8,11 @@ import geostat as gs
 def main(run: str) -> None:
     """Print the largest differences that the run's capture found."""
     for name, difference in gs.open(run).attrs["parity"].items():
-        print(f"{name}: {difference:.2g}" if isinstance(difference, float) else f"{name}: {difference}")
+        print(
+            f"{name}: {difference:.2g}"
+            if isinstance(difference, float)
+            else f"{name}: {difference}"
+        )
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ SHARES = ("common_share", "r2_document", "r2")
 def main(run: str) -> None:
     """Fit the weights of the first 2, 4, 8, … documents and print medians over heads."""
     captured = measured(gs.open(run))
-    count = captured["capture"].sizes["document"]
+    count = captured.sizes["document"]
     while count >= 2:
         few = captured.isel(document=slice(count), missing_dims="ignore")
         medians = fit_weights(few)[list(SHARES)].median()
