@@ -20,8 +20,9 @@ exclude_patterns = ["_build", "README.md", "scripts/README.md", "notebooks/READM
 myst_enable_extensions = ["dollarmath", "deflist", "attrs_inline"]
 myst_dmath_double_inline = True
 myst_heading_anchors = 3
-smartquotes = False  # they would make a dash of the two hyphens of an option
+smartquotes_action = "D"  # dashes alone; quotation marks stay those of Python
 
+add_module_names = False
 default_role = "code"  # docstrings have single backticks
 autodoc_typehints = "none"  # the docstrings name shapes and units; signatures stay short
 autodoc_member_order = "bysource"
@@ -29,6 +30,9 @@ napoleon_numpy_docstring = False
 
 html_theme = "pydata_sphinx_theme"
 html_title = "geostat"
+html_static_path = ["_static"]
+html_css_files = ["geostat.css"]
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "show_prev_next": True,
     "navigation_with_keys": True,

@@ -4,6 +4,7 @@
 both to what the program says.
 """
 
+import re
 import sys
 from pathlib import Path
 
@@ -21,8 +22,12 @@ UNITS = {"kv_head": "value head", "head": "query head"}
 
 def command_line() -> str:
     """Return every command with its arguments and options, as `--help` has them."""
-    command = typer.main.get_command(app)
+    command = typer.main.get_group(app)
     text: str = get_docs_for_click(obj=command, ctx=typer.Context(command), name="geostat")
+    text = re.sub(r"`[^`\n]+`|--[a-z][a-z-]*", lambda found: f"`{found[0].strip('`')}`", text)
+    for name, one in command.commands.items():  # typer cuts these short
+        whole = " ".join((one.help or "").split())
+        text = re.sub(rf"^\* `{name}`: .*$", f"* `{name}`: {whole}", text, flags=re.MULTILINE)
     title, _, rest = text.partition("\n")
     first = f"Written by `{COMMAND}`. The same is printed by `geostat COMMAND --help`."
     return f"{title.replace('`geostat`', 'Command line')}\n\n{first}\n{rest.rstrip()}\n"

@@ -26,7 +26,7 @@ def test_a_notebook_runs(
     )
     client.execute()
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    assert len(cells) > 5
+    assert len(cells) >= 5
     assert all(cell.execution_count for cell in cells)
 
 

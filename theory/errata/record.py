@@ -177,6 +177,6 @@ def markdown() -> str:
         "",
         table_2.markdown(),
         "",
-        "Table 1, row by row: [table1.md](../studies/table1.md).",
+        "Table 1, row by row: [Table 1](../studies/table1.md).",
     ]
     return "\n".join(lines) + "\n"
