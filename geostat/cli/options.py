@@ -38,7 +38,10 @@ _REQUIRE = (
 PRINTING: Final[Options] = {"quiet": _QUIET, "as_json": _JSON}
 JUDGING: Final[Options] = {
     "tolerances": (
-        option(Path | None, "A TOML file of tolerances for the verdicts; see docs/verdicts.md."),
+        option(
+            Path | None,
+            "A TOML file of tolerances for the verdicts; see docs/reference/tolerances.md.",
+        ),
         None,
     ),
     "require": (option(list[str] | None, _REQUIRE, "--require"), None),
