@@ -100,7 +100,7 @@ def test_every_head_has_a_row_with_its_value_head_s_numbers():
     assert frame["value head"].tolist() == ["0", "0", "1", "1"] * LAYERS
     column = frame["$C$"].tolist()
     assert column[0] == column[1] == "1.10 ± 0.11"
-    assert column[2] == "0.900 ± 0.090"
+    assert column[2] == "0.90 ± 0.09"
     assert len(MADE["heads_norms"].rows) == LAYERS * KV_HEADS
     assert frame["$\\omega$"].tolist()[0] == MISSING
 
