@@ -61,6 +61,17 @@ class Number:
         )
         return f"${inner}$"
 
+    @property
+    def siunitx(self) -> str:
+        """As in `1.2(3)e-5`, which siunitx reads: the error in units of the last digit. An unknown
+        error is left out, and what was not measured is empty.
+        """
+        if self.value is None:
+            return ""
+        decimals = len(self.value.partition(".")[2])
+        error = f"({Decimal(self.error).scaleb(decimals):.0f})" if self.error else ""
+        return self.value + error + (f"e{self.power}" if self.power else "")
+
     def _joined(self, between: str, power: str, minus: str, missing: str = MISSING) -> str:
         if self.value is None:
             return MISSING
