@@ -68,7 +68,7 @@ def write_part(
     for kind in kinds:
         refuse_unknown(kind, FORMATS[what], f"--format {kind}:")
     if columns not in COLUMNS:
-        raise InputError(f"--columns {columns}: expected 1 or 2, those of the paper. Use one.")
+        raise InputError(f"--columns {columns}: expected 1 or 2. Give the columns of your paper.")
     if standalone and "latex" not in kinds:
         raise InputError(
             f"--standalone --format {formats}: expected latex among the formats, of which the"

@@ -17,11 +17,13 @@ from reports.tables.table import Table
 from reports.text.latex import prose_latex, text_latex
 
 PACKAGES: Final = ("amssymb", "booktabs", "siunitx", "tabularx", "xltabular")
-_LENGTHS: Final = rf"\footnotesize\setlength{{\tabcolsep}}{{{BESIDE / 2}pt}}"
-_NUMBERS: Final = (
-    r"\sisetup{group-digits=integer,table-align-text-post=false,table-align-exponent=false}"
+_SIZES: Final = (
+    f"\\footnotesize\\setlength{{\\tabcolsep}}{{{BESIDE / 2}pt}}\n"
+    "\\sisetup{group-digits=integer,table-align-text-post=false,table-align-exponent=false}\n"
 )
-"""No thin spaces among decimals; what stands behind a number follows at once."""
+"""Type and space between columns; no thin spaces among decimals, and what stands behind a number
+follows at once.
+"""
 _ERRORS: Final = "In brackets behind a number: its standard error, in units of the last digit."
 LABEL: Final = "tab:geostat-{}"
 
@@ -46,7 +48,7 @@ def latex(table: Table, paper_columns: int = 1) -> str:
     body = "\n\\par\\medskip\n".join(piece.short() for piece in pieces)
     environment = plan.place.environment
     return (
-        f"{needs}\\begin{{{environment}}}[tbp]\n\\centering{_LENGTHS}{_NUMBERS}\n{_caption(table)}\n"
+        f"{needs}\\begin{{{environment}}}[tbp]\n\\centering{_SIZES}{_caption(table)}\n"
         f"\\par\\smallskip\n{body}\n"
         f"\\par\\smallskip\n{notes}\\end{{{environment}}}\n"
     )
@@ -136,8 +138,8 @@ def _long(pieces: Sequence[_Piece], notes: str, table: Table, paper_columns: int
     """The longtables of a table, which stand in one column only."""
     caption = _caption(table)
     body = "".join(piece.long("" if index else caption) for index, piece in enumerate(pieces))
-    lengths = rf"{_LENGTHS}{_NUMBERS}\setlength{{\LTcapwidth}}{{\linewidth}}"
-    inner = f"\\begingroup{lengths}\n{body}{notes}\\endgroup\n"
+    lengths = f"{_SIZES}\\setlength{{\\LTcapwidth}}{{\\linewidth}}\n"
+    inner = f"\\begingroup{lengths}{body}{notes}\\endgroup\n"
     if paper_columns == 1:
         return inner
     return f"\\clearpage\\onecolumn\n{inner}\\clearpage\\twocolumn\n"
