@@ -103,6 +103,15 @@ CHOOSING: Final[dict[str, Options]] = {
             option(str, _FORMAT.format("latex, markdown, html, csv, json"), "--format"),
             "",
         ),
+        "columns": (option(int, "Columns of the paper that LaTeX is for: 1 or 2."), 1),
+        "standalone": (
+            option(
+                bool,
+                "Also write tables.tex, a LaTeX document of these tables that compiles by itself.",
+                "--standalone",
+            ),
+            False,
+        ),
     },
     "figures": {
         "only": (
