@@ -23,6 +23,7 @@ from geostat.display.experiments import (
     regime_summary,
     separable_side,
     sink_signs,
+    typical_curves,
 )
 from geostat.display.head_curves import head_curves
 from geostat.display.separability import bands, coverage, example, head_scores
@@ -122,7 +123,9 @@ DERIVED: Final[dict[str, Callable[[Groups], xr.Dataset]]] = {
     "weights": lambda groups: form_counts(groups["weights"], "rival_", "rival"),
     "sink": lambda groups: sink_signs(groups["sink"]),
     "separable": lambda groups: separable_side(groups["separable"]),
-    "heads": lambda groups: regime_summary(groups["heads"], most_tokens(groups["capture"])),
+    "heads": lambda groups: regime_summary(groups["heads"], most_tokens(groups["capture"])).merge(
+        typical_curves(groups["capture"], groups["heads"])
+    ),
     "predictive": lambda groups: predictive_quartiles(groups["predictive"]).assign(far=FAR),
 }
 """What is derived from a run's groups and added to each."""

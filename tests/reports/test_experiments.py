@@ -42,6 +42,7 @@ DRAWN = tuple(
 def test_no_label_covers_another_or_leaves_the_figure(plan, tree):
     assert_labels_stand_apart(plan, Run.of(tree))
     assert_labels_stand_apart(plan, Run.of(tree), 3.25)
+    assert_labels_stand_apart(plan, Run.of(tree), look="slides")
 
 
 def test_a_run_has_the_figures_of_its_groups():
