@@ -30,6 +30,8 @@ OPTIONAL = (
     "ingredients",
     "predictive",
     "pooled",
+    "sphere",
+    "contributions",
 )
 
 
@@ -70,6 +72,9 @@ class Run:
     ingredients: xr.Dataset | None = None
     predictive: xr.Dataset | None = None
     pooled: xr.Dataset | None = None
+    sphere: xr.Dataset | None = None
+    """Derived to be shown, as the next."""
+    contributions: xr.Dataset | None = None
 
     @classmethod
     def of(cls, tree: xr.DataTree) -> Run:

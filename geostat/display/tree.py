@@ -17,6 +17,7 @@ from geostat.datasets.parts import PART, parts
 from geostat.datasets.queries import over_queries, queries_in_words
 from geostat.datasets.tokens import most_tokens
 from geostat.display.assumptions import FORMS, norm_curves, similarity_curves, weight_curves
+from geostat.display.contributions import contributions
 from geostat.display.experiments import (
     form_counts,
     predictive_quartiles,
@@ -27,6 +28,7 @@ from geostat.display.experiments import (
 )
 from geostat.display.head_curves import head_curves
 from geostat.display.separability import bands, coverage, example, head_scores
+from geostat.display.sphere import sphere
 
 Groups = dict[str, xr.Dataset]
 
@@ -40,8 +42,9 @@ PAPER: Final = {
 
 
 def with_display(tree: xr.DataTree) -> xr.DataTree:
-    """Return a confronted run with what is derived to be shown: /display, /example and
-    /head_curves, and variables added to the groups that they are made of.
+    """Return a confronted run with what is derived to be shown: /display, /example, /head_curves
+    and those of `PICTURES` that it has the groups for; and variables added to the groups that they
+    are made of.
 
     Of a run whose layers see different numbers T of tokens, the parts stand below one another, each
     under its T, as a run of its own (`geostat.datasets.parts`). A run that lacks a group that every
@@ -59,7 +62,7 @@ def with_display(tree: xr.DataTree) -> xr.DataTree:
     groups = {
         name: node.to_dataset()
         for name, node in tree.children.items()
-        if name not in ("display", "example", "head_curves")
+        if name not in ("display", "example", "head_curves", *PICTURES)
     }
     groups |= {
         name: groups[name].assign(derive(groups))
@@ -71,6 +74,8 @@ def with_display(tree: xr.DataTree) -> xr.DataTree:
         "example": example(),
         "head_curves": head_curves(groups),
     }
+    pictures = {name: derive(groups) for name, derive in PICTURES.items()}
+    groups |= {name: picture for name, picture in pictures.items() if picture is not None}
     whole = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
     whole.attrs = dict(tree.attrs)
     return whole
@@ -129,3 +134,8 @@ DERIVED: Final[dict[str, Callable[[Groups], xr.Dataset]]] = {
     "predictive": lambda groups: predictive_quartiles(groups["predictive"]).assign(far=FAR),
 }
 """What is derived from a run's groups and added to each."""
+PICTURES: Final[dict[str, Callable[[Groups], xr.Dataset | None]]] = {
+    "sphere": sphere,
+    "contributions": contributions,
+}
+"""Groups that one figure each is drawn from, which not every run can have."""

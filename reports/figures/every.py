@@ -44,7 +44,7 @@ def draw(plan: Plan, shown: Any, width: float | None = None, look: style.Look = 
     turned = look == "paper" and width < style.NARROW and columns > 1
     if turned:  # a panel keeps its shape, but for one that would be too low for its labels
         shape = (width / rows) / (style.WIDTH / columns)
-        height *= columns / rows * max(shape, 0.62)
+        height *= columns / rows * max(min(shape, 1 / shape), 0.62)
         rows, columns = columns, rows
     if look == "slides":
         height = style.SLIDE_SHAPE * width

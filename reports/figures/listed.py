@@ -13,12 +13,14 @@ from typing import Any, Final
 from reports.figures.assumptions import figure_norms, figure_similarity, figure_weights
 from reports.figures.captions import (
     assumptions,
+    contributions,
     experiments,
     predictive,
     separability,
     verdicts,
 )
 from reports.figures.captions.caption import Caption
+from reports.figures.contributions import figure_contributions, figure_sphere
 from reports.figures.experiments import (
     figure_regime_curves,
     figure_regime_depth,
@@ -118,6 +120,16 @@ FIGURES: Final = (
         separability.separability,
     ),
     Plan(
+        "sphere",
+        "How do value vectors lie on the sphere?",
+        "Figure 9",
+        (1, 3),
+        2.8,
+        figure_sphere,
+        contributions.sphere,
+        "sphere",
+    ),
+    Plan(
         "coverage",
         "Where do the bounds hold, head by head?",
         "",
@@ -146,6 +158,16 @@ FIGURES: Final = (
         figure_regimes,
         experiments.regimes,
         "regimes",
+    ),
+    Plan(
+        "contributions",
+        "Which tokens do heads take from?",
+        "Figure 10",
+        (1, 3),
+        3.3,
+        figure_contributions,
+        contributions.contributions,
+        "contributions",
     ),
     Plan(
         "regime_depth",

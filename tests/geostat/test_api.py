@@ -96,7 +96,7 @@ def test_a_report_shows_what_it_is_given_and_no_earlier_confrontation(
         }
     )
     gs.report(old, fits, env, out=tmp_path)
-    shown_only = {"display", "example", "head_curves"}
+    shown_only = {"display", "example", "head_curves", "sphere", "contributions"}
     assert shown == [{*run.children, *fits.children, *env.children, *shown_only}]
 
 
