@@ -123,6 +123,11 @@ class Run:
         """Number of value heads over all layers."""
         return self.capture.sizes["layer"] * self.capture.sizes["kv_head"]
 
+    @property
+    def rivals(self) -> xr.Dataset | None:
+        """The fits of similarity where forms were compared; None of a run that did not."""
+        return self.similarity if "lowest_bic" in self.similarity else None
+
     def counted(self, noun: str) -> str:
         """How many documents, heads or value heads there are, with their noun: `8 documents`."""
         return count(

@@ -16,6 +16,7 @@ from reports.figures.captions import (
     contributions,
     experiments,
     predictive,
+    rivals,
     separability,
     verdicts,
 )
@@ -28,6 +29,7 @@ from reports.figures.experiments import (
     figure_sink,
 )
 from reports.figures.predictive import figure_predictive
+from reports.figures.rivals import figure_costs, figure_ladder, figure_rivals
 from reports.figures.separability import (
     figure_coverage,
     figure_heads,
@@ -111,6 +113,16 @@ FIGURES: Final = (
         assumptions.weights,
     ),
     Plan(
+        "rivals",
+        "Which form fits best?",
+        "",
+        (1, 2),
+        3.8,
+        figure_rivals,
+        rivals.rivals,
+        "rivals",
+    ),
+    Plan(
         "separability",
         "Do selected tokens stand apart?",
         "Figure 5",
@@ -137,6 +149,16 @@ FIGURES: Final = (
         _coverage_height,
         figure_coverage,
         separability.coverage,
+    ),
+    Plan(
+        "costs",
+        "Which assumption costs the bounds most?",
+        "",
+        (1, 1),
+        2.9,
+        figure_costs,
+        rivals.costs,
+        "ingredients",
     ),
     Plan("heads", "Which heads?", "", (3, 1), _map_height, figure_heads, separability.heads),
     Plan(
@@ -197,6 +219,16 @@ FIGURES: Final = (
         4.5,
         figure_predictive,
         predictive.predictive,
+        "predictive",
+    ),
+    Plan(
+        "ladder",
+        "How far off are predictions?",
+        "",
+        (1, 1),
+        2.9,
+        figure_ladder,
+        rivals.ladder,
         "predictive",
     ),
 )

@@ -36,8 +36,10 @@ TABLES = ["sink", "regimes", "regime_sweep", "separable"]
 
 ALWAYS = tuple(plan for plan in FIGURES if not plan.group)
 DRAWN = tuple(
-    plan for plan in FIGURES if plan.group not in {"", "predictive", "verdicts"}
-)  # that one is confronted for apart, and tested apart
+    plan
+    for plan in FIGURES
+    if plan.group not in {"", "predictive", "verdicts", "ingredients", "rivals"}
+)  # those are tested apart
 
 
 @pytest.mark.parametrize(
