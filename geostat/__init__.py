@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         whatif,
     )
     from geostat.errors import InputError
+    from geostat.runs import plot
 
 __all__ = [
     "InputError",
@@ -46,6 +47,7 @@ __all__ = [
     "fit_head",
     "head",
     "open",
+    "plot",
     "pooled_fit",
     "report",
     "whatif",
@@ -61,6 +63,8 @@ def __getattr__(name: str) -> Any:
     """Import the public names on first use."""
     if name not in __all__:
         raise AttributeError(f"module 'geostat' has no attribute {name!r}")
+    if name == "plot":
+        return import_module("geostat.runs.plot")
     module = {"InputError": "geostat.errors", "StoreError": "empirical.errors"}.get(
         name, "geostat.api"
     )
