@@ -24,12 +24,14 @@ if TYPE_CHECKING:
         elasticities,
         fit,
         fit_head,
+        head,
         open,
         pooled_fit,
         report,
         whatif,
     )
     from geostat.errors import InputError
+    from geostat.runs import plot
 
 __all__ = [
     "InputError",
@@ -43,7 +45,9 @@ __all__ = [
     "elasticities",
     "fit",
     "fit_head",
+    "head",
     "open",
+    "plot",
     "pooled_fit",
     "report",
     "whatif",
@@ -59,6 +63,8 @@ def __getattr__(name: str) -> Any:
     """Import the public names on first use."""
     if name not in __all__:
         raise AttributeError(f"module 'geostat' has no attribute {name!r}")
+    if name == "plot":
+        return import_module("geostat.runs.plot")
     module = {"InputError": "geostat.errors", "StoreError": "empirical.errors"}.get(
         name, "geostat.api"
     )

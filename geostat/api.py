@@ -8,6 +8,7 @@ confronted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +23,7 @@ from geostat.errors import one_error
 from geostat.fits.one_head import fit_head as fit_one
 from geostat.fits.pooled.depth import depth_trend as trend_over_depth
 from geostat.fits.pooled.fit import pooled_fit as fit_together
-from geostat.runs import stages
-from geostat.runs.answers import claims as frame_of_claims
+from geostat.runs import answers, pipeline, stages
 from geostat.runs.files import store_path
 from geostat.runs.groups import group_of, joined, measured, tree_of, with_fits
 from geostat.verdicts.answers import refuse_older
@@ -97,9 +97,6 @@ def capture(
         null: measure the null baselines too.
         settings: further fields of `geostat.runs.settings.Settings`.
 
-    Returns:
-        The run.
-
     Raises:
         InputError: for bad input.
         StoreError: if the run that stands at `out` is damaged.
@@ -117,15 +114,17 @@ def capture(
 
 
 @one_error
-def fit(run: xr.DataTree) -> xr.DataTree:
+def fit(run: xr.DataTree, *, save: str | Path | None = None) -> xr.DataTree:
     """Fit Assumptions 1-3: a DataTree with /norms, /similarity and /weights by head, and /pooled by
     layer, of the whole model and over depth.
+
+    Nothing is written, as `geostat fit` does, unless `save` names the run's store.
 
     >>> fits = fit(open("report"))
     >>> fits["norms"]["cv_token"].dims
     ('layer', 'kv_head')
     """
-    return tree_of(stages.fitted(measured(run)))
+    return tree_of(pipeline.kept(lambda: stages.fitted(measured(run)), run, save))
 
 
 @one_error
@@ -136,8 +135,7 @@ def fit_head(
 
     Args:
         run: a captured run.
-        layer: label of the layer.
-        head: label of the query head; norms and similarity are those of its value head.
+        layer, head: labels; norms and similarity are those of the head's value head.
         which: "similarity" (the default), "norms" or "weights".
         form: a form of `geostat.fits.one_head.FORMS`; the printed one by default.
 
@@ -209,6 +207,7 @@ def confront(
     tolerances: str | Path | None = None,
     swap: bool = True,
     predict: bool = False,
+    save: str | Path | None = None,
 ) -> xr.DataTree:
     """Lay the bounds over the measured curves and give the verdicts: /envelope, /sink, /heads,
     /separable, /verdicts, /summary.
@@ -222,22 +221,24 @@ def confront(
         swap: also /ingredients: which assumption costs the bounds most (half a minute).
         predict: also /predictive: every head's curves as predicted from its fits, and how well (a
             few minutes).
+        save: the run's store, which is to keep `fits` and what is returned. Without it nothing is
+            written; `geostat confront` writes.
 
     >>> run = open("report")
     >>> env = confront(run, run, editions=("sharp",), points=4)
     >>> len(env["summary"].attrs["sentences"])
     5
     """
-    return tree_of(
-        stages.confronted(
-            with_fits(run, fits),
-            editions=editions,
-            points=points,
-            tolerances=read_tolerances(None if tolerances is None else Path(tolerances)),
-            swap=swap,
-            predict=predict,
-        )
+    make = partial(
+        stages.confronted,
+        with_fits(run, fits),
+        editions=editions,
+        points=points,
+        tolerances=read_tolerances(None if tolerances is None else Path(tolerances)),
+        swap=swap,
+        predict=predict,
     )
+    return tree_of(pipeline.kept(make, run, save, fits))
 
 
 @one_error
@@ -288,13 +289,11 @@ def compare(
     return data
 
 
-claims = one_error(frame_of_claims)
-"""Every claim of a confronted run as a row of a frame: `geostat.runs.answers.claims`."""
+claims, head = one_error(answers.claims), one_error(answers.head)
+"""Claims of a confronted run as a frame, and the numbers of one head: `geostat.runs.answers`."""
 
 whatif = one_error(evaluate_grid)
 """Evaluate the bounds over a grid of parameters: `geostat.what_if.labelled_study.whatif`."""
 
 elasticities = one_error(tell_elasticities)
-"""Tell how each bound responds to each parameter at one point:
-`geostat.what_if.elasticities.elasticities`.
-"""
+"""How bounds respond to parameters at one point: `geostat.what_if.elasticities.elasticities`."""

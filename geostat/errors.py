@@ -47,6 +47,7 @@ KEYWORDS: Final = {
     "resume": "fresh=False",
     "allow-pickle": "allow_pickle=True",
     "trust-remote-code": "trust_remote_code=True",
+    "predict": "predict=True",
 }
 """Options of the command that have another name in Python."""
 ALIKE: Final = (

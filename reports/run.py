@@ -30,6 +30,8 @@ OPTIONAL = (
     "ingredients",
     "predictive",
     "pooled",
+    "sphere",
+    "contributions",
 )
 
 
@@ -70,6 +72,9 @@ class Run:
     ingredients: xr.Dataset | None = None
     predictive: xr.Dataset | None = None
     pooled: xr.Dataset | None = None
+    sphere: xr.Dataset | None = None
+    """Derived to be shown, as the next."""
+    contributions: xr.Dataset | None = None
 
     @classmethod
     def of(cls, tree: xr.DataTree) -> Run:
@@ -117,6 +122,11 @@ class Run:
     def kv_heads(self) -> int:
         """Number of value heads over all layers."""
         return self.capture.sizes["layer"] * self.capture.sizes["kv_head"]
+
+    @property
+    def rivals(self) -> xr.Dataset | None:
+        """The fits of similarity where forms were compared; None of a run that did not."""
+        return self.similarity if "lowest_bic" in self.similarity else None
 
     def counted(self, noun: str) -> str:
         """How many documents, heads or value heads there are, with their noun: `8 documents`."""

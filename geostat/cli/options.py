@@ -123,7 +123,15 @@ CHOOSING: Final[dict[str, Options]] = {
             option(
                 str,
                 "How wide, as in 3.25in or 8.5cm; below 5 inches panels stand below one another"
-                " and type fits a column. 7.4in when left out.",
+                " and type fits a column. When left out 7.4in, or 10in for slides.",
+            ),
+            "",
+        ),
+        "style": (
+            option(
+                str,
+                "paper, or slides: type of 14 points and more, heavier lines, the shape of a slide."
+                " paper when left out.",
             ),
             "",
         ),

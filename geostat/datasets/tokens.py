@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import xarray as xr
@@ -11,6 +13,8 @@ from numpy.typing import NDArray
 
 from geostat.errors import InputError
 from geostat.statistics.arrays import FloatArray
+
+HEAD_NAME: Final = re.compile(r"\s*[Ll](\d+)[Hh](\d+)\s*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,3 +116,27 @@ def index_of(capture: xr.Dataset, dim: str, label: int) -> int:
             " one of those."
         )
     return labels.index(label)
+
+
+def head_indices(capture: xr.Dataset, name: str) -> dict[str, int]:
+    """Return the indices (not labels) of a head's layer, of the head and of its value head, by
+    their dims.
+
+    Args:
+        capture: a /capture dataset.
+        name: of the head, such as L5H3.
+
+    Raises:
+        InputError: for a name of another form, or a layer or head that the run does not hold.
+    """
+    match = HEAD_NAME.fullmatch(name) if isinstance(name, str) else None
+    if match is None:
+        raise InputError(
+            f"{name!r} is no head, expected a layer and a head such as L5H3. Name it so."
+        )
+    layer, head = (
+        index_of(capture, dim, int(label))
+        for dim, label in zip(("layer", "head"), match.groups(), strict=True)
+    )
+    shared = int(capture["kv_head_of_head"].values[head])
+    return {"layer": layer, "head": head, "kv_head": index_of(capture, "kv_head", shared)}

@@ -13,7 +13,7 @@ import xarray as xr
 
 from geostat.datasets.separability import STATISTICS
 from geostat.statistics.arrays import FloatArray, ratio
-from geostat.statistics.jackknife import SIGNIFICANCE
+from geostat.statistics.jackknife import SIGNIFICANCE, document_mean
 from geostat.statistics.losses import mean_over_documents
 
 STABLE: Final = 0.95
@@ -27,6 +27,14 @@ PREDICTED_BINS: Final = 10
 LEAST_CELLS: Final = 10
 """Cells below which a bin has none."""
 QUARTILES: Final = (0.25, 0.5, 0.75)
+TYPICAL: Final = (
+    "representative_norm",
+    "representative_norm_without_sink",
+    "representative_norm_without_last",
+    "cosine_to_sink",
+    "cosine_to_last",
+)
+"""Curves over N of a typical head of each regime."""
 
 
 def sign(lower: FloatArray, upper: FloatArray) -> FloatArray:
@@ -102,6 +110,22 @@ def regime_summary(heads: xr.Dataset, tokens: int) -> xr.Dataset:
             "kind": list(KINDS),
         },
     )
+
+
+def typical_curves(capture: xr.Dataset, heads: xr.Dataset) -> xr.Dataset:
+    """Return the curves of `TYPICAL` of the typical head of each regime, typical_x (regime, n),
+    means over documents, with their 95% limits; NaN where a regime has none.
+    """
+    result = {}
+    places = list(zip(heads["typical_layer"].values, heads["typical_head"].values, strict=True))
+    for name in TYPICAL:
+        each = capture[name].transpose("document", "layer", "head", "n").values.astype(np.float64)
+        chosen = [each[:, layer, head] for layer, head in places]  # of none, −1, any
+        mean = document_mean(np.stack(chosen, axis=1))
+        known = np.array([layer >= 0 for layer, _ in places])[:, None]
+        for part, values in (("", mean.value), ("_lower", mean.lower), ("_upper", mean.upper)):
+            result[f"typical_{name}{part}"] = (("regime", "n"), np.where(known, values, np.nan))
+    return xr.Dataset(result, coords={"regime": heads["regime"], "n": capture["n"]})
 
 
 def _contribution_and_stability(heads: xr.Dataset) -> tuple[FloatArray, FloatArray]:

@@ -17,15 +17,18 @@ from geostat.datasets.parts import PART, parts
 from geostat.datasets.queries import over_queries, queries_in_words
 from geostat.datasets.tokens import most_tokens
 from geostat.display.assumptions import FORMS, norm_curves, similarity_curves, weight_curves
+from geostat.display.contributions import contributions
 from geostat.display.experiments import (
     form_counts,
     predictive_quartiles,
     regime_summary,
     separable_side,
     sink_signs,
+    typical_curves,
 )
 from geostat.display.head_curves import head_curves
 from geostat.display.separability import bands, coverage, example, head_scores
+from geostat.display.sphere import sphere
 
 Groups = dict[str, xr.Dataset]
 
@@ -39,8 +42,9 @@ PAPER: Final = {
 
 
 def with_display(tree: xr.DataTree) -> xr.DataTree:
-    """Return a confronted run with what is derived to be shown: /display, /example and
-    /head_curves, and variables added to the groups that they are made of.
+    """Return a confronted run with what is derived to be shown: /display, /example, /head_curves
+    and those of `PICTURES` that it has the groups for; and variables added to the groups that they
+    are made of.
 
     Of a run whose layers see different numbers T of tokens, the parts stand below one another, each
     under its T, as a run of its own (`geostat.datasets.parts`). A run that lacks a group that every
@@ -58,7 +62,7 @@ def with_display(tree: xr.DataTree) -> xr.DataTree:
     groups = {
         name: node.to_dataset()
         for name, node in tree.children.items()
-        if name not in ("display", "example", "head_curves")
+        if name not in ("display", "example", "head_curves", *PICTURES)
     }
     groups |= {
         name: groups[name].assign(derive(groups))
@@ -70,6 +74,8 @@ def with_display(tree: xr.DataTree) -> xr.DataTree:
         "example": example(),
         "head_curves": head_curves(groups),
     }
+    pictures = {name: derive(groups) for name, derive in PICTURES.items()}
+    groups |= {name: picture for name, picture in pictures.items() if picture is not None}
     whole = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
     whole.attrs = dict(tree.attrs)
     return whole
@@ -122,7 +128,14 @@ DERIVED: Final[dict[str, Callable[[Groups], xr.Dataset]]] = {
     "weights": lambda groups: form_counts(groups["weights"], "rival_", "rival"),
     "sink": lambda groups: sink_signs(groups["sink"]),
     "separable": lambda groups: separable_side(groups["separable"]),
-    "heads": lambda groups: regime_summary(groups["heads"], most_tokens(groups["capture"])),
+    "heads": lambda groups: regime_summary(groups["heads"], most_tokens(groups["capture"])).merge(
+        typical_curves(groups["capture"], groups["heads"])
+    ),
     "predictive": lambda groups: predictive_quartiles(groups["predictive"]).assign(far=FAR),
 }
 """What is derived from a run's groups and added to each."""
+PICTURES: Final[dict[str, Callable[[Groups], xr.Dataset | None]]] = {
+    "sphere": sphere,
+    "contributions": contributions,
+}
+"""Groups that one figure each is drawn from, which not every run can have."""

@@ -1,4 +1,6 @@
-"""Answers of a confronted run: its key results, claims, scoreboard and sentences."""
+"""Answers of a confronted run: its key results, claims, scoreboard and sentences; numbers of one
+head; and the methods of a run, `run.geostat`.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,8 @@ import xarray as xr
 
 from empirical.store.store import Store
 from geostat.datasets.parts import of_parts
+from geostat.display.one_head import head_numbers
+from geostat.errors import one_error
 from geostat.runs.groups import group_of
 from geostat.verdicts.scoreboard.lines import as_line, counted_claims
 
@@ -45,3 +49,57 @@ def claims(env: xr.DataTree) -> pd.DataFrame:
         .set_index("key")
         .astype({name: float for name in ("true_share", "true_share_lower", "true_share_upper")})
     )
+
+
+def head(run: xr.DataTree, name: str) -> xr.Dataset:
+    """The numbers of one head of a run: fitted parameters with errors, Precision and Recall by N,
+    its regime and the verdicts on it; what the run lacks is left out.
+
+    Args:
+        run: a run that is captured, fitted or confronted.
+        name: of the head, such as L5H3.
+
+    Returns:
+        value, se, lower and upper (95%) by `parameter`, such as norms.C or similarity.beta.offset;
+        precision and recall, means over documents and the analysed queries, with their 95% limits
+        by `n`; answer, estimate, claim_lower, claim_upper and tolerance by `claim`; regime by
+        `criterion`.
+
+    Raises:
+        InputError: for a name that is none of the run's.
+
+    >>> import geostat as gs
+    >>> one = head(gs.open("report"), "L1H3")
+    >>> one["regime"].sel(criterion="both").item()
+    'unclassified'
+    >>> one[["value", "se"]].sel(parameter="similarity.beta.offset").to_array().size
+    2
+    """
+    group_of(run, "capture")
+    return head_numbers({key: node.to_dataset() for key, node in run.children.items()}, name)
+
+
+@xr.register_datatree_accessor("geostat")
+class RunMethods:
+    """Methods of a run, once geostat is imported: `run.geostat.head("L5H3")` and
+    `run.geostat.claims()`.
+
+    An accessor, as xarray advises: a class below DataTree would lose its methods in `filter`, in
+    `map_over_datasets` and in arithmetic, which return plain trees.
+
+    >>> import geostat as gs
+    >>> run = gs.open("report")
+    >>> run.geostat.head("L0H2").attrs["kv_head"], len(run.geostat.claims()) > 5
+    (1, True)
+    """
+
+    def __init__(self, run: xr.DataTree) -> None:
+        self._run = run
+
+    def head(self, name: str) -> xr.Dataset:
+        """The numbers of one head: `geostat.head`."""
+        return one_error(head)(self._run, name)
+
+    def claims(self) -> pd.DataFrame:
+        """Every claim of a confronted run as a row: `geostat.claims`."""
+        return one_error(claims)(self._run)

@@ -4,7 +4,7 @@ one store of a run. Only the capture imports torch, when it is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,8 @@ from geostat.datasets.queries import MEASURED
 from geostat.errors import InputError
 from geostat.runs import stages
 from geostat.runs.console import QUIET, Console
-from geostat.runs.files import timed
-from geostat.runs.groups import ASSUMPTIONS, CONFRONTED, measured
+from geostat.runs.files import store_path, timed
+from geostat.runs.groups import ASSUMPTIONS, CONFRONTED, FITTED, group_of, measured
 from geostat.runs.render import write_report
 from geostat.verdicts.tolerances import Tolerance
 
@@ -64,6 +64,45 @@ def confront(store: Store, *, console: Console = QUIET, **asked: Any) -> dict[st
             )
         result = stages.confronted(store.tree(), console=console, **asked)
         store.put(result, drops=CONFRONTED)
+    return result
+
+
+def kept(
+    make: Callable[[], dict[str, xr.Dataset]],
+    run: xr.DataTree,
+    save: str | Path | None,
+    fits: xr.DataTree | None = None,
+) -> dict[str, xr.Dataset]:
+    """Make results of a run that is open and keep them in its store, with the fits that they were
+    made from; what was made of earlier ones goes. Without `save` nothing is written.
+
+    Args:
+        make: makes results by group.
+        run: the captured run.
+        save: the store of that run, or the folder that holds it.
+        fits: those that a confrontation is made from; None of fits themselves.
+
+    Raises:
+        InputError: if another run stands at `save`, or another process writes to it.
+        StoreError: if it is damaged.
+    """
+    if save is None:
+        return make()
+    store = Store.open(store_path(Path(save)))
+    with store.alone(), timed(store.path, "fit" if fits is None else "confront"):
+        stored = store.tree(only=MEASURED)
+        if any(not group_of(run, name).equals(stored[name].to_dataset()) for name in stored):
+            raise InputError(
+                f"save={str(save)!r}: holds another run, expected the store that this one was"
+                " opened from. Name that one, or leave save out."
+            )
+        result = make()
+        before = (
+            {}
+            if fits is None
+            else {name: group_of(fits, name) for name in FITTED if name in fits.children}
+        )
+        store.put(before | result, drops=CONFRONTED)
     return result
 
 

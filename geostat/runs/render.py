@@ -41,8 +41,10 @@ COLUMNS: Final = (1, 2)
 """Columns that a paper may have."""
 INCHES: Final = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72.27}
 """Units of a width; points are those of TeX."""
-NARROWEST, WIDEST = 2.5, 14.0
-"""Inches that a figure may be wide."""
+LOOKS: Final = ("paper", "slides")
+"""What figures are made for; the first, unless told."""
+NARROWEST, LEAST_SLIDE, WIDEST = 2.5, 8.0, 14.0
+"""Inches that a figure may be wide; between them, what a slide is at least."""
 
 
 def write_part(
@@ -53,16 +55,18 @@ def write_part(
     only: str = "",
     formats: str = "",
     width: str = "",
+    style: str = "",
     columns: int = 1,
     standalone: bool = False,
 ) -> list[Path]:
     """Write tables or figures of a confronted run into `out`; returns their paths.
 
-    `only` and `formats` name some, with commas between; `width` is that of figures, such as 3.25in;
-    `columns` are those of the paper that LaTeX is for, and `standalone` adds a document.
+    `only` and `formats` name some, with commas between. Of figures, `width` is such as 3.25in, and
+    `style` is paper or slides; of tables, `columns` are those of the paper that LaTeX is for, and
+    `standalone` adds a document.
 
     Raises:
-        InputError: for a name, a format, a width or columns that mean nothing.
+        InputError: for a name, a format, a width, a style or columns that mean nothing.
     """
     kinds = _words(formats) or list(FORMATS[what][:2])
     for kind in kinds:
@@ -75,6 +79,13 @@ def write_part(
             " document is. Add it, or leave --standalone out."
         )
     names, inches = _words(only), _inches(width) if width else None
+    if style:
+        refuse_unknown(style, LOOKS, f"--style {style}:")
+    if style == "slides" and inches is not None and inches < LEAST_SLIDE:
+        raise InputError(
+            f"--width {width}: expected at least {LEAST_SLIDE:g} inches for --style slides, whose"
+            " type is of 14 points. Use --width 10in, or --style paper."
+        )
     refuse_unwritable(out)
     tree = _confronted(store)
     if what == "tables":
@@ -84,9 +95,9 @@ def write_part(
             tree, out, only=names, formats=kinds, columns=columns, standalone=standalone
         )
     from reports.figures.every import write_figures
-    from reports.figures.style import WIDTH
 
-    return write_figures(tree, out, only=names, kinds=kinds, width=inches or WIDTH)
+    look: Literal["paper", "slides"] = "slides" if style == "slides" else "paper"
+    return write_figures(tree, out, only=names, kinds=kinds, width=inches, look=look)
 
 
 def _words(text: str) -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
@@ -117,6 +118,7 @@ def figure_similarity(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
     }
     _misfit(axes[0], run, forms)
     _cosine_by_lag(axes[1], run, forms)
+    style.legends_once(axes)
     return axes
 
 
@@ -136,10 +138,9 @@ def _misfit(axes: Axes, run: Run, forms: dict[str, tuple[str, str]]) -> None:
     )
     floor = median(run.similarity["chance_by_lag"]) if "chance_by_lag" in run.similarity else np.nan
     if np.isfinite(floor):
-        axes.axvline(floor, label=f"null: noise alone, mean over pairs, {floor:.2g}", **NULL)
+        axes.axvline(floor, label=f"null: noise alone, {floor:.2g}", **NULL)
     axes.set(xlim=(0, 1.02 * most), xlabel="mean absolute error over lags", ylabel="value heads")
     axes.set_title("Misfit of the two forms, by head")
-    style.legend_below(axes, columns=1)
 
 
 def _cosine_by_lag(axes: Axes, run: Run, forms: dict[str, tuple[str, str]]) -> None:
@@ -155,7 +156,10 @@ def _cosine_by_lag(axes: Axes, run: Run, forms: dict[str, tuple[str, str]]) -> N
     )
     axes.axhline(0, color=style.GREY, linewidth=0.8)
     if (head := shown.attrs["similarity_head"]) is not None:
-        label = f"measured, median head (layer {head[0]}, value head {head[1]})"
+        layer, kv_head = (
+            run.capture[dim].values[at] for dim, at in zip(("layer", "kv_head"), head, strict=True)
+        )
+        label = f"measured (layer {layer}, value head {kv_head})"
         axes.plot(lag, shown["cosine"], color=style.BLACK, linewidth=1.2, label=label)
         for form, (label, colour) in forms.items():
             dashes = (0, (4, 2)) if form == "exponential" else "-."
@@ -170,7 +174,6 @@ def _cosine_by_lag(axes: Axes, run: Run, forms: dict[str, tuple[str, str]]) -> N
         axes, max(float(lag.max()) if lag.size else 2.0, 2.0), "lag $k=|i-j|$ in tokens (log)"
     )
     axes.set(ylabel="mean cosine of value vectors", title="Similarity by distance")
-    style.legend_below(axes, columns=1)
 
 
 def figure_weights(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
@@ -181,6 +184,7 @@ def figure_weights(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
         axis.set_yscale("log")
         axis.set_ylabel("attention weight $\\alpha_i$ (log)")
         draw(axis, run)
+    style.legends_once(axes, columns=2)
     return axes
 
 
@@ -201,7 +205,6 @@ def _weight_profile(axes: Axes, run: Run) -> None:
         xlabel="position $i$ (circles: sink, position 0)",
         title="All heads and documents",
     )
-    style.legend_below(axes)
 
 
 def _phases(axes: Axes, run: Run) -> None:
@@ -237,14 +240,13 @@ def _phases(axes: Axes, run: Run) -> None:
             label="$p_\\mathrm{sink}$",
             **SINK,
         )
-    axes.axhline(float(run.display["uniform"]), label="null: $1/T$", **NULL)
+    axes.axhline(float(run.display["uniform"]), label="null: uniform weight $1/T$", **NULL)
     axes.set_xlim(_positions(run))
     _mark_phases(axes, run)
     axes.set_title(
         f"Head of median misfit: layer {run.capture['layer'].values[layer]}, head"
         f" {run.capture['head'].values[head]}"
     )
-    style.legend_below(axes)
 
 
 def _mark_phases(axes: Axes, run: Run) -> None:
@@ -271,7 +273,7 @@ def _mark_phases(axes: Axes, run: Run) -> None:
             textcoords="offset points",
             ha=side,
             va="top",
-            fontsize=8.5,
+            fontsize=rcParams["ytick.labelsize"],
         )
 
 

@@ -1,13 +1,12 @@
-"""The figures of a report: which there are, how large, and writing them as SVG, PDF and PNG.
+"""Drawing the figures of a report, and writing them as SVG, PDF and PNG with their captions as
+text. Which there are: `listed`.
 
-One more figure: a function that draws on given axes, a caption of the same name, and a row of
-`FIGURES`. Imports matplotlib, never pyplot.
+Imports matplotlib, never pyplot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,176 +15,11 @@ from matplotlib.figure import Figure
 
 from reports.errors import refuse_unknown
 from reports.figures import style
-from reports.figures.assumptions import figure_norms, figure_similarity, figure_weights
-from reports.figures.captions import (
-    assumptions,
-    experiments,
-    predictive,
-    separability,
-    verdicts,
-)
 from reports.figures.captions.caption import Caption
-from reports.figures.experiments import (
-    figure_regime_curves,
-    figure_regime_depth,
-    figure_regimes,
-    figure_sink,
-)
-from reports.figures.predictive import figure_predictive
-from reports.figures.separability import (
-    figure_coverage,
-    figure_heads,
-    figure_idea,
-    figure_separability,
-)
-from reports.figures.verdicts import figure_claims
+from reports.figures.listed import FIGURES, Plan
 from reports.files import replaced
 from reports.run import Run, parts
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """One figure: how it is called, laid out, drawn and captioned. What it shows is a `Run`, or
-    the dataset of a comparison.
-    """
-
-    name: str
-    title: str
-    paper: str
-    """Its counterpart in the paper; empty for none."""
-    grid: tuple[int, int]
-    """Rows and columns of axes."""
-    height: float | Callable[[Any], float]
-    """Inches, perhaps by what is shown."""
-    draw: Callable[[Any, Any], object]
-    caption: Callable[[Any], Caption]
-    group: str = ""
-    """The part of a `Run` that may be missing and this figure needs; empty for none."""
-
-
-def _coverage_height(run: Run) -> float:
-    return 1.7 + 0.36 * len(run.bounds)
-
-
-def _claims_height(run: Run) -> float:
-    return 1.0 + 0.24 * run.needed("verdicts").sizes["claim"]
-
-
-def _map_height(run: Run) -> float:
-    rows = 2 * run.capture.sizes["head"] + run.capture.sizes["kv_head"]
-    return min(9.0, 2.4 + 0.13 * rows)
-
-
-FIGURES: Final = (
-    Plan("idea", "What is measured", "Figure 1", (1, 2), 3.4, figure_idea, separability.idea),
-    Plan(
-        "claims",
-        "Which claims hold, in which layers?",
-        "",
-        (1, 1),
-        _claims_height,
-        figure_claims,
-        verdicts.claims,
-        "verdicts",
-    ),
-    Plan(
-        "norms",
-        "Are value vectors of one length?",
-        "Figure 2",
-        (1, 2),
-        3.5,
-        figure_norms,
-        assumptions.norms,
-    ),
-    Plan(
-        "similarity",
-        "Does similarity decay exponentially?",
-        "Figure 3",
-        (1, 2),
-        3.7,
-        figure_similarity,
-        assumptions.similarity,
-    ),
-    Plan(
-        "weights",
-        "Do weights have four phases?",
-        "Figure 4",
-        (1, 2),
-        3.6,
-        figure_weights,
-        assumptions.weights,
-    ),
-    Plan(
-        "separability",
-        "Do selected tokens stand apart?",
-        "Figure 5",
-        (1, 2),
-        4.3,
-        figure_separability,
-        separability.separability,
-    ),
-    Plan(
-        "coverage",
-        "Where do the bounds hold, head by head?",
-        "",
-        (2, 1),
-        _coverage_height,
-        figure_coverage,
-        separability.coverage,
-    ),
-    Plan("heads", "Which heads?", "", (3, 1), _map_height, figure_heads, separability.heads),
-    Plan(
-        "sink",
-        "Does the sink’s similarity matter?",
-        "Figure 6",
-        (1, 2),
-        4.2,
-        figure_sink,
-        experiments.sink,
-        "sink",
-    ),
-    Plan(
-        "regimes",
-        "What do heads do?",
-        "Figure 7",
-        (2, 3),
-        4.9,
-        figure_regimes,
-        experiments.regimes,
-        "regimes",
-    ),
-    Plan(
-        "regime_depth",
-        "Which regimes at which depth?",
-        "Figure 8",
-        (3, 1),
-        5.6,
-        figure_regime_depth,
-        experiments.regime_depth,
-        "regimes",
-    ),
-    Plan(
-        "regime_curves",
-        "Do regimes differ in separability?",
-        "Figure 11",
-        (1, 2),
-        3.9,
-        figure_regime_curves,
-        experiments.regime_curves,
-        "regimes",
-    ),
-    Plan(
-        "predictive",
-        "Does the theory predict a head’s curve?",
-        "",
-        (2, 4),
-        4.5,
-        figure_predictive,
-        predictive.predictive,
-        "predictive",
-    ),
-)
-"""The figures that a run can have, in the report's order."""
+from reports.text.latex import mixed_latex
 
 
 def plans(run: Run) -> tuple[Plan, ...]:
@@ -193,23 +27,35 @@ def plans(run: Run) -> tuple[Plan, ...]:
     return tuple(p for p in FIGURES if not p.group or getattr(run, p.group) is not None)
 
 
-def draw(plan: Plan, shown: Any, width: float = style.WIDTH) -> Figure:
-    """Draw one figure of a run, or of a comparison, so many inches wide, on a canvas of its own,
-    which nothing else keeps. Below `style.NARROW` its rows of panels stand as columns.
+def draw(plan: Plan, shown: Any, width: float | None = None, look: style.Look = "paper") -> Figure:
+    """Draw one figure of a run, or of a comparison, on a canvas of its own, which nothing else
+    keeps.
+
+    Args:
+        plan: which.
+        shown: a `Run`, or the dataset of a comparison.
+        width: inches; that of the look when left out. On paper below `style.NARROW` rows of panels
+            stand as columns.
+        look: for paper or slides.
     """
+    width = style.WIDTHS[look] if width is None else width
     height = plan.height(shown) if callable(plan.height) else plan.height
     rows, columns = plan.grid
-    turned = width < style.NARROW and columns > 1
+    turned = look == "paper" and width < style.NARROW and columns > 1
     if turned:  # a panel keeps its shape, but for one that would be too low for its labels
         shape = (width / rows) / (style.WIDTH / columns)
-        height *= columns / rows * max(shape, 0.62)
+        height *= columns / rows * max(min(shape, 1 / shape), 0.62)
         rows, columns = columns, rows
-    with style.context(width):
+    if look == "slides":
+        height = style.SLIDE_SHAPE * width
+    with style.context(width, look):
         figure = Figure(figsize=(width, height), layout="constrained")
+        figure.set_label(look)
         axes = figure.subplots(rows, columns)
         plan.draw(axes.T if turned and columns > 1 else axes, shown)
-        figure.draw_without_rendering()
-        figure.set_layout_engine("none")  # laid out once, not again for each kind of file
+        if look == "slides":
+            style.for_slides(figure)
+        style.lay_out(figure)
     return figure
 
 
@@ -222,22 +68,40 @@ def write_figure(name: str, figure: Figure, out: Path, kinds: Sequence[str] = KI
     return [replaced(out / f"{name}.{kind}", style.rendered(figure, kind)) for kind in kinds]
 
 
+def write_caption(plan: Plan, caption: Caption, out: Path) -> list[Path]:
+    """Write what stands under a figure beside it: as plain text, and as text for LaTeX's caption
+    command, the finding in bold.
+    """
+    plain = [f"{plan.title}{f' ({plan.paper} of the paper)' if plan.paper else ''}"]
+    plain += [text for text in (caption.text, caption.finding) if text]
+    latex = mixed_latex(caption.text)
+    if caption.finding:
+        latex += rf" \textbf{{{mixed_latex(caption.finding)}}}"
+    texts = {"txt": "\n\n".join(plain), "tex": latex}
+    return [
+        replaced(out / f"{plan.name}_caption.{kind}", f"{text}\n") for kind, text in texts.items()
+    ]
+
+
 def write_figures(
     tree: xr.DataTree,
     out: Path,
     *,
     only: Sequence[str] = (),
     kinds: Sequence[str] = KINDS,
-    width: float = style.WIDTH,
+    width: float | None = None,
+    look: style.Look = "paper",
 ) -> list[Path]:
-    """Write figures of a confronted run; returns the files' paths, in the report's order.
+    """Write figures of a confronted run with their captions; returns the files' paths, in the
+    report's order.
 
     Args:
         tree: the run, as `geostat.display.tree.with_display` returns it.
         out: folder.
         only: names of figures, or numbers of their counterparts in the paper; all where empty.
         kinds: of files: pdf, png, svg.
-        width: inches; below `style.NARROW` panels stand below one another.
+        width: inches; that of the look when left out.
+        look: for paper or slides.
 
     Raises:
         InputError: if the run lacks a group or a figure that is asked for, or the folder cannot be
@@ -253,5 +117,8 @@ def write_figures(
         for folder, run in runs.items()
         for plan in plans(run)
         if not asked or plan.name in asked
-        for path in write_figure(plan.name, draw(plan, run, width), out / folder, kinds)
+        for path in (
+            *write_figure(plan.name, draw(plan, run, width, look), out / folder, kinds),
+            *write_caption(plan, plan.caption(run), out / folder),
+        )
     ]

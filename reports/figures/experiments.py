@@ -136,7 +136,7 @@ COSINES = (
 
 def figure_regimes(axes: Any, run: Run) -> Any:
     """Draw norms of s(N) with and without sink and last token, and cosines with v₀ and v_L, of
-    one head a regime, on 2 × 3 axes (Figure 7).
+    one head a regime, on 2 × 3 axes, with bands over documents (Figure 7).
     """
     data = run.needed("regimes")
     n = run.capture["n"].values
@@ -147,29 +147,18 @@ def figure_regimes(axes: Any, run: Run) -> Any:
         if layer < 0:
             above.set_title(f"{REGIMES[name][0]}: none")
             for axis in (above, below):
-                axis.set(xticks=[], yticks=[])
-                axis.text(
-                    0.5,
-                    0.5,
-                    "no head of this regime",
-                    ha="center",
-                    va="center",
-                    color=style.GREY,
-                    transform=axis.transAxes,
-                )
+                style.nothing(axis, "no head of this regime")
             continue
         above.set_title(f"{REGIMES[name][0]}: {run.name_of(layer, head)}")
         for axis, curves in ((above, NORMS), (below, COSINES)):
             for variable, colour, label, dashes, width in curves:
-                of_head = (
-                    run.capture[variable]
-                    .isel(layer=layer, head=head)
-                    .transpose("document", "n")
-                    .astype(np.float64)
+                level, low, high = (
+                    at[f"typical_{variable}{part}"].values for part in ("", "_lower", "_upper")
                 )
-                level = of_head.mean("document").values
-                lowest = float(np.nanmin([lowest, *level])) if axis is below else lowest
+                lowest = float(np.nanmin([lowest, *level, *low])) if axis is below else lowest
                 axis.plot(n, level, color=colour, linestyle=dashes, linewidth=width, label=label)
+                if colour != style.PALE and np.isfinite(low).any():  # that one covers others
+                    axis.fill_between(n, low, high, color=colour, alpha=0.2, linewidth=0)
             style.size_axis(axis, float(data["n"].max()), "")
             axis.set_xticks(
                 [power for power in (1, 8, 64, 512, 4096) if power <= float(data["n"].max())]
@@ -269,5 +258,5 @@ def figure_regime_curves(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
                 axis.fill_between(n, low, high, color=colour, alpha=0.15, linewidth=0)
         style.size_axis(axis, float(data["n"].max()), "selected tokens $N$ (log)")
         axis.set(ylim=(-0.02, 1.03), ylabel="mean over heads and documents", title=title)
-        style.legend_below(axis, columns=2)
+    style.legend_shared(axes)
     return axes

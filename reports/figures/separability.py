@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.patches import Circle
@@ -52,7 +53,7 @@ def figure_separability(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
             axis.fill_between(n, low, high, color=style.BLUE, alpha=0.25, linewidth=0)
         style.size_axis(axis, float(run.summary["n"].max()), "selected tokens $N$ (log)")
         axis.set(ylim=(-0.02, 1.03), ylabel="mean over heads and documents", title=title)
-        style.legend_below(axis, columns=1)
+    style.legend_shared(axes)
     return axes
 
 
@@ -63,8 +64,12 @@ def _cut(data: xr.Dataset, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _bounds(axes: Axes, run: Run, statistic: str) -> None:
-    """Mean envelopes."""
+    """Mean envelopes, with a mark at each N of the bounds where these are few. Between the last N
+    below T and T itself, where both scores are 1 by definition, nothing was evaluated: no line.
+    """
     n = run.summary["n_envelope"].values
+    every = len(n) > 2 and (np.diff(n) == 1).all()
+    drawn = n < run.tokens if not every else n <= run.tokens
     for edition, gram in run.drawn_bounds:
         low, high = _cut(run.summary.sel(edition=edition, gram=gram), statistic)
         line: dict[str, Any] = (
@@ -73,10 +78,14 @@ def _bounds(axes: Axes, run: Run, statistic: str) -> None:
             else {"linewidth": 1.2, "linestyle": (0, (4, 2))}
         )
         line["color"] = BOUND_COLOURS.get(edition, style.SKY)
+        if not every:
+            line |= {"marker": ".", "markersize": 3.5}
         if edition == "sharp":
-            axes.fill_between(n, low, high, color=line["color"], alpha=0.16, linewidth=0)
-        axes.plot(n, low, **line)
-        axes.plot(n, high, **line, label=f"bounds: {bound_label(edition, gram)}")
+            axes.fill_between(
+                n[drawn], low[drawn], high[drawn], color=line["color"], alpha=0.16, linewidth=0
+            )
+        axes.plot(n[drawn], low[drawn], **line)
+        axes.plot(n[drawn], high[drawn], **line, label=f"bounds: {bound_label(edition, gram)}")
 
 
 def _nulls(axes: Axes, summary: xr.Dataset, statistic: str) -> None:
@@ -119,18 +128,16 @@ def figure_coverage(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
         axis.set_yticks(np.arange(len(pairs)) + 0.5, [bound_label(*pair) for pair in pairs])
         step = 2 if style.narrow(axis) else 1
         labels = [f"{size:,}" for size in sizes[::step]]
-        axis.set_xticks(
-            np.arange(0, len(sizes), step) + 0.5, labels, rotation=90, fontsize=7.5 / step**0.25
-        )
+        axis.set_xticks(np.arange(0, len(sizes), step) + 0.5, labels, rotation=90)
         axis.set_title(f"{title}: heads inside")
-        axis.figure.colorbar(
-            image,
-            ax=axis,
-            format=lambda value, _: f"{100 * value:.0f}%",
-            ticks=[0, 0.5, 1],
-            pad=0.015,
-            fraction=0.03,
-        )
+    axes[0].figure.colorbar(
+        image,
+        ax=list(axes),
+        format=lambda value, _: f"{100 * value:.0f}%",
+        ticks=[0, 0.5, 1],
+        pad=0.015,
+        fraction=0.03,
+    )
     axes[-1].set_xlabel("selected tokens $N$")
     return axes
 
@@ -162,7 +169,7 @@ def _map(axes: Axes, run: Run, values: np.ndarray, dim: str, title: str, largest
     image = _cells(axes, values.T, largest)
     for axis, labels, most in (
         (axes.xaxis, run.capture["layer"].values, 16),
-        (axes.yaxis, run.capture[dim].values, 9),
+        (axes.yaxis, run.capture[dim].values, style.labels_that_fit(axes)),
     ):
         step = max(1, -(-labels.size // most))
         axis.set_ticks(
@@ -202,7 +209,7 @@ def figure_idea(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
         loc="lower left",
         bbox_to_anchor=(0.0, 0.0),
         borderaxespad=0.0,
-        fontsize=9.0,
+        fontsize=rcParams["font.size"],
     )
     return axes
 

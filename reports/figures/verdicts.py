@@ -61,7 +61,12 @@ def figure_claims(axes: Axes, run: Run) -> Axes:
     ]
     axes.set_title(" ")  # keeps room for the legend, which reaches beyond the axes
     legend = axes.legend(
-        handles=handles, loc="lower right", bbox_to_anchor=(1, 1), ncols=3, borderaxespad=0.3
+        handles=handles,
+        loc="lower right",
+        bbox_to_anchor=(1, 1),
+        ncols=3,
+        borderaxespad=0.3,
+        borderpad=0.1,
     )
     legend.set_in_layout(False)
     return axes

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 from reports.figures import style
 from reports.figures.captions.caption import Caption
-from reports.figures.every import Plan, draw, plans, write_figure
+from reports.figures.every import Plan, draw, plans, write_caption, write_figure
 from reports.files import replaced
 from reports.page import header
 from reports.page.cards import Card, cards
@@ -58,9 +58,9 @@ def write_page(
     seconds: Mapping[str, float] | None = None,
     commands: Sequence[str] = (),
 ) -> Path:
-    """Write report.html, figures/*.pdf and *.png, and tables/*.tex and *.md, each file in one step,
-    the page last; returns its path. A run in parts (`reports.run.parts`) has the figures and tables
-    of each one after the other on the page, and in folders of their own.
+    """Write report.html, figures/*.pdf and *.png with their captions, and tables/*.tex and *.md,
+    each file in one step, the page last; returns its path. A run in parts (`reports.run.parts`) has
+    the figures and tables of each one after the other on the page, and in folders of their own.
 
     seconds: wall time by stage, shown in the header. commands: those that made the run.
 
@@ -115,6 +115,8 @@ def part(run: Run, made: dict[str, Table], out: Path, folder: str) -> Part:
     drawn = {plan: draw(plan, run) for plan in in_order}
     write_beside(drawn, made, out, folder)
     figures = shown(drawn, run, "{plan.title} {caption.finding}")
+    for one in figures:
+        write_caption(one.plan, one.caption, out / "figures" / folder)
     apart = {one.plan.name: one for one in figures if one.plan.name in ("claims", "idea")}
     figures = [one for one in figures if one.plan.name not in apart]
     told = run.attrs.get("part")

@@ -22,16 +22,12 @@ from reports.figures import style
 
 MOST_PANELS: Final = 9
 """Panels of small multiples; a longer third axis is thinned evenly."""
-
 FEW: Final = 4
-"""Values of an axis that are drawn as so many lines, where a map would have as many bands."""
-
+"""Values of an axis that are drawn as lines, where a map would have bands."""
 FLAT: Final = 0.02
 """A map whose largest value is below this looks empty, and says so."""
-
 TITLE: Final = 80
 """Characters of a title that fit on one line of a figure."""
-
 LINES: Final = {
     "precision": (style.BLUE, "-"),
     "recall": (style.VERMILLION, "-"),
@@ -52,32 +48,48 @@ def draw_study(dataset: xr.Dataset, bound: str | None = None) -> Figure:
     Raises:
         InputError: if it varies along none or more than three axes, or has no such bound.
     """
+    varying, shown, flat = _asked(dataset, bound, 3)
+    with style.context():
+        if len(varying) == 3:
+            return _multiples(flat, varying, shown)
+        lines = _few(dataset, varying) or len(varying) == 1
+        figure = Figure(figsize=(style.WIDTH, 3.3 if lines else 4.4), layout="constrained")
+        figure_study(figure.add_subplot(), dataset, shown)
+    return figure
+
+
+def figure_study(axes: Axes, dataset: xr.Dataset, bound: str | None = None) -> Axes:
+    """Draw a study of one or two axes on given ones, as `draw_study` does, and return these."""
+    varying, shown, flat = _asked(dataset, bound, 2)
+    if len(varying) == 1:
+        _lines(axes, flat, varying[0], bounds_of(dataset))
+    elif _few(dataset, varying):
+        _few_lines(axes, flat, varying, shown)
+    else:
+        mesh = _heat(axes, flat, varying, shown)
+        axes.figure.colorbar(mesh, ax=axes, label=_label(flat[shown]))
+    return axes
+
+
+def _asked(dataset: xr.Dataset, bound: str | None, most: int) -> tuple[list[str], str, xr.Dataset]:
+    """The axes of a study, at most so many; the bound that is shown; the study along these axes."""
     varying, bounds = study_axes(dataset), bounds_of(dataset)
     shown = bounds[0] if bound is None else bound
     if shown not in bounds:
         raise InputError(
             f"{shown}: the study holds no such bound, expected one of {', '.join(bounds)}."
         )
-    if not 1 <= len(varying) <= 3:
+    if not 1 <= len(varying) <= most:
         raise InputError(
-            f"the study varies along {len(varying)} axes, expected one to three to draw. Fix some"
-            " of the parameters."
+            f"the study varies along {len(varying)} axes, expected one to"
+            f" {('two', 'three')[most - 2]} to draw. Fix some of the parameters."
         )
-    flat = dataset.isel({name: 0 for name in dataset.dims if name not in varying})
-    few = len(varying) == 2 and min(flat.sizes[name] for name in varying) <= FEW
-    with style.context():
-        if len(varying) == 3:
-            return _multiples(flat, varying, shown)
-        lines = few or len(varying) == 1
-        figure = Figure(figsize=(style.WIDTH, 3.3 if lines else 4.4), layout="constrained")
-        axes = figure.add_subplot()
-        if few:
-            _few_lines(axes, flat, varying, shown)
-        elif lines:
-            _lines(axes, flat, varying[0], bounds)
-        else:
-            figure.colorbar(_heat(axes, flat, varying, shown), ax=axes, label=_label(flat[shown]))
-    return figure
+    return varying, shown, dataset.isel({name: 0 for name in dataset.dims if name not in varying})
+
+
+def _few(dataset: xr.Dataset, varying: Sequence[str]) -> bool:
+    """Whether one of two axes has so few values that each is a line."""
+    return len(varying) == 2 and min(dataset.sizes[name] for name in varying) <= FEW
 
 
 def bounds_of(dataset: xr.Dataset) -> list[str]:

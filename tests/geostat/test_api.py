@@ -1,5 +1,8 @@
 """The Python face: what the README's few lines do, on a tiny run, and its one class of error."""
 
+import json
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +15,8 @@ from support.spine import LENGTH, Finished
 
 import geostat as gs
 from empirical.errors import StoreError
+from empirical.store.store import Store
+from geostat.runs import stages
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +96,7 @@ def test_a_report_shows_what_it_is_given_and_no_earlier_confrontation(
         }
     )
     gs.report(old, fits, env, out=tmp_path)
-    shown_only = {"display", "example", "head_curves"}
+    shown_only = {"display", "example", "head_curves", "sphere", "contributions"}
     assert shown == [{*run.children, *fits.children, *env.children, *shown_only}]
 
 
@@ -245,3 +250,83 @@ def test_claims_are_a_frame_of_the_stored_counts(env):
     for name in ("holds", "fails", "undetermined", "no_estimate"):
         np.testing.assert_array_equal(frame[name], verdicts[name])
     np.testing.assert_array_equal(frame["true_share"], verdicts["true_share"])
+
+
+def test_fits_and_bounds_are_kept_in_the_run_s_store_where_it_is_named(
+    captured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    out = shutil.copytree(captured, tmp_path / "run.zarr")
+    names = ("norms", "similarity", "weights")
+    mine = {name: xr.Dataset({"level": ("layer", [0.5])}, attrs={"of": "mine"}) for name in names}
+    Store.open(out).put({"summary": mine["norms"]})
+    run = gs.open(tmp_path)
+    monkeypatch.setattr(stages, "fitted", lambda captured: mine)
+    monkeypatch.setattr(stages, "confronted", lambda *_, **asked: {"sink": mine["norms"]})
+    fits = gs.fit(run)
+    assert Store.open(out).results == ["summary"]
+    gs.fit(run, save=tmp_path)
+    store = Store.open(out)
+    assert store.results == sorted(names)
+    xr.testing.assert_identical(store.read("norms"), mine["norms"])
+    fits["weights"].attrs["of"] = "another"
+    gs.confront(run, fits, save=out)
+    store = Store.open(out)
+    assert store.results == sorted([*names, "sink"])
+    assert store.read("weights").attrs["of"] == "another"
+    assert store.read("sink").attrs["of"] == "mine"
+
+
+def test_results_are_not_kept_with_another_run(finished: Finished, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(stages, "fitted", lambda captured: pytest.fail("was fitted"))
+    part = finished.tree.isel(document=slice(2), missing_dims="ignore")
+    with pytest.raises(gs.InputError, match="holds another run, expected the store that this one"):
+        gs.fit(part, save=finished.out)
+    with pytest.raises(gs.InputError, match=r"absent/run\.zarr"):
+        gs.fit(part, save=finished.out / "absent")
+
+
+def test_a_head_is_told_by_its_name(finished: Finished):
+    tree = finished.tree
+    one = tree.geostat.head("L1H3")
+    assert one.attrs == {"name": "L1H3", "layer": 1, "head": 3, "kv_head": 1}
+    offset = tree["similarity"].to_dataset().sel(gram="offset", layer=1, kv_head=1)
+    fitted = one.sel(parameter="similarity.beta.offset")
+    for name, variable in {"value": "beta", "se": "beta_se", "upper": "beta_upper"}.items():
+        np.testing.assert_equal(float(fitted[name]), float(offset[variable]))
+    p_sink = tree["weights"].to_dataset().sel(layer=1, head=3)["p_sink"]
+    assert float(one["value"].sel(parameter="weights.p_sink")) == float(p_sink)
+    queries = tree["queries"]["precision"].sel(layer=1, head=3)
+    np.testing.assert_allclose(one["precision"], queries.mean("document"), rtol=1e-6)
+    verdict = tree["verdicts"].to_dataset().sel(layer=1, kv_head=1, claim_kv_head="norms.cv")
+    words = json.loads(tree["verdicts"].attrs["answers"])
+    assert one["answer"].sel(claim="norms.cv") == words[str(int(verdict["answer_kv_head"]))]
+    assert float(one["estimate"].sel(claim="norms.cv")) == float(verdict["estimate_kv_head"])
+    code = int(tree["heads"]["label"].sel(criterion="size", layer=1, head=3))
+    assert (
+        f"{code} {one['regime'].sel(criterion='size').item()}"
+        in (tree["heads"]["label"].attrs["codes"])
+    )
+
+
+def test_a_head_of_a_run_that_is_only_captured_has_its_scores(run):
+    assert set(gs.head(run, "L0H0").data_vars) >= {"precision", "recall_upper"}
+    assert gs.head(run, "L0H0").sizes["parameter"] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("5.3", "'5.3' is no head, expected a layer and a head such as L5H3. Name it so."),
+        (3, "3 is no head, expected a layer and a head such as L5H3. Name it so."),
+        ("L9H0", "layer 9 is not in this run, expected one of 0 to 3. Choose one of those."),
+    ],
+)
+def test_a_head_that_is_none_is_refused(run, name, told: str):
+    with pytest.raises(gs.InputError, match=re.escape(told)):
+        run.geostat.head(name)
+
+
+def test_the_claims_of_a_run_are_its_own_method_too(finished: Finished):
+    assert finished.tree.geostat.claims().equals(gs.claims(finished.tree))
+    with pytest.raises(gs.InputError, match=r"expected an xarray\.DataTree with /verdicts"):
+        finished.tree.drop_nodes("verdicts").geostat.claims()

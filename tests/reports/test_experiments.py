@@ -5,7 +5,8 @@ may lack any group.
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from support.experiments import FULL, experimented
+from scipy.stats import t as student
+from support.experiments import FULL, experimented, with_typical_heads
 from support.figures import assert_labels_stand_apart
 from support.reports_tree import POSITIONS, run_tree
 
@@ -14,8 +15,14 @@ from reports.errors import InputError
 from reports.figures import style
 from reports.figures.captions import experiments
 from reports.figures.captions.caption import figures_of
+from reports.figures.contributions import ELEVATION, figure_contributions, figure_sphere
 from reports.figures.every import FIGURES, plans
-from reports.figures.experiments import figure_regime_curves, figure_regime_depth, figure_sink
+from reports.figures.experiments import (
+    figure_regime_curves,
+    figure_regime_depth,
+    figure_regimes,
+    figure_sink,
+)
 from reports.run import Run
 from reports.tables.every import tables
 from reports.tables.experiments import experiment_tables
@@ -26,24 +33,31 @@ TABLES = ["sink", "regimes", "regime_sweep", "separable"]
 
 ALWAYS = tuple(plan for plan in FIGURES if not plan.group)
 DRAWN = tuple(
-    plan for plan in FIGURES if plan.group not in {"", "predictive", "verdicts"}
-)  # that one is confronted for apart, and tested apart
+    plan
+    for plan in FIGURES
+    if plan.group not in {"", "predictive", "verdicts", "ingredients", "rivals"}
+)  # those are tested apart
 
 
 @pytest.mark.parametrize(
     "tree",
-    [FULL, experimented(documents=1), experimented(window=40)["40"]],
-    ids=["full", "one document", "window"],
+    [FULL, experimented(documents=1), experimented(window=40)["40"], with_typical_heads()],
+    ids=["full", "one document", "window", "typical"],
 )
 @pytest.mark.parametrize("plan", DRAWN, ids=lambda plan: plan.name)
 def test_no_label_covers_another_or_leaves_the_figure(plan, tree):
+    if plan not in plans(Run.of(tree)):
+        assert plan.name == "sphere"
+        assert not tree["capture"]["sink_visible"].all()
+        return
     assert_labels_stand_apart(plan, Run.of(tree))
     assert_labels_stand_apart(plan, Run.of(tree), 3.25)
+    assert_labels_stand_apart(plan, Run.of(tree), look="slides")
 
 
 def test_a_run_has_the_figures_of_its_groups():
     assert plans(Run.of(run_tree())) == ALWAYS
-    assert plans(Run.of(FULL)) == (*ALWAYS, *DRAWN)
+    assert plans(Run.of(FULL)) == tuple(plan for plan in FIGURES if plan in {*ALWAYS, *DRAWN})
     with pytest.raises(InputError, match="holds no /sink"):
         figure_sink(Figure().subplots(1, 2), Run.of(run_tree()))
 
@@ -177,8 +191,10 @@ def test_a_run_without_experiments_has_no_such_tables():
     assert {"regimes", "regime_sweep"} == set(TABLES) & set(tables(part))
     assert {plan.name for plan in plans(Run.of(part))} - {plan.name for plan in ALWAYS} == {
         "regimes",
+        "contributions",
         "regime_depth",
         "regime_curves",
+        "sphere",
     }
 
 
@@ -192,3 +208,51 @@ def test_sizes_beyond_a_null_are_told_as_stretches():
     data["recall_gain"][:] = np.where(n < 8, -0.1, 0.1)
     said = beyond_nulls(data.assign(separable_side(data)))
     assert "Recall against random selection: above it at N = 8 and below it at N = 2 to 3." in said
+
+
+def test_the_contributions_drawn_are_those_of_the_typical_head():
+    tree = with_typical_heads()
+    data, axes = tree["contributions"].to_dataset(), Figure().subplots(1, 3)
+    assert figure_contributions(axes, Run.of(tree)) is axes
+    assert [text.get_text() for text in axes[1].texts] == ["no head of this regime"]
+    assert [axis.get_title(loc="left") + axis.get_title() for axis in axes] == [
+        "Retriever: L1H2",
+        "Mixer: none",
+        "Reset: L0H3",
+    ]
+    for axis, regime in ((axes[0], "retriever"), (axes[2], "reset")):
+        points = axis.collections[0].get_offsets()
+        np.testing.assert_allclose(
+            points[:, 1], data["contribution"].sel(regime=regime).values.ravel()
+        )
+        stars = next(line for line in axis.get_lines() if line.get_marker() == "*")
+        np.testing.assert_allclose(stars.get_ydata(), data["last_contribution"].sel(regime=regime))
+
+
+def test_points_on_the_sphere_are_drawn_where_they_lie():
+    axes = Figure().subplots(1, 3)
+    figure_sphere(axes, Run.of(FULL))
+    points = FULL["sphere"]["point"].values
+    for axis, panel in zip(axes, points, strict=True):
+        drawn = np.concatenate([crowd.get_offsets() for crowd in axis.collections])
+        assert len(drawn) == len(panel)
+        lengths = np.linalg.norm(drawn, axis=1)
+        assert (lengths <= 1 + 1e-9).all()  # none outside of the outline
+        top = np.array([0.0, np.cos(ELEVATION)])  # where (0, 0, 1) is seen
+        nearest = drawn[np.linalg.norm(drawn - top, axis=1).argmin()]
+        highest = panel[panel[:, 2].argmax()]
+        assert np.linalg.norm(nearest - top) <= np.linalg.norm(highest - [0, 0, 1]) + 1e-9
+
+
+def test_a_typical_head_has_its_curves_with_their_bands():
+    tree, axes = with_typical_heads(), Figure().subplots(2, 3)
+    figure_regimes(axes, Run.of(tree))
+    each = tree["capture"]["cosine_to_sink"].values[:, 1, 2]
+    error = each.std(axis=0, ddof=1) / np.sqrt(len(each))
+    low = each.mean(axis=0) - student.ppf(0.975, len(each) - 1) * error
+    np.testing.assert_allclose(axes[1][0].get_lines()[0].get_ydata(), each.mean(axis=0))
+    band = axes[1][0].collections[0].get_paths()[0].vertices
+    np.testing.assert_allclose(band[:, 1].min(), low.min())
+    np.testing.assert_allclose(
+        tree["heads"]["typical_cosine_to_sink_lower"].sel(regime="retriever"), low
+    )

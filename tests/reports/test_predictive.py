@@ -11,7 +11,8 @@ from support.reports_tree import HEADS, LAYERS, run_tree
 from geostat.display.tree import with_display
 from reports.errors import InputError
 from reports.figures.captions.predictive import predictive
-from reports.figures.every import draw, figure_predictive, plans
+from reports.figures.every import draw, plans
+from reports.figures.predictive import figure_predictive
 from reports.run import Run
 from reports.tables.every import tables
 

@@ -44,6 +44,9 @@ def _made(*, documents=6, window=POSITIONS, seed=0, like=True):
     cosine = similarity[..., None] + 0.02 * rng.normal(size=(documents, 2, 2, POSITIONS))
     cosine[..., 0] = np.nan
     capture["sink_cosine"] = (("document", "layer", "kv_head", "position"), cosine)
+    to_last = np.random.default_rng(seed + 1).uniform(-0.4, 0.4, cosine.shape)
+    to_last[..., 0], to_last[..., -1] = cosine[..., -1], 1.0
+    capture["cosine_to_last_value"] = (capture["sink_cosine"].dims, to_last)
     if like:
         capture["recall"] = capture["recall"] + 0.04 * rng.normal(size=(1, *shape[1:3], 1)) * (
             N > 1
@@ -62,3 +65,13 @@ def _made(*, documents=6, window=POSITIONS, seed=0, like=True):
 
 
 FULL = experimented()
+
+
+@cache
+def with_typical_heads():
+    """FULL with a Retriever (layer 1, head 2) and a Reset (layer 0, head 3) named as typical."""
+    tree = FULL.copy(deep=True)
+    heads = tree["heads"].to_dataset()
+    heads["typical_layer"][:], heads["typical_head"][:] = [-1, 1, -1, 0], [-1, 2, -1, 3]
+    tree["heads"] = xr.DataTree(heads)
+    return with_display(tree)

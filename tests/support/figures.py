@@ -26,10 +26,10 @@ def texts(figure):
     return [(text.get_text(), text.get_window_extent(renderer)) for text in found]
 
 
-def assert_labels_stand_apart(plan, run, width=style.WIDTH):
+def assert_labels_stand_apart(plan, run, width=None, look="paper"):
     """No label of a figure so many inches wide covers another or leaves the figure."""
-    with style.context(width):
-        figure = draw(plan, run, width)
+    figure = draw(plan, run, width, look)
+    with style.context(figure.get_figwidth(), look):
         FigureCanvasAgg(figure)
         figure.canvas.draw()
         boxes = texts(figure)

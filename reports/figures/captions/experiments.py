@@ -111,11 +111,12 @@ def regimes(run: Run) -> Caption:
     """Caption of the counterpart of Figure 7."""
     data = run.needed("regimes")
     at = {key: float(value) for key, value in dict(data.attrs["thresholds"]).items()}
+    bands = " with 95% bands for all but the grey line" if run.documents > 1 else ""
     text = (
         "One head of each regime: of its heads, the one whose alignment fits the rule by the"
         " median amount. Top: norm of the representative s(N), and without the sink or the last"
         " token. Bottom: its cosine with the values of the sink, v₀, and of the last token, v_L."
-        f" Mean over {run.counted('document')}, at the last query. A head’s regime is told"
+        f" Mean over {run.counted('document')}{bands}, at the last query. A head’s regime is told"
         " twice. By sizes, from the last token’s contribution ‖α_L v_L‖ beside the sink’s and the"
         " sum of all others: largest"
         " for a Retriever, between them for a Mixer, smallest for a Reset. By alignment: strong"

@@ -71,6 +71,12 @@ def test_the_main_job_tells_its_stages_and_prints_the_verdict(finished: Finished
         ("figures", ("--width", "1.2.3in"), "--width 1.2.3in: expected 2.5 to 14 inches"),
         ("figures", ("--width", "30cm0"), "--width 30cm0: expected 2.5 to 14 inches"),
         ("figures", ("--width", "99cm"), "--width 99cm: expected 2.5 to 14 inches"),
+        ("figures", ("--style", "poster"), "--style poster: expected one of paper, slides."),
+        (
+            "figures",
+            ("--style", "slides", "--width", "3.25in"),
+            "--width 3.25in: expected at least 8 inches for --style slides",
+        ),
     ],
 )
 def test_what_is_no_table_figure_format_or_width_is_refused_and_nothing_written(
@@ -93,7 +99,15 @@ def test_one_table_and_one_figure_are_written_as_asked(finished: Finished, tmp_p
     given = ("--format", "svg", "--width", "8.255cm")
     assert geostat("figures", finished.store, *given, *asked).code == 0
     names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"norms.csv", "norms.json", "norms.svg", "norms.tex", "tables.tex"}
+    assert names == {
+        "norms.csv",
+        "norms.json",
+        "norms.svg",
+        "norms.tex",
+        "norms_caption.tex",
+        "norms_caption.txt",
+        "tables.tex",
+    }
     width = re.search(r'width="([0-9.]+)pt"', (tmp_path / "norms.svg").read_text(encoding="utf-8"))
     assert float(width[1]) == pytest.approx(3.25 * 72)
 

@@ -55,6 +55,7 @@ def test_no_label_covers_another_or_leaves_the_figure(run: Run):
     plan = next(plan for plan in FIGURES if plan.name == "claims")
     assert_labels_stand_apart(plan, run)
     assert_labels_stand_apart(plan, run, 3.25)
+    assert_labels_stand_apart(plan, run, look="slides")
 
 
 def test_every_claim_is_named_in_a_few_words(run: Run):

@@ -18,9 +18,11 @@ from geostat.display.separability import CONTRIBUTIONS, SELECTED
 from geostat.display.tree import with_display
 from reports.errors import InputError
 from reports.figures import every, style
+from reports.figures.assumptions import figure_norms, figure_weights
 from reports.figures.captions import assumptions, separability
-from reports.figures.captions.caption import figures_of
-from reports.figures.every import draw, figure_norms, figure_separability, plans, write_figures
+from reports.figures.captions.caption import Caption, figures_of
+from reports.figures.every import draw, plans, write_figures
+from reports.figures.separability import figure_separability
 from reports.run import Run
 
 TREE = run_tree()
@@ -41,8 +43,41 @@ def test_labels_stand_apart_in_a_column_too_and_can_be_read(plan):
     assert_labels_stand_apart(plan, run, 3.25)
     figure = draw(plan, run, 3.25)
     assert figure.get_figwidth() == 3.25
-    sizes = [text.get_fontsize() for text in figure.findobj(Text) if text.get_text().strip()]
-    assert min(sizes) >= 6
+    assert smallest(figure) >= 6
+
+
+@pytest.mark.parametrize("plan", FIGURES, ids=lambda plan: plan.name)
+def test_labels_stand_apart_on_a_slide_too_and_can_be_read_from_afar(plan):
+    run = Run.of(TREE)
+    assert_labels_stand_apart(plan, run, look="slides")
+    figure = draw(plan, run, look="slides")
+    assert figure.get_size_inches().tolist() == [10, 5.625]
+    assert smallest(figure) >= 14
+
+
+def smallest(figure):
+    """The smallest type of a figure, in points."""
+    return min(text.get_fontsize() for text in figure.findobj(Text) if text.get_text().strip())
+
+
+@pytest.mark.parametrize("look", ["paper", "slides"])
+@pytest.mark.parametrize("plan", FIGURES, ids=lambda plan: plan.name)
+def test_no_legend_says_what_another_says(plan, look):
+    figure = draw(plan, Run.of(TREE), look=look)
+    legends = [*figure.legends, *(axes.get_legend() for axes in figure.axes)]
+    words = [text.get_text() for legend in legends if legend for text in legend.get_texts()]
+    assert len(set(words)) == len(words)
+
+
+def test_between_the_last_size_and_all_tokens_no_bound_is_drawn():
+    axes = Figure().subplots(1, 2)
+    figure_separability(axes, Run.of(TREE))
+    sizes = TREE["summary"]["n_envelope"].values
+    assert sizes[-1] == 64
+    for line in axes[0].get_lines():
+        if line.get_label().startswith("bounds"):
+            np.testing.assert_array_equal(line.get_xdata(), sizes[:-1])
+            assert line.get_marker() == "."
 
 
 def test_panels_side_by_side_stand_below_one_another_in_a_column():
@@ -55,10 +90,29 @@ def test_panels_side_by_side_stand_below_one_another_in_a_column():
 
 def test_figures_are_written_as_asked(tmp_path):
     paths = write_figures(TREE, tmp_path, only=["5", "norms"], kinds=["svg"], width=3.25)
-    assert [path.name for path in paths] == ["norms.svg", "separability.svg"]
+    assert [path.name for path in paths] == [
+        f"{name}{kind}"
+        for name in ("norms", "separability")
+        for kind in (".svg", "_caption.txt", "_caption.tex")
+    ]
     with pytest.raises(InputError, match="'nor' is no figure of this run, expected some of idea,"):
         write_figures(TREE, tmp_path, only=["nor"])
-    assert len([*tmp_path.iterdir()]) == 2
+    assert len([*tmp_path.iterdir()]) == 6
+
+
+def test_captions_lie_beside_figures_as_text_and_safe_for_latex(tmp_path):
+    plan = next(plan for plan in FIGURES if plan.name == "weights")
+    caption = Caption("Weights α_i at 50% & T₁.", "‖v_0‖ is 3×10⁻⁴.")
+    texts = [path.read_text() for path in every.write_caption(plan, caption, tmp_path)]
+    assert texts[0] == (
+        "Do weights have four phases? (Figure 4 of the paper)\n\n"
+        "Weights α_i at 50% & T₁.\n\n‖v_0‖ is 3×10⁻⁴.\n"
+    )
+    assert texts[1] == (
+        r"Weights $\alpha$$_{\mathrm{i}}$ at 50\% \& T$_1$."
+        r" \textbf{$\|$v$_{\mathrm{0}}$$\|$ is 3$\times$10$^-$$^4$.}"
+        "\n"
+    )
 
 
 def test_a_figure_draws_on_given_axes_and_returns_them():
@@ -77,8 +131,9 @@ def test_drawing_needs_no_pyplot():
 def test_every_figure_is_written_as_pdf_and_png(tmp_path, monkeypatch):
     monkeypatch.setattr(every, "FIGURES", FIGURES[:2])
     paths = write_figures(TREE, tmp_path / "new")
-    assert [path.name for path in paths] == ["idea.pdf", "idea.png", "norms.pdf", "norms.png"]
-    assert all(path.stat().st_size > 1000 for path in paths)
+    drawn = [path for path in paths if path.suffix in (".pdf", ".png")]
+    assert [path.name for path in drawn] == ["idea.pdf", "idea.png", "norms.pdf", "norms.png"]
+    assert all(path.stat().st_size > 1000 for path in drawn)
     assert not [path for path in (tmp_path / "new").iterdir() if path not in paths]
 
 
@@ -211,7 +266,7 @@ def test_the_head_that_stands_for_all_is_named_the_same_in_picture_and_caption()
     misfit = run.weights["rmse"].values
     assert abs(misfit[layer, head] - np.median(misfit)) == np.abs(misfit - np.median(misfit)).min()
     axes = Figure().subplots(1, 2)
-    every.figure_weights(axes, run)
+    figure_weights(axes, run)
     assert (
         axes[1].get_title(loc="left") + axes[1].get_title()
         == f"Head of median misfit: layer {layer}, head {head}"

@@ -1,0 +1,166 @@
+"""What stands under the figures of rival forms, of costs and of the ladder of predictions. Imports
+nothing that draws.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import xarray as xr
+
+from reports.figures.captions.caption import Caption, figures_of
+from reports.figures.captions.predictive import PREDICTED_FROM
+from reports.run import Run
+from reports.text.number import count, percent
+
+FORMS: Final = {
+    "gram": {
+        "exponential": "exponential, printed",
+        "offset": "exponential and offset",
+        "constant": "constant",
+        "power": "power",
+        "stretched": "stretched exponential",
+        "offset_power": "power and offset",
+    },
+    "rival": {
+        "constant": "no change",
+        "no_plateau": "growth alone",
+        "power_law": "power of the distance",
+        "monotone": "plateau, growth",
+        "shared": "four phases, printed",
+        "separate": "four phases, two sizes",
+    },
+}
+"""What forms of similarity and of weights are called in figures and under them."""
+SWAPS: Final = {
+    "all but norms": "norms",
+    "all but similarity": "similarity",
+    "all but weights": "weights",
+    "none": "all three",
+}
+"""What is fitted, not measured, in each swap."""
+LADDER: Final = {
+    "exponential": "exponential fit",
+    "offset": "fit with an offset",
+    "all but weights": "weights fitted",
+    "measured": "all measured",
+    "heads": "mean of other heads",
+}
+"""Rungs: what curves are predicted from."""
+
+
+def best_counts(data: xr.Dataset, dim: str) -> xr.Dataset:
+    """In how many heads each form along `dim` is the best by each rule that the run tells of."""
+    counts = data[
+        [name for name in ("lowest_loss", "clearly_lowest", "lowest_bic") if name in data]
+    ]
+    chosen = {"gram": "chosen", "rival": "preferred"}[dim]
+    if chosen in data and bool((data[chosen] >= 0).any()):
+        codes = data[chosen].values[data[chosen].values >= 0].astype(int)
+        counts = counts.assign(simplest=(dim, np.bincount(codes, minlength=data.sizes[dim])))
+    return counts
+
+
+PRINTED = {"gram": "exponential", "rival": "shared"}
+"""The form of each assumption in print."""
+
+
+def rivals(run: Run) -> Caption:
+    """Caption of the rival forms."""
+    text = (
+        "In how many heads each form is the best, by up to four rules. Pale bar: lowest squared"
+        f" error on a document left out, of {run.counted('document')}. Dark bar: clearly so, that"
+        " is by a one-sided paired t-test over documents at 95% against each other form. Diamond:"
+        " the form of fewest parameters within one standard error of the lowest. Circle: lowest"
+        " BIC, which takes neighbouring tokens as independent and so favours many parameters. Forms"
+        " of the mean cosine by distance (left) and of the log weight by position (right); norms"
+        " have no rival forms. Look for: long bars at the printed form."
+    )
+    parts = [
+        _best(run.similarity, "gram", run.counted("value head"), "similarity"),
+        _best(run.weights, "rival", run.counted("head"), "weights"),
+    ]
+    return Caption(text, " ".join(part for part in parts if part))
+
+
+def _best(data: xr.Dataset, dim: str, of: str, what: str) -> str:
+    """Which form is the best in most heads, by loss or by BIC, and in how many the printed one."""
+    counts = best_counts(data, dim)
+    rule = next((name for name in ("lowest_loss", "lowest_bic") if name in counts), None)
+    if rule is None or not int(counts[rule].sum()):
+        return ""
+    rows = dict(zip(map(str, data[dim].values), counts[rule].values.tolist(), strict=True))
+    best = max(rows, key=lambda form: rows[form])
+    clearly = (
+        f" (clearly in {int(counts['clearly_lowest'].sel({dim: best}))})"
+        if "clearly_lowest" in counts
+        else ""
+    )
+    words = {"lowest_loss": "loss", "lowest_bic": "BIC"}[rule]
+    text = (
+        f"Of {what}, the lowest {words} is that of “{FORMS[dim].get(best, best)}” in"
+        f" {rows[best]} of {of}{clearly}"
+    )
+    printed = PRINTED[dim]
+    if best != printed and printed in rows:
+        text += f", of the printed form in {rows[printed]}"
+    return f"{text}."
+
+
+def costs(run: Run) -> Caption:
+    """Caption of what each assumption costs the bounds."""
+    data = run.needed("ingredients")
+    interval = "; bars: 95% over documents, fits held" if run.documents > 1 else ""
+    text = (
+        "Share of values (head, N) inside sharp bounds when weights, norms and similarity are the"
+        f" head’s own, less that share when one of them, or all, are fitted; {run.counted('head')},"
+        f" {run.counted('document')},"
+        f" N = {', '.join(map(str, data['n_envelope'].values))}{interval}."
+        " Look for: marks right of 0, which an assumption costs the bounds."
+    )
+    parts = []
+    for score, word in (("recall", "Recall"), ("precision", "Precision")):
+        whole = percent(float(data[f"{score}_inside"].sel(swap="all")))
+        told = [
+            f"fitted {words} {_cost(data.sel(swap=swap), score)}"
+            for swap, words in SWAPS.items()
+            if swap in data["swap"].values and swap != "none"
+        ]
+        parts.append(f"Of {word}, {whole} inside where all is measured, cost {', '.join(told)}.")
+    return Caption(text, f"{' '.join(parts)} (Points of percent.)")
+
+
+def _cost(data: xr.Dataset, score: str) -> str:
+    """A cost with its interval, where it has one."""
+    cost, low, high = (float(data[f"{score}_cost{part}"]) for part in ("", "_lower", "_upper"))
+    limits = f" ({percent(low)} to {percent(high)})" if np.isfinite(low) else ""
+    return f"{percent(cost)}{limits}".replace("-", "−")
+
+
+def ladder(run: Run) -> Caption:
+    """Caption of the ladder of predictions."""
+    data = run.needed("predictive")
+    interval = " Bars: 95% over documents." if run.documents > 1 else ""
+    text = (
+        "Mean distance of predicted from measured Precision and Recall over all cells (head, N) of"
+        f" {run.counted('head')}, {run.counted('document')}, by what the curves are predicted from:"
+        " fits alone, then ever more of what was measured, and for comparison the mean of the other"
+        f" heads, which knows nothing of the head.{interval} Look for: rungs below the comparison."
+    )
+    mean = {
+        source: float(data["recall_pooled_mae"].sel(source=source))
+        for source in PREDICTED_FROM
+        if source in data["source"].values
+    }
+    told = [
+        f"{figures_of(value)} {PREDICTED_FROM[source]}"
+        for source, value in mean.items()
+        if np.isfinite(value)
+    ]
+    finding = f"Recall is missed by {', '.join(told)}." if told else ""
+    if finding and np.isfinite(other := mean.get("heads", float("nan"))):
+        nearer = sum(value < other for source, value in mean.items() if source != "heads")
+        finding += f" {count(nearer, 'rung')} of {len(mean) - 1} {'is' if nearer == 1 else 'are'}"
+        finding += " nearer than the mean of the other heads."
+    return Caption(text, finding)
