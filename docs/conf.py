@@ -41,6 +41,7 @@ html_theme_options = {
     "footer_end": ["theme-version"],
 }
 html_sidebars = {"index": []}
+html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
 html_show_copyright = False

@@ -58,7 +58,8 @@ def main(path: str) -> None:
     """Write the picture."""
     found = measured()
     with plt.rc_context(STYLE):
-        figure, (outer, inner) = plt.subplots(1, 2, figsize=(7.4, 3.7), layout="constrained")
+        figure, (outer, inner) = plt.subplots(1, 2, figsize=(6.4, 3.4), layout="constrained")
+        figure.get_layout_engine().set(h_pad=0.08, w_pad=0.08)
         inside = round(SELECTED / found["precision"])
         _draw(outer, found["r_max"], f"Precision = {SELECTED}/{inside}: outer ball")
         kept = round(SELECTED * found["recall"])

@@ -116,9 +116,9 @@ QUOTED: Final = (
         "four phases, fails",
         _heads("weights.shape_position", "fails"),
     ),
-    Quoted("of {} heads. - **The bounds", "weights", "column heads", _size("layer", "head")),
+    Quoted("of {} heads. - **Recall", "weights", "column heads", _size("layer", "head")),
     Quoted(
-        "contain {} of the values",
+        "contain {} of the values;",
         "coverage",
         "R inside, sharp, exponential",
         _inside("recall_inside", "exponential"),
