@@ -9,7 +9,7 @@ WORKERS ?= -n 2 --dist loadfile --no-loadscope-reorder
 # A process has one thread, or they fight for the cores; it keeps the bytecode, as some sixty start.
 TESTS := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
-.PHONY: report test test-all test-browser check bench studies format clean
+.PHONY: report test test-all test-browser test-latex docs check bench studies format clean
 
 report: $(STAMP)
 	$(BIN)/geostat run --documents 8 --length 1024 --out $(OUT)
@@ -24,6 +24,15 @@ test-browser: $(STAMP)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[browser]'
 	command -v "$${CHROMIUM:-chromium}" || { echo "Chromium is missing: install Debian's package chromium, or set CHROMIUM"; exit 2; }
 	$(TESTS) tests/browser
+
+docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[docs]'
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "the documentation is at docs/_build/html/index.html"
+
+test-latex: $(STAMP)
+	command -v pdflatex || { echo "pdflatex is missing: install Debian's packages texlive-latex-extra texlive-science lmodern"; exit 2; }
+	$(TESTS) tests/reports/tables/test_compiled.py -m "slow or not slow"
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

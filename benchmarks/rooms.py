@@ -3,12 +3,20 @@ the longest file and function.
 
 Run: python -m benchmarks.rooms. An arrow is a pair of sub-packages of which one imports the other;
 a file of its own in a room counts as one. A floor is a step of the longest chain of arrows. Lines
-change with their width; Python tokens of the code and words of the prose do not. Imports grimp,
-which import-linter brings.
+change with their width; Python tokens of the code and words of the prose do not. With --at COMMIT …
+it counts the rooms as they were at these commits, in lines of one width. Imports grimp, which
+import-linter brings, and runs ruff and git.
 """
 
+import argparse
 import ast
+import inspect
 import io
+import subprocess
+import sys
+import tarfile
+import tempfile
+import textwrap
 import tokenize
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +27,8 @@ ROOMS = {"geostat": 50, "theory": 35, "reports": 30, "empirical": 15}
 """The most arrows that each may have."""
 LONGEST_FILE, LONGEST_FUNCTION = 300, 60
 """Lines of a file and of a function, but of compiled kernels."""
+WIDTH, INDENT = 140, 4
+"""Columns to which `lines` sets code and prose, and the usual indent of prose."""
 LAYOUT = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -69,6 +79,45 @@ def size(source: str) -> Size:
 
 def _tokens(source: str) -> list[tokenize.TokenInfo]:
     return list(tokenize.generate_tokens(io.StringIO(source).readline))
+
+
+def lines(source: str) -> int:
+    """Return how many lines a file has when code and prose are both as wide as WIDTH: code as ruff
+    formats what `ast.unparse` writes, each paragraph of a docstring or comment filled.
+
+    >>> lines("'three small words'; x = 1  # and two")
+    3
+    """
+    tree = ast.parse(source)
+    prose = 0
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                prose += sum(map(_filled, inspect.cleandoc(text).split("\n\n")))
+                node.value = ast.Constant(...)  # one line each, taken off again below
+                prose -= 1
+    block: list[tokenize.TokenInfo] = []
+    for one in (one for one in _tokens(source) if one.type == tokenize.COMMENT):
+        if block and one.start[0] > block[-1].start[0] + 1:
+            prose += _filled(" ".join(each.string for each in block))
+            block = []
+        block.append(one)
+    prose += _filled(" ".join(each.string for each in block))
+    formatted = subprocess.run(
+        [sys.executable, "-m", "ruff", "format", "--isolated", "--line-length", str(WIDTH), "-"],
+        input=ast.unparse(tree),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return len(formatted.stdout.splitlines()) + prose
+
+
+def _filled(paragraph: str) -> int:
+    """Lines of a paragraph, at least one; examples and lists keep theirs."""
+    kept = [line for line in paragraph.splitlines() if line.startswith((" ", ">>>", "..."))]
+    rest = " ".join(line for line in paragraph.splitlines() if line not in kept)
+    return len(kept) + len(textwrap.wrap(rest, WIDTH - INDENT))
 
 
 def floors(arrows: set[tuple[str, str]]) -> int:
@@ -137,8 +186,28 @@ def measured(room: str, graph: grimp.ImportGraph) -> Room:
     )
 
 
+def at(commit: str) -> str:
+    """Return the lines, code and prose of the rooms as a commit has them."""
+    archive = subprocess.run(["git", "archive", commit, *ROOMS], capture_output=True, check=True)
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as packed:
+            packed.extractall(folder, filter="data")
+        sources = [path.read_text(encoding="utf-8") for path in Path(folder).rglob("*.py")]
+    return (
+        f"{commit}: {sum(map(lines, sources)):,} lines {WIDTH} columns wide,"
+        f" {sum(map(size, sources), Size())}"
+    )
+
+
 def main() -> None:
     """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--at", metavar="COMMIT", nargs="+", default=[], help="count these instead")
+    commits = parser.parse_args().at
+    for commit in commits:
+        print(at(commit), flush=True)
+    if commits:
+        return
     graph = imports()
     rooms = {name: measured(name, graph) for name in ROOMS}
     for name, room in rooms.items():
@@ -152,8 +221,8 @@ def main() -> None:
             f"  files over {LONGEST_FILE} lines, functions over {LONGEST_FUNCTION}:"
             f" {', '.join(f'{name} ({count})' for name, count in long) or 'none'}"
         )
-    lines = sum(sum(room.lines.values()) for room in rooms.values())
-    print(f"all rooms: {lines:,} lines, {sum((room.size for room in rooms.values()), Size())}")
+    total = sum(sum(room.lines.values()) for room in rooms.values())
+    print(f"all rooms: {total:,} lines, {sum((room.size for room in rooms.values()), Size())}")
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ def open(path: str | Path) -> xr.DataTree:
 
 @one_error
 def documents(*patterns: str | Path) -> tuple[Path, ...]:
-    """Name text: files, folders, .jsonl files or patterns such as notes/*.txt, sorted within a
+    """Name text: files, folders, .jsonl files or patterns such as `notes/*.txt`, sorted within a
     pattern.
 
     Raises:

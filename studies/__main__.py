@@ -26,6 +26,7 @@ STUDIES: Final = (
     "verdicts --claim norms similarity",
     "queries",
     "norms",
+    "whole_runs",
 )
 
 

@@ -3,7 +3,7 @@
 import grimp
 import pytest
 
-from benchmarks.rooms import ROOMS, Size, floors, imports, measured, size
+from benchmarks.rooms import ROOMS, Size, floors, imports, lines, measured, size
 
 WIDE = '''"""A module."""
 
@@ -46,6 +46,13 @@ constant.
 
 def test_the_width_of_a_page_changes_neither_code_nor_prose():
     assert size(WIDE) == size(NARROW)
+
+
+def test_lines_at_one_width_are_those_of_code_and_of_filled_prose():
+    assert lines(WIDE) == lines(NARROW)
+    # Docstring of the module, two empty lines; def, docstring, return, two empty lines; constant,
+    # docstring; the comment.
+    assert lines(WIDE) == 1 + 2 + 3 + 2 + 2 + 1
 
 
 def test_code_is_counted_in_tokens_and_prose_in_words():

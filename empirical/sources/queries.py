@@ -22,7 +22,7 @@ LEAST_SEEN: Final = 16
 DEFAULT: Final = 16
 """Queries analysed where nothing is asked for, the last ones: on the built-in run the error of a
 head's Precision at N = 8 is then a third, and that of the sink's weight two fifths, of what the
-last query alone gives (docs/measured.md).
+last query alone gives (docs/reference/measured.md).
 """
 
 

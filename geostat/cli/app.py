@@ -139,7 +139,7 @@ def report_command(run: Path, out: Path | None, require: list[str] | None, quiet
 
 
 def part_command(
-    part: Literal["tables", "figures"], run: Path, out: Path | None, quiet: bool, **asked: str
+    part: Literal["tables", "figures"], run: Path, out: Path | None, quiet: bool, **asked: Any
 ) -> None:
     """Write the tables, or the figures, of a confronted run."""
     from geostat.runs.render import write_part

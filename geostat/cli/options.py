@@ -38,7 +38,10 @@ _REQUIRE = (
 PRINTING: Final[Options] = {"quiet": _QUIET, "as_json": _JSON}
 JUDGING: Final[Options] = {
     "tolerances": (
-        option(Path | None, "A TOML file of tolerances for the verdicts; see docs/verdicts.md."),
+        option(
+            Path | None,
+            "A TOML file of tolerances for the verdicts; see docs/reference/tolerances.md.",
+        ),
         None,
     ),
     "require": (option(list[str] | None, _REQUIRE, "--require"), None),
@@ -99,6 +102,15 @@ CHOOSING: Final[dict[str, Options]] = {
         "formats": (
             option(str, _FORMAT.format("latex, markdown, html, csv, json"), "--format"),
             "",
+        ),
+        "columns": (option(int, "Columns of the paper that LaTeX is for: 1 or 2."), 1),
+        "standalone": (
+            option(
+                bool,
+                "Also write tables.tex, a LaTeX document of these tables that compiles by itself.",
+                "--standalone",
+            ),
+            False,
         ),
     },
     "figures": {

@@ -93,7 +93,7 @@ def name_of(source: Source | Store) -> str:
 
 def groups_of(run: Store | xr.DataTree) -> tuple[dict[str, xr.Dataset], dict[str, Any]]:
     """What a run holds of NEEDED but the bounds at each head's own cosines, whose coverage says
-    nothing of a head (docs/bounds.md); and its attributes.
+    nothing of a head (docs/studies/bounds.md); and its attributes.
     """
     if isinstance(run, Store):
         attrs, measured = run.attributes, run.attributes["manifest"]["captured"]

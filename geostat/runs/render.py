@@ -37,6 +37,8 @@ FORMATS: Final = {
     "figures": ("pdf", "png", "svg"),
 }
 """What tables and figures can be written as; the first two, unless others are asked for."""
+COLUMNS: Final = (1, 2)
+"""Columns that a paper may have."""
 INCHES: Final = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72.27}
 """Units of a width; points are those of TeX."""
 LOOKS: Final = ("paper", "slides")
@@ -54,18 +56,28 @@ def write_part(
     formats: str = "",
     width: str = "",
     style: str = "",
+    columns: int = 1,
+    standalone: bool = False,
 ) -> list[Path]:
     """Write tables or figures of a confronted run into `out`; returns their paths.
 
-    `only` and `formats` name some, with commas between; `width` is that of figures, such as 3.25in,
-    and `style` is paper or slides.
+    `only` and `formats` name some, with commas between. Of figures, `width` is such as 3.25in, and
+    `style` is paper or slides; of tables, `columns` are those of the paper that LaTeX is for, and
+    `standalone` adds a document.
 
     Raises:
-        InputError: for a name, a format, a width or a style that means nothing.
+        InputError: for a name, a format, a width, a style or columns that mean nothing.
     """
     kinds = _words(formats) or list(FORMATS[what][:2])
     for kind in kinds:
         refuse_unknown(kind, FORMATS[what], f"--format {kind}:")
+    if columns not in COLUMNS:
+        raise InputError(f"--columns {columns}: expected 1 or 2. Give the columns of your paper.")
+    if standalone and "latex" not in kinds:
+        raise InputError(
+            f"--standalone --format {formats}: expected latex among the formats, of which the"
+            " document is. Add it, or leave --standalone out."
+        )
     names, inches = _words(only), _inches(width) if width else None
     if style:
         refuse_unknown(style, LOOKS, f"--style {style}:")
@@ -79,7 +91,9 @@ def write_part(
     if what == "tables":
         from reports.tables.every import write_tables
 
-        return write_tables(tree, out, only=names, formats=kinds)
+        return write_tables(
+            tree, out, only=names, formats=kinds, columns=columns, standalone=standalone
+        )
     from reports.figures.every import write_figures
 
     look: Literal["paper", "slides"] = "slides" if style == "slides" else "paper"

@@ -258,7 +258,7 @@ BOUNDS: Final = (
     ("sharp", "offset", "sharp ones with the decay towards a constant"),
 )
 """Which bounds the last sentence tells of, and how it calls them; those at each head's own
-cosines test nothing (docs/bounds.md).
+cosines test nothing (docs/studies/bounds.md).
 """
 
 

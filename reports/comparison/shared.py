@@ -21,9 +21,6 @@ from reports.text.number import MISSING
 STATISTICS = {"precision": "Precision", "recall": "Recall"}
 REPORTED = "reported in the paper"
 """Header of every column that holds no measurement of ours."""
-RUNS_ON_PAPER = 2
-"""Columns of runs that paper has room for beside the words."""
-WORDS = "3.2cm"
 Row = tuple[Sequence[Cell], Sequence[Cell], Sequence[Cell]]
 """Words at the left, a cell for each run, and words at the right."""
 
@@ -75,13 +72,9 @@ def wide(
     lead: Sequence[str],
     rows: Sequence[Row],
     last: Sequence[str] = (),
-    each: str = "",
 ) -> Table:
-    """A table with words at the left, a column for each run, and perhaps words at the right, which
-    paper sets beside a few runs at a time.
-
-    The caption opens with the key of letters; `each` is the width that paper gives to a run whose
-    cells it may wrap.
+    """A table with words at the left, a column for each run, and perhaps words at the right. The
+    caption opens with the key of letters.
     """
     names, first = letters(data), len(lead)
     headers = [
@@ -89,15 +82,7 @@ def wide(
         *(text(letter) for letter in names),
         *(mixed(word) for word in last),
     ]
-    ends = list(range(first + len(names), len(headers)))
-    runs = range(first, first + len(names))
-    groups = [
-        [*range(first), *runs[start : start + RUNS_ON_PAPER]]
-        for start in range(0, len(names), RUNS_ON_PAPER)
-    ]
-    groups += [[*range(first), *ends]] if ends else []
     align = "p" + "l" * (first - 1) + "r" * len(names) + "p" * len(last)
-    widths = {0: WORDS} | {index: "7cm" for index in ends} | {index: each for index in runs if each}
     return Table(
         f"comparison_{name}",
         title,
@@ -105,7 +90,5 @@ def wide(
         headers,
         [[*a, *b, *c] for a, b, c in rows],
         align,
-        widths=widths,
-        on_paper=groups,
-        paper_rows=11,
+        keys=first,
     )

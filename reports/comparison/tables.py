@@ -8,6 +8,7 @@ its attributes.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import xarray as xr
@@ -88,8 +89,6 @@ def _runs(data: xr.Dataset) -> Table:
         headers,
         rows,
         "lpprrrrl",
-        widths={1: "3.6cm", 2: "3.2cm"},
-        on_paper=[range(5), [0, 5, 6, 7]],
     )
 
 
@@ -125,7 +124,13 @@ def _found_at(cell: Cell, n: float) -> Cell:
     html = Markup('<span class="whole">{}</span> <span class="whole">{}</span>').format(
         cell.html, words
     )
-    return Cell(f"{cell.plain} {words}", html, f"{cell.latex} {words}", cell.sort)
+    return replace(
+        cell,
+        plain=f"{cell.plain} {words}",
+        html=html,
+        latex=f"{cell.latex} {words}",
+        after=f" {words}",
+    )
 
 
 def _differences(data: xr.Dataset) -> Table:
@@ -170,9 +175,7 @@ def _differences(data: xr.Dataset) -> Table:
         headers,
         rows,
         "lprrrlp",
-        on_paper=[range(5), [0, 1, 5, 6]],
-        widths={1: "2.6cm", 6: "4.2cm"},
-        paper_rows=11,
+        keys=2,
     )
 
 
@@ -240,6 +243,4 @@ def _reported(data: xr.Dataset) -> Table:
         headers,
         rows,
         "ppppp",
-        widths={0: "1.8cm", 1: "2.4cm", 2: "1.8cm", 3: "1.4cm", 4: "3.4cm"},
-        paper_rows=8,
     )

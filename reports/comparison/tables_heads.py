@@ -46,7 +46,6 @@ def _spreads(data: xr.Dataset) -> Table:
         caption,
         ["parameter", "symbol"],
         rows,
-        each="3.1cm",
     )
 
 
@@ -66,7 +65,7 @@ def _verdicts(data: xr.Dataset) -> Table:
         " (n/a of bounds); in brackets the heads of which it holds / fails / that the documents do"
         " not settle."
     )
-    return wide(data, "verdicts", "Claims", caption, ["claim"], rows, each="3.4cm")
+    return wide(data, "verdicts", "Claims", caption, ["claim"], rows)
 
 
 def _answers(at: xr.Dataset) -> Cell:

@@ -92,7 +92,7 @@ def _sampled(run: Run, corpus: Any) -> list[tuple[str, str]]:
 
 FEW = 8
 """Documents below which the page warns: what intervals and verdicts are worth was simulated with
-eight (docs/fits.md, docs/verdicts.md).
+eight (docs/studies/intervals.md).
 """
 
 

@@ -22,7 +22,6 @@ from reports.tables.cells import (
     number,
     percentage,
     share,
-    stacked,
     text,
 )
 from reports.tables.table import Table
@@ -49,15 +48,13 @@ def coverage(run: Run) -> Table:
         *((name, "width", partial(_width, name=f"{name}_width")) for name in wide),
     ]
     headers = [mixed("edition"), mixed("Gram")]
-    headers += [stacked(words[name], says) for name, says, _ in columns]
+    headers += [mixed(f"{words[name]} {says}") for name, says, _ in columns]
     rows = []
     for edition, gram in run.bounds:
         point = run.summary.sel(edition=edition, gram=gram)
         rows.append([text(edition), text(gram), *(cell(point) for *_, cell in columns)])
     void = any(cell.plain == VOID for row in rows for cell in row)
     align = "ll" + "r" * (len(headers) - 2)
-    first = 2 + len(names)
-    second = first + len(drawn) + len(beyond)
     return Table(
         name="coverage",
         title="Do the bounds hold?",
@@ -65,11 +62,7 @@ def coverage(run: Run) -> Table:
         rows=rows,
         align=align,
         caption=_coverage_caption(run, bool(drawn), void),
-        on_paper=[
-            [0, 1, *part]
-            for part in (range(2, first), range(first, second), range(second, len(headers)))
-            if part
-        ],
+        keys=2,
     )
 
 
@@ -172,7 +165,7 @@ def ingredient_tables(run: Run) -> list[Table]:
         rows.append(row)
     headers = [mixed("ingredients")]
     headers += [
-        stacked(f"${short}$", word) for short in "PR" for word in ("inside", "cost", "width")
+        mixed(f"${short}$ {word}") for short in "PR" for word in ("inside", "cost", "width")
     ]
     moved = int((data["moved"] > 0).sum())
     nearest = (
@@ -188,9 +181,10 @@ def ingredient_tables(run: Run) -> list[Table]:
         f" {data.attrs['gram']} similarity (2). Inside: share of (head, N) cells,"
         f" {run.counted('head')}, N = {sizes}, whose measured mean lies within. Cost: the share"
         f" inside with all three measured, less that share ({errors}, fits held). Width: mean"
-        " distance of the bounds. Measured weights: each document's own; measured norms and"
-        f" cosines: document means by position and by lag{nearest}."
-        f" {' '.join(_costs_most(data, name) for name in SCORES)}"
+        " distance of the bounds. Measured weights are each document's own, and fitted ones one"
+        " profile for all documents, so that what a document has of its own counts as cost;"
+        f" measured norms and cosines are document means by position and by lag{nearest}."
+        f" {' '.join(costs_most(data, name) for name in SCORES)}"
     )
     return [
         Table(
@@ -204,7 +198,7 @@ def ingredient_tables(run: Run) -> list[Table]:
     ]
 
 
-def _costs_most(data: xr.Dataset, statistic: str) -> str:
+def costs_most(data: xr.Dataset, statistic: str) -> str:
     """One sentence: what costs a score most, where that is clear."""
     costs = {name: float(data[f"{statistic}_cost"].sel(swap=f"all but {name}")) for name in FITTED}
     first, second = sorted(costs, key=lambda name: -costs[name])[:2]

@@ -5,7 +5,7 @@ Imports markupsafe.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
@@ -23,6 +23,10 @@ class Cell:
     sort: float | str = ""
     maths: bool = False
     """Whether `plain` is our own text, in which dollar signs enclose LaTeX."""
+    number: str = ""
+    """What siunitx aligns at the decimal sign, such as 0.671(5); empty where the cell is words."""
+    after: str = ""
+    """LaTeX behind that number, such as a sign of per cent."""
 
 
 def text(value: object) -> Cell:
@@ -46,27 +50,24 @@ def symbol(latex: str) -> Cell:
     )
 
 
-def stacked(*lines: str) -> Cell:
-    """A header of our own words, which paper sets on several lines."""
-    one = mixed(" ".join(lines))
-    return replace(
-        one, latex=r"\shortstack[r]{" + r"\\ ".join(mixed_latex(line) for line in lines) + "}"
-    )
-
-
 def whole(value: float) -> Cell:
     """A cell that holds a count or an index."""
     if not math.isfinite(value):
         return missing()
     html = Markup(f"{int(value):,}" if abs(value) >= 10_000 else f"{int(value)}")
-    return Cell(f"{int(value)}", html, f"${int(value)}$", float(value))
+    digits = f"{int(value)}"
+    return Cell(digits, html, f"${digits}$", float(value), number=digits)
 
 
 def number(value: float, error: float | None = None, *, digits: int = 3) -> Cell:
     """A cell that holds a number, with its standard error if it has one (see `rounded`)."""
     shown = rounded(value, error, digits=digits)
     return Cell(
-        shown.plain, Markup(shown.html), shown.latex, float(value) if math.isfinite(value) else ""
+        shown.plain,
+        Markup(shown.html),
+        shown.latex,
+        float(value) if math.isfinite(value) else "",
+        number=shown.siunitx,
     )
 
 
@@ -86,7 +87,16 @@ def between(middle: float, low: float, high: float) -> Cell:
 
 def share(value: float, plain: str) -> Cell:
     """A cell that holds a share, written as percent by the caller."""
-    return Cell(plain, escape(plain), text_latex(plain), value if math.isfinite(value) else "")
+    digits, sign, more = plain.partition("%")
+    alone = bool(sign) and not more and digits.replace(".", "", 1).isdecimal()
+    return Cell(
+        plain,
+        escape(plain),
+        text_latex(plain),
+        value if math.isfinite(value) else "",
+        number=digits if alone else "",
+        after=r"\%" if alone else "",
+    )
 
 
 def percentage(value: float, digits: int = 1) -> Cell:
@@ -122,9 +132,9 @@ def interval(low: float, high: float) -> Cell:
     return Cell(plain, escape(plain.replace("-", "−")), f"{a.latex} to {b.latex}", low)
 
 
-def header(*words: str | tuple[str, ...]) -> list[Cell]:
-    """A row of headers of our own words; several of one header are those of its lines on paper."""
-    return [mixed(word) if isinstance(word, str) else stacked(*word) for word in words]
+def header(*words: str) -> list[Cell]:
+    """A row of headers of our own words."""
+    return [mixed(word) for word in words]
 
 
 def missing() -> Cell:

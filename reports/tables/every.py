@@ -25,6 +25,7 @@ from reports.tables.fitted.pooled import pooled_tables
 from reports.tables.fitted.rivals import rival_tables
 from reports.tables.heads import head_tables
 from reports.tables.kinds import kinds_tables
+from reports.tables.paper.document import document, latex
 from reports.tables.predictive import predictive_tables
 from reports.tables.scoreboard import scoreboard_tables
 from reports.tables.separability import separability
@@ -91,19 +92,19 @@ def errata(run: Run) -> Table:
         headers,
         rows,
         "rpppp",
-        widths={1: "1.8cm", 2: "2.4cm", 3: "3.7cm", 4: "2.7cm"},
-        paper_rows=5,
     )
 
 
 FORMATS: Final[dict[str, tuple[str, Callable[[Table], str]]]] = {
-    "latex": ("tex", Table.latex),
+    "latex": ("tex", latex),
     "markdown": ("md", Table.markdown),
     "html": ("html", Table.html),
     "csv": ("csv", Table.csv),
     "json": ("json", Table.json),
 }
 """What a table can be written as: the end of the file's name, and what writes it."""
+DOCUMENT: Final = "tables.tex"
+"""Name of the document that holds tables and compiles by itself."""
 
 
 def write_tables(
@@ -112,6 +113,8 @@ def write_tables(
     *,
     only: Sequence[str] = (),
     formats: Sequence[str] = ("latex", "markdown"),
+    columns: int = 1,
+    standalone: bool = False,
 ) -> list[Path]:
     """Write tables of a confronted run; returns the files' paths, in the report's order.
 
@@ -120,6 +123,8 @@ def write_tables(
         out: folder.
         only: names of tables; all where empty.
         formats: of FORMATS.
+        columns: of the paper that LaTeX is for, 1 or 2.
+        standalone: whether to write DOCUMENT too, which holds these tables.
 
     Raises:
         InputError: if the run lacks a group or a table that is asked for, or the folder cannot be
@@ -127,22 +132,26 @@ def write_tables(
     """
     made = {folder: tables(part) for folder, part in parts(tree).items()}
     refuse_unknown(only, [name for every in made.values() for name in every], "table")
-    return [
-        path
-        for folder, every in made.items()
-        for table in every.values()
-        if not only or table.name in only
-        for path in write_table(table, out / folder, formats)
-    ]
+    written = []
+    for folder, every in made.items():
+        chosen = [table for table in every.values() if not only or table.name in only]
+        for table in chosen:
+            written += write_table(table, out / folder, formats, columns)
+        if standalone and chosen:
+            held = document([table for table in chosen if not table.only_page], columns)
+            written.append(replaced(out / folder / DOCUMENT, held))
+    return written
 
 
 def write_table(
-    table: Table, out: Path, formats: Sequence[str] = ("latex", "markdown")
+    table: Table, out: Path, formats: Sequence[str] = ("latex", "markdown"), columns: int = 1
 ) -> list[Path]:
     """Write one table into a folder; one that is too wide for paper not as LaTeX."""
     written = []
     for name in formats:
         kind, content = FORMATS[name]
-        if name != "latex" or not table.only_page:
+        if name != "latex":
             written.append(replaced(out / f"{table.name}.{kind}", content(table)))
+        elif not table.only_page:
+            written.append(replaced(out / f"{table.name}.{kind}", latex(table, columns)))
     return written

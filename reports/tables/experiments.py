@@ -74,7 +74,7 @@ def _sink(run: Run, data: xr.Dataset) -> Table:
         header(*headers),
         rows,
         "llrrrrrr",
-        on_paper=[range(5), [0, 1, 5, 6, 7]],
+        keys=2,
     )
 
 
@@ -153,11 +153,11 @@ def _regimes(run: Run, data: xr.Dataset) -> Table:
         f" heads and the same one in {int(data['agreed'])} (Cohen's κ {kappa}; 0 is chance)."
         f" {notes(data)}"
     )
-    kept = ("leave", "one out"), "resampled", ("other", "thresholds")
+    kept = "leave one out", "resampled", "other thresholds"
     sizes = r"$\|\alpha_0 v_0\|$", r"$\|\alpha_L v_L\|$", "rest"
     headers = header("told by", "regime", "heads", *kept, *sizes)
     title = "Regimes of heads (Figures 8 and 10)"
-    return Table("regimes", title, caption.strip(), headers, rows, "llrrrrrrr")
+    return Table("regimes", title, caption.strip(), headers, rows, "llrrrrrrr", keys=2)
 
 
 def _sweep(run: Run, data: xr.Dataset) -> Table:
@@ -170,7 +170,7 @@ def _sweep(run: Run, data: xr.Dataset) -> Table:
         counts = data["heads"] if setting is None else data["sweep_heads"].sel(sweep=setting)
         cells = [whole(float(counts.sel(criterion=told, regime=name))) for told, name in columns]
         rows.append([text("as used" if setting is None else setting), *cells])
-    headers = header("thresholds", *((f"{name},", CRITERIA[told]) for told, name in columns))
+    headers = header("thresholds", *(f"{name}, {CRITERIA[told]}" for told, name in columns))
     caption = (
         f"As used: alignment strong from a cosine of {at['strong']:g}; cosines must differ by"
         f" {at['margin']:g}, sizes by a factor {at['factor']:g}; small N up to"
@@ -184,5 +184,4 @@ def _sweep(run: Run, data: xr.Dataset) -> Table:
         headers,
         rows,
         "l" + "r" * 8,
-        on_paper=[range(5), [0, *range(5, 9)]],
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
@@ -11,7 +11,7 @@ from reports.run import Run
 from reports.tables.cells import Cell, header, number, percentage, whole
 from reports.tables.table import Table
 
-VALUE_HEAD = ("value", "head")
+VALUE_HEAD = "value head"
 Column = tuple[str, str | None, str]
 """Name of a variable, its form of similarity (None where there is but one), and the header."""
 
@@ -46,29 +46,24 @@ UNITS = (
     " has no unit. P and R inside: share of sizes 1 < N < T with the measured curve within its"
     " bounds."
 )
-ON_PAPER: dict[str, tuple[str, str, str, Callable[[Column], bool] | None]] = {
+ON_PAPER: dict[str, tuple[str, str, str]] = {
     "norms": (
         "Value lengths",
         "Assumption 1 by value head",
         "C is in the model's own unit of its value vectors (value norm).",
-        None,
     ),
     "similarity": (
         "Similarity",
         "Assumption 2 by value head",
         "β is per token.",
-        lambda column: column[1] != "offset",
     ),
     "weights": (
         "Attention weights",
         "Assumption 3 by head",
         "η is per token, ω in radians per token, T₁ and T₂ are positions, RMSE in nats.",
-        lambda column: column[0] in {"p_sink", "p_base", "eta"},
     ),
 }
-"""Title, caption, units of each narrow table, and which columns come first on paper where all do
-not fit side by side.
-"""
+"""Title, caption and units of each narrow table."""
 
 
 def head_tables(run: Run) -> list[Table]:
@@ -120,7 +115,7 @@ def _on_paper(
     run: Run, errors: str, data: str, columns: list[Column], cells: list[list[list[Cell]]]
 ) -> Table:
     """One row a head, or value head, with the numbers of one assumption."""
-    title, about, unit, first = ON_PAPER[data]
+    title, about, unit = ON_PAPER[data]
     dim = "head" if data == "weights" else "kv_head"
     called = "head" if dim == "head" else VALUE_HEAD
     headers = header("layer", called, *(words for *_, words in columns))
@@ -130,24 +125,12 @@ def _on_paper(
         for j, name in enumerate(_names(run, dim))
     ]
     caption, align = f"{about}; {errors}. {unit}", "r" * len(headers)
-    halves = [] if first is None else _halves(columns, first)
-    return Table(
-        f"heads_{data}", title, caption, headers, rows, align, only_latex=True, on_paper=halves
-    )
+    return Table(f"heads_{data}", title, caption, headers, rows, align, keys=2, only_latex=True)
 
 
 def _names(run: Run, dim: str) -> list[Cell]:
     """The numbers by which layers, heads or value heads are called."""
     return [whole(float(label)) for label in run.capture[dim].values]
-
-
-def _halves(columns: Sequence[Column], first: Callable[[Column], bool]) -> list[list[int]]:
-    """Columns for paper behind the two that name a head: those that come first, then the others."""
-    sides = [
-        [index for index, column in enumerate(columns, start=2) if first(column) is side]
-        for side in (True, False)
-    ]
-    return [[0, 1, *side] for side in sides if side]
 
 
 def _shown(data: xr.Dataset, columns: Sequence[Column]) -> list[Column]:

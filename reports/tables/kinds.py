@@ -55,7 +55,6 @@ def kinds_tables(run: Run) -> list[Table]:
             ),
             rows,
             "prrrrrr",
-            widths={0: "2.7cm", 5: "1.4cm", 6: "1.3cm"},
         )
     ]
 

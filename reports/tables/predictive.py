@@ -9,7 +9,7 @@ from __future__ import annotations
 import xarray as xr
 
 from reports.run import Run
-from reports.tables.cells import Cell, mixed, number, percentage, stacked
+from reports.tables.cells import Cell, mixed, number, percentage
 from reports.tables.table import Table
 from reports.text.number import count
 
@@ -27,7 +27,6 @@ ROUNDING = 1e-12
 """Below this a score is rounding."""
 
 STATISTICS = {"precision": "$P$", "recall": "$R$"}
-_SPLIT = (0, 1, 2, 3, 4, 5), (0, 1, 6, 7, 8, 9)
 
 
 def predictive_tables(run: Run) -> list[Table]:
@@ -55,13 +54,13 @@ def _scores(run: Run, data: xr.Dataset) -> Table:
     headers = [
         mixed("curve"),
         mixed("predicted from"),
-        stacked("median $R^2$", "of a head"),
-        stacked("mean", "distance"),
+        mixed("median $R^2$ of a head"),
+        mixed("mean distance"),
         mixed("bias"),
-        stacked("nearer than", "other heads"),
+        mixed("nearer than other heads"),
         mixed("slope"),
         mixed("intercept"),
-        stacked("within", "95%"),
+        mixed("within 95%"),
         mixed("flagged"),
     ]
     heads = {name: int(data[f"{name}_settled"].sum()) for name in STATISTICS}
@@ -85,7 +84,7 @@ def _scores(run: Run, data: xr.Dataset) -> Table:
         rows=rows,
         align="ll" + "r" * 8,
         caption=caption,
-        on_paper=_SPLIT,
+        keys=2,
     )
 
 
@@ -107,10 +106,10 @@ def _check(data: xr.Dataset) -> Table:
         mixed("median"),
         mixed("90%"),
         mixed("largest"),
-        stacked("simulation’s", "standard error"),
-        stacked("beyond", f"{float(data['far']):g}"),
-        stacked("surely", "beyond"),
-        stacked("of these", "flagged"),
+        mixed("simulation’s standard error"),
+        mixed(f"beyond {float(data['far']):g}"),
+        mixed("surely beyond"),
+        mixed("of these flagged"),
     ]
     flagged = int(data["check_flagged"].sum())
     caption = (

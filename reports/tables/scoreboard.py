@@ -22,27 +22,20 @@ def scoreboard_tables(run: Run) -> list[Table]:
     counts = ", ".join(
         f"{answers.count(answer)} {answer}" for answer in dict.fromkeys(sorted(answers))
     )
-    return [
-        Table(
-            name="scoreboard",
-            title="Claims of the paper",
-            headers=header("claim", "here", "answer", "paper", "remark", "rule", "where"),
-            rows=[
-                [
-                    *(mixed(row[key]) for key in ("claim", "here", "answer", "paper", "why")),
-                    *(text(row[key]) for key in ("rule", "where")),
-                ]
-                for row in rows
-            ],
-            align="ppppppp",
-            widths=dict(enumerate(("2.7cm", "3.9cm", "1.9cm", "2.7cm", "3.4cm", "3.2cm", "1.9cm"))),
-            on_paper=[[0, 1, 2, 3], [0, 4, 5, 6]],
-            paper_rows=3,
-            caption=(
-                "What arXiv 2602.01893 claims and a run can speak to, beside"
-                f" {run.counted('document')} and one model: {counts}. An answer follows from its"
-                " rule alone, the same for every run. “Undecided” is no evidence against a claim."
-                " Other texts and models may answer otherwise."
-            ),
-        )
+    caption = (
+        "What arXiv 2602.01893 claims and a run can speak to, beside"
+        f" {run.counted('document')} and one model: {counts}. An answer follows from its rule"
+        " alone, the same for every run. “Undecided” is no evidence against a claim. Other texts"
+        " and models may answer otherwise."
+    )
+    cells = [
+        [
+            *(mixed(row[key]) for key in ("claim", "here", "answer", "paper", "why")),
+            *(text(row[key]) for key in ("rule", "where")),
+        ]
+        for row in rows
     ]
+    headers = header("claim", "here", "answer", "paper", "remark", "rule", "where")
+    name, title = "scoreboard", "Claims of the paper"
+    narrow = Table(name, title, caption, headers[:4], [row[:4] for row in cells], "pplp")
+    return [Table(name, title, caption, headers, cells, "ppppppp", narrow=narrow)]

@@ -38,11 +38,10 @@ def separability(run: Run) -> Table:
     summary = run.summary
     nulls = [str(name) for name in summary["null"].values] if "precision_null" in summary else []
     of_p, of_r = (
-        [(f"${short}$", "measured")]
-        + [(f"${short}$, {name.split('_')[0]}", name.split("_")[-1]) for name in nulls]
+        [f"${short}$ measured"] + [f"${short}$, {name.replace('_', ' ')}" for name in nulls]
         for short in ("P", "R")
     )
-    headers = header("N", *of_p, ("floor of $P$,", "$N/T$"), *of_r)
+    headers = header("N", *of_p, "floor of $P$, $N/T$", *of_r)
     rows = []
     for index, size in enumerate(summary["n"].values):
         if int(size) not in SIZES or not np.isfinite(summary["precision_mean"].values[index]):
@@ -72,7 +71,6 @@ def separability(run: Run) -> Table:
         headers,
         rows,
         "r" * len(headers),
-        on_paper=[range(3 + len(nulls)), [0, *range(3 + len(nulls), len(headers))]],
     )
 
 
@@ -128,7 +126,7 @@ def against_chance(run: Run, data: xr.Dataset) -> Table:
         header(*headers),
         rows,
         "llrrrrrrrr",
-        on_paper=[range(6), [0, 1, 2, 6, 7, 8, 9]],
+        keys=3,
     )
 
 

@@ -73,7 +73,6 @@ def _cases(run: Run, data: xr.Dataset) -> Table:
         headers,
         rows,
         "lrrrrrrrr",
-        on_paper=[range(5), [0, 5, 6], [0, 7, 8]],
     )
 
 

@@ -18,9 +18,9 @@ import xarray as xr
 from reports.run import Run, column, words_of
 from reports.tables.cells import Cell, header, missing, number, p_value, text
 from reports.tables.table import Table
+from reports.tables.verdicts_on_paper import every_head, tolerance
 from reports.text.number import MISSING, count, percent, rounded
 
-SIDES = {"at_most": "≤", "at_least": "≥", "within": "|·| ≤"}
 ESTIMATE = ("estimate", "se", "skew", "lower", "upper")
 P_VALUES = ("p_holds", "p_fails", "p_holds_adjusted", "p_fails_adjusted")
 CELL = ("cell_bound", "cell_n", "cell_count", "cell_p_holds", "cell_p_fails")
@@ -29,11 +29,6 @@ NUMBERS = (*ESTIMATE, *P_VALUES, *CELL)
 
 DETAILS = "verdict_heads"
 """Name of the table of every head's verdicts, to which the others lead."""
-
-
-def tolerance(claim: Mapping[str, Any]) -> str:
-    """The tolerance of a claim, behind its side: `≤ 0.05`."""
-    return f"{SIDES[claim['side']]} {claim['tolerance']:g}"
 
 
 def every_verdict(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
@@ -60,7 +55,7 @@ def every_verdict(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> T
         header(*judged, *p, "estimate from"),
         rows,
         "lllrrrrrrrrl",
-        only_page=True,
+        narrow=every_head(run, data, claims),
     )
 
 

@@ -18,13 +18,11 @@ from markupsafe import Markup
 from reports.run import Run, column, words_of
 from reports.tables.cells import Cell, header, missing, mixed, share, text, whole
 from reports.tables.table import Table
-from reports.tables.verdict_heads import DETAILS, every_verdict, tolerance
-from reports.text.latex import text_latex
+from reports.tables.verdict_heads import DETAILS, every_verdict
+from reports.tables.verdicts_on_paper import narrow_verdicts, numbered, tolerance
 from reports.text.number import MISSING, count, percent
 
 HEADS = {"kv_head": "value head", "head": "head"}
-SIDE_BY_SIDE = 5
-"""Claims that paper has room for beside the layer."""
 
 
 def verdict_tables(run: Run) -> list[Table]:
@@ -95,9 +93,7 @@ def _overall(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
         headers,
         rows,
         "pprrrrr",
-        widths={0: "2.6cm", 1: "2.3cm", 5: "1.7cm"},
-        paper_rows=9,
-        on_paper=[range(6), (0, 6)],
+        narrow=narrow_verdicts(run, data, claims),
     )
 
 
@@ -139,11 +135,7 @@ def _by_layer(data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
                 *(share(holds - fails, f"{holds} / {fails}") for holds, fails in counts),
             ]
         )
-    headers = [mixed("layer"), *(_name(claim["key"]) for claim in claims)]
-    groups = [
-        [0, *range(first, min(first + SIDE_BY_SIDE, len(headers)))]
-        for first in range(1, len(headers), SIDE_BY_SIDE)
-    ]
+    headers = [mixed("layer"), *(text(claim["key"]) for claim in claims)]
     caption = (
         "Heads of which a claim holds / fails, by layer; the others are undetermined. Claims by"
         " their short names; a column sorts by the difference."
@@ -155,11 +147,10 @@ def _by_layer(data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
         headers,
         rows,
         "r" * len(headers),
-        on_paper=groups,
+        narrow=numbered(
+            "layer",
+            claims,
+            [[row[0], *(text(cell.plain.replace(" ", "")) for cell in row[1:])] for row in rows],
+            "Heads of which a claim holds/fails, by layer; the others are undetermined.",
+        ),
     )
-
-
-def _name(key: str) -> Cell:
-    """The short name of a claim, which paper sets on two lines."""
-    group, _, rest = key.partition(".")
-    return replace(text(key), latex=rf"\shortstack[r]{{{text_latex(group)}.\\ {text_latex(rest)}}}")

@@ -76,6 +76,7 @@ _LATEX_TEXT: Final = (
         ∉ $\notin$ ∞ $\infty$ √ $\surd$ ∑ $\sum$ → $\to$ ⇔ $\Leftrightarrow$ ⇒ $\Rightarrow$
         ‖ $\|$ 𝔼 $\mathbb{E}$ ² $^2$ ³ $^3$ ½ $\frac12$ ° $^\circ$ ⁻ $^-$ ∖ $\setminus$
         ⟨ $\langle$ ⟩ $\rangle$ ’ ' ‘ ` “ `` ” '' § \S{} ᵀ $^\top$ ∅ $\emptyset$ ⪰ $\succeq$ › $>$
+        † $^\dagger$
         """)
     | {sign: rf"$\{name}$" for name, sign in _GREEK.items() if not name.startswith("var")}
     | dict.fromkeys("\u0304\u0332", "")
@@ -105,6 +106,11 @@ def prose_html(text: str) -> Markup:
     indices and exponents, everything else is escaped.
     """
     return Markup("").join(_html(kind, words) for kind, words in _scripts(text, _SCRIPT_OF_LETTER))
+
+
+def prose_latex(text: str) -> str:
+    """Render a sentence as LaTeX, as `prose_html` reads it."""
+    return "".join(_latex(kind, words) for kind, words in _scripts(text, _SCRIPT_OF_LETTER))
 
 
 def mixed_latex(text: str) -> str:

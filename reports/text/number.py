@@ -1,9 +1,9 @@
 """Numbers as a reader should see them: value ± error, rounded together, in plain text, HTML and
 LaTeX.
 
-The error keeps two significant digits and the value as many decimals (the rule of the Particle Data
-Group without its 3-5-9 refinement). What was not measured reads n/a, never the name of a missing
-float. Imports the standard library only.
+The error keeps one or two significant digits by the rule of the Particle Data Group (Review of
+Particle Physics, Introduction, section 5.3), and the value as many decimals. What was not measured
+reads n/a, never the name of a missing float. Imports the standard library only.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
 from typing import Final
 
-ERROR_DIGITS: Final = 2
+TWO_DIGITS_BELOW: Final = Decimal("3.55")
+"""First digits of an error that keeps two digits: 1.00 to 3.54. From 3.55 to 9.49 it keeps one, and
+9.50 to 9.99 become 10.
+"""
 VALUE_DIGITS: Final = 3
 """Significant digits of a value without an error."""
 MOST_DIGITS: Final = 7
@@ -58,6 +61,17 @@ class Number:
         )
         return f"${inner}$"
 
+    @property
+    def siunitx(self) -> str:
+        """As in `1.2(3)e-5`, which siunitx reads: the error in units of the last digit. An unknown
+        error is left out, and what was not measured is empty.
+        """
+        if self.value is None:
+            return ""
+        decimals = len(self.value.partition(".")[2])
+        error = f"({Decimal(self.error).scaleb(decimals):.0f})" if self.error else ""
+        return self.value + error + (f"e{self.power}" if self.power else "")
+
     def _joined(self, between: str, power: str, minus: str, missing: str = MISSING) -> str:
         if self.value is None:
             return MISSING
@@ -70,13 +84,16 @@ class Number:
 
 
 def rounded(value: float, error: float | None = None, *, digits: int = VALUE_DIGITS) -> Number:
-    """Round a value to its error, which is shown with two significant digits.
+    """Round a value to its error, which is shown with one or two significant digits.
 
     Args:
         value: any float; not finite means not measured.
         error: its standard error, same unit. None: no error belongs to it (a count, a definition).
             Not finite: it belongs, but is unknown.
         digits: significant digits of the value where the error is unknown or none.
+
+    >>> [rounded(0.8271, error).plain for error in (0.0354, 0.0355, 0.0950)]
+    ['0.827 ± 0.035', '0.83 ± 0.04', '0.83 ± 0.10']
     """
     if not math.isfinite(value):
         return Number(None, asked=error is not None)
@@ -85,21 +102,19 @@ def rounded(value: float, error: float | None = None, *, digits: int = VALUE_DIG
     size = max(
         (
             _exponent(x, k)
-            for x, k in ((exact, MOST_DIGITS if spread else digits), (spread, ERROR_DIGITS))
+            for x, k in ((exact, MOST_DIGITS if spread else digits), (spread, 1))
             if x
         ),
         default=0,
     )
     power = 0 if PLAIN_FROM <= size < PLAIN_BELOW else size
     if spread:
-        last = max(_exponent(spread, ERROR_DIGITS) - ERROR_DIGITS + 1, size - MOST_DIGITS + 1)
+        last = max(_last_of_error(spread), size - MOST_DIGITS + 1)
     else:
         whole = exact == exact.to_integral_value()
         last = size - digits + 1 if power else 0 if whole else min(size - digits + 1, 0)
     error_text = (
-        None
-        if spread is None
-        else _digits(spread, last, power, up=_exponent(spread, ERROR_DIGITS) < last)
+        None if spread is None else _digits(spread, last, power, up=_exponent(spread, 1) < last)
     )
     return Number(_digits(exact, last, power), error_text, power, asked=error is not None)
 
@@ -120,6 +135,12 @@ def percent(share: float, digits: int = 1) -> str:
 def count(number: int, singular: str, plural: str | None = None) -> str:
     """A count with its noun, thousands set apart: `1 head`, `8,192 tokens`."""
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
+def _last_of_error(error: Decimal) -> int:
+    """Power of ten of the last digit that an error keeps."""
+    first = error.adjusted()
+    return first - (error.scaleb(-first) < TWO_DIGITS_BELOW)
 
 
 def _exponent(number: Decimal, digits: int) -> int:

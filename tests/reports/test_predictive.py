@@ -106,7 +106,6 @@ def test_the_table_says_how_well_each_source_predicts(run: xr.DataTree):
     assert rows[11][2] == rows[11][5] == rows[11][9] == "n/a"
     assert "8 heads at 31 sizes N from 2 to 32" in table.caption
     assert "(5 for P, 5 for R)" in table.caption
-    assert table.latex().count(r"\begin{tabular}") == 2
 
 
 def test_the_table_of_the_check_counts_what_simulation_contradicts(run: xr.DataTree):

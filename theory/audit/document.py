@@ -1,7 +1,7 @@
 """An audit written down: what was drawn, whether each target is met, the tables. Imports numpy;
 nothing of it is typed by hand.
 
-`python -m theory.audit docs/audit.md` writes docs/audit.md.
+`python -m theory.audit docs/studies/audit.md` writes docs/studies/audit.md.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ WIDTH_RELATIVE = 0.6
 ERROR_MEDIAN, ERROR_NINTH_DECILE = 0.005, 0.02
 """The targets."""
 
-COMMAND = ".venv/bin/python -m theory.audit docs/audit.md --workers 2"
+COMMAND = ".venv/bin/python -m theory.audit docs/studies/audit.md --workers 2"
 
 NAMES = {"grid": "Grid", "random": "Random heads", "small": "Small heads"}
 

@@ -3,7 +3,7 @@ truth it lies.
 
 A violation is a bound beyond 4 standard errors of the simulated mean, on its wrong side;
 `theory.audit.rows` draws the rows, `theory.audit.heads` the heads, `theory.audit.document` writes
-it down: `python -m theory.audit docs/audit.md`. Imports numpy.
+it down: `python -m theory.audit docs/studies/audit.md`. Imports numpy.
 """
 
 from __future__ import annotations

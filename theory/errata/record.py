@@ -123,7 +123,7 @@ def _erratum(words: dict[str, Any]) -> Erratum:
 ERRATA: tuple[Erratum, ...] = tuple(_erratum(words) for words in _WORDS["erratum"])
 """All errata, by number."""
 
-COMMAND = ".venv/bin/python -m theory.errata docs/errata.md"
+COMMAND = ".venv/bin/python -m theory.errata docs/reference/errata.md"
 
 
 def number_of(value: float, digits: int) -> str:
@@ -177,6 +177,6 @@ def markdown() -> str:
         "",
         table_2.markdown(),
         "",
-        "Table 1, row by row: [table1.md](table1.md).",
+        "Table 1, row by row: [Table 1](../studies/table1.md).",
     ]
     return "\n".join(lines) + "\n"

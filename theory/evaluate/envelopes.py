@@ -41,17 +41,19 @@ def envelope(
         dimension: head size d.
         n: sizes N >= 1; N = T gives 1, N > T gives NaN.
         choices: keywords:
-            edition: "printed", "repaired", "sharp", "conditional" or "predicted" (an approximation,
-                no bound); has to be given.
-            kappa: the constant of the printed and repaired tails; None (default) is 1/8. The others
-                have none.
-            sink: position of the sink among the tokens (default 0), None where it is not visible.
-            delta0: reading of Δ₀: "out" (default) as eq. (29), "in" as eq. (8).
-            sink_in_b: whether a_max_in in B includes the sink (default).
-            convention: "paper" (default), or "followup" for strict inner balls and one F (not for
-                printed and repaired).
-            feasible: whether some vectors have this Gram, where the caller knows; None (default):
-                find out.
+
+            - edition: "printed", "repaired", "sharp", "conditional" or "predicted" (an
+              approximation, no bound); has to be given.
+            - kappa: the constant of the printed and repaired tails; None (default) is 1/8. The
+              others have none.
+            - sink: position of the sink among the tokens (default 0), None where it is not
+              visible.
+            - delta0: reading of Δ₀: "out" (default) as eq. (29), "in" as eq. (8).
+            - sink_in_b: whether a_max_in in B includes the sink (default).
+            - convention: "paper" (default), or "followup" for strict inner balls and one F (not
+              for printed and repaired).
+            - feasible: whether some vectors have this Gram, where the caller knows; None
+              (default): find out.
 
     Returns:
         An `Envelope` with arrays of shape (K,).

@@ -1,7 +1,7 @@
 """Table 1 put to the test: what each parameter does to the bounds and to the truth, and
 elasticities at an example head.
 
-`python -m theory.paper_tables.table_1 docs/table1.md` writes the table;
+`python -m theory.paper_tables.table_1 docs/studies/table1.md` writes the table;
 `theory.paper_tables.witnesses` decides, `theory.what_if.elasticity` takes the differences. Source:
 arXiv 2602.01893, Table 1, eq. (33).
 """
@@ -137,7 +137,7 @@ def _signs(row: Row, symbolic: Mapping[str, Sign]) -> str:
 
 
 def settled() -> str:
-    """Return Table 1 with the signs that sympy finds and the verdicts that docs/table1.md
+    """Return Table 1 with the signs that sympy finds and the verdicts that docs/studies/table1.md
     records, as Markdown; nothing is simulated.
     """
     lines = [
@@ -190,8 +190,8 @@ def markdown(effects: list[Effect], points: int = POINTS, draws: int = DRAWS) ->
         "# Table 1, put to the test",
         "",
         (
-            "Written by `.venv/bin/python -m theory.paper_tables.table_1 docs/table1.md` (about a"
-            " minute)."
+            "Written by `.venv/bin/python -m theory.paper_tables.table_1 docs/studies/table1.md`"
+            " (about a minute)."
         ),
         "",
         (

@@ -40,7 +40,7 @@ FLAT = 1e-12
 @dataclass(frozen=True, slots=True)
 class Row:
     """An arrow of Table 1 (or of eq. (33)): what is raised, the sign claimed for the lower
-    bounds, and what docs/table1.md finds.
+    bounds, and what docs/studies/table1.md finds.
     """
 
     name: str

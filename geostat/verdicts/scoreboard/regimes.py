@@ -41,7 +41,8 @@ def regimes(tree: xr.DataTree) -> Finding:
         answer,
         f"κ = {with_interval(kappa, low, high)}; by both descriptions {counts}; {none}"
         " unclassified",
-        "The paper gives no thresholds; ours were set beforehand (docs/experiments.md).",
+        "The paper gives no thresholds; ours were set beforehand"
+        " (docs/explanation/experiments.md).",
     )
 
 

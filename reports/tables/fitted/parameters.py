@@ -31,8 +31,6 @@ from reports.text.number import count, percent
 PARAMETER_HEADERS = header(
     "parameter", "meaning (unit); source", "median [quartiles]", "typical ±", "heads"
 )
-PARAMETER_ROWS = 12
-"""Rows of parameters to a tabular on paper, where they have up to four lines."""
 SHORT = {
     "sink_smallest_share": r"\pi_{\mathrm{sink}}",
     "compressed_share": r"\pi_{\mathrm{short}}",
@@ -158,8 +156,7 @@ def _parameters(run: Run, name: str, title: str, what: str, rows: list[list[Cell
         PARAMETER_HEADERS,
         rows,
         "lprrr",
-        widths={1: "4.4cm", 2: "2.7cm"},
-        paper_rows=PARAMETER_ROWS,
+        keys=2,
     )
 
 

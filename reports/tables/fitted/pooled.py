@@ -11,9 +11,6 @@ from reports.run import Run
 from reports.tables.cells import Cell, header, mixed, number, symbol, text, whole
 from reports.tables.table import Table
 
-BY_LAYER_ON_PAPER = (0, 1, 2, 3, 4), (0, 5, 6, 7), (0, 8, 9)
-"""Which columns of the table by layer stand side by side on paper."""
-
 
 def pooled_tables(run: Run) -> list[Table]:
     """Both tables; none where the run holds no pooled fits."""
@@ -40,8 +37,8 @@ def _depth(run: Run, data: xr.Dataset) -> Table:
                 whole(float(at["layers_used"])),
             ]
         )
-    lead, change = ("", "of heads pooled (unit); source"), ("first to", "last layer")
-    headers = header(*lead, ("whole", "model"), "line", change, ("±", "of layers"), "layers")
+    lead, change = ("", "of heads pooled (unit); source"), "first to last layer"
+    headers = header(*lead, "whole model", "line", change, "± of layers", "layers")
     caption = (
         "Where a curve is fitted heads are pooled first. First to last layer: change along a"
         " least-squares line through the layers' values, or (log) through their logarithms, where"
@@ -56,8 +53,7 @@ def _depth(run: Run, data: xr.Dataset) -> Table:
         headers,
         rows,
         "lprlrrr",
-        widths={1: "4.2cm"},
-        on_paper=((0, 1, 2, 6), (0, 3, 4, 5)),
+        keys=2,
     )
 
 
@@ -77,8 +73,8 @@ def _by_layer(run: Run, data: xr.Dataset) -> Table:
         symbol(str(data["latex"].sel(parameter=name).item())) for name in data["parameter"].values
     ]
     caption = (
-        f"What the table above says of the whole model, layer by layer. {_errors(run)}; n/a: at"
-        " a bound, or not there."
+        "What the table of heads pooled says of the whole model, layer by layer."
+        f" {_errors(run)}; n/a: at a bound, or not there."
     )
     return Table(
         "pooled",
@@ -87,7 +83,6 @@ def _by_layer(run: Run, data: xr.Dataset) -> Table:
         [mixed("layer"), *symbols],
         rows,
         "r" * (len(symbols) + 1),
-        on_paper=BY_LAYER_ON_PAPER,
     )
 
 

@@ -116,7 +116,7 @@ def test_heads_drawn_from_the_model_lie_outside_bounds_at_their_own_cosines(
 
 
 def test_the_documents_quote_these_shares(found: dict[str, xr.Dataset]):
-    text = " ".join((DOCS / "bounds.md").read_text(encoding="utf-8").split())
+    text = " ".join((DOCS / "studies" / "bounds.md").read_text(encoding="utf-8").split())
     told = re.search(
         r"Recall lies inside in (\d+)% of cells and clearly outside in (\d+)%; at the cosines they"
         r" are drawn with in (\d+)% and (\d+)%",

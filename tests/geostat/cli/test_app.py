@@ -59,6 +59,12 @@ def test_the_main_job_tells_its_stages_and_prints_the_verdict(finished: Finished
     [
         ("tables", ("--only", "norm"), "'norm' is no table of this run, expected some of "),
         ("tables", ("--format", "tex"), "--format tex: expected one of latex, markdown, html,"),
+        ("tables", ("--columns", "3"), "--columns 3: expected 1 or 2. Give the columns of your"),
+        (
+            "tables",
+            ("--standalone", "--format", "csv"),
+            "--standalone --format csv: expected latex among the formats, of which the document",
+        ),
         ("figures", ("--only", "99"), "'99' is no figure of this run, expected some of "),
         ("figures", ("--format", "gif"), "--format gif: expected one of pdf, png, svg."),
         ("figures", ("--width", "3"), "--width 3: expected 2.5 to 14 inches, as a number with in,"),
@@ -84,6 +90,12 @@ def test_what_is_no_table_figure_format_or_width_is_refused_and_nothing_written(
 def test_one_table_and_one_figure_are_written_as_asked(finished: Finished, tmp_path: Path):
     asked = ("--only", "norms", "--quiet", "--out", tmp_path)
     assert geostat("tables", finished.store, "--format", "csv,json", *asked).code == 0
+    paper = ("--format", "latex", "--columns", 2, "--standalone")
+    assert geostat("tables", finished.store, *paper, *asked).code == 0
+    assert r"\begin{table*}" in (tmp_path / "norms.tex").read_text(encoding="utf-8")
+    document = (tmp_path / "tables.tex").read_text(encoding="utf-8")
+    assert document.startswith(r"\documentclass[twocolumn]{article}")
+    assert document.count(r"\caption") == 1
     given = ("--format", "svg", "--width", "8.255cm")
     assert geostat("figures", finished.store, *given, *asked).code == 0
     names = {path.name for path in tmp_path.iterdir()}
@@ -91,8 +103,10 @@ def test_one_table_and_one_figure_are_written_as_asked(finished: Finished, tmp_p
         "norms.csv",
         "norms.json",
         "norms.svg",
-        "norms_caption.txt",
+        "norms.tex",
         "norms_caption.tex",
+        "norms_caption.txt",
+        "tables.tex",
     }
     width = re.search(r'width="([0-9.]+)pt"', (tmp_path / "norms.svg").read_text(encoding="utf-8"))
     assert float(width[1]) == pytest.approx(3.25 * 72)

@@ -3,8 +3,6 @@ is labelled, foreign names are escaped.
 """
 
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +22,6 @@ from reports.comparison.shared import REPORTED
 from reports.comparison.tables import comparison_tables
 from reports.figures import style
 from reports.figures.every import draw
-from reports.tables.every import write_table
 
 
 @pytest.fixture
@@ -139,32 +136,3 @@ def test_the_page_holds_all_escapes_names_and_fetches_nothing(data: xr.Dataset, 
     assert not list(tmp_path.rglob(".*draft"))
     latex = (tmp_path / "tables" / "comparison_runs.tex").read_text(encoding="utf-8")
     assert r"\&\_\$" in latex
-
-
-def test_paper_sets_six_runs_a_few_at_a_time(data: xr.Dataset):
-    table = comparison_tables(of_many(data, 6))["comparison_numbers"]
-    heads = [[table.headers[column].plain for column in group] for group in table.on_paper]
-    words = "mean over heads of"
-    assert heads == [[words, "A", "B"], [words, "C", "D"], [words, "E", "F"], [words, REPORTED]]
-
-
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX is installed (pdflatex)")
-@pytest.mark.parametrize("runs", [2, 6])
-def test_tables_of_wide_numbers_fit_the_text_of_a_plain_article(
-    data: xr.Dataset, tmp_path: Path, runs: int
-):
-    many = of_many(data, runs).copy(deep=True)
-    many["spread"][:] = np.array(
-        [-0.0553, -0.00895, 0.0341]
-    )  # signs, and three digits behind zeros, on either side
-    tables = comparison_tables(many)
-    for table in tables.values():
-        write_table(table, tmp_path)
-    document = "\\documentclass{article}\\usepackage{booktabs,amssymb}\\begin{document}\n"
-    (tmp_path / "all.tex").write_text(
-        document + "\n\n".join(f"\\input{{{name}}}" for name in tables) + "\\end{document}\n"
-    )
-    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "all.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-2000:]
-    assert "Overfull" not in (tmp_path / "all.log").read_text(encoding="latin-1")

@@ -137,7 +137,9 @@ def test_captions_are_set_by_latex(tmp_path):
 
 
 def test_a_table_in_the_docs_names_every_figure_and_its_counterpart():
-    page = (Path(__file__).parents[3] / "docs" / "report.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "how_to" / "figures_for_slides.md").read_text(
+        encoding="utf-8"
+    )
     rows = re.findall(r"^\| (Figure \d+|) ?\| (`[a-z_`, ]+`) \|", page, re.MULTILINE)
     told = {name.strip("` "): paper for paper, names in rows for name in names.split(",")}
     assert told == {plan.name: plan.paper for plan in every.FIGURES}

@@ -51,7 +51,7 @@ def test_cases_and_tokens_are_those_of_the_dataset():
     assert list(cases.index if cases.index.name else cases.iloc[:, 0]) == list(ROWS.values())
     rows = cases.reset_index().astype(str)
     assert rows.iloc[2].tolist()[-9:-6] == ["strongest elsewhere", "75.0%", "6"]
-    assert rows.iloc[2].tolist()[-6:-4] == ["0.3000 ± 0.0030", "0.4000 ± 0.0040"]
+    assert rows.iloc[2].tolist()[-6:-4] == ["0.3000 ± 0.0030", "0.400 ± 0.004"]
     assert set(rows.iloc[3].tolist()[-6:]) == {"n/a"}
     listed = tokens.reset_index().astype(str).iloc[:, -8:].values.tolist()
     assert listed == [

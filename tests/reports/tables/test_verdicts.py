@@ -11,107 +11,15 @@ import pytest
 import xarray as xr
 from support.pages import page_html
 from support.reports_tree import run_tree
+from support.verdicts import judged
 
 from geostat.display.tree import with_display
 from reports.page import page
 from reports.tables.every import tables
 
-CLAIMS = [
-    {
-        "key": "norms.cv",
-        "says": "norms are constant",
-        "of": "kv_head",
-        "side": "at_most",
-        "units": "1",
-        "tolerance": 0.05,
-        "source": "§3.1",
-        "estimate": "/norms/cv_token",
-        "second_test": "/norms/other_p",
-    },
-    {
-        "key": "bounds.sharp",
-        "says": "curves lie within <sharp> bounds",
-        "of": "head",
-        "side": "within",
-        "units": "1",
-        "tolerance": 0.01,
-        "source": "a & b",
-        "estimate": "/envelope",
-        "select": {"edition": "sharp", "gram": "offset"},
-    },
-]
-ANSWERS = {"1": "holds", "-1": "fails", "0": "undetermined", "-2": "no estimate"}
-BOUNDS = {"0": "precision_lower", "1": "precision_upper", "2": "recall_lower", "3": "recall_upper"}
-
-
-def verdicts(*, errors: bool = True) -> xr.Dataset:
-    data = {}
-    for claim, answer in zip(
-        CLAIMS,
-        (np.array([[1, -1], [0, -2]]), np.array([[1, 1, -1, 0], [0, 0, 0, -1]])),
-        strict=True,
-    ):
-        of = claim["of"]
-        dims = (f"claim_{of}", "layer", of)
-        estimate = np.where(
-            answer == -2, np.nan, 0.1 * np.arange(1, answer.size + 1).reshape(answer.shape)
-        )
-        se = 0.01 * estimate if errors else estimate * np.nan
-        parts = {
-            "answer": answer,
-            "estimate": estimate,
-            "se": se,
-            "skew": 0.5 + 0 * se,
-            "lower": estimate - 2 * se,
-            "upper": estimate + 2 * se,
-        }
-        parts |= {"p_holds": estimate / 10 + 0 * se, "p_fails": 1e-6 * estimate + 0 * se}
-        parts |= {"p_holds_adjusted": estimate / 5 + 0 * se, "p_fails_adjusted": 0.5 + 0 * se}
-        if of == "head":
-            parts |= {
-                "cell_bound": np.arange(8).reshape(2, 4) % 4,
-                "cell_n": np.full((2, 4), 7),
-                "cell_count": np.full((2, 4), 80),
-            }
-            parts |= {"cell_p_holds": 0.25 + 0 * se, "cell_p_fails": 0.75 + 0 * se}
-        data |= {f"{name}_{of}": (dims, values[None]) for name, values in parts.items()}
-    counts = {"tested": [3, 8], "holds": [1, 2], "fails": [1, 2], "undetermined": [1, 4]}
-    data |= {name: (("claim",), np.array(values)) for name, values in counts.items()}
-    data |= {
-        "true_share": (("claim",), [0.5, np.nan]),
-        "true_share_lower": (("claim",), [0.32, np.nan]),
-        "true_share_upper": (("claim",), [0.68, np.nan]),
-        "holds_adjusted": (("claim",), [0, 2]),
-        "fails_adjusted": (("claim",), [1, 0]),
-        "tolerance": (("claim",), [0.05, 0.01]),
-        "within": (("claim",), [0.0889, 1.0]),
-    }
-    coords = {
-        "claim": [claim["key"] for claim in CLAIMS],
-        "claim_kv_head": ["norms.cv"],
-        "claim_head": ["bounds.sharp"],
-    }
-    coords |= {"layer": [0, 1], "kv_head": [0, 1], "head": [0, 1, 2, 3]}
-    return xr.Dataset(
-        data,
-        coords=coords,
-        attrs={
-            "claims": json.dumps(CLAIMS),
-            "answers": json.dumps(ANSWERS),
-            "bounds": json.dumps(BOUNDS),
-            "false_discovery_rate": 0.05,
-        },
-    )
-
-
-def tree(*, documents: int = 3) -> xr.DataTree:
-    found = run_tree(documents=documents)
-    found["verdicts"] = xr.DataTree(verdicts(errors=documents > 1))
-    return with_display(found)
-
 
 def test_each_claim_is_told_with_its_tolerance_counts_and_share():
-    made = tables(tree())
+    made = tables(judged())
     assert list(made)[:3] == ["verdicts", "verdict_layers", "verdict_heads"]
     rows = made["verdicts"].frame().to_numpy().tolist()
     assert rows[0] == [
@@ -140,12 +48,12 @@ def test_each_claim_is_told_with_its_tolerance_counts_and_share():
 
 
 def test_layers_count_what_holds_and_fails():
-    rows = tables(tree())["verdict_layers"].frame().to_numpy().tolist()
+    rows = tables(judged())["verdict_layers"].frame().to_numpy().tolist()
     assert rows == [["0", "1 / 1", "2 / 1"], ["1", "0 / 0", "0 / 1"]]
 
 
 def test_every_verdict_stands_with_what_it_rests_on():
-    rows = tables(tree())["verdict_heads"].frame().to_numpy().tolist()
+    rows = tables(judged())["verdict_heads"].frame().to_numpy().tolist()
     assert len(rows) == 4 + 8
     assert rows[0] == [
         "norms.cv",
@@ -161,20 +69,20 @@ def test_every_verdict_stands_with_what_it_rests_on():
         "0.50",
         "/norms/cv_token; and /norms/other_p",
     ]
-    assert "moderated over the heads of the claim" in tables(tree())["verdict_heads"].caption
+    assert "moderated over the heads of the claim" in tables(judged())["verdict_heads"].caption
     assert rows[3][1:5] == ["L1V1", "no estimate", "n/a", "n/a"]
     assert rows[4][0:3] == ["bounds.sharp", "L0H0", "holds"]
 
 
 @pytest.mark.parametrize(("skew", "shown"), [(-0.001, "0.00"), (-1.234, "−1.23"), (np.nan, "n/a")])
 def test_a_skewness_has_two_decimals_and_no_negative_nothing(skew: float, shown: str):
-    found = tree()
+    found = judged()
     found["verdicts"]["skew_kv_head"][:] = skew
     assert tables(found)["verdict_heads"].frame().to_numpy().tolist()[0][5] == shown
 
 
 def test_a_verdict_on_bounds_names_the_bound_that_decided_with_its_own_p():
-    rows = tables(tree())["verdict_heads"].frame().to_numpy().tolist()[4:]
+    rows = tables(judged())["verdict_heads"].frame().to_numpy().tolist()[4:]
     assert rows[0][7:11] == ["0.25", "0.75", "0.020", "0.50"]
     end = "at N = 7, edition sharp, gram offset; one of 80 bounds"
     assert rows[0][-1] == f"/envelope/precision_lower − precision {end}"
@@ -183,7 +91,7 @@ def test_a_verdict_on_bounds_names_the_bound_that_decided_with_its_own_p():
 
 
 def test_verdicts_that_keep_no_adjusted_p_are_shown_without():
-    run = tree()
+    run = judged()
     names = ("_adjusted_kv_head", "_adjusted_head")
     run["verdicts"] = xr.DataTree(
         run["verdicts"]
@@ -196,7 +104,7 @@ def test_verdicts_that_keep_no_adjusted_p_are_shown_without():
 
 
 def test_one_document_is_told_to_settle_nothing():
-    made = tables(tree(documents=1))
+    made = tables(judged(documents=1))
     assert made["verdicts"].caption == "One document gives no standard errors: nothing is settled."
     assert not any(
         "nan" in cell.lower() for row in made["verdict_heads"].frame().to_numpy() for cell in row
@@ -228,7 +136,7 @@ class Links(HTMLParser):
 
 @pytest.fixture(scope="module")
 def html():
-    return page_html(tree())
+    return page_html(judged())
 
 
 def test_the_page_leads_from_a_claim_to_its_verdicts(html):
@@ -251,10 +159,10 @@ def test_the_page_leads_from_a_claim_to_its_verdicts(html):
 def test_verdicts_of_very_many_heads_are_a_file_alone(monkeypatch):
     monkeypatch.setattr(page, "MOST_VERDICTS", 10)
     reader = Links()
-    reader.feed(page_html(tree()))
+    reader.feed(page_html(judged()))
     assert "table-verdict_heads" in reader.ids
     assert set(reader.shows.values()) == {"#table-verdict_heads"}
-    assert "p (fails)" not in page_html(tree())
+    assert "p (fails)" not in page_html(judged())
 
 
 @pytest.mark.parametrize(

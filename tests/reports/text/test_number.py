@@ -41,11 +41,18 @@ def test_value_and_error_have_the_same_decimals(value, error):
     assert len(shown.value.partition(".")[2]) == len(shown.error.partition(".")[2])
 
 
-@given(st.floats(0.01, 100), st.floats(0.001, 100))
-def test_the_error_keeps_two_significant_digits(value, error):
-    digits = rounded(value, error).error.replace(".", "").lstrip("0")
-    assert len(digits) == 2 or (len(digits) == 3 and digits.endswith("0") and error > 99)
-    assert abs(float(rounded(value, error).error) / error - 1) <= 0.05 + 1e-9
+# Particle Data Group, Review of Particle Physics, Introduction, section 5.3: "if the three highest
+# order digits of the error lie between 100 and 354, we round to two digits. If they lie between 355
+# and 949, we round to one digit. Finally, if they lie between 950 and 999, we round up to 1000 and
+# keep two significant digits." Its own examples: 0.827 ± 0.119, 0.827 ± 0.367.
+@given(st.integers(100, 999), st.integers(-4, 0))
+def test_the_error_keeps_the_digits_of_the_particle_data_group(three, power):
+    shown = rounded(0.827, float(Decimal(three).scaleb(power)))
+    step = 10 if three < 355 or three >= 950 else 100
+    expected = (Decimal(three) / step).quantize(Decimal(1)) * step if three < 950 else 1000
+    assert Decimal(shown.error) == Decimal(expected).scaleb(power)
+    if power < -2:  # not rounded before the point
+        assert len(shown.error.replace(".", "").lstrip("0")) == (1 if step == 100 else 2)
 
 
 @given(values)
@@ -82,9 +89,11 @@ def test_all_forms_show_the_same_digits(value, error):
 @pytest.mark.parametrize(
     ("value", "error", "expected"),
     [
-        (0.1234, 0.0456, "0.123 ± 0.046"),
+        (0.1234, 0.0456, "0.12 ± 0.05"),
+        (0.827, 0.119, "0.83 ± 0.12"),
+        (0.827, 0.367, "0.8 ± 0.4"),
         (1.2345e-5, 3e-7, "(1.234 ± 0.030)×10⁻⁵"),
-        (1234, 567, "1230 ± 570"),
+        (1234, 567, "1200 ± 600"),
         (0.0996, 0.0996, "0.10 ± 0.10"),
         (57, 0, "57 ± 0"),
         (-0.2, 25, "0 ± 25"),

@@ -1,4 +1,4 @@
-"""docs/audit.md: written from an audit, every verdict computed and able to fail."""
+"""docs/studies/audit.md: written from an audit, every verdict computed and able to fail."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_the_command_writes_the_file(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_the_document_in_docs_is_whole_and_recent():
-    written = (DOCS / "audit.md").read_text(encoding="utf-8")
+    written = (DOCS / "studies" / "audit.md").read_text(encoding="utf-8")
     assert "3,645 rows" in written
     assert "## Small heads" in written
     for line in document._how(

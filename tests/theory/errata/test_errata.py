@@ -71,8 +71,8 @@ def test_every_erratum_stands_at_a_place_and_is_carried_by_the_statements_there(
 
 
 def test_the_report_in_docs_is_what_its_command_writes() -> None:
-    # After a change to an erratum: .venv/bin/python -m theory.errata docs/errata.md
-    assert (DOCS / "errata.md").read_text(encoding="utf-8") == record.markdown()
+    # After a change to an erratum: .venv/bin/python -m theory.errata docs/reference/errata.md
+    assert (DOCS / "reference" / "errata.md").read_text(encoding="utf-8") == record.markdown()
 
 
 def test_the_report_says_where_what_why_and_what_instead_with_numbers() -> None:

@@ -272,7 +272,7 @@ def test_the_verdicts_of_docs_stand_with_the_rows() -> None:
 
 
 def test_docs_hold_the_settled_verdicts() -> None:
-    page = (DOCS / "table1.md").read_text(encoding="utf-8")
+    page = (DOCS / "studies" / "table1.md").read_text(encoding="utf-8")
     seen = {
         line.split(" | ")[0].lstrip("| "): line
         for line in page.splitlines()
@@ -287,11 +287,11 @@ def test_docs_hold_the_settled_verdicts() -> None:
 
 @pytest.mark.slow
 def test_table_1_in_docs_is_what_its_command_finds() -> None:
-    # After a change: .venv/bin/python -m theory.paper_tables.table_1 docs/table1.md
+    # After a change: .venv/bin/python -m theory.paper_tables.table_1 docs/studies/table1.md
     points = sample_points(80)
     found: list[Effect] = [effect(one, points, draws=1000) for one in ROWS]
     assert {one.row.name: one.verdict for one in found} == VERDICTS
-    assert markdown(found) == (DOCS / "table1.md").read_text(encoding="utf-8")
+    assert markdown(found) == (DOCS / "studies" / "table1.md").read_text(encoding="utf-8")
 
 
 def test_elasticities_of_the_printed_bound_are_its_derivative() -> None:

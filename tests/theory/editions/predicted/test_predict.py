@@ -73,7 +73,7 @@ def judged() -> dict[str, FloatArray]:
 def test_errors_over_the_grid_are_small(judged: dict[str, FloatArray], quantity: str) -> None:
     error = np.abs(judged["error"][QUANTITIES.index(quantity)])
     assert error.size >= 400
-    # Measured: median .0011 at most, 90th percentile .0096 at most; more in docs/audit.md.
+    # Measured: median .0011 at most, 90th percentile .0096 at most; more in docs/studies/audit.md.
     assert np.median(error) < 0.0015
     assert np.quantile(error, 0.9) < 0.011
 

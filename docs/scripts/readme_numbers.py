@@ -1,0 +1,196 @@
+"""Numbers of README.md: each as quoted, as a run has it, and the cell that it comes from.
+
+`python -m docs.scripts.readme_numbers report` prints them, and ends with 1 where a number differs.
+"""
+
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import xarray as xr
+
+import geostat as gs
+
+README: Final = Path(__file__).parents[2] / "README.md"
+SECTION: Final = re.compile(r"## What it found\n(.*?)\n\[All findings", re.DOTALL)
+NUMBER: Final = re.compile(r"\d[\d,]*(?:\.\d+)?(?: ± \d+\.\d+)?%?")
+
+
+@dataclass(frozen=True)
+class Quoted:
+    """A number: the words around it in README, with `{}` in its place; the table and the cell of
+    the report that hold it; and how a run's tree gives it.
+    """
+
+    words: str
+    table: str
+    cell: str
+    value: Callable[[xr.DataTree], str]
+
+
+def _at(tree: xr.DataTree, group: str, name: str, **cell: object) -> float:
+    return float(tree[group].to_dataset()[name].sel(cell))
+
+
+def _with_error(value: float, error: float) -> str:
+    return f"{value:.3f} ± {error:.3f}"
+
+
+def _precision(tree: xr.DataTree) -> str:
+    value, error = (_at(tree, "summary", f"precision_{part}", n=2) for part in ("mean", "se"))
+    return _with_error(value, error)
+
+
+def _lowest(tree: xr.DataTree) -> str:
+    mean = tree["summary"].to_dataset()["precision_mean"]
+    inner = mean.where((mean["n"] > 1) & (mean["n"] < tree["capture"].sizes["position"]))
+    return str(int(mean["n"][int(np.nanargmin(inner.values))]))
+
+
+def _heads(claim: str, answer: str) -> Callable[[xr.DataTree], str]:
+    return lambda tree: str(int(gs.claims(tree).loc[claim, answer]))
+
+
+def _median(group: str, name: str, form: str, **cell: str) -> Callable[[xr.DataTree], str]:
+    def value(tree: xr.DataTree) -> str:
+        return format(float(tree[group].to_dataset()[name].sel(cell).median()), form)
+
+    return value
+
+
+def _inside(name: str, gram: str) -> Callable[[xr.DataTree], str]:
+    return lambda tree: f"{_at(tree, 'summary', name, edition='sharp', gram=gram):.0%}"
+
+
+def _cost(tree: xr.DataTree) -> str:
+    parts = ("recall_cost", "recall_cost_se")
+    return _with_error(*(_at(tree, "ingredients", p, swap="all but similarity") for p in parts))
+
+
+def _size(*names: str) -> Callable[[xr.DataTree], str]:
+    return lambda tree: f"{np.prod([tree['capture'].sizes[name] for name in names]):,}"
+
+
+QUOTED: Final = (
+    Quoted("{} documents of", "the page", "header", _size("document")),
+    Quoted("documents of {} tokens", "the page", "header", _size("position")),
+    Quoted("{} heads, which", "separability", "caption", _size("layer", "head")),
+    Quoted("share {} value heads.", "norms", "column heads", _size("layer", "kv_head")),
+    Quoted("Precision is {} at N = 2", "separability", "P measured, N = 2", _precision),
+    Quoted(
+        "random ones have {}.",
+        "separability",
+        "P random selection, N = 2",
+        lambda tree: f"{_at(tree, 'summary', 'precision_null', null='random_selection', n=2):.2f}",
+    ),
+    Quoted("lowest at N = {}.", "scoreboard", "separability is highest …", _lowest),
+    Quoted("vary by {} within", "norms", "CV_token, median", _median("norms", "cv_token", ".0%")),
+    Quoted("in {} of 90", "verdicts", "norms.cv, fails", _heads("norms.cv", "fails")),
+    Quoted("of {} value heads by more", "norms", "column heads", _size("layer", "kv_head")),
+    Quoted("short in {} of them", "verdicts", "norms.sink, holds", _heads("norms.sink", "holds")),
+    Quoted(
+        "cosine by {} in the median",
+        "similarity",
+        "exponential form: MAE_lag, median",
+        _median("similarity", "mae_by_lag", ".3f", gram="exponential"),
+    ),
+    Quoted(
+        "misses it by {}.",
+        "similarity",
+        "form with an offset: MAE_lag, median",
+        _median("similarity", "mae_by_lag", ".3f", gram="offset"),
+    ),
+    Quoted(
+        "holds in {} and",
+        "verdicts",
+        "four phases, holds",
+        _heads("weights.shape_position", "holds"),
+    ),
+    Quoted(
+        "fails in {} of",
+        "verdicts",
+        "four phases, fails",
+        _heads("weights.shape_position", "fails"),
+    ),
+    Quoted("of {} heads. - **The bounds", "weights", "column heads", _size("layer", "head")),
+    Quoted(
+        "contain {} of the values",
+        "coverage",
+        "R inside, sharp, exponential",
+        _inside("recall_inside", "exponential"),
+    ),
+    Quoted(
+        "it would be {}.",
+        "coverage",
+        "R drawn inside, sharp, exponential",
+        _inside("recall_drawn_inside", "exponential"),
+    ),
+    Quoted(
+        "they contain {}, of",
+        "coverage",
+        "R inside, sharp, offset",
+        _inside("recall_inside", "offset"),
+    ),
+    Quoted(
+        "of {}. - **Exponential",
+        "coverage",
+        "R drawn inside, sharp, offset",
+        _inside("recall_drawn_inside", "offset"),
+    ),
+    Quoted("most**: {} of the values", "ingredients", "R cost, similarity fitted", _cost),
+)
+"""Every number that a run gives, in the order of README."""
+
+STATED: Final = ("N = 2", "5%", "; 1 means", "decay to 0", "instead of to 0")
+"""Words with the numbers that are no result: a size, a tolerance, a definition."""
+
+
+def section(text: str) -> str:
+    """Return what README says was found, on one line."""
+    found = SECTION.search(text)
+    return " ".join(found.group(1).split()) if found else ""
+
+
+def quoted(one: Quoted, text: str) -> str:
+    """Return the number that the text has in these words.
+
+    Raises:
+        ValueError: if it has none.
+    """
+    before, _, after = one.words.partition("{}")
+    found = re.search(re.escape(before) + f"({NUMBER.pattern})" + re.escape(after), text)
+    if found is None:
+        raise ValueError(f"README.md does not say “{one.words}”")
+    return found.group(1)
+
+
+def compared(tree: xr.DataTree, text: str) -> list[tuple[Quoted, str, str]]:
+    """Return each number as quoted and as the run has it."""
+    return [(one, quoted(one, text), one.value(tree)) for one in QUOTED]
+
+
+def unexplained(text: str) -> list[str]:
+    """Return the numbers of the section that neither a run gives nor `STATED` has."""
+    for one in QUOTED:
+        text = text.replace(one.words.format(quoted(one, text)), one.words.format(""), 1)
+    for words in STATED:
+        text = text.replace(words, "")
+    return NUMBER.findall(text)
+
+
+def main(run: str) -> int:
+    """Print a row a number; return how many differ."""
+    rows = compared(gs.open(run), section(README.read_text(encoding="utf-8")))
+    print("README          run             table, cell")
+    for one, said, has in rows:
+        mark = "" if said == has else "   DIFFERS"
+        print(f"{said:<15} {has:<15} {one.table}, {one.cell}{mark}")
+    return sum(said != has for _, said, has in rows)
+
+
+if __name__ == "__main__":
+    sys.exit(min(1, main(sys.argv[1])))

@@ -1,0 +1,124 @@
+"""Pages of the documentation: Python in them runs, sentences are short, none is left out."""
+
+import re
+import statistics
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pytest
+from support.places import DOCS, ROOT
+from support.spine import Finished
+
+PAGES = sorted(DOCS.rglob("*.md"))
+FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SLOW = {"your_model.md", "own_tolerances.md", "tour_of_one_model.md", "what_if_study.md"}
+"""Pages whose Python measures or confronts a run; the notebooks are executed as such."""
+PLAIN = [ROOT / "README.md", *sorted((DOCS / "tutorial").glob("*.md"))]
+PLAIN += sorted(page for page in (DOCS / "how_to").glob("*.md") if page.stem != "README")
+PLAIN += [
+    DOCS / "explanation" / f"{name}.md"
+    for name in ("verdicts", "bounds", "fits_weights", "precision_and_recall", "errata_graded")
+]
+WORDS_A_SENTENCE = 25
+
+
+def blocks(page: Path) -> str:
+    return "\n".join(FENCE.findall(page.read_text(encoding="utf-8")))
+
+
+@pytest.fixture
+def beside_a_run(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    finished: Finished,
+    model_folder: Path,
+    text_folder: Path,
+) -> Path:
+    """A folder with a run, a model and texts, as the pages name them."""
+    places = {"report": finished.out, "model": model_folder, "notes": text_folder}
+    for name, place in places.items():
+        (tmp_path / name).symlink_to(place)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(page: Path) -> None:
+    """Run the page's Python, one fence after the other, in one namespace."""
+    exec(compile(blocks(page), str(page), "exec"), {"__name__": "page"})
+    plt.close("all")
+
+
+QUICK = [page for page in [ROOT / "README.md", *PAGES] if blocks(page) and page.name not in SLOW]
+
+
+@pytest.mark.filterwarnings("ignore:omni_normtest")  # statsmodels, of a run of four layers
+@pytest.mark.parametrize("page", QUICK, ids=lambda page: page.stem)
+def test_python_in_a_page_runs(
+    page: Path, beside_a_run: Path, finished: Finished, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("geostat.api.open", lambda path: finished.tree)  # verified once
+    run(page)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_figure")
+@pytest.mark.parametrize("name", ["tutorial/your_model.md", "how_to/own_tolerances.md"])
+def test_python_that_measures_or_confronts_runs(name: str, beside_a_run: Path):
+    run(DOCS / name)
+
+
+def test_the_fences_are_found():
+    assert len(QUICK) > 10
+    assert {page.name for page in PAGES if blocks(page)} >= SLOW
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a page's prose: without fences, indented blocks, tables and headings."""
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"\$\$.*?\$\$", "", text, flags=re.DOTALL)
+    kept = ["" if line.startswith(("|", "#", "    ", "![")) else line for line in text.splitlines()]
+    paragraphs = re.split(r"\n\s*\n|\n(?=[-*] |\d\. )", "\n".join(kept))
+    return [
+        one
+        for paragraph in paragraphs
+        for one in re.split(r"(?<=[.?!:])[*)]*\s+(?=[A-Z*`\[(“])", " ".join(paragraph.split()))
+        if len(one.split()) > 2
+    ]
+
+
+def test_sentences_are_counted_without_tables_and_code():
+    text = "# Head\n\nOne two three. Four five six\nseven.\n\n| a | b |\n\n    code\n\n- A b c.\n"
+    assert sentences(text) == ["One two three.", "Four five six seven.", "- A b c."]
+
+
+@pytest.mark.parametrize("page", PLAIN, ids=lambda page: f"{page.parent.name}-{page.stem}")
+def test_sentences_are_short(page: Path):
+    counts = [len(one.split()) for one in sentences(page.read_text(encoding="utf-8"))]
+    assert counts
+    assert statistics.mean(counts) < WORDS_A_SENTENCE
+    assert max(counts) <= 2 * WORDS_A_SENTENCE
+
+
+@pytest.mark.parametrize("folder", ["tutorial", "how_to", "explanation", "reference", "studies"])
+def test_a_folder_names_all_its_pages(folder: str):
+    named = (DOCS / folder / "README.md").read_text(encoding="utf-8")
+    pages = {page.stem for page in (DOCS / folder).glob("*.md")} - {"README"}
+    assert [page for page in pages if named.count(page) < 2] == []  # in the table, and the toctree
+    assert len(list((DOCS / folder).iterdir())) <= 12
+
+
+def test_no_command_is_a_program_in_quotes():
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]
+    assert [page.name for page in pages if "python -c" in page.read_text(encoding="utf-8")] == []
+
+
+def test_links_lead_to_files():
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]
+    links = [
+        (page, target)
+        for page in pages
+        for target in re.findall(r"\]\(([^)\s#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+        if "://" not in target
+    ]
+    assert len(links) > 100
+    assert [f"{page.name}: {to}" for page, to in links if not (page.parent / to).exists()] == []
