@@ -15,7 +15,7 @@ import xarray as xr
 from geostat.datasets.tokens import most_tokens
 from geostat.statistics.arrays import FloatArray
 
-MOST_RANKS: Final = 60
+MOST_RANKS: Final = 32
 """Ranks that are drawn, spaced evenly on a logarithmic scale."""
 NEEDED: Final = ("attention_weight", "value_norm", "cosine_to_last_value")
 MARKED: Final = ("sink", "last")

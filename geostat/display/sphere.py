@@ -19,7 +19,7 @@ import xarray as xr
 from geostat.statistics.arrays import FloatArray
 
 MOST_PANELS: Final = 3
-MOST_TOKENS: Final = 250
+MOST_TOKENS: Final = 160
 """Points of a panel; of more tokens some are left out, evenly."""
 COSINES: Final = ("sink_cosine", "cosine_to_last_value")
 

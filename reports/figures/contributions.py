@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import LogLocator, NullLocator
 from numpy.typing import NDArray
 
 from reports.figures import style
@@ -185,6 +185,7 @@ def figure_contributions(axes: Sequence[Axes], run: Run) -> Sequence[Axes]:
                 **mark,
             )
         axis.set_yscale("log")
+        axis.yaxis.set_major_locator(LogLocator(numticks=6))
         axis.yaxis.set_minor_locator(NullLocator())
         style.size_axis(axis, float(data.attrs["tokens"]), "rank $N$ of the token (log)")
         ticks = [power for power in (1, 8, 64, 512, 4096) if power <= data.attrs["tokens"]]

@@ -69,14 +69,15 @@ def write_figure(name: str, figure: Figure, out: Path, kinds: Sequence[str] = KI
 
 
 def write_caption(plan: Plan, caption: Caption, out: Path) -> list[Path]:
-    """Write what stands under a figure beside it: as plain text, and as text for LaTeX's caption
-    command, the finding in bold.
+    """Write what stands under a figure beside it: as plain text, and as LaTeX's caption command,
+    the finding in bold, with a label, to be input within a figure environment.
     """
     plain = [f"{plan.title}{f' ({plan.paper} of the paper)' if plan.paper else ''}"]
     plain += [text for text in (caption.text, caption.finding) if text]
     latex = mixed_latex(caption.text)
     if caption.finding:
         latex += rf" \textbf{{{mixed_latex(caption.finding)}}}"
+    latex = f"\\caption[{mixed_latex(plan.title)}]{{{latex}}}\n\\label{{fig:{plan.name}}}"
     texts = {"txt": "\n\n".join(plain), "tex": latex}
     return [
         replaced(out / f"{plan.name}_caption.{kind}", f"{text}\n") for kind, text in texts.items()

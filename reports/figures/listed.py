@@ -136,7 +136,7 @@ FIGURES: Final = (
         "How do value vectors lie on the sphere?",
         "Figure 9",
         (1, 3),
-        2.8,
+        2.5,
         figure_sphere,
         contributions.sphere,
         "sphere",

@@ -27,7 +27,9 @@ def texts(figure):
 
 
 def assert_labels_stand_apart(plan, run, width=None, look="paper"):
-    """No label of a figure so many inches wide covers another or leaves the figure."""
+    """No label of a figure so many inches wide covers another or leaves the figure, which is
+    returned.
+    """
     figure = draw(plan, run, width, look)
     with style.context(figure.get_figwidth(), look):
         FigureCanvasAgg(figure)
@@ -44,3 +46,4 @@ def assert_labels_stand_apart(plan, run, width=None, look="paper"):
                 min(box.y1, against.y1) - max(box.y0, against.y0),
             )
             assert min(overlap) <= 1.5, f"{name!r} covers {other!r}"
+    return figure

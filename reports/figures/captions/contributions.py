@@ -52,9 +52,10 @@ def contributions(run: Run) -> Caption:
         "Contribution of each token, ‖α_i v_i‖, to one head of each regime: the heads of the figure"
         f" of regimes, at the last query of {run.counted('document')}. Tokens stand in the order of"
         " their weight: at N, those from the left end up to N are the selected ones. Colour: cosine"
-        " of the token’s value with the last one’s, v_L. Some 60 ranks are drawn, and of every"
-        " document the sink (triangle) and the last token (star). Look for: a Retriever’s star"
-        " above all else, a Mixer’s between triangle and crowd, a Reset’s in the crowd."
+        " of the token’s value with the last one’s, v_L."
+        f" {data.sizes['rank']} ranks are drawn, and of every document the sink (triangle) and the"
+        " last token (star). Look for: a Retriever’s star above all else, a Mixer’s between"
+        " triangle and crowd, a Reset’s in the crowd."
     )
     both = regimes["heads"].sel(criterion="both")
     numbers = ", ".join(f"{int(both.sel(regime=name))} {noun}" for name, noun in NOUNS.items())

@@ -117,7 +117,8 @@ def costs(run: Run) -> Caption:
         f" head’s own, less that share when one of them, or all, are fitted; {run.counted('head')},"
         f" {run.counted('document')},"
         f" N = {', '.join(map(str, data['n_envelope'].values))}{interval}."
-        " Look for: marks right of 0, which an assumption costs the bounds."
+        " Fitted weights are one profile for all documents: what a document has of its own counts"
+        " as their cost. Look for: marks right of 0, which an assumption costs the bounds."
     )
     parts = []
     for score, word in (("recall", "Recall"), ("precision", "Precision")):

@@ -2,8 +2,11 @@
 open.
 """
 
+import re
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ import xarray as xr
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from support.experiments import with_typical_heads
 from support.figures import assert_labels_stand_apart
 from support.reports_tree import N, run_tree
 
@@ -39,18 +43,14 @@ def test_no_label_covers_another_or_leaves_the_figure(plan, run):
 
 @pytest.mark.parametrize("plan", FIGURES, ids=lambda plan: plan.name)
 def test_labels_stand_apart_in_a_column_too_and_can_be_read(plan):
-    run = Run.of(TREE)
-    assert_labels_stand_apart(plan, run, 3.25)
-    figure = draw(plan, run, 3.25)
+    figure = assert_labels_stand_apart(plan, Run.of(TREE), 3.25)
     assert figure.get_figwidth() == 3.25
     assert smallest(figure) >= 6
 
 
 @pytest.mark.parametrize("plan", FIGURES, ids=lambda plan: plan.name)
 def test_labels_stand_apart_on_a_slide_too_and_can_be_read_from_afar(plan):
-    run = Run.of(TREE)
-    assert_labels_stand_apart(plan, run, look="slides")
-    figure = draw(plan, run, look="slides")
+    figure = assert_labels_stand_apart(plan, Run.of(TREE), look="slides")
     assert figure.get_size_inches().tolist() == [10, 5.625]
     assert smallest(figure) >= 14
 
@@ -60,10 +60,9 @@ def smallest(figure):
     return min(text.get_fontsize() for text in figure.findobj(Text) if text.get_text().strip())
 
 
-@pytest.mark.parametrize("look", ["paper", "slides"])
 @pytest.mark.parametrize("plan", FIGURES, ids=lambda plan: plan.name)
-def test_no_legend_says_what_another_says(plan, look):
-    figure = draw(plan, Run.of(TREE), look=look)
+def test_no_legend_says_what_another_says(plan):
+    figure = draw(plan, Run.of(TREE))
     legends = [*figure.legends, *(axes.get_legend() for axes in figure.axes)]
     words = [text.get_text() for legend in legends if legend for text in legend.get_texts()]
     assert len(set(words)) == len(words)
@@ -109,10 +108,36 @@ def test_captions_lie_beside_figures_as_text_and_safe_for_latex(tmp_path):
         "Weights α_i at 50% & T₁.\n\n‖v_0‖ is 3×10⁻⁴.\n"
     )
     assert texts[1] == (
-        r"Weights $\alpha$$_{\mathrm{i}}$ at 50\% \& T$_1$."
-        r" \textbf{$\|$v$_{\mathrm{0}}$$\|$ is 3$\times$10$^-$$^4$.}"
-        "\n"
+        r"\caption[Do weights have four phases?]{Weights $\alpha$$_{\mathrm{i}}$ at 50\% \& T$_1$."
+        r" \textbf{$\|$v$_{\mathrm{0}}$$\|$ is 3$\times$10$^-$$^4$.}}"
+        "\n\\label{fig:weights}\n"
     )
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX is installed (pdflatex)")
+def test_captions_are_set_by_latex(tmp_path):
+    run, names = Run.of(with_typical_heads()), []
+    for plan in plans(run):
+        every.write_caption(plan, plan.caption(run), tmp_path)
+        names.append(plan.name)
+    figures = "".join(
+        rf"\begin{{figure}}\input{{{name}_caption}}\end{{figure}}\clearpage " for name in names
+    )
+    text = rf"\documentclass{{article}}\begin{{document}}{figures}\end{{document}}"
+    (tmp_path / "all.tex").write_text(text, encoding="utf-8")
+    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "all.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout.decode("latin-1")[-1500:]
+    assert not [name for name in names if "[U+" in (tmp_path / f"{name}_caption.tex").read_text()]
+
+
+def test_a_table_in_the_docs_names_every_figure_and_its_counterpart():
+    page = (Path(__file__).parents[3] / "docs" / "how_to" / "figures_for_slides.md").read_text(
+        encoding="utf-8"
+    )
+    rows = re.findall(r"^\| (Figure \d+|) ?\| (`[a-z_`, ]+`) \|", page, re.MULTILINE)
+    told = {name.strip("` "): paper for paper, names in rows for name in names.split(",")}
+    assert told == {plan.name: plan.paper for plan in every.FIGURES}
 
 
 def test_a_figure_draws_on_given_axes_and_returns_them():
