@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from reports.run import Run, column, words_of
 from reports.tables.cells import Cell, header, missing, mixed, share, text, whole
@@ -139,14 +139,14 @@ def _by_layer(data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
                 *(share(holds - fails, f"{holds} / {fails}") for holds, fails in counts),
             ]
         )
-    headers = [mixed("layer"), *(_name(claim["key"]) for claim in claims)]
+    headers = [mixed("layer"), *(_name(claim) for claim in claims)]
     groups = [
         [0, *range(first, min(first + SIDE_BY_SIDE, len(headers)))]
         for first in range(1, len(headers), SIDE_BY_SIDE)
     ]
     caption = (
-        "Heads of which a claim holds / fails, by layer; the others are undetermined. Claims by"
-        " their short names; a column sorts by the difference."
+        "Heads of which a claim holds / fails, by layer; the others are undetermined. A column"
+        " sorts by the difference."
     )
     return Table(
         "verdict_layers",
@@ -159,7 +159,11 @@ def _by_layer(data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
     )
 
 
-def _name(key: str) -> Cell:
-    """The short name of a claim, which paper sets on two lines."""
+def _name(claim: dict[str, Any]) -> Cell:
+    """A claim in a few words on the page, by its name in files; paper sets that on two lines."""
+    key = claim["key"]
     group, _, rest = key.partition(".")
-    return replace(text(key), latex=rf"\shortstack[r]{{{text_latex(group)}.\\ {text_latex(rest)}}}")
+    html = escape(claim.get("short") or key)
+    return replace(
+        text(key), html=html, latex=rf"\shortstack[r]{{{text_latex(group)}.\\ {text_latex(rest)}}}"
+    )

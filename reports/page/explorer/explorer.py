@@ -106,6 +106,8 @@ def _quantities(run: Run, pack: Pack) -> list[dict[str, Any]]:
         pack.exactly(one.key, one.values)
         for side, limit in zip(("lower", "upper"), one.limits or (), strict=False):
             pack.exactly(f"{one.key} {side}", limit)
+        if one.ends is not None:
+            pack.exactly(f"{one.key} end", one.ends)
         told.append(
             {
                 "key": one.key,
@@ -113,6 +115,7 @@ def _quantities(run: Run, pack: Pack) -> list[dict[str, Any]]:
                 "unit": one.unit,
                 "of": one.of,
                 "limits": one.limits is not None,
+                "ends": one.ends is not None,
                 "words": one.words,
             }
         )

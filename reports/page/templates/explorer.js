@@ -117,7 +117,12 @@
       const ends = quantity.limits ? ["", " lower", " upper"] : [""];
       return ends.map((end) => values(quantity.key + end, layer, column)[0]);
     };
+    // Where a fit stopped at an end of its range: no estimate.
+    const endOf = (quantity, layer, column) =>
+      quantity.ends ? values(`${quantity.key} end`, layer, column)[0] : NaN;
     const words = (quantity, layer, column) => {
+      const end = endOf(quantity, layer, column);
+      if (Number.isFinite(end)) return `no estimate, the fit stopped at its limit ${plain(end)}`;
       const found = numbers(quantity, layer, column);
       return quantity.words
         ? (quantity.words[found[0]] ?? "n/a")
@@ -140,7 +145,9 @@
             layer, column, i, j, text,
             name: called(quantity, i, j),
             value: quantity.words ? text : known(value),
-            symbol: quantity.words ? (SYMBOLS[text] ?? text[0]) : known(value) === null ? "–" : "",
+            symbol: quantity.words
+              ? (SYMBOLS[text] ?? text[0])
+              : Number.isFinite(endOf(quantity, i, j)) ? "]" : known(value) === null ? "–" : "",
             chosen: i === state.layer && j === chosen,
           };
         }),
@@ -359,6 +366,9 @@
         `${words(quantity, layer, column)}.`;
       find("layer").value = layers[layer];
       find("head").value = heads[head];
+      find("marks-told").textContent = quantity.ends
+        ? "]: the fit stopped at a limit of the range that it may search, which is no estimate."
+        : "";
       find("size").disabled = !quantity.curve;
       find("size").value = state.size;
       find("size-told").textContent = n[state.size];

@@ -77,7 +77,8 @@ def html(written):
 
 def test_files_lie_beside_the_page(written):
     assert written.name == "report.html"
-    assert {path.name for path in written.parent.iterdir()} == {"report.html", "figures", "tables"}
+    beside = {path.name for path in written.parent.iterdir()}
+    assert beside == {"report.html", "report.json", "figures", "tables"}
     assert (written.parent / "figures" / "separability.pdf").exists()
     assert (written.parent / "tables" / "coverage.tex").exists()
 
@@ -88,8 +89,8 @@ def test_every_section_stands_once(html):
     for name in (
         "verdict",
         "idea",
-        "figures",
-        "tables",
+        "about-norms",
+        "about-bounds",
         "heads",
         "errata",
         "provenance",
@@ -379,5 +380,5 @@ def test_parity_is_what_the_store_keeps_and_absence_is_told():
 def test_the_commands_stand_on_the_page_to_be_copied(tmp_path):
     command = "geostat run 'a <b>' --out x"
     page = write_page(run_tree(), tmp_path, commands=[command]).read_text(encoding="utf-8")
-    assert page.count('class="copy screen"') == 1
+    assert 'aria-label="Copy geostat run &#39;a &lt;b&gt;&#39; --out x"' in page
     assert "<code>geostat run &#39;a &lt;b&gt;&#39; --out x</code>" in page
