@@ -79,12 +79,16 @@ def cards(run: Run, folder: str = "") -> list[Card]:
     return [_card(json.loads(line), run, suffix) for line in lines]
 
 
+def curve_of(key: str, run: Run, name: str = "curve") -> Markup | None:
+    """The curve behind a key result, whose ids begin with `name`; None where there is none."""
+    figure = sparkline(key, run)
+    if figure is None:
+        return None
+    return inline_svg(style.rendered(figure, "svg"), f"{name}-{key}", WORDS.get(key, ""))
+
+
 def _card(result: dict[str, Any], run: Run, suffix: str) -> Card:
     key, counts = result["key"], result["counts"]
-    figure, words = sparkline(key, run), WORDS.get(key, "")
-    curve = None
-    if figure is not None:
-        curve = inline_svg(style.rendered(figure, "svg"), f"curve-{key}{suffix}", words)
     return Card(
         key=key,
         title=TITLES.get(key, key),
@@ -101,6 +105,6 @@ def _card(result: dict[str, Any], run: Run, suffix: str) -> Card:
         shown=f"about-{key}{suffix}",
         sentence=sentence(result, header.model_name(run)),
         of=counts["of"],
-        curve=curve,
-        words=words,
+        curve=curve_of(key, run, f"curve{suffix}"),
+        words=WORDS.get(key, ""),
     )

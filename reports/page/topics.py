@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from markupsafe import Markup
 
-from reports.page.cards import ANSWERED, Card
+from reports.page.cards import ANSWERED, Card, curve_of
 from reports.page.svg import Shown
 from reports.page.where import where_in_words
 from reports.run import Run
@@ -139,6 +140,8 @@ class Topic:
     answers: list[dict[str, str]]
     """Rows of the scoreboard, each with its `symbol`."""
     figures: list[Shown]
+    curve: Markup | None
+    """That of its card, where it has no figure."""
     tables: list[Table]
     sure: list[str]
     again: list[str]
@@ -194,6 +197,7 @@ def topics(
                     said=_said(run, plan),
                     answers=answers,
                     figures=mine,
+                    curve=None if mine or card is None else curve_of(card.key, run, "topic"),
                     tables=own,
                     sure=_how_sure(run, plan, card),
                     again=_commands(run, plan, path, mine, own),

@@ -112,7 +112,7 @@ def coverage(run: Run) -> Caption:
         " (printed: the paper’s formulas to the letter; sharp: the best that its random model"
         " allows) and the Gram matrix, that is the table of cosines put into it: the fitted"
         " exponential, the fitted form with an offset, or the head’s own. Bounds on an expectation"
-        f" may miss a single head.{own_cosines(run)} Look for: bright rows."
+        f" may miss a single head.{own_cosines(run)} Look for: rows near 100%."
     )
     say, parts = Numbers(), []
     for edition, gram in run.drawn_bounds:

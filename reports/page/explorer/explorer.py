@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from reports.page.explorer.packing import Pack
 from reports.page.explorer.quantities import quantities
+from reports.page.explorer.what_if import what_if
 from reports.run import Run, column
 from reports.tables.verdict_heads import tolerance
 
@@ -58,6 +59,7 @@ def explorer(run: Run) -> Explorer:
         "arrays": pack.directory,
     }
     _curves(run, pack)
+    catalogue["what_if"] = what_if(run, pack)
     return Explorer(catalogue, pack.base64())
 
 

@@ -408,6 +408,7 @@
           const view = views[name]?.data("rows", curveRows(name));
           return (name === "weight" ? view?.data("marks", marksOf()) : view)?.runAsync();
         }),
+        views["what if"] && changed(),
       ]);
     };
 
@@ -500,7 +501,21 @@
       matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => started && all());
     };
 
-    const all = () => Promise.all([embedMap(), ...curves.map(embedCurve)]);
+    // Bounds of the what-if panel are drawn as those of a score.
+    const changed = whatIf(section, {
+      catalogue, values, state, plain, known, draw: embed,
+      specOf: (rows, series) => {
+        const spec = curveSpec("score", rows);
+        spec.description = "Bounds with one parameter changed";
+        spec.encoding.color.scale = { domain: series };
+        spec.layer.at(-1).encoding.strokeDash.scale = {
+          domain: series, range: [[1, 0], [6, 2], [2, 2]],
+        };
+        return spec;
+      },
+    });
+
+    const all = () => Promise.all([embedMap(), ...curves.map(embedCurve), changed?.()]);
     let started = null;
     const start = () => (started ??= all());
 

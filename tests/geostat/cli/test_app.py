@@ -217,8 +217,8 @@ def test_doctor_verifies_a_run(finished: Finished):
     said = geostat("doctor", finished.store.parent, "--json")
     found = json.loads(said.stdout)
     groups = (
-        "/envelope, /heads, /ingredients, /norms, /pooled, /separable, /similarity, /sink,"
-        " /sinks_found, /summary, /verdicts, /weights"
+        "/envelope, /heads, /ingredients, /norms, /pooled, /sensitivity, /separable,"
+        " /similarity, /sink, /sinks_found, /summary, /verdicts, /weights"
     )
     assert found["run"] == f"{finished.store} is sound: 3 documents; {groups}"
     assert "cpu" in found["devices"]

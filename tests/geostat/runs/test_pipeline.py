@@ -257,6 +257,7 @@ def test_every_stage_gives_the_same_bytes_again(tmp_path: Path, asked: Settings)
         "ingredients",
         "norms",
         "pooled",
+        "sensitivity",
         "separable",
         "similarity",
         "sink",
@@ -278,7 +279,7 @@ def confronted(finished: Finished, tmp_path: Path) -> Store:
 
 def test_new_fits_take_away_what_rested_on_the_old_ones(confronted: Store, tmp_path: Path):
     store = confronted
-    for name in ("ingredients", "predictive"):
+    for name in ("ingredients", "predictive", "sensitivity"):
         store.put({name: store.read("sink")})  # whatever it holds
     assert set(store.results) >= set(CONFRONTED)
     pipeline.fit(store)
