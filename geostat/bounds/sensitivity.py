@@ -18,6 +18,7 @@ import xarray as xr
 
 from geostat.bounds.by_document import envelope_grid, evaluate
 from geostat.bounds.head import Groups, document_weights
+from geostat.datasets.progress import Progress, tracked
 from geostat.datasets.separability import BOUNDS, STATISTICS
 from geostat.datasets.tokens import layer_tokens
 from geostat.datasets.variable import Variable, variables, words_along
@@ -101,11 +102,12 @@ OF_SINK: Final = ("rho0", "lam")
 """Parameters that are of the sink, and mean nothing where it is not seen."""
 
 
-def sensitivity(tree: xr.DataTree) -> xr.Dataset:
+def sensitivity(tree: xr.DataTree, progress: Progress | None = None) -> xr.Dataset:
     """Evaluate the sharp bounds of one head a layer with one parameter changed at a time.
 
     Args:
         tree: a run with the groups NEEDED.
+        progress: called with the share of the work done.
 
     Returns:
         /sensitivity, as in VARIABLES: bounds (layer, parameter, step, n_envelope), unitless; step
@@ -123,7 +125,7 @@ def sensitivity(tree: xr.DataTree) -> xr.Dataset:
     } | {name: np.full((layers, grid.size), np.nan) for name in STATISTICS}
     found |= {name: np.full((layers, *shape), np.nan) for name in ("value", "moved")}
     found["of_head"] = np.full(layers, -1)
-    for layer in range(layers) if grid.size else ():
+    for layer in tracked(list(range(layers)) if grid.size else [], progress):
         chosen = _median_head(groups, layer)
         if chosen is None:
             continue

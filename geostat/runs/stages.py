@@ -113,7 +113,9 @@ def _confront_part(
             tree, progress=partial(console.fraction, "cost of assumptions")
         )
         console.stage("sensitivity of the bounds")
-        out["sensitivity"] = sensitivity(tree)
+        out["sensitivity"] = sensitivity(
+            tree, progress=partial(console.fraction, "sensitivity of the bounds")
+        )
     if predict:
         console.stage("predict curves")
         out["predictive"] = predictive_curves(

@@ -225,21 +225,22 @@ def _how_sure(run: Run, plan: Plan, card: Card | None) -> list[str]:
         said.append(f"Intervals in brackets are of 95%, over {run.counted('document')}.")
     if card is not None and (between := card.neither):
         said.append(f"{between} settled neither way.")
-    if (more := _over_kinds(run, plan.quantity)) is not None:
-        said.append(
-            f"Were the {count(len(kinds(run)), 'kind')} of text a sample of kinds, its error would"
-            f" be {rounded(more, digits=2).plain} times as large."
-        )
-    return said
+    return [*said, *_over_kinds(run, plan.quantity)]
 
 
-def _over_kinds(run: Run, quantity: str) -> float | None:
-    """How much larger an error is over further kinds of text; None where the run cannot tell."""
+def _over_kinds(run: Run, quantity: str) -> list[str]:
+    """How much larger an error is over further kinds of text; nothing where the run cannot tell."""
     data = run.summary
     if "between_error_sample" not in data or quantity not in data["quantity"].values:
-        return None
-    value = float(data["between_error_sample"].sel(quantity=quantity))
-    return value if np.isfinite(value) else None
+        return []
+    at = data.sel(quantity=quantity)
+    more = float(at["between_error_sample"])
+    if not np.isfinite(more):
+        return []
+    return [
+        f"Were the {count(len(kinds(run)), 'kind')} of text a sample of kinds, the error of the"
+        f" {at['between_words'].item()} would be {rounded(more, digits=2).plain} times as large."
+    ]
 
 
 def _commands(

@@ -21,6 +21,7 @@ from reports.page.explorer.quantities import quantities
 from reports.page.explorer.what_if import what_if
 from reports.run import Run, column
 from reports.tables.verdict_heads import tolerance
+from reports.text.latex import prose_html
 
 SCORES: Final = {
     "precision": "Precision",
@@ -137,6 +138,7 @@ def _claims(run: Run, pack: Pack) -> list[dict[str, Any]]:
         {
             "key": claim["key"],
             "says": claim["says"],
+            "html": str(prose_html(claim["says"])),
             "of": claim["of"],
             "tolerance": tolerance(claim),
             "unit": "" if claim["units"] == "1" else claim["units"],

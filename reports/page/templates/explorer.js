@@ -390,8 +390,10 @@
           return made;
         };
         const made = document.createElement("tr");
+        const says = cell("claim", "p", "");
+        says.innerHTML = claim.html;  // escaped by the page, with exponents
         made.append(
-          cell("claim", "p", claim.says),
+          says,
           cell("answer", "l", `${SYMBOLS[answer]} ${answer}`),
           cell("estimate", "r", within(estimate, claim.unit) + where),
           cell("tolerance", "r", claim.tolerance));

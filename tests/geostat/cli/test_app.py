@@ -33,6 +33,7 @@ def test_the_main_job_tells_its_stages_and_prints_the_verdict(finished: Finished
         "fit pooled heads",
         "confront",
         "cost of assumptions",
+        "sensitivity of the bounds",
         "experiments",
         "report",
     ]

@@ -422,10 +422,13 @@ def test_a_console_hears_every_stage_and_how_far_it_is(tmp_path: Path, asked: Se
         "fit pooled heads",
         "confront",
         "cost of assumptions",
+        "sensitivity of the bounds",
         "experiments",
     ]
     fits = {"fit norms": 1, "fit similarity": 1, "fit weights": 1}
-    assert far == fits | {"confront": 1, "cost of assumptions": 1}
+    assert far == fits | {
+        stage: 1 for stage in ("confront", "cost of assumptions", "sensitivity of the bounds")
+    }
     assert "null" not in store.tree().children
 
 
