@@ -7,6 +7,7 @@ Imports jinja2 with autoescape on: model names, text names and provenance are fo
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,6 +137,7 @@ def part(run: Run, made: dict[str, Table], out: Path, folder: str, path: str) ->
         part=told,
         folder=folder and f"{folder}/",
         queries=run.queries,
+        path=shlex.quote(path),
         # What is measured is said once, before the first part.
         idea=apart.get("idea") if told is None or told["tokens"] == told["every"][0][0] else None,
         claims=apart.get("claims"),

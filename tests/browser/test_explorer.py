@@ -305,6 +305,11 @@ def test_the_what_if_panel_says_which_head_stands_for_the_picked_one(opened: Ope
     assert told.inner_text().startswith(
         f"L{layer}H{stands}, which stands for its layer (picked: L{layer}H{other}),"
     )
+    command = opened.view.locator(".what-if-again code").inner_text()
+    assert command == (
+        f"geostat whatif --from run.zarr --head L{layer}H{other} --gram offset"
+        " --set beta=x0.5,x1,x2"
+    )
     opened.set("head", str(stands))
     assert told.inner_text().startswith(f"L{layer}H{stands}, N = ")
 

@@ -46,6 +46,14 @@ const whatIf = (section, { catalogue, values, state, plain, known, specOf, draw 
     n.value = asked.size;
     n.nextElementSibling.textContent = told.n[asked.size];
     n.setAttribute("aria-valuetext", told.n[asked.size]);
+    const again = find("again");
+    const shown = `L${layers[state.layer]}H${heads[state.head]}`;
+    const [varied] = told.parameters[asked.parameter];
+    const many = { c: "0:0.4:5", rho0: "-0.2:0.2:5" }[varied] ?? "x0.5,x1,x2";
+    again.querySelector("code").textContent =
+      `geostat whatif --from ${again.dataset.path} --head ${shown} --gram offset ` +
+      `--set ${varied}=${many}`;
+    again.querySelector("button").setAttribute("aria-label", "Copy the command");
     find("score").closest(".what-if").querySelector("figure span").textContent =
       find("score").selectedOptions[0].text;
     if (!has) {
@@ -53,7 +61,6 @@ const whatIf = (section, { catalogue, values, state, plain, known, specOf, draw 
       return;
     }
     const name = `L${layers[state.layer]}H${told.of_head[state.layer]}`;
-    const picked = `L${layers[state.layer]}H${heads[state.head]}`;
     const between = (step) => told.scores.map(([score, words]) => {
       const [lower, upper] = bounds(score, step).map((curve) => plain(curve[asked.size]));
       return `${words} ${lower} to ${upper}`;
@@ -62,7 +69,7 @@ const whatIf = (section, { catalogue, values, state, plain, known, specOf, draw 
     const here = told.scores.map(([score, words]) =>
       `${words} ${plain(measured(score)[asked.size])}`).join(", ");
     find("told").textContent =
-      `${name}${name === picked ? "" : `, which stands for its layer (picked: ${picked})`}, ` +
+      `${name}${name === shown ? "" : `, which stands for its layer (picked: ${shown})`}, ` +
       `N = ${told.n[asked.size]}. ` +
       (asked.step === fit ? "" : `At ${symbol} = ${plain(value(asked.step))}: ${between(asked.step)}. `) +
       `As fitted (${symbol} = ${plain(value(fit))}): ${between(fit)}. Measured in this document: ${here}.` +
