@@ -218,7 +218,7 @@ def confront(
         editions: editions of the theory.
         points: about how many log-spaced sizes N; None takes all.
         tolerances: a TOML file of tolerances for the verdicts, over the built-in ones.
-        swap: also /ingredients: which assumption costs the bounds most (half a minute).
+        swap: also /ingredients (what costs the bounds most) and /sensitivity (half a minute).
         predict: also /predictive: every head's curves as predicted from its fits, and how well (a
             few minutes).
         save: the run's store, which is to keep `fits` and what is returned. Without it nothing is

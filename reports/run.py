@@ -28,6 +28,7 @@ OPTIONAL = (
     "heads",
     "separable",
     "ingredients",
+    "sensitivity",
     "predictive",
     "pooled",
     "sphere",
@@ -70,6 +71,7 @@ class Run:
     """/heads."""
     separable: xr.Dataset | None = None
     ingredients: xr.Dataset | None = None
+    sensitivity: xr.Dataset | None = None
     predictive: xr.Dataset | None = None
     pooled: xr.Dataset | None = None
     sphere: xr.Dataset | None = None

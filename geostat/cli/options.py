@@ -66,7 +66,8 @@ CONFRONTING: Final[Options] = {
     "swap": (
         option(
             bool,
-            "Tell which assumption costs the bounds most (half a minute).",
+            "Tell which assumption costs the bounds most, and what one parameter moves (half a"
+            " minute).",
             "--swap/--no-swap",
         ),
         True,

@@ -20,6 +20,7 @@ FITTED: Final = (*ASSUMPTIONS, "pooled")
 CONFRONTED: Final = (
     "envelope",
     "ingredients",
+    "sensitivity",
     "predictive",
     "sink",
     "sinks_found",

@@ -155,12 +155,8 @@ def measure(
 
 
 def _note_texts(store: Store, windows: corpus.Windows, tokenizer: Any) -> None:
-    """Note in the provenance what the tokens stand for that are the strongest sinks of some head,
-    or stand at position 0.
-    """
-    position = store.read("sinks")["sink_position"].values.reshape(len(windows.names), -1)
-    found = np.take_along_axis(windows.token_ids, np.maximum(position, 0), axis=1)
-    ids = np.unique(found).tolist()  # where there is none, that of position 0
+    """Note in the provenance what each token of the documents stands for."""
+    ids = np.unique(windows.token_ids).tolist()
     texts = [tokenizer.decode([one], clean_up_tokenization_spaces=False) for one in ids]
     known = {"id": ids, "text": texts}
     if store.attributes.get("token_texts") != known:

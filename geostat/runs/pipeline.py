@@ -48,8 +48,8 @@ def confront(store: Store, *, console: Console = QUIET, **asked: Any) -> dict[st
     and give the verdicts.
 
     Keeps /envelope, /sink, /heads, /separable, /verdicts and /summary in the store, with `swap`
-    /ingredients (half a minute) and with `predict` /predictive too (a few minutes). asked: what
-    `stages.confronted` takes.
+    /ingredients and /sensitivity (half a minute) and with `predict` /predictive too (a few
+    minutes). asked: what `stages.confronted` takes.
 
     Raises:
         InputError: if the run has no fits, or another process writes to it.

@@ -14,7 +14,7 @@ from typing import Final
 from empirical import schema
 from empirical.measure.query_records import QUERIES
 from empirical.measure.sinks import SINKS
-from geostat.bounds import cost_of_assumptions, envelope, overall
+from geostat.bounds import cost_of_assumptions, envelope, overall, sensitivity
 from geostat.bounds.predictive import check
 from geostat.bounds.predictive import variables as predictive
 from geostat.datasets.separability import ALL_BOUNDS, bound_attributes
@@ -61,6 +61,7 @@ RECORDS: Final[Mapping[str, tuple[Variable, ...]]] = {
     "pooled": (*LAYER, *OVERALL, *DEPTH),
     "envelope": envelope.VARIABLES,
     "ingredients": cost_of_assumptions.VARIABLES,
+    "sensitivity": sensitivity.VARIABLES,
     "predictive": (*predictive.VARIABLES, *check.VARIABLES),
     "sink": SINK,
     "sinks_found": FOUND_SINKS,

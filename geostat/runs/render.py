@@ -19,8 +19,8 @@ from geostat.verdicts.answers import refuse_older
 
 
 def write_report(store: Store, out: Path, *, console: Console = QUIET) -> Path:
-    """Write report.html, figures and tables of a confronted run below `out`; returns the page's
-    path.
+    """Write report.html, report.json, figures and tables of a confronted run below `out`; returns
+    the page's path.
     """
     from reports.page.page import write_page
 
@@ -29,7 +29,22 @@ def write_report(store: Store, out: Path, *, console: Console = QUIET) -> Path:
     with timed(store.path, "report"):
         console.stage("report")
         path = store.path
-        return write_page(tree, out, seconds=seconds_of(path), commands=commands_of(path))
+        return write_page(
+            tree,
+            out,
+            seconds=seconds_of(path),
+            commands=commands_of(path),
+            path=_as_given(path),
+        )
+
+
+def _as_given(path: Path) -> str:
+    """A store as a command is given it: by its folder, where it has the usual name.
+
+    >>> _as_given(Path("report/run.zarr")), _as_given(Path("run.zarr")), _as_given(Path("a.zarr"))
+    ('report', 'run.zarr', 'a.zarr')
+    """
+    return str(path.parent if path.name == "run.zarr" and path.parent.name else path)
 
 
 FORMATS: Final = {

@@ -13,6 +13,7 @@ from geostat.bounds.by_document import EDITIONS, ENVELOPE_POINTS
 from geostat.bounds.cost_of_assumptions import swap_ingredients
 from geostat.bounds.envelope import envelope_dataset
 from geostat.bounds.predictive.curves import predictive_curves
+from geostat.bounds.sensitivity import sensitivity
 from geostat.datasets.parts import by_part
 from geostat.errors import InputError, refuse_unknown
 from geostat.experiments.chance import compare_with_nulls
@@ -110,6 +111,10 @@ def _confront_part(
         console.stage("cost of assumptions")
         out["ingredients"] = swap_ingredients(
             tree, progress=partial(console.fraction, "cost of assumptions")
+        )
+        console.stage("sensitivity of the bounds")
+        out["sensitivity"] = sensitivity(
+            tree, progress=partial(console.fraction, "sensitivity of the bounds")
         )
     if predict:
         console.stage("predict curves")

@@ -17,7 +17,8 @@ from reports.comparison.tables import comparison_tables
 from reports.figures.every import draw
 from reports.files import replaced
 from reports.page import header
-from reports.page.page import shown, template, write_beside
+from reports.page.page import template, write_beside
+from reports.page.svg import shown
 from reports.run import listed
 
 PAGE_NAME = "comparison.html"

@@ -14,9 +14,10 @@ from markupsafe import Markup
 
 from reports.figures import style
 from reports.figures.sparkline import WORDS, sparkline
+from reports.page import header
 from reports.page.svg import inline_svg
 from reports.run import Run, listed
-from reports.text.key_result import number_in_words, states
+from reports.text.key_result import limits_in_words, number_in_words, sentence, states
 
 TITLES: Final = {
     "norms": "Value norms",
@@ -29,15 +30,13 @@ TITLES: Final = {
 SYMBOLS: Final = {"holds": "✓", "fails": "✗", "mixed": "✓✗", "undetermined": "?"}
 STATES: Final = {"holds": "✓", "undetermined": "?", "fails": "✗", "no_estimate": "–"}
 """How heads of a strip are marked."""
-SHOWN: Final = {
-    "norms": "figure-norms",
-    "similarity": "figure-similarity",
-    "weights": "figure-weights",
-    "separability": "figure-separability",
-    "bounds": "table-ingredients",
-    "directions": "table-separable",
+ANSWERED: Final = {
+    "confirmed": "✓",
+    "contradicted": "✗",
+    "undecided": "?",
+    "not testable here": "–",
 }
-"""Where the page shows how."""
+"""How answers of the scoreboard are marked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +49,25 @@ class Card:
     symbol: str
     verdict: str
     number: str
+    limits: str
+    """Ends of the number's interval; empty where it has none."""
     strip: list[tuple[str, str, int, str]]
     """State, symbol, how many, and what they are called."""
     of: str
     curve: Markup | None
     words: str
     shown: str
-    """Id of what shows how, if any."""
+    """Id of the topic that shows how."""
+    sentence: str
+    """The answer as a sentence to be quoted."""
+
+    @property
+    def neither(self) -> str:
+        """How many are undetermined, of how many; empty for none."""
+        counted = {state: number for state, _, number, _ in self.strip}
+        if not counted.get("undetermined"):
+            return ""
+        return f"Of {sum(counted.values()):,} {self.of} {counted['undetermined']:,} are"
 
 
 def cards(run: Run, folder: str = "") -> list[Card]:
@@ -68,12 +79,16 @@ def cards(run: Run, folder: str = "") -> list[Card]:
     return [_card(json.loads(line), run, suffix) for line in lines]
 
 
+def curve_of(key: str, run: Run, name: str = "curve") -> Markup | None:
+    """The curve behind a key result, whose ids begin with `name`; None where there is none."""
+    figure = sparkline(key, run)
+    if figure is None:
+        return None
+    return inline_svg(style.rendered(figure, "svg"), f"{name}-{key}", WORDS.get(key, ""))
+
+
 def _card(result: dict[str, Any], run: Run, suffix: str) -> Card:
     key, counts = result["key"], result["counts"]
-    figure, words = sparkline(key, run), WORDS.get(key, "")
-    curve = None
-    if figure is not None:
-        curve = inline_svg(style.rendered(figure, "svg"), f"curve-{key}{suffix}", words)
     return Card(
         key=key,
         title=TITLES.get(key, key),
@@ -81,13 +96,15 @@ def _card(result: dict[str, Any], run: Run, suffix: str) -> Card:
         symbol=SYMBOLS[result["answer"]],
         verdict=result["verdict"],
         number=number_in_words(result["number"]),
+        limits=limits_in_words(result["number"]),
         strip=[
             (state, symbol, counts[state], states(counts["of"])[state])
             for state, symbol in STATES.items()
             if counts[state]
         ],
-        shown=SHOWN.get(key, "") + suffix if key in SHOWN else "",
+        shown=f"about-{key}{suffix}",
+        sentence=sentence(result, header.model_name(run)),
         of=counts["of"],
-        curve=curve,
-        words=words,
+        curve=curve_of(key, run, f"curve{suffix}"),
+        words=WORDS.get(key, ""),
     )

@@ -157,14 +157,32 @@ PARITY = (
 
 def parity(attrs: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The parity check's largest differences as (what, value); empty where none was kept."""
+    return [
+        (row["words"], str(row["value"]) if row["name"] == "layer" else _two(row["value"]))
+        for row in parity_numbers(attrs)
+    ]
+
+
+def parity_numbers(attrs: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The same as numbers, each with its name in the store; a difference that is not finite is
+    None.
+    """
     kept = attrs.get("parity")
     if not isinstance(kept, Mapping):
         return []
-    known = [
-        (words, kept[name]) for name, words in PARITY if isinstance(kept.get(name), (int, float))
+    rows: list[dict[str, Any]] = [
+        {"name": name, "words": words, "value": float(kept[name])}
+        for name, words in PARITY
+        if isinstance(kept.get(name), (int, float))
     ]
-    rows = [(words, rounded(float(value), digits=2).plain) for words, value in known]
-    return [*rows, ("layer of the largest |Δα|", str(kept["layer"]))] if "layer" in kept else rows
+    if "layer" in kept:
+        words = "layer of the largest |Δα|"
+        rows.append({"name": "layer", "words": words, "value": int(kept["layer"])})
+    return [row | {"value": row["value"] if math.isfinite(row["value"]) else None} for row in rows]
+
+
+def _two(value: float | None) -> str:
+    return MISSING if value is None else rounded(value, digits=2).plain
 
 
 def _architecture(run: Run, model: Mapping[str, Any]) -> str:

@@ -1,5 +1,5 @@
-"""One self-contained report.html: it opens offline, prints well, and fetches nothing. Beside it the
-same figures and tables as files.
+"""One self-contained report.html: it opens offline, prints well, and fetches nothing. Beside it its
+numbers, and the same figures and tables, as files.
 
 Imports jinja2 with autoescape on: model names, text names and provenance are foreign.
 """
@@ -7,6 +7,7 @@ Imports jinja2 with autoescape on: model names, text names and provenance are fo
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,38 +18,30 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from reports.figures import style
-from reports.figures.captions.caption import Caption
 from reports.figures.every import Plan, draw, plans, write_caption, write_figure
 from reports.files import replaced
-from reports.page import header
+from reports.page import header, record
 from reports.page.cards import Card, cards
 from reports.page.explorer.explorer import explorer, vega_bundle
-from reports.page.svg import inline_svg, panels
+from reports.page.svg import shown
+from reports.page.topics import PLANS, Topic, topics
+from reports.page.where import lines_of_claims
 from reports.run import Run, listed, parts
 from reports.tables.every import tables, write_table
 from reports.tables.table import Table
 from reports.tables.verdict_heads import DETAILS
 from reports.text.latex import prose_html
 
-PAGE_NAME = "report.html"
+PAGE_NAME, RECORD_NAME = "report.html", "report.json"
 VERDICTS = ("scoreboard", "verdicts", "verdict_layers")
 MOST_VERDICTS = 6000
 """Rows of the table of every verdict that the page holds; a longer one is a file alone."""
 APART = {*VERDICTS, DETAILS, "heads", "errata"}
 """Tables that stand in sections of their own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A figure on the page."""
-
-    plan: Plan
-    number: int
-    svg: Markup
-    halves: list[Markup]
-    """Its panels one by one, for a narrow window; none where panels do not stand side by side."""
-    caption: Caption
+FIRST = ("claims", "idea")
+"""Figures that stand before the topics."""
+SENTENCES = ("separability", "norms", "similarity", "weights", "bounds")
+"""Key results of the five sentences, in their order."""
 
 
 def write_page(
@@ -57,19 +50,26 @@ def write_page(
     *,
     seconds: Mapping[str, float] | None = None,
     commands: Sequence[str] = (),
+    path: str = "run.zarr",
 ) -> Path:
-    """Write report.html, figures/*.pdf and *.png with their captions, and tables/*.tex and *.md,
-    each file in one step, the page last; returns its path. A run in parts (`reports.run.parts`) has
-    the figures and tables of each one after the other on the page, and in folders of their own.
+    """Write report.html, report.json with its numbers, figures/*.pdf and *.png with their captions,
+    and tables/*.tex and *.md, each file in one step, the page last; returns its path. A run in parts
+    (`reports.run.parts`) has the figures and tables of each one after the other on the page, and in
+    folders of their own.
 
-    seconds: wall time by stage, shown in the header. commands: those that made the run.
+    seconds: wall time by stage, shown in the header, and not in report.json. commands: those that
+    made the run. path: the run as a command is given it, for those that the page shows.
 
     Raises:
         InputError: if the run lacks a group, or the folder cannot be written.
     """
-    shown_apart = [part(Run.of(of), tables(of), out, folder) for folder, of in parts(tree).items()]
+    shown_apart = [
+        part(Run.of(of), tables(of), out, folder, path) for folder, of in parts(tree).items()
+    ]
     first = shown_apart[0]
-    facts = header.header(first.run, seconds)
+    facts, errata = header.header(first.run, seconds), first.tables.get("errata")
+    told = record.of_page(first.run, [one.record for one in shown_apart], errata, commands)
+    replaced(out / RECORD_NAME, record.as_text(told))
     page = template("page.html").render(
         model=header.model_name(first.run),
         facts=facts,
@@ -79,7 +79,7 @@ def write_page(
         text=dict(facts)["Text"],
         warnings=header.warnings(first.run),
         parts=shown_apart,
-        errata=first.tables.get("errata"),
+        errata=errata,
         parity=header.parity(first.run.attrs),
         entries=header.entries(first.run.attrs),
         vega=Markup(vega_bundle()),
@@ -94,9 +94,15 @@ class Part:
     run: Run
     folder: str
     tables: dict[str, Table]
-    sentences: list[str]
+    sentences: list[tuple[str, str, str]]
+    """Each short and in full, and the topic that it leads to; those of a run without key results
+    are in full alone.
+    """
     cards: list[Card]
+    topics: list[Topic]
     body: Markup
+    record: dict[str, Any]
+    """Its numbers, for report.json."""
 
     @property
     def ids(self) -> set[str]:
@@ -109,36 +115,68 @@ class Part:
         return any(name in self.tables for name in VERDICTS)
 
 
-def part(run: Run, made: dict[str, Table], out: Path, folder: str) -> Part:
+def part(run: Run, made: dict[str, Table], out: Path, folder: str, path: str) -> Part:
     """Write figures and tables of a part into its folder, and return what the page shows of it."""
-    in_order = sorted(plans(run), key=lambda plan: plan.name != "claims")  # they come first
-    drawn = {plan: draw(plan, run) for plan in in_order}
+    answers = cards(run, folder)
+    drawn = {plan: draw(plan, run) for plan in _in_order(plans(run))}
     write_beside(drawn, made, out, folder)
     figures = shown(drawn, run, "{plan.title} {caption.finding}")
     for one in figures:
         write_caption(one.plan, one.caption, out / "figures" / folder)
-    apart = {one.plan.name: one for one in figures if one.plan.name in ("claims", "idea")}
-    figures = [one for one in figures if one.plan.name not in apart]
-    told = run.attrs.get("part")
+    apart = {one.plan.name: one for one in figures if one.plan.name in FIRST}
+    rest = [one for one in figures if one.plan.name not in apart]
     details = made.get(DETAILS)
+    details = details if details and len(details.rows) <= MOST_VERDICTS else None
+    on_page = {
+        name: table
+        for name, table in made.items()
+        if not table.only_latex and name != "errata" and (name != DETAILS or details)
+    }
+    in_topics = {name: table for name, table in on_page.items() if name not in APART}
+    told = run.attrs.get("part")
+    of_topics = topics(run, answers, rest, in_topics, path)
     body = template("part.html").render(
         part=told,
         folder=folder and f"{folder}/",
         queries=run.queries,
+        path=shlex.quote(path),
         # What is measured is said once, before the first part.
         idea=apart.get("idea") if told is None or told["tokens"] == told["every"][0][0] else None,
         claims=apart.get("claims"),
-        figures=figures,
-        tables=[
-            table for table in made.values() if not table.only_latex and table.name not in APART
-        ],
-        verdicts=[table for table in made.values() if table.name in VERDICTS],
-        details=details if details and len(details.rows) <= MOST_VERDICTS else None,
+        lines=lines_of_claims(run),
+        topics=of_topics,
+        verdicts=[made[name] for name in VERDICTS if name in made],
+        details=details,
         heads=made.get("heads"),
         explorer=explorer(run),
     )
-    sentences = listed(run.summary.attrs, "sentences")
-    return Part(run, folder, made, sentences, cards(run, folder), scoped(body, folder))
+    return Part(
+        run=run,
+        folder=folder,
+        tables=made,
+        sentences=_sentences(run, answers),
+        cards=answers,
+        topics=of_topics,
+        body=scoped(body, folder),
+        record=record.of_part(run, folder, answers, of_topics, figures, on_page),
+    )
+
+
+def _in_order(known: Sequence[Plan]) -> list[Plan]:
+    """Figures as they stand on the page: first those before the topics, then by topic."""
+    by_topic = [name for plan in PLANS for name in plan.figures]
+    order = {name: place for place, name in enumerate((*FIRST, *by_topic))}
+    return sorted(known, key=lambda plan: order.get(plan.name, len(order)))
+
+
+def _sentences(run: Run, answers: Sequence[Card]) -> list[tuple[str, str, str]]:
+    in_full, known = listed(run.summary.attrs, "sentences"), {card.key: card for card in answers}
+    if len(in_full) != len(SENTENCES) or not set(SENTENCES) <= set(known):
+        return [("", sentence, "") for sentence in in_full]
+    return [
+        (known[key].sentence, sentence, known[key].shown)
+        for key, sentence in zip(SENTENCES, in_full, strict=True)
+    ]
 
 
 def scoped(html: str, folder: str) -> Markup:
@@ -157,20 +195,6 @@ def write_beside(
         write_figure(plan.name, figure, out / "figures" / folder)
     for table in made.values():
         write_table(table, out / "tables" / folder)
-
-
-def shown(drawn: Mapping[Plan, Figure], subject: Any, label: str) -> list[Shown]:
-    """Figures as they stand on a page; what a screen reader says of one is `label`, with `plan`
-    and `caption` to be filled in.
-    """
-    result = []
-    for number, (plan, figure) in enumerate(drawn.items(), start=1):
-        caption = plan.caption(subject)
-        svg = inline_svg(
-            style.rendered(figure, "svg"), plan.name, label.format(plan=plan, caption=caption)
-        )
-        result.append(Shown(plan, number, svg, panels(figure, plan.name), caption))
-    return result
 
 
 def template(name: str) -> Template:

@@ -1,14 +1,21 @@
-"""Figures as SVG within a page. Imports matplotlib and markupsafe."""
+"""Figures as they stand on a page: SVG, halves for a narrow window, number and caption. Imports
+matplotlib and markupsafe.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from markupsafe import Markup, escape
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from reports.figures import style
+from reports.figures.captions.caption import Caption
+from reports.figures.every import Plan
 
 
 def inline_svg(svg: bytes, name: str, label: str) -> Markup:
@@ -55,3 +62,29 @@ def panels(figure: Figure, name: str) -> list[Markup]:
         view.format(f"{start:.2f}", f"{end - start:.2f}", f"{height:g}", copy)
         for start, end in ((0.0, middle), (middle, width))
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A figure on the page."""
+
+    plan: Plan
+    number: int
+    svg: Markup
+    halves: list[Markup]
+    """Its panels one by one, for a narrow window; none where panels do not stand side by side."""
+    caption: Caption
+
+
+def shown(drawn: Mapping[Plan, Figure], subject: Any, label: str) -> list[Shown]:
+    """Figures as they stand on a page; what a screen reader says of one is `label`, with `plan`
+    and `caption` to be filled in.
+    """
+    result = []
+    for number, (plan, figure) in enumerate(drawn.items(), start=1):
+        caption = plan.caption(subject)
+        svg = inline_svg(
+            style.rendered(figure, "svg"), plan.name, label.format(plan=plan, caption=caption)
+        )
+        result.append(Shown(plan, number, svg, panels(figure, plan.name), caption))
+    return result

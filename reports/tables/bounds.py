@@ -148,8 +148,8 @@ FITTED = {"weights": "fitted weights", "norms": "constant norms", "similarity": 
 
 def ingredient_tables(run: Run) -> list[Table]:
     """The table; none where the run holds no swaps, or those of an earlier geostat."""
-    data = run.ingredients
-    if data is None or "recall_cost" not in data or not data.sizes["n_envelope"]:
+    data = _swaps(run)
+    if data is None:
         return []
     rows = []
     for swap in data["swap"].values:
@@ -184,7 +184,7 @@ def ingredient_tables(run: Run) -> list[Table]:
         " distance of the bounds. Measured weights are each document's own, and fitted ones one"
         " profile for all documents, so that what a document has of its own counts as cost;"
         f" measured norms and cosines are document means by position and by lag{nearest}."
-        f" {' '.join(costs_most(data, name) for name in SCORES)}"
+        f" {' '.join(costs(run))}"
     )
     return [
         Table(
@@ -196,6 +196,18 @@ def ingredient_tables(run: Run) -> list[Table]:
             caption=caption,
         )
     ]
+
+
+def _swaps(run: Run) -> xr.Dataset | None:
+    """/ingredients; None where the run holds none, or those of an earlier geostat."""
+    data = run.ingredients
+    return data if data is not None and "recall_cost" in data and data.sizes["n_envelope"] else None
+
+
+def costs(run: Run) -> list[str]:
+    """Which assumption costs Recall, and which Precision, most; nothing where it is not known."""
+    data = _swaps(run)
+    return [] if data is None else [costs_most(data, name) for name in SCORES]
 
 
 def costs_most(data: xr.Dataset, statistic: str) -> str:

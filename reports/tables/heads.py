@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import xarray as xr
+from markupsafe import Markup
 
 from reports.run import Run
 from reports.tables.cells import Cell, header, number, percentage, whole
@@ -40,11 +42,18 @@ COLUMNS: dict[str, list[Column]] = {
         ("rmse", None, "RMSE"),
     ],
 }
+TWO_ETAS: list[Column] = [
+    ("eta_swing", None, r"$\eta$ of the oscillation"),
+    ("eta_growth", None, r"$\eta$ of the growth"),
+]
+"""What stands for η on the page, which has room for both of its meanings."""
 UNITS = (
     "C is in the model's own unit of its value vectors (value norm), β and η are per token, ω is in"
     " radians per token, T₁ and T₂ are positions, MAE is in units of cosine, RMSE in nats, the rest"
-    " has no unit. P and R inside: share of sizes 1 < N < T with the measured curve within its"
-    " bounds."
+    " has no unit. η: amplitude of the oscillation, where the fit has one, and rate of the growth"
+    " towards the last token, which as printed are one number. Limit: the fit ended at an end of"
+    " the range that it may search, which is no estimate. P and R inside: share of sizes 1 < N < T"
+    " with the measured curve within its bounds."
 )
 ON_PAPER: dict[str, tuple[str, str, str]] = {
     "norms": (
@@ -75,10 +84,36 @@ def head_tables(run: Run) -> list[Table]:
     )
     shown = {data: _shown(getattr(run, data), columns) for data, columns in COLUMNS.items()}
     cells = {data: _values(getattr(run, data), columns) for data, columns in shown.items()}
+    weights = _etas_apart(run.weights)
+    apart = [
+        one
+        for column in shown["weights"]
+        for one in (TWO_ETAS if column[0] == "eta" and "eta_swing" in weights else [column])
+    ]
+    on_page = shown | {"weights": apart}
     return [
-        _on_page(run, errors, shown, cells),
+        _on_page(run, errors, on_page, cells | {"weights": _values(weights, apart)}),
         *(_on_paper(run, errors, data, shown[data], cells[data]) for data in ON_PAPER),
     ]
+
+
+def _etas_apart(weights: xr.Dataset) -> xr.Dataset:
+    """Both meanings of η: of the fits that parameters are reported of, those without an oscillation
+    have no amplitude, and those with one of its own size keep their growth beside it.
+    """
+    if not {"form_chosen", "form_eta_tail"} <= set(weights):
+        return weights
+    forms = [str(form) for form in weights["form"].values]
+    chosen = weights["form_chosen"]
+    swings, apart = chosen != forms.index("monotone"), chosen == forms.index("separate")
+    parts = {}
+    for end in ("", "_se"):
+        eta, tail = weights[f"eta{end}"], weights[f"form_eta_tail{end}"].sel(form="separate")
+        parts[f"eta_swing{end}"] = eta.where(swings)
+        parts[f"eta_growth{end}"] = xr.where(apart, tail, eta)
+    return weights.assign(
+        {name: part.drop_vars("form", errors="ignore") for name, part in parts.items()}
+    )
 
 
 def _on_page(
@@ -104,7 +139,7 @@ def _on_page(
         for i, layer in enumerate(layers)
         for j, k in enumerate(run.capture["kv_head_of_head"].values)
     ]
-    of_fits = (words for data in COLUMNS for *_, words in shown[data])
+    of_fits = (words for data in shown for *_, words in shown[data])
     of_bounds = (f"${short}$ inside ({edition}, {gram})" for short in ("P", "R"))
     headers = header("layer", "head", VALUE_HEAD, *of_fits, *of_bounds)
     caption = f"{errors[0].upper()}{errors[1:]}. {UNITS}"
@@ -152,17 +187,35 @@ def _values(data: xr.Dataset, columns: Sequence[Column]) -> list[list[list[Cell]
             if f"{name}_se" in chosen
             else None
         )
-        arrays.append((np.asarray(chosen[name].values, dtype=np.float64), error))
+        at_bound = f"{name}_at_bound"
+        limit = np.asarray(chosen[at_bound].values, dtype=bool) if at_bound in chosen else None
+        arrays.append((np.asarray(chosen[name].values, dtype=np.float64), error, limit))
     layers, heads = (
         data.sizes[dim] for dim in ("layer", "kv_head" if "kv_head" in data.dims else "head")
     )
     return [
         [
             [
-                number(float(value[i, j]), None if error is None else float(error[i, j]))
-                for value, error in arrays
+                _cell(
+                    float(value[i, j]),
+                    None if error is None else float(error[i, j]),
+                    limit is not None and bool(limit[i, j]),
+                )
+                for value, error, limit in arrays
             ]
             for j in range(heads)
         ]
         for i in range(layers)
     ]
+
+
+def _cell(value: float, error: float | None, at_limit: bool) -> Cell:
+    """A number with its error; of a fit that ended at a limit of its range the page and plain text
+    say so.
+    """
+    if not at_limit or not np.isfinite(value):
+        return number(value, error)
+    end = number(value)
+    return replace(
+        number(value, error), plain=f"limit {end.plain}", html=Markup("limit {}").format(end.html)
+    )

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from markupsafe import Markup
 
 from reports.run import Run, column, words_of
 from reports.tables.cells import Cell, header, missing, number, p_value, text
@@ -43,9 +44,7 @@ def every_verdict(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> T
             at = {name: float(values[i, j]) for name, values in parts.items()}
             bound = bounds.get(f"{at['cell_bound']:.0f}", "")
             name, answer = f"L{layers[i]}{letter}{heads[j]}", words[int(at["answer"])]
-            rows.append(
-                [text(claim["key"]), text(name), text(answer), *_rests_on(claim, at, bound)]
-            )
+            rows.append([_named(claim), text(name), text(answer), *_rests_on(claim, at, bound)])
     judged = ("claim", "head", "verdict", "estimate", "95% interval", "skewness", "tolerance")
     p = ("p (holds)", "p (fails)", "adjusted p (holds)", "adjusted p (fails)")
     return Table(
@@ -57,6 +56,15 @@ def every_verdict(run: Run, data: xr.Dataset, claims: list[dict[str, Any]]) -> T
         "lllrrrrrrrrl",
         narrow=every_head(run, data, claims),
     )
+
+
+def _named(claim: Mapping[str, Any]) -> Cell:
+    """A claim in a few words on the page, where its name still finds it, and by its name in
+    files.
+    """
+    words = claim.get("short") or claim["key"]
+    html = Markup('<span data-name="{}">{}</span>').format(claim["key"], words)
+    return replace(text(claim["key"]), html=html)
 
 
 def _rests_on(claim: Mapping[str, Any], at: Mapping[str, float], bound: str) -> list[Cell]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from reports.run import Run, column, words_of
 from reports.tables.cells import Cell, header, missing, mixed, share, text, whole
@@ -135,10 +135,10 @@ def _by_layer(data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
                 *(share(holds - fails, f"{holds} / {fails}") for holds, fails in counts),
             ]
         )
-    headers = [mixed("layer"), *(text(claim["key"]) for claim in claims)]
+    headers = [mixed("layer"), *(_name(claim) for claim in claims)]
     caption = (
-        "Heads of which a claim holds / fails, by layer; the others are undetermined. Claims by"
-        " their short names; a column sorts by the difference."
+        "Heads of which a claim holds / fails, by layer; the others are undetermined. A column"
+        " sorts by the difference."
     )
     return Table(
         "verdict_layers",
@@ -154,3 +154,8 @@ def _by_layer(data: xr.Dataset, claims: list[dict[str, Any]]) -> Table:
             "Heads of which a claim holds/fails, by layer; the others are undetermined.",
         ),
     )
+
+
+def _name(claim: dict[str, Any]) -> Cell:
+    """A claim in a few words on the page, and by its name in files."""
+    return replace(text(claim["key"]), html=escape(claim.get("short") or claim["key"]))

@@ -156,7 +156,8 @@ def test_a_link_to_a_head_opens_it(browser: Any, html: Path, run: Run):
 
 def test_the_map_shows_the_quantity_that_is_chosen(opened: Opened, run: Run):
     opened.set("quantity", "decay of similarity, gram exponential (similarity.beta)")
-    beta = run.similarity["beta"].sel(gram="exponential").transpose("layer", "kv_head")
+    at = run.similarity.sel(gram="exponential").transpose("layer", "kv_head", ...)
+    beta = at["beta"].where(~at["beta_at_bound"].astype(bool))
     close(np.array([row["value"] for row in opened.rows("map", "cells")]), beta.values.ravel())
     opened.set("quantity", "beta offset")
     assert "decay of similarity, gram offset" in opened.told()
@@ -254,6 +255,108 @@ def test_nothing_serious_is_in_the_way_of_assistive_technology(opened: Opened):
     found = axe.Axe().run(opened.view).response["violations"]
     serious = [one for one in found if one["impact"] in ("serious", "critical")]
     assert [(one["id"], one["nodes"][0]["html"][:120]) for one in serious] == []
+
+
+def test_sliders_of_the_what_if_panel_show_bounds_that_were_evaluated(opened: Opened, run: Run):
+    data = run.sensitivity
+    at = data.isel(layer=0)
+    parameters = [str(name) for name in data["parameter"].values]
+    for name in parameters:
+        slider = opened.view.locator(f".what-if-{name}")
+        slider.focus()
+        opened.view.keyboard.press("End")
+        opened.view.wait_for_timeout(250)
+        last = at.sel(parameter=name).isel(step=-1)
+        for side in ("lower", "upper"):
+            drawn = opened.rows("what if", series="bounds if changed", edge=side)
+            close(
+                np.array([row["y"] for row in drawn], dtype=float),
+                last[f"precision_{side}"].clip(0, 1),
+            )
+        values = [opened.view.locator(f".what-if-{other}").input_value() for other in parameters]
+        assert values == ["4" if other == name else "2" for other in parameters]
+    opened.view.locator(".what-if-score").select_option("recall")
+    opened.view.locator(".what-if-n").fill("1")
+    opened.view.wait_for_timeout(250)
+    told = opened.view.locator(".what-if-told").inner_text()
+    head = f"L{data['layer'].values[0]}H{int(data['of_head'][0])}"
+    assert told.startswith(head)
+    assert f"N = {data['n_envelope'].values[1]}. " in told
+    assert f"At d = {float(last['value']):.0f}: " in told
+    close(
+        np.array([row["y"] for row in opened.rows("what if", series="measured")], dtype=float),
+        at["recall"],
+    )
+    opened.view.locator(".what-if-fit").click()
+    opened.view.wait_for_timeout(250)
+    assert opened.rows("what if", series="bounds if changed") == []
+    fit = at.sel(parameter="beta", step=0)["recall_upper"].clip(0, 1)
+    drawn = opened.rows("what if", series="bounds as fitted", edge="upper")
+    close(np.array([row["y"] for row in drawn], dtype=float), fit)
+
+
+def test_the_what_if_panel_says_which_head_stands_for_the_picked_one(opened: Opened, run: Run):
+    stands, heads = int(run.sensitivity["of_head"][1]), run.capture["head"].values
+    layer = run.capture["layer"].values[1]
+    other = next(int(head) for head in heads if head != stands)
+    opened.set("layer", str(layer))
+    opened.set("head", str(other))
+    told = opened.view.locator(".what-if-told")
+    assert told.inner_text().startswith(
+        f"L{layer}H{stands}, which stands for its layer (picked: L{layer}H{other}),"
+    )
+    command = opened.view.locator(".what-if-again code").inner_text()
+    assert command == (
+        f"geostat whatif --from run.zarr --head L{layer}H{other} --gram offset"
+        " --set beta=x0.5,x1,x2"
+    )
+    opened.set("head", str(stands))
+    assert told.inner_text().startswith(f"L{layer}H{stands}, N = ")
+
+
+def test_keys_open_what_is_folded_and_copy_a_command(browser: Any, html: Path):
+    opened = Opened(browser, html)
+    how = opened.view.locator(".verdict summary").first
+    assert not opened.view.locator(".verdict details p").first.is_visible()
+    how.focus()
+    opened.view.keyboard.press("Enter")
+    assert opened.view.locator(".verdict details p").first.is_visible()
+    button = opened.view.locator("#about-norms .copy").first
+    command = opened.view.locator("#about-norms .command code").first.inner_text()
+    assert command.startswith("geostat figures ")
+    button.focus()
+    opened.view.keyboard.press("Enter")
+    opened.view.wait_for_timeout(200)
+    assert button.inner_text() in ("Copied", "Selected")
+    assert opened.said == []
+    opened.view.close()
+
+
+def test_a_link_into_what_is_folded_opens_it(browser: Any, html: Path):
+    opened = Opened(browser, html, fragment="#table-norms")
+    assert opened.view.locator("#table-norms table").is_visible()
+    assert not opened.view.locator("#table-similarity table").is_visible()
+    opened.view.locator(".result h3 a", has_text="Similarity").click()
+    assert opened.view.evaluate("location.hash") == "#about-similarity"
+    opened.view.close()
+
+
+def test_a_fit_that_stopped_at_a_limit_is_marked_and_has_no_colour(
+    browser: Any, finished: Finished, tmp_path: Path
+):
+    tree = with_display(finished.tree)
+    data = tree["similarity"].to_dataset().copy(deep=True)
+    place = {"gram": "offset", "layer": data["layer"].values[0], "kv_head": 0}
+    data["beta"].loc[place], data["beta_at_bound"].loc[place] = 20.0, True
+    page = tmp_path / "report.html"
+    page.write_text(page_html(tree.assign({"similarity": xr.DataTree(data)})), encoding="utf-8")
+    opened = Opened(browser, page)
+    opened.set("quantity", "decay of similarity, gram offset (similarity.beta)")
+    cell = next(row for row in opened.rows("map", "cells") if not row["i"] and not row["j"])
+    assert (cell["value"], cell["symbol"]) == (None, "]")
+    assert "the fit stopped at its limit 20" in opened.told()
+    assert "no estimate" in opened.view.locator(".explorer .marks-told").inner_text()
+    opened.view.close()
 
 
 @pytest.mark.parametrize("width", [390, 700, 1280])

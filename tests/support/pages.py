@@ -10,7 +10,8 @@ import xarray as xr
 from reports.page import page
 
 
-def page_html(tree: xr.DataTree, **options: Any) -> str:
-    """Return the page that `write_page` writes."""
+def page_html(tree: xr.DataTree, *, out: Path | None = None, **options: Any) -> str:
+    """Return the page that `write_page` writes, into `out` if its files are wanted."""
     with TemporaryDirectory() as folder, patch.object(page, "write_beside"):
-        return page.write_page(tree, Path(folder), **options).read_text(encoding="utf-8")
+        written = page.write_page(tree, out or Path(folder), **options)
+        return written.read_text(encoding="utf-8")

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from reports.figures.captions.caption import Caption, figures_of
+from reports.figures.captions.caption import Caption, Numbers, figures_of
 from reports.run import Run
 from reports.statistics import flat, mean, median
-from reports.text.number import percent
 
 
 def _flagged(data: xr.Dataset, name: str) -> int:
@@ -33,17 +32,26 @@ def norms(run: Run) -> Caption:
         " over documents, which is what the paper plots. Look for: a flat line at 1 behind a low"
         " circle, and coefficients near 0."
     )
+    say = Numbers()
+    most = say.percent("limit", limit, 0)
     finding = (
-        f"From token to token the length varies by {percent(median(token), 0)} in the median head,"
-        f" and by at most {limit:.0%} in {steady} of {token.size}; averaged over documents first,"
-        f" by {percent(median(profile))} ({smooth} of {profile.size} at most {limit:.0%}). "
+        "From token to token the length varies by"
+        f" {say.percent('cv_token, median of heads', median(token), 0)} in the median head, and by"
+        f" at most {most} in {say.whole('heads within, token to token', steady)} of"
+        f" {say.whole('heads, token to token', token.size)}; averaged over documents first, by"
+        f" {say.percent('cv_profile, median of heads', median(profile))}"
+        f" ({say.whole('heads within, averaged', smooth)} of"
+        f" {say.whole('heads, averaged', profile.size)} at most {most}). "
     )
-    middle = figures_of(median(sinks))
-    sink = (
-        f"The sink is {middle} times as long as a content token in the median head, and shorter in"
-        f" {shorter} of {sinks.size}."
+    if not sinks.size:
+        return Caption(text, f"{finding}The analysed query sees no sink.", say.all)
+    finding += (
+        f"The sink is {say.figures('lam, median of heads', median(sinks))} times as long as a"
+        " content token in the median head, and shorter in"
+        f" {say.whole('heads with a shorter sink', shorter)} of"
+        f" {say.whole('heads with a sink', sinks.size)}."
     )
-    return Caption(text, finding + (sink if sinks.size else "The analysed query sees no sink."))
+    return Caption(text, finding, say.all)
 
 
 def similarity(run: Run) -> Caption:
@@ -73,24 +81,26 @@ def similarity(run: Run) -> Caption:
         "exponential": "The exponential misses the mean cosine by",
         "offset": "the form with an offset by",
     }
-    misfits = {
-        form: median(run.similarity["mae_by_lag"].sel(gram=form))
-        for form in run.similarity["gram"].values
+    say = Numbers()
+    heads = say.whole("value heads", run.kv_heads)
+    parts = [
+        f"{words[form]} {say.figures(f'mae_by_lag, {form}, median of heads', misfit)}"
+        for form in map(str, run.similarity["gram"].values)
         if form in words
-    }
-    parts = [f"{words[form]} {figures_of(value)}" for form, value in misfits.items()]
-    finding = f"{', '.join(parts)} in the median of {run.kv_heads} value heads"
+        for misfit in [median(run.similarity["mae_by_lag"].sel(gram=form))]
+    ]
+    finding = f"{', '.join(parts)} in the median of {heads} value heads"
     if "offset_preferred" in run.similarity:
         how = "predicts a document left out better" if run.documents > 1 else "has the better BIC"
-        finding += (
-            f"; the offset {how} in {_flagged(run.similarity, 'offset_preferred')} of"
-            f" {run.kv_heads} heads"
+        preferred = say.whole(
+            "heads that prefer the offset", _flagged(run.similarity, "offset_preferred")
         )
+        finding += f"; the offset {how} in {preferred} of {heads} heads"
     finding += "."
     if "negative_fraction" in run.similarity:
-        share = percent(mean(run.similarity["negative_fraction"]), 0)
+        share = say.percent("negative_fraction, mean", mean(run.similarity["negative_fraction"]), 0)
         finding += f" {share} of all cosines are negative, which no exponential is."
-    return Caption(text, finding)
+    return Caption(text, finding, say.all)
 
 
 def weights(run: Run) -> Caption:
@@ -105,17 +115,16 @@ def weights(run: Run) -> Caption:
         " to T₂, exponential growth beyond (T₁ = T₂: no oscillation). Look for: a circle far above"
         " the line, a flat stretch, waves, a rise at the right end."
     )
-    finding = (
-        f"The sink takes {percent(median(sinks), 0)} of the attention in the median head. "
-        if sinks.size
-        else ""
-    )
+    say, finding = Numbers(), ""
+    if sinks.size:
+        share = say.percent("p_sink, median of heads", median(sinks), 0)
+        finding = f"The sink takes {share} of the attention in the median head. "
     finding += (
         "The geometric mean weight of half of all positions is below"
-        f" {figures_of(median(content))}; if attention were uniform, "
+        f" {say.figures('weight, median of positions', median(content))}; if attention were"
+        f" uniform, all would have {say.figures('1/T', float(run.display['uniform']))}."
     )
-    finding += f"all would have {figures_of(float(run.display['uniform']))}"
-    return Caption(text, f"{finding}.{_phases(run)}")
+    return Caption(text, finding + _phases(run, say), say.all)
 
 
 def _typical(run: Run) -> str:
@@ -130,24 +139,29 @@ def _typical(run: Run) -> str:
     )
 
 
-def _phases(run: Run) -> str:
+def _phases(run: Run, say: Numbers) -> str:
     """In how many heads growth and oscillation stand out, and how strong the oscillation is
     there.
     """
     text = ""
     if "growth_identified" in run.weights:
-        heads = _flagged(run.weights, "growth_identified")
+        growing = say.whole("heads with growth", _flagged(run.weights, "growth_identified"))
         text += (
-            f" Growth towards the last token stands out of the noise in {heads} of {run.heads}"
-            " heads."
+            f" Growth towards the last token stands out of the noise in {growing} of"
+            f" {say.whole('heads', run.heads)} heads."
         )
     if "oscillation_identified" in run.weights:
         waves = run.weights["oscillation_identified"].astype(bool)
-        text += f" An oscillation with the growth’s own η, as printed, does in {int(waves.sum())}"
-        if int(waves.sum()):
+        number = int(waves.sum())
+        text += (
+            " An oscillation with the growth’s own η, as printed, does in"
+            f" {say.whole('heads with the printed oscillation', number)}"
+        )
+        if number:
+            size = median(run.weights["eta"].where(waves))
             text += (
-                f", where its amplitude η is {percent(median(run.weights['eta'].where(waves)))} of"
-                " the plateau in the median"
+                f", where its amplitude η is {say.percent('eta, median of these', size)} of the"
+                " plateau in the median"
             )
         text += "."
     return text

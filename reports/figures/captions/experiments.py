@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from reports.figures.captions.caption import Caption, figures_of
+from reports.figures.captions.caption import Caption, Numbers
 from reports.run import Run, at_size, notes
 from reports.text.number import count
 
@@ -25,10 +25,12 @@ def _unattenuated(data: xr.Dataset, measure: str, size: int) -> tuple[float, flo
     return value, low, high
 
 
-def _limits(value: float, low: float, high: float) -> str:
+def _limits(say: Numbers, name: str, value: float, low: float, high: float) -> str:
+    text = say.figures(name, value)
     if not np.isfinite(low):
-        return figures_of(value)
-    return f"{figures_of(value)} (95%: {figures_of(low)} to {figures_of(high)})"
+        return text
+    ends = (say.figures(f"{name}, {side}", end) for side, end in (("lower", low), ("upper", high)))
+    return f"{text} (95%: {' to '.join(ends)})"
 
 
 def sink(run: Run) -> Caption:
@@ -53,22 +55,27 @@ def sink(run: Run) -> Caption:
         f" {run.display.attrs['paper_correlations']}."
     )
     sizes = run.display.attrs["paper_correlation_sizes"]
-    parts = []
+    say, parts = Numbers(), []
     for size in sizes:
         measured = at_size(data["correlation"].sel(measure="pearson"), size)
         if np.isfinite(measured):
-            freed = _unattenuated(data, "pearson", size)
-            clean = f" and {_limits(*freed)} free of noise" if np.isfinite(freed[0]) else ""
-            parts.append(f"at N = {size}, {figures_of(measured)} as measured{clean}")
+            at = say.whole("N", size)
+            plain = say.figures(f"correlation at N = {size}", measured)
+            freed, name = _unattenuated(data, "pearson", size), f"unattenuated at N = {size}"
+            clean = ""
+            if np.isfinite(freed[0]):
+                clean = f" and {_limits(say, name, *freed)} free of noise"
+            parts.append(f"at N = {at}, {plain} as measured{clean}")
     if not parts:
         return Caption(text, notes(data))
     peak = int(data["peak_n"].sel(measure="pearson"))
     top = at_size(data["correlation"].sel(measure="pearson"), peak)
     finding = (
-        f"{_direction(data, sizes)}: {'; '.join(parts)}; largest at N = {peak}, {figures_of(top)}."
-        f" {_other_things_equal(data, sizes[0])}{notes(data)}"
+        f"{_direction(data, sizes)}: {'; '.join(parts)}; largest at N ="
+        f" {say.whole('N of the largest', peak)}, {say.figures('largest correlation', top)}."
+        f" {_other_things_equal(data, sizes[0], say)}{notes(data)}"
     )
-    return Caption(text, finding.strip())
+    return Caption(text, finding.strip(), say.all)
 
 
 def _direction(data: xr.Dataset, sizes: Sequence[int]) -> str:
@@ -87,7 +94,7 @@ def _direction(data: xr.Dataset, sizes: Sequence[int]) -> str:
     )
 
 
-def _other_things_equal(data: xr.Dataset, size: int) -> str:
+def _other_things_equal(data: xr.Dataset, size: int, say: Numbers) -> str:
     """Whether anything is left of the correlation at the paper's first size once weight and
     layer are known.
     """
@@ -101,9 +108,10 @@ def _other_things_equal(data: xr.Dataset, size: int) -> str:
             "these documents do not settle whether the sink’s similarity tells more than its weight"
         )
     )
+    left = _limits(say, "given weight and layer", value, low, high)
     return (
-        f"Between heads of equal sink weight in the same layer it is {_limits(value, low, high)} at"
-        f" N = {size}: {verdict}. "
+        f"Between heads of equal sink weight in the same layer it is {left} at N ="
+        f" {say.whole('N, given weight and layer', size)}: {verdict}. "
     )
 
 
@@ -130,12 +138,14 @@ def regimes(run: Run) -> Caption:
     total = int(heads.sum())
     if not total:
         return Caption(text, notes(data))
-    known = ", ".join(f"{int(heads.sel(regime=name))} {noun}" for name, noun in NOUNS.items())
-    finding = (
-        f"Of {count(total, 'head')}: {known}, {int(heads.sel(regime='unclassified'))} unclassified."
-        f" {_agreement(data)}{notes(data)}"
+    say = Numbers()
+    every = say.counted("heads", total, "head")
+    known = ", ".join(
+        f"{say.whole(name, int(heads.sel(regime=name)))} {noun}"
+        for name, noun in {**NOUNS, "unclassified": "unclassified"}.items()
     )
-    return Caption(text, finding.strip())
+    finding = f"Of {every}: {known}. {_agreement(data, say)}{notes(data)}"
+    return Caption(text, finding.strip(), say.all)
 
 
 CHANCE = {
@@ -146,20 +156,21 @@ CHANCE = {
 """What the sign of Cohen's κ by its interval says."""
 
 
-def _agreement(data: xr.Dataset) -> str:
+def _agreement(data: xr.Dataset, say: Numbers) -> str:
     if not int(data["told"]):
         return ""
     value, low, high = (float(data[f"kappa{part}"]) for part in ("", "_lower", "_upper"))
     text = (
-        f"Sizes and alignment both name a regime in {int(data['told'])} heads, and the same one in"
-        f" {int(data['agreed'])}"
+        "Sizes and alignment both name a regime in"
+        f" {say.whole('heads named by both', int(data['told']))} heads, and the same one in"
+        f" {say.whole('heads named alike', int(data['agreed']))}"
     )
     if not np.isfinite(value):
         return f"{text}. "
     sign = float(data["kappa_sign"])
     return (
         f"{text}{CHANCE[int(sign)] if np.isfinite(sign) else ''}: Cohen’s κ is"
-        f" {_limits(value, low, high)}. "
+        f" {_limits(say, 'kappa', value, low, high)}. "
     )
 
 
@@ -172,24 +183,27 @@ def regime_depth(run: Run) -> Caption:
         " paper’s order for Llama-2-7B, Retrievers in the first two layers, Resets in the next"
         " few, Mixers from the lower middle on."
     )
+    say = Numbers()
     depths = [
-        f"{noun} {figures_of(depth)}"
+        f"{noun} {say.figures(f'mean depth, {name}', depth)}"
         for name, noun in NOUNS.items()
         if np.isfinite(depth := float(data["mean_depth"].sel(regime=name)))
     ]
     finding = (
-        f"Mean depth (layers from 0 to {data.sizes['layer'] - 1}) where both agree:"
-        f" {', '.join(depths)}. "
+        f"Mean depth (layers from 0 to {say.whole('last layer', data.sizes['layer'] - 1)}) where"
+        f" both agree: {', '.join(depths)}. "
         if depths
         else ""
     )
     if labelled := int(data["labelled"]):
-        kept = count(int(data["kept"]), "head")
+        kept = say.counted("heads that keep it", int(data["kept"]), "head")
+        of = say.whole("heads of a regime", labelled)
+        resamples = say.counted("resamples", int(data.attrs["resamples"]), "resample")
         finding += (
-            f"Of these {labelled}, {kept} keep their regime in 95% of {data.attrs['resamples']:,}"
-            " resamples of the documents."
+            f"Of these {of}, {kept} keep their regime in 95% of {resamples} of the documents."
         )
-    return Caption(text, (finding.strip() + (f" {notes(data)}" if notes(data) else "")).strip())
+    finding = finding.strip() + (f" {notes(data)}" if notes(data) else "")
+    return Caption(text, finding.strip(), say.all)
 
 
 def regime_curves(run: Run) -> Caption:
@@ -207,16 +221,21 @@ def regime_curves(run: Run) -> Caption:
         " Precision at large N for Retrievers, metrics of Resets rising again."
     )
     both = data.sel(criterion="both")
-    parts = []
+    say, parts = Numbers(), []
     for size in sorted({run.small_size, int(data["large_size"])}):
         of_size = []
         for name, noun in NOUNS.items():
-            p, r = (
-                at_size(both[statistic].sel(regime=name), size)
+            values = {
+                statistic: at_size(both[statistic].sel(regime=name), size)
                 for statistic in ("precision", "recall")
-            )
-            if np.isfinite(p):
-                of_size.append(f"{noun} {figures_of(p)} and {figures_of(r)}")
+            }
+            if np.isfinite(values["precision"]):
+                shown = (
+                    say.figures(f"{statistic} of {name} at N = {size}", value)
+                    for statistic, value in values.items()
+                )
+                of_size.append(f"{noun} {' and '.join(shown)}")
         if of_size:
-            parts.append(f"At N = {size}, Precision and Recall are: {', '.join(of_size)}")
-    return Caption(text, ". ".join(parts) + "." if parts else notes(data))
+            at = say.whole("N", size)
+            parts.append(f"At N = {at}, Precision and Recall are: {', '.join(of_size)}")
+    return Caption(text, ". ".join(parts) + "." if parts else notes(data), say.all)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reports.figures.captions.caption import Caption, figures_of
+from reports.figures.captions.caption import Caption, Numbers
 from reports.run import Run
 from reports.text.number import count
 
@@ -31,16 +31,15 @@ def predictive(run: Run) -> Caption:
         " Look for: the coloured line on the dashed one. Where it lies above, the theory predicts"
         " too little."
     )
-    parts = []
+    say, parts = Numbers(), []
     for name, word in (("precision", "Precision"), ("recall", "Recall")):
         misses = [
-            f"{figures_of(float(data[f'{name}_pooled_mae'].sel(source=source)))} {words}"
+            f"{say.figures(f'{name}, {source}', miss)} {words}"
             for source, words in PREDICTED_FROM.items()
             if source in data["source"].values
-            and np.isfinite(float(data[f"{name}_pooled_mae"].sel(source=source)))
+            and np.isfinite(miss := float(data[f"{name}_pooled_mae"].sel(source=source)))
         ]
         if misses:
             parts.append(f"{word} is missed by {', '.join(misses)}")
-    return Caption(
-        text, f"Mean distance of predicted from measured: {'; '.join(parts)}." if parts else ""
-    )
+    finding = f"Mean distance of predicted from measured: {'; '.join(parts)}." if parts else ""
+    return Caption(text, finding, say.all)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from reports.figures.captions.caption import Caption, figures_of
+from reports.figures.captions.caption import Caption, Numbers
 from reports.run import Run, at_size, own_cosines
 from reports.statistics import flat
-from reports.text.number import percent
 
+STATISTICS = ("precision", "recall")
 NULL_WORDS = {"random_selection": "a random selection", "random_directions": "random directions"}
 
 
@@ -46,37 +46,44 @@ def separability(run: Run) -> Caption:
         " of each document’s last query, then averaged, cut to 0 to 1. At N = 1 both scores are 1"
         " for any selection. Look for: a blue line above the null baselines and between its bounds."
     )
-    p, r = (figures_of(at_size(summary[name], size)) for name in ("precision_mean", "recall_mean"))
-    finding = f"At N = {size}: Precision {p}, Recall {r}"
+    say = Numbers()
+    p, r = (
+        say.figures(f"{name} at small N", at_size(summary[f"{name}_mean"], size))
+        for name in STATISTICS
+    )
+    finding = f"At N = {say.whole('small N', size)}: Precision {p}, Recall {r}"
     for null in summary["null"].values if "precision_null" in summary else ():
         two = [
-            figures_of(at_size(summary[f"{statistic}_null"].sel(null=null), size))
-            for statistic in ("precision", "recall")
+            say.figures(
+                f"{name} at small N, {null}", at_size(summary[f"{name}_null"].sel(null=null), size)
+            )
+            for name in STATISTICS
         ]
         finding += f"; {NULL_WORDS.get(str(null), str(null))}: {two[0]} and {two[1]}"
-    finding += (
-        f"; floor of Precision: {figures_of(at_size(summary['floor'], size))}.{_below_null(run)}"
-    )
-    return Caption(
-        text, finding + "".join(f" {_means_inside(run, *pair)}" for pair in run.drawn_bounds)
-    )
+    floor = say.figures("floor N/T", at_size(summary["floor"], size))
+    finding += f"; floor of Precision: {floor}.{_below_null(run, say)}"
+    inside = "".join(f" {_means_inside(run, say, *pair)}" for pair in run.drawn_bounds)
+    return Caption(text, finding + inside, say.all)
 
 
-def _below_null(run: Run) -> str:
+def _below_null(run: Run, say: Numbers) -> str:
     """At which sizes the measured means lie below a null baseline by more than their 95%
     document interval; empty where nowhere.
     """
     summary, n = run.summary, run.summary["n"].values
     text = ""
-    for statistic in ("precision", "recall"):
+    for statistic in STATISTICS:
         for null in summary["null"].values if f"{statistic}_null" in summary else ():
             below = n[summary[f"{statistic}_below_null"].sel(null=null).values]
             if not below.size:
                 continue
+            name = f"N of {statistic} below {null}"
             unbroken = int(((n >= below[0]) & (n <= below[-1])).sum()) == below.size
-            where = ", ".join(map(str, below[:4])) + (" and more" if below.size > 4 else "")
             if unbroken and below.size > 1:
-                where = f"{below[0]} to {below[-1]}"
+                where = " to ".join(say.whole(name, at) for at in below[[0, -1]])
+            else:
+                where = ", ".join(say.whole(name, at) for at in below[:4])
+                where += " and more" if below.size > 4 else ""
             text += (
                 f" {statistic.capitalize()} is below that of {NULL_WORDS.get(str(null), str(null))}"
                 f" at N = {where}."
@@ -84,14 +91,16 @@ def _below_null(run: Run) -> str:
     return text
 
 
-def _means_inside(run: Run, edition: str, gram: str) -> str:
+def _means_inside(run: Run, say: Numbers, edition: str, gram: str) -> str:
     """How often the mean curves lie within the mean bounds of one edition and Gram."""
     at = run.summary.sel(edition=edition, gram=gram)
-    curves = [
-        f"mean {name.capitalize()} at {int(at[f'{name}_means_inside'])} of"
-        f" {int(at[f'{name}_means_counted'])}"
-        for name in ("precision", "recall")
-    ]
+    curves = []
+    for name in STATISTICS:
+        inside, counted = (
+            say.whole(f"{name}_means_{part}, {edition}, {gram}", int(at[f"{name}_means_{part}"]))
+            for part in ("inside", "counted")
+        )
+        curves.append(f"mean {name.capitalize()} at {inside} of {counted}")
     return f"The {edition} bounds ({gram} Gram) contain {' and '.join(curves)} sizes N."
 
 
@@ -103,13 +112,14 @@ def coverage(run: Run) -> Caption:
         " (printed: the paper’s formulas to the letter; sharp: the best that its random model"
         " allows) and the Gram matrix, that is the table of cosines put into it: the fitted"
         " exponential, the fitted form with an offset, or the head’s own. Bounds on an expectation"
-        f" may miss a single head.{own_cosines(run)} Look for: bright rows."
+        f" may miss a single head.{own_cosines(run)} Look for: rows near 100%."
     )
-    parts = []
+    say, parts = Numbers(), []
     for edition, gram in run.drawn_bounds:
+        at = run.summary.sel(edition=edition, gram=gram)
         p, r = (
-            percent(float(run.summary[f"{name}_inside"].sel(edition=edition, gram=gram)))
-            for name in ("precision", "recall")
+            say.percent(f"{name}_inside, {edition}, {gram}", float(at[f"{name}_inside"]))
+            for name in STATISTICS
         )
         parts.append(
             f"the {edition} bounds ({gram} Gram) contain Precision in {p} and Recall in {r} of all"
@@ -122,10 +132,11 @@ def coverage(run: Run) -> Caption:
     if np.isfinite(share.values).any() and (lowest := float(share.min())) < 1:
         where = int(share["n_envelope"].values[int(np.nanargmin(share.values))])
         finding += (
-            f" The {edition} ones miss Recall most often at N = {where}, in"
-            f" {percent(1 - lowest, 0)} of heads."
+            f" The {edition} ones miss Recall most often at N ="
+            f" {say.whole('N of most misses', where)}, in"
+            f" {say.percent('heads missed there', 1 - lowest, 0)} of heads."
         )
-    return Caption(text, finding)
+    return Caption(text, finding, say.all)
 
 
 def heads(run: Run) -> Caption:
@@ -140,22 +151,19 @@ def heads(run: Run) -> Caption:
     precision = run.display["precision_of_head"].values
     if not np.isfinite(precision).any():
         return Caption(text)
-    (low, first), (high, second) = (
-        (float(precision[where]), run.name_of(int(where[0]), int(where[1])))
-        for where in (
-            np.unravel_index(int(pick(precision)), precision.shape)
-            for pick in (np.nanargmin, np.nanargmax)
-        )
-    )
-    finding = (
-        f"Precision at N = {size} runs from {figures_of(low)} ({first}) to {figures_of(high)}"
-        f" ({second})."
-    )
+    say = Numbers()
+    ends = []
+    for pick in (np.nanargmin, np.nanargmax):
+        where = np.unravel_index(int(pick(precision)), precision.shape)
+        name = run.name_of(int(where[0]), int(where[1]))
+        ends.append(f"{say.figures(f'precision of {name}', float(precision[where]))} ({name})")
+    finding = f"Precision at N = {say.whole('N', size)} runs from {ends[0]} to {ends[1]}."
     edition, gram = run.drawn_bounds[-1]
     inside = flat(run.envelope["recall_inside_by_head"].sel(edition=edition, gram=gram))
     if inside.size:
         finding += (
-            f" {int((inside >= 1).sum())} of {inside.size} heads keep their Recall within the"
-            f" {edition} bounds ({gram} Gram) at every N."
+            f" {say.whole('heads inside at every N', int((inside >= 1).sum()))} of"
+            f" {say.whole('heads', inside.size)} heads keep their Recall within the {edition}"
+            f" bounds ({gram} Gram) at every N."
         )
-    return Caption(text, finding)
+    return Caption(text, finding, say.all)

@@ -17,7 +17,10 @@ def claims(run: Run) -> Caption:
         " its value heads) in which it holds, in green from below, and in which it fails, in"
         f" orange from above. {run.counted('head')}, {run.counted('value head')},"
         f" {run.counted('document')}. A claim holds where the 95% interval of a head’s estimate"
-        " lies within the tolerance, and fails where it lies outside."
+        " lies within the tolerance, and fails where it lies outside; grey is undetermined or"
+        " without an estimate. A claim on bounds joins each bound on Precision and Recall at every"
+        " N: it holds where all do and fails where one does, so few documents seldom settle it in"
+        " a head, however many single values lie inside."
     )
     answers: dict[str, list[str]] = {"fails": [], "holds": []}
     for claim in told:
@@ -30,4 +33,12 @@ def claims(run: Run) -> Caption:
     finding = " ".join(
         f"{words[answer]}: {'; '.join(names)}." for answer, names in answers.items() if names
     )
-    return Caption(text, finding or "No claim holds, and none fails, in most heads.")
+    grey = [
+        str(claim.get("short") or claim["key"])
+        for claim in told
+        for at in [data.sel(claim=claim["key"])]
+        if not int(at["holds"]) + int(at["fails"])
+    ]
+    if grey:
+        finding += f" Settled in no head, neither way: {'; '.join(grey)}."
+    return Caption(text, finding.strip() or "No claim holds, and none fails, in most heads.")

@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 
 from reports.page.explorer.packing import Pack
 from reports.page.explorer.quantities import quantities
+from reports.page.explorer.what_if import what_if
 from reports.run import Run, column
 from reports.tables.verdict_heads import tolerance
+from reports.text.latex import prose_html
 
 SCORES: Final = {
     "precision": "Precision",
@@ -58,6 +60,7 @@ def explorer(run: Run) -> Explorer:
         "arrays": pack.directory,
     }
     _curves(run, pack)
+    catalogue["what_if"] = what_if(run, pack)
     return Explorer(catalogue, pack.base64())
 
 
@@ -106,6 +109,8 @@ def _quantities(run: Run, pack: Pack) -> list[dict[str, Any]]:
         pack.exactly(one.key, one.values)
         for side, limit in zip(("lower", "upper"), one.limits or (), strict=False):
             pack.exactly(f"{one.key} {side}", limit)
+        if one.ends is not None:
+            pack.exactly(f"{one.key} end", one.ends)
         told.append(
             {
                 "key": one.key,
@@ -113,6 +118,7 @@ def _quantities(run: Run, pack: Pack) -> list[dict[str, Any]]:
                 "unit": one.unit,
                 "of": one.of,
                 "limits": one.limits is not None,
+                "ends": one.ends is not None,
                 "words": one.words,
             }
         )
@@ -132,6 +138,7 @@ def _claims(run: Run, pack: Pack) -> list[dict[str, Any]]:
         {
             "key": claim["key"],
             "says": claim["says"],
+            "html": str(prose_html(claim["says"])),
             "of": claim["of"],
             "tolerance": tolerance(claim),
             "unit": "" if claim["units"] == "1" else claim["units"],

@@ -31,7 +31,8 @@ HEADS: Final = ("head", "kv_head")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
     """One value a head, or a value head: (layer, head). `limits` are None where it has none;
-    `words` name the values of what is no number.
+    `words` name the values of what is no number. `ends` are the ends of the range that a fit may
+    search, where it stopped at one: these are no estimates, and unknown among the values.
     """
 
     key: str
@@ -41,6 +42,7 @@ class Quantity:
     values: NDArray[Any]
     limits: tuple[NDArray[Any], NDArray[Any]] | None = None
     words: dict[int, str] | None = None
+    ends: NDArray[Any] | None = None
 
 
 def quantities(run: Run) -> list[Quantity]:
@@ -88,6 +90,11 @@ def _quantity(group: str, name: str, data: xr.Dataset, of: str, at: dict[str, An
         return data[name].sel(at).transpose("layer", of).values
 
     about, values = data[name].attrs, array(name)
+    ends = None
+    if values.dtype.kind == "f" and (at_bound := f"{name}_at_bound") in data:
+        stopped = array(at_bound).astype(bool)
+        if (stopped & np.isfinite(values)).any():
+            values, ends = np.where(stopped, np.nan, values), np.where(stopped, values, np.nan)
     known = f"{name}_lower" in data and f"{name}_upper" in data
     where = "".join(f", {dim} {label}" for dim, label in at.items())
     words = {0: "no", 1: "yes"} if values.dtype == bool else None
@@ -108,4 +115,5 @@ def _quantity(group: str, name: str, data: xr.Dataset, of: str, at: dict[str, An
         values=np.where(np.isfinite(values), values, np.nan).astype(np.float64),
         limits=(array(f"{name}_lower"), array(f"{name}_upper")) if known else None,
         words=words,
+        ends=ends,
     )

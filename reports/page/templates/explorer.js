@@ -117,7 +117,12 @@
       const ends = quantity.limits ? ["", " lower", " upper"] : [""];
       return ends.map((end) => values(quantity.key + end, layer, column)[0]);
     };
+    // Where a fit stopped at an end of its range: no estimate.
+    const endOf = (quantity, layer, column) =>
+      quantity.ends ? values(`${quantity.key} end`, layer, column)[0] : NaN;
     const words = (quantity, layer, column) => {
+      const end = endOf(quantity, layer, column);
+      if (Number.isFinite(end)) return `no estimate, the fit stopped at its limit ${plain(end)}`;
       const found = numbers(quantity, layer, column);
       return quantity.words
         ? (quantity.words[found[0]] ?? "n/a")
@@ -140,7 +145,9 @@
             layer, column, i, j, text,
             name: called(quantity, i, j),
             value: quantity.words ? text : known(value),
-            symbol: quantity.words ? (SYMBOLS[text] ?? text[0]) : known(value) === null ? "–" : "",
+            symbol: quantity.words
+              ? (SYMBOLS[text] ?? text[0])
+              : Number.isFinite(endOf(quantity, i, j)) ? "]" : known(value) === null ? "–" : "",
             chosen: i === state.layer && j === chosen,
           };
         }),
@@ -359,6 +366,9 @@
         `${words(quantity, layer, column)}.`;
       find("layer").value = layers[layer];
       find("head").value = heads[head];
+      find("marks-told").textContent = quantity.ends
+        ? "]: the fit stopped at a limit of the range that it may search, which is no estimate."
+        : "";
       find("size").disabled = !quantity.curve;
       find("size").value = state.size;
       find("size-told").textContent = n[state.size];
@@ -380,8 +390,10 @@
           return made;
         };
         const made = document.createElement("tr");
+        const says = cell("claim", "p", "");
+        says.innerHTML = claim.html;  // escaped by the page, with exponents
         made.append(
-          cell("claim", "p", claim.says),
+          says,
           cell("answer", "l", `${SYMBOLS[answer]} ${answer}`),
           cell("estimate", "r", within(estimate, claim.unit) + where),
           cell("tolerance", "r", claim.tolerance));
@@ -398,6 +410,7 @@
           const view = views[name]?.data("rows", curveRows(name));
           return (name === "weight" ? view?.data("marks", marksOf()) : view)?.runAsync();
         }),
+        views["what if"] && changed(),
       ]);
     };
 
@@ -490,7 +503,21 @@
       matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => started && all());
     };
 
-    const all = () => Promise.all([embedMap(), ...curves.map(embedCurve)]);
+    // Bounds of the what-if panel are drawn as those of a score.
+    const changed = whatIf(section, {
+      catalogue, values, state, plain, known, draw: embed,
+      specOf: (rows, series) => {
+        const spec = curveSpec("score", rows);
+        spec.description = "Bounds with one parameter changed";
+        spec.encoding.color.scale = { domain: series };
+        spec.layer.at(-1).encoding.strokeDash.scale = {
+          domain: series, range: [[1, 0], [6, 2], [2, 2]],
+        };
+        return spec;
+      },
+    });
+
+    const all = () => Promise.all([embedMap(), ...curves.map(embedCurve), changed?.()]);
     let started = null;
     const start = () => (started ??= all());
 

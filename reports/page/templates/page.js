@@ -70,20 +70,24 @@
     filtered(section, section.dataset.filter, heads, ([first, second]) =>
       heads
         ? [`L${first.textContent}H${second.textContent}`]
-        : [first.textContent, second.textContent],
+        : [first.firstElementChild?.dataset.name ?? first.textContent, second.textContent],
     );
   }
   // A link to what is folded away opens it; one to a claim shows that claim alone.
-  for (const link of document.querySelectorAll("a[data-show]")) {
+  const unfold = (target) => {
+    for (let at = target; at; at = at.parentElement) if (at.matches("details")) at.open = true;
+  };
+  for (const link of document.querySelectorAll('a[href^="#"]')) {
     link.addEventListener("click", () => {
-      const details = document.querySelector(link.getAttribute("href"));
-      const words = details.querySelector(".filter-text");
+      const target = document.getElementById(link.getAttribute("href").slice(1));
+      unfold(target);
+      const words = link.dataset.show && target?.querySelector(".filter-text");
       if (!words) return;
-      details.open = true;
-      words.value = link.dataset.show || "";
+      words.value = link.dataset.show;
       words.dispatchEvent(new Event("input"));
     });
   }
+  unfold(document.getElementById(location.hash.slice(1)));
   addEventListener("beforeprint", () => {
     for (const details of document.querySelectorAll("details:not([data-filter])")) {
       details.open = true;

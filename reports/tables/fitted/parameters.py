@@ -168,6 +168,15 @@ def norms(run: Run) -> Table:
     )
 
 
+def token_texts(run: Run) -> dict[int, str]:
+    """What tokens stand for, by id, with line breaks and the like as escapes; those that the run
+    tells.
+    """
+    told = run.attrs.get("token_texts") or {}
+    pairs = zip(told.get("id", ()), told.get("text", ()), strict=False)
+    return {int(one): repr(str(words))[1:-1] for one, words in pairs}
+
+
 MOST_TOKENS = 12
 """Compressed tokens that are listed."""
 
@@ -181,7 +190,7 @@ def compressed_tables(run: Run) -> list[Table]:
     listed = run.norms.isel(compressed_token=slice(MOST_TOKENS)).assign(
         secondary_sink_occurrences=run.norms["documents"].sum()
     )
-    rows = []
+    rows, texts = [], token_texts(run)
     for word, kind, names in (
         ("token", "compressed_token", ("id", "count", "occurrences")),
         ("position", "secondary_sink", ("position", "documents", "occurrences")),
@@ -190,7 +199,9 @@ def compressed_tables(run: Run) -> list[Table]:
             at = listed.isel({kind: index})
             part, *counts = (float(at[f"{kind}_{name}"]) for name in ("share", *names, "heads"))
             *counted, heads = map(whole, counts)
-            rows.append([text(word), *counted, share(part, percent(part)), heads])
+            known = texts.get(int(at[f"{kind}_id"])) if kind == "compressed_token" else None
+            what = word if known is None else f"{word} “{known}”"
+            rows.append([text(what), *counted, share(part, percent(part)), heads])
     caption = (
         "A token is compressed where its norm is at most half the median content norm of its"
         f" document. Counts are over documents and {run.counted('value head')}; value heads: of a"

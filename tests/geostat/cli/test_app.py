@@ -33,6 +33,7 @@ def test_the_main_job_tells_its_stages_and_prints_the_verdict(finished: Finished
         "fit pooled heads",
         "confront",
         "cost of assumptions",
+        "sensitivity of the bounds",
         "experiments",
         "report",
     ]
@@ -243,8 +244,8 @@ def test_doctor_verifies_a_run(finished: Finished):
     said = geostat("doctor", finished.store.parent, "--json")
     found = json.loads(said.stdout)
     groups = (
-        "/envelope, /heads, /ingredients, /norms, /pooled, /separable, /similarity, /sink,"
-        " /sinks_found, /summary, /verdicts, /weights"
+        "/envelope, /heads, /ingredients, /norms, /pooled, /sensitivity, /separable,"
+        " /similarity, /sink, /sinks_found, /summary, /verdicts, /weights"
     )
     assert found["run"] == f"{finished.store} is sound: 3 documents; {groups}"
     assert "cpu" in found["devices"]

@@ -10,6 +10,7 @@ import shutil
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import xarray as xr
@@ -256,6 +257,7 @@ def test_every_stage_gives_the_same_bytes_again(tmp_path: Path, asked: Settings)
         "ingredients",
         "norms",
         "pooled",
+        "sensitivity",
         "separable",
         "similarity",
         "sink",
@@ -277,7 +279,7 @@ def confronted(finished: Finished, tmp_path: Path) -> Store:
 
 def test_new_fits_take_away_what_rested_on_the_old_ones(confronted: Store, tmp_path: Path):
     store = confronted
-    for name in ("ingredients", "predictive"):
+    for name in ("ingredients", "predictive", "sensitivity"):
         store.put({name: store.read("sink")})  # whatever it holds
     assert set(store.results) >= set(CONFRONTED)
     pipeline.fit(store)
@@ -420,10 +422,13 @@ def test_a_console_hears_every_stage_and_how_far_it_is(tmp_path: Path, asked: Se
         "fit pooled heads",
         "confront",
         "cost of assumptions",
+        "sensitivity of the bounds",
         "experiments",
     ]
     fits = {"fit norms": 1, "fit similarity": 1, "fit weights": 1}
-    assert far == fits | {"confront": 1, "cost of assumptions": 1}
+    assert far == fits | {
+        stage: 1 for stage in ("confront", "cost of assumptions", "sensitivity of the bounds")
+    }
     assert "null" not in store.tree().children
 
 
@@ -435,12 +440,8 @@ def test_the_shortest_window_goes_the_whole_way(tmp_path: Path):
     assert len(confronted["summary"].attrs["sentences"]) == 5
 
 
-def test_a_run_tells_what_its_sinks_stand_for(finished: Finished):
+def test_a_run_tells_what_its_tokens_stand_for(finished: Finished):
     told = finished.tree.attrs["token_texts"]
-    ids = finished.tree["capture"]["token_id"].values
-    at = finished.tree["sinks"]["sink_position"].values.reshape(len(ids), -1)
-    assert told["id"] == sorted(
-        {int(own[max(p, 0)]) for own, of in zip(ids, at, strict=True) for p in of}
-    )
+    assert told["id"] == np.unique(finished.tree["capture"]["token_id"].values).tolist()
     assert len(told["text"]) == len(told["id"])
     assert all(told["text"])

@@ -96,16 +96,19 @@ def test_a_click_or_a_typed_name_shows_that_claim_or_head_alone(
         for unit, letter in (("head", "H"), ("kv_head", "V"))
     }
     for claim in CLAIMS:
-        assert found[claim.key] == [[claim.key, name] for name in heads[claim.of]], claim.key
-    assert found["verdicts norms.cv L1V0"] == [["norms.cv", "L1V0"]]
-    assert {key for key, _ in found["verdicts norms."]} == {
-        claim.key for claim in CLAIMS if claim.key.startswith("norms.")
+        assert found[claim.key] == [[claim.short, name] for name in heads[claim.of]], claim.key
+    called = {claim.key: claim.short for claim in CLAIMS}
+    assert found["verdicts norms.cv L1V0"] == [[called["norms.cv"], "L1V0"]]
+    assert {words for words, _ in found["verdicts norms."]} == {
+        claim.short for claim in CLAIMS if claim.key.startswith("norms.")
     }
-    assert {key for key, _ in found["verdicts norms.cv_p"]} == {
-        "norms.cv_profile",
-        "norms.cv_position",
+    assert {words for words, _ in found["verdicts norms.cv_p"]} == {
+        called["norms.cv_profile"],
+        called["norms.cv_position"],
     }
-    assert found["verdicts L1H1"] == [[claim.key, "L1H1"] for claim in CLAIMS if claim.of == "head"]
+    assert found["verdicts L1H1"] == [
+        [claim.short, "L1H1"] for claim in CLAIMS if claim.of == "head"
+    ]
     assert found["heads L1H3"] == [["1", "3"]]
     assert found["heads l1h"] == [["1", str(at)] for at in range(capture.sizes["head"])]
     assert found["heads H3"] == [[str(at), "3"] for at in range(capture.sizes["layer"])]

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from html import unescape
 from html.parser import HTMLParser
 
 import pytest
@@ -77,7 +78,8 @@ def html(written):
 
 def test_files_lie_beside_the_page(written):
     assert written.name == "report.html"
-    assert {path.name for path in written.parent.iterdir()} == {"report.html", "figures", "tables"}
+    beside = {path.name for path in written.parent.iterdir()}
+    assert beside == {"report.html", "report.json", "figures", "tables"}
     assert (written.parent / "figures" / "separability.pdf").exists()
     assert (written.parent / "tables" / "coverage.tex").exists()
 
@@ -88,8 +90,8 @@ def test_every_section_stands_once(html):
     for name in (
         "verdict",
         "idea",
-        "figures",
-        "tables",
+        "about-norms",
+        "about-bounds",
         "heads",
         "errata",
         "provenance",
@@ -98,6 +100,31 @@ def test_every_section_stands_once(html):
         assert name in reader.ids
     for sentence in SENTENCES:
         assert sentence in "".join(reader.words)
+
+
+def test_each_sentence_is_short_and_unfolds_in_full(html):
+    shown = html[html.index('<ol class="verdict">') :]
+    shown = shown[: shown.index("</ol>")]
+    plain = (unescape(re.sub(r"<[^>]+>", " ", one)) for one in shown.split("<li>")[1:])
+    items = [" ".join(one.split()) for one in plain]
+    assert len(items) == len(SENTENCES) == 5
+    for item, in_full in zip(items, SENTENCES, strict=True):
+        short, rest = item.split(" Show how ")
+        assert rest.startswith(in_full)
+        assert 20 < len(short) < 200
+    assert items[1].startswith("Assumption 1, value vectors of one length: within a document")
+    assert "12.3% (95%: 10.0% to 20.0%) of its mean; tolerated: 5.0%." in items[1]
+    assert items[2].endswith("commands")  # leads to its topic
+
+
+@pytest.mark.usefixtures("one_figure")
+def test_without_key_results_the_sentences_stand_in_full():
+    tree = run_tree()
+    summary = tree["summary"].to_dataset()
+    summary.attrs = {name: one for name, one in summary.attrs.items() if name != "key_results"}
+    html = page_html(tree.assign({"summary": xr.DataTree(summary)}))
+    assert "Show how" not in html
+    assert all(sentence.split(",")[0] in html for sentence in SENTENCES)
 
 
 def test_the_header_says_what_was_measured(html):
@@ -379,5 +406,5 @@ def test_parity_is_what_the_store_keeps_and_absence_is_told():
 def test_the_commands_stand_on_the_page_to_be_copied(tmp_path):
     command = "geostat run 'a <b>' --out x"
     page = write_page(run_tree(), tmp_path, commands=[command]).read_text(encoding="utf-8")
-    assert page.count('class="copy screen"') == 1
+    assert 'aria-label="Copy geostat run &#39;a &lt;b&gt;&#39; --out x"' in page
     assert "<code>geostat run &#39;a &lt;b&gt;&#39; --out x</code>" in page

@@ -50,9 +50,15 @@ def test_every_quantity_of_a_head_is_in_the_menu_once_with_its_unit(packed: Expl
 
 
 def test_quantities_and_limits_are_the_runs_own(packed: Explorer, run: Run):
+    at = run.similarity.sel(gram="offset").transpose("layer", "kv_head", ...)
+    stopped = at["beta_at_bound"].astype(bool)
+    assert stopped.any()  # no estimates: shown apart
+    np.testing.assert_allclose(
+        array(packed, "similarity.beta.offset end"), at["beta"].where(stopped), rtol=1e-6
+    )
     for end in ("", "_lower", "_upper"):
         name = f"similarity.beta.offset{end.replace('_', ' ')}"
-        expected = run.similarity[f"beta{end}"].sel(gram="offset").transpose("layer", "kv_head")
+        expected = at[f"beta{end}"] if end else at["beta"].where(~stopped)
         np.testing.assert_allclose(array(packed, name), expected, rtol=1e-6)
     codes = run.verdicts["answer_head"].sel(claim_head="weights.shape").transpose("layer", "head")
     np.testing.assert_array_equal(array(packed, "verdicts.weights.shape"), codes)
