@@ -29,6 +29,7 @@ from reports.tables.paper.document import document, latex
 from reports.tables.predictive import predictive_tables
 from reports.tables.scoreboard import scoreboard_tables
 from reports.tables.separability import separability
+from reports.tables.settled import settled_tables
 from reports.tables.sinks import sink_tables
 from reports.tables.table import Table
 from reports.tables.verdicts import verdict_tables
@@ -66,6 +67,7 @@ def tables(tree: xr.DataTree) -> dict[str, Table]:
         *measured,
         *head_tables(run),
         errata(run),
+        *settled_tables(run),
     ]
     return {table.name: table for table in made if table.rows}
 

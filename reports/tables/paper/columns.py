@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Final
 
 from reports.tables.cells import Cell
-from reports.tables.paper.width import EM, width
+from reports.tables.paper.width import EM_OF_FIGURES, width
 from reports.tables.table import Table
 
 _NUMBER: Final = re.compile(r"(-?)(\d+)(?:\.(\d+))?(?:\((\d+)\))?(?:e(-?)(\d+))?")
@@ -187,7 +187,7 @@ def _room(*, signs: bool, digits: Sequence[int], minus: bool) -> float:
     mills += 778 * (error > 0) + 167 * (whole > 4)
     if power:
         mills += 1222 + 1000 + 430 * power + 700 * minus
-    return mills * EM / 1000
+    return mills * EM_OF_FIGURES / 1000
 
 
 def _wrapped(header: str, room: float, letter: str) -> tuple[str, float]:

@@ -33,11 +33,11 @@ class Place:
 
 
 PLACES: Final = {
-    1: (Place("table", 343.0),),
-    2: (Place("table", 228.0), Place("table*", 467.0)),
+    1: (Place("table", 344.5),),
+    2: (Place("table", 229.0), Place("table*", 468.5)),
 }
-"""Places by the paper's columns, narrow ones first, less two points: \\linewidth of a plain article
-is 345 points, that of its two columns 229.5, and of both together 469.
+"""Places by the paper's columns, narrow ones first, less half a point: \\linewidth of a plain
+article is 345 points, that of its two columns 229.5, and of both together 469.
 """
 
 
@@ -107,8 +107,9 @@ def widths(made: Sequence[Column], panel: Sequence[int], room: float) -> dict[in
     own = [index for index in panel if made[index].kind == "X"]
     left = room - BESIDE * (len(panel) - 1)
     left -= sum(made[index].least for index in panel)
-    full = sum(made[index].full for index in own)
-    return {index: made[index].least + max(left, 0.0) * made[index].full / full for index in own}
+    length = {index: sum(map(width, made[index].cells)) + 1 for index in own}
+    every = sum(length.values())
+    return {index: made[index].least + max(left, 0.0) * length[index] / every for index in own}
 
 
 def _high(
