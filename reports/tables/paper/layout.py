@@ -106,7 +106,7 @@ def widths(made: Sequence[Column], panel: Sequence[int], room: float) -> dict[in
     """
     own = [index for index in panel if made[index].kind == "X"]
     left = room - BESIDE * (len(panel) - 1)
-    left -= sum(made[index].least for index in panel)
+    left -= sum(made[index].least if index in own else made[index].wanted for index in panel)
     length = {index: sum(map(width, made[index].cells)) + 1 for index in own}
     every = sum(length.values())
     return {index: made[index].least + max(left, 0.0) * length[index] / every for index in own}
