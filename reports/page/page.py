@@ -154,7 +154,7 @@ def write_beside(
     for plan, figure in drawn.items():
         write_figure(plan.name, figure, out / "figures" / folder)
     for table in made.values():
-        write_table(table, out / "tables" / folder)
+        write_table(table, out / "tables", part=folder)
 
 
 def shown(drawn: Mapping[Plan, Figure], subject: Any, label: str) -> list[Shown]:
