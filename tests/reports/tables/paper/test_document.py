@@ -103,6 +103,7 @@ def test_a_narrow_form_stands_on_paper_alone():
 def test_verdicts_have_signs_and_short_names_on_paper():
     written = latex(MADE["verdict_heads"])
     assert "0 & 0 & + & + \\\\" in written
+    assert r"0 & 2 & $-$ & $-$ \\" in written
     assert "1 norms.cv; 2 bounds.sharp" in written
     assert r"norms.cv$^\dagger$ ($\le$~0.05) & 1 & 1 & 1 & 0 & 1 & 50{\%} & 32--68\%" in latex(
         MADE["verdicts"]
