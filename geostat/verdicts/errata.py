@@ -1,9 +1,10 @@
-"""Errata of the paper that a report tells of, each with why it matters to its reader. Imports
-theory.
+"""Errata of the paper that a report tells of, each with why it matters to its reader; the paper's
+tables, settled. Imports theory.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Final
 
@@ -44,6 +45,14 @@ READING: Final[Mapping[int, str]] = {
     35: "The misfit of the cosines is an absolute error; 0.09 is not 9% of a cosine.",
 }
 """Why an erratum matters to someone who reads a report."""
+
+
+def paper_for_readers() -> dict[str, str]:
+    """Return what is known of the paper whatever the run, as JSON: `errata` and `paper_tables`."""
+    from theory.paper_tables.settled import settled_tables  # sympy takes its time to load
+
+    told = {"errata": errata_for_readers(), "paper_tables": settled_tables()}
+    return {name: json.dumps(rows, ensure_ascii=False) for name, rows in told.items()}
 
 
 def errata_for_readers() -> list[dict[str, str | int]]:

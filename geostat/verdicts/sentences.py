@@ -20,7 +20,7 @@ from geostat.bounds.overall import overall
 from geostat.datasets.parts import PART
 from geostat.datasets.queries import queries_in_words
 from geostat.datasets.tokens import most_tokens
-from geostat.verdicts.errata import errata_for_readers
+from geostat.verdicts.errata import paper_for_readers
 from geostat.verdicts.scoreboard.key_results import key_results
 from geostat.verdicts.scoreboard.scoreboard import scoreboard
 from geostat.verdicts.tolerances import Tolerance, read_tolerances
@@ -42,8 +42,8 @@ def summarise(tree: xr.DataTree, tolerances: Mapping[str, Tolerance] | None = No
 
     It is what `geostat.bounds.overall.overall` returns of a run with /capture, the fits, /envelope,
     the experiments and /verdicts, with attributes `sentences` (list of five), `key_results` (list
-    of six, JSON), `scoreboard` and `errata` (JSON lists). `tolerances` are by claim, over those of
-    `tolerances.toml`.
+    of six, JSON), `scoreboard`, `errata` and `paper_tables` (JSON). `tolerances` are by claim, over
+    those of `tolerances.toml`.
     """
     result, by_claim = overall(tree), {**read_tolerances(), **(tolerances or {})}
     sentences = [
@@ -57,7 +57,7 @@ def summarise(tree: xr.DataTree, tolerances: Mapping[str, Tolerance] | None = No
     whole = tree.assign({"summary": xr.DataTree(result)})
     result.attrs["scoreboard"] = json.dumps(scoreboard(whole), ensure_ascii=False)
     result.attrs["key_results"] = key_results(whole)
-    result.attrs["errata"] = json.dumps(errata_for_readers(), ensure_ascii=False)
+    result.attrs |= paper_for_readers()
     return result
 
 

@@ -53,9 +53,9 @@ def write_page(
     path: str = "run.zarr",
 ) -> Path:
     """Write report.html, report.json with its numbers, figures/*.pdf and *.png with their captions,
-    and tables/*.tex and *.md, each file in one step, the page last; returns its path. A run in parts
-    (`reports.run.parts`) has the figures and tables of each one after the other on the page, and in
-    folders of their own.
+    and tables/*.tex and *.md, each file in one step, the page last; returns its path. A run in
+    parts (`reports.run.parts`) has the figures and tables of each one after the other on the page,
+    and in folders of their own.
 
     seconds: wall time by stage, shown in the header, and not in report.json. commands: those that
     made the run. path: the run as a command is given it, for those that the page shows.
@@ -194,7 +194,7 @@ def write_beside(
     for plan, figure in drawn.items():
         write_figure(plan.name, figure, out / "figures" / folder)
     for table in made.values():
-        write_table(table, out / "tables" / folder)
+        write_table(table, out / "tables", part=folder)
 
 
 def template(name: str) -> Template:

@@ -29,6 +29,7 @@ from reports.tables.paper.document import document, latex
 from reports.tables.predictive import predictive_tables
 from reports.tables.scoreboard import scoreboard_tables
 from reports.tables.separability import separability
+from reports.tables.settled import settled_tables
 from reports.tables.sinks import sink_tables
 from reports.tables.table import Table
 from reports.tables.verdicts import verdict_tables
@@ -66,6 +67,7 @@ def tables(tree: xr.DataTree) -> dict[str, Table]:
         *measured,
         *head_tables(run),
         errata(run),
+        *settled_tables(run),
     ]
     return {table.name: table for table in made if table.rows}
 
@@ -136,22 +138,29 @@ def write_tables(
     for folder, every in made.items():
         chosen = [table for table in every.values() if not only or table.name in only]
         for table in chosen:
-            written += write_table(table, out / folder, formats, columns)
+            written += write_table(table, out, formats, columns, part=folder)
         if standalone and chosen:
-            held = document([table for table in chosen if not table.only_page], columns)
+            held = document([table for table in chosen if not table.only_page], columns, folder)
             written.append(replaced(out / folder / DOCUMENT, held))
     return written
 
 
 def write_table(
-    table: Table, out: Path, formats: Sequence[str] = ("latex", "markdown"), columns: int = 1
+    table: Table,
+    out: Path,
+    formats: Sequence[str] = ("latex", "markdown"),
+    columns: int = 1,
+    *,
+    part: str = "",
 ) -> list[Path]:
-    """Write one table into a folder; one that is too wide for paper not as LaTeX."""
-    written = []
+    """Write one table into a folder, that of a part of a run into a folder in it, with a label of
+    its own; one that is too wide for paper not as LaTeX.
+    """
+    written, folder = [], out / part
     for name in formats:
         kind, content = FORMATS[name]
         if name != "latex":
-            written.append(replaced(out / f"{table.name}.{kind}", content(table)))
+            written.append(replaced(folder / f"{table.name}.{kind}", content(table)))
         elif not table.only_page:
-            written.append(replaced(out / f"{table.name}.{kind}", latex(table, columns)))
+            written.append(replaced(folder / f"{table.name}.{kind}", latex(table, columns, part)))
     return written

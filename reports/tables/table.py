@@ -34,7 +34,7 @@ class Table:
     narrow: Table | None = None
     """What paper has in its place: fewer columns, shorter words."""
     only_latex: bool = False
-    """Whether the page leaves it out, because a wider table there says the same."""
+    """Whether the page leaves it out, because another table there says the same, or no run does."""
     only_page: bool = False
     """Whether it is too wide for paper: no LaTeX."""
 

@@ -76,7 +76,7 @@ _LATEX_TEXT: Final = (
         ∉ $\notin$ ∞ $\infty$ √ $\surd$ ∑ $\sum$ → $\to$ ⇔ $\Leftrightarrow$ ⇒ $\Rightarrow$
         ‖ $\|$ 𝔼 $\mathbb{E}$ ² $^2$ ³ $^3$ ½ $\frac12$ ° $^\circ$ ⁻ $^-$ ∖ $\setminus$
         ⟨ $\langle$ ⟩ $\rangle$ ’ ' ‘ ` “ `` ” '' § \S{} ᵀ $^\top$ ∅ $\emptyset$ ⪰ $\succeq$ › $>$
-        † $^\dagger$
+        † $^\dagger$ ↑ $\uparrow$ ↓ $\downarrow$ ↘ $\searrow$ ⇓ $\Downarrow$ ₊ $_+$ ₋ $_-$
         """)
     | {sign: rf"$\{name}$" for name, sign in _GREEK.items() if not name.startswith("var")}
     | dict.fromkeys("\u0304\u0332", "")

@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 
 from geostat.display.tree import with_display
+from theory.paper_tables.settled import settled_tables
 
 LAYERS, HEADS, KV_HEADS, POSITIONS = 2, 4, 2, 64
 N = np.unique(np.geomspace(1, POSITIONS, 30).astype(int))
@@ -237,6 +238,7 @@ def summary(
             "sentences": SENTENCES,
             "key_results": [json.dumps(one) for one in KEY_RESULTS],
             "errata": json.dumps(errata),
+            "paper_tables": json.dumps(settled_tables()),
         }
     )
     for name in ("precision", "recall"):

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Final
 
 from reports.tables.cells import Cell
-from reports.tables.paper.width import EM, width
+from reports.tables.paper.width import EM_OF_FIGURES, width
 from reports.tables.table import Table
 
 _NUMBER: Final = re.compile(r"(-?)(\d+)(?:\.(\d+))?(?:\((\d+)\))?(?:e(-?)(\d+))?")
@@ -52,7 +52,7 @@ class Column:
         """Lines of each cell in a column of this width."""
         if self.kind in ("S", "l", "r", "c"):
             return [1] * len(self.cells)
-        return [max(1, -int(-1.12 * width(cell) // room)) for cell in self.cells]
+        return [_lines(cell, room) for cell in self.cells]
 
     def tight(self) -> Column:
         """The column with cells of words on several lines."""
@@ -99,6 +99,18 @@ def _sentences(header: Cell, cells: Sequence[Cell]) -> Column:
     full = max([least, *map(width, written)])
     wanted = max(least, full / MOST_LINES)
     return Column("X", "", header.latex, [_safe(one) for one in written], least, wanted, full)
+
+
+def _lines(cell: str, room: float) -> int:
+    """Lines of a cell whose words go on in the next where they do not fit."""
+    count, end = 1, 0.0
+    for word in _CHUNK.findall(cell):
+        wide = width(word)
+        if end and end + width(" ") + wide > room:
+            count, end = count + 1, wide
+        else:
+            end += wide + (width(" ") if end else 0.0)
+    return count
 
 
 def breakable(latex: str) -> str:
@@ -187,7 +199,7 @@ def _room(*, signs: bool, digits: Sequence[int], minus: bool) -> float:
     mills += 778 * (error > 0) + 167 * (whole > 4)
     if power:
         mills += 1222 + 1000 + 430 * power + 700 * minus
-    return mills * EM / 1000
+    return mills * EM_OF_FIGURES / 1000
 
 
 def _wrapped(header: str, room: float, letter: str) -> tuple[str, float]:

@@ -28,9 +28,10 @@ _ERRORS: Final = "In brackets behind a number: its standard error, in units of t
 LABEL: Final = "tab:geostat-{}"
 
 
-def latex(table: Table, paper_columns: int = 1) -> str:
+def latex(table: Table, paper_columns: int = 1, part: str = "") -> str:
     r"""A table for a paper of one column or two: a `table`, or a `table*` across both columns where
-    one is too narrow, or pages of their own where it is longer than a page.
+    one is too narrow, or pages of their own where it is longer than a page. The label of a table
+    of a part of a run ends in the part.
 
     >>> from reports.tables.cells import number, text
     >>> rows = [[text("a"), number(0.671, 0.005)]]
@@ -44,21 +45,21 @@ def latex(table: Table, paper_columns: int = 1) -> str:
     notes = _notes(shown, plan.columns)
     needs = f"% needs \\usepackage{{{','.join(PACKAGES)}}}\n"
     if plan.long:
-        return needs + _long(pieces, notes, table, paper_columns)
+        return needs + _long(pieces, notes, _caption(table, part), paper_columns)
     body = "\n\\par\\medskip\n".join(piece.short() for piece in pieces)
     environment = plan.place.environment
     return (
-        f"{needs}\\begin{{{environment}}}[tbp]\n\\centering{_SIZES}{_caption(table)}\n"
+        f"{needs}\\begin{{{environment}}}[tbp]\n\\centering{_SIZES}{_caption(table, part)}\n"
         f"\\par\\smallskip\n{body}\n"
         f"\\par\\smallskip\n{notes}\\end{{{environment}}}\n"
     )
 
 
-def document(tables: Sequence[Table], paper_columns: int = 1) -> str:
+def document(tables: Sequence[Table], paper_columns: int = 1, part: str = "") -> str:
     """A document that holds tables and compiles by itself."""
     option = "[twocolumn]" if paper_columns == 2 else ""
     loaded = "".join(f"\\usepackage{{{name}}}\n" for name in PACKAGES)
-    body = "\\clearpage\n".join(latex(table, paper_columns) for table in tables)
+    body = "\\clearpage\n".join(latex(table, paper_columns, part) for table in tables)
     return (
         f"\\documentclass{option}{{article}}\n\\usepackage[T1]{{fontenc}}\n\\usepackage{{lmodern}}\n"
         f"{loaded}\\begin{{document}}\n{body}\\end{{document}}\n"
@@ -134,9 +135,8 @@ class _Piece:
         )
 
 
-def _long(pieces: Sequence[_Piece], notes: str, table: Table, paper_columns: int) -> str:
+def _long(pieces: Sequence[_Piece], notes: str, caption: str, paper_columns: int) -> str:
     """The longtables of a table, which stand in one column only."""
-    caption = _caption(table)
     body = "".join(piece.long("" if index else caption) for index, piece in enumerate(pieces))
     lengths = f"{_SIZES}\\setlength{{\\LTcapwidth}}{{\\linewidth}}\n"
     inner = f"\\begingroup{lengths}{body}{notes}\\endgroup\n"
@@ -145,8 +145,8 @@ def _long(pieces: Sequence[_Piece], notes: str, table: Table, paper_columns: int
     return f"\\clearpage\\onecolumn\n{inner}\\clearpage\\twocolumn\n"
 
 
-def _caption(table: Table) -> str:
-    label = LABEL.format(table.name.replace("_", "-"))
+def _caption(table: Table, part: str) -> str:
+    label = LABEL.format("-".join(filter(None, (table.name, part))).replace("_", "-"))
     end = "" if table.title.endswith("?") else "."
     return rf"\caption{{{text_latex(table.title)}{end}}}\label{{{label}}}"
 

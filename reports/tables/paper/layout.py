@@ -33,11 +33,11 @@ class Place:
 
 
 PLACES: Final = {
-    1: (Place("table", 343.0),),
-    2: (Place("table", 228.0), Place("table*", 467.0)),
+    1: (Place("table", 344.5),),
+    2: (Place("table", 229.0), Place("table*", 468.5)),
 }
-"""Places by the paper's columns, narrow ones first, less two points: \\linewidth of a plain article
-is 345 points, that of its two columns 229.5, and of both together 469.
+"""Places by the paper's columns, narrow ones first, less half a point: \\linewidth of a plain
+article is 345 points, that of its two columns 229.5, and of both together 469.
 """
 
 
@@ -101,14 +101,25 @@ def _wanted(made: Sequence[Column], panel: Sequence[int]) -> float:
 
 
 def widths(made: Sequence[Column], panel: Sequence[int], room: float) -> dict[int, float]:
-    """Points of each column of sentences of a panel: what it needs, and of what is left a share by
-    the length of its sentences.
+    """Points of each column of sentences of a panel: of what the others leave a share by the length
+    of its sentences, but no less than its longest word needs.
     """
-    own = [index for index in panel if made[index].kind == "X"]
     left = room - BESIDE * (len(panel) - 1)
-    left -= sum(made[index].least for index in panel)
-    full = sum(made[index].full for index in own)
-    return {index: made[index].least + max(left, 0.0) * made[index].full / full for index in own}
+    left -= sum(made[index].wanted for index in panel if made[index].kind != "X")
+    shared = {
+        index: sum(map(width, made[index].cells)) + 1 for index in panel if made[index].kind == "X"
+    }
+    found: dict[int, float] = {}
+    while shared:
+        every = sum(shared.values())
+        shares = {index: left * length / every for index, length in shared.items()}
+        short = {index: made[index].least for index in shares if shares[index] < made[index].least}
+        if not short:
+            return found | shares
+        found |= short
+        left -= sum(short.values())
+        shared = {index: length for index, length in shared.items() if index not in short}
+    return found
 
 
 def _high(

@@ -13,6 +13,9 @@ from typing import Final
 EM: Final = 8.75
 """Points of an em of \\footnotesize in a class of 10 points: 8, with letters 6% wider, and 3%."""
 
+EM_OF_FIGURES: Final = 8.5
+"""The same for figures and brackets alone, whose widths are exact."""
+
 _LOWER: Final = (
     "a500 b556 c444 d556 e444 f306 g500 h556 i278 j306 k528 l278 m833 n556 o500 p556 q528 r392"
     " s394 t389 u556 v528 w722 x528 y528 z444"
@@ -35,7 +38,16 @@ _RELATION: Final = 778 + 556
 _SPACED: Final = {"pm", "times", "cdot", "setminus"}
 _RELATIONS: Final = {
     *("le", "ge", "ne", "approx", "sim", "ll", "gg", "lesssim", "gtrsim", "in", "notin", "to"),
-    *("propto", "succeq", "Rightarrow", "Leftrightarrow"),
+    *(
+        "propto",
+        "succeq",
+        "uparrow",
+        "downarrow",
+        "searrow",
+        "Downarrow",
+        "Rightarrow",
+        "Leftrightarrow",
+    ),
 }
 _NOTHING: Final = {
     *("mathrm", "mbox", "mathbb", "mathcal", "mathit", "mathbf", "text", "operatorname"),
@@ -44,6 +56,7 @@ _NOTHING: Final = {
 _WORDS: Final = {"log", "max", "min", "exp", "cos", "sin", "Pr", "det"}
 _SCRIPT: Final = 0.86
 """Width of a letter of an index, of \\footnotesize, over that of a letter."""
+_OPENING: Final = ("$", "{", "(", "[")
 _TOKEN: Final = re.compile(r"\\[A-Za-z]+ ?|\\.|\$|.", re.DOTALL)
 
 
@@ -53,7 +66,7 @@ def width(latex: str) -> float:
     >>> round(width(r"$0.67 \pm 0.05$")), round(width("lag"))
     (42, 11)
     """
-    total, maths, scripts, script_next = 0.0, False, [False], False
+    total, maths, scripts, script_next, before = 0.0, False, [False], False, ""
     for token in _TOKEN.findall(latex):
         if token == "$":
             maths = not maths
@@ -66,13 +79,17 @@ def width(latex: str) -> float:
             script_next = True
         else:
             small = scripts[-1] or script_next
-            total += _width(token, maths, small) * (_SCRIPT if small else 1)
+            lone = small or before in _OPENING
+            total += _width(token, maths, lone) * (_SCRIPT if small else 1)
             script_next = False
+        before = token if token.strip() else before
     return total * EM / 1000
 
 
-def _width(token: str, maths: bool, small: bool) -> float:
-    """One token, in thousandths of an em; signs within indices have no space beside them."""
+def _width(token: str, maths: bool, lone: bool) -> float:
+    """One token, in thousandths of an em; signs within indices, and those that open a formula, have
+    no space beside them.
+    """
     name = token[1:].rstrip()
     if token.startswith("\\") and name.isalpha():
         if name in _NOTHING:
@@ -81,12 +98,12 @@ def _width(token: str, maths: bool, small: bool) -> float:
             return sum(_LETTERS[letter] for letter in name)
         if name in _SPACED or name in _RELATIONS:
             spaced = _OPERATOR if name in _SPACED else _RELATION
-            return _UNKNOWN if small else spaced
+            return _UNKNOWN if lone else spaced
         return _UNKNOWN
     if token.startswith("\\"):
         return _LETTERS.get(name, 200) if name else 333
     if maths and token in "+-=<>":
-        return _UNKNOWN if small else _OPERATOR if token in "+-" else _RELATION
+        return _UNKNOWN if lone else _OPERATOR if token in "+-" else _RELATION
     if maths and not token.strip():
         return 0
     return _LETTERS.get(token, _UNKNOWN)

@@ -1,5 +1,7 @@
 """Layers that see different numbers of tokens: split, joined, and never pooled."""
 
+import re
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -141,6 +143,10 @@ def test_the_page_shows_each_part_by_itself(run, tmp_path, monkeypatch):
     assert "4 layers of 4 heads" in html
     paths = [*write_tables(shown, tmp_path / "t"), *every.write_figures(shown, tmp_path / "f")]
     assert {path.parent.name for path in paths} == {f"tokens_{LENGTH}", f"tokens_{WINDOW}"}
+    latex = "".join(path.read_text() for path in paths if path.suffix == ".tex")
+    labels = re.findall(r"label{.*?}", latex)
+    assert len(labels) == len(set(labels)) > 10
+    assert f"label{{tab:geostat-norms-tokens-{WINDOW}}}" in labels
 
 
 def test_a_requirement_counts_the_heads_of_all_parts(run):

@@ -3,6 +3,7 @@ a warning or a box that stands out, and ends; hostile names and numbers too.
 """
 
 import re
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -99,18 +100,18 @@ def made(finished: Finished, model_folder: Path, text_folder: Path) -> list[Tabl
     ]
 
 
+def together(tables_of_runs: list[Table], columns: int) -> str:
+    """A document of tables of several runs, which have labels of their own there."""
+    place = count()
+    return re.sub(
+        r"\\label\{", lambda found: f"{found[0]}{next(place)}:", document(tables_of_runs, columns)
+    )
+
+
 @needs_latex
 @pytest.mark.parametrize("columns", [1, 2])
 def test_every_table_compiles_in_a_paper(tmp_path: Path, made: list[Table], columns: int):
-    labels: dict[str, int] = {}
-    for table in made:  # tables of several runs stand in one document here
-        labels[table.name] = labels.get(table.name, 0) + 1
-    body = document(made, columns)
-    for name, count in labels.items():
-        for place in range(count - 1):
-            label = f"tab:geostat-{name.replace('_', '-')}}}"
-            body = body.replace(f"\\label{{{label}", f"\\label{{{place}{label}", 1)
-    log = compiled(tmp_path, body)
+    log = compiled(tmp_path, together(made, columns))
     assert complaints(log) == []
     assert pages(log) >= len(made) / 2
 
@@ -129,7 +130,7 @@ def test_a_table_too_wide_is_noticed(tmp_path: Path, columns: int):
 @pytest.mark.parametrize("columns", [1, 2])
 def test_two_passes_leave_no_warning(tmp_path: Path, columns: int):
     """A longtable asks for another pass until its columns keep their widths."""
-    log = compiled(tmp_path, document(of_run(with_wide_numbers()), columns), passes=4)
+    log = compiled(tmp_path, together(of_run(with_wide_numbers()), columns), passes=4)
     assert complaints(log, last=True) == []
 
 

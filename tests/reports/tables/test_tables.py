@@ -20,8 +20,10 @@ from reports.tables.cells import Cell, mixed, number, text, whole
 from reports.tables.every import tables, write_tables
 from reports.tables.table import Table
 from reports.text.number import MISSING
+from theory.paper_tables.settled import settled_tables
 
 MADE = tables(run_tree())
+SETTLED = ("paper_table_1", "paper_table_2")
 
 
 def test_foreign_text_is_escaped_in_every_form():
@@ -243,3 +245,13 @@ def test_compressed_tokens_and_secondary_sinks_are_listed():
         ["position", "5", "3", str(documents.sum()), f"{300 / documents.sum():.1f}%", "1"],
     ]
     assert "1 such position" in table.caption
+
+
+def test_the_paper_s_tables_stand_as_the_theory_settles_them():
+    assert {name for name, one in MADE.items() if one.only_latex} >= set(SETTLED)
+    first, second = (MADE[name].frame() for name in SETTLED)
+    told = settled_tables()
+    assert first["settled"].tolist() == [row["true"] for row in told["table_1"]]
+    assert first["printed"].tolist() == [row["printed"] for row in told["table_1"]]
+    assert second["verdict"].tolist() == [row["verdict"] for row in told["table_2"]]
+    assert first["raised"].tolist()[3:5] == ["$a_0$", r"$a_{\mathrm{min,in}}$"]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from reports.tables.cells import between, missing, mixed, number, percentage, text, whole
 from reports.tables.paper.columns import Column, column, plain, scientific
+from reports.tables.paper.width import width
 
 HEADER = mixed("x")
 
@@ -56,6 +57,13 @@ def test_a_header_is_no_wider_than_its_longest_word_or_its_column():
     found = column(mixed("nearer than other heads"), [whole(1)], "r")
     lines = r"nearer\\ than\\ other\\ heads"
     assert found.header == rf"{{\begin{{tabular}}[b]{{@{{}}c@{{}}}}{lines}\end{{tabular}}}}"
+
+
+def test_words_go_on_in_the_next_line_where_they_do_not_fit():
+    found = made(text("mm mm mm mm"), letter="p")
+    wide = width("mm")
+    assert [found.lines(room)[0] for room in (wide, 2 * wide, 2.5 * wide, 9 * wide)] == [4, 4, 2, 1]
+    assert made(text("mm mm")).lines(wide) == [1]
 
 
 @pytest.mark.parametrize("first", ["[", "*"])

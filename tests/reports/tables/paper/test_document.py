@@ -9,7 +9,7 @@ from support.verdicts import judged
 from reports.tables.cells import number, text, whole
 from reports.tables.every import tables
 from reports.tables.paper.document import document, latex
-from reports.tables.paper.layout import PLACES, layout
+from reports.tables.paper.layout import BESIDE, PLACES, layout, widths
 from reports.tables.table import Table
 
 MADE = tables(run_tree()) | tables(judged())
@@ -83,6 +83,15 @@ def test_columns_that_do_not_fit_stand_in_panels_behind_those_that_name_a_row():
     assert [len(panel) for panel in plan.panels] == [4, 4]
 
 
+def test_sentences_take_what_other_columns_leave():
+    cells = [text("word " * 10), text("words " * 5), text("m m m m m m m m m m m m"), whole(1)]
+    plan = layout(table([cells], "abcd", align="pprr"), 1)
+    found = widths(plan.columns, range(4), plan.place.room)
+    others = sum(plan.columns[index].wanted for index in (2, 3))
+    assert sum(found.values()) == pytest.approx(plan.place.room - others - 3 * BESIDE)
+    assert found[0] > found[1] >= plan.columns[1].least
+
+
 def test_a_narrow_form_stands_on_paper_alone():
     narrow = table([[text("short")]], align="l")
     wide = table([[text("a long sentence")]], align="p", narrow=narrow)
@@ -94,6 +103,7 @@ def test_a_narrow_form_stands_on_paper_alone():
 def test_verdicts_have_signs_and_short_names_on_paper():
     written = latex(MADE["verdict_heads"])
     assert "0 & 0 & + & + \\\\" in written
+    assert r"0 & 2 & $-$ & $-$ \\" in written
     assert "1 norms.cv; 2 bounds.sharp" in written
     assert r"norms.cv$^\dagger$ ($\le$~0.05) & 1 & 1 & 1 & 0 & 1 & 50{\%} & 32--68\%" in latex(
         MADE["verdicts"]

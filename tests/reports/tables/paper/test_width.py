@@ -19,6 +19,7 @@ from reports.tables.paper.width import width
         (r"$\le$ 0.05", 24.6),
         (r"$\log\alpha$", 17.9),
         (r"$\mathrm{CV}$ profile", 38.6),
+        (r"$-0.5$", 18.0),
         (r"90--100\%", 32.6),
     ],
 )
