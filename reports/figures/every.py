@@ -68,19 +68,22 @@ def write_figure(name: str, figure: Figure, out: Path, kinds: Sequence[str] = KI
     return [replaced(out / f"{name}.{kind}", style.rendered(figure, kind)) for kind in kinds]
 
 
-def write_caption(plan: Plan, caption: Caption, out: Path) -> list[Path]:
+def write_caption(plan: Plan, caption: Caption, out: Path, *, part: str = "") -> list[Path]:
     """Write what stands under a figure beside it: as plain text, and as LaTeX's caption command,
-    the finding in bold, with a label, to be input within a figure environment.
+    the finding in bold, with a label, to be input within a figure environment. That of a part of a
+    run stands in a folder in `out`, with a label of its own.
     """
     plain = [f"{plan.title}{f' ({plan.paper} of the paper)' if plan.paper else ''}"]
     plain += [text for text in (caption.text, caption.finding) if text]
     latex = mixed_latex(caption.text)
     if caption.finding:
         latex += rf" \textbf{{{mixed_latex(caption.finding)}}}"
-    latex = f"\\caption[{mixed_latex(plan.title)}]{{{latex}}}\n\\label{{fig:{plan.name}}}"
+    label = f"fig:geostat-{plan.name}{f'-{part}' if part else ''}"
+    latex = f"\\caption[{mixed_latex(plan.title)}]{{{latex}}}\n\\label{{{label}}}"
     texts = {"txt": "\n\n".join(plain), "tex": latex}
     return [
-        replaced(out / f"{plan.name}_caption.{kind}", f"{text}\n") for kind, text in texts.items()
+        replaced(out / part / f"{plan.name}_caption.{kind}", f"{text}\n")
+        for kind, text in texts.items()
     ]
 
 
@@ -120,6 +123,6 @@ def write_figures(
         if not asked or plan.name in asked
         for path in (
             *write_figure(plan.name, draw(plan, run, width, look), out / folder, kinds),
-            *write_caption(plan, plan.caption(run), out / folder),
+            *write_caption(plan, plan.caption(run), out, part=folder),
         )
     ]

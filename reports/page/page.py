@@ -122,7 +122,7 @@ def part(run: Run, made: dict[str, Table], out: Path, folder: str, path: str) ->
     write_beside(drawn, made, out, folder)
     figures = shown(drawn, run, "{plan.title} {caption.finding}")
     for one in figures:
-        write_caption(one.plan, one.caption, out / "figures" / folder)
+        write_caption(one.plan, one.caption, out / "figures", part=folder)
     apart = {one.plan.name: one for one in figures if one.plan.name in FIRST}
     rest = [one for one in figures if one.plan.name not in apart]
     details = made.get(DETAILS)

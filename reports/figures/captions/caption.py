@@ -64,6 +64,10 @@ class Numbers:
         """A share as percent."""
         return self._keep(name, share, percent(share, digits))
 
+    def place(self, name: str, value: float) -> str:
+        """A place in an order, which of an even number of documents may lie between two."""
+        return self._keep(name, value, f"{value:g}" if np.isfinite(value) else MISSING)
+
     def whole(self, name: str, value: float) -> str:
         """A count, or a size N."""
         return self._keep(name, value, f"{int(value)}")

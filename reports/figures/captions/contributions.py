@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from reports.figures.captions.caption import Caption, figures_of
+from reports.figures.captions.caption import Caption, Numbers
 from reports.figures.captions.experiments import NOUNS
 from reports.run import Run, notes
 from reports.statistics import flat, median
-from reports.text.number import count, percent
 
 
 def sphere(run: Run) -> Caption:
@@ -36,13 +35,14 @@ def sphere(run: Run) -> Caption:
         f" paler ones lie behind.{fewer} Look for: whether tokens spread over the sphere or gather"
         " on one side of it."
     )
+    say = Numbers()
     shares = [
-        f"{percent(float(held), 0)} ({name})"
+        f"{say.percent(f'share held, {name}', float(held), 0)} ({name})"
         for name, held in zip(data["name"].values, data["held"].values, strict=True)
         if np.isfinite(held)
     ]
     finding = f"{share} {', '.join(shares)} of the tokens’ squared length." if shares else ""
-    return Caption(text, finding)
+    return Caption(text, finding, say.all)
 
 
 def contributions(run: Run) -> Caption:
@@ -57,27 +57,23 @@ def contributions(run: Run) -> Caption:
         " last token (star). Look for: a Retriever’s star above all else, a Mixer’s between"
         " triangle and crowd, a Reset’s in the crowd."
     )
-    both = regimes["heads"].sel(criterion="both")
-    numbers = ", ".join(f"{int(both.sel(regime=name))} {noun}" for name, noun in NOUNS.items())
-    finding = f"Of {count(int(both.sum()), 'head')}: {numbers}. " if int(both.sum()) else ""
-    places = [
-        f"{figures_place(median(data['last_place'].sel(regime=name)))} in the"
-        f" {noun.removesuffix('s')}’s"
-        for name, noun in NOUNS.items()
-        if name in data["regime"].values and flat(data["last_place"].sel(regime=name)).size
-    ]
+    say, both = Numbers(), regimes["heads"].sel(criterion="both")
+    numbers = ", ".join(
+        f"{say.whole(noun, float(both.sel(regime=name)))} {noun}" for name, noun in NOUNS.items()
+    )
+    every, finding = int(both.sum()), ""
+    if every:
+        finding = f"Of {say.counted('heads', every, 'head')}: {numbers}. "
+    places = []
+    for name, noun in NOUNS.items():
+        if name in data["regime"].values and flat(data["last_place"].sel(regime=name)).size:
+            place = median(data["last_place"].sel(regime=name))
+            said = say.place(f"place of the last token, {name}", place)
+            places.append(f"{said} in the {noun.removesuffix('s')}’s")
     if places:
         finding += (
             "By size of contribution the last token’s place in the median document is"
-            f" {', '.join(places)} head, of {int(data.attrs['tokens']):,} tokens."
+            f" {', '.join(places)} head, of"
+            f" {say.counted('tokens', int(data.attrs['tokens']), 'token')}."
         )
-    return Caption(text, f"{finding}{notes(regimes)}".strip())
-
-
-def figures_place(place: float) -> str:
-    """A place in an order, which of an even number of documents may lie between two.
-
-    >>> figures_place(3.0), figures_place(3.5)
-    ('3', '3.5')
-    """
-    return f"{place:g}" if np.isfinite(place) else figures_of(place)
+    return Caption(text, f"{finding}{notes(regimes)}".strip(), say.all)

@@ -9,10 +9,9 @@ from typing import Final
 import numpy as np
 import xarray as xr
 
-from reports.figures.captions.caption import Caption, figures_of
+from reports.figures.captions.caption import Caption, Numbers
 from reports.figures.captions.predictive import PREDICTED_FROM
 from reports.run import Run
-from reports.text.number import count, percent
 
 FORMS: Final = {
     "gram": {
@@ -77,14 +76,15 @@ def rivals(run: Run) -> Caption:
         " of the mean cosine by distance (left) and of the log weight by position (right); norms"
         " have no rival forms. Look for: long bars at the printed form."
     )
+    say = Numbers()
     parts = [
-        _best(run.similarity, "gram", run.counted("value head"), "similarity"),
-        _best(run.weights, "rival", run.counted("head"), "weights"),
+        _best(say, run.similarity, "gram", (run.kv_heads, "value head"), "similarity"),
+        _best(say, run.weights, "rival", (run.heads, "head"), "weights"),
     ]
-    return Caption(text, " ".join(part for part in parts if part))
+    return Caption(text, " ".join(part for part in parts if part), say.all)
 
 
-def _best(data: xr.Dataset, dim: str, of: str, what: str) -> str:
+def _best(say: Numbers, data: xr.Dataset, dim: str, of: tuple[int, str], what: str) -> str:
     """Which form is the best in most heads, by loss or by BIC, and in how many the printed one."""
     counts = best_counts(data, dim)
     rule = next((name for name in ("lowest_loss", "lowest_bic") if name in counts), None)
@@ -92,19 +92,18 @@ def _best(data: xr.Dataset, dim: str, of: str, what: str) -> str:
         return ""
     rows = dict(zip(map(str, data[dim].values), counts[rule].values.tolist(), strict=True))
     best = max(rows, key=lambda form: rows[form])
-    clearly = (
-        f" (clearly in {int(counts['clearly_lowest'].sel({dim: best}))})"
-        if "clearly_lowest" in counts
-        else ""
-    )
     words = {"lowest_loss": "loss", "lowest_bic": "BIC"}[rule]
+    every = say.counted(f"{what}, heads", *of)
     text = (
         f"Of {what}, the lowest {words} is that of “{FORMS[dim].get(best, best)}” in"
-        f" {rows[best]} of {of}{clearly}"
+        f" {say.whole(f'{what}, {best}', rows[best])} of {every}"
     )
+    if "clearly_lowest" in counts:
+        clearly = int(counts["clearly_lowest"].sel({dim: best}))
+        text += f" (clearly in {say.whole(f'{what}, {best} clearly', clearly)})"
     printed = PRINTED[dim]
     if best != printed and printed in rows:
-        text += f", of the printed form in {rows[printed]}"
+        text += f", of the printed form in {say.whole(f'{what}, {printed}', rows[printed])}"
     return f"{text}."
 
 
@@ -120,23 +119,27 @@ def costs(run: Run) -> Caption:
         " Fitted weights are one profile for all documents: what a document has of its own counts"
         " as their cost. Look for: marks right of 0, which an assumption costs the bounds."
     )
-    parts = []
+    say, parts = Numbers(), []
     for score, word in (("recall", "Recall"), ("precision", "Precision")):
-        whole = percent(float(data[f"{score}_inside"].sel(swap="all")))
+        inside = float(data[f"{score}_inside"].sel(swap="all"))
+        whole = say.percent(f"{score}, all measured", inside)
         told = [
-            f"fitted {words} {_cost(data.sel(swap=swap), score)}"
+            f"fitted {words} {_cost(say, data.sel(swap=swap), score, words)}"
             for swap, words in SWAPS.items()
             if swap in data["swap"].values and swap != "none"
         ]
         parts.append(f"Of {word}, {whole} inside where all is measured, cost {', '.join(told)}.")
-    return Caption(text, f"{' '.join(parts)} (Points of percent.)")
+    return Caption(text, f"{' '.join(parts)} (Points of percent.)", say.all)
 
 
-def _cost(data: xr.Dataset, score: str) -> str:
+def _cost(say: Numbers, data: xr.Dataset, score: str, of: str) -> str:
     """A cost with its interval, where it has one."""
-    cost, low, high = (float(data[f"{score}_cost{part}"]) for part in ("", "_lower", "_upper"))
-    limits = f" ({percent(low)} to {percent(high)})" if np.isfinite(low) else ""
-    return f"{percent(cost)}{limits}".replace("-", "−")
+    cost, low, high = (
+        (f"{score}, cost of {of}{part.replace('_', ', ')}", float(data[f"{score}_cost{part}"]))
+        for part in ("", "_lower", "_upper")
+    )
+    limits = f" ({say.percent(*low)} to {say.percent(*high)})" if np.isfinite(low[1]) else ""
+    return f"{say.percent(*cost)}{limits}"
 
 
 def ladder(run: Run) -> Caption:
@@ -154,14 +157,16 @@ def ladder(run: Run) -> Caption:
         for source in PREDICTED_FROM
         if source in data["source"].values
     }
+    say = Numbers()
     told = [
-        f"{figures_of(value)} {PREDICTED_FROM[source]}"
+        f"{say.figures(f'Recall, {source}', value)} {PREDICTED_FROM[source]}"
         for source, value in mean.items()
         if np.isfinite(value)
     ]
     finding = f"Recall is missed by {', '.join(told)}." if told else ""
     if finding and np.isfinite(other := mean.get("heads", float("nan"))):
         nearer = sum(value < other for source, value in mean.items() if source != "heads")
-        finding += f" {count(nearer, 'rung')} of {len(mean) - 1} {'is' if nearer == 1 else 'are'}"
+        finding += f" {say.counted('rungs that are nearer', nearer, 'rung')} of"
+        finding += f" {say.whole('rungs', len(mean) - 1)} {'is' if nearer == 1 else 'are'}"
         finding += " nearer than the mean of the other heads."
-    return Caption(text, finding)
+    return Caption(text, finding, say.all)

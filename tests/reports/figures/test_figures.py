@@ -110,7 +110,7 @@ def test_captions_lie_beside_figures_as_text_and_safe_for_latex(tmp_path):
     assert texts[1] == (
         r"\caption[Do weights have four phases?]{Weights $\alpha$$_{\mathrm{i}}$ at 50\% \& T$_1$."
         r" \textbf{$\|$v$_{\mathrm{0}}$$\|$ is 3$\times$10$^-$$^4$.}}"
-        "\n\\label{fig:weights}\n"
+        "\n\\label{fig:geostat-weights}\n"
     )
 
 

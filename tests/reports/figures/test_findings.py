@@ -13,7 +13,7 @@ from reports.figures.every import plans
 from reports.run import Run, notes
 from reports.text.number import MISSING
 
-OURS = re.compile(r"95%|\bL\d+H\d+\b")
+OURS = re.compile(r"95%|\bL\d+H\d+\b|\bL\d+, value head \d+")
 """Numbers that no run makes: levels of intervals, and names of heads."""
 SUPERSCRIPTS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 

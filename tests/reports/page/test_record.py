@@ -55,7 +55,7 @@ def test_the_schema_refuses_a_number_that_is_text(written):
 
 
 def test_the_docs_hold_the_schema():
-    assert (ROOT / "docs/reference/report.schema.json").read_text() == SCHEMA.read_text()
+    assert (ROOT / "docs/_static/report.schema.json").read_text() == SCHEMA.read_text()
 
 
 @pytest.mark.usefixtures("one_figure")
