@@ -33,7 +33,7 @@ from empirical.measure.sizes import default_n
 from geostat.runs import stages
 from geostat.runs.groups import tree_of
 from geostat.statistics.arrays import FloatArray
-from reports.tables.bounds import FITTED, SCORES, costs_most
+from reports.tables.bounds import SCORES, costliest
 from studies.weights import DOCUMENTS, PlantedWeights, draw, plant
 from theory.audit.simulate import draw_directions
 from theory.head.similarity_decay import offset_exponential
@@ -146,17 +146,8 @@ def said(planted: Planted, random: np.random.Generator) -> Said:
     results = [json.loads(line) for line in summary.attrs["key_results"]]
     gap = float(summary["recall_drawn_gap"].sel(edition="sharp", gram="exponential"))
     answers = {one["key"]: one["answer"] for one in results}
-    return Said(answers, gap, _named(found["ingredients"]))
-
-
-def _named(ingredients: xr.Dataset) -> dict[str, str]:
-    """What a report's sentence says costs each score most, else "none"."""
-    named = {}
-    for score in SCORES:
-        sentence = costs_most(ingredients, score)
-        first = sentence.split(";")[0]  # what comes next stands behind
-        named[score] = next((name for name, words in FITTED.items() if words in first), "none")
-    return named
+    named = {score: next(iter(costliest(found["ingredients"], score)), "none") for score in SCORES}
+    return Said(answers, gap, named)
 
 
 def lines(planted: Planted, runs: Sequence[Said]) -> Iterator[str]:

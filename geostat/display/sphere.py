@@ -31,13 +31,15 @@ def sphere(groups: Mapping[str, xr.Dataset]) -> xr.Dataset | None:
     Returns:
         point (panel, token, axis), of length 1; held (panel), the share of the tokens' squared
         length along the axes that are drawn with a sign; coordinates position (token) and name
-        (panel); attribute of: "components" of named heads, else "cosines".
+        (panel); attribute of: "components" of named heads, of which there are `named`, else
+        "cosines".
     """
     capture = groups["capture"]
     position = np.unique(np.linspace(0, capture.sizes["position"] - 1, MOST_TOKENS).astype(int))
     named = _named(capture)
     if named:
-        return _panels(named, position, "components")
+        drawn = dict(list(named.items())[:MOST_PANELS])
+        return _panels(drawn, position, "components").assign_attrs(named=len(named))
     if any(name not in capture for name in COSINES) or not capture["sink_visible"].values.all():
         return None
     by_name = {}
@@ -78,7 +80,7 @@ def _named(capture: xr.Dataset) -> dict[str, tuple[FloatArray, float]]:
             long = np.linalg.norm(points, axis=1)
             known = np.where(long > 0, long, np.nan)
             found[str(name)] = points / known[:, None], float(np.nansum(long**2) / whole)
-    return dict(list(found.items())[:MOST_PANELS])
+    return found
 
 
 def _chosen(rho0: xr.DataArray) -> list[tuple[int, int]]:

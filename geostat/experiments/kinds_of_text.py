@@ -58,7 +58,9 @@ QUANTITIES: Final = {
     "beta": Asked(
         "similarity/beta", "decay of similarity, $\\beta$, relative", "exponential", relative=True
     ),
-    "mae": Asked("similarity/mae_by_lag", "mean absolute error of that decay, MAE", "exponential"),
+    "mae": Asked(
+        "similarity/mae_by_lag", "mean absolute error of exponential decay, MAE", "exponential"
+    ),
     "offset": Asked("similarity/offset", "cosine at long lags, $c$", "offset"),
     "p_sink": Asked("weights/document_p_sink", "weight of the sink, $p_{\\mathrm{sink}}$"),
     "growth": Asked("weights/growth", "growth of log weights towards the last token"),

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 from reports.figures import style
 from reports.run import Run
+from reports.statistics import most_typical
 
 SIZE: Final = (2.7, 0.62)
 """Inches."""
@@ -47,12 +48,11 @@ def sparkline(key: str, run: Run) -> Figure | None:
 
 
 def _norms(axes: Axes, run: Run) -> None:
-    cv = run.norms["cv_token"].values.ravel()
-    if not np.isfinite(cv).any():
+    place = most_typical(run.norms["cv_token"].transpose("layer", "kv_head"))
+    if place is None:
         return
-    head = int(np.nanargmin(np.abs(cv - np.nanmedian(cv))))
-    norm = run.capture["value_norm"].isel(document=0).values
-    norm = norm.reshape(-1, norm.shape[-1])[head]
+    layer, head = place
+    norm = run.capture["value_norm"].isel(document=0, layer=layer, kv_head=head).values
     _line(axes, np.arange(norm.size), norm)
     axes.axhline(float(np.nanmedian(norm[1:])), **COMPARED)
     axes.set_ylim(0, None)

@@ -54,7 +54,7 @@ def of_page(
         "facts": _pairs(header.header(run, None)),
         "warnings": header.warnings(run),
         "parts": list(parts),
-        "errata": of_table(errata) if errata else None,
+        "errata": errata.record() if errata else None,
         "parity": header.parity_numbers(run.attrs),
         "provenance": _pairs(header.entries(run.attrs)),
     }
@@ -81,7 +81,7 @@ def of_part(
         "topics": [of_topic(topic) for topic in topics],
         "claims": claims(run),
         "figures": [of_figure(one) for one in figures],
-        "tables": [of_table(table) for table in tables.values()],
+        "tables": [table.record() for table in tables.values()],
     }
 
 
@@ -135,24 +135,6 @@ def of_figure(shown: Shown) -> dict[str, Any]:
         "finding": caption.finding,
         "numbers": [_quoted(one) for one in caption.numbers],
     }
-
-
-def of_table(table: Table) -> dict[str, Any]:
-    """Return what `Table.json` writes: a table's columns, and rows of cells with text and value."""
-    return {
-        "name": table.name,
-        "title": table.title,
-        "caption": table.caption,
-        "columns": [cell.plain for cell in table.headers],
-        "rows": [
-            [{"text": cell.plain, "value": _number(cell.sort)} for cell in row]
-            for row in table.rows
-        ],
-    }
-
-
-def _number(sort: float | str) -> float | None:
-    return float(sort) if isinstance(sort, (int, float)) else None
 
 
 def as_text(record: Mapping[str, Any]) -> str:

@@ -20,6 +20,7 @@ from reports.page.cards import ANSWERED, Card, curve_of
 from reports.page.svg import Shown
 from reports.page.where import where_in_words
 from reports.run import Run
+from reports.statistics import most_typical
 from reports.tables import bounds
 from reports.tables.kinds import kinds
 from reports.tables.table import Table
@@ -127,6 +128,8 @@ REST: Final = Plan(
     rows=("families",),
 )
 """Takes every figure and table that belongs to no other topic."""
+OF_BANDS: Final = ("separability", "directions")
+"""Topics whose number is the largest over N, with a band that holds for all N at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +213,11 @@ def _said(run: Run, plan: Plan) -> list[str]:
     """In which layers the claim holds or fails; of bounds, which assumption costs them most."""
     where = where_in_words(run, plan.claim) if plan.claim else ""
     costs = bounds.costs(run) if plan.key == "bounds" else []
+    if any(bounds.FITTED["weights"] in one for one in costs):
+        costs.append(
+            "Fitted weights are one profile for all documents: what a document has of its own"
+            " counts as their cost, whether or not the four phases are true."
+        )
     return [where] * bool(where) + costs
 
 
@@ -218,10 +226,11 @@ def _how_sure(run: Run, plan: Plan, card: Card | None) -> list[str]:
     said = []
     if card is not None and card.limits:
         over = "value heads" if plan.key == "bounds" else run.counted("document")
-        said.append(f"{card.limits} is a 95% interval over {over}.")
+        kind = "band over all N, for" if plan.key in OF_BANDS else "interval over"
+        said.append(f"{card.limits} is a 95% {kind} {over}.")
     elif card is not None:
         said.append("No interval is known.")
-    elif run.documents > 1:
+    elif run.documents > 1 and plan is not REST:
         said.append(f"Intervals in brackets are of 95%, over {run.counted('document')}.")
     if card is not None and (between := card.neither):
         said.append(f"{between} settled neither way.")
@@ -269,15 +278,12 @@ def drawn_head(run: Run, key: str) -> tuple[int, int] | None:
     None where none was fitted.
     """
     if key == "norms":
-        cv = run.norms["cv_token"].transpose("layer", "kv_head").values
-        if not np.isfinite(cv).any():
-            return None
-        distance = np.where(np.isfinite(cv), np.abs(cv - np.nanmedian(cv)), np.inf)
-        layer, place = (int(at) for at in np.unravel_index(int(distance.argmin()), cv.shape))
-    elif (found := run.display.attrs[f"{key}_head"]) is None:
-        return None
+        found = most_typical(run.norms["cv_token"].transpose("layer", "kv_head"))
     else:
-        layer, place = found
+        found = run.display.attrs[f"{key}_head"]
+    if found is None:
+        return None
+    layer, place = found
     if key != "weights":  # heads that share the value head
         value_head = run.capture["kv_head"].values[place]
         place = int(np.flatnonzero(run.capture["kv_head_of_head"].values == value_head)[0])

@@ -207,20 +207,31 @@ def _swaps(run: Run) -> xr.Dataset | None:
 def costs(run: Run) -> list[str]:
     """Which assumption costs Recall, and which Precision, most; nothing where it is not known."""
     data = _swaps(run)
-    return [] if data is None else [costs_most(data, name) for name in SCORES]
+    return [] if data is None else [_costs_most(data, name) for name in SCORES]
 
 
-def costs_most(data: xr.Dataset, statistic: str) -> str:
-    """One sentence: what costs a score most, where that is clear."""
+def costliest(data: xr.Dataset, statistic: str) -> list[str]:
+    """The fitted ingredient that costs a score most, where its cost and its lead over the next are
+    clear, and behind it that one, where its own cost is.
+    """
     costs = {name: float(data[f"{statistic}_cost"].sel(swap=f"all but {name}")) for name in FITTED}
     first, second = sorted(costs, key=lambda name: -costs[name])[:2]
     lower = data[f"{statistic}_cost_lower"].sel(swap=[f"all but {first}", f"all but {second}"])
     clear = data[f"{statistic}_lead_lower"] > 0 and data[f"{statistic}_lead_se"] > 0
     if not (clear and float(lower[0]) > 0):  # an error of 0 is that of a few cells
+        return []
+    return [first, second] if float(lower[1]) > 0 else [first]
+
+
+def _costs_most(data: xr.Dataset, statistic: str) -> str:
+    """One sentence: what costs a score most, where that is clear."""
+    names = costliest(data, statistic)
+    if not names:
         return f"{SCORES[statistic]} loses clearly most to no one of them."
-    told = (
-        f"{SCORES[statistic]} loses most to {FITTED[first]}, {percent(costs[first])} of the cells"
-    )
-    if float(lower[1]) > 0:
-        told += f"; next, to {FITTED[second]}, {percent(costs[second])}"
+    shares = [
+        percent(float(data[f"{statistic}_cost"].sel(swap=f"all but {name}"))) for name in names
+    ]
+    told = f"{SCORES[statistic]} loses most to {FITTED[names[0]]}, {shares[0]} of the cells"
+    if names[1:]:
+        told += f"; next, to {FITTED[names[1]]}, {shares[1]}"
     return f"{told}."

@@ -139,9 +139,9 @@ def write_tables(
         chosen = [table for table in every.values() if not only or table.name in only]
         for table in chosen:
             written += write_table(table, out, formats, columns, part=folder)
-        if standalone and chosen:
-            held = document([table for table in chosen if not table.only_page], columns, folder)
-            written.append(replaced(out / folder / DOCUMENT, held))
+        on_paper = [table for table in chosen if not table.only_page]
+        if standalone and on_paper:
+            written.append(replaced(out / folder / DOCUMENT, document(on_paper, columns, folder)))
     return written
 
 

@@ -55,6 +55,7 @@ UNITS = (
     " the range that it may search, which is no estimate. P and R inside: share of sizes 1 < N < T"
     " with the measured curve within its bounds."
 )
+AT_LIMIT = "†: the fit ended at a limit of its range, which is no estimate."
 ON_PAPER: dict[str, tuple[str, str, str]] = {
     "norms": (
         "Value lengths",
@@ -64,12 +65,13 @@ ON_PAPER: dict[str, tuple[str, str, str]] = {
     "similarity": (
         "Similarity",
         "Assumption 2 by value head",
-        "β is per token.",
+        f"β is per token. {AT_LIMIT}",
     ),
     "weights": (
         "Attention weights",
         "Assumption 3 by head",
-        "η is per token, ω in radians per token, T₁ and T₂ are positions, RMSE in nats.",
+        "η is per token, ω in radians per token, T₁ and T₂ are positions, RMSE in nats."
+        f" {AT_LIMIT}",
     ),
 }
 """Title, caption and units of each narrow table."""
@@ -211,11 +213,15 @@ def _values(data: xr.Dataset, columns: Sequence[Column]) -> list[list[list[Cell]
 
 def _cell(value: float, error: float | None, at_limit: bool) -> Cell:
     """A number with its error; of a fit that ended at a limit of its range the page and plain text
-    say so.
+    say so, and paper by a dagger.
     """
     if not at_limit or not np.isfinite(value):
         return number(value, error)
     end = number(value)
     return replace(
-        number(value, error), plain=f"limit {end.plain}", html=Markup("limit {}").format(end.html)
+        number(value, error),
+        plain=f"limit {end.plain}",
+        html=Markup("limit {}").format(end.html),
+        latex=rf"{end.latex}$^\dagger$",
+        number="",
     )

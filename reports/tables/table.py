@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import pandas as pd
 from markupsafe import Markup
@@ -83,16 +84,17 @@ class Table:
         """Comma-separated values, as the page shows them."""
         return self.frame().to_csv(index=False)
 
-    def json(self) -> str:
+    def record(self) -> dict[str, Any]:
         """Name, title, caption, columns, and rows of cells, each with what the page shows and the
         number that it holds, if any.
         """
         rows = [[{"text": cell.plain, "value": _number(cell)} for cell in row] for row in self.rows]
         told = {"name": self.name, "title": self.title, "caption": self.caption}
-        columns = [cell.plain for cell in self.headers]
-        return json.dumps(
-            told | {"columns": columns, "rows": rows}, ensure_ascii=False, indent=1, allow_nan=False
-        )
+        return told | {"columns": [cell.plain for cell in self.headers], "rows": rows}
+
+    def json(self) -> str:
+        """The record as JSON."""
+        return json.dumps(self.record(), ensure_ascii=False, indent=1, allow_nan=False)
 
 
 def _number(cell: Cell) -> float | None:

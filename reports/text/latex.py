@@ -61,10 +61,13 @@ _SCRIPT = re.compile(
     r"(?<=[A-Za-z\u0370-\u03ff])_(?P<sub>[A-Za-z0-9]+(?:_[A-Za-z0-9]+)*)|" + _EXPONENT
 )
 """An index or exponent as plain words write it: a_min_in, e^{-x}, e^(-x)."""
-_SCRIPT_OF_LETTER = re.compile(
-    r"(?<![\w$])(?P<letter>[A-Za-z\u0370-\u03ff])_(?P<sub>[A-Za-z0-9]+)(?!\w)|" + _EXPONENT
+_SCRIPT_IN_PROSE = re.compile(
+    r"(?<![\w$/.-])(?P<letter>[vαp])_(?P<sub>(?<=[vα]_)[iL]|(?<=p_)(?:sink|base))(?!\w)"
+    r"|(?<=[e)])(?:" + _EXPONENT + ")"
 )
-"""An exponent, or an index of a single letter: v_L, but no name such as cv_token."""
+"""The indices and exponents of our own sentences: v_L, α_i, p_sink, e^(-x); a foreign name, such
+as a_b, has none.
+"""
 
 _LATEX_TEXT: Final = (
     {sign: f"$_{digit}$" for digit, sign in enumerate("₀₁₂₃₄₅₆₇₈₉")}
@@ -105,12 +108,12 @@ def prose_html(text: str) -> Markup:
     """Render a sentence as HTML, in which foreign names may stand: `v_L` and `e^(-x)` become
     indices and exponents, everything else is escaped.
     """
-    return Markup("").join(_html(kind, words) for kind, words in _scripts(text, _SCRIPT_OF_LETTER))
+    return Markup("").join(_html(kind, words) for kind, words in _scripts(text, _SCRIPT_IN_PROSE))
 
 
 def prose_latex(text: str) -> str:
     """Render a sentence as LaTeX, as `prose_html` reads it."""
-    return "".join(_latex(kind, words) for kind, words in _scripts(text, _SCRIPT_OF_LETTER))
+    return "".join(_latex(kind, words) for kind, words in _scripts(text, _SCRIPT_IN_PROSE))
 
 
 def mixed_latex(text: str) -> str:

@@ -14,9 +14,11 @@ def sphere(run: Run) -> Caption:
     """Caption of the counterpart of Figure 9."""
     data = run.needed("sphere")
     if data.attrs["of"] == "components":
+        shown, named = data.sizes["panel"], int(data.attrs["named"])
+        heads = "heads" if shown == named else f"first {shown} of {named} heads"
         what = (
-            "Contributions of the heads that were named at the capture, each scaled to length 1 in"
-            " the space of their first three principal components: a point on the sphere."
+            f"Contributions of the {heads} that were named at the capture, each scaled to length 1"
+            " in the space of their first three principal components: a point on the sphere."
         )
         share = "The three components hold"
     else:

@@ -8,7 +8,6 @@ const whatIf = (section, { catalogue, values, state, plain, known, specOf, draw 
   const { layers, heads } = catalogue;
   const fit = told.steps.indexOf(0);
   const asked = { parameter: 0, step: fit, size: Math.min(2, told.n.length - 1) };
-  const rangeOf = (key) => find(key);
   const bounds = (score, step) => ["lower", "upper"].map((side) =>
     values(`what if ${score} ${side}`, state.layer, asked.parameter, step));
   const measured = (score) => values(`what if ${score}`, state.layer);
@@ -34,7 +33,7 @@ const whatIf = (section, { catalogue, values, state, plain, known, specOf, draw 
     const [key, symbol] = told.parameters[asked.parameter];
     const value = (step) => values("what if value", state.layer, asked.parameter)[step];
     told.parameters.forEach(([one], place) => {
-      const range = rangeOf(one);
+      const range = find(one);
       const step = place === asked.parameter ? asked.step : fit;
       range.value = step;
       const now = values("what if value", state.layer, place)[step];
@@ -48,11 +47,10 @@ const whatIf = (section, { catalogue, values, state, plain, known, specOf, draw 
     n.setAttribute("aria-valuetext", told.n[asked.size]);
     const again = find("again");
     const shown = `L${layers[state.layer]}H${heads[state.head]}`;
-    const [varied] = told.parameters[asked.parameter];
-    const many = { c: "0:0.4:5", rho0: "-0.2:0.2:5" }[varied] ?? "x0.5,x1,x2";
+    const many = { c: "0:0.4:5", rho0: "-0.2:0.2:5" }[key] ?? "x0.5,x1,x2";
     again.querySelector("code").textContent =
       `geostat whatif --from ${again.dataset.path} --head ${shown} --gram offset ` +
-      `--set ${varied}=${many}`;
+      `--set ${key}=${many}`;
     again.querySelector("button").setAttribute("aria-label", "Copy the command");
     find("score").closest(".what-if").querySelector("figure span").textContent =
       find("score").selectedOptions[0].text;
@@ -65,7 +63,10 @@ const whatIf = (section, { catalogue, values, state, plain, known, specOf, draw 
       const [lower, upper] = bounds(score, step).map((curve) => plain(curve[asked.size]));
       return `${words} ${lower} to ${upper}`;
     }).join(", ");
-    const moved = values("what if moved", state.layer, asked.parameter)[asked.step];
+    const moves = values("what if moved", state.layer, asked.parameter);
+    const movedTold = [...new Set([asked.step, fit])].filter((step) => moves[step] > 0).map((step) =>
+      ` No vectors have the cosines of ${symbol} = ${plain(value(step))}: ρ₀ was moved by ` +
+      `${plain(moves[step])}.`).join("");
     const here = told.scores.map(([score, words]) =>
       `${words} ${plain(measured(score)[asked.size])}`).join(", ");
     find("told").textContent =
@@ -73,7 +74,7 @@ const whatIf = (section, { catalogue, values, state, plain, known, specOf, draw 
       `N = ${told.n[asked.size]}. ` +
       (asked.step === fit ? "" : `At ${symbol} = ${plain(value(asked.step))}: ${between(asked.step)}. `) +
       `As fitted (${symbol} = ${plain(value(fit))}): ${between(fit)}. Measured in this document: ${here}.` +
-      (moved > 0 ? ` No vectors have such cosines: ρ₀ was moved by ${plain(moved)}.` : "");
+      movedTold;
   };
 
   const redraw = async () => {
@@ -90,9 +91,9 @@ const whatIf = (section, { catalogue, values, state, plain, known, specOf, draw 
     tell();
   });
   told.parameters.forEach(([key], place) => {
-    rangeOf(key).addEventListener("input", async () => {
+    find(key).addEventListener("input", async () => {
       asked.parameter = place;
-      asked.step = Number(rangeOf(key).value);
+      asked.step = Number(find(key).value);
       await redraw();
     });
   });

@@ -11,9 +11,8 @@ from support.places import ROOT
 from support.reports_tree import run_tree
 from support.spine import Finished
 
-from reports.page.record import SCHEMA, as_text, claims, of_table
+from reports.page.record import SCHEMA, as_text, claims
 from reports.run import Run, column
-from reports.tables.every import tables
 
 
 def record_of(tree: xr.DataTree, tmp_path, **options) -> dict:
@@ -82,11 +81,6 @@ def test_counts_of_claims_are_those_of_their_verdicts(finished: Finished, writte
         total = sum(claim[name] for name in ("holds", "fails", "undetermined", "no_estimate"))
         assert total == answers.size
     assert claims(Run.of(run_tree())) == []
-
-
-def test_a_table_is_told_as_its_file_tells_it():
-    for table in tables(run_tree()).values():
-        assert of_table(table) == json.loads(table.json())
 
 
 def test_the_page_says_what_the_file_says(finished: Finished, written):

@@ -1,5 +1,6 @@
 """Topics of a page: question, answer, how sure, and the commands that show it again."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -64,7 +65,8 @@ def test_an_answer_is_that_of_the_run(made, run, key):
         assert topic.answers[0]["key"] == "sink_correlates"
         assert topic.answers[0]["symbol"] in "✓✗?–"
     else:
-        assert topic.card.verdict in {card.verdict for card in cards(run)}
+        told = map(json.loads, run.summary.attrs["key_results"])
+        assert topic.card.verdict == next(one["verdict"] for one in told if one["key"] == key)
 
 
 def test_commands_run_as_they_stand(made, finished: Finished, tmp_path):
@@ -80,6 +82,11 @@ def test_commands_run_as_they_stand(made, finished: Finished, tmp_path):
 
 
 def test_the_head_that_is_fitted_is_the_head_that_is_drawn(run):
+    layer, head = drawn_head(run, "norms")
+    at = run.capture["kv_head_of_head"].sel(head=head).item()
+    cv = run.norms["cv_token"]
+    distance = abs(cv - cv.median())
+    assert float(distance.sel(layer=layer, kv_head=at)) == float(distance.min())
     layer, head = drawn_head(run, "weights")
     place = run.display.attrs["weights_head"]
     assert (layer, head) == tuple(

@@ -255,3 +255,27 @@ def test_the_paper_s_tables_stand_as_the_theory_settles_them():
     assert first["printed"].tolist() == [row["printed"] for row in told["table_1"]]
     assert second["verdict"].tolist() == [row["verdict"] for row in told["table_2"]]
     assert first["raised"].tolist()[3:5] == ["$a_0$", r"$a_{\mathrm{min,in}}$"]
+
+
+def test_a_fit_that_ended_at_a_limit_is_no_estimate_on_page_or_paper():
+    tree = run_tree()
+    similarity = tree["similarity"].to_dataset()
+    bound = xr.zeros_like(similarity["beta"], dtype=bool)
+    bound.loc[
+        {"gram": "offset", "layer": similarity["layer"][0], "kv_head": similarity["kv_head"][0]}
+    ] = True
+    tree["similarity"] = xr.DataTree(similarity.assign(beta_at_bound=bound))
+    table = tables(tree)["heads_similarity"]
+    at = [cell.plain for cell in table.headers].index(r"$\beta$ offset")
+    cell, other = table.rows[0][at], table.rows[1][at]
+    assert cell.plain.startswith("limit ")
+    assert cell.latex.endswith(r"$^\dagger$")
+    assert not cell.number
+    assert other.number
+    assert "†: the fit ended at a limit" in table.caption
+
+
+def test_a_document_of_no_table_that_paper_holds_is_not_written(tmp_path):
+    assert (
+        write_tables(run_tree(), tmp_path, only=["heads"], formats=["latex"], standalone=True) == []
+    )

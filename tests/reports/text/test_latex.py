@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.text.latex import math_html, mixed_html, mixed_latex, text_latex
+from reports.text.latex import (
+    math_html,
+    mixed_html,
+    mixed_latex,
+    prose_html,
+    prose_latex,
+    text_latex,
+)
 
 SPECIAL = re.compile(r"(?<!\\)[&%#_{}~^]")
 
@@ -76,4 +83,17 @@ def test_indices_and_exponents_in_plain_words_are_set():
         mixed_latex("a_min_in and e^{−κd(Δ₀/B)² & ½ “x”}") == r"a$_{\mathrm{min}\ \mathrm{in}}$ and"
         r" e$^{-\kappa\mathrm{d}(\Delta{}_0/\mathrm{B}){}^2\ \mbox{\&}\ \frac12\ \mbox{``}"
         r"\mathrm{x}\mbox{''}}$"
+    )
+
+
+@pytest.mark.parametrize("name", ["a_b", "org/v_0", "p_1.gguf", "x^(2)", "cv_token"])
+def test_a_foreign_name_in_a_sentence_stays_as_it_is(name: str):
+    assert str(prose_html(f"In {name}, heads")) == f"In {name}, heads"
+    assert prose_latex(f"In {name}, heads") == f"In {text_latex(name)}, heads"
+
+
+def test_indices_and_exponents_of_our_own_sentences_are_set():
+    said = prose_html("v_L, α_i v_i, p_sink and e^(−βk)")
+    assert str(said) == (
+        "v<sub>L</sub>, α<sub>i</sub> v<sub>i</sub>, p<sub>sink</sub> and e<sup>−βk</sup>"
     )

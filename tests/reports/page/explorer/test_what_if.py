@@ -27,6 +27,9 @@ def test_the_bounds_are_packed_as_the_run_has_them(run: Run):
             kept = unpacked(pack.directory, text, f"what if {score} {side}")
             stored = run.sensitivity[f"{score}_{side}"].values.clip(0, 1)
             np.testing.assert_allclose(kept, stored, atol=2e-5)
+    for name in ("value", "moved"):
+        kept = unpacked(pack.directory, text, f"what if {name}")
+        np.testing.assert_allclose(kept, run.sensitivity[name].values, rtol=1e-5)
     assert told["n"] == run.sensitivity["n_envelope"].values.tolist()
     assert [key for key, _, _ in told["parameters"]] == ["beta", "c", "rho0", "lam", "d"]
 
