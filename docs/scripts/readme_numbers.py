@@ -130,18 +130,18 @@ QUOTED: Final = (
         _inside("recall_drawn_inside", "exponential"),
     ),
     Quoted(
-        "they contain {}, of",
+        "they contain {}, and",
         "coverage",
         "R inside, sharp, offset",
         _inside("recall_inside", "offset"),
     ),
     Quoted(
-        "of {}. - **Exponential",
+        "should contain {}.",
         "coverage",
         "R drawn inside, sharp, offset",
         _inside("recall_drawn_inside", "offset"),
     ),
-    Quoted("most**: {} of the values", "ingredients", "R cost, similarity fitted", _cost),
+    Quoted("share inside by {}.", "ingredients", "R cost, similarity fitted", _cost),
 )
 """Every number that a run gives, in the order of README."""
 

@@ -170,11 +170,11 @@ def find_value(
     between: tuple[float, float] | None = None,
     project: bool = False,
 ) -> Crossing:
-    """Return the largest N, or the smallest value of another parameter, at which a bound reaches a
-    target; see `theory.what_if.crossing.find_crossing`.
+    """Return the largest N up to which a bound stays at a target, or the smallest value of another
+    parameter at which it reaches one; see `theory.what_if.crossing.find_crossing`.
 
     >>> print(find_value("N", 0.5, base={"L": 64.0}))
-    largest N with recall_lower >= 0.5: 2 (there it is 0.5)
+    largest N up to which recall_lower stays >= 0.5: 2 (there it is 0.5)
     """
     refuse_unknown(bound, BOUNDS, f"{bound!r} is no bound", verb="Use")
     question, rest = question_of(

@@ -1,5 +1,5 @@
-"""Crossing of a target: where a bound reaches it, the largest N, the smallest d, or the smallest
-value of any other parameter.
+"""Crossing of a target: the largest N up to which a bound stays at it, the smallest d that reaches
+it, or the smallest value of any other parameter.
 
 N and d are whole: every N up to L is tried, and the answer ends the first run of sizes that reach
 the target; d is bracketed by doubling and halved down to one. Other parameters are scanned on a
@@ -60,16 +60,17 @@ class Crossing:
     def __str__(self) -> str:
         """Say in one line what was found."""
         if self.value is not None:
-            which = "largest" if self.parameter == "N" else "smallest"
-            return (
-                f"{which} {self.parameter} with {self.quantity} >= {self.target:g}:"
-                f" {self.value:.6g} (there it is {self.bound:.6g})"
+            which = (
+                f"largest N up to which {self.quantity} stays"
+                if self.parameter == "N"
+                else f"smallest {self.parameter} with {self.quantity}"
             )
+            return f"{which} >= {self.target:g}: {self.value:.6g} (there it is {self.bound:.6g})"
         low, high = self.searched
         seen = (
             f"the most is {self.best:.6g} at {self.parameter} = {self.best_at:.6g}"
             if np.isfinite(self.best)
-            else "no point is feasible"
+            else "no vectors have these cosines (erratum 9): project them, or take another Gram"
         )
         return (
             f"no solution: {self.quantity} reaches {self.target:g} for no {self.parameter} from"
@@ -85,7 +86,8 @@ def find_crossing(
     *,
     between: tuple[float, float] | None = None,
 ) -> Crossing:
-    """Return where a bound first reaches a target: the largest N, else the smallest value.
+    """Return where a bound first reaches a target: the end of the first run of N, else the smallest
+    value.
 
     Args:
         parameter: one of `SEARCHED`: "N", "d", or any other of

@@ -287,7 +287,9 @@ def test_where_a_bound_reaches_a_target_is_one_line():
             target=0.5,
         )
     )
-    assert said["found"].startswith("largest N with precision_lower >= 0.5: 5 (there it is 0.51")
+    assert said["found"].startswith(
+        "largest N up to which precision_lower stays >= 0.5: 5 (there it is 0.51"
+    )
     between = answer(
         Asked(
             sets=[*WORDS, "N=3"],

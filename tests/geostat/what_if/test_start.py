@@ -157,4 +157,4 @@ def test_a_search_knows_the_gram(tmp_path):
             target=0.5,
         )
     )
-    assert said["found"].startswith("largest N with precision_lower >= 0.5: ")
+    assert said["found"].startswith("largest N up to which precision_lower stays >= 0.5: ")
