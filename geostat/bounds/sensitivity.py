@@ -20,7 +20,7 @@ from geostat.bounds.by_document import envelope_grid, evaluate
 from geostat.bounds.head import Groups, document_weights
 from geostat.datasets.progress import Progress, tracked
 from geostat.datasets.separability import BOUNDS, STATISTICS
-from geostat.datasets.tokens import layer_tokens, most_tokens
+from geostat.datasets.tokens import layer_tokens
 from geostat.datasets.variable import Variable, variables, words_along
 from geostat.statistics.arrays import FloatArray
 from theory.head.projection import project
@@ -117,7 +117,7 @@ def sensitivity(tree: xr.DataTree, progress: Progress | None = None) -> xr.Datas
     groups = {name: tree[name].to_dataset() for name in NEEDED}
     capture = groups["capture"]
     sizes = capture["n"].values
-    inner = sizes[(sizes > 1) & (sizes < most_tokens(capture))]
+    inner = sizes[(sizes > 1) & (sizes < capture.sizes["position"])]  # of every part the same
     grid = envelope_grid(inner, POINTS) if inner.size else inner
     layers, shape = capture.sizes["layer"], (len(CHANGED), len(STEPS))
     found: dict[str, Any] = {

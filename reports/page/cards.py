@@ -65,7 +65,7 @@ class Card:
     def neither(self) -> str:
         """How many are undetermined, of how many; empty for none."""
         counted = {state: number for state, _, number, _ in self.strip}
-        if not counted.get("undetermined"):
+        if not counted.get("undetermined") or self.key == "bounds":  # these lie outside
             return ""
         return f"Of {sum(counted.values()):,} {self.of} {counted['undetermined']:,} are"
 

@@ -228,10 +228,14 @@ def _costs_most(data: xr.Dataset, statistic: str) -> str:
     names = costliest(data, statistic)
     if not names:
         return f"{SCORES[statistic]} loses clearly most to no one of them."
-    shares = [
-        percent(float(data[f"{statistic}_cost"].sel(swap=f"all but {name}"))) for name in names
+    points = [
+        f"{100 * float(data[f'{statistic}_cost'].sel(swap=f'all but {name}')):.1f}"
+        for name in names
     ]
-    told = f"{SCORES[statistic]} loses most to {FITTED[names[0]]}, {shares[0]} of the cells"
+    told = (
+        f"{SCORES[statistic]} loses most to {FITTED[names[0]]}, {points[0]} percentage points of"
+        " the cells"
+    )
     if names[1:]:
-        told += f"; next, to {FITTED[names[1]]}, {shares[1]}"
+        told += f"; next, to {FITTED[names[1]]}, {points[1]}"
     return f"{told}."

@@ -93,7 +93,11 @@ CALLED: Final = {
     "fails": "fail",
     "no_estimate": "without an estimate",
 }
-OF_VALUES: Final = {"holds": "inside", "undetermined": "neither", "fails": "outside"}
+OF_VALUES: Final = {
+    "holds": "inside",
+    "undetermined": "outside, not clearly",
+    "fails": "clearly outside",
+}
 """What heads, and values of heads, are called by their state."""
 
 

@@ -62,7 +62,8 @@ _SCRIPT = re.compile(
 )
 """An index or exponent as plain words write it: a_min_in, e^{-x}, e^(-x)."""
 _SCRIPT_IN_PROSE = re.compile(
-    r"(?<![\w$/.-])(?P<letter>[vαp])_(?P<sub>(?<=[vα]_)[iL]|(?<=p_)(?:sink|base))(?!\w)"
+    r"(?<![\w$/.-])(?P<letter>[vαpr])_"
+    r"(?P<sub>(?<=[vα]_)[iL]|(?<=p_)(?:sink|base)|(?<=r_)(?:min|max))(?!\w)"
     r"|(?<=[e)])(?:" + _EXPONENT + ")"
 )
 """The indices and exponents of our own sentences: v_L, α_i, p_sink, e^(-x); a foreign name, such

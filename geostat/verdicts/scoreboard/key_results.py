@@ -86,7 +86,7 @@ def _weights(tree: xr.DataTree) -> KeyResult:
         _number(
             tree["verdicts"].to_dataset().sel(claim=claim),
             "true_share",
-            "Share that do, documents averaged",
+            "Share that do, in the limit of many documents",
         ),
     )
 
@@ -166,7 +166,7 @@ def _bounds(tree: xr.DataTree) -> KeyResult:
         answer=answer,
         verdict=verdicts[answer],
         number=Number(
-            of="Recall inside sharp bounds",
+            of="Recall inside sharp bounds, exponential decay",
             value=inside,
             lower=None if error is None else max(inside - half * error, 0.0),
             upper=None if error is None else min(inside + half * error, 1.0),

@@ -124,12 +124,15 @@ def costs(run: Run) -> Caption:
         inside = float(data[f"{score}_inside"].sel(swap="all"))
         whole = say.percent(f"{score}, all measured", inside)
         told = [
-            f"fitted {words} {_cost(say, data.sel(swap=swap), score, words)}"
+            f"{words} {_cost(say, data.sel(swap=swap), score, words)}"
             for swap, words in SWAPS.items()
             if swap in data["swap"].values and swap != "none"
         ]
-        parts.append(f"Of {word}, {whole} inside where all is measured, cost {', '.join(told)}.")
-    return Caption(text, f"{' '.join(parts)} (Points of percent.)", say.all)
+        parts.append(
+            f"Of {word}, {whole} lie inside where all is measured. Points lost to fitted"
+            f" {', '.join(told)}."
+        )
+    return Caption(text, f"{' '.join(parts)} (Points: percentage points.)", say.all)
 
 
 def _cost(say: Numbers, data: xr.Dataset, score: str, of: str) -> str:

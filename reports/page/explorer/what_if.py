@@ -29,7 +29,11 @@ def what_if(run: Run, pack: Pack) -> dict[str, Any] | None:
     complete fit.
     """
     data = run.sensitivity
-    if data is None or not (data["of_head"] >= 0).any() or not data.sizes["n_envelope"]:
+    if data is None or not (data["of_head"] >= 0).any():
+        return None
+    # every part of a run has the same sizes, and a part may see fewer tokens
+    data = data.isel(n_envelope=np.flatnonzero(data["n_envelope"].values < run.tokens))
+    if not data.sizes["n_envelope"]:
         return None
     for score in SCORES:
         sides = {

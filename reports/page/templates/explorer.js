@@ -382,7 +382,7 @@
         const [code] = claim.bounds ? values(`${claim.key} cell_bound`, layer, at) : [];
         const [size] = claim.bounds ? values(`${claim.key} cell_n`, layer, at) : [];
         const where = claim.bounds?.[code]
-          ? `, ${claim.bounds[code].replace("_", ", ")} bound, N = ${size}`
+          ? ` beyond the bound (${claim.bounds[code].replace("_", ", ")}, N = ${size})`
           : "";
         const cell = (label, className, textContent) => {
           const made = Object.assign(document.createElement("td"), { className, textContent });

@@ -187,7 +187,7 @@ def test_where_directions_take_away_from_the_least_n_on_is_said(gain, said):
 
 def test_values_of_heads_lie_inside_or_outside():
     line = as_line(results(run(inside=0.8))["bounds"])
-    assert line.endswith("of 100 values of heads and N 80 inside, 5 outside")
+    assert line.endswith("of 100 values of heads and N 80 inside, 5 clearly outside")
     assert as_line(results(run(holds=6))["norms"]).endswith("of 10 value heads 6 hold, 0 fail")
 
 

@@ -168,7 +168,11 @@ def test_verdicts_of_very_many_heads_are_a_file_alone(monkeypatch):
 @pytest.mark.parametrize(
     ("lead", "se", "said"),
     [
-        (0.1, 0.05, "Recall loses most to fitted similarity, 40.0% of the cells; next, to fitted"),
+        (
+            0.1,
+            0.05,
+            "Recall loses most to fitted similarity, 40.0 percentage points of the cells; next,",
+        ),
         (0.2, 0.0, "Recall loses clearly most to no one of them."),
         (-0.1, 0.15, "Recall loses clearly most to no one of them."),
         (np.nan, np.nan, "Recall loses clearly most to no one of them."),

@@ -2,7 +2,6 @@
 number.
 """
 
-import math
 import re
 from decimal import Decimal
 
@@ -10,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.text.number import MISSING, count, percent, rounded
+from reports.text.number import MISSING, TWO_DIGITS_BELOW, count, percent, rounded
 
 values = st.floats(-1e12, 1e12, allow_nan=False, allow_subnormal=False)
 errors = st.floats(1e-9, 1e9, allow_nan=False, allow_subnormal=False)
@@ -25,12 +24,9 @@ def parts(value, error):
 def test_rounding_moves_a_value_by_at_most_half_its_last_digit(value, error):
     shown_value, shown_error, shown = parts(value, error)
     last = Decimal(1).scaleb(shown.power - len(shown.value.partition(".")[2]))
-    if last == 1:  # tens or hundreds may be rounded
-        last = (
-            max(last, Decimal(10) ** (math.floor(math.log10(shown_error)) - 1))
-            if shown_error
-            else last
-        )
+    if last == 1 and shown_error:  # tens or hundreds may be rounded
+        first = Decimal(1).scaleb(shown_error.adjusted())
+        last = max(last, first / 10 if shown_error / first < TWO_DIGITS_BELOW else first)
     assert abs(shown_value - Decimal(value)) <= last * Decimal("0.5000001")
     assert shown_error > 0
 

@@ -38,3 +38,10 @@ def test_a_run_without_them_has_no_panel(run: Run):
     assert what_if(Run.of(run_tree()), Pack()) is None
     nothing = run.sensitivity.assign(of_head=run.sensitivity["of_head"] * 0 - 1)
     assert what_if(replace(run, sensitivity=nothing), Pack()) is None
+
+
+def test_sizes_that_a_layer_does_not_see_are_left_out(run: Run):
+    tokens = int(run.sensitivity["n_envelope"][3])
+    capture = run.capture.assign_coords(tokens=run.capture["tokens"] * 0 + tokens)
+    told = what_if(replace(run, capture=capture), Pack())
+    assert told["n"] == run.sensitivity["n_envelope"].values[:3].tolist()
