@@ -10,9 +10,11 @@ from __future__ import annotations
 import io
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, Literal
 
+from fontTools.subset import Options
 from matplotlib import rc_context, rcParams
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
@@ -166,7 +168,7 @@ def rendered(figure: Figure, kind: str, dots: float = PNG_DOTS) -> bytes:
     """
     buffer = io.BytesIO()
     look: Look = "slides" if figure.get_label() == "slides" else "paper"
-    with context(figure.get_figwidth(), look):
+    with context(figure.get_figwidth(), look), _letters_alone():
         figure.savefig(
             buffer,
             format=kind,
@@ -174,6 +176,24 @@ def rendered(figure: Figure, kind: str, dots: float = PNG_DOTS) -> bytes:
             dpi=dots if kind == "png" else "figure",
         )
     return _shortened(buffer.getvalue()) if kind == "svg" else buffer.getvalue()
+
+
+_LAYOUT: Final = ("GDEF", "GPOS", "GSUB", "kern")
+"""Tables of a font by which text is laid out."""
+
+
+@contextmanager
+def _letters_alone() -> Iterator[None]:
+    """Cut fonts to their letters, without the tables of `_LAYOUT`: in a PDF every letter has its
+    place already, and cutting these tables takes longer than all the rest of the file. matplotlib
+    has no option for it, so fontTools' own default is changed for as long.
+    """
+    known = Options._drop_tables_default
+    Options._drop_tables_default = [*known, *_LAYOUT]
+    try:
+        yield
+    finally:
+        Options._drop_tables_default = known
 
 
 def _shortened(svg: bytes) -> bytes:
@@ -256,11 +276,14 @@ def lay_out(figure: Figure) -> None:
     """Lay a figure out; titles wider than their axes are broken into lines, and what depends on the
     room that was found is laid out again.
     """
-    figure.draw_without_rendering()
+    engine = figure.get_layout_engine()
+    assert engine is not None, "a figure is made with constrained layout"
+    engine.execute(figure)
     wrapped = [axes for axes in figure.axes if _wrapped(axes)]
     if wrapped or any(narrow(axes) for axes in figure.axes[:1]):
-        figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # laid out once, not again for each kind of file
+        engine.execute(figure)
+    # Laid out once, for every kind of file; "none" would be an engine, which draws twice to save.
+    figure.set_layout_engine(None)
 
 
 def _wrapped(axes: Axes) -> bool:

@@ -33,7 +33,7 @@ STATES: Final = {"holds": "✓", "undetermined": "?", "fails": "✗", "no_estima
 ANSWERED: Final = {
     "confirmed": "✓",
     "contradicted": "✗",
-    "undecided": "?",
+    "undetermined": "?",
     "not testable here": "–",
 }
 """How answers of the scoreboard are marked."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup, escape
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from reports.figures import style
@@ -45,8 +44,7 @@ def panels(figure: Figure, name: str) -> list[Markup]:
     if len(figure.axes) != 2:
         return []
     with style.context():
-        FigureCanvasAgg(figure).draw()
-    boxes = [box for axes in figure.axes if (box := axes.get_tightbbox()) is not None]
+        boxes = [box for axes in figure.axes if (box := axes.get_tightbbox()) is not None]
     if len(boxes) != 2 or boxes[0].x1 > boxes[1].x0:
         return []
     width, height = (72.0 * float(inches) for inches in figure.get_size_inches())

@@ -139,7 +139,7 @@ class Topic:
     plan: Plan
     card: Card | None
     said: list[str]
-    """In which layers, and which assumption costs most."""
+    """In which layers; of bounds, how often with an offset, and which assumption costs most."""
     answers: list[dict[str, str]]
     """Rows of the scoreboard, each with its `symbol`."""
     figures: list[Shown]
@@ -187,7 +187,7 @@ def topics(
             if name in plan.tables or (plan is REST and name not in named)
         ]
         answers = [
-            {**rows[key], "symbol": ANSWERED[rows[key]["answer"]]}
+            {**rows[key], "symbol": ANSWERED.get(rows[key]["answer"], "?")}
             for key in plan.rows
             if key in rows
         ]
@@ -210,7 +210,9 @@ def topics(
 
 
 def _said(run: Run, plan: Plan) -> list[str]:
-    """In which layers the claim holds or fails; of bounds, which assumption costs them most."""
+    """In which layers the claim holds or fails; of bounds, how often they hold with an offset, and
+    which assumption costs them most.
+    """
     where = where_in_words(run, plan.claim) if plan.claim else ""
     costs = bounds.costs(run) if plan.key == "bounds" else []
     if any(bounds.FITTED["weights"] in one for one in costs):
@@ -218,7 +220,8 @@ def _said(run: Run, plan: Plan) -> list[str]:
             "Fitted weights are one profile for all documents: what a document has of its own"
             " counts as their cost, whether or not the four phases are true."
         )
-    return [where] * bool(where) + costs
+    offset = bounds.with_offset(run) if plan.key == "bounds" else []
+    return [where] * bool(where) + offset + costs
 
 
 def _how_sure(run: Run, plan: Plan, card: Card | None) -> list[str]:

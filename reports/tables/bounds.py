@@ -204,6 +204,25 @@ def _swaps(run: Run) -> xr.Dataset | None:
     return data if data is not None and "recall_cost" in data and data.sizes["n_envelope"] else None
 
 
+def with_offset(run: Run) -> list[str]:
+    """How many values of Recall lie inside sharp bounds where similarity may decay to a constant;
+    nothing where the run does not tell.
+    """
+    if ("sharp", "offset") not in run.bounds:
+        return []
+    at = run.summary.sel(edition="sharp", gram="offset")
+    inside, expected = (
+        float(at[name]) if name in at else math.nan
+        for name in ("recall_inside", "recall_drawn_inside")
+    )
+    if not math.isfinite(inside):
+        return []
+    told = f"With similarity that decays to a constant, {percent(inside, 0)} of Recall lie inside"
+    if math.isfinite(expected):
+        told += f"; {percent(expected, 0)} would if the assumptions were true as fitted"
+    return [f"{told}."]
+
+
 def costs(run: Run) -> list[str]:
     """Which assumption costs Recall, and which Precision, most; nothing where it is not known."""
     data = _swaps(run)

@@ -47,13 +47,14 @@ def narrow_verdicts(run: Run, data: xr.Dataset, claims: Sequence[dict[str, Any]]
     rate = percent(float(data.attrs["false_discovery_rate"]), 0)
     caption = (
         "Heads of which a claim holds (the 95% interval of the effect lies within the tolerance),"
-        f" fails (outside) or is open (neither), over {run.counted('document')}. * Of these, those"
-        f" left where at most {rate} of a claim’s answers are to be false in expectation"
+        f" fails (outside) or is undetermined (neither), over {run.counted('document')}. * Of"
+        f" these, those left where at most {rate} of a claim’s answers are to be false in"
+        " expectation"
         " (Benjamini–Hochberg). † Of value heads; the others are of heads. True of: estimated share"
         " of heads of which the claim is true, with its 95% interval over documents; n/a of bounds."
     )
     headers = header(
-        *("claim (tolerance)", "holds", "fails", "open", "holds*", "fails*", "true of"),
+        *("claim (tolerance)", "holds", "fails", "undet.", "holds*", "fails*", "true of"),
         "95% interval",
     )
     return Table("verdicts", "Verdicts", caption, headers, rows, "prrrrrrr")

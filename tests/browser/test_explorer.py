@@ -166,6 +166,10 @@ def test_the_map_shows_the_quantity_that_is_chosen(opened: Opened, run: Run):
         opened.view.locator(".explorer .quantity").input_value()
     )
     assert opened.told() == "No quantity has “no such quantity” in its name."
+    opened.set("quantity", "cosine")
+    assert "verdict" not in opened.told()
+    opened.set("quantity", "verdict cosines")
+    assert "verdict: " in opened.told()
     opened.set("quantity", "NORMS.lam sink")
     assert opened.view.locator(".explorer .quantity").input_value().endswith("(norms.lam)")
     opened.set("quantity", "similarity.chosen")
@@ -207,6 +211,11 @@ def test_n_edition_gram_score_and_residuals_change_what_is_drawn(opened: Opened,
                 bound = at[f"recall_{side}"].clip(0, 1)
                 close(opened.drawn("score", "bounds", side, edge="band"), bound)
                 close(opened.drawn("score", "bounds", edge=side), bound)
+            low, high = (float(at[f"recall_{side}"].clip(0, 1)[2]) for side in ("lower", "upper"))
+            if np.isfinite([low, high]).all():
+                words = opened.told().partition(f"Bounds ({edition}, {gram} Gram): ")[2]
+                limits = [float(word) for word in words.rstrip(".").split(" to ")]
+                assert limits == pytest.approx([low, high], abs=1e-3)
     opened.view.locator(".explorer .residuals").check()
     opened.view.wait_for_timeout(300)
     at = run.head_curves.isel(layer=0, kv_head=0)
@@ -301,17 +310,17 @@ def test_the_what_if_panel_says_which_head_stands_for_the_picked_one(opened: Ope
     other = next(int(head) for head in heads if head != stands)
     opened.set("layer", str(layer))
     opened.set("head", str(other))
-    told = opened.view.locator(".what-if-told")
-    assert told.inner_text().startswith(
-        f"L{layer}H{stands}, which stands for its layer (picked: L{layer}H{other}),"
-    )
+    told, title = (opened.view.locator(f".what-if-{name}") for name in ("told", "head"))
+    assert told.inner_text().startswith(f"L{layer}H{stands}, N = ")
+    picked = f"L{layer}H{stands}, which stands for its layer (picked: L{layer}H{other}),"
+    assert title.inner_text() == picked
     command = opened.view.locator(".what-if-again code").inner_text()
     assert command == (
         f"geostat whatif --from run.zarr --head L{layer}H{other} --gram offset"
         " --set beta=x0.5,x1,x2"
     )
     opened.set("head", str(stands))
-    assert told.inner_text().startswith(f"L{layer}H{stands}, N = ")
+    assert title.inner_text() == f"L{layer}H{stands}"
 
 
 def test_keys_open_what_is_folded_and_copy_a_command(browser: Any, html: Path):
@@ -363,6 +372,8 @@ def test_a_fit_that_stopped_at_a_limit_is_marked_and_has_no_colour(
 def test_the_page_is_as_wide_as_the_window(browser: Any, html: Path, width: int):
     opened = Opened(browser, html, viewport={"width": width, "height": 900})
     assert opened.view.evaluate("document.documentElement.scrollWidth") <= width
+    scrolls = "[...document.querySelectorAll('.plot:not(.stacked)')].map((plot) => plot.tabIndex)"
+    assert set(opened.view.evaluate(scrolls)) == {0 if width == 390 else -1}
     opened.view.close()
 
 

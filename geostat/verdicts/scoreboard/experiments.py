@@ -23,7 +23,7 @@ def envelopes(tree: xr.DataTree) -> Finding:
         [int(at[f"{name}_means_{part}"]) for name in ("precision", "recall")]
         for part in ("inside", "counted")
     )
-    answer: Answer = "undecided"
+    answer: Answer = "undetermined"
     if inside == counted and min(counted) > 0:
         answer = "confirmed"
     elif any(2 * part < all_of_them for part, all_of_them in zip(inside, counted, strict=True)):
@@ -52,7 +52,7 @@ def lowest_between(tree: xr.DataTree) -> Finding:
     # both are means over the same documents; their errors added is the cautious choice
     reach = 2 * float(np.nan_to_num(first["precision_se"] + lowest["precision_se"]))
     between = 4 < int(lowest["n"]) < tokens / 2
-    answer: Answer = "confirmed" if between and gap > reach else "undecided"
+    answer: Answer = "confirmed" if between and gap > reach else "undetermined"
     if gap < -reach:
         answer = "contradicted"
     low, high = (
@@ -98,7 +98,7 @@ def best_small(tree: xr.DataTree) -> Finding:
         return Finding("not testable here", "no N between 1 and T was measured")
     best = [int(at["n"][int(gain.sel(null=name).argmax("n"))]) for name in nulls]
     small = [n <= 4 for n in best]
-    answer: Answer = "confirmed" if all(small) else "undecided" if any(small) else "contradicted"
+    answer: Answer = "confirmed" if all(small) else "undetermined" if any(small) else "contradicted"
     at_two = float(gain.sel(null="random_directions").dropna("n").isel(n=0))
     sign = "−" if at_two < 0 else "+"
     return Finding(

@@ -14,7 +14,7 @@ from geostat.verdicts.claims import CLAIMS
 
 UNITS: Final = {one.key: "value heads" if one.of == "kv_head" else "heads" for one in CLAIMS}
 """What a claim with a verdict is about."""
-Answer = Literal["confirmed", "contradicted", "undecided", "not testable here"]
+Answer = Literal["confirmed", "contradicted", "undetermined", "not testable here"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,11 @@ def by_majority(confirming: int, contradicting: int, heads: int) -> Answer:
     """Return which of the two more than half of the heads do.
 
     >>> by_majority(60, 30, 100), by_majority(50, 50, 100)
-    ('confirmed', 'undecided')
+    ('confirmed', 'undetermined')
     """
     if 2 * confirming > heads:
         return "confirmed"
-    return "contradicted" if 2 * contradicting > heads else "undecided"
+    return "contradicted" if 2 * contradicting > heads else "undetermined"
 
 
 def by_verdict(tree: xr.DataTree, key: str) -> tuple[Answer, str]:

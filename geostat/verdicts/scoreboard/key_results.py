@@ -25,7 +25,7 @@ from geostat.verdicts.scoreboard.records import Answer, Counts, KeyResult, Numbe
 ANSWERS: Final[Mapping[str, Answer]] = {
     "confirmed": "holds",
     "contradicted": "fails",
-    "undecided": "undetermined",
+    "undetermined": "undetermined",
 }
 """What a majority of heads says of an assumption; of none it is undetermined."""
 ALIKE: Final = 0.10

@@ -29,7 +29,7 @@ def regimes(tree: xr.DataTree) -> Finding:
     """Answer whether sizes and alignment name the same regimes, by Cohen's κ."""
     at = tree["heads"].to_dataset()
     kappa, low, high = (float(at[f"kappa{end}"]) for end in ("", "_lower", "_upper"))
-    answer: Answer = "undecided"
+    answer: Answer = "undetermined"
     if low > 0.6:
         answer = "confirmed"
     elif high < 0.4:
@@ -68,14 +68,14 @@ def regimes_depth(tree: xr.DataTree) -> Finding:
     )
     why = "The paper's order is of LLaMA-2-7B; another model need not have it."
     if min(group.size for group in groups) < FEWEST:
-        return Finding("undecided", here, why)
+        return Finding("undetermined", here, why)
     steps = []
     for shallow, deep in pairwise(groups):
         error = np.sqrt(shallow.var(ddof=1) / shallow.size + deep.var(ddof=1) / deep.size)
         steps.append((deep.mean() - shallow.mean()) / error)
     if min(steps) > 2:
         return Finding("confirmed", here, why)
-    return Finding("contradicted" if min(steps) < -2 else "undecided", here, why)
+    return Finding("contradicted" if min(steps) < -2 else "undetermined", here, why)
 
 
 def regimes_curves(tree: xr.DataTree) -> Finding:
@@ -90,7 +90,7 @@ def regimes_curves(tree: xr.DataTree) -> Finding:
     known = curves.notnull().to_dataarray().all(("variable", "regime"))
     curves = curves.isel(n=np.flatnonzero(known))
     if len(kept) < 2 or not curves.sizes["n"]:
-        return Finding("undecided", "no two regimes to compare")
+        return Finding("undetermined", "no two regimes to compare")
     spread = {
         str(name): np.ptp(curve.transpose("n", "regime").values, axis=1)
         for name, curve in curves.items()
@@ -102,12 +102,12 @@ def regimes_curves(tree: xr.DataTree) -> Finding:
     )
     here = f"{of} ({', '.join(f'{number} {name}s' for name, number in numbers.items())})"
     if min(numbers.values(), default=0) < FEWEST:
-        return Finding("undecided", here)
+        return Finding("undetermined", here)
     every = np.stack(list(spread.values()))
     if (every <= MODEST).all():
         return Finding("confirmed", here)
     far = ((every > FAR).mean(axis=1) > 0.5).any()
-    return Finding("contradicted" if far else "undecided", here)
+    return Finding("contradicted" if far else "undetermined", here)
 
 
 def regimes_norms(tree: xr.DataTree) -> Finding:
@@ -164,7 +164,7 @@ def _described(heads: xr.Dataset, as_printed: dict[str, BoolArray], why: str = "
     like = [int((as_printed[name] & of).sum()) for name, of in zip(REGIMES, members, strict=True)]
     every = [int(of.sum()) for of in members]
     share = wilson(np.array(like), np.array(every))
-    answer: Answer = "confirmed" if (share.lower > 0.5).all() else "undecided"
+    answer: Answer = "confirmed" if (share.lower > 0.5).all() else "undetermined"
     if (share.upper < 0.5).any():
         answer = "contradicted"
     counts = zip(REGIMES, like, every, strict=True)

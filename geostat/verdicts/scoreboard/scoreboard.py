@@ -1,5 +1,5 @@
-"""Scoreboard: each claim of the paper that a run can speak to, confirmed, contradicted, undecided
-or not testable here, with the run's number beside the paper's.
+"""Scoreboard: each claim of the paper that a run can speak to, confirmed, contradicted,
+undetermined or not testable here, with the run's number beside the paper's.
 
 Claims and the rules of their answers stand in `claims.toml`; a claim is answered by the function of
 its name in `assumptions`, `experiments`, `sink` or `regimes`. Source: arXiv 2602.01893, abstract,

@@ -30,7 +30,7 @@ def sink_correlates(tree: xr.DataTree) -> Finding:
     three = at.sel(n=SIZE, method="nearest")
     value, low, high = (float(three[f"unattenuated{end}"]) for end in ("", "_lower", "_upper"))
     peak = int(at["n"][int(at["unattenuated"].fillna(-np.inf).argmax("n"))])
-    answer: Answer = "confirmed" if low > 0 and peak <= 10 else "undecided"
+    answer: Answer = "confirmed" if low > 0 and peak <= 10 else "undetermined"
     if high < 0:
         answer = "contradicted"
     measured = rounded(float(three["correlation"]), digits=2).plain
@@ -52,7 +52,7 @@ def sink_precision(tree: xr.DataTree) -> Finding:
     value, low, high = (
         float(at[f"precision_unattenuated{end}"]) for end in ("", "_lower", "_upper")
     )
-    answer: Answer = "confirmed" if low > 0 else "contradicted" if high < 0 else "undecided"
+    answer: Answer = "confirmed" if low > 0 else "contradicted" if high < 0 else "undetermined"
     measured = rounded(float(at["precision_correlation"]), digits=2).plain
     return Finding(
         answer,

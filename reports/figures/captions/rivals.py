@@ -12,26 +12,10 @@ import xarray as xr
 from reports.figures.captions.caption import Caption, Numbers
 from reports.figures.captions.predictive import PREDICTED_FROM
 from reports.run import Run
+from reports.text.forms import SIMILARITY, WEIGHTS
 
-FORMS: Final = {
-    "gram": {
-        "exponential": "exponential, printed",
-        "offset": "exponential and offset",
-        "constant": "constant",
-        "power": "power",
-        "stretched": "stretched exponential",
-        "offset_power": "power and offset",
-    },
-    "rival": {
-        "constant": "no change",
-        "no_plateau": "growth alone",
-        "power_law": "power of the distance",
-        "monotone": "plateau, growth",
-        "shared": "four phases, printed",
-        "separate": "four phases, two sizes",
-    },
-}
-"""What forms of similarity and of weights are called in figures and under them."""
+FORMS: Final = {"gram": SIMILARITY, "rival": WEIGHTS}
+"""What forms of similarity and of weights are called, by the dimension that they lie along."""
 SWAPS: Final = {
     "all but norms": "norms",
     "all but similarity": "similarity",
@@ -117,7 +101,8 @@ def costs(run: Run) -> Caption:
         f" {run.counted('document')},"
         f" N = {', '.join(map(str, data['n_envelope'].values))}{interval}."
         " Fitted weights are one profile for all documents: what a document has of its own counts"
-        " as their cost. Look for: marks right of 0, which an assumption costs the bounds."
+        " as their cost. Costs do not add up: what one fit moves, another may move back. Below 0,"
+        " more values lie inside with the fit. Look for: marks right of 0."
     )
     say, parts = Numbers(), []
     for score, word in (("recall", "Recall"), ("precision", "Precision")):

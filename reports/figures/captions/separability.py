@@ -104,6 +104,21 @@ def _means_inside(run: Run, say: Numbers, edition: str, gram: str) -> str:
     return f"The {edition} bounds ({gram} Gram) contain {' and '.join(curves)} sizes N."
 
 
+def _inside(run: Run, say: Numbers, edition: str, gram: str) -> str:
+    """How many values lie within one edition's bounds at one Gram, and how many would if the
+    assumptions were true as fitted.
+    """
+    at, said = run.summary.sel(edition=edition, gram=gram), []
+    for name in STATISTICS:
+        where = f"{name}_inside, {edition}, {gram}"
+        text = f"{name.capitalize()} {say.percent(where, float(at[f'{name}_inside']))}"
+        drawn = float(at.get(f"{name}_drawn_inside", np.nan))
+        if np.isfinite(drawn):
+            text += f" ({say.percent(f'{where}, expected', drawn)})"
+        said.append(text)
+    return f"{edition} bounds, {gram} Gram: {', '.join(said)}"
+
+
 def coverage(run: Run) -> Caption:
     """Caption of the coverage map."""
     text = (
@@ -114,19 +129,14 @@ def coverage(run: Run) -> Caption:
         " exponential, the fitted form with an offset, or the head’s own. Bounds on an expectation"
         f" may miss a single head.{own_cosines(run)} Look for: rows near 100%."
     )
-    say, parts = Numbers(), []
-    for edition, gram in run.drawn_bounds:
-        at = run.summary.sel(edition=edition, gram=gram)
-        p, r = (
-            say.percent(f"{name}_inside, {edition}, {gram}", float(at[f"{name}_inside"]))
-            for name in STATISTICS
-        )
-        parts.append(
-            f"the {edition} bounds ({gram} Gram) contain Precision in {p} and Recall in {r} of all"
-            " cells (head, N)"
-        )
-    finding = "; ".join(parts)
-    finding = f"{finding[0].upper()}{finding[1:]}."
+    say = Numbers()
+    fitted = [pair for pair in run.bounds if pair[1] != "measured"] or run.bounds
+    told = [_inside(run, say, *pair) for pair in fitted]
+    expected = " (in brackets, if the assumptions were true as fitted)"
+    finding = (
+        f"Inside, of all cells (head, N){expected * any('(' in one for one in told)}:"
+        f" {'; '.join(told)}."
+    )
     edition, gram = run.drawn_bounds[-1]
     share = run.envelope["recall_inside_by_size"].sel(edition=edition, gram=gram)
     if np.isfinite(share.values).any() and (lowest := float(share.min())) < 1:

@@ -21,6 +21,7 @@ from reports.page.explorer.quantities import quantities
 from reports.page.explorer.what_if import what_if
 from reports.run import Run, column
 from reports.tables.verdict_heads import tolerance
+from reports.text.forms import SIMILARITY
 from reports.text.latex import prose_html
 
 SCORES: Final = {
@@ -29,15 +30,6 @@ SCORES: Final = {
     "f_outer": "F at the outer radius",
     "f_inner": "F at the inner radius",
 }
-FORMS: Final = {
-    "exponential": "exponential, printed",
-    "offset": "exponential to a constant",
-    "constant": "constant",
-    "power": "power",
-    "stretched": "stretched exponential",
-    "offset_power": "power to a constant",
-}
-"""How forms of similarity are called in a legend."""
 LIMITS: Final = ("", "_lower", "_upper")
 CURVES: Final = ("norm", "cosine", "weight", *SCORES)
 NULLS: Final = ("random_selection", "random_directions")
@@ -84,7 +76,7 @@ def _axes(run: Run) -> dict[str, Any]:
         "position": curves["position_mean"].values.tolist(),
         "lag": curves["lag_mean"].values.tolist(),
         "n": run.envelope["n_envelope"].values.tolist(),
-        "forms": [(str(form), FORMS.get(str(form), str(form))) for form in curves["form"].values],
+        "forms": [(form, SIMILARITY.get(form, form)) for form in map(str, curves["form"].values)],
         "editions": [str(edition) for edition in run.envelope["edition"].values],
         "grams": [str(gram) for gram in run.envelope["gram"].values],
         "scores": list(_scores(run).items()),

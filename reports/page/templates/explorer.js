@@ -231,13 +231,18 @@
       });
     };
 
-    const scoreRows = (layer, head) => {
-      const score = find("score").value;
+    // Lower and upper bound on a score, by N, of the chosen edition and Gram.
+    const boundsOf = (score, layer, head) => {
       const place = (name, of) => of.indexOf(find(name).value);
       const edition = place("edition", catalogue.editions);
       const gram = place("gram", catalogue.grams);
-      const bounds = ["lower", "upper"].map((side) =>
+      return ["lower", "upper"].map((side) =>
         values(`${score}_bound_${side}`, edition, gram, layer, head));
+    };
+
+    const scoreRows = (layer, head) => {
+      const score = find("score").value;
+      const bounds = boundsOf(score, layer, head);
       const measured = ["", "_lower", "_upper"].map((end) => values(score + end, layer, head));
       return [
         ...rowsOf("measured", n, ...measured),
@@ -356,6 +361,16 @@
       tellLayers();
     };
 
+    // Bounds that the chart shows on the score that the map shows.
+    const boundsInWords = () => {
+      const { layer, head, size } = state;
+      const [score, edition, gram] = ["score", "edition", "gram"].map((name) => find(name).value);
+      const [lower, upper] = boundsOf(score, layer, head).map((curve) => curve[size]);
+      return Number.isFinite(lower) || Number.isFinite(upper)
+        ? ` Bounds (${edition}, ${gram} Gram): ${plain(lower)} to ${plain(upper)}.`
+        : "";
+    };
+
     const tell = () => {
       const { layer, head, quantity } = state;
       const column = columnOf(quantity, head);
@@ -363,7 +378,7 @@
       const at = quantity.curve ? ` = ${n[state.size]}` : "";
       find("told").textContent =
         `${name}, value head ${kv_head_of_head[head]}. ${quantity.label}${at}: ` +
-        `${words(quantity, layer, column)}.`;
+        `${words(quantity, layer, column)}.${quantity.curve ? boundsInWords() : ""}`;
       find("layer").value = layers[layer];
       find("head").value = heads[head];
       find("marks-told").textContent = quantity.ends
@@ -425,8 +440,10 @@
 
     const matching = (text) => {
       const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-      return quantities.find(({ label }) =>
+      const found = quantities.filter(({ label }) =>
         words.length > 0 && words.every((word) => label.toLowerCase().includes(word)));
+      // A word alone asks for what was measured rather than for a verdict on it.
+      return found.find(({ key }) => !key.startsWith("verdicts.")) ?? found[0];
     };
 
     const choose = async (quantity) => {

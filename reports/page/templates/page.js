@@ -73,6 +73,16 @@
         : [first.firstElementChild?.dataset.name ?? first.textContent, second.textContent],
     );
   }
+  // In a narrow window a figure keeps the size of its letters and scrolls, by keys too.
+  const narrow = matchMedia("(max-width: 40rem)");
+  const scrolling = () => {
+    for (const plot of document.querySelectorAll(".plot:not(.stacked)")) {
+      if (narrow.matches) plot.setAttribute("tabindex", "0");
+      else plot.removeAttribute("tabindex");
+    }
+  };
+  narrow.addEventListener("change", scrolling);
+  scrolling();
   // A link to what is folded away opens it; one to a claim shows that claim alone.
   const unfold = (target) => {
     for (let at = target; at; at = at.parentElement) if (at.matches("details")) at.open = true;

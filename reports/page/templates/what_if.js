@@ -54,11 +54,13 @@ const whatIf = (section, { catalogue, values, state, plain, known, specOf, draw 
     again.querySelector("button").setAttribute("aria-label", "Copy the command");
     find("score").closest(".what-if").querySelector("figure span").textContent =
       find("score").selectedOptions[0].text;
+    const name = has ? `L${layers[state.layer]}H${told.of_head[state.layer]}` : shown;
+    find("head").textContent =
+      name === shown ? name : `${name}, which stands for its layer (picked: ${shown}),`;
     if (!has) {
       find("told").textContent = `No head of layer ${layers[state.layer]} has a complete fit.`;
       return;
     }
-    const name = `L${layers[state.layer]}H${told.of_head[state.layer]}`;
     const between = (step) => told.scores.map(([score, words]) => {
       const [lower, upper] = bounds(score, step).map((curve) => plain(curve[asked.size]));
       return `${words} ${lower} to ${upper}`;
@@ -70,8 +72,7 @@ const whatIf = (section, { catalogue, values, state, plain, known, specOf, draw 
     const here = told.scores.map(([score, words]) =>
       `${words} ${plain(measured(score)[asked.size])}`).join(", ");
     find("told").textContent =
-      `${name}${name === shown ? "" : `, which stands for its layer (picked: ${shown})`}, ` +
-      `N = ${told.n[asked.size]}. ` +
+      `${name}, N = ${told.n[asked.size]}. ` +
       (asked.step === fit ? "" : `At ${symbol} = ${plain(value(asked.step))}: ${between(asked.step)}. `) +
       `As fitted (${symbol} = ${plain(value(fit))}): ${between(fit)}. Measured in this document: ${here}.` +
       movedTold;

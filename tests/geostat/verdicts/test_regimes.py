@@ -36,14 +36,14 @@ def test_regimes_in_depth_follow_one_another_or_do_not():
     turned = tree(heads=heads(["mixer", "reset", "retriever"]))
     assert regimes.regimes_depth(turned).answer == "contradicted"
     two = tree(heads=heads(["retriever", "reset", "unclassified"]))
-    assert regimes.regimes_depth(two).answer == "undecided"
+    assert regimes.regimes_depth(two).answer == "undetermined"
 
 
 @pytest.mark.parametrize(
     ("kappa", "answer"),
     [
         ((0.7, 0.65, 0.75), "confirmed"),
-        ((0.3, 0.1, 0.5), "undecided"),
+        ((0.3, 0.1, 0.5), "undetermined"),
         ((0.1, 0.0, 0.2), "contradicted"),
     ],
 )
@@ -60,7 +60,7 @@ def test_curves_of_regimes_differ_by_more_than_modestly():
     near = heads(["retriever", "reset", "mixer"])
     for name in ("precision", "recall"):
         near[name][..., 2:] = 0.5
-    assert regimes.regimes_curves(tree(heads=near)).answer == "undecided"  # far at N = 2 only
+    assert regimes.regimes_curves(tree(heads=near)).answer == "undetermined"  # far at N = 2 only
     near["precision"][..., 1], near["recall"][..., 1] = 0.45, 0.55
     assert regimes.regimes_curves(tree(heads=near)).answer == "confirmed"
     # a size at which a regime has no mean counts for neither answer
@@ -69,9 +69,9 @@ def test_curves_of_regimes_differ_by_more_than_modestly():
     some = regimes.regimes_curves(tree(heads=near))
     assert (some.answer, some.here[:26]) == ("confirmed", "Precision by up to 0.00, a")
     never = near.assign(recall=near["recall"] * np.nan)
-    assert regimes.regimes_curves(tree(heads=never)).answer == "undecided"
+    assert regimes.regimes_curves(tree(heads=never)).answer == "undetermined"
     few = tree(heads=heads(["retriever", "reset", "unclassified"]))
-    assert regimes.regimes_curves(few).answer == "undecided"
+    assert regimes.regimes_curves(few).answer == "undetermined"
 
 
 def described(without_sink, without_last) -> xr.DataTree:

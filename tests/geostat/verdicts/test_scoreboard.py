@@ -32,13 +32,13 @@ def test_every_claim_of_a_real_run_is_answered_and_kept(finished: Finished):
 
 def test_a_majority_is_more_than_half_of_all_heads():
     assert by_majority(51, 0, 100) == "confirmed"
-    assert by_majority(50, 50, 100) == "undecided"
+    assert by_majority(50, 50, 100) == "undetermined"
     assert by_majority(0, 51, 100) == "contradicted"
 
 
 @pytest.mark.parametrize(
     ("holds", "fails", "answer"),
-    [(5, 4, "undecided"), (6, 1, "confirmed"), (0, 6, "contradicted")],
+    [(5, 4, "undetermined"), (6, 1, "confirmed"), (0, 6, "contradicted")],
 )
 def test_heads_without_an_estimate_count_among_all(holds, fails, answer):
     counts = {"holds": holds, "fails": fails, "tested": 9, "no_estimate": 1}
@@ -51,7 +51,7 @@ def test_heads_without_an_estimate_count_among_all(holds, fails, answer):
 
 
 @pytest.mark.parametrize(
-    ("sink", "answer"), [(0.5, "confirmed"), (0.1, "undecided"), (0.01, "contradicted")]
+    ("sink", "answer"), [(0.5, "confirmed"), (0.1, "undetermined"), (0.01, "contradicted")]
 )
 def test_the_sink_weight_is_compared_with_a_hundred_times_the_plateau(sink, answer):
     heads = np.ones(3)
@@ -71,7 +71,7 @@ def test_the_sink_weight_is_compared_with_a_hundred_times_the_plateau(sink, answ
     assert one.why.endswith(f"the median ratio is {sink / (0.2 / 40):g}.")
     # no head has a plateau, so none has a ratio
     none = sink_weight(tree(weights=weights * np.nan))
-    assert (none.answer, none.why[-4:]) == ("undecided", "n/a.")
+    assert (none.answer, none.why[-4:]) == ("undetermined", "n/a.")
 
 
 def test_an_oscillation_that_does_not_stand_out_is_no_evidence_against_one():
@@ -86,16 +86,16 @@ def test_an_oscillation_that_does_not_stand_out_is_no_evidence_against_one():
         },
         coords={"form": forms},
     )
-    assert oscillation(tree(weights=weights)).answer == "undecided"
+    assert oscillation(tree(weights=weights)).answer == "undetermined"
     stands[2, :3] = True
-    assert oscillation(tree(weights=weights)).answer == "undecided"  # of no period: a bend
+    assert oscillation(tree(weights=weights)).answer == "undetermined"  # of no period: a bend
     weights["form_t2"] += 3 * 2 * np.pi  # three periods
     assert oscillation(tree(weights=weights)).answer == "confirmed"
 
 
 @pytest.mark.parametrize(
     ("form", "answer"),
-    [("monotone", "confirmed"), ("power_law", "contradicted"), ("constant", "undecided")],
+    [("monotone", "confirmed"), ("power_law", "contradicted"), ("constant", "undetermined")],
 )
 def test_an_exponential_phase_is_told_from_a_power_by_documents_left_out(form, answer):
     rivals = ["constant", "no_plateau", "power_law", "monotone", "shared", "separate"]
@@ -110,7 +110,7 @@ def test_an_exponential_phase_is_told_from_a_power_by_documents_left_out(form, a
 
 @pytest.mark.parametrize(
     ("inside", "answer"),
-    [((20, 20), "confirmed"), ((20, 12), "undecided"), ((9, 20), "contradicted")],
+    [((20, 20), "confirmed"), ((20, 12), "undetermined"), ((9, 20), "contradicted")],
 )
 def test_envelopes_hold_where_mean_curves_lie_inside_at_every_size(inside, answer):
     at = {
@@ -133,8 +133,8 @@ def test_envelopes_hold_where_mean_curves_lie_inside_at_every_size(inside, answe
     ("curve", "answer"),
     [
         ([1, 0.7, 0.6, 0.5, 0.4, 0.2, 0.4, 0.6], "confirmed"),
-        ([1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8], "undecided"),
-        ([1, 0.21, 0.21, 0.21, 0.21, 0.2, 0.21, 0.21], "undecided"),
+        ([1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8], "undetermined"),
+        ([1, 0.21, 0.21, 0.21, 0.21, 0.2, 0.21, 0.21], "undetermined"),
     ],
 )
 def test_precision_is_lowest_between_only_by_more_than_its_error(curve, answer):
@@ -151,7 +151,7 @@ def test_precision_is_lowest_between_only_by_more_than_its_error(curve, answer):
 
 @pytest.mark.parametrize(
     ("best", "answer"),
-    [((3, 2), "confirmed"), ((3, 16), "undecided"), ((8, 16), "contradicted")],
+    [((3, 2), "confirmed"), ((3, 16), "undetermined"), ((8, 16), "contradicted")],
 )
 def test_small_sizes_are_best_where_both_gains_are_largest_there(best, answer):
     gain = np.stack([-np.abs(np.log(N / at)) for at in best])
@@ -171,8 +171,8 @@ def test_small_sizes_are_best_where_both_gains_are_largest_there(best, answer):
     ("level", "half", "peak", "answer"),
     [
         (0.6, 0.1, 1, "confirmed"),
-        (0.6, 0.7, 1, "undecided"),
-        (0.6, 0.1, 6, "undecided"),
+        (0.6, 0.7, 1, "undetermined"),
+        (0.6, 0.1, 6, "undetermined"),
         (-0.6, 0.1, 1, "contradicted"),
     ],
 )
@@ -190,7 +190,7 @@ def test_the_sink_correlates_where_the_interval_and_the_peak_say_so(level, half,
 
 
 @pytest.mark.parametrize(
-    ("level", "answer"), [(0.3, "confirmed"), (0.1, "undecided"), (-0.3, "contradicted")]
+    ("level", "answer"), [(0.3, "confirmed"), (0.1, "undetermined"), (-0.3, "contradicted")]
 )
 def test_precision_correlates_where_the_interval_at_three_says_so(level, answer):
     names = {"unattenuated": 0, "unattenuated_lower": -0.2, "unattenuated_upper": 0.2}
@@ -210,7 +210,7 @@ def test_precision_correlates_where_the_interval_at_three_says_so(level, answer)
     ("lower", "upper", "answer"),
     [
         ([0, 0, 0.1], [0.1, 0.1, 0], "confirmed"),
-        ([-0.1, -0.1, 0], [0.1, 0.1, 0.1], "undecided"),
+        ([-0.1, -0.1, 0], [0.1, 0.1, 0.1], "undetermined"),
         ([0, 0, 0], [0.0005, -0.1, 0.1], "contradicted"),
     ],
 )

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from fontTools import subset
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -178,6 +179,15 @@ def test_fonts_in_pdf_files_are_truetype_as_publishers_ask(monkeypatch):
     assert b"/Type3" not in written
 
 
+def test_fonts_in_pdf_files_are_cut_without_the_tables_that_lay_text_out(monkeypatch):
+    monkeypatch.setitem(style.STYLE, "pdf.fonttype", FONTS)
+    figure, known = draw(FIGURES[1], Run.of(TREE)), subset.Options().drop_tables
+    short = style.rendered(figure, "pdf")
+    assert subset.Options().drop_tables == known
+    monkeypatch.setattr(style, "_LAYOUT", ())
+    assert len(short) < len(style.rendered(figure, "pdf"))
+
+
 def test_the_measured_line_is_the_run_s(tmp_path):
     axes = Figure().subplots(1, 2)
     figure_separability(axes, Run.of(TREE))
@@ -265,7 +275,7 @@ def test_sizes_of_the_run_label_the_axis():
 
 def test_the_toy_picture_shows_its_circles_and_tokens_whole():
     figure = draw(FIGURES[0], Run.of(TREE))
-    FigureCanvasAgg(figure)
+    FigureCanvasAgg(figure).draw()
     picture = figure.axes[0]
     inside = picture.get_window_extent()
     for circle in picture.patches:

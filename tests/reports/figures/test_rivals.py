@@ -62,7 +62,7 @@ def test_the_caption_counts_the_best_and_the_printed_form(run: Run):
     data["lowest_loss"][:], data["clearly_lowest"][:] = [1, 5, 0, 0, 0, 2], [0, 3, 0, 0, 0, 0]
     finding = rivals.rivals(replace(run, similarity=data)).finding
     assert finding.startswith(
-        "Of similarity, the lowest loss is that of “exponential and offset” in 5 of"
+        "Of similarity, the lowest loss is that of “exponential with an offset” in 5 of"
         f" {run.kv_heads} value heads (clearly in 3), of the printed form in 1. Of weights,"
     )
 

@@ -5,6 +5,7 @@ text.
 import io
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,10 +17,11 @@ from geostat.display.tree import with_display
 from reports.errors import InputError
 from reports.figures.captions import separability
 from reports.run import Run
+from reports.tables import bounds
 from reports.tables.cells import Cell, mixed, number, text, whole
 from reports.tables.every import tables, write_tables
 from reports.tables.table import Table
-from reports.text.number import MISSING
+from reports.text.number import MISSING, percent
 from theory.paper_tables.settled import settled_tables
 
 MADE = tables(run_tree())
@@ -188,6 +190,33 @@ def test_a_coverage_stands_beside_that_of_heads_drawn_from_the_model():
     assert set(frame["$P$ drawn inside"][fitted]) == {"90.0% ± 0.9%"}
     assert set(frame["$R$ drawn outside"][fitted]) == {"0.4% ± < 0.1%"}
     assert set(frame["$R$ drawn inside"][~fitted]) == {"n/a"}
+
+
+def test_the_caption_of_coverage_has_every_fitted_gram_with_what_was_expected():
+    run = Run.of(run_tree())
+    caption = separability.coverage(run)
+    fitted = [pair for pair in run.bounds if pair[1] != "measured"]
+    for edition, gram in fitted:
+        inside = float(run.summary["recall_inside"].sel(edition=edition, gram=gram))
+        told = caption.finding.partition(f"{edition} bounds, {gram} Gram: ")[2].partition(";")[0]
+        assert f"Recall {percent(inside)} (90.0%)" in told
+        assert inside in [one.value for one in caption.numbers]
+    assert "measured Gram" not in caption.finding
+    without = run.summary.drop_vars(["precision_drawn_inside", "recall_drawn_inside"])
+    assert "(in brackets" not in separability.coverage(replace(run, summary=without)).finding
+
+
+def test_bounds_with_an_offset_are_told_beside_what_was_expected():
+    run = Run.of(run_tree())
+    summary = run.summary.copy(deep=True)
+    summary["recall_inside"].loc[{"edition": "sharp", "gram": "offset"}] = 0.25
+    said = "With similarity that decays to a constant, 25% of Recall lie inside"
+    expected = "; 90% would if the assumptions were true as fitted."
+    assert bounds.with_offset(replace(run, summary=summary)) == [f"{said}{expected}"]
+    unknown = summary.drop_vars("recall_drawn_inside")
+    assert bounds.with_offset(replace(run, summary=unknown)) == [f"{said}."]
+    printed = run.envelope.sel(gram=["exponential"])
+    assert bounds.with_offset(replace(run, envelope=printed)) == []
 
 
 def test_what_lies_between_kinds_of_text_stands_with_its_interval_and_what_errors_it_makes():
