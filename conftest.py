@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import xarray as xr
@@ -116,6 +117,26 @@ def captured(
     return out / "run.zarr"
 
 
+READ: dict[tuple[bytes, frozenset[str] | None], xr.DataTree] = {}
+"""Runs that were read, by their manifest, which has a digest of every chunk."""
+
+
+@pytest.fixture
+def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that was read before is not read again, nor is a copy of it: for tests of what is made
+    of runs that nothing has damaged.
+    """
+    read = Store._tree
+
+    def remembered(self: Store, only: Collection[str] | None, known: Any) -> xr.DataTree:
+        key = ((self.path / "zarr.json").read_bytes(), None if only is None else frozenset(only))
+        if known or key not in READ:
+            READ[key] = read(self, only, known)
+        return READ[key].copy()
+
+    monkeypatch.setattr(Store, "_tree", remembered)
+
+
 @pytest.fixture
 def one_figure(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages hold their first figure alone: for tests that look at none."""
@@ -167,6 +188,7 @@ def examples_of_the_face(request: pytest.FixtureRequest, monkeypatch: pytest.Mon
     tmp_path, finished = request.getfixturevalue("tmp_path"), request.getfixturevalue("finished")
     model, texts = request.getfixturevalue("model_folder"), request.getfixturevalue("text_folder")
     request.getfixturevalue("one_figure")
+    request.getfixturevalue("read_once")
     places = {"report": finished.out, "model": model, "notes": texts}
     if request.node.name.endswith(".compare"):
         places["other"] = shorter(finished.store, model, texts).parent

@@ -264,7 +264,7 @@ def write(dataset: xr.Dataset, out: Path, *, figures: bool = True) -> list[Path]
         )
     ]
     if figures and not of_point:
-        from reports.figures.style import rendered
+        from reports.figures.rendering import rendered
         from reports.what_if.figure import draw_study, study_axes
 
         figure = draw_study(dataset) if 1 <= len(study_axes(dataset)) <= 3 else None

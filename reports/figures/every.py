@@ -17,6 +17,7 @@ from reports.errors import refuse_unknown
 from reports.figures import style
 from reports.figures.captions.caption import Caption
 from reports.figures.listed import FIGURES, Plan
+from reports.figures.rendering import rendered
 from reports.files import replaced
 from reports.run import Run, parts
 from reports.text.latex import mixed_latex
@@ -65,7 +66,7 @@ KINDS: Final = ("pdf", "png")
 
 def write_figure(name: str, figure: Figure, out: Path, kinds: Sequence[str] = KINDS) -> list[Path]:
     """Write one figure into a folder, as each kind of file."""
-    return [replaced(out / f"{name}.{kind}", style.rendered(figure, kind)) for kind in kinds]
+    return [replaced(out / f"{name}.{kind}", rendered(figure, kind)) for kind in kinds]
 
 
 def write_caption(plan: Plan, caption: Caption, out: Path, *, part: str = "") -> list[Path]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from reports.figures import style
+from reports.figures.rendering import rendered
 from reports.figures.sparkline import WORDS, sparkline
 from reports.page import header
 from reports.page.svg import inline_svg
@@ -84,7 +84,7 @@ def curve_of(key: str, run: Run, name: str = "curve") -> Markup | None:
     figure = sparkline(key, run)
     if figure is None:
         return None
-    return inline_svg(style.rendered(figure, "svg"), f"{name}-{key}", WORDS.get(key, ""))
+    return inline_svg(rendered(figure, "svg"), f"{name}-{key}", WORDS.get(key, ""))
 
 
 def _card(result: dict[str, Any], run: Run, suffix: str) -> Card:

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from reports.figures import style
 from reports.figures.captions.caption import Caption
 from reports.figures.every import Plan
+from reports.figures.rendering import rendered
 
 
 def inline_svg(svg: bytes, name: str, label: str) -> Markup:
@@ -82,7 +83,7 @@ def shown(drawn: Mapping[Plan, Figure], subject: Any, label: str) -> list[Shown]
     for number, (plan, figure) in enumerate(drawn.items(), start=1):
         caption = plan.caption(subject)
         svg = inline_svg(
-            style.rendered(figure, "svg"), plan.name, label.format(plan=plan, caption=caption)
+            rendered(figure, "svg"), plan.name, label.format(plan=plan, caption=caption)
         )
         result.append(Shown(plan, number, svg, panels(figure, plan.name), caption))
     return result

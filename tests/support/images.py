@@ -10,7 +10,7 @@ from pathlib import Path
 
 from support.experiments import with_typical_heads
 
-from reports.figures import style
+from reports.figures import rendering
 from reports.figures.every import FIGURES, draw
 from reports.run import Run
 
@@ -37,7 +37,7 @@ def image(name: str) -> bytes:
     """A figure as a coarse PNG."""
     plan = next(plan for plan in FIGURES if plan.name == name)
     figure = draw(plan, _run(), **SHOWN[name])
-    return style.rendered(figure, "png", dots=DOTS)
+    return rendering.rendered(figure, "png", dots=DOTS)
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ def kept(store: Path) -> int:
         pytest.param(signal.SIGINT, id="ctrl-c"),
         pytest.param(signal.SIGTERM, id="kill", marks=pytest.mark.slow),
         pytest.param(signal.SIGHUP, id="hang up", marks=pytest.mark.slow),
-        pytest.param(signal.SIGKILL, id="kill -9"),
+        pytest.param(signal.SIGKILL, id="kill -9", marks=pytest.mark.slow),
     ],
 )
 def test_a_stopped_capture_keeps_its_documents_and_ends_like_one_that_was_not(

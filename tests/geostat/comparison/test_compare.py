@@ -31,6 +31,8 @@ from geostat.paper import REPORTED
 from geostat.verdicts.answers import give_verdicts
 from geostat.verdicts.tolerances import Tolerance
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 GROUPS = ("capture", "norms", "similarity", "envelope")
 
 

@@ -83,11 +83,11 @@ def constant_cosines(data: xr.Dataset) -> None:
     "spoil",
     [
         lost_head,
-        lost_value_head,
+        pytest.param(lost_value_head, marks=pytest.mark.slow),
         pytest.param(even_weights, marks=pytest.mark.slow),
         pytest.param(constant_norms, marks=pytest.mark.slow),
         zero_values,
-        constant_cosines,
+        pytest.param(constant_cosines, marks=pytest.mark.slow),
     ],
 )
 def test_spoilt_data_are_carried_through(good: xr.DataTree, spoil: Spoil):

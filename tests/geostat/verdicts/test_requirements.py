@@ -21,19 +21,28 @@ def store(finished: Finished, tmp_path: Path) -> Path:
     return tmp_path / "run.zarr"
 
 
-@pytest.mark.usefixtures("one_figure")
+@pytest.mark.usefixtures("one_figure", "read_once")
 def test_a_requirement_that_is_met_is_said_and_one_that_is_not_gives_3(store: Path, tmp_path: Path):
     lax = tmp_path / "lax.toml"
     lax.write_text('[norms.cv]\nat_most = 10\nsource = "test"\n', encoding="utf-8")
     required = ("--require", "norms.cv holds 1", "--require", "norms.cv fails 1")
     said = geostat(
-        "confront", store, "--edition", "sharp", "--tolerances", lax, *required, "--quiet"
+        "confront",
+        store,
+        "--no-swap",
+        "--edition",
+        "sharp",
+        "--tolerances",
+        lax,
+        *required,
+        "--quiet",
     )
     assert (said.code, said.stdout) == (3, "")
     assert said.stderr == "geostat: norms.cv fails in 0.0% of 8 heads, required at least 100.0%.\n"
     assert (
         float(Store.open(store).read("verdicts")["tolerance"].sel(claim="norms.cv")) == 10
     )  # written all the same
+    assert "ingredients" not in Store.open(store).results
     met = geostat("report", store, "--require", "norms.cv holds 1")
     assert met.code == 0
     assert met.stdout.splitlines()[-2:] == [
@@ -42,7 +51,7 @@ def test_a_requirement_that_is_met_is_said_and_one_that_is_not_gives_3(store: Pa
     ]
 
 
-@pytest.mark.usefixtures("one_figure")
+@pytest.mark.usefixtures("one_figure", "read_once")
 def test_a_report_can_be_required_to_say_something(store: Path):
     said = geostat(
         "report", store, "--require", "norms.cv holds 1", "--require", "norms.cv fails 0", "--quiet"
@@ -54,7 +63,7 @@ def test_a_report_can_be_required_to_say_something(store: Path):
     assert 'id="table-verdicts"' in (store.parent / "report.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.usefixtures("same_results")
+@pytest.mark.usefixtures("same_results", "read_once")
 def test_a_page_that_a_confrontation_outdates_is_named_with_the_command_that_renews_it(
     store: Path, finished: Finished
 ):
@@ -127,7 +136,7 @@ def test_a_withdrawn_claim_is_refused_with_the_reason(store: Path, tmp_path: Pat
         assert refused(geostat("confront", store, option, words)) == f"{where}{why}Leave it out."
 
 
-@pytest.mark.usefixtures("one_figure")
+@pytest.mark.usefixtures("one_figure", "read_once")
 def test_a_run_whose_verdicts_answer_a_withdrawn_claim_is_to_be_confronted_again(
     store: Path, finished: Finished, tmp_path: Path
 ):
@@ -136,19 +145,14 @@ def test_a_run_whose_verdicts_answer_a_withdrawn_claim_is_to_be_confronted_again
         verdicts = held.read("verdicts")
         claims = verdicts.attrs["claims"].replace("bounds.sharp_offset", "bounds.sharp_measured")
         held.put({"verdicts": verdicts.assign_attrs(claims=claims)})
-    for command in (
-        ("report", store),
-        ("tables", store),
-        ("figures", store),
-        ("compare", finished.store, store),
-    ):
+    for command in (("report", store), ("compare", finished.store, store)):
         line = refused(geostat(*command, "--out", tmp_path / "out", "--quiet"))
         assert line.startswith(f"{store}: its claim bounds.sharp_measured was withdrawn: ")
         assert line.endswith("Run `geostat confront` on it again.")
     run = gs.open(store)
     with pytest.raises(InputError, match=r"^env: its claim bounds\.sharp_measured was withdrawn"):
         gs.report(run, run, run, out=tmp_path / "out")
-    said = geostat("confront", store, "--edition", "sharp")
+    said = geostat("confront", store, "--edition", "sharp", "--no-swap")
     assert said.code == 0
     assert "older" not in said.stderr
     answered = Store.open(store).read("verdicts").attrs["claims"]
@@ -172,14 +176,9 @@ def test_a_run_without_verdicts_is_told_how_to_get_them(finished: Finished):
         hold_to(xr.DataTree.from_dict(groups), [requirement("norms.cv fails 0.5")])
 
 
-def test_ingredients_are_swapped_unless_told_not_to(store: Path):
-    asked = ("confront", store, "--edition", "sharp", "--quiet")
-    assert geostat(*asked, "--no-swap") == Said(0, "", "")
-    assert "ingredients" not in Store.open(store).results
-    assert geostat(*asked) == Said(0, "", "")
-    found = Store.open(store).read("ingredients")
-    assert next(iter(found["swap"].values)) == "all"
-    assert geostat("tables", store, "--quiet").code == 0
-    assert "norms fitted" in (store.parent / "tables" / "ingredients.md").read_text(
-        encoding="utf-8"
-    )
+def test_ingredients_are_swapped_unless_told_not_to(finished: Finished, tmp_path: Path):
+    """That they are not, where it is told so, stands in the first test."""
+    assert next(iter(finished.tree["ingredients"]["swap"].values)) == "all"
+    said = geostat("tables", finished.store, "--only", "ingredients", "--quiet", "--out", tmp_path)
+    assert said.code == 0
+    assert "norms fitted" in (tmp_path / "ingredients.md").read_text(encoding="utf-8")

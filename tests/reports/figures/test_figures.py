@@ -22,7 +22,7 @@ from support.reports_tree import N, run_tree
 from geostat.display.separability import CONTRIBUTIONS, SELECTED
 from geostat.display.tree import with_display
 from reports.errors import InputError
-from reports.figures import every, style
+from reports.figures import every, rendering, style
 from reports.figures.assumptions import figure_norms, figure_weights
 from reports.figures.captions import assumptions, separability
 from reports.figures.captions.caption import Caption, figures_of
@@ -167,14 +167,14 @@ def test_every_figure_is_written_as_pdf_and_png(tmp_path, monkeypatch):
 def test_equal_runs_give_equal_files(kind, monkeypatch):
     monkeypatch.setitem(style.STYLE, "pdf.fonttype", FONTS)
     plan = next(plan for plan in FIGURES if plan.name == "weights")
-    assert style.rendered(draw(plan, Run.of(run_tree())), kind) == style.rendered(
+    assert rendering.rendered(draw(plan, Run.of(run_tree())), kind) == rendering.rendered(
         draw(plan, Run.of(run_tree())), kind
     )
 
 
 def test_fonts_in_pdf_files_are_truetype_as_publishers_ask(monkeypatch):
     monkeypatch.setitem(style.STYLE, "pdf.fonttype", FONTS)
-    written = style.rendered(draw(FIGURES[1], Run.of(TREE)), "pdf")
+    written = rendering.rendered(draw(FIGURES[1], Run.of(TREE)), "pdf")
     assert b"/FontFile2" in written
     assert b"/Type3" not in written
 
@@ -182,10 +182,10 @@ def test_fonts_in_pdf_files_are_truetype_as_publishers_ask(monkeypatch):
 def test_fonts_in_pdf_files_are_cut_without_the_tables_that_lay_text_out(monkeypatch):
     monkeypatch.setitem(style.STYLE, "pdf.fonttype", FONTS)
     figure, known = draw(FIGURES[1], Run.of(TREE)), subset.Options().drop_tables
-    short = style.rendered(figure, "pdf")
+    short = rendering.rendered(figure, "pdf")
     assert subset.Options().drop_tables == known
-    monkeypatch.setattr(style, "_LAYOUT", ())
-    assert len(short) < len(style.rendered(figure, "pdf"))
+    monkeypatch.setattr(rendering, "_LAYOUT", ())
+    assert len(short) < len(rendering.rendered(figure, "pdf"))
 
 
 def test_the_measured_line_is_the_run_s(tmp_path):

@@ -246,7 +246,7 @@ def value(expression: sp.Expr, members: dict, values: dict) -> float:
 
 
 @given(rational_heads())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_sums_and_margins_equal_their_symbols(case: RationalHead) -> None:
     head, summary, members, values = exact_head(case)
     defined = len(members[symbols.I_content]) > 0
