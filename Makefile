@@ -23,7 +23,7 @@ test-all: $(STAMP)
 test-browser: $(STAMP)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[browser]'
 	command -v "$${CHROMIUM:-chromium}" || { echo "Chromium is missing: install Debian's package chromium, or set CHROMIUM"; exit 2; }
-	$(TESTS) tests/browser
+	$(TESTS) tests/browser tests/reports/page/test_browser.py -m "slow or not slow"
 
 docs: $(STAMP)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[docs]'

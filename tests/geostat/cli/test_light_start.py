@@ -20,8 +20,8 @@ COMMANDS = {
         "tables RUN --out OUT/tables",
         "figures RUN --out OUT/figures",
         "report RUN --out OUT/report",
-        "compare RUN OTHER --quick --out OUT/comparison",
     ),
+    "compare": ("compare RUN OTHER --quick --out OUT/comparison",),
     "fit and confront": ("fit RUN", "confront RUN --edition sharp"),
 }
 """Commands, as they stand one after another in one process, by what they have in common."""
@@ -29,7 +29,11 @@ COMMANDS = {
 
 @pytest.mark.parametrize(
     "alike",
-    ["what measures nothing", pytest.param("fit and confront", marks=pytest.mark.slow)],
+    [
+        "what measures nothing",
+        pytest.param("compare", marks=pytest.mark.slow),
+        pytest.param("fit and confront", marks=pytest.mark.slow),
+    ],
 )
 def test_a_command_that_runs_no_model_imports_nothing_that_does(
     alike: str, finished: Finished, tmp_path: Path

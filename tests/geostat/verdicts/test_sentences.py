@@ -265,13 +265,11 @@ def test_a_run_in_which_no_head_could_be_fitted(finished: Finished):
     assert text[4].startswith("Bounds on expected Recall, against 0 measured values")
 
 
-@pytest.mark.parametrize("sizes", [[1], [1, 40], [1, 2], [39]])
+@pytest.mark.parametrize("sizes", [[1, 40], [1, 2], [39]])
 def test_a_run_at_hardly_any_size(tmp_path: Path, sizes: list[int]):
     tree = concluded(run_tree(tmp_path / "run.zarr", documents=1, null=False, n=np.array(sizes)))
     text = sentences(tree)[0]
-    assert ("no other number N of selected tokens was measured" in text) == (
-        sizes in ([1], [1, 40])
-    )
+    assert ("no other number N of selected tokens was measured" in text) == (sizes == [1, 40])
 
 
 def test_sizes_beyond_every_window_are_no_size(tmp_path: Path):

@@ -67,6 +67,7 @@ def html(finished: Finished) -> str:
     return page_html(with_display(finished.tree))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="no browser is installed (chromium)")
 def test_a_click_or_a_typed_name_shows_that_claim_or_head_alone(
     html: str, finished: Finished, tmp_path: Path

@@ -109,6 +109,7 @@ def together(tables_of_runs: list[Table], columns: int) -> str:
 
 
 @needs_latex
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [1, 2])
 def test_every_table_compiles_in_a_paper(tmp_path: Path, made: list[Table], columns: int):
     log = compiled(tmp_path, together(made, columns))
@@ -117,6 +118,7 @@ def test_every_table_compiles_in_a_paper(tmp_path: Path, made: list[Table], colu
 
 
 @needs_latex
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [1, 2])
 def test_a_table_too_wide_is_noticed(tmp_path: Path, columns: int):
     wide = Table("t", "t", "c", [text("h")], [[text("m" * 60 * columns)]], "l")
