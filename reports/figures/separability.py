@@ -65,11 +65,12 @@ def _cut(data: xr.Dataset, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 def _bounds(axes: Axes, run: Run, statistic: str) -> None:
     """Mean envelopes, with a mark at each N of the bounds where these are few. Between the last N
-    below T and T itself, where both scores are 1 by definition, nothing was evaluated: no line.
+    below T and T itself, where both scores are 1 by definition, nothing was evaluated: no line. Nor
+    at N = 1, where they are, too.
     """
     n = run.summary["n_envelope"].values
     every = len(n) > 2 and (np.diff(n) == 1).all()
-    drawn = n < run.tokens if not every else n <= run.tokens
+    drawn = (n > 1) & (n < run.tokens if not every else n <= run.tokens)
     for edition, gram in run.drawn_bounds:
         low, high = _cut(run.summary.sel(edition=edition, gram=gram), statistic)
         line: dict[str, Any] = (

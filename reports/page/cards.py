@@ -33,6 +33,7 @@ STATES: Final = {"holds": "✓", "undetermined": "?", "fails": "✗", "no_estima
 ANSWERED: Final = {
     "confirmed": "✓",
     "contradicted": "✗",
+    "mixed": "✓✗",
     "undetermined": "?",
     "not testable here": "–",
 }

@@ -7,7 +7,7 @@ Imports this room's cells, numbers and run.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -205,22 +205,42 @@ def _swaps(run: Run) -> xr.Dataset | None:
 
 
 def with_offset(run: Run) -> list[str]:
-    """How many values of Recall lie inside sharp bounds where similarity may decay to a constant;
-    nothing where the run does not tell.
+    """How many values lie inside sharp bounds where similarity may decay to a constant, and how
+    wide these are, beside exponential decay; nothing where the run does not tell.
     """
-    if ("sharp", "offset") not in run.bounds:
+    grams = ("exponential", "offset")
+    if not {("sharp", gram) for gram in grams} <= set(run.bounds):
         return []
-    at = run.summary.sel(edition="sharp", gram="offset")
-    inside, expected = (
-        float(at[name]) if name in at else math.nan
-        for name in ("recall_inside", "recall_drawn_inside")
-    )
-    if not math.isfinite(inside):
+    at = run.summary.sel(edition="sharp")
+    told = [_beside(at, score, grams) for score in SCORES]
+    if not all(told):
         return []
-    told = f"With similarity that decays to a constant, {percent(inside, 0)} of Recall lie inside"
-    if math.isfinite(expected):
-        told += f"; {percent(expected, 0)} would if the assumptions were true as fitted"
-    return [f"{told}."]
+    return [f"With similarity that decays to a constant, not to 0: {'; '.join(told)}."]
+
+
+def _beside(at: xr.Dataset, score: str, grams: Sequence[str]) -> str:
+    """The share inside and the width of both Grams' bounds, what is expected in brackets."""
+    said = []
+    for name, digits in (("inside", 0), ("width", None)):
+        if f"{score}_{name}" not in at:
+            return ""
+        before, after = (float(at[f"{score}_{name}"].sel(gram=gram)) for gram in grams)
+        if not math.isfinite(before + after):
+            return ""
+        if digits is None:
+            said.append(f"in bounds {after:.2f} wide, not {before:.2f}")
+            continue
+        drawn = at.get(f"{score}_drawn_{name}")
+        expected = ["" if drawn is None else _expected(float(drawn.sel(gram=g))) for g in grams]
+        said.append(
+            f"{percent(after, digits)} of {SCORES[score]}{expected[1]} lie inside, not"
+            f" {percent(before, digits)}{expected[0]}"
+        )
+    return ", ".join(said)
+
+
+def _expected(share: float) -> str:
+    return f" (expected {percent(share, 0)})" if math.isfinite(share) else ""
 
 
 def costs(run: Run) -> list[str]:

@@ -69,7 +69,7 @@ def _sink(run: Run, data: xr.Dataset) -> Table:
     ]
     return Table(
         "sink",
-        "The sink's similarity and Recall (Figure 6)",
+        "The sink's similarity and Recall (the paper’s Figure 6)",
         f"{_how_correlated(run, data)} {notes(data)}".strip(),
         header(*headers),
         rows,
@@ -156,7 +156,7 @@ def _regimes(run: Run, data: xr.Dataset) -> Table:
     kept = "leave one out", "resampled", "other thresholds"
     sizes = r"$\|\alpha_0 v_0\|$", r"$\|\alpha_L v_L\|$", "rest"
     headers = header("told by", "regime", "heads", *kept, *sizes)
-    title = "Regimes of heads (Figures 8 and 10)"
+    title = "Regimes of heads (the paper’s Figures 8 and 10)"
     return Table("regimes", title, caption.strip(), headers, rows, "llrrrrrrr", keys=2)
 
 

@@ -25,8 +25,9 @@ def scoreboard_tables(run: Run) -> list[Table]:
     caption = (
         "What arXiv 2602.01893 claims and a run can speak to, beside"
         f" {run.counted('document')} and one model: {counts}. An answer follows from its rule"
-        " alone, the same for every run. “Undetermined” is no evidence against a claim. Other texts"
-        " and models may answer otherwise."
+        " alone, the same for every run. “Mixed”: most heads settle the claim, some this way, some"
+        " that. “Undetermined” is no evidence against a claim. Other texts and models may answer"
+        " otherwise."
     )
     cells = [
         [

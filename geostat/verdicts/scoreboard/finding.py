@@ -14,7 +14,7 @@ from geostat.verdicts.claims import CLAIMS
 
 UNITS: Final = {one.key: "value heads" if one.of == "kv_head" else "heads" for one in CLAIMS}
 """What a claim with a verdict is about."""
-Answer = Literal["confirmed", "contradicted", "undetermined", "not testable here"]
+Answer = Literal["confirmed", "contradicted", "mixed", "undetermined", "not testable here"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def by_majority(confirming: int, contradicting: int, heads: int) -> Answer:
 
 def by_verdict(tree: xr.DataTree, key: str) -> tuple[Answer, str]:
     """The answer by a verdict's counts, and these in words; heads without an estimate count among
-    all.
+    all. Mixed is a claim that more than half of the heads settle, some this way, some that.
     """
     at = tree["verdicts"].to_dataset().sel(claim=key)
     holds, fails, heads = (
@@ -47,9 +47,10 @@ def by_verdict(tree: xr.DataTree, key: str) -> tuple[Answer, str]:
         int(at["fails"]),
         int(at["tested"]) + int(at["no_estimate"]),
     )
-    return by_majority(
-        holds, fails, heads
-    ), f"holds in {holds}, fails in {fails} of {heads} {UNITS[key]}"
+    answer = by_majority(holds, fails, heads)
+    if answer == "undetermined" and holds and fails and 2 * (holds + fails) > heads:
+        answer = "mixed"
+    return answer, f"holds in {holds}, fails in {fails} of {heads} {UNITS[key]}"
 
 
 def median(values: xr.DataArray) -> float:

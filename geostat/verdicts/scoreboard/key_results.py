@@ -25,9 +25,10 @@ from geostat.verdicts.scoreboard.records import Answer, Counts, KeyResult, Numbe
 ANSWERS: Final[Mapping[str, Answer]] = {
     "confirmed": "holds",
     "contradicted": "fails",
+    "mixed": "mixed",
     "undetermined": "undetermined",
 }
-"""What a majority of heads says of an assumption; of none it is undetermined."""
+"""What the heads say of an assumption."""
 ALIKE: Final = 0.10
 """By how much a share may be less than the expected one and still be as expected; ours."""
 
@@ -86,7 +87,7 @@ def _weights(tree: xr.DataTree) -> KeyResult:
         _number(
             tree["verdicts"].to_dataset().sel(claim=claim),
             "true_share",
-            "Share that do, in the limit of many documents",
+            "Estimated share that do, noise taken out",
         ),
     )
 
@@ -121,7 +122,7 @@ def _directions(tree: xr.DataTree) -> KeyResult:
         if ends:
             first, last = (int(gains["n"][at]) for at in (0, ends - 1))
             span = f"{first}" if first == last else f"{first} to {last}"
-            verdicts["holds"] = (
+            verdicts["mixed"] = (
                 f"Directions of values add to separability, but take away at N = {span}."
             )
     return _of_gain(tree, "directions", "random_directions", verdicts)
@@ -195,9 +196,6 @@ def _of_assumption(
     that fail, too.
     """
     counts, answer = _counts(tree, claim), ANSWERS[by_verdict(tree, claim)[0]]
-    settled = 2 * (counts.holds + counts.fails) > counts.total
-    if answer == "undetermined" and settled and counts.holds and counts.fails:
-        answer = "mixed"
     return KeyResult(key, answer, verdicts[answer], number, counts, claim)
 
 
@@ -211,6 +209,8 @@ def _of_gain(tree: xr.DataTree, key: str, null: str, verdicts: dict[str, str]) -
     at = gains.isel(n=int(gains["precision_gain"].argmax("n")))
     low, high = (float(at[f"precision_gain_band_{side}"]) for side in ("lower", "upper"))
     answer: Answer = "holds" if low > 0 else "fails" if high < 0 else "undetermined"
+    if answer == "holds" and verdicts.get("mixed"):
+        answer = "mixed"
     known = bool(np.isfinite([low, high]).all())
     number = Number(
         of=f"Largest gain in Precision, at N = {int(at['n'])}",

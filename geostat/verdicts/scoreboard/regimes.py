@@ -39,7 +39,7 @@ def regimes(tree: xr.DataTree) -> Finding:
     counts = ", ".join(f"{number} {name}s" for name, number in both.items())
     return Finding(
         answer,
-        f"κ = {with_interval(kappa, low, high)}; by both descriptions {counts}; {none}"
+        f"Cohen’s κ = {with_interval(kappa, low, high)}; by both descriptions {counts}; {none}"
         " unclassified",
         "The paper gives no thresholds; ours were set beforehand"
         " (docs/explanation/experiments.md).",

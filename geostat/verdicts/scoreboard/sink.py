@@ -36,7 +36,8 @@ def sink_correlates(tree: xr.DataTree) -> Finding:
     measured = rounded(float(three["correlation"]), digits=2).plain
     return Finding(
         answer,
-        f"{with_interval(value, low, high)} at N = {int(three['n'])}, largest at N = {peak}",
+        f"{with_interval(value, low, high)} at N = {int(three['n'])}, noise taken out; largest at"
+        f" N = {peak}",
         f"As measured, with the documents' noise in it, {measured}. Heads differ in more than ρ₀.",
     )
 

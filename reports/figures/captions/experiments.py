@@ -71,7 +71,7 @@ def sink(run: Run) -> Caption:
     peak = int(data["peak_n"].sel(measure="pearson"))
     top = at_size(data["correlation"].sel(measure="pearson"), peak)
     finding = (
-        f"{_direction(data, sizes)}: {'; '.join(parts)}; largest at N ="
+        f"{_direction(data, sizes)}: {'; '.join(parts)}; as measured largest at N ="
         f" {say.whole('N of the largest', peak)}, {say.figures('largest correlation', top)}."
         f" {_other_things_equal(data, sizes[0], say)}{notes(data)}"
     )

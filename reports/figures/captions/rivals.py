@@ -100,6 +100,8 @@ def costs(run: Run) -> Caption:
         f" head’s own, less that share when one of them, or all, are fitted; {run.counted('head')},"
         f" {run.counted('document')},"
         f" N = {', '.join(map(str, data['n_envelope'].values))}{interval}."
+        " Measured norms and cosines are means over documents, by position and by distance: not the"
+        " measured Gram of the coverage, which tests nothing."
         " Fitted weights are one profile for all documents: what a document has of its own counts"
         " as their cost. Costs do not add up: what one fit moves, another may move back. Below 0,"
         " more values lie inside with the fit. Look for: marks right of 0."

@@ -137,15 +137,18 @@ def coverage(run: Run) -> Caption:
         f"Inside, of all cells (head, N){expected * any('(' in one for one in told)}:"
         f" {'; '.join(told)}."
     )
-    edition, gram = run.drawn_bounds[-1]
-    share = run.envelope["recall_inside_by_size"].sel(edition=edition, gram=gram)
-    if np.isfinite(share.values).any() and (lowest := float(share.min())) < 1:
-        where = int(share["n_envelope"].values[int(np.nanargmin(share.values))])
-        finding += (
-            f" The {edition} ones miss Recall most often at N ="
-            f" {say.whole('N of most misses', where)}, in"
-            f" {say.percent('heads missed there', 1 - lowest, 0)} of heads."
-        )
+    for edition, gram in fitted:
+        share = run.envelope["recall_inside_by_size"].sel(edition=edition, gram=gram)
+        if edition == "printed" or not np.isfinite(share.values).any():
+            continue
+        lowest, where = float(share.min()), f"{edition}, {gram}"
+        size = int(share["n_envelope"].values[int(np.nanargmin(share.values))])
+        if lowest < 1:
+            finding += (
+                f" With {edition} bounds and the {gram} Gram Recall is missed most often at N ="
+                f" {say.whole(f'N of most misses, {where}', size)}, in"
+                f" {say.percent(f'heads missed there, {where}', 1 - lowest, 0)} of heads."
+            )
     return Caption(text, finding, say.all)
 
 

@@ -38,7 +38,13 @@ def test_a_majority_is_more_than_half_of_all_heads():
 
 @pytest.mark.parametrize(
     ("holds", "fails", "answer"),
-    [(5, 4, "undetermined"), (6, 1, "confirmed"), (0, 6, "contradicted")],
+    [
+        (5, 4, "mixed"),
+        (3, 2, "undetermined"),
+        (5, 0, "undetermined"),
+        (6, 1, "confirmed"),
+        (0, 6, "contradicted"),
+    ],
 )
 def test_heads_without_an_estimate_count_among_all(holds, fails, answer):
     counts = {"holds": holds, "fails": fails, "tested": 9, "no_estimate": 1}

@@ -69,14 +69,14 @@ def test_no_legend_says_what_another_says(plan):
     assert len(set(words)) == len(words)
 
 
-def test_between_the_last_size_and_all_tokens_no_bound_is_drawn():
+def test_at_one_token_and_between_the_last_size_and_all_tokens_no_bound_is_drawn():
     axes = Figure().subplots(1, 2)
     figure_separability(axes, Run.of(TREE))
     sizes = TREE["summary"]["n_envelope"].values
     assert sizes[-1] == 64
     for line in axes[0].get_lines():
         if line.get_label().startswith("bounds"):
-            np.testing.assert_array_equal(line.get_xdata(), sizes[:-1])
+            np.testing.assert_array_equal(line.get_xdata(), sizes[1:-1])
             assert line.get_marker() == "."
 
 
